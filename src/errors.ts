@@ -1,0 +1,88 @@
+// Errors a person can act on: what went wrong, with which value, and what to do about it.
+
+export interface ErrorParts {
+  /** What went wrong, one clause without a full stop. */
+  readonly what: string;
+  /** The offending value as it should be shown; long values are cut. */
+  readonly value?: string | number | undefined;
+  /** What the reader can do about it. */
+  readonly remedy?: string | undefined;
+  readonly cause?: unknown;
+}
+
+const MAX_SHOWN_VALUE = 200; // characters; an error line should fit a terminal
+
+/** Base of every error this package throws on purpose; `code` is stable, the message is for people. */
+export class SqlEnvError extends Error {
+  readonly code: string;
+  readonly what: string;
+  readonly value: string | undefined;
+  readonly remedy: string | undefined;
+
+  constructor(code: string, { what, value, remedy, cause }: ErrorParts) {
+    const shown = value === undefined ? undefined : cut(String(value));
+    super([shown === undefined ? what : `${what}: ${shown}`, remedy].filter(Boolean).join("; "), { cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.what = what;
+    this.value = shown;
+    this.remedy = remedy;
+  }
+}
+
+/** A question file, data set or database that cannot be used. */
+export class QuestionLoadError extends SqlEnvError {
+  constructor(parts: ErrorParts, code = "question_load") {
+    super(code, parts);
+  }
+}
+
+/** Model output that is not `ACTION_TYPE: argument`; kept as a value in the episode's record, never thrown. */
+export class ActionParseError extends SqlEnvError {
+  constructor(parts: ErrorParts) {
+    super("action_parse", parts);
+  }
+}
+
+/** Wrong use of a command or function: a misspelt option, a value out of range. */
+export class UsageError extends SqlEnvError {
+  constructor(parts: ErrorParts) {
+    super("usage", parts);
+  }
+}
+
+function cut(text: string): string {
+  return text.length <= MAX_SHOWN_VALUE ? text : `${text.slice(0, MAX_SHOWN_VALUE)}… (${text.length} characters)`;
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The candidate nearest to a misspelt name, or undefined when none is near (at most a third of the letters differ). */
+export function nearest(name: string, candidates: Iterable<string>): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Math.max(1, Math.floor(name.length / 3)) + 1;
+  for (const candidate of candidates) {
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase(), bestDistance);
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best;
+}
+
+/** Levenshtein distance, given up (returning `limit`) as soon as it cannot be below `limit`. */
+function editDistance(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) >= limit) return limit;
+  let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      row.push(Math.min(substitution, previous[j]! + 1, row[j - 1]! + 1));
+    }
+    if (Math.min(...row) >= limit) return limit;
+    previous = row;
+  }
+  return previous[b.length]!;
+}

@@ -1,0 +1,3 @@
+export * from "./answer.ts";
+export * from "./dataset.ts";
+export * from "./record.ts";

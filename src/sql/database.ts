@@ -1,0 +1,391 @@
+// A database behind glass: opened from bytes, described, sampled, and asked one SELECT at a time.
+import { SqlEnvError } from "../errors.ts";
+import { faultOf, type SqlFault } from "./fault.ts";
+import { guard, readableNames, underWatch, type WatchReport } from "./guard.ts";
+import { MAX_RESULT_BYTES, MAX_ROWS, MAX_SQL_BYTES, PAGE_CACHE_KIB, SAMPLE_ROWS } from "./limits.ts";
+import { type Pointer, sqlite } from "./sqlite.ts";
+import { quoteName } from "./tokens.ts";
+
+/** One value. Integers beyond 2^53 are bigints; blobs are shown as `x'0a0b'`. */
+export type Cell = null | number | bigint | string;
+
+export type StorageClass = "null" | "integer" | "real" | "text" | "blob";
+
+export interface ResultTable {
+  readonly columns: readonly string[];
+  /** The widest storage class seen in each column: tells 3.0 from 3. */
+  readonly types: readonly StorageClass[];
+  readonly rows: readonly (readonly Cell[])[];
+  /** What was cut off, in words; null when everything is here. */
+  readonly truncated: string | null;
+}
+
+export interface Column {
+  readonly name: string;
+  /** As declared; may be empty. */
+  readonly type: string;
+  readonly primary_key: boolean;
+  readonly not_null: boolean;
+}
+
+export interface ForeignKey {
+  readonly column: string;
+  readonly table: string;
+  readonly references: string;
+}
+
+export interface Table {
+  readonly name: string;
+  readonly kind: "table" | "view";
+  readonly columns: readonly Column[];
+  readonly foreign_keys: readonly ForeignKey[];
+}
+
+export type RunResult =
+  | { readonly ok: true; readonly table: ResultTable; readonly instructions: number }
+  | { readonly ok: false; readonly fault: SqlFault };
+
+export interface OpenOptions {
+  /** Take "text" in double quotes as a string where no such column exists, as older data sets expect. @default false */
+  readonly doubleQuotedStrings?: boolean;
+}
+
+const [ROW, DONE] = [100, 101];
+const [INTEGER, FLOAT, TEXT, BLOB, NULL] = [1, 2, 3, 4, 5];
+const CLASSES: readonly StorageClass[] = ["null", "integer", "real", "text", "blob", "null"];
+const WIDTH: Record<StorageClass, number> = { null: 0, integer: 1, real: 2, text: 3, blob: 4 };
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** A database that can only be read. Any number of environments may share one: no call changes it. */
+export class Database {
+  readonly name: string;
+  readonly byteLength: number;
+  readonly tables: readonly Table[];
+  readonly #db: Pointer;
+  readonly #memory: Pointer;
+  readonly #readable: ReadonlySet<string>;
+  readonly #counts = new Map<string, number>();
+  #closed = false;
+
+  /** Opens a copy of `bytes`; `loadSqlite()` must have been awaited. Throws SqlEnvError `bad_database`. */
+  constructor(name: string, bytes: Uint8Array, { doubleQuotedStrings = false }: OpenOptions = {}) {
+    this.name = name;
+    this.byteLength = bytes.length;
+    checkHeader(name, bytes);
+    this.#memory = copyToHeap(name, bytes);
+    try {
+      this.#db = deserialize(this.#memory, bytes.length);
+    } catch (error) {
+      sqlite().wasm.exports.free(this.#memory);
+      throw error;
+    }
+    try {
+      if (doubleQuotedStrings) {
+        const { capi } = sqlite();
+        capi.sqlite3_db_config(this.#db, capi.SQLITE_DBCONFIG_DQS_DML, 1, 0);
+      }
+      this.#exec(`PRAGMA cache_size=-${PAGE_CACHE_KIB}`);
+      this.tables = this.#readSchema();
+      this.#readable = readableNames(this.tables.map((table) => table.name));
+      guard(this.#db);
+    } catch (error) {
+      this.close();
+      throw bad(name, "the database cannot be read", error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /** The table of that name, in any letter case. */
+  table(name: string): Table | undefined {
+    const wanted = name.toLowerCase();
+    return this.tables.find((table) => table.name.toLowerCase() === wanted);
+  }
+
+  /** Number of rows of a table, or null when counting took too long. */
+  rowCount(table: Table): number | null {
+    const known = this.#counts.get(table.name);
+    if (known !== undefined) return known;
+    const result = this.run(`SELECT count(*) FROM ${quoteName(table.name)}`);
+    if (!result.ok) return null;
+    const count = Number(result.table.rows[0]![0]);
+    this.#counts.set(table.name, count);
+    return count;
+  }
+
+  /** The first rows of a table. */
+  sample(table: Table, rows: number = SAMPLE_ROWS): RunResult {
+    return this.run(`SELECT * FROM ${quoteName(table.name)} LIMIT ${rows}`);
+  }
+
+  /** Runs one SELECT within the limits. Never throws for what the SQL does; the same SQL always gives the same result. */
+  run(sql: string, maxRows: number = MAX_ROWS): RunResult {
+    if (this.#closed) throw new Error(`database ${this.name} is closed`);
+    const refusal = refuseText(sql);
+    if (refusal) return { ok: false, fault: refusal };
+    const { value, report } = underWatch(this.#readable, () => this.#run(sql, maxRows));
+    if (value.ok) return { ...value, instructions: report.instructions };
+    return { ok: false, fault: explain(value.fault, report, sql) };
+  }
+
+  /** Damage found by SQLite's own check, one line each; empty for a sound file. */
+  integrityErrors(): string[] {
+    // A fresh, unguarded connection to the same bytes: PRAGMA is denied on the guarded one.
+    const db = deserialize(this.#memory, this.byteLength);
+    try {
+      const lines = select(db, "PRAGMA quick_check(10)").rows.map((row) => String(row[0]));
+      return lines.length === 1 && lines[0] === "ok" ? [] : lines;
+    } catch (error) {
+      return [error instanceof Error ? error.message : String(error)];
+    } finally {
+      sqlite().capi.sqlite3_close_v2(db);
+    }
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    const { capi, wasm } = sqlite();
+    capi.sqlite3_close_v2(this.#db);
+    wasm.exports.free(this.#memory);
+  }
+
+  #run(sql: string, maxRows: number): { ok: true; table: ResultTable } | { ok: false; fault: SqlFault } {
+    const { wasm, capi } = sqlite();
+    const prepared = prepare(this.#db, sql);
+    if (!prepared.ok) return prepared;
+    const { statement } = prepared;
+    try {
+      if (capi.sqlite3_stmt_isexplain(statement) !== 0 || capi.sqlite3_stmt_readonly(statement) === 0) {
+        return { ok: false, fault: notSelect("only one SELECT statement is allowed") };
+      }
+      const read = readRows(statement, maxRows);
+      if (read.code === ROW || read.code === DONE) return { ok: true, table: read.table };
+      return { ok: false, fault: faultOf(read.code, capi.sqlite3_errmsg(this.#db)) };
+    } finally {
+      wasm.exports.sqlite3_finalize(statement);
+    }
+  }
+
+  #exec(sql: string): void {
+    select(this.#db, sql);
+  }
+
+  #readSchema(): Table[] {
+    const listed = select(
+      this.#db,
+      `SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+       AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid`,
+    );
+    return listed.rows.map(([rawName, type]) => {
+      const name = String(rawName);
+      return {
+        name,
+        kind: type === "view" ? ("view" as const) : ("table" as const),
+        columns: this.#readColumns(name),
+        foreign_keys: select(this.#db, `PRAGMA foreign_key_list(${quoteName(name)})`).rows.map((row) => ({
+          column: String(row[3]),
+          table: String(row[2]),
+          references: String(row[4] ?? row[3]),
+        })),
+      };
+    });
+  }
+
+  #readColumns(table: string): Column[] {
+    try {
+      return select(this.#db, `PRAGMA table_info(${quoteName(table)})`).rows.map((row) => ({
+        name: String(row[1]),
+        type: String(row[2]),
+        primary_key: Number(row[5]) > 0,
+        not_null: Number(row[3]) === 1,
+      }));
+    } catch {
+      return []; // a view whose tables are gone: it stays listed, and querying it gives SQLite's error
+    }
+  }
+}
+
+/** Refuses a text before SQLite sees it: too long, or cut by a NUL character that would hide the rest. */
+function refuseText(sql: string): SqlFault | undefined {
+  if (sql.length > MAX_SQL_BYTES || encoder.encode(sql).length > MAX_SQL_BYTES) {
+    return { error_class: "too_large", message: `the statement is longer than ${MAX_SQL_BYTES} bytes` };
+  }
+  const nul = sql.indexOf("\0");
+  if (nul >= 0) return { error_class: "syntax", message: `unrecognized token: NUL character at position ${nul}` };
+  return undefined;
+}
+
+function notSelect(message: string): SqlFault {
+  return { error_class: "not_select", message };
+}
+
+/** Says what the guard knows and SQLite's message does not. */
+function explain(fault: SqlFault, report: WatchReport, sql: string): SqlFault {
+  if (report.stoppedByClock) return { error_class: "timeout", message: "the statement ran too long for this machine" };
+  if (fault.error_class === "too_long")
+    return { ...fault, message: "the statement needs too many steps; make it simpler" };
+  if (fault.error_class === "denied") {
+    const firstWord = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(\w*)/.exec(sql)?.[1]?.toUpperCase() ?? "";
+    if (!["SELECT", "WITH", "VALUES"].includes(firstWord)) return notSelect("only one SELECT statement is allowed");
+    const bare = fault.message === "not authorized" && report.refused;
+    return bare ? { ...fault, message: `not authorized: ${report.refused}` } : fault;
+  }
+  return fault;
+}
+
+type Prepared = { ok: true; statement: Pointer } | { ok: false; fault: SqlFault };
+
+/** Compiles exactly one statement. */
+function prepare(db: Pointer, sql: string): Prepared {
+  const { wasm, capi } = sqlite();
+  const bytes = encoder.encode(sql);
+  const memory = wasm.exports.malloc(8 + bytes.length + 1); // two pointers for SQLite to fill, the text, its NUL
+  if (memory === 0) throw new Error("out of WebAssembly memory");
+  const [pStatement, pTail, text] = [memory, memory + 4, memory + 8];
+  try {
+    const heap = wasm.heap8u();
+    heap.set(bytes, text);
+    heap[text + bytes.length] = 0;
+    const code = wasm.exports.sqlite3_prepare_v3(db, text, bytes.length + 1, 0, pStatement, pTail);
+    if (code !== 0) return { ok: false, fault: faultOf(code, capi.sqlite3_errmsg(db)) };
+    const statement = wasm.peekPtr(pStatement);
+    if (statement === 0) return { ok: false, fault: { error_class: "syntax", message: "the statement is empty" } };
+    const consumed = wasm.peekPtr(pTail) - text;
+    if (!isBlank(sql.length === bytes.length ? sql.slice(consumed) : decoder.decode(bytes.subarray(consumed)))) {
+      wasm.exports.sqlite3_finalize(statement);
+      return { ok: false, fault: notSelect("only one statement is allowed") };
+    }
+    return { ok: true, statement };
+  } finally {
+    wasm.exports.free(memory);
+  }
+}
+
+/** Whether nothing but white space, semicolons and comments is left. */
+function isBlank(text: string): boolean {
+  return /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?(?:\*\/|$))*$/.test(text);
+}
+
+function readRows(statement: Pointer, maxRows: number): { code: number; table: ResultTable } {
+  const { exports, cstrToJs } = sqlite().wasm;
+  const width = exports.sqlite3_column_count(statement);
+  const columns = Array.from({ length: width }, (_, i) => cstrToJs(exports.sqlite3_column_name(statement, i)) ?? "");
+  const types: StorageClass[] = columns.map(() => "null");
+  const rows: Cell[][] = [];
+  let truncated: string | null = null;
+  let bytes = 0;
+  let code = exports.sqlite3_step(statement);
+  for (; code === ROW; code = exports.sqlite3_step(statement)) {
+    if (rows.length >= maxRows) truncated = `only the first ${maxRows} rows are kept`;
+    else if (bytes > MAX_RESULT_BYTES) truncated = `only the first ${rows.length} rows (1 MB) are kept`;
+    if (truncated) break;
+    const row: Cell[] = [];
+    for (let i = 0; i < width; i++) {
+      const type = exports.sqlite3_column_type(statement, i);
+      const cell = readCell(statement, i, type);
+      const storage = CLASSES[type]!;
+      if (WIDTH[storage] > WIDTH[types[i]!]) types[i] = storage;
+      bytes += typeof cell === "string" ? cell.length : 8;
+      row.push(cell);
+    }
+    rows.push(row);
+  }
+  return { code, table: { columns, types, rows, truncated } };
+}
+
+function readCell(statement: Pointer, column: number, type: number): Cell {
+  const { exports, heap8u } = sqlite().wasm;
+  switch (type) {
+    case INTEGER: {
+      const approximate = exports.sqlite3_column_double(statement, column);
+      return Number.isSafeInteger(approximate) ? approximate : exports.sqlite3_column_int64(statement, column);
+    }
+    case FLOAT:
+      return exports.sqlite3_column_double(statement, column);
+    case TEXT: {
+      const start = exports.sqlite3_column_text(statement, column);
+      return decoder.decode(heap8u().subarray(start, start + exports.sqlite3_column_bytes(statement, column)));
+    }
+    case BLOB: {
+      const start = exports.sqlite3_column_blob(statement, column);
+      const blob = heap8u().subarray(start, start + exports.sqlite3_column_bytes(statement, column));
+      return `x'${Array.from(blob, (byte) => byte.toString(16).padStart(2, "0")).join("")}'`;
+    }
+    case NULL:
+      return null;
+    default:
+      throw new Error(`unknown storage class ${type}`);
+  }
+}
+
+/** Runs trusted SQL on an unguarded connection, all rows. */
+function select(db: Pointer, sql: string): ResultTable {
+  const { wasm, capi } = sqlite();
+  const prepared = prepare(db, sql);
+  if (!prepared.ok) throw new Error(prepared.fault.message);
+  try {
+    const { code, table } = readRows(prepared.statement, Number.POSITIVE_INFINITY);
+    if (code !== DONE) throw new Error(capi.sqlite3_errmsg(db));
+    return table;
+  } finally {
+    wasm.exports.sqlite3_finalize(prepared.statement);
+  }
+}
+
+function copyToHeap(name: string, bytes: Uint8Array): Pointer {
+  const { wasm } = sqlite();
+  const memory = wasm.exports.malloc(Math.max(bytes.length, 1));
+  if (memory === 0) throw bad(name, `the database of ${bytes.length} bytes does not fit into memory`);
+  const heap = wasm.heap8u();
+  heap.set(bytes, memory);
+  // Written in WAL mode: there is no log beside bytes in memory, so read the file as an ordinary one.
+  for (const offset of [18, 19]) if (heap[memory + offset] === 2) heap[memory + offset] = 1;
+  return memory;
+}
+
+/** A read-only connection to bytes that stay ours. */
+function deserialize(memory: Pointer, length: number): Pointer {
+  const { capi, wasm } = sqlite();
+  const out = wasm.exports.malloc(4);
+  try {
+    if (
+      capi.sqlite3_open_v2(":memory:", out, capi.SQLITE_OPEN_READWRITE | capi.SQLITE_OPEN_CREATE, null as never) !== 0
+    ) {
+      throw new Error("SQLite could not open a connection");
+    }
+    const db = wasm.peekPtr(out);
+    const code = capi.sqlite3_deserialize(db, "main", memory, length, length, capi.SQLITE_DESERIALIZE_READONLY);
+    if (code !== 0) {
+      capi.sqlite3_close_v2(db);
+      throw new Error("SQLite could not take the bytes");
+    }
+    return db;
+  } finally {
+    wasm.exports.free(out);
+  }
+}
+
+/** Names the usual reasons a file is not a database, before SQLite says "file is not a database" to all of them. */
+function checkHeader(name: string, bytes: Uint8Array): void {
+  if (bytes.length === 0) throw bad(name, "the file is empty");
+  if (decoder.decode(bytes.subarray(0, 16)) !== "SQLite format 3\0") {
+    throw bad(name, "the file is not a SQLite database, or it is encrypted");
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (bytes.length < 100) throw bad(name, "the file is truncated inside its header", `${bytes.length} bytes`);
+  const pageSize = view.getUint16(16) === 1 ? 65_536 : view.getUint16(16);
+  const pages = view.getUint32(28);
+  const pagesAreKnown = view.getUint32(24) === view.getUint32(92); // else the count was left by an old writer
+  if (pagesAreKnown && pages * pageSize > bytes.length) {
+    throw bad(name, "the file is truncated", `${bytes.length} of ${pages * pageSize} bytes`);
+  }
+}
+
+function bad(name: string, what: string, value?: string): SqlEnvError {
+  return new SqlEnvError("bad_database", {
+    what: `database ${name}: ${what}`,
+    value,
+    remedy: "export it again with sqlite3's .backup, or leave it out",
+  });
+}

@@ -1,0 +1,144 @@
+// The glass around a database: what a statement may do is decided inside SQLite while it is compiled, by an
+// allow-list, and what it may use up while it runs. No text is searched for keywords.
+import { installClocklessDates } from "./clockless.ts";
+import * as limits from "./limits.ts";
+import { type Pointer, type Sqlite, sqlite } from "./sqlite.ts";
+
+/** Functions a statement may call: those whose value depends on nothing but their arguments, and are bounded in time and space. */
+export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
+  `abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos cosh count cume_dist
+   date datetime degrees dense_rank exp first_value floor format glob group_concat hex if ifnull iif instr julianday lag
+   last_value lead length like likelihood likely ln log log10 log2 lower ltrim max min mod nth_value ntile nullif
+   octet_length percent_rank pi pow power printf quote radians rank replace round row_number rtrim sign sin sinh sqrt
+   strftime string_agg substr substring sum tan tanh time timediff total trim trunc typeof unhex unicode unistr unixepoch
+   unlikely upper`.split(/\s+/),
+);
+
+const SCHEMA_TABLES = ["sqlite_master", "sqlite_schema"];
+
+// Actions of the authorizer: https://sqlite.org/c3ref/c_alter_table.html
+const [READ, SELECT, FUNCTION, RECURSIVE] = [20, 21, 31, 33];
+const [OK, DENY] = [0, 1];
+
+/** What the running statement may still do; one at a time, since every call into SQLite is synchronous. */
+interface Watch {
+  readonly readable: ReadonlySet<string>;
+  instructionsLeft: number;
+  deadline: number;
+  stoppedByClock: boolean;
+  /** What the authorizer last refused, for the message. */
+  refused: string | undefined;
+}
+
+let watch: Watch | undefined;
+let hooks: { readonly authorize: Pointer; readonly progress: Pointer } | undefined;
+
+export interface WatchReport {
+  readonly instructions: number;
+  readonly stoppedByClock: boolean;
+  readonly refused: string | undefined;
+}
+
+/** Puts the glass on a connection: limits, authorizer, progress handler, dates without a clock. After this it can only read. */
+export function guard(db: Pointer): void {
+  const { capi, wasm } = sqlite();
+  for (const [limit, value] of [
+    [capi.SQLITE_LIMIT_LENGTH, limits.MAX_VALUE_BYTES],
+    [capi.SQLITE_LIMIT_SQL_LENGTH, limits.MAX_SQL_BYTES],
+    [capi.SQLITE_LIMIT_COLUMN, limits.MAX_COLUMNS],
+    [capi.SQLITE_LIMIT_EXPR_DEPTH, limits.MAX_EXPRESSION_DEPTH],
+    [capi.SQLITE_LIMIT_COMPOUND_SELECT, limits.MAX_COMPOUND_SELECTS],
+    [capi.SQLITE_LIMIT_VDBE_OP, limits.MAX_PROGRAM],
+    [capi.SQLITE_LIMIT_FUNCTION_ARG, limits.MAX_FUNCTION_ARGUMENTS],
+    [capi.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, limits.MAX_PATTERN_BYTES],
+    [capi.SQLITE_LIMIT_ATTACHED, 0],
+    [capi.SQLITE_LIMIT_VARIABLE_NUMBER, 0],
+    [capi.SQLITE_LIMIT_TRIGGER_DEPTH, 1],
+  ] as const) {
+    capi.sqlite3_limit(db, limit, value);
+  }
+  for (const [option, on] of [
+    [capi.SQLITE_DBCONFIG_DEFENSIVE, 1],
+    [capi.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0],
+    [capi.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0],
+  ] as const) {
+    capi.sqlite3_db_config(db, option, on, 0);
+  }
+  capi.sqlite3_drop_modules(db, 0 as never); // no virtual tables: json_each, dbstat, other sessions' statements
+  installClocklessDates(db);
+  hooks ??= {
+    authorize: wasm.installFunction("i(pipppp)", authorize),
+    progress: wasm.installFunction("i(p)", progress),
+  };
+  capi.sqlite3_progress_handler(db, limits.INSTRUCTIONS_PER_CHECK, hooks.progress as never, 0);
+  capi.sqlite3_set_authorizer(db, hooks.authorize as never, 0);
+}
+
+/** Runs `work` under watch; `readable` names the tables and views it may read, in lower case. */
+export function underWatch<T>(readable: ReadonlySet<string>, work: () => T): { value: T; report: WatchReport } {
+  const mine: Watch = {
+    readable,
+    instructionsLeft: limits.MAX_INSTRUCTIONS,
+    deadline: performance.now() + limits.MAX_MILLISECONDS,
+    stoppedByClock: false,
+    refused: undefined,
+  };
+  watch = mine;
+  try {
+    const value = work();
+    const instructions = limits.MAX_INSTRUCTIONS - mine.instructionsLeft;
+    return { value, report: { instructions, stoppedByClock: mine.stoppedByClock, refused: mine.refused } };
+  } finally {
+    watch = undefined;
+  }
+}
+
+/** The set of names `underWatch` takes: the given tables and views, and SQLite's own list of them. */
+export function readableNames(tables: Iterable<string>): ReadonlySet<string> {
+  return new Set([...SCHEMA_TABLES, ...[...tables].map((name) => name.toLowerCase())]);
+}
+
+function progress(): number {
+  if (!watch) return 1;
+  watch.instructionsLeft -= limits.INSTRUCTIONS_PER_CHECK;
+  if (watch.instructionsLeft <= 0) return 1;
+  if (performance.now() < watch.deadline) return 0;
+  watch.stoppedByClock = true;
+  return 1;
+}
+
+/** Called by SQLite for each thing a statement does, while it is compiled. Arguments 3–6 depend on the action. */
+function authorize(_: Pointer, action: number, first: Pointer, second: Pointer, schema: Pointer): number {
+  if (!watch) return DENY;
+  const { wasm } = sqlite();
+  switch (action) {
+    case SELECT:
+    case RECURSIVE:
+      return OK;
+    case READ: {
+      const table = text(wasm, first).toLowerCase();
+      if (schema === 0 && text(wasm, second) === "" && !isEngineName(table)) return OK; // rows counted, not read: a CTE
+      if (watch.readable.has(table) && (schema === 0 || text(wasm, schema) === "main")) return OK;
+      watch.refused = `table ${table}`;
+      return DENY;
+    }
+    case FUNCTION: {
+      const name = text(wasm, second);
+      if (ALLOWED_FUNCTIONS.has(name.toLowerCase())) return OK;
+      watch.refused = `function ${name}`;
+      return DENY;
+    }
+    default:
+      watch.refused = `action ${action}`;
+      return DENY;
+  }
+}
+
+/** Tables SQLite makes up by itself, which modules dropped or not must stay out of reach. */
+function isEngineName(table: string): boolean {
+  return table.startsWith("sqlite_") || table.startsWith("pragma_");
+}
+
+function text(wasm: Sqlite["wasm"], pointer: Pointer): string {
+  return wasm.cstrToJs(pointer) ?? "";
+}

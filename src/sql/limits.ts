@@ -1,0 +1,49 @@
+// What untrusted SQL may use up. Every limit has its reason; all but the clock are deterministic.
+
+/** One SQL text, in bytes. The longest gold query of Spider has 577, of BIRD about 1,300. */
+export const MAX_SQL_BYTES = 10_000;
+
+/** One string or blob anywhere inside the engine. Functions such as `instr` run without interruption and cost up to the product of two lengths. */
+export const MAX_VALUE_BYTES = 16_384;
+
+/** Virtual-machine instructions of one statement: about a second of work. The same statement always stops at the same instruction. */
+export const MAX_INSTRUCTIONS = 30_000_000;
+
+/** How often the engine asks whether to go on, in instructions; at 100 the asking costs nothing measurable. */
+export const INSTRUCTIONS_PER_CHECK = 100;
+
+/** Backstop for what instructions do not measure. Hitting it depends on the machine, so such an episode is unscorable. */
+export const MAX_MILLISECONDS = 5_000;
+
+/** Rows kept of one result. More than a player can use; a result is cut here, and says so. */
+export const MAX_ROWS = 1_000;
+
+/** Bytes kept of one result, counted as text. Bounds memory when rows are wide. */
+export const MAX_RESULT_BYTES = 1_000_000;
+
+/** Working memory of the engine for all connections together: sorters, temporary tables, page caches. Database files do not count. */
+export const MAX_HEAP_BYTES = 128 * 1024 * 1024;
+
+/** Page cache of one connection, in KiB; pages are copied from the file's own bytes in memory, so little is lost. */
+export const PAGE_CACHE_KIB = 2_000;
+
+/** Nesting of expressions. Deep nesting costs native stack while parsing. */
+export const MAX_EXPRESSION_DEPTH = 100;
+
+/** SELECTs joined by UNION, INTERSECT, EXCEPT; also bounds VALUES lists that are compiled row by row. */
+export const MAX_COMPOUND_SELECTS = 50;
+
+/** Columns of a table or result. The widest table of BIRD has 115. */
+export const MAX_COLUMNS = 500;
+
+/** Compiled program size, in instructions: stops queries that double themselves through nested names. */
+export const MAX_PROGRAM = 100_000;
+
+/** Bytes of a LIKE or GLOB pattern; matching can take time exponential in its wildcards. */
+export const MAX_PATTERN_BYTES = 100;
+
+/** Arguments of one function call. */
+export const MAX_FUNCTION_ARGUMENTS = 32;
+
+/** Rows shown by SAMPLE. */
+export const SAMPLE_ROWS = 5;

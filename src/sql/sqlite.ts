@@ -1,0 +1,67 @@
+// The SQLite engine itself: one WebAssembly module for the whole process, loaded once.
+import type { CAPI, Sqlite3Static, WASM_API } from "@sqlite.org/sqlite-wasm";
+import { MAX_HEAP_BYTES } from "./limits.ts";
+
+/** A pointer into the module's memory. */
+export type Pointer = number;
+
+export interface Sqlite {
+  readonly capi: CAPI;
+  readonly oo1: Sqlite3Static["oo1"];
+  readonly wasm: WASM_API & { readonly exports: SqliteExports };
+  /** SQLite's version, such as "3.50.4". */
+  readonly version: string;
+}
+
+/** The C functions called directly, without the wrapper's argument conversion, because they run once per cell or row. */
+export interface SqliteExports {
+  malloc(bytes: number): Pointer;
+  free(pointer: Pointer): void;
+  sqlite3_step(statement: Pointer): number;
+  sqlite3_finalize(statement: Pointer): number;
+  sqlite3_column_count(statement: Pointer): number;
+  sqlite3_column_type(statement: Pointer, column: number): number;
+  sqlite3_column_double(statement: Pointer, column: number): number;
+  sqlite3_column_int64(statement: Pointer, column: number): bigint;
+  sqlite3_column_text(statement: Pointer, column: number): Pointer;
+  sqlite3_column_blob(statement: Pointer, column: number): Pointer;
+  sqlite3_column_bytes(statement: Pointer, column: number): number;
+  sqlite3_column_name(statement: Pointer, column: number): Pointer;
+  sqlite3_prepare_v3(
+    db: Pointer,
+    sql: Pointer,
+    bytes: number,
+    flags: number,
+    statement: Pointer,
+    tail: Pointer,
+  ): number;
+}
+
+let loading: Promise<Sqlite> | undefined;
+let loaded: Sqlite | undefined;
+
+/** Loads SQLite (about 30 ms the first time). Everything in this room is synchronous after that. */
+export function loadSqlite(): Promise<Sqlite> {
+  loading ??= load();
+  return loading;
+}
+
+/** The engine after `loadSqlite()`; an error before. */
+export function sqlite(): Sqlite {
+  if (!loaded) throw new Error("SQLite is not loaded yet: await loadSqlite() first");
+  return loaded;
+}
+
+async function load(): Promise<Sqlite> {
+  const silent = () => {};
+  // Read by the module at start: without it every failed query is printed to stderr.
+  Object.assign(globalThis, { sqlite3ApiConfig: { warn: silent, error: silent, debug: silent, log: silent } });
+  const { default: initialize } = await import("@sqlite.org/sqlite-wasm");
+  const { capi, wasm, oo1, version }: Sqlite3Static = await initialize({ print: silent, printErr: silent });
+  const scratch = new oo1.DB(":memory:");
+  // Of the whole process, can only be lowered later, and must precede the first authorizer.
+  scratch.exec(`PRAGMA hard_heap_limit=${MAX_HEAP_BYTES}`);
+  scratch.close();
+  loaded = { capi, oo1, wasm: wasm as Sqlite["wasm"], version: version.libVersion };
+  return loaded;
+}
