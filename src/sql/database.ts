@@ -4,7 +4,7 @@ import { faultOf, type SqlFault } from "./fault.ts";
 import { guard, readableNames, underWatch, type WatchReport } from "./guard.ts";
 import { MAX_RESULT_BYTES, MAX_ROWS, MAX_SQL_BYTES, PAGE_CACHE_KIB, SAMPLE_ROWS } from "./limits.ts";
 import { type Pointer, sqlite } from "./sqlite.ts";
-import { quoteName } from "./tokens.ts";
+import { quoteName, tokenize } from "./tokens.ts";
 
 /** One value. Integers beyond 2^53 are bigints; blobs are shown as `x'0a0b'`. */
 export type Cell = null | number | bigint | string;
@@ -48,6 +48,13 @@ export type RunResult =
 export interface OpenOptions {
   /** Take "text" in double quotes as a string where no such column exists, as older data sets expect. @default false */
   readonly doubleQuotedStrings?: boolean;
+}
+
+export interface RunOptions {
+  /** @default MAX_ROWS */
+  readonly maxRows?: number;
+  /** @default MAX_RESULT_BYTES */
+  readonly maxBytes?: number;
 }
 
 const [ROW, DONE] = [100, 101];
@@ -119,11 +126,11 @@ export class Database {
   }
 
   /** Runs one SELECT within the limits. Never throws for what the SQL does; the same SQL always gives the same result. */
-  run(sql: string, maxRows: number = MAX_ROWS): RunResult {
+  run(sql: string, { maxRows = MAX_ROWS, maxBytes = MAX_RESULT_BYTES }: RunOptions = {}): RunResult {
     if (this.#closed) throw new Error(`database ${this.name} is closed`);
     const refusal = refuseText(sql);
     if (refusal) return { ok: false, fault: refusal };
-    const { value, report } = underWatch(this.#readable, () => this.#run(sql, maxRows));
+    const { value, report } = underWatch(this.#readable, () => this.#run(sql, maxRows, maxBytes));
     if (value.ok) return { ...value, instructions: report.instructions };
     return { ok: false, fault: explain(value.fault, report, sql) };
   }
@@ -150,16 +157,21 @@ export class Database {
     wasm.exports.free(this.#memory);
   }
 
-  #run(sql: string, maxRows: number): { ok: true; table: ResultTable } | { ok: false; fault: SqlFault } {
+  #run(
+    sql: string,
+    maxRows: number,
+    maxBytes: number,
+  ): { ok: true; table: ResultTable } | { ok: false; fault: SqlFault } {
     const { wasm, capi } = sqlite();
     const prepared = prepare(this.#db, sql);
     if (!prepared.ok) return prepared;
     const { statement } = prepared;
     try {
-      if (capi.sqlite3_stmt_isexplain(statement) !== 0 || capi.sqlite3_stmt_readonly(statement) === 0) {
+      const isRead = capi.sqlite3_stmt_readonly(statement) !== 0 && capi.sqlite3_stmt_isexplain(statement) === 0;
+      if (!isRead || wasm.exports.sqlite3_column_count(statement) === 0) {
         return { ok: false, fault: notSelect("only one SELECT statement is allowed") };
       }
-      const read = readRows(statement, maxRows);
+      const read = readRows(statement, maxRows, maxBytes);
       if (read.code === ROW || read.code === DONE) return { ok: true, table: read.table };
       return { ok: false, fault: faultOf(read.code, capi.sqlite3_errmsg(this.#db)) };
     } finally {
@@ -264,10 +276,10 @@ function prepare(db: Pointer, sql: string): Prepared {
 
 /** Whether nothing but white space, semicolons and comments is left. */
 function isBlank(text: string): boolean {
-  return /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?(?:\*\/|$))*$/.test(text);
+  return text === "" || tokenize(text).every((token) => token.text === ";");
 }
 
-function readRows(statement: Pointer, maxRows: number): { code: number; table: ResultTable } {
+function readRows(statement: Pointer, maxRows: number, maxBytes: number): { code: number; table: ResultTable } {
   const { exports, cstrToJs } = sqlite().wasm;
   const width = exports.sqlite3_column_count(statement);
   const columns = Array.from({ length: width }, (_, i) => cstrToJs(exports.sqlite3_column_name(statement, i)) ?? "");
@@ -278,7 +290,7 @@ function readRows(statement: Pointer, maxRows: number): { code: number; table: R
   let code = exports.sqlite3_step(statement);
   for (; code === ROW; code = exports.sqlite3_step(statement)) {
     if (rows.length >= maxRows) truncated = `only the first ${maxRows} rows are kept`;
-    else if (bytes > MAX_RESULT_BYTES) truncated = `only the first ${rows.length} rows (1 MB) are kept`;
+    else if (bytes > maxBytes) truncated = `only the first ${rows.length} rows are kept: the result is too large`;
     if (truncated) break;
     const row: Cell[] = [];
     for (let i = 0; i < width; i++) {
@@ -325,7 +337,7 @@ function select(db: Pointer, sql: string): ResultTable {
   const prepared = prepare(db, sql);
   if (!prepared.ok) throw new Error(prepared.fault.message);
   try {
-    const { code, table } = readRows(prepared.statement, Number.POSITIVE_INFINITY);
+    const { code, table } = readRows(prepared.statement, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY);
     if (code !== DONE) throw new Error(capi.sqlite3_errmsg(db));
     return table;
   } finally {

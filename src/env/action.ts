@@ -1,0 +1,120 @@
+// What a player may do, and how its words are read.
+import { z } from "zod";
+import { ActionParseError } from "../errors.ts";
+import { normalizeSql } from "../sql/index.ts";
+
+export const ACTION_TYPES = ["DESCRIBE", "SAMPLE", "QUERY", "ANSWER"] as const;
+
+export const actionSchema = z
+  .object({
+    action_type: z
+      .enum(ACTION_TYPES)
+      .describe("DESCRIBE a table's columns, SAMPLE its first rows, QUERY with one SELECT, ANSWER and end"),
+    argument: z.string().describe("a table name, one SELECT statement, or the answer"),
+  })
+  .readonly();
+
+export type SQLAction = z.infer<typeof actionSchema>;
+export type ActionType = SQLAction["action_type"];
+
+/** Characters of an argument; far above the longest sensible query or answer. */
+export const MAX_ARGUMENT_LENGTH = 100_000;
+
+export interface ParsedAction {
+  readonly action: SQLAction;
+  /** Set when the text was not understood and became a QUERY as it stands. */
+  readonly error: ActionParseError | null;
+}
+
+// An action at the start of a line: perhaps after list or emphasis marks or "Action:", in any case, perhaps emphasized.
+// With a colon anything goes; without one only capitals count, so that "answer the question" stays prose.
+const HEAD =
+  /^[ \t>*#-]*(?:action(?:_type)?[ \t]*[:：=][ \t]*)?[*_`"]*(?:(describe|sample|query|answer)[*_`"]*[ \t]*[:：][*_`]*|(DESCRIBE|SAMPLE|QUERY|ANSWER)[*_`"]*(?=\s|$))/i;
+const CAPITALS = /DESCRIBE|SAMPLE|QUERY|ANSWER/;
+
+/** Reads an action from what a model wrote. Never throws: what is not understood becomes a QUERY with the raw text. */
+export function parseAction(text: string): ParsedAction {
+  const cleaned = withoutThinking(text.slice(0, MAX_ARGUMENT_LENGTH + 100))
+    .replace(/[\u200b-\u200f\u2060\ufeff]/g, "")
+    .trim();
+  const action = parseJson(cleaned) ?? parseLines(cleaned);
+  if (action) return { action, error: null };
+  const error = new ActionParseError({
+    what: "the output is not ACTION_TYPE: argument",
+    value: text,
+    remedy: `start a line with one of ${ACTION_TYPES.join(", ")} and a colon`,
+  });
+  return { action: { action_type: "QUERY", argument: withoutFences(cleaned) }, error };
+}
+
+/** One spelling for actions that do the same: letter case, quotes and white space do not make a new action. */
+export function normalizeAction({ action_type, argument }: SQLAction): string {
+  const key = action_type === "QUERY" ? normalizeSql(argument) : tableName(argument).toLowerCase();
+  return `${action_type}: ${key}`;
+}
+
+/** A table's name as a player may write it: quoted, in parentheses, with a full stop. */
+export function tableName(argument: string): string {
+  return argument
+    .trim()
+    .replace(/^table\s+(?=\S)/i, "")
+    .replace(/^[("'`[\s]+|[)"'`\];.,\s]+$/g, "");
+}
+
+function withoutThinking(text: string): string {
+  const end = text.lastIndexOf("</think>");
+  return end >= 0 ? text.slice(end + "</think>".length) : text.replace(/^\s*<think>/, "");
+}
+
+function withoutFences(text: string): string {
+  return text
+    .replace(/^\s*```[a-z]*[ \t]*\n?/i, "")
+    .replace(/\n?```[\s\S]*$/, "")
+    .trim();
+}
+
+function parseJson(text: string): SQLAction | undefined {
+  const body = withoutFences(text);
+  if (!body.startsWith("{")) return undefined;
+  try {
+    const value: unknown = JSON.parse(body);
+    if (typeof value !== "object" || value === null) return undefined;
+    const { action_type, argument } = value as Record<string, unknown>;
+    if (typeof action_type !== "string" || typeof argument !== "string") return undefined;
+    const parsed = actionSchema.safeParse({ action_type: action_type.toUpperCase(), argument });
+    return parsed.success ? parsed.data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first line that starts an action, and the lines up to the next such line. */
+function parseLines(text: string): SQLAction | undefined {
+  const lines = text.split("\n");
+  const first = lines.findIndex((line) => headOf(line));
+  if (first < 0) return undefined;
+  const head = headOf(lines[first]!)!;
+  const rest = lines.slice(first + 1);
+  const next = rest.findIndex((line) => headOf(line));
+  const body = [lines[first]!.slice(head.length), ...(next < 0 ? rest : rest.slice(0, next))].join("\n");
+  const argument = trimArgument(head.type, body);
+  return { action_type: head.type, argument };
+}
+
+function headOf(line: string): { type: ActionType; length: number } | undefined {
+  const match = HEAD.exec(line);
+  const word = match?.[1] ?? match?.[2];
+  if (!match || !word || (match[2] && !CAPITALS.test(word))) return undefined;
+  return { type: word.toUpperCase() as ActionType, length: match[0].length };
+}
+
+function trimArgument(type: ActionType, body: string): string {
+  if (type === "DESCRIBE" || type === "SAMPLE") return tableName(withoutFences(body).split("\n")[0]!);
+  if (type === "QUERY") return unquote(withoutFences(body));
+  return body.replace(/\n?```\s*$/, (fence) => (/```[\s\S]*```/.test(body) ? fence : "")).trim(); // the verifier undresses answers
+}
+
+function unquote(sql: string): string {
+  const quoted = /^(["`])([\s\S]*)\1$/.exec(sql);
+  return quoted && !quoted[2]!.includes(quoted[1]!) ? quoted[2]!.trim() : sql;
+}

@@ -1,0 +1,349 @@
+// The environment: one question, one database, a few actions, and an answer at the end.
+import { nearest, UsageError } from "../errors.ts";
+import type { DataSet, QuestionRecord, Split } from "../questions/index.ts";
+import { random } from "../random.ts";
+import type { Database, ResultTable, RunResult, SqlFaultClass } from "../sql/index.ts";
+import {
+  ACTION_TYPES,
+  actionSchema,
+  MAX_ARGUMENT_LENGTH,
+  normalizeAction,
+  type SQLAction,
+  tableName,
+} from "./action.ts";
+import { type Gold, goldOf } from "./gold.ts";
+import type { ErrorClass, SQLObservation } from "./observation.ts";
+import { progressOf } from "./progress.ts";
+import { renderDescription, renderResult, renderSchema } from "./render.ts";
+import {
+  NO_REWARD,
+  operationalOf,
+  type RewardBreakdown,
+  type RewardConfig,
+  RewardMeter,
+  rewardSchema,
+  sumOf,
+} from "./reward.ts";
+import { verifyAnswer } from "./verifier.ts";
+
+export const DEFAULT_STEP_BUDGET = 10;
+
+export interface EnvironmentOptions {
+  /** Actions an episode may take. @default 10 */
+  readonly step_budget?: number;
+  /** Amounts other than the defaults of `rewardSchema`. */
+  readonly rewards?: Partial<RewardConfig>;
+  /** Seed of the questions drawn by `reset()` without options. @default 0 */
+  readonly seed?: number;
+}
+
+/** Which question to ask: by id; by place in a split; or drawn by a seed. */
+export interface ResetOptions {
+  readonly question_id?: string;
+  readonly split?: Split;
+  readonly index?: number;
+  readonly seed?: number;
+}
+
+export type DoneReason = "answered" | "budget";
+
+/** How an episode stands; the three rewards GRPO reads. `null` where a crash or the clock made it unscorable. */
+export interface Outcome {
+  readonly correctness: 0 | 1 | null;
+  readonly progress: number | null;
+  readonly operational: number | null;
+  readonly done_reason: DoneReason | null;
+}
+
+export interface EnvironmentState {
+  readonly episode_id: string;
+  readonly step_count: number;
+  readonly question_id: string | null;
+}
+
+/** Everything of the running episode. */
+interface Episode {
+  readonly id: string;
+  readonly question: QuestionRecord;
+  readonly meter: RewardMeter;
+  readonly described: Set<string>;
+  readonly seen: Set<string>;
+  readonly actions: Set<string>;
+  readonly history: string[];
+  step_count: number;
+  operational: number;
+  correct: boolean;
+  doneReason: DoneReason | null;
+  unscorable: boolean;
+}
+
+/** What an action came to, before rewards. */
+interface Effect {
+  readonly result?: string;
+  readonly error?: string;
+  readonly error_class?: ErrorClass;
+  readonly isNew?: boolean;
+  readonly phi?: number;
+  readonly correct?: boolean;
+}
+
+const golds = new WeakMap<QuestionRecord, Gold>();
+
+/** A gym over a data set. Cheap: thousands may share one data set, whose databases are opened once and never change. */
+export class SQLEnvironment {
+  readonly step_budget: number;
+  readonly #data: DataSet;
+  readonly #rewards: RewardConfig;
+  readonly #seed: number;
+  #resets = 0;
+  #episode: Episode | undefined;
+
+  constructor(data: DataSet, { step_budget = DEFAULT_STEP_BUDGET, rewards = {}, seed = 0 }: EnvironmentOptions = {}) {
+    if (!Number.isInteger(step_budget) || step_budget < 1) {
+      throw new UsageError({ what: "step_budget must be a whole number from 1 on", value: step_budget });
+    }
+    this.#data = data;
+    this.step_budget = step_budget;
+    this.#rewards = rewardSchema.parse(rewards);
+    this.#seed = seed;
+  }
+
+  /** Starts an episode. Throws UsageError for a question that is not there. */
+  reset(options: ResetOptions = {}): SQLObservation {
+    const question = this.#choose(options);
+    this.#resets++;
+    this.#episode = {
+      id: `${question.question_id}#${this.#resets}`,
+      question,
+      meter: new RewardMeter(this.#rewards),
+      described: new Set(),
+      seen: new Set(),
+      actions: new Set(),
+      history: [],
+      step_count: 0,
+      operational: 0,
+      correct: false,
+      doneReason: null,
+      unscorable: false,
+    };
+    this.#goldOf(question); // an unusable gold shows now, not at the answer
+    return this.#observe({}, NO_REWARD, null);
+  }
+
+  /** Takes one action. Never throws for what the player did; after the end it changes nothing and says so. */
+  step(action: SQLAction): SQLObservation {
+    const episode = this.#current();
+    if (episode.doneReason) {
+      const effect: Effect = { error: "the episode is over; reset to start another", error_class: "episode_done" };
+      return this.#observe(effect, NO_REWARD, 0);
+    }
+    const checked = checkAction(action);
+    const isRepeat = checked.ok && this.#isRepeat(checked.action);
+    let effect = checked.ok ? this.#act(checked.action) : checked.effect;
+    if (isRepeat && effect.error === undefined) {
+      effect = { ...effect, error: "you did this before; the result is the same", error_class: "repeat" };
+    }
+    const breakdown = episode.meter.book({
+      worked: effect.error === undefined && checked.ok && checked.action.action_type !== "ANSWER",
+      isNew: effect.isNew ?? false,
+      isRepeat,
+      phi: effect.phi,
+      correct: effect.correct,
+    });
+    episode.step_count++;
+    episode.operational += operationalOf(breakdown);
+    episode.history.push(historyLine(action, effect));
+    if (effect.error_class === "timeout") episode.unscorable = true;
+    if (effect.correct !== undefined) {
+      episode.correct = effect.correct;
+      episode.doneReason = "answered";
+    } else if (episode.step_count >= this.step_budget) {
+      episode.doneReason = "budget";
+    }
+    return this.#observe(effect, breakdown, effect.error_class === "timeout" ? null : sumOf(breakdown));
+  }
+
+  /** What can be told of the episode without giving the gold away. */
+  get state(): EnvironmentState {
+    const episode = this.#episode;
+    return {
+      episode_id: episode?.id ?? "",
+      step_count: episode?.step_count ?? 0,
+      question_id: episode?.question.question_id ?? null,
+    };
+  }
+
+  /** The episode's rewards so far. */
+  get outcome(): Outcome {
+    const { correct, meter, operational, doneReason, unscorable } = this.#current();
+    return {
+      correctness: unscorable ? null : correct ? 1 : 0,
+      progress: unscorable ? null : meter.phi,
+      operational: unscorable ? null : Math.round(operational * 1e9) / 1e9,
+      done_reason: doneReason,
+    };
+  }
+
+  /** The running episode's question with its gold: for players that may know it and for showing it after the end. */
+  reveal(): QuestionRecord {
+    return this.#current().question;
+  }
+
+  /** The running episode's database; for players' eyes through actions only. */
+  get database(): Database {
+    return this.#data.databases.get(this.#current().question.database_name);
+  }
+
+  close(): void {
+    this.#episode = undefined;
+  }
+
+  #current(): Episode {
+    if (!this.#episode) throw new UsageError({ what: "no episode is running", remedy: "call reset() first" });
+    return this.#episode;
+  }
+
+  #choose({ question_id, split, index, seed }: ResetOptions): QuestionRecord {
+    const { questions } = this.#data;
+    if (question_id !== undefined) {
+      const found = questions.find((question) => question.question_id === question_id);
+      if (found) return found;
+      const near = nearest(
+        question_id,
+        questions.map((question) => question.question_id),
+      );
+      throw new UsageError({
+        what: "no such question_id",
+        value: question_id,
+        remedy: near ? `did you mean ${near}?` : "see `sqlenv data show`",
+      });
+    }
+    const pool = split === undefined ? questions : questions.filter((question) => question.split === split);
+    if (pool.length === 0) throw new UsageError({ what: "no question in split", value: split });
+    if (index !== undefined) {
+      const found = pool[index];
+      if (found) return found;
+      throw new UsageError({ what: "no question at index", value: index, remedy: `use 0 to ${pool.length - 1}` });
+    }
+    return random("reset", seed ?? this.#seed, seed === undefined ? this.#resets : "given").pick(pool);
+  }
+
+  #goldOf(question: QuestionRecord): Gold {
+    let gold = golds.get(question);
+    if (!gold) {
+      gold = goldOf(question, this.#data.databases.get(question.database_name));
+      golds.set(question, gold);
+    }
+    return gold;
+  }
+
+  #isRepeat(action: SQLAction): boolean {
+    if (action.action_type === "ANSWER") return false;
+    const { actions } = this.#current();
+    const key = normalizeAction(action);
+    const known = actions.has(key);
+    actions.add(key);
+    return known;
+  }
+
+  #act({ action_type, argument }: SQLAction): Effect {
+    const episode = this.#current();
+    switch (action_type) {
+      case "ANSWER":
+        return { result: "", correct: verifyAnswer(argument, this.#goldOf(episode.question)) };
+      case "QUERY":
+        return this.#query(this.database.run(argument));
+      case "DESCRIBE":
+      case "SAMPLE":
+        return this.#look(action_type, argument);
+    }
+  }
+
+  #look(action_type: "DESCRIBE" | "SAMPLE", argument: string): Effect {
+    const { database } = this;
+    const name = tableName(argument);
+    const table = database.table(argument.trim()) ?? database.table(name);
+    if (!table) {
+      const names = database.tables.map((known) => known.name);
+      return { error: `no such table: ${name}; tables: ${names.join(", ")}`, error_class: "unknown_table" };
+    }
+    const { seen, described } = this.#current();
+    const isNew = !seen.has(`table ${table.name}`);
+    seen.add(`table ${table.name}`);
+    if (action_type === "DESCRIBE") {
+      described.add(table.name);
+      return { result: renderDescription(table, database.rowCount(table)), isNew };
+    }
+    const sampled = database.sample(table);
+    return sampled.ok ? { result: renderResult(sampled.table), isNew } : failed(sampled);
+  }
+
+  #query(result: RunResult): Effect {
+    if (!result.ok) return failed(result);
+    const { seen, question } = this.#current();
+    const fingerprint = `result ${fingerprintOf(result.table)}`;
+    const isNew = result.table.rows.length > 0 && !seen.has(fingerprint);
+    seen.add(fingerprint);
+    return { result: renderResult(result.table), isNew, phi: progressOf(result.table, this.#goldOf(question)) };
+  }
+
+  #observe(effect: Effect, reward_breakdown: RewardBreakdown, reward: number | null): SQLObservation {
+    const episode = this.#current();
+    return {
+      question: episode.question.question_text,
+      schema_info: renderSchema(this.database, episode.described),
+      result: effect.result ?? "",
+      error: effect.error ?? null,
+      error_class: effect.error_class ?? null,
+      step_count: episode.step_count,
+      budget_remaining: this.step_budget - episode.step_count,
+      action_history: [...episode.history],
+      reward_breakdown,
+      done: episode.doneReason !== null,
+      reward,
+    };
+  }
+}
+
+function failed({ fault }: { fault: { message: string; error_class: SqlFaultClass } }): Effect {
+  return { error: fault.message, error_class: fault.error_class };
+}
+
+/** Checks an action that may come from anywhere. */
+function checkAction(action: SQLAction): { ok: true; action: SQLAction } | { ok: false; effect: Effect } {
+  const bad = (error: string) => ({ ok: false as const, effect: { error, error_class: "bad_action" as const } });
+  const parsed = actionSchema.safeParse(action);
+  if (!parsed.success) return bad(`an action is {action_type: ${ACTION_TYPES.join("|")}, argument: text}`);
+  const { action_type, argument } = parsed.data;
+  if (argument.length > MAX_ARGUMENT_LENGTH)
+    return bad(`the argument is longer than ${MAX_ARGUMENT_LENGTH} characters`);
+  if (argument.trim() === "") return bad(`${action_type} needs an argument`);
+  return { ok: true, action: parsed.data };
+}
+
+const HISTORY_ARGUMENT = 200; // characters of an argument repeated in the history
+
+function historyLine(action: SQLAction, { error_class }: Effect): string {
+  const type = String(action?.action_type ?? "?").slice(0, 20);
+  const argument = String(action?.argument ?? "")
+    .replace(/\s+/g, " ")
+    .trim();
+  const shown = argument.length <= HISTORY_ARGUMENT ? argument : `${argument.slice(0, HISTORY_ARGUMENT)}…`;
+  return `${type}: ${shown}${error_class ? ` -> ${error_class}` : ""}`;
+}
+
+/** A 64-bit hash of a result's rows, to know it again without keeping it. */
+function fingerprintOf({ rows }: ResultTable): string {
+  let [a, b] = [0x811c9dc5, 0x1b873593];
+  for (const row of rows) {
+    for (const cell of row) {
+      const text = `${typeof cell}${cell}\u0001`;
+      for (let i = 0; i < text.length; i++) {
+        a = Math.imul(a ^ text.charCodeAt(i), 0x01000193);
+        b = Math.imul(b ^ text.charCodeAt(i), 0x85ebca6b) + a;
+      }
+    }
+    a = Math.imul(a ^ 2, 0x01000193);
+  }
+  return `${(a >>> 0).toString(16)}${(b >>> 0).toString(16)}`;
+}

@@ -1,0 +1,102 @@
+// What each step earns. A right answer settles the account: it pays what is left of the looking allowance and of the
+// progress, so every right episode earns the same before costs, and padding it with more looking cannot pay.
+import { z } from "zod";
+
+export const rewardSchema = z
+  .object({
+    exec_ok: z.number().min(0).default(0.02).describe("for an action that works"),
+    new_info: z.number().min(0).default(0.01).describe("for the first sight of a table or of a result"),
+    looking_cap: z.number().min(0).default(0.1).describe("exec_ok and new_info together, an episode"),
+    repeat: z.number().max(0).default(-0.03).describe("for doing the same again"),
+    step_cost: z.number().max(0).default(-0.005).describe("for each action"),
+    progress: z.number().min(0).default(0.15).describe("for coming from Φ = 0 to Φ = 1"),
+    correctness: z.number().default(1).describe("for the right answer"),
+  })
+  .strict()
+  .readonly();
+
+export type RewardConfig = z.infer<typeof rewardSchema>;
+
+/** What one step earned, part by part; the step's reward is their sum. */
+export interface RewardBreakdown {
+  readonly exec_ok: number;
+  readonly new_info: number;
+  readonly repeat: number;
+  readonly step_cost: number;
+  readonly progress: number;
+  readonly correctness: number;
+}
+
+/** What happened in a step, as far as rewards care. */
+export interface StepFacts {
+  readonly worked: boolean;
+  readonly isNew: boolean;
+  readonly isRepeat: boolean;
+  /** Φ of this step's result, if it had one. */
+  readonly phi?: number | undefined;
+  /** Set on an ANSWER. */
+  readonly correct?: boolean | undefined;
+}
+
+export const NO_REWARD: RewardBreakdown = {
+  exec_ok: 0,
+  new_info: 0,
+  repeat: 0,
+  step_cost: 0,
+  progress: 0,
+  correctness: 0,
+};
+
+/** Keeps an episode's account. */
+export class RewardMeter {
+  readonly #config: RewardConfig;
+  #lookingLeft: number;
+  #phi = 0;
+
+  constructor(config: RewardConfig) {
+    this.#config = config;
+    this.#lookingLeft = config.looking_cap;
+  }
+
+  /** The best Φ so far; 1 after a right answer. */
+  get phi(): number {
+    return this.#phi;
+  }
+
+  /** Books one step. */
+  book({ worked, isNew, isRepeat, phi = 0, correct }: StepFacts): RewardBreakdown {
+    const config = this.#config;
+    const pays = worked && !isRepeat;
+    const gained = Math.max(0, (correct ? 1 : phi) - this.#phi);
+    this.#phi += gained;
+    return {
+      exec_ok: correct ? this.#look(this.#lookingLeft) : pays ? this.#look(config.exec_ok) : 0,
+      new_info: pays && isNew ? this.#look(config.new_info) : 0,
+      repeat: isRepeat ? config.repeat : 0,
+      step_cost: config.step_cost,
+      progress: tidy(gained * config.progress),
+      correctness: correct ? config.correctness : 0,
+    };
+  }
+
+  #look(amount: number): number {
+    const paid = Math.min(amount, this.#lookingLeft);
+    this.#lookingLeft = tidy(this.#lookingLeft - paid);
+    return tidy(paid);
+  }
+}
+
+/** The step's reward. */
+export function sumOf(breakdown: RewardBreakdown): number {
+  return tidy(Object.values(breakdown).reduce((sum: number, part: number) => sum + part, 0));
+}
+
+/** The operational part GRPO is given: exec_ok + new_info + repeat, without the step cost. */
+export function operationalOf({ exec_ok, new_info, repeat }: RewardBreakdown): number {
+  return tidy(exec_ok + new_info + repeat);
+}
+
+/** Cents, not 0.030000000000000002. */
+function tidy(value: number): number {
+  return Math.round(value * 1e9) / 1e9;
+}

@@ -1,0 +1,131 @@
+import { expect, test } from "vitest";
+import { openShop, shopBytes } from "../../test/fixtures.ts";
+import { createDatabase } from "./create.ts";
+import { Database } from "./database.ts";
+import { DatabaseShelf } from "./shelf.ts";
+
+test("describes tables, keys, references and views", () => {
+  const shop = openShop();
+  expect(shop.tables.map((table) => [table.name, table.kind])).toEqual([
+    ["customers", "table"],
+    ["orders", "table"],
+    ["group", "table"],
+    ["oslo", "view"],
+  ]);
+  const orders = shop.table("ORDERS")!;
+  expect(orders.foreign_keys).toEqual([{ column: "customer_id", table: "customers", references: "id" }]);
+  expect(orders.columns[0]).toEqual({ name: "id", type: "INTEGER", primary_key: true, not_null: false });
+  expect(shop.rowCount(orders)).toBe(5);
+  expect(shop.table("nope")).toBeUndefined();
+});
+
+test("samples a table whose name is a reserved word", () => {
+  const shop = openShop();
+  const result = shop.sample(shop.table("group")!, 2);
+  expect(result).toMatchObject({
+    ok: true,
+    table: {
+      columns: ["code", "note"],
+      rows: [
+        ["a", "x, y"],
+        ["b", ""],
+      ],
+    },
+  });
+});
+
+test("keeps integers exact, tells reals from integers, shows blobs and odd text", () => {
+  const bytes = createDatabase([
+    {
+      name: "t",
+      ddl: "CREATE TABLE t (a, b, c, d)",
+      rows: [[9007199254740993n, 2.5, "naïve\u0000tail", null]],
+    },
+  ]);
+  const database = new Database("t", bytes);
+  expect(database.run("SELECT a, b, c, d, 3.0, 3, x'0aff' FROM t")).toMatchObject({
+    ok: true,
+    table: {
+      rows: [[9007199254740993n, 2.5, "naïve\u0000tail", null, 3, 3, "x'0aff'"]],
+      types: ["integer", "real", "text", "null", "real", "integer", "blob"],
+    },
+  });
+  expect(database.run("SELECT -9223372036854775808, 9007199254740991, 9007199254740992")).toMatchObject({
+    table: { rows: [[-9223372036854775808n, 9007199254740991, 9007199254740992n]] },
+  });
+});
+
+test("cuts long results and says so", () => {
+  const shop = openShop();
+  const numbers = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 5000) SELECT x FROM c";
+  const result = shop.run(numbers);
+  expect(result.ok && result.table.rows.length).toBe(1000);
+  expect(result.ok && result.table.truncated).toMatch(/first 1000 rows/);
+  const wide = shop.run(`SELECT printf('%.16000c', 'x') FROM (${numbers})`);
+  expect(wide.ok && wide.table.rows.length).toBeLessThan(100);
+  expect(wide.ok && wide.table.truncated).toMatch(/too large/);
+});
+
+test("double-quoted text is a string only where a data set asks for it", () => {
+  const lenient = openShop({ doubleQuotedStrings: true });
+  expect(lenient.run('SELECT count(*) FROM customers WHERE city = "Oslo"')).toMatchObject({ table: { rows: [[2]] } });
+  expect(openShop().run('SELECT count(*) FROM customers WHERE city = "Oslo"')).toMatchObject({
+    fault: { error_class: "unknown_column" },
+  });
+});
+
+const header = (bytes: Uint8Array, offset: number, values: readonly number[]) => {
+  const copy = bytes.slice();
+  copy.set(values, offset);
+  return copy;
+};
+
+test.each([
+  ["empty", new Uint8Array(0), /is empty/],
+  [
+    "not SQLite",
+    new TextEncoder().encode("PK\u0003\u0004 this is a zip file, not a database".repeat(10)),
+    /not a SQLite/,
+  ],
+  ["encrypted", shopBytes.map((byte, i) => byte ^ (i % 251)), /encrypted/],
+  ["cut in its header", shopBytes.slice(0, 50), /truncated/],
+  ["cut in half", shopBytes.slice(0, shopBytes.length / 2), /truncated/],
+  ["with a damaged schema page", header(shopBytes, 100, new Array(200).fill(0xff)), /cannot be read/],
+])("refuses a file that is %s", (_, bytes, message) => {
+  expect(() => new Database("x", bytes)).toThrow(message);
+  expect(() => new Database("x", bytes)).toThrow(expect.objectContaining({ code: "bad_database" }));
+});
+
+test("reads a file written in WAL mode", () => {
+  const wal = header(shopBytes, 18, [2, 2]);
+  expect(new Database("x", wal).run("SELECT count(*) FROM customers")).toMatchObject({ table: { rows: [[5]] } });
+});
+
+test("damage inside a table is a fault of the query and found by the check", () => {
+  const damaged = shopBytes.slice();
+  damaged.fill(0xff, 4096, 4096 + 400);
+  const database = new Database("x", damaged);
+  expect(database.integrityErrors().length).toBeGreaterThan(0);
+  expect(database.run("SELECT * FROM customers")).toMatchObject({ ok: false, fault: { error_class: "corrupt" } });
+  expect(openShop().integrityErrors()).toEqual([]);
+});
+
+test("a shelf opens each database once and puts the least used away", () => {
+  let reads = 0;
+  const read = () => {
+    reads++;
+    return shopBytes;
+  };
+  const shelf = new DatabaseShelf({ names: ["a", "b", "c"], read, maxOpenBytes: 2 * shopBytes.length });
+  expect(shelf.get("a")).toBe(shelf.get("a"));
+  shelf.get("b");
+  shelf.get("a");
+  shelf.get("c"); // puts b away
+  expect(reads).toBe(3);
+  shelf.get("a");
+  expect(reads).toBe(3);
+  expect(shelf.get("b").run("SELECT 1").ok).toBe(true);
+  expect(reads).toBe(4);
+  expect(() => shelf.get("d")).toThrow("no such database: d");
+  shelf.close();
+});
