@@ -17,13 +17,19 @@ export function readAnswer(answer: string, columns: readonly string[]): Reading[
   if (answer.length > MAX_ANSWER_LENGTH) return [];
   const texts = new Set([answer.trim(), undress(answer)]);
   const readings = [...texts].filter((text) => text !== "").flatMap((text) => readText(text, columns.length));
-  return readings.flatMap((reading) => {
-    const isHeader =
-      reading.length > 1 &&
-      reading[0]!.length === columns.length &&
-      reading[0]!.every((cell, i) => fold(cell.text) === fold(columns[i]!));
-    return isHeader ? [reading, reading.slice(1)] : [reading];
-  });
+  return answer.includes("\n")
+    ? readings.flatMap((reading) => [reading, ...withoutHeader(reading, columns)])
+    : readings;
+}
+
+/** The reading without its first row, where that repeats the column names (which no value could be taken for). */
+function withoutHeader(reading: Reading, columns: readonly string[]): Reading[] {
+  const [first, ...rest] = reading;
+  const isHeader =
+    rest.length > 0 &&
+    first!.length === columns.length &&
+    first!.every(({ text }, i) => fold(text) === fold(columns[i]!) && !/^[\d.,+-]*$/.test(text));
+  return isHeader ? [rest] : [];
 }
 
 /** Text as it is compared: letter case, white space and Unicode spelling do not count. */

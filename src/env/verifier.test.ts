@@ -1,0 +1,153 @@
+import { expect, test } from "vitest";
+import { openShop } from "../../test/fixtures.ts";
+import { formatAnswer } from "../questions/index.ts";
+import { goldOf } from "./gold.ts";
+import { readNumber, verifyAnswer } from "./verifier.ts";
+
+const shop = openShop();
+const judge = (sql: string) => {
+  const gold = goldOf({ question_id: "q", gold_sql: sql }, shop);
+  return (answer: string) => verifyAnswer(answer, gold);
+};
+
+const RIGHT: [string, string[]][] = [
+  [
+    "SELECT 3",
+    [
+      "3",
+      "3.0",
+      '"3"',
+      "'3'",
+      "Answer: 3",
+      "The answer is 3.",
+      "```\n3\n```",
+      "+3",
+      "[3]",
+      "3.",
+      " 3\n",
+      "**3**",
+      "(3,)",
+    ],
+  ],
+  ["SELECT 1234567", ["1234567", "1,234,567", "1234567.00"]],
+  ["SELECT -5", ["-5", "−5", "-5.0"]],
+  ["SELECT 9007199254740993", ["9007199254740993"]],
+  ["SELECT 3.14159", ["3.14159", "3.14", "3.142", "3.1416", "3.14159000", "3.14159e0"]],
+  ["SELECT 2.0", ["2", "2.0", "2.00"]],
+  ["SELECT 0.1 + 0.2", ["0.3", "0.30000000000000004"]],
+  [
+    "SELECT 'New York'",
+    ["New York", "new york", '"New York"', "NEW  YORK", "ANSWER: New York", '["New York"]', "New York."],
+  ],
+  ["SELECT 'x, y'", ["x, y", '"x, y"']],
+  [
+    "SELECT name FROM customers WHERE age > 30",
+    [
+      "Ada, Bao, Dov",
+      "Dov\nAda\nBao",
+      '["bao", "ada", "dov"]',
+      "['Ada', 'Bao', 'Dov']",
+      "- Ada\n- Bao\n- Dov",
+      "1. Bao\n2. Ada\n3. Dov",
+      "name\nAda\nBao\nDov",
+      "Ada; Bao; Dov",
+      "| name |\n|---|\n| Ada |\n| Bao |\n| Dov |",
+    ],
+  ],
+  ["SELECT name FROM customers ORDER BY age DESC LIMIT 2", ["Bao, Dov", "Dov, Bao"]],
+  ["SELECT name FROM customers ORDER BY age DESC LIMIT 1", ["Bao", "Dov"]],
+  [
+    "SELECT name, age FROM customers WHERE city = 'Hanoi'",
+    [
+      "Bao | 41\nChi | 29",
+      "Chi, 29\nBao, 41",
+      '[["Bao", 41], ["Chi", 29]]',
+      "[('Chi', 29), ('Bao', 41)]",
+      "('Chi', 29), ('Bao', 41)",
+      "name | age\nBao | 41\nChi | 29",
+      "Bao, 41; Chi, 29",
+      '[{"name": "Bao", "age": 41}, {"name": "Chi", "age": 29}]',
+    ],
+  ],
+  ["SELECT min(age), max(age) FROM customers", ["22, 41", "22 | 41", "(22, 41)", "22\n41"]],
+  [
+    "SELECT name, city FROM customers WHERE age = 41",
+    ["Bao | Hanoi\nDov | NULL", "Bao, Hanoi\nDov, None", "[['Bao', 'Hanoi'], ['Dov', None]]", "Dov | \nBao | Hanoi"],
+  ],
+  ['SELECT note FROM "group"', ['["x, y", "", "null"]', '"x, y", "", "null"']],
+];
+
+test.each(RIGHT.flatMap(([sql, answers]) => answers.map((answer) => [sql, answer])))(
+  "right: %s = %j",
+  (sql, answer) => {
+    expect(judge(sql)(answer)).toBe(true);
+  },
+);
+
+const WRONG: [string, string[]][] = [
+  ["SELECT 3", ["", "4", "2", "3.1", "3, 3", "three", "3 students", "NULL", "[]", "3\n3", "0x3", "33", "-3"]],
+  ["SELECT 0", ["", "NULL", "none", "[]", "false"]],
+  ["SELECT 9007199254740993", ["9007199254740992", "9007199254740994"]],
+  ["SELECT 3.14159", ["3.1", "3", "3.15", "3.13", "3.1415", "3.141", "31.4159", "3.14160"]],
+  ["SELECT 0.004567", ["0.00", "0.005", "0.0046", "0"]],
+  ["SELECT 'New York'", ["New", "York", "New York City", "NewYork", "New York, New York", "NULL"]],
+  ["SELECT '007'", ["7", "07", "7.0"]],
+  [
+    "SELECT name FROM customers WHERE age > 30",
+    ["Ada, Bao", "Ada, Bao, Dov, Dov", "Ada, Bao, Chi", "Ada", "", "Ada Bao Dov"],
+  ],
+  ["SELECT age FROM customers", ["36, 41, 29, 22", "36, 41, 29, 22, 22"]],
+  ["SELECT name FROM customers ORDER BY age", ["Ada, Bao, Chi, Dov, Eve", "Bao, Dov, Ada, Chi, Eve"]],
+  ["SELECT name FROM customers ORDER BY age DESC LIMIT 1", ["Ada", "Bao, Dov", ""]],
+  [
+    "SELECT name, age FROM customers WHERE city = 'Hanoi'",
+    ["41 | Bao\n29 | Chi", "Bao | 29\nChi | 41", "Bao | 41", "Bao, Chi", "Bao | 41\nChi | 29\nChi | 29"],
+  ],
+  [
+    "SELECT name, city FROM customers WHERE age = 41",
+    ["Bao | Hanoi\nDov | 0", "Bao | Hanoi\nDov | 'NULL'", "Bao | Hanoi"],
+  ],
+];
+
+test.each(WRONG.flatMap(([sql, answers]) => answers.map((answer) => [sql, answer])))(
+  "wrong: %s ≠ %j",
+  (sql, answer) => {
+    expect(judge(sql)(answer)).toBe(false);
+  },
+);
+
+test("the canonical text of a result is always right", () => {
+  for (const table of shop.tables) {
+    const sql = `SELECT * FROM "${table.name}"`;
+    const result = shop.run(sql);
+    expect(result.ok && judge(sql)(formatAnswer(result.table))).toBe(true);
+  }
+});
+
+test("rounded reals are paired whichever order they come in", () => {
+  const accepts = judge("SELECT 1.004 AS x UNION ALL SELECT 1.00");
+  expect(accepts("1.00, 1.004")).toBe(true);
+  expect(accepts("1.00, 1.00")).toBe(true);
+  expect(accepts("1.004, 1.004")).toBe(false);
+});
+
+test("numbers are read as people write them", () => {
+  expect(readNumber("1,234.50")).toMatchObject({ value: 1234.5, decimals: 2, significant: 6 });
+  for (const text of ["", ".", "-", "1,23", "12,34", "1e", "1 2", "0x10", "Infinity", "NaN", "1.2.3"]) {
+    expect(readNumber(text), text).toBeUndefined();
+  }
+});
+
+test("huge and hostile answers are judged quickly and wrong", () => {
+  const accepts = judge("SELECT name FROM customers");
+  for (const answer of [
+    "a,".repeat(50_000),
+    "[".repeat(100_000),
+    '"'.repeat(100_000),
+    "x".repeat(1_000_000),
+    "\n".repeat(100_000),
+    "'a',".repeat(25_000),
+  ]) {
+    expect(accepts(answer)).toBe(false);
+  }
+});
