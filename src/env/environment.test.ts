@@ -157,7 +157,8 @@ test("no observation holds the gold before the player finds it", () => {
 
 test("thousands of environments share one database, and none sees another's episode", () => {
   const envs = Array.from({ length: 2000 }, () => new SQLEnvironment(data));
-  for (const [i, env] of envs.entries()) env.reset({ question_id: data.questions[i % data.questions.length]!.question_id });
+  for (const [i, env] of envs.entries())
+    env.reset({ question_id: data.questions[i % data.questions.length]!.question_id });
   envs.forEach((env, i) => {
     if (i % 2 === 0) env.step(act("DESCRIBE", "orders"));
   });

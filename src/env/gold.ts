@@ -1,7 +1,13 @@
 // The answers that are right for a question: the gold query's result, and what else SQL would allow in its place.
 // Rows tied in the gold's order may come in any order, and where LIMIT cuts through a tie any of its members is right.
 import { SqlEnvError } from "../errors.ts";
-import { type AnswerType, answerTypeOf, type QuestionRecord } from "../questions/index.ts";
+import {
+  type AnswerType,
+  answerTypeOf,
+  MAX_GOLD_BYTES,
+  MAX_GOLD_ROWS,
+  type QuestionRecord,
+} from "../questions/index.ts";
 import {
   type Cell,
   type Database,
@@ -12,8 +18,7 @@ import {
   tokenize,
 } from "../sql/index.ts";
 
-/** Rows and bytes of a gold result at most; players get fewer. */
-export const MAX_GOLD = { maxRows: 200_000, maxBytes: 50_000_000 } as const;
+const MAX_GOLD = { maxRows: MAX_GOLD_ROWS, maxBytes: MAX_GOLD_BYTES } as const;
 
 /** A run of the answer's rows: `take` of these rows, in any order. */
 export interface TieGroup {

@@ -1,6 +1,6 @@
 // A data set: questions and the databases they are about, with what could not be used and why.
 import type { DatabaseShelf } from "../sql/index.ts";
-import type { QuestionRecord } from "./record.ts";
+import type { QuestionRecord, Split } from "./record.ts";
 
 /** Why a question cannot be used. */
 export const REJECTION_REASONS = [
@@ -9,7 +9,7 @@ export const REJECTION_REASONS = [
   "gold_fails", // the gold query is refused or fails
   "gold_empty", // it gives no rows: an empty answer would be right by accident
   "gold_only_nulls",
-  "gold_mismatch", // the file's gold_answer is not what the gold query gives
+  "gold_mismatch", // the file's gold_answer or answer_type is not what the gold query gives
   "duplicate_id",
   "malformed", // a field is missing or of the wrong type
 ] as const;
@@ -18,10 +18,16 @@ export type RejectionReason = (typeof REJECTION_REASONS)[number];
 
 export interface Rejection {
   readonly question_id: string;
+  readonly split: Split;
   readonly reason: RejectionReason;
   /** What exactly: SQLite's message, the field, both values. */
   readonly detail: string;
 }
+
+/** Folder layouts that can be read. "questions" is our own, the others are published ones with known flaws. */
+export const LAYOUTS = ["questions", "spider", "bird"] as const;
+
+export type Layout = (typeof LAYOUTS)[number];
 
 export interface DataSet {
   readonly name: string;
@@ -29,4 +35,8 @@ export interface DataSet {
   readonly questions: readonly QuestionRecord[];
   readonly databases: DatabaseShelf;
   readonly rejected: readonly Rejection[];
+  /** Where it came from; rejected questions of the published layouts are to be expected. @default "questions" */
+  readonly layout?: Layout;
+  /** The file of a database, needed to write the data set out again. */
+  readonly file?: (database: string) => Uint8Array;
 }

@@ -1,3 +1,10 @@
+// What is asked: question records, their files and checks. Loaders that need a disk or network are in index.node.ts.
 export * from "./answer.ts";
+export { type AssembleOptions, assemble, type QuestionDraft } from "./assemble.ts";
+export * from "./check.ts";
 export * from "./dataset.ts";
+export { difficultyOf, tablesInvolved } from "./difficulty.ts";
+export * from "./file.ts";
+export * from "./filter.ts";
+export * from "./gold.ts";
 export * from "./record.ts";

@@ -1,0 +1,151 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { temporaryFolder } from "../../test/data-files.ts";
+import { type DownloadOptions, download } from "./download.node.ts";
+
+const BODY = Buffer.from(Array.from({ length: 200_000 }, (_, i) => (i * 31 + (i >> 8)) & 255));
+
+/** Connections that stopped sending; they are cut as soon as the client has what was sent, so that nothing is left to chance. */
+const held: { readonly sent: number; readonly response: ServerResponse }[] = [];
+const cutHeld = (received: number) => {
+  for (const { sent, response } of held) if (received >= sent) response.destroy();
+};
+const QUICK: DownloadOptions = { backoffMs: 0, onProgress: ({ received }) => cutHeld(received) };
+
+type Handler = (request: IncomingMessage, response: ServerResponse, count: number) => void;
+
+/** A server on a free port; returns its address and the Range header of each request. */
+async function serve(handler: Handler): Promise<{ url: string; ranges: (string | undefined)[] }> {
+  const ranges: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    ranges.push(request.headers.range);
+    handler(request, response, ranges.length);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/file.zip`, ranges };
+}
+
+/** Sends the body from where it is asked for, cutting the connection after `bytes` of it. */
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { etag = '"v1"', bytes = BODY.length, body = BODY },
+): void {
+  const range = /^bytes=(\d+)-$/.exec(request.headers.range ?? "");
+  const start = range && request.headers["if-range"] === etag ? Number(range[1]) : 0;
+  const headers = { etag, "content-length": body.length - start };
+  if (start > 0)
+    response.writeHead(206, { ...headers, "content-range": `bytes ${start}-${body.length - 1}/${body.length}` });
+  else response.writeHead(200, headers);
+  const part = body.subarray(start, start + bytes);
+  if (start + part.length === body.length) response.end(part);
+  else hold(response, start + part.length, part);
+}
+
+function hold(response: ServerResponse, sent: number, part: Uint8Array): void {
+  held.push({ sent, response });
+  response.write(part);
+}
+
+test("downloads, reports progress, leaves nothing else behind", async () => {
+  const { url } = await serve((request, response) => send(request, response, {}));
+  const file = join(temporaryFolder(), "f");
+  const seen: number[] = [];
+  await download(url, file, { ...QUICK, onProgress: ({ received, total }) => seen.push(received / total!) });
+  expect(readFileSync(file).equals(BODY)).toBe(true);
+  expect(seen.at(-1)).toBe(1);
+  expect(existsSync(`${file}.part`) || existsSync(`${file}.part.json`)).toBe(false);
+});
+
+test("continues where cut connections left off", async () => {
+  const { url, ranges } = await serve((request, response) => send(request, response, { bytes: 70_000 }));
+  const file = join(temporaryFolder(), "f");
+  await download(url, file, { ...QUICK, retries: 1 });
+  expect(readFileSync(file).equals(BODY)).toBe(true);
+  // Each try got further than the one before, so that one retry was enough.
+  expect(ranges).toEqual([undefined, "bytes=70000-", "bytes=140000-"]);
+});
+
+test("a second call continues what a first one left", async () => {
+  const file = join(temporaryFolder(), "f");
+  const { url, ranges } = await serve((request, response, count) => {
+    if (count === 1) send(request, response, { bytes: 50_000 });
+    else if (count === 2) response.writeHead(503).end();
+    else send(request, response, {});
+  });
+  await expect(download(url, file, { ...QUICK, retries: 0 })).rejects.toThrow(/download failed/);
+  expect(existsSync(file)).toBe(false);
+  await expect(download(url, file, { ...QUICK, retries: 0 })).rejects.toThrow(/503/);
+  await download(url, file, QUICK);
+  expect(ranges[2]).toMatch(/^bytes=[1-9]\d*-$/);
+  expect(readFileSync(file).equals(BODY)).toBe(true);
+});
+
+test("starts again when the file has changed, or when the server knows no ranges", async () => {
+  const changed = Buffer.from(BODY).reverse();
+  const versions = await serve((request, response, count) =>
+    count === 1 ? send(request, response, { bytes: 50_000 }) : send(request, response, { etag: '"v2"', body: changed }),
+  );
+  const file = join(temporaryFolder(), "f");
+  await download(versions.url, file, QUICK);
+  expect(readFileSync(file).equals(changed)).toBe(true);
+
+  const plain = await serve((_, response, count) => {
+    response.writeHead(200, { "content-length": BODY.length, etag: '"v1"' });
+    if (count > 1) response.end(BODY);
+    else hold(response, 50_000, BODY.subarray(0, 50_000));
+  });
+  const other = join(temporaryFolder(), "g");
+  await download(plain.url, other, QUICK);
+  expect(readFileSync(other).equals(BODY)).toBe(true);
+});
+
+test("a part that is not a beginning of the file, or is all of it, does not confuse", async () => {
+  const { url } = await serve((request, response) => {
+    const start = Number(/^bytes=(\d+)-/.exec(request.headers.range ?? "")?.[1] ?? 0);
+    if (start >= BODY.length) response.writeHead(416, { "content-range": `bytes */${BODY.length}` }).end();
+    else send(request, response, {});
+  });
+  for (const size of [BODY.length, BODY.length + 5]) {
+    const file = join(temporaryFolder(), "f");
+    writeFileSync(`${file}.part`, Buffer.concat([BODY, Buffer.alloc(5)]).subarray(0, size));
+    writeFileSync(`${file}.part.json`, JSON.stringify({ url, validator: '"v1"' }));
+    await download(url, file, QUICK);
+    expect(readFileSync(file).equals(BODY)).toBe(true);
+  }
+});
+
+test("gives up after bounded tries, at once where trying again is useless, and says how to go on", async () => {
+  const file = join(temporaryFolder(), "f");
+  const down = await serve((_, response) => response.writeHead(500).end());
+  await expect(download(down.url, file, { ...QUICK, retries: 2 })).rejects.toThrow(
+    /answered 500 .*run the same command again/,
+  );
+  expect(down.ranges).toHaveLength(3);
+  const absent = await serve((_, response) => response.writeHead(404).end());
+  await expect(download(absent.url, file, QUICK)).rejects.toThrow(/answered 404 .*check the address/);
+  expect(absent.ranges).toHaveLength(1);
+  const short = await serve((_, response) => {
+    response.writeHead(200, { "content-length": 10 });
+    hold(response, 5, Buffer.from("short"));
+  });
+  await expect(download(short.url, file, { ...QUICK, retries: 1 })).rejects.toThrow(/download failed/);
+  expect(existsSync(file)).toBe(false);
+});
+
+test("a stalled connection is given up, and an abort is obeyed", async () => {
+  const { url } = await serve((_, response) => response.writeHead(200, { "content-length": 10 }).write("x"));
+  const file = join(temporaryFolder(), "f");
+  await expect(download(url, file, { ...QUICK, retries: 0, stallMs: 20 })).rejects.toThrow(/no data for/);
+  const controller = new AbortController();
+  const running = download(url, file, { ...QUICK, signal: controller.signal });
+  controller.abort();
+  await expect(running).rejects.toThrow(/abort/i);
+});

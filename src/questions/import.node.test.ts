@@ -1,0 +1,165 @@
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { expect, onTestFinished, test } from "vitest";
+import {
+  birdFiles,
+  makeTar,
+  makeZip,
+  petsDatabase,
+  spiderFiles,
+  temporaryFolder,
+  writeFiles,
+} from "../../test/data-files.ts";
+import { exportDataSet } from "./export.node.ts";
+import { importDataSet, nameOf } from "./import.node.ts";
+import { findLayout } from "./layout.node.ts";
+import { dataSetsFolder, importedDataSets, openDataSet } from "./open.node.ts";
+
+type Files = Record<string, string | Uint8Array | object>;
+
+function entries(files: Files, prefix = "") {
+  return Object.entries(files).map(([name, content]) => ({
+    name: prefix + name,
+    data: typeof content === "string" || content instanceof Uint8Array ? content : JSON.stringify(content),
+  }));
+}
+
+/** The spread of names an import leaves in its folder, hidden ones included. */
+function left(into: string): string[] {
+  return existsSync(into) ? readdirSync(into).sort() : [];
+}
+
+test("imports folders, zips and tars, also when the data set is a folder or two down", async () => {
+  const into = temporaryFolder();
+  const source = temporaryFolder();
+  const files = await spiderFiles();
+  writeFiles(source, {
+    "folder/inside/README.txt": "hello",
+    "a.zip": makeZip([{ name: "__MACOSX/spider/dev.json", data: "[]" }, ...entries(files, "spider/data/")]),
+    "b.tar.gz": gzipSync(makeTar(entries(files, "spider/"))),
+    "c.tar": makeTar(entries(files, "./")),
+  });
+  writeFiles(join(source, "folder/inside"), files);
+  for (const name of ["folder", "a.zip", "b.tar.gz", "c.tar"]) {
+    const imported = await importDataSet(join(source, name), into);
+    expect(imported).toEqual({ name: nameOf(name), path: join(into, nameOf(name)), layout: "spider" });
+    const dataset = await openDataSet(imported.name, { imported: into });
+    expect([dataset.name, dataset.questions.length, dataset.rejected.length]).toEqual([imported.name, 4, 8]);
+  }
+  expect(left(into)).toEqual(["a", "b", "c", "folder"]);
+  expect(importedDataSets(into)).toEqual(["a", "b", "c", "folder"]);
+});
+
+test("imports BIRD, unpacking the archive of databases inside it", async () => {
+  const into = temporaryFolder();
+  const { "dev/dev.json": questions } = await birdFiles();
+  const inner = makeZip(entries({ "zoo/zoo.sqlite": await petsDatabase() }, "dev_databases/"));
+  const zip = join(temporaryFolder(), "bird.zip");
+  writeFileSync(zip, makeZip(entries({ "dev.json": questions!, "dev_databases.zip": inner }, "dev_2024/")));
+  expect(await importDataSet(zip, into)).toMatchObject({ name: "bird", layout: "bird" });
+  expect((await openDataSet("bird", { imported: into })).questions).toHaveLength(1);
+  expect(existsSync(join(into, "bird/dev_databases.zip"))).toBe(false);
+});
+
+test("imports from a URL", async () => {
+  const zip = makeZip(entries(await spiderFiles()));
+  const server = createServer((_, response) => response.end(zip));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const into = temporaryFolder();
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/files/spider%20mini.zip?download=1`;
+  const stages: string[] = [];
+  await expect(importDataSet(url, into)).rejects.toThrow(/not a name for a data set: spider mini/);
+  await importDataSet(url, into, { name: "mini", onStage: (stage) => stages.push(stage) });
+  expect(left(into)).toEqual(["mini"]);
+  expect(stages).toHaveLength(2);
+  await expect(importDataSet("ftp://example.org/x.zip", into)).rejects.toThrow(/use http or https/);
+});
+
+test("what cannot be imported leaves nothing behind", async () => {
+  const into = temporaryFolder();
+  const source = temporaryFolder();
+  const files = await spiderFiles();
+  writeFiles(source, {
+    "evil.zip": makeZip([...entries(files), { name: "../evil.txt", data: "x" }]),
+    "torn.zip": makeZip(entries(files)).slice(0, -30),
+    "twice.tar": makeTar([...entries(files), { name: "dev.json", data: "[]" }]),
+    "other.zip": makeZip([{ name: "holiday.jpg", data: "x" }]),
+    "empty.zip": makeZip([]),
+    "text.zip": "just text",
+    "nothing.zip": "",
+    "linked/dev.json": files["dev.json"]!,
+    "linked/database/pets_dev.sqlite": files["database/pets_dev/pets_dev.sqlite"]!,
+  });
+  symlinkSync("/etc/passwd", join(source, "linked/extra"));
+  for (const [name, message] of [
+    ["evil.zip", /unsafe path/],
+    ["torn.zip", /not a zip archive, or one that was cut off/],
+    ["twice.tar", /same path twice: dev\.json/],
+    ["other.zip", /no data set found/],
+    ["empty.zip", /holds no files/],
+    ["text.zip", /not an archive of a known kind/],
+    ["nothing.zip", /archive is empty/],
+    ["linked", /holds a link/],
+    ["absent.zip", /nothing to import/],
+  ] as const) {
+    await expect(importDataSet(join(source, name), into), name).rejects.toThrow(message);
+    expect(left(into)).toEqual([]);
+  }
+  expect(existsSync(join(into, "../evil.txt"))).toBe(false);
+});
+
+test("an imported set is replaced only when asked, and whole", async () => {
+  const into = temporaryFolder();
+  const source = temporaryFolder();
+  writeFiles(source, { "spider/extra.txt": "1" });
+  writeFiles(join(source, "spider"), await spiderFiles());
+  await importDataSet(join(source, "spider"), into);
+  await expect(importDataSet(join(source, "spider"), into)).rejects.toThrow(/already imported: spider/);
+  writeFiles(source, { "spider/extra.txt": "2" });
+  await importDataSet(join(source, "spider"), into, { replace: true });
+  expect(readFileSync(join(into, "spider/extra.txt"), "utf8")).toBe("2");
+  expect(left(into)).toEqual(["spider"]);
+  for (const name of ["bundled", "../x", ".x", ""]) {
+    await expect(importDataSet(join(source, "spider"), into, { name })).rejects.toThrow(/not a name/);
+  }
+});
+
+test("an exported set is in our layout, stands on its own, and comes back the same", async () => {
+  const folder = temporaryFolder();
+  writeFiles(join(folder, "spider"), await spiderFiles());
+  const dataset = await openDataSet(join(folder, "spider"));
+  const written = exportDataSet(dataset, join(folder, "out"));
+  expect(written).toMatchObject({ databases: 2, questions: { train: 2, eval: 2 }, left_out: [] });
+  expect(findLayout(join(folder, "out")).layout).toBe("questions");
+  const again = await openDataSet(join(folder, "out"));
+  expect(again.rejected).toEqual([]);
+  const expected = dataset.questions.map((question) => ({
+    ...question,
+    gold_sql: question.gold_sql.replaceAll('"', "'"),
+  }));
+  expect(again.questions).toEqual(expected);
+  const one = await openDataSet(join(folder, "out/questions/questions_eval.json"));
+  expect(one.questions).toEqual(expected.filter(({ split }) => split === "eval"));
+  expect(() => exportDataSet(dataset, join(folder, "out"))).toThrow(/folder is not empty/);
+  const { file: _, ...noFiles } = dataset;
+  expect(() => exportDataSet(noFiles, join(folder, "other"))).toThrow(/does not give its database files/);
+});
+
+test("names and paths that lead nowhere are errors with a remedy", async () => {
+  const folder = temporaryFolder();
+  const imported = join(folder, "sets");
+  writeFiles(folder, { "sets/spider/x.txt": "", "q.json": "[]", "a.zip": "PK" });
+  await expect(openDataSet("spidr", { imported })).rejects.toThrow(/no such data set: spidr; did you mean spider\?/);
+  await expect(openDataSet("spider", { imported })).rejects.toThrow(/no data set found in the folder/);
+  await expect(openDataSet(join(folder, "a.zip"), { imported })).rejects.toThrow(/sqlenv data import/);
+  await expect(openDataSet(join(folder, "q.json"), { imported })).rejects.toThrow(
+    /no databases found for the question file/,
+  );
+  expect(dataSetsFolder({ SQLENV_HOME: "/s", XDG_CACHE_HOME: "/x" })).toBe("/s/datasets");
+  expect(dataSetsFolder({ XDG_CACHE_HOME: "/x" })).toBe("/x/sqlenv/datasets");
+  expect(dataSetsFolder({})).toMatch(/[/\\]\.cache[/\\]sqlenv[/\\]datasets$/);
+});

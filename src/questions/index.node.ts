@@ -1,0 +1,11 @@
+// Question files, Spider, BIRD, archives and downloads: what needs Node's disk and network.
+export * from "./databases.node.ts";
+export * from "./download.node.ts";
+export * from "./export.node.ts";
+export * from "./import.node.ts";
+export * from "./layout.node.ts";
+export { type LoadOptions, loadQuestions } from "./load.node.ts";
+export * from "./open.node.ts";
+export { loadBird, loadSpider } from "./spider.node.ts";
+export * from "./spider10.node.ts";
+export * from "./unpack.node.ts";

@@ -1,0 +1,74 @@
+// Spider and BIRD in the folder layouts they are published in. https://yale-lily.github.io/spider, https://bird-bench.github.io
+import { existsSync, readdirSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { QuestionLoadError } from "../errors.ts";
+import { assemble } from "./assemble.ts";
+import { type DatabaseFolder, databaseFolder } from "./databases.node.ts";
+import type { DataSet } from "./dataset.ts";
+import { parseBird, parseSpider, type QuestionFile } from "./file.ts";
+import { mentions, readFiles } from "./load.node.ts";
+
+// Gold queries of both sets write text in double quotes.
+const PUBLISHED = { doubleQuotedStrings: true } as const;
+
+/** Loads a Spider folder: train*.json for training, dev.json for evaluation, databases under database/. */
+export async function loadSpider(dir: string): Promise<DataSet> {
+  const { drafts, rejected, databases, file } = readSpider(dir);
+  return assemble(basename(resolve(dir)), drafts, databases, { rejected, file, layout: "spider" });
+}
+
+/** The questions of a Spider folder before any is checked, and its databases. */
+export function readSpider(dir: string): QuestionFile & DatabaseFolder {
+  const folders = ["database", "databases"].map((name) => join(dir, name)).filter((path) => existsSync(path));
+  const questions = readFiles(need(dir, spiderFiles(dir), "train_spider.json, train.json or dev.json"), parseSpider);
+  return { ...questions, ...databaseFolder(need(dir, folders, "database/"), PUBLISHED) };
+}
+
+/** Question files of a Spider folder; in its absence any JSON file with a pool of such questions. */
+export function spiderFiles(dir: string): string[] {
+  const here = (names: readonly string[]) => names.map((name) => join(dir, name)).filter((path) => existsSync(path));
+  const parts = here(["train_spider.json", "train_others.json"]);
+  // train.json, where both exist, is the parts once more.
+  const files = [...(parts.length > 0 ? parts : here(["train.json"])), ...here(["dev.json"])];
+  if (files.length > 0 || !existsSync(dir)) return files;
+  const isPool = (path: string) => path.endsWith(".json") && mentions(path, "db_id") && mentions(path, "query");
+  return readdirSync(dir)
+    .sort()
+    .map((name) => join(dir, name))
+    .filter(isPool);
+}
+
+/** Loads a BIRD folder, or one holding its train/ and dev/ folders; difficulty is BIRD's own where given. */
+export async function loadBird(dir: string): Promise<DataSet> {
+  const parts = birdParts(dir);
+  const files = need(
+    dir,
+    parts.map((part) => part.questions),
+    "train.json with train_databases/, or dev.json with dev_databases/",
+  );
+  const { drafts, rejected } = readFiles(files, parseBird);
+  const { databases, file } = databaseFolder(
+    parts.map((part) => part.databases),
+    PUBLISHED,
+  );
+  return assemble(basename(resolve(dir)), drafts, databases, { rejected, file, layout: "bird" });
+}
+
+/** The halves of BIRD that a folder holds. */
+export function birdParts(dir: string): { readonly questions: string; readonly databases: string }[] {
+  return ["train", "dev"].flatMap((split) =>
+    [dir, join(dir, split)]
+      .map((root) => ({ questions: join(root, `${split}.json`), databases: join(root, `${split}_databases`) }))
+      .filter(({ questions, databases }) => existsSync(questions) && existsSync(databases))
+      .slice(0, 1),
+  );
+}
+
+function need(dir: string, found: string[], expected: string): string[] {
+  if (found.length > 0) return found;
+  throw new QuestionLoadError({
+    what: "folder lacks the expected files",
+    value: dir,
+    remedy: `it should hold ${expected}`,
+  });
+}
