@@ -1,0 +1,95 @@
+// `sqlenv bench`: the numbers the project claims, each printed by a command.
+import { Command } from "commander";
+import { benchEnv } from "../bench/env.ts";
+import { benchVerifier, type VerifierBench } from "../bench/verifier.ts";
+import { loadSqlite } from "../sql/index.ts";
+import { resolveDataSet } from "./dataset.ts";
+import { drawTable, formatBytes, formatNumber, output } from "./output.ts";
+
+/** The `bench` command with its sub-commands. */
+export function benchCommand(): Command {
+  return new Command("bench")
+    .description("measure what is claimed")
+    .addCommand(envCommand())
+    .addCommand(verifierCommand());
+}
+
+interface BenchOptions {
+  readonly json?: boolean;
+  readonly data?: readonly string[];
+}
+
+function envCommand(): Command {
+  return new Command("env")
+    .description("steps per second on one core, and the memory of 1,000 open environments")
+    .option("--json", "print one JSON object")
+    .action(async (options: BenchOptions) => {
+      const out = output(options);
+      await loadSqlite();
+      const result = benchEnv(await resolveDataSet("bundled"), () => {
+        globalThis.gc?.();
+        return process.memoryUsage().rss;
+      });
+      const rows = Object.entries(result.by_action).map(([action, { per_s }]) => [action, per_s]);
+      out.line(drawTable(["action", "per second"], [["mixed", result.mixed.steps_per_s], ...rows]));
+      out.line(`1,000 open environments: ${formatBytes(result.open_1000_bytes)}; medians of ${result.rounds} rounds`);
+      out.result(result);
+    });
+}
+
+function verifierCommand(): Command {
+  return new Command("verifier")
+    .description("right values rejected, wrong values accepted, and changed queries let pass by four rule sets")
+    .option("--data <names...>", "data sets to try, by name or folder", ["bundled"])
+    .option("--json", "print one JSON object")
+    .action(async (options: BenchOptions) => {
+      const out = output(options);
+      await loadSqlite();
+      const results: VerifierBench[] = [];
+      for (const name of options.data ?? []) {
+        const data = await resolveDataSet(name);
+        const result = benchVerifier(data, (done, all) => {
+          if (done % 50 === 0) out.progress(`${data.name}: ${done} of ${all} questions`);
+        });
+        data.databases.close();
+        results.push(result);
+        out.line(describe(result));
+      }
+      out.result({ ...totals(results), by_data: results });
+    });
+}
+
+function describe(result: VerifierBench): string {
+  const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
+  const line = (name: string, n: number | "", { set, multiset, ordered, ours }: VerifierBench["mutants"]) => [
+    name,
+    n,
+    ...[set, multiset, ordered, ours].map(percent),
+  ];
+  const rows = Object.entries(result.by_mutation).map(([name, row]) => line(name, row.n, row));
+  return [
+    `${result.data}: ${formatNumber(result.questions)} questions`,
+    `  wrong values accepted: ${result.false_accepts} of ${formatNumber(result.tried.wrong)}`,
+    `  right values rejected: ${result.false_rejects} of ${formatNumber(result.tried.right)}`,
+    ...result.examples.map((example) => `    ${example}`),
+    "  changed gold queries whose result each rule set takes for the gold's:",
+    drawTable(["change", "n", "set", "multiset", "ordered", "ours"], [...rows, line("all", "", result.mutants)], {
+      indent: 2,
+    }),
+    "",
+  ].join("\n");
+}
+
+/** All data sets together; mutant shares weighted by their number. */
+function totals(results: readonly VerifierBench[]) {
+  const sum = (pick: (result: VerifierBench) => number) => results.reduce((total, result) => total + pick(result), 0);
+  const mutantsOf = (result: VerifierBench) => Object.values(result.by_mutation).reduce((n, row) => n + row.n, 0);
+  const share = (rule: keyof VerifierBench["mutants"]) =>
+    Math.round((sum((result) => result.mutants[rule] * mutantsOf(result)) / Math.max(1, sum(mutantsOf))) * 1e4) / 1e4;
+  return {
+    false_accepts: sum((result) => result.false_accepts),
+    false_rejects: sum((result) => result.false_rejects),
+    tried: { wrong: sum((result) => result.tried.wrong), right: sum((result) => result.tried.right) },
+    mutants: { set: share("set"), multiset: share("multiset"), ordered: share("ordered"), ours: share("ours") },
+  };
+}

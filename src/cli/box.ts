@@ -1,0 +1,89 @@
+// Tables drawn with box characters, fitted to the terminal.
+import { printable, styled, width } from "./output.ts";
+
+const MIN_COLUMN = 4; // characters of a column squeezed to fit
+
+export interface BoxOptions {
+  /** Characters a line may have. */
+  readonly maxWidth: number;
+  /** Spaces before each line. @default 2 */
+  readonly indent?: number;
+}
+
+/** A table in a box. Wide columns are cut, and columns that do not fit at all are left out with a notice. */
+export function drawBox(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  { maxWidth, indent = 2 }: BoxOptions,
+): string {
+  const room = Math.max(20, maxWidth - indent - 1);
+  const shownColumns = Math.max(1, Math.min(head.length, Math.floor(room / (MIN_COLUMN + 3))));
+  const cells = [head, ...rows].map((row) => Array.from({ length: shownColumns }, (_, i) => printable(row[i] ?? "")));
+  const widths = fit(
+    Array.from({ length: shownColumns }, (_, i) => Math.max(1, ...cells.map((row) => width(row[i]!)))),
+    room - 3 * shownColumns,
+  );
+  const isNumeric = widths.map(
+    (_, i) => rows.length > 0 && rows.every((row) => /^(?:-?[\d.]+(?:e[+-]?\d+)?|NULL)$/.test(row[i] ?? "")),
+  );
+  const rule = (left: string, middle: string, right: string) =>
+    styled("dim", left + widths.map((size) => "─".repeat(size + 2)).join(middle) + right);
+  const bar = styled("dim", "│");
+  const draw = (row: readonly string[], isHead: boolean) => {
+    const texts = row.map((cell, i) => {
+      const text = cut(cell, widths[i]!);
+      const space = " ".repeat(widths[i]! - width(text));
+      const shown = isHead ? styled("bold", text) : cell === "NULL" ? styled("dim", text) : text;
+      return ` ${isNumeric[i] ? space + shown : shown + space} `;
+    });
+    return bar + texts.join(bar) + bar;
+  };
+  const lines = [
+    rule("┌", "┬", "┐"),
+    draw(cells[0]!, true),
+    rule("├", "┼", "┤"),
+    ...cells.slice(1).map((row) => draw(row, false)),
+    rule("└", "┴", "┘"),
+  ];
+  const left = head.length - shownColumns;
+  if (left > 0) lines.push(styled("dim", `${left} more ${left === 1 ? "column does" : "columns do"} not fit`));
+  return lines.map((line) => " ".repeat(indent) + line).join("\n");
+}
+
+/** Narrows the widest columns until all of them fit. */
+function fit(wanted: readonly number[], room: number): number[] {
+  const widths = [...wanted];
+  let over = widths.reduce((sum, size) => sum + size, 0) - room;
+  while (over > 0) {
+    const widest = Math.max(...widths);
+    if (widest <= MIN_COLUMN) break;
+    const at = widths.indexOf(widest);
+    const next = Math.max(MIN_COLUMN, ...widths.filter((size) => size < widest));
+    const cutBy = Math.min(over, Math.max(1, widest - next));
+    widths[at] = widest - cutBy;
+    over -= cutBy;
+  }
+  return widths;
+}
+
+function cut(text: string, size: number): string {
+  if (width(text) <= size) return text;
+  let shown = "";
+  for (const character of text) {
+    if (width(shown + character) >= size) break;
+    shown += character;
+  }
+  return `${shown}…`;
+}
+
+/** Text broken at spaces into lines of at most `maxWidth`; words longer than that are left whole. */
+export function wrap(text: string, maxWidth: number, indent = 0): string {
+  const lines: string[] = [];
+  for (const word of printable(text).split(" ")) {
+    const last = lines.at(-1);
+    if (last !== undefined && width(last) + 1 + width(word) <= maxWidth - indent)
+      lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines.map((line) => " ".repeat(indent) + line).join("\n");
+}

@@ -1,0 +1,36 @@
+// What a person is told when a command fails: one line, `error: what: value; remedy (code)`, and the exit code.
+import { CommanderError } from "commander";
+import { messageOf, SqlEnvError, UsageError } from "../errors.ts";
+import { printable } from "./output.ts";
+
+export const [FAILED, WRONG_USE, INTERRUPTED] = [1, 2, 130];
+
+export interface Explanation {
+  /** Empty when there is nothing to say, as after --help. */
+  readonly line: string;
+  readonly exitCode: number;
+}
+
+/** Explains anything a command threw. */
+export function explain(error: unknown): Explanation {
+  if (error instanceof CommanderError) return explainUse(error);
+  if (error instanceof SqlEnvError) {
+    const exitCode = error instanceof UsageError ? WRONG_USE : FAILED;
+    return { line: `error: ${oneLine(error.message)} (${error.code})`, exitCode };
+  }
+  if (error instanceof Error && error.name === "AbortError") return { line: "interrupted", exitCode: INTERRUPTED };
+  const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "internal";
+  return { line: `error: ${oneLine(messageOf(error))} (${code})`, exitCode: FAILED };
+}
+
+function explainUse({ code, exitCode, message }: CommanderError): Explanation {
+  if (exitCode === 0) return { line: "", exitCode: 0 };
+  if (code === "commander.help") return { line: "", exitCode: WRONG_USE }; // no command given: its help was shown
+  const said = message.replace(/^error: /, "").replace(/\n\(Did you mean (.*?)\?\)$/s, "; did you mean $1?");
+  const remedy = said.includes("did you mean") ? "" : "; see --help";
+  return { line: `error: ${oneLine(said)}${remedy} (usage)`, exitCode: WRONG_USE };
+}
+
+function oneLine(text: string): string {
+  return printable(text.replace(/\s*\n\s*/g, " "));
+}
