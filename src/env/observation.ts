@@ -1,29 +1,31 @@
 // What a player gets to see. No gold value, path or other database ever appears in it.
-import type { SqlFaultClass } from "../sql/index.ts";
-import type { RewardBreakdown } from "./reward.ts";
+import { z } from "zod";
+import { SQL_FAULT_CLASSES } from "../sql/index.ts";
+import { rewardBreakdownSchema } from "./reward.ts";
 
 /** Failures of the player's own: of its SQL, or of the action itself. */
-export type ErrorClass =
-  | SqlFaultClass
-  | "repeat" // done before; the same result is shown again
-  | "bad_action" // unknown type, empty or oversized argument
-  | "episode_done"; // a step after the end, which changes nothing
+export const ERROR_CLASSES = [
+  ...SQL_FAULT_CLASSES,
+  "repeat", // done before; the same result is shown again
+  "bad_action", // unknown type, empty or oversized argument
+  "episode_done", // a step after the end, which changes nothing
+] as const;
 
-export interface SQLObservation {
-  readonly question: string;
-  /** Table names; for described tables their columns too. */
-  readonly schema_info: string;
-  /** What the last action showed; empty after an error. */
-  readonly result: string;
-  readonly error: string | null;
-  readonly error_class: ErrorClass | null;
-  readonly step_count: number;
-  readonly budget_remaining: number;
-  /** One line an action, `TYPE: argument`, with ` -> error_class` where it failed. */
-  readonly action_history: readonly string[];
-  /** What the last step earned, part by part. */
-  readonly reward_breakdown: RewardBreakdown;
-  readonly done: boolean;
-  /** Sum of the breakdown; null before the first step, and for a step that cannot be scored. */
-  readonly reward: number | null;
-}
+export const observationSchema = z
+  .object({
+    question: z.string().describe("the question, in words"),
+    schema_info: z.string().describe("table names; for described tables their columns too"),
+    result: z.string().describe("what the last action showed; empty after an error"),
+    error: z.string().nullable().describe("what went wrong, in SQLite's own words where it has any"),
+    error_class: z.enum(ERROR_CLASSES).nullable().describe("the kind of error, for programs"),
+    step_count: z.int().min(0).describe("actions taken"),
+    budget_remaining: z.int().min(0).describe("actions left"),
+    action_history: z.array(z.string()).readonly().describe("one line an action, ` -> error_class` where it failed"),
+    reward_breakdown: rewardBreakdownSchema.describe("what the last step earned, part by part"),
+    done: z.boolean().describe("whether the episode is over"),
+    reward: z.number().nullable().describe("sum of the breakdown; null before the first step and where unscorable"),
+  })
+  .readonly();
+
+export type ErrorClass = (typeof ERROR_CLASSES)[number];
+export type SQLObservation = z.infer<typeof observationSchema>;

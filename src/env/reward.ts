@@ -17,15 +17,19 @@ export const rewardSchema = z
 
 export type RewardConfig = z.infer<typeof rewardSchema>;
 
+export const rewardBreakdownSchema = z
+  .object({
+    exec_ok: z.number().describe("the action worked; at a right answer, what is left of the looking allowance"),
+    new_info: z.number().describe("first sight of a table or of a result"),
+    repeat: z.number().describe("the same was done before"),
+    step_cost: z.number().describe("every action"),
+    progress: z.number().describe("the best result so far came nearer to the gold"),
+    correctness: z.number().describe("the answer is right"),
+  })
+  .readonly();
+
 /** What one step earned, part by part; the step's reward is their sum. */
-export interface RewardBreakdown {
-  readonly exec_ok: number;
-  readonly new_info: number;
-  readonly repeat: number;
-  readonly step_cost: number;
-  readonly progress: number;
-  readonly correctness: number;
-}
+export type RewardBreakdown = z.infer<typeof rewardBreakdownSchema>;
 
 /** What happened in a step, as far as rewards care. */
 export interface StepFacts {

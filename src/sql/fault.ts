@@ -3,9 +3,9 @@
 /** Kinds of failure a player can act on. */
 export const SQL_FAULT_CLASSES = [
   "syntax", // SQLite could not parse it
-  "unknown_table",
-  "unknown_column",
-  "unknown_function",
+  "unknown_table", // no such table
+  "unknown_column", // no such column
+  "unknown_function", // no such function
   "invalid", // parses, but makes no sense: ambiguous names, misused aggregates, wrong number of columns
   "not_select", // a write, a PRAGMA, an EXPLAIN, several statements: anything but one SELECT
   "denied", // a SELECT that reaches for something forbidden: the clock, chance, the engine's insides

@@ -1,0 +1,103 @@
+// Writes docs/reference.md from the schemas, the limits and the command line's own help. Run by `npm run docs`.
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import * as env from "../dist/env/index.js";
+import * as questions from "../dist/questions/index.js";
+import * as sql from "../dist/sql/index.js";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+const table = (head, rows) =>
+  [head, head.map(() => "---"), ...rows].map((row) => `| ${row.map((cell) => String(cell).replaceAll("|", "\\|")).join(" | ")} |`).join("\n");
+
+function typeOf(schema) {
+  if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(", ");
+  if (schema.anyOf) return schema.anyOf.map(typeOf).join(" or ");
+  if (schema.type === "array") return `list of ${typeOf(schema.items)}`;
+  return schema.type === "object" ? "record" : [schema.type].flat().join(" or ");
+}
+
+function fields(schema) {
+  const { properties } = z.toJSONSchema(schema, { io: "input" });
+  return Object.entries(properties).map(([name, field]) => [`\`${name}\``, typeOf(field), field.default ?? "", field.description ?? ""]);
+}
+
+const record = (schema) => table(["field", "type", "meaning"], fields(schema).map(([name, type, , meaning]) => [name, type, meaning]));
+const config = (schema) => table(["key", "default", "meaning"], fields(schema).map(([name, , value, meaning]) => [name, value, meaning]));
+
+/** Comments behind the items of an `as const` list, or before constants: the source is the only place they are written. */
+const comments = (file, pattern) =>
+  [...readFileSync(`${root}src/${file}`, "utf8").matchAll(pattern)].map((match) => match.slice(1).map((part) => part?.trim() ?? ""));
+
+const LIMIT = /\/\*\* (.+?) \*\/\nexport const (MAX_\w+|INSTRUCTIONS_PER_CHECK|SAMPLE_ROWS|PAGE_CACHE_KIB) = ([^;]+);/g;
+const limits = comments("sql/limits.ts", LIMIT).map(([why, name]) => [`\`${name}\``, sql[name].toLocaleString("en-US"), why]);
+
+const help = (...command) => {
+  const text = execFileSync("node", [`${root}dist/cli/main.js`, ...command, "--help"], { encoding: "utf8", env: { ...process.env, NO_COLOR: "1", COLUMNS: "100" } });
+  return `\`\`\`text\n${text.trimEnd()}\n\`\`\``;
+};
+const COMMANDS = [
+  ["play"], ["eval"],
+  ["data", "list"], ["data", "show"], ["data", "check"], ["data", "import"], ["data", "convert"], ["data", "export"],
+  ["bench", "env"], ["bench", "verifier"],
+];
+
+const CLASS = /^ {2}"(\w+)",(?: \/\/ (.*))?$/gm;
+const faults = [...comments("sql/fault.ts", CLASS), ...comments("env/observation.ts", CLASS)].map(([name, meaning]) => [`\`${name}\``, meaning]);
+
+export const reference = `# Reference
+
+Made by \`npm run docs\` from the schemas, the limits and the commands' own help; a test fails when it is out of date.
+
+## Action
+
+${record(env.actionSchema)}
+
+A model writes it as \`ACTION_TYPE: argument\`. Reading is forgiving: letter case, code fences, a \`<think>\` block, several lines of SQL, JSON. What cannot be read becomes a QUERY with the raw text, and is counted.
+
+## Observation
+
+${record(env.observationSchema)}
+
+### reward_breakdown
+
+${record(env.rewardBreakdownSchema)}
+
+### error_class
+
+${table(["class", "meaning"], faults)}
+
+## Rewards
+
+The defaults, each of which \`new SQLEnvironment(data, { rewards: { … } })\` can change:
+
+${config(env.rewardSchema)}
+
+A right answer also pays what is left of \`looking_cap\` (as exec_ok) and of \`progress\`, so that every right episode earns the same before costs. For training, three rewards an episode: correctness (0 or 1), progress (the final Φ, 0 to 1) and operational (exec_ok + new_info + repeat).
+
+## Question
+
+One JSON array a file; \`question_text\`, \`database_name\` and \`gold_sql\` are needed, the rest is derived where it is missing.
+
+${record(questions.questionSchema)}
+
+## Limits
+
+What one statement may use up. Each is an exported constant of \`sqlenv/sql\`.
+
+${table(["constant", "value", "why"], limits)}
+
+A player sees ${env.SHOWN_ROWS} rows of a result and ${env.SHOWN_CELL} characters of a cell, with a notice of what was cut.
+
+Functions a statement may call: ${[...sql.ALLOWED_FUNCTIONS].sort().map((name) => `\`${name}\``).join(", ")}. Date functions refuse \`now\` and time zones.
+
+## Commands
+
+Every command takes \`--json\` where it has a result: one object on stdout, everything else on stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.
+
+${COMMANDS.map((command) => `### sqlenv ${command.join(" ")}\n\n${help(...command)}`).join("\n\n")}
+`;
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(`${root}docs/reference.md`, reference);
