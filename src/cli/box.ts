@@ -19,7 +19,7 @@ export function drawBox(
   const room = Math.max(20, maxWidth - indent - 1);
   const shownColumns = Math.max(1, Math.min(head.length, Math.floor(room / (MIN_COLUMN + 3))));
   const cells = [head, ...rows].map((row) => Array.from({ length: shownColumns }, (_, i) => printable(row[i] ?? "")));
-  const widths = fit(
+  const widths = fitted(
     Array.from({ length: shownColumns }, (_, i) => Math.max(1, ...cells.map((row) => width(row[i]!)))),
     room - 3 * shownColumns,
   );
@@ -51,7 +51,7 @@ export function drawBox(
 }
 
 /** Narrows the widest columns until all of them fit. */
-function fit(wanted: readonly number[], room: number): number[] {
+function fitted(wanted: readonly number[], room: number): number[] {
   const widths = [...wanted];
   let over = widths.reduce((sum, size) => sum + size, 0) - room;
   while (over > 0) {

@@ -1,0 +1,144 @@
+// One episode from reset to the end, as a plain record without the gold.
+import type { DoneReason, Outcome, ResetOptions, RewardBreakdown, SQLAction, SQLObservation } from "../env/index.ts";
+import { messageOf } from "../errors.ts";
+import type { Player } from "../players/index.ts";
+import type { AnswerType, Difficulty, QuestionRecord, Split } from "../questions/index.ts";
+
+/** What an episode needs of an environment; ours answers at once, a remote one later. */
+export interface PlayableEnvironment {
+  reset(options: ResetOptions): SQLObservation | Promise<SQLObservation>;
+  step(action: SQLAction): SQLObservation | Promise<SQLObservation>;
+  readonly outcome: Outcome | Promise<Outcome>;
+  close?(): void | Promise<void>;
+}
+
+export interface StepRecord {
+  readonly action: SQLAction;
+  /** What the player wrote; null for players that do not write. */
+  readonly text: string | null;
+  /** Why the text was not an action; null when it was. */
+  readonly parse_error: string | null;
+  readonly observation: SQLObservation;
+  readonly reward_breakdown: RewardBreakdown;
+}
+
+/** An episode as it is written to episodes.jsonl. */
+export interface EpisodeRecord {
+  readonly player: string;
+  readonly question_id: string;
+  readonly question: string;
+  readonly database_name: string;
+  readonly difficulty: Difficulty;
+  readonly answer_type: AnswerType;
+  readonly split: Split;
+  /** Whether training has questions on this database. */
+  readonly seen: boolean;
+  /** The first observation; null when the environment could not be reset. */
+  readonly start: SQLObservation | null;
+  readonly steps: readonly StepRecord[];
+  readonly correctness: 0 | 1 | null;
+  readonly progress: number | null;
+  readonly operational: number | null;
+  /** Sum of the steps' rewards; null where the episode cannot be scored. */
+  readonly reward: number | null;
+  readonly step_count: number;
+  readonly done_reason: DoneReason | null;
+  readonly parse_failures: number;
+  readonly repeats: number;
+  /** Actions that failed; one that worked before and was merely done again did not. */
+  readonly invalid: number;
+  /** What broke the episode (the player threw, an endpoint was down); such an episode is not scored. */
+  readonly error: string | null;
+}
+
+export interface PlayOptions {
+  readonly question: QuestionRecord;
+  /** Key of the player's random numbers. @default the question's id */
+  readonly seed?: string | number;
+  /** Whether training has questions on this database. @default false */
+  readonly seen?: boolean;
+  readonly signal?: AbortSignal | undefined;
+  /** Called with the first observation. */
+  readonly onStart?: (observation: SQLObservation) => void | Promise<void>;
+  /** Called after each step. */
+  readonly onStep?: (step: StepRecord) => void | Promise<void>;
+}
+
+/** Plays one question. Errors of player and environment end up in the record; only an abort throws, with its reason. */
+export async function playEpisode(
+  env: PlayableEnvironment,
+  player: Player,
+  { question, seed = question.question_id, seen = false, signal, onStart, onStep }: PlayOptions,
+): Promise<EpisodeRecord> {
+  let start: SQLObservation | null = null;
+  let outcome: Outcome = UNSCORED;
+  let error: string | null = null;
+  const steps: StepRecord[] = [];
+  try {
+    start = await unlessAborted(env.reset({ question_id: question.question_id }), signal);
+    await onStart?.(start);
+    const turn = player.start({ seed, question, signal });
+    let observation = start;
+    // The budget bounds the loop whatever a remote environment says.
+    for (let left = start.budget_remaining; !observation.done && left > 0; left--) {
+      const { action, text = null, parse_error = null } = await unlessAborted(turn(observation), signal);
+      observation = await unlessAborted(env.step(action), signal);
+      const { reward_breakdown } = observation;
+      const step = { action, text, parse_error: parse_error?.message ?? null, observation, reward_breakdown };
+      steps.push(step);
+      await onStep?.(step);
+    }
+    outcome = await env.outcome;
+  } catch (thrown) {
+    if (signal?.aborted) throw signal.reason;
+    error = messageOf(thrown);
+  }
+  const count = (test: (step: StepRecord) => boolean) => steps.filter(test).length;
+  return {
+    player: player.name,
+    question_id: question.question_id,
+    question: question.question_text,
+    database_name: question.database_name,
+    difficulty: question.difficulty,
+    answer_type: question.answer_type,
+    split: question.split,
+    seen,
+    start,
+    steps,
+    correctness: outcome.correctness,
+    progress: outcome.progress,
+    operational: outcome.operational,
+    reward: outcome.correctness === null ? null : rewardOf(steps),
+    step_count: steps.length,
+    done_reason: outcome.done_reason,
+    parse_failures: count((step) => step.parse_error !== null),
+    repeats: count(
+      ({ observation, reward_breakdown }) => observation.error_class === "repeat" || reward_breakdown.repeat !== 0,
+    ),
+    invalid: count(({ observation }) => observation.error_class !== null && observation.error_class !== "repeat"),
+    error,
+  };
+}
+
+const UNSCORED: Outcome = { correctness: null, progress: null, operational: null, done_reason: null };
+
+function rewardOf(steps: readonly StepRecord[]): number {
+  const sum = steps.reduce((total, { observation }) => total + (observation.reward ?? 0), 0);
+  return Math.round(sum * 1e9) / 1e9;
+}
+
+/** Waits, but not beyond an abort: a player or a remote environment may not listen to the signal. */
+async function unlessAborted<T>(awaited: T | Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  signal?.throwIfAborted();
+  if (!signal || !(awaited instanceof Promise)) return awaited;
+  let stop = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    return await Promise.race([awaited, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}

@@ -1,0 +1,7 @@
+// Many episodes, counted: success with intervals, transcripts.
+export * from "./cluster.ts";
+export * from "./episode.ts";
+export * from "./evaluate.ts";
+export * from "./report.ts";
+export * from "./transcript.ts";
+export * from "./wilson.ts";

@@ -1,0 +1,124 @@
+// Episodes counted: success with an interval, rewards and habits, for all and for each group.
+import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, type Difficulty } from "../questions/index.ts";
+import { type Cluster, clusterInterval } from "./cluster.ts";
+import type { EpisodeRecord } from "./episode.ts";
+import { type Interval, wilson } from "./wilson.ts";
+
+/** How an interval was made: over questions, or over databases where those are what was sampled. */
+export type IntervalMethod = "wilson" | "cluster_t_by_database";
+
+/** One group of episodes. Rates are 0–1; null where nothing was scored. */
+export interface Summary {
+  readonly episodes: number;
+  /** Episodes with a verdict: neither broken nor unscorable. All rates and means are over these. */
+  readonly scored: number;
+  readonly success_rate: number | null;
+  /** 95 %. */
+  readonly success_ci: Interval | null;
+  readonly ci_method: IntervalMethod;
+  readonly mean_reward: number | null;
+  readonly mean_steps: number | null;
+}
+
+export interface EvaluationReport extends Summary {
+  readonly player: string;
+  /** Episodes broken by an error, of the player or its endpoint. */
+  readonly errors: number;
+  readonly first_error: string | null;
+  /** Whether it was stopped before the last episode. */
+  readonly interrupted: boolean;
+  /** Of the actions taken: not understood, done before, failed. */
+  readonly parse_failure_rate: number | null;
+  readonly repeat_rate: number | null;
+  readonly invalid_rate: number | null;
+  readonly by_difficulty: Readonly<Record<Difficulty, Summary>>;
+  readonly by_answer_type: Readonly<Record<AnswerType, Summary>>;
+  /** Databases that occur in training, asked other questions. */
+  readonly seen: Summary;
+  /** Databases that do not. */
+  readonly unseen: Summary;
+  readonly by_database: Readonly<Record<string, Summary>>;
+}
+
+export interface ReportOptions {
+  readonly player: string;
+  readonly interrupted?: boolean;
+}
+
+/** Counts episodes; their order does not matter. */
+export function reportOf(
+  records: readonly EpisodeRecord[],
+  { player, interrupted = false }: ReportOptions,
+): EvaluationReport {
+  const scored = records.filter(isScored);
+  const actions = scored.reduce((sum, record) => sum + record.step_count, 0);
+  const rate = (count: (record: EpisodeRecord) => number) =>
+    actions === 0 ? null : scored.reduce((sum, record) => sum + count(record), 0) / actions;
+  const broken = records.filter(({ error }) => error !== null);
+  const group = <K extends string>(keys: readonly K[], keyOf: (record: EpisodeRecord) => K) =>
+    Object.fromEntries(
+      keys.map((key) => [key, summaryOf(records.filter((record) => keyOf(record) === key))]),
+    ) as Record<K, Summary>;
+  const names = [...new Set(records.map(({ database_name }) => database_name))].sort();
+  return {
+    player,
+    ...summaryOf(records),
+    errors: broken.length,
+    first_error: broken[0]?.error ?? null,
+    interrupted,
+    parse_failure_rate: rate(({ parse_failures }) => parse_failures),
+    repeat_rate: rate(({ repeats }) => repeats),
+    invalid_rate: rate(({ invalid }) => invalid),
+    by_difficulty: group(DIFFICULTIES, ({ difficulty }) => difficulty),
+    by_answer_type: group(ANSWER_TYPES, ({ answer_type }) => answer_type),
+    seen: summaryOf(records.filter(({ seen }) => seen)),
+    unseen: summaryOf(
+      records.filter(({ seen }) => !seen),
+      "cluster_t_by_database",
+    ),
+    by_database: group(names, ({ database_name }) => database_name),
+  };
+}
+
+function isScored({ correctness, error }: EpisodeRecord): boolean {
+  return correctness !== null && error === null;
+}
+
+/** Sums up one group. Clustering needs two databases; with fewer the interval is Wilson's. */
+export function summaryOf(records: readonly EpisodeRecord[], method: IntervalMethod = "wilson"): Summary {
+  const scored = records.filter(isScored);
+  const mean = (of: (record: EpisodeRecord) => number) =>
+    scored.length === 0 ? null : scored.reduce((sum, record) => sum + of(record), 0) / scored.length;
+  const success_rate = mean(({ correctness }) => correctness ?? 0);
+  const clusters = method === "wilson" ? null : clusterInterval(byDatabase(scored));
+  return {
+    episodes: records.length,
+    scored: scored.length,
+    success_rate,
+    success_ci: clusters ?? overQuestions(scored, success_rate),
+    ci_method: clusters ? method : "wilson",
+    mean_reward: mean(({ reward }) => reward ?? 0),
+    mean_steps: mean(({ step_count }) => step_count),
+  };
+}
+
+/** Wilson's interval; playing a question again is no new evidence, so its trials are the different questions. */
+function overQuestions(scored: readonly EpisodeRecord[], rate: number | null): Interval | null {
+  const questions = countQuestions(scored);
+  return rate === null ? null : wilson(rate * questions, questions);
+}
+
+function countQuestions(scored: readonly EpisodeRecord[]): number {
+  return new Set(scored.map(({ question_id }) => question_id)).size;
+}
+
+/** Each database's rate over its different questions. */
+function byDatabase(scored: readonly EpisodeRecord[]): Cluster[] {
+  const names = new Set(scored.map(({ database_name }) => database_name));
+  return [...names].map((name) => {
+    const of = scored.filter(({ database_name }) => database_name === name);
+    const rate = of.filter(({ correctness }) => correctness === 1).length / of.length;
+    const trials = countQuestions(of);
+    return { successes: rate * trials, trials };
+  });
+}

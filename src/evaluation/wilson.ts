@@ -1,0 +1,16 @@
+// The 95 % interval of a rate counted over independent trials.
+
+const Z = 1.959963984540054; // 97.5 % point of the normal distribution
+
+/** Lower and upper end, each from 0 to 1. */
+export type Interval = readonly [number, number];
+
+/** Wilson's score interval: sensible for few trials and for rates of 0 and 1. `successes` may be a fraction. */
+export function wilson(successes: number, trials: number): Interval | null {
+  if (trials === 0) return null;
+  const rate = successes / trials;
+  const spread = Z ** 2 / trials;
+  const centre = (rate + spread / 2) / (1 + spread);
+  const half = (Z / (1 + spread)) * Math.sqrt((rate * (1 - rate)) / trials + spread / (4 * trials));
+  return [rate === 0 ? 0 : Math.max(0, centre - half), rate === 1 ? 1 : Math.min(1, centre + half)];
+}

@@ -1,0 +1,10 @@
+// Who acts: random, scripted and all-knowing players, any chat endpoint, and the prompt and parser models share.
+export * from "./chat.ts";
+export * from "./keyword.ts";
+export * from "./looker.ts";
+export * from "./notes.ts";
+export * from "./oracle.ts";
+export * from "./player.ts";
+export * from "./prompt.ts";
+export * from "./random.ts";
+export * from "./scripted.ts";

@@ -1,0 +1,31 @@
+// Who acts: a player starts an episode and gets back a function that answers each observation with a move.
+import type { SQLAction, SQLObservation } from "../env/index.ts";
+import type { ActionParseError } from "../errors.ts";
+import type { QuestionRecord } from "../questions/index.ts";
+
+/** What a player is told when an episode starts. */
+export interface EpisodeContext {
+  /** Key for `random()`: the same key plays the same episode. */
+  readonly seed: string | number;
+  /** The question with its gold. Only the oracle looks at it; everyone else has the observations. */
+  readonly question: QuestionRecord;
+  /** Aborted when the episode is not wanted any more. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** One decision: the action, and for players that write text what they wrote. */
+export interface Move {
+  readonly action: SQLAction;
+  readonly text?: string;
+  /** Set when the text was not an action and went to the environment as a QUERY as it stands. */
+  readonly parse_error?: ActionParseError | null;
+}
+
+/** Decides one move; called with the first observation, then with what each action led to. */
+export type Turn = (observation: SQLObservation) => Move | Promise<Move>;
+
+/** Plays any number of episodes at once: what belongs to an episode lives in the function `start` returns. */
+export interface Player {
+  readonly name: string;
+  start(episode: EpisodeContext): Turn;
+}

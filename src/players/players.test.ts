@@ -1,0 +1,96 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { smallDataSet } from "../../test/small-data.ts";
+import { SQLEnvironment } from "../env/index.ts";
+import type { DataSet, QuestionRecord } from "../questions/index.ts";
+import { keywordPlayer, lookerPlayer, oraclePlayer, type Player, randomPlayer } from "./index.ts";
+
+let data: DataSet;
+beforeAll(async () => {
+  data = await smallDataSet();
+});
+
+const HIDDEN: Partial<QuestionRecord> = { gold_sql: "SELECT 'hidden'", gold_answer: "hidden", tables_involved: [] };
+
+/** Plays an episode and tells the actions taken and whether the answer was right. */
+async function play(player: Player, question: QuestionRecord, { seed = 1, step_budget = 10, context = question } = {}) {
+  const env = new SQLEnvironment(data, { step_budget });
+  let observation = env.reset({ question_id: question.question_id });
+  const turn = player.start({ seed, question: context });
+  const actions: string[] = [];
+  while (!observation.done) {
+    const { action } = await turn(observation);
+    actions.push(`${action.action_type}: ${action.argument}`);
+    observation = env.step(action);
+  }
+  return { actions, ...env.outcome };
+}
+
+function asked(text: string): QuestionRecord {
+  return data.questions.find(({ question_text }) => question_text === text)!;
+}
+
+describe("every player", () => {
+  const players = [randomPlayer(), lookerPlayer(), keywordPlayer(), oraclePlayer()];
+
+  test.each(players)("$name answers within any budget, and plays the same for the same seed", async (player) => {
+    for (const question of data.questions) {
+      for (const step_budget of [1, 2, 3, 10]) {
+        const first = await play(player, question, { step_budget });
+        expect(first.done_reason).toBe("answered");
+        expect(await play(player, question, { step_budget })).toEqual(first);
+      }
+    }
+  });
+
+  test.each(players.slice(0, 3))("$name does not look at the gold", async (player) => {
+    for (const question of data.questions) {
+      expect(await play(player, question, { context: { ...question, ...HIDDEN } })).toEqual(
+        await play(player, question),
+      );
+    }
+  });
+
+  test.each(players)("$name plays many episodes at once without mixing them", async (player) => {
+    const [a, b] = [data.questions[0]!, data.questions.at(-1)!];
+    const apart = [await play(player, a), await play(player, b)];
+    expect(await Promise.all([play(player, a), play(player, b)])).toEqual(apart);
+  });
+});
+
+test("the oracle is always right", async () => {
+  for (const question of data.questions) {
+    for (const step_budget of [1, 2, 10]) {
+      expect((await play(oraclePlayer(), question, { step_budget })).correctness).toBe(1);
+    }
+  }
+  const { actions } = await play(oraclePlayer(), asked("How many products are there?"));
+  expect(actions).toEqual(["DESCRIBE: product", "QUERY: SELECT count(*) FROM product", "ANSWER: 5"]);
+});
+
+test("the random player depends on its seed", async () => {
+  const question = data.questions[0]!;
+  const plays = await Promise.all([1, 2, 3, 4].map((seed) => play(randomPlayer(), question, { seed })));
+  expect(new Set(plays.map(({ actions }) => actions.join("\n"))).size).toBeGreaterThan(2);
+});
+
+test("the looker counts the table it is asked about, and is right by luck only otherwise", async () => {
+  expect((await play(lookerPlayer(), asked("How many animals are there?"))).correctness).toBe(1);
+  expect((await play(lookerPlayer(), asked("Which animal is the oldest?"))).correctness).toBe(0);
+});
+
+describe("the keyword player", () => {
+  test.each([
+    "How many products are there?",
+    "How many products have the colour red?",
+    "What is the price of the chair?",
+    "Which product has the highest price?",
+    "List the names of the products made by makers from Norway.",
+    "What are name and price of every product?",
+    "What is the average weight of the animals?",
+    "Which animal is the oldest?",
+    "How many animals are older than 5?",
+  ])("%s", async (text) => {
+    const { actions, correctness } = await play(keywordPlayer(), asked(text));
+    expect({ actions, correctness }).toMatchObject({ correctness: 1 });
+  });
+});

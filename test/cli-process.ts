@@ -1,0 +1,56 @@
+// Runs the built command in a process of its own, as a person or a script does.
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { exportDataSet } from "../src/questions/index.node.ts";
+import { smallDataSet } from "./small-data.ts";
+
+const MAIN = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
+
+export interface Ran {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly code: number | null;
+}
+
+/** Starts `sqlenv` without waiting for it. */
+export function start(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): ChildProcessWithoutNullStreams {
+  return spawn(process.execPath, [MAIN, ...args], { env: { ...process.env, ...env } });
+}
+
+/** Runs `sqlenv` to its end, with this input. */
+export async function sqlenv(
+  args: readonly string[],
+  input = "",
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ran> {
+  const child = start(args, env);
+  child.stdin.on("error", () => {}); // it may end before it has read everything
+  child.stdin.end(input);
+  return ended(child);
+}
+
+/** What a process printed, when it has ended. */
+export async function ended(child: ChildProcessWithoutNullStreams): Promise<Ran> {
+  let [stdout, stderr] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
+  return { stdout, stderr, code };
+}
+
+/** A folder of its own with the small data set in it, to be named with --data. */
+export async function smallDataFolder(): Promise<string> {
+  const folder = join(mkdtempSync(join(tmpdir(), "sqlenv-test-")), "small");
+  exportDataSet(await smallDataSet(), folder);
+  return folder;
+}
