@@ -1,0 +1,74 @@
+// Small English: articles, plurals, verb endings and the joining of words, enough for the questions made here.
+
+/** The noun phrase with "a" or "an" before it. */
+export function an(phrase: string): string {
+  const vowelSound =
+    /^(?:[aeio]|u(?!ni|se|su|ti|ro|til)|hour|honest|heir|8|11\b|18\b)/i.test(phrase) &&
+    !/^(?:eu|one\b|once\b)/i.test(phrase);
+  return `${vowelSound ? "an" : "a"} ${phrase}`;
+}
+
+const IRREGULAR: Readonly<Record<string, string>> = {
+  person: "people",
+  man: "men",
+  woman: "women",
+  child: "children",
+  foot: "feet",
+  aircraft: "aircraft",
+  species: "species",
+  series: "series",
+  half: "halves",
+  shelf: "shelves",
+};
+
+/** The plural of a noun phrase: its last word, or the one before "of", "per" or "in". */
+export function plural(phrase: string): string {
+  const [, head, tail] = /^(.*?)((?: (?:of|per|in|at|on) .*)?)$/.exec(phrase)!;
+  const [, before, word] = /^(.*?)([^ ]*)$/.exec(head!)!;
+  return `${before}${pluralWord(word!)}${tail}`;
+}
+
+function pluralWord(word: string): string {
+  const irregular = IRREGULAR[word];
+  if (irregular) return irregular;
+  if (/[^aeiou]y$/.test(word)) return `${word.slice(0, -1)}ies`;
+  if (/(?:s|x|z|ch|sh)$/.test(word)) return `${word}es`;
+  return `${word}s`;
+}
+
+/** The verb as it follows "he", "she" or "it"; only its first word changes. */
+export function third(verb: string): string {
+  const [first = "", ...rest] = verb.split(" ");
+  return [thirdWord(first), ...rest].join(" ");
+}
+
+function thirdWord(verb: string): string {
+  if (verb === "have") return "has";
+  if (verb === "are") return "is";
+  if (/[^aeiou]y$/.test(verb)) return `${verb.slice(0, -1)}ies`;
+  return /(?:s|x|z|ch|sh|o)$/.test(verb) ? `${verb}es` : `${verb}s`;
+}
+
+/** "Ana's", "Marcus's". */
+export function possessive(name: string): string {
+  return `${name}'s`;
+}
+
+/** "a, b and c". */
+export function listed(words: readonly string[], last = "and"): string {
+  return words.length < 2 ? (words[0] ?? "") : `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}`;
+}
+
+/** The sentence with a capital first letter, and nothing doubled or left over between its words. */
+export function sentence(text: string): string {
+  const tidy = text
+    .replace(/\s+/g, " ")
+    .replace(/ ([?.,])/g, "$1")
+    .trim();
+  return tidy.charAt(0).toUpperCase() + tidy.slice(1);
+}
+
+/** The template with `{name}` replaced by `parts.name`. */
+export function fill(template: string, parts: Readonly<Record<string, string | number>>): string {
+  return template.replace(/\{(\w+)\}/g, (whole, key: string) => String(parts[key] ?? whole));
+}

@@ -1,0 +1,6 @@
+// Makers of databases and questions: the bundled set, and endless practice worlds from a seed.
+export { buildWorld } from "./build.ts";
+export * from "./bundled.ts";
+export * from "./practice.ts";
+export { practiceWorld } from "./practice-spec.ts";
+export * from "./spec.ts";

@@ -1,0 +1,173 @@
+// How people speak of the rows and values of a world.
+import type { Cell } from "../sql/index.ts";
+import { an, fill, plural, third } from "./english.ts";
+import type { Link } from "./look.ts";
+import type { CategoryColumn, ColumnSpec, DateColumn, NumberColumn, TableSpec } from "./spec.ts";
+
+/** A condition on a table's rows, in SQL and in words around the noun: "Italian" restaurants "in Rome". */
+export interface Restriction {
+  readonly column: string;
+  readonly sql: string;
+  readonly before?: string;
+  readonly after?: string;
+}
+
+/** One row by its name: "flight AB 12". */
+export function called(table: TableSpec, value: Cell): string {
+  return fill(table.called ?? "{v}", { v: String(value) });
+}
+
+/** "Italian restaurants in Rome". */
+export function rowsOf(table: TableSpec, ...restrictions: readonly Restriction[]): string {
+  return around(table.many, restrictions);
+}
+
+/** "Italian restaurant in Rome". */
+export function rowOf(table: TableSpec, ...restrictions: readonly Restriction[]): string {
+  return around(table.one, restrictions);
+}
+
+function around(noun: string, restrictions: readonly Restriction[]): string {
+  const before = restrictions.flatMap((restriction) => restriction.before ?? []);
+  const [first, ...rest] = restrictions.flatMap((restriction) => restriction.after ?? []);
+  if (first === undefined) return [...before, noun].join(" ");
+  // "flights from Rome to Oslo", but "patients insured with Aegis and older than 60".
+  const later = rest.map((words) => (PREPOSITION.test(first) || PREPOSITION.test(words) ? words : `and ${words}`));
+  return [...before, noun, first, ...later].join(" ");
+}
+
+const PREPOSITION = /^(?:from|in|at|by|of|for|to|on|under)\b/;
+
+const PARTICIPLE =
+  /^(?:\w+ly )?(?:\w+ed|born|built|sold|held|made|written|bought|sent|taken|flown|won|set|given|paid|shot|drawn|sung|begun)\b/;
+
+/** Participles that say how things are, not what happened. */
+const LASTING =
+  /^(?:rated|insured|represented|based|taught|looked|run|associated|made from|closed|located|paid (?:more|less))\b/;
+
+/** What follows a noun turned into a verb phrase: "with a pool" → "have a pool", "hired in 2019" → "were hired in 2019"; undefined where English resists. */
+export function predicate(after: string | undefined): string | undefined {
+  if (after === undefined) return undefined;
+  if (after.startsWith("with ")) return `have ${after.slice(5)}`;
+  if (/^(?:that|who) /.test(after)) return after.replace(/^\w+ /, "");
+  if (/^(?:whose|which|of|for|by|\w+ing)\b/.test(after)) return undefined;
+  return `${PARTICIPLE.test(after) && !LASTING.test(after) ? "were" : "are"} ${after}`;
+}
+
+/** The verb phrase denied: "have no pool" → "do not have", "are in Rome" → "are not in Rome"; undefined for other verbs. */
+export function denied(verbPhrase: string | undefined): string | undefined {
+  if (verbPhrase?.startsWith("have ")) return `do not ${verbPhrase}`;
+  const [, verb, rest] = /^(are|were) (.*)$/.exec(verbPhrase ?? "") ?? [];
+  return verb ? `${verb} not ${rest}` : undefined;
+}
+
+/** The subject's side of a link: "have", "wrote", "write". */
+export function verbOf({ verb = "have", past }: { readonly verb?: string; readonly past?: readonly [string, string] }) {
+  return {
+    /** Authors "wrote". */
+    many: past?.[0] ?? verb,
+    /** An author "writes". */
+    one: past?.[0] ?? third(verb),
+    /** "does each author write". */
+    ask: (subject: string, isPlural = false) => `${past ? "did" : isPlural ? "do" : "does"} ${subject} ${verb}`,
+    /** Authors "have never written a book". */
+    never: (object: { readonly one: string; readonly many: string }) =>
+      past
+        ? `have never ${past[1]} ${an(object.one)}`
+        : verb === "have"
+          ? `have no ${object.many}`
+          : `do not ${verb} any ${object.many}`,
+  };
+}
+
+/** The row at one end of an order, as a noun phrase without article ("oldest Swedish author") and as a verb phrase ("is the oldest"). */
+export function superlative(
+  table: TableSpec,
+  column: NumberColumn | DateColumn,
+  top: boolean,
+  ...restrictions: readonly Restriction[]
+): {
+  readonly one: string;
+  readonly many: string;
+  readonly verb: string;
+  readonly verbMany: string;
+  readonly first: string;
+} {
+  const counted = countedBy(column);
+  const plain = counted
+    ? `with the ${top ? "most" : "fewest"} ${counted}`
+    : `with the ${extremesOf(column)[top ? 0 : 1]} ${column.phrase}`;
+  const words = column.superlatives?.[top ? 0 : 1] ?? plain;
+  if (/^(?:with|that|who) /.test(words)) {
+    // Behind other words "with" would be taken for one more of them: "… in Rome that has the most tables".
+    const who = restrictions.some(({ after }) => after) ? (table.person ? "who " : "that ") : undefined;
+    const tail = (has: string) => (who ? words.replace(/^with /, `${who}${has} `) : words);
+    return {
+      one: `${rowOf(table, ...restrictions)} ${tail("has")}`,
+      many: `${rowsOf(table, ...restrictions)} ${tail("have")}`,
+      verb: words.replace(/^with /, "has ").replace(/^(?:that|who) /, ""),
+      verbMany: words.replace(/^with /, "have ").replace(/^(?:that|who) /, ""),
+      first: words.replace(/^(?:with|that|who) (?:the )?/, ""),
+    };
+  }
+  return {
+    one: `${words} ${rowOf(table, ...restrictions)}`,
+    many: `${words} ${rowsOf(table, ...restrictions)}`,
+    verb: `is the ${words}`,
+    verbMany: `are the ${words}`,
+    first: words,
+  };
+}
+
+/** What a column counts: "pages" of "number of pages". */
+export function countedBy({ phrase }: ColumnSpec): string | undefined {
+  return phrase.startsWith("number of ") ? phrase.slice("number of ".length) : undefined;
+}
+
+/** Words for the largest and smallest value of a column. */
+export function extremesOf(column: NumberColumn | DateColumn): readonly [string, string] {
+  if (column.kind === "date") return ["latest", "earliest"];
+  return column.extremes ?? (column.year ? ["latest", "earliest"] : ["highest", "lowest"]);
+}
+
+/** "highest" → "higher". */
+export function comparativeOf(extreme: string): string {
+  if (extreme === "most" || extreme === "best") return extreme === "most" ? "more" : "better";
+  return extreme.replace(/est$/, "er");
+}
+
+/** "40 euros"; a number without a unit stands alone. */
+export function withUnit(value: number | string, { unit }: NumberColumn): string {
+  return unit ? `${value} ${unit}` : String(value);
+}
+
+/** The plural of a column's phrase. */
+export function pluralOf(column: ColumnSpec): string {
+  return column.kind === "category" ? column.plural : plural(column.phrase);
+}
+
+/** The words of a category restriction; `value` may be several, "Rome or Milan". */
+export function categoryWords(column: CategoryColumn, value: string): Pick<Restriction, "before" | "after"> {
+  if (column.before) return { before: fill(column.before, { v: value }) };
+  return { after: fill(column.where ?? "whose {phrase} is {v}", { v: value, av: an(value), phrase: column.phrase }) };
+}
+
+/** The referred row of one row, in words: "the author of Silent River". */
+export function referredOf({ child, ref }: Link, value: Cell): string {
+  return fill(ref.of ?? `the ${ref.phrase} of {x}`, { x: called(child, value) });
+}
+
+/** Questions for one column of one row, the column's own way of asking first. */
+export function asksFor(table: TableSpec, column: ColumnSpec, x: string): string[] {
+  const counted = countedBy(column);
+  const general = [
+    counted ? `How many ${counted} does ${x} have?` : `What is the ${column.phrase} of ${x}?`,
+    `What is the ${column.phrase} of ${x}?`,
+    `Find the ${column.phrase} of ${x}.`,
+    `Tell me the ${column.phrase} of ${x}.`,
+  ];
+  if (table.person && /^[A-ZÀ-Þ]/.test(x)) general.push(`What is ${x}'s ${column.phrase}?`);
+  if (!column.ask) return general;
+  const own = fill(column.ask, { x });
+  return [own, own, own, ...general];
+}
