@@ -10,7 +10,9 @@ import * as sql from "../dist/sql/index.js";
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 const table = (head, rows) =>
-  [head, head.map(() => "---"), ...rows].map((row) => `| ${row.map((cell) => String(cell).replaceAll("|", "\\|")).join(" | ")} |`).join("\n");
+  [head, head.map(() => "---"), ...rows]
+    .map((row) => `| ${row.map((cell) => String(cell).replaceAll("|", "\\|")).join(" | ")} |`)
+    .join("\n");
 
 function typeOf(schema) {
   if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(", ");
@@ -21,31 +23,63 @@ function typeOf(schema) {
 
 function fields(schema) {
   const { properties } = z.toJSONSchema(schema, { io: "input" });
-  return Object.entries(properties).map(([name, field]) => [`\`${name}\``, typeOf(field), field.default ?? "", field.description ?? ""]);
+  return Object.entries(properties).map(([name, field]) => [
+    `\`${name}\``,
+    typeOf(field),
+    field.default ?? "",
+    field.description ?? "",
+  ]);
 }
 
-const record = (schema) => table(["field", "type", "meaning"], fields(schema).map(([name, type, , meaning]) => [name, type, meaning]));
-const config = (schema) => table(["key", "default", "meaning"], fields(schema).map(([name, , value, meaning]) => [name, value, meaning]));
+const record = (schema) =>
+  table(
+    ["field", "type", "meaning"],
+    fields(schema).map(([name, type, , meaning]) => [name, type, meaning]),
+  );
+const config = (schema) =>
+  table(
+    ["key", "default", "meaning"],
+    fields(schema).map(([name, , value, meaning]) => [name, value, meaning]),
+  );
 
 /** Comments behind the items of an `as const` list, or before constants: the source is the only place they are written. */
 const comments = (file, pattern) =>
-  [...readFileSync(`${root}src/${file}`, "utf8").matchAll(pattern)].map((match) => match.slice(1).map((part) => part?.trim() ?? ""));
+  [...readFileSync(`${root}src/${file}`, "utf8").matchAll(pattern)].map((match) =>
+    match.slice(1).map((part) => part?.trim() ?? ""),
+  );
 
 const LIMIT = /\/\*\* (.+?) \*\/\nexport const (MAX_\w+|INSTRUCTIONS_PER_CHECK|SAMPLE_ROWS|PAGE_CACHE_KIB) = ([^;]+);/g;
-const limits = comments("sql/limits.ts", LIMIT).map(([why, name]) => [`\`${name}\``, sql[name].toLocaleString("en-US"), why]);
+const limits = comments("sql/limits.ts", LIMIT).map(([why, name]) => [
+  `\`${name}\``,
+  Reflect.get(sql, name).toLocaleString("en-US"),
+  why,
+]);
 
 const help = (...command) => {
-  const text = execFileSync("node", [`${root}dist/cli/main.js`, ...command, "--help"], { encoding: "utf8", env: { ...process.env, NO_COLOR: "1", COLUMNS: "100" } });
+  const text = execFileSync("node", [`${root}dist/cli/main.js`, ...command, "--help"], {
+    encoding: "utf8",
+    env: { ...process.env, NO_COLOR: "1", COLUMNS: "100" },
+  });
   return `\`\`\`text\n${text.trimEnd()}\n\`\`\``;
 };
 const COMMANDS = [
-  ["play"], ["eval"],
-  ["data", "list"], ["data", "show"], ["data", "check"], ["data", "import"], ["data", "convert"], ["data", "export"],
-  ["bench", "env"], ["bench", "verifier"],
+  ["play"],
+  ["eval"],
+  ["data", "list"],
+  ["data", "show"],
+  ["data", "check"],
+  ["data", "import"],
+  ["data", "convert"],
+  ["data", "export"],
+  ["bench", "env"],
+  ["bench", "verifier"],
 ];
 
 const CLASS = /^ {2}"(\w+)",(?: \/\/ (.*))?$/gm;
-const faults = [...comments("sql/fault.ts", CLASS), ...comments("env/observation.ts", CLASS)].map(([name, meaning]) => [`\`${name}\``, meaning]);
+const faults = [...comments("sql/fault.ts", CLASS), ...comments("env/observation.ts", CLASS)].map(([name, meaning]) => [
+  `\`${name}\``,
+  meaning,
+]);
 
 export const reference = `# Reference
 
@@ -91,7 +125,10 @@ ${table(["constant", "value", "why"], limits)}
 
 A player sees ${env.SHOWN_ROWS} rows of a result and ${env.SHOWN_CELL} characters of a cell, with a notice of what was cut.
 
-Functions a statement may call: ${[...sql.ALLOWED_FUNCTIONS].sort().map((name) => `\`${name}\``).join(", ")}. Date functions refuse \`now\` and time zones.
+Functions a statement may call: ${[...sql.ALLOWED_FUNCTIONS]
+  .sort()
+  .map((name) => `\`${name}\``)
+  .join(", ")}. Date functions refuse \`now\` and time zones.
 
 ## Commands
 

@@ -26,10 +26,14 @@ test.each(documents)("%s links only to what exists", (document) => {
 });
 
 test.each(documents)("%s names only commands that exist", (document) => {
-  const named = [...read(document).matchAll(/\bsqlenv(?: --)? ((?:data |bench )?[a-z]+)(?=[ `\n])/g)].map((match) => match[1]!);
+  const named = [...read(document).matchAll(/\bsqlenv(?: --)? ((?:data |bench )?[a-z]+)(?=[ `\n])/g)].map(
+    (match) => match[1]!,
+  );
   const known = new Set(
     ["", "data", "bench"].flatMap((group) => {
-      const help = execFileSync("node", [resolve(root, "dist/cli/main.js"), ...(group ? [group] : []), "--help"], { encoding: "utf8" });
+      const help = execFileSync("node", [resolve(root, "dist/cli/main.js"), ...(group ? [group] : []), "--help"], {
+        encoding: "utf8",
+      });
       const commands = [...help.slice(help.indexOf("Commands:")).matchAll(/^ {2}([a-z]+)/gm)].map((match) => match[1]!);
       return commands.map((command) => (group ? `${group} ${command}` : command));
     }),
@@ -39,6 +43,8 @@ test.each(documents)("%s names only commands that exist", (document) => {
 
 test("every script the documents name is in package.json", () => {
   const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
-  const named = documents.flatMap((document) => [...read(document).matchAll(/npm run (?:-s )?([a-z:]+)/g)].map((match) => match[1]!));
+  const named = documents.flatMap((document) =>
+    [...read(document).matchAll(/npm run (?:-s )?([a-z:]+)/g)].map((match) => match[1]!),
+  );
   expect([...new Set(named)].filter((name) => !(name in scripts))).toEqual([]);
 });
