@@ -16,7 +16,7 @@ test("an episode from first look to right answer", () => {
   const first = env.reset({ question_id: "shop_eval_000" });
   expect(first).toEqual({
     question: "How many customers are there?",
-    schema_info: "customers, orders, group, oslo",
+    schema_info: 'customers, orders, "group", oslo',
     result: "",
     error: null,
     error_class: null,
@@ -29,9 +29,9 @@ test("an episode from first look to right answer", () => {
   });
   const described = env.step(act("DESCRIBE", "orders"));
   expect(described.result).toBe(
-    "orders: 5 rows\nid INTEGER primary key\ncustomer_id INTEGER -> customers.id\ntotal price REAL\nplaced TEXT",
+    'orders: 5 rows\nid INTEGER primary key\ncustomer_id INTEGER -> customers.id\n"total price" REAL\nplaced TEXT',
   );
-  expect(described.schema_info).toBe("customers\norders(id, customer_id, total price, placed)\ngroup\noslo");
+  expect(described.schema_info).toBe('customers\norders(id, customer_id, "total price", placed)\n"group"\noslo');
   expect(described.reward).toBe(0.025);
   const sampled = env.step(act("SAMPLE", "customers"));
   expect(sampled.result).toContain("4 | Dov | NULL | 41");

@@ -2,7 +2,7 @@
 import { nearest, UsageError } from "../errors.ts";
 import type { DataSet, QuestionRecord, Split } from "../questions/index.ts";
 import { random } from "../random.ts";
-import type { Database, ResultTable, RunResult, SqlFaultClass } from "../sql/index.ts";
+import { type Database, quoteName, type ResultTable, type RunResult, type SqlFaultClass } from "../sql/index.ts";
 import {
   ACTION_TYPES,
   actionSchema,
@@ -264,7 +264,7 @@ export class SQLEnvironment {
     const name = tableName(argument);
     const table = database.table(argument.trim()) ?? database.table(name);
     if (!table) {
-      const names = database.tables.map((known) => known.name);
+      const names = database.tables.map((known) => quoteName(known.name));
       return { error: `no such table: ${name}; tables: ${names.join(", ")}`, error_class: "unknown_table" };
     }
     const { seen, described } = this.#current();

@@ -1,6 +1,7 @@
 // Results as the text a player sees: lean, since every character is paid for in every episode, and honest about cuts.
+// Names of tables and columns are shown as SQL must write them, in quotes where they need them.
 import { formatCell } from "../questions/index.ts";
-import type { Database, ResultTable, Table } from "../sql/index.ts";
+import { type Database, quoteName, type ResultTable, type Table } from "../sql/index.ts";
 
 /** Rows of a result a player sees; the notice tells how many there are. */
 export const SHOWN_ROWS = 20;
@@ -14,10 +15,10 @@ export function renderDescription(table: Table, rowCount: number | null): string
   const columns = table.columns.map((column) => {
     const key = column.primary_key ? " primary key" : "";
     const reference = table.foreign_keys.find((foreign) => foreign.column === column.name);
-    const target = reference ? ` -> ${reference.table}.${reference.references}` : "";
-    return `${column.name}${column.type ? ` ${column.type}` : ""}${key}${target}`;
+    const target = reference ? ` -> ${quoteName(reference.table)}.${quoteName(reference.references)}` : "";
+    return `${quoteName(column.name)}${column.type ? ` ${column.type}` : ""}${key}${target}`;
   });
-  return [`${table.name}: ${table.kind === "view" ? `view, ${rows}` : rows}`, ...columns].join("\n");
+  return [`${quoteName(table.name)}: ${table.kind === "view" ? `view, ${rows}` : rows}`, ...columns].join("\n");
 }
 
 /** Header and rows, cells between bars. */
@@ -34,7 +35,9 @@ export function renderResult({ columns, types, rows, truncated }: ResultTable): 
 /** Table names at first; a described table with its columns. */
 export function renderSchema(database: Database, described: ReadonlySet<string>): string {
   const lines = database.tables.map(({ name, columns }) =>
-    described.has(name) ? `${name}(${columns.map((column) => column.name).join(", ")})` : name,
+    described.has(name)
+      ? `${quoteName(name)}(${columns.map((column) => quoteName(column.name)).join(", ")})`
+      : quoteName(name),
   );
   return described.size === 0 ? lines.join(", ") : lines.join("\n");
 }

@@ -1,4 +1,5 @@
 // What observations say, read back into records: the way for code to see what a model sees, and nothing more.
+import { quoteName } from "../sql/index.ts";
 
 /** A table as far as it is known; `columns` is empty until it was described. */
 export interface NotedTable {
@@ -38,32 +39,40 @@ export function readTables(schema_info: string): NotedTable[] {
     .filter((item) => item !== "")
     .map((item) => {
       const match = described.exec(item);
-      return match ? { name: match[1]!, columns: match[2]!.split(", ") } : { name: item, columns: [] };
+      return match
+        ? { name: bareName(match[1]!), columns: match[2]!.split(", ").map(bareName) }
+        : { name: bareName(item), columns: [] };
     });
+}
+
+/** A name as it is, where it is shown as SQL must write it. */
+function bareName(shown: string): string {
+  return /^".*"$/s.test(shown) ? shown.slice(1, -1).replaceAll('""', '"') : shown;
 }
 
 /** Reads what DESCRIBE gave; undefined when the text is something else. */
 export function readDescription(result: string, schema_info: string): NotedDescription | undefined {
   const [head = "", ...lines] = result.split("\n");
   const match = /^(.+): (?:view, )?(?:(\d+) rows?|many rows)$/.exec(head);
-  const table = match && readTables(schema_info).find(({ name }) => name === match[1]);
+  const table = match && readTables(schema_info).find(({ name }) => name === bareName(match[1]!));
   if (!match || !table) return undefined;
   // A name may hold spaces, so a line is cut where the schema's name of the column ends.
   const columns = lines.map((line, i): NotedColumn => {
-    const name = table.columns[i] !== undefined && line.startsWith(table.columns[i]) ? table.columns[i] : line;
-    const reference = / -> (.+)\.([^.]+)$/.exec(line.slice(name.length));
-    const rest = line.slice(name.length, reference ? name.length + reference.index : undefined);
+    const known = table.columns[i];
+    const shown = known !== undefined && line.startsWith(quoteName(known)) ? quoteName(known) : line;
+    const reference = / -> (.+)\.([^.]+)$/.exec(line.slice(shown.length));
+    const rest = line.slice(shown.length, reference ? shown.length + reference.index : undefined);
     return {
-      name,
+      name: bareName(shown),
       type: rest
         .replace(/ primary key$/, "")
         .trim()
         .toLowerCase(),
       primary_key: rest.endsWith(" primary key"),
-      references: reference ? { table: reference[1]!, column: reference[2]! } : null,
+      references: reference ? { table: bareName(reference[1]!), column: bareName(reference[2]!) } : null,
     };
   });
-  return { name: match[1]!, rows: match[2] === undefined ? null : Number(match[2]), columns };
+  return { name: table.name, rows: match[2] === undefined ? null : Number(match[2]), columns };
 }
 
 /** Reads header and rows of a result. */
