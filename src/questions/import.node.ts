@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { QuestionLoadError, UsageError } from "../errors.ts";
 import { linkError } from "./archive.ts";
 import type { Layout } from "./dataset.ts";
-import { type DownloadOptions, download } from "./download.node.ts";
+import { type DownloadOptions, download } from "../download.node.ts";
 import { findLayout } from "./layout.node.ts";
 import { dataSetsFolder } from "./open.node.ts";
 import { unpack } from "./unpack.node.ts";

@@ -1,8 +1,19 @@
 // A file from a URL, resumed where a broken connection left off, never left half-written under its own name.
-import { closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import {
+  closeSync,
+  createReadStream,
+  existsSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import type { ReadableStream } from "node:stream/web";
 import { setTimeout as wait } from "node:timers/promises";
-import { messageOf, QuestionLoadError } from "../errors.ts";
+import { DownloadError, messageOf } from "./errors.ts";
 
 export interface DownloadProgress {
   readonly received: number;
@@ -18,7 +29,17 @@ export interface DownloadOptions {
   readonly backoffMs?: number;
   /** A connection without data for this long is given up. @default 60000 */
   readonly stallMs?: number;
-  readonly signal?: AbortSignal;
+  /** Sent with each request; `authorization` is not passed on when another host is redirected to. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** What the file must be; a file that is not is fetched once more from its beginning, then given up. */
+  readonly checksum?: Checksum | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A file's SHA-256, or its SHA-1 as git names blobs. */
+export interface Checksum {
+  readonly kind: "sha256" | "git";
+  readonly hex: string;
 }
 
 const MAX_BACKOFF_MS = 30_000;
@@ -32,18 +53,24 @@ interface PartInfo {
 
 /** Downloads to `file` by way of `file.part`; a later call with the same URL continues a part that was left. */
 export async function download(url: string, file: string, options: DownloadOptions = {}): Promise<void> {
-  const { retries = 5, backoffMs = 500, signal } = options;
+  const { retries = 5, backoffMs = 500, checksum, signal } = options;
   let failures = 0;
+  let mismatches = 0;
   let most = sizeOf(`${file}.part`);
   for (;;) {
     try {
       await attempt(url, file, options);
-      renameSync(`${file}.part`, file);
+      if (checksum && (await digestOf(`${file}.part`, checksum.kind)) !== checksum.hex) {
+        onDisk(() => rmSync(`${file}.part`));
+        if (++mismatches > 1) throw new FinalError("its checksum is wrong", "try again later, or another source");
+        continue;
+      }
+      onDisk(() => renameSync(`${file}.part`, file));
       rmSync(`${file}.part.json`, { force: true });
       return;
     } catch (error) {
       signal?.throwIfAborted();
-      if (error instanceof FinalError) throw failed(url, messageOf(error.cause ?? error), error.remedy, error);
+      if (error instanceof FinalError) throw failed(url, error.message, error.remedy, error);
       const size = sizeOf(`${file}.part`);
       failures = size > most ? 1 : failures + 1;
       most = Math.max(most, size);
@@ -58,17 +85,28 @@ export async function download(url: string, file: string, options: DownloadOptio
 /** An answer that trying again will not change. */
 class FinalError extends Error {
   readonly remedy: string;
+  readonly status: number | undefined;
 
-  constructor(message: string, remedy: string) {
+  constructor(message: string, remedy: string, status?: number) {
     super(message);
     this.remedy = remedy;
+    this.status = status;
+  }
+}
+
+/** Runs what touches the disk: a full or forbidden disk is no reason to ask the server again. */
+function onDisk<T>(action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    throw new FinalError(messageOf(error), "check the folder's permissions and the free space");
   }
 }
 
 async function attempt(
   url: string,
   file: string,
-  { onProgress, stallMs = 60_000, signal }: DownloadOptions,
+  { onProgress, stallMs = 60_000, headers, signal }: DownloadOptions,
 ): Promise<void> {
   const part = `${file}.part`;
   const resume = resumeInfo(url, file);
@@ -83,21 +121,21 @@ async function attempt(
     const response = await fetch(url, {
       // Compressed transfer would make lengths and ranges those of another file.
       headers: {
+        ...headers,
         "accept-encoding": "identity",
         ...(resume && { range: `bytes=${resume.offset}-`, "if-range": resume.validator }),
       },
       signal: signal ? AbortSignal.any([signal, stall.signal]) : stall.signal,
     });
     const { offset, total } = placeOf(response, part, resume?.offset ?? 0);
-    if (offset === total) return; // all of it was already there
-    if (!response.body) throw new Error("the answer has no body");
-    if (offset === 0) remember(url, file, response.headers);
+    if (offset > 0 && offset === total) return; // all of it was already there
+    if (offset === 0) onDisk(() => remember(url, file, response.headers));
     let received = offset;
-    const out = openSync(part, offset === 0 ? "w" : "a");
+    const out = onDisk(() => openSync(part, offset === 0 ? "w" : "a"));
     try {
       // Written at once: what has come stays, however the connection ends.
-      for await (const chunk of response.body as ReadableStream<Uint8Array>) {
-        writeFileSync(out, chunk);
+      for await (const chunk of (response.body ?? []) as ReadableStream<Uint8Array>) {
+        onDisk(() => writeFileSync(out, chunk));
         received += chunk.length;
         alive();
         onProgress?.({ received, total });
@@ -134,6 +172,7 @@ function placeOf(response: Response, part: string, asked: number): { offset: num
   throw new FinalError(
     message,
     response.status === 404 ? "check the address" : "check the address and your access to it",
+    response.status,
   );
 }
 
@@ -166,6 +205,15 @@ function reasonOf(error: unknown): string {
   return cause instanceof Error ? cause.message || messageOf(error) : messageOf(error);
 }
 
-function failed(url: string, reason: string, remedy: string, cause: unknown): QuestionLoadError {
-  return new QuestionLoadError({ what: `download failed (${reason})`, value: url, remedy, cause }, "download");
+function failed(url: string, reason: string, remedy: string, cause: unknown): DownloadError {
+  const status = cause instanceof FinalError ? cause.status : undefined;
+  return new DownloadError({ what: `download failed (${reason})`, value: url, remedy, cause, status });
+}
+
+/** The checksum of a file on disk, read piece by piece. */
+export async function digestOf(file: string, kind: Checksum["kind"]): Promise<string> {
+  const hash = createHash(kind === "sha256" ? "sha256" : "sha1");
+  if (kind === "git") hash.update(`blob ${statSync(file).size}\0`);
+  for await (const chunk of createReadStream(file)) hash.update(chunk as Uint8Array);
+  return hash.digest("hex");
 }

@@ -1,0 +1,277 @@
+// Causal grouped-query attention over a tree of token runs. A run ("segment") sees its ancestors' keys and its own up to
+// itself; keys are walked by absolute position, so a cached token, a packed sequence and a shared prompt give the same bits.
+//
+// Keys and values of a run stand in the KV store, for each kv head one block of 2·cap·d floats (cap a multiple of 8):
+//   K in panels of eight tokens  [cap/8][d][8]   (scores: a row of q against eight keys at once)
+//   V in panels of eight dims    [d/8][cap][8]   (outputs: a row of weights against eight dims at once)
+//
+// segments: i32 × 4 each: first row of q, rows, absolute position of the first row, first range
+//           (one more entry closes the table, so that range counts are differences)
+// ranges:   i32 × 3 each: block of the run in the store (in floats, for kv head 0), cap, tokens
+import { bound, exp4, max4, sum4 } from "./math";
+import { madd, product } from "./micro";
+
+const SEGMENT: usize = 16;
+const RANGE: usize = 12;
+
+/** Writes q (normed, turned) and puts k and v (k normed, turned) into the store. One row of qkv is [q heads | k heads | v heads]. */
+export function rotate(
+  qkv: usize, q: usize, store_: usize, blocks: usize, caps: usize, indices: usize, positions: usize, cosSin: usize,
+  qWeight: usize, kWeight: usize, rstd: usize, rows: i32, heads: i32, kvHeads: i32, d: i32, eps: f32, part: i32, parts: i32,
+): void {
+  const from = bound(rows, part, parts);
+  const to = bound(rows, part + 1, parts);
+  const width = usize((heads + 2 * kvHeads) * d) << 2;
+  const half = usize(d) << 1; // bytes of half a head
+  const head = usize(d) << 2;
+  for (let t = from; t < to; t++) {
+    const row = qkv + usize(t) * width;
+    const at = usize(t) << 2;
+    const table = cosSin + usize(load<i32>(positions + at)) * head; // [cos d/2 | sin d/2]
+    const cap = usize(load<i32>(caps + at));
+    const index = usize(load<i32>(indices + at));
+    const block = store_ + (usize(load<i32>(blocks + at)) << 2);
+    const scales = rstd + ((usize(t) * usize(heads + kvHeads)) << 2);
+    for (let h = 0; h < heads; h++) {
+      const x = row + usize(h) * head;
+      const out = q + (usize(t) * usize(heads) + usize(h)) * head;
+      const r = qWeight ? headScale(x, d, eps) : 1;
+      store<f32>(scales + (usize(h) << 2), r);
+      turn(x, qWeight, r, table, out, half);
+    }
+    for (let h = 0; h < kvHeads; h++) {
+      const x = row + usize(heads + h) * head;
+      const kBlock = block + ((usize(h) * 2 * cap * usize(d)) << 2);
+      const r = kWeight ? headScale(x, d, eps) : 1;
+      store<f32>(scales + (usize(heads + h) << 2), r);
+      // Turned into the row itself is not possible (the backward needs it), so element by element into the panel.
+      const panel = kBlock + (((index >> 3) * usize(d) * 8 + (index & 7)) << 2);
+      for (let i: usize = 0; i < half; i += 4) {
+        const c = load<f32>(table + i);
+        const s = load<f32>(table + half + i);
+        let a = load<f32>(x + i) * r;
+        let b = load<f32>(x + half + i) * r;
+        if (kWeight) {
+          a *= load<f32>(kWeight + i);
+          b *= load<f32>(kWeight + half + i);
+        }
+        store<f32>(panel + i * 8, a * c - b * s);
+        store<f32>(panel + (half + i) * 8, b * c + a * s);
+      }
+      const v = row + usize(heads + kvHeads + h) * head;
+      const vBlock = kBlock + ((cap * usize(d)) << 2);
+      for (let p: usize = 0; p < usize(d); p += 8) {
+        const out = vBlock + ((p * cap + index * 8) << 2);
+        v128.store(out, v128.load(v + (p << 2)));
+        v128.store(out, v128.load(v + (p << 2), 16), 16);
+      }
+    }
+  }
+}
+
+function headScale(x: usize, d: i32, eps: f32): f32 {
+  let sum = f32x4.splat(0);
+  for (let i: usize = 0; i < usize(d) << 2; i += 16) {
+    const v = v128.load(x + i);
+    sum = madd(v, v, sum);
+  }
+  return 1 / sqrt(sum4(sum) / f32(d) + eps);
+}
+
+/** Norms and turns one head: (a, b) to (a cos − b sin, b cos + a sin), a and b the halves. */
+function turn(x: usize, w: usize, r: f32, table: usize, out: usize, half: usize): void {
+  for (let i: usize = 0; i < half; i += 4) {
+    const c = load<f32>(table + i);
+    const s = load<f32>(table + half + i);
+    let a = load<f32>(x + i) * r;
+    let b = load<f32>(x + half + i) * r;
+    if (w) {
+      a *= load<f32>(w + i);
+      b *= load<f32>(w + half + i);
+    }
+    store<f32>(out + i, a * c - b * s);
+    store<f32>(out + half + i, b * c + a * s);
+  }
+}
+
+/** In place: turns the gradients of q and k heads back, so that they are those of the normed rows. v is untouched. */
+export function unrotate(
+  dqkv: usize, positions: usize, cosSin: usize, rows: i32, heads: i32, kvHeads: i32, d: i32, part: i32, parts: i32,
+): void {
+  const width = usize((heads + 2 * kvHeads) * d) << 2;
+  const half = usize(d) << 1;
+  const head = usize(d) << 2;
+  for (let t = bound(rows, part, parts); t < bound(rows, part + 1, parts); t++) {
+    const table = cosSin + usize(load<i32>(positions + (usize(t) << 2))) * head;
+    for (let h = 0; h < heads + kvHeads; h++) {
+      const g = dqkv + usize(t) * width + usize(h) * head;
+      for (let i: usize = 0; i < half; i += 4) {
+        const c = load<f32>(table + i);
+        const s = load<f32>(table + half + i);
+        const a = load<f32>(g + i);
+        const b = load<f32>(g + half + i);
+        store<f32>(g + i, a * c + b * s);
+        store<f32>(g + half + i, b * c - a * s);
+      }
+    }
+  }
+}
+
+/** dw += Σ over tokens and heads of dy · x · rstd, for the heads from `first` on; before headNormBackward overwrites dy. */
+export function headNormWeightBackward(
+  dqkv: usize, qkv: usize, rstd: usize, dw: usize, rows: i32, first: i32, count: i32, heads: i32, kvHeads: i32, d: i32,
+  part: i32, parts: i32,
+): void {
+  const width = usize((heads + 2 * kvHeads) * d) << 2;
+  const from = usize(bound(d >> 2, part, parts)) << 4;
+  const to = usize(bound(d >> 2, part + 1, parts)) << 4;
+  for (let t = 0; t < rows; t++) {
+    for (let h = first; h < first + count; h++) {
+      const at = usize(t) * width + ((usize(h) * usize(d)) << 2);
+      const r = v128.load32_splat(rstd + ((usize(t) * usize(heads + kvHeads) + usize(h)) << 2));
+      for (let i = from; i < to; i += 16) {
+        const g = f32x4.mul(v128.load(dqkv + at + i), f32x4.mul(v128.load(qkv + at + i), r));
+        v128.store(dw + i, f32x4.add(v128.load(dw + i), g));
+      }
+    }
+  }
+}
+
+/** In place: gradients of normed q and k heads to those of the rows of qkv. */
+export function headNormBackward(
+  dqkv: usize, qkv: usize, rstd: usize, qWeight: usize, kWeight: usize, rows: i32, heads: i32, kvHeads: i32, d: i32,
+  part: i32, parts: i32,
+): void {
+  const width = usize((heads + 2 * kvHeads) * d) << 2;
+  const head = usize(d) << 2;
+  for (let t = bound(rows, part, parts); t < bound(rows, part + 1, parts); t++) {
+    for (let h = 0; h < heads + kvHeads; h++) {
+      const g = dqkv + usize(t) * width + usize(h) * head;
+      const x = qkv + usize(t) * width + usize(h) * head;
+      const w = h < heads ? qWeight : kWeight;
+      const r = load<f32>(rstd + ((usize(t) * usize(heads + kvHeads) + usize(h)) << 2));
+      let dot = f32x4.splat(0);
+      for (let i: usize = 0; i < head; i += 16) {
+        dot = madd(f32x4.mul(v128.load(g + i), v128.load(w + i)), v128.load(x + i), dot);
+      }
+      const r4 = f32x4.splat(r);
+      const b4 = f32x4.splat((-sum4(dot) * r * r * r) / f32(d));
+      for (let i: usize = 0; i < head; i += 16) {
+        const dy = f32x4.mul(v128.load(g + i), v128.load(w + i));
+        v128.store(g + i, madd(v128.load(x + i), b4, f32x4.mul(dy, r4)));
+      }
+    }
+  }
+}
+
+/** In place: scores to weights exp(scale·(s − max)) over the first `n` of `padded` (0 behind); gives max·scale and sum. */
+function softmaxRow(s: usize, n: i32, padded: i32, scale: f32): f32 {
+  const whole = n & ~3;
+  let top = f32x4.splat(-Infinity);
+  for (let j = 0; j < whole; j += 4) top = f32x4.max(top, v128.load(s + (usize(j) << 2)));
+  let highest = max4(top);
+  for (let j = whole; j < n; j++) highest = max(highest, load<f32>(s + (usize(j) << 2)));
+  for (let j = n; j < padded; j++) store<f32>(s + (usize(j) << 2), -Infinity);
+  const scale4 = f32x4.splat(scale);
+  const shift4 = f32x4.splat(highest * scale);
+  let sum = f32x4.splat(0);
+  const end = (n + 3) & ~3; // lanes behind n are exp(−∞) = 0
+  for (let j = 0; j < end; j += 4) {
+    const e = exp4(f32x4.sub(f32x4.mul(v128.load(s + (usize(j) << 2)), scale4), shift4));
+    v128.store(s + (usize(j) << 2), e);
+    sum = f32x4.add(sum, e);
+  }
+  for (let j = end; j < padded; j++) store<f32>(s + (usize(j) << 2), 0);
+  rowMax = highest * scale;
+  return sum4(sum);
+}
+
+// Four inverse sums in globals: an array would need a heap.
+let inverse0: f32 = 0, inverse1: f32 = 0, inverse2: f32 = 0, inverse3: f32 = 0;
+
+// @ts-ignore: decorator
+@inline
+function setInverse(i: i32, value: f32): void {
+  if (i == 0) inverse0 = value;
+  else if (i == 1) inverse1 = value;
+  else if (i == 2) inverse2 = value;
+  else inverse3 = value;
+}
+
+// @ts-ignore: decorator
+@inline
+function inverse(i: i32): f32 {
+  return i == 0 ? inverse0 : i == 1 ? inverse1 : i == 2 ? inverse2 : inverse3;
+}
+
+let rowMax: f32 = 0; // second result of softmaxRow; each thread has an instance, so a global of its own
+
+/**
+ * out = softmax(q · kᵀ · scale) · v for every row, and the log-sum-exp of each row and head. Tasks are (segment, kv head,
+ * block of rows), dealt out in turn. Scratch: 4 · `scratchRow` floats a thread.
+ */
+export function attention(
+  q: usize, store_: usize, out: usize, lse: usize, segments: usize, ranges: usize, count: i32, heads: i32, kvHeads: i32,
+  d: i32, scale: f32, scratch: usize, scratchRow: i32, part: i32, parts: i32,
+): void {
+  const group = heads / kvHeads;
+  const sRow = usize(scratchRow) << 2;
+  const s = scratch + usize(part) * 4 * sRow;
+  const rowBytes = usize(heads * d) << 2;
+  let task = 0;
+  for (let g = 0; g < count; g++) {
+    const segment = segments + usize(g) * SEGMENT;
+    const row0 = load<i32>(segment);
+    const rows = load<i32>(segment, 4);
+    const position = load<i32>(segment, 8);
+    const range0 = load<i32>(segment, 12);
+    const range1 = load<i32>(segment, 12 + SEGMENT);
+    const decode = rows == 1; // one token: the heads of a group make the tile
+    const blocks = decode ? 1 : (rows + 3) >> 2;
+    for (let b = 0; b < blocks; b++) {
+      for (let kv = 0; kv < kvHeads; kv++, task++) {
+        if (task % parts != part) continue;
+        const tiles = decode ? (group + 3) >> 2 : group;
+        for (let tile = 0; tile < tiles; tile++) {
+          const head = kv * group + (decode ? tile * 4 : tile);
+          const n = decode ? min(4, group - tile * 4) : min(4, rows - b * 4);
+          const first = row0 + b * 4;
+          const at = usize(first) * rowBytes + ((usize(head) * usize(d)) << 2);
+          const step = decode ? usize(d) << 2 : rowBytes;
+          const last = position + b * 4 + (decode ? 1 : n); // keys the last row of the tile sees
+          let j = 0;
+          for (let r = range0; r < range1 && j < last; r++) {
+            const range = ranges + usize(r) * RANGE;
+            const block = store_ + ((usize(load<i32>(range)) + usize(kv) * 2 * usize(load<i32>(range, 4)) * usize(d)) << 2);
+            const keys = min(load<i32>(range, 8), last - j);
+            product(q + at, step, 4, block, usize(d) << 5, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
+            j += keys;
+          }
+          const padded = (last + 3) & ~3;
+          for (let i = 0; i < n; i++) {
+            const seen = decode ? last : position + b * 4 + i + 1;
+            const sum = softmaxRow(s + usize(i) * sRow, seen, padded, scale);
+            const token = decode ? first : first + i;
+            const where = lse + ((usize(token) * usize(heads) + usize(decode ? head + i : head)) << 2);
+            store<f32>(where, rowMax + f32(Math.log(sum)));
+            setInverse(i, 1 / sum);
+          }
+          j = 0;
+          for (let r = range0; r < range1 && j < last; r++) {
+            const range = ranges + usize(r) * RANGE;
+            const cap = usize(load<i32>(range, 4));
+            const block = store_ + ((usize(load<i32>(range)) + (usize(kv) * 2 + 1) * cap * usize(d)) << 2);
+            const keys = min(load<i32>(range, 8), last - j);
+            product(s + (usize(j) << 2), sRow, 4, block, cap << 5, d >> 3, out + at, step, n, keys, j > 0);
+            j += keys;
+          }
+          for (let i = 0; i < n; i++) {
+            const o = out + at + usize(i) * step;
+            const r4 = f32x4.splat(inverse(i));
+            for (let x: usize = 0; x < usize(d) << 2; x += 16) v128.store(o + x, f32x4.mul(v128.load(o + x), r4));
+          }
+        }
+      }
+    }
+  }
+}

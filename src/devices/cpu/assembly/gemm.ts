@@ -1,0 +1,64 @@
+// Matrix products over packed panels. Work is split over outputs, never over a sum.
+import { product } from "./micro";
+
+/** Rows of A worked on while all panels of B pass by: their A stays in the second-level cache. */
+const ROW_BLOCK: i32 = 96;
+
+/**
+ * Packs B[K, N] (element at `src + k·strideK + n·strideN`, bytes) into panels of eight columns, [N/8][K][8], zero-padded.
+ */
+export function pack(src: usize, dst: usize, k: i32, n: i32, strideK: usize, strideN: usize, part: i32, parts: i32): void {
+  const panels = (n + 7) >> 3;
+  const from = i32((i64(panels) * part) / parts);
+  const to = i32((i64(panels) * (part + 1)) / parts);
+  for (let p = from; p < to; p++) {
+    let out = dst + usize(p) * usize(k) * 32;
+    const columns = min(8, n - p * 8);
+    const base = src + usize(p) * 8 * strideN;
+    if (columns == 8 && strideN == 4) {
+      let row = base;
+      for (let i = 0; i < k; i++) {
+        v128.store(out, v128.load(row));
+        v128.store(out, v128.load(row, 16), 16);
+        row += strideK;
+        out += 32;
+      }
+    } else {
+      for (let i = 0; i < k; i++) {
+        let at = base + usize(i) * strideK;
+        for (let j = 0; j < 8; j++) {
+          store<f32>(out + (usize(j) << 2), j < columns ? load<f32>(at) : 0);
+          at += strideN;
+        }
+        out += 32;
+      }
+    }
+  }
+}
+
+/**
+ * C[M, N] (+)= A[M, K] · B, B packed. A's element (m, k) stands at `a + m·aRow + k·aK`; C's rows are `cRow` bytes apart and
+ * padded to a multiple of eight columns.
+ */
+export function gemm(
+  a: usize, aRow: usize, aK: usize, b: usize, c: usize, cRow: usize, m: i32, n: i32, k: i32, add: bool, part: i32, parts: i32,
+): void {
+  const panels = (n + 7) >> 3;
+  // Few rows: split the panels. Many rows: split the rows.
+  const byRows = m >= parts * 32;
+  const firstRow = byRows ? rowBound(m, part, parts) : 0;
+  const lastRow = byRows ? rowBound(m, part + 1, parts) : m;
+  const firstPanel = byRows ? 0 : i32((i64(panels) * part) / parts);
+  const lastPanel = byRows ? panels : i32((i64(panels) * (part + 1)) / parts);
+  const bPanel = usize(k) * 32;
+  for (let r0 = firstRow; r0 < lastRow; r0 += ROW_BLOCK) {
+    const r1 = min(lastRow, r0 + ROW_BLOCK);
+    const from = usize(firstPanel);
+    const at = c + usize(r0) * cRow + from * 32;
+    product(a + usize(r0) * aRow, aRow, aK, b + from * bPanel, bPanel, lastPanel - firstPanel, at, cRow, r1 - r0, k, add);
+  }
+}
+
+function rowBound(m: i32, part: i32, parts: i32): i32 {
+  return part == parts ? m : i32((i64(m) * part) / parts) & ~3;
+}

@@ -1,0 +1,48 @@
+// Vector exp, and sums over lanes in a fixed order.
+import { madd } from "./micro";
+
+/** exp of four floats, within 2 ulp from −87 to 88; below that 0. */
+// @ts-ignore: decorator
+@inline
+export function exp4(x: v128): v128 {
+  // 2^k · e^r with r in ±ln2/2; ln2 in two parts so that r stays exact.
+  const inRange = f32x4.ge(x, f32x4.splat(-87.33654));
+  const clamped = f32x4.min(f32x4.max(x, f32x4.splat(-87.33654)), f32x4.splat(88.72283));
+  const k = f32x4.nearest(f32x4.mul(clamped, f32x4.splat(1.44269504)));
+  let r = madd(k, f32x4.splat(-0.693359375), clamped);
+  r = madd(k, f32x4.splat(2.12194440e-4), r);
+  let p = f32x4.splat(1.9875691500e-4);
+  p = madd(p, r, f32x4.splat(1.3981999507e-3));
+  p = madd(p, r, f32x4.splat(8.3334519073e-3));
+  p = madd(p, r, f32x4.splat(4.1665795894e-2));
+  p = madd(p, r, f32x4.splat(1.6666665459e-1));
+  p = madd(p, r, f32x4.splat(5.0000001201e-1));
+  p = f32x4.add(madd(f32x4.mul(r, r), p, r), f32x4.splat(1));
+  const scale = i32x4.shl(i32x4.add(i32x4.trunc_sat_f32x4_s(k), i32x4.splat(127)), 23);
+  return v128.and(f32x4.mul(p, scale), inRange);
+}
+
+/** ((0+1)+(2+3)). */
+// @ts-ignore: decorator
+@inline
+export function sum4(x: v128): f32 {
+  return (
+    f32x4.extract_lane(x, 0) + f32x4.extract_lane(x, 1) + (f32x4.extract_lane(x, 2) + f32x4.extract_lane(x, 3))
+  );
+}
+
+// @ts-ignore: decorator
+@inline
+export function max4(x: v128): f32 {
+  return max(
+    max(f32x4.extract_lane(x, 0), f32x4.extract_lane(x, 1)),
+    max(f32x4.extract_lane(x, 2), f32x4.extract_lane(x, 3)),
+  );
+}
+
+/** First index of a part's share of `n` things. */
+// @ts-ignore: decorator
+@inline
+export function bound(n: i32, part: i32, parts: i32): i32 {
+  return i32((i64(n) * part) / parts);
+}

@@ -1,0 +1,91 @@
+// Threads that run a kernel together. Each has an instance of the module over one shared memory and does its share,
+// (part, parts); the caller is part 0. Workers spin for a moment between kernels, then sleep.
+
+/** A module's exported kernels. */
+export type KernelExports = Record<string, (...args: number[]) => void>;
+
+export interface Team {
+  readonly size: number;
+  /** Runs a kernel with these arguments on all parts and returns when every part is done. */
+  run(kernel: string, ...args: number[]): void;
+  close(): void;
+}
+
+/** A worker that can be told things once and ended: node:worker_threads or a page's Worker behind one face. */
+export interface WorkerHandle {
+  end(): void;
+}
+
+export type StartWorker = (source: string, data: unknown) => WorkerHandle;
+
+// The control words, in a shared array of their own.
+const [GENERATION, REMAINING, KERNEL, COUNT] = [0, 1, 2, 3];
+const STOP = -1;
+const MAX_ARGS = 32;
+const SPINS = 4_000; // about 30 µs: longer than the gaps inside a step, shorter than what a shared core resents
+
+/** One thread: kernels run where they are called. */
+export function soloTeam(exports: KernelExports): Team {
+  return {
+    size: 1,
+    run: (kernel, ...args) => exports[kernel]!(...args, 0, 1),
+    close: () => {},
+  };
+}
+
+/** `size` threads, of which the caller is one. */
+export function sharedTeam(
+  size: number,
+  module: WebAssembly.Module,
+  memory: WebAssembly.Memory,
+  exports: KernelExports,
+  startWorker: StartWorker,
+): Team {
+  if (size === 1) return soloTeam(exports);
+  const control = new Int32Array(new SharedArrayBuffer(64));
+  const args = new Float64Array(new SharedArrayBuffer(8 * MAX_ARGS));
+  const names = Object.keys(exports);
+  const indices = new Map(names.map((name, i) => [name, i]));
+  const workers = Array.from({ length: size - 1 }, (_, i) =>
+    startWorker(WORKER, { module, memory, control, args, names, part: i + 1, parts: size, spins: SPINS }),
+  );
+
+  const dispatch = (kernel: number, values: readonly number[]) => {
+    args.set(values);
+    control[KERNEL] = kernel;
+    control[COUNT] = values.length;
+    Atomics.store(control, REMAINING, size - 1);
+    Atomics.add(control, GENERATION, 1);
+    Atomics.notify(control, GENERATION);
+  };
+  return {
+    size,
+    run(kernel, ...values) {
+      dispatch(indices.get(kernel)!, values);
+      exports[kernel]!(...values, 0, size);
+      for (let spin = 0, left = Atomics.load(control, REMAINING); left > 0; left = Atomics.load(control, REMAINING)) {
+        if (++spin > SPINS) Atomics.wait(control, REMAINING, left);
+      }
+    },
+    close() {
+      dispatch(STOP, []);
+      for (const worker of workers) worker.end();
+    },
+  };
+}
+
+/** What a worker runs; plain JavaScript, since it is started from text in Node and in pages alike. */
+const WORKER = `
+async function serve({ module, memory, control, args, names, part, parts, spins }) {
+  const abort = () => { throw new Error("kernel aborted"); };
+  const { exports } = await WebAssembly.instantiate(module, { env: { memory, abort } });
+  const kernels = names.map((name) => exports[name]);
+  for (let seen = 0; ; ) {
+    for (let spin = 0; Atomics.load(control, 0) === seen; ) if (++spin > spins) Atomics.wait(control, 0, seen);
+    seen = Atomics.load(control, 0);
+    if (control[2] < 0) return;
+    kernels[control[2]](...args.subarray(0, control[3]), part, parts);
+    if (Atomics.sub(control, 1, 1) === 1) Atomics.notify(control, 1);
+  }
+}
+`;

@@ -1,0 +1,188 @@
+// Where arithmetic runs. A device owns memory, executes kernels in the order they are called, and hides how a weight is laid
+// out. The model is written once against this interface; shapes: T rows (tokens), D width, H heads of d, G kv heads, V words.
+
+export type Dtype = "f32" | "i32";
+
+/** A piece of device memory. Where it lies means something to its device only. */
+export interface Buffer {
+  readonly dtype: Dtype;
+  /** Elements. */
+  readonly length: number;
+  readonly address: number;
+}
+
+/** A matrix the model multiplies by, [rows, columns] with y = x · Wᵀ; the device keeps copies of it in whatever form is fast. */
+export interface Weight {
+  readonly name: string;
+  readonly rows: number;
+  readonly columns: number;
+  readonly value: Buffer;
+  /** Added to by backward kernels; absent where nothing is learned. */
+  readonly grad: Buffer | null;
+}
+
+/** A vector of learned factors (the norms'). */
+export interface Scale {
+  readonly name: string;
+  readonly value: Buffer;
+  readonly grad: Buffer | null;
+}
+
+/**
+ * Which tokens attend to which: runs of tokens ("segments") in a tree. A segment sees its ancestors and, up to each token,
+ * itself. A plain batch of sequences is a forest of single segments; a group's shared prompt is a parent of its completions.
+ */
+export interface TokenLayout {
+  /** T. */
+  readonly tokens: number;
+  readonly positions: Buffer;
+  /** For each token: its run's block in the KV store, that block's capacity, and the token's index in the run. */
+  readonly blocks: Buffer;
+  readonly capacities: Buffer;
+  readonly indices: Buffer;
+  readonly segments: Buffer;
+  readonly segmentCount: number;
+  readonly ranges: Buffer;
+  readonly rangeRows: Buffer;
+  readonly runs: Buffer;
+  readonly runCount: number;
+  readonly trees: Buffer;
+  readonly treeCount: number;
+  /** The longest context of any token, itself included. */
+  readonly maxContext: number;
+}
+
+export interface HeadShape {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly eps: number;
+}
+
+export interface AdamStep {
+  readonly learning_rate: number;
+  readonly beta1: number;
+  readonly beta2: number;
+  readonly eps: number;
+  readonly weight_decay: number;
+  /** From 1. */
+  readonly step: number;
+  /** Factor for the gradient: clipping. */
+  readonly gradient_scale: number;
+}
+
+export interface Device {
+  readonly name: string;
+  /** What the same bits depend on: device, SIMD variant. */
+  readonly variant: string;
+  readonly threads: number;
+
+  alloc(dtype: Dtype, length: number): Buffer;
+  free(buffer: Buffer): void;
+  /** Frees what was allocated inside when it ends. */
+  scope<T>(work: () => T): T;
+  /** A part of a buffer. */
+  part(buffer: Buffer, offset: number, length: number): Buffer;
+  write(buffer: Buffer, data: Float32Array | Int32Array): void;
+  /** A copy. */
+  read(buffer: Buffer): Float32Array | Int32Array;
+  fill(buffer: Buffer, value: number): void;
+  copy(from: Buffer, to: Buffer): void;
+
+  /** Tells that a weight's value changed: copies of it are stale. */
+  changed(weight: Weight): void;
+
+  embed(weight: Weight, ids: Buffer, out: Buffer, rows: number): void;
+  embedBackward(weight: Weight, ids: Buffer, dOut: Buffer, rows: number): void;
+  /** out[T, rows] = x[T, columns] · Wᵀ; rows of `out` are `outStride(weight)` apart. */
+  linear(weight: Weight, x: Buffer, out: Buffer, rows: number): void;
+  /** dx = dy · W (or += with `add`), grad += dyᵀ · x. */
+  linearBackward(weight: Weight, x: Buffer, dy: Buffer, dx: Buffer | null, rows: number, add?: boolean): void;
+  /** Elements between rows of a product with this weight. */
+  outStride(weight: Weight): number;
+
+  /** x += residual (if given); out = norm(x) · scale; 1/rms of each row is kept in `rstd`. */
+  rmsNorm(x: Buffer, residual: Buffer | null, scale: Scale, out: Buffer, rstd: Buffer, rows: number, eps: number): void;
+  /** dx += …; the scale's gradient too. */
+  rmsNormBackward(x: Buffer, scale: Scale, rstd: Buffer, dOut: Buffer, dx: Buffer, rows: number): void;
+
+  /** q with norm and rotary position; k likewise and v into the store. */
+  rotate(
+    qkv: Buffer,
+    norms: { readonly q: Scale; readonly k: Scale } | null,
+    q: Buffer,
+    rstd: Buffer,
+    store: Buffer,
+    layout: TokenLayout,
+    rotary: Buffer,
+    shape: HeadShape,
+  ): void;
+  rotateBackward(
+    dqkv: Buffer,
+    qkv: Buffer,
+    norms: { readonly q: Scale; readonly k: Scale } | null,
+    rstd: Buffer,
+    layout: TokenLayout,
+    rotary: Buffer,
+    shape: HeadShape,
+  ): void;
+  attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer, layout: TokenLayout, shape: HeadShape): void;
+  /** dqkv (turned): its q part is set, its k and v parts are added to. */
+  attentionBackward(
+    q: Buffer,
+    store: Buffer,
+    out: Buffer,
+    dOut: Buffer,
+    lse: Buffer,
+    dqkv: Buffer,
+    layout: TokenLayout,
+    shape: HeadShape,
+  ): void;
+
+  /** out = silu(gate) · up. */
+  swiGlu(gateUp: Buffer, out: Buffer, rows: number, width: number): void;
+  swiGluBackward(gateUp: Buffer, dOut: Buffer, dGateUp: Buffer, rows: number, width: number): void;
+
+  gather(x: Buffer, ids: Buffer, out: Buffer, rows: number, width: number): void;
+  /** x[ids[t]] += y[t], in order of t. */
+  scatterAdd(y: Buffer, ids: Buffer, x: Buffer, rows: number, width: number): void;
+  addTo(x: Buffer, y: Buffer): void;
+
+  /** Log-prob of each row's target, entropy and log-sum-exp of logits / temperature, in chunks of rows. */
+  logProbs(
+    head: Weight,
+    x: Buffer,
+    targets: Buffer,
+    temperature: number,
+    rows: number,
+    out: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
+  ): void;
+  /** dx = …, grad of the head += …, given the gradients of log-prob and entropy. */
+  logProbsBackward(
+    head: Weight,
+    x: Buffer,
+    targets: Buffer,
+    temperature: number,
+    rows: number,
+    kept: { readonly entropy: Buffer; readonly lse: Buffer },
+    dLogp: Buffer,
+    dEntropy: Buffer,
+    dx: Buffer,
+  ): void;
+
+  /** logits[T, V] of hidden states; rows are `outStride(head)` apart. A token and its log-prob for each row, drawn with `uniforms`. */
+  sample(
+    logits: Buffer,
+    vocabulary: number,
+    stride: number,
+    rows: number,
+    draw: { readonly temperatures: Buffer; readonly uniforms: Buffer },
+    out: { readonly tokens: Buffer; readonly logp: Buffer },
+  ): void;
+
+  adamW(value: Buffer, grad: Buffer, m: Buffer, v: Buffer, step: AdamStep): void;
+  /** Σ x². */
+  sumSquares(x: Buffer): number;
+
+  close(): void;
+}

@@ -1,0 +1,189 @@
+// The prefix cache: a tree of token runs whose keys and values are in the store. A request continues the longest context that
+// is known, whoever computed it; runs nobody holds are dropped, least recently used first, when room is needed.
+import type { Buffer, Device } from "../devices/index.ts";
+import type { Block } from "../model/layout.ts";
+
+/** A run of tokens behind part of another run. */
+export interface CacheRun extends Block {
+  readonly parent: CacheRun | null;
+  /** Tokens of the parent this run follows; those behind are another continuation's. */
+  readonly parentTokens: number;
+  /** All tokens, the computed ones first. */
+  readonly tokens: number[];
+  /** Tokens whose keys and values are in the store. */
+  computed: number;
+  readonly children: Set<CacheRun>;
+  holders: number;
+  used: number;
+}
+
+export interface Match {
+  readonly run: CacheRun | null;
+  /** Tokens of `run` that match. */
+  readonly runTokens: number;
+  /** Tokens of the context that match in all. */
+  readonly tokens: number;
+}
+
+export interface CacheShape {
+  readonly layers: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  /** The most tokens kept. @default 131072 */
+  readonly maxTokens?: number;
+}
+
+const FIRST_TOKENS = 4_096; // the store's size at first; it doubles
+const MAX_TOKENS = 131_072;
+
+/** Keys and values of many contexts, shared where the contexts are. */
+export class PrefixCache {
+  /** One store a layer; replaced when the cache grows. */
+  stores: Buffer[] = [];
+  readonly #device: Device;
+  readonly #shape: CacheShape;
+  readonly #roots = new Set<CacheRun>();
+  readonly #unit: number; // floats a token, a layer
+  #gaps: { start: number; end: number }[] = []; // in tokens
+  #capacity = 0;
+  #clock = 0;
+
+  constructor(device: Device, shape: CacheShape) {
+    this.#device = device;
+    this.#shape = shape;
+    this.#unit = 2 * shape.kvHeads * shape.headDim;
+  }
+
+  /** The longest known beginning of a context, at most `limit` tokens of it. */
+  match(context: readonly number[], limit: number): Match {
+    let best: Match = { run: null, runTokens: 0, tokens: 0 };
+    let level: Iterable<CacheRun> = this.#roots;
+    for (;;) {
+      const found = this.#bestOf(level, context, best, limit);
+      if (!found || found.tokens <= best.tokens) return best;
+      best = found;
+      found.run!.used = ++this.#clock;
+      level = found.run!.children;
+    }
+  }
+
+  /** Makes room for a run of up to `capacity` tokens behind a match, and holds it. */
+  add(match: Match, capacity: number): CacheRun {
+    const size = (capacity + 7) & ~7;
+    const block = this.#reserve(size, match.run) * this.#unit;
+    const { run: parent, runTokens: parentTokens } = match;
+    const run: CacheRun = {
+      ...{ block, capacity: size, parent, parentTokens, tokens: [], computed: 0 },
+      ...{ children: new Set(), holders: 1, used: ++this.#clock },
+    };
+    (parent?.children ?? this.#roots).add(run);
+    for (let above = parent; above; above = above.parent) above.holders++;
+    return run;
+  }
+
+  /** Lets go of a run and of those above it; they stay until room is needed. */
+  release(run: CacheRun): void {
+    for (let at: CacheRun | null = run; at; at = at.parent) at.holders--;
+  }
+
+  /** Forgets everything: the weights have changed. No run may be held. */
+  clear(): void {
+    this.#roots.clear();
+    this.#gaps = this.#capacity === 0 ? [] : [{ start: 0, end: this.#capacity }];
+  }
+
+  /** Gives the memory back. */
+  close(): void {
+    this.clear();
+    for (const store of this.stores) this.#device.free(store);
+    this.stores = [];
+    this.#gaps = [];
+    this.#capacity = 0;
+  }
+
+  #bestOf(runs: Iterable<CacheRun>, context: readonly number[], above: Match, limit: number): Match | undefined {
+    let best: Match | undefined;
+    for (const run of runs) {
+      if (run.parentTokens > above.runTokens) continue;
+      // A run that leaves its parent early can be entered only where it leaves.
+      if (run.parent && run.parentTokens !== above.runTokens) {
+        const matched = above.tokens - above.runTokens + run.parentTokens;
+        const tokens = common(run, context, matched, limit);
+        if (matched + tokens > (best?.tokens ?? above.tokens))
+          best = { run, runTokens: tokens, tokens: matched + tokens };
+        continue;
+      }
+      const tokens = common(run, context, above.tokens, limit);
+      if (above.tokens + tokens > (best?.tokens ?? above.tokens)) {
+        best = { run, runTokens: tokens, tokens: above.tokens + tokens };
+      }
+    }
+    return best;
+  }
+
+  /** First token of a free stretch. */
+  #reserve(size: number, keep: CacheRun | null): number {
+    for (;;) {
+      const gap = this.#gaps.find(({ start, end }) => end - start >= size);
+      if (gap) {
+        const { start } = gap;
+        gap.start += size;
+        this.#gaps = this.#gaps.filter(({ start, end }) => start < end);
+        return start;
+      }
+      const maxTokens = this.#shape.maxTokens ?? MAX_TOKENS;
+      if (this.#capacity < maxTokens)
+        this.#grow(Math.min(maxTokens, Math.max(2 * this.#capacity, FIRST_TOKENS, this.#capacity + size)));
+      else if (!this.#evict(keep)) this.#grow(this.#capacity + size); // everything is in use: better slow than stuck
+    }
+  }
+
+  #grow(capacity: number): void {
+    const device = this.#device;
+    this.stores = Array.from({ length: this.#shape.layers }, (_, i) => {
+      const bigger = device.alloc("f32", capacity * this.#unit);
+      const old = this.stores[i];
+      if (old) {
+        device.copy(old, device.part(bigger, 0, old.length));
+        device.free(old);
+      }
+      return bigger;
+    });
+    this.#free(this.#capacity, capacity);
+    this.#capacity = capacity;
+  }
+
+  /** Drops the least recently used run without children and holders; false when there is none. */
+  #evict(keep: CacheRun | null): boolean {
+    let oldest: CacheRun | undefined;
+    const visit = (run: CacheRun) => {
+      if (run.children.size === 0 && run.holders === 0 && run !== keep && run.used < (oldest?.used ?? Infinity))
+        oldest = run;
+      for (const child of run.children) visit(child);
+    };
+    for (const root of this.#roots) visit(root);
+    if (!oldest) return false;
+    (oldest.parent?.children ?? this.#roots).delete(oldest);
+    const start = oldest.block / this.#unit;
+    this.#free(start, start + oldest.capacity);
+    return true;
+  }
+
+  #free(start: number, end: number): void {
+    const gaps = [...this.#gaps, { start, end }].sort((a, b) => a.start - b.start);
+    this.#gaps = gaps.reduce<{ start: number; end: number }[]>((joined, gap) => {
+      const last = joined.at(-1);
+      if (last?.end === gap.start) last.end = gap.end;
+      else joined.push({ ...gap });
+      return joined;
+    }, []);
+  }
+}
+
+/** How many tokens of a run equal the context from `from` on. */
+function common({ tokens }: CacheRun, context: readonly number[], from: number, limit: number): number {
+  const end = Math.min(tokens.length, limit - from);
+  let i = 0;
+  while (i < end && tokens[i] === context[from + i]) i++;
+  return Math.max(0, i);
+}

@@ -1,0 +1,5 @@
+// A model that can sample and learn.
+export * from "./advantages.ts";
+export * from "./engine.ts";
+export { LocalEngine } from "./local.ts";
+export * from "./loss.ts";

@@ -1,0 +1,185 @@
+// Losses and gradients of a batch: pack, forward, loss on the host, backward; in parts that fit into memory.
+import type { Buffer } from "../devices/index.ts";
+import { backward, forward } from "../model/forward.ts";
+import { forestLayout } from "../model/layout.ts";
+import type { Model } from "../model/params.ts";
+import type { Datum, ForwardBackwardOptions, ForwardBackwardOutput } from "./engine.ts";
+import { batchTotals, computeLoss } from "./loss.ts";
+import { mergeMetrics } from "./loss-metrics.ts";
+import { packContexts } from "./pack.ts";
+
+/** Rows computed together at most, unless one sequence alone has more. Activations of a 4M-parameter model: about 0.5 GB. */
+const MAX_ROWS = 4_096;
+
+/** A trained token: which datum, at which position. */
+interface Item {
+  readonly datum: number;
+  readonly position: number;
+}
+
+/** Adds the gradient of a batch's loss to the model's. */
+export function learn(
+  model: Model,
+  batch: readonly Datum[],
+  { loss: spec, temperature = 1 }: ForwardBackwardOptions,
+): ForwardBackwardOutput {
+  const totals = batchTotals(sequencesOf(batch).map((members) => ({ weights: weightsOf(batch, members) })));
+  const logprobs = batch.map(({ tokens }) => new Float32Array(tokens.length));
+  const outputs: ReturnType<typeof computeLoss>[] = [];
+  let computed = 0;
+  for (const sequences of partsOf(batch)) {
+    const members = sequences.flat();
+    const items = members.flatMap((datum) => itemsOf(batch[datum]!, datum));
+    computed += withLogprobs(model, batch, members, items, temperature, ({ logp, entropy, backward }) => {
+      const at = new Map(items.map((item, i) => [`${item.datum}/${item.position}`, i]));
+      items.forEach(({ datum, position }, i) => {
+        logprobs[datum]![position] = logp[i]!;
+      });
+      const groups = sequences.map((sequence) => {
+        const ours = sequence.flatMap((datum) => itemsOf(batch[datum]!, datum));
+        const pick = (read: (item: Item) => number) => Float64Array.from(ours, read);
+        const optional = (key: "old_logp" | "ref_logp") =>
+          ours.every(({ datum }) => batch[datum]![key])
+            ? pick(({ datum, position }) => batch[datum]![key]![position]!)
+            : null;
+        const index = (item: Item) => at.get(`${item.datum}/${item.position}`)!;
+        return {
+          indices: ours.map(index),
+          logp: pick((item) => logp[index(item)]!),
+          entropy: pick((item) => entropy[index(item)]!),
+          weights: pick(({ datum, position }) => batch[datum]!.weights[position]!),
+          advantage: batch[sequence[0]!]!.advantage ?? 0,
+          old_logp: optional("old_logp"),
+          ref_logp: optional("ref_logp"),
+        };
+      });
+      const output = computeLoss(groups, spec, totals);
+      outputs.push(output);
+      const [dLogp, dEntropy] = [new Float32Array(items.length), new Float32Array(items.length)];
+      groups.forEach(({ indices }, g) => {
+        indices.forEach((index, t) => {
+          dLogp[index] = output.dLogp[g]![t]!;
+          dEntropy[index] = output.dEntropy[g]![t]!;
+        });
+      });
+      // Without a gradient there is nothing to send back: groups whose episodes all did the same.
+      if (dLogp.some((g) => g !== 0) || dEntropy.some((g) => g !== 0)) backward(dLogp, dEntropy);
+    });
+  }
+  return {
+    loss: outputs.reduce((sum, { loss }) => sum + loss, 0),
+    metrics: mergeMetrics(outputs),
+    logprobs,
+    computed_tokens: computed,
+    tokens: batch.reduce((sum, { tokens }) => sum + tokens.length, 0),
+  };
+}
+
+/** log π of every token of each datum; entry 0 is 0. */
+export function evaluate(model: Model, batch: readonly Datum[], temperature: number): Float32Array[] {
+  const logprobs = batch.map(({ tokens }) => new Float32Array(tokens.length));
+  for (const sequences of partsOf(batch)) {
+    const members = sequences.flat();
+    const items = members.flatMap((datum) =>
+      Array.from({ length: batch[datum]!.tokens.length - 1 }, (_, i) => ({ datum, position: i + 1 })),
+    );
+    withLogprobs(model, batch, members, items, temperature, ({ logp }) => {
+      items.forEach(({ datum, position }, i) => {
+        logprobs[datum]![position] = logp[i]!;
+      });
+    });
+  }
+  return logprobs;
+}
+
+interface Computed {
+  readonly logp: Float32Array;
+  readonly entropy: Float32Array;
+  backward(dLogp: Float32Array, dEntropy: Float32Array): void;
+}
+
+/** Runs the model over some data and hands over log-probs and entropies of the items; gives the rows computed. */
+function withLogprobs(
+  model: Model,
+  batch: readonly Datum[],
+  members: readonly number[],
+  items: readonly Item[],
+  temperature: number,
+  use: (computed: Computed) => void,
+): number {
+  const { device, config, head } = model;
+  const D = config.hidden_size;
+  const N = items.length;
+  const packed = packContexts(members.map((datum) => batch[datum]!.tokens));
+  const placeOf = new Map(members.map((datum, i) => [datum, i]));
+  if (N === 0) return 0;
+  device.scope(() => {
+    const put = (data: Int32Array | Float32Array): Buffer => {
+      const buffer = device.alloc(data instanceof Int32Array ? "i32" : "f32", data.length);
+      device.write(buffer, data);
+      return buffer;
+    };
+    const floats = (length: number) => device.alloc("f32", length);
+    const shape = { kvHeads: config.num_key_value_heads, headDim: config.head_dim };
+    const { layout, storeLength } = forestLayout(device, packed.runs, shape);
+    const ids = put(Int32Array.from(packed.runs.flatMap(({ tokens }) => tokens)));
+    const { hidden, kept } = forward(model, ids, layout, storeLength);
+    // The hidden state before a token predicts it; a shared prompt's last one predicts the first token of each completion.
+    const rows = put(Int32Array.from(items, ({ datum, position }) => packed.rowOf(placeOf.get(datum)!, position - 1)));
+    const targets = put(Int32Array.from(items, ({ datum, position }) => batch[datum]!.tokens[position]!));
+    const x = floats(N * D);
+    device.gather(hidden, rows, x, N, D);
+    const out = { logp: floats(N), entropy: floats(N), lse: floats(N) };
+    device.logProbs(head, x, targets, temperature, N, out);
+    use({
+      logp: device.read(out.logp) as Float32Array,
+      entropy: device.read(out.entropy) as Float32Array,
+      backward(dLogp, dEntropy) {
+        const dx = floats(N * D);
+        device.logProbsBackward(head, x, targets, temperature, N, out, put(dLogp), put(dEntropy), dx);
+        const dHidden = floats(layout.tokens * D);
+        device.fill(dHidden, 0);
+        device.scatterAdd(dx, rows, dHidden, N, D);
+        backward(model, kept, dHidden);
+      },
+    });
+  });
+  return packed.rows;
+}
+
+/** Data of each sequence, in order of first appearance. */
+function sequencesOf(batch: readonly Datum[]): number[][] {
+  const byNumber = new Map<number | string, number[]>();
+  batch.forEach(({ sequence }, i) => {
+    const key = sequence ?? `alone ${i}`;
+    const members = byNumber.get(key);
+    if (members) members.push(i);
+    else byNumber.set(key, [i]);
+  });
+  return [...byNumber.values()];
+}
+
+function weightsOf(batch: readonly Datum[], members: readonly number[]): number[] {
+  return members.flatMap((datum) => Array.from(batch[datum]!.weights).slice(1));
+}
+
+function itemsOf({ weights }: Datum, datum: number): Item[] {
+  return Array.from(weights, (weight, position) => ({ weight, position }))
+    .filter(({ weight, position }) => weight !== 0 && position > 0)
+    .map(({ position }) => ({ datum, position }));
+}
+
+/** Sequences in order, as many together as fit when packed. */
+function partsOf(batch: readonly Datum[]): number[][][] {
+  const parts: number[][][] = [];
+  let part: number[][] = [];
+  for (const sequence of sequencesOf(batch)) {
+    const tried = [...part, sequence];
+    if (part.length > 0 && packContexts(tried.flat().map((datum) => batch[datum]!.tokens)).rows > MAX_ROWS) {
+      parts.push(part);
+      part = [sequence];
+    } else part = tried;
+  }
+  if (part.length > 0) parts.push(part);
+  return parts;
+}

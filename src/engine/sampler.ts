@@ -1,0 +1,194 @@
+// Continuous batching: all requests alive take one step together; new ones join with their prompts, done ones leave.
+import type { Buffer } from "../devices/index.ts";
+import { infer } from "../model/forward.ts";
+import { layoutOf, type NewTokens } from "../model/layout.ts";
+import type { Model } from "../model/params.ts";
+import { type CacheRun, type Match, PrefixCache } from "./cache.ts";
+import type { Sample, SampleRequest } from "./engine.ts";
+import { chooseFiltered, hasFilter } from "./filter.ts";
+import { type Uniform, uniformOf } from "./uniform.ts";
+
+/** A request on its way. */
+interface Live {
+  readonly request: SampleRequest;
+  readonly uniform: Uniform;
+  readonly run: CacheRun;
+  readonly tokens: number[];
+  readonly logprobs: number[];
+  readonly cached: number;
+  readonly resolve: (sample: Sample) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Waiting {
+  readonly request: SampleRequest;
+  readonly resolve: (sample: Sample) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Prompt tokens computed in one step at most; more wait a step, so that memory stays bounded. */
+const MAX_STEP_TOKENS = 8_192;
+
+/** Samples from a model, one step at a time. */
+export class Sampler {
+  readonly cache: PrefixCache;
+  readonly #model: Model;
+  #waiting: Waiting[] = [];
+  #live: Live[] = [];
+  #running: Promise<void> | undefined;
+
+  constructor(model: Model) {
+    this.#model = model;
+    const { num_hidden_layers: layers, num_key_value_heads: kvHeads, head_dim: headDim } = model.config;
+    this.cache = new PrefixCache(model.device, { layers, kvHeads, headDim });
+  }
+
+  /** Queues a request; it joins the batch at the next step. */
+  sample(request: SampleRequest): Promise<Sample> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ request, resolve, reject });
+      this.#running ??= this.#run().finally(() => {
+        this.#running = undefined;
+      });
+    });
+  }
+
+  get idle(): boolean {
+    return this.#live.length === 0 && this.#waiting.length === 0;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.idle) {
+      try {
+        this.#step();
+      } catch (error) {
+        this.#fail(error);
+      }
+      await nextTask(); // requests made by those that just finished join the next step
+    }
+  }
+
+  #fail(error: unknown): void {
+    for (const { run } of this.#live) this.cache.release(run);
+    const lost = [...this.#waiting, ...this.#live];
+    this.#waiting = [];
+    this.#live = [];
+    for (const { reject } of lost) reject(error);
+  }
+
+  #step(): void {
+    const news: NewTokens[] = [];
+    const rows: { live: Live; row: number }[] = [];
+    const ids: number[] = [];
+    let row = 0;
+    const push = (run: CacheRun, count: number) => {
+      news.push({ own: run, start: run.computed, count, ancestors: ancestorsOf(run) });
+      ids.push(...run.tokens.slice(run.computed, run.computed + count));
+      run.computed += count;
+      row += count;
+    };
+    for (const live of this.#live) {
+      push(live.run, 1);
+      rows.push({ live, row: row - 1 });
+    }
+    while (this.#waiting.length > 0 && row < MAX_STEP_TOKENS) {
+      const live = this.#admit(this.#waiting.shift()!, push);
+      push(live.run, live.run.tokens.length);
+      rows.push({ live, row: row - 1 });
+      this.#live.push(live);
+    }
+    if (rows.length === 0) return;
+    const drawn = this.#draw(news, ids, rows);
+    this.#live = rows.flatMap(({ live }, i) => (this.#take(live, drawn.tokens[i]!, drawn.logp[i]!) ? [live] : []));
+  }
+
+  /** Finds what is known of a prompt, and puts what is not into the batch: all but the last token for everyone to share. */
+  #admit({ request, resolve, reject }: Waiting, push: (run: CacheRun, count: number) => void): Live {
+    const { prompt, max_new_tokens, key } = request;
+    let match: Match = this.cache.match(prompt, prompt.length - 1);
+    const cached = match.tokens;
+    const missing = prompt.length - 1 - match.tokens;
+    if (missing > 0) {
+      const shared = this.cache.add(match, missing);
+      shared.tokens.push(...prompt.slice(match.tokens, -1));
+      push(shared, missing);
+      this.cache.release(shared);
+      match = { run: shared, runTokens: missing, tokens: prompt.length - 1 };
+    }
+    const run = this.cache.add(match, 1 + max_new_tokens);
+    run.tokens.push(prompt.at(-1)!);
+    return { request, uniform: uniformOf(key), run, tokens: [], logprobs: [], cached, resolve, reject };
+  }
+
+  /** Computes the new tokens and draws one for each row. */
+  #draw(news: readonly NewTokens[], ids: readonly number[], rows: readonly { live: Live; row: number }[]) {
+    const { device, config, head } = this.#model;
+    const n = rows.length;
+    return device.scope(() => {
+      const put = (data: Int32Array | Float32Array): Buffer => {
+        const buffer = device.alloc(data instanceof Int32Array ? "i32" : "f32", data.length);
+        device.write(buffer, data);
+        return buffer;
+      };
+      const layout = layoutOf(device, news, [0]);
+      const hidden = infer(this.#model, put(Int32Array.from(ids)), layout, this.cache.stores);
+      const last = device.alloc("f32", n * config.hidden_size);
+      device.gather(hidden, put(Int32Array.from(rows, ({ row }) => row)), last, n, config.hidden_size);
+      const stride = device.outStride(head);
+      const logits = device.alloc("f32", n * stride);
+      device.linear(head, last, logits, n);
+      const out = { tokens: device.alloc("i32", n), logp: device.alloc("f32", n) };
+      const draw = {
+        temperatures: put(Float32Array.from(rows, ({ live }) => live.request.temperature ?? 1)),
+        uniforms: put(Float32Array.from(rows, ({ live }) => live.uniform(positionOf(live)))),
+      };
+      device.sample(logits, config.vocab_size, stride, n, draw, out);
+      const tokens = device.read(out.tokens);
+      const logp = device.read(out.logp);
+      for (const [i, { live }] of rows.entries()) {
+        if (!hasFilter(live.request)) continue;
+        const row = device.read(device.part(logits, i * stride, config.vocab_size)) as Float32Array;
+        const chosen = chooseFiltered(row, live.request, live.uniform(positionOf(live)));
+        tokens[i] = chosen.token;
+        logp[i] = chosen.logp;
+      }
+      return { tokens, logp };
+    });
+  }
+
+  /** Adds a token to its sample; false when that is done. */
+  #take(live: Live, token: number, logp: number): boolean {
+    const { request, run } = live;
+    live.tokens.push(token);
+    live.logprobs.push(logp);
+    request.onToken?.(token);
+    const stopped = request.stop_ids.includes(token);
+    if (!stopped && live.tokens.length < request.max_new_tokens && !request.signal?.aborted) {
+      run.tokens.push(token);
+      return true;
+    }
+    this.cache.release(run);
+    const finish_reason = stopped ? "stop" : request.signal?.aborted ? "aborted" : "length";
+    live.resolve({ tokens: live.tokens, logprobs: live.logprobs, finish_reason, cached_tokens: live.cached });
+    return false;
+  }
+}
+
+/** Absolute position of the token about to be drawn. */
+function positionOf({ request, tokens }: Live): number {
+  return request.prompt.length + tokens.length;
+}
+
+function ancestorsOf(run: CacheRun): { block: number; capacity: number; tokens: number; row: number }[] {
+  const { parent, parentTokens } = run;
+  if (!parent) return [];
+  return [...ancestorsOf(parent), { block: parent.block, capacity: parent.capacity, tokens: parentTokens, row: 0 }];
+}
+
+/** Lets messages and timers in; a promise alone would not. */
+function nextTask(): Promise<void> {
+  return new Promise((resolve) => {
+    if (typeof setImmediate === "function") setImmediate(resolve);
+    else setTimeout(resolve, 0);
+  });
+}

@@ -1,0 +1,187 @@
+// The decoder, forward and backward, each step a kernel of the device. Names and shapes as in devices/device.ts; F is the width
+// of the MLP. x is the residual stream: every sub-layer reads its norm and adds to it.
+import type { Buffer, Device, HeadShape, TokenLayout } from "../devices/index.ts";
+import type { Layer, Model } from "./params.ts";
+
+/** What a layer's backward pass needs of its forward pass. */
+interface KeptLayer {
+  /** The stream before attention, and before the MLP. */
+  readonly x1: Buffer;
+  readonly x2: Buffer;
+  /** Norms' outputs and their 1/rms. */
+  readonly h1: Buffer;
+  readonly h2: Buffer;
+  readonly rstd1: Buffer;
+  readonly rstd2: Buffer;
+  readonly qkv: Buffer;
+  readonly q: Buffer;
+  readonly headRstd: Buffer;
+  readonly store: Buffer;
+  readonly attended: Buffer;
+  readonly lse: Buffer;
+  readonly gateUp: Buffer;
+  readonly activated: Buffer;
+}
+
+/** What `backward` needs; lives until the scope it was made in ends. */
+export interface Kept {
+  readonly layout: TokenLayout;
+  readonly ids: Buffer;
+  readonly layers: readonly KeptLayer[];
+  readonly xFinal: Buffer;
+  readonly rstdFinal: Buffer;
+}
+
+/** Hidden states of all tokens after the final norm, [T, D], keeping what the backward pass needs. */
+export function forward(
+  model: Model,
+  ids: Buffer,
+  layout: TokenLayout,
+  storeLength: number,
+): { hidden: Buffer; kept: Kept } {
+  const { device, config } = model;
+  const T = layout.tokens;
+  const D = config.hidden_size;
+  let x = device.alloc("f32", T * D);
+  device.embed(model.embedding, ids, x, T);
+  let residual: Buffer | null = null;
+  const layers: KeptLayer[] = [];
+  for (const layer of model.layers) {
+    const store = device.alloc("f32", storeLength);
+    const kept = forwardLayer(model, layer, x, residual, layout, store);
+    layers.push(kept.kept);
+    x = kept.kept.x2;
+    residual = kept.out;
+  }
+  const xFinal = copyOf(device, x);
+  const hidden = device.alloc("f32", T * D);
+  const rstdFinal = device.alloc("f32", T);
+  device.rmsNorm(xFinal, residual, model.norm, hidden, rstdFinal, T, config.rms_norm_eps);
+  return { hidden, kept: { layout, ids, layers, xFinal, rstdFinal } };
+}
+
+function forwardLayer(
+  { device, config, rotary }: Model,
+  layer: Layer,
+  x: Buffer,
+  residual: Buffer | null,
+  layout: TokenLayout,
+  store: Buffer,
+): { kept: KeptLayer; out: Buffer } {
+  const T = layout.tokens;
+  const { hidden_size: D, intermediate_size: F, rms_norm_eps: eps } = config;
+  const shape = headShape(config);
+  const { heads: H, kvHeads: G, headDim: d } = shape;
+  const make = (width: number) => device.alloc("f32", T * width);
+
+  const x1 = residual ? copyOf(device, x) : x;
+  const [h1, rstd1] = [make(D), make(1)];
+  device.rmsNorm(x1, residual, layer.attentionNorm, h1, rstd1, T, eps);
+  const [qkv, q, headRstd] = [make((H + 2 * G) * d), make(H * d), make(H + G)];
+  device.linear(layer.qkv, h1, qkv, T);
+  device.rotate(qkv, layer.headNorms, q, headRstd, store, layout, rotary, shape);
+  const [attended, lse] = [make(H * d), make(H)];
+  device.attention(q, store, attended, lse, layout, shape);
+  const attentionOut = make(D);
+  device.linear(layer.output, attended, attentionOut, T);
+
+  const x2 = copyOf(device, x1);
+  const [h2, rstd2] = [make(D), make(1)];
+  device.rmsNorm(x2, attentionOut, layer.mlpNorm, h2, rstd2, T, eps);
+  const [gateUp, activated] = [make(2 * F), make(F)];
+  device.linear(layer.gateUp, h2, gateUp, T);
+  device.swiGlu(gateUp, activated, T, F);
+  const out = make(D);
+  device.linear(layer.down, activated, out, T);
+  const kept = { x1, x2, h1, h2, rstd1, rstd2, qkv, q, headRstd, store, attended, lse, gateUp, activated };
+  return { kept, out };
+}
+
+/** Adds the gradient of every parameter, given that of the hidden states (which is overwritten). */
+export function backward(model: Model, kept: Kept, dHidden: Buffer): void {
+  const { device, config } = model;
+  const T = kept.layout.tokens;
+  device.scope(() => {
+    const dx = device.alloc("f32", T * config.hidden_size);
+    device.fill(dx, 0);
+    device.rmsNormBackward(kept.xFinal, model.norm, kept.rstdFinal, dHidden, dx, T);
+    for (const [i, layer] of [...model.layers.entries()].reverse()) {
+      device.scope(() => backwardLayer(model, layer, kept.layers[i]!, kept.layout, dx));
+    }
+    device.embedBackward(model.embedding, kept.ids, dx, T);
+  });
+}
+
+/** Turns dx, the gradient of the stream behind the layer, into that of the stream before it. */
+function backwardLayer(
+  { device, config, rotary }: Model,
+  layer: Layer,
+  kept: KeptLayer,
+  layout: TokenLayout,
+  dx: Buffer,
+): void {
+  const T = layout.tokens;
+  const { hidden_size: D, intermediate_size: F } = config;
+  const shape = headShape(config);
+  const { heads: H, kvHeads: G, headDim: d } = shape;
+  const make = (width: number) => device.alloc("f32", T * width);
+
+  const dActivated = make(F);
+  device.linearBackward(layer.down, kept.activated, dx, dActivated, T);
+  const dGateUp = make(2 * F);
+  device.swiGluBackward(kept.gateUp, dActivated, dGateUp, T, F);
+  const dh = make(D);
+  device.linearBackward(layer.gateUp, kept.h2, dGateUp, dh, T);
+  device.rmsNormBackward(kept.x2, layer.mlpNorm, kept.rstd2, dh, dx, T);
+
+  const dAttended = make(H * d);
+  device.linearBackward(layer.output, kept.attended, dx, dAttended, T);
+  const dqkv = make((H + 2 * G) * d);
+  device.fill(dqkv, 0);
+  device.attentionBackward(kept.q, kept.store, kept.attended, dAttended, kept.lse, dqkv, layout, shape);
+  device.rotateBackward(dqkv, kept.qkv, layer.headNorms, kept.headRstd, layout, rotary, shape);
+  device.linearBackward(layer.qkv, kept.h1, dqkv, dh, T);
+  device.rmsNormBackward(kept.x1, layer.attentionNorm, kept.rstd1, dh, dx, T);
+}
+
+/** Hidden states only, [T, D]: keys and values go into `stores`, one a layer, everything else is given back. */
+export function infer(model: Model, ids: Buffer, layout: TokenLayout, stores: readonly Buffer[]): Buffer {
+  const { device, config } = model;
+  const T = layout.tokens;
+  const { hidden_size: D, intermediate_size: F, rms_norm_eps: eps } = config;
+  const shape = headShape(config);
+  const { heads: H, kvHeads: G, headDim: d } = shape;
+  const hidden = device.alloc("f32", T * D);
+  device.scope(() => {
+    const make = (width: number) => device.alloc("f32", T * width);
+    const [x, h, added, rstd] = [make(D), make(D), make(D), make(1)];
+    const [qkv, q, headRstd, attended, lse] = [make((H + 2 * G) * d), make(H * d), make(H + G), make(H * d), make(H)];
+    const [gateUp, activated] = [make(2 * F), make(F)];
+    device.embed(model.embedding, ids, x, T);
+    for (const [i, layer] of model.layers.entries()) {
+      device.rmsNorm(x, i === 0 ? null : added, layer.attentionNorm, h, rstd, T, eps);
+      device.linear(layer.qkv, h, qkv, T);
+      device.rotate(qkv, layer.headNorms, q, headRstd, stores[i]!, layout, model.rotary, shape);
+      device.attention(q, stores[i]!, attended, lse, layout, shape);
+      device.linear(layer.output, attended, added, T);
+      device.rmsNorm(x, added, layer.mlpNorm, h, rstd, T, eps);
+      device.linear(layer.gateUp, h, gateUp, T);
+      device.swiGlu(gateUp, activated, T, F);
+      device.linear(layer.down, activated, added, T);
+    }
+    device.rmsNorm(x, added, model.norm, hidden, rstd, T, eps);
+  });
+  return hidden;
+}
+
+/** The attention's shape. */
+export function headShape(config: Model["config"]): HeadShape {
+  const { num_attention_heads: heads, num_key_value_heads: kvHeads, head_dim: headDim, rms_norm_eps: eps } = config;
+  return { heads, kvHeads, headDim, eps };
+}
+
+function copyOf(device: Device, buffer: Buffer): Buffer {
+  const copy = device.alloc(buffer.dtype, buffer.length);
+  device.copy(buffer, copy);
+  return copy;
+}

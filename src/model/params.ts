@@ -1,0 +1,201 @@
+// A model's parameters on a device: one flat buffer of values, one of gradients, and names into them. q, k and v of a layer lie
+// one after the other, as do gate and up, so that each is one product; files see them by their Hugging Face names.
+import type { Buffer, Device, Scale, Weight } from "../devices/index.ts";
+import type { ModelConfig } from "./config.ts";
+
+export interface Layer {
+  readonly attentionNorm: Scale;
+  /** [(H + 2G)·d, D]. */
+  readonly qkv: Weight;
+  /** Of each head, before the rotary position; null for the Llama family. */
+  readonly headNorms: { readonly q: Scale; readonly k: Scale } | null;
+  readonly output: Weight;
+  readonly mlpNorm: Scale;
+  /** [2F, D]. */
+  readonly gateUp: Weight;
+  readonly down: Weight;
+}
+
+/** A tensor of a model file, and where it lies. */
+export interface TensorSlot {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly value: Buffer;
+  readonly grad: Buffer | null;
+}
+
+export interface Model {
+  readonly config: ModelConfig;
+  readonly device: Device;
+  readonly embedding: Weight;
+  readonly layers: readonly Layer[];
+  readonly norm: Scale;
+  /** The embedding itself where the two are tied. */
+  readonly head: Weight;
+  readonly values: Buffer;
+  readonly grads: Buffer | null;
+  /** cos and sin of every position, [positions, d]. */
+  readonly rotary: Buffer;
+  readonly tensors: readonly TensorSlot[];
+}
+
+/** Elements a part is rounded up to, so that each starts on a vector. */
+const ALIGN = 16;
+
+/** Makes an empty model; `trains` gives it gradients. */
+export function createModel(device: Device, config: ModelConfig, { trains }: { readonly trains: boolean }): Model {
+  const { hidden_size: D, intermediate_size: F, head_dim: d, vocab_size: V } = config;
+  const [H, G] = [config.num_attention_heads, config.num_key_value_heads];
+  const plans: { length: number }[] = [];
+  const reserve = (length: number) => {
+    const plan = { length };
+    plans.push(plan);
+    return plan;
+  };
+  // First pass: what there is, in order. Second pass: where it lies.
+  const planned = {
+    embedding: reserve(V * D),
+    head: config.tie_word_embeddings ? null : reserve(V * D),
+    layers: Array.from({ length: config.num_hidden_layers }, () => ({
+      qkv: reserve((H + 2 * G) * d * D),
+      output: reserve(D * H * d),
+      gateUp: reserve(2 * F * D),
+      down: reserve(D * F),
+      attentionNorm: reserve(D),
+      mlpNorm: reserve(D),
+      q: config.qk_norm ? reserve(d) : null,
+      k: config.qk_norm ? reserve(d) : null,
+    })),
+    norm: reserve(D),
+  };
+  const offsets = new Map<{ length: number }, number>();
+  let total = 0;
+  for (const plan of plans) {
+    offsets.set(plan, total);
+    total += Math.ceil(plan.length / ALIGN) * ALIGN;
+  }
+  const values = device.alloc("f32", total);
+  const grads = trains ? device.alloc("f32", total) : null;
+  device.fill(values, 0);
+  if (grads) device.fill(grads, 0);
+
+  const place = (plan: { length: number }) => ({
+    value: device.part(values, offsets.get(plan)!, plan.length),
+    grad: grads && device.part(grads, offsets.get(plan)!, plan.length),
+  });
+  const weight = (name: string, plan: { length: number }, rows: number, columns: number): Weight => ({
+    name,
+    rows,
+    columns,
+    ...place(plan),
+  });
+  const scale = (name: string, plan: { length: number }): Scale => ({ name, ...place(plan) });
+
+  const embedding = weight("model.embed_tokens.weight", planned.embedding, V, D);
+  const layers = planned.layers.map((plan, i): Layer => {
+    const name = (part: string) => `model.layers.${i}.${part}.weight`;
+    return {
+      attentionNorm: scale(name("input_layernorm"), plan.attentionNorm),
+      qkv: weight(name("self_attn.qkv"), plan.qkv, (H + 2 * G) * d, D),
+      headNorms:
+        plan.q && plan.k
+          ? { q: scale(name("self_attn.q_norm"), plan.q), k: scale(name("self_attn.k_norm"), plan.k) }
+          : null,
+      output: weight(name("self_attn.o_proj"), plan.output, D, H * d),
+      mlpNorm: scale(name("post_attention_layernorm"), plan.mlpNorm),
+      gateUp: weight(name("mlp.gate_up"), plan.gateUp, 2 * F, D),
+      down: weight(name("mlp.down_proj"), plan.down, D, F),
+    };
+  });
+  const norm = scale("model.norm.weight", planned.norm);
+  const head = planned.head ? weight("lm_head.weight", planned.head, V, D) : embedding;
+  const parts = { embedding, layers, norm, head };
+  return {
+    config,
+    device,
+    ...parts,
+    values,
+    grads,
+    rotary: rotaryTable(device, config),
+    tensors: slots(device, config, parts),
+  };
+}
+
+/** Tells the device that the parameters were written to. */
+export function parametersChanged({ device, embedding, head, layers }: Model): void {
+  for (const weight of [
+    embedding,
+    head,
+    ...layers.flatMap(({ qkv, output, gateUp, down }) => [qkv, output, gateUp, down]),
+  ]) {
+    device.changed(weight);
+  }
+}
+
+/** Gives the model's memory back. */
+export function freeModel({ device, values, grads, rotary }: Model): void {
+  for (const buffer of [values, grads, rotary]) if (buffer) device.free(buffer);
+}
+
+/** Number of parameters, tied ones once. */
+export function parameterCount({ tensors }: Pick<Model, "tensors">): number {
+  return tensors.reduce((sum, { value }) => sum + value.length, 0);
+}
+
+type Parts = Pick<Model, "embedding" | "layers" | "norm" | "head">;
+
+/** Every tensor by its name in a file. */
+function slots(device: Device, config: ModelConfig, { embedding, layers, norm, head }: Parts): TensorSlot[] {
+  const { head_dim: d, num_attention_heads: H, num_key_value_heads: G, intermediate_size: F } = config;
+  const whole = ({ name, rows, columns, value, grad }: Weight): TensorSlot => ({
+    name,
+    shape: [rows, columns],
+    value,
+    grad,
+  });
+  const vector = ({ name, value, grad }: Scale): TensorSlot => ({ name, shape: [value.length], value, grad });
+  const rowsOf = ({ columns, value, grad }: Weight, name: string, first: number, rows: number): TensorSlot => {
+    const cut = (buffer: Buffer) => device.part(buffer, first * columns, rows * columns);
+    return { name, shape: [rows, columns], value: cut(value), grad: grad && cut(grad) };
+  };
+  return [
+    whole(embedding),
+    ...layers.flatMap((layer, i) => {
+      const name = (part: string) => `model.layers.${i}.${part}.weight`;
+      return [
+        vector(layer.attentionNorm),
+        rowsOf(layer.qkv, name("self_attn.q_proj"), 0, H * d),
+        rowsOf(layer.qkv, name("self_attn.k_proj"), H * d, G * d),
+        rowsOf(layer.qkv, name("self_attn.v_proj"), (H + G) * d, G * d),
+        ...(layer.headNorms ? [vector(layer.headNorms.q), vector(layer.headNorms.k)] : []),
+        whole(layer.output),
+        vector(layer.mlpNorm),
+        rowsOf(layer.gateUp, name("mlp.gate_proj"), 0, F),
+        rowsOf(layer.gateUp, name("mlp.up_proj"), F, F),
+        whole(layer.down),
+      ];
+    }),
+    vector(norm),
+    ...(head === embedding ? [] : [whole(head)]),
+  ];
+}
+
+/** cos and sin of position · theta^(−2i/d), computed in double precision. */
+function rotaryTable(device: Device, { max_position_embeddings, head_dim: d, rope_theta }: ModelConfig): Buffer {
+  const half = d / 2;
+  const positions = Math.min(max_position_embeddings, MAX_POSITIONS);
+  const table = new Float32Array(positions * d);
+  for (let i = 0; i < half; i++) {
+    const frequency = rope_theta ** (-i / half);
+    for (let position = 0; position < positions; position++) {
+      table[position * d + i] = Math.cos(position * frequency);
+      table[position * d + half + i] = Math.sin(position * frequency);
+    }
+  }
+  const buffer = device.alloc("f32", table.length);
+  device.write(buffer, table);
+  return buffer;
+}
+
+/** Positions prepared for at most, whatever a model could take: the table of Qwen3's 40,960 alone would be 20 MB. */
+export const MAX_POSITIONS = 8_192;
