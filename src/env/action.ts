@@ -18,7 +18,7 @@ export type SQLAction = z.infer<typeof actionSchema>;
 export type ActionType = SQLAction["action_type"];
 
 /** Characters of an argument; far above the longest sensible query or answer. */
-export const MAX_ARGUMENT_LENGTH = 100_000;
+export const MAX_ARGUMENT_LENGTH = 20_000;
 
 export interface ParsedAction {
   readonly action: SQLAction;
@@ -55,10 +55,11 @@ export function normalizeAction({ action_type, argument }: SQLAction): string {
 
 /** A table's name as a player may write it: quoted, in parentheses, with a full stop. */
 export function tableName(argument: string): string {
-  return argument
-    .trim()
-    .replace(/^table\s+(?=\S)/i, "")
-    .replace(/^[("'`[\s]+|[)"'`\];.,\s]+$/g, "");
+  const text = argument.trim().replace(/^table\s+(?=\S)/i, "");
+  let [start, end] = [0, text.length];
+  while (start < end && `("'\`[ \t\n`.includes(text[start]!)) start++;
+  while (end > start && `)"'\`];., \t\n`.includes(text[end - 1]!)) end--;
+  return text.slice(start, end);
 }
 
 function withoutThinking(text: string): string {

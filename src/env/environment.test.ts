@@ -108,6 +108,26 @@ test.each([
   },
 );
 
+test("actions that are hard to read are bad actions, and a bad question leaves the episode alone", () => {
+  const fails = () => {
+    throw new Error("no");
+  };
+  const odd = [
+    Object.defineProperty({ argument: "x" }, "action_type", { get: fails }),
+    new Proxy({}, { get: fails }),
+    { action_type: Object.create(null), argument: Symbol("x") },
+  ];
+  const env = started();
+  for (const action of odd) expect(env.step(action as never)).toMatchObject({ error_class: "bad_action" });
+  expect(env.step(act("SAMPLE", `a${".,".repeat(9_000)}x`))).toMatchObject({ error_class: "unknown_table" });
+  const bad = { ...data.questions[0]!, question_id: "bad", gold_sql: "SELECT 1 WHERE 0" };
+  const other = new SQLEnvironment({ ...data, questions: [...data.questions, bad] });
+  other.reset({ question_id: "shop_eval_000" });
+  expect(() => other.reset({ question_id: "bad" })).toThrow(/gives no rows/);
+  expect(other.step(act("ANSWER", "5"))).toMatchObject({ done: true, reward_breakdown: { correctness: 1 } });
+  expect(() => new SQLEnvironment(data, { rewards: { step_cost: 1 } })).toThrow(/rewards.step_cost/);
+});
+
 test("long results are cut, and say so", () => {
   const env = started();
   const { result } = env.step(

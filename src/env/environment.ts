@@ -87,7 +87,8 @@ interface Effect {
   readonly correct?: boolean;
 }
 
-const golds = new WeakMap<QuestionRecord, Gold>();
+/** Golds that were run, by the databases they were run on. */
+const golds = new WeakMap<DataSet["databases"], WeakMap<QuestionRecord, Gold>>();
 
 /** A gym over a data set. Cheap: thousands may share one data set, whose databases are opened once and never change. */
 export class SQLEnvironment {
@@ -104,13 +105,14 @@ export class SQLEnvironment {
     }
     this.#data = data;
     this.step_budget = step_budget;
-    this.#rewards = rewardSchema.parse(rewards);
+    this.#rewards = checkedRewards(rewards);
     this.#seed = seed;
   }
 
   /** Starts an episode. Throws UsageError for a question that is not there. */
   reset(options: ResetOptions = {}): SQLObservation {
-    const question = this.#choose(options);
+    const question = this.#choose(options ?? {});
+    this.#goldOf(question); // an unusable gold shows now, not at the answer, and leaves the running episode alone
     this.#resets++;
     this.#episode = {
       id: `${question.question_id}#${this.#resets}`,
@@ -126,7 +128,6 @@ export class SQLEnvironment {
       doneReason: null,
       unscorable: false,
     };
-    this.#goldOf(question); // an unusable gold shows now, not at the answer
     return this.#observe({}, NO_REWARD, null);
   }
 
@@ -137,7 +138,7 @@ export class SQLEnvironment {
       const effect: Effect = { error: "the episode is over; reset to start another", error_class: "episode_done" };
       return this.#observe(effect, NO_REWARD, 0);
     }
-    const checked = checkAction(action);
+    const checked = checkAction(copyOf(action));
     const isRepeat = checked.ok && this.#isRepeat(checked.action);
     let effect = checked.ok ? this.#act(checked.action) : checked.effect;
     if (isRepeat && effect.error === undefined) {
@@ -152,7 +153,7 @@ export class SQLEnvironment {
     });
     episode.step_count++;
     episode.operational += operationalOf(breakdown);
-    episode.history.push(historyLine(action, effect));
+    episode.history.push(historyLine(checked.action, effect));
     if (effect.error_class === "timeout") episode.unscorable = true;
     if (effect.correct !== undefined) {
       episode.correct = effect.correct;
@@ -229,11 +230,11 @@ export class SQLEnvironment {
   }
 
   #goldOf(question: QuestionRecord): Gold {
-    let gold = golds.get(question);
-    if (!gold) {
-      gold = goldOf(question, this.#data.databases.get(question.database_name));
-      golds.set(question, gold);
-    }
+    const { databases } = this.#data;
+    const known = golds.get(databases) ?? new WeakMap<QuestionRecord, Gold>();
+    golds.set(databases, known);
+    const gold = known.get(question) ?? goldOf(question, databases.get(question.database_name));
+    known.set(question, gold);
     return gold;
   }
 
@@ -305,13 +306,39 @@ export class SQLEnvironment {
   }
 }
 
+function checkedRewards(rewards: Partial<RewardConfig>): RewardConfig {
+  const parsed = rewardSchema.safeParse(rewards);
+  if (parsed.success) return parsed.data;
+  const { path, message } = parsed.error.issues[0]!;
+  throw new UsageError({
+    what: `rewards.${path.join(".")}`,
+    value: message,
+    remedy: "see the reference for the amounts",
+  });
+}
+
 function failed({ fault }: { fault: { message: string; error_class: SqlFaultClass } }): Effect {
   return { error: fault.message, error_class: fault.error_class };
 }
 
+/** An action's two fields, read once: what comes from anywhere may have getters that throw. */
+function copyOf(action: SQLAction): { action_type: unknown; argument: unknown } {
+  try {
+    return { action_type: action.action_type, argument: action.argument };
+  } catch {
+    return { action_type: undefined, argument: undefined };
+  }
+}
+
 /** Checks an action that may come from anywhere. */
-function checkAction(action: SQLAction): { ok: true; action: SQLAction } | { ok: false; effect: Effect } {
-  const bad = (error: string) => ({ ok: false as const, effect: { error, error_class: "bad_action" as const } });
+function checkAction(
+  action: ReturnType<typeof copyOf>,
+): { ok: true; action: SQLAction } | { ok: false; action: ReturnType<typeof copyOf>; effect: Effect } {
+  const bad = (error: string) => ({
+    ok: false as const,
+    action,
+    effect: { error, error_class: "bad_action" as const },
+  });
   const parsed = actionSchema.safeParse(action);
   if (!parsed.success) return bad(`an action is {action_type: ${ACTION_TYPES.join("|")}, argument: text}`);
   const { action_type, argument } = parsed.data;
@@ -323,9 +350,11 @@ function checkAction(action: SQLAction): { ok: true; action: SQLAction } | { ok:
 
 const HISTORY_ARGUMENT = 200; // characters of an argument repeated in the history
 
-function historyLine(action: SQLAction, { error_class }: Effect): string {
-  const type = String(action?.action_type ?? "?").slice(0, 20);
-  const argument = String(action?.argument ?? "")
+function historyLine(action: ReturnType<typeof copyOf>, { error_class }: Effect): string {
+  const shownText = (value: unknown) => (typeof value === "string" ? value : "?");
+  const type = shownText(action.action_type).slice(0, 20);
+  const argument = shownText(action.argument)
+    .slice(0, 2 * HISTORY_ARGUMENT)
     .replace(/\s+/g, " ")
     .trim();
   const shown = argument.length <= HISTORY_ARGUMENT ? argument : `${argument.slice(0, HISTORY_ARGUMENT)}…`;

@@ -42,6 +42,11 @@ test("where LIMIT cuts a tie, every member may be taken", () => {
   expect(groups("SELECT name AS n, age AS years FROM customers ORDER BY years DESC LIMIT 1")).toEqual(tie);
   expect(groups("SELECT name, age FROM customers ORDER BY 2 DESC LIMIT 1")).toEqual(tie);
   expect(groups("SELECT * FROM customers ORDER BY age DESC LIMIT 1")).toEqual([[1, [2, 4]]]);
+  expect(groups("SELECT name nm, age years FROM customers ORDER BY years DESC LIMIT 1")).toEqual(tie);
+  expect(groups("SELECT DISTINCT T1.name, T1.age FROM customers AS T1 ORDER BY age DESC LIMIT 1")).toEqual(tie);
+  for (const limit of ["2 - 1", "0x1", "(SELECT 1)"]) {
+    expect(groups(`SELECT name FROM customers ORDER BY age DESC LIMIT ${limit}`)).toEqual(tie);
+  }
   expect(groups("WITH old AS (SELECT * FROM customers) SELECT name FROM old ORDER BY age DESC LIMIT 1")).toEqual(tie);
   expect(groups("SELECT name FROM customers ORDER BY age DESC LIMIT 1 OFFSET 1")).toEqual(tie);
 });
@@ -61,6 +66,10 @@ test("ties of groups, of set operations and of DISTINCT are found", () => {
 
 test("LIMIT without ORDER BY may take any rows", () => {
   expect(groups("SELECT name FROM customers LIMIT 2")).toEqual([[2, ["Ada", "Bao", "Chi", "Dov", "Eve"]]]);
+});
+
+test("a hostile gold is taken apart quickly", () => {
+  expect(groups(`SELECT name FROM customers ORDER BY age +${" ".repeat(5000)}id LIMIT 1`)).toEqual([[1, ["Eve"]]]);
 });
 
 test("where ties cannot be known the order is taken as it is", () => {

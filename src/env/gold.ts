@@ -44,7 +44,7 @@ export function goldOf(question: Pick<QuestionRecord, "question_id" | "gold_sql"
   if (table.truncated) throw refuse("the gold result is too large", table.truncated);
   if (table.rows.length === 0) throw refuse("the gold query gives no rows");
   if (table.rows.every((row) => row.every((cell) => cell === null))) throw refuse("the gold query gives only NULLs");
-  const clauses = outermostClauses(question.gold_sql);
+  const clauses = withLimit(outermostClauses(question.gold_sql), database);
   const groups = tieGroups(clauses, table, database);
   return { ...table, answer_type: answerTypeOf(table), ordered: clauses.order !== undefined, groups };
 }
@@ -56,6 +56,8 @@ interface Clauses {
   readonly order: readonly string[] | undefined;
   readonly limit: number | undefined;
   readonly offset: number;
+  /** LIMIT's text where it is an expression; then `limit` is NaN. */
+  readonly limitText?: string;
 }
 
 /** Finds ORDER BY and LIMIT of the outermost query; those of sub-queries and window functions stand in parentheses. */
@@ -74,12 +76,20 @@ export function outermostClauses(sql: string): Clauses {
   return { core, order: terms, ...(limit ? readLimit(sql.slice(limit.end, end)) : { limit: undefined, offset: 0 }) };
 }
 
-function readLimit(text: string): { limit: number | undefined; offset: number } {
+function readLimit(text: string): { limit: number | undefined; offset: number; limitText?: string } {
   const match = /^\s*(-?\d+)\s*(?:(,|offset)\s*(\d+)\s*)?$/i.exec(text.replace(/--[^\n]*|\/\*[\s\S]*?\*\//g, " "));
-  if (!match) return { limit: Number.NaN, offset: 0 }; // an expression: ties are not looked for
+  if (!match) return { limit: Number.NaN, offset: 0, limitText: text };
   const [first, second] = [Number(match[1]), Number(match[3] ?? 0)];
   const [limit, offset] = match[2] === "," ? [second, first] : [first, second];
   return { limit: limit < 0 ? undefined : limit, offset };
+}
+
+/** Asks SQLite for the value of a LIMIT that is an expression. */
+function withLimit(clauses: Clauses, database: Database): Clauses {
+  if (clauses.limitText === undefined) return clauses;
+  const result = database.run(`SELECT ${clauses.limitText}`);
+  const value = result.ok && result.table.columns.length === 1 ? result.table.rows[0]?.[0] : undefined;
+  return typeof value === "number" ? { ...clauses, limit: value < 0 ? undefined : value } : clauses;
 }
 
 function splitAtCommas(sql: string, from: number, to: number, tokens: readonly Token[]): string[] {
@@ -110,7 +120,7 @@ function rankedQueries({ core, order }: Clauses, gold: ResultTable): string[] {
   if (!order) return [`SELECT *, 1 FROM (${core})`];
   const names = gold.columns.map((_, i) => `column_${i + 1}_`);
   const items = selectItems(core);
-  const expressions = order.map((term) => orderedItem(term, items));
+  const expressions = order.map((term) => orderedItem(term, items, gold.columns));
   const wrapped = expressions.every((item) => item !== undefined)
     ? [
         `WITH gold_(${names.join(", ")}) AS (${core}) SELECT *, dense_rank() OVER (ORDER BY ${order
@@ -149,33 +159,53 @@ function selectItems(core: string): SelectItems | undefined {
   const parts = splitAtCommas(core, start, from, tokens);
   const hasStar = parts.some((part) => /(^|\.)\s*\*\s*$/.test(part.trim()));
   const list = (hasStar ? [] : parts).map((part) => {
-    const match = /^([\s\S]*?)\s+as\s+("[^"]+"|`[^`]+`|\[[^\]]+\]|'[^']+'|\w+)\s*$/i.exec(part);
+    const match = /^([\s\S]*?)\s+as\s+("[^"]+"|`[^`]+`|\[[^\]]+\]|'[^']+'|\w+)\s*$/i.exec(part) ?? bareAlias(part);
     return { expression: ` ${(match?.[1] ?? part).trim()}`, alias: match?.[2] };
   });
   const compound = distinct || outer.some((token) => ["UNION", "INTERSECT", "EXCEPT"].includes(token.key));
   return { list, from, compound };
 }
 
-/** Which item an ORDER BY term names: by position, alias, or the same expression. */
-function orderedItem(term: string, items: SelectItems | undefined): number | undefined {
+/** An alias without AS: a last word behind a finished expression. */
+function bareAlias(part: string): [string, string, string] | undefined {
+  const tokens = tokenize(part);
+  const [before, last] = [tokens.at(-2), tokens.at(-1)];
+  if (!before || !last || !(last.kind === "word" || last.kind === "quoted") || last.key === "END") return undefined;
+  const isFinished = before.text === ")" || before.kind !== "operator";
+  return isFinished ? [part, part.slice(0, last.start), last.text] : undefined;
+}
+
+/** Which item an ORDER BY term names: by position, alias, the same expression, or the name of a result column. */
+function orderedItem(term: string, items: SelectItems | undefined, columns: readonly string[]): number | undefined {
   const bare = normalizeSql(withoutDirection(term));
   if (/^\d+$/.test(bare)) return Number(bare) - 1;
   if (!items) return undefined;
   const spelled = (text: string | undefined) => (text === undefined ? undefined : unquoted(normalizeSql(text)));
   const byAlias = items.list.findIndex(({ alias }) => spelled(alias) === unquoted(bare));
   const byExpression = items.list.findIndex(({ expression }) => spelled(expression) === unquoted(bare));
-  const found = byAlias >= 0 ? byAlias : byExpression;
-  return found < 0 ? undefined : found;
+  // DISTINCT t.age … ORDER BY age: the column's name in the result, if only one has it.
+  const named = columns.flatMap((column, i) => (column.toUpperCase() === unquoted(bare) ? [i] : []));
+  const byName = items.compound && named.length === 1 ? named[0]! : -1;
+  const found = [byAlias, byExpression, byName].find((index) => index >= 0);
+  return found;
 }
 
-const DIRECTION = /\s+(?:asc|desc)?\s*(?:nulls\s+(?:first|last))?\s*$/i;
+const DIRECTIONS = new Set(["ASC", "DESC", "NULLS", "FIRST", "LAST"]);
+
+/** Where the direction of a term begins. */
+function directionStart(term: string): number {
+  const tokens = tokenize(term);
+  let end = tokens.length;
+  while (end > 1 && tokens[end - 1]!.kind === "word" && DIRECTIONS.has(tokens[end - 1]!.key)) end--;
+  return tokens[end]?.start ?? term.length;
+}
 
 function withoutDirection(term: string): string {
-  return term.replace(DIRECTION, "");
+  return term.slice(0, directionStart(term));
 }
 
 function directionOf(term: string): string {
-  return DIRECTION.exec(term)?.[0] ?? "";
+  return ` ${term.slice(directionStart(term))}`;
 }
 
 function unquoted(name: string): string {

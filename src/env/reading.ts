@@ -5,12 +5,14 @@
 export interface GivenCell {
   readonly text: string;
   readonly quoted: boolean;
+  /** With its quotes, where those may belong to the value. */
+  readonly raw?: string;
 }
 
 export type Reading = readonly (readonly GivenCell[])[];
 
 /** Answers longer than this are not read; the largest answer a player can have seen is far smaller. */
-export const MAX_ANSWER_LENGTH = 100_000;
+export const MAX_ANSWER_LENGTH = 20_000;
 
 /** All readings of an answer with `columns.length` columns; a first row that repeats the column names may be a header. */
 export function readAnswer(answer: string, columns: readonly string[]): Reading[] {
@@ -37,17 +39,20 @@ export function fold(text: string): string {
   return text.normalize("NFC").replace(/\s+/g, " ").trim().toLowerCase();
 }
 
-/** Takes off what is not the answer: thinking, code fences, "The answer is:". */
+/** Takes off what is not the answer: thinking, code fences, "The answer is:", emphasis. */
 function undress(answer: string): string {
-  return answer
-    .slice(answer.lastIndexOf("</think>") < 0 ? 0 : answer.lastIndexOf("</think>") + "</think>".length)
-    .trim()
-    .replace(/^```[a-z]*[ \t]*\n?([\s\S]*?)\n?```$/i, "$1")
-    .replace(/^(?:the\s+)?(?:final\s+)?answer\s*(?:is\s*[:：]?|[:：=])\s*/i, "")
-    .trim()
-    .replace(/^```[a-z]*[ \t]*\n?([\s\S]*?)\n?```$/i, "$1")
-    .replace(/^\*\*([^*]*)\*\*$/, "$1")
-    .trim();
+  const thought = answer.lastIndexOf("</think>");
+  let text = (thought < 0 ? answer : answer.slice(thought + "</think>".length)).trim();
+  for (let before = ""; before !== text; ) {
+    before = text;
+    text = text
+      .replace(/^```[a-z]*[ \t]*\n?([\s\S]*?)\n?```$/i, "$1")
+      .replace(/^\**(?:the\s+)?(?:final\s+)?answer(?:\s+is)?\s*(?:[:：=]|(?<=is))\s*(\**)\s*/i, "$1")
+      .replace(/^\*\*([^*]*)\*\*\.?$/, "$1")
+      .replace(/^\*\*([^*]*)$|^([^*]+)\*\*\.?$/, "$1$2")
+      .trim();
+  }
+  return text;
 }
 
 function readText(text: string, width: number): Reading[] {
@@ -59,21 +64,32 @@ function readText(text: string, width: number): Reading[] {
 
 /** One column: a value a line, or one line of values. */
 function readColumn(lines: readonly string[]): Reading[] {
-  const column = (cells: readonly string[]): Reading => cells.map((cell) => [unquote(cell)]);
+  const column = (cells: readonly string[]): Reading => cells.map((cell) => [unquote(plainCell(cell))]);
   if (lines.length > 1) {
     const plain = lines.filter((line) => !isRule(line)).map(withoutBars);
     return [column(plain), ...withoutMarks(lines).map(column)];
   }
-  return [", ", ",", ";", "|"].map((separator) => column(split(lines[0]!, separator)));
+  const line = lines[0]!;
+  const ends = line.trim().endsWith(".") ? [line, line.trim().slice(0, -1)] : [line];
+  return ends.flatMap((text) =>
+    [", ", ",", ";", "|"].map((separator) => column(split(separator === "|" ? withoutBars(text) : text, separator))),
+  );
+}
+
+/** A cell without the emphasis some models put on values. */
+function plainCell(cell: string): string {
+  return cell.trim().replace(/^\*\*([^*]+)\*\*$/, "$1");
 }
 
 /** Several columns: a row a line (or rows between semicolons), cells between bars, tabs, commas or semicolons. */
 function readRows(lines: readonly string[], width: number): Reading[] {
-  const rowTexts = [lines.filter((line) => !isRule(line))];
+  const rowTexts = [lines.filter((line) => !isRule(line)), ...withoutMarks(lines)];
   if (lines.length === 1 && lines[0]!.includes(";")) rowTexts.push(split(lines[0]!, ";"));
   const readings = rowTexts.flatMap((rows) =>
     ["|", "\t", ", ", ",", ";"].map((separator) =>
-      rows.map((row) => split(separator === "|" ? withoutBars(row) : row, separator).map(unquote)),
+      rows.map((row) =>
+        split(separator === "|" ? withoutBars(row) : row, separator).map((cell) => unquote(plainCell(cell))),
+      ),
     ),
   );
   if (lines.length === width) readings.push([lines.map(unquote)]); // one row, a cell a line
@@ -103,34 +119,27 @@ function withoutMarks(lines: readonly string[]): string[][] {
 /** Splits at a separator outside quotes; a quoted cell may hold the separator. */
 function split(line: string, separator: string): string[] {
   const cells: string[] = [];
+  const mark = separator.trim() || separator;
   let start = 0;
-  let quote: string | undefined;
-  for (let i = 0; i < line.length; i++) {
-    const char = line[i]!;
-    const opens = (char === '"' || char === "'") && line.slice(start, i).trim() === "";
-    if (quote === undefined && opens && closesAt(line, i, separator)) quote = char;
-    else if (char === quote && isCellEnd(line, i + 1, separator)) quote = undefined;
-    if (quote === undefined && line.startsWith(separator, i)) {
-      cells.push(line.slice(start, i));
-      start = i + separator.length;
-      i = start - 1;
-    }
+  while (start <= line.length) {
+    const opening = /^\s*(["'])/.exec(line.slice(start, start + 50))?.[0];
+    const closing = opening ? closingQuote(line, start + opening.length, opening.at(-1)!, mark) : -1;
+    const from = closing < 0 ? start : closing + 1;
+    const at = line.indexOf(separator, from);
+    // Behind a closing quote the bare mark may end the cell too: `"a","b"` split at ", ".
+    const end = at < 0 ? line.length : at;
+    cells.push(line.slice(start, end));
+    if (at < 0) break;
+    start = at + separator.length;
   }
-  cells.push(line.slice(start));
   return cells;
 }
 
-/** Whether the quote at `open` has a partner that ends a cell: an apostrophe inside a word has none. */
-function closesAt(line: string, open: number, separator: string): boolean {
-  for (let i = line.indexOf(line[open]!, open + 1); i >= 0; i = line.indexOf(line[open]!, i + 1)) {
-    if (isCellEnd(line, i + 1, separator)) return true;
-  }
-  return false;
-}
-
-function isCellEnd(line: string, at: number, separator: string): boolean {
-  const rest = line.slice(at).trimStart();
-  return rest === "" || rest.startsWith(separator.trim() || separator);
+/** The quote that ends a cell, being followed by the separator or nothing; −1 for an apostrophe that closes nothing. */
+function closingQuote(line: string, from: number, quote: string, mark: string): number {
+  const pattern = new RegExp(`${quote}(?=\\s*(?:$|${mark === "|" ? "\\|" : mark}))`, "g");
+  pattern.lastIndex = from;
+  return pattern.exec(line)?.index ?? -1;
 }
 
 const QUOTES: Record<string, string> = { '"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»" };
@@ -140,7 +149,11 @@ function unquote(cell: string): GivenCell {
   const closing = QUOTES[text[0] ?? ""];
   if (closing && text.length >= 2 && text.endsWith(closing)) {
     const inner = text.slice(1, -1);
-    return { text: text[0] === closing ? inner.replaceAll(closing + closing, closing) : inner, quoted: true };
+    return {
+      text: text[0] === closing ? inner.replaceAll(closing + closing, closing) : inner,
+      quoted: true,
+      raw: text,
+    };
   }
   return { text, quoted: false };
 }

@@ -42,14 +42,14 @@ export interface StepFacts {
   readonly correct?: boolean | undefined;
 }
 
-export const NO_REWARD: RewardBreakdown = {
+export const NO_REWARD: RewardBreakdown = Object.freeze({
   exec_ok: 0,
   new_info: 0,
   repeat: 0,
   step_cost: 0,
   progress: 0,
   correctness: 0,
-};
+});
 
 /** Keeps an episode's account. */
 export class RewardMeter {

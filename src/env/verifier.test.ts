@@ -84,7 +84,36 @@ test.each(RIGHT.flatMap(([sql, answers]) => answers.map((answer) => [sql, answer
   },
 );
 
+const SPOKEN: [string, string[]][] = [
+  [
+    "SELECT 42",
+    [
+      "**Answer:** 42",
+      "**Answer: 42**",
+      "The answer is **42**.",
+      "| 42 |",
+      "４２",
+      "4.2e1",
+      "Final answer: 42",
+      "**42**.",
+    ],
+  ],
+  ["SELECT name FROM customers WHERE city = 'Hanoi'", ["Bao, Chi.", "**Bao**, **Chi**", "| Bao | Chi |"]],
+  ["SELECT name, age FROM customers WHERE city = 'Hanoi'", ["- Bao | 41\n- Chi | 29", "1. Bao, 41\n2. Chi, 29"]],
+  ["SELECT '“Heroes”'", ["“Heroes”", '"“Heroes”"']],
+  ["SELECT '''a'''", ["'a'"]],
+  ["SELECT '   '", ['"   "', '""']],
+];
+
+test.each(SPOKEN.flatMap(([sql, answers]) => answers.map((answer) => [sql, answer])))(
+  "as models write: %s = %j",
+  (sql, answer) => {
+    expect(judge(sql)(answer)).toBe(true);
+  },
+);
+
 const WRONG: [string, string[]][] = [
+  ["SELECT 9e999", ["1", "0", "Infinity", "9e99"]],
   ["SELECT 3", ["", "4", "2", "3.1", "3, 3", "three", "3 students", "NULL", "[]", "3\n3", "0x3", "33", "-3"]],
   ["SELECT 0", ["", "NULL", "none", "[]", "false"]],
   ["SELECT 9007199254740993", ["9007199254740992", "9007199254740994"]],
@@ -146,7 +175,9 @@ test("huge and hostile answers are judged quickly and wrong", () => {
     '"'.repeat(100_000),
     "x".repeat(1_000_000),
     "\n".repeat(100_000),
-    "'a',".repeat(25_000),
+    "'a',".repeat(4_900),
+    "'a,".repeat(6_600),
+    '"a|'.repeat(6_600),
   ]) {
     expect(accepts(answer)).toBe(false);
   }

@@ -87,10 +87,11 @@ function looseKey({ text }: GivenCell): string {
 /** Whether a written cell stands for the gold's cell. */
 export function cellMatches(given: GivenCell, gold: Cell, type: StorageClass): boolean {
   if (gold === null) return !given.quoted && isNullWord(given.text);
-  if (typeof gold === "string")
-    return fold(given.text) === fold(gold) || (given.quoted && fold(`"${given.text}"`) === fold(gold));
+  if (typeof gold === "string") {
+    return fold(given.text) === fold(gold) || (given.raw !== undefined && fold(given.raw) === fold(gold));
+  }
   const number = readNumber(given.text);
-  if (!number) return false;
+  if (!number || (typeof gold === "number" && !Number.isFinite(gold))) return false;
   if (number.integer !== undefined && (typeof gold === "bigint" || Number.isSafeInteger(gold))) {
     return number.integer === BigInt(gold);
   }
@@ -119,16 +120,17 @@ const NUMBER = /^([+-]?)(\d+|\d{1,3}(?:,\d{3})+)?(?:\.(\d*))?(?:e([+-]?\d{1,3}))
 
 /** A number as people and programs write it: 3, +3, 3.0, 1,234.5, 6.02e23. */
 export function readNumber(text: string): ReadNumber | undefined {
-  const match = text.length <= 400 ? NUMBER.exec(text.trim().replace(/^−/, "-")) : null;
+  const match = text.length <= 400 ? NUMBER.exec(text.trim().normalize("NFKC").replace(/^−/, "-")) : null;
   if (!match) return undefined;
   const [, sign, whole = "", fraction = "", exponent] = match;
   const digits = whole.replaceAll(",", "");
   if (digits === "" && fraction === "") return undefined;
   const value = Number(`${sign}${digits || "0"}.${fraction || "0"}e${exponent ?? 0}`);
   const isWhole = exponent === undefined && /^0*$/.test(fraction);
+  const isSafe = exponent !== undefined && Number.isSafeInteger(value); // 1.5e3 is 1500
   return {
     value,
-    integer: isWhole ? BigInt(`${digits || "0"}`) * (sign === "-" ? -1n : 1n) : undefined,
+    integer: isWhole ? BigInt(`${digits || "0"}`) * (sign === "-" ? -1n : 1n) : isSafe ? BigInt(value) : undefined,
     decimals: exponent === undefined ? fraction.length : undefined,
     significant: `${digits}${fraction}`.replace(/^0+/, "").length,
   };

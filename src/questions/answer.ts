@@ -14,7 +14,7 @@ export function formatAnswer(table: Pick<ResultTable, "columns" | "types" | "row
   const { columns, types, rows } = table;
   const single = columns.length === 1;
   const cells = rows.map((row) => row.map((cell, i) => formatCell(cell, types[i]!)));
-  if (single && rows.length === 1) return cells[0]![0]!;
+  if (single && rows.length === 1) return cells[0]![0]!.trim() === "" ? JSON.stringify(cells[0]![0]) : cells[0]![0]!;
   const isPlain = (cell: Cell, text: string) =>
     cell === null || typeof cell !== "string" || (!AMBIGUOUS.test(text) && text === text.trim() && text !== "");
   if (rows.every((row, r) => row.every((cell, c) => isPlain(cell, cells[r]![c]!)))) {

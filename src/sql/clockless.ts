@@ -32,7 +32,7 @@ function clockless(name: (typeof DATE_FUNCTIONS)[number]) {
     try {
       const args = capi.sqlite3_values_to_js(count, values) as unknown[];
       const timeValues = name === "timediff" ? 2 : name === "strftime" ? 2 : 1;
-      const usesClock = args.some((arg) => typeof arg === "string" && FORBIDDEN.has(arg.trim().toLowerCase()));
+      const usesClock = args.map(textOf).some((text) => FORBIDDEN.has(text.trim().toLowerCase()));
       if (usesClock || args.length < timeValues) {
         capi.sqlite3_result_error(context, `not authorized: ${name}() must not read the clock or time zone`, -1);
       } else if (args.length > MAX_ARGUMENTS) {
@@ -44,6 +44,11 @@ function clockless(name: (typeof DATE_FUNCTIONS)[number]) {
       capi.sqlite3_result_error(context, error instanceof Error ? error.message : String(error), -1);
     }
   };
+}
+
+/** An argument as SQLite would read it: a blob is taken for text. */
+function textOf(arg: unknown): string {
+  return arg instanceof Uint8Array ? new TextDecoder().decode(arg) : String(arg);
 }
 
 /** The built-in function's own value, asked of a private connection that holds no data. */

@@ -1,8 +1,16 @@
 // A database behind glass: opened from bytes, described, sampled, and asked one SELECT at a time.
-import { SqlEnvError } from "../errors.ts";
+import { messageOf, SqlEnvError } from "../errors.ts";
 import { faultOf, type SqlFault } from "./fault.ts";
-import { guard, readableNames, underWatch, type WatchReport } from "./guard.ts";
-import { MAX_RESULT_BYTES, MAX_ROWS, MAX_SQL_BYTES, PAGE_CACHE_KIB, SAMPLE_ROWS } from "./limits.ts";
+import { bound, guard, readableNames, underWatch, type WatchReport } from "./guard.ts";
+import {
+  MAX_RESULT_BYTES,
+  MAX_ROWS,
+  MAX_SQL_BYTES,
+  MAX_TABLES,
+  MAX_VIEW_SELECTS,
+  PAGE_CACHE_KIB,
+  SAMPLE_ROWS,
+} from "./limits.ts";
 import { type Pointer, sqlite } from "./sqlite.ts";
 import { quoteName, tokenize } from "./tokens.ts";
 
@@ -86,20 +94,24 @@ export class Database {
       this.#db = deserialize(this.#memory, bytes.length);
     } catch (error) {
       sqlite().wasm.exports.free(this.#memory);
-      throw error;
+      throw bad(name, "the database cannot be opened", messageOf(error));
     }
     try {
       if (doubleQuotedStrings) {
         const { capi } = sqlite();
         capi.sqlite3_db_config(this.#db, capi.SQLITE_DBCONFIG_DQS_DML, 1, 0);
       }
-      this.#exec(`PRAGMA cache_size=-${PAGE_CACHE_KIB}`);
-      this.tables = this.#readSchema();
+      bound(this.#db);
+      this.tables = underWatch(new Set(), () => {
+        this.#exec(`PRAGMA cache_size=-${PAGE_CACHE_KIB}`);
+        return this.#readSchema();
+      }).value;
       this.#readable = readableNames(this.tables.map((table) => table.name));
       guard(this.#db);
     } catch (error) {
       this.close();
-      throw bad(name, "the database cannot be read", error instanceof Error ? error.message : String(error));
+      if (error instanceof SqlEnvError) throw error;
+      throw bad(name, "the database cannot be read", messageOf(error));
     }
   }
 
@@ -130,7 +142,7 @@ export class Database {
     if (this.#closed) throw new Error(`database ${this.name} is closed`);
     const refusal = refuseText(sql);
     if (refusal) return { ok: false, fault: refusal };
-    const { value, report } = underWatch(this.#readable, () => this.#run(sql, maxRows, maxBytes));
+    const { value, report } = this.#watched(() => this.#run(sql, maxRows, maxBytes));
     if (value.ok) return { ...value, instructions: report.instructions };
     return { ok: false, fault: explain(value.fault, report, sql) };
   }
@@ -143,7 +155,7 @@ export class Database {
       const lines = select(db, "PRAGMA quick_check(10)").rows.map((row) => String(row[0]));
       return lines.length === 1 && lines[0] === "ok" ? [] : lines;
     } catch (error) {
-      return [error instanceof Error ? error.message : String(error)];
+      return [messageOf(error)];
     } finally {
       sqlite().capi.sqlite3_close_v2(db);
     }
@@ -179,6 +191,21 @@ export class Database {
     }
   }
 
+  /** Runs under watch. A WebAssembly trap leaves the shared engine in an unknown state: nothing may go on after it. */
+  #watched<T>(work: () => T): { value: T; report: WatchReport } {
+    try {
+      return underWatch(this.#readable, work);
+    } catch (error) {
+      if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+      throw new SqlEnvError("sqlite_crashed", {
+        what: "SQLite crashed",
+        value: error.message,
+        remedy: "restart the process",
+        cause: error,
+      });
+    }
+  }
+
   #exec(sql: string): void {
     select(this.#db, sql);
   }
@@ -186,9 +213,15 @@ export class Database {
   #readSchema(): Table[] {
     const listed = select(
       this.#db,
-      `SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+      `SELECT name, type, sql FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
        AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid`,
     );
+    if (listed.rows.length > MAX_TABLES)
+      throw bad(this.name, "the database has too many tables", `${listed.rows.length}`);
+    const selects = listed.rows
+      .filter(([, type]) => type === "view")
+      .reduce((sum, [, , sql]) => sum + tokenize(String(sql)).filter(({ key }) => key === "SELECT").length, 0);
+    if (selects > MAX_VIEW_SELECTS) throw bad(this.name, "the database's views are too deep", `${selects} SELECTs`);
     return listed.rows.map(([rawName, type]) => {
       const name = String(rawName);
       return {
@@ -206,7 +239,7 @@ export class Database {
 
   #readColumns(table: string): Column[] {
     try {
-      return select(this.#db, `PRAGMA table_info(${quoteName(table)})`).rows.map((row) => ({
+      return select(this.#db, `PRAGMA table_xinfo(${quoteName(table)})`).rows.map((row) => ({
         name: String(row[1]),
         type: String(row[2]),
         primary_key: Number(row[5]) > 0,
@@ -236,7 +269,7 @@ function notSelect(message: string): SqlFault {
 function explain(fault: SqlFault, report: WatchReport, sql: string): SqlFault {
   if (report.stoppedByClock) return { error_class: "timeout", message: "the statement ran too long for this machine" };
   if (fault.error_class === "too_long")
-    return { ...fault, message: "the statement needs too many steps; make it simpler" };
+    return { error_class: "too_long", message: "the statement needs too many steps; make it simpler" };
   if (fault.error_class === "denied") {
     const firstWord = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(\w*)/.exec(sql)?.[1]?.toUpperCase() ?? "";
     if (!["SELECT", "WITH", "VALUES"].includes(firstWord)) return notSelect("only one SELECT statement is allowed");

@@ -1,6 +1,7 @@
 // The glass around a database: what a statement may do is decided inside SQLite while it is compiled, by an
 // allow-list, and what it may use up while it runs. No text is searched for keywords.
 import { installClocklessDates } from "./clockless.ts";
+import { installCountedFunctions } from "./functions.ts";
 import * as limits from "./limits.ts";
 import { type Pointer, type Sqlite, sqlite } from "./sqlite.ts";
 
@@ -10,7 +11,7 @@ export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
    date datetime degrees dense_rank exp first_value floor format glob group_concat hex if ifnull iif instr julianday lag
    last_value lead length like likelihood likely ln log log10 log2 lower ltrim max min mod nth_value ntile nullif
    octet_length percent_rank pi pow power printf quote radians rank replace round row_number rtrim sign sin sinh sqrt
-   strftime string_agg substr substring sum tan tanh time timediff total trim trunc typeof unhex unicode unistr unixepoch
+   strftime string_agg substr substring sum tan tanh time timediff total trim trunc typeof unicode unistr unixepoch
    unlikely upper`.split(/\s+/),
 );
 
@@ -39,18 +40,15 @@ export interface WatchReport {
   readonly refused: string | undefined;
 }
 
-/** Puts the glass on a connection: limits, authorizer, progress handler, dates without a clock. After this it can only read. */
-export function guard(db: Pointer): void {
+/** Bounds what a connection may use up, before its schema is read: a hostile file's views are compiled then. */
+export function bound(db: Pointer): void {
   const { capi, wasm } = sqlite();
   for (const [limit, value] of [
-    [capi.SQLITE_LIMIT_LENGTH, limits.MAX_VALUE_BYTES],
-    [capi.SQLITE_LIMIT_SQL_LENGTH, limits.MAX_SQL_BYTES],
     [capi.SQLITE_LIMIT_COLUMN, limits.MAX_COLUMNS],
     [capi.SQLITE_LIMIT_EXPR_DEPTH, limits.MAX_EXPRESSION_DEPTH],
     [capi.SQLITE_LIMIT_COMPOUND_SELECT, limits.MAX_COMPOUND_SELECTS],
     [capi.SQLITE_LIMIT_VDBE_OP, limits.MAX_PROGRAM],
     [capi.SQLITE_LIMIT_FUNCTION_ARG, limits.MAX_FUNCTION_ARGUMENTS],
-    [capi.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, limits.MAX_PATTERN_BYTES],
     [capi.SQLITE_LIMIT_ATTACHED, 0],
     [capi.SQLITE_LIMIT_VARIABLE_NUMBER, 0],
     [capi.SQLITE_LIMIT_TRIGGER_DEPTH, 1],
@@ -64,14 +62,23 @@ export function guard(db: Pointer): void {
   ] as const) {
     capi.sqlite3_db_config(db, option, on, 0);
   }
-  capi.sqlite3_drop_modules(db, 0 as never); // no virtual tables: json_each, dbstat, other sessions' statements
-  installClocklessDates(db);
   hooks ??= {
     authorize: wasm.installFunction("i(pipppp)", authorize),
     progress: wasm.installFunction("i(p)", progress),
   };
   capi.sqlite3_progress_handler(db, limits.INSTRUCTIONS_PER_CHECK, hooks.progress as never, 0);
-  capi.sqlite3_set_authorizer(db, hooks.authorize as never, 0);
+}
+
+/** Puts the glass on a bounded connection: authorizer, functions without clock and with counted time. After this it can only read. */
+export function guard(db: Pointer): void {
+  const { capi } = sqlite();
+  // Only now, since a table's own DDL may be longer.
+  capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, limits.MAX_VALUE_BYTES);
+  capi.sqlite3_limit(db, capi.SQLITE_LIMIT_SQL_LENGTH, limits.MAX_SQL_BYTES);
+  capi.sqlite3_drop_modules(db, 0 as never); // no virtual tables: json_each, dbstat, other sessions' statements
+  installClocklessDates(db);
+  installCountedFunctions(db, charge);
+  capi.sqlite3_set_authorizer(db, hooks!.authorize as never, 0);
 }
 
 /** Runs `work` under watch; `readable` names the tables and views it may read, in lower case. */
@@ -86,7 +93,7 @@ export function underWatch<T>(readable: ReadonlySet<string>, work: () => T): { v
   watch = mine;
   try {
     const value = work();
-    const instructions = limits.MAX_INSTRUCTIONS - mine.instructionsLeft;
+    const instructions = Math.ceil(limits.MAX_INSTRUCTIONS - mine.instructionsLeft);
     return { value, report: { instructions, stoppedByClock: mine.stoppedByClock, refused: mine.refused } };
   } finally {
     watch = undefined;
@@ -99,12 +106,17 @@ export function readableNames(tables: Iterable<string>): ReadonlySet<string> {
 }
 
 function progress(): number {
-  if (!watch) return 1;
-  watch.instructionsLeft -= limits.INSTRUCTIONS_PER_CHECK;
-  if (watch.instructionsLeft <= 0) return 1;
-  if (performance.now() < watch.deadline) return 0;
+  return charge(limits.INSTRUCTIONS_PER_CHECK) ? 0 : 1;
+}
+
+/** Takes instructions off the running statement's budget; false when it must stop. */
+function charge(instructions: number): boolean {
+  if (!watch) return false;
+  watch.instructionsLeft -= instructions;
+  if (watch.instructionsLeft <= 0) return false;
+  if (performance.now() < watch.deadline) return true;
   watch.stoppedByClock = true;
-  return 1;
+  return false;
 }
 
 /** Called by SQLite for each thing a statement does, while it is compiled. Arguments 3–6 depend on the action. */

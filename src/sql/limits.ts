@@ -24,8 +24,14 @@ export const MAX_RESULT_BYTES = 1_000_000;
 /** Working memory of the engine for all connections together: sorters, temporary tables, page caches. Database files do not count. */
 export const MAX_HEAP_BYTES = 128 * 1024 * 1024;
 
-/** Page cache of one connection, in KiB; pages are copied from the file's own bytes in memory, so little is lost. */
-export const PAGE_CACHE_KIB = 2_000;
+/** Page cache of one connection, in KiB. Small, since pages only copy the file's own bytes in memory, and the heap is shared by all connections. */
+export const PAGE_CACHE_KIB = 128;
+
+/** SELECTs in all views of a database together: compiling nested views takes native stack, which WebAssembly cannot check. */
+export const MAX_VIEW_SELECTS = 300;
+
+/** Tables and views of a database; their descriptions are read when it is opened. */
+export const MAX_TABLES = 5_000;
 
 /** Nesting of expressions. Deep nesting costs native stack while parsing. */
 export const MAX_EXPRESSION_DEPTH = 100;
@@ -36,11 +42,8 @@ export const MAX_COMPOUND_SELECTS = 50;
 /** Columns of a table or result. The widest table of BIRD has 115. */
 export const MAX_COLUMNS = 500;
 
-/** Compiled program size, in instructions: stops queries that double themselves through nested names. */
-export const MAX_PROGRAM = 100_000;
-
-/** Bytes of a LIKE or GLOB pattern; matching can take time exponential in its wildcards. */
-export const MAX_PATTERN_BYTES = 100;
+/** Compiled program size, in instructions: stops queries that double themselves through nested names. The largest gold of Spider has 132. */
+export const MAX_PROGRAM = 5_000;
 
 /** Arguments of one function call. */
 export const MAX_FUNCTION_ARGUMENTS = 32;
