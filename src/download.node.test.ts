@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -5,6 +6,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { temporaryFolder } from "../test/data-files.ts";
 import { type DownloadOptions, download } from "./download.node.ts";
+import { DownloadError } from "./errors.ts";
 
 const BODY = Buffer.from(Array.from({ length: 200_000 }, (_, i) => (i * 31 + (i >> 8)) & 255));
 
@@ -138,6 +140,37 @@ test("gives up after bounded tries, at once where trying again is useless, and s
   });
   await expect(download(short.url, file, { ...QUICK, retries: 1 })).rejects.toThrow(/download failed/);
   expect(existsSync(file)).toBe(false);
+});
+
+test("a wrong checksum is tried once more from the beginning; a resumed part that was wrong does no harm", async () => {
+  const file = join(temporaryFolder(), "f");
+  const { url, ranges } = await serve((request, response) => send(request, response, {}));
+  const sha256 = createHash("sha256").update(BODY).digest("hex");
+  writeFileSync(`${file}.part`, Buffer.alloc(50_000, 7));
+  writeFileSync(`${file}.part.json`, JSON.stringify({ url, validator: '"v1"' }));
+  await download(url, file, { ...QUICK, checksum: { kind: "sha256", hex: sha256 } });
+  expect(readFileSync(file).equals(BODY)).toBe(true);
+  expect(ranges).toEqual(["bytes=50000-", undefined]);
+  const git = createHash("sha1").update(`blob ${BODY.length}\0`).update(BODY).digest("hex");
+  await download(url, file, { ...QUICK, checksum: { kind: "git", hex: git } });
+  const wrong = download(url, `${file}2`, { ...QUICK, checksum: { kind: "git", hex: "0".repeat(40) } });
+  await expect(wrong).rejects.toThrow(/checksum is wrong/);
+  expect(ranges).toHaveLength(5);
+  expect(existsSync(`${file}2`) || existsSync(`${file}2.part`) || existsSync(`${file}2.part.json`)).toBe(false);
+});
+
+test("headers are sent, empty files are files, and a disk that refuses is not asked again", async () => {
+  const folder = temporaryFolder();
+  const { url, ranges } = await serve((request, response) =>
+    response.writeHead(request.headers["x-asked"] === "yes" ? 200 : 400, { "content-length": 0 }).end(),
+  );
+  await download(url, join(folder, "empty"), { ...QUICK, headers: { "x-asked": "yes" } });
+  expect(readFileSync(join(folder, "empty"))).toHaveLength(0);
+  const blocked = download(url, join(folder, "no", "f"), { ...QUICK, headers: { "x-asked": "yes" } });
+  await expect(blocked).rejects.toThrow(/ENOENT.*check the folder's permissions/);
+  await expect(blocked).rejects.toBeInstanceOf(DownloadError);
+  expect(ranges).toHaveLength(2);
+  await expect(download(url, join(folder, "f"), QUICK)).rejects.toMatchObject({ code: "download", status: 400 });
 });
 
 test("a stalled connection is given up, and an abort is obeyed", async () => {

@@ -61,7 +61,7 @@ export async function download(url: string, file: string, options: DownloadOptio
     try {
       await attempt(url, file, options);
       if (checksum && (await digestOf(`${file}.part`, checksum.kind)) !== checksum.hex) {
-        onDisk(() => rmSync(`${file}.part`));
+        for (const path of [`${file}.part`, `${file}.part.json`]) onDisk(() => rmSync(path, { force: true }));
         if (++mismatches > 1) throw new FinalError("its checksum is wrong", "try again later, or another source");
         continue;
       }

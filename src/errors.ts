@@ -37,6 +37,30 @@ export class QuestionLoadError extends SqlEnvError {
   }
 }
 
+/** A model that cannot be found, read, used or written. */
+export class ModelLoadError extends SqlEnvError {
+  constructor(parts: ErrorParts, code = "model_load") {
+    super(code, parts);
+  }
+}
+
+/** A model, batch or context that does not fit the memory there is. */
+export class OOMError extends SqlEnvError {
+  constructor(parts: ErrorParts) {
+    super("out_of_memory", parts);
+  }
+}
+
+/** A file that could not be brought from the network; `status` is the server's last answer, if there was one. */
+export class DownloadError extends SqlEnvError {
+  readonly status: number | undefined;
+
+  constructor(parts: ErrorParts & { readonly status?: number | undefined }) {
+    super("download", parts);
+    this.status = parts.status;
+  }
+}
+
 /** Model output that is not `ACTION_TYPE: argument`; kept as a value in the episode's record, never thrown. */
 export class ActionParseError extends SqlEnvError {
   constructor(parts: ErrorParts) {

@@ -5,6 +5,7 @@ import { Command } from "commander";
 import { benchEnv } from "../bench/env.ts";
 import { benchVerifier, type VerifierBench } from "../bench/verifier.ts";
 import { loadSqlite } from "../sql/index.ts";
+import { engineCommand } from "./bench-engine.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { drawTable, formatBytes, formatNumber, output } from "./output.ts";
 
@@ -13,7 +14,8 @@ export function benchCommand(): Command {
   return new Command("bench")
     .description("measure what is claimed")
     .addCommand(envCommand())
-    .addCommand(verifierCommand());
+    .addCommand(verifierCommand())
+    .addCommand(engineCommand());
 }
 
 interface BenchOptions {

@@ -140,15 +140,15 @@ export class PrefixCache {
 
   #grow(capacity: number): void {
     const device = this.#device;
-    this.stores = Array.from({ length: this.#shape.layers }, (_, i) => {
+    for (let i = 0; i < this.#shape.layers; i++) {
       const bigger = device.alloc("f32", capacity * this.#unit);
       const old = this.stores[i];
       if (old) {
-        device.copy(old, device.part(bigger, 0, old.length));
+        device.copy(device.part(old, 0, this.#capacity * this.#unit), bigger);
         device.free(old);
       }
-      return bigger;
-    });
+      this.stores[i] = bigger; // at once: should the next not fit, all stores still hold what they held
+    }
     this.#free(this.#capacity, capacity);
     this.#capacity = capacity;
   }

@@ -1,4 +1,5 @@
 // The seam between algorithm and arithmetic: a model that can sample and learn. Token ids go in, token ids come out.
+import type { BatchTotals } from "./loss.ts";
 import type { LossSpec } from "./loss-spec.ts";
 
 export interface SampleRequest {
@@ -80,6 +81,8 @@ export interface LogprobOptions {
 
 export interface ForwardBackwardOptions extends LogprobOptions {
   readonly loss: LossSpec;
+  /** Of the whole batch, when it comes in parts: losses and gradients of the parts then add up to its own. @default the batch's */
+  readonly totals?: BatchTotals;
 }
 
 export interface Engine {

@@ -6,15 +6,14 @@ export function hasFilter({ temperature = 1, top_k = 0, top_p = 1, min_p = 0 }: 
   return temperature !== 0 && (top_k > 0 || top_p < 1 || min_p > 0);
 }
 
-/** Draws from the tokens that are kept; the log-prob is that of the whole vocabulary. */
+/** Draws from the tokens that are kept. */
 export function chooseFiltered(
   logits: Float32Array,
   { temperature = 1, top_k = 0, top_p = 1, min_p = 0 }: SampleRequest,
   uniform: number,
-): { token: number; logp: number } {
+): number {
   const highest = logits.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
   const weights = Float64Array.from(logits, (logit) => Math.exp((logit - highest) / temperature));
-  const total = weights.reduce((sum, weight) => sum + weight, 0);
   // Likeliest first; of equals the smaller id.
   const order = Array.from(weights.keys()).sort((a, b) => weights[b]! - weights[a]! || a - b);
   let kept = top_k > 0 ? order.slice(0, top_k) : order;
@@ -29,10 +28,10 @@ export function chooseFiltered(
   }
   if (min_p > 0) kept = kept.filter((token) => weights[token]! >= min_p * weights[kept[0]!]!);
   let left = uniform * kept.reduce((sum, token) => sum + weights[token]!, 0);
-  const token =
+  return (
     kept.find((candidate) => {
       left -= weights[candidate]!;
       return left < 0;
-    }) ?? kept.at(-1)!;
-  return { token, logp: (logits[token]! - highest) / temperature - Math.log(total) };
+    }) ?? kept.at(-1)!
+  );
 }

@@ -3,3 +3,4 @@ export * from "./advantages.ts";
 export * from "./engine.ts";
 export { LocalEngine } from "./local.ts";
 export * from "./loss.ts";
+export { estimateMemory, type MemoryEstimate } from "./memory.ts";

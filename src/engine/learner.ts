@@ -4,12 +4,12 @@ import { backward, forward } from "../model/forward.ts";
 import { forestLayout } from "../model/layout.ts";
 import type { Model } from "../model/params.ts";
 import type { Datum, ForwardBackwardOptions, ForwardBackwardOutput } from "./engine.ts";
-import { batchTotals, computeLoss } from "./loss.ts";
+import { type BatchTotals, batchTotals, computeLoss } from "./loss.ts";
 import { mergeMetrics } from "./loss-metrics.ts";
 import { packContexts } from "./pack.ts";
 
 /** Rows computed together at most, unless one sequence alone has more. Activations of a 4M-parameter model: about 0.5 GB. */
-const MAX_ROWS = 4_096;
+export const MAX_ROWS = 4_096;
 
 /** A trained token: which datum, at which position. */
 interface Item {
@@ -21,13 +21,13 @@ interface Item {
 export function learn(
   model: Model,
   batch: readonly Datum[],
-  { loss: spec, temperature = 1 }: ForwardBackwardOptions,
+  { loss: spec, temperature = 1, totals = totalsOf(batch) }: ForwardBackwardOptions,
+  maxRows = MAX_ROWS,
 ): ForwardBackwardOutput {
-  const totals = batchTotals(sequencesOf(batch).map((members) => ({ weights: weightsOf(batch, members) })));
   const logprobs = batch.map(({ tokens }) => new Float32Array(tokens.length));
   const outputs: ReturnType<typeof computeLoss>[] = [];
   let computed = 0;
-  for (const sequences of partsOf(batch)) {
+  for (const sequences of partsOf(batch, maxRows)) {
     const members = sequences.flat();
     const items = members.flatMap((datum) => itemsOf(batch[datum]!, datum));
     computed += withLogprobs(model, batch, members, items, temperature, ({ logp, entropy, backward }) => {
@@ -68,7 +68,7 @@ export function learn(
   }
   return {
     loss: outputs.reduce((sum, { loss }) => sum + loss, 0),
-    metrics: mergeMetrics(outputs),
+    metrics: mergeMetrics(outputs, spec.type === "policy" ? spec.importance_sampling_level : undefined),
     logprobs,
     computed_tokens: computed,
     tokens: batch.reduce((sum, { tokens }) => sum + tokens.length, 0),
@@ -78,7 +78,7 @@ export function learn(
 /** log π of every token of each datum; entry 0 is 0. */
 export function evaluate(model: Model, batch: readonly Datum[], temperature: number): Float32Array[] {
   const logprobs = batch.map(({ tokens }) => new Float32Array(tokens.length));
-  for (const sequences of partsOf(batch)) {
+  for (const sequences of partsOf(batch, MAX_ROWS)) {
     const members = sequences.flat();
     const items = members.flatMap((datum) =>
       Array.from({ length: batch[datum]!.tokens.length - 1 }, (_, i) => ({ datum, position: i + 1 })),
@@ -159,6 +159,11 @@ function sequencesOf(batch: readonly Datum[]): number[][] {
   return [...byNumber.values()];
 }
 
+/** What the loss divides by when the batch is all there is. */
+function totalsOf(batch: readonly Datum[]): BatchTotals {
+  return batchTotals(sequencesOf(batch).map((members) => ({ weights: weightsOf(batch, members) })));
+}
+
 function weightsOf(batch: readonly Datum[], members: readonly number[]): number[] {
   return members.flatMap((datum) => Array.from(batch[datum]!.weights).slice(1));
 }
@@ -170,12 +175,12 @@ function itemsOf({ weights }: Datum, datum: number): Item[] {
 }
 
 /** Sequences in order, as many together as fit when packed. */
-function partsOf(batch: readonly Datum[]): number[][][] {
+function partsOf(batch: readonly Datum[], maxRows: number): number[][][] {
   const parts: number[][][] = [];
   let part: number[][] = [];
   for (const sequence of sequencesOf(batch)) {
     const tried = [...part, sequence];
-    if (part.length > 0 && packContexts(tried.flat().map((datum) => batch[datum]!.tokens)).rows > MAX_ROWS) {
+    if (part.length > 0 && packContexts(tried.flat().map((datum) => batch[datum]!.tokens)).rows > maxRows) {
       parts.push(part);
       part = [sequence];
     } else part = tried;

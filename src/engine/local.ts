@@ -24,6 +24,11 @@ export interface OptimizerState {
   step: number;
 }
 
+export interface LocalOptions {
+  /** Tokens whose keys and values are kept at most, for contexts that come again. @default 131072 */
+  readonly maxCachedTokens?: number;
+}
+
 /** Samples from a model and trains it. Verbs that change the weights wait until nobody samples. */
 export class LocalEngine implements Engine {
   readonly model: Model;
@@ -31,9 +36,9 @@ export class LocalEngine implements Engine {
   #optimizer: OptimizerState | undefined;
   #poisoned = false;
 
-  constructor(model: Model) {
+  constructor(model: Model, { maxCachedTokens }: LocalOptions = {}) {
     this.model = model;
-    this.#sampler = new Sampler(model);
+    this.#sampler = new Sampler(model, maxCachedTokens === undefined ? {} : { maxTokens: maxCachedTokens });
   }
 
   async sample(request: SampleRequest): Promise<Sample> {
@@ -44,6 +49,7 @@ export class LocalEngine implements Engine {
   async forwardBackward(batch: readonly Datum[], options: ForwardBackwardOptions): Promise<ForwardBackwardOutput> {
     if (!this.model.grads)
       throw new UsageError({ what: "this model was loaded for sampling only", remedy: "load it with trains: true" });
+    checkBatch(batch, this.model, ["weights", "old_logp", "ref_logp"]);
     const output = learn(this.model, batch, options);
     if (!Number.isFinite(output.loss)) this.#poisoned = true;
     return output;
@@ -73,6 +79,7 @@ export class LocalEngine implements Engine {
   }
 
   async logprobs(batch: readonly Datum[], { temperature = 1 }: LogprobOptions = {}): Promise<Float32Array[]> {
+    checkBatch(batch, this.model);
     return evaluate(this.model, batch, temperature);
   }
 
@@ -90,8 +97,13 @@ export class LocalEngine implements Engine {
     return this.#optimizer;
   }
 
+  /** Drops cached contexts: the weights were written from outside. */
+  forgetCache(): void {
+    this.#sampler.cache.clear();
+  }
+
   async close(): Promise<void> {
-    this.#sampler.cache.close();
+    this.#sampler.close(new UsageError({ what: "the engine was closed while samples were running" }));
     const { device } = this.model;
     if (this.#optimizer) for (const buffer of [this.#optimizer.m, this.#optimizer.v]) device.free(buffer);
     freeModel(this.model);
@@ -100,10 +112,12 @@ export class LocalEngine implements Engine {
 }
 
 /** Refuses what would fail deep inside. */
-function checkRequest({ prompt, max_new_tokens, temperature = 1 }: SampleRequest, { config, rotary }: Model): void {
-  const window = rotary.length / config.head_dim;
+function checkRequest({ prompt, max_new_tokens, temperature = 1 }: SampleRequest, model: Model): void {
+  const window = windowOf(model);
   if (prompt.length === 0) throw new UsageError({ what: "the prompt is empty" });
-  if (max_new_tokens < 1) throw new UsageError({ what: "max_new_tokens must be at least 1", value: max_new_tokens });
+  if (!Number.isInteger(max_new_tokens) || max_new_tokens < 1) {
+    throw new UsageError({ what: "max_new_tokens must be a whole number from 1", value: max_new_tokens });
+  }
   if (prompt.length + max_new_tokens > window) {
     throw new UsageError({
       what: "prompt and new tokens are longer than the model's window",
@@ -112,11 +126,44 @@ function checkRequest({ prompt, max_new_tokens, temperature = 1 }: SampleRequest
     });
   }
   if (!(temperature >= 0)) throw new UsageError({ what: "temperature must not be negative", value: temperature });
-  const bad = prompt.find((token) => !(Number.isInteger(token) && token >= 0 && token < config.vocab_size));
-  if (bad !== undefined)
-    throw new UsageError({
-      what: "token id outside the vocabulary",
-      value: bad,
-      remedy: `ids are below ${config.vocab_size}`,
-    });
+  checkTokens(prompt, model);
+}
+
+/** Refuses data that would be computed wrongly; `arrays` must be as long as the tokens where they are given. */
+function checkBatch(
+  batch: readonly Datum[],
+  model: Model,
+  arrays: readonly ("weights" | "old_logp" | "ref_logp")[] = [],
+) {
+  const window = windowOf(model);
+  for (const [i, datum] of batch.entries()) {
+    const { length } = datum.tokens;
+    if (length === 0) throw new UsageError({ what: "a datum has no tokens", value: `datum ${i}` });
+    if (length > window) {
+      const remedy = "lower max_context_tokens";
+      throw new UsageError({
+        what: "a datum is longer than the model's window",
+        value: `${length} > ${window}`,
+        remedy,
+      });
+    }
+    for (const key of arrays) {
+      const array = datum[key];
+      if (array && array.length !== length) {
+        throw new UsageError({ what: `datum ${i}: ${key} for ${length} tokens`, value: array.length });
+      }
+    }
+    checkTokens(datum.tokens, model);
+  }
+}
+
+function checkTokens(tokens: readonly number[], { config: { vocab_size } }: Model): void {
+  const bad = tokens.find((token) => !(Number.isInteger(token) && token >= 0 && token < vocab_size));
+  if (bad === undefined) return;
+  throw new UsageError({ what: "token id outside the vocabulary", value: bad, remedy: `ids are below ${vocab_size}` });
+}
+
+/** Positions the model is prepared for. */
+function windowOf({ config, rotary }: Model): number {
+  return rotary.length / config.head_dim;
 }

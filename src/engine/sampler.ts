@@ -3,7 +3,7 @@ import type { Buffer } from "../devices/index.ts";
 import { infer } from "../model/forward.ts";
 import { layoutOf, type NewTokens } from "../model/layout.ts";
 import type { Model } from "../model/params.ts";
-import { type CacheRun, type Match, PrefixCache } from "./cache.ts";
+import { type CacheRun, type CacheShape, type Match, PrefixCache } from "./cache.ts";
 import type { Sample, SampleRequest } from "./engine.ts";
 import { chooseFiltered, hasFilter } from "./filter.ts";
 import { type Uniform, uniformOf } from "./uniform.ts";
@@ -35,22 +35,33 @@ export class Sampler {
   readonly #model: Model;
   #waiting: Waiting[] = [];
   #live: Live[] = [];
-  #running: Promise<void> | undefined;
+  #running = false;
+  #closed: unknown;
 
-  constructor(model: Model) {
+  /** `maxTokens`: how many tokens' keys and values are kept at most, as for the cache. */
+  constructor(model: Model, { maxTokens }: Pick<CacheShape, "maxTokens"> = {}) {
     this.#model = model;
     const { num_hidden_layers: layers, num_key_value_heads: kvHeads, head_dim: headDim } = model.config;
-    this.cache = new PrefixCache(model.device, { layers, kvHeads, headDim });
+    const shape = { layers, kvHeads, headDim };
+    this.cache = new PrefixCache(model.device, maxTokens === undefined ? shape : { ...shape, maxTokens });
   }
 
   /** Queues a request; it joins the batch at the next step. */
   sample(request: SampleRequest): Promise<Sample> {
     return new Promise((resolve, reject) => {
+      if (this.#closed) throw this.#closed;
       this.#waiting.push({ request, resolve, reject });
-      this.#running ??= this.#run().finally(() => {
-        this.#running = undefined;
-      });
+      if (this.#running) return;
+      this.#running = true;
+      void this.#run();
     });
+  }
+
+  /** Refuses what is under way and gives the memory back. */
+  close(error: unknown): void {
+    this.#closed = error;
+    this.#fail(error);
+    this.cache.close();
   }
 
   get idle(): boolean {
@@ -59,17 +70,20 @@ export class Sampler {
 
   async #run(): Promise<void> {
     while (!this.idle) {
+      await nextTask(); // requests made together, or by those that just finished, join the same step
       try {
         this.#step();
       } catch (error) {
         this.#fail(error);
       }
-      await nextTask(); // requests made by those that just finished join the next step
     }
+    this.#running = false; // nothing may come between this and the look at `idle`
   }
 
+  /** Gives up on all requests; what they computed is forgotten, since nobody knows how far it got. */
   #fail(error: unknown): void {
     for (const { run } of this.#live) this.cache.release(run);
+    this.cache.clear();
     const lost = [...this.#waiting, ...this.#live];
     this.#waiting = [];
     this.#live = [];
@@ -92,7 +106,13 @@ export class Sampler {
       rows.push({ live, row: row - 1 });
     }
     while (this.#waiting.length > 0 && row < MAX_STEP_TOKENS) {
-      const live = this.#admit(this.#waiting.shift()!, push);
+      const { signal } = this.#waiting[0]!.request;
+      if (signal?.aborted) {
+        this.#waiting.shift()!.resolve({ tokens: [], logprobs: [], finish_reason: "aborted", cached_tokens: 0 });
+        continue;
+      }
+      const live = this.#admit(this.#waiting[0]!, push);
+      this.#waiting.shift(); // only now: should it not fit, it is still there to be told
       push(live.run, live.run.tokens.length);
       rows.push({ live, row: row - 1 });
       this.#live.push(live);
@@ -148,9 +168,12 @@ export class Sampler {
       for (const [i, { live }] of rows.entries()) {
         if (!hasFilter(live.request)) continue;
         const row = device.read(device.part(logits, i * stride, config.vocab_size)) as Float32Array;
-        const chosen = chooseFiltered(row, live.request, live.uniform(positionOf(live)));
-        tokens[i] = chosen.token;
-        logp[i] = chosen.logp;
+        tokens[i] = chooseFiltered(row, live.request, live.uniform(positionOf(live)));
+        // Its log-prob as training computes it, to the bit.
+        const again = { logp: device.alloc("f32", 1), entropy: device.alloc("f32", 1), lse: device.alloc("f32", 1) };
+        const x = device.part(last, i * config.hidden_size, config.hidden_size);
+        device.logProbs(head, x, put(Int32Array.of(tokens[i]!)), live.request.temperature ?? 1, 1, again);
+        logp[i] = device.read(again.logp)[0]!;
       }
       return { tokens, logp };
     });
@@ -159,9 +182,17 @@ export class Sampler {
   /** Adds a token to its sample; false when that is done. */
   #take(live: Live, token: number, logp: number): boolean {
     const { request, run } = live;
+    if (this.#closed) return false;
     live.tokens.push(token);
     live.logprobs.push(logp);
-    request.onToken?.(token);
+    try {
+      request.onToken?.(token);
+    } catch (error) {
+      this.cache.release(run);
+      live.reject(error); // the listener's fault is its own sample's alone
+      return false;
+    }
+    if (this.#closed) return false; // by the listener
     const stopped = request.stop_ids.includes(token);
     if (!stopped && live.tokens.length < request.max_new_tokens && !request.signal?.aborted) {
       run.tokens.push(token);

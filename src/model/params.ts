@@ -1,6 +1,7 @@
 // A model's parameters on a device: one flat buffer of values, one of gradients, and names into them. q, k and v of a layer lie
 // one after the other, as do gate and up, so that each is one product; files see them by their Hugging Face names.
 import type { Buffer, Device, Scale, Weight } from "../devices/index.ts";
+import { ModelLoadError } from "../errors.ts";
 import type { ModelConfig } from "./config.ts";
 
 export interface Layer {
@@ -44,6 +45,7 @@ const ALIGN = 16;
 
 /** Makes an empty model; `trains` gives it gradients. */
 export function createModel(device: Device, config: ModelConfig, { trains }: { readonly trains: boolean }): Model {
+  checkSizes(config);
   const { hidden_size: D, intermediate_size: F, head_dim: d, vocab_size: V } = config;
   const [H, G] = [config.num_attention_heads, config.num_key_value_heads];
   const plans: { length: number }[] = [];
@@ -119,6 +121,15 @@ export function createModel(device: Device, config: ModelConfig, { trains }: { r
     rotary: rotaryTable(device, config),
     tensors: slots(device, config, parts),
   };
+}
+
+/** Kernels work on rows in vectors of eight; the vocabulary alone may have any size. */
+function checkSizes(config: ModelConfig): void {
+  for (const key of ["hidden_size", "intermediate_size", "head_dim"] as const) {
+    if (config[key] % 8 === 0) continue;
+    const remedy = "use a model whose sizes are";
+    throw new ModelLoadError({ what: `${key} is not a multiple of 8`, value: config[key], remedy });
+  }
 }
 
 /** Tells the device that the parameters were written to. */

@@ -165,9 +165,11 @@ class Cpu implements CpuDevice {
     if (dx) this.#run("gemm", dy, stride, 4, this.#pack(weight, "backward"), dx, 4 * k, rows, k, n, add ? 1 : 0);
     if (!grad) return;
     this.scope(() => {
-      const packed = this.alloc("f32", rows * ((k + 7) & ~7));
-      this.#run("pack", x, packed, rows, k, 4 * k, 4);
-      this.#run("gemm", dy, 4, stride, packed, grad, 4 * k, n, k, rows, 1);
+      const packedX = this.alloc("f32", rows * ((k + 7) & ~7));
+      const packedDy = this.alloc("f32", rows * ((n + 3) & ~3));
+      this.#run("pack", x, packedX, rows, k, 4 * k, 4);
+      this.#run("packRows", dy, packedDy, n, rows, stride);
+      this.#run("gemmRows", packedDy, packedX, grad, 4 * k, n, k, rows);
     });
   }
 
@@ -306,7 +308,18 @@ class Cpu implements CpuDevice {
     this.#inChunks(head, rows, (logits, stride, from, n) => {
       this.linear(head, this.part(x, from * head.columns, n * head.columns), logits, n);
       const at = (buffer: Buffer) => this.part(buffer, from, n);
-      this.#run("logProb", logits, stride, at(targets), at(logp), at(entropy), at(lse), n, head.rows, 1 / temperature);
+      this.#run(
+        "logProb",
+        logits,
+        stride,
+        at(targets),
+        at(logp),
+        at(entropy),
+        at(lse),
+        n,
+        head.rows,
+        inverse(temperature),
+      );
     });
   }
 
@@ -325,7 +338,7 @@ class Cpu implements CpuDevice {
       const part = this.part(x, from * head.columns, n * head.columns);
       this.linear(head, part, logits, n);
       const kept = [targets, entropy, lse, dLogp, dEntropy].map((buffer) => this.part(buffer, from, n));
-      this.#run("logProbBackward", logits, stride, ...kept, n, head.rows, 1 / temperature);
+      this.#run("logProbBackward", logits, stride, ...kept, n, head.rows, inverse(temperature));
       this.linearBackward(head, part, logits, this.part(dx, from * head.columns, n * head.columns), n);
     });
   }
@@ -400,8 +413,8 @@ class Cpu implements CpuDevice {
     const missing = Math.ceil(end / PAGE) - this.#memory.buffer.byteLength / PAGE;
     if (missing <= 0) return;
     try {
+      if (end > MAX_PAGES * PAGE) throw new RangeError("4 GiB"); // before anything grows: that would cut off the views
       this.#memory.grow(Math.min(Math.max(missing, GROW_STEP), MAX_PAGES - this.#memory.buffer.byteLength / PAGE));
-      if (this.#memory.buffer.byteLength < end) throw new RangeError("4 GiB");
     } catch (cause) {
       throw new SqlEnvError("out_of_memory", {
         what: "the CPU device is out of memory",
@@ -413,6 +426,11 @@ class Cpu implements CpuDevice {
     this.#floats = new Float32Array(this.#memory.buffer);
     this.#ints = new Int32Array(this.#memory.buffer);
   }
+}
+
+/** 1/temperature as `sample` computes it, which gets the temperature as a float. */
+function inverse(temperature: number): number {
+  return 1 / Math.fround(temperature);
 }
 
 /** Floats of one row of scores: the longest context, and room for the last panel. */

@@ -22,6 +22,7 @@ export function createCpu({
       const worker = new Worker(`${source}\nserve(require("node:worker_threads").workerData);`, {
         eval: true,
         workerData: data,
+        execArgv: [], // --input-type and --import are meant for the program, and would break or slow a worker
       });
       worker.unref(); // a sleeping worker must not keep the process alive
       return { end: () => void worker.terminate() };

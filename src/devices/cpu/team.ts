@@ -58,9 +58,11 @@ export function sharedTeam(
     Atomics.add(control, GENERATION, 1);
     Atomics.notify(control, GENERATION);
   };
+  let closed = false;
   return {
     size,
     run(kernel, ...values) {
+      if (closed) throw new Error("the device is closed"); // nobody would answer
       dispatch(indices.get(kernel)!, values);
       exports[kernel]!(...values, 0, size);
       for (let spin = 0, left = Atomics.load(control, REMAINING); left > 0; left = Atomics.load(control, REMAINING)) {
@@ -68,6 +70,8 @@ export function sharedTeam(
       }
     },
     close() {
+      if (closed) return;
+      closed = true;
       dispatch(STOP, []);
       for (const worker of workers) worker.end();
     },

@@ -256,14 +256,16 @@ export function logProbBackward(
 /** AdamW as PyTorch has it; `gradientScale` clips. */
 export function adamW(
   p: usize, g: usize, m: usize, v: usize, n: i32,
-  learningRate: f32, beta1: f32, beta2: f32, eps: f32, weightDecay: f32, correction1: f32, correction2: f32,
+  learningRate: f64, beta1: f64, beta2: f64, eps: f32, weightDecay: f64, correction1: f64, correction2: f64,
   gradientScale: f32, part: i32, parts: i32,
 ): void {
   const from = usize(bound(n >> 2, part, parts)) << 4;
   const to = usize(bound(n >> 2, part + 1, parts)) << 4;
-  const b1 = f32x4.splat(beta1), c1 = f32x4.splat(1 - beta1), b2 = f32x4.splat(beta2), c2 = f32x4.splat(1 - beta2);
-  const decay = f32x4.splat(1 - learningRate * weightDecay);
-  const step = f32x4.splat(learningRate / correction1);
+  // Factors in double precision, then rounded once: 1 − 0.999 in single precision is off by 1e-5.
+  const b1 = f32x4.splat(f32(beta1)), c1 = f32x4.splat(f32(1 - beta1));
+  const b2 = f32x4.splat(f32(beta2)), c2 = f32x4.splat(f32(1 - beta2));
+  const decay = f32x4.splat(f32(1 - learningRate * weightDecay));
+  const step = f32x4.splat(f32(learningRate / correction1));
   const root = f32x4.splat(f32(1 / Math.sqrt(correction2)));
   const e = f32x4.splat(eps);
   const scale = f32x4.splat(gradientScale);

@@ -1,5 +1,5 @@
 // Matrix products over packed panels. Work is split over outputs, never over a sum.
-import { product } from "./micro";
+import { micro1, micro4, product } from "./micro";
 
 /** Rows of A worked on while all panels of B pass by: their A stays in the second-level cache. */
 const ROW_BLOCK: i32 = 96;
@@ -61,4 +61,44 @@ export function gemm(
 
 function rowBound(m: i32, part: i32, parts: i32): i32 {
   return part == parts ? m : i32((i64(m) * part) / parts) & ~3;
+}
+
+/** Rows of A together with k this long stay in the first-level cache. */
+const K_BLOCK: i32 = 256;
+
+/** Packs Aᵀ: element (m, k) at `src + k·strideK + m·4` goes to [M/4][K][4]. Rows of the source must reach to a multiple of four. */
+export function packRows(src: usize, dst: usize, m: i32, k: i32, strideK: usize, part: i32, parts: i32): void {
+  const tiles = (m + 3) >> 2;
+  const from = i32((i64(k) * part) / parts);
+  const to = i32((i64(k) * (part + 1)) / parts);
+  for (let i = from; i < to; i++) {
+    const row = src + usize(i) * strideK;
+    let out = dst + (usize(i) << 4);
+    for (let t = 0; t < tiles; t++) {
+      v128.store(out, v128.load(row + (usize(t) << 4)));
+      out += usize(k) << 4;
+    }
+  }
+}
+
+/** C[M, N] += A · B with A from `packRows` and B from `pack`: long sums in blocks, which continue where the last one stopped. */
+export function gemmRows(a: usize, b: usize, c: usize, cRow: usize, m: i32, n: i32, k: i32, part: i32, parts: i32): void {
+  const panels = (n + 7) >> 3;
+  const first = rowBound(m, part, parts);
+  const last = rowBound(m, part + 1, parts);
+  const tail = first + ((last - first) & ~3);
+  const tile = usize(k) << 4;
+  for (let k0 = 0; k0 < k; k0 += K_BLOCK) {
+    const length = min(K_BLOCK, k - k0);
+    for (let p = 0; p < panels; p++) {
+      const bp = b + ((usize(p) * usize(k) + usize(k0)) << 5);
+      const cp = c + (usize(p) << 5);
+      for (let r = first; r < tail; r += 4) {
+        micro4(a + usize(r >> 2) * tile + (usize(k0) << 4), 4, 16, bp, cp + usize(r) * cRow, cRow, length, true);
+      }
+      for (let r = tail; r < last; r++) {
+        micro1(a + usize(r >> 2) * tile + (usize(k0) << 4) + (usize(r & 3) << 2), 16, bp, cp + usize(r) * cRow, length, true);
+      }
+    }
+  }
 }

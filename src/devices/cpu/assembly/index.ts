@@ -5,4 +5,4 @@ export {
   adamW, addTo, embed, embedBackward, logProb, logProbBackward, rmsNorm, rmsNormBackward, rmsNormWeightBackward,
   sample, sumSquares, swiGlu, swiGluBackward,
 } from "./elementwise";
-export { gemm, pack } from "./gemm";
+export { gemm, gemmRows, pack, packRows } from "./gemm";

@@ -1,0 +1,168 @@
+// The CPU device: the suite of all devices, the same bits with any number of threads, and what is its own (memory, workers).
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { Worker } from "node:worker_threads";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Bench } from "../../../test/devices/bench.ts";
+import { everyKernel } from "../../../test/devices/every.ts";
+import { deviceSuite } from "../../../test/devices/suite.ts";
+import { SqlEnvError } from "../../errors.ts";
+import { random } from "../../random.ts";
+import { type CpuDevice, createCpuDevice } from "./cpu.ts";
+import { createCpu } from "./start.node.ts";
+
+const TOLERANCES = { forward: 1e-5, backward: 2e-5, optimizer: 2e-6 };
+const VARIANTS = ["plain", "relaxed"] as const;
+
+for (const simd of VARIANTS) {
+  for (const threads of [1, 2]) {
+    const name = `${simd} SIMD, ${threads} thread${threads > 1 ? "s" : ""}`;
+    deviceSuite(name, () => createCpu({ simd, threads }), TOLERANCES);
+  }
+}
+
+function withDevice<T>(options: Parameters<typeof createCpu>[0], use: (device: CpuDevice) => T): T {
+  const device = createCpu(options);
+  try {
+    return use(device);
+  } finally {
+    device.close();
+  }
+}
+
+test.each(VARIANTS)("every kernel gives the same bits with 1, 2 and 4 threads: %s SIMD", (simd) => {
+  const alone = withDevice({ simd, threads: 1 }, everyKernel);
+  expect(alone.size).toBeGreaterThan(50);
+  for (const threads of [2, 4]) {
+    const together = withDevice({ simd, threads }, everyKernel);
+    const different = [...alone].filter(([name, values]) => !Object.is(bitsOf(values), bitsOf(together.get(name)!)));
+    expect(different.map(([name]) => name)).toEqual([]);
+  }
+});
+
+test("plain and relaxed SIMD agree to 1e-4", () => {
+  const [plain, relaxed] = VARIANTS.map((simd) => withDevice({ simd, threads: 1 }, everyKernel));
+  for (const [name, values] of plain!) {
+    const others = relaxed!.get(name)!;
+    const largest = Math.max(...Array.from(values, Math.abs));
+    const worst = Math.max(...Array.from(values, (x, i) => Math.abs(x - others[i]!)));
+    expect(worst, name).toBeLessThanOrEqual(1e-4 * largest);
+  }
+  expect(withDevice({ simd: "plain", threads: 1 }, ({ variant }) => variant)).toBe("cpu-plain");
+  expect(withDevice({ simd: "relaxed", threads: 2 }, ({ variant }) => variant)).toBe("cpu-relaxed");
+});
+
+describe("one thread", () => {
+  let device: CpuDevice;
+  beforeAll(() => {
+    device = createCpuDevice({ simd: "plain" });
+  });
+  afterAll(() => device.close());
+
+  test("a vocabulary too large for one buffer of logits gives the bits it gives row by row", () => {
+    const r = random("chunks");
+    const [words, width, rows] = [16_001, 8, 300]; // 4.8 million logits
+    device.scope(() => {
+      const b = new Bench(device, TOLERANCES);
+      const head = b.weight(words, width, r).on;
+      const x = b.floats(b.normal(r, rows * width));
+      const targets = b.ints(Array.from({ length: rows }, () => r.int(0, words - 1)));
+      const make = (n: number) => ({ logp: b.empty(n), entropy: b.empty(n), lse: b.empty(n) });
+      const all = make(rows);
+      device.logProbs(head, x, targets, 0.9, rows, all);
+      const dLogp = b.floats(b.normal(r, rows));
+      const dEntropy = b.floats(b.normal(r, rows));
+      const dx = b.empty(rows * width);
+      device.logProbsBackward(head, x, targets, 0.9, rows, all, dLogp, dEntropy, dx);
+      for (const row of [0, 249, 250, 299]) {
+        const one = make(1);
+        const [xOne, target] = [device.part(x, row * width, width), device.part(targets, row, 1)];
+        device.logProbs(head, xOne, target, 0.9, 1, one);
+        for (const key of ["logp", "entropy", "lse"] as const) {
+          expect(device.read(one[key])[0]).toBe(device.read(all[key])[row]);
+        }
+        const dOne = b.empty(width);
+        const back = [device.part(dLogp, row, 1), device.part(dEntropy, row, 1), dOne] as const;
+        device.logProbsBackward(head, xOne, target, 0.9, 1, one, ...back);
+        expect(device.read(dOne)).toEqual(device.read(device.part(dx, row * width, width)));
+      }
+    });
+  });
+
+  test("a scope gives back what was allocated inside, also when it throws; what is outside stays", () => {
+    const outside = device.alloc("f32", 100);
+    const { used } = device.memory;
+    device.fill(outside, 3);
+    const inside = device.scope(() => {
+      device.scope(() => device.alloc("f32", 5_000));
+      const buffer = device.alloc("f32", 10_000);
+      expect(device.memory.used).toBeGreaterThanOrEqual(used + 40_000);
+      return buffer;
+    });
+    expect(device.memory.used).toBe(used);
+    expect(() =>
+      device.scope(() => {
+        device.alloc("f32", 10);
+        throw new Error("midway");
+      }),
+    ).toThrow("midway");
+    expect(device.memory.used).toBe(used);
+    expect(device.alloc("f32", 10_000).address).toBe(inside.address);
+    expect(device.read(outside).every((x) => x === 3)).toBe(true);
+    expect(device.memory.peak).toBeGreaterThanOrEqual(used + 40_000);
+  });
+
+  test("more than 4 GiB is refused, saying how much and what to do, and the device goes on", () => {
+    const buffer = device.alloc("f32", 1_000);
+    device.fill(buffer, 7);
+    const { used } = device.memory;
+    const ask = () => device.alloc("f32", 1.25 * 2 ** 30);
+    expect(ask).toThrow(SqlEnvError);
+    expect(ask).toThrow(/out of memory: 5\d\d\d MiB asked, 4096 MiB at most; lower the batch size/);
+    expect(device.memory.used).toBe(used);
+    device.write(buffer, Float32Array.of(1, 2));
+    expect([...device.read(buffer)].slice(0, 3)).toEqual([1, 2, 7]);
+    expect(device.sumSquares(buffer)).toBe(5 + 998 * 49);
+  });
+});
+
+test("close ends every worker", async () => {
+  const workers: Worker[] = [];
+  const device = createCpuDevice({
+    threads: 3,
+    simd: "plain",
+    startWorker: (source, data) => {
+      const code = `${source}\nserve(require("node:worker_threads").workerData);`;
+      const worker = new Worker(code, { eval: true, workerData: data });
+      workers.push(worker);
+      return { end: () => void worker.terminate() };
+    },
+  });
+  expect([device.threads, workers.length]).toEqual([3, 2]);
+  const buffer = device.alloc("f32", 64);
+  device.fill(buffer, 2);
+  expect(device.sumSquares(buffer)).toBe(256);
+  const ends = workers.map((worker) => new Promise((resolve) => worker.once("exit", resolve)));
+  device.close();
+  await Promise.all(ends);
+});
+
+test.each(["device.close()", ""])("a process that used threads comes to its end: %s", async (last) => {
+  const start = new URL("../../../dist/devices/cpu/start.node.js", import.meta.url);
+  const script = `
+    import { createCpu } from ${JSON.stringify(start.href)};
+    const device = createCpu({ threads: 2 });
+    const buffer = device.alloc("f32", 40000);
+    device.fill(buffer, 1);
+    console.log(device.threads, device.sumSquares(buffer));
+    ${last}`;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script], {
+    timeout: 30_000,
+  });
+  expect(stdout.trim()).toBe("2 40000");
+});
+
+/** The bits as text, so that −0 and 0 differ and NaN equals itself. */
+function bitsOf(values: Float32Array | Int32Array): string {
+  return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString("base64");
+}

@@ -1,0 +1,125 @@
+// The prefix cache by itself: what it finds, what it lets go of, and where things lie.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { createCpuDevice } from "../devices/cpu/cpu.ts";
+import { type CacheRun, PrefixCache } from "./cache.ts";
+
+const SHAPE = { layers: 2, kvHeads: 1, headDim: 8 };
+const UNIT = 16; // floats a token
+
+function cacheOf(maxTokens: number): PrefixCache {
+  return new PrefixCache(createCpuDevice({ simd: "plain" }), { ...SHAPE, maxTokens });
+}
+
+/** Adds what is not known of a context, as a request would. */
+function add(cache: PrefixCache, context: readonly number[], room = 0): CacheRun {
+  const match = cache.match(context, context.length);
+  const run = cache.add(match, context.length - match.tokens + room);
+  run.tokens.push(...context.slice(match.tokens));
+  run.computed = run.tokens.length;
+  return run;
+}
+
+/** The whole context of a run. */
+function contextOf(run: CacheRun): number[] {
+  const above = run.parent ? contextOf(run.parent) : [];
+  const cut = run.parent ? run.parent.tokens.length - run.parentTokens : 0;
+  return [...above.slice(0, above.length - cut), ...run.tokens];
+}
+
+test("finds the longest known beginning, also one that leaves a run in the middle, up to the limit", () => {
+  const cache = cacheOf(1_000);
+  add(cache, [1, 2, 3, 4, 5]);
+  add(cache, [1, 2, 3, 9, 9]);
+  add(cache, [1, 2, 3, 4, 5, 6, 7]);
+  add(cache, [8]);
+  const found = (context: number[], limit = context.length) => cache.match(context, limit).tokens;
+  expect(found([1, 2, 3, 4, 5, 6, 7, 8])).toBe(7);
+  expect(found([1, 2, 3, 9, 9])).toBe(5);
+  expect(found([1, 2, 3, 9, 1])).toBe(4);
+  expect(found([1, 2, 3, 4])).toBe(4);
+  expect(found([1, 2, 3, 4, 5, 6], 5)).toBe(5);
+  expect(found([1, 2], 1)).toBe(1);
+  expect(found([2, 3])).toBe(0);
+  expect(found([8, 1])).toBe(1);
+  cache.clear();
+  expect(found([1, 2, 3])).toBe(0);
+});
+
+test("drops what was used longest ago, never what is held or has something behind it", () => {
+  const cache = cacheOf(24);
+  const held = add(cache, [1, 1, 1, 1, 1, 1, 1, 1]);
+  const old = add(cache, [2, 2, 2]);
+  const recent = add(cache, [3, 3, 3]);
+  cache.release(old);
+  cache.release(recent);
+  cache.match([2], 1); // used again
+  const known = (token: number) => cache.match([token], 1).tokens === 1;
+  const next = add(cache, [4]);
+  expect([1, 2, 3, 4].map(known)).toEqual([true, true, false, true]);
+  expect(next.block).toBe(recent.block);
+  add(cache, [2, 2, 2, 5]); // behind `old`: room must come from elsewhere, and there is none but growth
+  expect([1, 2, 4].map(known)).toEqual([true, true, true]);
+  expect(cache.stores[0]!.length / UNIT).toBeGreaterThan(24);
+  expect(contextOf(held)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
+});
+
+test("growing keeps what is stored, and closing gives all memory back", () => {
+  const device = createCpuDevice({ simd: "plain" });
+  const { used } = device.memory;
+  const cache = new PrefixCache(device, SHAPE);
+  const first = add(cache, [1, 2, 3], 4_000);
+  for (const [i, store] of cache.stores.entries())
+    device.fill(device.part(store, first.block, first.capacity * UNIT), 7 + i);
+  const before = cache.stores[0]!;
+  add(cache, [9], 5_000);
+  expect(cache.stores[0]).not.toBe(before);
+  for (const [i, store] of cache.stores.entries()) {
+    expect(device.read(device.part(store, first.block, first.capacity * UNIT)).every((x) => x === 7 + i)).toBe(true);
+  }
+  cache.close();
+  expect(device.memory.used).toBe(used);
+});
+
+test("any sequence of requests: runs never overlap, matches are true, and what is held stays", () => {
+  const step = fc.record({
+    context: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 20 }),
+    room: fc.nat(12),
+    release: fc.option(fc.nat(), { nil: undefined }),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30 }), fc.constantFrom(16, 64, 200), (steps, maxTokens) => {
+      const cache = cacheOf(maxTokens);
+      const held = new Map<CacheRun, number[]>();
+      for (const { context, room, release } of steps) {
+        const match = cache.match(context, context.length);
+        expect(match.tokens).toBeLessThanOrEqual(context.length);
+        if (match.run) {
+          const whole = contextOf(match.run);
+          expect(whole.slice(0, whole.length - match.run.tokens.length + match.runTokens)).toEqual(
+            context.slice(0, match.tokens),
+          );
+        }
+        const run = add(cache, context, room);
+        held.set(run, contextOf(run));
+        expect(run.capacity).toBeGreaterThanOrEqual(run.tokens.length + room);
+        expect(run.block + run.capacity * UNIT).toBeLessThanOrEqual(cache.stores[0]!.length);
+        // Everything that is held, and what it stands behind, lies apart from everything else.
+        const kept = new Set<CacheRun>();
+        for (const one of held.keys()) for (let at: CacheRun | null = one; at; at = at.parent) kept.add(at);
+        const places = [...kept]
+          .map(({ block, capacity }) => [block, block + capacity * UNIT] as const)
+          .sort(([a], [b]) => a - b);
+        for (const [i, [start]] of places.entries()) if (i > 0) expect(start).toBeGreaterThanOrEqual(places[i - 1]![1]);
+        for (const [one, whole] of held) expect(contextOf(one)).toEqual(whole);
+        if (release !== undefined) {
+          const gone = [...held.keys()][release % held.size]!;
+          cache.release(gone);
+          held.delete(gone);
+        }
+      }
+      for (const run of held.keys()) cache.release(run);
+      for (const run of held.keys()) for (let at: CacheRun | null = run; at; at = at.parent) expect(at.holders).toBe(0);
+    }),
+  );
+});

@@ -1,0 +1,4 @@
+// The engine under Node: in a thread of its own, loaded by name, saved to disk.
+export * from "./index.ts";
+export * from "./load.node.ts";
+export { startEngine, ThreadEngine, type ThreadEngineOptions } from "./thread.node.ts";

@@ -1,0 +1,86 @@
+// Which loss, with which options: plain data, TRL's names and defaults.
+
+export type PolicyLossType = "grpo" | "bnpo" | "dr_grpo" | "dapo" | "luspo" | "cispo" | "sapo" | "vespo";
+
+/** One sequence as the loss sees it; all segments of an episode, one after the other, are one sequence. */
+export interface TokenGroup {
+  /** log π of each sampled token, from logits divided by the sampling temperature. */
+  readonly logp: ArrayLike<number>;
+  /** Entropy of the distribution each token was drawn from. */
+  readonly entropy: ArrayLike<number>;
+  /** 1 for tokens to learn from, 0 for the others (never looked at); cross-entropy takes any weight. */
+  readonly weights: ArrayLike<number>;
+  /** Policy losses: how much better than its group the episode did. */
+  readonly advantage?: number;
+  /** log π_old; null when the model has not changed since it sampled: the ratio is then exactly 1. */
+  readonly old_logp?: ArrayLike<number> | null;
+  /** log π_ref; needed when β ≠ 0. */
+  readonly ref_logp?: ArrayLike<number> | null;
+  /** Log-probs as the sampler reported them, for the off-policy mask; `old_logp` stands in for them. */
+  readonly sampling_logp?: ArrayLike<number> | null;
+}
+
+/** Options of the policy losses, with TRL's names and defaults (`POLICY_DEFAULTS`). */
+export interface PolicyOptions {
+  readonly loss_type: PolicyLossType;
+  /** Ratios below 1 − epsilon are not pushed further down. */
+  readonly epsilon: number;
+  /** Ratios above 1 + epsilon_high are not pushed further up; null means epsilon. For cispo the cap itself, such as 5. */
+  readonly epsilon_high: number | null;
+  /** Caps the ratio where clipping does not (A < 0), so that one token cannot dominate; INTELLECT-2's two-sided clip. */
+  readonly delta: number | null;
+  /** Weight of the KL term; 0 needs no reference model. */
+  readonly beta: number;
+  /** Multiplies the KL by the importance weight, so that its mean is right off policy too (DeepSeek-V3.2). */
+  readonly use_bias_correction_kl: boolean;
+  /** One ratio a token (GRPO), or one a sequence (GSPO). */
+  readonly importance_sampling_level: "token" | "sequence";
+  /** Reward for staying undecided. */
+  readonly entropy_coef: number;
+  /** Learn only from this share of tokens, those with the highest entropy. */
+  readonly top_entropy_quantile: number;
+  /** Leaves out bad episodes whose mean log π_old − log π is above this. */
+  readonly off_policy_mask_threshold: number | null;
+  readonly sapo_temperature_pos: number;
+  readonly sapo_temperature_neg: number;
+  readonly vespo_k_pos: number;
+  readonly vespo_lambda_pos: number;
+  readonly vespo_k_neg: number;
+  readonly vespo_lambda_neg: number;
+  /** dr_grpo divides by it instead of by the lengths that came out. */
+  readonly max_completion_length: number;
+  /** Batches that are added up before the optimizer steps. */
+  readonly gradient_accumulation_steps: number;
+  /** Batches that one generation is cut into; null means gradient_accumulation_steps. */
+  readonly steps_per_generation: number | null;
+  /** Weight of all tokens of the whole generation; null only when the generation is this one batch. */
+  readonly num_items_in_batch: number | null;
+}
+
+export type PolicySpec = { readonly type: "policy" } & Partial<PolicyOptions>;
+export type CrossEntropySpec = { readonly type: "cross_entropy" };
+export type LossSpec = CrossEntropySpec | PolicySpec;
+
+/** TRL 1.13's defaults. */
+export const POLICY_DEFAULTS: PolicyOptions = {
+  loss_type: "dapo",
+  epsilon: 0.2,
+  epsilon_high: null,
+  delta: null,
+  beta: 0,
+  use_bias_correction_kl: true,
+  importance_sampling_level: "token",
+  entropy_coef: 0,
+  top_entropy_quantile: 1,
+  off_policy_mask_threshold: null,
+  sapo_temperature_pos: 1,
+  sapo_temperature_neg: 1.05,
+  vespo_k_pos: 2,
+  vespo_lambda_pos: 3,
+  vespo_k_neg: 3,
+  vespo_lambda_neg: 2,
+  max_completion_length: 512,
+  gradient_accumulation_steps: 1,
+  steps_per_generation: null,
+  num_items_in_batch: null,
+};

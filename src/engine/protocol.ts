@@ -1,0 +1,74 @@
+// What the caller's thread and the engine's thread say to each other.
+import type {
+  AdamParams,
+  Datum,
+  ForwardBackwardOptions,
+  ForwardBackwardOutput,
+  LogprobOptions,
+  OptimOutput,
+  Sample,
+  SampleRequest,
+} from "./engine.ts";
+
+export interface EngineSpec {
+  /** A folder in the Hugging Face layout. */
+  readonly folder: string;
+  readonly trains: boolean;
+  readonly threads: number | undefined;
+  readonly simd: "plain" | "relaxed" | undefined;
+}
+
+/** What the engine is, told when it is ready. */
+export interface EngineFacts {
+  readonly variant: string;
+  readonly threads: number;
+  readonly parameters: number;
+}
+
+/** The verbs, with what they take and give. */
+export interface Verbs {
+  sample: { readonly take: Omit<SampleRequest, "signal" | "onToken">; readonly give: Sample };
+  forwardBackward: {
+    readonly take: { readonly batch: readonly Datum[]; readonly options: ForwardBackwardOptions };
+    readonly give: ForwardBackwardOutput;
+  };
+  optimStep: { readonly take: AdamParams; readonly give: OptimOutput };
+  logprobs: {
+    readonly take: { readonly batch: readonly Datum[]; readonly options: LogprobOptions | undefined };
+    readonly give: Float32Array[];
+  };
+  saveModel: {
+    readonly take: { readonly dir: string; readonly dtype: "F32" | "BF16"; readonly card?: string | undefined };
+    readonly give: null;
+  };
+  saveState: { readonly take: string; readonly give: null };
+  loadState: { readonly take: { readonly dir: string; readonly anyVariant: boolean }; readonly give: null };
+  memory: { readonly take: null; readonly give: { readonly used: number; readonly peak: number } };
+  close: { readonly take: null; readonly give: null };
+}
+
+export type Verb = keyof Verbs;
+
+export type Call = {
+  readonly [V in Verb]: { readonly id: number; readonly verb: V; readonly take: Verbs[V]["take"] };
+}[Verb];
+
+export type ToEngine = Call | { readonly abort: number };
+
+/** An error as it crosses: class and fields, since structured cloning keeps only the message. */
+export interface ErrorFields {
+  readonly name: string;
+  readonly code: string | undefined;
+  readonly message: string;
+  readonly what: string | undefined;
+  readonly value: string | undefined;
+  readonly remedy: string | undefined;
+  readonly stack: string | undefined;
+}
+
+export type FromEngine =
+  | { readonly ready: EngineFacts }
+  | { readonly failed: ErrorFields }
+  | { readonly id: number; readonly give: unknown }
+  | { readonly id: number; readonly error: ErrorFields }
+  | { readonly id: number; readonly token: number };

@@ -1,0 +1,69 @@
+// A checkpoint's numbers: weights in full precision and what the optimizer remembers, with what their bits depend on.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ModelLoadError } from "../errors.ts";
+import { parametersChanged } from "../model/params.ts";
+import { openSafetensors, writeSafetensors } from "../model/safetensors.node.ts";
+import type { LocalEngine } from "./local.ts";
+
+const STATE_FILE = "engine.safetensors";
+const FACTS_FILE = "engine.json";
+
+interface Facts {
+  readonly step: number;
+  readonly variant: string;
+}
+
+/** Writes weights and optimizer into a folder. */
+export async function saveEngineState(engine: LocalEngine, dir: string): Promise<void> {
+  const { model, optimizer } = engine;
+  mkdirSync(dir, { recursive: true });
+  const parts = { values: model.values, m: optimizer.m, v: optimizer.v };
+  const shapes = new Map(Object.entries(parts).map(([name, { length }]) => [name, [length]]));
+  function* tensors() {
+    for (const [name, buffer] of Object.entries(parts)) yield { name, data: model.device.read(buffer) as Float32Array };
+  }
+  const facts: Facts = { step: optimizer.step, variant: model.device.variant };
+  writeFileSync(join(dir, FACTS_FILE), `${JSON.stringify(facts)}\n`);
+  await writeSafetensors(join(dir, STATE_FILE), shapes, tensors(), { dtype: "F32" });
+}
+
+/** Reads them back. The same bits follow only on the same device variant, so another one is refused unless allowed. */
+export async function loadEngineState(
+  engine: LocalEngine,
+  dir: string,
+  { anyVariant = false }: { readonly anyVariant?: boolean } = {},
+): Promise<void> {
+  const { model, optimizer } = engine;
+  const file = join(dir, STATE_FILE);
+  const source = await openSafetensors(file);
+  try {
+    const { step, variant } = JSON.parse(readFileSync(join(dir, FACTS_FILE), "utf8")) as Facts;
+    if (variant !== model.device.variant && !anyVariant) {
+      throw new ModelLoadError({
+        what: `${file} was written on another kind of arithmetic`,
+        value: `${variant}, here ${model.device.variant}`,
+        remedy: "resume where it was written, or allow results that differ in the last bits",
+      });
+    }
+    for (const [name, buffer] of [
+      ["values", model.values],
+      ["m", optimizer.m],
+      ["v", optimizer.v],
+    ] as const) {
+      const data = await source.read(name);
+      if (data.length !== buffer.length) {
+        throw new ModelLoadError({
+          what: `${file} belongs to another model: ${name} has`,
+          value: `${data.length} numbers, not ${buffer.length}`,
+        });
+      }
+      model.device.write(buffer, data);
+    }
+    optimizer.step = step;
+    parametersChanged(model);
+    engine.forgetCache();
+  } finally {
+    await source.close();
+  }
+}

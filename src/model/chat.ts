@@ -1,0 +1,245 @@
+// Chats as token ids: the model's own template, taken apart once, so that each turn is appended and nothing is tokenized twice.
+// docs/decisions/0006-turns.md says which templates are accepted and why.
+import { Template } from "@huggingface/jinja";
+import { ModelLoadError, messageOf } from "../errors.ts";
+import type { Tokenizer } from "./tokenizer.ts";
+
+export interface ChatMessage {
+  readonly role: "system" | "user" | "assistant" | "tool";
+  readonly content: string;
+  readonly reasoning_content?: string;
+}
+
+export interface RenderOptions {
+  readonly add_generation_prompt?: boolean;
+  /** Passed on to the template; models without it ignore it. @default false */
+  readonly enable_thinking?: boolean;
+  readonly bos_token?: string | undefined;
+  readonly eos_token?: string | undefined;
+}
+
+/** ChatML: what a model without a template of its own gets. */
+export const CHATML_TEMPLATE =
+  "{%- for message in messages %}" +
+  "{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}" +
+  "{%- endfor %}" +
+  "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}";
+
+// Some templates print today's date unless they are told one: a fixed one keeps the same chat the same ids.
+const DATE = "26 Jul 2024";
+
+/** The text a chat template gives for messages. */
+export function renderChat(
+  template: string | Template,
+  messages: readonly ChatMessage[],
+  { add_generation_prompt = true, enable_thinking = false, bos_token = "", eos_token = "" }: RenderOptions = {},
+): string {
+  try {
+    const parsed = typeof template === "string" ? new Template(template) : template;
+    return parsed.render({
+      messages,
+      add_generation_prompt,
+      enable_thinking,
+      bos_token,
+      eos_token,
+      date_string: DATE,
+    });
+  } catch (error) {
+    throw refused(`it cannot be rendered (${messageOf(error)})`, error);
+  }
+}
+
+export interface NextOptions {
+  /** Whether the model's last ids end with the token that closes its turn; `closed(ids)` tells. */
+  readonly closed: boolean;
+}
+
+/** Turns a chat into ids piece by piece; what it gave before stays as it is. */
+export interface TurnEncoder {
+  /** Ids of the chat's beginning up to where the model speaks. */
+  start(system: string, user: string): number[];
+  /** Ids to append after the model's own: the end of its turn, the user's answer, and up to where the model speaks again. */
+  next(user: string, options: NextOptions): number[];
+  /** Whether these sampled ids end with the token that closes a turn. */
+  closed(ids: readonly number[]): boolean;
+  /** Ids at which sampling stops: the closing token first, then every other end of text. */
+  readonly stopIds: readonly number[];
+  /** The fixed text that the generation prompt puts into the model's mouth and the template leaves out of history; often empty. */
+  readonly opening: string;
+}
+
+export interface TurnEncoderOptions {
+  /** More ids at which sampling stops, such as those of generation_config.json. @default [] */
+  readonly eosIds?: readonly number[];
+}
+
+/** A template taken apart: `head system between user ask` is a first prompt, `close user ask` each later one. */
+interface Pieces {
+  readonly head: string;
+  readonly between: string;
+  /** From the end of the user's text to where the model speaks, opening included. */
+  readonly ask: string;
+  readonly opening: string;
+  /** From the end of the model's text to the user's next text. */
+  readonly close: string;
+  readonly trims: { readonly system: boolean; readonly user: boolean };
+}
+
+/** Takes a template apart and checks that it only ever appends; a template that rewrites what was said is refused with the reason. */
+export function createTurnEncoder(
+  tokenizer: Tokenizer,
+  template: string = CHATML_TEMPLATE,
+  { eosIds = [] }: TurnEncoderOptions = {},
+): TurnEncoder {
+  const pieces = takeApart(template, tokenizer);
+  const cut = sectionCutter(tokenizer);
+  const [first = ""] = cut(pieces.close);
+  const closing = tokenizer.addedTokens.find(({ content, special }) => special && content === first);
+  if (!closing)
+    throw refused(`a model's turn is not closed by a special token, but by ${JSON.stringify(pieces.close)}`);
+  const afterClosing = pieces.close.slice(closing.content.length);
+  const ends = tokenizer.eosId === undefined ? eosIds : [tokenizer.eosId, ...eosIds];
+  const stopIds = [...new Set([closing.id, ...ends])];
+  const user = (text: string) => (pieces.trims.user ? text.trim() : text);
+  const system = (text: string) => (pieces.trims.system ? text.trim() : text);
+
+  /** Template text (even places) and content (odd places): runs between the template's special tokens are encoded as one text, as the template's whole text would be. */
+  function encode(parts: readonly string[]): number[] {
+    const ids: number[] = [];
+    let run = "";
+    const flush = () => {
+      for (const id of tokenizer.encodePlain(run)) ids.push(id);
+      run = "";
+    };
+    parts.forEach((part, place) => {
+      if (place % 2 === 1) {
+        run += part;
+        return;
+      }
+      for (const section of cut(part)) {
+        const token = tokenizer.addedTokens.find(({ content }) => content === section);
+        if (token) {
+          flush();
+          ids.push(token.id);
+        } else {
+          run += section;
+        }
+      }
+    });
+    flush();
+    return ids;
+  }
+
+  return {
+    start: (first, question) => encode([pieces.head, system(first), pieces.between, user(question), pieces.ask]),
+    next: (text, { closed }) => [...(closed ? [] : [closing.id]), ...encode([afterClosing, user(text), pieces.ask])],
+    closed: (ids) => ids.at(-1) === closing.id,
+    stopIds,
+    opening: pieces.opening,
+  };
+}
+
+/** Splits template text at added tokens, longest first where one begins another; the tokens are sections of their own. */
+function sectionCutter(tokenizer: Tokenizer): (text: string) => string[] {
+  const contents = tokenizer.addedTokens.map(({ content }) => content).sort((a, b) => b.length - a.length);
+  if (contents.length === 0) return (text) => (text === "" ? [] : [text]);
+  const pattern = new RegExp(`(${contents.map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "u");
+  return (text) => text.split(pattern).filter((section) => section !== "");
+}
+
+// Two sets of texts to look for in what a template gives: words that no template tidies, and texts with what texts have inside.
+const SENTINELS = [
+  { system: "Qsystemq", user: ["Quseroneq", "Qusertwoq", "Quserthreeq"], model: ["Qmodeloneq", "Qmodeltwoq"] },
+  { system: "Zz", user: ["Zy\n\nZy", "Zx", "Zw Zw."], model: ["Zv: Zv;", "Zu\nZu"] },
+] as const;
+
+function takeApart(template: string, tokenizer: Tokenizer): Pieces {
+  let parsed: Template;
+  try {
+    parsed = new Template(template);
+  } catch (error) {
+    throw refused(`it cannot be parsed (${messageOf(error)})`, error);
+  }
+  const render = (messages: readonly ChatMessage[]) =>
+    renderChat(parsed, messages, { bos_token: tokenizer.bosToken, eos_token: tokenizer.eosToken });
+  const [one, two] = SENTINELS.map((texts) => takeApartWith(render, texts));
+  if (JSON.stringify(one) !== JSON.stringify(two)) throw refused("what it puts around a text depends on the text");
+  const used = [one!.head, one!.between, one!.ask, one!.close].flatMap(sectionCutter(tokenizer));
+  const eats = tokenizer.addedTokens.find(
+    ({ content, lstrip, rstrip, single_word }) => used.includes(content) && (lstrip || rstrip || single_word),
+  );
+  if (eats) throw refused(`its token ${eats.content} swallows spaces of the text beside it`);
+  return { ...one!, trims: { system: trims(render, "system"), user: trims(render, "user") } };
+}
+
+type Render = (messages: readonly ChatMessage[]) => string;
+
+function takeApartWith(render: Render, texts: (typeof SENTINELS)[number]): Omit<Pieces, "trims"> {
+  const { system, user, model } = texts;
+  const messages: ChatMessage[] = [
+    { role: "system", content: system },
+    { role: "user", content: user[0] },
+  ];
+  const first = around(render(messages), [system, user[0]]);
+  const [head = "", between = "", ask = ""] = first;
+  messages.push({ role: "assistant", content: model[0] }, { role: "user", content: user[1] });
+  const second = around(render(messages), [system, user[0], model[0], user[1]]);
+  const [, , beforeModel = "", close = ""] = second;
+  // The prompt may end with words put into the model's mouth that history then leaves out (Qwen3: an empty think block).
+  if (!ask.startsWith(beforeModel)) {
+    throw refused(`after a turn it writes ${JSON.stringify(beforeModel)} where the prompt had ${JSON.stringify(ask)}`);
+  }
+  const pieces = { head, between, ask, opening: ask.slice(beforeModel.length), close };
+  same(second, [head, between, beforeModel, close, ask]);
+  messages.push({ role: "assistant", content: model[1] }, { role: "user", content: user[2] });
+  const third = around(render(messages), [system, user[0], model[0], user[1], model[1], user[2]]);
+  same(third, [head, between, beforeModel, close, beforeModel, close, ask]);
+  return pieces;
+}
+
+/** The text before, between and after the given texts, each of which must be there once and in this order. */
+function around(text: string, parts: readonly string[]): string[] {
+  const found: string[] = [];
+  let rest = text;
+  for (const part of parts) {
+    const at = rest.indexOf(part);
+    if (at < 0) throw refused(`it leaves out, changes or moves a message (${JSON.stringify(part)})`);
+    found.push(rest.slice(0, at));
+    rest = rest.slice(at + part.length);
+  }
+  if (parts.some((part) => [...found, rest].some((piece) => piece.includes(part)))) {
+    throw refused("it writes a message twice");
+  }
+  return [...found, rest];
+}
+
+function same(pieces: readonly string[], expected: readonly string[]): void {
+  const at = pieces.findIndex((piece, i) => piece !== expected[i]);
+  if (at >= 0) {
+    throw refused(
+      `it rewrites earlier turns: ${JSON.stringify(expected[at])} becomes ${JSON.stringify(pieces[at])} when the chat goes on`,
+    );
+  }
+}
+
+/** Whether the template strips the spaces around a message; a template that strips only one side is refused. */
+function trims(render: Render, role: "system" | "user"): boolean {
+  const padded = " \n Qtextq \n ";
+  const messages: ChatMessage[] = [
+    { role: "system", content: role === "system" ? padded : "Qotherq" },
+    { role: "user", content: role === "user" ? padded : "Qotherq" },
+  ];
+  const plain = messages.map(({ role, content }) => ({ role, content: content.trim() }));
+  const text = render(messages);
+  if (text === render(plain)) return true;
+  if (text === render(plain).replace("Qtextq", padded)) return false;
+  throw refused(`it changes the spaces around a ${role} message`);
+}
+
+function refused(reason: string, cause?: unknown): ModelLoadError {
+  return new ModelLoadError({
+    what: `the chat template cannot be used turn by turn: ${reason}`,
+    remedy: "use a model whose template only appends, or remove the template to get ChatML",
+    cause,
+  });
+}

@@ -1,0 +1,143 @@
+// A model as a folder in the Hugging Face layout: loaded lazily, saved whole or not at all.
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { z } from "zod";
+import { ModelLoadError, messageOf } from "../errors.ts";
+import { configToJson, type ModelConfig, parameterShapes, parseConfig } from "./config.ts";
+import { type NamedTensor, openSafetensors, WEIGHTS_FILE, writeSafetensors } from "./safetensors.node.ts";
+import { checkWeights, type WeightSource } from "./safetensors.ts";
+import { loadTokenizer, readJson, saveTokenizer, writeJson } from "./tokenizer.node.ts";
+import { checkVocabulary, type Tokenizer, type TokenizerFiles } from "./tokenizer.ts";
+
+const CONFIG_FILE = "config.json";
+const GENERATION_FILE = "generation_config.json";
+
+const tokenId = z.int().min(0);
+const generationFile = z.looseObject({
+  eos_token_id: z.union([tokenId, z.array(tokenId)]).nullish(),
+  temperature: z.number().nullish(),
+  top_p: z.number().nullish(),
+  top_k: z.number().nullish(),
+});
+
+/** How the model's makers would sample from it; what they leave open is undefined. */
+export interface GenerationConfig {
+  readonly eos_token_ids: readonly number[];
+  readonly temperature: number | undefined;
+  readonly top_p: number | undefined;
+  readonly top_k: number | undefined;
+}
+
+export interface ModelFolder {
+  readonly config: ModelConfig;
+  readonly tokenizer: Tokenizer;
+  /** Undefined when the model has none: ChatML is used then. */
+  readonly chatTemplate: string | undefined;
+  /** Names, shapes and dtypes are checked; numbers are read when asked for. The caller closes it. */
+  readonly weights: WeightSource;
+  readonly generationConfig: GenerationConfig;
+}
+
+/** Opens a model folder and checks that its files belong together. */
+export async function loadModelFolder(dir: string): Promise<ModelFolder> {
+  if (!statSync(dir, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new ModelLoadError({ what: "no such model folder", value: dir, remedy: "check the path" });
+  }
+  const configPath = join(dir, CONFIG_FILE);
+  const config = parseConfig(readJson(configPath), configPath);
+  const { tokenizer, chatTemplate } = loadTokenizer(dir);
+  checkVocabulary(tokenizer, config.vocab_size);
+  const generationConfig = loadGenerationConfig(join(dir, GENERATION_FILE), config);
+  const weights = await openSafetensors(dir);
+  try {
+    checkWeights(weights, parameterShapes(config), dir);
+  } catch (error) {
+    await weights.close();
+    throw error;
+  }
+  return { config, tokenizer, chatTemplate, weights, generationConfig };
+}
+
+function loadGenerationConfig(file: string, config: ModelConfig): GenerationConfig {
+  const read = generationFile.safeParse(existsSync(file) ? readJson(file) : {});
+  if (!read.success) {
+    const { path, message } = read.error.issues[0]!;
+    const what = `${file}: ${path.join(".")} is not usable (${message})`;
+    throw new ModelLoadError({ what, remedy: "correct or remove the file" });
+  }
+  const { eos_token_id: eos, temperature, top_p, top_k } = read.data;
+  return {
+    eos_token_ids: eos === undefined || eos === null ? config.eos_token_ids : Array.isArray(eos) ? eos : [eos],
+    temperature: temperature ?? undefined,
+    top_p: top_p ?? undefined,
+    top_k: top_k ?? undefined,
+  };
+}
+
+export interface SaveModelOptions {
+  readonly config: ModelConfig;
+  readonly tokenizerFiles: TokenizerFiles;
+  readonly chatTemplate?: string | undefined;
+  /** All of `parameterShapes(config)`, in any order. */
+  readonly tensors: Iterable<NamedTensor> | AsyncIterable<NamedTensor>;
+  /** @default "F32" */
+  readonly dtype?: "F32" | "BF16";
+  readonly generationConfig?: Readonly<Partial<GenerationConfig>>;
+  /** README.md: the model card. */
+  readonly card?: string | undefined;
+}
+
+/** Saves a model where `transformers` can load it; a model folder that is already there is replaced once the new one is whole. */
+export async function saveModelFolder(dir: string, options: SaveModelOptions): Promise<void> {
+  const target = resolve(dir);
+  if (existsSync(target) && !isReplaceable(target)) {
+    throw new ModelLoadError(
+      { what: "the folder holds something else than a model", value: dir, remedy: "choose a new folder" },
+      "model_save",
+    );
+  }
+  let aside: string | undefined;
+  try {
+    mkdirSync(dirname(target), { recursive: true });
+    aside = mkdtempSync(join(dirname(target), `.${basename(target)}-`));
+    await writeFiles(join(aside, "new"), options);
+    if (existsSync(target)) renameSync(target, join(aside, "old"));
+    try {
+      renameSync(join(aside, "new"), target);
+    } catch (error) {
+      if (existsSync(join(aside, "old"))) renameSync(join(aside, "old"), target);
+      throw error;
+    }
+  } catch (error) {
+    if (error instanceof ModelLoadError) throw error;
+    const what = `the model could not be saved (${messageOf(error)})`;
+    throw new ModelLoadError(
+      { what, value: dir, remedy: "check the folder and its free space", cause: error },
+      "model_save",
+    );
+  } finally {
+    if (aside) rmSync(aside, { recursive: true, force: true });
+  }
+}
+
+function isReplaceable(dir: string): boolean {
+  return statSync(dir).isDirectory() && (readdirSync(dir).length === 0 || existsSync(join(dir, CONFIG_FILE)));
+}
+
+async function writeFiles(dir: string, options: SaveModelOptions): Promise<void> {
+  const { config, tokenizerFiles, chatTemplate, tensors, dtype = "F32", generationConfig = {}, card } = options;
+  mkdirSync(dir);
+  writeJson(join(dir, CONFIG_FILE), configToJson(config, dtype === "F32" ? "float32" : "bfloat16"));
+  const { eos_token_ids = config.eos_token_ids, temperature, top_p, top_k } = generationConfig;
+  writeJson(join(dir, GENERATION_FILE), {
+    bos_token_id: config.bos_token_id ?? undefined,
+    eos_token_id: eos_token_ids.length > 1 ? eos_token_ids : eos_token_ids[0],
+    pad_token_id: config.pad_token_id ?? undefined,
+    temperature,
+    top_p,
+    top_k,
+  });
+  saveTokenizer(dir, tokenizerFiles, chatTemplate);
+  if (card !== undefined) writeFileSync(join(dir, "README.md"), card, { flush: true });
+  await writeSafetensors(join(dir, WEIGHTS_FILE), parameterShapes(config), tensors, { dtype });
+}

@@ -1,0 +1,6 @@
+// A Qwen3-family transformer: config, tokenizer, chat template, weights, forward and backward.
+
+export { trainBpe } from "./bpe.ts";
+export { CHATML_TEMPLATE, type ChatMessage, createTurnEncoder, renderChat, type TurnEncoder } from "./chat.ts";
+export { type ModelConfig, parseConfig } from "./config.ts";
+export { Tokenizer, type TokenizerFiles } from "./tokenizer.ts";

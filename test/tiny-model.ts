@@ -1,0 +1,68 @@
+// Small models with random weights, for tests of what runs them.
+import { createCpu } from "../src/devices/cpu/start.node.ts";
+import type { Device } from "../src/devices/index.ts";
+import type { ModelConfig } from "../src/model/config.ts";
+import { createModel, type Model, parametersChanged } from "../src/model/params.ts";
+import { random } from "../src/random.ts";
+
+/** Two layers, three query heads on each of two key-value heads, an odd vocabulary. */
+export const TINY: ModelConfig = {
+  architecture: "Qwen3ForCausalLM",
+  vocab_size: 61,
+  hidden_size: 24,
+  intermediate_size: 40,
+  num_hidden_layers: 2,
+  num_attention_heads: 6,
+  num_key_value_heads: 2,
+  head_dim: 8,
+  rms_norm_eps: 1e-6,
+  rope_theta: 10_000,
+  max_position_embeddings: 256,
+  tie_word_embeddings: true,
+  qk_norm: true,
+  bos_token_id: null,
+  eos_token_ids: [1],
+  pad_token_id: null,
+};
+
+export interface TinyOptions {
+  readonly config?: Partial<ModelConfig>;
+  /** @default a new one with one thread */
+  readonly device?: Device;
+  readonly seed?: string;
+  /** Of the matrices; larger makes the model surer. @default 0.3 */
+  readonly deviation?: number;
+}
+
+/** A model that has an opinion on every token; the same seed gives the same weights. */
+export function tinyModel({ config, device, seed = "tiny", deviation = 0.3 }: TinyOptions = {}): Model {
+  const on = device ?? createCpu({ threads: 1 });
+  const model = createModel(on, { ...TINY, ...config }, { trains: true });
+  const r = random(seed);
+  for (const { shape, value } of model.tensors) {
+    const around = shape.length === 1 ? 1 : 0;
+    on.write(
+      value,
+      Float32Array.from({ length: value.length }, () => r.normal(around, deviation)),
+    );
+  }
+  parametersChanged(model);
+  return model;
+}
+
+/** Token ids at random. */
+export function tokens(length: number, ...key: readonly (string | number)[]): number[] {
+  const r = random("tokens", ...key);
+  return Array.from({ length }, () => r.int(0, TINY.vocab_size - 1));
+}
+
+/** The largest difference as a share of the largest number. */
+export function difference(got: ArrayLike<number>, want: ArrayLike<number>): number {
+  let [worst, largest] = [0, 0];
+  for (let i = 0; i < want.length; i++) {
+    const off = Math.abs(got[i]! - want[i]!);
+    worst = off > worst || Number.isNaN(off) ? off : worst;
+    largest = Math.max(largest, Math.abs(want[i]!));
+  }
+  return got.length === want.length ? worst / (largest || 1) : Number.NaN;
+}
