@@ -24,7 +24,12 @@ async function compile(name, flags) {
 const shared = ["--enable", "threads", "--sharedMemory"];
 const relaxed = ["--enable", "relaxed-simd"];
 const lines = [];
-for (const [name, flags] of Object.entries({ plain: [], relaxed, plainShared: shared, relaxedShared: [...relaxed, ...shared] })) {
+for (const [name, flags] of Object.entries({
+  plain: [],
+  relaxed,
+  plainShared: shared,
+  relaxedShared: [...relaxed, ...shared],
+})) {
   lines.push(await compile(name, flags));
 }
 rmSync(folder, { recursive: true });

@@ -17,12 +17,19 @@ interface Item {
   readonly position: number;
 }
 
+export interface LearnOptions {
+  /** Rows computed together at most, unless one sequence alone has more. @default MAX_ROWS */
+  readonly maxRows?: number;
+  /** Compute activations again instead of keeping them. @default false */
+  readonly recompute?: boolean;
+}
+
 /** Adds the gradient of a batch's loss to the model's. */
 export function learn(
   model: Model,
   batch: readonly Datum[],
   { loss: spec, temperature = 1, totals = totalsOf(batch) }: ForwardBackwardOptions,
-  maxRows = MAX_ROWS,
+  { maxRows = MAX_ROWS, recompute = false }: LearnOptions = {},
 ): ForwardBackwardOutput {
   const logprobs = batch.map(({ tokens }) => new Float32Array(tokens.length));
   const outputs: ReturnType<typeof computeLoss>[] = [];
@@ -30,41 +37,48 @@ export function learn(
   for (const sequences of partsOf(batch, maxRows)) {
     const members = sequences.flat();
     const items = members.flatMap((datum) => itemsOf(batch[datum]!, datum));
-    computed += withLogprobs(model, batch, members, items, temperature, ({ logp, entropy, backward }) => {
-      const at = new Map(items.map((item, i) => [`${item.datum}/${item.position}`, i]));
-      items.forEach(({ datum, position }, i) => {
-        logprobs[datum]![position] = logp[i]!;
-      });
-      const groups = sequences.map((sequence) => {
-        const ours = sequence.flatMap((datum) => itemsOf(batch[datum]!, datum));
-        const pick = (read: (item: Item) => number) => Float64Array.from(ours, read);
-        const optional = (key: "old_logp" | "ref_logp") =>
-          ours.every(({ datum }) => batch[datum]![key])
-            ? pick(({ datum, position }) => batch[datum]![key]![position]!)
-            : null;
-        const index = (item: Item) => at.get(`${item.datum}/${item.position}`)!;
-        return {
-          indices: ours.map(index),
-          logp: pick((item) => logp[index(item)]!),
-          entropy: pick((item) => entropy[index(item)]!),
-          weights: pick(({ datum, position }) => batch[datum]!.weights[position]!),
-          advantage: batch[sequence[0]!]!.advantage ?? 0,
-          old_logp: optional("old_logp"),
-          ref_logp: optional("ref_logp"),
-        };
-      });
-      const output = computeLoss(groups, spec, totals);
-      outputs.push(output);
-      const [dLogp, dEntropy] = [new Float32Array(items.length), new Float32Array(items.length)];
-      groups.forEach(({ indices }, g) => {
-        indices.forEach((index, t) => {
-          dLogp[index] = output.dLogp[g]![t]!;
-          dEntropy[index] = output.dEntropy[g]![t]!;
+    computed += withLogprobs(
+      model,
+      batch,
+      members,
+      items,
+      { temperature, recompute },
+      ({ logp, entropy, backward }) => {
+        const at = new Map(items.map((item, i) => [`${item.datum}/${item.position}`, i]));
+        items.forEach(({ datum, position }, i) => {
+          logprobs[datum]![position] = logp[i]!;
         });
-      });
-      // Without a gradient there is nothing to send back: groups whose episodes all did the same.
-      if (dLogp.some((g) => g !== 0) || dEntropy.some((g) => g !== 0)) backward(dLogp, dEntropy);
-    });
+        const groups = sequences.map((sequence) => {
+          const ours = sequence.flatMap((datum) => itemsOf(batch[datum]!, datum));
+          const pick = (read: (item: Item) => number) => Float64Array.from(ours, read);
+          const optional = (key: "old_logp" | "ref_logp") =>
+            ours.every(({ datum }) => batch[datum]![key])
+              ? pick(({ datum, position }) => batch[datum]![key]![position]!)
+              : null;
+          const index = (item: Item) => at.get(`${item.datum}/${item.position}`)!;
+          return {
+            indices: ours.map(index),
+            logp: pick((item) => logp[index(item)]!),
+            entropy: pick((item) => entropy[index(item)]!),
+            weights: pick(({ datum, position }) => batch[datum]!.weights[position]!),
+            advantage: batch[sequence[0]!]!.advantage ?? 0,
+            old_logp: optional("old_logp"),
+            ref_logp: optional("ref_logp"),
+          };
+        });
+        const output = computeLoss(groups, spec, totals);
+        outputs.push(output);
+        const [dLogp, dEntropy] = [new Float32Array(items.length), new Float32Array(items.length)];
+        groups.forEach(({ indices }, g) => {
+          indices.forEach((index, t) => {
+            dLogp[index] = output.dLogp[g]![t]!;
+            dEntropy[index] = output.dEntropy[g]![t]!;
+          });
+        });
+        // Without a gradient there is nothing to send back: groups whose episodes all did the same.
+        if (dLogp.some((g) => g !== 0) || dEntropy.some((g) => g !== 0)) backward(dLogp, dEntropy);
+      },
+    );
   }
   return {
     loss: outputs.reduce((sum, { loss }) => sum + loss, 0),
@@ -83,7 +97,7 @@ export function evaluate(model: Model, batch: readonly Datum[], temperature: num
     const items = members.flatMap((datum) =>
       Array.from({ length: batch[datum]!.tokens.length - 1 }, (_, i) => ({ datum, position: i + 1 })),
     );
-    withLogprobs(model, batch, members, items, temperature, ({ logp }) => {
+    withLogprobs(model, batch, members, items, { temperature, recompute: true }, ({ logp }) => {
       items.forEach(({ datum, position }, i) => {
         logprobs[datum]![position] = logp[i]!;
       });
@@ -104,7 +118,7 @@ function withLogprobs(
   batch: readonly Datum[],
   members: readonly number[],
   items: readonly Item[],
-  temperature: number,
+  { temperature, recompute }: { readonly temperature: number; readonly recompute: boolean },
   use: (computed: Computed) => void,
 ): number {
   const { device, config, head } = model;
@@ -123,7 +137,7 @@ function withLogprobs(
     const shape = { kvHeads: config.num_key_value_heads, headDim: config.head_dim };
     const { layout, storeLength } = forestLayout(device, packed.runs, shape);
     const ids = put(Int32Array.from(packed.runs.flatMap(({ tokens }) => tokens)));
-    const { hidden, kept } = forward(model, ids, layout, storeLength);
+    const { hidden, kept } = forward(model, ids, layout, storeLength, { recompute });
     // The hidden state before a token predicts it; a shared prompt's last one predicts the first token of each completion.
     const rows = put(Int32Array.from(items, ({ datum, position }) => packed.rowOf(placeOf.get(datum)!, position - 1)));
     const targets = put(Int32Array.from(items, ({ datum, position }) => batch[datum]!.tokens[position]!));

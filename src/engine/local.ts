@@ -27,17 +27,21 @@ export interface OptimizerState {
 export interface LocalOptions {
   /** Tokens whose keys and values are kept at most, for contexts that come again. @default 131072 */
   readonly maxCachedTokens?: number;
+  /** Compute activations again on the way back instead of keeping them: slower, and far less memory. @default false */
+  readonly recompute?: boolean;
 }
 
 /** Samples from a model and trains it. Verbs that change the weights wait until nobody samples. */
 export class LocalEngine implements Engine {
   readonly model: Model;
   readonly #sampler: Sampler;
+  readonly #recompute: boolean;
   #optimizer: OptimizerState | undefined;
   #poisoned = false;
 
-  constructor(model: Model, { maxCachedTokens }: LocalOptions = {}) {
+  constructor(model: Model, { maxCachedTokens, recompute = false }: LocalOptions = {}) {
     this.model = model;
+    this.#recompute = recompute;
     this.#sampler = new Sampler(model, maxCachedTokens === undefined ? {} : { maxTokens: maxCachedTokens });
   }
 
@@ -50,7 +54,7 @@ export class LocalEngine implements Engine {
     if (!this.model.grads)
       throw new UsageError({ what: "this model was loaded for sampling only", remedy: "load it with trains: true" });
     checkBatch(batch, this.model, ["weights", "old_logp", "ref_logp"]);
-    const output = learn(this.model, batch, options);
+    const output = learn(this.model, batch, options, { recompute: this.#recompute });
     if (!Number.isFinite(output.loss)) this.#poisoned = true;
     return output;
   }

@@ -22,6 +22,8 @@ export interface MemoryOptions {
   readonly trains: boolean;
   /** Rows computed together in training. @default MAX_ROWS */
   readonly rows?: number;
+  /** Whether activations are computed again instead of kept. @default false */
+  readonly recompute?: boolean;
   /** Tokens of context kept for sampling. @default 16384 */
   readonly cacheTokens?: number;
 }
@@ -29,7 +31,7 @@ export interface MemoryOptions {
 /** Bytes a model takes on the CPU. */
 export function estimateMemory(
   config: ModelConfig,
-  { trains, rows = MAX_ROWS, cacheTokens = 16_384 }: MemoryOptions,
+  { trains, rows = MAX_ROWS, recompute = false, cacheTokens = 16_384 }: MemoryOptions,
 ): MemoryEstimate {
   const parameters = parameterCount(config);
   const { hidden_size: D, intermediate_size: F, num_hidden_layers: L, head_dim: d } = config;
@@ -42,7 +44,7 @@ export function estimateMemory(
     packed: trains ? 2 * parameters : parameters,
     gradients: trains ? parameters : 0,
     optimizer: trains ? 2 * parameters : 0,
-    activations: trains ? rows * (L * kept + passing + 4 * D) + LOGITS : LOGITS,
+    activations: trains ? rows * ((recompute ? L * D + kept : L * kept) + passing + 4 * D) + LOGITS : LOGITS,
     cache: cacheTokens * 2 * G * d * L,
   };
   const bytes = Object.fromEntries(Object.entries(floats).map(([part, count]) => [part, 4 * count])) as Omit<
@@ -62,6 +64,6 @@ export function checkCpuMemory(name: string, config: ModelConfig, options: Memor
   throw new OOMError({
     what: `${name} does not fit the CPU: ${options.trains ? "training" : "sampling"} needs`,
     value: `${gib(estimate.total)} of ${gib(CPU_MEMORY_LIMIT)}`,
-    remedy: "use a smaller model (about 150M parameters train, 900M sample)",
+    remedy: "use a smaller model (about 150M parameters train, 900M sample), or recompute activations",
   });
 }

@@ -16,6 +16,8 @@ export interface EngineSpec {
   readonly trains: boolean;
   readonly threads: number | undefined;
   readonly simd: "plain" | "relaxed" | undefined;
+  /** Compute activations again instead of keeping them. */
+  readonly recompute: boolean;
 }
 
 /** What the engine is, told when it is ready. */

@@ -1,10 +1,10 @@
 // Data sets brought in from a folder, an archive or a URL; they appear under their name whole or not at all.
 import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { type DownloadOptions, download } from "../download.node.ts";
 import { QuestionLoadError, UsageError } from "../errors.ts";
 import { linkError } from "./archive.ts";
 import type { Layout } from "./dataset.ts";
-import { type DownloadOptions, download } from "../download.node.ts";
 import { findLayout } from "./layout.node.ts";
 import { dataSetsFolder } from "./open.node.ts";
 import { unpack } from "./unpack.node.ts";

@@ -1,6 +1,7 @@
 // Question files, Spider, BIRD, archives and downloads: what needs Node's disk and network.
-export * from "./databases.node.ts";
+
 export * from "../download.node.ts";
+export * from "./databases.node.ts";
 export * from "./export.node.ts";
 export * from "./import.node.ts";
 export * from "./layout.node.ts";

@@ -1,0 +1,60 @@
+// The engine in a thread of its own: the built package, a real folder, the same verbs.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, expect, test } from "vitest";
+import type * as EngineModule from "../src/engine/index.node.ts";
+import { writeTinyFolder } from "./tiny-folder.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const { startEngine } = (await import(resolve(root, "dist/engine/index.node.js"))) as typeof EngineModule;
+const scratch = mkdtempSync(join(tmpdir(), "sqlenv-engine-"));
+const folder = join(scratch, "model");
+await writeTinyFolder(folder);
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+const context = [5, 9, 2, 7, 7, 3, 11, 40];
+const request = { prompt: context, max_new_tokens: 12, stop_ids: [], key: ["test"] };
+const batch = [{ tokens: context, weights: context.map(() => 1) }];
+const loss = { loss: { type: "cross_entropy" } } as const;
+
+test("the caller's thread stays free, and a checkpoint continues to the same bits", async () => {
+  const engine = await startEngine(folder, { threads: 2 });
+  let turns = 0;
+  const timer = setInterval(() => turns++, 1);
+  const streamed: number[] = [];
+  const sample = await engine.sample({ ...request, onToken: (token) => streamed.push(token) });
+  clearInterval(timer);
+  expect(streamed).toEqual(sample.tokens);
+  expect(sample.tokens).toHaveLength(12);
+
+  await engine.forwardBackward(batch, loss);
+  await engine.optimStep({ learning_rate: 1e-3 });
+  await engine.saveState(join(scratch, "state"));
+  const step = async () => {
+    const { loss: value } = await engine.forwardBackward(batch, loss);
+    await engine.optimStep({ learning_rate: 1e-3 });
+    return value;
+  };
+  const first = [await step(), await step()];
+  await engine.loadState(join(scratch, "state"));
+  expect([await step(), await step()]).toEqual(first);
+  expect(first[1]).toBeLessThan(first[0]!);
+  await engine.close();
+});
+
+test("errors arrive as they were thrown, and what waits when the thread ends is told so", async () => {
+  await expect(startEngine(join(scratch, "nothing"))).rejects.toMatchObject({
+    name: "ModelLoadError",
+    code: "model_load",
+  });
+  const engine = await startEngine(folder, { threads: 1, trains: false });
+  await expect(engine.sample({ ...request, prompt: [] })).rejects.toMatchObject({ name: "UsageError" });
+  await expect(engine.forwardBackward(batch, loss)).rejects.toThrow(/sampling only/);
+  const abort = new AbortController();
+  const long = engine.sample({ ...request, max_new_tokens: 200, signal: abort.signal, onToken: () => abort.abort() });
+  expect((await long).finish_reason).toBe("aborted");
+  await engine.close();
+  await expect(engine.sample(request)).rejects.toThrow();
+});
