@@ -7,6 +7,7 @@ import { dataCommand } from "./data.ts";
 import { evalCommand } from "./eval.ts";
 import { explain } from "./failure.ts";
 import { playCommand } from "./play.ts";
+import { warmupCommand } from "./warmup.ts";
 
 const { version, description } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
   version: string;
@@ -21,7 +22,8 @@ const program = new Command("sqlenv")
   .exitOverride() // errors are thrown, and explained below
   .configureOutput({ outputError: () => {} });
 
-for (const command of [playCommand(), evalCommand(), dataCommand(), benchCommand()]) program.addCommand(command);
+for (const command of [playCommand(), evalCommand(), dataCommand(), warmupCommand(), benchCommand()])
+  program.addCommand(command);
 
 inherit(program);
 process.on("SIGINT", () => process.exit(130));

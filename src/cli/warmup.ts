@@ -1,0 +1,149 @@
+// `sqlenv warmup`: a model imitates transcripts, from a file or made by players on practice worlds.
+import { existsSync, readFileSync } from "node:fs";
+import { Command } from "commander";
+import { parse as parseYaml } from "yaml";
+import { z } from "zod";
+import { type LoadedModel, loadModelAndTokenizer } from "../engine/index.node.ts";
+import type { Datum } from "../engine/index.ts";
+import { messageOf, UsageError } from "../errors.ts";
+import { loadSqlite } from "../sql/index.ts";
+import {
+  demonstrations,
+  encodeTranscript,
+  type Mixture,
+  mixtureSchema,
+  parseTranscripts,
+  type Transcript,
+  warmup,
+} from "../training/index.ts";
+import { drawTable, formatNumber, output, wholeNumber } from "./output.ts";
+
+interface Options {
+  readonly model: string;
+  readonly out: string;
+  readonly transcripts?: string;
+  readonly mixture?: string;
+  readonly steps: number;
+  readonly batchTokens: number;
+  readonly learningRate: number;
+  readonly maxContextTokens: number;
+  readonly threads?: number;
+  readonly json?: boolean;
+}
+
+export function warmupCommand(): Command {
+  return new Command("warmup")
+    .description("let a model imitate transcripts, masking all but its own words")
+    .requiredOption("--model <name>", "a model folder, or a name on the Hub")
+    .requiredOption("--out <folder>", "where the warmed-up model is saved")
+    .option("--transcripts <file>", "JSONL, one {messages: […]} a line; gone through again and again")
+    .option("--mixture <file>", "YAML: which players to imitate on practice worlds, in which shares")
+    .option("--steps <n>", "optimizer steps", wholeNumber("--steps"), 100)
+    .option("--batch-tokens <n>", "tokens a step", wholeNumber("--batch-tokens"), 4096)
+    .option("--learning-rate <x>", "at the top of its course", positive("--learning-rate"), 1e-3)
+    .option("--max-context-tokens <n>", "longer transcripts are passed over", wholeNumber("--max-context-tokens"), 1024)
+    .option("--threads <n>", "threads", wholeNumber("--threads"))
+    .option("--json", "print one JSON object")
+    .action(run);
+}
+
+async function run(options: Options): Promise<void> {
+  const out = output(options);
+  if ((options.transcripts === undefined) === (options.mixture === undefined)) {
+    throw new UsageError({
+      what: "give either --transcripts or --mixture",
+      remedy: "for example --mixture mixture.yaml",
+    });
+  }
+  await loadSqlite();
+  const source = options.mixture
+    ? demonstrations(readMixture(options.mixture))
+    : repeated(readTranscripts(options.transcripts!));
+  const { threads } = options;
+  const model = await loadModelAndTokenizer(options.model, threads === undefined ? {} : { threads });
+  const {
+    steps,
+    batchTokens: batch_tokens,
+    learningRate: learning_rate,
+    maxContextTokens: max_context_tokens,
+  } = options;
+  const abort = new AbortController();
+  const interrupt = () => abort.abort();
+  process.prependListener("SIGINT", interrupt);
+  const start = performance.now();
+  try {
+    const report = await warmup(model.engine, encoded(source, model), {
+      ...{ steps, batch_tokens, learning_rate, max_context_tokens },
+      signal: abort.signal,
+      onStep: ({ step, loss, tokens, grad_norm }) => {
+        const rate = formatNumber(Math.round((1000 * step * tokens) / (performance.now() - start)));
+        out.progress(
+          `step ${step} of ${steps}: loss ${loss.toFixed(4)}, gradient ${grad_norm.toFixed(2)}, ${rate} tokens/s`,
+        );
+      },
+    });
+    await model.engine.saveModel(options.out);
+    const seconds = (performance.now() - start) / 1000;
+    const rows = Object.entries({ ...report, seconds: Math.round(seconds) }).map(([key, value]) => [
+      key,
+      typeof value === "number" ? round(value) : String(value),
+    ]);
+    out.line(drawTable(["warm-up", ""], rows));
+    out.line(`saved: ${options.out}`);
+    out.result({ ...report, seconds, model: options.model, out: options.out });
+  } finally {
+    process.off("SIGINT", interrupt);
+    await model.engine.close();
+  }
+}
+
+async function* encoded(
+  source: AsyncIterable<Transcript> | Iterable<Transcript>,
+  { tokenizer, turns }: LoadedModel,
+): AsyncGenerator<Datum> {
+  for await (const transcript of source) yield encodeTranscript(transcript, tokenizer, turns);
+}
+
+function* repeated(transcripts: readonly Transcript[]): Generator<Transcript> {
+  for (;;) yield* transcripts;
+}
+
+function readTranscripts(file: string): Transcript[] {
+  return parseTranscripts(readText(file), file);
+}
+
+/** Reads the YAML; an error names file, field and value. */
+function readMixture(file: string): Mixture {
+  let yaml: unknown;
+  try {
+    yaml = parseYaml(readText(file));
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError({ what: `${file} is not YAML`, value: messageOf(error) });
+  }
+  const parsed = mixtureSchema.safeParse(yaml);
+  if (!parsed.success)
+    throw new UsageError({
+      what: `${file} is not a mixture`,
+      value: z.prettifyError(parsed.error),
+      remedy: "see the guide's example",
+    });
+  return parsed.data;
+}
+
+function readText(file: string): string {
+  if (!existsSync(file)) throw new UsageError({ what: "no such file", value: file });
+  return readFileSync(file, "utf8");
+}
+
+function positive(option: string): (value: string) => number {
+  return (value) => {
+    const number = Number(value);
+    if (number > 0 && Number.isFinite(number)) return number;
+    throw new UsageError({ what: `${option} takes a number above 0`, value });
+  };
+}
+
+function round(value: number): number {
+  return Number.isInteger(value) ? value : Math.round(value * 1e4) / 1e4;
+}

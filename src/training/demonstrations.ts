@@ -1,0 +1,67 @@
+// Episodes to imitate, made by players on practice worlds in a given mixture: endless, and the same for the same seed.
+import { z } from "zod";
+import { SQLEnvironment } from "../env/index.ts";
+import { playEpisode } from "../evaluation/index.ts";
+import { keywordPlayer, lookerPlayer, oraclePlayer, type Player, randomPlayer } from "../players/index.ts";
+import { DIFFICULTIES } from "../questions/index.ts";
+import { random } from "../random.ts";
+import { DatabaseShelf } from "../sql/index.ts";
+import { practiceWorlds } from "../worlds/index.ts";
+import { type Transcript, transcriptOf } from "./transcripts.ts";
+
+const PLAYERS: Readonly<Record<"random" | "looker" | "keyword" | "oracle", () => Player>> = {
+  random: randomPlayer,
+  looker: lookerPlayer,
+  keyword: keywordPlayer,
+  oracle: oraclePlayer,
+};
+
+export const mixtureSchema = z
+  .object({
+    seed: z.union([z.int(), z.string()]).default(0).describe("of worlds, questions and players"),
+    players: z
+      .array(
+        z.object({
+          player: z.enum(["random", "looker", "keyword", "oracle"]).describe("who plays"),
+          share: z.number().positive().describe("of the episodes"),
+          weight: z.number().positive().default(1).describe("how much its words count"),
+        }),
+      )
+      .min(1)
+      .describe("who is imitated, and how much of each"),
+    questions_per_world: z.int().min(1).max(64).default(4).describe("episodes on one practice world"),
+    difficulties: z.array(z.enum(DIFFICULTIES)).min(1).default(["easy", "medium"]).describe("of the questions"),
+    invented_share: z.number().min(0).max(1).default(0.35).describe("of names and values that are invented words"),
+    step_budget: z.int().min(1).default(10).describe("actions an episode may take"),
+    only_right: z.boolean().default(false).describe("leave out episodes that end without the right answer"),
+  })
+  .strict();
+
+export type Mixture = z.infer<typeof mixtureSchema>;
+
+/** One transcript after the other. `loadSqlite()` must have been awaited. */
+export async function* demonstrations(mixture: Mixture, first = 0): AsyncGenerator<Transcript, void> {
+  const { seed, questions_per_world: questionsPerWorld, difficulties, invented_share: inventedShare } = mixture;
+  const shares = mixture.players.map((part) => [part, part.share] as const);
+  for (const world of practiceWorlds({ seed, first, questionsPerWorld, difficulties, inventedShare })) {
+    const { name } = world.spec;
+    const databases = new DatabaseShelf({ names: [name], read: () => world.bytes });
+    const questions = world.questions.map(({ record }) => record);
+    const env = new SQLEnvironment(
+      { name: "practice", questions, databases, rejected: [] },
+      { step_budget: mixture.step_budget },
+    );
+    try {
+      for (const question of questions) {
+        const key = `${seed}/${question.question_id}`;
+        const { player, weight } = random("demonstration", key).pickWeighted(shares);
+        const record = await playEpisode(env, PLAYERS[player](), { question, seed: key });
+        if (record.error !== null || record.steps.length === 0 || (mixture.only_right && record.correctness !== 1))
+          continue;
+        yield { ...transcriptOf(record), weight };
+      }
+    } finally {
+      databases.close();
+    }
+  }
+}

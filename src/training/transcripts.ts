@@ -1,0 +1,76 @@
+// Conversations to imitate: messages in, token ids with weights out. Only what the model itself would say is learned.
+import { z } from "zod";
+import type { Datum } from "../engine/index.ts";
+import { UsageError } from "../errors.ts";
+import type { EpisodeRecord } from "../evaluation/index.ts";
+import type { Tokenizer, TurnEncoder } from "../model/index.ts";
+import { formatObservation, getSystemPrompt } from "../players/index.ts";
+
+/** One line of a transcript file. */
+export const transcriptSchema = z.object({
+  messages: z
+    .array(z.object({ role: z.enum(["system", "user", "assistant"]), content: z.string() }))
+    .min(3)
+    .describe("system, then user and assistant in turn"),
+  weight: z.number().positive().default(1).describe("how much it counts"),
+});
+
+export type Transcript = z.infer<typeof transcriptSchema>;
+
+/** Reads a JSONL file's text; an error names the line. */
+export function parseTranscripts(text: string, file: string): Transcript[] {
+  const transcripts = text.split("\n").flatMap((line, i) => {
+    if (line.trim() === "") return [];
+    const bad = (what: string) =>
+      new UsageError({
+        what: `${file}, line ${i + 1}: ${what}`,
+        value: line,
+        remedy: '{"messages": [{"role": "system", "content": "…"}, …]}',
+      });
+    let json: unknown;
+    try {
+      json = JSON.parse(line);
+    } catch {
+      throw bad("not JSON");
+    }
+    const parsed = transcriptSchema.safeParse(json);
+    if (!parsed.success) throw bad(parsed.error.issues[0]!.message);
+    const roles = parsed.data.messages.map(({ role }) => role);
+    const isInTurn = roles.every((role, at) => role === (at === 0 ? "system" : at % 2 === 1 ? "user" : "assistant"));
+    if (!isInTurn || roles.length % 2 === 0) throw bad("the roles must be system, then user and assistant in turn");
+    return [parsed.data];
+  });
+  if (transcripts.length === 0)
+    throw new UsageError({ what: "no transcripts", value: file, remedy: "give one JSON object a line" });
+  return transcripts;
+}
+
+/** An episode as the conversation it would have been with a model. */
+export function transcriptOf({ start, steps }: Pick<EpisodeRecord, "start" | "steps">): Transcript {
+  const messages: Transcript["messages"] = [{ role: "system", content: getSystemPrompt() }];
+  let observation = start!;
+  for (const step of steps) {
+    messages.push({ role: "user", content: formatObservation(observation) });
+    const { action_type, argument } = step.action;
+    messages.push({ role: "assistant", content: step.text ?? `${action_type}: ${argument}` });
+    observation = step.observation;
+  }
+  return { messages, weight: 1 };
+}
+
+/** Token ids, with the transcript's weight on what the assistant says (its closing token too) and 0 elsewhere. */
+export function encodeTranscript(transcript: Transcript, tokenizer: Tokenizer, turns: TurnEncoder): Datum {
+  const [system, ...rest] = transcript.messages;
+  const tokens: number[] = [];
+  const weights: number[] = [];
+  const add = (ids: readonly number[], weight: number) => {
+    tokens.push(...ids);
+    weights.push(...ids.map(() => weight));
+  };
+  for (let i = 0; i < rest.length; i += 2) {
+    const [user, assistant] = [rest[i]!.content, rest[i + 1]!.content];
+    add(i === 0 ? turns.start(system!.content, user) : turns.next(user, { closed: true }), 0);
+    add([...tokenizer.encodePlain(assistant), turns.stopIds[0]!], transcript.weight);
+  }
+  return { tokens, weights };
+}
