@@ -71,8 +71,10 @@ const COMMANDS = [
   ["data", "import"],
   ["data", "convert"],
   ["data", "export"],
+  ["warmup"],
   ["bench", "env"],
   ["bench", "verifier"],
+  ["bench", "engine"],
 ];
 
 const CLASS = /^ {2}"(\w+)",(?: \/\/ (.*))?$/gm;

@@ -67,6 +67,8 @@ export interface EngineBench {
     readonly optimizer_ms: number;
   };
   readonly sampling: readonly SamplingRate[];
+  /** 32 sequences as training asks for them: four prompts, eight times each. */
+  readonly sampling_groups: SamplingRate;
   readonly peak_bytes: number;
   readonly scaling: Scaling;
 }
@@ -102,11 +104,23 @@ export async function benchEngine(
       onProgress(`sampling, ${size} at a time`);
       sampling.push(await measureSampling(engine, size));
     }
+    const sampling_groups = await measureSampling(engine, 32, 8);
     onProgress("growth");
     const scaling = quick ? NO_SCALING : await measureScaling(engine);
     const { threads, variant, memory } = device;
     const parameters = parameterCount(engine.model);
-    return { model: name, parameters, threads, variant, gemm, training, sampling, peak_bytes: memory.peak, scaling };
+    return {
+      model: name,
+      parameters,
+      threads,
+      variant,
+      gemm,
+      training,
+      sampling,
+      sampling_groups,
+      peak_bytes: memory.peak,
+      scaling,
+    };
   } finally {
     await engine.close();
   }
@@ -187,9 +201,10 @@ async function measureTraining(engine: LocalEngine) {
   return { plain_tokens_per_s, shared_tokens_per_s, optimizer_ms };
 }
 
-async function measureSampling(engine: LocalEngine, size: number): Promise<SamplingRate> {
+/** `group` sequences have the same prompt. */
+async function measureSampling(engine: LocalEngine, size: number, group = 1): Promise<SamplingRate> {
   const { context, new_tokens } = ENGINE_SPEC;
-  const prompts = contexts(engine, size, context - new_tokens);
+  const prompts = contexts(engine, size, context - new_tokens, context - new_tokens, group);
   const run = (max_new_tokens: number) =>
     Promise.all(prompts.map((prompt, i) => engine.sample({ prompt, max_new_tokens, stop_ids: [], key: ["bench", i] })));
   const fresh = async (max_new_tokens: number) => {

@@ -95,11 +95,14 @@ function ratiosOf(ours: EngineBench, theirs: Peer) {
     return x && y ? x / y : null;
   };
   const dense = theirs.training[0]!.tokens_per_s;
+  const peer32 = theirs.sampling.find(({ batch_size }) => batch_size === 32);
   return {
     sampling_1: sampling(1, (rate) => rate.decode_tokens_per_s),
     sampling_8: sampling(8, (rate) => rate.decode_tokens_per_s),
     sampling_32: sampling(32, (rate) => rate.decode_tokens_per_s),
     sampling_32_with_prompts: sampling(32, (rate) => rate.tokens_per_s),
+    /** Four prompts, eight times each; the peer computes every prompt. */
+    sampling_32_groups_with_prompts: peer32 ? ours.sampling_groups.tokens_per_s / peer32.tokens_per_s : null,
     training_dense: ours.training.plain_tokens_per_s / dense,
     training_shared: ours.training.shared_tokens_per_s / dense,
   };
@@ -146,6 +149,13 @@ function describe(
       ];
     }),
   ];
+  const groups = ours.sampling_groups;
+  rows.push([
+    "sampling 4 × 8, with prompts",
+    n(groups.tokens_per_s),
+    n(peerRate(32)?.tokens_per_s),
+    times(ratios?.sampling_32_groups_with_prompts),
+  ]);
   const { gemm, scaling } = ours;
   const growth = Object.entries({
     "training tokens/s by sequences": scaling.training_by_sequences,
