@@ -91,6 +91,8 @@ export interface Device {
 
   /** Tells that a weight's value changed: copies of it are stale. */
   changed(weight: Weight): void;
+  /** Gives up the device's own copies of a weight, before its memory is freed. */
+  forget(weight: Weight): void;
 
   embed(weight: Weight, ids: Buffer, out: Buffer, rows: number): void;
   embedBackward(weight: Weight, ids: Buffer, dOut: Buffer, rows: number): void;

@@ -5,7 +5,7 @@ import { difference, TINY, tinyModel, tokens } from "../../test/tiny-model.ts";
 import { createCpu } from "../devices/cpu/start.node.ts";
 import { UsageError } from "../errors.ts";
 import { parseConfig } from "../model/config.ts";
-import { createModel, type Model } from "../model/params.ts";
+import { createModel, freeModel, type Model } from "../model/params.ts";
 import type { Datum, ForwardBackwardOptions } from "./engine.ts";
 import { learn } from "./learner.ts";
 import { LocalEngine } from "./local.ts";
@@ -317,3 +317,15 @@ describe("wrong use", () => {
 
 /** Losses of the toy task at some steps; both SIMD variants are within the tolerance. */
 const PINNED: Readonly<Record<number, number>> = { 0: 4.145619, 1: 3.552892, 5: 2.393172, 15: 0.894213, 29: 0.139415 };
+
+test("a model that is freed leaves nothing behind", () => {
+  const device = createCpu({ threads: 1 });
+  const before = device.memory.used;
+  for (let i = 0; i < 2; i++) {
+    const model = tinyModel({ device });
+    learn(model, [{ tokens: [1, 2, 3, 4], weights: [0, 1, 1, 1] }], { loss: { type: "cross_entropy" } });
+    freeModel(model);
+  }
+  expect(device.memory.used).toBe(before);
+  device.close();
+});

@@ -133,19 +133,20 @@ function checkSizes(config: ModelConfig): void {
 }
 
 /** Tells the device that the parameters were written to. */
-export function parametersChanged({ device, embedding, head, layers }: Model): void {
-  for (const weight of [
-    embedding,
-    head,
-    ...layers.flatMap(({ qkv, output, gateUp, down }) => [qkv, output, gateUp, down]),
-  ]) {
-    device.changed(weight);
-  }
+export function parametersChanged(model: Model): void {
+  for (const weight of weightsOf(model)) model.device.changed(weight);
 }
 
 /** Gives the model's memory back. */
-export function freeModel({ device, values, grads, rotary }: Model): void {
+export function freeModel(model: Model): void {
+  const { device, values, grads, rotary } = model;
+  for (const weight of weightsOf(model)) device.forget(weight);
   for (const buffer of [values, grads, rotary]) if (buffer) device.free(buffer);
+}
+
+/** Every matrix, a tied one once. */
+function weightsOf({ embedding, head, layers }: Model): Set<Weight> {
+  return new Set([embedding, head, ...layers.flatMap(({ qkv, output, gateUp, down }) => [qkv, output, gateUp, down])]);
 }
 
 /** Number of parameters, tied ones once. */

@@ -166,3 +166,16 @@ test.each(["device.close()", ""])("a process that used threads comes to its end:
 function bitsOf(values: Float32Array | Int32Array): string {
   return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString("base64");
 }
+
+test("a kernel that fails in any thread is an error, and the next one runs", () => {
+  const device = createCpu({ threads: 2 });
+  const x = device.alloc("f32", 64);
+  const outside = { dtype: "f32", length: 1 << 20, address: 2 ** 32 - 2 ** 24 } as const;
+  expect(() => device.addTo(outside, x)).toThrow(/out of bounds|a thread failed/);
+  const [a, b] = [device.alloc("f32", 64), device.alloc("f32", 64)];
+  device.fill(a, 1);
+  device.fill(b, 2);
+  device.addTo(a, b);
+  expect(device.read(b)[63]).toBe(3);
+  device.close();
+});

@@ -141,6 +141,12 @@ class Cpu implements CpuDevice {
     if (packed) packed.stale = { forward: true, backward: true };
   }
 
+  forget(weight: Weight): void {
+    const packed = this.#packed.get(weight);
+    for (const address of [packed?.forward, packed?.backward]) if (address !== undefined) this.#allocator.free(address);
+    this.#packed.delete(weight);
+  }
+
   embed(weight: Weight, ids: Buffer, out: Buffer, rows: number): void {
     this.#run("embed", weight.value, ids, out, rows, weight.columns);
   }

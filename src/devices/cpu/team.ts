@@ -19,7 +19,7 @@ export interface WorkerHandle {
 export type StartWorker = (source: string, data: unknown) => WorkerHandle;
 
 // The control words, in a shared array of their own.
-const [GENERATION, REMAINING, KERNEL, COUNT] = [0, 1, 2, 3];
+const [GENERATION, REMAINING, KERNEL, COUNT, FAILED] = [0, 1, 2, 3, 4];
 const STOP = -1;
 const MAX_ARGS = 32;
 const SPINS = 4_000; // about 30 µs: longer than the gaps inside a step, shorter than what a shared core resents
@@ -54,6 +54,7 @@ export function sharedTeam(
     args.set(values);
     control[KERNEL] = kernel;
     control[COUNT] = values.length;
+    Atomics.store(control, FAILED, 0);
     Atomics.store(control, REMAINING, size - 1);
     Atomics.add(control, GENERATION, 1);
     Atomics.notify(control, GENERATION);
@@ -64,10 +65,15 @@ export function sharedTeam(
     run(kernel, ...values) {
       if (closed) throw new Error("the device is closed"); // nobody would answer
       dispatch(indices.get(kernel)!, values);
-      exports[kernel]!(...values, 0, size);
-      for (let spin = 0, left = Atomics.load(control, REMAINING); left > 0; left = Atomics.load(control, REMAINING)) {
-        if (++spin > SPINS) Atomics.wait(control, REMAINING, left);
+      try {
+        exports[kernel]!(...values, 0, size);
+      } finally {
+        // The others write to the same memory: whatever happened here, nothing goes on before they are done.
+        for (let spin = 0, left = Atomics.load(control, REMAINING); left > 0; left = Atomics.load(control, REMAINING)) {
+          if (++spin > SPINS) Atomics.wait(control, REMAINING, left);
+        }
       }
+      if (Atomics.load(control, FAILED) !== 0) throw new Error(`a thread failed in kernel ${kernel}`);
     },
     close() {
       if (closed) return;
@@ -88,7 +94,11 @@ async function serve({ module, memory, control, args, names, part, parts, spins 
     for (let spin = 0; Atomics.load(control, 0) === seen; ) if (++spin > spins) Atomics.wait(control, 0, seen);
     seen = Atomics.load(control, 0);
     if (control[2] < 0) return;
-    kernels[control[2]](...args.subarray(0, control[3]), part, parts);
+    try {
+      kernels[control[2]](...args.subarray(0, control[3]), part, parts);
+    } catch {
+      Atomics.store(control, 4, 1); // the caller throws; a thread that died instead would keep it waiting for ever
+    }
     if (Atomics.sub(control, 1, 1) === 1) Atomics.notify(control, 1);
   }
 }
