@@ -77,6 +77,8 @@ class Cpu implements CpuDevice {
   readonly #allocator;
   readonly #packed = new Map<Weight, Packed>();
   readonly #scopes: number[][] = [];
+  /** Logits of the last `logProbs`, known by where their log-sum-exps lie. */
+  #keptLogits: { readonly logits: Buffer; readonly lse: number } | undefined;
   #floats: Float32Array;
   #ints: Int32Array;
 
@@ -111,6 +113,7 @@ class Cpu implements CpuDevice {
       return work();
     } finally {
       this.#scopes.pop();
+      if (this.#keptLogits && mine.includes(this.#keptLogits.logits.address)) this.#keptLogits = undefined;
       for (const address of mine) this.#allocator.free(address);
     }
   }
@@ -311,7 +314,8 @@ class Cpu implements CpuDevice {
     rows: number,
     { logp, entropy, lse }: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
   ): void {
-    this.#inChunks(head, rows, (logits, stride, from, n) => {
+    const whole = this.#wholeLogits(head, rows);
+    this.#inChunks(head, rows, whole, (logits, stride, from, n) => {
       this.linear(head, this.part(x, from * head.columns, n * head.columns), logits, n);
       const at = (buffer: Buffer) => this.part(buffer, from, n);
       this.#run(
@@ -327,6 +331,7 @@ class Cpu implements CpuDevice {
         inverse(temperature),
       );
     });
+    this.#keptLogits = whole && { logits: whole, lse: lse.address };
   }
 
   logProbsBackward(
@@ -340,9 +345,11 @@ class Cpu implements CpuDevice {
     dEntropy: Buffer,
     dx: Buffer,
   ): void {
-    this.#inChunks(head, rows, (logits, stride, from, n) => {
+    const whole = this.#keptLogits?.lse === lse.address ? this.#keptLogits.logits : undefined;
+    this.#keptLogits = undefined; // they are turned into their gradient
+    this.#inChunks(head, rows, whole, (logits, stride, from, n) => {
       const part = this.part(x, from * head.columns, n * head.columns);
-      this.linear(head, part, logits, n);
+      if (!whole) this.linear(head, part, logits, n);
       const kept = [targets, entropy, lse, dLogp, dEntropy].map((buffer) => this.part(buffer, from, n));
       this.#run("logProbBackward", logits, stride, ...kept, n, head.rows, inverse(temperature));
       this.linearBackward(head, part, logits, this.part(dx, from * head.columns, n * head.columns), n);
@@ -385,9 +392,24 @@ class Cpu implements CpuDevice {
     this.#team.run(kernel, ...args.map((arg) => (typeof arg === "number" ? arg : arg.address)));
   }
 
+  /** Room for all logits in the caller's scope, so that the backward pass finds them; undefined where they are too many. */
+  #wholeLogits(head: Weight, rows: number): Buffer | undefined {
+    const length = rows * this.outStride(head);
+    return this.#scopes.length > 0 && length <= LOGITS_CHUNK ? this.alloc("f32", length) : undefined;
+  }
+
   /** Runs `work` over chunks of rows whose logits fit into a bounded buffer. */
-  #inChunks(head: Weight, rows: number, work: (logits: Buffer, stride: number, from: number, n: number) => void): void {
+  #inChunks(
+    head: Weight,
+    rows: number,
+    whole: Buffer | undefined,
+    work: (logits: Buffer, stride: number, from: number, n: number) => void,
+  ): void {
     const stride = this.outStride(head);
+    if (whole) {
+      work(whole, stride, 0, rows);
+      return;
+    }
     const chunk = Math.max(1, Math.min(rows, Math.floor(LOGITS_CHUNK / stride)));
     this.scope(() => {
       const logits = this.alloc("f32", chunk * stride);

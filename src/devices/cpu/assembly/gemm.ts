@@ -1,6 +1,9 @@
 // Matrix products over packed panels. Work is split over outputs, never over a sum.
 import { micro1, micro4, product } from "./micro";
 
+/** Rows packed at a time: their cache lines stay while panels pass along them. */
+const PACK_ROWS: i32 = 48;
+
 /** Rows of A worked on while all panels of B pass by: their A stays in the second-level cache. */
 const ROW_BLOCK: i32 = 96;
 
@@ -11,26 +14,29 @@ export function pack(src: usize, dst: usize, k: i32, n: i32, strideK: usize, str
   const panels = (n + 7) >> 3;
   const from = i32((i64(panels) * part) / parts);
   const to = i32((i64(panels) * (part + 1)) / parts);
-  for (let p = from; p < to; p++) {
-    let out = dst + usize(p) * usize(k) * 32;
-    const columns = min(8, n - p * 8);
-    const base = src + usize(p) * 8 * strideN;
-    if (columns == 8 && strideN == 4) {
-      let row = base;
-      for (let i = 0; i < k; i++) {
-        v128.store(out, v128.load(row));
-        v128.store(out, v128.load(row, 16), 16);
-        row += strideK;
-        out += 32;
-      }
-    } else {
-      for (let i = 0; i < k; i++) {
-        let at = base + usize(i) * strideK;
-        for (let j = 0; j < 8; j++) {
-          store<f32>(out + (usize(j) << 2), j < columns ? load<f32>(at) : 0);
-          at += strideN;
+  for (let i0 = 0; i0 < k; i0 += PACK_ROWS) {
+    const i1 = min(k, i0 + PACK_ROWS);
+    for (let p = from; p < to; p++) {
+      let out = dst + ((usize(p) * usize(k) + usize(i0)) << 5);
+      const columns = min(8, n - p * 8);
+      let row = src + usize(p) * 8 * strideN + usize(i0) * strideK;
+      if (columns == 8 && strideN == 4) {
+        for (let i = i0; i < i1; i++) {
+          v128.store(out, v128.load(row));
+          v128.store(out, v128.load(row, 16), 16);
+          row += strideK;
+          out += 32;
         }
-        out += 32;
+      } else {
+        for (let i = i0; i < i1; i++) {
+          let at = row;
+          for (let j = 0; j < 8; j++) {
+            store<f32>(out + (usize(j) << 2), j < columns ? load<f32>(at) : 0);
+            at += strideN;
+          }
+          row += strideK;
+          out += 32;
+        }
       }
     }
   }
@@ -71,12 +77,16 @@ export function packRows(src: usize, dst: usize, m: i32, k: i32, strideK: usize,
   const tiles = (m + 3) >> 2;
   const from = i32((i64(k) * part) / parts);
   const to = i32((i64(k) * (part + 1)) / parts);
-  for (let i = from; i < to; i++) {
-    const row = src + usize(i) * strideK;
-    let out = dst + (usize(i) << 4);
+  for (let i0 = from; i0 < to; i0 += PACK_ROWS) {
+    const i1 = min(to, i0 + PACK_ROWS);
     for (let t = 0; t < tiles; t++) {
-      v128.store(out, v128.load(row + (usize(t) << 4)));
-      out += usize(k) << 4;
+      let out = dst + usize(t) * (usize(k) << 4) + (usize(i0) << 4);
+      let row = src + usize(i0) * strideK + (usize(t) << 4);
+      for (let i = i0; i < i1; i++) {
+        v128.store(out, v128.load(row));
+        out += 16;
+        row += strideK;
+      }
     }
   }
 }
