@@ -16,7 +16,7 @@ import { INTERRUPTED } from "./failure.ts";
 import { addFilterOptions, checkDatabases, type FilterFlags, listOf, splitNamed } from "./filters.ts";
 import { interruptSignal } from "./interrupt.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "./output.ts";
-import { addPlayerOptions, PLAYER_NAMES, type PlayerFlags, playerNamed } from "./player.ts";
+import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "./player.ts";
 
 interface EvalFlags extends FilterFlags, PlayerFlags {
   readonly player: string;
@@ -30,8 +30,6 @@ interface EvalFlags extends FilterFlags, PlayerFlags {
   readonly show: number;
   readonly json?: boolean;
 }
-
-const CHAT_CONCURRENCY = 8; // requests at a time, where nothing else is asked for
 
 /** The `eval` command. */
 export function evalCommand(): Command {
@@ -47,7 +45,7 @@ export function evalCommand(): Command {
     )
     .option(
       "--concurrency <number>",
-      `episodes at a time (default: 1, chat ${CHAT_CONCURRENCY})`,
+      `episodes at a time (default: 1, chat ${CONCURRENCY.chat}, model ${CONCURRENCY.model})`,
       wholeNumber("--concurrency"),
     )
     .option("--out <file>", "write every episode there, one JSON object a line")
@@ -58,9 +56,9 @@ export function evalCommand(): Command {
 
 async function run(flags: EvalFlags): Promise<void> {
   const out = output(flags);
-  const player = playerNamed(flags.player, flags);
+  const player = await playerNamed(flags.player, flags);
   const { split, seed, episodes, difficulty, answerType: answerTypes, database: databases } = flags;
-  const { stepBudget: step_budget, concurrency = flags.player === "chat" ? CHAT_CONCURRENCY : 1 } = flags;
+  const { stepBudget: step_budget, concurrency = CONCURRENCY[flags.player] ?? 1 } = flags;
   const data = await resolveDataSet(flags.data);
   checkDatabases(databases, data);
   const signal = interruptSignal();
@@ -74,6 +72,7 @@ async function run(flags: EvalFlags): Promise<void> {
   const options = { split, seed, episodes, difficulty, answerTypes, databases, step_budget, concurrency };
   const report = await evaluate(data, player, { ...options, onEpisode, onProgress, signal });
   out.endProgress();
+  await player.close?.();
   if (file !== undefined) closeSync(file);
 
   out.line(

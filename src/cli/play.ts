@@ -48,7 +48,7 @@ async function run(flags: PlayFlags): Promise<void> {
   if (json && name === undefined) {
     throw new UsageError({ what: "--json needs --player", remedy: "programs play with --stdio" });
   }
-  const player = name === undefined ? undefined : playerNamed(name, flags);
+  const player = name === undefined ? undefined : await playerNamed(name, flags);
   const all = await resolveDataSet(flags.data);
   checkDatabases(flags.database, all);
   const data: DataSet = { ...all, questions: filterQuestions(all.questions, flags) };
@@ -60,6 +60,7 @@ async function run(flags: PlayFlags): Promise<void> {
   if (!player) return playPerson(env, questions);
   const out = output({ json });
   out.result(await watch(env, player, questions[0]!, out, { delayMs: delay, seed, signal: interruptSignal() }));
+  await player.close?.();
 }
 
 /** All questions in a random order, the one asked for first. */

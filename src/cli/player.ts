@@ -1,7 +1,15 @@
 // Players by the name a person types, and the options of those behind an endpoint.
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { nearest, UsageError } from "../errors.ts";
-import { chatPlayer, keywordPlayer, lookerPlayer, oraclePlayer, type Player, randomPlayer } from "../players/index.ts";
+import {
+  chatPlayer,
+  keywordPlayer,
+  lookerPlayer,
+  modelPlayer,
+  oraclePlayer,
+  type Player,
+  randomPlayer,
+} from "../players/index.ts";
 import { wholeNumber } from "./output.ts";
 
 export interface PlayerFlags {
@@ -13,18 +21,25 @@ export interface PlayerFlags {
   readonly timeout: number;
 }
 
-const PLAYERS: Readonly<Record<string, (flags: PlayerFlags) => Player>> = {
+/** A player, with what must be given back when it has played. */
+export type SeatedPlayer = Player & { close?: () => Promise<void> };
+
+const PLAYERS: Readonly<Record<string, (flags: PlayerFlags) => SeatedPlayer | Promise<SeatedPlayer>>> = {
   random: randomPlayer,
   looker: lookerPlayer,
   keyword: keywordPlayer,
   oracle: oraclePlayer,
   chat,
+  model,
 };
 
 export const PLAYER_NAMES = Object.keys(PLAYERS);
 
+/** Episodes played at once unless told otherwise: those of a model are sampled together. */
+export const CONCURRENCY: Readonly<Record<string, number>> = { chat: 8, model: 32 };
+
 /** The player of that name; throws UsageError with the nearest one. */
-export function playerNamed(name: string, flags: PlayerFlags): Player {
+export async function playerNamed(name: string, flags: PlayerFlags): Promise<SeatedPlayer> {
   const make = Object.hasOwn(PLAYERS, name) ? PLAYERS[name] : undefined;
   if (make) return make(flags);
   const guess = nearest(name, PLAYER_NAMES);
@@ -46,14 +61,32 @@ function chat({ baseUrl, model, apiKeyEnv, temperature, maxTokens, timeout }: Pl
   return chatPlayer({ baseUrl, model, apiKey, temperature, maxTokens, timeoutMs: timeout * 1000 });
 }
 
-/** Adds the options of the chat player. */
+/** A model in this process, from a folder or the Hub. */
+async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
+  if (!flags.model) {
+    throw new UsageError({
+      what: "the model player needs --model",
+      remedy: "give a model folder, or a name on the Hub",
+    });
+  }
+  const { loadModelAndTokenizer } = await import("../engine/index.node.ts"); // the other players do without
+  const { engine, tokenizer, turns, config } = await loadModelAndTokenizer(flags.model, { trains: false });
+  const { temperature } = flags;
+  const max_context_tokens = Math.min(2048, config.max_position_embeddings);
+  const max_new_tokens = Math.min(flags.maxTokens, 256, Math.floor(max_context_tokens / 4));
+  const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
+  const options = { engine, turns, decode, temperature, max_new_tokens, max_context_tokens };
+  return { ...modelPlayer({ ...options, name: flags.model }), close: () => engine.close() };
+}
+
+/** Adds the options of the players that speak. */
 export function addPlayerOptions(command: Command): Command {
   return command
     .option("--base-url <url>", "chat: where /chat/completions lives, such as http://localhost:8000/v1")
-    .option("--model <name>", "chat: the model's name there")
+    .option("--model <name>", "chat: the model's name there; model: a folder, or a name on the Hub")
     .option("--api-key-env <variable>", "chat: environment variable that holds the key", "OPENAI_API_KEY")
-    .addOption(new Option("--temperature <number>", "chat: 0 is greedy").default(0).argParser(temperature))
-    .option("--max-tokens <number>", "chat: of one turn", wholeNumber("--max-tokens"), 1024)
+    .addOption(new Option("--temperature <number>", "chat, model: 0 is greedy").default(0).argParser(temperature))
+    .option("--max-tokens <number>", "chat, model: of one turn", wholeNumber("--max-tokens"), 1024)
     .option("--timeout <seconds>", "chat: of one request", wholeNumber("--timeout"), 120);
 }
 

@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import { shopDataSet } from "../../test/fixtures.ts";
+import { SQLEnvironment } from "../env/index.ts";
+import { trainBpe } from "../model/bpe.ts";
+import { createTurnEncoder, Tokenizer } from "../model/index.ts";
+import { Conversation } from "./conversation.ts";
+import { modelPlayer, type TokenSampler } from "./model.ts";
+
+const tokenizer = new Tokenizer({
+  tokenizer: trainBpe(["DESCRIBE: customers"], { vocabSize: 280, specialTokens: ["<|im_start|>", "<|im_end|>"] }),
+  config: { eos_token: "<|im_end|>" },
+});
+const turns = createTurnEncoder(tokenizer);
+const words = (text: string) => [...tokenizer.encodePlain(text), turns.stopIds[0]!];
+
+test("turns are appended to the ids that are there, until the context is full", () => {
+  const env = new SQLEnvironment(shopDataSet(), { step_budget: 12 });
+  const conversation = new Conversation(turns, { max_context_tokens: 1500, max_new_tokens: 50 });
+  let observation = env.reset({ question_id: "shop_eval_000" });
+  let before: readonly number[] = [];
+  for (let turn = 0; !observation.done; turn++) {
+    const cuts = conversation.cuts;
+    const prompt = conversation.prompt(observation);
+    expect(prompt.length).toBeLessThanOrEqual(1450);
+    if (conversation.cuts === cuts) expect(prompt.slice(0, before.length)).toEqual(before);
+    const text = tokenizer.decode(prompt);
+    expect(text).toContain("Question: How many customers are there?");
+    if (turn > 0) expect(text).toContain(observation.result || observation.error!);
+    const said = words(`SAMPLE: ${["customers", "orders", "group", "oslo"][turn % 4]}`);
+    conversation.said(said);
+    before = [...prompt, ...said];
+    observation = env.step({ action_type: "QUERY", argument: `SELECT *, ${turn} FROM customers` });
+  }
+  expect(conversation.cuts).toBeGreaterThan(0);
+});
+
+test("a model's words become actions; what is none is counted and goes on", async () => {
+  const lines = ["DESCRIBE: customers", "hello there", "ANSWER: 5"];
+  const asked: number[] = [];
+  const engine: TokenSampler = {
+    sample: async ({ prompt }) => {
+      asked.push(prompt.length);
+      return { tokens: words(lines[asked.length - 1]!) };
+    },
+  };
+  const data = shopDataSet();
+  const env = new SQLEnvironment(data);
+  const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
+  const turn = modelPlayer({ engine, turns, decode }).start({ seed: 1, question: data.questions[0]! });
+  let observation = env.reset({ question_id: "shop_eval_000" });
+  const errors: boolean[] = [];
+  while (!observation.done) {
+    const { action, parse_error } = await turn(observation);
+    errors.push(Boolean(parse_error));
+    observation = env.step(action);
+  }
+  expect(errors).toEqual([false, true, false]);
+  expect(env.outcome.correctness).toBe(1);
+  expect(asked).toEqual([...asked].sort((a, b) => a - b));
+});

@@ -1,0 +1,42 @@
+// A model plays through the command line: the same episodes however many are played at once.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { sqlenv } from "./cli-process.ts";
+import { writeTinyFolder } from "./tiny-folder.ts";
+
+const scratch = mkdtempSync(join(tmpdir(), "sqlenv-model-"));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const model = join(scratch, "model");
+await writeTinyFolder(model, { max_position_embeddings: 2048 });
+
+test("eval --player model", async () => {
+  const run = async (concurrency: number) => {
+    const args = [
+      "--model",
+      model,
+      "--episodes",
+      "4",
+      "--max-tokens",
+      "8",
+      "--temperature",
+      "1",
+      "--concurrency",
+      String(concurrency),
+    ];
+    const { code, stdout } = await sqlenv(["eval", "--player", "model", ...args, "--step-budget", "3", "--json"]);
+    expect(code).toBe(0);
+    return JSON.parse(stdout);
+  };
+  const report = await run(4);
+  expect(report).toMatchObject({ episodes: 4, errors: 0, success_rate: 0, mean_steps: 3 });
+  expect(report.parse_failure_rate).toBeGreaterThan(0.5);
+  expect(await run(1)).toEqual(report);
+});
+
+test("a model that is not there is one line", async () => {
+  const { code, stderr } = await sqlenv(["eval", "--player", "model", "--model", join(scratch, "nothing")]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^error: .*nothing.*\(model_load\)\n$/);
+});
