@@ -121,10 +121,12 @@ export function sampleQuestions(
 }
 
 function checkCount(name: string, value: number): void {
-  if (!Number.isInteger(value) || value < 1) {
-    throw new UsageError({ what: `${name} must be a whole number from 1 on`, value });
+  if (!Number.isInteger(value) || value < 1 || value > MAX_COUNT) {
+    throw new UsageError({ what: `${name} must be a whole number from 1 to ${MAX_COUNT}`, value });
   }
 }
+
+const MAX_COUNT = 1_000_000; // every record is kept until the report
 
 const EPISODES_PER_BREATH = 16;
 
