@@ -21,15 +21,20 @@ const loss = { loss: { type: "cross_entropy" } } as const;
 
 test("the caller's thread stays free, and a checkpoint continues to the same bits", async () => {
   const engine = await startEngine(folder, { threads: 2 });
-  let turns = 0;
-  const timer = setInterval(() => turns++, 1);
   const streamed: number[] = [];
   const sample = await engine.sample({ ...request, onToken: (token) => streamed.push(token) });
-  clearInterval(timer);
   expect(streamed).toEqual(sample.tokens);
   expect(sample.tokens).toHaveLength(12);
 
+  let turns = 0;
+  const count = () => {
+    turns++;
+    immediate = setImmediate(count);
+  };
+  let immediate = setImmediate(count);
   await engine.forwardBackward(batch, loss);
+  clearImmediate(immediate);
+  expect(turns).toBeGreaterThan(0); // an engine in this thread would not let the event loop turn meanwhile
   await engine.optimStep({ learning_rate: 1e-3 });
   await engine.saveState(join(scratch, "state"));
   const step = async () => {

@@ -18,6 +18,8 @@ export interface VerifierBench {
   /** Wrong values accepted, and right values rejected. */
   readonly false_accepts: number;
   readonly false_rejects: number;
+  /** Golds whose outermost query orders, and of those the ones whose LIMIT cuts through a tie: another right query may give other rows. */
+  readonly ordered: { readonly golds: number; readonly cut_ties: number };
   readonly tried: { readonly wrong: number; readonly right: number };
   /** Of all changed queries, the share whose result each rule set takes for the gold's. */
   readonly mutants: Shares;
@@ -34,13 +36,15 @@ export function benchVerifier(
   data: DataSet,
   onProgress: (done: number, all: number) => void = () => {},
 ): VerifierBench {
-  const counts = { wrong: 0, right: 0, false_accepts: 0, false_rejects: 0 };
+  const counts = { wrong: 0, right: 0, false_accepts: 0, false_rejects: 0, golds: 0, cut_ties: 0 };
   const examples: string[] = [];
   const mutations = new Map<string, { n: number } & Shares>();
   data.questions.forEach((question, i) => {
     onProgress(i, data.questions.length);
     const database = data.databases.get(question.database_name);
     const gold = goldOf(question, database);
+    if (gold.ordered) counts.golds++;
+    if (gold.ordered && gold.groups.some(({ rows, take }) => take < rows.length)) counts.cut_ties++;
     const fail = (kind: string, how: string, text: string) => {
       if (examples.length < 20)
         examples.push(`${kind} (${how}) ${question.question_id}: ${JSON.stringify(text.slice(0, 150))}`);
@@ -61,7 +65,7 @@ export function benchVerifier(
     }
     countMutants(question.gold_sql, gold, database, mutations);
   });
-  const { wrong, right, false_accepts, false_rejects } = counts;
+  const { wrong, right, false_accepts, false_rejects, golds, cut_ties } = counts;
   const total = [...mutations.values()].reduce((sum, row) => addTo(sum, row), {
     n: 0,
     set: 0,
@@ -74,6 +78,7 @@ export function benchVerifier(
     questions: data.questions.length,
     false_accepts,
     false_rejects,
+    ordered: { golds, cut_ties },
     tried: { wrong, right },
     mutants: sharesOf(total),
     by_mutation: Object.fromEntries([...mutations].map(([name, row]) => [name, { n: row.n, ...sharesOf(row) }])),

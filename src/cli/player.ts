@@ -86,7 +86,7 @@ export function addPlayerOptions(command: Command): Command {
     .option("--model <name>", "chat: the model's name there; model: a folder, or a name on the Hub")
     .option("--api-key-env <variable>", "chat: environment variable that holds the key", "OPENAI_API_KEY")
     .addOption(new Option("--temperature <number>", "chat, model: 0 is greedy").default(0).argParser(temperature))
-    .option("--max-tokens <number>", "chat, model: of one turn", wholeNumber("--max-tokens"), 1024)
+    .option("--max-tokens <number>", "chat, model (at most 256): of one turn", wholeNumber("--max-tokens"), 1024)
     .option("--timeout <seconds>", "chat: of one request", wholeNumber("--timeout"), 120);
 }
 

@@ -44,22 +44,23 @@ export function learn(
       items,
       { temperature, recompute },
       ({ logp, entropy, backward }) => {
-        const at = new Map(items.map((item, i) => [`${item.datum}/${item.position}`, i]));
         items.forEach(({ datum, position }, i) => {
           logprobs[datum]![position] = logp[i]!;
         });
+        // Items stand in the order of their sequences, so each sequence is a stretch of them.
+        let from = 0;
         const groups = sequences.map((sequence) => {
-          const ours = sequence.flatMap((datum) => itemsOf(batch[datum]!, datum));
+          const ours = items.slice(from, from + sequence.reduce((sum, datum) => sum + countOf(batch[datum]!), 0));
+          const [start, end] = [from, from + ours.length];
+          from = end;
           const pick = (read: (item: Item) => number) => Float64Array.from(ours, read);
           const optional = (key: "old_logp" | "ref_logp") =>
             ours.every(({ datum }) => batch[datum]![key])
               ? pick(({ datum, position }) => batch[datum]![key]![position]!)
               : null;
-          const index = (item: Item) => at.get(`${item.datum}/${item.position}`)!;
           return {
-            indices: ours.map(index),
-            logp: pick((item) => logp[index(item)]!),
-            entropy: pick((item) => entropy[index(item)]!),
+            logp: logp.subarray(start, end),
+            entropy: entropy.subarray(start, end),
             weights: pick(({ datum, position }) => batch[datum]!.weights[position]!),
             advantage: batch[sequence[0]!]!.advantage ?? 0,
             old_logp: optional("old_logp"),
@@ -68,13 +69,7 @@ export function learn(
         });
         const output = computeLoss(groups, spec, totals);
         outputs.push(output);
-        const [dLogp, dEntropy] = [new Float32Array(items.length), new Float32Array(items.length)];
-        groups.forEach(({ indices }, g) => {
-          indices.forEach((index, t) => {
-            dLogp[index] = output.dLogp[g]![t]!;
-            dEntropy[index] = output.dEntropy[g]![t]!;
-          });
-        });
+        const [dLogp, dEntropy] = [joined(output.dLogp), joined(output.dEntropy)];
         // Without a gradient there is nothing to send back: groups whose episodes all did the same.
         if (dLogp.some((g) => g !== 0) || dEntropy.some((g) => g !== 0)) backward(dLogp, dEntropy);
       },
@@ -182,6 +177,15 @@ function weightsOf(batch: readonly Datum[], members: readonly number[]): number[
   return members.flatMap((datum) => Array.from(batch[datum]!.weights).slice(1));
 }
 
+/** Trained tokens of a datum. */
+function countOf(datum: Datum): number {
+  return itemsOf(datum, 0).length;
+}
+
+function joined(parts: readonly Float32Array[]): Float32Array {
+  return Float32Array.from(parts.flatMap((part) => Array.from(part)));
+}
+
 function itemsOf({ weights }: Datum, datum: number): Item[] {
   return Array.from(weights, (weight, position) => ({ weight, position }))
     .filter(({ weight, position }) => weight !== 0 && position > 0)
@@ -194,7 +198,9 @@ function partsOf(batch: readonly Datum[], maxRows: number): number[][][] {
   let part: number[][] = [];
   for (const sequence of sequencesOf(batch)) {
     const tried = [...part, sequence];
-    if (part.length > 0 && packContexts(tried.flat().map((datum) => batch[datum]!.tokens)).rows > maxRows) {
+    const contexts = tried.flat().map((datum) => batch[datum]!.tokens);
+    const mayFit = contexts.reduce((sum, { length }) => sum + length, 0) <= maxRows; // sharing only makes it less
+    if (part.length > 0 && !mayFit && packContexts(contexts).rows > maxRows) {
       parts.push(part);
       part = [sequence];
     } else part = tried;

@@ -1,5 +1,4 @@
 // An engine in this thread: the model, its optimizer and its sampler on one device.
-
 import type { Buffer } from "../devices/index.ts";
 import { UsageError } from "../errors.ts";
 import { freeModel, type Model, parametersChanged } from "../model/params.ts";
@@ -31,7 +30,7 @@ export interface LocalOptions {
   readonly recompute?: boolean;
 }
 
-/** Samples from a model and trains it. Verbs that change the weights wait until nobody samples. */
+/** Samples from a model and trains it. The weights cannot be changed while anybody samples. */
 export class LocalEngine implements Engine {
   readonly model: Model;
   readonly #sampler: Sampler;

@@ -1,6 +1,6 @@
 // SQLite's date and time functions without its clock. They are needed (`strftime('%Y', born)`), but "now" and the
 // machine's time zone would make answers depend on when and where they are computed.
-import { type Pointer, sqlite } from "./sqlite.ts";
+import { type Pointer, registerFunction, sqlite } from "./sqlite.ts";
 
 const DATE_FUNCTIONS = ["date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff"] as const;
 
@@ -8,22 +8,15 @@ const DATE_FUNCTIONS = ["date", "time", "datetime", "julianday", "unixepoch", "s
 const FORBIDDEN = new Set(["now", "subsec", "subsecond", "localtime", "utc"]);
 
 const MAX_ARGUMENTS = 8; // a time value and a handful of modifiers
-const DETERMINISTIC = 0x800;
-const INNOCUOUS = 0x200000;
-const UTF8 = 1;
 
 let originals: { readonly select: (name: string, values: unknown[]) => unknown } | undefined;
 let installed: ReadonlyMap<string, Pointer> | undefined;
 
 /** Replaces the date functions of a connection by ones that refuse the clock and otherwise give what SQLite gives. */
 export function installClocklessDates(db: Pointer): void {
-  const { capi, wasm } = sqlite();
+  const { wasm } = sqlite();
   installed ??= new Map(DATE_FUNCTIONS.map((name) => [name, wasm.installFunction("v(pip)", clockless(name))]));
-  for (const [name, pointer] of installed) {
-    // The wrapper's types know only JavaScript functions; a pointer passes through, and is shared by all connections.
-    const args = [db, name, -1, UTF8 | DETERMINISTIC | INNOCUOUS, 0, pointer, 0, 0, 0] as const;
-    (capi.sqlite3_create_function_v2 as unknown as (...args: readonly unknown[]) => number)(...args);
-  }
+  for (const [name, pointer] of installed) registerFunction(db, name, -1, pointer);
 }
 
 function clockless(name: (typeof DATE_FUNCTIONS)[number]) {

@@ -1,6 +1,7 @@
 // SQLite's functions whose time can grow with the product of their arguments' lengths, done again in linear or counted time.
 // SQLite asks whether to go on only between instructions, and one instruction may be such a call.
-import { type Pointer, sqlite } from "./sqlite.ts";
+import { MAX_PATTERN_LENGTH, MAX_VALUE_BYTES } from "./limits.ts";
+import { type Pointer, registerFunction, sqlite } from "./sqlite.ts";
 
 /** Takes off so many instructions; false when none are left or time is up. */
 export type Charge = (instructions: number) => boolean;
@@ -9,7 +10,6 @@ export type Charge = (instructions: number) => boolean;
 type TextFunction = (args: readonly string[], charge: Charge) => string | number | undefined;
 
 const CHARACTERS_PER_INSTRUCTION = 16; // about as much work as one instruction of the virtual machine
-const [UTF8, DETERMINISTIC, INNOCUOUS] = [1, 0x800, 0x200000];
 const NULL = 5;
 
 const FUNCTIONS: readonly [name: string, counts: readonly number[], TextFunction][] = [
@@ -30,14 +30,11 @@ let installed: readonly { readonly name: string; readonly count: number; readonl
 
 /** Puts the counted functions onto a connection, in place of SQLite's own. */
 export function installCountedFunctions(db: Pointer, charge: Charge): void {
-  const { capi, wasm } = sqlite();
+  const { wasm } = sqlite();
   installed ??= FUNCTIONS.flatMap(([name, counts, compute]) =>
     counts.map((count) => ({ name, count, pointer: wasm.installFunction("v(pip)", call(name, compute, charge)) })),
   );
-  for (const { name, count, pointer } of installed) {
-    const args = [db, name, count, UTF8 | DETERMINISTIC | INNOCUOUS, 0, pointer, 0, 0, 0] as const;
-    (capi.sqlite3_create_function_v2 as unknown as (...args: readonly unknown[]) => number)(...args);
-  }
+  for (const { name, count, pointer } of installed) registerFunction(db, name, count, pointer);
 }
 
 function call(name: string, compute: TextFunction, charge: Charge) {
@@ -56,15 +53,13 @@ function call(name: string, compute: TextFunction, charge: Charge) {
       const result = compute(args, charge);
       if (result === undefined) capi.sqlite3_result_error(context, "interrupted", -1);
       else if (typeof result === "number") capi.sqlite3_result_int(context, result);
-      else if (result.length > MAX_TEXT) capi.sqlite3_result_error_toobig(context);
+      else if (result.length > MAX_VALUE_BYTES) capi.sqlite3_result_error_toobig(context);
       else capi.sqlite3_result_text(context, result, -1, capi.SQLITE_TRANSIENT);
     } catch (error) {
       capi.sqlite3_result_error(context, error instanceof Error ? error.message : `${name}() failed`, -1);
     }
   };
 }
-
-const MAX_TEXT = 16_384; // characters; SQLite checks the bytes
 
 function spend<T>(charge: Charge, characters: number, work: () => T): T | undefined {
   return charge(1 + characters / CHARACTERS_PER_INSTRUCTION) ? work() : undefined;
@@ -104,7 +99,7 @@ function replaceAll(text: string, part: string, by: string, charge: Charge): str
     length += piece.length + by.length;
     if (!charge(1 + (piece.length + part.length + by.length) / CHARACTERS_PER_INSTRUCTION)) return undefined;
     pieces.push(piece);
-    if (at < 0 || length > 2 * MAX_TEXT) return pieces.join(by); // too long to be accepted anyway
+    if (at < 0 || length > 2 * MAX_VALUE_BYTES) return pieces.join(by); // too long to be accepted anyway
     from = at + part.length;
   }
 }
@@ -178,10 +173,8 @@ function inSet(set: readonly string[], given: string): boolean {
   return false;
 }
 
-const MAX_PATTERN = 100; // characters
-
 function checkedPattern(pattern: string): string {
-  if (pattern.length > MAX_PATTERN) throw new Error("LIKE or GLOB pattern too complex");
+  if (pattern.length > MAX_PATTERN_LENGTH) throw new Error("LIKE or GLOB pattern too complex");
   return pattern;
 }
 

@@ -24,6 +24,9 @@ export const MAX_RESULT_BYTES = 1_000_000;
 /** Working memory of the engine for all connections together: sorters, temporary tables, page caches. Database files do not count. */
 export const MAX_HEAP_BYTES = 128 * 1024 * 1024;
 
+/** Characters of a LIKE or GLOB pattern; matching takes at most the product of pattern and text. */
+export const MAX_PATTERN_LENGTH = 100;
+
 /** Page cache of one connection, in KiB. Small, since pages only copy the file's own bytes in memory, and the heap is shared by all connections. */
 export const PAGE_CACHE_KIB = 128;
 

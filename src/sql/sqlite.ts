@@ -65,3 +65,13 @@ async function load(): Promise<Sqlite> {
   loaded = { capi, oo1, wasm: wasm as Sqlite["wasm"], version: version.libVersion };
   return loaded;
 }
+
+const [UTF8, DETERMINISTIC, INNOCUOUS] = [1, 0x800, 0x200000];
+
+/** Gives a connection a function of its own, by a pointer that all connections may share; `count` −1 takes any number of arguments. */
+export function registerFunction(db: Pointer, name: string, count: number, pointer: Pointer): void {
+  const { capi } = sqlite();
+  // The wrapper's types know only JavaScript functions; a pointer passes through.
+  const args = [db, name, count, UTF8 | DETERMINISTIC | INNOCUOUS, 0, pointer, 0, 0, 0] as const;
+  (capi.sqlite3_create_function_v2 as unknown as (...args: readonly unknown[]) => number)(...args);
+}

@@ -36,11 +36,11 @@ export const BUNDLED_SPECS: readonly WorldSpec[] = [...TRAIN_SPECS, ...UNSEEN_SP
 export const BUNDLED_COUNTS = { train: 473, eval_seen: 101, eval_unseen: 102 } as const;
 
 /** Names nearly every database has: knowing them gives nothing away. */
-const COMMON_NAMES: readonly string[] = ["id", "name"];
+export const UNIVERSAL_NAMES: readonly string[] = ["id", "name"];
 
 /** Database, table and column names of the unseen databases and the words people use for them, in lower case, unless training has the same. */
 export function unseenNames(): ReadonlySet<string> {
-  const shared = new Set([...COMMON_NAMES, ...TRAIN_SPECS.flatMap(wordsOf)]);
+  const shared = new Set([...UNIVERSAL_NAMES, ...TRAIN_SPECS.flatMap(wordsOf)]);
   return new Set(UNSEEN_SPECS.flatMap(wordsOf).filter((word) => !shared.has(word)));
 }
 

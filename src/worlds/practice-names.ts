@@ -2,14 +2,11 @@
 import type { Random } from "../random.ts";
 import { unseenNames } from "./bundled.ts";
 
-/** Names that practice worlds share with the unseen databases: nearly every database has them, so knowing them gives nothing away. */
-export const UNIVERSAL_NAMES: readonly string[] = ["id", "name"];
-
 let heldOut: ReadonlySet<string> | undefined;
 
 /** Whether a name, however spelled, is kept for the databases that training never sees. */
 export function isHeldOut(name: string): boolean {
-  heldOut ??= new Set([...unseenNames()].map(bare).filter((key) => !UNIVERSAL_NAMES.includes(key)));
+  heldOut ??= new Set([...unseenNames()].map(bare));
   return heldOut.has(bare(name));
 }
 
