@@ -17,3 +17,11 @@ export type Launch = (
   sharedBytes: number,
   args: readonly KernelArg[],
 ) => void;
+
+/** A kernel source that stands alone: name for messages and the cache, and CUDA C. */
+export interface KernelSource {
+  readonly name: string;
+  readonly code: string;
+  /** Compute capability (as 10·major + minor) from which it compiles. @default 75 */
+  readonly from?: number;
+}
