@@ -1,0 +1,233 @@
+// The way back through attention, in two kernels that each own what they write, so that sums have one order and need no atomics:
+// dq by blocks of queries that walk their context, dk and dv by blocks of keys that walk everyone who sees them.
+//
+// dqkv [tokens, heads + 2·kvHeads, D]: all three parts are set, none is added to. dOut and out as q; dots float [tokens, heads],
+// Σ out · dOut, made first. Expects a layout of whole runs, as training has: nothing cached, ancestors seen to their end.
+
+export const backwardKernels = (suffix: string): string => `
+/* A warp for each row and head. */
+extern "C" __global__ void __launch_bounds__(256) attention_dots_${suffix}(const T* out, const T* dOut, float* dots, int count) {
+  const int at = blockIdx.x * 8 + (threadIdx.x >> 5);
+  if (at >= count) return;
+  float sum = 0.0f;
+  for (int i = LANE * 8; i < D; i += 256) {
+    float a[8], b[8];
+    load8(out + (long long)at * D + i, a);
+    load8(dOut + (long long)at * D + i, b);
+    for (int k = 0; k < 8; k++) sum += a[k] * b[k];
+  }
+  sum = warpSum(sum);
+  if (LANE == 0) dots[at] = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_${suffix}(
+    const T* q, const T* store, const T* dOut, const float* lse, const float* dots, T* dqkv, const int* segments, const int* ranges, const int2* tiles,
+    int heads, int kvHeads, float scale) {
+  extern __shared__ __align__(1024) char shared[];
+  T* own = (T*)shared;
+  T* ownGrad = own + TILE_ELEMENTS(ROWS);
+  T* stream = ownGrad + TILE_ELEMENTS(ROWS);
+  const int2 tile = tiles[blockIdx.y];
+  if (tile.x < 0) return;
+  clearShared(shared, (2 * TILE_ELEMENTS(ROWS) + STAGES * 2 * TILE_ELEMENTS(TILE)) * (int)sizeof(T));
+  const int* segment = segments + 4 * tile.x;
+  const int rows = min(ROWS / HEADS, segment[1] - tile.y);
+  const int position = segment[2] + tile.y;
+  const int limit = position + rows;
+  const int kv = blockIdx.x * HEADS / (heads / kvHeads);
+  const long long stride = (long long)heads * D;
+  const long long corner = (segment[0] + tile.y) * stride + blockIdx.x * HEADS * D;
+  for (int i = threadIdx.x; i < ROWS * PIECES; i += THREADS) {
+    const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
+    const int head = row / (ROWS / HEADS), at = row % (ROWS / HEADS);
+    const long long from = at < rows ? corner + at * stride + head * D + column : 0;
+    copy16(own + place<ROWS>(row, column), q + from, at < rows);
+    copy16(ownGrad + place<ROWS>(row, column), dOut + from, at < rows);
+  }
+  Context context(ranges, segment[3]);
+  loadContext(stream, stream + TILE_ELEMENTS(TILE), store, context, kv, 0, limit);
+  commit();
+
+  const int row = WARP * 16;
+  const int first = row % (ROWS / HEADS);
+  const int unit = first & ~(UNIT - 1);
+  const int head = blockIdx.x * HEADS + row / (ROWS / HEADS);
+  const int upper = position + first + (LANE >> 2);
+  const float factor = scale * LOG2E;
+  float shift[2], dot[2];
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    const int at = first + (LANE >> 2) + 8 * half;
+    const long long where = (long long)(segment[0] + tile.y + at) * heads + head;
+    shift[half] = at < rows ? lse[where] * LOG2E : 0.0f;
+    dot[half] = at < rows ? dots[where] : 0.0f;
+  }
+  float r[NC][4];
+  clear(r);
+  for (int j = 0, stage = 0; j < limit; j += TILE, stage = (stage + 1) % STAGES) {
+    T* keys = stream + stage * 2 * TILE_ELEMENTS(TILE);
+    if (STAGES > 1) {
+      if (j + TILE < limit) {
+        T* ahead = stream + (stage + 1) % STAGES * 2 * TILE_ELEMENTS(TILE);
+        loadContext(ahead, ahead + TILE_ELEMENTS(TILE), store, context, kv, j + TILE, limit);
+      }
+      commit();
+      waitFor<1>();
+    } else {
+      waitFor<0>();
+    }
+    if (j < position + unit + UNIT && unit < rows) {
+      float s[TILE / 8][4], g[TILE / 8][4];
+      scores(s, own, row, keys);
+      scores(g, ownGrad, row, keys + TILE_ELEMENTS(TILE));
+      settle();
+      const bool edge = j + TILE > position + first + 1;
+#pragma unroll
+      for (int n = 0; n < TILE / 8; n++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+          const float p = exp2Fast(s[n][i] * factor - shift[i >> 1]);
+          s[n][i] = p * (g[n][i] - dot[i >> 1]);
+          if (edge && j + n * 8 + 2 * (LANE & 3) + (i & 1) > upper + 8 * (i >> 1)) s[n][i] = 0.0f;
+        }
+      }
+      gather(r, s, keys);
+      settle();
+    }
+    __syncthreads();
+    if (STAGES == 1 && j + TILE < limit) loadContext(stream, stream + TILE_ELEMENTS(TILE), store, context, kv, j + TILE, limit);
+  }
+  const long long wide = (long long)(heads + 2 * kvHeads) * D;
+  T* to = dqkv + (segment[0] + tile.y + first) * wide + head * D;
+  storeRows(r, scale, scale, own, row, to, wide, rows - first);
+}
+
+/* Rows of q that see a run from its token \`offset\` on: the run's own, then those of every segment behind it. */
+struct Seers {
+  const int *segments, *next, *owner;
+  int range, begin, end, row;
+  __device__ __forceinline__ Seers(const int* s, const int* n, const int* o, int segment, int offset)
+      : segments(s), next(n), owner(o), range(s[4 * segment + 7] - 1), begin(0), end(s[4 * segment + 1] - offset), row(s[4 * segment] + offset) {}
+  __device__ __forceinline__ int rowOf(int i) {
+    while (i >= end) {
+      range = next[range];
+      const int* segment = segments + 4 * owner[range];
+      begin = end;
+      end += segment[1];
+      row = segment[0];
+    }
+    return row + i - begin;
+  }
+};
+
+/* Seers first … first + TILE into tiles, with their log-sum-exp in powers of two and their dots; no weight from limit on. */
+__device__ __forceinline__ void loadSeers(T* queries, T* grads, float* shifts, float* dotted, const T* q, const T* dOut, const float* lse,
+    const float* dots, Seers& seers, int heads, int head, int first, int limit) {
+#pragma unroll
+  for (int step = 0; step < (TILE * PIECES + THREADS - 1) / THREADS; step++) {
+    const int i = step * THREADS + threadIdx.x;
+    if (TILE * PIECES % THREADS != 0 && i >= TILE * PIECES) break;
+    const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
+    const bool there = first + row < limit;
+    const long long at = there ? (long long)seers.rowOf(first + row) * heads + head : 0;
+    copy16(queries + place<TILE>(row, column), q + at * D + column, there);
+    copy16(grads + place<TILE>(row, column), dOut + at * D + column, there);
+    if (column == 0) {
+      shifts[row] = there ? lse[at] * LOG2E : 1e30f;
+      dotted[row] = there ? dots[at] : 0.0f;
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${suffix}(
+    const T* q, const T* store, const T* dOut, const float* lse, const float* dots, T* dqkv, const int* segments, const int* ranges, const int2* tiles,
+    const int* next, const int* owner, int heads, int kvHeads, float scale) {
+  extern __shared__ __align__(1024) char shared[];
+  T* own = (T*)shared; /* keys, then values */
+  T* ownValues = own + TILE_ELEMENTS(ROWS);
+  T* stream = ownValues + TILE_ELEMENTS(ROWS); /* STAGES × (q, dOut) */
+  float* sums = (float*)(stream + STAGES * 2 * TILE_ELEMENTS(TILE)); /* STAGES × (lse, dots) */
+  const int2 tile = tiles[blockIdx.y];
+  if (tile.x < 0) return;
+  clearShared(shared, (2 * TILE_ELEMENTS(ROWS) + STAGES * 2 * TILE_ELEMENTS(TILE)) * (int)sizeof(T));
+  const int* segment = segments + 4 * tile.x;
+  const int keys = min(ROWS, segment[1] - tile.y);
+  const int kv = blockIdx.x, group = heads / kvHeads;
+  const int mine = segment[7] - 1; /* the segment's own range is its last */
+  const int cap = ranges[3 * mine + 1];
+  const T* block = store + ranges[3 * mine] + ((long long)kv * 2 * cap + tile.y) * D;
+  for (int i = threadIdx.x; i < ROWS * PIECES; i += THREADS) {
+    const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
+    const T* from = row < keys ? block + row * D + column : store;
+    copy16(own + place<ROWS>(row, column), from, row < keys);
+    copy16(ownValues + place<ROWS>(row, column), row < keys ? from + (long long)cap * D : store, row < keys);
+  }
+  const int ownRows = segment[1] - tile.y;
+  int limit = ownRows;
+  for (int r = next[mine]; r >= 0; r = next[r]) limit += segments[4 * owner[r] + 1];
+  const int perHead = (limit + TILE - 1) / TILE, total = perHead * group;
+  Seers seers(segments, next, owner, tile.x, tile.y);
+  loadSeers(stream, stream + TILE_ELEMENTS(TILE), sums, sums + TILE, q, dOut, lse, dots, seers, heads, kv * group, 0, limit);
+  commit();
+
+  const int row = WARP * 16;
+  const int unit = row & ~(UNIT - 1);
+  const int upper = row + (LANE >> 2); /* this lane's keys, counted in the tile */
+  const float factor = scale * LOG2E;
+  float dk[NC][4], dv[NC][4];
+  clear(dk);
+  clear(dv);
+  for (int step = 0, stage = 0, j = 0; step < total; step++, stage = (stage + 1) % STAGES) {
+    const int ahead = (stage + 1) % STAGES;
+    const int head = kv * group + (step + 1) / perHead, nextJ = j + TILE < limit ? j + TILE : 0;
+    const T* queries = stream + stage * 2 * TILE_ELEMENTS(TILE);
+    const T* grads = queries + TILE_ELEMENTS(TILE);
+    const float* shifts = sums + stage * 2 * TILE;
+    if (STAGES > 1) {
+      if (step + 1 < total) {
+        if (nextJ == 0) seers = Seers(segments, next, owner, tile.x, tile.y);
+        T* to = stream + ahead * 2 * TILE_ELEMENTS(TILE);
+        loadSeers(to, to + TILE_ELEMENTS(TILE), sums + ahead * 2 * TILE, sums + ahead * 2 * TILE + TILE, q, dOut, lse, dots, seers, heads, head, nextJ, limit);
+      }
+      commit();
+      waitFor<1>();
+    } else {
+      waitFor<0>();
+    }
+    /* Own queries j … j + TILE, all of the segment itself, may come before every key of the unit. */
+    if (unit < keys && !(j + TILE <= unit && j + TILE <= ownRows)) {
+      float s[TILE / 8][4], g[TILE / 8][4];
+      scores(s, own, row, queries);
+      scores(g, ownValues, row, grads);
+      settle();
+      const bool edge = j < row + 16 && j < ownRows;
+#pragma unroll
+      for (int n = 0; n < TILE / 8; n++) {
+        const int at = n * 8 + 2 * (LANE & 3);
+        const float2 shift = *(const float2*)(shifts + at), dot = *(const float2*)(shifts + TILE + at);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+          float p = exp2Fast(s[n][i] * factor - (i & 1 ? shift.y : shift.x));
+          const int query = j + at + (i & 1);
+          if (edge && query < ownRows && query < upper + 8 * (i >> 1)) p = 0.0f;
+          s[n][i] = p;
+          g[n][i] = p * (g[n][i] - (i & 1 ? dot.y : dot.x));
+        }
+      }
+      gather(dv, s, grads);
+      gather(dk, g, queries);
+      settle();
+    }
+    __syncthreads();
+    if (STAGES == 1 && step + 1 < total) {
+      if (nextJ == 0) seers = Seers(segments, next, owner, tile.x, tile.y);
+      loadSeers(stream, stream + TILE_ELEMENTS(TILE), sums, sums + TILE, q, dOut, lse, dots, seers, heads, head, nextJ, limit);
+    }
+    j = nextJ;
+  }
+  const long long wide = (long long)(heads + 2 * kvHeads) * D;
+  T* to = dqkv + (segment[0] + tile.y + row) * wide;
+  storeRows(dk, scale, scale, own, row, to + (heads + kv) * D, wide, keys - row);
+  storeRows(dv, 1.0f, 1.0f, ownValues, row, to + (heads + kvHeads + kv) * D, wide, keys - row);
+}
+`;

@@ -1,0 +1,304 @@
+// What the attention kernels are made of: tiles of rows in shared memory and two products of them, one way for each kind of card.
+//
+// A block owns ROWS = 16·WARPS rows (queries, or keys on the way back); a warp owns 16 of them and keeps its results as a tensor
+// core does: of a 16×N result a lane holds r[n][0..3] = rows lane/4 (twice) and lane/4 + 8 (twice), columns 8n + 2(lane%4) + {0, 1}.
+//
+//   WAY_FLOAT   fp32 on plain multiply-adds, any card                     row stride D + 4
+//   WAY_MMA     bf16, mma.sync of one warp, from compute capability 8.0   panels of 64 columns, 16-byte pieces xor row%8
+//   WAY_WGMMA   bf16, wgmma of four warps on shared memory, 9.0a only     the same panels: the layout "128-byte swizzle"
+//
+// Macros: WAY, D (head size, a multiple of 8), WARPS, TILE (rows of the tiles that stream by), STAGES (tiles in flight).
+
+export type Way = "float" | "mma" | "wgmma";
+
+/** Operands of one wgmma: how many registers of the result, then what reads them. */
+const registers = (count: number): string => Array.from({ length: count }, (_, i) => `%${i}`).join(", ");
+
+/** result[64, n] (+)= A[64, 16] · B[16, n]; A in shared memory or in registers, B by its descriptor. */
+function wgmma(n: number, from: "shared" | "registers"): string {
+  const count = n / 2;
+  const results = Array.from({ length: count }, (_, i) => `"+f"(r[${i >> 2}][${i & 3}])`).join(", ");
+  const a = from === "shared" ? `%${count}` : `{${[0, 1, 2, 3].map((i) => `%${count + i}`).join(", ")}}`;
+  const at = count + (from === "shared" ? 1 : 4);
+  const [parameters, inputs, transposed] =
+    from === "shared"
+      ? ["unsigned long long a", '"l"(a)', "0, 0"]
+      : [
+          "unsigned a0, unsigned a1, unsigned a2, unsigned a3",
+          '"r"(a0), "r"(a1), "r"(a2), "r"(a3)',
+          "1", // rows of B are its k: transposed
+        ];
+  return `
+__device__ __forceinline__ void wgmma_${from}(float (&r)[${n / 8}][4], ${parameters}, unsigned long long b, int add) {
+  asm volatile("{\\n.reg .pred p;\\nsetp.ne.b32 p, %${at + 1}, 0;\\n"
+    "wgmma.mma_async.sync.aligned.m64n${n}k16.f32.bf16.bf16 {${registers(count)}}, ${a}, %${at}, p, 1, 1, ${transposed};\\n}\\n"
+    : ${results} : ${inputs}, "l"(b), "r"(add));
+}`;
+}
+
+/** Instructions of the card by name. */
+export function instructions(way: Way, headDim: number, tile: number): string {
+  const columns = (headDim + 15) & ~15;
+  return `
+__device__ __forceinline__ unsigned sharedAddress(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+
+/* 16 bytes from memory into a tile, or zeros; there after waitFor. */
+__device__ __forceinline__ void copy16(void* to, const void* from, bool there) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\\n" ::"r"(sharedAddress(to)), "l"(from), "r"(there ? 16 : 0));
+#else
+  *(uint4*)to = there ? *(const uint4*)from : make_uint4(0, 0, 0, 0);
+#endif
+}
+__device__ __forceinline__ void commit() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;\\n");
+#endif
+}
+/* Until all but the last N commits have arrived, for every thread of the block. */
+template <int N> __device__ __forceinline__ void waitFor() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;\\n" ::"n"(N));
+#endif
+#if WAY == WAY_WGMMA
+  asm volatile("fence.proxy.async.shared::cta;\\n");
+#endif
+  __syncthreads();
+}
+__device__ __forceinline__ float exp2Fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+#if WAY == WAY_MMA
+__device__ __forceinline__ void ldmatrix(unsigned (&r)[4], const T* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\\n"
+    : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(sharedAddress(p)));
+}
+__device__ __forceinline__ void ldmatrixTurned(unsigned (&r)[4], const T* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\\n"
+    : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(sharedAddress(p)));
+}
+__device__ __forceinline__ void mma(float (&r)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\\n"
+    : "+f"(r[0]), "+f"(r[1]), "+f"(r[2]), "+f"(r[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+#endif
+#if WAY == WAY_WGMMA
+/* Where a tile lies: address, bytes between panels (for B with rows as k), bytes between eight rows, 128-byte swizzle. */
+__device__ __forceinline__ unsigned long long descriptor(const T* p, unsigned panelBytes) {
+  return (unsigned long long)((sharedAddress(p) & 0x3ffffu) >> 4) | ((unsigned long long)(panelBytes >> 4) << 16) | (64ull << 32) | (1ull << 62);
+}
+__device__ __forceinline__ void wgmmaFence() { asm volatile("wgmma.fence.sync.aligned;\\n" ::: "memory"); }
+__device__ __forceinline__ void wgmmaCommit() { asm volatile("wgmma.commit_group.sync.aligned;\\n" ::: "memory"); }
+template <int N> __device__ __forceinline__ void wgmmaWait() { asm volatile("wgmma.wait_group.sync.aligned %0;\\n" ::"n"(N) : "memory"); }
+${way === "wgmma" ? wgmma(tile, "shared") + wgmma(columns, "registers") : ""}
+#endif
+`;
+}
+
+/** Tiles and products, over the instructions above. */
+export const PARTS = `
+#define COLUMNS ((D + 15) / 16 * 16)
+#define PANELS ((D + 63) / 64)
+#define ROWS (16 * WARPS)
+#define THREADS (32 * WARPS)
+#define PIECES (D * (int)sizeof(T) / 16)
+#define LANE (threadIdx.x & 31)
+#define WARP (threadIdx.x >> 5)
+#define LOG2E 1.4426950408889634f
+#if WAY == WAY_FLOAT
+#define NC (D / 8)
+#define TILE_ELEMENTS(rows) ((rows) * (D + 4))
+#else
+#define NC (COLUMNS / 8)
+#define TILE_ELEMENTS(rows) ((rows) * 64 * PANELS)
+#endif
+#if WAY == WAY_WGMMA
+#define UNIT 64 /* rows that work in step */
+#else
+#define UNIT 16
+#endif
+
+/* Where an element of a tile of N rows lies. */
+template <int N> __device__ __forceinline__ int place(int row, int column) {
+#if WAY == WAY_FLOAT
+  return row * (D + 4) + column;
+#else
+  return (column >> 6) * (N * 64) + row * 64 + ((((column >> 3) & 7) ^ (row & 7)) << 3) + (column & 7);
+#endif
+}
+
+/* Nothing of a tile may be NaN where D ends within a step of 16. */
+__device__ __forceinline__ void clearShared(char* shared, int bytes) {
+#if D % 16 != 0 && WAY != WAY_FLOAT
+  for (int i = threadIdx.x * 16; i < bytes; i += THREADS * 16) *(uint4*)(shared + i) = make_uint4(0, 0, 0, 0);
+  __syncthreads();
+#endif
+}
+
+template <int N> __device__ __forceinline__ void clear(float (&r)[N][4]) {
+#pragma unroll
+  for (int n = 0; n < N; n++) r[n][0] = r[n][1] = r[n][2] = r[n][3] = 0.0f;
+}
+
+#if WAY == WAY_FLOAT
+
+/* r[16, TILE] = own rows (from row on) · tileᵀ */
+__device__ __forceinline__ void scores(float (&r)[TILE / 8][4], const T* own, int row, const T* tile) {
+  clear(r);
+  const T* a = own + (row + (LANE >> 2)) * (D + 4);
+  const T* b = tile + 2 * (LANE & 3) * (D + 4);
+#pragma unroll 2
+  for (int k = 0; k < D; k += 4) {
+    const float4 x = *(const float4*)(a + k), y = *(const float4*)(a + 8 * (D + 4) + k);
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++) {
+      const float4 u = *(const float4*)(b + n * 8 * (D + 4) + k), v = *(const float4*)(b + (n * 8 + 1) * (D + 4) + k);
+      r[n][0] += x.x * u.x + x.y * u.y + x.z * u.z + x.w * u.w;
+      r[n][1] += x.x * v.x + x.y * v.y + x.z * v.z + x.w * v.w;
+      r[n][2] += y.x * u.x + y.y * u.y + y.z * u.z + y.w * u.w;
+      r[n][3] += y.x * v.x + y.y * v.y + y.z * v.z + y.w * v.w;
+    }
+  }
+}
+
+/* r[16, D] += p[16, TILE] · tile */
+__device__ __forceinline__ void gather(float (&r)[NC][4], const float (&p)[TILE / 8][4], const T* tile) {
+  const T* b = tile + 2 * (LANE & 3);
+#pragma unroll
+  for (int k = 0; k < TILE; k++) {
+    const int from = (LANE & ~3) | ((k & 7) >> 1);
+    const float x = __shfl_sync(0xffffffffu, p[k >> 3][k & 1], from);
+    const float y = __shfl_sync(0xffffffffu, p[k >> 3][2 + (k & 1)], from);
+#pragma unroll
+    for (int n = 0; n < NC; n++) {
+      const float2 v = *(const float2*)(b + k * (D + 4) + n * 8);
+      r[n][0] += x * v.x;
+      r[n][1] += x * v.y;
+      r[n][2] += y * v.x;
+      r[n][3] += y * v.y;
+    }
+  }
+}
+__device__ __forceinline__ void settle() {}
+
+#elif WAY == WAY_MMA
+
+__device__ __forceinline__ void scores(float (&r)[TILE / 8][4], const T* own, int row, const T* tile) {
+  clear(r);
+#pragma unroll
+  for (int k = 0; k < COLUMNS; k += 16) {
+    unsigned a[4];
+    ldmatrix(a, own + place<ROWS>(row + (LANE & 15), k + ((LANE >> 4) << 3)));
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n += 2) {
+      unsigned b[4];
+      ldmatrix(b, tile + place<TILE>(n * 8 + (LANE & 7) + ((LANE >> 4) << 3), k + ((LANE >> 3) & 1) * 8));
+      mma(r[n], a, b[0], b[1]);
+      mma(r[n + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+__device__ __forceinline__ void gather(float (&r)[NC][4], const float (&p)[TILE / 8][4], const T* tile) {
+#pragma unroll
+  for (int k = 0; k < TILE / 16; k++) {
+    const unsigned a[4] = {packBf16(p[2 * k][0], p[2 * k][1]), packBf16(p[2 * k][2], p[2 * k][3]),
+                           packBf16(p[2 * k + 1][0], p[2 * k + 1][1]), packBf16(p[2 * k + 1][2], p[2 * k + 1][3])};
+#pragma unroll
+    for (int n = 0; n < NC; n += 2) {
+      unsigned b[4];
+      ldmatrixTurned(b, tile + place<TILE>(k * 16 + (LANE & 15), n * 8 + ((LANE >> 4) << 3)));
+      mma(r[n], a, b[0], b[1]);
+      mma(r[n + 1], a, b[2], b[3]);
+    }
+  }
+}
+__device__ __forceinline__ void settle() {}
+
+#else
+
+/* Queued until settle(); the same holds of gather. */
+__device__ __forceinline__ void scores(float (&r)[TILE / 8][4], const T* own, int row, const T* tile) {
+  const T* a = own + (row & ~63) * 64;
+  wgmmaFence();
+#pragma unroll
+  for (int k = 0; k < COLUMNS; k += 16) {
+    wgmma_shared(r, descriptor(a + (k >> 6) * (ROWS * 64) + (k & 63), 0), descriptor(tile + (k >> 6) * (TILE * 64) + (k & 63), 0), k != 0);
+  }
+  wgmmaCommit();
+}
+
+__device__ __forceinline__ void gather(float (&r)[NC][4], const float (&p)[TILE / 8][4], const T* tile) {
+  unsigned a[TILE / 16][4];
+#pragma unroll
+  for (int k = 0; k < TILE / 16; k++) {
+    a[k][0] = packBf16(p[2 * k][0], p[2 * k][1]);
+    a[k][1] = packBf16(p[2 * k][2], p[2 * k][3]);
+    a[k][2] = packBf16(p[2 * k + 1][0], p[2 * k + 1][1]);
+    a[k][3] = packBf16(p[2 * k + 1][2], p[2 * k + 1][3]);
+  }
+  wgmmaFence();
+#pragma unroll
+  for (int k = 0; k < TILE / 16; k++) {
+    wgmma_registers(r, a[k][0], a[k][1], a[k][2], a[k][3], descriptor(tile + k * 16 * 64, TILE * 128), 1);
+  }
+  wgmmaCommit();
+}
+__device__ __forceinline__ void settle() { wgmmaWait<0>(); }
+#endif
+
+/* Keys a row sees, by absolute position: which range of its context holds position j. Asked in ascending order. */
+struct Context {
+  const int* ranges;
+  int range, begin, end, cap;
+  long long block;
+  __device__ __forceinline__ Context(const int* table, int first) : ranges(table), range(first - 1), begin(0), end(0), cap(0), block(0) {}
+  __device__ __forceinline__ const T* key(const T* store, int kv, int j) {
+    while (j >= end) {
+      range++;
+      begin = end;
+      end += ranges[3 * range + 2];
+      cap = ranges[3 * range + 1];
+      block = ranges[3 * range];
+    }
+    return store + block + ((long long)kv * 2 * cap + (j - begin)) * D;
+  }
+};
+
+/* Keys and values at positions first … first + TILE of a context into tiles; zeros from limit on. */
+__device__ __forceinline__ void loadContext(T* keys, T* values, const T* store, Context& context, int kv, int first, int limit) {
+#pragma unroll
+  for (int step = 0; step < (TILE * PIECES + THREADS - 1) / THREADS; step++) {
+    const int i = step * THREADS + threadIdx.x;
+    if (TILE * PIECES % THREADS != 0 && i >= TILE * PIECES) break;
+    const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
+    const bool there = first + row < limit;
+    const T* from = there ? context.key(store, kv, first + row) + column : store;
+    copy16(keys + place<TILE>(row, column), from, there);
+    copy16(values + place<TILE>(row, column), there ? from + (long long)context.cap * D : store, there);
+  }
+}
+
+/* A warp's 16 rows of results, times a factor each, into its own rows of a tile and from there to memory, count rows of them. */
+__device__ __forceinline__ void storeRows(const float (&r)[NC][4], float upper, float lower, T* tile, int row, T* to, long long stride, int count) {
+  const int mine = row + (LANE >> 2), column = 2 * (LANE & 3);
+  __syncwarp();
+#pragma unroll
+  for (int n = 0; n < NC; n++) {
+#if WAY == WAY_FLOAT
+    *(float2*)(tile + place<ROWS>(mine, n * 8 + column)) = make_float2(r[n][0] * upper, r[n][1] * upper);
+    *(float2*)(tile + place<ROWS>(mine + 8, n * 8 + column)) = make_float2(r[n][2] * lower, r[n][3] * lower);
+#else
+    *(unsigned*)(tile + place<ROWS>(mine, n * 8 + column)) = packBf16(r[n][0] * upper, r[n][1] * upper);
+    *(unsigned*)(tile + place<ROWS>(mine + 8, n * 8 + column)) = packBf16(r[n][2] * lower, r[n][3] * lower);
+#endif
+  }
+  __syncwarp();
+  for (int i = LANE; i < 16 * PIECES; i += 32) {
+    const int at = i / PIECES, from = i % PIECES * (16 / (int)sizeof(T));
+    if (at < count) *(uint4*)(to + at * stride + from) = *(const uint4*)(tile + place<ROWS>(row + at, from));
+  }
+}
+`;
