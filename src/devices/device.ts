@@ -1,7 +1,8 @@
 // Where arithmetic runs. A device owns memory, executes kernels in the order they are called, and hides how a weight is laid
 // out. The model is written once against this interface; shapes: T rows (tokens), D width, H heads of d, G kv heads, V words.
 
-export type Dtype = "f32" | "i32";
+/** bf16 only on devices whose `activations` are. */
+export type Dtype = "f32" | "i32" | "bf16";
 
 /** A piece of device memory. Where it lies means something to its device only. */
 export interface Buffer {
@@ -71,11 +72,22 @@ export interface AdamStep {
   readonly gradient_scale: number;
 }
 
+/** Work that can be queued again. */
+export interface Recording {
+  run(): void;
+  free(): void;
+}
+
 export interface Device {
   readonly name: string;
   /** What the same bits depend on: device, SIMD variant. */
   readonly variant: string;
   readonly threads: number;
+  /**
+   * How activations are stored: outputs of products, norms, attention and SwiGLU, the KV store, and the gradients of these. The
+   * residual stream and its gradient, statistics (1/rms, log-sum-exps, log-probs), logits and parameters are f32 on every device.
+   */
+  readonly activations: Dtype;
 
   alloc(dtype: Dtype, length: number): Buffer;
   free(buffer: Buffer): void;
@@ -185,6 +197,12 @@ export interface Device {
   adamW(value: Buffer, grad: Buffer, m: Buffer, v: Buffer, step: AdamStep): void;
   /** Σ x². */
   sumSquares(x: Buffer): number;
+
+  /**
+   * Records what `work` queues, without running it; the recording then runs as often as wanted on what its buffers hold, at
+   * little cost. Memory allocated inside stays with it. `work` must not read, write or wait. Absent where nothing would be gained.
+   */
+  record?(work: () => void): Recording;
 
   close(): void;
 }

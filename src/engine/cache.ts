@@ -141,7 +141,7 @@ export class PrefixCache {
   #grow(capacity: number): void {
     const device = this.#device;
     for (let i = 0; i < this.#shape.layers; i++) {
-      const bigger = device.alloc("f32", capacity * this.#unit);
+      const bigger = device.alloc(device.activations, capacity * this.#unit);
       const old = this.stores[i];
       if (old) {
         device.copy(device.part(old, 0, this.#capacity * this.#unit), bigger);

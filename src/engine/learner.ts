@@ -129,6 +129,7 @@ function withLogprobs(
       return buffer;
     };
     const floats = (length: number) => device.alloc("f32", length);
+    const activations = (length: number) => device.alloc(device.activations, length);
     const shape = { kvHeads: config.num_key_value_heads, headDim: config.head_dim };
     const { layout, storeLength } = forestLayout(device, packed.runs, shape);
     const ids = put(Int32Array.from(packed.runs.flatMap(({ tokens }) => tokens)));
@@ -136,7 +137,7 @@ function withLogprobs(
     // The hidden state before a token predicts it; a shared prompt's last one predicts the first token of each completion.
     const rows = put(Int32Array.from(items, ({ datum, position }) => packed.rowOf(placeOf.get(datum)!, position - 1)));
     const targets = put(Int32Array.from(items, ({ datum, position }) => batch[datum]!.tokens[position]!));
-    const x = floats(N * D);
+    const x = activations(N * D);
     device.gather(hidden, rows, x, N, D);
     const out = { logp: floats(N), entropy: floats(N), lse: floats(N) };
     device.logProbs(head, x, targets, temperature, N, out);
@@ -144,9 +145,9 @@ function withLogprobs(
       logp: device.read(out.logp) as Float32Array,
       entropy: device.read(out.entropy) as Float32Array,
       backward(dLogp, dEntropy) {
-        const dx = floats(N * D);
+        const dx = activations(N * D);
         device.logProbsBackward(head, x, targets, temperature, N, out, put(dLogp), put(dEntropy), dx);
-        const dHidden = floats(layout.tokens * D);
+        const dHidden = activations(layout.tokens * D);
         device.fill(dHidden, 0);
         device.scatterAdd(dx, rows, dHidden, N, D);
         backward(model, kept, dHidden);

@@ -152,7 +152,7 @@ export class Sampler {
       };
       const layout = layoutOf(device, news, [0]);
       const hidden = infer(this.#model, put(Int32Array.from(ids)), layout, this.cache.stores);
-      const last = device.alloc("f32", n * config.hidden_size);
+      const last = device.alloc(device.activations, n * config.hidden_size);
       device.gather(hidden, put(Int32Array.from(rows, ({ row }) => row)), last, n, config.hidden_size);
       const stride = device.outStride(head);
       const logits = device.alloc("f32", n * stride);

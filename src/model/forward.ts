@@ -60,14 +60,14 @@ export function forward(
       x = streamBehind(model, layer, x, layout, storeLength);
       continue;
     }
-    const store = device.alloc("f32", storeLength);
+    const store = device.alloc(device.activations, storeLength);
     const { kept, out }: { kept: KeptLayer; out: Buffer } = forwardLayer(model, layer, x, residual, layout, store);
     layers.push(kept);
     x = kept.x2;
     residual = out;
   }
   const xFinal = copyOf(device, x);
-  const hidden = device.alloc("f32", T * D);
+  const hidden = device.alloc(device.activations, T * D);
   const rstdFinal = device.alloc("f32", T);
   device.rmsNorm(xFinal, residual, model.norm, hidden, rstdFinal, T, config.rms_norm_eps);
   return { hidden, kept: { layout, ids, layers, storeLength, xFinal, rstdFinal } };
@@ -78,7 +78,7 @@ function streamBehind(model: Model, layer: Layer, x: Buffer, layout: TokenLayout
   const { device } = model;
   const behind = device.alloc("f32", x.length);
   device.scope(() => {
-    const { kept, out } = forwardLayer(model, layer, x, null, layout, device.alloc("f32", storeLength));
+    const { kept, out } = forwardLayer(model, layer, x, null, layout, device.alloc(device.activations, storeLength));
     device.copy(kept.x2, behind);
     device.addTo(out, behind);
   });
@@ -97,21 +97,22 @@ function forwardLayer(
   const { hidden_size: D, intermediate_size: F, rms_norm_eps: eps } = config;
   const shape = headShape(config);
   const { heads: H, kvHeads: G, headDim: d } = shape;
-  const make = (width: number) => device.alloc("f32", T * width);
+  const make = (width: number) => device.alloc(device.activations, T * width);
+  const statistics = (width: number) => device.alloc("f32", T * width);
 
   const x1 = residual ? copyOf(device, x) : x;
-  const [h1, rstd1] = [make(D), make(1)];
+  const [h1, rstd1] = [make(D), statistics(1)];
   device.rmsNorm(x1, residual, layer.attentionNorm, h1, rstd1, T, eps);
-  const [qkv, q, headRstd] = [make((H + 2 * G) * d), make(H * d), make(H + G)];
+  const [qkv, q, headRstd] = [make((H + 2 * G) * d), make(H * d), statistics(H + G)];
   device.linear(layer.qkv, h1, qkv, T);
   device.rotate(qkv, layer.headNorms, q, headRstd, store, layout, rotary, shape);
-  const [attended, lse] = [make(H * d), make(H)];
+  const [attended, lse] = [make(H * d), statistics(H)];
   device.attention(q, store, attended, lse, layout, shape);
   const attentionOut = make(D);
   device.linear(layer.output, attended, attentionOut, T);
 
   const x2 = copyOf(device, x1);
-  const [h2, rstd2] = [make(D), make(1)];
+  const [h2, rstd2] = [make(D), statistics(1)];
   device.rmsNorm(x2, attentionOut, layer.mlpNorm, h2, rstd2, T, eps);
   const [gateUp, activated] = [make(2 * F), make(F)];
   device.linear(layer.gateUp, h2, gateUp, T);
@@ -141,7 +142,7 @@ export function backward(model: Model, kept: Kept, dHidden: Buffer): void {
 function insideOf(model: Model, layer: Layer, { layers, layout, storeLength }: Kept, i: number): KeptLayer {
   const kept = layers[i]!;
   if ("qkv" in kept) return kept;
-  return forwardLayer(model, layer, kept.x1, null, layout, model.device.alloc("f32", storeLength)).kept;
+  return forwardLayer(model, layer, kept.x1, null, layout, model.device.alloc(model.device.activations, storeLength)).kept;
 }
 
 /** Turns dx, the gradient of the stream behind the layer, into that of the stream before it. */
@@ -156,7 +157,7 @@ function backwardLayer(
   const { hidden_size: D, intermediate_size: F } = config;
   const shape = headShape(config);
   const { heads: H, kvHeads: G, headDim: d } = shape;
-  const make = (width: number) => device.alloc("f32", T * width);
+  const make = (width: number) => device.alloc(device.activations, T * width);
 
   const dActivated = make(F);
   device.linearBackward(layer.down, kept.activated, dx, dActivated, T);
@@ -183,11 +184,13 @@ export function infer(model: Model, ids: Buffer, layout: TokenLayout, stores: re
   const { hidden_size: D, intermediate_size: F, rms_norm_eps: eps } = config;
   const shape = headShape(config);
   const { heads: H, kvHeads: G, headDim: d } = shape;
-  const hidden = device.alloc("f32", T * D);
+  const hidden = device.alloc(device.activations, T * D);
   device.scope(() => {
-    const make = (width: number) => device.alloc("f32", T * width);
-    const [x, h, added, rstd] = [make(D), make(D), make(D), make(1)];
-    const [qkv, q, headRstd, attended, lse] = [make((H + 2 * G) * d), make(H * d), make(H + G), make(H * d), make(H)];
+    const make = (width: number) => device.alloc(device.activations, T * width);
+    const floats = (width: number) => device.alloc("f32", T * width);
+    const [x, h, added, rstd] = [floats(D), make(D), make(D), floats(1)];
+    const [qkv, q, attended] = [make((H + 2 * G) * d), make(H * d), make(H * d)];
+    const [headRstd, lse] = [floats(H + G), floats(H)];
     const [gateUp, activated] = [make(2 * F), make(F)];
     device.embed(model.embedding, ids, x, T);
     for (const [i, layer] of model.layers.entries()) {

@@ -72,6 +72,7 @@ class Cpu implements CpuDevice {
   readonly name = "cpu";
   readonly variant: string;
   readonly threads: number;
+  readonly activations = "f32";
   readonly #memory: WebAssembly.Memory;
   readonly #team: Team;
   readonly #allocator;

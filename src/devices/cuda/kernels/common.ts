@@ -5,6 +5,8 @@
 // and cap are in the tables of the layout (devices/device.ts): kv head g begins at block + g·2·cap·d.
 
 export const COMMON = `
+#define INF __int_as_float(0x7f800000) /* NVRTC has no header with it */
+
 struct __align__(2) bf16 { unsigned short bits; };
 
 __device__ __forceinline__ float toFloat(float x) { return x; }
@@ -50,6 +52,21 @@ __device__ __forceinline__ void store8(float* p, const float* v) {
 }
 __device__ __forceinline__ void store8(bf16* p, const float* v) {
   *(uint4*)p = make_uint4(packBf16(v[0], v[1]), packBf16(v[2], v[3]), packBf16(v[4], v[5]), packBf16(v[6], v[7]));
+}
+
+/* Four of them. */
+__device__ __forceinline__ void load4(const float* p, float* v) {
+  const float4 a = *(const float4*)p;
+  v[0] = a.x; v[1] = a.y; v[2] = a.z; v[3] = a.w;
+}
+__device__ __forceinline__ void load4(const bf16* p, float* v) {
+  const uint2 a = *(const uint2*)p;
+  v[0] = __uint_as_float(a.x << 16); v[1] = __uint_as_float(a.x & 0xffff0000u);
+  v[2] = __uint_as_float(a.y << 16); v[3] = __uint_as_float(a.y & 0xffff0000u);
+}
+__device__ __forceinline__ void store4(float* p, const float* v) { *(float4*)p = make_float4(v[0], v[1], v[2], v[3]); }
+__device__ __forceinline__ void store4(bf16* p, const float* v) {
+  *(uint2*)p = make_uint2(packBf16(v[0], v[1]), packBf16(v[2], v[3]));
 }
 
 __device__ __forceinline__ float warpSum(float x) {

@@ -1,0 +1,619 @@
+// The CUDA device: cuBLAS for products, our own kernels for the rest, on one stream. Activations are bf16 or float; the residual
+// stream, sums, parameters, gradients and the optimizer are float always. Every sum has a fixed order: the same bits each time.
+import { SqlEnvError } from "../../errors.ts";
+import type { AdamStep, Buffer, Device, Dtype, HeadShape, Recording, Scale, TokenLayout, Weight } from "../device.ts";
+import {
+  type AttentionKernels,
+  type AttentionPlan,
+  attentionBackward,
+  attentionForward,
+  attentionKernels,
+  attentionPlanLength,
+  attentionPlanSource,
+  planAttention,
+} from "./attention.ts";
+import { bf16ToFloats, floatsToBf16 } from "./bf16.ts";
+import { Blas, type Matrix } from "./blas.node.ts";
+import { Compiler, kernelsOf } from "./compiler.node.ts";
+import { type Card, Driver } from "./driver.node.ts";
+import { HEAD, HEAD_THREADS } from "./kernels/head.ts";
+import { MAX_NORM_WIDTH, NORM } from "./kernels/norm.ts";
+import { OPTIMIZER, SQUARE_BLOCKS } from "./kernels/optimizer.ts";
+import { ROTARY, ROTARY_THREADS } from "./kernels/rotary.ts";
+import { ROW_THREADS, ROWS } from "./kernels/rows.ts";
+import { SWIGLU } from "./kernels/swiglu.ts";
+import type { KernelArg, KernelSource, Launch } from "./launch.ts";
+import { Pool } from "./pool.ts";
+import { Staging } from "./staging.node.ts";
+
+/** How activations are stored. */
+export type Precision = "bf16" | "fp32";
+
+export interface CudaOptions {
+  /** @default bf16 on cards that have it (compute capability 8.0 and above), else fp32 */
+  readonly precision?: Precision;
+  /** Which card. @default 0 */
+  readonly ordinal?: number;
+  /** Where compiled kernels are kept. @default sqlenv/cuda in the user's cache folder */
+  readonly cache?: string;
+}
+
+export interface CudaDevice extends Device {
+  readonly card: Card;
+  readonly precision: Precision;
+  /** Bytes in use now, the most so far, and what was asked of the driver. */
+  readonly memory: { readonly used: number; readonly peak: number; readonly reserved: number };
+  /** Waits until everything queued is done. */
+  synchronize(): void;
+  /** Milliseconds the card takes for what `work` queues. */
+  time(work: () => void): number;
+}
+
+/** The oldest cards that are supported: Turing. */
+export const LEAST_CAPABILITY = 75;
+const BF16_CAPABILITY = 80;
+
+const SOURCES: readonly KernelSource[] = [NORM, ROTARY, SWIGLU, ROWS, HEAD, OPTIMIZER, attentionPlanSource];
+
+/** Makes a CUDA device; what is missing is said in the error. */
+export function createCuda({ precision, ordinal = 0, cache }: CudaOptions = {}): CudaDevice {
+  const driver = new Driver(ordinal);
+  const { name, capability } = driver.card;
+  if (capability < LEAST_CAPABILITY) {
+    throw new SqlEnvError("no_cuda", {
+      what: `the card ${name} is too old: compute capability`,
+      value: `${capability / 10}, at least ${LEAST_CAPABILITY / 10} is needed`,
+      remedy: "use --device cpu",
+    });
+  }
+  if (precision === "bf16" && capability < BF16_CAPABILITY) {
+    throw new SqlEnvError("no_bf16", {
+      what: `the card ${name} has no bf16`,
+      value: `compute capability ${capability / 10}`,
+      remedy: "use --precision fp32",
+    });
+  }
+  const chosen = precision ?? (capability >= BF16_CAPABILITY ? "bf16" : "fp32");
+  return new Cuda(driver, new Compiler(driver.ffi, capability, cache), new Blas(driver), chosen);
+}
+
+/** A bf16 copy of a whole allocation of parameters, made again when first needed after a change. */
+interface Shadow {
+  readonly from: number;
+  readonly bytes: number;
+  readonly address: number;
+  stale: boolean;
+}
+
+const BYTES = { f32: 4, i32: 4, bf16: 2 } as const;
+const LOGITS_SHARE = 64; // a chunk of logits takes at most this part of the card's memory
+const KEPT_LOGITS_SHARE = 16; // and logits kept for the way back this
+
+class Cuda implements CudaDevice {
+  readonly name = "cuda";
+  readonly variant: string;
+  readonly threads = 1;
+  readonly activations: Dtype;
+  readonly card: Card;
+  readonly precision: Precision;
+  readonly #driver: Driver;
+  readonly #compiler: Compiler;
+  readonly #blas: Blas;
+  readonly #pool: Pool;
+  readonly #staging: Staging;
+  readonly #launch: Launch;
+  readonly #scopes: number[][] = [];
+  #shadows: Shadow[] = [];
+  /** Plans by where their layout's segments lie; they go when those do. */
+  readonly #plans = new Map<string, { plan: AttentionPlan; buffer: number }>();
+  readonly #attention = new Map<string, AttentionKernels>();
+  /** Logits of the last `logProbs`, known by where their log-sum-exps lie. */
+  #keptLogits: { readonly logits: Buffer; readonly lse: number } | undefined;
+  /** While work is recorded: memory that stays with the recording. */
+  #held: number[] | undefined;
+
+  constructor(driver: Driver, compiler: Compiler, blas: Blas, precision: Precision) {
+    this.#driver = driver;
+    this.#compiler = compiler;
+    this.#blas = blas;
+    this.card = driver.card;
+    this.precision = precision;
+    this.activations = precision === "bf16" ? "bf16" : "f32";
+    this.variant = `cuda-${precision} ${driver.card.name}, cuBLAS ${blas.version}, NVRTC ${compiler.version}`;
+    this.#pool = new Pool(driver);
+    this.#staging = new Staging(driver);
+    this.#launch = (...args) => driver.launch(...args);
+    for (const source of SOURCES) this.#load(source);
+  }
+
+  get memory() {
+    const { used, peak, reserved } = this.#pool;
+    return { used, peak, reserved };
+  }
+
+  alloc(dtype: Dtype, length: number): Buffer {
+    const address = this.#pool.alloc(BYTES[dtype] * length);
+    this.#scopes.at(-1)?.push(address);
+    return { dtype, length, address };
+  }
+
+  free({ address }: Buffer): void {
+    this.#release(address);
+  }
+
+  scope<T>(work: () => T): T {
+    const mine: number[] = [];
+    this.#scopes.push(mine);
+    try {
+      return work();
+    } finally {
+      this.#scopes.pop();
+      if (this.#keptLogits && mine.includes(this.#keptLogits.logits.address)) this.#keptLogits = undefined;
+      for (const address of mine) this.#release(address);
+    }
+  }
+
+  part({ dtype, address }: Buffer, offset: number, length: number): Buffer {
+    return { dtype, length, address: address + BYTES[dtype] * offset };
+  }
+
+  write(buffer: Buffer, data: Float32Array | Int32Array): void {
+    if (data.length > buffer.length) throw new RangeError(`${data.length} elements into a buffer of ${buffer.length}`);
+    const bytes = buffer.dtype === "bf16" ? floatsToBf16(data as Float32Array) : data;
+    this.#staging.up(buffer.address, new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  }
+
+  read({ dtype, address, length }: Buffer): Float32Array | Int32Array {
+    const { buffer } = this.#staging.down(address, BYTES[dtype] * length);
+    if (dtype === "bf16") return bf16ToFloats(new Uint16Array(buffer));
+    return dtype === "i32" ? new Int32Array(buffer) : new Float32Array(buffer);
+  }
+
+  fill({ dtype, address, length }: Buffer, value: number): void {
+    if (length === 0) return;
+    if (dtype === "bf16") {
+      const bits = floatsToBf16(Float32Array.of(value))[0]!;
+      this.#driver.call("cuMemsetD16Async", address, bits, length, this.#driver.stream);
+      return;
+    }
+    const bits = new Uint32Array((dtype === "i32" ? Int32Array.of(value) : Float32Array.of(value)).buffer)[0]!;
+    this.#driver.call("cuMemsetD32Async", address, bits, length, this.#driver.stream);
+  }
+
+  copy(from: Buffer, to: Buffer): void {
+    this.#driver.call("cuMemcpyDtoDAsync_v2", to.address, from.address, BYTES[from.dtype] * from.length, this.#driver.stream);
+  }
+
+  changed({ value }: Weight): void {
+    const shadow = this.#shadows.find(({ from, bytes }) => value.address >= from && value.address < from + bytes);
+    if (shadow) shadow.stale = true;
+  }
+
+  forget(): void {
+    // copies go with the memory they are copies of
+  }
+
+  embed(weight: Weight, ids: Buffer, out: Buffer, rows: number): void {
+    this.gather(weight.value, ids, out, rows, weight.columns);
+  }
+
+  embedBackward(weight: Weight, ids: Buffer, dOut: Buffer, rows: number): void {
+    if (weight.grad) this.scatterAdd(dOut, ids, weight.grad, rows, weight.columns);
+  }
+
+  outStride(weight: Weight): number {
+    return (weight.rows + 7) & ~7;
+  }
+
+  linear(weight: Weight, x: Buffer, out: Buffer, rows: number): void {
+    const { rows: n, columns: k } = weight;
+    const w = { ...this.#weight(weight, x.dtype), transposed: true };
+    this.#blas.product(rows, n, k, matrix(x, k), w, matrix(out, this.outStride(weight)));
+  }
+
+  linearBackward(weight: Weight, x: Buffer, dy: Buffer, dx: Buffer | null, rows: number, add = false): void {
+    const { rows: n, columns: k, grad } = weight;
+    const stride = this.outStride(weight);
+    this.#as(x.dtype, dy, (same) => {
+      const d = matrix(same, stride);
+      if (dx) this.#blas.product(rows, k, n, d, this.#weight(weight, x.dtype), matrix(dx, k), add);
+      if (grad) this.#blas.product(n, k, rows, { ...d, transposed: true }, matrix(x, k), matrix(grad, k), true);
+    });
+  }
+
+  rmsNorm(x: Buffer, residual: Buffer | null, scale: Scale, out: Buffer, rstd: Buffer, rows: number, eps: number): void {
+    const width = scale.value.length;
+    const args = [at(x), residual ? at(residual) : NULL, at(scale.value), at(out), at(rstd), i32(width), f32(eps)];
+    this.#launch(`rmsNorm_${out.dtype}`, [rows, 1, 1], [normThreads(width), 1, 1], 0, args);
+  }
+
+  rmsNormBackward(x: Buffer, scale: Scale, rstd: Buffer, dOut: Buffer, dx: Buffer, rows: number): void {
+    const width = scale.value.length;
+    const blocks = Math.min(rows, 4 * this.card.multiprocessors);
+    this.scope(() => {
+      const parts = this.alloc("f32", blocks * width);
+      const args = [at(dOut), at(x), at(scale.value), at(rstd), at(dx), at(parts), i32(rows), i32(width)];
+      this.#launch(`rmsNormBackward_${dOut.dtype}`, [blocks, 1, 1], [normThreads(width), 1, 1], 0, args);
+      if (scale.grad) this.#addParts(parts, scale.grad, blocks, width, 0, width);
+    });
+  }
+
+  rotate(
+    qkv: Buffer,
+    norms: { readonly q: Scale; readonly k: Scale } | null,
+    q: Buffer,
+    rstd: Buffer,
+    store: Buffer,
+    { tokens, positions, blocks, capacities, indices }: TokenLayout,
+    rotary: Buffer,
+    { heads, kvHeads, headDim, eps }: HeadShape,
+  ): void {
+    const lanes = rotaryLanes(headDim);
+    const items = tokens * (heads + 2 * kvHeads);
+    const where = [blocks, capacities, indices, positions, rotary].map(at);
+    const sizes = [i32(tokens), i32(heads), i32(kvHeads), i32(headDim), f32(eps), i32(lanes)];
+    const args = [at(qkv), at(q), at(store), ...where, ...scalesOf(norms), at(rstd), ...sizes];
+    const grid = Math.ceil((items * lanes) / ROTARY_THREADS);
+    this.#launch(`rotate_${qkv.dtype}`, [grid, 1, 1], [ROTARY_THREADS, 1, 1], 0, args);
+  }
+
+  rotateBackward(
+    dqkv: Buffer,
+    qkv: Buffer,
+    norms: { readonly q: Scale; readonly k: Scale } | null,
+    rstd: Buffer,
+    { tokens, positions }: TokenLayout,
+    rotary: Buffer,
+    { heads, kvHeads, headDim }: HeadShape,
+  ): void {
+    const lanes = rotaryLanes(headDim);
+    const groups = ROTARY_THREADS / lanes;
+    const blocks = Math.min(Math.ceil((tokens * (heads + kvHeads)) / groups), 8 * this.card.multiprocessors);
+    this.scope(() => {
+      const parts = this.alloc("f32", blocks * 2 * headDim);
+      const sizes = [i32(tokens), i32(heads), i32(kvHeads), i32(headDim), i32(lanes)];
+      const args = [at(dqkv), at(qkv), at(rstd), at(positions), at(rotary), ...scalesOf(norms), at(parts), ...sizes];
+      this.#launch(`rotateBackward_${dqkv.dtype}`, [blocks, 1, 1], [ROTARY_THREADS, 1, 1], 4 * groups * 2 * headDim, args);
+      if (norms?.q.grad) this.#addParts(parts, norms.q.grad, blocks, 2 * headDim, 0, headDim);
+      if (norms?.k.grad) this.#addParts(parts, norms.k.grad, blocks, 2 * headDim, headDim, headDim);
+    });
+  }
+
+  attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer, layout: TokenLayout, shape: HeadShape): void {
+    const kernels = this.#attentionFor(shape, q.dtype);
+    attentionForward(this.#launch, kernels, this.#planFor(layout, kernels), layout, { q, store, out, lse });
+  }
+
+  attentionBackward(
+    q: Buffer,
+    store: Buffer,
+    out: Buffer,
+    dOut: Buffer,
+    lse: Buffer,
+    dqkv: Buffer,
+    layout: TokenLayout,
+    shape: HeadShape,
+  ): void {
+    const kernels = this.#attentionFor(shape, q.dtype);
+    const plan = this.#planFor(layout, kernels);
+    this.scope(() => {
+      const dots = this.alloc("f32", layout.tokens * shape.heads);
+      attentionBackward(this.#launch, kernels, plan, layout, { q, store, out, dOut, lse, dots, dqkv });
+    });
+  }
+
+  swiGlu(gateUp: Buffer, out: Buffer, rows: number, width: number): void {
+    this.#elementwise(`swiGlu_${out.dtype}`, (rows * width) / 8, [at(gateUp), at(out), i32(rows), i32(width)]);
+  }
+
+  swiGluBackward(gateUp: Buffer, dOut: Buffer, dGateUp: Buffer, rows: number, width: number): void {
+    const args = [at(dOut), at(gateUp), at(dGateUp), i32(rows), i32(width)];
+    this.#elementwise(`swiGluBackward_${dOut.dtype}`, (rows * width) / 8, args);
+  }
+
+  gather(x: Buffer, ids: Buffer, out: Buffer, rows: number, width: number): void {
+    this.#launch(`gather_${x.dtype}`, [rows, 1, 1], [normThreads(width), 1, 1], 0, [at(x), at(ids), at(out), i32(width)]);
+  }
+
+  scatterAdd(y: Buffer, ids: Buffer, x: Buffer, rows: number, width: number): void {
+    const columns = Math.ceil(width / (4 * ROW_THREADS));
+    const args = [at(y), at(ids), at(x), i32(rows), i32(width)];
+    this.#launch(`scatterAdd_${y.dtype}`, [rows, columns, 1], [ROW_THREADS, 1, 1], 0, args);
+  }
+
+  addTo(x: Buffer, y: Buffer): void {
+    this.#elementwise(`addTo_${x.dtype}_${y.dtype}`, x.length / 4, [at(x), at(y), { i64: x.length }]);
+  }
+
+  logProbs(
+    head: Weight,
+    x: Buffer,
+    targets: Buffer,
+    temperature: number,
+    rows: number,
+    { logp, entropy, lse }: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
+  ): void {
+    const whole = this.#wholeLogits(head, rows);
+    this.#inChunks(head, rows, whole, (logits, stride, from, n) => {
+      this.linear(head, this.part(x, from * head.columns, n * head.columns), logits, n);
+      const out = [targets, logp, entropy, lse].map((buffer) => at(this.part(buffer, from, n)));
+      const args = [at(logits), ...out, i32(head.rows), i32(stride), f32(inverse(temperature))];
+      this.#launch("logProb", [n, 1, 1], [HEAD_THREADS, 1, 1], 0, args);
+    });
+    this.#keptLogits = whole && { logits: whole, lse: lse.address };
+  }
+
+  logProbsBackward(
+    head: Weight,
+    x: Buffer,
+    targets: Buffer,
+    temperature: number,
+    rows: number,
+    { entropy, lse }: { readonly entropy: Buffer; readonly lse: Buffer },
+    dLogp: Buffer,
+    dEntropy: Buffer,
+    dx: Buffer,
+  ): void {
+    const whole = this.#keptLogits?.lse === lse.address ? this.#keptLogits.logits : undefined;
+    this.#keptLogits = undefined; // they may be turned into their gradient
+    this.#inChunks(head, rows, whole, (logits, stride, from, n) => {
+      const part = this.part(x, from * head.columns, n * head.columns);
+      if (!whole) this.linear(head, part, logits, n);
+      this.scope(() => {
+        const dLogits = x.dtype === "f32" ? logits : this.alloc(x.dtype, n * stride);
+        const kept = [targets, entropy, lse, dLogp, dEntropy].map((buffer) => at(this.part(buffer, from, n)));
+        const args = [at(logits), at(dLogits), ...kept, i32(head.rows), i32(stride), f32(inverse(temperature))];
+        this.#launch(`logProbBackward_${x.dtype}`, [n, 1, 1], [HEAD_THREADS, 1, 1], 0, args);
+        this.linearBackward(head, part, dLogits, this.part(dx, from * head.columns, n * head.columns), n);
+      });
+    });
+  }
+
+  sample(
+    logits: Buffer,
+    vocabulary: number,
+    stride: number,
+    rows: number,
+    { temperatures, uniforms }: { readonly temperatures: Buffer; readonly uniforms: Buffer },
+    { tokens, logp }: { readonly tokens: Buffer; readonly logp: Buffer },
+  ): void {
+    void [logits, vocabulary, stride, rows, temperatures, uniforms, tokens, logp];
+    throw new Error("sampling is not there yet");
+  }
+
+  adamW(value: Buffer, grad: Buffer, m: Buffer, v: Buffer, step: AdamStep): void {
+    const { learning_rate, beta1, beta2, eps, weight_decay, gradient_scale } = step;
+    // Factors in double precision, then rounded once: 1 − 0.999 in single precision is off by 1e-5.
+    const [correction1, correction2] = [1 - beta1 ** step.step, 1 - beta2 ** step.step];
+    const betas = [beta1, 1 - beta1, beta2, 1 - beta2];
+    const rates = [1 - learning_rate * weight_decay, learning_rate / correction1, 1 / Math.sqrt(correction2)];
+    const factors = [...betas, ...rates, eps, gradient_scale].map(f32);
+    const args = [at(value), at(grad), at(m), at(v), { i64: value.length }, ...factors];
+    this.#elementwise("adamW", value.length / 4, args);
+  }
+
+  sumSquares(x: Buffer): number {
+    return this.scope(() => {
+      const sums = this.alloc("f32", 2 * SQUARE_BLOCKS); // doubles
+      this.#launch("sumSquares", [SQUARE_BLOCKS, 1, 1], [256, 1, 1], 0, [at(x), at(sums), { i64: x.length }]);
+      const parts = new Float64Array(this.#staging.down(sums.address, 8 * SQUARE_BLOCKS).buffer);
+      return parts.reduce((total, sum) => total + sum, 0);
+    });
+  }
+
+  record(work: () => void): Recording {
+    for (const shadow of this.#shadows) this.#refresh(shadow);
+    const driver = this.#driver;
+    const held: number[] = [];
+    this.#held = held;
+    let graph = 0n;
+    try {
+      driver.call("cuStreamBeginCapture_v2", driver.stream, 2); // 2: other threads' calls are no concern
+      try {
+        this.scope(work);
+      } finally {
+        const result: (number | bigint)[] = [0];
+        driver.call("cuStreamEndCapture", driver.stream, result);
+        graph = BigInt(result[0]!);
+      }
+    } catch (error) {
+      for (const address of held) this.#pool.free(address);
+      throw error;
+    } finally {
+      this.#held = undefined;
+    }
+    const exec = driver.out("cuGraphInstantiateWithFlags", graph, 0);
+    driver.call("cuGraphDestroy", graph);
+    return {
+      run: () => {
+        for (const shadow of this.#shadows) this.#refresh(shadow);
+        driver.call("cuGraphLaunch", exec, driver.stream);
+      },
+      free: () => {
+        driver.call("cuGraphExecDestroy", exec);
+        for (const address of held) this.#pool.free(address);
+      },
+    };
+  }
+
+  synchronize(): void {
+    this.#driver.synchronize();
+  }
+
+  time(work: () => void): number {
+    const driver = this.#driver;
+    const [start, end] = [driver.out("cuEventCreate", 0), driver.out("cuEventCreate", 0)];
+    driver.call("cuEventRecord", start, driver.stream);
+    work();
+    driver.call("cuEventRecord", end, driver.stream);
+    driver.call("cuEventSynchronize", end);
+    const milliseconds = [0];
+    driver.call("cuEventElapsedTime", milliseconds, start, end);
+    for (const event of [start, end]) driver.call("cuEventDestroy_v2", event);
+    return milliseconds[0]!;
+  }
+
+  close(): void {
+    this.#driver.synchronize();
+    this.#staging.close();
+    this.#blas.close();
+    this.#pool.close();
+    this.#driver.close();
+  }
+
+  #load(source: KernelSource): void {
+    this.#driver.load(this.#compiler.compile(source), kernelsOf(source));
+  }
+
+  /** Frees memory and what was made for it: a weight's copy, a layout's plan. */
+  #release(address: number): void {
+    for (const [key, { buffer }] of this.#plans) {
+      if (!key.startsWith(`${address} `)) continue;
+      this.#plans.delete(key);
+      this.#give(buffer);
+    }
+    const shadow = this.#shadows.find(({ from }) => from === address);
+    if (shadow) {
+      this.#shadows = this.#shadows.filter((other) => other !== shadow);
+      this.#give(shadow.address);
+    }
+    this.#give(address);
+  }
+
+  #give(address: number): void {
+    if (this.#held) this.#held.push(address);
+    else this.#pool.free(address);
+  }
+
+  /** A weight as products with this type of activations read it. */
+  #weight({ value, columns }: Weight, dtype: Dtype): Matrix {
+    if (dtype === "f32") return matrix(value, columns);
+    let shadow = this.#shadows.find(({ from, bytes }) => value.address >= from && value.address < from + bytes);
+    if (!shadow) {
+      const { address: from, bytes } = this.#pool.around(value.address);
+      shadow = { from, bytes, address: this.#pool.alloc(bytes / 2), stale: true };
+      this.#shadows.push(shadow);
+    }
+    this.#refresh(shadow);
+    return { address: shadow.address + (value.address - shadow.from) / 2, dtype, stride: columns };
+  }
+
+  #refresh(shadow: Shadow): void {
+    if (!shadow.stale) return;
+    const length = shadow.bytes / 4;
+    this.#elementwise("convert_f32_bf16", length / 8, [{ ptr: shadow.from }, { ptr: shadow.address }, { i64: length }]);
+    shadow.stale = false;
+  }
+
+  /** Hands over a buffer in the type wanted, converted if need be. */
+  #as(dtype: Dtype, buffer: Buffer, use: (same: Buffer) => void): void {
+    if (buffer.dtype === dtype) {
+      use(buffer);
+      return;
+    }
+    this.scope(() => {
+      const same = this.alloc(dtype, buffer.length);
+      const args = [at(buffer), at(same), { i64: buffer.length }];
+      this.#elementwise(`convert_${buffer.dtype}_${dtype}`, buffer.length / 8, args);
+      use(same);
+    });
+  }
+
+  /** A kernel over pieces of a buffer, each thread taking every n-th. */
+  #elementwise(kernel: string, pieces: number, args: readonly KernelArg[]): void {
+    const blocks = Math.max(1, Math.min(Math.ceil(pieces / 256), 16 * this.card.multiprocessors));
+    this.#launch(kernel, [blocks, 1, 1], [256, 1, 1], 0, args);
+  }
+
+  #addParts(parts: Buffer, out: Buffer, count: number, stride: number, from: number, width: number): void {
+    const args = [at(parts), at(out), i32(count), i32(stride), i32(from), i32(width)];
+    this.#launch("addParts", [Math.ceil(width / 32), 1, 1], [32, 8, 1], 0, args);
+  }
+
+  #attentionFor({ heads, kvHeads, headDim }: HeadShape, dtype: Dtype): AttentionKernels {
+    const key = `${heads} ${kvHeads} ${headDim} ${dtype}`;
+    let kernels = this.#attention.get(key);
+    if (!kernels) {
+      const precision = dtype === "bf16" ? "bf16" : "f32";
+      kernels = attentionKernels({ heads, kvHeads, headDim, precision }, this.card);
+      for (const source of kernels.sources) if (!this.#driver.has(kernelsOf(source)[0]!)) this.#load(source);
+      this.#attention.set(key, kernels);
+    }
+    return kernels;
+  }
+
+  #planFor(layout: TokenLayout, kernels: AttentionKernels): AttentionPlan {
+    const key = `${layout.segments.address} ${kernels.suffix}`;
+    const known = this.#plans.get(key);
+    if (known) return known.plan;
+    const buffer = this.#pool.alloc(4 * attentionPlanLength(layout, kernels));
+    const plan = planAttention(this.#launch, kernels, layout, buffer);
+    this.#plans.set(key, { plan, buffer });
+    return plan;
+  }
+
+  /** Room for all logits in the caller's scope, so that the backward pass finds them; undefined where they are too many. */
+  #wholeLogits(head: Weight, rows: number): Buffer | undefined {
+    const length = rows * this.outStride(head);
+    const fits = 4 * length <= this.card.memory / KEPT_LOGITS_SHARE;
+    return this.#scopes.length > 0 && fits ? this.alloc("f32", length) : undefined;
+  }
+
+  /** Runs `work` over chunks of rows whose logits fit into a bounded buffer. */
+  #inChunks(
+    head: Weight,
+    rows: number,
+    whole: Buffer | undefined,
+    work: (logits: Buffer, stride: number, from: number, n: number) => void,
+  ): void {
+    const stride = this.outStride(head);
+    const most = Math.floor(this.card.memory / LOGITS_SHARE / (4 * stride));
+    const chunk = Math.max(1, Math.min(rows, most));
+    this.scope(() => {
+      const room = whole ? undefined : this.alloc("f32", chunk * stride);
+      for (let from = 0; from < rows; from += chunk) {
+        const n = Math.min(chunk, rows - from);
+        work(room ?? this.part(whole!, from * stride, n * stride), stride, from, n);
+      }
+    });
+  }
+}
+
+const NULL: KernelArg = { ptr: 0 };
+
+function at({ address }: Buffer): KernelArg {
+  return { ptr: address };
+}
+
+function i32(value: number): KernelArg {
+  return { i32: value };
+}
+
+function f32(value: number): KernelArg {
+  return { f32: value };
+}
+
+function matrix({ address, dtype }: Buffer, stride: number): Matrix {
+  return { address, dtype, stride };
+}
+
+function scalesOf(norms: { readonly q: Scale; readonly k: Scale } | null): KernelArg[] {
+  return norms ? [at(norms.q.value), at(norms.k.value)] : [NULL, NULL];
+}
+
+/** Threads for a row, eight numbers each. */
+function normThreads(width: number): number {
+  if (width > MAX_NORM_WIDTH) throw new RangeError(`rows of ${width} numbers are too wide for the CUDA device`);
+  return Math.min(256, Math.max(32, Math.ceil(width / 8 / 32) * 32));
+}
+
+/** Threads for a head: four dims of each half each. */
+function rotaryLanes(headDim: number): number {
+  if (headDim > 256) throw new RangeError(`heads of ${headDim} are too wide for the CUDA device`);
+  return headDim <= 128 ? 16 : 32;
+}
+
+/** 1/temperature as `sample` computes it, which gets the temperature as a float. */
+function inverse(temperature: number): number {
+  return 1 / Math.fround(temperature);
+}

@@ -1,0 +1,245 @@
+// The CUDA driver: one card, one stream, memory and kernels by address. Every call's answer is looked at.
+import { SqlEnvError } from "../../errors.ts";
+import type { KernelArg } from "./launch.ts";
+import { type Ffi, type Library, loadFfi, loadLibrary } from "./libraries.node.ts";
+
+/** What is known of a card. */
+export interface Card {
+  readonly name: string;
+  /** 10·major + minor: 90 for Hopper. */
+  readonly capability: number;
+  readonly memory: number;
+  readonly multiprocessors: number;
+  /** Bytes of shared memory a block may ask for. */
+  readonly sharedPerBlock: number;
+  /** CUDA version the driver speaks: 13000 for 13.0. */
+  readonly driverVersion: number;
+}
+
+const CUDA_ERROR_OUT_OF_MEMORY = 2;
+const MAX_ARGS = 48;
+const SHARED_WITHOUT_ASKING = 48 * 1024;
+
+const ATTRIBUTE = { multiprocessors: 16, major: 75, minor: 76, sharedPerBlockOptin: 97 } as const;
+const FUNCTION_MAX_DYNAMIC_SHARED = 8;
+
+/** Calls of the driver by their C names. */
+const PROTOTYPES = [
+  "int cuInit(unsigned int flags)",
+  "int cuDriverGetVersion(_Out_ int *version)",
+  "int cuDeviceGetCount(_Out_ int *count)",
+  "int cuDeviceGet(_Out_ int *device, int ordinal)",
+  "int cuDeviceGetName(void *name, int length, int device)",
+  "int cuDeviceGetAttribute(_Out_ int *value, int attribute, int device)",
+  "int cuDeviceTotalMem_v2(_Out_ uint64_t *bytes, int device)",
+  "int cuDevicePrimaryCtxRetain(_Out_ uint64_t *context, int device)",
+  "int cuDevicePrimaryCtxRelease_v2(int device)",
+  "int cuCtxSetCurrent(uint64_t context)",
+  "int cuStreamCreate(_Out_ uint64_t *stream, unsigned int flags)",
+  "int cuStreamDestroy_v2(uint64_t stream)",
+  "int cuStreamSynchronize(uint64_t stream)",
+  "int cuMemGetInfo_v2(_Out_ uint64_t *free, _Out_ uint64_t *total)",
+  "int cuMemAlloc_v2(_Out_ uint64_t *address, size_t bytes)",
+  "int cuMemFree_v2(uint64_t address)",
+  "int cuMemHostAlloc(_Out_ uint64_t *address, size_t bytes, unsigned int flags)",
+  "int cuMemFreeHost(uint64_t address)",
+  "int cuMemcpyHtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, uint64_t stream)",
+  "int cuMemcpyDtoHAsync_v2(uint64_t to, uint64_t from, size_t bytes, uint64_t stream)",
+  "int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, uint64_t stream)",
+  "int cuMemsetD32Async(uint64_t to, unsigned int value, size_t count, uint64_t stream)",
+  "int cuMemsetD16Async(uint64_t to, unsigned short value, size_t count, uint64_t stream)",
+  "int cuModuleLoadData(_Out_ uint64_t *module, const void *image)",
+  "int cuModuleUnload(uint64_t module)",
+  "int cuModuleGetFunction(_Out_ uint64_t *function, uint64_t module, const char *name)",
+  "int cuFuncSetAttribute(uint64_t function, int attribute, int value)",
+  "int cuLaunchKernel(uint64_t function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, uint64_t stream, uint64_t params, uint64_t extra)",
+  "int cuEventCreate(_Out_ uint64_t *event, unsigned int flags)",
+  "int cuEventDestroy_v2(uint64_t event)",
+  "int cuEventRecord(uint64_t event, uint64_t stream)",
+  "int cuEventSynchronize(uint64_t event)",
+  "int cuEventElapsedTime(_Out_ float *milliseconds, uint64_t start, uint64_t end)",
+  "int cuStreamBeginCapture_v2(uint64_t stream, int mode)",
+  "int cuStreamEndCapture(uint64_t stream, _Out_ uint64_t *graph)",
+  "int cuGraphInstantiateWithFlags(_Out_ uint64_t *exec, uint64_t graph, uint64_t flags)",
+  "int cuGraphLaunch(uint64_t exec, uint64_t stream)",
+  "int cuGraphExecDestroy(uint64_t exec)",
+  "int cuGraphDestroy(uint64_t graph)",
+  "int cuGetErrorName(int error, _Out_ const char **name)",
+  "int cuGetErrorString(int error, _Out_ const char **text)",
+] as const;
+
+type Call = (...args: unknown[]) => unknown;
+
+/** One card's driver: a context, a stream, and what they can do. */
+export class Driver {
+  readonly ffi: Ffi;
+  readonly card: Card;
+  readonly path: string;
+  readonly stream: bigint;
+  readonly #calls: Map<string, Call>;
+  readonly #device: number;
+  readonly #functions = new Map<string, { handle: bigint; shared: number }>();
+  readonly #modules: bigint[] = [];
+  /** Arguments of the kernel being launched, eight bytes each, and the table of their addresses, which never changes. */
+  readonly #args: DataView;
+  readonly #argsTable: bigint;
+  readonly #table: BigUint64Array;
+
+  constructor(ordinal = 0) {
+    const { ffi, library, card, device } = openCard(ordinal);
+    this.ffi = ffi;
+    this.card = card;
+    this.path = library.path;
+    this.#device = device;
+    this.#calls = callsOf(library);
+    this.call("cuCtxSetCurrent", this.out("cuDevicePrimaryCtxRetain", device));
+    this.stream = this.out("cuStreamCreate", 1) as bigint; // 1: does not wait for the default stream
+    const slots = new ArrayBuffer(8 * MAX_ARGS);
+    this.#args = new DataView(slots);
+    const first = ffi.address(new Uint8Array(slots));
+    this.#table = BigUint64Array.from({ length: MAX_ARGS }, (_, i) => first + BigInt(8 * i));
+    this.#argsTable = ffi.address(this.#table);
+  }
+
+  /** Calls the driver; a failure is an error. */
+  call(name: string, ...args: unknown[]): void {
+    const code = this.#calls.get(name)!(...args) as number;
+    if (code !== 0) throw this.#failure(name, code);
+  }
+
+  /** Calls a function whose first argument is a result, and gives that. */
+  out(name: string, ...args: unknown[]): number | bigint {
+    const result: (number | bigint)[] = [0];
+    this.call(name, result, ...args);
+    const value = result[0]!;
+    return typeof value === "bigint" || name === "cuDeviceGetAttribute" ? value : BigInt(value);
+  }
+
+  /** Device memory, or undefined when there is not enough. */
+  tryAlloc(bytes: number): number | undefined {
+    const result: (number | bigint)[] = [0];
+    const code = this.#calls.get("cuMemAlloc_v2")!(result, bytes) as number;
+    if (code === CUDA_ERROR_OUT_OF_MEMORY) return undefined;
+    if (code !== 0) throw this.#failure("cuMemAlloc", code);
+    return Number(result[0]);
+  }
+
+  free(address: number): void {
+    this.call("cuMemFree_v2", address);
+  }
+
+  /** Host memory the card reads and writes directly. */
+  hostAlloc(bytes: number): { address: number; bytes: ArrayBuffer } {
+    const address = this.out("cuMemHostAlloc", bytes, 0);
+    return { address: Number(address), bytes: this.ffi.view(BigInt(address), bytes) };
+  }
+
+  memoryLeft(): number {
+    const [free, total] = [[0], [0]] as (number | bigint)[][];
+    this.call("cuMemGetInfo_v2", free, total);
+    return Number(free![0]);
+  }
+
+  /** Loads a compiled module; its kernels are then known by name. */
+  load(image: Uint8Array, kernels: readonly string[]): void {
+    const module = this.out("cuModuleLoadData", image) as bigint;
+    this.#modules.push(module);
+    for (const kernel of kernels) {
+      const handle = this.out("cuModuleGetFunction", module, kernel) as bigint;
+      this.#functions.set(kernel, { handle, shared: SHARED_WITHOUT_ASKING });
+    }
+  }
+
+  has(kernel: string): boolean {
+    return this.#functions.has(kernel);
+  }
+
+  /** Queues a kernel. */
+  launch(
+    kernel: string,
+    [gx, gy, gz]: readonly [number, number, number],
+    [bx, by, bz]: readonly [number, number, number],
+    sharedBytes: number,
+    args: readonly KernelArg[],
+  ): void {
+    const known = this.#functions.get(kernel);
+    if (!known) throw new SqlEnvError("cuda", { what: "no such kernel", value: kernel });
+    if (sharedBytes > known.shared) {
+      this.call("cuFuncSetAttribute", known.handle, FUNCTION_MAX_DYNAMIC_SHARED, sharedBytes);
+      known.shared = sharedBytes;
+    }
+    const view = this.#args;
+    for (let i = 0; i < args.length; i++) {
+      const arg = args[i]!;
+      if ("ptr" in arg) view.setBigUint64(8 * i, BigInt(arg.ptr), true);
+      else if ("i32" in arg) view.setInt32(8 * i, arg.i32, true);
+      else if ("f32" in arg) view.setFloat32(8 * i, arg.f32, true);
+      else view.setBigInt64(8 * i, BigInt(arg.i64), true);
+    }
+    const code = this.#calls.get("cuLaunchKernel")!(known.handle, gx, gy, gz, bx, by, bz, sharedBytes, this.stream, this.#argsTable, 0) as number;
+    if (code !== 0) throw this.#failure(`the launch of ${kernel} [${gx}, ${gy}, ${gz}] × [${bx}, ${by}, ${bz}], ${sharedBytes} bytes`, code);
+  }
+
+  synchronize(): void {
+    this.call("cuStreamSynchronize", this.stream);
+  }
+
+  close(): void {
+    for (const module of this.#modules) this.call("cuModuleUnload", module);
+    this.call("cuStreamDestroy_v2", this.stream);
+    this.call("cuDevicePrimaryCtxRelease_v2", this.#device);
+  }
+
+  #failure(what: string, code: number): SqlEnvError {
+    const text = (name: string) => {
+      const result: (string | null)[] = [null];
+      this.#calls.get(name)!(code, result);
+      return result[0] ?? "";
+    };
+    return new SqlEnvError("cuda", {
+      what: `CUDA: ${what} failed`,
+      value: `${text("cuGetErrorName")} (${code}): ${text("cuGetErrorString")}`,
+      remedy: "the run's last checkpoint is intact: resume from it; if it happens again, try --device cpu",
+    });
+  }
+}
+
+/** Looks at a card without using it. */
+export function openCard(ordinal = 0): { ffi: Ffi; library: Library; card: Card; device: number } {
+  const ffi = loadFfi();
+  const library = loadLibrary(ffi, "driver");
+  const calls = callsOf(library);
+  const check = (name: string, ...args: unknown[]) => {
+    const code = calls.get(name)!(...args) as number;
+    if (code === 0) return;
+    const what = name === "cuInit" ? "the CUDA driver does not start" : `CUDA: ${name} failed`;
+    throw new SqlEnvError("no_cuda", { what, value: `error ${code}`, remedy: "see that nvidia-smi works, or use --device cpu" });
+  };
+  const int = (name: string, ...args: unknown[]): number => {
+    const result = [0];
+    check(name, result, ...args);
+    return Number(result[0]);
+  };
+  check("cuInit", 0);
+  const count = int("cuDeviceGetCount");
+  if (ordinal >= count) {
+    throw new SqlEnvError("no_cuda", { what: "no such CUDA card", value: `${ordinal} of ${count}`, remedy: "use --device cpu" });
+  }
+  const device = int("cuDeviceGet", ordinal);
+  const name = new Uint8Array(256);
+  check("cuDeviceGetName", name, name.length, device);
+  const attribute = (which: number) => int("cuDeviceGetAttribute", which, device);
+  const card: Card = {
+    name: new TextDecoder().decode(name.subarray(0, name.indexOf(0))),
+    capability: 10 * attribute(ATTRIBUTE.major) + attribute(ATTRIBUTE.minor),
+    memory: int("cuDeviceTotalMem_v2", device),
+    multiprocessors: attribute(ATTRIBUTE.multiprocessors),
+    sharedPerBlock: attribute(ATTRIBUTE.sharedPerBlockOptin),
+    driverVersion: int("cuDriverGetVersion"),
+  };
+  return { ffi, library, card, device };
+}
+
+function callsOf(library: Library): Map<string, Call> {
+  return new Map(PROTOTYPES.map((prototype) => [/(\w+)\(/.exec(prototype)![1]!, library.func(prototype)]));
+}

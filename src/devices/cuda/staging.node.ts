@@ -1,0 +1,71 @@
+// Numbers on their way between host and card: page-locked memory the card reads by itself, so that writing does not wait for it.
+import type { Driver } from "./driver.node.ts";
+
+const HALF = 8 * 2 ** 20; // bytes
+
+interface Half {
+  readonly address: number;
+  readonly bytes: Uint8Array;
+  readonly event: bigint;
+  used: number;
+}
+
+export class Staging {
+  readonly #driver: Driver;
+  readonly #halves: readonly Half[];
+  readonly #down: { address: number; bytes: ArrayBuffer };
+  #at = 0;
+
+  constructor(driver: Driver) {
+    this.#driver = driver;
+    this.#halves = [0, 1].map(() => {
+      const { address, bytes } = driver.hostAlloc(HALF);
+      return { address, bytes: new Uint8Array(bytes), event: BigInt(driver.out("cuEventCreate", 2)), used: 0 };
+    });
+    this.#down = driver.hostAlloc(HALF);
+  }
+
+  /** Queues a copy to the card; the data may be changed at once. */
+  up(to: number, data: Uint8Array): void {
+    for (let from = 0; from < data.length; ) {
+      const half = this.#half();
+      const count = Math.min(data.length - from, HALF - half.used);
+      half.bytes.set(data.subarray(from, from + count), half.used);
+      this.#driver.call("cuMemcpyHtoDAsync_v2", to + from, half.address + half.used, count, this.#driver.stream);
+      half.used = (half.used + count + 15) & ~15;
+      from += count;
+    }
+  }
+
+  /** A copy of what is there once all work before is done. */
+  down(from: number, length: number): Uint8Array<ArrayBuffer> {
+    const data = new Uint8Array(length);
+    for (let at = 0; at < length; at += HALF) {
+      const count = Math.min(HALF, length - at);
+      this.#driver.call("cuMemcpyDtoHAsync_v2", this.#down.address, from + at, count, this.#driver.stream);
+      this.#driver.synchronize();
+      data.set(new Uint8Array(this.#down.bytes, 0, count), at);
+    }
+    return data;
+  }
+
+  close(): void {
+    for (const { address, event } of this.#halves) {
+      this.#driver.call("cuEventDestroy_v2", event);
+      this.#driver.call("cuMemFreeHost", address);
+    }
+    this.#driver.call("cuMemFreeHost", this.#down.address);
+  }
+
+  /** The half being filled; a full one is left to the card, and the other taken when the card is done with it. */
+  #half(): Half {
+    const half = this.#halves[this.#at]!;
+    if (half.used < HALF) return half;
+    this.#driver.call("cuEventRecord", half.event, this.#driver.stream);
+    this.#at = 1 - this.#at;
+    const other = this.#halves[this.#at]!;
+    this.#driver.call("cuEventSynchronize", other.event);
+    other.used = 0;
+    return other;
+  }
+}
