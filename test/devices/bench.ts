@@ -1,6 +1,6 @@
 // Puts numbers onto a device and compares what comes back.
 import { expect } from "vitest";
-import type { Buffer, Device, Scale, Weight } from "../../src/devices/index.ts";
+import type { Buffer, Device, Dtype, Scale, Weight } from "../../src/devices/index.ts";
 import type { Run } from "../../src/model/layout.ts";
 import type { Random } from "../../src/random.ts";
 import { centralDifference } from "./reference.ts";
@@ -55,8 +55,8 @@ export class Bench {
     return Float32Array.from({ length }, () => r.normal(0, deviation));
   }
 
-  floats(data: Float32Array): Buffer {
-    const buffer = this.#device.alloc("f32", data.length);
+  floats(data: Float32Array, dtype: Dtype = "f32"): Buffer {
+    const buffer = this.#device.alloc(dtype, data.length);
     this.#device.write(buffer, data);
     return buffer;
   }
@@ -68,8 +68,8 @@ export class Bench {
   }
 
   /** For results: NaN until a kernel writes them. */
-  empty(length: number): Buffer {
-    const buffer = this.#device.alloc("f32", length);
+  empty(length: number, dtype: Dtype = "f32"): Buffer {
+    const buffer = this.#device.alloc(dtype, length);
     this.#device.fill(buffer, Number.NaN);
     return buffer;
   }

@@ -31,6 +31,7 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   const T = layout.tokens;
   const [D, V, H, G, d] = [40, 133, shape.heads, shape.kvHeads, shape.headDim];
   const width = (H + 2 * G) * d;
+  const A = device.activations;
   const out: Record<string, Buffer> = {};
   const ids = b.ints(Array.from({ length: T }, () => r.int(0, V - 1)));
 
@@ -38,45 +39,45 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   out.embed = b.empty(T * D);
   device.embed(embedding, ids, out.embed, T);
   const norm = b.scale(D, r).on;
-  const [rstd, residual] = [b.empty(T), b.floats(b.normal(r, T * D))];
-  out.rmsNorm = b.empty(T * D);
+  const [rstd, residual] = [b.empty(T), b.floats(b.normal(r, T * D), A)];
+  out.rmsNorm = b.empty(T * D, A);
   device.rmsNorm(out.embed, residual, norm, out.rmsNorm, rstd, T, 1e-6);
   const qkvWeight = b.weight(width, D, r).on;
-  out.linear = b.empty(T * width);
+  out.linear = b.empty(T * width, A);
   device.linear(qkvWeight, out.rmsNorm, out.linear, T);
   const norms = { q: b.scale(d, r).on, k: b.scale(d, r).on };
   const rotary = b.rotary(layout.maxContext, d, angleOf(d));
-  const [store, headRstd, lse] = [b.empty(storeLength), b.empty(T * (H + G)), b.empty(T * H)];
-  out.rotate = b.empty(T * H * d);
+  const [store, headRstd, lse] = [b.empty(storeLength, A), b.empty(T * (H + G)), b.empty(T * H)];
+  out.rotate = b.empty(T * H * d, A);
   device.rotate(out.linear, norms, out.rotate, headRstd, store, layout, rotary, shape);
-  out.attention = b.empty(T * H * d);
+  out.attention = b.empty(T * H * d, A);
   device.attention(out.rotate, store, out.attention, lse, layout, shape);
 
-  const dOut = b.floats(b.normal(r, T * H * d));
-  out.attentionBackward = b.floats(new Float32Array(T * width));
+  const dOut = b.floats(b.normal(r, T * H * d), A);
+  out.attentionBackward = b.floats(new Float32Array(T * width), A);
   device.attentionBackward(out.rotate, store, out.attention, dOut, lse, out.attentionBackward, layout, shape);
-  out.rotateBackward = device.alloc("f32", T * width);
+  out.rotateBackward = device.alloc(A, T * width);
   device.copy(out.attentionBackward, out.rotateBackward);
   device.rotateBackward(out.rotateBackward, out.linear, norms, headRstd, layout, rotary, shape);
   out["rotateBackward, q scale"] = norms.q.grad!;
   out["rotateBackward, k scale"] = norms.k.grad!;
-  out.linearBackward = b.empty(T * D);
+  out.linearBackward = b.empty(T * D, A);
   device.linearBackward(qkvWeight, out.rmsNorm, out.rotateBackward, out.linearBackward, T);
   out["linearBackward, weight"] = qkvWeight.grad!;
   out.rmsNormBackward = b.floats(b.normal(r, T * D));
   device.rmsNormBackward(out.embed, norm, rstd, out.linearBackward, out.rmsNormBackward, T);
   out["rmsNormBackward, scale"] = norm.grad!;
 
-  out.swiGlu = b.empty(T * 24);
-  const gateUp = b.floats(b.normal(r, T * 48));
+  out.swiGlu = b.empty(T * 24, A);
+  const gateUp = b.floats(b.normal(r, T * 48), A);
   device.swiGlu(gateUp, out.swiGlu, T, 24);
-  out.swiGluBackward = b.empty(T * 48);
+  out.swiGluBackward = b.empty(T * 48, A);
   device.swiGluBackward(gateUp, out.swiGlu, out.swiGluBackward, T, 24);
 
   Object.assign(out, { logp: b.empty(T), entropy: b.empty(T), lse: b.empty(T) });
   const kept = { logp: out.logp!, entropy: out.entropy!, lse: out.lse! };
   device.logProbs(embedding, out.rmsNorm, ids, 0.7, T, kept);
-  out.logProbsBackward = b.empty(T * D);
+  out.logProbsBackward = b.empty(T * D, A);
   const [dLogp, dEntropy] = [b.floats(b.normal(r, T)), b.floats(b.normal(r, T))];
   device.logProbsBackward(embedding, out.rmsNorm, ids, 0.7, T, kept, dLogp, dEntropy, out.logProbsBackward);
   out["logProbsBackward, head"] = b.floats(device.read(embedding.grad!) as Float32Array);

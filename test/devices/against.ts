@@ -1,0 +1,209 @@
+// A device held against the CPU: every kernel, attention at real sizes, a whole model's gradients, training and sampling.
+import { expect, test } from "vitest";
+import { createCpu } from "../../src/devices/cpu/start.node.ts";
+import type { Device, HeadShape } from "../../src/devices/index.ts";
+import type { Datum } from "../../src/engine/engine.ts";
+import { LocalEngine } from "../../src/engine/local.ts";
+import type { ModelConfig } from "../../src/model/config.ts";
+import { forestLayout } from "../../src/model/layout.ts";
+import { random } from "../../src/random.ts";
+import { tinyModel } from "../tiny-model.ts";
+import { angleOf, Bench, tree } from "./bench.ts";
+import { everyKernel } from "./every.ts";
+
+/** Largest errors allowed, as ‖got − want‖ / ‖want‖. */
+export interface AgainstTolerances {
+  /** One kernel on the same numbers, and a chain of them. */
+  readonly kernel: number;
+  readonly chain: number;
+  /** Gradients of a whole model. */
+  readonly gradient: number;
+  /** Of a loss, relative; of a log-prob, absolute. */
+  readonly loss: number;
+  readonly logprob: number;
+}
+
+/** ‖got − want‖ / ‖want‖; NaN anywhere gives NaN. */
+export function distance(got: ArrayLike<number>, want: ArrayLike<number>): number {
+  let [off, size] = [0, 0];
+  for (let i = 0; i < want.length; i++) {
+    off += (got[i]! - want[i]!) ** 2;
+    size += want[i]! ** 2;
+  }
+  return got.length === want.length ? Math.sqrt(off / (size || 1)) : Number.NaN;
+}
+
+/** Tests of a device; `note` hears what was measured. */
+export function againstCpu(name: string, make: () => Device, tolerances: AgainstTolerances, note: (line: string) => void): void {
+  const on = <T>(makeDevice: () => Device, use: (device: Device) => T): T => {
+    const device = makeDevice();
+    try {
+      return use(device);
+    } finally {
+      device.close();
+    }
+  };
+  const cpu = () => createCpu({ threads: 2 });
+
+  test(`${name}: every kernel gives what the CPU gives`, () => {
+    const [want, got] = [on(cpu, everyKernel), on(make, everyKernel)];
+    const wrong: string[] = [];
+    for (const [kernel, values] of want) {
+      if (kernel.startsWith("sample, tokens")) continue; // rounding may move a boundary between tokens
+      const off = distance(got.get(kernel)!, values);
+      note(`${name}: ${kernel}: ${off.toExponential(1)}`);
+      if (!(off <= tolerances.chain)) wrong.push(`${kernel} ${off}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  const SHAPES: [heads: number, kvHeads: number, headDim: number][] = [
+    [4, 2, 64],
+    [6, 2, 32],
+    [16, 8, 128],
+    [5, 1, 40],
+  ];
+  for (const [heads, kvHeads, headDim] of SHAPES) {
+    test(`${name}: attention, ${heads} heads on ${kvHeads} of ${headDim}, is the CPU's`, () => {
+      const runs = tree([200, null], [70, 0], [1, 0], [129, 0], [64, 1], [3, 1], [257, null], [1, null], [33, 6]);
+      const shape = { heads, kvHeads, headDim, eps: 1e-6 };
+      const [want, got] = [on(cpu, (device) => attend(device, runs, shape)), on(make, (device) => attend(device, runs, shape))];
+      for (const key of ["q", "out", "lse", "dTurned", "dqkv", "dq", "dk"] as const) {
+        const off = distance(got[key], want[key]);
+        note(`${name}: attention ${heads}/${kvHeads}·${headDim}: ${key}: ${off.toExponential(1)}`);
+        expect(off, key).toBeLessThanOrEqual(tolerances.kernel);
+      }
+    });
+  }
+
+  const SMALL: Partial<ModelConfig> = {
+    ...{ vocab_size: 997, hidden_size: 128, intermediate_size: 256, num_hidden_layers: 3 },
+    ...{ num_attention_heads: 4, num_key_value_heads: 2, head_dim: 64 },
+  };
+  const engineOn = (device: Device, recompute = false) =>
+    new LocalEngine(tinyModel({ device, config: SMALL, deviation: 0.08, seed: "against" }), { recompute });
+  const batch = groups();
+
+  for (const recompute of [false, true]) {
+    test(`${name}: gradients of a whole model are the CPU's${recompute ? ", activations computed again" : ""}`, async () => {
+      const grads = async (device: Device) => {
+        const engine = engineOn(device, recompute);
+        const { loss, logprobs } = await engine.forwardBackward(batch, { loss: { type: "cross_entropy" } });
+        const tensors = engine.model.tensors.map(({ name, grad }) => [name, device.read(grad!) as Float32Array] as const);
+        await engine.close();
+        return { loss, logprobs, tensors };
+      };
+      const [want, got] = [await grads(cpu()), await grads(make())];
+      note(`${name}: loss ${got.loss}, CPU ${want.loss}`);
+      expect(Math.abs(got.loss / want.loss - 1)).toBeLessThanOrEqual(tolerances.loss);
+      let worst = { name: "", off: 0 };
+      for (const [i, [tensor, values]] of want.tensors.entries()) {
+        const off = distance(got.tensors[i]![1], values);
+        if (!(off <= worst.off)) worst = { name: tensor, off };
+      }
+      note(`${name}: gradients: worst ${worst.name} ${worst.off.toExponential(1)}`);
+      expect(worst.off, worst.name).toBeLessThanOrEqual(tolerances.gradient);
+    });
+  }
+
+  test(`${name}: 20 steps of training follow the CPU's losses, and come out the same twice`, async () => {
+    const train = async (device: Device) => {
+      const engine = engineOn(device);
+      const losses: number[] = [];
+      for (let step = 0; step < 20; step++) {
+        losses.push((await engine.forwardBackward(batch, { loss: { type: "cross_entropy" } })).loss);
+        await engine.optimStep({ learning_rate: 3e-3, weight_decay: 0.01, max_grad_norm: 1 });
+      }
+      const weights = device.read(engine.model.values) as Float32Array;
+      await engine.close();
+      return { losses, weights };
+    };
+    const want = await train(cpu());
+    const [got, again] = [await train(make()), await train(make())];
+    note(`${name}: losses ${got.losses.map((loss) => loss.toFixed(4)).join(" ")}`);
+    note(`${name}: CPU    ${want.losses.map((loss) => loss.toFixed(4)).join(" ")}`);
+    for (const [i, loss] of want.losses.entries()) {
+      expect(Math.abs(got.losses[i]! / loss - 1), `step ${i}`).toBeLessThanOrEqual(3 * tolerances.loss);
+    }
+    expect(want.losses.at(-1)!).toBeLessThan(0.8 * want.losses[0]!);
+    expect(again.losses).toEqual(got.losses);
+    expect(again.weights.every((value, i) => Object.is(value, got.weights[i]))).toBe(true);
+  });
+
+  test(`${name}: sampled log-probs are the recomputed ones, and the same key gives the same tokens`, async () => {
+    const engine = engineOn(make());
+    const prompts = Array.from({ length: 9 }, (_, i) => tokensOf(5 + 7 * i, "prompt", i % 3));
+    const run = () =>
+      Promise.all(prompts.map((prompt, i) => engine.sample({ prompt, max_new_tokens: 20 + i, stop_ids: [3], key: ["k", i] })));
+    const samples = await run();
+    engine.forgetCache();
+    const again = await run();
+    const data = prompts.map((prompt, i): Datum => {
+      const tokens = [...prompt, ...samples[i]!.tokens];
+      return { tokens, weights: tokens.map((_, at) => (at < prompt.length ? 0 : 1)) };
+    });
+    const computed = await engine.logprobs(data);
+    let worst = 0;
+    for (const [i, { logprobs }] of samples.entries()) {
+      for (const [at, logp] of logprobs.entries()) {
+        const off = Math.abs(logp - computed[i]![prompts[i]!.length + at]!);
+        if (!(off <= worst)) worst = off;
+      }
+    }
+    note(`${name}: sampled against recomputed log-probs: at most ${worst.toExponential(1)} apart`);
+    expect(worst).toBeLessThanOrEqual(tolerances.logprob);
+    expect(again.map(({ tokens }) => tokens)).toEqual(samples.map(({ tokens }) => tokens));
+    expect(again.map(({ logprobs }) => logprobs)).toEqual(samples.map(({ logprobs }) => logprobs));
+    await engine.close();
+  });
+
+  test(`${name}: every kernel gives the same bits twice`, () => {
+    const [first, second] = [on(make, everyKernel), on(make, everyKernel)];
+    const bits = (values: Float32Array | Int32Array) => new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+    const different = [...first].filter(([kernel, values]) => !Buffer.from(bits(values)).equals(bits(second.get(kernel)!)));
+    expect(different.map(([kernel]) => kernel)).toEqual([]);
+  });
+}
+
+function tokensOf(length: number, ...key: readonly (string | number)[]): number[] {
+  const r = random("against", ...key);
+  return Array.from({ length }, () => r.int(4, 996));
+}
+
+/** Groups of four on a prompt, and some alone. */
+function groups(): Datum[] {
+  return Array.from({ length: 14 }, (_, i) => {
+    const prompt = i < 12 ? tokensOf(40, "shared", i >> 2) : [];
+    const tokens = [...prompt, ...tokensOf(10 + 13 * (i % 4), "own", i)];
+    return { tokens, weights: tokens.map((_, at) => (at <= prompt.length ? 0 : 1)) };
+  });
+}
+
+function attend(device: Device, runs: ReturnType<typeof tree>, shape: HeadShape) {
+  return device.scope(() => {
+    const b = new Bench(device, { forward: 0, backward: 0, optimizer: 0 });
+    const r = random("attend", shape.heads, shape.headDim);
+    const { heads, kvHeads, headDim } = shape;
+    const A = device.activations;
+    const { layout, storeLength } = forestLayout(device, runs, shape);
+    const T = layout.tokens;
+    const width = (heads + 2 * kvHeads) * headDim;
+    const qkv = b.floats(b.normal(r, T * width), A);
+    const norms = { q: b.scale(headDim, r).on, k: b.scale(headDim, r).on };
+    const rotary = b.rotary(layout.maxContext, headDim, angleOf(headDim));
+    const [q, store, out] = [b.empty(T * heads * headDim, A), b.empty(storeLength, A), b.empty(T * heads * headDim, A)];
+    const [rstd, lse] = [b.empty(T * (heads + kvHeads)), b.empty(T * heads)];
+    device.rotate(qkv, norms, q, rstd, store, layout, rotary, shape);
+    device.attention(q, store, out, lse, layout, shape);
+    const dqkv = b.floats(new Float32Array(T * width), A);
+    device.attentionBackward(q, store, out, b.floats(b.normal(r, T * heads * headDim), A), lse, dqkv, layout, shape);
+    const read = (buffer: Parameters<Device["read"]>[0]) => device.read(buffer) as Float32Array;
+    const dTurned = read(dqkv);
+    device.rotateBackward(dqkv, qkv, norms, rstd, layout, rotary, shape);
+    return {
+      ...{ q: read(q), out: read(out), lse: read(lse), dTurned, dqkv: read(dqkv) },
+      ...{ dq: read(norms.q.grad!), dk: read(norms.k.grad!) },
+    };
+  });
+}
+

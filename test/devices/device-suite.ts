@@ -1,0 +1,32 @@
+// The device suite on a CUDA card, as a program of its own: `node dist/device-suite.js`. Bundled by scripts/device-suite.mjs, with
+// plain.ts in the test runner's place, so that it needs Node, the driver, cuBLAS and NVRTC and nothing else.
+import { describe } from "vitest";
+import { createCuda } from "../../src/devices/cuda/cuda.node.ts";
+import { againstCpu } from "./against.ts";
+import { runAll } from "./plain.ts";
+import { deviceSuite } from "./suite.ts";
+
+// Single precision: as the CPU's, with sums in another order. bf16 keeps 8 bits: 2⁻⁹ a rounding, which add up along a chain.
+const FLOAT = { kernel: 2e-5, chain: 5e-5, gradient: 1e-4, loss: 1e-5, logprob: 1e-4 };
+const BF16 = { kernel: 1e-2, chain: 2e-2, gradient: 3e-2, loss: 2e-3, logprob: 5e-2 };
+
+const quiet = process.argv.includes("--quiet");
+const only = process.argv.find((arg) => arg.startsWith("--only="))?.slice(7);
+const note = (line: string) => void (quiet || console.log(line));
+const device = createCuda();
+console.log(`${device.variant}; ${device.card.multiprocessors} multiprocessors, ${Math.round(device.card.memory / 2 ** 20)} MiB`);
+const { capability } = device.card;
+device.close();
+
+if (only !== "against") {
+  deviceSuite("fp32", () => createCuda({ precision: "fp32" }), { forward: 1e-5, backward: 2e-5, optimizer: 2e-6 });
+}
+describe("against the CPU", () => {
+  if (only === "suite") return;
+  againstCpu("fp32", () => createCuda({ precision: "fp32" }), FLOAT, note);
+  if (capability >= 80) againstCpu("bf16", () => createCuda({ precision: "bf16" }), BF16, note);
+});
+const start = performance.now();
+const { passed, failed } = await runAll((name, error) => console.log(`FAILED ${name}: ${error.slice(0, 600)}`));
+console.log(`${passed} passed, ${failed.length} failed in ${((performance.now() - start) / 1000).toFixed(0)} s`);
+process.exitCode = failed.length > 0 ? 1 : 0;
