@@ -140,7 +140,8 @@ export interface Device {
     rotary: Buffer,
     shape: HeadShape,
   ): void;
-  attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer, layout: TokenLayout, shape: HeadShape): void;
+  /** Each row's log-sum-exp is kept for the way back, unless there is none. */
+  attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void;
   /** dqkv (turned): its q part is set, its k and v parts are added to. */
   attentionBackward(
     q: Buffer,

@@ -13,7 +13,7 @@ import type {
   Sample,
   SampleRequest,
 } from "./engine.ts";
-import { evaluate, learn } from "./learner.ts";
+import { evaluate, type LearnOptions, learn } from "./learner.ts";
 import { Sampler } from "./sampler.ts";
 
 /** What the optimizer remembers. */
@@ -28,19 +28,21 @@ export interface LocalOptions {
   readonly maxCachedTokens?: number;
   /** Compute activations again on the way back instead of keeping them: slower, and far less memory. @default false */
   readonly recompute?: boolean;
+  /** Rows computed together in training at most. @default as learner.ts has it */
+  readonly maxRows?: number;
 }
 
 /** Samples from a model and trains it. The weights cannot be changed while anybody samples. */
 export class LocalEngine implements Engine {
   readonly model: Model;
   readonly #sampler: Sampler;
-  readonly #recompute: boolean;
+  readonly #learning: LearnOptions;
   #optimizer: OptimizerState | undefined;
   #poisoned = false;
 
-  constructor(model: Model, { maxCachedTokens, recompute = false }: LocalOptions = {}) {
+  constructor(model: Model, { maxCachedTokens, recompute = false, maxRows }: LocalOptions = {}) {
     this.model = model;
-    this.#recompute = recompute;
+    this.#learning = maxRows === undefined ? { recompute } : { recompute, maxRows };
     this.#sampler = new Sampler(model, maxCachedTokens === undefined ? {} : { maxTokens: maxCachedTokens });
   }
 
@@ -53,7 +55,7 @@ export class LocalEngine implements Engine {
     if (!this.model.grads)
       throw new UsageError({ what: "this model was loaded for sampling only", remedy: "load it with trains: true" });
     checkBatch(batch, this.model, ["weights", "old_logp", "ref_logp"]);
-    const output = learn(this.model, batch, options, { recompute: this.#recompute });
+    const output = learn(this.model, batch, options, this.#learning);
     if (!Number.isFinite(output.loss)) this.#poisoned = true;
     return output;
   }

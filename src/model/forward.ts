@@ -142,7 +142,8 @@ export function backward(model: Model, kept: Kept, dHidden: Buffer): void {
 function insideOf(model: Model, layer: Layer, { layers, layout, storeLength }: Kept, i: number): KeptLayer {
   const kept = layers[i]!;
   if ("qkv" in kept) return kept;
-  return forwardLayer(model, layer, kept.x1, null, layout, model.device.alloc(model.device.activations, storeLength)).kept;
+  return forwardLayer(model, layer, kept.x1, null, layout, model.device.alloc(model.device.activations, storeLength))
+    .kept;
 }
 
 /** Turns dx, the gradient of the stream behind the layer, into that of the stream before it. */
@@ -190,14 +191,14 @@ export function infer(model: Model, ids: Buffer, layout: TokenLayout, stores: re
     const floats = (width: number) => device.alloc("f32", T * width);
     const [x, h, added, rstd] = [floats(D), make(D), make(D), floats(1)];
     const [qkv, q, attended] = [make((H + 2 * G) * d), make(H * d), make(H * d)];
-    const [headRstd, lse] = [floats(H + G), floats(H)];
+    const headRstd = floats(H + G);
     const [gateUp, activated] = [make(2 * F), make(F)];
     device.embed(model.embedding, ids, x, T);
     for (const [i, layer] of model.layers.entries()) {
       device.rmsNorm(x, i === 0 ? null : added, layer.attentionNorm, h, rstd, T, eps);
       device.linear(layer.qkv, h, qkv, T);
       device.rotate(qkv, layer.headNorms, q, headRstd, stores[i]!, layout, model.rotary, shape);
-      device.attention(q, stores[i]!, attended, lse, layout, shape);
+      device.attention(q, stores[i]!, attended, null, layout, shape);
       device.linear(layer.output, attended, added, T);
       device.rmsNorm(x, added, layer.mlpNorm, h, rstd, T, eps);
       device.linear(layer.gateUp, h, gateUp, T);

@@ -14,7 +14,9 @@ const quiet = process.argv.includes("--quiet");
 const only = process.argv.find((arg) => arg.startsWith("--only="))?.slice(7);
 const note = (line: string) => void (quiet || console.log(line));
 const device = createCuda();
-console.log(`${device.variant}; ${device.card.multiprocessors} multiprocessors, ${Math.round(device.card.memory / 2 ** 20)} MiB`);
+console.log(
+  `${device.variant}; ${device.card.multiprocessors} multiprocessors, ${Math.round(device.card.memory / 2 ** 20)} MiB`,
+);
 const { capability } = device.card;
 device.close();
 

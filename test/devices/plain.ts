@@ -37,7 +37,10 @@ const each =
     for (const row of rows) {
       const values = (Array.isArray(row) ? row : [row]) as never[];
       let at = 0;
-      make(name.replace(/%[isd]/g, () => String(values[at++])), () => run(...values));
+      make(
+        name.replace(/%[isd]/g, () => String(values[at++])),
+        () => run(...values),
+      );
     }
   };
 describe.each = each(describe);

@@ -237,11 +237,12 @@ class Cpu implements CpuDevice {
     this.#run("headNormBackward", dqkv, qkv, rstd, norms.q.value, norms.k.value, tokens, heads, kvHeads, headDim);
   }
 
-  attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer, layout: TokenLayout, shape: HeadShape): void {
+  attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void {
     const { heads, kvHeads, headDim } = shape;
     const row = scratchRow(layout);
     this.scope(() => {
       const scratch = this.alloc("f32", this.threads * 4 * row);
+      const kept = lse ?? this.alloc("f32", layout.tokens * heads);
       const { segments, ranges, segmentCount } = layout;
       const scale = 1 / Math.sqrt(headDim);
       this.#run(
@@ -249,7 +250,7 @@ class Cpu implements CpuDevice {
         q,
         store,
         out,
-        lse,
+        kept,
         segments,
         ranges,
         segmentCount,

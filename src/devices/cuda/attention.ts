@@ -2,6 +2,7 @@
 import type { Buffer, TokenLayout } from "../device.ts";
 import { forwardKernel, PLAN } from "./kernels/attention.ts";
 import { backwardKernels } from "./kernels/attentionBackward.ts";
+import { decodeKernel } from "./kernels/attentionDecode.ts";
 import { instructions, PARTS, type Way } from "./kernels/attentionParts.ts";
 import { COMMON } from "./kernels/common.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
@@ -39,6 +40,8 @@ export interface AttentionKernels {
   readonly sources: readonly KernelSource[];
   readonly forward: Cut;
   readonly backward: Cut;
+  /** Heads a block of the decode kernel takes together; 0 where the heads are too wide for it. */
+  readonly decodeTogether: number;
 }
 
 /** An address on the card. */
@@ -56,6 +59,9 @@ export interface AttentionPlan {
 
 const PLAN_THREADS = 1024;
 const DOTS_WARPS = 8; // of attention_dots
+const DECODE_MOST = 256; // widest head of the decode kernel
+const DECODE_THREADS = 128;
+const DECODE_SPLITS = 32; // at most
 
 /** Kernels for a shape on a card; compile `sources` once for it. Those of "wgmma" want the architecture's "a" target. */
 export function attentionKernels(shape: AttentionShape, card: AttentionCard, force?: Way): AttentionKernels {
@@ -65,13 +71,38 @@ export function attentionKernels(shape: AttentionShape, card: AttentionCard, for
   const backward = cut(shape, card, way, "backward");
   const suffix = `${precision}_${d}_${forward.heads}${backward.heads}_${way}`;
   const from = way === "float" ? 75 : way === "mma" ? 80 : 90;
+  const decodeTogether = d > DECODE_MOST ? 0 : togetherOf(shape);
   return {
-    ...{ shape, suffix, forward, backward },
+    ...{ shape, suffix, forward, backward, decodeTogether },
     sources: [
       { name: `attention_${suffix}`, from, code: code(shape, forward, forwardKernel(suffix)) },
       { name: `attention_back_${suffix}`, from, code: code(shape, backward, backwardKernels(suffix)) },
+      ...(decodeTogether > 0
+        ? [{ name: `attention_decode_${decodeSuffix(shape)}`, code: decodeCode(shape, decodeTogether) }]
+        : []),
     ],
   };
+}
+
+/** As many heads of a kv head as registers hold. */
+function togetherOf({ heads, kvHeads }: Pick<AttentionShape, "heads" | "kvHeads">): number {
+  const group = heads / kvHeads;
+  return [8, 7, 6, 5, 4, 3, 2, 1].find((n) => group % n === 0)!;
+}
+
+function decodeSuffix(shape: AttentionShape): string {
+  return `${shape.precision}_${shape.headDim}_${togetherOf(shape)}`;
+}
+
+function decodeCode(shape: AttentionShape, together: number): string {
+  const lanes = 2 ** Math.ceil(Math.log2(shape.headDim / 8));
+  const defines = Object.entries({ D: shape.headDim, TOGETHER: together, LANES: lanes });
+  return [
+    COMMON,
+    ...defines.map(([name, value]) => `#define ${name} ${value}`),
+    typedef(shape),
+    decodeKernel(decodeSuffix(shape)),
+  ].join("\n");
 }
 
 /** The source of `attention_plan`, one for all shapes. */
@@ -113,19 +144,19 @@ const FLOAT_CUTS = [
   [1, 8, 1],
 ] as const;
 
-function code(
-  { headDim, precision }: AttentionShape,
-  { way, warps, tile, stages, heads }: Cut,
-  kernels: string,
-): string {
+function code(shape: AttentionShape, { way, warps, tile, stages, heads }: Cut, kernels: string): string {
+  const { headDim } = shape;
   const macros = {
     ...{ WAY_FLOAT: 0, WAY_MMA: 1, WAY_WGMMA: 2, WAY: `WAY_${way.toUpperCase()}` },
     ...{ D: headDim, WARPS: warps, TILE: tile, STAGES: stages, HEADS: heads },
     FORWARD_BLOCKS: 1,
   };
   const defines = Object.entries(macros).map(([name, value]) => `#define ${name} ${value}`);
-  const type = `typedef ${precision === "f32" ? "float" : "bf16"} T;`;
-  return [COMMON, ...defines, type, instructions(way, headDim, tile), PARTS, kernels].join("\n");
+  return [COMMON, ...defines, typedef(shape), instructions(way, headDim, tile), PARTS, kernels].join("\n");
+}
+
+function typedef({ precision }: AttentionShape): string {
+  return `typedef ${precision === "f32" ? "float" : "bf16"} T;`;
 }
 
 /** Elements (i32) a plan needs. */
@@ -237,6 +268,40 @@ export function attentionBackward(
     { ptr: plan.owner },
     ...sizes(shape),
   ]);
+}
+
+/** Splits of the context that fill a card: many for one sequence, one for a full batch. */
+export function decodeSplits(rows: number, shape: AttentionShape, multiprocessors: number): number {
+  const blocks = (rows * shape.heads) / togetherOf(shape);
+  return Math.max(1, Math.min(DECODE_SPLITS, Math.round((4 * multiprocessors) / blocks)));
+}
+
+/** Scratch of a decode step: floats, and counters (i32) that must be 0 before the first. */
+export function decodeScratch(rows: number, splits: number, kernels: AttentionKernels) {
+  const { heads, headDim } = kernels.shape;
+  return { partials: rows * heads * splits * (headDim + 2), counters: (rows * heads) / kernels.decodeTogether };
+}
+
+/** One new token a segment (segments without a row are skipped), `rows` segments: can be captured. */
+export function attentionDecode(
+  launch: Launch,
+  kernels: AttentionKernels,
+  rows: number,
+  splits: number,
+  tables: Pick<TokenLayout, "segments" | "ranges">,
+  io: Readonly<Record<"q" | "store" | "out" | "partials" | "counters", Buffer>>,
+): void {
+  const { shape, decodeTogether } = kernels;
+  launch(
+    `attention_decode_${decodeSuffix(shape)}`,
+    [shape.heads / decodeTogether, splits, rows],
+    [DECODE_THREADS, 1, 1],
+    0,
+    [
+      ...[io.q, io.store, io.out, io.partials, io.counters, tables.segments, tables.ranges].map(address),
+      ...sizes(shape),
+    ],
+  );
 }
 
 function sizes({ heads, kvHeads, headDim }: AttentionShape): KernelArg[] {

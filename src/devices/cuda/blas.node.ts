@@ -81,7 +81,8 @@ export class Blas {
       COMPUTE_32F,
       DEFAULT_ALGORITHM,
     ) as number;
-    if (code !== 0) this.#check(`cublasGemmEx [${m}, ${k}] · [${k}, ${n}] (${a.dtype}, ${b.dtype}, ${out.dtype})`, code);
+    if (code !== 0)
+      this.#check(`cublasGemmEx [${m}, ${k}] · [${k}, ${n}] (${a.dtype}, ${b.dtype}, ${out.dtype})`, code);
   }
 
   close(): void {

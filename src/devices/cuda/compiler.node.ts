@@ -22,11 +22,6 @@ const PROTOTYPES = [
   "int nvrtcDestroyProgram(_Inout_ uint64_t *program)",
 ] as const;
 
-/** Kernels a source defines: what it names extern "C". */
-export function kernelsOf({ code }: KernelSource): string[] {
-  return [...code.matchAll(/extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(/g)].map((match) => match[1]!);
-}
-
 export class Compiler {
   readonly version: string;
   readonly path: string;
@@ -49,7 +44,10 @@ export class Compiler {
 
   /** The compiled image of a source. */
   compile(source: KernelSource): Uint8Array {
-    const key = createHash("sha256").update(`${this.version} ${this.#target.flag}\n${source.code}`).digest("hex").slice(0, 32);
+    const key = createHash("sha256")
+      .update(`${this.version} ${this.#target.flag}\n${source.code}`)
+      .digest("hex")
+      .slice(0, 32);
     const file = join(this.#folder, `${source.name}-${key}.bin`);
     try {
       return readFileSync(file);

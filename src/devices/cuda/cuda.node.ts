@@ -1,21 +1,25 @@
 // The CUDA device: cuBLAS for products, our own kernels for the rest, on one stream. Activations are bf16 or float; the residual
 // stream, sums, parameters, gradients and the optimizer are float always. Every sum has a fixed order: the same bits each time.
 import { SqlEnvError } from "../../errors.ts";
-import type { AdamStep, Buffer, Device, Dtype, HeadShape, Recording, Scale, TokenLayout, Weight } from "../device.ts";
+import type { AdamStep, Buffer, Dtype, HeadShape, Recording, Scale, TokenLayout, Weight } from "../device.ts";
 import {
   type AttentionKernels,
   type AttentionPlan,
   attentionBackward,
+  attentionDecode,
   attentionForward,
   attentionKernels,
   attentionPlanLength,
   attentionPlanSource,
+  decodeScratch,
+  decodeSplits,
   planAttention,
 } from "./attention.ts";
 import { bf16ToFloats, floatsToBf16 } from "./bf16.ts";
 import { Blas, type Matrix } from "./blas.node.ts";
-import { Compiler, kernelsOf } from "./compiler.node.ts";
-import { type Card, Driver } from "./driver.node.ts";
+import { Compiler } from "./compiler.node.ts";
+import type { Card, CudaDevice, CudaOptions, Precision } from "./device.ts";
+import { Driver } from "./driver.node.ts";
 import { HEAD, HEAD_THREADS } from "./kernels/head.ts";
 import { MAX_NORM_WIDTH, NORM } from "./kernels/norm.ts";
 import { OPTIMIZER, SQUARE_BLOCKS } from "./kernels/optimizer.ts";
@@ -24,36 +28,23 @@ import { ROW_THREADS, ROWS } from "./kernels/rows.ts";
 import { SWIGLU } from "./kernels/swiglu.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
 import { Pool } from "./pool.ts";
+import { sample, sampleScratchLength, sampleSource } from "./sample.ts";
 import { Staging } from "./staging.node.ts";
-
-/** How activations are stored. */
-export type Precision = "bf16" | "fp32";
-
-export interface CudaOptions {
-  /** @default bf16 on cards that have it (compute capability 8.0 and above), else fp32 */
-  readonly precision?: Precision;
-  /** Which card. @default 0 */
-  readonly ordinal?: number;
-  /** Where compiled kernels are kept. @default sqlenv/cuda in the user's cache folder */
-  readonly cache?: string;
-}
-
-export interface CudaDevice extends Device {
-  readonly card: Card;
-  readonly precision: Precision;
-  /** Bytes in use now, the most so far, and what was asked of the driver. */
-  readonly memory: { readonly used: number; readonly peak: number; readonly reserved: number };
-  /** Waits until everything queued is done. */
-  synchronize(): void;
-  /** Milliseconds the card takes for what `work` queues. */
-  time(work: () => void): number;
-}
 
 /** The oldest cards that are supported: Turing. */
 export const LEAST_CAPABILITY = 75;
 const BF16_CAPABILITY = 80;
 
-const SOURCES: readonly KernelSource[] = [NORM, ROTARY, SWIGLU, ROWS, HEAD, OPTIMIZER, attentionPlanSource];
+const SOURCES: readonly KernelSource[] = [
+  NORM,
+  ROTARY,
+  SWIGLU,
+  ROWS,
+  HEAD,
+  OPTIMIZER,
+  attentionPlanSource,
+  sampleSource,
+];
 
 /** Makes a CUDA device; what is missing is said in the error. */
 export function createCuda({ precision, ordinal = 0, cache }: CudaOptions = {}): CudaDevice {
@@ -87,6 +78,7 @@ interface Shadow {
 
 const BYTES = { f32: 4, i32: 4, bf16: 2 } as const;
 const LOGITS_SHARE = 64; // a chunk of logits takes at most this part of the card's memory
+const DECODE_COUNTERS = 65_536;
 const KEPT_LOGITS_SHARE = 16; // and logits kept for the way back this
 
 class Cuda implements CudaDevice {
@@ -107,6 +99,9 @@ class Cuda implements CudaDevice {
   /** Plans by where their layout's segments lie; they go when those do. */
   readonly #plans = new Map<string, { plan: AttentionPlan; buffer: number }>();
   readonly #attention = new Map<string, AttentionKernels>();
+  readonly #loaded = new Set<string>();
+  /** What decode attention counts with; always 0 between launches. */
+  readonly #counters: Buffer;
   /** Logits of the last `logProbs`, known by where their log-sum-exps lie. */
   #keptLogits: { readonly logits: Buffer; readonly lse: number } | undefined;
   /** While work is recorded: memory that stays with the recording. */
@@ -124,6 +119,8 @@ class Cuda implements CudaDevice {
     this.#staging = new Staging(driver);
     this.#launch = (...args) => driver.launch(...args);
     for (const source of SOURCES) this.#load(source);
+    this.#counters = this.alloc("i32", DECODE_COUNTERS);
+    this.fill(this.#counters, 0);
   }
 
   get memory() {
@@ -181,7 +178,13 @@ class Cuda implements CudaDevice {
   }
 
   copy(from: Buffer, to: Buffer): void {
-    this.#driver.call("cuMemcpyDtoDAsync_v2", to.address, from.address, BYTES[from.dtype] * from.length, this.#driver.stream);
+    this.#driver.call(
+      "cuMemcpyDtoDAsync_v2",
+      to.address,
+      from.address,
+      BYTES[from.dtype] * from.length,
+      this.#driver.stream,
+    );
   }
 
   changed({ value }: Weight): void {
@@ -221,7 +224,15 @@ class Cuda implements CudaDevice {
     });
   }
 
-  rmsNorm(x: Buffer, residual: Buffer | null, scale: Scale, out: Buffer, rstd: Buffer, rows: number, eps: number): void {
+  rmsNorm(
+    x: Buffer,
+    residual: Buffer | null,
+    scale: Scale,
+    out: Buffer,
+    rstd: Buffer,
+    rows: number,
+    eps: number,
+  ): void {
     const width = scale.value.length;
     const args = [at(x), residual ? at(residual) : NULL, at(scale.value), at(out), at(rstd), i32(width), f32(eps)];
     this.#launch(`rmsNorm_${out.dtype}`, [rows, 1, 1], [normThreads(width), 1, 1], 0, args);
@@ -273,15 +284,25 @@ class Cuda implements CudaDevice {
       const parts = this.alloc("f32", blocks * 2 * headDim);
       const sizes = [i32(tokens), i32(heads), i32(kvHeads), i32(headDim), i32(lanes)];
       const args = [at(dqkv), at(qkv), at(rstd), at(positions), at(rotary), ...scalesOf(norms), at(parts), ...sizes];
-      this.#launch(`rotateBackward_${dqkv.dtype}`, [blocks, 1, 1], [ROTARY_THREADS, 1, 1], 4 * groups * 2 * headDim, args);
+      this.#launch(
+        `rotateBackward_${dqkv.dtype}`,
+        [blocks, 1, 1],
+        [ROTARY_THREADS, 1, 1],
+        4 * groups * 2 * headDim,
+        args,
+      );
       if (norms?.q.grad) this.#addParts(parts, norms.q.grad, blocks, 2 * headDim, 0, headDim);
       if (norms?.k.grad) this.#addParts(parts, norms.k.grad, blocks, 2 * headDim, headDim, headDim);
     });
   }
 
-  attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer, layout: TokenLayout, shape: HeadShape): void {
+  attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void {
     const kernels = this.#attentionFor(shape, q.dtype);
-    attentionForward(this.#launch, kernels, this.#planFor(layout, kernels), layout, { q, store, out, lse });
+    if (!lse && this.#decode(q, store, out, layout, kernels)) return;
+    this.scope(() => {
+      const kept = lse ?? this.alloc("f32", layout.tokens * shape.heads);
+      attentionForward(this.#launch, kernels, this.#planFor(layout, kernels), layout, { q, store, out, lse: kept });
+    });
   }
 
   attentionBackward(
@@ -312,7 +333,12 @@ class Cuda implements CudaDevice {
   }
 
   gather(x: Buffer, ids: Buffer, out: Buffer, rows: number, width: number): void {
-    this.#launch(`gather_${x.dtype}`, [rows, 1, 1], [normThreads(width), 1, 1], 0, [at(x), at(ids), at(out), i32(width)]);
+    this.#launch(`gather_${x.dtype}`, [rows, 1, 1], [normThreads(width), 1, 1], 0, [
+      at(x),
+      at(ids),
+      at(out),
+      i32(width),
+    ]);
   }
 
   scatterAdd(y: Buffer, ids: Buffer, x: Buffer, rows: number, width: number): void {
@@ -377,8 +403,12 @@ class Cuda implements CudaDevice {
     { temperatures, uniforms }: { readonly temperatures: Buffer; readonly uniforms: Buffer },
     { tokens, logp }: { readonly tokens: Buffer; readonly logp: Buffer },
   ): void {
-    void [logits, vocabulary, stride, rows, temperatures, uniforms, tokens, logp];
-    throw new Error("sampling is not there yet");
+    this.scope(() => {
+      const scratch = this.alloc("f32", sampleScratchLength(rows, vocabulary));
+      const precision = logits.dtype === "bf16" ? "bf16" : "f32";
+      const from = { buffer: logits, precision, stride } as const;
+      sample(this.#launch, from, vocabulary, rows, { temperatures, uniforms }, { tokens, logp }, scratch);
+    });
   }
 
   adamW(value: Buffer, grad: Buffer, m: Buffer, v: Buffer, step: AdamStep): void {
@@ -462,7 +492,9 @@ class Cuda implements CudaDevice {
   }
 
   #load(source: KernelSource): void {
-    this.#driver.load(this.#compiler.compile(source), kernelsOf(source));
+    if (this.#loaded.has(source.name)) return;
+    this.#loaded.add(source.name);
+    this.#driver.load(this.#compiler.compile(source));
   }
 
   /** Frees memory and what was made for it: a weight's copy, a layout's plan. */
@@ -536,10 +568,25 @@ class Cuda implements CudaDevice {
     if (!kernels) {
       const precision = dtype === "bf16" ? "bf16" : "f32";
       kernels = attentionKernels({ heads, kvHeads, headDim, precision }, this.card);
-      for (const source of kernels.sources) if (!this.#driver.has(kernelsOf(source)[0]!)) this.#load(source);
+      for (const source of kernels.sources) this.#load(source);
       this.#attention.set(key, kernels);
     }
     return kernels;
+  }
+
+  /** Attention of one new token each, where that is all there is and nobody wants to go back. */
+  #decode(q: Buffer, store: Buffer, out: Buffer, layout: TokenLayout, kernels: AttentionKernels): boolean {
+    const rows = layout.tokens;
+    if (rows !== layout.segmentCount || kernels.decodeTogether === 0) return false;
+    const splits = decodeSplits(rows, kernels.shape, this.card.multiprocessors);
+    const lengths = decodeScratch(rows, splits, kernels);
+    if (lengths.counters > DECODE_COUNTERS) return false;
+    this.scope(() => {
+      const partials = this.alloc("f32", lengths.partials);
+      const io = { q, store, out, partials, counters: this.#counters };
+      attentionDecode(this.#launch, kernels, rows, splits, layout, io);
+    });
+    return true;
   }
 
   #planFor(layout: TokenLayout, kernels: AttentionKernels): AttentionPlan {

@@ -1,20 +1,8 @@
 // The CUDA driver: one card, one stream, memory and kernels by address. Every call's answer is looked at.
 import { SqlEnvError } from "../../errors.ts";
+import type { Card } from "./device.ts";
 import type { KernelArg } from "./launch.ts";
 import { type Ffi, type Library, loadFfi, loadLibrary } from "./libraries.node.ts";
-
-/** What is known of a card. */
-export interface Card {
-  readonly name: string;
-  /** 10·major + minor: 90 for Hopper. */
-  readonly capability: number;
-  readonly memory: number;
-  readonly multiprocessors: number;
-  /** Bytes of shared memory a block may ask for. */
-  readonly sharedPerBlock: number;
-  /** CUDA version the driver speaks: 13000 for 13.0. */
-  readonly driverVersion: number;
-}
 
 const CUDA_ERROR_OUT_OF_MEMORY = 2;
 const MAX_ARGS = 48;
@@ -141,17 +129,8 @@ export class Driver {
   }
 
   /** Loads a compiled module; its kernels are then known by name. */
-  load(image: Uint8Array, kernels: readonly string[]): void {
-    const module = this.out("cuModuleLoadData", image) as bigint;
-    this.#modules.push(module);
-    for (const kernel of kernels) {
-      const handle = this.out("cuModuleGetFunction", module, kernel) as bigint;
-      this.#functions.set(kernel, { handle, shared: SHARED_WITHOUT_ASKING });
-    }
-  }
-
-  has(kernel: string): boolean {
-    return this.#functions.has(kernel);
+  load(image: Uint8Array): void {
+    this.#modules.push(this.out("cuModuleLoadData", image) as bigint);
   }
 
   /** Queues a kernel. */
@@ -162,8 +141,7 @@ export class Driver {
     sharedBytes: number,
     args: readonly KernelArg[],
   ): void {
-    const known = this.#functions.get(kernel);
-    if (!known) throw new SqlEnvError("cuda", { what: "no such kernel", value: kernel });
+    const known = this.#functions.get(kernel) ?? this.#find(kernel);
     if (sharedBytes > known.shared) {
       this.call("cuFuncSetAttribute", known.handle, FUNCTION_MAX_DYNAMIC_SHARED, sharedBytes);
       known.shared = sharedBytes;
@@ -176,8 +154,24 @@ export class Driver {
       else if ("f32" in arg) view.setFloat32(8 * i, arg.f32, true);
       else view.setBigInt64(8 * i, BigInt(arg.i64), true);
     }
-    const code = this.#calls.get("cuLaunchKernel")!(known.handle, gx, gy, gz, bx, by, bz, sharedBytes, this.stream, this.#argsTable, 0) as number;
-    if (code !== 0) throw this.#failure(`the launch of ${kernel} [${gx}, ${gy}, ${gz}] × [${bx}, ${by}, ${bz}], ${sharedBytes} bytes`, code);
+    const code = this.#calls.get("cuLaunchKernel")!(
+      known.handle,
+      gx,
+      gy,
+      gz,
+      bx,
+      by,
+      bz,
+      sharedBytes,
+      this.stream,
+      this.#argsTable,
+      0,
+    ) as number;
+    if (code !== 0)
+      throw this.#failure(
+        `the launch of ${kernel} [${gx}, ${gy}, ${gz}] × [${bx}, ${by}, ${bz}], ${sharedBytes} bytes`,
+        code,
+      );
   }
 
   synchronize(): void {
@@ -188,6 +182,17 @@ export class Driver {
     for (const module of this.#modules) this.call("cuModuleUnload", module);
     this.call("cuStreamDestroy_v2", this.stream);
     this.call("cuDevicePrimaryCtxRelease_v2", this.#device);
+  }
+
+  #find(kernel: string): { handle: bigint; shared: number } {
+    for (const module of this.#modules) {
+      const result: (number | bigint)[] = [0];
+      if (this.#calls.get("cuModuleGetFunction")!(result, module, kernel) !== 0) continue;
+      const found = { handle: BigInt(result[0]!), shared: SHARED_WITHOUT_ASKING };
+      this.#functions.set(kernel, found);
+      return found;
+    }
+    throw new SqlEnvError("cuda", { what: "no such kernel", value: kernel });
   }
 
   #failure(what: string, code: number): SqlEnvError {
@@ -213,7 +218,11 @@ export function openCard(ordinal = 0): { ffi: Ffi; library: Library; card: Card;
     const code = calls.get(name)!(...args) as number;
     if (code === 0) return;
     const what = name === "cuInit" ? "the CUDA driver does not start" : `CUDA: ${name} failed`;
-    throw new SqlEnvError("no_cuda", { what, value: `error ${code}`, remedy: "see that nvidia-smi works, or use --device cpu" });
+    throw new SqlEnvError("no_cuda", {
+      what,
+      value: `error ${code}`,
+      remedy: "see that nvidia-smi works, or use --device cpu",
+    });
   };
   const int = (name: string, ...args: unknown[]): number => {
     const result = [0];
@@ -223,7 +232,11 @@ export function openCard(ordinal = 0): { ffi: Ffi; library: Library; card: Card;
   check("cuInit", 0);
   const count = int("cuDeviceGetCount");
   if (ordinal >= count) {
-    throw new SqlEnvError("no_cuda", { what: "no such CUDA card", value: `${ordinal} of ${count}`, remedy: "use --device cpu" });
+    throw new SqlEnvError("no_cuda", {
+      what: "no such CUDA card",
+      value: `${ordinal} of ${count}`,
+      remedy: "use --device cpu",
+    });
   }
   const device = int("cuDeviceGet", ordinal);
   const name = new Uint8Array(256);

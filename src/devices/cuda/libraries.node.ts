@@ -69,7 +69,9 @@ export function loadLibrary(ffi: Ffi, name: LibraryName): Library {
 export function candidatesOf(name: LibraryName): string[] {
   const found = foldersOf(name).flatMap((folder) => {
     const files = listOf(folder);
-    return FILES[name].flatMap((pattern) => files.filter((file) => pattern.test(file)).sort(newestFirst)).map((file) => join(folder, file));
+    return FILES[name]
+      .flatMap((pattern) => files.filter((file) => pattern.test(file)).sort(newestFirst))
+      .map((file) => join(folder, file));
   });
   const bare = name === "driver" ? ["libcuda.so.1"] : [];
   return [...new Set([...found, ...ldconfigOf(name), ...bare])];
@@ -78,8 +80,11 @@ export function candidatesOf(name: LibraryName): string[] {
 function foldersOf(name: LibraryName): string[] {
   const { CUDA_HOME, CUDA_PATH, LD_LIBRARY_PATH = "", VIRTUAL_ENV, PYTHONPATH = "" } = process.env;
   const listed = LD_LIBRARY_PATH.split(delimiter).filter(Boolean);
-  if (name === "driver") return [...listed, "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"];
-  const toolkits = [CUDA_HOME, CUDA_PATH, ...globbed("/usr/local", /^cuda(-[\d.]+)?$/), "/opt/cuda"].filter(Boolean) as string[];
+  if (name === "driver")
+    return [...listed, "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"];
+  const toolkits = [CUDA_HOME, CUDA_PATH, ...globbed("/usr/local", /^cuda(-[\d.]+)?$/), "/opt/cuda"].filter(
+    Boolean,
+  ) as string[];
   return [
     ...listed,
     ...toolkits.flatMap((home) => [join(home, "lib64"), join(home, "targets/x86_64-linux/lib")]),
@@ -89,16 +94,23 @@ function foldersOf(name: LibraryName): string[] {
 
 /** Folders of Python packages: of the active environment, of the `python3` on the path, and the usual ones. */
 function sitePackages(roots: readonly (string | undefined)[]): string[] {
-  const homes = [...roots, ...pythonPrefixes(), join(homedir(), ".local"), "/usr/local", "/usr"].filter(Boolean) as string[];
+  const homes = [...roots, ...pythonPrefixes(), join(homedir(), ".local"), "/usr/local", "/usr"].filter(
+    Boolean,
+  ) as string[];
   return homes.flatMap((home) => [
     ...(home.endsWith("-packages") ? [home] : []),
-    ...globbed(join(home, "lib"), /^python3/).flatMap((lib) => [join(lib, "site-packages"), join(lib, "dist-packages")]),
+    ...globbed(join(home, "lib"), /^python3/).flatMap((lib) => [
+      join(lib, "site-packages"),
+      join(lib, "dist-packages"),
+    ]),
   ]);
 }
 
 function pythonPrefixes(): string[] {
   const folders = (process.env.PATH ?? "").split(delimiter);
-  return folders.filter((folder) => folder.endsWith("/bin") && existsSync(join(folder, "python3"))).map((folder) => join(folder, ".."));
+  return folders
+    .filter((folder) => folder.endsWith("/bin") && existsSync(join(folder, "python3")))
+    .map((folder) => join(folder, ".."));
 }
 
 /** Folders with libraries inside the nvidia wheels: nvidia/cublas/lib, nvidia/cu13/lib, … */
@@ -107,7 +119,10 @@ function wheelFolders(site: string): string[] {
 }
 
 function globbed(folder: string, pattern: RegExp): string[] {
-  return listOf(folder).filter((name) => pattern.test(name)).sort(newestFirst).map((name) => join(folder, name));
+  return listOf(folder)
+    .filter((name) => pattern.test(name))
+    .sort(newestFirst)
+    .map((name) => join(folder, name));
 }
 
 function listOf(folder: string): string[] {
