@@ -78,6 +78,21 @@ export interface Recording {
   free(): void;
 }
 
+/** What lets steps of decoding, one token a row, follow each other on the device. */
+export interface Decoding {
+  /**
+   * Records what `work` queues, without running it; the recording then runs as often as wanted on what its buffers hold, at
+   * little cost. Memory allocated inside stays with it. `work` must not read, write or wait.
+   */
+  record(work: () => void): Recording;
+  /** The random number of each row's key (two words a row) for the position behind the row's own: engine/uniform.ts. */
+  uniforms(seeds: Buffer, positions: Buffer, out: Buffer, rows: number): void;
+  /** Turns the tables of a step into those of the next, in which each row's input is its token. */
+  advance(tokens: Buffer, ids: Buffer, layout: TokenLayout): void;
+  /** What a buffer holds at this point of the queue; the function waits for it. */
+  readLater(buffer: Buffer): () => Int32Array;
+}
+
 export interface Device {
   readonly name: string;
   /** What the same bits depend on: device, SIMD variant. */
@@ -199,11 +214,8 @@ export interface Device {
   /** Σ x². */
   sumSquares(x: Buffer): number;
 
-  /**
-   * Records what `work` queues, without running it; the recording then runs as often as wanted on what its buffers hold, at
-   * little cost. Memory allocated inside stays with it. `work` must not read, write or wait. Absent where nothing would be gained.
-   */
-  record?(work: () => void): Recording;
+  /** For decoding step after step without the host; absent where nothing would be gained. */
+  readonly decoding?: Decoding;
 
   close(): void;
 }

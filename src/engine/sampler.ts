@@ -4,9 +4,10 @@ import { infer } from "../model/forward.ts";
 import { layoutOf, type NewTokens } from "../model/layout.ts";
 import type { Model } from "../model/params.ts";
 import { type CacheRun, type CacheShape, type Match, PrefixCache } from "./cache.ts";
+import { type DecodeRow, Decoder, MAX_DECODE_ROWS } from "./decoder.ts";
 import type { Sample, SampleRequest } from "./engine.ts";
 import { chooseFiltered, hasFilter } from "./filter.ts";
-import { type Uniform, uniformOf } from "./uniform.ts";
+import { seedsOf, type Uniform, uniformOf } from "./uniform.ts";
 
 /** A request on its way. */
 interface Live {
@@ -35,6 +36,9 @@ export class Sampler {
   readonly #model: Model;
   #waiting: Waiting[] = [];
   #live: Live[] = [];
+  /** On devices that can decode by themselves; and whose row is which there, undefined where its sample is done. */
+  readonly #decoder: Decoder | undefined;
+  #rows: (Live | undefined)[] = [];
   #running = false;
   #closed: unknown;
 
@@ -44,6 +48,8 @@ export class Sampler {
     const { num_hidden_layers: layers, num_key_value_heads: kvHeads, head_dim: headDim } = model.config;
     const shape = { layers, kvHeads, headDim };
     this.cache = new PrefixCache(model.device, maxTokens === undefined ? shape : { ...shape, maxTokens });
+    const { decoding } = model.device;
+    if (decoding) this.#decoder = new Decoder(model, decoding);
   }
 
   /** Queues a request; it joins the batch at the next step. */
@@ -61,6 +67,7 @@ export class Sampler {
   close(error: unknown): void {
     this.#closed = error;
     this.#fail(error);
+    this.#decoder?.close();
     this.cache.close();
   }
 
@@ -82,6 +89,8 @@ export class Sampler {
 
   /** Gives up on all requests; what they computed is forgotten, since nobody knows how far it got. */
   #fail(error: unknown): void {
+    this.#decoder?.drop();
+    this.#rows = [];
     for (const { run } of this.#live) this.cache.release(run);
     this.cache.clear();
     const lost = [...this.#waiting, ...this.#live];
@@ -91,6 +100,8 @@ export class Sampler {
   }
 
   #step(): void {
+    if (this.#decoder && this.#waiting.length === 0 && this.#decode(this.#decoder)) return;
+    if (this.#decoder) this.#catchUp(this.#decoder);
     const news: NewTokens[] = [];
     const rows: { live: Live; row: number }[] = [];
     const ids: number[] = [];
@@ -120,6 +131,43 @@ export class Sampler {
     if (rows.length === 0) return;
     const drawn = this.#draw(news, ids, rows);
     this.#live = rows.flatMap(({ live }, i) => (this.#take(live, drawn.tokens[i]!, drawn.logp[i]!) ? [live] : []));
+  }
+
+  /** A step of all samples on the device alone; false when they are not of that kind. */
+  #decode(decoder: Decoder): boolean {
+    const live = this.#live;
+    if (live.length === 0 || live.length > MAX_DECODE_ROWS || live.some(({ request }) => hasFilter(request)))
+      return false;
+    const isSetUp = this.#rows.some((row) => row !== undefined);
+    if (!isSetUp || live.length <= decoder.size / 4) {
+      this.#catchUp(decoder);
+      if (this.#live.length === 0) return true;
+      const rows = this.#live.map(rowOf);
+      if (!decoder.fits(rows)) return false;
+      decoder.start(rows, this.cache.stores);
+      this.#rows = [...this.#live];
+    }
+    // Two steps are on their way at any time, so that the device does not wait while the host hands out tokens.
+    const left = Math.max(...this.#live.map(({ request, tokens }) => request.max_new_tokens - tokens.length));
+    while (decoder.ahead < Math.min(2, left)) decoder.queue();
+    this.#takeStep(decoder);
+    return true;
+  }
+
+  /** Takes what is on its way, and leaves the device's own tables behind. */
+  #catchUp(decoder: Decoder): void {
+    while (decoder.ahead > 0) this.#takeStep(decoder);
+    this.#rows = [];
+  }
+
+  #takeStep(decoder: Decoder): void {
+    const { tokens, logp } = decoder.take();
+    for (const [i, live] of this.#rows.entries()) {
+      if (!live) continue;
+      live.run.computed++;
+      if (!this.#take(live, tokens[i]!, logp[i]!)) this.#rows[i] = undefined;
+    }
+    this.#live = this.#live.filter((live) => this.#rows.includes(live));
   }
 
   /** Finds what is known of a prompt, and puts what is not into the batch: all but the last token for everyone to share. */
@@ -203,6 +251,16 @@ export class Sampler {
     live.resolve({ tokens: live.tokens, logprobs: live.logprobs, finish_reason, cached_tokens: live.cached });
     return false;
   }
+}
+
+/** Where a sample stands, for the device to go on from. */
+function rowOf({ request, run }: Live): DecodeRow {
+  return {
+    token: run.tokens[run.computed]!,
+    place: { own: run, start: run.computed, count: 1, ancestors: ancestorsOf(run) },
+    temperature: request.temperature ?? 1,
+    seeds: seedsOf(request.key),
+  };
 }
 
 /** Absolute position of the token about to be drawn. */

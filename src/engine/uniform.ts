@@ -6,17 +6,26 @@ export type Uniform = (position: number) => number;
 
 /** The numbers of a key such as [seed, "rollout", step, episode]. */
 export function uniformOf(key: readonly (string | number)[]): Uniform {
+  return uniformOfSeeds(seedsOf(key));
+}
+
+/** The numbers of a key's two words. */
+export function uniformOfSeeds([seedA, seedB]: readonly [number, number]): Uniform {
+  return (position) => {
+    const word = mix(mix((position + seedA) | 0) ^ seedB);
+    return (word >>> 8) / 2 ** 24; // as many bits as a float holds: kernels compare in single precision
+  };
+}
+
+/** The two words a key comes down to. */
+export function seedsOf(key: readonly (string | number)[]): readonly [number, number] {
   let [a, b] = [0x811c9dc5, 0x2f0b4c47];
   const text = key.map((part) => `${typeof part === "number" ? "#" : "$"}${part}`).join("\u0000");
   for (let i = 0; i < text.length; i++) {
     a = Math.imul(a ^ text.charCodeAt(i), 0x01000193);
     b = Math.imul(b ^ text.charCodeAt(i), 0x85ebca6b) ^ (b >>> 13);
   }
-  const [seedA, seedB] = [mix(a), mix(b ^ a)];
-  return (position) => {
-    const word = mix(mix((position + seedA) | 0) ^ seedB);
-    return (word >>> 8) / 2 ** 24; // as many bits as a float holds: kernels compare in single precision
-  };
+  return [mix(a), mix(b ^ a)];
 }
 
 /** A 32-bit mixer in which every input bit moves every output bit (murmur3's finalizer with better constants). */

@@ -1,6 +1,13 @@
 // Scratch: first numbers on the card.
 import { writeFileSync } from "node:fs";
-import { CUDA_MODELS, measureCeilings, measureDecode, measureRoofline, measureTraining, randomModel } from "../../src/bench/cuda.ts";
+import {
+  CUDA_MODELS,
+  measureCeilings,
+  measureDecode,
+  measureRoofline,
+  measureTraining,
+  randomModel,
+} from "../../src/bench/cuda.ts";
 import { createCuda } from "../../src/devices/cuda/cuda.node.ts";
 import { LocalEngine } from "../../src/engine/local.ts";
 
@@ -18,7 +25,8 @@ const steps: Record<string, () => Promise<void>> = {
     const model = randomModel(device, CUDA_MODELS["qwen3-0.6b"]!, true);
     const engine = new LocalEngine(model, { maxRows: 16_384 });
     const rows = measureRoofline(model, device, ceilings);
-    for (const { kernel, milliseconds, share, bound } of rows) console.log(`${kernel.padEnd(48)} ${milliseconds.toFixed(4)} ms ${(100 * share).toFixed(0)} % ${bound}`);
+    for (const { kernel, milliseconds, share, bound } of rows)
+      console.log(`${kernel.padEnd(48)} ${milliseconds.toFixed(4)} ms ${(100 * share).toFixed(0)} % ${bound}`);
     show("roofline", rows);
     show("training", await measureTraining(engine, device, ceilings));
     for (const size of [1, 8, 64]) show(`decode ${size}`, await measureDecode(engine, size));

@@ -130,6 +130,7 @@ function cut(shape: AttentionShape, card: AttentionCard, way: Way, pass: "forwar
 
 /** Warps, tile, stages: the best first. */
 const TENSOR_CUTS = [
+  [8, 64, 3],
   [8, 64, 2],
   [4, 64, 2],
   [4, 32, 2],

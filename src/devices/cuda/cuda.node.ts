@@ -1,7 +1,7 @@
 // The CUDA device: cuBLAS for products, our own kernels for the rest, on one stream. Activations are bf16 or float; the residual
 // stream, sums, parameters, gradients and the optimizer are float always. Every sum has a fixed order: the same bits each time.
 import { SqlEnvError } from "../../errors.ts";
-import type { AdamStep, Buffer, Dtype, HeadShape, Recording, Scale, TokenLayout, Weight } from "../device.ts";
+import type { AdamStep, Buffer, Decoding, Dtype, HeadShape, Recording, Scale, TokenLayout, Weight } from "../device.ts";
 import {
   type AttentionKernels,
   type AttentionPlan,
@@ -20,6 +20,7 @@ import { Blas, type Matrix } from "./blas.node.ts";
 import { Compiler } from "./compiler.node.ts";
 import type { Card, CudaDevice, CudaOptions, Precision } from "./device.ts";
 import { Driver } from "./driver.node.ts";
+import { DECODE } from "./kernels/decode.ts";
 import { HEAD, HEAD_THREADS } from "./kernels/head.ts";
 import { MAX_NORM_WIDTH, NORM } from "./kernels/norm.ts";
 import { OPTIMIZER, SQUARE_BLOCKS } from "./kernels/optimizer.ts";
@@ -36,6 +37,7 @@ export const LEAST_CAPABILITY = 75;
 const BF16_CAPABILITY = 80;
 
 const SOURCES: readonly KernelSource[] = [
+  DECODE,
   NORM,
   ROTARY,
   SWIGLU,
@@ -121,6 +123,22 @@ class Cuda implements CudaDevice {
     for (const source of SOURCES) this.#load(source);
     this.#counters = this.alloc("i32", DECODE_COUNTERS);
     this.fill(this.#counters, 0);
+  }
+
+  get decoding(): Decoding {
+    return {
+      record: (work) => this.#record(work),
+      uniforms: (seeds, positions, out, rows) =>
+        this.#rowwise("uniforms", rows, [at(seeds), at(positions), at(out), i32(rows)]),
+      advance: (tokens, ids, { tokens: rows, positions, capacities, indices, segments, ranges }) => {
+        const tables = [positions, capacities, indices, segments, ranges].map(at);
+        this.#rowwise("advance", rows, [at(tokens), at(ids), ...tables, i32(rows)]);
+      },
+      readLater: ({ address, length }) => {
+        const wait = this.#staging.downLater(address, 4 * length);
+        return () => new Int32Array(wait().buffer);
+      },
+    };
   }
 
   get memory() {
@@ -431,7 +449,7 @@ class Cuda implements CudaDevice {
     });
   }
 
-  record(work: () => void): Recording {
+  #record(work: () => void): Recording {
     for (const shadow of this.#shadows) this.#refresh(shadow);
     const driver = this.#driver;
     const held: number[] = [];
@@ -555,6 +573,10 @@ class Cuda implements CudaDevice {
   #elementwise(kernel: string, pieces: number, args: readonly KernelArg[]): void {
     const blocks = Math.max(1, Math.min(Math.ceil(pieces / 256), 16 * this.card.multiprocessors));
     this.#launch(kernel, [blocks, 1, 1], [256, 1, 1], 0, args);
+  }
+
+  #rowwise(kernel: string, rows: number, args: readonly KernelArg[]): void {
+    this.#launch(kernel, [Math.ceil(rows / 64), 1, 1], [64, 1, 1], 0, args);
   }
 
   #addParts(parts: Buffer, out: Buffer, count: number, stride: number, from: number, width: number): void {

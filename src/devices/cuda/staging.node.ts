@@ -2,6 +2,8 @@
 import type { Driver } from "./driver.node.ts";
 
 const HALF = 8 * 2 ** 20; // bytes
+const LATER = 65_536; // bytes
+const EVENT_WITHOUT_TIME = 2;
 
 interface Half {
   readonly address: number;
@@ -14,15 +16,26 @@ export class Staging {
   readonly #driver: Driver;
   readonly #halves: readonly Half[];
   readonly #down: { address: number; bytes: ArrayBuffer };
+  readonly #later: readonly { readonly address: number; readonly bytes: ArrayBuffer; readonly event: bigint }[];
+  #nextLater = 0;
   #at = 0;
 
   constructor(driver: Driver) {
     this.#driver = driver;
     this.#halves = [0, 1].map(() => {
       const { address, bytes } = driver.hostAlloc(HALF);
-      return { address, bytes: new Uint8Array(bytes), event: BigInt(driver.out("cuEventCreate", 2)), used: 0 };
+      return {
+        address,
+        bytes: new Uint8Array(bytes),
+        event: BigInt(driver.out("cuEventCreate", EVENT_WITHOUT_TIME)),
+        used: 0,
+      };
     });
     this.#down = driver.hostAlloc(HALF);
+    this.#later = [0, 1, 2, 3].map(() => ({
+      ...driver.hostAlloc(LATER),
+      event: BigInt(driver.out("cuEventCreate", EVENT_WITHOUT_TIME)),
+    }));
   }
 
   /** Queues a copy to the card; the data may be changed at once. */
@@ -49,7 +62,24 @@ export class Staging {
     return data;
   }
 
+  /** Queues a copy of at most `LATER` bytes; the function waits for it. Only the last few may be waited for. */
+  downLater(from: number, length: number): () => Uint8Array<ArrayBuffer> {
+    if (length > LATER) throw new RangeError(`${length} bytes are too many to read later`);
+    const slot = this.#later[this.#nextLater]!;
+    this.#nextLater = (this.#nextLater + 1) % this.#later.length;
+    this.#driver.call("cuMemcpyDtoHAsync_v2", slot.address, from, length, this.#driver.stream);
+    this.#driver.call("cuEventRecord", slot.event, this.#driver.stream);
+    return () => {
+      this.#driver.call("cuEventSynchronize", slot.event);
+      return new Uint8Array(slot.bytes.slice(0, length));
+    };
+  }
+
   close(): void {
+    for (const { address, event } of this.#later) {
+      this.#driver.call("cuEventDestroy_v2", event);
+      this.#driver.call("cuMemFreeHost", address);
+    }
     for (const { address, event } of this.#halves) {
       this.#driver.call("cuEventDestroy_v2", event);
       this.#driver.call("cuMemFreeHost", address);

@@ -69,6 +69,49 @@ extern "C" __global__ void __launch_bounds__(1024) attention_plan(
 
 /** Kernels end in `suffix`, one for each shape of heads. */
 export const forwardKernel = (suffix: string): string => `
+/* Whether scores of the next tile are queued before those of this one are used: products go on while weights are computed. */
+#define LOOK (WAY == WAY_WGMMA && STAGES > 2 ? 1 : 0)
+
+/* Keys behind what a lane's two rows see last. */
+__device__ __forceinline__ void mask(float (&s)[TILE / 8][4], int first, int upper) {
+#pragma unroll
+  for (int n = 0; n < TILE / 8; n++) {
+    const int at = first + n * 8 + 2 * (LANE & 3);
+    if (at > upper) s[n][0] = -1e30f;
+    if (at + 1 > upper) s[n][1] = -1e30f;
+    if (at > upper + 8) s[n][2] = -1e30f;
+    if (at + 1 > upper + 8) s[n][3] = -1e30f;
+  }
+}
+
+/* Scores to weights against the highest so far; what was summed up before shrinks to it. */
+__device__ __forceinline__ void weigh(float (&s)[TILE / 8][4], float (&r)[NC][4], float (&top)[2], float (&sum)[2], float factor) {
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    float highest = top[half];
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++) highest = fmaxf(highest, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
+    highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
+    highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
+    const float shrink = exp2Fast((top[half] - highest) * factor);
+    const float shift = highest * factor;
+    float part = 0.0f;
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n++) {
+      s[n][2 * half] = exp2Fast(s[n][2 * half] * factor - shift);
+      s[n][2 * half + 1] = exp2Fast(s[n][2 * half + 1] * factor - shift);
+      part += s[n][2 * half] + s[n][2 * half + 1];
+    }
+    top[half] = highest;
+    sum[half] = sum[half] * shrink + part;
+#pragma unroll
+    for (int n = 0; n < NC; n++) {
+      r[n][2 * half] *= shrink;
+      r[n][2 * half + 1] *= shrink;
+    }
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_forward_${suffix}(
     const T* q, const T* store, T* out, float* lse, const int* segments, const int* ranges, const int2* tiles, int heads, int kvHeads, float scale) {
   extern __shared__ __align__(1024) char shared[];
@@ -90,71 +133,58 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
     copy16(own + place<ROWS>(row, column), at < rows ? queries + at * stride + head * D + column : q, at < rows);
   }
   Context context(ranges, segment[3]);
-  loadContext(stream, stream + TILE_ELEMENTS(TILE), store, context, kv, 0, limit);
-  commit();
+#pragma unroll
+  for (int ahead = 0; ahead < AHEAD; ahead++) {
+    T* to = stream + ahead * 2 * TILE_ELEMENTS(TILE);
+    if (ahead * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), store, context, kv, ahead * TILE, limit);
+    commit();
+  }
 
   const int row = WARP * 16; /* of the block, then of its head */
   const int first = row % (ROWS / HEADS);
   const int unit = first & ~(UNIT - 1);
-  const int upper = position + first + (LANE >> 2); /* what this lane's two rows see last */
-  const float factor = scale * LOG2E;
-  float r[NC][4], top[2] = {-1e30f, -1e30f}, sum[2] = {0.0f, 0.0f};
+  const int unitLimit = unit < rows ? min(limit, position + unit + UNIT) : 0; /* keys the unit sees */
+  float r[NC][4], s[TILE / 8][4], top[2] = {-1e30f, -1e30f}, sum[2] = {0.0f, 0.0f};
   clear(r);
+  if (LOOK) {
+    waitFor<AHEAD - 1>();
+    if (unitLimit > 0) {
+      scores(s, own, row, stream);
+      settle<0>(s);
+    }
+  }
   for (int j = 0, stage = 0; j < limit; j += TILE, stage = (stage + 1) % STAGES) {
     T* keys = stream + stage * 2 * TILE_ELEMENTS(TILE);
+    waitFor<AHEAD - 1 - LOOK>();
     if (STAGES > 1) {
-      if (j + TILE < limit) {
-        T* ahead = stream + (stage + 1) % STAGES * 2 * TILE_ELEMENTS(TILE);
-        loadContext(ahead, ahead + TILE_ELEMENTS(TILE), store, context, kv, j + TILE, limit);
-      }
+      T* to = stream + (stage + AHEAD) % STAGES * 2 * TILE_ELEMENTS(TILE);
+      if (j + AHEAD * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), store, context, kv, j + AHEAD * TILE, limit);
       commit();
-      waitFor<1>();
-    } else {
-      waitFor<0>();
     }
-    if (j < position + unit + UNIT && unit < rows) {
-      float s[TILE / 8][4];
-      scores(s, own, row, keys);
-      settle();
-      if (j + TILE > position + first + 1) {
-#pragma unroll
-        for (int n = 0; n < TILE / 8; n++) {
-          const int at = j + n * 8 + 2 * (LANE & 3);
-          if (at > upper) s[n][0] = -1e30f;
-          if (at + 1 > upper) s[n][1] = -1e30f;
-          if (at > upper + 8) s[n][2] = -1e30f;
-          if (at + 1 > upper + 8) s[n][3] = -1e30f;
-        }
+    if (j < unitLimit) {
+      float coming[TILE / 8][4];
+      const bool more = LOOK && j + TILE < unitLimit;
+      if (more) scores(coming, own, row, stream + (stage + 1) % STAGES * 2 * TILE_ELEMENTS(TILE));
+      if (!LOOK) {
+        scores(s, own, row, keys);
+        settle<0>(s);
       }
-#pragma unroll
-      for (int half = 0; half < 2; half++) {
-        float highest = top[half];
-#pragma unroll
-        for (int n = 0; n < TILE / 8; n++) highest = fmaxf(highest, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
-        highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
-        highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
-        const float shrink = exp2Fast((top[half] - highest) * factor);
-        const float shift = highest * factor;
-        float part = 0.0f;
-#pragma unroll
-        for (int n = 0; n < TILE / 8; n++) {
-          s[n][2 * half] = exp2Fast(s[n][2 * half] * factor - shift);
-          s[n][2 * half + 1] = exp2Fast(s[n][2 * half + 1] * factor - shift);
-          part += s[n][2 * half] + s[n][2 * half + 1];
-        }
-        top[half] = highest;
-        sum[half] = sum[half] * shrink + part;
-#pragma unroll
-        for (int n = 0; n < NC; n++) {
-          r[n][2 * half] *= shrink;
-          r[n][2 * half + 1] *= shrink;
-        }
-      }
+      if (j + TILE > position + first + 1) mask(s, j, position + first + (LANE >> 2));
+      weigh(s, r, top, sum, scale * LOG2E);
       gather(r, s, keys + TILE_ELEMENTS(TILE));
-      settle();
+      settle<0>(r);
+      if (more) {
+        settle<0>(coming);
+#pragma unroll
+        for (int n = 0; n < TILE / 8; n++)
+#pragma unroll
+          for (int i = 0; i < 4; i++) s[n][i] = coming[n][i];
+      }
     }
-    __syncthreads(); /* the tile may be written over */
-    if (STAGES == 1 && j + TILE < limit) loadContext(stream, stream + TILE_ELEMENTS(TILE), store, context, kv, j + TILE, limit);
+    if (STAGES == 1) {
+      __syncthreads(); /* the tile may be written over */
+      if (j + TILE < limit) loadContext(stream, stream + TILE_ELEMENTS(TILE), store, context, kv, j + TILE, limit);
+    }
   }
 #pragma unroll
   for (int half = 0; half < 2; half++) {

@@ -45,8 +45,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
     copy16(ownGrad + place<ROWS>(row, column), dOut + from, at < rows);
   }
   Context context(ranges, segment[3]);
-  loadContext(stream, stream + TILE_ELEMENTS(TILE), store, context, kv, 0, limit);
-  commit();
+#pragma unroll
+  for (int ahead = 0; ahead < AHEAD; ahead++) {
+    T* to = stream + ahead * 2 * TILE_ELEMENTS(TILE);
+    if (ahead * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), store, context, kv, ahead * TILE, limit);
+    commit();
+  }
 
   const int row = WARP * 16;
   const int first = row % (ROWS / HEADS);
@@ -66,36 +70,39 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
   clear(r);
   for (int j = 0, stage = 0; j < limit; j += TILE, stage = (stage + 1) % STAGES) {
     T* keys = stream + stage * 2 * TILE_ELEMENTS(TILE);
+    waitFor<AHEAD - 1>();
     if (STAGES > 1) {
-      if (j + TILE < limit) {
-        T* ahead = stream + (stage + 1) % STAGES * 2 * TILE_ELEMENTS(TILE);
-        loadContext(ahead, ahead + TILE_ELEMENTS(TILE), store, context, kv, j + TILE, limit);
-      }
+      T* to = stream + (stage + AHEAD) % STAGES * 2 * TILE_ELEMENTS(TILE);
+      if (j + AHEAD * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), store, context, kv, j + AHEAD * TILE, limit);
       commit();
-      waitFor<1>();
-    } else {
-      waitFor<0>();
     }
     if (j < position + unit + UNIT && unit < rows) {
       float s[TILE / 8][4], g[TILE / 8][4];
       scores(s, own, row, keys);
       scores(g, ownGrad, row, keys + TILE_ELEMENTS(TILE));
-      settle();
+      settle<1>(s);
       const bool edge = j + TILE > position + first + 1;
 #pragma unroll
       for (int n = 0; n < TILE / 8; n++) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-          const float p = exp2Fast(s[n][i] * factor - shift[i >> 1]);
-          s[n][i] = p * (g[n][i] - dot[i >> 1]);
+          s[n][i] = exp2Fast(s[n][i] * factor - shift[i >> 1]);
           if (edge && j + n * 8 + 2 * (LANE & 3) + (i & 1) > upper + 8 * (i >> 1)) s[n][i] = 0.0f;
         }
       }
+      settle<0>(g);
+#pragma unroll
+      for (int n = 0; n < TILE / 8; n++) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) s[n][i] *= g[n][i] - dot[i >> 1];
+      }
       gather(r, s, keys);
-      settle();
+      settle<0>(r);
     }
-    __syncthreads();
-    if (STAGES == 1 && j + TILE < limit) loadContext(stream, stream + TILE_ELEMENTS(TILE), store, context, kv, j + TILE, limit);
+    if (STAGES == 1) {
+      __syncthreads();
+      if (j + TILE < limit) loadContext(stream, stream + TILE_ELEMENTS(TILE), store, context, kv, j + TILE, limit);
+    }
   }
   const long long wide = (long long)(heads + 2 * kvHeads) * D;
   T* to = dqkv + (segment[0] + tile.y + first) * wide + head * D;
@@ -167,8 +174,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${s
   for (int r = next[mine]; r >= 0; r = next[r]) limit += segments[4 * owner[r] + 1];
   const int perHead = (limit + TILE - 1) / TILE, total = perHead * group;
   Seers seers(segments, next, owner, tile.x, tile.y);
-  loadSeers(stream, stream + TILE_ELEMENTS(TILE), sums, sums + TILE, q, dOut, lse, dots, seers, heads, kv * group, 0, limit);
-  commit();
+  int coming = 0, comingHead = kv * group; /* the next tile to load */
+  const auto load = [&](int stage) {
+    T* to = stream + stage * 2 * TILE_ELEMENTS(TILE);
+    float* with = sums + stage * 2 * TILE;
+    loadSeers(to, to + TILE_ELEMENTS(TILE), with, with + TILE, q, dOut, lse, dots, seers, heads, comingHead, coming, limit);
+    coming += TILE;
+    if (coming < limit) return;
+    coming = 0;
+    comingHead++;
+    seers = Seers(segments, next, owner, tile.x, tile.y);
+  };
+#pragma unroll
+  for (int ahead = 0; ahead < AHEAD; ahead++) {
+    if (ahead < total) load(ahead);
+    commit();
+  }
 
   const int row = WARP * 16;
   const int unit = row & ~(UNIT - 1);
@@ -178,52 +199,49 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${s
   clear(dk);
   clear(dv);
   for (int step = 0, stage = 0, j = 0; step < total; step++, stage = (stage + 1) % STAGES) {
-    const int ahead = (stage + 1) % STAGES;
-    const int head = kv * group + (step + 1) / perHead, nextJ = j + TILE < limit ? j + TILE : 0;
     const T* queries = stream + stage * 2 * TILE_ELEMENTS(TILE);
     const T* grads = queries + TILE_ELEMENTS(TILE);
     const float* shifts = sums + stage * 2 * TILE;
+    waitFor<AHEAD - 1>();
     if (STAGES > 1) {
-      if (step + 1 < total) {
-        if (nextJ == 0) seers = Seers(segments, next, owner, tile.x, tile.y);
-        T* to = stream + ahead * 2 * TILE_ELEMENTS(TILE);
-        loadSeers(to, to + TILE_ELEMENTS(TILE), sums + ahead * 2 * TILE, sums + ahead * 2 * TILE + TILE, q, dOut, lse, dots, seers, heads, head, nextJ, limit);
-      }
+      if (step + AHEAD < total) load((stage + AHEAD) % STAGES);
       commit();
-      waitFor<1>();
-    } else {
-      waitFor<0>();
     }
     /* Own queries j … j + TILE, all of the segment itself, may come before every key of the unit. */
     if (unit < keys && !(j + TILE <= unit && j + TILE <= ownRows)) {
       float s[TILE / 8][4], g[TILE / 8][4];
       scores(s, own, row, queries);
       scores(g, ownValues, row, grads);
-      settle();
+      settle<1>(s);
       const bool edge = j < row + 16 && j < ownRows;
 #pragma unroll
       for (int n = 0; n < TILE / 8; n++) {
         const int at = n * 8 + 2 * (LANE & 3);
-        const float2 shift = *(const float2*)(shifts + at), dot = *(const float2*)(shifts + TILE + at);
+        const float2 shift = *(const float2*)(shifts + at);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-          float p = exp2Fast(s[n][i] * factor - (i & 1 ? shift.y : shift.x));
+          s[n][i] = exp2Fast(s[n][i] * factor - (i & 1 ? shift.y : shift.x));
           const int query = j + at + (i & 1);
-          if (edge && query < ownRows && query < upper + 8 * (i >> 1)) p = 0.0f;
-          s[n][i] = p;
-          g[n][i] = p * (g[n][i] - (i & 1 ? dot.y : dot.x));
+          if (edge && query < ownRows && query < upper + 8 * (i >> 1)) s[n][i] = 0.0f;
         }
       }
       gather(dv, s, grads);
+      settle<1>(g);
+#pragma unroll
+      for (int n = 0; n < TILE / 8; n++) {
+        const float2 dot = *(const float2*)(shifts + TILE + n * 8 + 2 * (LANE & 3));
+#pragma unroll
+        for (int i = 0; i < 4; i++) g[n][i] = s[n][i] * (g[n][i] - (i & 1 ? dot.y : dot.x));
+      }
       gather(dk, g, queries);
-      settle();
+      settle<0>(dv);
+      settle<0>(dk);
     }
-    __syncthreads();
-    if (STAGES == 1 && step + 1 < total) {
-      if (nextJ == 0) seers = Seers(segments, next, owner, tile.x, tile.y);
-      loadSeers(stream, stream + TILE_ELEMENTS(TILE), sums, sums + TILE, q, dOut, lse, dots, seers, heads, head, nextJ, limit);
+    if (STAGES == 1) {
+      __syncthreads();
+      if (step + 1 < total) load(0);
     }
-    j = nextJ;
+    j = j + TILE < limit ? j + TILE : 0;
   }
   const long long wide = (long long)(heads + 2 * kvHeads) * D;
   T* to = dqkv + (segment[0] + tile.y + row) * wide;

@@ -55,7 +55,7 @@ __device__ __forceinline__ void commit() {
   asm volatile("cp.async.commit_group;\\n");
 #endif
 }
-/* Until all but the last N commits have arrived, for every thread of the block. */
+/* Until all but the last N commits have arrived, for every thread of the block; what all did before is done, too. */
 template <int N> __device__ __forceinline__ void waitFor() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;\\n" ::"n"(N));
@@ -92,6 +92,8 @@ __device__ __forceinline__ unsigned long long descriptor(const T* p, unsigned pa
 __device__ __forceinline__ void wgmmaFence() { asm volatile("wgmma.fence.sync.aligned;\\n" ::: "memory"); }
 __device__ __forceinline__ void wgmmaCommit() { asm volatile("wgmma.commit_group.sync.aligned;\\n" ::: "memory"); }
 template <int N> __device__ __forceinline__ void wgmmaWait() { asm volatile("wgmma.wait_group.sync.aligned %0;\\n" ::"n"(N) : "memory"); }
+/* Keeps reads of a result behind the wait for it. */
+__device__ __forceinline__ void pin(float& x) { asm volatile("" : "+f"(x)::"memory"); }
 ${way === "wgmma" ? wgmma(tile, "shared") + wgmma(columns, "registers") : ""}
 #endif
 `;
@@ -103,6 +105,7 @@ export const PARTS = `
 #define PANELS ((D + 63) / 64)
 #define ROWS (16 * WARPS)
 #define THREADS (32 * WARPS)
+#define AHEAD (STAGES > 1 ? STAGES - 1 : 1) /* tiles on their way while one is worked on */
 #define PIECES (D * (int)sizeof(T) / 16)
 #define LANE (threadIdx.x & 31)
 #define WARP (threadIdx.x >> 5)
@@ -181,7 +184,7 @@ __device__ __forceinline__ void gather(float (&r)[NC][4], const float (&p)[TILE 
     }
   }
 }
-__device__ __forceinline__ void settle() {}
+template <int PENDING, int N> __device__ __forceinline__ void settle(float (&r)[N][4]) {}
 
 #elif WAY == WAY_MMA
 
@@ -215,11 +218,11 @@ __device__ __forceinline__ void gather(float (&r)[NC][4], const float (&p)[TILE 
     }
   }
 }
-__device__ __forceinline__ void settle() {}
+template <int PENDING, int N> __device__ __forceinline__ void settle(float (&r)[N][4]) {}
 
 #else
 
-/* Queued until settle(); the same holds of gather. */
+/* Queued, gather too: a result holds after settle with as many products PENDING as were queued behind it. */
 __device__ __forceinline__ void scores(float (&r)[TILE / 8][4], const T* own, int row, const T* tile) {
   const T* a = own + (row & ~63) * 64;
   wgmmaFence();
@@ -246,7 +249,16 @@ __device__ __forceinline__ void gather(float (&r)[NC][4], const float (&p)[TILE 
   }
   wgmmaCommit();
 }
-__device__ __forceinline__ void settle() { wgmmaWait<0>(); }
+template <int PENDING, int N> __device__ __forceinline__ void settle(float (&r)[N][4]) {
+  wgmmaWait<PENDING>();
+#pragma unroll
+  for (int n = 0; n < N; n++) {
+    pin(r[n][0]);
+    pin(r[n][1]);
+    pin(r[n][2]);
+    pin(r[n][3]);
+  }
+}
 #endif
 
 /* Keys a row sees, by absolute position: which range of its context holds position j. Asked in ascending order. */

@@ -1,0 +1,76 @@
+// Decoding by recordings gives what decoding step by step gives.
+import { expect, test } from "vitest";
+import { decodingCpu } from "../../test/devices/decoding.ts";
+import { tinyModel, tokens } from "../../test/tiny-model.ts";
+import type { Sample, SampleRequest } from "./engine.ts";
+import { Sampler } from "./sampler.ts";
+
+/** Requests of all lengths, some sharing their beginning, some ending early, some greedy. */
+function requests(): SampleRequest[] {
+  return Array.from({ length: 23 }, (_, i) => ({
+    prompt: [...tokens(12, "shared", i % 3), ...tokens(1 + (i % 5), "own", i)],
+    max_new_tokens: 1 + ((i * 7) % 29),
+    stop_ids: i % 2 ? [5, 9, 33] : [],
+    temperature: i % 4 === 0 ? 0 : 0.9,
+    key: ["decoder", i],
+  }));
+}
+
+/** Some at once, the rest each when another is done. */
+async function playedBy(sampler: Sampler): Promise<Sample[]> {
+  const all = requests();
+  const samples: Promise<Sample>[] = [];
+  const next = async (): Promise<void> => {
+    const i = samples.length;
+    if (i >= all.length) return;
+    samples[i] = sampler.sample(all[i]!);
+    await samples[i];
+    await next();
+  };
+  await Promise.all(Array.from({ length: 9 }, next));
+  return Promise.all(samples);
+}
+
+test("recorded steps give the same tokens and log-probs as single steps", async () => {
+  const { device, counts } = decodingCpu();
+  const recorded = new Sampler(tinyModel({ device }));
+  const got = await playedBy(recorded);
+  const want = await playedBy(new Sampler(tinyModel()));
+  const shown = (samples: readonly Sample[]) =>
+    samples.map(({ tokens, logprobs, finish_reason }) => ({ tokens, logprobs, finish_reason }));
+  expect(shown(got)).toEqual(shown(want));
+  expect(counts.run).toBeGreaterThan(30);
+  expect(counts.recorded).toBeLessThanOrEqual(8);
+  recorded.close(new Error("done"));
+});
+
+test("what was decoded is known to the next turn", async () => {
+  const { device } = decodingCpu();
+  const sampler = new Sampler(tinyModel({ device }));
+  const first = await sampler.sample({ prompt: tokens(9, "turn"), max_new_tokens: 12, stop_ids: [], key: ["a"] });
+  const prompt = [...tokens(9, "turn"), ...first.tokens, ...tokens(3, "more")];
+  const second = await sampler.sample({ prompt, max_new_tokens: 5, stop_ids: [], key: ["b"] });
+  expect(second.cached_tokens).toBe(9 + 11);
+  const fresh = new Sampler(tinyModel());
+  const want = await fresh.sample({ prompt, max_new_tokens: 5, stop_ids: [], key: ["b"] });
+  expect(second.tokens).toEqual(want.tokens);
+  expect(second.logprobs).toEqual(want.logprobs);
+});
+
+test("filters and new requests leave and enter the recorded way; a listener's error is its sample's alone", async () => {
+  const { device, counts } = decodingCpu();
+  const sampler = new Sampler(tinyModel({ device }));
+  const request = (i: number): SampleRequest => ({ prompt: tokens(6, i), max_new_tokens: 10, stop_ids: [], key: [i] });
+  const failing = sampler.sample({
+    ...request(0),
+    onToken: () => {
+      throw new Error("listener");
+    },
+  });
+  const [plain, filtered] = [sampler.sample(request(1)), sampler.sample({ ...request(2), top_k: 3 })];
+  await expect(failing).rejects.toThrow("listener");
+  expect((await filtered).tokens).toHaveLength(10);
+  expect(counts.run).toBe(0);
+  expect((await plain).tokens).toEqual((await sampler.sample(request(1))).tokens);
+  expect(counts.run).toBeGreaterThan(0);
+});
