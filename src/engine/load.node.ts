@@ -29,7 +29,9 @@ export async function loadModelAndTokenizer(
   const folder = await resolveModel(nameOrPath, hub);
   const { config, tokenizer, chatTemplate, weights, generationConfig } = await loadModelFolder(folder);
   await weights.close(); // the engine's thread reads them
-  checkCpuMemory(nameOrPath, config, { trains: options.trains ?? true, recompute: options.recompute ?? false });
+  if (options.device === "cpu") {
+    checkCpuMemory(nameOrPath, config, { trains: options.trains ?? true, recompute: options.recompute ?? false });
+  }
   const turns = createTurnEncoder(tokenizer, chatTemplate, { eosIds: generationConfig.eos_token_ids });
   const engine = await startEngine(folder, options);
   return { engine, tokenizer, turns, config, folder };

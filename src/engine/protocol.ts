@@ -18,10 +18,15 @@ export interface EngineSpec {
   readonly simd: "plain" | "relaxed" | undefined;
   /** Compute activations again instead of keeping them. */
   readonly recompute: boolean;
+  /** Where to compute. */
+  readonly device: "auto" | "cpu" | "cuda";
+  /** Of a GPU's activations; undefined leaves it to the card. */
+  readonly precision: "bf16" | "fp32" | undefined;
 }
 
 /** What the engine is, told when it is ready. */
 export interface EngineFacts {
+  readonly device: string;
   readonly variant: string;
   readonly threads: number;
   readonly parameters: number;

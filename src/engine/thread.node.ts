@@ -25,9 +25,9 @@ export interface ThreadEngineOptions extends Partial<Omit<EngineSpec, "folder">>
 /** Starts an engine for a model folder in another thread; resolves when the model is loaded. */
 export function startEngine(
   folder: string,
-  { trains = true, threads, simd, recompute = false }: ThreadEngineOptions = {},
+  { trains = true, threads, simd, recompute = false, device = "auto", precision }: ThreadEngineOptions = {},
 ): Promise<ThreadEngine> {
-  const spec: EngineSpec = { folder, trains, threads, simd, recompute };
+  const spec: EngineSpec = { folder, trains, threads, simd, recompute, device, precision };
   const worker = new Worker(new URL("./worker.node.js", import.meta.url), { workerData: spec });
   return new Promise((resolve, reject) => {
     worker.once("error", reject);

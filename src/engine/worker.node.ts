@@ -1,12 +1,12 @@
 // The engine's own thread: loads the model, then serves the verbs. A step takes seconds, and the caller's thread must stay free.
 import { parentPort, workerData } from "node:worker_threads";
-import { createCpu } from "../devices/cpu/start.node.ts";
+import { startDevice } from "../devices/start.node.ts";
 import { SqlEnvError } from "../errors.ts";
 import { loadModelFolder, saveModelFolder } from "../model/folder.node.ts";
 import { loadWeights, tensorsOf } from "../model/load.ts";
 import { createModel, parameterCount } from "../model/params.ts";
 import { LocalEngine } from "./local.ts";
-import { checkCpuMemory } from "./memory.ts";
+import { checkCpuMemory, cudaLimits } from "./memory.ts";
 import type { Call, EngineSpec, ErrorFields, FromEngine, ToEngine } from "./protocol.ts";
 import { loadEngineState, saveEngineState } from "./state.node.ts";
 
@@ -14,14 +14,15 @@ const port = parentPort!;
 const say = (message: FromEngine) => port.postMessage(message);
 
 async function start(): Promise<void> {
-  const { folder, trains, threads, simd, recompute } = workerData as EngineSpec;
+  const { folder, trains, threads, simd, recompute, device: choice, precision } = workerData as EngineSpec;
   const files = await loadModelFolder(folder);
-  checkCpuMemory(folder, files.config, { trains, recompute });
-  const device = createCpu({ ...(threads === undefined ? {} : { threads }), ...(simd === undefined ? {} : { simd }) });
+  const device = startDevice({ device: choice, precision, threads, simd });
+  const limits = "card" in device ? cudaLimits(folder, files.config, device, { trains, recompute }) : {};
+  if (device.name === "cpu") checkCpuMemory(folder, files.config, { trains, recompute });
   const model = createModel(device, files.config, { trains });
   await loadWeights(model, files.weights);
   await files.weights.close();
-  const engine = new LocalEngine(model, { recompute });
+  const engine = new LocalEngine(model, { recompute, ...limits });
   const aborts = new Map<number, AbortController>();
 
   const serve = async ({ id, verb, take }: Call): Promise<unknown> => {
@@ -74,7 +75,9 @@ async function start(): Promise<void> {
       (error: unknown) => say({ id: message.id, error: fieldsOf(error) }),
     );
   });
-  say({ ready: { variant: device.variant, threads: device.threads, parameters: parameterCount(model) } });
+  say({
+    ready: { device: device.name, variant: device.variant, threads: device.threads, parameters: parameterCount(model) },
+  });
 }
 
 function fieldsOf(error: unknown): ErrorFields {

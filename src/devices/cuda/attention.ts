@@ -119,7 +119,7 @@ function cut(shape: AttentionShape, card: AttentionCard, way: Way, pass: "forwar
   const rowBytes = way === "float" ? 4 * (d + 4) : 128 * Math.ceil(d / 64);
   const owned = pass === "forward" ? 1 : 2; // tiles of the block's own rows
   for (const [warps, tile, stages] of way === "float" ? FLOAT_CUTS : TENSOR_CUTS) {
-    const shared = rowBytes * (owned * 16 * warps + stages * 2 * tile) + (owned - 1) * stages * 2 * 4 * tile;
+    const shared = rowBytes * (owned * 16 * warps + stages * 2 * tile) + (owned - 1) * stages * 2 * 4 * tile + 16 * stages;
     if (shared > card.sharedPerBlock) continue;
     if (stages > 1 && card.capability < 80) continue; // copies that do not wait came with 8.0
     const together = (heads / kvHeads) % 2 === 0 && warps >= (way === "wgmma" ? 8 : 2) ? 2 : 1;
@@ -130,7 +130,7 @@ function cut(shape: AttentionShape, card: AttentionCard, way: Way, pass: "forwar
 
 /** Warps, tile, stages: the best first. */
 const TENSOR_CUTS = [
-  [8, 64, 3],
+  [8, 64, 4],
   [8, 64, 2],
   [4, 64, 2],
   [4, 32, 2],

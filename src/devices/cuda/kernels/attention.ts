@@ -69,9 +69,6 @@ extern "C" __global__ void __launch_bounds__(1024) attention_plan(
 
 /** Kernels end in `suffix`, one for each shape of heads. */
 export const forwardKernel = (suffix: string): string => `
-/* Whether scores of the next tile are queued before those of this one are used: products go on while weights are computed. */
-#define LOOK (WAY == WAY_WGMMA && STAGES > 2 ? 1 : 0)
-
 /* Keys behind what a lane's two rows see last. */
 __device__ __forceinline__ void mask(float (&s)[TILE / 8][4], int first, int upper) {
 #pragma unroll
@@ -104,10 +101,12 @@ __device__ __forceinline__ void weigh(float (&s)[TILE / 8][4], float (&r)[NC][4]
     }
     top[half] = highest;
     sum[half] = sum[half] * shrink + part;
+    if (__any_sync(0xffffffffu, shrink != 1.0f)) {
 #pragma unroll
-    for (int n = 0; n < NC; n++) {
-      r[n][2 * half] *= shrink;
-      r[n][2 * half + 1] *= shrink;
+      for (int n = 0; n < NC; n++) {
+        r[n][2 * half] *= shrink;
+        r[n][2 * half + 1] *= shrink;
+      }
     }
   }
 }
@@ -132,6 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
     const int head = row / (ROWS / HEADS), at = row % (ROWS / HEADS);
     copy16(own + place<ROWS>(row, column), at < rows ? queries + at * stride + head * D + column : q, at < rows);
   }
+  Pipe pipe(stream + STAGES * 2 * TILE_ELEMENTS(TILE));
   Context context(ranges, segment[3]);
 #pragma unroll
   for (int ahead = 0; ahead < AHEAD; ahead++) {
@@ -146,44 +146,35 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
   const int unitLimit = unit < rows ? min(limit, position + unit + UNIT) : 0; /* keys the unit sees */
   float r[NC][4], s[TILE / 8][4], top[2] = {-1e30f, -1e30f}, sum[2] = {0.0f, 0.0f};
   clear(r);
-  if (LOOK) {
-    waitFor<AHEAD - 1>();
-    if (unitLimit > 0) {
-      scores(s, own, row, stream);
-      settle<0>(s);
-    }
-  }
-  for (int j = 0, stage = 0; j < limit; j += TILE, stage = (stage + 1) % STAGES) {
-    T* keys = stream + stage * 2 * TILE_ELEMENTS(TILE);
-    waitFor<AHEAD - 1 - LOOK>();
-    if (STAGES > 1) {
-      T* to = stream + (stage + AHEAD) % STAGES * 2 * TILE_ELEMENTS(TILE);
+  pipe.start();
+  Held held;
+  held.load(own, row);
+  for (int j = 0, number = 0; j < limit; j += TILE, number++) {
+    T* keys = stream + number % STAGES * 2 * TILE_ELEMENTS(TILE);
+    const auto loadAhead = [&] {
+      if (STAGES == 1) return;
+      pipe.write(number);
+      T* to = stream + (number + AHEAD) % STAGES * 2 * TILE_ELEMENTS(TILE);
       if (j + AHEAD * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), store, context, kv, j + AHEAD * TILE, limit);
       commit();
-    }
+    };
+    pipe.read(number);
     if (j < unitLimit) {
-      float coming[TILE / 8][4];
-      const bool more = LOOK && j + TILE < unitLimit;
-      if (more) scores(coming, own, row, stream + (stage + 1) % STAGES * 2 * TILE_ELEMENTS(TILE));
-      if (!LOOK) {
-        scores(s, own, row, keys);
-        settle<0>(s);
-      }
+      scores(s, held, keys);
+      loadAhead(); /* while the product runs */
+      settle<0>(s);
       if (j + TILE > position + first + 1) mask(s, j, position + first + (LANE >> 2));
       weigh(s, r, top, sum, scale * LOG2E);
       gather(r, s, keys + TILE_ELEMENTS(TILE));
       settle<0>(r);
-      if (more) {
-        settle<0>(coming);
-#pragma unroll
-        for (int n = 0; n < TILE / 8; n++)
-#pragma unroll
-          for (int i = 0; i < 4; i++) s[n][i] = coming[n][i];
-      }
+    } else {
+      loadAhead();
     }
+    pipe.done(number);
     if (STAGES == 1) {
       __syncthreads(); /* the tile may be written over */
       if (j + TILE < limit) loadContext(stream, stream + TILE_ELEMENTS(TILE), store, context, kv, j + TILE, limit);
+      commit();
     }
   }
 #pragma unroll

@@ -44,6 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
     copy16(own + place<ROWS>(row, column), q + from, at < rows);
     copy16(ownGrad + place<ROWS>(row, column), dOut + from, at < rows);
   }
+  Pipe pipe(stream + STAGES * 2 * TILE_ELEMENTS(TILE));
   Context context(ranges, segment[3]);
 #pragma unroll
   for (int ahead = 0; ahead < AHEAD; ahead++) {
@@ -68,18 +69,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
   }
   float r[NC][4];
   clear(r);
-  for (int j = 0, stage = 0; j < limit; j += TILE, stage = (stage + 1) % STAGES) {
-    T* keys = stream + stage * 2 * TILE_ELEMENTS(TILE);
-    waitFor<AHEAD - 1>();
-    if (STAGES > 1) {
-      T* to = stream + (stage + AHEAD) % STAGES * 2 * TILE_ELEMENTS(TILE);
+  pipe.start();
+  Held held, heldGrad;
+  held.load(own, row);
+  heldGrad.load(ownGrad, row);
+  for (int j = 0, number = 0; j < limit; j += TILE, number++) {
+    T* keys = stream + number % STAGES * 2 * TILE_ELEMENTS(TILE);
+    const auto loadAhead = [&] {
+      if (STAGES == 1) return;
+      pipe.write(number);
+      T* to = stream + (number + AHEAD) % STAGES * 2 * TILE_ELEMENTS(TILE);
       if (j + AHEAD * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), store, context, kv, j + AHEAD * TILE, limit);
       commit();
-    }
+    };
+    pipe.read(number);
     if (j < position + unit + UNIT && unit < rows) {
       float s[TILE / 8][4], g[TILE / 8][4];
-      scores(s, own, row, keys);
-      scores(g, ownGrad, row, keys + TILE_ELEMENTS(TILE));
+      scores(s, held, keys);
+      scores(g, heldGrad, keys + TILE_ELEMENTS(TILE));
+      loadAhead(); /* while the products run */
       settle<1>(s);
       const bool edge = j + TILE > position + first + 1;
 #pragma unroll
@@ -98,10 +106,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
       }
       gather(r, s, keys);
       settle<0>(r);
+    } else {
+      loadAhead();
     }
+    pipe.done(number);
     if (STAGES == 1) {
       __syncthreads();
       if (j + TILE < limit) loadContext(stream, stream + TILE_ELEMENTS(TILE), store, context, kv, j + TILE, limit);
+      commit();
     }
   }
   const long long wide = (long long)(heads + 2 * kvHeads) * D;
@@ -127,8 +139,8 @@ struct Seers {
   }
 };
 
-/* Seers first … first + TILE into tiles, with their log-sum-exp in powers of two and their dots; no weight from limit on. */
-__device__ __forceinline__ void loadSeers(T* queries, T* grads, float* shifts, float* dotted, const T* q, const T* dOut, const float* lse,
+/* Seers first … first + TILE into tiles, with their log-sum-exps and dots; from limit on zeros, which add nothing to any sum. */
+__device__ __forceinline__ void loadSeers(T* queries, T* grads, float* lses, float* dotted, const T* q, const T* dOut, const float* lse,
     const float* dots, Seers& seers, int heads, int head, int first, int limit) {
 #pragma unroll
   for (int step = 0; step < (TILE * PIECES + THREADS - 1) / THREADS; step++) {
@@ -140,8 +152,8 @@ __device__ __forceinline__ void loadSeers(T* queries, T* grads, float* shifts, f
     copy16(queries + place<TILE>(row, column), q + at * D + column, there);
     copy16(grads + place<TILE>(row, column), dOut + at * D + column, there);
     if (column == 0) {
-      shifts[row] = there ? lse[at] * LOG2E : 1e30f;
-      dotted[row] = there ? dots[at] : 0.0f;
+      copy4(lses + row, lse + at, there);
+      copy4(dotted + row, dots + at, there);
     }
   }
 }
@@ -173,6 +185,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${s
   int limit = ownRows;
   for (int r = next[mine]; r >= 0; r = next[r]) limit += segments[4 * owner[r] + 1];
   const int perHead = (limit + TILE - 1) / TILE, total = perHead * group;
+  Pipe pipe(sums + STAGES * 2 * TILE);
   Seers seers(segments, next, owner, tile.x, tile.y);
   int coming = 0, comingHead = kv * group; /* the next tile to load */
   const auto load = [&](int stage) {
@@ -198,29 +211,34 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${s
   float dk[NC][4], dv[NC][4];
   clear(dk);
   clear(dv);
-  for (int step = 0, stage = 0, j = 0; step < total; step++, stage = (stage + 1) % STAGES) {
+  pipe.start();
+  for (int number = 0, j = 0; number < total; number++) {
+    const int stage = number % STAGES;
     const T* queries = stream + stage * 2 * TILE_ELEMENTS(TILE);
     const T* grads = queries + TILE_ELEMENTS(TILE);
-    const float* shifts = sums + stage * 2 * TILE;
-    waitFor<AHEAD - 1>();
-    if (STAGES > 1) {
-      if (step + AHEAD < total) load((stage + AHEAD) % STAGES);
+    const float* lses = sums + stage * 2 * TILE;
+    const auto loadAhead = [&] {
+      if (STAGES == 1) return;
+      pipe.write(number);
+      if (number + AHEAD < total) load((number + AHEAD) % STAGES);
       commit();
-    }
+    };
+    pipe.read(number);
     /* Own queries j … j + TILE, all of the segment itself, may come before every key of the unit. */
     if (unit < keys && !(j + TILE <= unit && j + TILE <= ownRows)) {
       float s[TILE / 8][4], g[TILE / 8][4];
       scores(s, own, row, queries);
       scores(g, ownValues, row, grads);
+      loadAhead();
       settle<1>(s);
       const bool edge = j < row + 16 && j < ownRows;
 #pragma unroll
       for (int n = 0; n < TILE / 8; n++) {
         const int at = n * 8 + 2 * (LANE & 3);
-        const float2 shift = *(const float2*)(shifts + at);
+        const float2 shift = *(const float2*)(lses + at);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-          s[n][i] = exp2Fast(s[n][i] * factor - (i & 1 ? shift.y : shift.x));
+          s[n][i] = exp2Fast(s[n][i] * factor - (i & 1 ? shift.y : shift.x) * LOG2E);
           const int query = j + at + (i & 1);
           if (edge && query < ownRows && query < upper + 8 * (i >> 1)) s[n][i] = 0.0f;
         }
@@ -229,20 +247,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${s
       settle<1>(g);
 #pragma unroll
       for (int n = 0; n < TILE / 8; n++) {
-        const float2 dot = *(const float2*)(shifts + TILE + n * 8 + 2 * (LANE & 3));
+        const float2 dot = *(const float2*)(lses + TILE + n * 8 + 2 * (LANE & 3));
 #pragma unroll
         for (int i = 0; i < 4; i++) g[n][i] = s[n][i] * (g[n][i] - (i & 1 ? dot.y : dot.x));
       }
       gather(dk, g, queries);
       settle<0>(dv);
       settle<0>(dk);
+    } else {
+      loadAhead();
     }
+    pipe.done(number);
     if (STAGES == 1) {
       __syncthreads();
-      if (step + 1 < total) load(0);
+      if (number + 1 < total) load(0);
+      commit();
     }
     j = j + TILE < limit ? j + TILE : 0;
   }
+  __syncthreads();
   const long long wide = (long long)(heads + 2 * kvHeads) * D;
   T* to = dqkv + (segment[0] + tile.y + row) * wide;
   storeRows(dk, scale, scale, own, row, to + (heads + kv) * D, wide, keys - row);

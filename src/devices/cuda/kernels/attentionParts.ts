@@ -14,22 +14,18 @@ export type Way = "float" | "mma" | "wgmma";
 /** Operands of one wgmma: how many registers of the result, then what reads them. */
 const registers = (count: number): string => Array.from({ length: count }, (_, i) => `%${i}`).join(", ");
 
-/** result[64, n] (+)= A[64, 16] · B[16, n]; A in shared memory or in registers, B by its descriptor. */
-function wgmma(n: number, from: "shared" | "registers"): string {
+/** r[64, n] (+)= A[64, 16] · B[16, n]; A in shared memory or in registers, B by its descriptor: rows n, or k where turned. */
+function wgmma(name: string, n: number, from: "shared" | "registers", turned: 0 | 1): string {
   const count = n / 2;
   const results = Array.from({ length: count }, (_, i) => `"+f"(r[${i >> 2}][${i & 3}])`).join(", ");
   const a = from === "shared" ? `%${count}` : `{${[0, 1, 2, 3].map((i) => `%${count + i}`).join(", ")}}`;
   const at = count + (from === "shared" ? 1 : 4);
   const [parameters, inputs, transposed] =
     from === "shared"
-      ? ["unsigned long long a", '"l"(a)', "0, 0"]
-      : [
-          "unsigned a0, unsigned a1, unsigned a2, unsigned a3",
-          '"r"(a0), "r"(a1), "r"(a2), "r"(a3)',
-          "1", // rows of B are its k: transposed
-        ];
+      ? ["unsigned long long a", '"l"(a)', `0, ${turned}`]
+      : ["const unsigned (&a)[4]", '"r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])', turned];
   return `
-__device__ __forceinline__ void wgmma_${from}(float (&r)[${n / 8}][4], ${parameters}, unsigned long long b, int add) {
+__device__ __forceinline__ void ${name}(float (&r)[${n / 8}][4], ${parameters}, unsigned long long b, int add) {
   asm volatile("{\\n.reg .pred p;\\nsetp.ne.b32 p, %${at + 1}, 0;\\n"
     "wgmma.mma_async.sync.aligned.m64n${n}k16.f32.bf16.bf16 {${registers(count)}}, ${a}, %${at}, p, 1, 1, ${transposed};\\n}\\n"
     : ${results} : ${inputs}, "l"(b), "r"(add));
@@ -48,6 +44,14 @@ __device__ __forceinline__ void copy16(void* to, const void* from, bool there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\\n" ::"r"(sharedAddress(to)), "l"(from), "r"(there ? 16 : 0));
 #else
   *(uint4*)to = there ? *(const uint4*)from : make_uint4(0, 0, 0, 0);
+#endif
+}
+/* One float likewise. */
+__device__ __forceinline__ void copy4(float* to, const float* from, bool there) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\\n" ::"r"(sharedAddress(to)), "l"(from), "r"(there ? 4 : 0));
+#else
+  *to = there ? *from : 0.0f;
 #endif
 }
 __device__ __forceinline__ void commit() {
@@ -70,7 +74,7 @@ __device__ __forceinline__ float exp2Fast(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-#if WAY == WAY_MMA
+#if WAY != WAY_FLOAT
 __device__ __forceinline__ void ldmatrix(unsigned (&r)[4], const T* p) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\\n"
     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(sharedAddress(p)));
@@ -92,9 +96,22 @@ __device__ __forceinline__ unsigned long long descriptor(const T* p, unsigned pa
 __device__ __forceinline__ void wgmmaFence() { asm volatile("wgmma.fence.sync.aligned;\\n" ::: "memory"); }
 __device__ __forceinline__ void wgmmaCommit() { asm volatile("wgmma.commit_group.sync.aligned;\\n" ::: "memory"); }
 template <int N> __device__ __forceinline__ void wgmmaWait() { asm volatile("wgmma.wait_group.sync.aligned %0;\\n" ::"n"(N) : "memory"); }
+__device__ __forceinline__ void barrierInit(unsigned long long* b, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\\n" ::"r"(sharedAddress(b)), "r"(count) : "memory");
+}
+__device__ __forceinline__ void barrierArrive(unsigned long long* b) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\\n" ::"r"(sharedAddress(b)) : "memory");
+}
+__device__ __forceinline__ void barrierWait(unsigned long long* b, int parity) {
+  asm volatile("{\\n.reg .pred p;\\nagain:\\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\\n@!p bra again;\\n}\\n" ::"r"(sharedAddress(b)), "r"(parity) : "memory");
+}
+/* Until this thread's own copies but the last N commits are there, for wgmma too. */
+template <int N> __device__ __forceinline__ void waitOwn() {
+  asm volatile("cp.async.wait_group %0;\\nfence.proxy.async.shared::cta;\\n" ::"n"(N) : "memory");
+}
 /* Keeps reads of a result behind the wait for it. */
 __device__ __forceinline__ void pin(float& x) { asm volatile("" : "+f"(x)::"memory"); }
-${way === "wgmma" ? wgmma(tile, "shared") + wgmma(columns, "registers") : ""}
+${way === "wgmma" ? wgmma("wgmmaShared", tile, "shared", 0) + wgmma("wgmmaScores", tile, "registers", 0) + wgmma("wgmmaGather", columns, "registers", 1) : ""}
 #endif
 `;
 }
@@ -105,7 +122,11 @@ export const PARTS = `
 #define PANELS ((D + 63) / 64)
 #define ROWS (16 * WARPS)
 #define THREADS (32 * WARPS)
-#define AHEAD (STAGES > 1 ? STAGES - 1 : 1) /* tiles on their way while one is worked on */
+#if WAY == WAY_WGMMA
+#define AHEAD (STAGES - 2) /* tiles on their way while one is worked on */
+#else
+#define AHEAD (STAGES > 1 ? STAGES - 1 : 1)
+#endif
 #define PIECES (D * (int)sizeof(T) / 16)
 #define LANE (threadIdx.x & 31)
 #define WARP (threadIdx.x >> 5)
@@ -228,7 +249,7 @@ __device__ __forceinline__ void scores(float (&r)[TILE / 8][4], const T* own, in
   wgmmaFence();
 #pragma unroll
   for (int k = 0; k < COLUMNS; k += 16) {
-    wgmma_shared(r, descriptor(a + (k >> 6) * (ROWS * 64) + (k & 63), 0), descriptor(tile + (k >> 6) * (TILE * 64) + (k & 63), 0), k != 0);
+    wgmmaShared(r, descriptor(a + (k >> 6) * (ROWS * 64) + (k & 63), 0), descriptor(tile + (k >> 6) * (TILE * 64) + (k & 63), 0), k != 0);
   }
   wgmmaCommit();
 }
@@ -245,7 +266,7 @@ __device__ __forceinline__ void gather(float (&r)[NC][4], const float (&p)[TILE 
   wgmmaFence();
 #pragma unroll
   for (int k = 0; k < TILE / 16; k++) {
-    wgmma_registers(r, a[k][0], a[k][1], a[k][2], a[k][3], descriptor(tile + k * 16 * 64, TILE * 128), 1);
+    wgmmaGather(r, a[k], descriptor(tile + k * 16 * 64, TILE * 128), 1);
   }
   wgmmaCommit();
 }
@@ -260,6 +281,86 @@ template <int PENDING, int N> __device__ __forceinline__ void settle(float (&r)[
   }
 }
 #endif
+
+#if WAY != WAY_FLOAT
+/* A warp's own 16 rows in registers. */
+struct Held {
+  unsigned a[COLUMNS / 16][4];
+  __device__ __forceinline__ void load(const T* own, int row) {
+#pragma unroll
+    for (int k = 0; k < COLUMNS / 16; k++) ldmatrix(a[k], own + place<ROWS>(row + (LANE & 15), k * 16 + ((LANE >> 4) << 3)));
+  }
+};
+__device__ __forceinline__ void scores(float (&r)[TILE / 8][4], const Held& held, const T* tile) {
+#if WAY == WAY_MMA
+  clear(r);
+#pragma unroll
+  for (int k = 0; k < COLUMNS; k += 16) {
+#pragma unroll
+    for (int n = 0; n < TILE / 8; n += 2) {
+      unsigned b[4];
+      ldmatrix(b, tile + place<TILE>(n * 8 + (LANE & 7) + ((LANE >> 4) << 3), k + ((LANE >> 3) & 1) * 8));
+      mma(r[n], held.a[k / 16], b[0], b[1]);
+      mma(r[n + 1], held.a[k / 16], b[2], b[3]);
+    }
+  }
+#else
+  wgmmaFence();
+#pragma unroll
+  for (int k = 0; k < COLUMNS; k += 16) wgmmaScores(r, held.a[k / 16], descriptor(tile + (k >> 6) * (TILE * 64) + (k & 63), 0), k != 0);
+  wgmmaCommit();
+#endif
+}
+#else
+/* Plain arithmetic has too few registers to hold them. */
+struct Held {
+  const T* own;
+  int row;
+  __device__ __forceinline__ void load(const T* from, int at) { own = from, row = at; }
+};
+__device__ __forceinline__ void scores(float (&r)[TILE / 8][4], const Held& held, const T* tile) { scores(r, held.own, held.row, tile); }
+#endif
+
+/* When tiles may be read and written over. Every warp brings its share of each tile and reads all of it. */
+struct Pipe {
+#if WAY == WAY_WGMMA
+  /* Barriers of each stage, so that one warpgroup can compute weights while the other multiplies. */
+  unsigned long long* barriers;
+  __device__ __forceinline__ Pipe(void* at) : barriers((unsigned long long*)at) {
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < 2 * STAGES; i++) barrierInit(barriers + i, WARPS);
+    }
+    __syncthreads();
+  }
+  /* After the first copies: what the block owns is there. */
+  __device__ __forceinline__ void start() {
+    waitFor<AHEAD - 1>();
+    if (LANE == 0) barrierArrive(barriers);
+  }
+  /* Until tile number i may be read. */
+  __device__ __forceinline__ void read(int i) {
+    waitOwn<AHEAD - 2>(); /* and with it the next one's share */
+    __syncwarp();
+    if (LANE == 0) barrierArrive(barriers + (i + 1) % STAGES);
+    barrierWait(barriers + i % STAGES, i / STAGES & 1);
+  }
+  /* Until the tile AHEAD of number i may be written. */
+  __device__ __forceinline__ void write(int i) {
+    const int tile = i + AHEAD;
+    if (tile >= STAGES) barrierWait(barriers + STAGES + tile % STAGES, tile / STAGES + 1 & 1);
+  }
+  __device__ __forceinline__ void done(int i) {
+    __syncwarp();
+    if (LANE == 0) barrierArrive(barriers + STAGES + i % STAGES);
+  }
+#else
+  __device__ __forceinline__ Pipe(void*) {}
+  __device__ __forceinline__ void start() { waitFor<AHEAD - 1>(); }
+  __device__ __forceinline__ void read(int i) { waitFor<AHEAD - 1>(); }
+  __device__ __forceinline__ void write(int i) {}
+  __device__ __forceinline__ void done(int i) {}
+#endif
+};
 
 /* Keys a row sees, by absolute position: which range of its context holds position j. Asked in ascending order. */
 struct Context {

@@ -1,0 +1,31 @@
+// The device a person asked for, or the best there is.
+import { SqlEnvError } from "../errors.ts";
+import type { CpuDevice } from "./cpu/cpu.ts";
+import { createCpu } from "./cpu/start.node.ts";
+import { createCuda } from "./cuda/cuda.node.ts";
+import type { CudaDevice, Precision } from "./cuda/device.ts";
+
+export type DeviceChoice = "auto" | "cpu" | "cuda";
+
+export interface StartOptions {
+  /** "auto" takes a CUDA card that can be used, else the CPU. @default "auto" */
+  readonly device?: DeviceChoice | undefined;
+  /** Of a CUDA card's activations. @default bf16 where the card has it */
+  readonly precision?: Precision | undefined;
+  /** Of the CPU. */
+  readonly threads?: number | undefined;
+  readonly simd?: "plain" | "relaxed" | undefined;
+}
+
+/** Starts a device. */
+export function startDevice({ device = "auto", precision, threads, simd }: StartOptions = {}): CpuDevice | CudaDevice {
+  if (device !== "cpu") {
+    try {
+      return createCuda(precision === undefined ? {} : { precision });
+    } catch (error) {
+      const isAbsent = error instanceof SqlEnvError && error.code === "no_cuda";
+      if (device === "cuda" || !isAbsent) throw error;
+    }
+  }
+  return createCpu({ ...(threads === undefined ? {} : { threads }), ...(simd === undefined ? {} : { simd }) });
+}
