@@ -300,9 +300,10 @@ const BLOCK = 2 ** 20;
 function randomize(device: CudaDevice, buffer: Buffer, deviation: number): void {
   const r = random("block", deviation);
   const block = Float32Array.from({ length: Math.min(BLOCK, buffer.length) }, () => r.normal(0, deviation));
-  for (let from = 0; from < buffer.length; from += block.length) {
-    const count = Math.min(block.length, buffer.length - from);
-    device.write(device.part(buffer, from, count), block.subarray(0, count));
+  device.write(buffer, block);
+  for (let done = block.length; done < buffer.length; done *= 2) {
+    const count = Math.min(done, buffer.length - done);
+    device.copy(device.part(buffer, 0, count), device.part(buffer, done, count));
   }
 }
 

@@ -130,8 +130,17 @@ export interface Device {
   /** Elements between rows of a product with this weight. */
   outStride(weight: Weight): number;
 
-  /** x += residual (if given); out = norm(x) · scale; 1/rms of each row is kept in `rstd`. */
-  rmsNorm(x: Buffer, residual: Buffer | null, scale: Scale, out: Buffer, rstd: Buffer, rows: number, eps: number): void;
+  /** into = x + residual (if given; `into` is x itself unless told); out = norm(into) · scale; 1/rms of each row is kept in `rstd`. */
+  rmsNorm(
+    x: Buffer,
+    residual: Buffer | null,
+    scale: Scale,
+    out: Buffer,
+    rstd: Buffer,
+    rows: number,
+    eps: number,
+    into?: Buffer,
+  ): void;
   /** dx += …; the scale's gradient too. */
   rmsNormBackward(x: Buffer, scale: Scale, rstd: Buffer, dOut: Buffer, dx: Buffer, rows: number): void;
 

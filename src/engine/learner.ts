@@ -6,7 +6,7 @@ import type { Model } from "../model/params.ts";
 import type { Datum, ForwardBackwardOptions, ForwardBackwardOutput } from "./engine.ts";
 import { type BatchTotals, batchTotals, computeLoss } from "./loss.ts";
 import { mergeMetrics } from "./loss-metrics.ts";
-import { packContexts } from "./pack.ts";
+import { type Packed, packContexts } from "./pack.ts";
 
 /** Rows computed together at most, unless one sequence alone has more. Activations of a 4M-parameter model: about 0.5 GB. */
 export const MAX_ROWS = 4_096;
@@ -53,7 +53,11 @@ export function learn(
           const ours = items.slice(from, from + sequence.reduce((sum, datum) => sum + countOf(batch[datum]!), 0));
           const [start, end] = [from, from + ours.length];
           from = end;
-          const pick = (read: (item: Item) => number) => Float64Array.from(ours, read);
+          const pick = (read: (item: Item) => number) => {
+            const numbers = new Float64Array(ours.length);
+            for (let i = 0; i < ours.length; i++) numbers[i] = read(ours[i]!);
+            return numbers;
+          };
           const optional = (key: "old_logp" | "ref_logp") =>
             ours.every(({ datum }) => batch[datum]![key])
               ? pick(({ datum, position }) => batch[datum]![key]![position]!)
@@ -132,11 +136,11 @@ function withLogprobs(
     const activations = (length: number) => device.alloc(device.activations, length);
     const shape = { kvHeads: config.num_key_value_heads, headDim: config.head_dim };
     const { layout, storeLength } = forestLayout(device, packed.runs, shape);
-    const ids = put(Int32Array.from(packed.runs.flatMap(({ tokens }) => tokens)));
+    const ids = put(idsOf(packed));
     const { hidden, kept } = forward(model, ids, layout, storeLength, { recompute });
     // The hidden state before a token predicts it; a shared prompt's last one predicts the first token of each completion.
-    const rows = put(Int32Array.from(items, ({ datum, position }) => packed.rowOf(placeOf.get(datum)!, position - 1)));
-    const targets = put(Int32Array.from(items, ({ datum, position }) => batch[datum]!.tokens[position]!));
+    const rows = put(pickInts(items, ({ datum, position }) => packed.rowOf(placeOf.get(datum)!, position - 1)));
+    const targets = put(pickInts(items, ({ datum, position }) => batch[datum]!.tokens[position]!));
     const x = activations(N * D);
     device.gather(hidden, rows, x, N, D);
     const out = { logp: floats(N), entropy: floats(N), lse: floats(N) };
@@ -175,22 +179,53 @@ function totalsOf(batch: readonly Datum[]): BatchTotals {
 }
 
 function weightsOf(batch: readonly Datum[], members: readonly number[]): number[] {
-  return members.flatMap((datum) => Array.from(batch[datum]!.weights).slice(1));
+  const weights: number[] = [];
+  for (const datum of members) {
+    const own = batch[datum]!.weights;
+    for (let i = 1; i < own.length; i++) weights.push(own[i]!);
+  }
+  return weights;
 }
 
 /** Trained tokens of a datum. */
-function countOf(datum: Datum): number {
-  return itemsOf(datum, 0).length;
+function countOf({ weights }: Datum): number {
+  let count = 0;
+  for (let i = 1; i < weights.length; i++) if (weights[i] !== 0) count++;
+  return count;
 }
 
+// Plain loops below: these run over every token of a batch, and a GPU waits for them.
+
 function joined(parts: readonly Float32Array[]): Float32Array {
-  return Float32Array.from(parts.flatMap((part) => Array.from(part)));
+  const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let from = 0;
+  for (const part of parts) {
+    all.set(part, from);
+    from += part.length;
+  }
+  return all;
 }
 
 function itemsOf({ weights }: Datum, datum: number): Item[] {
-  return Array.from(weights, (weight, position) => ({ weight, position }))
-    .filter(({ weight, position }) => weight !== 0 && position > 0)
-    .map(({ position }) => ({ datum, position }));
+  const items: Item[] = [];
+  for (let position = 1; position < weights.length; position++) {
+    if (weights[position] !== 0) items.push({ datum, position });
+  }
+  return items;
+}
+
+function pickInts(items: readonly Item[], read: (item: Item) => number): Int32Array {
+  const numbers = new Int32Array(items.length);
+  for (let i = 0; i < items.length; i++) numbers[i] = read(items[i]!);
+  return numbers;
+}
+
+/** All tokens of the runs, one after the other. */
+function idsOf({ runs, rows }: Packed): Int32Array {
+  const ids = new Int32Array(rows);
+  let row = 0;
+  for (const { tokens } of runs) for (let i = 0; i < tokens.length; i++) ids[row++] = tokens[i]!;
+  return ids;
 }
 
 /** Sequences in order, as many together as fit when packed. */

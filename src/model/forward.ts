@@ -1,6 +1,6 @@
 // The decoder, forward and backward, each step a kernel of the device. Names and shapes as in devices/device.ts; F is the width
 // of the MLP. x is the residual stream: every sub-layer reads its norm and adds to it.
-import type { Buffer, Device, HeadShape, TokenLayout } from "../devices/index.ts";
+import type { Buffer, HeadShape, TokenLayout } from "../devices/index.ts";
 import type { Layer, Model } from "./params.ts";
 
 /** What a layer's backward pass needs of its forward pass. */
@@ -66,10 +66,10 @@ export function forward(
     x = kept.x2;
     residual = out;
   }
-  const xFinal = copyOf(device, x);
+  const xFinal = device.alloc("f32", T * D);
   const hidden = device.alloc(device.activations, T * D);
   const rstdFinal = device.alloc("f32", T);
-  device.rmsNorm(xFinal, residual, model.norm, hidden, rstdFinal, T, config.rms_norm_eps);
+  device.rmsNorm(x, residual, model.norm, hidden, rstdFinal, T, config.rms_norm_eps, xFinal);
   return { hidden, kept: { layout, ids, layers, storeLength, xFinal, rstdFinal } };
 }
 
@@ -98,22 +98,22 @@ function forwardLayer(
   const shape = headShape(config);
   const { heads: H, kvHeads: G, headDim: d } = shape;
   const make = (width: number) => device.alloc(device.activations, T * width);
-  const statistics = (width: number) => device.alloc("f32", T * width);
+  const floats = (width: number) => device.alloc("f32", T * width);
 
-  const x1 = residual ? copyOf(device, x) : x;
-  const [h1, rstd1] = [make(D), statistics(1)];
-  device.rmsNorm(x1, residual, layer.attentionNorm, h1, rstd1, T, eps);
-  const [qkv, q, headRstd] = [make((H + 2 * G) * d), make(H * d), statistics(H + G)];
+  const x1 = residual ? floats(D) : x;
+  const [h1, rstd1] = [make(D), floats(1)];
+  device.rmsNorm(x, residual, layer.attentionNorm, h1, rstd1, T, eps, x1);
+  const [qkv, q, headRstd] = [make((H + 2 * G) * d), make(H * d), floats(H + G)];
   device.linear(layer.qkv, h1, qkv, T);
   device.rotate(qkv, layer.headNorms, q, headRstd, store, layout, rotary, shape);
-  const [attended, lse] = [make(H * d), statistics(H)];
+  const [attended, lse] = [make(H * d), floats(H)];
   device.attention(q, store, attended, lse, layout, shape);
   const attentionOut = make(D);
   device.linear(layer.output, attended, attentionOut, T);
 
-  const x2 = copyOf(device, x1);
-  const [h2, rstd2] = [make(D), statistics(1)];
-  device.rmsNorm(x2, attentionOut, layer.mlpNorm, h2, rstd2, T, eps);
+  const x2 = floats(D);
+  const [h2, rstd2] = [make(D), floats(1)];
+  device.rmsNorm(x1, attentionOut, layer.mlpNorm, h2, rstd2, T, eps, x2);
   const [gateUp, activated] = [make(2 * F), make(F)];
   device.linear(layer.gateUp, h2, gateUp, T);
   device.swiGlu(gateUp, activated, T, F);
@@ -214,10 +214,4 @@ export function infer(model: Model, ids: Buffer, layout: TokenLayout, stores: re
 export function headShape(config: Model["config"]): HeadShape {
   const { num_attention_heads: heads, num_key_value_heads: kvHeads, head_dim: headDim, rms_norm_eps: eps } = config;
   return { heads, kvHeads, headDim, eps };
-}
-
-function copyOf(device: Device, buffer: Buffer): Buffer {
-  const copy = device.alloc(buffer.dtype, buffer.length);
-  device.copy(buffer, copy);
-  return copy;
 }

@@ -191,8 +191,10 @@ class Cpu implements CpuDevice {
     rstd: Buffer,
     rows: number,
     eps: number,
+    into: Buffer = x,
   ): void {
-    this.#run("rmsNorm", x, residual ?? 0, scale.value, out, rstd, rows, scale.value.length, eps);
+    if (into.address !== x.address) this.copy(x, into);
+    this.#run("rmsNorm", into, residual ?? 0, scale.value, out, rstd, rows, scale.value.length, eps);
   }
 
   rmsNormBackward(x: Buffer, scale: Scale, rstd: Buffer, dOut: Buffer, dx: Buffer, rows: number): void {

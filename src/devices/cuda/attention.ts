@@ -2,7 +2,7 @@
 import type { Buffer, TokenLayout } from "../device.ts";
 import { forwardKernel, PLAN } from "./kernels/attention.ts";
 import { backwardKernels } from "./kernels/attentionBackward.ts";
-import { decodeKernel } from "./kernels/attentionDecode.ts";
+import { DECODE_SPLITS, decodeKernel } from "./kernels/attentionDecode.ts";
 import { instructions, PARTS, type Way } from "./kernels/attentionParts.ts";
 import { COMMON } from "./kernels/common.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
@@ -61,7 +61,6 @@ const PLAN_THREADS = 1024;
 const DOTS_WARPS = 8; // of attention_dots
 const DECODE_MOST = 256; // widest head of the decode kernel
 const DECODE_THREADS = 128;
-const DECODE_SPLITS = 32; // at most
 
 /** Kernels for a shape on a card; compile `sources` once for it. Those of "wgmma" want the architecture's "a" target. */
 export function attentionKernels(shape: AttentionShape, card: AttentionCard, force?: Way): AttentionKernels {
@@ -118,19 +117,20 @@ function cut(shape: AttentionShape, card: AttentionCard, way: Way, pass: "forwar
   const { heads, kvHeads, headDim: d } = shape;
   const rowBytes = way === "float" ? 4 * (d + 4) : 128 * Math.ceil(d / 64);
   const owned = pass === "forward" ? 1 : 2; // tiles of the block's own rows
-  for (const [warps, tile, stages] of way === "float" ? FLOAT_CUTS : TENSOR_CUTS) {
-    const shared = rowBytes * (owned * 16 * warps + stages * 2 * tile) + (owned - 1) * stages * 2 * 4 * tile + 16 * stages;
+  for (const [warps, tile, stages] of CUTS[way]) {
+    const shared =
+      rowBytes * (owned * 16 * warps + stages * 2 * tile) + (owned - 1) * stages * 2 * 4 * tile + 16 * stages;
     if (shared > card.sharedPerBlock) continue;
     if (stages > 1 && card.capability < 80) continue; // copies that do not wait came with 8.0
-    const together = (heads / kvHeads) % 2 === 0 && warps >= (way === "wgmma" ? 8 : 2) ? 2 : 1;
+    const together = (heads / kvHeads) % 2 === 0 && warps > 1 ? 2 : 1;
     return { way, warps, tile, stages, heads: together, shared };
   }
   throw new RangeError(`heads of ${d} do not fit ${card.sharedPerBlock} bytes of shared memory`);
 }
 
 /** Warps, tile, stages: the best first. */
-const TENSOR_CUTS = [
-  [8, 64, 4],
+const WGMMA_CUTS = [[8, 64, 4]] as const;
+const MMA_CUTS = [
   [8, 64, 2],
   [4, 64, 2],
   [4, 32, 2],
@@ -144,6 +144,7 @@ const FLOAT_CUTS = [
   [2, 16, 1],
   [1, 8, 1],
 ] as const;
+const CUTS = { float: FLOAT_CUTS, mma: MMA_CUTS, wgmma: WGMMA_CUTS };
 
 function code(shape: AttentionShape, { way, warps, tile, stages, heads }: Cut, kernels: string): string {
   const { headDim } = shape;

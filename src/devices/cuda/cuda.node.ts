@@ -24,7 +24,7 @@ import { DECODE } from "./kernels/decode.ts";
 import { HEAD, HEAD_THREADS } from "./kernels/head.ts";
 import { MAX_NORM_WIDTH, NORM } from "./kernels/norm.ts";
 import { OPTIMIZER, SQUARE_BLOCKS } from "./kernels/optimizer.ts";
-import { ROTARY, ROTARY_THREADS } from "./kernels/rotary.ts";
+import { ROTARY, ROTARY_ITEMS, ROTARY_THREADS } from "./kernels/rotary.ts";
 import { ROW_THREADS, ROWS } from "./kernels/rows.ts";
 import { SWIGLU } from "./kernels/swiglu.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
@@ -250,19 +250,23 @@ class Cuda implements CudaDevice {
     rstd: Buffer,
     rows: number,
     eps: number,
+    into: Buffer = x,
   ): void {
     const width = scale.value.length;
-    const args = [at(x), residual ? at(residual) : NULL, at(scale.value), at(out), at(rstd), i32(width), f32(eps)];
+    const sum = [at(x), residual ? at(residual) : NULL, at(into)];
+    const args = [...sum, at(scale.value), at(out), at(rstd), i32(width), f32(eps)];
     this.#launch(`rmsNorm_${out.dtype}`, [rows, 1, 1], [normThreads(width), 1, 1], 0, args);
   }
 
   rmsNormBackward(x: Buffer, scale: Scale, rstd: Buffer, dOut: Buffer, dx: Buffer, rows: number): void {
     const width = scale.value.length;
-    const blocks = Math.min(rows, 4 * this.card.multiprocessors);
+    const threads = normThreads(width);
+    const chunks = width <= 8 * threads ? 1 : 4;
+    const blocks = Math.min(rows, (chunks === 1 ? 8 : 4) * this.card.multiprocessors);
     this.scope(() => {
       const parts = this.alloc("f32", blocks * width);
       const args = [at(dOut), at(x), at(scale.value), at(rstd), at(dx), at(parts), i32(rows), i32(width)];
-      this.#launch(`rmsNormBackward_${dOut.dtype}`, [blocks, 1, 1], [normThreads(width), 1, 1], 0, args);
+      this.#launch(`rmsNormBackward_${dOut.dtype}_${chunks}`, [blocks, 1, 1], [threads, 1, 1], 0, args);
       if (scale.grad) this.#addParts(parts, scale.grad, blocks, width, 0, width);
     });
   }
@@ -278,7 +282,7 @@ class Cuda implements CudaDevice {
     { heads, kvHeads, headDim, eps }: HeadShape,
   ): void {
     const lanes = rotaryLanes(headDim);
-    const items = tokens * (heads + 2 * kvHeads);
+    const items = Math.ceil((tokens * (heads + 2 * kvHeads)) / ROTARY_ITEMS);
     const where = [blocks, capacities, indices, positions, rotary].map(at);
     const sizes = [i32(tokens), i32(heads), i32(kvHeads), i32(headDim), f32(eps), i32(lanes)];
     const args = [at(qkv), at(q), at(store), ...where, ...scalesOf(norms), at(rstd), ...sizes];

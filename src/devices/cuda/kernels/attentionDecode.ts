@@ -8,6 +8,9 @@
 // partials: float [rows, heads, splits, D + 2] (sums, then highest score and sum of weights); counters: i32 [rows, heads /
 // TOGETHER], 0 at first. Macros: D (a multiple of 8, at most 256), TOGETHER, LANES (lanes a key: D / 8 up to a power of two).
 
+/** Splits at most. */
+export const DECODE_SPLITS = 32;
+
 export const decodeKernel = (suffix: string): string => `
 #define WARPS 4
 #define KEYS (32 / LANES) /* a warp reads together */
@@ -15,6 +18,7 @@ export const decodeKernel = (suffix: string): string => `
 #define STEP (WARPS * AHEAD * KEYS)
 #define LOG2E 1.4426950408889634f
 #define NONE -1e30f
+#define MOST ${DECODE_SPLITS} /* splits */
 
 struct Eight { uint4 parts[sizeof(T) / 2]; };
 __device__ __forceinline__ void unpack(const Eight& raw, float* v) { load8((const T*)raw.parts, v); }
@@ -168,15 +172,22 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_decode_${suff
   if (!last) return;
   __threadfence();
   if (threadIdx.x == 0) *counter = 0;
+  const float* parts = partials + (row * heads + head) * splits * (D + 2);
+  __shared__ float splitTop[TOGETHER * MOST], splitWeight[TOGETHER * MOST];
+  for (int at = threadIdx.x; at < TOGETHER * splits; at += 32 * WARPS) {
+    splitTop[at] = __ldcg(parts + at * (D + 2) + D);
+    splitWeight[at] = __ldcg(parts + at * (D + 2) + D + 1);
+  }
+  __syncthreads();
   for (int at = threadIdx.x; at < TOGETHER * D; at += 32 * WARPS) {
     const int h = at / D, i = at % D;
-    const volatile float* parts = partials + (row * heads + head + h) * splits * (D + 2);
     float highest = NONE, total = 0.0f, weight = 0.0f;
-    for (int s = 0; s < splits; s++) highest = fmaxf(highest, parts[s * (D + 2) + D]);
+    for (int s = 0; s < splits; s++) highest = fmaxf(highest, splitTop[h * splits + s]);
+#pragma unroll 8
     for (int s = 0; s < splits; s++) {
-      const float share = exp2f((parts[s * (D + 2) + D] - highest) * factor);
-      total += parts[s * (D + 2) + i] * share;
-      weight += parts[s * (D + 2) + D + 1] * share;
+      const float share = exp2f((splitTop[h * splits + s] - highest) * factor);
+      total += __ldcg(parts + (h * splits + s) * (D + 2) + i) * share;
+      weight += splitWeight[h * splits + s] * share;
     }
     out[(row * heads + head + h) * D + i] = fromFloat<T>(total / weight);
   }

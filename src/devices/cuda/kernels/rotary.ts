@@ -6,9 +6,14 @@ import { COMMON } from "./common.ts";
 /** Threads a block. */
 export const ROTARY_THREADS = 256;
 
+/** Heads a group of threads takes on the way forward. */
+export const ROTARY_ITEMS = 4;
+
 export const ROTARY: KernelSource = {
   name: "rotary",
   code: `${COMMON}
+#define ITEMS ${ROTARY_ITEMS}
+
 __device__ __forceinline__ float groupSum(float x, int lanes) {
   for (int step = lanes >> 1; step > 0; step >>= 1) x += __shfl_xor_sync(0xffffffffu, x, step);
   return x;
@@ -18,59 +23,67 @@ template <typename A>
 __device__ void rotate(
   const A* qkv, A* q, A* store, const int* blocks, const int* caps, const int* indices, const int* positions,
   const float* cosSin, const float* qScale, const float* kScale, float* rstd, int rows, int heads, int kvHeads, int d, float eps, int lanes) {
-  const int width = heads + 2 * kvHeads, half = d >> 1;
-  const long long item = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / lanes;
+  const int width = heads + 2 * kvHeads, half = d >> 1, items = rows * width;
+  const int groups = gridDim.x * (blockDim.x / lanes), group = (blockIdx.x * blockDim.x + threadIdx.x) / lanes;
   const int lane = threadIdx.x % lanes, i = 4 * lane;
-  const bool isIn = item < (long long)rows * width && i < half;
-  const int t = isIn ? (int)(item / width) : 0, h = isIn ? (int)(item % width) : 0;
-  const A* x = qkv + ((long long)t * width + h) * d;
-  float a[4] = {0, 0, 0, 0}, b[4] = {0, 0, 0, 0};
-  if (isIn) {
-    load4(x + i, a);
-    load4(x + half + i, b);
-  }
-  const bool isKey = h >= heads, isValue = h >= heads + kvHeads;
-  const float* scale = isKey ? kScale : qScale;
-  float squares = 0.0f;
+  /* All a thread reads is on its way before any of it is used. */
+  float a[ITEMS][4], b[ITEMS][4];
 #pragma unroll
-  for (int j = 0; j < 4; j++) squares += a[j] * a[j] + b[j] * b[j];
-  squares = groupSum(squares, lanes);
-  if (!isIn) return;
-  if (!isValue) {
-    float r = 1.0f;
-    if (scale) {
-      r = 1.0f / sqrtf(squares / d + eps);
-      float sa[4], sb[4];
-      load4(scale + i, sa);
-      load4(scale + half + i, sb);
+  for (int n = 0; n < ITEMS; n++) {
+    const int item = group + n * groups;
+#pragma unroll
+    for (int j = 0; j < 4; j++) a[n][j] = b[n][j] = 0.0f;
+    if (item >= items || i >= half) continue;
+    load4(qkv + (long long)item * d + i, a[n]);
+    load4(qkv + (long long)item * d + half + i, b[n]);
+  }
+#pragma unroll
+  for (int n = 0; n < ITEMS; n++) {
+    const int item = group + n * groups;
+    const int t = item / width, h = item - t * width;
+    const bool isIn = item < items && i < half, isKey = h >= heads, isValue = h >= heads + kvHeads;
+    const float* scale = isKey ? kScale : qScale;
+    float squares = 0.0f;
+#pragma unroll
+    for (int j = 0; j < 4; j++) squares += a[n][j] * a[n][j] + b[n][j] * b[n][j];
+    squares = groupSum(squares, lanes);
+    if (!isIn) continue;
+    if (!isValue) {
+      float r = 1.0f;
+      if (scale) {
+        r = 1.0f / sqrtf(squares / d + eps);
+        float sa[4], sb[4];
+        load4(scale + i, sa);
+        load4(scale + half + i, sb);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          a[n][j] *= r * sa[j];
+          b[n][j] *= r * sb[j];
+        }
+      }
+      if (lane == 0) rstd[t * (heads + kvHeads) + h] = r;
+      float c[4], s[4];
+      const float* table = cosSin + (long long)positions[t] * d;
+      load4(table + i, c);
+      load4(table + half + i, s);
 #pragma unroll
       for (int j = 0; j < 4; j++) {
-        a[j] *= r * sa[j];
-        b[j] *= r * sb[j];
+        const float turned = a[n][j] * c[j] - b[n][j] * s[j];
+        b[n][j] = b[n][j] * c[j] + a[n][j] * s[j];
+        a[n][j] = turned;
       }
     }
-    if (lane == 0) rstd[(long long)t * (heads + kvHeads) + h] = r;
-    float c[4], s[4];
-    const float* table = cosSin + (long long)positions[t] * d;
-    load4(table + i, c);
-    load4(table + half + i, s);
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-      const float turned = a[j] * c[j] - b[j] * s[j];
-      b[j] = b[j] * c[j] + a[j] * s[j];
-      a[j] = turned;
+    A* out;
+    if (!isKey) {
+      out = q + ((long long)t * heads + h) * d;
+    } else {
+      const long long cap = caps[t];
+      const int kv = isValue ? h - heads - kvHeads : h - heads;
+      out = store + blocks[t] + (2 * kv + (isValue ? 1 : 0)) * cap * d + (long long)indices[t] * d;
     }
+    store4(out + i, a[n]);
+    store4(out + half + i, b[n]);
   }
-  A* out;
-  if (!isKey) {
-    out = q + ((long long)t * heads + h) * d;
-  } else {
-    const long long cap = caps[t];
-    const int kv = isValue ? h - heads - kvHeads : h - heads;
-    out = store + blocks[t] + (2 * kv + (isValue ? 1 : 0)) * cap * d + (long long)indices[t] * d;
-  }
-  store4(out + i, a);
-  store4(out + half + i, b);
 }
 
 /* In place: gradients of turned q and k to those of the rows of qkv; each block's part of the scales' gradients, [q | k], to parts. */
@@ -82,70 +95,77 @@ __device__ void rotateBackward(
   const int turned = heads + kvHeads, width = heads + 2 * kvHeads, half = d >> 1;
   const int groups = blockDim.x / lanes, group = threadIdx.x / lanes, lane = threadIdx.x % lanes, i = 4 * lane;
   const bool hasDims = i < half;
-  const long long items = (long long)rows * turned;
   float dw[2][8];
 #pragma unroll
   for (int k = 0; k < 2; k++)
 #pragma unroll
     for (int j = 0; j < 8; j++) dw[k][j] = 0.0f;
-  /* Every group of a warp goes round as often, since sums are over whole warps. */
-  const long long step = (long long)gridDim.x * groups;
-  for (long long first = (long long)blockIdx.x * groups; first < items; first += step) {
-    const long long item = first + group;
-    const bool isIn = item < items && hasDims;
-    const int t = isIn ? (int)(item / turned) : 0, h = isIn ? (int)(item % turned) : 0;
-    const long long at = ((long long)t * width + h) * d;
-    float a[4] = {0, 0, 0, 0}, b[4] = {0, 0, 0, 0};
-    if (isIn) {
-      float c[4], s[4];
-      load4(dqkv + at + i, a);
-      load4(dqkv + at + half + i, b);
+  /* Every group of a warp goes round as often, since sums are over whole warps; two heads at a time, so that more is on its way. */
+  const int items = rows * turned, step = gridDim.x * groups;
+  for (int first = blockIdx.x * groups; first < items; first += 2 * step) {
+    float a[2][4], b[2][4], xa[2][4], xb[2][4], c[2][4], s[2][4], r[2];
+    long long at[2];
+    int head[2];
+    bool isIn[2];
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+      const int item = first + n * step + group;
+      isIn[n] = item < items && hasDims;
+      const int t = isIn[n] ? item / turned : 0;
+      head[n] = isIn[n] ? item - t * turned : 0;
+      at[n] = ((long long)t * width + head[n]) * d + i;
+#pragma unroll
+      for (int j = 0; j < 4; j++) a[n][j] = b[n][j] = xa[n][j] = xb[n][j] = c[n][j] = s[n][j] = 0.0f;
+      r[n] = 0.0f;
+      if (!isIn[n]) continue;
+      load4(dqkv + at[n], a[n]);
+      load4(dqkv + at[n] + half, b[n]);
       const float* table = cosSin + (long long)positions[t] * d;
-      load4(table + i, c);
-      load4(table + half + i, s);
-#pragma unroll
-      for (int j = 0; j < 4; j++) {
-        const float back = a[j] * c[j] + b[j] * s[j];
-        b[j] = b[j] * c[j] - a[j] * s[j];
-        a[j] = back;
-      }
+      load4(table + i, c[n]);
+      load4(table + half + i, s[n]);
+      if (!qScale) continue;
+      r[n] = rstd[t * turned + head[n]];
+      load4(qkv + at[n], xa[n]);
+      load4(qkv + at[n] + half, xb[n]);
     }
-    const float* scale = h < heads ? qScale : kScale;
-    if (qScale) {
-      float xa[4] = {0, 0, 0, 0}, xb[4] = {0, 0, 0, 0}, sa[4] = {0, 0, 0, 0}, sb[4] = {0, 0, 0, 0};
-      float r = 0.0f;
-      if (isIn) {
-        r = rstd[(long long)t * turned + h];
-        load4(qkv + at + i, xa);
-        load4(qkv + at + half + i, xb);
-        load4(scale + i, sa);
-        load4(scale + half + i, sb);
-      }
-      float dot = 0.0f;
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
 #pragma unroll
       for (int j = 0; j < 4; j++) {
-        const float ga = a[j] * xa[j] * r, gb = b[j] * xb[j] * r;
-        if (h < heads) {
-          dw[0][j] += ga;
-          dw[0][4 + j] += gb;
-        } else {
-          dw[1][j] += ga;
-          dw[1][4 + j] += gb;
+        const float back = a[n][j] * c[n][j] + b[n][j] * s[n][j];
+        b[n][j] = b[n][j] * c[n][j] - a[n][j] * s[n][j];
+        a[n][j] = back;
+      }
+      if (qScale) {
+        const float* scale = head[n] < heads ? qScale : kScale;
+        float sa[4] = {0, 0, 0, 0}, sb[4] = {0, 0, 0, 0};
+        if (hasDims) {
+          load4(scale + i, sa);
+          load4(scale + half + i, sb);
         }
-        a[j] *= sa[j];
-        b[j] *= sb[j];
-        dot += a[j] * xa[j] + b[j] * xb[j];
-      }
-      const float k = -groupSum(dot, lanes) * r * r * r / d;
+        float dot = 0.0f;
 #pragma unroll
-      for (int j = 0; j < 4; j++) {
-        a[j] = a[j] * r + xa[j] * k;
-        b[j] = b[j] * r + xb[j] * k;
+        for (int j = 0; j < 4; j++) {
+          const float ga = a[n][j] * xa[n][j] * r[n], gb = b[n][j] * xb[n][j] * r[n];
+          dw[0][j] += head[n] < heads ? ga : 0.0f;
+          dw[0][4 + j] += head[n] < heads ? gb : 0.0f;
+          dw[1][j] += head[n] < heads ? 0.0f : ga;
+          dw[1][4 + j] += head[n] < heads ? 0.0f : gb;
+          a[n][j] *= sa[j];
+          b[n][j] *= sb[j];
+          dot += a[n][j] * xa[n][j] + b[n][j] * xb[n][j];
+        }
+        const float k = -groupSum(dot, lanes) * r[n] * r[n] * r[n] / d;
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          a[n][j] = a[n][j] * r[n] + xa[n][j] * k;
+          b[n][j] = b[n][j] * r[n] + xb[n][j] * k;
+        }
       }
-    }
-    if (isIn) {
-      store4(dqkv + at + i, a);
-      store4(dqkv + at + half + i, b);
+      if (isIn[n]) {
+        store4(dqkv + at[n], a[n]);
+        store4(dqkv + at[n] + half, b[n]);
+      }
     }
   }
   if (!qScale) return;

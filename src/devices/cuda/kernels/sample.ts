@@ -81,36 +81,44 @@ template <typename T> __device__ __forceinline__ void samplePick(const T* logits
   const float temperature = temperatures[row], factor = inverseOf(temperature) * LOG2E;
   const float *tops = scratch + row * parts, *sums = scratch + (rows + row) * parts;
   if (threadIdx.x < 32) {
-    /* The whole sum in the order of the parts; a lane brings one part at a time. */
+    const int lane = threadIdx.x;
     float highest = LOWEST;
-    for (int p = threadIdx.x; p < parts; p += 32) highest = fmaxf(highest, tops[p]);
+    for (int p = lane; p < parts; p += 32) highest = fmaxf(highest, tops[p]);
     highest = warpMax(highest);
-    for (int round = 0; round < 2; round++) {
-      float running = 0.0f, start = 0.0f;
-      int pick = -1, some = 0;
-      for (int first = 0; first < parts; first += 32) {
-        const int p = first + threadIdx.x;
+    float sum = 0.0f, goal = 0.0f, start = 0.0f;
+    int pick = -1, some = 0;
+    for (int round = 0; round < 2; round++) { /* the sum of all parts, then the part that passes the goal */
+      sum = 0.0f;
+      for (int first = 0; first < parts && pick < 0; first += 32) {
+        const int p = first + lane;
         const float share = p < parts && tops[p] > LOWEST ? sums[p] * exp2f((tops[p] - highest) * factor) : 0.0f;
-        for (int i = 0; i < 32; i++) {
-          const float next = __shfl_sync(0xffffffffu, share, i);
-          if (round == 1 && pick < 0 && next > 0.0f) {
-            some = first + i; /* the last that has any weight, should rounding pass the end */
-            start = running;
-            if (running + next > wanted) pick = first + i;
-          }
-          running += next;
+        float running = share; /* with all lanes below */
+        for (int step = 1; step < 32; step <<= 1) {
+          const float below = __shfl_up_sync(0xffffffffu, running, step);
+          if (lane >= step) running += below;
         }
+        const unsigned any = __ballot_sync(0xffffffffu, share > 0.0f);
+        const unsigned passed = __ballot_sync(0xffffffffu, share > 0.0f && sum + running > goal);
+        if (round == 1 && any != 0) {
+          /* The first to pass; until one does, the last that has any weight, should rounding pass the end. */
+          const int at = passed != 0 ? __ffs(passed) - 1 : 31 - __clz(any);
+          const float below = __shfl_sync(0xffffffffu, running, at > 0 ? at - 1 : 0);
+          start = sum + (at > 0 ? below : 0.0f);
+          some = first + at;
+          if (passed != 0) pick = some;
+        }
+        sum += __shfl_sync(0xffffffffu, running, 31);
       }
-      if (threadIdx.x == 0 && round == 0) {
-        total = running;
-        wanted = uniforms[row] * running;
+      if (round == 0) {
+        goal = uniforms[row] * sum;
+        if (lane == 0) total = sum;
       }
-      if (threadIdx.x == 0 && round == 1) {
-        chosen = pick < 0 ? some : pick;
-        before = start;
-        top = highest;
-      }
-      __syncwarp();
+    }
+    if (lane == 0) {
+      wanted = goal;
+      chosen = some;
+      before = start;
+      top = highest;
     }
     if (threadIdx.x == 0) {
       found = NOWHERE;

@@ -6,10 +6,10 @@ export const SWIGLU: KernelSource = {
   name: "swiglu",
   code: `${COMMON}
 template <typename A> __device__ void swiGlu(const A* gateUp, A* out, int rows, int width) {
-  const long long eighths = (long long)rows * (width >> 3);
-  for (long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x; k < eighths; k += (long long)gridDim.x * blockDim.x) {
-    const long long row = k / (width >> 3);
-    const int i = (int)(k % (width >> 3)) * 8;
+  const unsigned eighths = rows * (width >> 3), row8 = width >> 3; /* far below 2³² */
+  for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < eighths; k += gridDim.x * blockDim.x) {
+    const long long row = k / row8;
+    const int i = (k % row8) * 8;
     float g[8], u[8];
     load8(gateUp + row * 2 * width + i, g);
     load8(gateUp + row * 2 * width + width + i, u);
@@ -20,10 +20,10 @@ template <typename A> __device__ void swiGlu(const A* gateUp, A* out, int rows, 
 }
 
 template <typename A> __device__ void swiGluBackward(const A* dOut, const A* gateUp, A* dGateUp, int rows, int width) {
-  const long long eighths = (long long)rows * (width >> 3);
-  for (long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x; k < eighths; k += (long long)gridDim.x * blockDim.x) {
-    const long long row = k / (width >> 3);
-    const int i = (int)(k % (width >> 3)) * 8;
+  const unsigned eighths = rows * (width >> 3), row8 = width >> 3; /* far below 2³² */
+  for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < eighths; k += gridDim.x * blockDim.x) {
+    const long long row = k / row8;
+    const int i = (k % row8) * 8;
     const long long at = row * 2 * width + i;
     float g[8], u[8], d[8];
     load8(gateUp + at, g);
