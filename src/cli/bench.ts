@@ -5,6 +5,7 @@ import { Command } from "commander";
 import { benchEnv } from "../bench/env.ts";
 import { benchVerifier, type VerifierBench } from "../bench/verifier.ts";
 import { loadSqlite } from "../sql/index.ts";
+import { cudaCommand } from "./bench-cuda.ts";
 import { engineCommand } from "./bench-engine.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { drawTable, formatBytes, formatNumber, output } from "./output.ts";
@@ -15,7 +16,8 @@ export function benchCommand(): Command {
     .description("measure what is claimed")
     .addCommand(envCommand())
     .addCommand(verifierCommand())
-    .addCommand(engineCommand());
+    .addCommand(engineCommand())
+    .addCommand(cudaCommand());
 }
 
 interface BenchOptions {

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { benchCommand } from "./bench.ts";
 import { dataCommand } from "./data.ts";
+import { doctorCommand } from "./doctor.ts";
 import { evalCommand } from "./eval.ts";
 import { explain } from "./failure.ts";
 import { playCommand } from "./play.ts";
@@ -22,7 +23,7 @@ const program = new Command("sqlenv")
   .exitOverride() // errors are thrown, and explained below
   .configureOutput({ outputError: () => {} });
 
-for (const command of [playCommand(), evalCommand(), dataCommand(), warmupCommand(), benchCommand()])
+for (const command of [playCommand(), evalCommand(), dataCommand(), warmupCommand(), benchCommand(), doctorCommand()])
   program.addCommand(command);
 
 inherit(program);

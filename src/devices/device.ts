@@ -125,6 +125,10 @@ export interface Device {
   embedBackward(weight: Weight, ids: Buffer, dOut: Buffer, rows: number): void;
   /** out[T, rows] = x[T, columns] · Wᵀ; rows of `out` are `outStride(weight)` apart. */
   linear(weight: Weight, x: Buffer, out: Buffer, rows: number): void;
+  /** out = swiGlu(x · Wᵀ), W being gate and up, in one go; false, and nothing done, where there is no kernel for it. */
+  linearSwiGlu?(weight: Weight, x: Buffer, out: Buffer, rows: number): boolean;
+  /** stream += x · Wᵀ, likewise. */
+  linearAdd?(weight: Weight, x: Buffer, stream: Buffer, rows: number): boolean;
   /** dx = dy · W (or += with `add`), grad += dyᵀ · x. */
   linearBackward(weight: Weight, x: Buffer, dy: Buffer, dx: Buffer | null, rows: number, add?: boolean): void;
   /** Elements between rows of a product with this weight. */

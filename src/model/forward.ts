@@ -1,6 +1,6 @@
 // The decoder, forward and backward, each step a kernel of the device. Names and shapes as in devices/device.ts; F is the width
 // of the MLP. x is the residual stream: every sub-layer reads its norm and adds to it.
-import type { Buffer, HeadShape, TokenLayout } from "../devices/index.ts";
+import type { Buffer, HeadShape, TokenLayout, Weight } from "../devices/index.ts";
 import type { Layer, Model } from "./params.ts";
 
 /** What a layer's backward pass needs of its forward pass. */
@@ -194,18 +194,26 @@ export function infer(model: Model, ids: Buffer, layout: TokenLayout, stores: re
     const headRstd = floats(H + G);
     const [gateUp, activated] = [make(2 * F), make(F)];
     device.embed(model.embedding, ids, x, T);
+    let residual: Buffer | null = null; // what has not been added to the stream yet
+    const project = (weight: Weight, from: Buffer) => {
+      const isAdded = device.linearAdd?.(weight, from, x, T) ?? false;
+      if (!isAdded) device.linear(weight, from, added, T);
+      residual = isAdded ? null : added;
+    };
     for (const [i, layer] of model.layers.entries()) {
-      device.rmsNorm(x, i === 0 ? null : added, layer.attentionNorm, h, rstd, T, eps);
+      device.rmsNorm(x, residual, layer.attentionNorm, h, rstd, T, eps);
       device.linear(layer.qkv, h, qkv, T);
       device.rotate(qkv, layer.headNorms, q, headRstd, stores[i]!, layout, model.rotary, shape);
       device.attention(q, stores[i]!, attended, null, layout, shape);
-      device.linear(layer.output, attended, added, T);
-      device.rmsNorm(x, added, layer.mlpNorm, h, rstd, T, eps);
-      device.linear(layer.gateUp, h, gateUp, T);
-      device.swiGlu(gateUp, activated, T, F);
-      device.linear(layer.down, activated, added, T);
+      project(layer.output, attended);
+      device.rmsNorm(x, residual, layer.mlpNorm, h, rstd, T, eps);
+      if (!device.linearSwiGlu?.(layer.gateUp, h, activated, T)) {
+        device.linear(layer.gateUp, h, gateUp, T);
+        device.swiGlu(gateUp, activated, T, F);
+      }
+      project(layer.down, activated);
     }
-    device.rmsNorm(x, added, model.norm, hidden, rstd, T, eps);
+    device.rmsNorm(x, residual, model.norm, hidden, rstd, T, eps);
   });
   return hidden;
 }

@@ -10,6 +10,7 @@ import { random } from "../../src/random.ts";
 import { tinyModel } from "../tiny-model.ts";
 import { angleOf, Bench, tree } from "./bench.ts";
 import { everyKernel } from "./every.ts";
+import { linear, swiGlu } from "./reference.ts";
 
 /** Largest errors allowed, as ‖got − want‖ / ‖want‖. */
 export interface AgainstTolerances {
@@ -84,12 +85,27 @@ export function againstCpu(
     });
   }
 
+  test(`${name}: products of few rows, alone, with SwiGLU and onto the stream`, () => {
+    on(make, (device) => {
+      for (const rows of [1, 2, 7, 8, 9, 16, 17, 31, 33, 64, 65]) {
+        for (const [n, k] of [
+          [64, 256],
+          [4608, 512],
+          [96, 1280],
+        ] as const) {
+          const worst = Math.max(...Object.values(fewRows(device, rows, n, k)));
+          expect(worst, `${rows} rows, weight ${n} by ${k}`).toBeLessThanOrEqual(tolerances.kernel);
+        }
+      }
+    });
+  });
+
   const SMALL: Partial<ModelConfig> = {
-    ...{ vocab_size: 997, hidden_size: 128, intermediate_size: 256, num_hidden_layers: 3 },
+    ...{ vocab_size: 1024, hidden_size: 256, intermediate_size: 512, num_hidden_layers: 3 },
     ...{ num_attention_heads: 4, num_key_value_heads: 2, head_dim: 64 },
   };
   const engineOn = (device: Device, recompute = false) =>
-    new LocalEngine(tinyModel({ device, config: SMALL, deviation: 0.08, seed: "against" }), { recompute });
+    new LocalEngine(tinyModel({ device, config: SMALL, deviation: 0.06, seed: "against" }), { recompute });
   const batch = groups();
 
   for (const recompute of [false, true]) {
@@ -191,6 +207,42 @@ function groups(): Datum[] {
     const prompt = i < 12 ? tokensOf(40, "shared", i >> 2) : [];
     const tokens = [...prompt, ...tokensOf(10 + 13 * (i % 4), "own", i)];
     return { tokens, weights: tokens.map((_, at) => (at <= prompt.length ? 0 : 1)) };
+  });
+}
+
+/** How far products on a device are from those in double precision, of the same rounded numbers. */
+function fewRows(device: Device, rows: number, n: number, k: number): Record<string, number> {
+  return device.scope(() => {
+    const b = new Bench(device, { forward: 0, backward: 0, optimizer: 0 });
+    const r = random("few rows", rows, n, k);
+    const A = device.activations;
+    const rounded = (data: Float32Array) => device.read(b.floats(data, A)) as Float32Array;
+    const [x, values, before] = [
+      rounded(b.normal(r, rows * k)),
+      rounded(b.normal(r, n * k, 0.05)),
+      b.normal(r, rows * n),
+    ];
+    const weight = { name: "weight", rows: n, columns: k, value: b.floats(values), grad: null };
+    const onDevice = b.floats(x, A);
+    const want = linear(x, values, n, k);
+    const [plain, float, gated, stream] = [
+      b.empty(rows * n, A),
+      b.empty(rows * n),
+      b.empty((rows * n) / 2, A),
+      b.floats(before),
+    ];
+    device.linear(weight, onDevice, plain, rows);
+    device.linear(weight, onDevice, float, rows);
+    const read = (buffer: Parameters<Device["read"]>[0]) => device.read(buffer);
+    const off: Record<string, number> = { plain: distance(read(plain), want), float: distance(read(float), want) };
+    if (device.linearSwiGlu?.(weight, onDevice, gated, rows)) off.gated = distance(read(gated), swiGlu(want, n / 2));
+    if (device.linearAdd?.(weight, onDevice, stream, rows)) {
+      off.added = distance(
+        read(stream),
+        want.map((value, i) => value + before[i]!),
+      );
+    }
+    return off;
   });
 }
 

@@ -22,6 +22,7 @@ const steps: Record<string, () => Promise<void>> = {
     const device = createCuda();
     const ceilings = measureCeilings(device);
     show("ceilings", ceilings);
+    device.trim();
     const model = randomModel(device, CUDA_MODELS["qwen3-0.6b"]!, true);
     const engine = new LocalEngine(model, { maxRows: 16_384 });
     const rows = measureRoofline(model, device, ceilings);

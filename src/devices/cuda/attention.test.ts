@@ -124,7 +124,8 @@ function parametersOf(kernels: AttentionKernels, name: string): number {
 }
 
 test("one sequence is split over the card, a full batch is not; scratch holds all splits", () => {
-  expect(decodeSplits(1, qwen, 132)).toBe(32);
+  expect(decodeSplits(1, qwen, 132)).toBe(16);
+  expect(decodeSplits(8, qwen, 132)).toBe(4);
   expect(decodeSplits(64, qwen, 132)).toBe(1);
   expect(decodeSplits(1000, qwen, 132)).toBe(1);
   expect(decodeScratch(3, 4, attentionKernels(qwen, H200))).toEqual({ partials: 3 * 16 * 4 * 130, counters: 24 });

@@ -275,7 +275,7 @@ export function attentionBackward(
 /** Splits of the context that fill a card: many for one sequence, one for a full batch. */
 export function decodeSplits(rows: number, shape: AttentionShape, multiprocessors: number): number {
   const blocks = (rows * shape.heads) / togetherOf(shape);
-  return Math.max(1, Math.min(DECODE_SPLITS, Math.round((4 * multiprocessors) / blocks)));
+  return Math.max(1, Math.min(DECODE_SPLITS, Math.round((2 * multiprocessors) / blocks)));
 }
 
 /** Scratch of a decode step: floats, and counters (i32) that must be 0 before the first. */

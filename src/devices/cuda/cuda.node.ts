@@ -26,6 +26,7 @@ import { MAX_NORM_WIDTH, NORM } from "./kernels/norm.ts";
 import { OPTIMIZER, SQUARE_BLOCKS } from "./kernels/optimizer.ts";
 import { ROTARY, ROTARY_ITEMS, ROTARY_THREADS } from "./kernels/rotary.ts";
 import { ROW_THREADS, ROWS } from "./kernels/rows.ts";
+import { SKINNY, SKINNY_ROWS, SKINNY_WARPS, type SkinnyEnd, skinnyName, skinnyShared } from "./kernels/skinny.ts";
 import { SWIGLU } from "./kernels/swiglu.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
 import { Pool } from "./pool.ts";
@@ -121,6 +122,7 @@ class Cuda implements CudaDevice {
     this.#staging = new Staging(driver);
     this.#launch = (...args) => driver.launch(...args);
     for (const source of SOURCES) this.#load(source);
+    if (precision === "bf16") this.#load(SKINNY);
     this.#counters = this.alloc("i32", DECODE_COUNTERS);
     this.fill(this.#counters, 0);
   }
@@ -227,9 +229,18 @@ class Cuda implements CudaDevice {
   }
 
   linear(weight: Weight, x: Buffer, out: Buffer, rows: number): void {
+    if (this.#skinny(out.dtype === "bf16" ? "bf16" : "f32", weight, x, out, rows, this.outStride(weight))) return;
     const { rows: n, columns: k } = weight;
     const w = { ...this.#weight(weight, x.dtype), transposed: true };
     this.#blas.product(rows, n, k, matrix(x, k), w, matrix(out, this.outStride(weight)));
+  }
+
+  linearSwiGlu(weight: Weight, x: Buffer, out: Buffer, rows: number): boolean {
+    return this.#skinny("gated", weight, x, out, rows, weight.rows / 2);
+  }
+
+  linearAdd(weight: Weight, x: Buffer, stream: Buffer, rows: number): boolean {
+    return this.#skinny("added", weight, x, stream, rows, weight.rows);
   }
 
   linearBackward(weight: Weight, x: Buffer, dy: Buffer, dx: Buffer | null, rows: number, add = false): void {
@@ -488,6 +499,10 @@ class Cuda implements CudaDevice {
     };
   }
 
+  trim(): void {
+    this.#pool.trim();
+  }
+
   synchronize(): void {
     this.#driver.synchronize();
   }
@@ -539,6 +554,23 @@ class Cuda implements CudaDevice {
     else this.#pool.free(address);
   }
 
+  /** A product of few rows; false where the sizes are not for it. */
+  #skinny(end: SkinnyEnd, weight: Weight, x: Buffer, out: Buffer, rows: number, stride: number): boolean {
+    const { rows: n, columns: k } = weight;
+    const width = end === "gated" ? n / 2 : n;
+    if (x.dtype !== "bf16" || rows > SKINNY_ROWS || width % 32 !== 0 || k % (32 * SKINNY_WARPS) !== 0) return false;
+    if (end === "f32" && rows > 16) return false; // a whole vocabulary by many rows is no longer skinny
+    const columns = rows <= 8 ? 1 : rows <= 16 ? 2 : rows <= 32 ? 4 : 8;
+    const isWide = columns >= 4 && n / 32 >= this.card.multiprocessors / 2;
+    const tiles = end !== "gated" && isWide ? 2 : 1;
+    const args = [{ ptr: this.#weight(weight, "bf16").address }, at(x), at(out)];
+    const sizes = [i32(rows), i32(k), i32(stride), i32(width)];
+    const shared = skinnyShared(columns, end === "gated" ? 2 : tiles);
+    const name = skinnyName(end, columns, tiles);
+    this.#launch(name, [width / (16 * tiles), 1, 1], [32 * SKINNY_WARPS, 1, 1], shared, [...args, ...sizes]);
+    return true;
+  }
+
   /** A weight as products with this type of activations read it. */
   #weight({ value, columns }: Weight, dtype: Dtype): Matrix {
     if (dtype === "f32") return matrix(value, columns);
@@ -585,7 +617,7 @@ class Cuda implements CudaDevice {
 
   #addParts(parts: Buffer, out: Buffer, count: number, stride: number, from: number, width: number): void {
     const args = [at(parts), at(out), i32(count), i32(stride), i32(from), i32(width)];
-    this.#launch("addParts", [Math.ceil(width / 32), 1, 1], [32, 8, 1], 0, args);
+    this.#launch("addParts", [Math.ceil(width / 32), 1, 1], [32, 32, 1], 0, args);
   }
 
   #attentionFor({ heads, kvHeads, headDim }: HeadShape, dtype: Dtype): AttentionKernels {

@@ -31,6 +31,8 @@ export interface CudaDevice extends Device {
   readonly precision: Precision;
   /** Bytes in use now, the most so far, and what was asked of the driver. */
   readonly memory: { readonly used: number; readonly peak: number; readonly reserved: number };
+  /** Gives memory that is free but kept back to the driver. */
+  trim(): void;
   /** Waits until everything queued is done. */
   synchronize(): void;
   /** Milliseconds the card takes for what `work` queues. */

@@ -1,6 +1,7 @@
 // The CUDA driver: one card, one stream, memory and kernels by address. Every call's answer is looked at.
 import { SqlEnvError } from "../../errors.ts";
 import type { Card } from "./device.ts";
+import { CHAINED } from "./kernels/common.ts";
 import type { KernelArg } from "./launch.ts";
 import { type Ffi, type Library, loadFfi, loadLibrary } from "./libraries.node.ts";
 
@@ -41,6 +42,7 @@ const PROTOTYPES = [
   "int cuModuleGetFunction(_Out_ uint64_t *function, uint64_t module, const char *name)",
   "int cuFuncSetAttribute(uint64_t function, int attribute, int value)",
   "int cuLaunchKernel(uint64_t function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, uint64_t stream, uint64_t params, uint64_t extra)",
+  "int cuLaunchKernelEx(const void *config, uint64_t function, uint64_t params, uint64_t extra)",
   "int cuEventCreate(_Out_ uint64_t *event, unsigned int flags)",
   "int cuEventDestroy_v2(uint64_t event)",
   "int cuEventRecord(uint64_t event, uint64_t stream)",
@@ -58,6 +60,17 @@ const PROTOTYPES = [
 
 type Call = (...args: unknown[]) => unknown;
 
+interface KernelFunction {
+  readonly handle: bigint;
+  /** Bytes of shared memory it may be started with. */
+  shared: number;
+  /** Whether it may be set up while the one before runs. */
+  readonly isChained: boolean;
+}
+
+const CHAIN_CAPABILITY = 90; // from which kernels can be set up ahead
+const CHAIN_ATTRIBUTE = 6; // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+
 /** One card's driver: a context, a stream, and what they can do. */
 export class Driver {
   readonly ffi: Ffi;
@@ -66,12 +79,15 @@ export class Driver {
   readonly stream: bigint;
   readonly #calls: Map<string, Call>;
   readonly #device: number;
-  readonly #functions = new Map<string, { handle: bigint; shared: number }>();
+  readonly #functions = new Map<string, KernelFunction>();
   readonly #modules: bigint[] = [];
   /** Arguments of the kernel being launched, eight bytes each, and the table of their addresses, which never changes. */
   readonly #args: DataView;
   readonly #argsTable: bigint;
   readonly #table: BigUint64Array;
+  /** A CUlaunchConfig and its one CUlaunchAttribute. */
+  readonly #config: DataView;
+  readonly #configBytes: Uint8Array;
 
   constructor(ordinal = 0) {
     const { ffi, library, card, device } = openCard(ordinal);
@@ -87,6 +103,13 @@ export class Driver {
     const first = ffi.address(new Uint8Array(slots));
     this.#table = BigUint64Array.from({ length: MAX_ARGS }, (_, i) => first + BigInt(8 * i));
     this.#argsTable = ffi.address(this.#table);
+    this.#configBytes = new Uint8Array(new ArrayBuffer(128));
+    this.#config = new DataView(this.#configBytes.buffer);
+    this.#config.setBigUint64(32, this.stream, true);
+    this.#config.setBigUint64(40, ffi.address(this.#configBytes) + 56n, true);
+    this.#config.setUint32(48, 1, true);
+    this.#config.setUint32(56, CHAIN_ATTRIBUTE, true);
+    this.#config.setUint32(64, 1, true);
   }
 
   /** Calls the driver; a failure is an error. */
@@ -154,19 +177,11 @@ export class Driver {
       else if ("f32" in arg) view.setFloat32(8 * i, arg.f32, true);
       else view.setBigInt64(8 * i, BigInt(arg.i64), true);
     }
-    const code = this.#calls.get("cuLaunchKernel")!(
-      known.handle,
-      gx,
-      gy,
-      gz,
-      bx,
-      by,
-      bz,
-      sharedBytes,
-      this.stream,
-      this.#argsTable,
-      0,
-    ) as number;
+    const code = known.isChained
+      ? this.#launchChained(known.handle, [gx, gy, gz, bx, by, bz, sharedBytes])
+      : (this.#calls.get("cuLaunchKernel")!(
+          ...[known.handle, gx, gy, gz, bx, by, bz, sharedBytes, this.stream, this.#argsTable, 0],
+        ) as number);
     if (code !== 0)
       throw this.#failure(
         `the launch of ${kernel} [${gx}, ${gy}, ${gz}] × [${bx}, ${by}, ${bz}], ${sharedBytes} bytes`,
@@ -184,11 +199,17 @@ export class Driver {
     this.call("cuDevicePrimaryCtxRelease_v2", this.#device);
   }
 
-  #find(kernel: string): { handle: bigint; shared: number } {
+  #launchChained(handle: bigint, sizes: readonly number[]): number {
+    for (let i = 0; i < sizes.length; i++) this.#config.setUint32(4 * i, sizes[i]!, true);
+    return this.#calls.get("cuLaunchKernelEx")!(this.#configBytes, handle, this.#argsTable, 0) as number;
+  }
+
+  #find(kernel: string): KernelFunction {
     for (const module of this.#modules) {
       const result: (number | bigint)[] = [0];
       if (this.#calls.get("cuModuleGetFunction")!(result, module, kernel) !== 0) continue;
-      const found = { handle: BigInt(result[0]!), shared: SHARED_WITHOUT_ASKING };
+      const isChained = this.card.capability >= CHAIN_CAPABILITY && CHAINED.test(kernel);
+      const found = { handle: BigInt(result[0]!), shared: SHARED_WITHOUT_ASKING, isChained };
       this.#functions.set(kernel, found);
       return found;
     }

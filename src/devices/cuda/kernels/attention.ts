@@ -147,8 +147,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
   float r[NC][4], s[TILE / 8][4], top[2] = {-1e30f, -1e30f}, sum[2] = {0.0f, 0.0f};
   clear(r);
   pipe.start();
-  Held held;
-  held.load(own, row);
   for (int j = 0, number = 0; j < limit; j += TILE, number++) {
     T* keys = stream + number % STAGES * 2 * TILE_ELEMENTS(TILE);
     const auto loadAhead = [&] {
@@ -160,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
     };
     pipe.read(number);
     if (j < unitLimit) {
-      scores(s, held, keys);
+      scores(s, own, row, keys);
       loadAhead(); /* while the product runs */
       settle<0>(s);
       if (j + TILE > position + first + 1) mask(s, j, position + first + (LANE >> 2));
@@ -185,6 +183,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
     const int head = blockIdx.x * HEADS + row / (ROWS / HEADS);
     if ((LANE & 3) == 0 && at < rows) lse[(long long)(segment[0] + tile.y + at) * heads + head] = top[half] * scale + logf(sum[half]);
   }
+  __syncthreads(); /* own rows may be written over */
   T* to = out + (segment[0] + tile.y + first) * stride + (blockIdx.x * HEADS + row / (ROWS / HEADS)) * D;
   storeRows(r, 1.0f / sum[0], 1.0f / sum[1], own, row, to, stride, rows - first);
 }

@@ -70,9 +70,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
   float r[NC][4];
   clear(r);
   pipe.start();
-  Held held, heldGrad;
-  held.load(own, row);
-  heldGrad.load(ownGrad, row);
   for (int j = 0, number = 0; j < limit; j += TILE, number++) {
     T* keys = stream + number % STAGES * 2 * TILE_ELEMENTS(TILE);
     const auto loadAhead = [&] {
@@ -85,8 +82,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
     pipe.read(number);
     if (j < position + unit + UNIT && unit < rows) {
       float s[TILE / 8][4], g[TILE / 8][4];
-      scores(s, held, keys);
-      scores(g, heldGrad, keys + TILE_ELEMENTS(TILE));
+      scores(s, own, row, keys);
+      scores(g, ownGrad, row, keys + TILE_ELEMENTS(TILE));
       loadAhead(); /* while the products run */
       settle<1>(s);
       const bool edge = j + TILE > position + first + 1;
@@ -116,6 +113,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
       commit();
     }
   }
+  __syncthreads(); /* own rows may be written over */
   const long long wide = (long long)(heads + 2 * kvHeads) * D;
   T* to = dqkv + (segment[0] + tile.y + first) * wide + head * D;
   storeRows(r, scale, scale, own, row, to, wide, rows - first);

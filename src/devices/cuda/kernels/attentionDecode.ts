@@ -9,7 +9,7 @@
 // TOGETHER], 0 at first. Macros: D (a multiple of 8, at most 256), TOGETHER, LANES (lanes a key: D / 8 up to a power of two).
 
 /** Splits at most. */
-export const DECODE_SPLITS = 32;
+export const DECODE_SPLITS = 16;
 
 export const decodeKernel = (suffix: string): string => `
 #define WARPS 4
@@ -32,6 +32,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_decode_${suff
   __shared__ float sums[WARPS][TOGETHER][D];
   __shared__ float tops[WARPS][TOGETHER], weights[WARPS][TOGETHER];
   __shared__ int last;
+  CHAINED();
   const int* segment = segments + 4 * blockIdx.z;
   if (segment[1] == 0) return;
   const int split = blockIdx.y, splits = gridDim.y;

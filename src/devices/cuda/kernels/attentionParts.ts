@@ -74,7 +74,7 @@ __device__ __forceinline__ float exp2Fast(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-#if WAY != WAY_FLOAT
+#if WAY == WAY_MMA
 __device__ __forceinline__ void ldmatrix(unsigned (&r)[4], const T* p) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\\n"
     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(sharedAddress(p)));
@@ -111,7 +111,7 @@ template <int N> __device__ __forceinline__ void waitOwn() {
 }
 /* Keeps reads of a result behind the wait for it. */
 __device__ __forceinline__ void pin(float& x) { asm volatile("" : "+f"(x)::"memory"); }
-${way === "wgmma" ? wgmma("wgmmaShared", tile, "shared", 0) + wgmma("wgmmaScores", tile, "registers", 0) + wgmma("wgmmaGather", columns, "registers", 1) : ""}
+${way === "wgmma" ? wgmma("wgmmaScores", tile, "shared", 0) + wgmma("wgmmaGather", columns, "registers", 1) : ""}
 #endif
 `;
 }
@@ -243,13 +243,14 @@ template <int PENDING, int N> __device__ __forceinline__ void settle(float (&r)[
 
 #else
 
-/* Queued, gather too: a result holds after settle with as many products PENDING as were queued behind it. */
+/* Own rows stay in shared memory: held in registers over the loop, ptxas 13.0 lets others overwrite them (seen with D = 64).
+   Queued, gather too: a result holds after settle with as many products PENDING as were queued behind it. */
 __device__ __forceinline__ void scores(float (&r)[TILE / 8][4], const T* own, int row, const T* tile) {
   const T* a = own + (row & ~63) * 64;
   wgmmaFence();
 #pragma unroll
   for (int k = 0; k < COLUMNS; k += 16) {
-    wgmmaShared(r, descriptor(a + (k >> 6) * (ROWS * 64) + (k & 63), 0), descriptor(tile + (k >> 6) * (TILE * 64) + (k & 63), 0), k != 0);
+    wgmmaScores(r, descriptor(a + (k >> 6) * (ROWS * 64) + (k & 63), 0), descriptor(tile + (k >> 6) * (TILE * 64) + (k & 63), 0), k != 0);
   }
   wgmmaCommit();
 }
@@ -280,45 +281,6 @@ template <int PENDING, int N> __device__ __forceinline__ void settle(float (&r)[
     pin(r[n][3]);
   }
 }
-#endif
-
-#if WAY != WAY_FLOAT
-/* A warp's own 16 rows in registers. */
-struct Held {
-  unsigned a[COLUMNS / 16][4];
-  __device__ __forceinline__ void load(const T* own, int row) {
-#pragma unroll
-    for (int k = 0; k < COLUMNS / 16; k++) ldmatrix(a[k], own + place<ROWS>(row + (LANE & 15), k * 16 + ((LANE >> 4) << 3)));
-  }
-};
-__device__ __forceinline__ void scores(float (&r)[TILE / 8][4], const Held& held, const T* tile) {
-#if WAY == WAY_MMA
-  clear(r);
-#pragma unroll
-  for (int k = 0; k < COLUMNS; k += 16) {
-#pragma unroll
-    for (int n = 0; n < TILE / 8; n += 2) {
-      unsigned b[4];
-      ldmatrix(b, tile + place<TILE>(n * 8 + (LANE & 7) + ((LANE >> 4) << 3), k + ((LANE >> 3) & 1) * 8));
-      mma(r[n], held.a[k / 16], b[0], b[1]);
-      mma(r[n + 1], held.a[k / 16], b[2], b[3]);
-    }
-  }
-#else
-  wgmmaFence();
-#pragma unroll
-  for (int k = 0; k < COLUMNS; k += 16) wgmmaScores(r, held.a[k / 16], descriptor(tile + (k >> 6) * (TILE * 64) + (k & 63), 0), k != 0);
-  wgmmaCommit();
-#endif
-}
-#else
-/* Plain arithmetic has too few registers to hold them. */
-struct Held {
-  const T* own;
-  int row;
-  __device__ __forceinline__ void load(const T* from, int at) { own = from, row = at; }
-};
-__device__ __forceinline__ void scores(float (&r)[TILE / 8][4], const Held& held, const T* tile) { scores(r, held.own, held.row, tile); }
 #endif
 
 /* When tiles may be read and written over. Every warp brings its share of each tile and reads all of it. */

@@ -4,8 +4,21 @@
 // The KV store holds T, for each kv head of a run one block of 2·cap·d: keys [cap][d], then values [cap][d]. A run's first block
 // and cap are in the tables of the layout (devices/device.ts): kv head g begins at block + g·2·cap·d.
 
+/** Kernels that begin with CHAINED() or its parts. */
+export const CHAINED = /^(rmsNorm|rotate|swiGlu|gather|skinny|sample|attention_decode)_|^(uniforms|advance)$/;
+
 export const COMMON = `
 #define INF __int_as_float(0x7f800000) /* NVRTC has no header with it */
+
+/* Kernels in a chain: the next may be set up while this one runs, and waits before it reads what this one writes. */
+#if __CUDA_ARCH__ >= 900
+#define LET_NEXT_START() asm volatile("griddepcontrol.launch_dependents;")
+#define AFTER_PREVIOUS() asm volatile("griddepcontrol.wait;" ::: "memory")
+#else
+#define LET_NEXT_START()
+#define AFTER_PREVIOUS()
+#endif
+#define CHAINED() LET_NEXT_START(); AFTER_PREVIOUS()
 
 struct __align__(2) bf16 { unsigned short bits; };
 

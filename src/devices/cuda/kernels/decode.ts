@@ -1,10 +1,11 @@
 // What lies between two steps of decoding, so that steps follow each other without the host: random numbers by position, and the
 // tables of the next step.
 import type { KernelSource } from "../launch.ts";
+import { COMMON } from "./common.ts";
 
 export const DECODE: KernelSource = {
   name: "decode",
-  code: `
+  code: `${COMMON}
 /* As engine/uniform.ts has it. */
 __device__ __forceinline__ unsigned mix(unsigned h) {
   h = (h ^ (h >> 16)) * 0x21f0aaadu;
@@ -15,6 +16,7 @@ __device__ __forceinline__ unsigned mix(unsigned h) {
 /* The number of each row's key (two words) for the position behind the row's own. */
 extern "C" __global__ void uniforms(const unsigned* seeds, const int* positions, float* out, int rows) {
   const int t = blockIdx.x * blockDim.x + threadIdx.x;
+  CHAINED();
   if (t >= rows) return;
   const unsigned word = mix(mix((unsigned)(positions[t] + 1) + seeds[2 * t]) ^ seeds[2 * t + 1]);
   out[t] = (float)(word >> 8) * (1.0f / 16777216.0f);
@@ -24,6 +26,7 @@ extern "C" __global__ void uniforms(const unsigned* seeds, const int* positions,
 extern "C" __global__ void advance(
   const int* tokens, int* ids, int* positions, const int* capacities, int* indices, int* segments, int* ranges, int rows) {
   const int t = blockIdx.x * blockDim.x + threadIdx.x;
+  CHAINED();
   if (t >= rows) return;
   ids[t] = tokens[t];
   if (indices[t] + 1 >= capacities[t]) return;

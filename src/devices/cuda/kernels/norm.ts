@@ -101,10 +101,12 @@ __device__ void rmsNormBackward(
 
 extern "C" __global__ void rmsNorm_f32(
   const float* x, const float* residual, float* into, const float* w, float* y, float* rstd, int width, float eps) {
+  CHAINED();
   rmsNorm<float>(x, residual, into, w, y, rstd, width, eps);
 }
 extern "C" __global__ void rmsNorm_bf16(
   const float* x, const bf16* residual, float* into, const float* w, bf16* y, float* rstd, int width, float eps) {
+  CHAINED();
   rmsNorm<bf16>(x, residual, into, w, y, rstd, width, eps);
 }
 #define BACKWARD(name, A, chunks) \\
@@ -117,18 +119,23 @@ BACKWARD(rmsNormBackward_f32_4, float, 4)
 BACKWARD(rmsNormBackward_bf16_1, bf16, 1)
 BACKWARD(rmsNormBackward_bf16_4, bf16, 4)
 
-/* out[j] += Σ over parts of parts[p][from + j]; blocks of 32 columns by 8 stretches of parts. */
+/* out[j] += Σ over parts of parts[p][from + j]; blocks of 32 columns by 32 stretches of parts. */
 extern "C" __global__ void addParts(const float* parts, float* out, int count, int stride, int from, int width) {
-  __shared__ float sums[8][33];
+  __shared__ float sums[32][33];
   const int j = blockIdx.x * 32 + threadIdx.x;
-  float sum = 0.0f;
-  if (j < width)
-    for (int p = threadIdx.y; p < count; p += 8) sum += parts[(long long)p * stride + from + j];
-  sums[threadIdx.y][threadIdx.x] = sum;
+  float sum[4] = {0, 0, 0, 0};
+  if (j < width) {
+    for (int p = threadIdx.y; p < count; p += 128) {
+#pragma unroll
+      for (int k = 0; k < 4; k++) if (p + 32 * k < count) sum[k] += parts[(long long)(p + 32 * k) * stride + from + j];
+    }
+  }
+  sums[threadIdx.y][threadIdx.x] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
   __syncthreads();
-  if (threadIdx.y != 0 || j >= width) return;
-  for (int i = 1; i < 8; i++) sum += sums[i][threadIdx.x];
-  out[j] += sum;
+  /* A warp a column. */
+  const float total = warpSum(sums[threadIdx.x][threadIdx.y]);
+  const int column = blockIdx.x * 32 + threadIdx.y;
+  if (threadIdx.x == 0 && column < width) out[column] += total;
 }
 `,
 };

@@ -7,7 +7,7 @@ import { COMMON } from "./common.ts";
 export const ROTARY_THREADS = 256;
 
 /** Heads a group of threads takes on the way forward. */
-export const ROTARY_ITEMS = 4;
+export const ROTARY_ITEMS = 2;
 
 export const ROTARY: KernelSource = {
   name: "rotary",
@@ -27,27 +27,38 @@ __device__ void rotate(
   const int groups = gridDim.x * (blockDim.x / lanes), group = (blockIdx.x * blockDim.x + threadIdx.x) / lanes;
   const int lane = threadIdx.x % lanes, i = 4 * lane;
   /* All a thread reads is on its way before any of it is used. */
-  float a[ITEMS][4], b[ITEMS][4];
+  float a[ITEMS][4], b[ITEMS][4], c[ITEMS][4], s[ITEMS][4];
+  int token[ITEMS], head[ITEMS];
+  bool isIn[ITEMS];
 #pragma unroll
   for (int n = 0; n < ITEMS; n++) {
     const int item = group + n * groups;
+    isIn[n] = item < items && i < half;
+    token[n] = isIn[n] ? item / width : 0;
+    head[n] = isIn[n] ? item - token[n] * width : 0;
 #pragma unroll
     for (int j = 0; j < 4; j++) a[n][j] = b[n][j] = 0.0f;
-    if (item >= items || i >= half) continue;
+    if (!isIn[n]) continue;
     load4(qkv + (long long)item * d + i, a[n]);
     load4(qkv + (long long)item * d + half + i, b[n]);
   }
 #pragma unroll
   for (int n = 0; n < ITEMS; n++) {
-    const int item = group + n * groups;
-    const int t = item / width, h = item - t * width;
-    const bool isIn = item < items && i < half, isKey = h >= heads, isValue = h >= heads + kvHeads;
+    if (i >= half) break;
+    const float* table = cosSin + (long long)positions[token[n]] * d;
+    load4(table + i, c[n]);
+    load4(table + half + i, s[n]);
+  }
+#pragma unroll
+  for (int n = 0; n < ITEMS; n++) {
+    const int t = token[n], h = head[n];
+    const bool isKey = h >= heads, isValue = h >= heads + kvHeads;
     const float* scale = isKey ? kScale : qScale;
     float squares = 0.0f;
 #pragma unroll
     for (int j = 0; j < 4; j++) squares += a[n][j] * a[n][j] + b[n][j] * b[n][j];
     squares = groupSum(squares, lanes);
-    if (!isIn) continue;
+    if (!isIn[n]) continue;
     if (!isValue) {
       float r = 1.0f;
       if (scale) {
@@ -62,14 +73,10 @@ __device__ void rotate(
         }
       }
       if (lane == 0) rstd[t * (heads + kvHeads) + h] = r;
-      float c[4], s[4];
-      const float* table = cosSin + (long long)positions[t] * d;
-      load4(table + i, c);
-      load4(table + half + i, s);
 #pragma unroll
       for (int j = 0; j < 4; j++) {
-        const float turned = a[n][j] * c[j] - b[n][j] * s[j];
-        b[n][j] = b[n][j] * c[j] + a[n][j] * s[j];
+        const float turned = a[n][j] * c[n][j] - b[n][j] * s[n][j];
+        b[n][j] = b[n][j] * c[n][j] + a[n][j] * s[n][j];
         a[n][j] = turned;
       }
     }
@@ -100,72 +107,63 @@ __device__ void rotateBackward(
   for (int k = 0; k < 2; k++)
 #pragma unroll
     for (int j = 0; j < 8; j++) dw[k][j] = 0.0f;
-  /* Every group of a warp goes round as often, since sums are over whole warps; two heads at a time, so that more is on its way. */
+  /* Every group of a warp goes round as often, since sums are over whole warps. */
   const int items = rows * turned, step = gridDim.x * groups;
-  for (int first = blockIdx.x * groups; first < items; first += 2 * step) {
-    float a[2][4], b[2][4], xa[2][4], xb[2][4], c[2][4], s[2][4], r[2];
-    long long at[2];
-    int head[2];
-    bool isIn[2];
+  for (int first = blockIdx.x * groups; first < items; first += step) {
+    const int item = first + group;
+    const bool isIn = item < items && hasDims;
+    const int t = isIn ? item / turned : 0, h = isIn ? item - t * turned : 0;
+    const long long at = ((long long)t * width + h) * d + i;
+    float a[4], b[4], xa[4], xb[4], c[4], s[4], r = 0.0f;
 #pragma unroll
-    for (int n = 0; n < 2; n++) {
-      const int item = first + n * step + group;
-      isIn[n] = item < items && hasDims;
-      const int t = isIn[n] ? item / turned : 0;
-      head[n] = isIn[n] ? item - t * turned : 0;
-      at[n] = ((long long)t * width + head[n]) * d + i;
-#pragma unroll
-      for (int j = 0; j < 4; j++) a[n][j] = b[n][j] = xa[n][j] = xb[n][j] = c[n][j] = s[n][j] = 0.0f;
-      r[n] = 0.0f;
-      if (!isIn[n]) continue;
-      load4(dqkv + at[n], a[n]);
-      load4(dqkv + at[n] + half, b[n]);
+    for (int j = 0; j < 4; j++) a[j] = b[j] = xa[j] = xb[j] = c[j] = s[j] = 0.0f;
+    if (isIn) {
+      load4(dqkv + at, a);
+      load4(dqkv + at + half, b);
+      if (qScale) {
+        r = rstd[t * turned + h];
+        load4(qkv + at, xa);
+        load4(qkv + at + half, xb);
+      }
       const float* table = cosSin + (long long)positions[t] * d;
-      load4(table + i, c[n]);
-      load4(table + half + i, s[n]);
-      if (!qScale) continue;
-      r[n] = rstd[t * turned + head[n]];
-      load4(qkv + at[n], xa[n]);
-      load4(qkv + at[n] + half, xb[n]);
+      load4(table + i, c);
+      load4(table + half + i, s);
     }
 #pragma unroll
-    for (int n = 0; n < 2; n++) {
+    for (int j = 0; j < 4; j++) {
+      const float back = a[j] * c[j] + b[j] * s[j];
+      b[j] = b[j] * c[j] - a[j] * s[j];
+      a[j] = back;
+    }
+    if (qScale) {
+      const float* scale = h < heads ? qScale : kScale;
+      float sa[4] = {0, 0, 0, 0}, sb[4] = {0, 0, 0, 0};
+      if (hasDims) {
+        load4(scale + i, sa);
+        load4(scale + half + i, sb);
+      }
+      float dot = 0.0f;
 #pragma unroll
       for (int j = 0; j < 4; j++) {
-        const float back = a[n][j] * c[n][j] + b[n][j] * s[n][j];
-        b[n][j] = b[n][j] * c[n][j] - a[n][j] * s[n][j];
-        a[n][j] = back;
+        const float ga = a[j] * xa[j] * r, gb = b[j] * xb[j] * r;
+        dw[0][j] += h < heads ? ga : 0.0f;
+        dw[0][4 + j] += h < heads ? gb : 0.0f;
+        dw[1][j] += h < heads ? 0.0f : ga;
+        dw[1][4 + j] += h < heads ? 0.0f : gb;
+        a[j] *= sa[j];
+        b[j] *= sb[j];
+        dot += a[j] * xa[j] + b[j] * xb[j];
       }
-      if (qScale) {
-        const float* scale = head[n] < heads ? qScale : kScale;
-        float sa[4] = {0, 0, 0, 0}, sb[4] = {0, 0, 0, 0};
-        if (hasDims) {
-          load4(scale + i, sa);
-          load4(scale + half + i, sb);
-        }
-        float dot = 0.0f;
+      const float k = -groupSum(dot, lanes) * r * r * r / d;
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-          const float ga = a[n][j] * xa[n][j] * r[n], gb = b[n][j] * xb[n][j] * r[n];
-          dw[0][j] += head[n] < heads ? ga : 0.0f;
-          dw[0][4 + j] += head[n] < heads ? gb : 0.0f;
-          dw[1][j] += head[n] < heads ? 0.0f : ga;
-          dw[1][4 + j] += head[n] < heads ? 0.0f : gb;
-          a[n][j] *= sa[j];
-          b[n][j] *= sb[j];
-          dot += a[n][j] * xa[n][j] + b[n][j] * xb[n][j];
-        }
-        const float k = -groupSum(dot, lanes) * r[n] * r[n] * r[n] / d;
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-          a[n][j] = a[n][j] * r[n] + xa[n][j] * k;
-          b[n][j] = b[n][j] * r[n] + xb[n][j] * k;
-        }
+      for (int j = 0; j < 4; j++) {
+        a[j] = a[j] * r + xa[j] * k;
+        b[j] = b[j] * r + xb[j] * k;
       }
-      if (isIn[n]) {
-        store4(dqkv + at[n], a[n]);
-        store4(dqkv + at[n] + half, b[n]);
-      }
+    }
+    if (isIn) {
+      store4(dqkv + at, a);
+      store4(dqkv + at + half, b);
     }
   }
   if (!qScale) return;
@@ -187,11 +185,13 @@ __device__ void rotateBackward(
 extern "C" __global__ void rotate_f32(
   const float* qkv, float* q, float* store, const int* blocks, const int* caps, const int* indices, const int* positions,
   const float* cosSin, const float* qScale, const float* kScale, float* rstd, int rows, int heads, int kvHeads, int d, float eps, int lanes) {
+  CHAINED();
   rotate<float>(qkv, q, store, blocks, caps, indices, positions, cosSin, qScale, kScale, rstd, rows, heads, kvHeads, d, eps, lanes);
 }
 extern "C" __global__ void rotate_bf16(
   const bf16* qkv, bf16* q, bf16* store, const int* blocks, const int* caps, const int* indices, const int* positions,
   const float* cosSin, const float* qScale, const float* kScale, float* rstd, int rows, int heads, int kvHeads, int d, float eps, int lanes) {
+  CHAINED();
   rotate<bf16>(qkv, q, store, blocks, caps, indices, positions, cosSin, qScale, kScale, rstd, rows, heads, kvHeads, d, eps, lanes);
 }
 extern "C" __global__ void rotateBackward_f32(

@@ -92,8 +92,8 @@ template <typename A, typename B> __device__ void convert(const A* x, B* y, long
   }
 }
 
-extern "C" __global__ void gather_f32(const float* x, const int* ids, float* out, int width) { gather<float>(x, ids, out, width); }
-extern "C" __global__ void gather_bf16(const bf16* x, const int* ids, bf16* out, int width) { gather<bf16>(x, ids, out, width); }
+extern "C" __global__ void gather_f32(const float* x, const int* ids, float* out, int width) { CHAINED(); gather<float>(x, ids, out, width); }
+extern "C" __global__ void gather_bf16(const bf16* x, const int* ids, bf16* out, int width) { CHAINED(); gather<bf16>(x, ids, out, width); }
 extern "C" __global__ void scatterAdd_f32(const float* y, const int* ids, float* x, int rows, int width) { scatterAdd<float>(y, ids, x, rows, width); }
 extern "C" __global__ void scatterAdd_bf16(const bf16* y, const int* ids, bf16* x, int rows, int width) { scatterAdd<bf16>(y, ids, x, rows, width); }
 extern "C" __global__ void addTo_f32_f32(const float* x, float* y, long long n) { addTo<float, float>(x, y, n); }

@@ -171,11 +171,11 @@ template <typename T> __device__ __forceinline__ void samplePick(const T* logits
 
 #define KERNELS(T) \\
   extern "C" __global__ void __launch_bounds__(THREADS) sample_parts_##T(const T* logits, long long stride, int vocabulary, const float* temperatures, float* scratch) { \\
-    sampleParts<T>(logits, stride, vocabulary, temperatures, scratch); \\
+    CHAINED(); sampleParts<T>(logits, stride, vocabulary, temperatures, scratch); \\
   } \\
   extern "C" __global__ void __launch_bounds__(THREADS) sample_pick_##T(const T* logits, long long stride, int vocabulary, const float* temperatures, \\
       const float* uniforms, const float* scratch, int parts, int* tokens, float* logp) { \\
-    samplePick<T>(logits, stride, vocabulary, temperatures, uniforms, scratch, parts, tokens, logp); \\
+    CHAINED(); samplePick<T>(logits, stride, vocabulary, temperatures, uniforms, scratch, parts, tokens, logp); \\
   }
 typedef float f32;
 KERNELS(f32)

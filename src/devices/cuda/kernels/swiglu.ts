@@ -41,8 +41,8 @@ template <typename A> __device__ void swiGluBackward(const A* dOut, const A* gat
   }
 }
 
-extern "C" __global__ void swiGlu_f32(const float* gateUp, float* out, int rows, int width) { swiGlu<float>(gateUp, out, rows, width); }
-extern "C" __global__ void swiGlu_bf16(const bf16* gateUp, bf16* out, int rows, int width) { swiGlu<bf16>(gateUp, out, rows, width); }
+extern "C" __global__ void swiGlu_f32(const float* gateUp, float* out, int rows, int width) { CHAINED(); swiGlu<float>(gateUp, out, rows, width); }
+extern "C" __global__ void swiGlu_bf16(const bf16* gateUp, bf16* out, int rows, int width) { CHAINED(); swiGlu<bf16>(gateUp, out, rows, width); }
 extern "C" __global__ void swiGluBackward_f32(const float* dOut, const float* gateUp, float* dGateUp, int rows, int width) {
   swiGluBackward<float>(dOut, gateUp, dGateUp, rows, width);
 }

@@ -1,0 +1,106 @@
+# What `sqlenv bench cuda` is held against: transformers and PyTorch on the same card, the same shape of model, random weights.
+# Usage: python peer_cuda.py '<json: {config, spec, parts}>'; prints one JSON object on stdout. Needs torch, transformers.
+import json
+import statistics
+import sys
+import time
+
+import torch
+import transformers
+
+ask = json.loads(sys.argv[1])
+config, spec = ask["config"], ask["spec"]
+parts = ask.get("parts", ["sampling", "training", "training_compiled", "sampling_compiled"])
+out = {"versions": {"torch": torch.__version__, "transformers": transformers.__version__}}
+
+
+def note(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def make():
+    keys = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
+            "vocab_size", "rms_norm_eps", "max_position_embeddings", "tie_word_embeddings"}
+    torch.manual_seed(0)
+    with torch.device("cuda"):
+        model = transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**{key: config[key] for key in keys}))
+    return model.to(torch.bfloat16)
+
+
+def attempt(name, work):
+    try:
+        start = time.perf_counter()
+        out[name] = work()
+        note(f"{name}: {json.dumps(out[name])} ({time.perf_counter() - start:.0f} s)")
+    except Exception as error:  # what does not work there is a result too
+        out[name] = {"error": f"{type(error).__name__}: {error}"[:300]}
+        note(f"{name}: {out[name]}")
+
+
+def timed(work):
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def sampling(model, sizes, new_tokens, warm, times):
+    rates = []
+    for size in sizes:
+        ids = torch.randint(1, config["vocab_size"], (size, spec["prompt"]), device="cuda")
+        options = dict(do_sample=True, temperature=1.0, top_k=0, top_p=1.0, pad_token_id=0, eos_token_id=None,
+                       attention_mask=torch.ones_like(ids))
+
+        def run(n):
+            with torch.no_grad():
+                model.generate(ids, max_new_tokens=n, min_new_tokens=n, **options)
+
+        for _ in range(warm):
+            run(new_tokens)
+        whole = statistics.median(timed(lambda: run(new_tokens)) for _ in range(times))
+        first = timed(lambda: run(1)) if warm < 2 else None
+        first = timed(lambda: run(1)) if first is not None else None
+        decode = (whole - first) / (new_tokens - 1) if first is not None else whole / new_tokens
+        rates.append({"batch_size": size, "tokens_per_s": size * new_tokens / whole, "decode_tokens_per_s": size / decode,
+                      "step_ms": 1000 * decode})
+    return rates
+
+
+def training(compiled):
+    model = make().train()
+    model.config.use_cache = False
+    step_model = torch.compile(model) if compiled else model
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True)
+    ids = torch.randint(1, config["vocab_size"], (spec["sequences"], spec["length"]), device="cuda")
+
+    def step():
+        step_model(input_ids=ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    for _ in range(3):
+        step()
+    torch.cuda.reset_peak_memory_stats()
+    seconds = statistics.median(timed(step) for _ in range(5))
+    tokens = spec["sequences"] * spec["length"]
+    return {"tokens_per_s": tokens / seconds, "seconds": seconds, "peak_bytes": torch.cuda.max_memory_allocated()}
+
+
+if "sampling" in parts:
+    model = make().eval()
+    attempt("sampling", lambda: sampling(model, spec["batch_sizes"], 24, 1, 2))
+    del model
+if "training" in parts:
+    attempt("training", lambda: training(False))
+torch.cuda.empty_cache()
+if "training_compiled" in parts:
+    attempt("training_compiled", lambda: training(True))
+torch.cuda.empty_cache()
+torch._dynamo.reset()
+if "sampling_compiled" in parts:
+    model = make().eval()
+    model.generation_config.cache_implementation = "static"
+    for size in spec["batch_sizes"]:
+        attempt(f"sampling_compiled_{size}", lambda: sampling(model, [size], 64, 2, 2)[0])
+print(json.dumps(out))

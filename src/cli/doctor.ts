@@ -1,0 +1,93 @@
+// `sqlenv doctor`: what this machine has for the engine, what is missing, and how to get it.
+import { availableParallelism, totalmem } from "node:os";
+import { Command } from "commander";
+import { createCpu } from "../devices/cpu/start.node.ts";
+import { Compiler } from "../devices/cuda/compiler.node.ts";
+import { createCuda, LEAST_CAPABILITY } from "../devices/cuda/cuda.node.ts";
+import type { Card } from "../devices/cuda/device.ts";
+import { openCard } from "../devices/cuda/driver.node.ts";
+import { type LibraryName, loadFfi, loadLibrary } from "../devices/cuda/libraries.node.ts";
+import { messageOf, SqlEnvError } from "../errors.ts";
+import { formatBytes, output, styled } from "./output.ts";
+
+/** One thing looked at. */
+interface Finding {
+  readonly what: string;
+  readonly ok: boolean;
+  readonly found: string;
+  readonly remedy?: string | undefined;
+}
+
+export function doctorCommand(): Command {
+  return new Command("doctor")
+    .description("what was found for the engine, what is missing and how to get it")
+    .option("--json", "print one JSON object")
+    .action(({ json }: { readonly json?: boolean }) => {
+      const out = output({ json });
+      const findings = [...cpuFindings(), ...cudaFindings()];
+      const canUseCuda = findings.every(({ ok }) => ok);
+      for (const { what, ok, found, remedy } of findings) {
+        const mark = ok ? styled("green", "ok     ") : styled("yellow", "missing");
+        out.line(`${mark} ${what}: ${found}${remedy ? `; ${remedy}` : ""}`);
+      }
+      out.line(`--device auto uses ${canUseCuda ? "cuda" : "cpu"}`);
+      out.result({ device: canUseCuda ? "cuda" : "cpu", findings });
+    });
+}
+
+function cpuFindings(): Finding[] {
+  const device = createCpu({ threads: 1 });
+  const { variant } = device;
+  device.close();
+  const found = `${availableParallelism()} cores, ${formatBytes(totalmem())} of memory, ${variant}, Node ${process.versions.node}`;
+  return [{ what: "CPU", ok: true, found }];
+}
+
+function cudaFindings(): Finding[] {
+  const findings: Finding[] = [];
+  const attempt = (what: string, look: () => string): boolean => {
+    try {
+      findings.push({ what, ok: true, found: look() });
+      return true;
+    } catch (error) {
+      const known = error instanceof SqlEnvError ? error : undefined;
+      const found = known ? [known.what, known.value].filter(Boolean).join(": ") : messageOf(error);
+      findings.push({ what, ok: false, found, remedy: known?.remedy });
+      return false;
+    }
+  };
+  const hasFfi = attempt("koffi", () => {
+    loadFfi();
+    return "installed";
+  });
+  if (!hasFfi) return findings;
+  const library = (what: string, name: LibraryName) => attempt(what, () => loadLibrary(loadFfi(), name).path);
+  const hasDriver = library("CUDA driver", "driver");
+  let card: Card | undefined;
+  const hasCard =
+    hasDriver &&
+    attempt("GPU", () => {
+      card = openCard().card;
+      const { name, capability, memory, driverVersion } = card;
+      if (capability < LEAST_CAPABILITY) {
+        const what = `${name} is too old: compute capability ${capability / 10}`;
+        throw new SqlEnvError("no_cuda", { what, remedy: `cards from ${LEAST_CAPABILITY / 10} on are supported` });
+      }
+      const precision = capability >= 80 ? "bf16" : "fp32";
+      const version = `${Math.floor(driverVersion / 1000)}.${(driverVersion % 1000) / 10}`;
+      return `${name}, compute capability ${capability / 10}, ${formatBytes(memory)}, CUDA ${version}, precision ${precision}`;
+    });
+  const hasNvrtc = attempt("NVRTC", () => {
+    const compiler = new Compiler(loadFfi(), card?.capability ?? 90);
+    return `${compiler.version}, ${compiler.path}`;
+  });
+  const hasCublas = library("cuBLAS", "cublas");
+  if (!hasCard || !hasNvrtc || !hasCublas) return findings;
+  attempt("CUDA device", () => {
+    const device = createCuda();
+    const { variant } = device;
+    device.close();
+    return variant;
+  });
+  return findings;
+}

@@ -1,0 +1,185 @@
+// Products of a few rows with a bf16 weight, as decoding has them: bound by reading the weight once. The weight's rows are the
+// tensor core's rows, the batch its columns; the warps of a block share out the sum over k, and weights are on their way before
+// the kernel before this one has ended.
+//
+// Inside a step of 32 k the order is free, if it is the same for both sides: a lane reads eight k in a row of each, so that all
+// loads are 16 bytes.
+import type { KernelSource } from "../launch.ts";
+import { COMMON } from "./common.ts";
+
+/** Warps of a block; k must be a multiple of 32 times this. */
+export const SKINNY_WARPS = 8;
+
+/** Columns (rows of x) in eights, and weight rows in sixteens a block has: the kernels there are. */
+export const SKINNY_TILES: readonly (readonly [columns: number, rows: number])[] = [
+  [1, 1],
+  [2, 1],
+  [4, 1],
+  [4, 2],
+  [8, 1],
+  [8, 2],
+];
+
+/** Most rows of x. */
+export const SKINNY_ROWS = 64;
+
+/** What follows the product: nothing, SwiGLU of its two halves, or adding it to the stream. */
+const ENDS = ["bf16", "f32", "gated", "added"] as const;
+export type SkinnyEnd = (typeof ENDS)[number];
+
+/** Shared memory of a block, in bytes. */
+export function skinnyShared(columns: number, rows: number): number {
+  return 4 * SKINNY_WARPS * 16 * rows * (8 * columns + 1);
+}
+
+/** Kernels' names. */
+export function skinnyName(end: SkinnyEnd, columns: number, rows: number): string {
+  return `skinny_${end}_${columns}_${end === "gated" ? 2 : rows}`;
+}
+
+const KERNELS = SKINNY_TILES.flatMap(([columns, rows]) => [
+  `PLAIN(${skinnyName("bf16", columns, rows)}, bf16, ${columns}, ${rows})`,
+  `PLAIN(${skinnyName("f32", columns, rows)}, float, ${columns}, ${rows})`,
+  ...(rows === 1 ? [`GATED(${skinnyName("gated", columns, 2)}, ${columns})`] : []),
+  `ADDED(${skinnyName("added", columns, rows)}, ${columns}, ${rows})`,
+]);
+
+export const SKINNY: KernelSource = {
+  name: "skinny",
+  from: 80,
+  code: `${COMMON}
+#define WARPS ${SKINNY_WARPS}
+
+__device__ __forceinline__ void mma(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+/* A weight is read once and by one block: past the first cache. */
+__device__ __forceinline__ uint4 loadWeight(const bf16* p) {
+  uint4 v;
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  return v;
+}
+
+/* Sums of a block in shared memory: sums[warp][weight row][column], for MT tiles of 16 weight rows that are \`apart\` apart. */
+template <int NT, int MT>
+__device__ __forceinline__ void multiply(const bf16* weight, const bf16* x, float* sums, int rows, int k, int first, int apart) {
+  constexpr int AHEAD = MT == 1 ? 4 : 2; /* steps of 32 k on their way */
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, row = lane >> 2, at = (lane & 3) * 8;
+  const int steps = k / (32 * WARPS);
+  const bf16* w = weight + (long long)(first + row) * k + warp * (k / WARPS) + at;
+  const bf16* b = x + warp * (k / WARPS) + at;
+  float c[MT][NT][4];
+#pragma unroll
+  for (int m = 0; m < MT; m++)
+#pragma unroll
+    for (int n = 0; n < NT; n++)
+#pragma unroll
+      for (int i = 0; i < 4; i++) c[m][n][i] = 0.0f;
+  uint4 low[AHEAD][MT], high[AHEAD][MT];
+  LET_NEXT_START();
+#pragma unroll
+  for (int s = 0; s < AHEAD; s++) {
+    if (s >= steps) break;
+#pragma unroll
+    for (int m = 0; m < MT; m++) {
+      low[s][m] = loadWeight(w + (long long)m * apart * k + 32 * s);
+      high[s][m] = loadWeight(w + ((long long)m * apart + 8) * k + 32 * s);
+    }
+  }
+  AFTER_PREVIOUS();
+  for (int base = 0; base < steps; base += AHEAD) {
+#pragma unroll
+    for (int s = 0; s < AHEAD; s++) {
+      if (base + s >= steps) break;
+      uint4 y[NT];
+#pragma unroll
+      for (int n = 0; n < NT; n++) {
+        const int column = 8 * n + row;
+        y[n] = column < rows ? *(const uint4*)(b + (long long)column * k + 32 * (base + s)) : make_uint4(0, 0, 0, 0);
+      }
+      uint4 l[MT], h[MT];
+#pragma unroll
+      for (int m = 0; m < MT; m++) {
+        l[m] = low[s][m];
+        h[m] = high[s][m];
+        if (base + s + AHEAD < steps) {
+          low[s][m] = loadWeight(w + (long long)m * apart * k + 32 * (base + s + AHEAD));
+          high[s][m] = loadWeight(w + ((long long)m * apart + 8) * k + 32 * (base + s + AHEAD));
+        }
+      }
+#pragma unroll
+      for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int n = 0; n < NT; n++) {
+          mma(c[m][n], l[m].x, h[m].x, l[m].y, h[m].y, y[n].x, y[n].y);
+          mma(c[m][n], l[m].z, h[m].z, l[m].w, h[m].w, y[n].z, y[n].w);
+        }
+    }
+  }
+  constexpr int WIDTH = 8 * NT + 1;
+#pragma unroll
+  for (int m = 0; m < MT; m++)
+#pragma unroll
+    for (int n = 0; n < NT; n++) {
+      float* to = sums + ((warp * MT + m) * 16 + row) * WIDTH + 8 * n + 2 * (lane & 3);
+      to[0] = c[m][n][0];
+      to[1] = c[m][n][1];
+      to[8 * WIDTH] = c[m][n][2];
+      to[8 * WIDTH + 1] = c[m][n][3];
+    }
+  __syncthreads();
+}
+
+/* The warps' sums of one number, in order. */
+template <int NT, int MT> __device__ __forceinline__ float total(const float* sums, int weightRow, int column) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int w = 0; w < WARPS; w++) sum += sums[(w * MT * 16 + weightRow) * (8 * NT + 1) + column];
+  return sum;
+}
+
+extern __shared__ float sums[];
+
+/* out[rows, n] = x[rows, k] · weightᵀ. */
+#define PLAIN(name, O, NT, MT) \\
+  extern "C" __global__ void __launch_bounds__(32 * WARPS) name( \\
+    const bf16* weight, const bf16* x, O* out, int rows, int k, int stride, int width) { \\
+    const int first = blockIdx.x * 16 * MT; \\
+    multiply<NT, MT>(weight, x, sums, rows, k, first, 16); \\
+    for (int i = threadIdx.x; i < 16 * MT * rows; i += 32 * WARPS) { \\
+      const int column = i / (16 * MT), row = i % (16 * MT); \\
+      out[(long long)column * stride + first + row] = fromFloat<O>(total<NT, MT>(sums, row, column)); \\
+    } \\
+  }
+
+/* out[rows, width] = silu(gate) · up of a weight with gate rows, then up rows; both rounded as if they had been stored. */
+#define GATED(name, NT) \\
+  extern "C" __global__ void __launch_bounds__(32 * WARPS) name( \\
+    const bf16* weight, const bf16* x, bf16* out, int rows, int k, int stride, int width) { \\
+    const int first = blockIdx.x * 16; \\
+    multiply<NT, 2>(weight, x, sums, rows, k, first, width); \\
+    for (int i = threadIdx.x; i < 16 * rows; i += 32 * WARPS) { \\
+      const int column = i / 16, row = i % 16; \\
+      const float gate = toFloat(fromFloat<bf16>(total<NT, 2>(sums, row, column))); \\
+      const float up = toFloat(fromFloat<bf16>(total<NT, 2>(sums, 16 + row, column))); \\
+      out[(long long)column * stride + first + row] = fromFloat<bf16>(gate / (1.0f + expf(-gate)) * up); \\
+    } \\
+  }
+
+/* out[rows, n] += x[rows, k] · weightᵀ, out being the stream; the product rounded as if it had been stored. */
+#define ADDED(name, NT, MT) \\
+  extern "C" __global__ void __launch_bounds__(32 * WARPS) name( \\
+    const bf16* weight, const bf16* x, float* out, int rows, int k, int stride, int width) { \\
+    const int first = blockIdx.x * 16 * MT; \\
+    multiply<NT, MT>(weight, x, sums, rows, k, first, 16); \\
+    for (int i = threadIdx.x; i < 16 * MT * rows; i += 32 * WARPS) { \\
+      const int column = i / (16 * MT), row = i % (16 * MT); \\
+      out[(long long)column * stride + first + row] += toFloat(fromFloat<bf16>(total<NT, MT>(sums, row, column))); \\
+    } \\
+  }
+
+${KERNELS.join("\n")}
+`,
+};
