@@ -36,6 +36,9 @@ __device__ __forceinline__ void ${name}(float (&r)[${n / 8}][4], ${parameters}, 
 export function instructions(way: Way, headDim: number, tile: number): string {
   const columns = (headDim + 15) & ~15;
   return `
+#ifdef EMULATED /* another machine's, to try kernels on */
+#include EMULATED
+#else
 __device__ __forceinline__ unsigned sharedAddress(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
 /* 16 bytes from memory into a tile, or zeros; there after waitFor. */
@@ -112,6 +115,7 @@ template <int N> __device__ __forceinline__ void waitOwn() {
 /* Keeps reads of a result behind the wait for it. */
 __device__ __forceinline__ void pin(float& x) { asm volatile("" : "+f"(x)::"memory"); }
 ${way === "wgmma" ? wgmma("wgmmaScores", tile, "shared", 0) + wgmma("wgmmaGather", columns, "registers", 1) : ""}
+#endif
 #endif
 `;
 }

@@ -1,0 +1,27 @@
+// Macros that one kernel source leaves behind and the next defines anew.
+#undef WAY_FLOAT
+#undef WAY_MMA
+#undef WAY_WGMMA
+#undef WAY
+#undef D
+#undef WARPS
+#undef TILE
+#undef STAGES
+#undef HEADS
+#undef FORWARD_BLOCKS
+#undef COLUMNS
+#undef PANELS
+#undef ROWS
+#undef THREADS
+#undef AHEAD
+#undef PIECES
+#undef LANE
+#undef WARP
+#undef LOG2E
+#undef NC
+#undef TILE_ELEMENTS
+#undef UNIT
+#undef INF
+#undef LET_NEXT_START
+#undef AFTER_PREVIOUS
+#undef CHAINED
