@@ -138,7 +138,7 @@ export function againstCpu(
       const losses: number[] = [];
       for (let step = 0; step < 20; step++) {
         losses.push((await engine.forwardBackward(batch, { loss: { type: "cross_entropy" } })).loss);
-        await engine.optimStep({ learning_rate: 5e-4, weight_decay: 0.01, max_grad_norm: 1 });
+        await engine.optimStep({ learning_rate: 1.5e-4, weight_decay: 0.01, max_grad_norm: 1 });
       }
       const weights = device.read(engine.model.values) as Float32Array;
       await engine.close();

@@ -10,6 +10,7 @@ import {
 } from "../../src/bench/cuda.ts";
 import { createCuda } from "../../src/devices/cuda/cuda.node.ts";
 import { LocalEngine } from "../../src/engine/local.ts";
+import { layoutOf } from "../../src/model/layout.ts";
 
 const results: Record<string, unknown> = {};
 const show = (name: string, value: unknown) => {
@@ -33,6 +34,78 @@ const steps: Record<string, () => Promise<void>> = {
     for (const size of [1, 8, 64]) show(`decode ${size}`, await measureDecode(engine, size));
     show("decode 64 shared", await measureDecode(engine, 64, { prompt: 512, new_tokens: 128, isShared: true }));
     await engine.close();
+  },
+  async ops() {
+    const device = createCuda();
+    const config = { ...CUDA_MODELS["qwen3-0.6b"]! };
+    const model = randomModel(device, config, false);
+    const {
+      hidden_size: D,
+      intermediate_size: F,
+      num_attention_heads: H,
+      num_key_value_heads: G,
+      head_dim: d,
+    } = config;
+    const shape = { heads: H, kvHeads: G, headDim: d, eps: 1e-6 };
+    for (const rows of [1, 8, 64]) {
+      device.scope(() => {
+        const act = (width: number) => {
+          const buffer = device.alloc("bf16", rows * width);
+          device.fill(buffer, 0.01);
+          return buffer;
+        };
+        const [h, qkv, q, attended, gateUp, activated] = [act(D), act(4096), act(2048), act(2048), act(2 * F), act(F)];
+        const [x, rstd, headRstd] = [
+          device.alloc("f32", rows * D),
+          device.alloc("f32", rows),
+          device.alloc("f32", rows * (H + G)),
+        ];
+        device.fill(x, 0.1);
+        const news = Array.from({ length: rows }, (_, i) => ({
+          own: { block: i * 600 * 2048, capacity: 600 },
+          start: 512,
+          count: 1,
+          ancestors: [],
+        }));
+        const layout = layoutOf(device, news, [0]);
+        const stores = model.layers.map(() => act(0) && device.alloc("bf16", rows * 600 * 2048));
+        for (const store of stores) device.fill(store, 0.01);
+        const logits = device.alloc("f32", rows * 151936);
+        const draw = { temperatures: device.alloc("f32", rows), uniforms: device.alloc("f32", rows) };
+        device.fill(draw.temperatures, 1);
+        device.fill(draw.uniforms, 0.5);
+        const out = { tokens: device.alloc("i32", rows), logp: device.alloc("f32", rows) };
+        const ops: Record<string, (i: number) => void> = {
+          rmsNorm: (i) => device.rmsNorm(x, null, model.layers[i]!.attentionNorm, h, rstd, rows, 1e-6),
+          qkv: (i) => device.linear(model.layers[i]!.qkv, h, qkv, rows),
+          rotate: (i) =>
+            device.rotate(qkv, model.layers[i]!.headNorms, q, headRstd, stores[i]!, layout, model.rotary, shape),
+          attention: (i) => device.attention(q, stores[i]!, attended, null, layout, shape),
+          outputAdd: (i) => void device.linearAdd!(model.layers[i]!.output, attended, x, rows),
+          gated: (i) => void device.linearSwiGlu!(model.layers[i]!.gateUp, h, activated, rows),
+          downAdd: (i) => void device.linearAdd!(model.layers[i]!.down, activated, x, rows),
+          gateUp: (i) => device.linear(model.layers[i]!.gateUp, h, gateUp, rows),
+          head: (i) => void (i < 4 && device.linear(model.head, h, logits, rows)),
+          sample: () => device.sample(logits, 151936, 151936, rows, draw, out),
+        };
+        const order = ["rmsNorm", "qkv", "rotate", "attention", "outputAdd", "rmsNorm", "gated", "downAdd"];
+        const timed = (work: () => void) => {
+          const recording = device.decoding!.record(work);
+          for (let k = 0; k < 3; k++) recording.run();
+          const times = Array.from({ length: 9 }, () => device.time(() => recording.run())).sort((a, b) => a - b);
+          recording.free();
+          return times[4]!;
+        };
+        const line = Object.entries(ops).map(([name, op]) => {
+          const ms = timed(() => model.layers.forEach((_, i) => op(i)));
+          return `${name} ${((1000 * ms) / (name === "head" ? 4 : 28)).toFixed(2)}`;
+        });
+        const whole = timed(() => model.layers.forEach((_, i) => order.forEach((name) => ops[name]!(i))));
+        show(`ops at ${rows} rows, us`, line.join(", "));
+        show(`28 layers at ${rows} rows, ms`, whole);
+      });
+    }
+    device.close();
   },
   async others() {
     {

@@ -10,7 +10,6 @@ import {
   attentionForward,
   attentionKernels,
   attentionPlanLength,
-  attentionPlanSource,
   decodeScratch,
   decodeSplits,
   planAttention,
@@ -20,34 +19,21 @@ import { Blas, type Matrix } from "./blas.node.ts";
 import { Compiler } from "./compiler.node.ts";
 import type { Card, CudaDevice, CudaOptions, Precision } from "./device.ts";
 import { Driver } from "./driver.node.ts";
-import { DECODE } from "./kernels/decode.ts";
-import { HEAD, HEAD_THREADS } from "./kernels/head.ts";
-import { MAX_NORM_WIDTH, NORM } from "./kernels/norm.ts";
-import { OPTIMIZER, SQUARE_BLOCKS } from "./kernels/optimizer.ts";
-import { ROTARY, ROTARY_ITEMS, ROTARY_THREADS } from "./kernels/rotary.ts";
-import { ROW_THREADS, ROWS } from "./kernels/rows.ts";
-import { SKINNY, SKINNY_ROWS, SKINNY_WARPS, type SkinnyEnd, skinnyName, skinnyShared } from "./kernels/skinny.ts";
-import { SWIGLU } from "./kernels/swiglu.ts";
+import { HEAD_THREADS } from "./kernels/head.ts";
+import { MAX_NORM_WIDTH } from "./kernels/norm.ts";
+import { SQUARE_BLOCKS } from "./kernels/optimizer.ts";
+import { ROTARY_THREADS } from "./kernels/rotary.ts";
+import { ROW_THREADS } from "./kernels/rows.ts";
+import { type SkinnyEnd, skinnyCut, skinnyName, skinnyShared } from "./kernels/skinny.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
 import { Pool } from "./pool.ts";
-import { sample, sampleScratchLength, sampleSource } from "./sample.ts";
+import { sample, sampleScratchLength } from "./sample.ts";
+import { sourcesFor } from "./sources.ts";
 import { Staging } from "./staging.node.ts";
 
 /** The oldest cards that are supported: Turing. */
 export const LEAST_CAPABILITY = 75;
 const BF16_CAPABILITY = 80;
-
-const SOURCES: readonly KernelSource[] = [
-  DECODE,
-  NORM,
-  ROTARY,
-  SWIGLU,
-  ROWS,
-  HEAD,
-  OPTIMIZER,
-  attentionPlanSource,
-  sampleSource,
-];
 
 /** Makes a CUDA device; what is missing is said in the error. */
 export function createCuda({ precision, ordinal = 0, cache }: CudaOptions = {}): CudaDevice {
@@ -121,8 +107,7 @@ class Cuda implements CudaDevice {
     this.#pool = new Pool(driver);
     this.#staging = new Staging(driver);
     this.#launch = (...args) => driver.launch(...args);
-    for (const source of SOURCES) this.#load(source);
-    if (precision === "bf16") this.#load(SKINNY);
+    for (const source of sourcesFor(driver.card.capability)) this.#load(source);
     this.#counters = this.alloc("i32", DECODE_COUNTERS);
     this.fill(this.#counters, 0);
   }
@@ -292,13 +277,13 @@ class Cuda implements CudaDevice {
     rotary: Buffer,
     { heads, kvHeads, headDim, eps }: HeadShape,
   ): void {
-    const lanes = rotaryLanes(headDim);
-    const items = Math.ceil((tokens * (heads + 2 * kvHeads)) / ROTARY_ITEMS);
+    const { lanes, dims } = rotaryCut(headDim);
+    const items = tokens * (heads + 2 * kvHeads);
     const where = [blocks, capacities, indices, positions, rotary].map(at);
     const sizes = [i32(tokens), i32(heads), i32(kvHeads), i32(headDim), f32(eps), i32(lanes)];
     const args = [at(qkv), at(q), at(store), ...where, ...scalesOf(norms), at(rstd), ...sizes];
     const grid = Math.ceil((items * lanes) / ROTARY_THREADS);
-    this.#launch(`rotate_${qkv.dtype}`, [grid, 1, 1], [ROTARY_THREADS, 1, 1], 0, args);
+    this.#launch(`rotate_${qkv.dtype}_${dims}`, [grid, 1, 1], [ROTARY_THREADS, 1, 1], 0, args);
   }
 
   rotateBackward(
@@ -310,7 +295,7 @@ class Cuda implements CudaDevice {
     rotary: Buffer,
     { heads, kvHeads, headDim }: HeadShape,
   ): void {
-    const lanes = rotaryLanes(headDim);
+    const { lanes, dims } = rotaryCut(headDim);
     const groups = ROTARY_THREADS / lanes;
     const blocks = Math.min(Math.ceil((tokens * (heads + kvHeads)) / groups), 8 * this.card.multiprocessors);
     this.scope(() => {
@@ -318,7 +303,7 @@ class Cuda implements CudaDevice {
       const sizes = [i32(tokens), i32(heads), i32(kvHeads), i32(headDim), i32(lanes)];
       const args = [at(dqkv), at(qkv), at(rstd), at(positions), at(rotary), ...scalesOf(norms), at(parts), ...sizes];
       this.#launch(
-        `rotateBackward_${dqkv.dtype}`,
+        `rotateBackward_${dqkv.dtype}_${dims}`,
         [blocks, 1, 1],
         [ROTARY_THREADS, 1, 1],
         4 * groups * 2 * headDim,
@@ -558,16 +543,12 @@ class Cuda implements CudaDevice {
   #skinny(end: SkinnyEnd, weight: Weight, x: Buffer, out: Buffer, rows: number, stride: number): boolean {
     const { rows: n, columns: k } = weight;
     const width = end === "gated" ? n / 2 : n;
-    if (x.dtype !== "bf16" || rows > SKINNY_ROWS || width % 32 !== 0 || k % (32 * SKINNY_WARPS) !== 0) return false;
-    if (end === "f32" && rows > 16) return false; // a whole vocabulary by many rows is no longer skinny
-    const columns = rows <= 8 ? 1 : rows <= 16 ? 2 : rows <= 32 ? 4 : 8;
-    const isWide = columns >= 4 && n / 32 >= this.card.multiprocessors / 2;
-    const tiles = end !== "gated" && isWide ? 2 : 1;
+    const cut = skinnyCut(rows, k);
+    if (!cut || x.dtype !== "bf16" || width % 16 !== 0) return false;
     const args = [{ ptr: this.#weight(weight, "bf16").address }, at(x), at(out)];
     const sizes = [i32(rows), i32(k), i32(stride), i32(width)];
-    const shared = skinnyShared(columns, end === "gated" ? 2 : tiles);
-    const name = skinnyName(end, columns, tiles);
-    this.#launch(name, [width / (16 * tiles), 1, 1], [32 * SKINNY_WARPS, 1, 1], shared, [...args, ...sizes]);
+    const [name, shared] = [skinnyName(end, cut), skinnyShared(end, cut)];
+    this.#launch(name, [width / 16, 1, 1], [32 * cut.warps, 1, 1], shared, [...args, ...sizes]);
     return true;
   }
 
@@ -712,10 +693,12 @@ function normThreads(width: number): number {
   return Math.min(256, Math.max(32, Math.ceil(width / 8 / 32) * 32));
 }
 
-/** Threads for a head: four dims of each half each. */
-function rotaryLanes(headDim: number): number {
-  if (headDim > 256) throw new RangeError(`heads of ${headDim} are too wide for the CUDA device`);
-  return headDim <= 128 ? 16 : 32;
+/** Threads for a head, and how many dims of each half they have. */
+function rotaryCut(headDim: number): { lanes: number; dims: 4 | 8 } {
+  const dims = headDim % 16 === 0 ? 8 : 4;
+  const needed = headDim / 2 / dims;
+  if (needed > 32) throw new RangeError(`heads of ${headDim} are too wide for the CUDA device`);
+  return { lanes: 2 ** Math.ceil(Math.log2(needed)), dims };
 }
 
 /** 1/temperature as `sample` computes it, which gets the temperature as a float. */

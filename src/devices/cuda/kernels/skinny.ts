@@ -7,49 +7,55 @@
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 
-/** Warps of a block; k must be a multiple of 32 times this. */
-export const SKINNY_WARPS = 8;
-
-/** Columns (rows of x) in eights, and weight rows in sixteens a block has: the kernels there are. */
-export const SKINNY_TILES: readonly (readonly [columns: number, rows: number])[] = [
-  [1, 1],
-  [2, 1],
-  [4, 1],
-  [4, 2],
-  [8, 1],
-  [8, 2],
-];
-
-/** Most rows of x. */
-export const SKINNY_ROWS = 64;
+/** Rows of x at most: with more, a library's products are as good. */
+export const SKINNY_ROWS = 16;
 
 /** What follows the product: nothing, SwiGLU of its two halves, or adding it to the stream. */
-const ENDS = ["bf16", "f32", "gated", "added"] as const;
-export type SkinnyEnd = (typeof ENDS)[number];
+export type SkinnyEnd = "bf16" | "f32" | "gated" | "added";
+
+/** How a kernel is cut: columns (rows of x) in eights, and the warps that share out k. */
+export interface SkinnyCut {
+  readonly columns: 1 | 2;
+  readonly warps: 8 | 16;
+}
+
+/** The cut for so many rows, or undefined where there is none: each warp needs steps of 32 k. */
+export function skinnyCut(rows: number, k: number): SkinnyCut | undefined {
+  const warps = k >= 2048 && k % 512 === 0 ? 16 : 8; // long sums in more pieces: all of a weight is then on its way at once
+  if (rows > SKINNY_ROWS || k % (32 * warps) !== 0) return undefined;
+  return { columns: rows <= 8 ? 1 : 2, warps };
+}
+
+/** Tiles of 16 weight rows a block has. */
+function tilesOf(end: SkinnyEnd): 1 | 2 {
+  return end === "gated" ? 2 : 1;
+}
 
 /** Shared memory of a block, in bytes. */
-export function skinnyShared(columns: number, rows: number): number {
-  return 4 * SKINNY_WARPS * 16 * rows * (8 * columns + 1);
+export function skinnyShared(end: SkinnyEnd, { columns, warps }: SkinnyCut): number {
+  return 4 * warps * 16 * tilesOf(end) * (8 * columns + 1);
 }
 
 /** Kernels' names. */
-export function skinnyName(end: SkinnyEnd, columns: number, rows: number): string {
-  return `skinny_${end}_${columns}_${end === "gated" ? 2 : rows}`;
+export function skinnyName(end: SkinnyEnd, { columns, warps }: SkinnyCut): string {
+  return `skinny_${end}_${columns}_${warps}`;
 }
 
-const KERNELS = SKINNY_TILES.flatMap(([columns, rows]) => [
-  `PLAIN(${skinnyName("bf16", columns, rows)}, bf16, ${columns}, ${rows})`,
-  `PLAIN(${skinnyName("f32", columns, rows)}, float, ${columns}, ${rows})`,
-  ...(rows === 1 ? [`GATED(${skinnyName("gated", columns, 2)}, ${columns})`] : []),
-  `ADDED(${skinnyName("added", columns, rows)}, ${columns}, ${rows})`,
-]);
+const CUTS = ([1, 2] as const).flatMap((columns) => ([8, 16] as const).map((warps): SkinnyCut => ({ columns, warps })));
+const KERNELS = CUTS.flatMap((cut) => {
+  const sizes = `${cut.columns}, ${cut.warps}`;
+  return [
+    `PLAIN(${skinnyName("bf16", cut)}, bf16, ${sizes})`,
+    `PLAIN(${skinnyName("f32", cut)}, float, ${sizes})`,
+    `GATED(${skinnyName("gated", cut)}, ${sizes})`,
+    `ADDED(${skinnyName("added", cut)}, ${sizes})`,
+  ];
+});
 
 export const SKINNY: KernelSource = {
   name: "skinny",
   from: 80,
   code: `${COMMON}
-#define WARPS ${SKINNY_WARPS}
-
 __device__ __forceinline__ void mma(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
@@ -63,9 +69,9 @@ __device__ __forceinline__ uint4 loadWeight(const bf16* p) {
 }
 
 /* Sums of a block in shared memory: sums[warp][weight row][column], for MT tiles of 16 weight rows that are \`apart\` apart. */
-template <int NT, int MT>
+template <int NT, int MT, int WARPS>
 __device__ __forceinline__ void multiply(const bf16* weight, const bf16* x, float* sums, int rows, int k, int first, int apart) {
-  constexpr int AHEAD = MT == 1 ? 4 : 2; /* steps of 32 k on their way */
+  constexpr int AHEAD = MT == 1 ? (WARPS == 8 ? 4 : 6) : 2; /* steps of 32 k on their way */
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, row = lane >> 2, at = (lane & 3) * 8;
   const int steps = k / (32 * WARPS);
   const bf16* w = weight + (long long)(first + row) * k + warp * (k / WARPS) + at;
@@ -133,7 +139,7 @@ __device__ __forceinline__ void multiply(const bf16* weight, const bf16* x, floa
 }
 
 /* The warps' sums of one number, in order. */
-template <int NT, int MT> __device__ __forceinline__ float total(const float* sums, int weightRow, int column) {
+template <int NT, int MT, int WARPS> __device__ __forceinline__ float total(const float* sums, int weightRow, int column) {
   float sum = 0.0f;
 #pragma unroll
   for (int w = 0; w < WARPS; w++) sum += sums[(w * MT * 16 + weightRow) * (8 * NT + 1) + column];
@@ -143,40 +149,40 @@ template <int NT, int MT> __device__ __forceinline__ float total(const float* su
 extern __shared__ float sums[];
 
 /* out[rows, n] = x[rows, k] · weightᵀ. */
-#define PLAIN(name, O, NT, MT) \\
+#define PLAIN(name, O, NT, WARPS) \\
   extern "C" __global__ void __launch_bounds__(32 * WARPS) name( \\
     const bf16* weight, const bf16* x, O* out, int rows, int k, int stride, int width) { \\
-    const int first = blockIdx.x * 16 * MT; \\
-    multiply<NT, MT>(weight, x, sums, rows, k, first, 16); \\
-    for (int i = threadIdx.x; i < 16 * MT * rows; i += 32 * WARPS) { \\
-      const int column = i / (16 * MT), row = i % (16 * MT); \\
-      out[(long long)column * stride + first + row] = fromFloat<O>(total<NT, MT>(sums, row, column)); \\
+    const int first = blockIdx.x * 16; \\
+    multiply<NT, 1, WARPS>(weight, x, sums, rows, k, first, 16); \\
+    for (int i = threadIdx.x; i < 16 * rows; i += 32 * WARPS) { \\
+      const int column = i / 16, row = i % 16; \\
+      out[(long long)column * stride + first + row] = fromFloat<O>(total<NT, 1, WARPS>(sums, row, column)); \\
     } \\
   }
 
 /* out[rows, width] = silu(gate) · up of a weight with gate rows, then up rows; both rounded as if they had been stored. */
-#define GATED(name, NT) \\
+#define GATED(name, NT, WARPS) \\
   extern "C" __global__ void __launch_bounds__(32 * WARPS) name( \\
     const bf16* weight, const bf16* x, bf16* out, int rows, int k, int stride, int width) { \\
     const int first = blockIdx.x * 16; \\
-    multiply<NT, 2>(weight, x, sums, rows, k, first, width); \\
+    multiply<NT, 2, WARPS>(weight, x, sums, rows, k, first, width); \\
     for (int i = threadIdx.x; i < 16 * rows; i += 32 * WARPS) { \\
       const int column = i / 16, row = i % 16; \\
-      const float gate = toFloat(fromFloat<bf16>(total<NT, 2>(sums, row, column))); \\
-      const float up = toFloat(fromFloat<bf16>(total<NT, 2>(sums, 16 + row, column))); \\
+      const float gate = toFloat(fromFloat<bf16>(total<NT, 2, WARPS>(sums, row, column))); \\
+      const float up = toFloat(fromFloat<bf16>(total<NT, 2, WARPS>(sums, 16 + row, column))); \\
       out[(long long)column * stride + first + row] = fromFloat<bf16>(gate / (1.0f + expf(-gate)) * up); \\
     } \\
   }
 
 /* out[rows, n] += x[rows, k] · weightᵀ, out being the stream; the product rounded as if it had been stored. */
-#define ADDED(name, NT, MT) \\
+#define ADDED(name, NT, WARPS) \\
   extern "C" __global__ void __launch_bounds__(32 * WARPS) name( \\
     const bf16* weight, const bf16* x, float* out, int rows, int k, int stride, int width) { \\
-    const int first = blockIdx.x * 16 * MT; \\
-    multiply<NT, MT>(weight, x, sums, rows, k, first, 16); \\
-    for (int i = threadIdx.x; i < 16 * MT * rows; i += 32 * WARPS) { \\
-      const int column = i / (16 * MT), row = i % (16 * MT); \\
-      out[(long long)column * stride + first + row] += toFloat(fromFloat<bf16>(total<NT, MT>(sums, row, column))); \\
+    const int first = blockIdx.x * 16; \\
+    multiply<NT, 1, WARPS>(weight, x, sums, rows, k, first, 16); \\
+    for (int i = threadIdx.x; i < 16 * rows; i += 32 * WARPS) { \\
+      const int column = i / 16, row = i % 16; \\
+      out[(long long)column * stride + first + row] += toFloat(fromFloat<bf16>(total<NT, 1, WARPS>(sums, row, column))); \\
     } \\
   }
 
