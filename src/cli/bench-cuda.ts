@@ -18,12 +18,13 @@ import {
 import { createCuda } from "../devices/cuda/cuda.node.ts";
 import { LocalEngine } from "../engine/index.ts";
 import { UsageError } from "../errors.ts";
-import { drawTable, formatBytes, formatNumber, output } from "./output.ts";
+import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "./output.ts";
 
 interface Options {
   readonly json?: boolean;
   readonly model: string;
   readonly peer?: string;
+  readonly peerSeconds: number;
   readonly precision?: "bf16" | "fp32";
   readonly quick?: boolean;
 }
@@ -65,9 +66,15 @@ export function cudaCommand(): Command {
     .option("--model <name>", `the shape to measure: ${Object.keys(CUDA_MODELS).join(", ")}`, "qwen3-0.6b")
     .option("--precision <type>", "bf16 or fp32")
     .option("--peer <python>", "a Python with torch and transformers, measured in the same run")
+    .option(
+      "--peer-seconds <n>",
+      "what the peer has not measured by then is left out",
+      wholeNumber("--peer-seconds"),
+      900,
+    )
     .option("--quick", "leave out the table of kernels")
     .option("--json", "print one JSON object")
-    .action(async ({ json, model, peer, precision, quick = false }: Options) => {
+    .action(async ({ json, model, peer, peerSeconds, precision, quick = false }: Options) => {
       const out = output({ json });
       if (!(model in CUDA_MODELS)) {
         const remedy = `use ${Object.keys(CUDA_MODELS).join(" or ")}`;
@@ -75,7 +82,7 @@ export function cudaCommand(): Command {
       }
       const ours = await measure(model, precision, quick, (what) => out.progress(what));
       out.progress("the peer");
-      const theirs = peer ? runPeer(peer, model) : undefined;
+      const theirs = peer ? runPeer(peer, model, peerSeconds) : undefined;
       const ratios = theirs && ratiosOf(ours, theirs);
       out.line(describe(ours, theirs));
       out.result({ ...ours, peer: theirs, ratios });
@@ -112,9 +119,9 @@ async function measure(
   }
 }
 
-function runPeer(python: string, model: string): Peer {
+function runPeer(python: string, model: string, seconds: number): Peer {
   const script = fileURLToPath(new URL("../../bench/peer_cuda.py", import.meta.url));
-  const ask = JSON.stringify({ config: CUDA_MODELS[model], spec: CUDA_SPEC });
+  const ask = JSON.stringify({ config: CUDA_MODELS[model], spec: CUDA_SPEC, seconds });
   const text = execFileSync(python, [script, ask], {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "inherit"],

@@ -10,6 +10,7 @@ import { deviceSuite } from "./suite.ts";
 const FLOAT = { kernel: 2e-5, chain: 5e-5, gradient: 1e-4, loss: 1e-5, logprob: 1e-4 };
 const BF16 = { kernel: 1e-2, chain: 2e-2, gradient: 3e-2, loss: 5e-3, logprob: 5e-2 };
 
+// --only=suite, fp32 or bf16 runs a part; --quiet leaves the measured errors out.
 const quiet = process.argv.includes("--quiet");
 const only = process.argv.find((arg) => arg.startsWith("--only="))?.slice(7);
 const note = (line: string) => void (quiet || console.log(line));
@@ -20,13 +21,13 @@ console.log(
 const { capability } = device.card;
 device.close();
 
-if (only !== "against") {
+const wants = (part: string) => only === undefined || only === part;
+if (wants("suite")) {
   deviceSuite("fp32", () => createCuda({ precision: "fp32" }), { forward: 1e-5, backward: 2e-5, optimizer: 2e-6 });
 }
 describe("against the CPU", () => {
-  if (only === "suite") return;
-  againstCpu("fp32", () => createCuda({ precision: "fp32" }), FLOAT, note);
-  if (capability >= 80) againstCpu("bf16", () => createCuda({ precision: "bf16" }), BF16, note);
+  if (wants("fp32")) againstCpu("fp32", () => createCuda({ precision: "fp32" }), FLOAT, note);
+  if (wants("bf16") && capability >= 80) againstCpu("bf16", () => createCuda({ precision: "bf16" }), BF16, note);
 });
 const start = performance.now();
 const { passed, failed } = await runAll((name, error) => console.log(`FAILED ${name}: ${error.slice(0, 600)}`));
