@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
 import { tinyModel, tokens } from "../../test/tiny-model.ts";
 import { createCpu } from "../devices/cpu/start.node.ts";
+import { OOMError } from "../errors.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { LocalEngine } from "./local.ts";
-import { checkCpuMemory, estimateMemory } from "./memory.ts";
+import { checkCpuMemory, cudaLimits, estimateMemory } from "./memory.ts";
 
 const SIZE = {
   ...{ hidden_size: 128, intermediate_size: 384, num_hidden_layers: 6, vocab_size: 500 },
@@ -39,5 +40,33 @@ test("a model that cannot fit is refused with what it needs", () => {
   );
   expect(() => checkCpuMemory("x", large, { trains: true })).toThrow(
     expect.objectContaining({ code: "out_of_memory" }),
+  );
+});
+
+const QWEN: ModelConfig = {
+  ...{ architecture: "Qwen3ForCausalLM", vocab_size: 151_936, hidden_size: 1024, intermediate_size: 3072 },
+  ...{ num_hidden_layers: 28, num_attention_heads: 16, num_key_value_heads: 8, head_dim: 128, rms_norm_eps: 1e-6 },
+  ...{ rope_theta: 1e6, max_position_embeddings: 40_960, tie_word_embeddings: true, qk_norm: true },
+  ...{ bos_token_id: null, eos_token_ids: [151_645], pad_token_id: null },
+};
+
+function cardOf(memory: number) {
+  const rest = { multiprocessors: 40, sharedPerBlock: 65_536, driverVersion: 12_000 };
+  return { card: { name: "card", capability: 75, memory, ...rest }, precision: "fp32" as const };
+}
+
+test("a GPU's memory is shared out between rows of training and contexts kept", () => {
+  const large = cudaLimits("Qwen3-0.6B", QWEN, { ...cardOf(150e9), precision: "bf16" }, { trains: true });
+  expect(large).toEqual({ maxRows: 16_384, maxCachedTokens: 262_144 });
+  const small = cudaLimits("Qwen3-0.6B", QWEN, cardOf(15.8e9), { trains: true, recompute: true });
+  expect(small.maxRows).toBeGreaterThanOrEqual(1_024);
+  expect(small.maxCachedTokens).toBeGreaterThanOrEqual(8_192);
+});
+
+test("a model too large for a GPU is refused before it is loaded, with what would help", () => {
+  const load = () => cudaLimits("Qwen3-0.6B", QWEN, cardOf(15.8e9), { trains: true });
+  expect(load).toThrow(OOMError);
+  expect(load).toThrow(
+    /Qwen3-0.6B does not fit the GPU: training needs: 1\d\.\d GiB of 13\.\d GiB; recompute activations/,
   );
 });

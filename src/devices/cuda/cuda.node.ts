@@ -54,7 +54,16 @@ export function createCuda({ precision, ordinal = 0, cache }: CudaOptions = {}):
     });
   }
   const chosen = precision ?? (capability >= BF16_CAPABILITY ? "bf16" : "fp32");
-  return new Cuda(driver, new Compiler(driver.ffi, capability, cache), new Blas(driver), chosen);
+  const compiler = new Compiler(driver.ffi, capability, cache);
+  const speaks = Math.floor(driver.card.driverVersion / 1000);
+  if (Number.parseInt(compiler.version, 10) > speaks) {
+    throw new SqlEnvError("no_cuda", {
+      what: `NVRTC ${compiler.version} (${compiler.path}) is newer than the NVIDIA driver, which speaks CUDA`,
+      value: speaks,
+      remedy: `update the driver, or set CUDA_HOME to a CUDA toolkit ${speaks}, or use --device cpu`,
+    });
+  }
+  return new Cuda(driver, compiler, new Blas(driver), chosen);
 }
 
 /** A bf16 copy of a whole allocation of parameters, made again when first needed after a change. */
@@ -567,6 +576,7 @@ class Cuda implements CudaDevice {
 
   #refresh(shadow: Shadow): void {
     if (!shadow.stale) return;
+    if (this.#held) throw new Error("a weight was used for the first time inside a recording"); // it would not be copied now
     const length = shadow.bytes / 4;
     this.#elementwise("convert_f32_bf16", length / 8, [{ ptr: shadow.from }, { ptr: shadow.address }, { i64: length }]);
     shadow.stale = false;

@@ -77,7 +77,7 @@ export class Driver {
   readonly card: Card;
   readonly path: string;
   readonly stream: bigint;
-  readonly #calls: Map<string, Call>;
+  readonly #calls: { get(name: string): Call };
   readonly #device: number;
   readonly #functions = new Map<string, KernelFunction>();
   readonly #modules: bigint[] = [];
@@ -114,7 +114,7 @@ export class Driver {
 
   /** Calls the driver; a failure is an error. */
   call(name: string, ...args: unknown[]): void {
-    const code = this.#calls.get(name)!(...args) as number;
+    const code = this.#calls.get(name)(...args) as number;
     if (code !== 0) throw this.#failure(name, code);
   }
 
@@ -129,7 +129,7 @@ export class Driver {
   /** Device memory, or undefined when there is not enough. */
   tryAlloc(bytes: number): number | undefined {
     const result: (number | bigint)[] = [0];
-    const code = this.#calls.get("cuMemAlloc_v2")!(result, bytes) as number;
+    const code = this.#calls.get("cuMemAlloc_v2")(result, bytes) as number;
     if (code === CUDA_ERROR_OUT_OF_MEMORY) return undefined;
     if (code !== 0) throw this.#failure("cuMemAlloc", code);
     return Number(result[0]);
@@ -179,7 +179,7 @@ export class Driver {
     }
     const code = known.isChained
       ? this.#launchChained(known.handle, [gx, gy, gz, bx, by, bz, sharedBytes])
-      : (this.#calls.get("cuLaunchKernel")!(
+      : (this.#calls.get("cuLaunchKernel")(
           ...[known.handle, gx, gy, gz, bx, by, bz, sharedBytes, this.stream, this.#argsTable, 0],
         ) as number);
     if (code !== 0)
@@ -201,13 +201,13 @@ export class Driver {
 
   #launchChained(handle: bigint, sizes: readonly number[]): number {
     for (let i = 0; i < sizes.length; i++) this.#config.setUint32(4 * i, sizes[i]!, true);
-    return this.#calls.get("cuLaunchKernelEx")!(this.#configBytes, handle, this.#argsTable, 0) as number;
+    return this.#calls.get("cuLaunchKernelEx")(this.#configBytes, handle, this.#argsTable, 0) as number;
   }
 
   #find(kernel: string): KernelFunction {
     for (const module of this.#modules) {
       const result: (number | bigint)[] = [0];
-      if (this.#calls.get("cuModuleGetFunction")!(result, module, kernel) !== 0) continue;
+      if (this.#calls.get("cuModuleGetFunction")(result, module, kernel) !== 0) continue;
       const isChained = this.card.capability >= CHAIN_CAPABILITY && CHAINED.test(kernel);
       const found = { handle: BigInt(result[0]!), shared: SHARED_WITHOUT_ASKING, isChained };
       this.#functions.set(kernel, found);
@@ -219,7 +219,7 @@ export class Driver {
   #failure(what: string, code: number): SqlEnvError {
     const text = (name: string) => {
       const result: (string | null)[] = [null];
-      this.#calls.get(name)!(code, result);
+      this.#calls.get(name)(code, result);
       return result[0] ?? "";
     };
     return new SqlEnvError("cuda", {
@@ -236,7 +236,7 @@ export function openCard(ordinal = 0): { ffi: Ffi; library: Library; card: Card;
   const library = loadLibrary(ffi, "driver");
   const calls = callsOf(library);
   const check = (name: string, ...args: unknown[]) => {
-    const code = calls.get(name)!(...args) as number;
+    const code = calls.get(name)(...args) as number;
     if (code === 0) return;
     const what = name === "cuInit" ? "the CUDA driver does not start" : `CUDA: ${name} failed`;
     throw new SqlEnvError("no_cuda", {
@@ -274,6 +274,28 @@ export function openCard(ordinal = 0): { ffi: Ffi; library: Library; card: Card;
   return { ffi, library, card, device };
 }
 
-function callsOf(library: Library): Map<string, Call> {
-  return new Map(PROTOTYPES.map((prototype) => [/(\w+)\(/.exec(prototype)![1]!, library.func(prototype)]));
+/** Functions by name, each looked up when first called: an old driver lacks the newest ones. */
+function callsOf(library: Library): { get(name: string): Call } {
+  const prototypes = new Map(PROTOTYPES.map((prototype) => [/(\w+)\(/.exec(prototype)![1]!, prototype]));
+  const calls = new Map<string, Call>();
+  return {
+    get(name) {
+      let call = calls.get(name);
+      if (!call) {
+        try {
+          call = library.func(prototypes.get(name)!);
+        } catch (cause) {
+          const remedy = "update the NVIDIA driver (CUDA 11.8 or newer), or use --device cpu";
+          throw new SqlEnvError("no_cuda", {
+            what: "the NVIDIA driver is too old: it lacks",
+            value: name,
+            remedy,
+            cause,
+          });
+        }
+        calls.set(name, call);
+      }
+      return call;
+    },
+  };
 }
