@@ -75,6 +75,8 @@ const COMMANDS = [
   ["bench", "env"],
   ["bench", "verifier"],
   ["bench", "engine"],
+  ["bench", "cuda"],
+  ["doctor"],
 ];
 
 const CLASS = /^ {2}"(\w+)",(?: \/\/ (.*))?$/gm;

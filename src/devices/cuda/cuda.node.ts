@@ -113,7 +113,16 @@ class Cuda implements CudaDevice {
     this.precision = precision;
     this.activations = precision === "bf16" ? "bf16" : "f32";
     this.variant = `cuda-${precision} ${driver.card.name}, cuBLAS ${blas.version}, NVRTC ${compiler.version}`;
-    this.#pool = new Pool(driver);
+    this.#pool = new Pool({
+      tryAlloc: (bytes) => driver.tryAlloc(bytes),
+      free: (address) => driver.free(address),
+      memoryLeft: () => driver.memoryLeft(),
+      synchronize: () => {
+        if (this.#held) return false; // a stream that is being recorded cannot be waited for
+        driver.synchronize();
+        return true;
+      },
+    });
     this.#staging = new Staging(driver);
     this.#launch = (...args) => driver.launch(...args);
     for (const source of sourcesFor(driver.card.capability)) this.#load(source);
@@ -462,23 +471,28 @@ class Cuda implements CudaDevice {
     for (const shadow of this.#shadows) this.#refresh(shadow);
     const driver = this.#driver;
     const held: number[] = [];
+    const graphs: (number | bigint)[] = [0];
     this.#held = held;
-    let graph = 0n;
     try {
       driver.call("cuStreamBeginCapture_v2", driver.stream, 2); // 2: other threads' calls are no concern
+      let failure: unknown;
       try {
         this.scope(work);
-      } finally {
-        const result: (number | bigint)[] = [0];
-        driver.call("cuStreamEndCapture", driver.stream, result);
-        graph = BigInt(result[0]!);
+      } catch (error) {
+        failure = error;
+      }
+      driver.call("cuStreamEndCapture", driver.stream, graphs);
+      if (failure) {
+        driver.call("cuGraphDestroy", graphs[0]!);
+        throw failure;
       }
     } catch (error) {
+      this.#held = undefined;
       for (const address of held) this.#pool.free(address);
       throw error;
-    } finally {
-      this.#held = undefined;
     }
+    this.#held = undefined;
+    const graph = graphs[0]!;
     const exec = driver.out("cuGraphInstantiateWithFlags", graph, 0);
     driver.call("cuGraphDestroy", graph);
     return {

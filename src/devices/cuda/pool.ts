@@ -8,8 +8,8 @@ export interface MemorySource {
   tryAlloc(bytes: number): number | undefined;
   free(address: number): void;
   memoryLeft(): number;
-  /** Waits for the work that may still use freed memory. */
-  synchronize(): void;
+  /** Waits for the work that may still use freed memory; false where that cannot be done now. */
+  synchronize(): boolean;
 }
 
 const SMALLEST = 512; // bytes
@@ -56,7 +56,7 @@ export class Pool {
 
   /** Gives kept blocks back to the driver. */
   trim(): void {
-    this.#source.synchronize();
+    if (!this.#source.synchronize()) return;
     for (const [size, addresses] of this.#kept) {
       for (const address of addresses) this.#source.free(address);
       this.reserved -= size * addresses.length;
