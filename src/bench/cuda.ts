@@ -3,7 +3,7 @@ import type { CudaDevice } from "../devices/cuda/device.ts";
 import type { Buffer, Weight } from "../devices/index.ts";
 import type { Datum, LocalEngine } from "../engine/index.ts";
 import type { ModelConfig } from "../model/config.ts";
-import { forestLayout } from "../model/layout.ts";
+import { forestLayout, layoutOf } from "../model/layout.ts";
 import { createModel, type Model, parameterCount, parametersChanged } from "../model/params.ts";
 import { random } from "../random.ts";
 
@@ -286,6 +286,90 @@ export function measureRoofline(
     measure("copy of the stream", 8 * T * D, 0, () => device.copy(x, dx));
   });
   return rows;
+}
+
+/** The kernels of a decode step in a recording, each over all layers and so over fresh weights, a call's time. */
+export function measureDecodeRoofline(
+  model: Model,
+  device: CudaDevice,
+  ceilings: Ceilings,
+  rows: number,
+  context = CUDA_SPEC.prompt,
+): RooflineRow[] {
+  const { config, layers } = model;
+  const { hidden_size: D, intermediate_size: F, num_attention_heads: H, num_key_value_heads: G, head_dim: d } = config;
+  const A = device.activations;
+  const a = A === "bf16" ? 2 : 4; // bytes
+  const shape = { heads: H, kvHeads: G, headDim: d, eps: 1e-6 };
+  return device.scope(() => {
+    const make = (dtype: Buffer["dtype"], length: number, value: number) => {
+      const buffer = device.alloc(dtype, length);
+      device.fill(buffer, value);
+      return buffer;
+    };
+    const act = (width: number) => make(A, rows * width, 0.01);
+    const floats = (width: number, value = 1) => make("f32", rows * width, value);
+    const [h, qkv, q, attended, activated] = [act(D), act((H + 2 * G) * d), act(H * d), act(H * d), act(F)];
+    const [gateUp, added] = [act(2 * F), act(D)];
+    const [x, rstd, headRstd, logits] = [floats(D), floats(1), floats(H + G), floats(device.outStride(model.head))];
+    const capacity = (context + 8) & ~7;
+    const unit = 2 * G * d * capacity;
+    const news = Array.from({ length: rows }, (_, i) => ({
+      ...{ own: { block: i * unit, capacity }, start: context - 1, count: 1, ancestors: [] },
+    }));
+    const layout = layoutOf(device, news, [0]);
+    const stores = layers.map(() => make(A, rows * unit, 0.01));
+    const [draw, out] = [
+      { temperatures: floats(1), uniforms: floats(1, 0.5) },
+      { tokens: make("i32", rows, 0), logp: floats(1) },
+    ];
+    const weightBytes = (n: number, k: number) => a * (n * k + rows * (n + k));
+    const project = (i: number, which: "output" | "down", from: Buffer) => {
+      const weight = layers[i]![which];
+      if (!device.linearAdd?.(weight, from, x, rows)) device.linear(weight, from, added, rows);
+    };
+    const gated = (i: number) => {
+      const weight = layers[i]!.gateUp;
+      if (device.linearSwiGlu?.(weight, h, activated, rows)) return;
+      device.linear(weight, h, gateUp, rows);
+      device.swiGlu(gateUp, activated, rows, F);
+    };
+    const kernels: readonly (readonly [name: string, bytes: number, work: (layer: number) => void])[] = [
+      ["rmsNorm", rows * D * (4 + a), (i) => device.rmsNorm(x, null, layers[i]!.attentionNorm, h, rstd, rows, 1e-6)],
+      ["qkv", weightBytes((H + 2 * G) * d, D), (i) => device.linear(layers[i]!.qkv, h, qkv, rows)],
+      [
+        ...(["rotate", 2 * a * rows * (H + 2 * G) * d] as const),
+        (i) => device.rotate(qkv, layers[i]!.headNorms, q, headRstd, stores[i]!, layout, model.rotary, shape),
+      ],
+      [
+        ...(["attention", a * rows * (2 * H * d + 2 * G * d * context)] as const),
+        (i) => device.attention(q, stores[i]!, attended, null, layout, shape),
+      ],
+      ["output, added", weightBytes(D, H * d), (i) => project(i, "output", attended)],
+      ["gate, up and SwiGLU", weightBytes(2 * F, D), gated],
+      ["down, added", weightBytes(D, F), (i) => project(i, "down", activated)],
+      ["head", weightBytes(config.vocab_size, D), () => device.linear(model.head, h, logits, rows)],
+      [
+        ...(["sample", 4 * rows * config.vocab_size] as const),
+        () => device.sample(logits, config.vocab_size, device.outStride(model.head), rows, draw, out),
+      ],
+    ];
+    for (const [, , work] of kernels) work(0); // weights' copies are made, kernels compiled
+    return kernels.map(([kernel, bytes, work]): RooflineRow => {
+      const recording = device.decoding!.record(() => layers.forEach((_, i) => void work(i)));
+      const milliseconds = median(device, () => recording.run()) / layers.length;
+      recording.free();
+      const share = bytes / ceilings.terabytes_per_s / 1e9 / milliseconds;
+      return {
+        kernel: `${kernel}, ${rows} rows`,
+        milliseconds,
+        gigabytes: bytes / 1e9,
+        teraflops: 0,
+        share,
+        bound: "memory",
+      };
+    });
+  });
 }
 
 /** Contexts of random tokens. */
