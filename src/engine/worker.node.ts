@@ -14,14 +14,14 @@ const port = parentPort!;
 const say = (message: FromEngine) => port.postMessage(message);
 
 async function start(): Promise<void> {
-  const { folder, trains, threads, simd, recompute } = workerData as EngineSpec;
+  const { folder, trains, threads, simd, recompute, reference } = workerData as EngineSpec;
   const files = await loadModelFolder(folder);
   checkCpuMemory(folder, files.config, { trains, recompute });
   const device = createCpu({ ...(threads === undefined ? {} : { threads }), ...(simd === undefined ? {} : { simd }) });
   const model = createModel(device, files.config, { trains });
   await loadWeights(model, files.weights);
   await files.weights.close();
-  const engine = new LocalEngine(model, { recompute });
+  const engine = new LocalEngine(model, { recompute, reference });
   const aborts = new Map<number, AbortController>();
 
   const serve = async ({ id, verb, take }: Call): Promise<unknown> => {
@@ -30,7 +30,8 @@ async function start(): Promise<void> {
         const abort = new AbortController();
         aborts.set(id, abort);
         try {
-          return await engine.sample({ ...take, signal: abort.signal, onToken: (token) => say({ id, token }) });
+          const onToken = take.stream ? { onToken: (token: number) => say({ id, token }) } : {};
+          return await engine.sample({ ...take, signal: abort.signal, ...onToken });
         } finally {
           aborts.delete(id);
         }
