@@ -269,6 +269,21 @@ export function batchingOf(config: GRPOConfig): Batching {
   };
 }
 
+/** Optimizer steps a training on this many questions has. */
+export function stepsOf(config: GRPOConfig, questions: number): number {
+  const { max_steps, num_train_epochs, num_iterations } = config;
+  const { questions: asked, slices, accumulations } = batchingOf(config);
+  const generations = Math.floor(questions / asked);
+  if (generations === 0)
+    throw new UsageError({
+      what: `a generation asks ${asked} questions, and there are only`,
+      value: questions,
+      remedy: "lower per_device_train_batch_size, gradient_accumulation_steps or generation_batch_size",
+    });
+  if (max_steps > 0) return max_steps;
+  return Math.max(1, Math.floor((num_train_epochs * generations * num_iterations * slices) / accumulations));
+}
+
 function checkTogether(config: GRPOConfig): void {
   batchingOf(config);
   const { max_new_tokens, max_context_tokens, max_completion_length, num_iterations } = config;

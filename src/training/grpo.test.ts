@@ -109,7 +109,7 @@ test("all segments of an episode are one sequence with one advantage; only the m
     [0, 1],
   ]);
   expect(data[0]!.advantage).toBe(data[1]!.advantage);
-  expect(data[0]!.advantage).toBeCloseTo(0.707, 3);
+  expect(data[0]!.advantage).toBeCloseTo(Math.SQRT1_2, 3);
   expect(data.map(({ old_logp }) => old_logp)).toEqual([old[0]![0], old[0]![1], old[1]![0]]);
 });
 

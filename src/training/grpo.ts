@@ -3,7 +3,7 @@
 import { computeAdvantages, type Datum, type PolicySpec } from "../engine/index.ts";
 import { random } from "../random.ts";
 import type { Batching, GRPOConfig } from "./config.ts";
-import type { Episode } from "./records.ts";
+import type { Episode, EpisodeLine } from "./records.ts";
 
 /** A batch of played episodes with what they are worth. Rows of one question stand together. */
 export interface Generation {
@@ -131,4 +131,53 @@ function spread(room: string, name: string, values: readonly number[]): Record<s
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
+}
+
+/** Tokens the model was given before it first spoke. */
+export function promptTokens({ segments }: Episode): number {
+  return segments[0]?.mask.indexOf(1) ?? 0;
+}
+
+/** The episodes of a generation as episodes.jsonl has them. */
+export function episodeLines(
+  { episodes, rows, rewards, advantages }: Generation,
+  step: number,
+  names: readonly string[],
+  { num_generations }: GRPOConfig,
+): EpisodeLine[] {
+  return episodes.map(({ messages: _, segments, ...record }, i) => ({
+    step,
+    group: Math.floor(i / num_generations),
+    generation: i % num_generations,
+    ...record,
+    rewards: Object.fromEntries(names.map((name, k) => [name, rows[i]![k]!])),
+    total_reward: rewards[i]!,
+    advantage: advantages[i]!,
+    prompt_tokens: promptTokens(episodes[i]!),
+    segments: segments.length,
+  }));
+}
+
+/** How far the log-probs of sampling and of learning are apart, under TRL's names. */
+export function disagreement(
+  { episodes }: Generation,
+  sequences: readonly number[],
+  now: readonly ArrayLike<number>[],
+): Record<string, number> {
+  let [sum, most, count] = [0, 0, 0];
+  const at = new Map<number, number>();
+  for (const [d, sequence] of sequences.entries()) {
+    const s = at.get(sequence) ?? 0;
+    at.set(sequence, s + 1);
+    const { mask, logprobs } = episodes[sequence]!.segments[s]!;
+    for (let t = 0; t < mask.length; t++) {
+      if (mask[t] === 0) continue;
+      const difference = Math.abs(now[d]![t]! - logprobs[t]!);
+      sum += difference;
+      most = Math.max(most, difference);
+      count++;
+    }
+  }
+  const name = "sampling/sampling_logp_difference";
+  return count === 0 ? {} : { [`${name}/mean`]: sum / count, [`${name}/max`]: most };
 }

@@ -1,5 +1,7 @@
 // Where a run is kept: logs that grow line by line, small files, and checkpoints. A folder on disk (store.node.ts), or memory.
 
+import type { Sums } from "./ledger.ts";
+
 /** What a checkpoint holds besides the engine's numbers. */
 export interface TrainerState {
   /** Optimizer steps done. */
@@ -14,7 +16,7 @@ export interface TrainerState {
   /** The step of the newest evaluation on the way. */
   readonly evaluated: number;
   /** Metrics since the last line of metrics.jsonl: their sums, and how many steps each is of. */
-  readonly since_log: Readonly<Record<string, readonly [number, number]>>;
+  readonly since_log: Sums;
   /** Codes of warnings that still hold. */
   readonly warned: readonly string[];
 }

@@ -5,6 +5,7 @@ import { type Lesson, taughtModel, teach } from "../../test/taught-model.ts";
 import type { DataSet } from "../questions/index.ts";
 import { type LiveView, LiveVisualizationCallback, type TrainerCallback } from "./callbacks.ts";
 import { type GRPOConfigInput, resolveConfig } from "./config.ts";
+import { meaningOf } from "./metric-names.ts";
 import type { EpisodeLine, MetricLine, TrainingResult } from "./records.ts";
 import { type RewardFunction, rewardCorrectness } from "./rewards.ts";
 import { buildTrainer, runTraining, runTrainingWithMetrics, sampleRandomBaseline } from "./run.ts";
@@ -68,6 +69,7 @@ test("metrics have TRL's names, no clocks, and agree with the episodes", async (
   ])
     expect(metrics[0], name).toHaveProperty([name]);
   expect(Object.keys(metrics[0]!).filter((name) => /time|second/.test(name))).toEqual([]);
+  expect(Object.keys(metrics[0]!).filter((name) => meaningOf(name) === undefined)).toEqual([]);
   for (const line of metrics) {
     const own = episodes.filter(({ step }) => step === line.step);
     expect(own).toHaveLength(32);

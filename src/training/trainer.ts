@@ -22,21 +22,25 @@ import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
 import type { Tokenizer, TurnEncoder } from "../model/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { evaluationMetrics, type TrainerCallback, type TrainingView } from "./callbacks.ts";
-import { type Batching, batchingOf, type GRPOConfig, learningRateAt } from "./config.ts";
+import { type Batching, batchingOf, type GRPOConfig, learningRateAt, stepsOf } from "./config.ts";
 import {
   dataOf,
+  disagreement,
+  episodeLines,
   type Generation,
   generationOf,
   isOffPolicy,
   type Logprobs,
   learnsFromAll,
   lossOf,
+  promptTokens,
   slicesOf,
 } from "./grpo.ts";
 import { warningsAt } from "./health.ts";
+import { added, meansOf } from "./ledger.ts";
 import { generationAt, repeated } from "./order.ts";
 import { loadQuestionPrompts, type QuestionPrompt } from "./questions.ts";
-import type { Episode, EpisodeLine, MetricLine, Standing, TimingLine } from "./records.ts";
+import type { EpisodeLine, MetricLine, Standing, TimingLine } from "./records.ts";
 import { REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
 import { rolloutFunc } from "./rollout.ts";
 import { playerOf, standingOf } from "./standing.ts";
@@ -113,7 +117,7 @@ export class GRPOTrainer {
     this.#batching = batchingOf(config);
     this.#rewardFuncs = rewardFuncs;
     this.#callbacks = callbacks;
-    this.total_steps = this.#countSteps();
+    this.total_steps = stepsOf(config, this.prompts.length);
     const { reward_weights } = config;
     if (reward_weights && reward_weights.length !== rewardFuncs.length)
       throw new UsageError({
@@ -182,7 +186,8 @@ export class GRPOTrainer {
   /** What a generation teaches: loss → optimizer step → log, num_iterations times over each of its slices. */
   async #learn(generation: Generation, watch: Stopwatch): Promise<void> {
     const { config } = this;
-    const lines = this.#episodeLines(generation);
+    const names = this.#rewardFuncs.map(rewardName);
+    const lines = episodeLines(generation, this.#state.step + 1, names, config);
     for (const line of lines) this.store.append("episodes.jsonl", line);
     const slices = slicesOf(generation.episodes.length, this.#batching.slices, [config.seed, this.#state.generation]);
     const started = performance.now();
@@ -333,48 +338,13 @@ export class GRPOTrainer {
     this.#saved = newest.state.step;
   }
 
-  #countSteps(): number {
-    const { max_steps, num_train_epochs, num_iterations } = this.config;
-    const { questions, slices, accumulations } = this.#batching;
-    const generations = Math.floor(this.prompts.length / questions);
-    if (generations === 0)
-      throw new UsageError({
-        what: `a generation asks ${questions} questions, and there are only`,
-        value: this.prompts.length,
-        remedy: "lower per_device_train_batch_size, gradient_accumulation_steps or generation_batch_size",
-      });
-    if (max_steps > 0) return max_steps;
-    return Math.max(1, Math.floor((num_train_epochs * generations * num_iterations * slices) / accumulations));
-  }
-
-  #episodeLines({ episodes, rows, rewards, advantages }: Generation): EpisodeLine[] {
-    const names = this.#rewardFuncs.map(rewardName);
-    return episodes.map(({ messages: _, segments, ...record }, i) => ({
-      step: this.#state.step + 1,
-      group: Math.floor(i / this.config.num_generations),
-      generation: i % this.config.num_generations,
-      ...record,
-      rewards: Object.fromEntries(names.map((name, k) => [name, rows[i]![k]!])),
-      total_reward: rewards[i]!,
-      advantage: advantages[i]!,
-      prompt_tokens: promptTokens(episodes[i]!),
-      segments: segments.length,
-    }));
-  }
-
   #update(change: Partial<TrainerState>): void {
     this.#state = { ...this.#state, ...change };
   }
 
   /** Adds numbers to those of the next line of metrics. */
   #count(metrics: Readonly<Record<string, number>>): void {
-    const since_log = { ...this.#state.since_log };
-    for (const [name, value] of Object.entries(metrics)) {
-      if (!Number.isFinite(value)) continue;
-      const [sum, count] = since_log[name] ?? [0, 0];
-      since_log[name] = [sum + value, count + 1];
-    }
-    this.#update({ since_log });
+    this.#update({ since_log: added(this.#state.since_log, metrics) });
   }
 
   #write(line: MetricLine): void {
@@ -407,36 +377,3 @@ export class GRPOTrainer {
 
 type EventArguments<E extends keyof TrainerCallback> =
   Parameters<NonNullable<TrainerCallback[E]>> extends [TrainingView, ...infer Rest] ? Rest : never;
-
-/** Tokens the model was given before it first spoke. */
-function promptTokens({ segments }: Episode): number {
-  return segments[0]?.mask.indexOf(1) ?? 0;
-}
-
-/** How far the log-probs of sampling and of learning are apart, under TRL's names. */
-function disagreement(
-  { episodes }: Generation,
-  sequences: readonly number[],
-  now: readonly ArrayLike<number>[],
-): Record<string, number> {
-  let [sum, most, count] = [0, 0, 0];
-  const at = new Map<number, number>();
-  for (const [d, sequence] of sequences.entries()) {
-    const s = at.get(sequence) ?? 0;
-    at.set(sequence, s + 1);
-    const { mask, logprobs } = episodes[sequence]!.segments[s]!;
-    for (let t = 0; t < mask.length; t++) {
-      if (mask[t] === 0) continue;
-      const difference = Math.abs(now[d]![t]! - logprobs[t]!);
-      sum += difference;
-      most = Math.max(most, difference);
-      count++;
-    }
-  }
-  const name = "sampling/sampling_logp_difference";
-  return count === 0 ? {} : { [`${name}/mean`]: sum / count, [`${name}/max`]: most };
-}
-
-function meansOf(sums: TrainerState["since_log"]): Record<string, number> {
-  return Object.fromEntries(Object.entries(sums).map(([name, [sum, count]]) => [name, sum / count]));
-}
