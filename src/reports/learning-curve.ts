@@ -2,7 +2,7 @@
 import type { Manner, MetricLine, Place, Standing } from "../training/records.ts";
 import { type Colour, drawPanel, LINE_COLOURS, type Series, svgDocument } from "./chart.ts";
 import type { Point, Spread } from "./smooth.ts";
-import { escapeHtml, isNumber, twoDecimals } from "./words.ts";
+import { escapeHtml, isNumber, shortNumber } from "./words.ts";
 
 export interface LearningCurveOptions {
   /** @default "Learning curve" */
@@ -34,7 +34,7 @@ export function learningCurve(metrics: readonly MetricLine[], options: LearningC
       title: "Reward of an episode",
       note: "the total and its parts; dots as logged, lines smoothed",
       x,
-      format: twoDecimals,
+      format: shortNumber,
       series: rewardSeries(metrics),
     },
     { x: 20, y: top, width: WIDTH - 40, height: 250 },

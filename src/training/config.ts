@@ -86,6 +86,10 @@ export const configSchema = z
     }),
 
     // How rewards become advantages
+    reward_funcs: note(
+      z.string().min(1).nullable().default(null),
+      "more reward functions: a TypeScript or JavaScript file that exports them",
+    ),
     reward_weights: note(z.array(z.number()).nullable().default(null), "one for each reward function; null: ones", {
       trl: null,
     }),
@@ -206,7 +210,7 @@ export function resolveConfig(given: Readonly<Record<string, unknown>> = {}): GR
 
 /** The error for a key there is not. */
 export function unknownKey(key: string): UsageError {
-  const guess = nearest(key, CONFIG_KEYS);
+  const guess = nearest(key, [...CONFIG_KEYS, ...Object.keys(rewardSchema.unwrap().shape).map((k) => `reward.${k}`)]);
   return new UsageError({
     what: "no such setting",
     value: key,

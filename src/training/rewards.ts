@@ -1,5 +1,5 @@
 // What an episode is worth: separate functions, so that each has its own curve. Their weighted sum is what GRPO compares.
-import { messageOf, SqlEnvError } from "../errors.ts";
+import { messageOf, SqlEnvError, UsageError } from "../errors.ts";
 import type { Message } from "../players/index.ts";
 import type { Episode } from "./records.ts";
 
@@ -40,6 +40,24 @@ export const REWARD_FUNCTIONS: readonly RewardFunction[] = [rewardCorrectness, r
 /** A function's name in metrics: `rewardCorrectness` is reward_correctness. */
 export function rewardName({ name }: RewardFunction): string {
   return name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase() || "reward";
+}
+
+/** Throws UsageError when two functions would share a name in metrics, or the weights are not as many. */
+export function checkRewards(functions: readonly RewardFunction[], weights: readonly number[] | null): void {
+  const names = functions.map(rewardName);
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice !== undefined)
+    throw new UsageError({
+      what: "two reward functions have the same name",
+      value: twice,
+      remedy: "rename one: metrics are kept by name",
+    });
+  if (weights && weights.length !== functions.length)
+    throw new UsageError({
+      what: `${functions.length} reward functions (${names.join(", ")}) need as many reward_weights, not`,
+      value: weights.length,
+      remedy: "give one for each, in this order",
+    });
 }
 
 export interface Scores {

@@ -17,11 +17,14 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import { z } from "zod";
 import { ModelLoadError, messageOf, SqlEnvError, UsageError } from "../errors.ts";
 import { type Checkpoint, LOGS, type Log, type RunStore, type TrainerState } from "./store.ts";
 
 const CHECKPOINTS = "checkpoints";
 const STATE = "trainer.json";
+/** Names of what is being written aside. */
+const ASIDE = /^\.(step-\d+|.+\.part|\.?(model|starter)-\w{6})$/;
 
 /** What trainer.json holds. */
 interface Saved {
@@ -30,12 +33,32 @@ interface Saved {
   readonly logs: Readonly<Record<Log, number>>;
 }
 
+const count = z.int().min(0);
+const savedSchema = z.object({
+  state: z.object({
+    ...{ step: count, generation: count, episodes: count, tokens: count, evaluated: count },
+    elapsed: z.number(),
+    since_log: z.record(z.string(), z.tuple([z.number(), z.number()])),
+    warned: z.array(z.string()),
+  }),
+  logs: z.record(z.enum(LOGS), count),
+});
+
 export class RunFolder implements RunStore {
   readonly name: string;
 
   constructor(folder: string) {
     this.name = folder;
-    guarded("make the run's folder", folder, () => mkdirSync(join(folder, CHECKPOINTS), { recursive: true }));
+    try {
+      mkdirSync(join(folder, CHECKPOINTS), { recursive: true });
+    } catch (cause) {
+      throw new SqlEnvError("run_write", {
+        what: `cannot make the run's folder: ${messageOf(cause)}`,
+        value: folder,
+        remedy: "make its place writable, or name another with --output-dir",
+        cause,
+      });
+    }
   }
 
   append(log: Log, record: object): void {
@@ -90,18 +113,18 @@ export class RunFolder implements RunStore {
   rewind(): void {
     const [step] = this.#steps();
     const logs = step === undefined ? undefined : readState(join(this.name, CHECKPOINTS, `step-${step}`)).logs;
-    for (const log of LOGS) {
-      const path = join(this.name, log);
-      if (!existsSync(path)) continue;
-      const length = logs?.[log] ?? 0;
-      if (statSync(path).size < length)
-        throw new UsageError({
-          what: `${path} is shorter than it was at checkpoint step-${step}`,
-          value: `${statSync(path).size} of ${length} bytes`,
-          remedy: "restore it, or start the run anew in another folder",
-        });
-      truncateSync(path, length);
-    }
+    const kept = LOGS.map((log) => ({ path: join(this.name, log), length: logs?.[log] ?? 0 }));
+    const short = kept.find(({ path, length }) => sizeOf(path) < length);
+    if (short)
+      throw new UsageError({
+        what: `${short.path} is shorter than it was at checkpoint step-${step}`,
+        value: `${sizeOf(short.path)} of ${short.length} bytes`,
+        remedy: "restore it, or start the run anew in another folder",
+      });
+    for (const { path, length } of kept) if (sizeOf(path) > length) truncateSync(path, length);
+    for (const folder of [this.name, join(this.name, CHECKPOINTS)])
+      for (const name of readdirSync(folder).filter((name) => ASIDE.test(name)))
+        rmSync(join(folder, name), { recursive: true, force: true }); // a process was killed while it wrote this
   }
 
   /** Steps there are checkpoints of, newest first. */
@@ -118,10 +141,10 @@ export class RunFolder implements RunStore {
 function readState(dir: string): Saved {
   const path = join(dir, STATE);
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as Saved;
+    return savedSchema.parse(JSON.parse(readFileSync(path, "utf8")));
   } catch (cause) {
     throw new ModelLoadError({
-      what: `the checkpoint is damaged: ${messageOf(cause)}`,
+      what: `the checkpoint is damaged: ${cause instanceof z.ZodError ? z.prettifyError(cause) : messageOf(cause)}`,
       value: path,
       remedy: `delete ${dir} to resume from the one before it`,
       cause,

@@ -17,7 +17,7 @@
 // Every random number has a name (seed, purpose, generation, episode, position), so nothing about chance needs saving:
 // weights, optimizer and the counters in TrainerState are all that a resumed training needs to go on to the same bits.
 import type { Engine } from "../engine/index.ts";
-import { UsageError } from "../errors.ts";
+import { SqlEnvError } from "../errors.ts";
 import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
 import type { Tokenizer, TurnEncoder } from "../model/index.ts";
 import type { DataSet } from "../questions/index.ts";
@@ -41,7 +41,7 @@ import { added, meansOf } from "./ledger.ts";
 import { generationAt, repeated } from "./order.ts";
 import { loadQuestionPrompts, type QuestionPrompt } from "./questions.ts";
 import type { EpisodeLine, MetricLine, Standing, TimingLine } from "./records.ts";
-import { REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
+import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
 import { rolloutFunc } from "./rollout.ts";
 import { playerOf, standingOf } from "./standing.ts";
 import { MemoryStore, type RunStore, type TrainerState } from "./store.ts";
@@ -118,12 +118,7 @@ export class GRPOTrainer {
     this.#rewardFuncs = rewardFuncs;
     this.#callbacks = callbacks;
     this.total_steps = stepsOf(config, this.prompts.length);
-    const { reward_weights } = config;
-    if (reward_weights && reward_weights.length !== rewardFuncs.length)
-      throw new UsageError({
-        what: `${rewardFuncs.length} reward functions (${rewardFuncs.map(rewardName).join(", ")}) need as many reward_weights, not`,
-        value: reward_weights.length,
-      });
+    checkRewards(rewardFuncs, config.reward_weights);
   }
 
   get state(): TrainerState {
@@ -139,10 +134,12 @@ export class GRPOTrainer {
         await this.#evaluateWhenDue(signal);
         await this.#saveWhenDue();
         const watch = idle();
-        const generation = await this.#play(watch, signal);
+        // Waiting gradients are in no checkpoint: a step that has begun is finished before an interruption counts.
+        const generation = await this.#play(watch, this.#accumulated > 0 ? undefined : signal);
         await this.#learn(generation, watch);
       }
     } catch (error) {
+      if (error instanceof SqlEnvError && error.code === "reward_failed") await this.save(); // what was learned is kept
       if (!signal?.aborted) throw error;
     }
     await this.save();
@@ -303,8 +300,7 @@ export class GRPOTrainer {
   async #evaluateWhenDue(signal: AbortSignal | undefined): Promise<void> {
     const { step, evaluated } = this.#state;
     const { eval_steps, eval_episodes: episodes } = this.config;
-    if (eval_steps === 0 || step === 0 || step % eval_steps !== 0 || evaluated === step) return;
-    if (this.#accumulated > 0) return;
+    if (eval_steps === 0 || !passedMultiple(eval_steps, evaluated, step) || this.#accumulated > 0) return;
     const standing = await standingOf(this.data, this.model, this.config, { episodes, signal });
     this.#update({ evaluated: step });
     await this.record(standing);
@@ -317,7 +313,7 @@ export class GRPOTrainer {
   }
 
   async #saveWhenDue(): Promise<void> {
-    if (this.#state.step > 0 && this.#state.step % this.config.save_steps === 0) await this.save();
+    if (passedMultiple(this.config.save_steps, Math.max(0, this.#saved), this.#state.step)) await this.save();
   }
 
   /** Writes a checkpoint, unless this step has one, or waiting gradients would be lost. */
@@ -373,6 +369,11 @@ export class GRPOTrainer {
     });
     return shown;
   }
+}
+
+/** Whether something done every so many steps is due; a generation of several steps may pass over the exact one. */
+function passedMultiple(every: number, last: number, step: number): boolean {
+  return Math.floor(step / every) > Math.floor(last / every);
 }
 
 type EventArguments<E extends keyof TrainerCallback> =
