@@ -47,7 +47,7 @@ export interface TimingLine {
   readonly rewards: number;
   readonly training: number;
   readonly tokens_per_s: number;
-  /** Since the training began, evaluations included, pauses between resumes left out. */
+  /** Seconds of all steps so far; evaluations and pauses between resumes are not in it. */
   readonly elapsed: number;
 }
 

@@ -129,18 +129,18 @@ export class GRPOTrainer {
   async train({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<TrainOutput> {
     await this.#takeUp();
     await this.#tell("on_train_begin");
+    const watch = idle();
     try {
       while (this.#state.step < this.total_steps) {
         await this.#evaluateWhenDue(signal);
         await this.#saveWhenDue();
-        const watch = idle();
         // Waiting gradients are in no checkpoint: a step that has begun is finished before an interruption counts.
         const generation = await this.#play(watch, this.#accumulated > 0 ? undefined : signal);
         await this.#learn(generation, watch);
       }
     } catch (error) {
       if (error instanceof SqlEnvError && error.code === "reward_failed") await this.save(); // what was learned is kept
-      if (!signal?.aborted) throw error;
+      if (!signal?.aborted || error !== signal.reason) throw error;
     }
     await this.save();
     const interrupted = this.#state.step < this.total_steps;
@@ -161,9 +161,10 @@ export class GRPOTrainer {
       ...{ data, turns, signal, key: [seed, "rollout", generation] },
       onEnvironment: (seconds) => {
         watch.environment += seconds;
+        watch.sampling -= seconds; // what is left of the rollout's time
       },
     });
-    watch.sampling += (performance.now() - started) / 1000 - watch.environment;
+    watch.sampling += (performance.now() - started) / 1000;
     watch.tokens += episodes.reduce((sum, { segments }) => sum + segments.reduce((n, s) => n + s.tokens.length, 0), 0);
 
     const scoring = performance.now();
@@ -197,9 +198,9 @@ export class GRPOTrainer {
         const training = performance.now();
         await this.#addGradient(generation, members, logprobs);
         this.#accumulated = (this.#accumulated + 1) % this.#batching.accumulations;
-        if (this.#accumulated > 0) continue;
-        await this.#step();
+        if (this.#accumulated === 0) await this.#step();
         watch.training += (performance.now() - training) / 1000;
+        if (this.#accumulated > 0) continue;
         await this.#endStep(watch, lines);
         Object.assign(watch, idle());
       }
