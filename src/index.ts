@@ -7,6 +7,7 @@ export { createTurnEncoder, Tokenizer, type TurnEncoder, trainBpe } from "./mode
 export * from "./players/index.ts";
 export * from "./questions/index.ts";
 export { type Random, random } from "./random.ts";
+export * from "./reports/index.ts";
 export * from "./sql/index.ts";
 export * from "./training/index.ts";
 export * from "./worlds/index.ts";

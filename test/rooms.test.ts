@@ -12,7 +12,9 @@ const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter(
 
 function importsOf(file: string): string[] {
   const source = readFileSync(resolve(root, file), "utf8");
-  const statements = source.matchAll(/^(?:import|export)\s[^;"]*?from\s+"([^"]+)"|\bimport\("([^"]+)"\)/gm);
+  const statements = source.matchAll(
+    /^(?:import|export)\s[^;"]*?from\s+"([^"]+)"|\b(?:import|require\.resolve)\("([^"]+)"\)/gm,
+  );
   return [...statements].map((match) => match[1] ?? match[2]!);
 }
 

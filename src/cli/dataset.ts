@@ -23,6 +23,11 @@ export async function resolveDataSet(
     const { bundledDataSet } = await import("../worlds/bundled.ts"); // only when asked for: its words are many
     return bundledDataSet({ seed });
   }
+  if (name === "starter") {
+    await loadSqlite();
+    const { starterDataSet } = await import("../worlds/starter.ts");
+    return starterDataSet({ seed });
+  }
   if (name === "spider10" || name.startsWith("spider10:"))
     return spider10(spiderFolder(name.slice("spider10:".length)), seed);
   return openDataSet(name, { dbDir });

@@ -3,11 +3,14 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { benchCommand } from "./bench.ts";
+import { compareCommand } from "./compare.ts";
 import { dataCommand } from "./data.ts";
 import { doctorCommand } from "./doctor.ts";
 import { evalCommand } from "./eval.ts";
 import { explain } from "./failure.ts";
 import { playCommand } from "./play.ts";
+import { reportCommand } from "./report.ts";
+import { trainCommand } from "./train.ts";
 import { warmupCommand } from "./warmup.ts";
 
 const { version, description } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
@@ -23,7 +26,17 @@ const program = new Command("sqlenv")
   .exitOverride() // errors are thrown, and explained below
   .configureOutput({ outputError: () => {} });
 
-for (const command of [playCommand(), evalCommand(), dataCommand(), warmupCommand(), benchCommand(), doctorCommand()])
+for (const command of [
+  trainCommand(),
+  playCommand(),
+  evalCommand(),
+  dataCommand(),
+  warmupCommand(),
+  compareCommand(),
+  reportCommand(),
+  benchCommand(),
+  doctorCommand(),
+])
   program.addCommand(command);
 
 inherit(program);

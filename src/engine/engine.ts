@@ -77,9 +77,13 @@ export interface OptimOutput {
 export interface LogprobOptions {
   /** @default 1 */
   readonly temperature?: number;
+  /** The model as it is, or as it was loaded: an engine keeps that when asked to (`reference: true`). @default "current" */
+  readonly weights?: "current" | "reference";
 }
 
-export interface ForwardBackwardOptions extends LogprobOptions {
+export interface ForwardBackwardOptions {
+  /** @default 1 */
+  readonly temperature?: number;
   readonly loss: LossSpec;
   /** Of the whole batch, when it comes in parts: losses and gradients of the parts then add up to its own. @default the batch's */
   readonly totals?: BatchTotals;

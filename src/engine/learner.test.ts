@@ -329,3 +329,32 @@ test("a model that is freed leaves nothing behind", () => {
   expect(device.memory.used).toBe(before);
   device.close();
 });
+
+test("which tokens are undecided enough is settled over the whole batch, whatever its parts", () => {
+  const batch = [...group("a", 4, 30), ...group("b", 3, 17)];
+  const options = { loss: { type: "policy", loss_type: "grpo", top_entropy_quantile: 0.4 } as const };
+  const [whole, parts] = [learned(batch, options), learned(batch, options, 60)];
+  expect(parts.loss).toBeCloseTo(whole.loss, 9);
+  expect(difference(parts.gradient, whole.gradient)).toBeLessThan(1e-6);
+  expect(
+    difference(learned(batch, { loss: { ...options.loss, top_entropy_quantile: 1 } }).gradient, whole.gradient),
+  ).toBeGreaterThan(0.01);
+});
+
+test("the weights a model was loaded with can still be asked after it has moved", async () => {
+  const engine = new LocalEngine(tinyModel(), { reference: true });
+  const batch = group("r", 2, 12);
+  const before = await engine.logprobs(batch);
+  await engine.forwardBackward(batch, CROSS_ENTROPY);
+  await engine.optimStep({ learning_rate: 1e-2 });
+  const after = await engine.logprobs(batch);
+  expect(after).not.toEqual(before);
+  expect(await engine.logprobs(batch, { weights: "reference" })).toEqual(before);
+  expect(await engine.logprobs(batch)).toEqual(after);
+  await engine.close();
+  const without = new LocalEngine(tinyModel());
+  await expect(without.logprobs(batch, { weights: "reference" })).rejects.toThrow(
+    /kept no reference weights; load the model with/,
+  );
+  await without.close();
+});

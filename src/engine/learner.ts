@@ -4,8 +4,9 @@ import { backward, forward } from "../model/forward.ts";
 import { forestLayout } from "../model/layout.ts";
 import type { Model } from "../model/params.ts";
 import type { Datum, ForwardBackwardOptions, ForwardBackwardOutput } from "./engine.ts";
-import { type BatchTotals, batchTotals, computeLoss } from "./loss.ts";
+import { type BatchTotals, batchTotals, computeLoss, entropyCut } from "./loss.ts";
 import { mergeMetrics } from "./loss-metrics.ts";
+import type { LossSpec } from "./loss-spec.ts";
 import { type Packed, packContexts } from "./pack.ts";
 
 /** Rows computed together at most, unless one sequence alone has more. Activations of a 4M-parameter model: about 0.5 GB. */
@@ -28,13 +29,15 @@ export interface LearnOptions {
 export function learn(
   model: Model,
   batch: readonly Datum[],
-  { loss: spec, temperature = 1, totals = totalsOf(batch) }: ForwardBackwardOptions,
+  { loss: spec, temperature = 1, totals: given = totalsOf(batch) }: ForwardBackwardOptions,
   { maxRows = MAX_ROWS, recompute = false }: LearnOptions = {},
 ): ForwardBackwardOutput {
+  const parts = partsOf(batch, maxRows);
+  const totals = withEntropyCut(model, batch, parts, given, spec, temperature);
   const logprobs = batch.map(({ tokens }) => new Float32Array(tokens.length));
   const outputs: ReturnType<typeof computeLoss>[] = [];
   let computed = 0;
-  for (const sequences of partsOf(batch, maxRows)) {
+  for (const sequences of parts) {
     const members = sequences.flat();
     const items = members.flatMap((datum) => itemsOf(batch[datum]!, datum));
     computed += withLogprobs(
@@ -86,6 +89,30 @@ export function learn(
     computed_tokens: computed,
     tokens: batch.reduce((sum, { tokens }) => sum + tokens.length, 0),
   };
+}
+
+/** Which tokens are undecided enough to learn from depends on all of them, so parts need a look at the whole first. */
+function withEntropyCut(
+  model: Model,
+  batch: readonly Datum[],
+  parts: readonly number[][][],
+  totals: BatchTotals,
+  spec: LossSpec,
+  temperature: number,
+): BatchTotals {
+  const { top_entropy_quantile = 1 } = spec.type === "policy" ? spec : {};
+  if (top_entropy_quantile === 1 || totals.entropy_cut || parts.length === 1) return totals;
+  const seen = parts.map((sequences) => {
+    const members = sequences.flat();
+    const items = members.flatMap((datum) => itemsOf(batch[datum]!, datum));
+    const weights = items.map(({ datum, position }) => batch[datum]!.weights[position]!);
+    let entropies = new Float32Array(0);
+    withLogprobs(model, batch, members, items, { temperature, recompute: true }, ({ entropy }) => {
+      entropies = Float32Array.from(entropy);
+    });
+    return { entropy: entropies, weights };
+  });
+  return { ...totals, entropy_cut: entropyCut(seen, { top_entropy_quantile }) };
 }
 
 /** log π of every token of each datum; entry 0 is 0. */

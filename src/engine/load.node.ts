@@ -7,7 +7,7 @@ import type { Tokenizer } from "../model/tokenizer.ts";
 import { checkCpuMemory } from "./memory.ts";
 import { startEngine, type ThreadEngine, type ThreadEngineOptions } from "./thread.node.ts";
 
-export interface LoadOptions extends ThreadEngineOptions {
+export interface LoadModelOptions extends ThreadEngineOptions {
   /** How to get a model from the Hub. */
   readonly hub?: HubOptions;
 }
@@ -24,7 +24,7 @@ export interface LoadedModel {
 /** Loads a model from a folder, or by a Hub id such as "Qwen/Qwen3-0.6B" (downloaded once into the Hub's cache). */
 export async function loadModelAndTokenizer(
   nameOrPath: string,
-  { hub, ...options }: LoadOptions = {},
+  { hub, ...options }: LoadModelOptions = {},
 ): Promise<LoadedModel> {
   const folder = await resolveModel(nameOrPath, hub);
   const { config, tokenizer, chatTemplate, weights, generationConfig } = await loadModelFolder(folder);

@@ -30,6 +30,8 @@ export interface LocalOptions {
   readonly recompute?: boolean;
   /** Rows computed together in training at most. @default as learner.ts has it */
   readonly maxRows?: number;
+  /** Keep a copy of the weights as they are now, for `logprobs(…, { weights: "reference" })`. @default false */
+  readonly reference?: boolean;
 }
 
 /** Samples from a model and trains it. The weights cannot be changed while anybody samples. */
@@ -37,12 +39,14 @@ export class LocalEngine implements Engine {
   readonly model: Model;
   readonly #sampler: Sampler;
   readonly #learning: LearnOptions;
+  readonly #reference: Buffer | undefined;
   #optimizer: OptimizerState | undefined;
   #poisoned = false;
 
-  constructor(model: Model, { maxCachedTokens, recompute = false, maxRows }: LocalOptions = {}) {
+  constructor(model: Model, { maxCachedTokens, recompute = false, maxRows, reference = false }: LocalOptions = {}) {
     this.model = model;
     this.#learning = maxRows === undefined ? { recompute } : { recompute, maxRows };
+    if (reference) this.#reference = copyOf(model);
     this.#sampler = new Sampler(model, maxCachedTokens === undefined ? {} : { maxTokens: maxCachedTokens });
   }
 
@@ -83,9 +87,35 @@ export class LocalEngine implements Engine {
     return { grad_norm, skipped, step: optimizer.step };
   }
 
-  async logprobs(batch: readonly Datum[], { temperature = 1 }: LogprobOptions = {}): Promise<Float32Array[]> {
+  async logprobs(
+    batch: readonly Datum[],
+    { temperature = 1, weights = "current" }: LogprobOptions = {},
+  ): Promise<Float32Array[]> {
     checkBatch(batch, this.model);
-    return evaluate(this.model, batch, temperature);
+    const compute = () => evaluate(this.model, batch, temperature);
+    return weights === "current" ? compute() : this.#withReference(compute);
+  }
+
+  /** Does something with the weights as they were loaded in place of those there are now. */
+  #withReference<T>(work: () => T): T {
+    const { device, values } = this.model;
+    if (!this.#reference)
+      throw new UsageError({
+        what: "this engine kept no reference weights",
+        remedy: "load the model with reference: true",
+      });
+    const now = copyOf(this.model);
+    const put = (weights: Buffer) => {
+      device.copy(weights, values);
+      parametersChanged(this.model);
+    };
+    try {
+      put(this.#reference);
+      return work();
+    } finally {
+      put(now);
+      device.free(now);
+    }
   }
 
   /** Made when first needed. */
@@ -111,9 +141,17 @@ export class LocalEngine implements Engine {
     this.#sampler.close(new UsageError({ what: "the engine was closed while samples were running" }));
     const { device } = this.model;
     if (this.#optimizer) for (const buffer of [this.#optimizer.m, this.#optimizer.v]) device.free(buffer);
+    if (this.#reference) device.free(this.#reference);
     freeModel(this.model);
     device.close();
   }
+}
+
+/** The model's weights in a buffer of their own. */
+function copyOf({ device, values }: Model): Buffer {
+  const copy = device.alloc("f32", values.length);
+  device.copy(values, copy);
+  return copy;
 }
 
 /** Refuses what would fail deep inside. */

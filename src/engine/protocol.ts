@@ -18,6 +18,8 @@ export interface EngineSpec {
   readonly simd: "plain" | "relaxed" | undefined;
   /** Compute activations again instead of keeping them. */
   readonly recompute: boolean;
+  /** Keep a copy of the weights as they were loaded, for log-probs of the model that training began with. */
+  readonly reference: boolean;
   /** Where to compute. */
   readonly device: "auto" | "cpu" | "cuda";
   /** Of a GPU's activations; undefined leaves it to the card. */
@@ -34,7 +36,11 @@ export interface EngineFacts {
 
 /** The verbs, with what they take and give. */
 export interface Verbs {
-  sample: { readonly take: Omit<SampleRequest, "signal" | "onToken">; readonly give: Sample };
+  sample: {
+    /** `stream`: tell each token as it is drawn. */
+    readonly take: Omit<SampleRequest, "signal" | "onToken"> & { readonly stream: boolean };
+    readonly give: Sample;
+  };
   forwardBackward: {
     readonly take: { readonly batch: readonly Datum[]; readonly options: ForwardBackwardOptions };
     readonly give: ForwardBackwardOutput;

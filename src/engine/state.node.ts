@@ -1,7 +1,7 @@
 // A checkpoint's numbers: weights in full precision and what the optimizer remembers, with what their bits depend on.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ModelLoadError } from "../errors.ts";
+import { ModelLoadError, messageOf } from "../errors.ts";
 import { parametersChanged } from "../model/params.ts";
 import { openSafetensors, writeSafetensors } from "../model/safetensors.node.ts";
 import type { LocalEngine } from "./local.ts";
@@ -36,9 +36,11 @@ export async function loadEngineState(
 ): Promise<void> {
   const { model, optimizer } = engine;
   const file = join(dir, STATE_FILE);
-  const source = await openSafetensors(file);
+  const { step, variant } = readFacts(dir);
+  const source = await openSafetensors(file).catch((cause: unknown) => {
+    throw damaged(dir, cause);
+  });
   try {
-    const { step, variant } = JSON.parse(readFileSync(join(dir, FACTS_FILE), "utf8")) as Facts;
     if (variant !== model.device.variant && !anyVariant) {
       throw new ModelLoadError({
         what: `${file} was written on another kind of arithmetic`,
@@ -66,4 +68,25 @@ export async function loadEngineState(
   } finally {
     await source.close();
   }
+}
+
+function readFacts(dir: string): Facts {
+  const file = join(dir, FACTS_FILE);
+  try {
+    const { step, variant } = JSON.parse(readFileSync(file, "utf8")) as Facts;
+    if (Number.isInteger(step) && typeof variant === "string") return { step, variant };
+  } catch (cause) {
+    throw damaged(dir, new Error(`${file}: ${messageOf(cause)}`, { cause }));
+  }
+  throw damaged(dir, new Error(`${file} does not hold step and variant`));
+}
+
+function damaged(dir: string, cause: unknown): ModelLoadError {
+  const reason = cause instanceof ModelLoadError ? cause.what : messageOf(cause);
+  return new ModelLoadError({
+    what: `the checkpoint is damaged: ${reason}`,
+    value: dir,
+    remedy: "delete it to resume from the one before it",
+    cause,
+  });
 }

@@ -23,11 +23,9 @@ interface Pending {
 export interface ThreadEngineOptions extends Partial<Omit<EngineSpec, "folder">> {}
 
 /** Starts an engine for a model folder in another thread; resolves when the model is loaded. */
-export function startEngine(
-  folder: string,
-  { trains = true, threads, simd, recompute = false, device = "auto", precision }: ThreadEngineOptions = {},
-): Promise<ThreadEngine> {
-  const spec: EngineSpec = { folder, trains, threads, simd, recompute, device, precision };
+export function startEngine(folder: string, options: ThreadEngineOptions = {}): Promise<ThreadEngine> {
+  const { trains = true, threads, simd, recompute = false, reference = false, device = "auto", precision } = options;
+  const spec: EngineSpec = { folder, trains, threads, simd, recompute, reference, device, precision };
   const worker = new Worker(new URL("./worker.node.js", import.meta.url), { workerData: spec });
   return new Promise((resolve, reject) => {
     worker.once("error", reject);
@@ -58,7 +56,7 @@ export class ThreadEngine implements Engine {
   sample({ signal, onToken, ...take }: SampleRequest): Promise<Sample> {
     const id = this.#next;
     const abort = () => this.#worker.postMessage({ abort: id } satisfies ToEngine);
-    const sampled = this.#call("sample", take, onToken);
+    const sampled = this.#call("sample", { ...take, stream: onToken !== undefined }, onToken);
     if (signal?.aborted) abort();
     signal?.addEventListener("abort", abort, { once: true });
     return sampled.finally(() => signal?.removeEventListener("abort", abort));

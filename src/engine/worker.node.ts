@@ -14,7 +14,7 @@ const port = parentPort!;
 const say = (message: FromEngine) => port.postMessage(message);
 
 async function start(): Promise<void> {
-  const { folder, trains, threads, simd, recompute, device: choice, precision } = workerData as EngineSpec;
+  const { folder, trains, threads, simd, recompute, reference, device: choice, precision } = workerData as EngineSpec;
   const files = await loadModelFolder(folder);
   const device = startDevice({ device: choice, precision, threads, simd });
   const limits = "card" in device ? cudaLimits(folder, files.config, device, { trains, recompute }) : {};
@@ -22,7 +22,7 @@ async function start(): Promise<void> {
   const model = createModel(device, files.config, { trains });
   await loadWeights(model, files.weights);
   await files.weights.close();
-  const engine = new LocalEngine(model, { recompute, ...limits });
+  const engine = new LocalEngine(model, { recompute, reference, ...limits });
   const aborts = new Map<number, AbortController>();
 
   const serve = async ({ id, verb, take }: Call): Promise<unknown> => {
@@ -31,7 +31,8 @@ async function start(): Promise<void> {
         const abort = new AbortController();
         aborts.set(id, abort);
         try {
-          return await engine.sample({ ...take, signal: abort.signal, onToken: (token) => say({ id, token }) });
+          const onToken = take.stream ? { onToken: (token: number) => say({ id, token }) } : {};
+          return await engine.sample({ ...take, signal: abort.signal, ...onToken });
         } finally {
           aborts.delete(id);
         }

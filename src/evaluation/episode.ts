@@ -81,7 +81,9 @@ export async function playEpisode(
     let observation = start;
     // The budget bounds the loop whatever a remote environment says.
     for (let left = start.budget_remaining; !observation.done && left > 0; left--) {
-      const { action, text = null, parse_error = null } = await unlessAborted(turn(observation), signal);
+      const move = await unlessAborted(turn(observation), signal);
+      if (!move) break;
+      const { action, text = null, parse_error = null } = move;
       observation = await unlessAborted(env.step(action), signal);
       const { reward_breakdown } = observation;
       const step = { action, text, parse_error: parse_error?.message ?? null, observation, reward_breakdown };
@@ -129,6 +131,7 @@ function rewardOf(steps: readonly StepRecord[]): number {
 
 /** Waits, but not beyond an abort: a player or a remote environment may not listen to the signal. */
 async function unlessAborted<T>(awaited: T | Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal?.aborted && awaited instanceof Promise) awaited.catch(() => {}); // nobody will wait for it
   signal?.throwIfAborted();
   if (!signal || !(awaited instanceof Promise)) return awaited;
   let stop = () => {};

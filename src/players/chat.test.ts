@@ -84,7 +84,7 @@ describe("chatPlayer", () => {
     const turn = player.start({ seed: 1, question: env.reveal() });
     const moves = [];
     while (!observation.done) {
-      const move = await turn(observation);
+      const move = (await turn(observation))!;
       moves.push(move);
       observation = env.step(move.action);
     }

@@ -40,7 +40,8 @@ test("a model's words become actions; what is none is counted and goes on", asyn
   const engine: TokenSampler = {
     sample: async ({ prompt }) => {
       asked.push(prompt.length);
-      return { tokens: words(lines[asked.length - 1]!) };
+      const tokens = words(lines[asked.length - 1]!);
+      return { tokens, logprobs: tokens.map(() => -1) };
     },
   };
   const data = shopDataSet();
@@ -50,7 +51,7 @@ test("a model's words become actions; what is none is counted and goes on", asyn
   let observation = env.reset({ question_id: "shop_eval_000" });
   const errors: boolean[] = [];
   while (!observation.done) {
-    const { action, parse_error } = await turn(observation);
+    const { action, parse_error } = (await turn(observation))!;
     errors.push(Boolean(parse_error));
     observation = env.step(action);
   }

@@ -1,7 +1,8 @@
 // A model of ours as a player: token ids to and from an engine, the action read from its words.
-import { parseAction } from "../env/index.ts";
+import { parseAction, type SQLObservation } from "../env/index.ts";
 import { Conversation, type Turns } from "./conversation.ts";
-import type { Player } from "./player.ts";
+import type { EpisodeContext, Move, Player } from "./player.ts";
+import { formatObservation, getSystemPrompt } from "./prompt.ts";
 
 /** What the player needs of an engine. */
 export interface TokenSampler {
@@ -10,9 +11,12 @@ export interface TokenSampler {
     readonly max_new_tokens: number;
     readonly stop_ids: readonly number[];
     readonly temperature: number;
+    readonly top_k?: number;
+    readonly top_p?: number;
+    readonly min_p?: number;
     readonly key: readonly (string | number)[];
     readonly signal?: AbortSignal;
-  }): Promise<{ readonly tokens: readonly number[] }>;
+  }): Promise<{ readonly tokens: readonly number[]; readonly logprobs: readonly number[] }>;
 }
 
 export interface ModelPlayerOptions {
@@ -24,33 +28,106 @@ export interface ModelPlayerOptions {
   readonly name?: string;
   /** 0 plays greedily. @default 0 */
   readonly temperature?: number;
+  readonly top_k?: number;
+  readonly top_p?: number;
+  readonly min_p?: number;
   /** A turn. @default 256 */
   readonly max_new_tokens?: number;
+  /** A whole episode: when the model has written as much, it is over. @default no limit */
+  readonly max_completion_length?: number;
   /** @default 2048 */
   readonly max_context_tokens?: number;
-  /** Of the samples. @default 0 */
-  readonly seed?: number;
+  /** Begins the names of the samples' random numbers; the episode's seed follows. @default [0] */
+  readonly key?: readonly (string | number)[];
 }
 
 /** Plays with a model; episodes played at the same time are sampled together. */
 export function modelPlayer(options: ModelPlayerOptions): Player {
-  const { engine, turns, decode, name = "model", temperature = 0, seed = 0 } = options;
-  const { max_new_tokens = 256, max_context_tokens = 2048 } = options;
   return {
-    name,
-    start({ seed: episode, signal }) {
-      const conversation = new Conversation(turns, { max_context_tokens, max_new_tokens });
-      return async (observation) => {
-        const { tokens } = await engine.sample({
-          ...{ prompt: conversation.prompt(observation), max_new_tokens, stop_ids: turns.stopIds, temperature },
-          key: [seed, "player", episode],
-          ...(signal ? { signal } : {}),
-        });
-        conversation.said(tokens);
-        const text = decode(tokens);
-        const { action, error } = parseAction(text);
-        return { action, text, parse_error: error };
-      };
+    name: options.name ?? "model",
+    start(episode) {
+      const game = new ModelGame(options, episode);
+      return (observation) => game.move(observation);
     },
   };
+}
+
+/** A stretch of an episode whose context is exactly what was sampled from; a cut of the history begins a new one. */
+export interface Segment {
+  readonly tokens: number[];
+  /** 1 where the model wrote the token, 0 elsewhere. */
+  readonly mask: (0 | 1)[];
+  /** log π of the model's tokens as they were sampled, 0 elsewhere. */
+  readonly logprobs: number[];
+}
+
+export interface Message {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+}
+
+/** One episode of a model, remembered token by token. */
+export class ModelGame {
+  readonly segments: Segment[] = [];
+  readonly messages: Message[] = [{ role: "system", content: getSystemPrompt() }];
+  /** Tokens the model wrote. */
+  written = 0;
+  /** Whether the model was cut off before it had closed its last turn, or may write no more. */
+  truncated = false;
+  readonly #options: ModelPlayerOptions;
+  readonly #episode: Pick<EpisodeContext, "seed" | "signal">;
+  readonly #conversation: Conversation;
+
+  constructor(options: ModelPlayerOptions, episode: Pick<EpisodeContext, "seed" | "signal">) {
+    const { max_context_tokens = 2048, max_new_tokens = 256, turns } = options;
+    this.#options = options;
+    this.#episode = episode;
+    this.#conversation = new Conversation(turns, { max_context_tokens, max_new_tokens });
+  }
+
+  /** The model's answer to an observation; null when it has written all it may. */
+  async move(observation: SQLObservation): Promise<Move | null> {
+    const { engine, turns, decode, temperature = 0, top_k, top_p, min_p, key = [0] } = this.#options;
+    const { max_new_tokens = 256, max_completion_length = Number.POSITIVE_INFINITY } = this.#options;
+    const room = Math.min(max_new_tokens, max_completion_length - this.written);
+    if (room <= 0) {
+      this.truncated = true;
+      return null;
+    }
+    const prompt = this.#conversation.prompt(observation);
+    this.messages.push({ role: "user", content: formatObservation(observation) });
+    const segment = this.#show(prompt);
+    const { tokens, logprobs } = await engine.sample({
+      ...{ prompt, max_new_tokens: room, stop_ids: turns.stopIds, temperature },
+      ...(top_k === undefined ? {} : { top_k }),
+      ...(top_p === undefined ? {} : { top_p }),
+      ...(min_p === undefined ? {} : { min_p }),
+      key: [...key, this.#episode.seed],
+      ...(this.#episode.signal ? { signal: this.#episode.signal } : {}),
+    });
+    this.#conversation.said(tokens);
+    push(segment, tokens, 1, logprobs);
+    this.written += tokens.length;
+    this.truncated = !turns.closed(tokens);
+    const text = decode(tokens);
+    this.messages.push({ role: "assistant", content: text });
+    const { action, error } = parseAction(text);
+    return { action, text, parse_error: error };
+  }
+
+  /** What the model is shown: the rest of the running segment, or after a cut the beginning of another. */
+  #show(prompt: readonly number[]): Segment {
+    if (this.segments.length === this.#conversation.cuts) this.segments.push({ tokens: [], mask: [], logprobs: [] });
+    const segment = this.segments.at(-1)!;
+    push(segment, prompt.slice(segment.tokens.length), 0);
+    return segment;
+  }
+}
+
+function push({ tokens, mask, logprobs }: Segment, ids: readonly number[], mark: 0 | 1, logp?: readonly number[]) {
+  for (const [i, id] of ids.entries()) {
+    tokens.push(id);
+    mask.push(mark);
+    logprobs.push(logp?.[i] ?? 0);
+  }
 }

@@ -21,8 +21,8 @@ export interface Move {
   readonly parse_error?: ActionParseError | null;
 }
 
-/** Decides one move; called with the first observation, then with what each action led to. */
-export type Turn = (observation: SQLObservation) => Move | Promise<Move>;
+/** Decides one move; called with the first observation, then with what each action led to. Null ends the episode as it stands. */
+export type Turn = (observation: SQLObservation) => Move | null | Promise<Move | null>;
 
 /** Plays any number of episodes at once: what belongs to an episode lives in the function `start` returns. */
 export interface Player {

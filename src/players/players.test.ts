@@ -18,7 +18,7 @@ async function play(player: Player, question: QuestionRecord, { seed = 1, step_b
   const turn = player.start({ seed, question: context });
   const actions: string[] = [];
   while (!observation.done) {
-    const { action } = await turn(observation);
+    const { action } = (await turn(observation))!;
     actions.push(`${action.action_type}: ${action.argument}`);
     observation = env.step(action);
   }

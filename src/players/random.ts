@@ -5,26 +5,35 @@ import { quoteName } from "../sql/index.ts";
 import { type NotedTable, readResult, readTables } from "./notes.ts";
 import type { Player } from "./player.ts";
 
-const ACTION_WEIGHTS = [
-  ["DESCRIBE", 3],
-  ["SAMPLE", 3],
-  ["QUERY", 3],
-  ["ANSWER", 1],
-] as const;
-
 const GUESSED_COLUMNS = ["id", "name", "date", "year", "price"]; // before a table was described
 const GUESSED_ANSWERS = ["0", "1", "2", "10", "yes", "no", "unknown"];
 
 /** A baseline: acts without regard to the question; the same seed plays the same. */
 export function randomPlayer(): Player {
+  return acting("random", 1);
+}
+
+/** Like the random player, but it soon gives up looking: its episodes are short. */
+export function flailerPlayer(): Player {
+  return acting("flailer", 6);
+}
+
+/** `answers` is how often it answers, where DESCRIBE, SAMPLE and QUERY have 3 each. */
+function acting(name: string, answers: number): Player {
+  const weights = [
+    ["DESCRIBE", 3],
+    ["SAMPLE", 3],
+    ["QUERY", 3],
+    ["ANSWER", answers],
+  ] as const;
   return {
-    name: "random",
+    name,
     start: ({ seed }) => {
-      const rng = random("random player", seed);
+      const rng = random(`${name} player`, seed);
       const seen: string[] = [];
       return (observation) => {
         remember(observation, seen);
-        const type = observation.budget_remaining <= 1 ? "ANSWER" : rng.pickWeighted(ACTION_WEIGHTS);
+        const type = observation.budget_remaining <= 1 ? "ANSWER" : rng.pickWeighted(weights);
         return { action: { action_type: type, argument: randomArgument(type, observation, seen, rng) } };
       };
     },

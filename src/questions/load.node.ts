@@ -35,7 +35,17 @@ export function readFiles(
   paths: readonly string[],
   parse: (json: string, options: ParseOptions) => QuestionFile,
 ): QuestionFile {
-  const parts = paths.map((path) => parse(readText(path), { file: basename(path), split: splitOfFile(path) }));
+  const parts = paths.map((path) => {
+    const file = basename(path);
+    try {
+      return parse(readText(path), { file, split: splitOfFile(path) });
+    } catch (error) {
+      // Records are named by their file; a file that has none to read, by its path.
+      if (!(error instanceof QuestionLoadError) || error.value !== file) throw error;
+      const { what, remedy, code, cause } = error;
+      throw new QuestionLoadError({ what, value: path, remedy, cause }, code);
+    }
+  });
   return { drafts: parts.flatMap((part) => part.drafts), rejected: parts.flatMap((part) => part.rejected) };
 }
 

@@ -2,15 +2,27 @@
 import { z } from "zod";
 import { SQLEnvironment } from "../env/index.ts";
 import { playEpisode } from "../evaluation/index.ts";
-import { keywordPlayer, lookerPlayer, oraclePlayer, type Player, randomPlayer } from "../players/index.ts";
+import {
+  flailerPlayer,
+  guesserPlayer,
+  keywordPlayer,
+  lookerPlayer,
+  oraclePlayer,
+  type Player,
+  randomPlayer,
+} from "../players/index.ts";
 import { DIFFICULTIES } from "../questions/index.ts";
 import { random } from "../random.ts";
 import { DatabaseShelf } from "../sql/index.ts";
 import { practiceWorlds } from "../worlds/index.ts";
 import { type Transcript, transcriptOf } from "./transcripts.ts";
 
-const PLAYERS: Readonly<Record<"random" | "looker" | "keyword" | "oracle", () => Player>> = {
+const NAMES = ["random", "flailer", "guesser", "looker", "keyword", "oracle"] as const;
+
+const PLAYERS: Readonly<Record<(typeof NAMES)[number], () => Player>> = {
   random: randomPlayer,
+  flailer: flailerPlayer,
+  guesser: guesserPlayer,
   looker: lookerPlayer,
   keyword: keywordPlayer,
   oracle: oraclePlayer,
@@ -22,7 +34,7 @@ export const mixtureSchema = z
     players: z
       .array(
         z.object({
-          player: z.enum(["random", "looker", "keyword", "oracle"]).describe("who plays"),
+          player: z.enum(NAMES).describe("who plays"),
           share: z.number().positive().describe("of the episodes"),
           weight: z.number().positive().default(1).describe("how much its words count"),
         }),
@@ -32,6 +44,18 @@ export const mixtureSchema = z
     questions_per_world: z.int().min(1).max(64).default(4).describe("episodes on one practice world"),
     difficulties: z.array(z.enum(DIFFICULTIES)).min(1).default(["easy", "medium"]).describe("of the questions"),
     invented_share: z.number().min(0).max(1).default(0.35).describe("of names and values that are invented words"),
+    forms: z.array(z.string()).min(1).optional().describe("names of the question forms; all when absent"),
+    simple: z
+      .object({
+        words: z.int().min(2).default(24).describe("of each kind"),
+        rows: z
+          .tuple([z.int().min(1), z.int().min(1)])
+          .default([10, 30])
+          .describe("fewest and most"),
+      })
+      .strict()
+      .optional()
+      .describe("one-table worlds of few words instead of worlds of all kinds"),
     step_budget: z.int().min(1).default(10).describe("actions an episode may take"),
     only_right: z.boolean().default(false).describe("leave out episodes that end without the right answer"),
   })
@@ -41,9 +65,11 @@ export type Mixture = z.infer<typeof mixtureSchema>;
 
 /** One transcript after the other. `loadSqlite()` must have been awaited. */
 export async function* demonstrations(mixture: Mixture, first = 0): AsyncGenerator<Transcript, void> {
-  const { seed, questions_per_world: questionsPerWorld, difficulties, invented_share: inventedShare } = mixture;
+  const { seed, questions_per_world: questionsPerWorld, invented_share: inventedShare } = mixture;
+  const { difficulties, forms, simple } = mixture;
+  const options = { seed, first, questionsPerWorld, difficulties, inventedShare, forms, simple };
   const shares = mixture.players.map((part) => [part, part.share] as const);
-  for (const world of practiceWorlds({ seed, first, questionsPerWorld, difficulties, inventedShare })) {
+  for (const world of practiceWorlds(options)) {
     const { name } = world.spec;
     const databases = new DatabaseShelf({ names: [name], read: () => world.bytes });
     const questions = world.questions.map(({ record }) => record);

@@ -14,6 +14,8 @@ export interface WarmupOptions {
   readonly weight_decay?: number;
   /** @default 1 */
   readonly max_grad_norm?: number;
+  /** AdamW's memory of squared gradients; shorter suits few steps. @default 0.999 */
+  readonly beta2?: number;
   /** Transcripts longer than this are passed over and counted. @default 1024 */
   readonly max_context_tokens?: number;
   readonly onStep?: (step: WarmupStep) => void;
@@ -50,6 +52,7 @@ export async function warmup(
   options: WarmupOptions,
 ): Promise<WarmupReport> {
   const { steps, batch_tokens = 4096, weight_decay = 0.01, max_grad_norm = 1, max_context_tokens = 1024 } = options;
+  const { beta2 = 0.999 } = options;
   if (!Number.isInteger(steps) || steps < 1)
     throw new UsageError({ what: "steps must be a whole number from 1 on", value: steps });
   const losses: number[] = [];
@@ -59,7 +62,7 @@ export async function warmup(
   const step = async () => {
     const learning_rate = learningRate(losses.length, options);
     const { loss } = await engine.forwardBackward(batch, { loss: { type: "cross_entropy" } });
-    const { grad_norm, skipped } = await engine.optimStep({ learning_rate, weight_decay, max_grad_norm });
+    const { grad_norm, skipped } = await engine.optimStep({ learning_rate, weight_decay, max_grad_norm, beta2 });
     losses.push(loss);
     tokens += inBatch;
     transcripts += batch.length;

@@ -1,11 +1,12 @@
 // Practice worlds: endless small databases with questions about them, one after the other from a seed.
-import { UsageError } from "../errors.ts";
+import { nearest, UsageError } from "../errors.ts";
 import { type DataSet, DIFFICULTIES, type Difficulty, type QuestionRecord } from "../questions/index.ts";
-import { type Random, random } from "../random.ts";
+import { random } from "../random.ts";
 import { Database, DatabaseShelf } from "../sql/index.ts";
 import { type Asked, type AskOptions, ask } from "./ask.ts";
 import { fillWorld, type World, worldBytes } from "./build.ts";
 import { FORMS, type Form } from "./forms/index.ts";
+import { MAX_ROWS, MIN_WORDS, type SimpleWorldOptions, simpleWorld } from "./practice-simple.ts";
 import { practiceWorld } from "./practice-spec.ts";
 import type { WorldSpec } from "./spec.ts";
 
@@ -21,6 +22,10 @@ export interface PracticeOptions extends AskOptions {
   readonly difficulties?: readonly Difficulty[];
   /** Share of names and values that are invented words. @default 0.35 */
   readonly inventedShare?: number;
+  /** Names of the forms that questions are made by. @default all of the difficulties */
+  readonly forms?: readonly string[] | undefined;
+  /** One-table worlds of few words, without invented ones. @default worlds of all kinds */
+  readonly simple?: SimpleWorldOptions | undefined;
 }
 
 export interface PracticeWorld {
@@ -75,13 +80,17 @@ export function practiceDataSet(options: PracticeOptions & { readonly worlds: nu
   return { name: `practice_${options.seed}`, questions, databases, rejected: [], file: read };
 }
 
-function worldAt(seed: number | string, index: number, { inventedShare }: PracticeOptions): World {
-  const spec = practiceWorld(`${seed}_${index}`, inventedShare === undefined ? {} : { inventedShare });
+function worldAt(seed: number | string, index: number, { inventedShare, simple }: PracticeOptions): World {
+  const key = `${seed}_${index}`;
+  const spec = simple
+    ? simpleWorld(key, simple)
+    : practiceWorld(key, inventedShare === undefined ? {} : { inventedShare });
   return fillWorld(spec, index);
 }
 
 function questionsOf(world: World, database: Database, index: number, options: PracticeOptions): PracticeQuestion[] {
-  const { seed, questionsPerWorld = 8, difficulties = DIFFICULTIES } = options;
+  const { seed, questionsPerWorld = 8 } = options;
+  const difficulties = (options.difficulties ?? DIFFICULTIES).filter((name) => formsOf(name, options).length > 0);
   const r = random("practice questions", `${seed}_${index}`);
   const questions: PracticeQuestion[] = [];
   const texts = new Set<string>();
@@ -89,7 +98,7 @@ function questionsOf(world: World, database: Database, index: number, options: P
   for (let attempt = 0; attempt < TRIES * questionsPerWorld && questions.length < questionsPerWorld; attempt++) {
     const difficulty = r.pickWeighted(difficulties.map((name) => [name, SHARES[name]] as const));
     // Every form has its turn before any comes again, so that a world's questions differ as much as it allows.
-    if (!untried.get(difficulty)?.length) untried.set(difficulty, formsOf(r, difficulty));
+    if (!untried.get(difficulty)?.length) untried.set(difficulty, r.shuffle(formsOf(difficulty, options)));
     const form = untried.get(difficulty)!.pop()!;
     let asked: Asked | null = null;
     for (let draw = 0; draw < DRAWS && !asked; draw++) asked = ask(form, world, database, r, options);
@@ -101,17 +110,20 @@ function questionsOf(world: World, database: Database, index: number, options: P
   return questions;
 }
 
-function formsOf(r: Random, difficulty: Difficulty): Form[] {
-  return r.shuffle(FORMS.filter((form) => form.difficulty === difficulty));
+function formsOf(difficulty: Difficulty, { forms }: PracticeOptions): Form[] {
+  return FORMS.filter((form) => form.difficulty === difficulty && (!forms || forms.includes(form.name)));
 }
 
-function check({
-  worlds,
-  first = 0,
-  questionsPerWorld = 1,
-  difficulties = DIFFICULTIES,
-  inventedShare = 0,
-}: PracticeOptions) {
+function check(options: PracticeOptions) {
+  const {
+    worlds,
+    first = 0,
+    questionsPerWorld = 1,
+    difficulties = DIFFICULTIES,
+    inventedShare = 0,
+    forms,
+    simple,
+  } = options;
   const wrong = (what: string, value: string | number, remedy: string) => new UsageError({ what, value, remedy });
   for (const [name, value] of Object.entries({ worlds: worlds ?? 0, first, questionsPerWorld })) {
     if (!Number.isInteger(value) || value < 0) throw wrong(`${name} cannot be used`, value, "give a whole number");
@@ -119,4 +131,22 @@ function check({
   if (!(inventedShare >= 0 && inventedShare <= 1))
     throw wrong("inventedShare cannot be used", inventedShare, "give a share from 0 to 1");
   if (difficulties.length === 0) throw wrong("no difficulties", "[]", `give some of ${DIFFICULTIES.join(", ")}`);
+  const { words = MIN_WORDS, rows: [fewest, most] = [1, 1] } = simple ?? {};
+  if (!(words >= MIN_WORDS)) throw wrong("simple.words cannot be used", words, `give at least ${MIN_WORDS}`);
+  if (!(fewest >= 1 && fewest <= most && most <= MAX_ROWS))
+    throw wrong("simple.rows cannot be used", `${fewest} to ${most}`, `give two numbers from 1 to ${MAX_ROWS}`);
+  const unknown = forms?.find((name) => !FORMS.some((form) => form.name === name));
+  if (unknown !== undefined) {
+    const near = nearest(
+      unknown,
+      FORMS.map(({ name }) => name),
+    );
+    throw wrong(
+      "no such form",
+      unknown,
+      near ? `did you mean ${near}?` : `the forms are ${FORMS.map(({ name }) => name).join(", ")}`,
+    );
+  }
+  if (difficulties.every((difficulty) => formsOf(difficulty, options).length === 0))
+    throw wrong("no form has these difficulties", difficulties.join(", "), "give other forms or difficulties");
 }

@@ -1,0 +1,29 @@
+// A training in twenty lines: a model folder learns the starter's questions. Run it as README.md beside it says.
+import {
+  buildTrainer,
+  LiveVisualizationCallback,
+  loadModelAndTokenizer,
+  loadQuestionPrompts,
+  loadSqlite,
+  presetNamed,
+  resolveConfig,
+  runTrainingWithMetrics,
+  sampleRandomBaseline,
+  starterDataSet,
+} from "sqlenv";
+
+const [folder = "runs/starter/starter", steps = "20"] = process.argv.slice(2);
+await loadSqlite();
+const config = resolveConfig({ ...presetNamed("starter"), max_steps: Number(steps) });
+const data = starterDataSet({ seed: config.seed });
+console.log(`${loadQuestionPrompts(data, config).length} questions to train on`);
+
+const baseline = await sampleRandomBaseline(data, config); // 8 episodes of a player that acts at random
+console.log(`right at random: ${baseline.filter(({ correctness }) => correctness === 1).length} of ${baseline.length}`);
+
+const model = await loadModelAndTokenizer(folder);
+const live = new LiveVisualizationCallback({ reward_every: 1, transcript_every: 10 });
+const { rewards } = await runTrainingWithMetrics(buildTrainer({ model, data, config, callbacks: [live] }));
+console.log(`reward ${rewards[0]?.reward.toFixed(3)} at first, ${rewards.at(-1)?.reward.toFixed(3)} at last`);
+await model.engine.saveModel("trained"); // a Hugging Face folder
+await model.engine.close();

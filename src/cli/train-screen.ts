@@ -1,0 +1,103 @@
+// What `sqlenv train` shows: a line a step, a transcript now and then, warnings, and at the end what improved.
+import { formatTranscript } from "../evaluation/index.ts";
+import { headline, standingRows, withInterval } from "../reports/index.ts";
+import type {
+  EpisodeLine,
+  Phase,
+  TimingLine,
+  TrainerCallback,
+  TrainingResult,
+  TrainingView,
+  Warning,
+} from "../training/index.ts";
+import { drawTable, formatNumber, type Output, printable, styled } from "./output.ts";
+
+/** Transcripts shown in the course of a training. */
+const TRANSCRIPTS = 4;
+
+/** Prints the course of a training. */
+export class TrainingScreen implements TrainerCallback {
+  readonly #out: Output;
+  #seconds: number[] = [];
+
+  constructor(out: Output) {
+    this.#out = out;
+  }
+
+  phase(phase: Phase): void {
+    const words: Readonly<Record<Phase, string>> = {
+      random: "playing at random: the floor",
+      before: "playing with the model as it is",
+      training: "training",
+      after: "playing with the trained model",
+    };
+    this.#out.line(styled("dim", `${words[phase]} …`));
+  }
+
+  progress(phase: Phase, done: number): void {
+    this.#out.progress(`${phase}: ${formatNumber(done)} episodes`);
+  }
+
+  on_step_end(
+    { state: { step }, total_steps }: TrainingView,
+    { timing, episodes }: { readonly timing: TimingLine; readonly episodes: readonly EpisodeLine[] },
+  ): void {
+    this.#seconds = [...this.#seconds, timing.step_time].slice(-10);
+    const left = ((total_steps - step) * this.#seconds.reduce((a, b) => a + b, 0)) / this.#seconds.length;
+    const rewards = episodes.map(({ total_reward }) => total_reward ?? 0);
+    const right = episodes.filter(({ correctness }) => correctness === 1).length;
+    const line = [
+      `step ${String(step).padStart(String(total_steps).length)}/${total_steps}`,
+      `reward ${mean(rewards).toFixed(3)}`,
+      `right ${String(Math.round((100 * right) / episodes.length)).padStart(3)} %`,
+      `${formatNumber(Math.round(timing.tokens_per_s))} tokens/s`,
+      `${timing.step_time.toFixed(1)} s`,
+      `${minutes(left)} left`,
+    ].join("  ");
+    // A terminal has one line that changes and keeps every tenth; a log has them all.
+    if (process.stderr.isTTY && step % 10 !== 0 && step !== total_steps) this.#out.progress(line);
+    else this.#out.line(line);
+    if (step % Math.max(1, Math.round(total_steps / TRANSCRIPTS)) === 0) this.#transcript(episodes);
+  }
+
+  on_warning(_: TrainingView, { step, message, remedy }: Warning): void {
+    this.#out.line(styled("yellow", `step ${step}: ${message}; ${remedy}`));
+  }
+
+  /** An episode as it was played in this step: the first of the group's best. */
+  #transcript(episodes: readonly EpisodeLine[]): void {
+    const best = episodes.reduce((a, b) => ((b.total_reward ?? 0) > (a.total_reward ?? 0) ? b : a));
+    const text = formatTranscript(best).split("\n").map(printable);
+    this.#out.line(text.map((line) => `  ${line}`).join("\n"));
+  }
+
+  /** The closing summary. */
+  result(result: TrainingResult, files: readonly string[]): void {
+    const { run, steps, episodes, tokens, seconds } = result;
+    const rows = standingRows(result).map((row) => [
+      `${row.place} databases, ${row.manner}`,
+      ...[row.random, row.before, row.after].map(withInterval),
+    ]);
+    this.#out.line();
+    this.#out.line(styled("bold", headline(result)));
+    this.#out.line();
+    this.#out.line(drawTable(["right answers", "random", "before", "after"], rows));
+    this.#out.line();
+    this.#out.line(
+      `${formatNumber(steps)} steps, ${formatNumber(episodes)} episodes, ${formatNumber(tokens)} tokens, ${minutes(seconds)}`,
+    );
+    this.#out.line(`everything is in ${printable(run)}: ${files.join(", ")}`);
+  }
+}
+
+/** 83 as "1:23". */
+export function minutes(seconds: number): string {
+  const whole = Math.round(seconds);
+  const [hours, rest] = [Math.floor(whole / 3600), whole % 3600];
+  const text = `${String(Math.floor(rest / 60)).padStart(hours > 0 ? 2 : 1, "0")}:${String(rest % 60).padStart(2, "0")}`;
+  return hours > 0 ? `${hours}:${text}` : `${text} min`;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+}

@@ -1,0 +1,203 @@
+// `sqlenv train`: a model gets better at answering questions, and a folder shows it.
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { Command } from "commander";
+import { type LoadedModel, loadModelAndTokenizer } from "../engine/index.node.ts";
+import { UsageError } from "../errors.ts";
+import type { DataSet } from "../questions/index.ts";
+import { modelCard, writeReport } from "../reports/index.node.ts";
+import {
+  checkRewards,
+  type GRPOConfig,
+  loadQuestionPrompts,
+  resolveConfig,
+  runTraining,
+  stepsOf,
+  type TrainingResult,
+} from "../training/index.ts";
+import { makeStarterModel } from "../training/starter.node.ts";
+import { RunFolder } from "../training/store.node.ts";
+import { resolveDataSet } from "./dataset.ts";
+import { INTERRUPTED } from "./failure.ts";
+import { interruptSignal } from "./interrupt.ts";
+import { formatNumber, type Output, output, printable, styled } from "./output.ts";
+import { rewardFunctions } from "./reward-file.ts";
+import {
+  addConfigOptions,
+  type ConfigFlags,
+  configOf,
+  configText,
+  readConfigFile,
+  resumedConfig,
+} from "./train-config.ts";
+import { dryRun } from "./train-dry.ts";
+import { TrainingScreen } from "./train-screen.ts";
+
+interface TrainFlags extends ConfigFlags {
+  readonly resume?: string;
+  readonly dryRun?: boolean;
+  readonly json?: boolean;
+}
+
+/** The `train` command. */
+export function trainCommand(): Command {
+  const command = new Command("train")
+    .description("train a model by playing; without options, the starter in a few minutes")
+    .option("--resume <run>", "go on with a run that was stopped, to the same result")
+    .option("--dry-run", "show the settings, what memory and time it would take, and stop")
+    .option("--json", "print one JSON object");
+  return addConfigOptions(command).action(train);
+}
+
+async function train(flags: TrainFlags): Promise<void> {
+  const out = output(flags);
+  const { config, run } = flags.resume === undefined ? newRun(flags) : oldRun(flags.resume, flags);
+  const rewardFuncs = await rewardFunctions(config.reward_funcs);
+  const data = await resolveDataSet(config.questions_path, {
+    seed: config.seed,
+    dbDir: config.db_dir === "bundled" ? undefined : config.db_dir,
+  });
+  out.line(describeData(data, config));
+  // What can be known to be wrong is said before anything is made.
+  checkRewards(rewardFuncs, config.reward_weights);
+  stepsOf(config, loadQuestionPrompts(data, config).length);
+  if (flags.dryRun) return dryRun(config, data, out);
+
+  const signal = interruptSignal();
+  const store = new RunFolder(run);
+  if (flags.resume === undefined) store.write("config.yaml", configText({ ...config, output_dir: run }));
+  const screen = new TrainingScreen(out);
+  const model = await modelOf(config, run, out, signal).catch((error: unknown) => {
+    const isEmpty = flags.resume === undefined && config.model_name !== "starter";
+    if (isEmpty) rmSync(run, { recursive: true, force: true }); // nothing has begun: its name stays free
+    throw error;
+  });
+  if (!model) return interrupted(run, out);
+  try {
+    const { engine } = model;
+    out.line(
+      `${printable(config.model_name)}: ${formatNumber(engine.facts.parameters)} parameters, ${engine.facts.variant}, ${engine.facts.threads} threads`,
+    );
+    const result = await runTraining({
+      ...{ model, data, config, rewardFuncs, store, signal },
+      callbacks: [screen],
+      resume: flags.resume !== undefined,
+      onPhase: (phase) => screen.phase(phase),
+      onProgress: (phase, done) => screen.progress(phase, done),
+    });
+    if (!result) return interrupted(run, out);
+    await saveModel(model, result, config, run);
+    const { files } = await writeReport(run);
+    screen.result(result, [...files.map((file) => basename(file)), "model/"]);
+    out.result(result);
+  } finally {
+    await model.engine.close();
+    data.databases.close();
+  }
+}
+
+/** A folder of its own for a new run. One that was named must not exist; one that was not gets the next free number. */
+function newRun(flags: TrainFlags): { config: GRPOConfig; run: string } {
+  const config = configOf(flags);
+  if (config.output_dir !== null) {
+    const { output_dir } = config;
+    if (existsSync(output_dir) && !statSync(output_dir).isDirectory())
+      throw new UsageError({ what: "the output folder is a file", value: output_dir, remedy: "name another" });
+    if (existsSync(output_dir) && readdirSync(output_dir).length > 0)
+      throw new UsageError({
+        what: "the output folder is there already",
+        value: output_dir,
+        remedy: `go on with it by --resume ${output_dir}, or name another`,
+      });
+    return { config, run: output_dir };
+  }
+  const name = basename(config.model_name).toLowerCase();
+  const free = (number: number): string => {
+    const run = join("runs", number === 1 ? name : `${name}-${number}`);
+    return existsSync(run) ? free(number + 1) : run;
+  };
+  return { config, run: free(1) };
+}
+
+/** A run that goes on, with the settings it was begun with. */
+function oldRun(run: string, flags: TrainFlags): { config: GRPOConfig; run: string } {
+  const file = join(run, "config.yaml");
+  if (!existsSync(file))
+    throw new UsageError({
+      what: "no run to resume",
+      value: run,
+      remedy: "name the folder of a training, one with a config.yaml",
+    });
+  return { config: resumedConfig(resolveConfig(readConfigFile(file)), flags), run };
+}
+
+/** Loads the model; the starter is made first. Null when that was interrupted. */
+async function modelOf(config: GRPOConfig, run: string, out: Output, signal: AbortSignal): Promise<LoadedModel | null> {
+  const folder = config.model_name === "starter" ? await starterOf(config, run, out, signal) : config.model_name;
+  if (folder === null) return null;
+  const model = await loadModelAndTokenizer(folder, {
+    ...(config.threads === null ? {} : { threads: config.threads }),
+    recompute: config.gradient_checkpointing,
+    reference: config.beta !== 0,
+  });
+  try {
+    checkWindow(config, model);
+  } catch (error) {
+    await model.engine.close();
+    throw error;
+  }
+  return model;
+}
+
+/** A fresh model that was taught to speak and to play badly, in the run's folder. */
+async function starterOf(
+  { seed, threads }: GRPOConfig,
+  run: string,
+  out: Output,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const [aside, folder] = [join(run, ".starter"), join(run, "starter")];
+  if (existsSync(folder)) return folder;
+  out.line(styled("dim", "making a small model and warming it up: it learns to speak, and to play badly …"));
+  rmSync(aside, { recursive: true, force: true });
+  const report = await makeStarterModel(aside, {
+    ...{ seed, signal },
+    ...(threads === null ? {} : { threads }),
+    onStep: ({ step, loss }) => out.progress(`warm-up: step ${step}, loss ${loss.toFixed(3)}`),
+  });
+  if (report.interrupted) {
+    rmSync(aside, { recursive: true, force: true });
+    return null;
+  }
+  renameSync(aside, folder);
+  out.line(
+    `warmed up on ${formatNumber(report.transcripts)} episodes, ${formatNumber(report.tokens)} tokens: loss ${report.last_loss.toFixed(3)}`,
+  );
+  return folder;
+}
+
+/** The trained model as a folder others can load, whole or not at all. */
+async function saveModel({ engine }: LoadedModel, result: TrainingResult, config: GRPOConfig, run: string) {
+  await engine.saveModel(join(run, "model"), { card: modelCard({ result, config }) });
+}
+
+function interrupted(run: string, out: Output): void {
+  out.line(`stopped and saved; go on with: sqlenv train --resume ${printable(run)}`);
+  process.exitCode = INTERRUPTED;
+}
+
+function describeData({ name, questions }: DataSet, { difficulty_filter }: GRPOConfig): string {
+  const count = (split: string, filtered: boolean) =>
+    questions.filter((q) => q.split === split && (!filtered || difficulty_filter.includes(q.difficulty))).length;
+  const part = (split: string) => `${formatNumber(count(split, true))} of ${formatNumber(count(split, false))}`;
+  return `${printable(name)}: ${part("train")} training and ${part("eval")} evaluation questions are ${difficulty_filter.join(" or ")}`;
+}
+
+function checkWindow({ max_context_tokens }: GRPOConfig, { config }: LoadedModel): void {
+  if (max_context_tokens <= config.max_position_embeddings) return;
+  throw new UsageError({
+    what: `max_context_tokens is above the model's window of ${config.max_position_embeddings}`,
+    value: max_context_tokens,
+    remedy: `give --max-context-tokens ${config.max_position_embeddings}`,
+  });
+}

@@ -1,0 +1,6 @@
+// SQLEnv under Node and Deno: everything of index.ts, and what needs files and threads.
+export * from "./engine/index.node.ts";
+export * from "./index.ts";
+export * from "./questions/index.node.ts";
+export * from "./reports/index.node.ts";
+export * from "./training/index.node.ts";

@@ -1,0 +1,83 @@
+// An episode as HTML: its turns with their SQL, what they showed and what they earned, and how it ended.
+import { type EpisodeRecord, explainReward, type StepRecord, signed } from "../evaluation/index.ts";
+import { highlightSql } from "./sql-html.ts";
+import { count, cut, escapeHtml } from "./words.ts";
+
+const SHOWN_ROWS = 8;
+const SHOWN_TEXT = 2000; // characters of one argument, error or result that is no table
+
+/** The episode under the player's name. */
+export function episodeHtml(record: EpisodeRecord, player: string): string {
+  const { tone, text } = verdict(record);
+  const turns = record.steps.map(turnHtml).join("");
+  return `<article class="episode"><header><h4>${escapeHtml(player)}</h4><span class="verdict ${tone}">${escapeHtml(text)}</span></header>${
+    turns === "" ? `<p class="dim">No turn was played.</p>` : `<ol class="turns">${turns}</ol>`
+  }</article>`;
+}
+
+function turnHtml({ action, text, parse_error, observation }: StepRecord): string {
+  const { error, result } = observation;
+  const type = escapeHtml(action.action_type);
+  const argument = cut(action.argument, SHOWN_TEXT);
+  const misread =
+    parse_error === null
+      ? ""
+      : `<p class="note">not understood, taken as a query${text !== null && text !== action.argument ? `: <code>${escapeHtml(cut(text, 300))}</code>` : ""}</p>`;
+  return [
+    `<li class="turn"><div class="action"><span class="type ${escapeHtml(action.action_type.toLowerCase())}">${type}</span> `,
+    `<code>${action.action_type === "QUERY" ? highlightSql(argument) : escapeHtml(argument)}</code></div>`,
+    misread,
+    error === null ? "" : `<p class="error">${escapeHtml(cut(error, SHOWN_TEXT))}</p>`,
+    result === "" ? "" : resultHtml(result, action.action_type),
+    `<p class="reward">${escapeHtml(explainReward(observation))}</p></li>`,
+  ].join("");
+}
+
+/** How it ended, and whether that is good news. */
+export function verdict(record: EpisodeRecord): { readonly tone: "good" | "bad" | "none"; readonly text: string } {
+  const { correctness, reward, step_count, error, done_reason } = record;
+  const steps = count(step_count, "step");
+  if (error !== null) return { tone: "none", text: `broken after ${steps}: ${cut(error, 200)}` };
+  if (correctness === null) return { tone: "none", text: `cannot be scored, ${steps}` };
+  const word = correctness === 1 ? "right" : done_reason === "answered" ? "wrong" : "no answer";
+  return {
+    tone: correctness === 1 ? "good" : "bad",
+    text: `${word}, reward ${signed(reward ?? 0)}, ${steps}`,
+  };
+}
+
+/** A result as a table where it is one, as plain text otherwise. */
+function resultHtml(result: string, action: string): string {
+  const table = action === "QUERY" || action === "SAMPLE" ? tableOf(result) : null;
+  if (!table) return `<pre>${escapeHtml(firstLines(cut(result, SHOWN_TEXT), 12))}</pre>`;
+  const cells = (row: readonly string[], tag: "td" | "th") =>
+    `<tr>${row.map((cell) => `<${tag}${/^-?[\d.,]+$/.test(cell) ? ' class="number"' : ""}>${escapeHtml(cut(cell, 80))}</${tag}>`).join("")}</tr>`;
+  const hidden = table.rows.length - SHOWN_ROWS;
+  const notice = [table.notice, hidden > 0 ? `${count(hidden, "row")} not shown here` : ""].filter(Boolean).join(" ");
+  return `<div class="scroll"><table><thead>${cells(table.head, "th")}</thead><tbody>${table.rows
+    .slice(0, SHOWN_ROWS)
+    .map((row) => cells(row, "td"))
+    .join("")}</tbody></table></div>${notice ? `<p class="note">${escapeHtml(notice)}</p>` : ""}`;
+}
+
+interface ResultTable {
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+  readonly notice: string;
+}
+
+/** Reads back what the environment renders; null when a bar inside a cell makes the columns uncertain. */
+export function tableOf(result: string): ResultTable | null {
+  const lines = result.split("\n");
+  const notice = lines.length > 1 && /^\((?:no rows|.* rows shown)\)$/.test(lines.at(-1)!) ? lines.pop()! : "";
+  const [head, ...rows] = lines.map((line) => line.split(" | "));
+  if (!head || rows.some((row) => row.length !== head.length)) return null;
+  return { head, rows, notice };
+}
+
+function firstLines(text: string, max: number): string {
+  const lines = text.split("\n");
+  return lines.length <= max
+    ? text
+    : [...lines.slice(0, max), `… ${count(lines.length - max, "more line")}`].join("\n");
+}

@@ -1,0 +1,45 @@
+// What the model did in training's episodes, step by step of the training: which actions, how many failed.
+import { ACTION_TYPES, type ActionType } from "../env/index.ts";
+import type { EpisodeLine } from "../training/records.ts";
+
+/** Means over the episodes of one optimizer step. */
+export interface Habits extends Readonly<Record<ActionType, number>> {
+  readonly step: number;
+  readonly episodes: number;
+  /** Shares of the actions. */
+  readonly failed: number;
+  readonly repeated: number;
+  readonly not_understood: number;
+}
+
+/** Counts episodes as they come; only sums are kept, so the file may be large. */
+export async function habitsOf(episodes: AsyncIterable<EpisodeLine> | Iterable<EpisodeLine>): Promise<Habits[]> {
+  const sums = new Map<number, Record<string, number>>();
+  for await (const { step, steps, invalid, repeats, parse_failures } of episodes) {
+    const sum = sums.get(step) ?? { episodes: 0, actions: 0, invalid: 0, repeats: 0, parse_failures: 0 };
+    sums.set(step, sum);
+    const add = (key: string, value: number) => {
+      sum[key] = (sum[key] ?? 0) + value;
+    };
+    add("episodes", 1);
+    add("actions", steps.length);
+    add("invalid", invalid);
+    add("repeats", repeats);
+    add("parse_failures", parse_failures);
+    for (const { action } of steps) add(action.action_type, 1);
+  }
+  return [...sums.entries()]
+    .sort(([a], [b]) => a - b)
+    .map(([step, sum]) => {
+      const share = (key: string) => (sum[key] ?? 0) / Math.max(1, sum.actions!);
+      const means = Object.fromEntries(ACTION_TYPES.map((type) => [type, (sum[type] ?? 0) / sum.episodes!]));
+      return {
+        step,
+        episodes: sum.episodes!,
+        failed: share("invalid"),
+        repeated: share("repeats"),
+        not_understood: share("parse_failures"),
+        ...(means as Record<ActionType, number>),
+      };
+    });
+}

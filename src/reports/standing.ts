@@ -1,0 +1,53 @@
+// A training's result as rows to read: random, before and after, where training has questions and where it has none.
+import type { Summary } from "../evaluation/index.ts";
+import type { Manner, Place, TrainingResult } from "../training/records.ts";
+import { percent, percentRange } from "./words.ts";
+
+export interface StandingRow {
+  readonly place: Place;
+  readonly manner: Manner;
+  /** "unseen databases, greedy" */
+  readonly name: string;
+  readonly random: Summary;
+  readonly before: Summary;
+  readonly after: Summary;
+  /** Whether the intervals of before and after lie apart, and which way. */
+  readonly verdict: "better" | "worse" | "not told apart";
+}
+
+/** The four rows of a result; unseen databases first, they are the harder claim. */
+export function standingRows({ random, before, after }: TrainingResult): StandingRow[] {
+  return (["unseen", "seen"] as const).flatMap((place) =>
+    (["greedy", "sampled"] as const).map((manner) => {
+      const [was, is] = [before[place][manner], after[place][manner]];
+      return {
+        place,
+        manner,
+        name: `${place} databases, ${manner}`,
+        random: random[place][manner],
+        before: was,
+        after: is,
+        verdict: verdictOf(was, is),
+      };
+    }),
+  );
+}
+
+function verdictOf({ success_ci: was }: Summary, { success_ci: is }: Summary): StandingRow["verdict"] {
+  if (!was || !is) return "not told apart";
+  if (is[0] > was[1]) return "better";
+  return is[1] < was[0] ? "worse" : "not told apart";
+}
+
+/** "12.3 % (5.0 – 22.1 %)" */
+export function withInterval({ success_rate, success_ci }: Summary): string {
+  return success_ci ? `${percent(success_rate)} (${percentRange(success_ci)})` : percent(success_rate);
+}
+
+/** One line: what the training did to success on databases it never saw. */
+export function headline(result: TrainingResult): string {
+  const row = standingRows(result).find(({ before, after }) => before.scored > 0 && after.scored > 0);
+  if (!row) return "nothing was evaluated";
+  const told = row.verdict === "not told apart" ? ", intervals overlap" : "";
+  return `success on ${row.name}: ${withInterval(row.before)} before, ${withInterval(row.after)} after${told}; random ${percent(row.random.success_rate)}`;
+}

@@ -1,0 +1,183 @@
+// GRPO between the rollout and the engine: episodes and their rewards become advantages, a batch to learn from and numbers
+// to log. The formulas are in engine/advantages.ts and engine/loss.ts; this is how episodes are put to them.
+import { computeAdvantages, type Datum, type PolicySpec } from "../engine/index.ts";
+import { random } from "../random.ts";
+import type { Batching, GRPOConfig } from "./config.ts";
+import type { Episode, EpisodeLine } from "./records.ts";
+
+/** A batch of played episodes with what they are worth. Rows of one question stand together. */
+export interface Generation {
+  readonly episodes: readonly Episode[];
+  /** A row an episode, a column a reward function. */
+  readonly rows: readonly (readonly (number | null)[])[];
+  readonly rewards: readonly (number | null)[];
+  readonly advantages: readonly number[];
+  /** Tokens that are learned from: the denominators of several losses. */
+  readonly tokens: number;
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+export function generationOf(
+  episodes: readonly Episode[],
+  rows: readonly (readonly (number | null)[])[],
+  reward_names: readonly string[],
+  config: GRPOConfig,
+): Generation {
+  const { num_generations, reward_weights, scale_rewards, multi_objective_aggregation } = config;
+  const comparing = { num_generations, reward_weights, scale_rewards, multi_objective_aggregation, reward_names };
+  const { advantages, rewards, metrics } = computeAdvantages(rows, comparing);
+  const tokens = episodes.reduce((sum, episode) => sum + weightOf(episode, config), 0);
+  return { episodes, rows, rewards, advantages, tokens, metrics: { ...lengthMetrics(episodes), ...metrics } };
+}
+
+/** Tokens of an episode that count. */
+function weightOf({ truncated, completion_tokens }: Episode, { mask_truncated_completions }: GRPOConfig): number {
+  return truncated && mask_truncated_completions ? 0 : completion_tokens;
+}
+
+/** Episodes of each optimizer step a generation is cut into. They are dealt out at random, as TRL does, and put back in order so that groups share their prompts. */
+export function slicesOf(episodes: number, slices: number, key: readonly (string | number)[]): number[][] {
+  const all = Array.from({ length: episodes }, (_, i) => i);
+  if (slices === 1) return [all];
+  const dealt = random("slices", ...key).shuffle(all);
+  const size = episodes / slices;
+  return Array.from({ length: slices }, (_, s) => dealt.slice(s * size, (s + 1) * size).sort((a, b) => a - b));
+}
+
+/** Log-probs to compare with, for each segment of each episode. */
+export interface Logprobs {
+  readonly old: readonly (readonly ArrayLike<number>[])[] | null;
+  readonly reference: readonly (readonly ArrayLike<number>[])[] | null;
+}
+
+/** What the engine learns from: the segments of the given episodes, all of an episode one sequence. */
+export function dataOf(
+  { episodes, advantages }: Generation,
+  members: readonly number[],
+  logprobs: Logprobs,
+  config: GRPOConfig,
+): Datum[] {
+  return members.flatMap((i) => {
+    const episode = episodes[i]!;
+    const counts = weightOf(episode, config) > 0;
+    return episode.segments.map(({ tokens, mask }, s) => ({
+      tokens,
+      weights: counts ? mask : mask.map(() => 0),
+      sequence: i,
+      advantage: advantages[i]!,
+      old_logp: logprobs.old?.[i]?.[s] ?? null,
+      ref_logp: logprobs.reference?.[i]?.[s] ?? null,
+    }));
+  });
+}
+
+/** Whether an episode without an advantage still has something to teach. */
+export function learnsFromAll({ beta, entropy_coef, top_entropy_quantile }: GRPOConfig): boolean {
+  return beta !== 0 || entropy_coef !== 0 || top_entropy_quantile !== 1;
+}
+
+/** The loss of one slice of a generation. */
+export function lossOf(config: GRPOConfig, batching: Batching, { tokens }: Generation): PolicySpec {
+  const { loss_type, beta, epsilon, epsilon_high, delta, use_bias_correction_kl, importance_sampling_level } = config;
+  const { entropy_coef, top_entropy_quantile, off_policy_mask_threshold, max_completion_length } = config;
+  const { sapo_temperature_pos, sapo_temperature_neg } = config;
+  const { vespo_k_pos, vespo_lambda_pos, vespo_k_neg, vespo_lambda_neg } = config;
+  return {
+    type: "policy",
+    ...{ loss_type, beta, epsilon, epsilon_high, delta, use_bias_correction_kl, importance_sampling_level },
+    ...{ entropy_coef, top_entropy_quantile, off_policy_mask_threshold, max_completion_length },
+    ...{ sapo_temperature_pos, sapo_temperature_neg },
+    ...{ vespo_k_pos, vespo_lambda_pos, vespo_k_neg, vespo_lambda_neg },
+    // A slice is what TRL cuts into per_device_train_batch_size pieces; it is computed whole, so only what lies between
+    // a slice and an optimizer step, and between a slice and its generation, is left to divide by.
+    gradient_accumulation_steps: batching.accumulations,
+    steps_per_generation: batching.slices,
+    num_items_in_batch: tokens,
+  };
+}
+
+/** Whether π has moved since the episodes were played when it learns from them, so that π_old must be known. */
+export function isOffPolicy(config: GRPOConfig, { slices }: Batching): boolean {
+  return config.num_iterations > 1 || slices > 1;
+}
+
+/** TRL's completions/… metrics, over what the model wrote, and the habits of play. */
+export function lengthMetrics(episodes: readonly Episode[]): Record<string, number> {
+  const lengths = episodes.map(({ completion_tokens }) => completion_tokens);
+  const terminated = episodes.filter(({ truncated }) => !truncated).map(({ completion_tokens }) => completion_tokens);
+  const actions = sum(episodes.map(({ step_count }) => step_count));
+  const share = (count: number) => (actions === 0 ? 0 : count / actions);
+  return {
+    ...spread("completions/", "length", lengths),
+    "completions/clipped_ratio": 1 - terminated.length / episodes.length,
+    ...spread("completions/", "terminated_length", terminated),
+    "actions/per_episode": actions / episodes.length,
+    "actions/parse_failure_rate": share(sum(episodes.map(({ parse_failures }) => parse_failures))),
+    "actions/repeat_rate": share(sum(episodes.map(({ repeats }) => repeats))),
+    "actions/invalid_rate": share(sum(episodes.map(({ invalid }) => invalid))),
+    "episodes/unscorable": episodes.filter(({ correctness }) => correctness === null).length,
+    "episodes/segments": sum(episodes.map(({ segments }) => segments.length)) / episodes.length,
+  };
+}
+
+function spread(room: string, name: string, values: readonly number[]): Record<string, number> {
+  const some = values.length > 0 ? values : [0];
+  return {
+    [`${room}mean_${name}`]: sum(some) / some.length,
+    [`${room}min_${name}`]: Math.min(...some),
+    [`${room}max_${name}`]: Math.max(...some),
+  };
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+/** Tokens the model was given before it first spoke. */
+export function promptTokens({ segments }: Episode): number {
+  return segments[0]?.mask.indexOf(1) ?? 0;
+}
+
+/** The episodes of a generation as episodes.jsonl has them. */
+export function episodeLines(
+  { episodes, rows, rewards, advantages }: Generation,
+  step: number,
+  names: readonly string[],
+  { num_generations }: GRPOConfig,
+): EpisodeLine[] {
+  return episodes.map(({ messages: _, segments, ...record }, i) => ({
+    step,
+    group: Math.floor(i / num_generations),
+    generation: i % num_generations,
+    ...record,
+    rewards: Object.fromEntries(names.map((name, k) => [name, rows[i]![k]!])),
+    total_reward: rewards[i]!,
+    advantage: advantages[i]!,
+    prompt_tokens: promptTokens(episodes[i]!),
+    segments: segments.length,
+  }));
+}
+
+/** How far the log-probs of sampling and of learning are apart, under TRL's names. */
+export function disagreement(
+  { episodes }: Generation,
+  sequences: readonly number[],
+  now: readonly ArrayLike<number>[],
+): Record<string, number> {
+  let [sum, most, count] = [0, 0, 0];
+  const at = new Map<number, number>();
+  for (const [d, sequence] of sequences.entries()) {
+    const s = at.get(sequence) ?? 0;
+    at.set(sequence, s + 1);
+    const { mask, logprobs } = episodes[sequence]!.segments[s]!;
+    for (let t = 0; t < mask.length; t++) {
+      if (mask[t] === 0) continue;
+      const difference = Math.abs(now[d]![t]! - logprobs[t]!);
+      sum += difference;
+      most = Math.max(most, difference);
+      count++;
+    }
+  }
+  const name = "sampling/sampling_logp_difference";
+  return count === 0 ? {} : { [`${name}/mean`]: sum / count, [`${name}/max`]: most };
+}

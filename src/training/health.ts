@@ -1,0 +1,76 @@
+// Early warnings: what goes wrong most often in such trainings, told in words, with what to do about it, when it begins.
+import type { GRPOConfig } from "./config.ts";
+import type { Warning } from "./records.ts";
+
+/** The metrics of a step, as far as there are any. */
+type Metrics = Readonly<Record<string, number>>;
+
+interface Sign {
+  readonly code: string;
+  readonly holds: (metrics: Metrics, config: GRPOConfig) => boolean;
+  readonly message: (metrics: Metrics, config: GRPOConfig) => string;
+  readonly remedy: string;
+}
+
+const percent = (share: number | undefined) => `${Math.round(100 * (share ?? 0))} %`;
+
+const SIGNS: readonly Sign[] = [
+  {
+    code: "truncated",
+    holds: (metrics) => (metrics["completions/clipped_ratio"] ?? 0) > 0.5,
+    message: (metrics, { max_new_tokens, max_completion_length }) =>
+      `${percent(metrics["completions/clipped_ratio"])} of the episodes were cut off at max_new_tokens ${max_new_tokens} or max_completion_length ${max_completion_length}: they cannot end with an answer`,
+    remedy: "raise the limits, or warm the model up so that it closes its turns",
+  },
+  {
+    code: "no_spread",
+    holds: (metrics) => metrics.frac_reward_zero_std === 1,
+    message: () => "in no group did the episodes differ in reward: nothing was learned from this step",
+    remedy:
+      "if success is near 0, warm the model up or ask easier questions; if near 1, ask harder ones; or raise num_generations or temperature",
+  },
+  {
+    code: "parse_failures",
+    holds: (metrics) => (metrics["actions/parse_failure_rate"] ?? 0) > 0.5,
+    message: (metrics) => `${percent(metrics["actions/parse_failure_rate"])} of what the model wrote was no action`,
+    remedy: "warm it up on transcripts (`sqlenv warmup`), so that it knows the format",
+  },
+  {
+    code: "entropy_collapsed",
+    holds: (metrics) => (metrics.entropy ?? 1) < 0.01 && (metrics["rewards/reward_correctness/mean"] ?? 1) < 0.9,
+    message: (metrics) =>
+      `the model hardly varies any more (entropy ${metrics.entropy!.toPrecision(2)}) while only ${percent(metrics["rewards/reward_correctness/mean"])} of the episodes are right`,
+    remedy:
+      "lower the learning rate, set entropy_coef to 0.001 or beta to 0.02, or start over from an earlier checkpoint",
+  },
+  {
+    code: "unscorable",
+    holds: (metrics) => (metrics["episodes/unscorable"] ?? 0) > 0,
+    message: (metrics) =>
+      `${Math.ceil(metrics["episodes/unscorable"] ?? 0)} episodes could not be scored and were left out`,
+    remedy: "episodes.jsonl has their errors",
+  },
+  {
+    code: "nan",
+    holds: (metrics) => metrics["steps/skipped"] === 1,
+    message: () => "the loss or its gradient was not a number: the step was left out and the weights are as they were",
+    remedy: "if it happens again, lower the learning rate or max_grad_norm",
+  },
+];
+
+/**
+ * What is wrong at this step and was not before.
+ * @returns the new warnings, and the codes of all that hold
+ */
+export function warningsAt(
+  step: number,
+  metrics: Metrics,
+  config: GRPOConfig,
+  warned: readonly string[],
+): { readonly warnings: readonly Warning[]; readonly holding: readonly string[] } {
+  const holding = SIGNS.filter(({ holds }) => holds(metrics, config));
+  const warnings = holding
+    .filter(({ code }) => !warned.includes(code))
+    .map(({ code, message, remedy }) => ({ step, code, message: message(metrics, config), remedy }));
+  return { warnings, holding: holding.map(({ code }) => code) };
+}

@@ -1,0 +1,40 @@
+// The questions a training asks, as prompts.
+import { QuestionLoadError, UsageError } from "../errors.ts";
+import { type DataSet, filterQuestions, type QuestionRecord } from "../questions/index.ts";
+import type { GRPOConfig } from "./config.ts";
+
+/** A question to play; its text alone is enough where no other question has the same. */
+export interface QuestionPrompt {
+  readonly question_id: string;
+  readonly text: string;
+}
+
+/** The training questions that pass the difficulty filter, in the order of the data set. */
+export function loadQuestionPrompts(data: DataSet, config: Pick<GRPOConfig, "difficulty_filter">): QuestionPrompt[] {
+  const all = filterQuestions(data.questions, { split: "train" });
+  const chosen = filterQuestions(all, { difficulty: config.difficulty_filter });
+  if (chosen.length === 0)
+    throw new QuestionLoadError({
+      what: all.length === 0 ? "no training questions in" : `none of the ${all.length} training questions passes in`,
+      value: data.name,
+      remedy:
+        all.length === 0
+          ? "use a data set with a train split: see `sqlenv data check`"
+          : `difficulty_filter is ${config.difficulty_filter.join(", ")}`,
+    });
+  return chosen.map(({ question_id, question_text }) => ({ question_id, text: question_text }));
+}
+
+/** The question a prompt means. */
+export function questionOf(prompt: QuestionPrompt | string, { name, questions }: DataSet): QuestionRecord {
+  const fits =
+    typeof prompt === "string"
+      ? questions.filter(({ question_text }) => question_text === prompt)
+      : questions.filter(({ question_id }) => question_id === prompt.question_id);
+  if (fits.length === 1) return fits[0]!;
+  throw new UsageError({
+    what: fits.length === 0 ? `no such question in ${name}` : `${fits.length} questions of ${name} have this text`,
+    value: typeof prompt === "string" ? prompt : prompt.question_id,
+    remedy: fits.length === 0 ? "see `sqlenv data show`" : "name it by its question_id",
+  });
+}

@@ -1,0 +1,96 @@
+// What a training leaves behind, as plain records: every file of a run folder is made of these.
+import type { EpisodeRecord, Summary } from "../evaluation/index.ts";
+import type { Message, Segment } from "../players/index.ts";
+
+/** An episode of the model that is trained: the record everyone has, what was said, and the tokens to learn from. */
+export interface Episode extends EpisodeRecord {
+  readonly messages: readonly Message[];
+  readonly segments: readonly Segment[];
+  /** Tokens the model wrote. */
+  readonly completion_tokens: number;
+  /** Whether its last turn ended before the model had closed it, or the episode ran out of tokens. */
+  readonly truncated: boolean;
+}
+
+/** A line of episodes.jsonl: an episode without its tokens, with what training made of it. */
+export interface EpisodeLine extends EpisodeRecord {
+  /** Optimizer step it was played for, from 1. */
+  readonly step: number;
+  /** Number of its question in the step, and its own among that question's episodes. */
+  readonly group: number;
+  readonly generation: number;
+  /** By reward function; null where it has no opinion. */
+  readonly rewards: Readonly<Record<string, number | null>>;
+  /** Weighted sum; null when nothing could be scored. */
+  readonly total_reward: number | null;
+  readonly advantage: number;
+  readonly completion_tokens: number;
+  readonly prompt_tokens: number;
+  readonly segments: number;
+  readonly truncated: boolean;
+}
+
+/**
+ * A line of metrics.jsonl: numbers by name, TRL's where it has one, no clocks. Lines of the training have `loss` and `reward`;
+ * lines of an evaluation have `eval_{seen,unseen}/{greedy,sampled}/{success_rate,success_ci_low,success_ci_high,reward,steps,episodes}`.
+ */
+export interface MetricLine extends Readonly<Record<string, number>> {
+  readonly step: number;
+}
+
+/** A line of timings.jsonl: where the seconds of a step went. */
+export interface TimingLine {
+  readonly step: number;
+  readonly step_time: number;
+  readonly sampling: number;
+  readonly environment: number;
+  readonly rewards: number;
+  readonly training: number;
+  readonly tokens_per_s: number;
+  /** Seconds of all steps so far; evaluations and pauses between resumes are not in it. */
+  readonly elapsed: number;
+}
+
+/** A line of warnings.jsonl. */
+export interface Warning {
+  readonly step: number;
+  /** Such as "all_truncated", "no_spread", "parse_failures", "entropy_collapsed", "nan". */
+  readonly code: string;
+  readonly message: string;
+  readonly remedy: string;
+}
+
+export type Place = "seen" | "unseen";
+export type Manner = "greedy" | "sampled";
+
+/** Success where training has questions, and where it has none; the likeliest actions, and sampled ones. */
+export type Standing = Readonly<Record<Place, Readonly<Record<Manner, Summary>>>>;
+
+/** results.json: what a training says of itself at its end. */
+export interface TrainingResult {
+  readonly run: string;
+  readonly model_name: string;
+  readonly seconds: number;
+  readonly steps: number;
+  readonly episodes: number;
+  readonly tokens: number;
+  readonly random: Standing;
+  readonly before: Standing;
+  readonly after: Standing;
+  readonly warnings: number;
+}
+
+/** comparison.json: the same questions played by three players. */
+export interface Comparison {
+  readonly players: readonly string[];
+  readonly questions: readonly ComparedQuestion[];
+}
+
+export interface ComparedQuestion {
+  readonly question_id: string;
+  readonly question: string;
+  readonly database_name: string;
+  readonly seen: boolean;
+  /** In the order of the players. */
+  readonly episodes: readonly EpisodeRecord[];
+}

@@ -1,0 +1,124 @@
+// Rollouts: a batch of questions is played by the model, all episodes together. The engine samples whoever has the turn
+// in one batch; the environments, which take microseconds, are stepped in between.
+import { SQLEnvironment } from "../env/index.ts";
+import { UsageError } from "../errors.ts";
+import { type PlayableEnvironment, playEpisode } from "../evaluation/index.ts";
+import { createTurnEncoder, type Tokenizer, type TurnEncoder } from "../model/index.ts";
+import { ModelGame, type ModelPlayerOptions, type Player, type TokenSampler } from "../players/index.ts";
+import type { DataSet } from "../questions/index.ts";
+import { bundledDataSet } from "../worlds/index.ts";
+import type { GRPOConfig } from "./config.ts";
+import { type QuestionPrompt, questionOf } from "./questions.ts";
+import type { Episode } from "./records.ts";
+
+export { parseModelOutput } from "../players/index.ts";
+
+export interface RolloutOptions {
+  /** Where the questions are. @default the bundled set, when questions_path says so */
+  readonly data?: DataSet;
+  /** @default ChatML turns for the tokenizer */
+  readonly turns?: TurnEncoder;
+  /** Names the samples' random numbers: the same key plays the same episodes. @default [seed, "rollout"] */
+  readonly key?: readonly (string | number)[];
+  /** Called as each episode ends. */
+  readonly onEpisode?: (done: number, all: number) => void;
+  /** Told the seconds spent in environments. */
+  readonly onEnvironment?: (seconds: number) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Plays an episode for each prompt; give a prompt several times to play a group. Episodes come back in the order of the
+ * prompts. What the environment could not score has null rewards; an engine that fails throws.
+ */
+export async function rolloutFunc(
+  prompts: readonly (QuestionPrompt | string)[],
+  engine: TokenSampler,
+  tokenizer: Tokenizer,
+  config: GRPOConfig,
+  options: RolloutOptions = {},
+): Promise<Episode[]> {
+  const { turns = createTurnEncoder(tokenizer), key = [config.seed, "rollout"], onEpisode, signal } = options;
+  const data = options.data ?? dataOf(config);
+  const { step_budget, reward } = config;
+  const trained = new Set(data.questions.filter(({ split }) => split === "train").map((q) => q.database_name));
+  const clock = { seconds: 0 };
+  let done = 0;
+  const episodes = prompts.map(async (prompt, index) => {
+    const question = questionOf(prompt, data);
+    const game = new ModelGame({ ...samplingOf(config, tokenizer), engine, turns, key }, { seed: index, signal });
+    const failure: { error?: unknown } = {};
+    const player: Player = {
+      name: "model",
+      // An engine that fails is no bad episode: it is kept and thrown when the others have stopped.
+      start: () => (observation) =>
+        game.move(observation).catch((error: unknown) => {
+          failure.error = error;
+          throw error;
+        }),
+    };
+    const env = timed(new SQLEnvironment(data, { step_budget, rewards: reward }), clock);
+    const seen = trained.has(question.database_name);
+    const record = await playEpisode(env, player, { question, seen, signal: signal && AbortSignal.any([signal]) });
+    if ("error" in failure) throw failure.error;
+    onEpisode?.(++done, prompts.length);
+    const { messages, segments, truncated, written: completion_tokens } = game;
+    return { ...record, messages, segments, truncated, completion_tokens };
+  });
+  const ended = await Promise.allSettled(episodes); // none is left running when this returns
+  options.onEnvironment?.(clock.seconds);
+  return ended.map((end) => {
+    if (end.status === "rejected") throw end.reason;
+    return end.value;
+  });
+}
+
+/** How the model speaks in training and in sampled evaluations. */
+export function samplingOf(
+  config: GRPOConfig,
+  tokenizer: Tokenizer,
+): Pick<
+  ModelPlayerOptions,
+  | "decode"
+  | "temperature"
+  | "top_k"
+  | "top_p"
+  | "min_p"
+  | "max_new_tokens"
+  | "max_completion_length"
+  | "max_context_tokens"
+> {
+  const { temperature, top_k, top_p, min_p, max_new_tokens, max_completion_length, max_context_tokens } = config;
+  const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
+  const lengths = { max_new_tokens, max_completion_length, max_context_tokens };
+  return { decode, temperature, top_k, top_p, min_p: min_p ?? 0, ...lengths };
+}
+
+function dataOf({ questions_path }: GRPOConfig): DataSet {
+  if (questions_path === "bundled") return bundledDataSet();
+  throw new UsageError({
+    what: "rolloutFunc does not read files; questions_path is",
+    value: questions_path,
+    remedy: "open the data set and pass it as the option `data`",
+  });
+}
+
+/** The environment, with a stopwatch on it. */
+function timed(env: SQLEnvironment, clock: { seconds: number }): PlayableEnvironment {
+  const watch = <T>(work: () => T): T => {
+    const start = performance.now();
+    try {
+      return work();
+    } finally {
+      clock.seconds += (performance.now() - start) / 1000;
+    }
+  };
+  return {
+    reset: (options) => watch(() => env.reset(options)),
+    step: (action) => watch(() => env.step(action)),
+    get outcome() {
+      return env.outcome;
+    },
+    close: () => env.close(),
+  };
+}

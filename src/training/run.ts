@@ -1,0 +1,148 @@
+// A whole training as one call: how good the model is before, the training, how good it is after, and what to compare.
+import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
+import { randomPlayer } from "../players/index.ts";
+import { type DataSet, filterQuestions } from "../questions/index.ts";
+import { random } from "../random.ts";
+import type { GRPOConfig } from "./config.ts";
+import type { ComparedQuestion, Comparison, MetricLine, Place, Standing, TrainingResult } from "./records.ts";
+import { PLACES, placesOf, randomStanding, type SpeakingModel, standingOf } from "./standing.ts";
+import { GRPOTrainer, type TrainerOptions } from "./trainer.ts";
+
+/** Makes a trainer; the questions come from the data set, filtered as the config says. */
+export function buildTrainer(options: TrainerOptions): GRPOTrainer {
+  return new GRPOTrainer(options);
+}
+
+/** Trains, and gives the reward of each logged step. */
+export async function runTrainingWithMetrics(
+  trainer: GRPOTrainer,
+  options: { readonly signal?: AbortSignal } = {},
+): Promise<{ readonly rewards: readonly { step: number; reward: number }[]; readonly metrics: readonly MetricLine[] }> {
+  const { metrics } = await trainer.train(options);
+  const rewards = metrics.flatMap(({ step, reward }) => (reward === undefined ? [] : [{ step, reward }]));
+  return { rewards, metrics };
+}
+
+/** What acting at random earns: the floor to compare with. */
+export async function sampleRandomBaseline(
+  data: DataSet,
+  config: Pick<GRPOConfig, "difficulty_filter" | "step_budget" | "seed">,
+  episodes = 8,
+): Promise<EpisodeRecord[]> {
+  const { difficulty_filter: difficulty, step_budget, seed } = config;
+  const records: EpisodeRecord[] = [];
+  const onEpisode = (record: EpisodeRecord) => void records.push(record);
+  await evaluate(data, randomPlayer(), { split: "train", episodes, difficulty, step_budget, seed, onEpisode });
+  return records;
+}
+
+/** What is happening, for whoever watches. */
+export type Phase = "random" | "before" | "training" | "after";
+
+export interface RunTrainingOptions extends TrainerOptions {
+  /** Continue the store's run instead of starting anew. */
+  readonly resume?: boolean;
+  readonly signal?: AbortSignal | undefined;
+  readonly onPhase?: (phase: Phase) => void;
+  /** Episodes that an evaluation has played so far. */
+  readonly onProgress?: (phase: Phase, done: number) => void;
+}
+
+/** How a player did, and its greedy episodes on the questions that are compared. */
+interface Played {
+  readonly standing: Standing;
+  readonly compared: readonly EpisodeRecord[];
+}
+
+/** Runs it all and keeps it in the store; null when the signal came first, with the training saved. */
+export async function runTraining(options: RunTrainingOptions): Promise<TrainingResult | null> {
+  const { model, data, config, signal, onPhase, onProgress, resume = false } = options;
+  const trainer = new GRPOTrainer(options);
+  const { store } = trainer;
+  const questions = comparedQuestions(data, config);
+  const started = performance.now();
+  if (resume) store.rewind();
+
+  /** Plays once; a resumed run finds what was played before. */
+  const once = async (phase: "random" | "before", play: (watch: Watch) => Promise<Standing>): Promise<Played> => {
+    const kept = store.read(`${phase}.json`);
+    if (kept !== null && store.newest() !== null) return JSON.parse(kept) as Played;
+    const played = await watched(phase, play);
+    store.write(`${phase}.json`, `${JSON.stringify(played)}\n`);
+    return played;
+  };
+  const watched = async (phase: Phase, play: (watch: Watch) => Promise<Standing>): Promise<Played> => {
+    onPhase?.(phase);
+    const compared = new Map<string, EpisodeRecord>();
+    const standing = await play({
+      episodes: config.final_eval_episodes,
+      signal,
+      onEpisode: (record, manner) => {
+        if (manner === "greedy") compared.set(record.question_id, { ...record, player: phase });
+      },
+      onProgress: (done) => onProgress?.(phase, done),
+    });
+    return { standing, compared: questions.flatMap((id) => compared.get(id) ?? []) };
+  };
+  type Watch = Parameters<typeof standingOf>[3];
+
+  try {
+    const floor = await once("random", (watch) => randomStanding(data, config, watch));
+    const isNew = store.newest() === null;
+    const before = await once("before", (watch) => standingOf(data, model, config, watch));
+    if (isNew) await trainer.record(before.standing);
+    onPhase?.("training");
+    const { interrupted, steps } = await trainer.train({ signal });
+    if (interrupted) return null;
+    const after = await watched("after", (watch) => standingOf(data, model, config, watch));
+    await trainer.record(after.standing);
+    store.write("comparison.json", `${JSON.stringify(comparisonOf([floor, before, after]))}\n`);
+    const result: TrainingResult = {
+      run: store.name,
+      model_name: config.model_name,
+      seconds: Math.max(trainer.state.elapsed, (performance.now() - started) / 1000),
+      steps,
+      episodes: trainer.state.episodes,
+      tokens: trainer.state.tokens,
+      random: floor.standing,
+      before: before.standing,
+      after: after.standing,
+      warnings: (store.read("warnings.jsonl") ?? "").split("\n").filter(Boolean).length,
+    };
+    store.write("results.json", `${JSON.stringify(result, null, 2)}\n`);
+    return result;
+  } catch (error) {
+    if (!signal?.aborted) throw error;
+    return null;
+  }
+}
+
+/** Evaluation questions to show side by side, unseen databases first, easy ones first among equals. */
+function comparedQuestions(data: DataSet, config: GRPOConfig): string[] {
+  const { difficulty_filter: difficulty, comparison_episodes: wanted, seed } = config;
+  const places = placesOf(data, config);
+  const pools = PLACES.toReversed().map((place: Place) =>
+    places[place].length === 0
+      ? []
+      : random("comparison", seed, place)
+          .shuffle(filterQuestions(data.questions, { split: "eval", difficulty, database: places[place] }))
+          .map(({ question_id }) => question_id),
+  );
+  const [unseen, seen] = [pools[0]!, pools[1]!];
+  const fromUnseen = Math.min(unseen.length, Math.max(Math.ceil(wanted / 2), wanted - seen.length));
+  return [...unseen.slice(0, fromUnseen), ...seen.slice(0, wanted - fromUnseen)];
+}
+
+/** The questions that every player played. */
+function comparisonOf(played: readonly Played[]): Comparison {
+  const [first, ...others] = played;
+  const questions = first!.compared.flatMap((episode): ComparedQuestion[] => {
+    const { question_id, question, database_name, seen } = episode;
+    const same = others.map(({ compared }) => compared.find((other) => other.question_id === question_id));
+    if (!same.every((other) => other !== undefined)) return [];
+    return [{ question_id, question, database_name, seen, episodes: [episode, ...same] }];
+  });
+  return { players: ["random", "before", "after"], questions };
+}
+
+export type { SpeakingModel };

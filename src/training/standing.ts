@@ -1,0 +1,104 @@
+// How good a player is: success on databases that training has questions on and on those it has none, greedy and sampled.
+import { type EpisodeRecord, evaluate, summaryOf } from "../evaluation/index.ts";
+import type { Tokenizer, TurnEncoder } from "../model/index.ts";
+import { modelPlayer, type Player, randomPlayer, type TokenSampler } from "../players/index.ts";
+import { type DataSet, filterQuestions } from "../questions/index.ts";
+import type { GRPOConfig } from "./config.ts";
+import type { Manner, Place, Standing } from "./records.ts";
+import { samplingOf } from "./rollout.ts";
+
+/** A model that can be asked. */
+export interface SpeakingModel {
+  readonly engine: TokenSampler;
+  readonly tokenizer: Tokenizer;
+  readonly turns: TurnEncoder;
+}
+
+/** Episodes played at once: enough to fill a batch. */
+const CONCURRENCY = 64;
+
+export const PLACES: readonly Place[] = ["seen", "unseen"];
+export const MANNERS: readonly Manner[] = ["greedy", "sampled"];
+
+export interface StandingOptions {
+  /** On each place; null plays each question once. */
+  readonly episodes: number | null;
+  readonly signal?: AbortSignal | undefined;
+  readonly onEpisode?: (record: EpisodeRecord, manner: Manner) => void;
+  /** Called as episodes end. */
+  readonly onProgress?: (done: number) => void;
+}
+
+/** The model as a player that takes the likeliest action, or samples as in training. */
+export function playerOf(model: SpeakingModel, manner: Manner, config: GRPOConfig, name = "model"): Player {
+  const { engine, tokenizer, turns } = model;
+  const sampling = samplingOf(config, tokenizer);
+  const temperature = manner === "greedy" ? 0 : sampling.temperature!;
+  return modelPlayer({ ...sampling, temperature, engine, turns, name, key: [config.seed, "evaluation", manner] });
+}
+
+/** Where a model stands. */
+export async function standingOf(
+  data: DataSet,
+  model: SpeakingModel,
+  config: GRPOConfig,
+  options: StandingOptions,
+): Promise<Standing> {
+  return play(data, (manner) => playerOf(model, manner, config), config, options);
+}
+
+/** Where a player stands that acts at random: the floor. */
+export async function randomStanding(data: DataSet, config: GRPOConfig, options: StandingOptions): Promise<Standing> {
+  return play(data, () => randomPlayer(), config, options);
+}
+
+async function play(
+  data: DataSet,
+  player: (manner: Manner) => Player,
+  config: GRPOConfig,
+  { episodes, signal, onEpisode, onProgress }: StandingOptions,
+): Promise<Standing> {
+  const { difficulty_filter: difficulty, step_budget, seed } = config;
+  const places = placesOf(data, config);
+  let done = 0;
+  const standing: Record<Place, Partial<Standing[Place]>> = { seen: {}, unseen: {} };
+  for (const place of PLACES) {
+    for (const manner of MANNERS) {
+      const databases = places[place];
+      if (databases.length === 0) {
+        standing[place] = { ...standing[place], [manner]: summaryOf([]) };
+        continue;
+      }
+      const report = await evaluate(data, player(manner), {
+        ...{ split: "eval", difficulty, databases, step_budget, seed, signal, concurrency: CONCURRENCY },
+        ...(episodes === null ? {} : { episodes: Math.min(episodes, questionsOn(data, config, databases)) }),
+        onEpisode: (record) => onEpisode?.(record, manner),
+        onProgress: () => onProgress?.(++done),
+      });
+      signal?.throwIfAborted();
+      standing[place] = { ...standing[place], [manner]: report[place] };
+    }
+  }
+  return standing as Standing;
+}
+
+/** Databases with evaluation questions, by whether training has questions on them too. */
+export function placesOf(data: DataSet, { difficulty_filter: difficulty }: GRPOConfig): Record<Place, string[]> {
+  const named = (split: "train" | "eval") =>
+    new Set(
+      filterQuestions(data.questions, { split, ...(split === "eval" ? { difficulty } : {}) }).map(
+        (q) => q.database_name,
+      ),
+    );
+  const trained = named("train");
+  const asked = [...named("eval")];
+  return { seen: asked.filter((name) => trained.has(name)), unseen: asked.filter((name) => !trained.has(name)) };
+}
+
+function questionsOn(
+  data: DataSet,
+  { difficulty_filter: difficulty }: GRPOConfig,
+  database: readonly string[],
+): number {
+  return filterQuestions(data.questions, { split: "eval", difficulty, database }).length;
+}

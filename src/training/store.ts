@@ -1,0 +1,79 @@
+// Where a run is kept: logs that grow line by line, small files, and checkpoints. A folder on disk (store.node.ts), or memory.
+
+import type { Sums } from "./ledger.ts";
+
+/** What a checkpoint holds besides the engine's numbers. */
+export interface TrainerState {
+  /** Optimizer steps done. */
+  readonly step: number;
+  /** Generations played. */
+  readonly generation: number;
+  readonly episodes: number;
+  /** Tokens of prompts and completions so far. */
+  readonly tokens: number;
+  /** Seconds of training so far. */
+  readonly elapsed: number;
+  /** The step of the newest evaluation on the way. */
+  readonly evaluated: number;
+  /** Metrics since the last line of metrics.jsonl: their sums, and how many steps each is of. */
+  readonly since_log: Sums;
+  /** Codes of warnings that still hold. */
+  readonly warned: readonly string[];
+}
+
+export interface Checkpoint {
+  readonly state: TrainerState;
+  /** Where the engine's numbers are; null in memory. */
+  readonly dir: string | null;
+}
+
+export interface RunStore {
+  /** Where it is, for people. */
+  readonly name: string;
+  /** Adds a line to a log. */
+  append(log: Log, record: object): void;
+  /** Writes a small file, whole or not at all. */
+  write(file: string, text: string): void;
+  read(file: string): string | null;
+  /** Keeps the state, the engine's numbers (which `save` writes into a folder) and the logs' lengths, all or nothing. */
+  checkpoint(state: TrainerState, save: (dir: string) => Promise<void>, keep: number): Promise<void>;
+  /** The newest checkpoint; null for none. */
+  newest(): Checkpoint | null;
+  /** Cuts the logs back to where they were at the newest checkpoint, or to nothing. */
+  rewind(): void;
+}
+
+export const LOGS = ["metrics.jsonl", "timings.jsonl", "episodes.jsonl", "warnings.jsonl"] as const;
+export type Log = (typeof LOGS)[number];
+
+/** Keeps everything in memory: for tests, notebooks and pages. Nothing can be resumed from it. */
+export class MemoryStore implements RunStore {
+  readonly name = "memory";
+  readonly logs: Record<Log, object[]> = {
+    "metrics.jsonl": [],
+    "timings.jsonl": [],
+    "episodes.jsonl": [],
+    "warnings.jsonl": [],
+  };
+  readonly files = new Map<string, string>();
+
+  append(log: Log, record: object): void {
+    this.logs[log].push(record);
+  }
+
+  write(file: string, text: string): void {
+    this.files.set(file, text);
+  }
+
+  read(file: string): string | null {
+    return this.files.get(file) ?? null;
+  }
+
+  async checkpoint(): Promise<void> {}
+
+  newest(): null {
+    return null;
+  }
+
+  rewind(): void {}
+}

@@ -1,0 +1,185 @@
+// `sqlenv train` with something wrong: one line that says what, which value and what to do; and nothing is lost.
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Explanation, explain } from "../src/cli/failure.ts";
+import { type ConfigFlags, configOf } from "../src/cli/train-config.ts";
+import { type Ran, sqlenv } from "./cli-process.ts";
+import { TrainingPlace } from "./training-place.ts";
+
+const place = await TrainingPlace.make();
+afterAll(() => place.remove());
+
+/** One line on stderr, nothing on stdout (with --json), and this exit code. */
+function expectRefused({ code, stdout, stderr }: Ran, expected: number, message: RegExp): void {
+  expect({ code, stdout }, stderr).toEqual({ code: expected, stdout: "" });
+  const errors = stderr.split("\n").filter((line) => line.startsWith("error: "));
+  expect(errors).toHaveLength(1);
+  expect(errors[0]).toMatch(message);
+}
+
+/** What a person is told of what is thrown. */
+function explained(act: () => unknown): Explanation | null {
+  try {
+    act();
+    return null;
+  } catch (error) {
+    return explain(error);
+  }
+}
+
+describe.concurrent("settings", () => {
+  test.each<[Readonly<Record<string, string | number>>, RegExp]>([
+    [{ "--lerning-rate": 1 }, /unknown option '--lerning-rate'; did you mean --learning-rate\?/],
+    [{ "--learning-rate": "fast" }, /learning_rate cannot be: "fast"; expected number/],
+    [{ "--num-generations": 4 }, /6 episodes .* groups of num_generations: 4; choose .* divisors of 6/],
+    [{ "--per-device-train-batch-size": 60 }, /asks 20 questions, and there are only: 5; lower per_device/],
+    [{ "--max-context-tokens": 4096 }, /above the model's window of 1024: 4096; give --max-context-tokens 1024/],
+    [
+      { "--reward-weights": "1,2" },
+      /3 reward functions \(reward_correctness, .*\) need as many reward_weights, not: 2; give one/,
+    ],
+  ])("%j is refused, and the folder's name stays free", async (settings, message) => {
+    const run = Object.keys(settings).join();
+    expectRefused(await place.train(run, settings, "--json"), 2, message);
+    expect(existsSync(place.path(run))).toBe(false);
+  });
+
+  test.each<[ConfigFlags, RegExp]>([
+    [{ lossType: "gpro" }, /loss_type cannot be: "gpro"; expected one of "grpo"/],
+    [{ learningRate: "-1" }, /learning_rate cannot be: -1; .*>0/],
+    [{ difficultyFilter: "easy,mediun" }, /difficulty_filter\.1 cannot be: "mediun"; .*"medium"/],
+    [{ maxContextTokens: "12" }, /max_new_tokens must be below max_context_tokens \(12\): 64; a turn must leave room/],
+    [{ preset: "startr" }, /no such preset: startr; did you mean starter\?/],
+    [{ config: "nothing.yaml" }, /no such config file: nothing\.yaml/],
+  ])("%j is wrong use", (flags, message) => {
+    expect(explained(() => configOf(flags))).toEqual({ line: expect.stringMatching(message), exitCode: 2 });
+  });
+
+  test("a config file is refused as a flag is", async () => {
+    const file = place.path("misspelt.yaml");
+    writeFileSync(file, "preset: starter\nlerning_rate: 1\n");
+    const misspelt = await sqlenv(["train", "--config", file, "--json"]);
+    expectRefused(misspelt, 2, /no such setting: lerning_rate; did you mean learning_rate\?/);
+  });
+
+  test.each([
+    ["reward: {step_csot: 0}", /no such setting: reward\.step_csot; did you mean reward\.step_cost\?/],
+    ["epsilon: high", /epsilon cannot be: "high"; expected number/],
+    ["- a list", /does not hold settings: .*; write `key: value` lines/],
+    ["open: [1", /is not YAML: .* at line \d/],
+  ])("a config file that holds %j is wrong use", (text, message) => {
+    const file = place.path("wrong.yaml");
+    writeFileSync(file, `${text}\n`);
+    expect(explained(() => configOf({ config: file }))).toEqual({ line: expect.stringMatching(message), exitCode: 2 });
+  });
+});
+
+describe.concurrent("files", () => {
+  test("an output folder that is there, or is a file, is left alone", async () => {
+    const before = readdirSync(place.model);
+    const there = await sqlenv([...place.args("model"), "--json"]);
+    expectRefused(
+      there,
+      2,
+      /the output folder is there already: .*model; go on with it by --resume .*, or name another/,
+    );
+    expect(readdirSync(place.model)).toEqual(before);
+    const file = await sqlenv([...place.args("transcripts.jsonl"), "--json"]);
+    expectRefused(file, 2, /the output folder is a file: .*transcripts\.jsonl; name another/);
+  });
+
+  test("a folder that cannot be made is named", async () => {
+    const run = await sqlenv([...place.args("transcripts.jsonl/run"), "--json"]);
+    expectRefused(run, 1, /cannot make the run's folder: .*; make its place writable, or name another/);
+  });
+
+  test("a model that is not there, or is no model, is named, and the folder's name stays free", async () => {
+    const none = await place.train("refused", { "--model-name": "nowhere" }, "--json");
+    expectRefused(none, 1, /no such model folder, .*: nowhere; give the path of a folder, or a name/);
+    const other = await place.train("refused", { "--model-name": place.data }, "--json");
+    expectRefused(other, 1, /cannot be read .*small\/config\.json; .*Hugging Face layout/);
+    expect(existsSync(place.path("refused"))).toBe(false);
+  });
+
+  test("questions that are missing, empty or filtered away are named by their path", async () => {
+    const missing = await place.train("refused", { "--questions-path": place.path("nothing") }, "--json");
+    expectRefused(missing, 1, /no such data set: \/.*\/nothing; give a folder, or import one/);
+    const empty = place.path("empty");
+    cpSync(place.data, empty, { recursive: true });
+    writeFileSync(place.path("empty", "questions", "questions_train.json"), "[]");
+    const none = await place.train("refused", { "--questions-path": empty }, "--json");
+    expectRefused(none, 1, /no questions: \/.*\/empty\/questions\/questions_train\.json; put at least one/);
+    const hard = await place.train("refused", { "--difficulty-filter": "hard" }, "--json");
+    expectRefused(hard, 1, /none of the 5 training questions passes in: small; difficulty_filter is hard/);
+    expect(existsSync(place.path("refused"))).toBe(false);
+  });
+});
+
+describe.concurrent("--resume", () => {
+  /** Resumes a copy of a run that had ended, after something happened to it. */
+  const resume = async (run: string, happen: () => void = () => {}, ...args: readonly string[]) => {
+    if (!existsSync(place.path(run))) cpSync(place.path("whole"), place.path(run), { recursive: true });
+    happen();
+    return sqlenv(["train", "--resume", place.path(run), "--json", ...args]);
+  };
+  const WHOLE = ["metrics.jsonl", "episodes.jsonl", "checkpoints/step-4/engine.safetensors"];
+  beforeAll(async () => {
+    const { code, stderr } = await place.train("whole");
+    expect(code, stderr).toBe(0);
+  }, 60_000);
+
+  test("of nothing, of a file, or of another folder makes nothing", async () => {
+    for (const name of ["nothing", "transcripts.jsonl", "small"])
+      expectRefused(
+        await sqlenv(["train", "--resume", place.path(name), "--json"]),
+        2,
+        new RegExp(`no run to resume: .*${name}; name the folder of a training`),
+      );
+    expect(existsSync(place.path("nothing"))).toBe(false);
+    expect(existsSync(place.path("small", "checkpoints"))).toBe(false);
+  });
+
+  test("with other settings says which differ, and changes nothing", async () => {
+    const other = await resume("other", () => {}, "--seed", "7", "--beta", "0.5");
+    expectRefused(other, 2, /begun with other settings: seed 42, now 7; beta 0, now 0\.5; leave them as they were, or/);
+    const preset = await resume("other", () => {}, "--preset", "starter");
+    expectRefused(preset, 2, /begun with other settings: model_name "\/.*", now "starter"/);
+    for (const file of WHOLE) expect(place.text("other", file)).toBe(place.text("whole", file));
+  });
+
+  test("from a checkpoint cut short names it; without it, the one before is as good", async () => {
+    const cut = await resume("cut", () =>
+      truncateSync(place.path("cut", "checkpoints/step-4/engine.safetensors"), 1000),
+    );
+    expectRefused(
+      cut,
+      1,
+      /damaged: .*engine\.safetensors: the file is cut off: .*step-4; delete it to resume from the one before it/,
+    );
+    const again = await resume("cut", () => rmSync(place.path("cut", "checkpoints/step-4"), { recursive: true }));
+    expect(again.code, again.stderr).toBe(0);
+    for (const file of WHOLE)
+      expect(readFileSync(place.path("cut", file)).equals(readFileSync(place.path("whole", file))), file).toBe(true);
+  });
+
+  test.each([
+    ["trainer.json", '{"state": {}}', /damaged: .*trainer\.json; delete .*step-4 to resume from the one before it/],
+    ["engine.json", '{"step"', /damaged: .*engine\.json: .*step-4; delete it to resume from the one before it/],
+  ])("from a damaged %s (%j) says what to delete, and loses no step", async (file, text, message) => {
+    const run = `damaged ${file} ${text.length}`;
+    const damaged = await resume(run, () => writeFileSync(place.path(run, "checkpoints/step-4", file), text));
+    expectRefused(damaged, 1, message);
+    const steps = (of: string) => place.lines(of, "metrics.jsonl").filter(({ loss }) => loss !== undefined);
+    expect(steps(run)).toEqual(steps("whole"));
+  });
+
+  test("a log that is shorter than the checkpoint says is refused, and the others are not touched", async () => {
+    const ran = await resume("short", () => truncateSync(place.path("short", "metrics.jsonl"), 100));
+    expectRefused(
+      ran,
+      2,
+      /metrics\.jsonl is shorter than it was at checkpoint step-4: 100 of \d+ bytes; restore it, or start/,
+    );
+    expect(place.text("short", "episodes.jsonl")).toBe(place.text("whole", "episodes.jsonl"));
+  });
+});
