@@ -10,9 +10,10 @@ import {
   type Player,
   randomPlayer,
 } from "../players/index.ts";
+import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
 import { wholeNumber } from "./output.ts";
 
-export interface PlayerFlags {
+export interface PlayerFlags extends DeviceFlags {
   readonly baseUrl?: string;
   readonly model?: string;
   readonly apiKeyEnv: string;
@@ -70,7 +71,10 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
     });
   }
   const { loadModelAndTokenizer } = await import("../engine/index.node.ts"); // the other players do without
-  const { engine, tokenizer, turns, config } = await loadModelAndTokenizer(flags.model, { trains: false });
+  const { engine, tokenizer, turns, config } = await loadModelAndTokenizer(flags.model, {
+    ...deviceOptions(flags),
+    trains: false,
+  });
   const { temperature } = flags;
   const max_context_tokens = Math.min(2048, config.max_position_embeddings);
   const max_new_tokens = Math.min(flags.maxTokens, 256, Math.floor(max_context_tokens / 4));
@@ -81,7 +85,7 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
 
 /** Adds the options of the players that speak. */
 export function addPlayerOptions(command: Command): Command {
-  return command
+  return addDeviceOptions(command)
     .option("--base-url <url>", "chat: where /chat/completions lives, such as http://localhost:8000/v1")
     .option("--model <name>", "chat: the model's name there; model: a folder, or a name on the Hub")
     .option("--api-key-env <variable>", "chat: environment variable that holds the key", "OPENAI_API_KEY")

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { parse as parseYaml, stringify } from "yaml";
 import { z } from "zod";
+import type { ThreadEngineOptions } from "../engine/index.node.ts";
 import { messageOf, UsageError } from "../errors.ts";
 import {
   CONFIG_KEYS,
@@ -124,4 +125,14 @@ export function resumedConfig(kept: GRPOConfig, flags: ConfigFlags): GRPOConfig 
       remedy: "leave them as they were, or start a new run",
     });
   return { ...wanted, output_dir: kept.output_dir };
+}
+
+/** What a config asks of the engine. */
+export function engineOptions(config: GRPOConfig): ThreadEngineOptions {
+  const { threads, device, precision, gradient_checkpointing: recompute, beta } = config;
+  return {
+    ...{ device, recompute, reference: beta !== 0 },
+    ...(threads === null ? {} : { threads }),
+    ...(precision === "auto" ? {} : { precision }),
+  };
 }

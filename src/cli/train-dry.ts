@@ -4,7 +4,7 @@ import { estimateMemory } from "../engine/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { batchingOf, type GRPOConfig, GRPOTrainer, type TimingLine } from "../training/index.ts";
 import { drawTable, formatBytes, formatNumber, type Output } from "./output.ts";
-import { configText } from "./train-config.ts";
+import { configText, engineOptions } from "./train-config.ts";
 import { minutes } from "./train-screen.ts";
 
 /** Prints what a training would be; plays and learns one step, which is thrown away, to know how long one takes. */
@@ -19,11 +19,7 @@ export async function dryRun(config: GRPOConfig, data: DataSet, out: Output): Pr
     return;
   }
   const recompute = config.gradient_checkpointing;
-  const model = await loadModelAndTokenizer(config.model_name, {
-    ...(config.threads === null ? {} : { threads: config.threads }),
-    recompute,
-    reference: config.beta !== 0,
-  });
+  const model = await loadModelAndTokenizer(config.model_name, engineOptions(config));
   try {
     const memory = estimateMemory(model.config, { trains: true, recompute });
     out.line(

@@ -27,6 +27,7 @@ import {
   type ConfigFlags,
   configOf,
   configText,
+  engineOptions,
   readConfigFile,
   resumedConfig,
 } from "./train-config.ts";
@@ -135,11 +136,7 @@ function oldRun(run: string, flags: TrainFlags): { config: GRPOConfig; run: stri
 async function modelOf(config: GRPOConfig, run: string, out: Output, signal: AbortSignal): Promise<LoadedModel | null> {
   const folder = config.model_name === "starter" ? await starterOf(config, run, out, signal) : config.model_name;
   if (folder === null) return null;
-  const model = await loadModelAndTokenizer(folder, {
-    ...(config.threads === null ? {} : { threads: config.threads }),
-    recompute: config.gradient_checkpointing,
-    reference: config.beta !== 0,
-  });
+  const model = await loadModelAndTokenizer(folder, engineOptions(config));
   try {
     checkWindow(config, model);
   } catch (error) {

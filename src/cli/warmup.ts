@@ -7,6 +7,7 @@ import { type LoadedModel, loadModelAndTokenizer } from "../engine/index.node.ts
 import type { Datum } from "../engine/index.ts";
 import { messageOf, UsageError } from "../errors.ts";
 import { loadSqlite } from "../sql/index.ts";
+import { teamDemonstrations } from "../training/demonstration-team.node.ts";
 import {
   demonstrations,
   encodeTranscript,
@@ -16,9 +17,10 @@ import {
   type Transcript,
   warmup,
 } from "../training/index.ts";
+import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
 import { drawTable, formatNumber, output, wholeNumber } from "./output.ts";
 
-interface Options {
+interface Options extends DeviceFlags {
   readonly model: string;
   readonly out: string;
   readonly transcripts?: string;
@@ -27,12 +29,12 @@ interface Options {
   readonly batchTokens: number;
   readonly learningRate: number;
   readonly maxContextTokens: number;
-  readonly threads?: number;
+  readonly workers?: number;
   readonly json?: boolean;
 }
 
 export function warmupCommand(): Command {
-  return new Command("warmup")
+  const command = new Command("warmup")
     .description("let a model imitate transcripts, masking all but its own words")
     .requiredOption("--model <name>", "a model folder, or a name on the Hub")
     .requiredOption("--out <folder>", "where the warmed-up model is saved")
@@ -42,9 +44,13 @@ export function warmupCommand(): Command {
     .option("--batch-tokens <n>", "tokens a step", wholeNumber("--batch-tokens"), 4096)
     .option("--learning-rate <x>", "at the top of its course", positive("--learning-rate"), 1e-3)
     .option("--max-context-tokens <n>", "longer transcripts are passed over", wholeNumber("--max-context-tokens"), 1024)
-    .option("--threads <n>", "threads", wholeNumber("--threads"))
-    .option("--json", "print one JSON object")
-    .action(run);
+    .option(
+      "--workers <n>",
+      "threads that make the mixture's episodes (default: the command's own)",
+      wholeNumber("--workers"),
+    )
+    .option("--json", "print one JSON object");
+  return addDeviceOptions(command).action(run);
 }
 
 async function run(options: Options): Promise<void> {
@@ -56,11 +62,13 @@ async function run(options: Options): Promise<void> {
     });
   }
   await loadSqlite();
-  const source = options.mixture
-    ? demonstrations(readMixture(options.mixture))
-    : repeated(readTranscripts(options.transcripts!));
-  const { threads } = options;
-  const model = await loadModelAndTokenizer(options.model, threads === undefined ? {} : { threads });
+  const mixture = options.mixture === undefined ? undefined : readMixture(options.mixture);
+  const transcripts = options.transcripts === undefined ? [] : readTranscripts(options.transcripts);
+  const model = await loadModelAndTokenizer(options.model, deviceOptions(options));
+  const source =
+    mixture && options.workers
+      ? teamDemonstrations(model.folder, { threads: options.workers, mixtureOf: () => mixture })
+      : encoded(mixture ? demonstrations(mixture) : repeated(transcripts), model);
   const {
     steps,
     batchTokens: batch_tokens,
@@ -72,7 +80,7 @@ async function run(options: Options): Promise<void> {
   process.prependListener("SIGINT", interrupt);
   const start = performance.now();
   try {
-    const report = await warmup(model.engine, encoded(source, model), {
+    const report = await warmup(model.engine, source, {
       ...{ steps, batch_tokens, learning_rate, max_context_tokens },
       signal: abort.signal,
       onStep: ({ step, loss, tokens, grad_norm }) => {

@@ -171,8 +171,14 @@ export const configSchema = z
     save_total_limit: note(count.default(2), "checkpoints kept", { trl: null }),
 
     // Where it runs
-    device: note(z.enum(["auto", "cpu"]).default("auto"), "where the arithmetic runs"),
-    precision: note(z.enum(["auto", "fp32"]).default("auto"), "of the arithmetic"),
+    device: note(
+      z.enum(["auto", "cpu", "cuda"]).default("auto"),
+      "where the arithmetic runs; auto: a CUDA card that can be used, else the CPU",
+    ),
+    precision: note(
+      z.enum(["auto", "bf16", "fp32"]).default("auto"),
+      "of a GPU's activations; auto: bf16 where the card has it; the CPU has fp32",
+    ),
     threads: note(count.nullable().default(null), "of the CPU; null: as many as it has; results do not depend on it"),
     gradient_checkpointing: note(
       z.boolean().default(false),
