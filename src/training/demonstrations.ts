@@ -63,11 +63,16 @@ export const mixtureSchema = z
 
 export type Mixture = z.infer<typeof mixtureSchema>;
 
-/** One transcript after the other. `loadSqlite()` must have been awaited. */
-export async function* demonstrations(mixture: Mixture, first = 0): AsyncGenerator<Transcript, void> {
+/** One transcript after the other, of all worlds from the first on or of so many. `loadSqlite()` must have been awaited. */
+export async function* demonstrations(
+  mixture: Mixture,
+  first = 0,
+  worlds = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Transcript, void> {
   const { seed, questions_per_world: questionsPerWorld, invented_share: inventedShare } = mixture;
   const { difficulties, forms, simple } = mixture;
-  const options = { seed, first, questionsPerWorld, difficulties, inventedShare, forms, simple };
+  const some = Number.isFinite(worlds) ? { worlds } : {};
+  const options = { ...some, seed, first, questionsPerWorld, difficulties, inventedShare, forms, simple };
   const shares = mixture.players.map((part) => [part, part.share] as const);
   for (const world of practiceWorlds(options)) {
     const { name } = world.spec;
