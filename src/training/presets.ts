@@ -10,7 +10,7 @@ export const PRESETS: Readonly<Record<string, GRPOConfigInput>> = {
     model_name: "starter",
     questions_path: "starter",
     reward_weights: REWARD_WEIGHTS,
-    max_steps: 30,
+    max_steps: 40,
     num_train_epochs: 100,
     per_device_train_batch_size: 128,
     gradient_accumulation_steps: 1,

@@ -17,7 +17,7 @@ export const STARTER_MODEL = {
 
 /** Many small steps: at this size they teach more than few large ones on the same tokens. */
 export const STARTER_WARMUP = {
-  steps: 3600,
+  steps: 4200,
   batch_tokens: 1024,
   learning_rate: 4e-3,
   beta2: 0.95,
@@ -27,8 +27,8 @@ export const STARTER_WARMUP = {
 type Shares = Readonly<Partial<Record<Mixture["players"][number]["player"], number>>>;
 
 /** First most players are good: the skill is learned. Poor players are there from the start: what is new later would spoil it. */
-const SKILL: Shares = { oracle: 75, guesser: 15, flailer: 10 };
-const SKILL_TRANSCRIPTS = 13_500;
+const SKILL: Shares = { oracle: 85, guesser: 9, flailer: 6 };
+const SKILL_TRANSCRIPTS = 16_000;
 
 /** Then most are poor, and the habit with them: half of them answer at once, a quarter looks at random. */
 const HABIT: Shares = { oracle: 25, guesser: 50, flailer: 25 };
