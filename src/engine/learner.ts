@@ -159,9 +159,13 @@ function withLogprobs(
     const shape = { kvHeads: config.num_key_value_heads, headDim: config.head_dim };
     const { layout, storeLength } = forestLayout(device, packed.runs, shape);
     const ids = put(Int32Array.from(packed.runs.flatMap(({ tokens }) => tokens)));
-    const { hidden, kept } = forward(model, ids, layout, storeLength, { recompute });
     // The hidden state before a token predicts it; a shared prompt's last one predicts the first token of each completion.
-    const rows = put(Int32Array.from(items, ({ datum, position }) => packed.rowOf(placeOf.get(datum)!, position - 1)));
+    const predicting = items.map(({ datum, position }) => packed.rowOf(placeOf.get(datum)!, position - 1));
+    const each = Int32Array.from(new Set(predicting)).sort();
+    const wanted = { numbers: put(each), count: each.length };
+    const { hidden, kept } = forward(model, ids, layout, storeLength, { recompute, wanted });
+    const hiddenOf = new Map(Array.from(each, (row, i) => [row, i]));
+    const rows = put(Int32Array.from(predicting, (row) => hiddenOf.get(row)!));
     const targets = put(Int32Array.from(items, ({ datum, position }) => batch[datum]!.tokens[position]!));
     const x = floats(N * D);
     device.gather(hidden, rows, x, N, D);
@@ -173,7 +177,7 @@ function withLogprobs(
       backward(dLogp, dEntropy) {
         const dx = floats(N * D);
         device.logProbsBackward(head, x, targets, temperature, N, out, put(dLogp), put(dEntropy), dx);
-        const dHidden = floats(layout.tokens * D);
+        const dHidden = floats(wanted.count * D);
         device.fill(dHidden, 0);
         device.scatterAdd(dx, rows, dHidden, N, D);
         backward(model, kept, dHidden);

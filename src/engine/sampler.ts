@@ -151,9 +151,8 @@ export class Sampler {
         return buffer;
       };
       const layout = layoutOf(device, news, [0]);
-      const hidden = infer(this.#model, put(Int32Array.from(ids)), layout, this.cache.stores);
-      const last = device.alloc("f32", n * config.hidden_size);
-      device.gather(hidden, put(Int32Array.from(rows, ({ row }) => row)), last, n, config.hidden_size);
+      const wanted = n < ids.length ? { numbers: put(Int32Array.from(rows, ({ row }) => row)), count: n } : null;
+      const last = infer(this.#model, put(Int32Array.from(ids)), layout, this.cache.stores, wanted);
       const stride = device.outStride(head);
       const logits = device.alloc("f32", n * stride);
       device.linear(head, last, logits, n);
