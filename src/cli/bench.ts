@@ -6,6 +6,7 @@ import { benchEnv } from "../bench/env.ts";
 import { benchVerifier, type VerifierBench } from "../bench/verifier.ts";
 import { loadSqlite } from "../sql/index.ts";
 import { engineCommand } from "./bench-engine.ts";
+import { grpoCommand } from "./bench-grpo.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { drawTable, formatBytes, formatNumber, output } from "./output.ts";
 
@@ -15,7 +16,8 @@ export function benchCommand(): Command {
     .description("measure what is claimed")
     .addCommand(envCommand())
     .addCommand(verifierCommand())
-    .addCommand(engineCommand());
+    .addCommand(engineCommand())
+    .addCommand(grpoCommand());
 }
 
 interface BenchOptions {
