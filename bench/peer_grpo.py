@@ -1,222 +1,266 @@
-"""The peer of `sqlenv bench grpo`: where the time of one GRPO step goes in TRL, on the same model, machine and threads.
+"""The peer of `sqlenv bench grpo`: TRL's GRPOTrainer plays the same episodes in the same environment, step by step.
 
-    python bench/peer_grpo.py MODEL_FOLDER [SPEC]
+Started by the command, which talks to it in JSON lines over stdin and stdout:
 
-MODEL_FOLDER is in Hugging Face layout; without weights in it they are random. SPEC is a JSON object, or `-` to read one
-from stdin; DEFAULTS below lists its keys. Prints one JSON object on stdout.
+    command                                          this
+    {"model": FOLDER, "script": [...], ...}      →   (the settings; SETTINGS below lists them)
+                                                 ←   {"ready": {versions, parameters}}
+    {"go": true}                                 →
+                                                 ←   {"reset": [question_id, ...]}        every episode of the step
+    [{"text", "done", "reward"}, ...]            →
+                                                 ←   {"step": [[episode, action], ...]}   every live one, turn by turn
+    [{"text", "done", "reward"}, ...]            →
+                                                 ←   {"stepped": {seconds, played}}       and so on, for each optimizer step
 
-Episodes have the shape of ours: `turns` times, the model writes `action_tokens` and the environment answers with
-`observation_tokens`, which are masked. They come from a `rollout_func` that calls transformers' `generate` on all episodes
-of the step together, each turn from the whole conversation so far, as TRL's own tool loop does. All episodes have the same
-length, so nothing is padded. Observations are random tokens and rewards random numbers, so that only TRL, transformers and
-PyTorch are measured. Float32 on the CPU; gradient checkpointing, which TRL switches on, is off unless asked for.
+The environments run in the command, all in one process, one message a turn: the quickest way over a process boundary.
+Turns come from a `rollout_func` that calls transformers' `generate` on all live episodes together, each from the whole
+conversation so far, as TRL's own tool loop does. What is the same on both sides, and what is not, stands at the top of
+src/bench/grpo.ts: the model samples as many tokens as the script's action has, and then the action takes their place.
+`generate` runs for the longest action of a turn, as it would until the last row has ended. Float32 on the CPU, without
+compilation; gradient checkpointing, which TRL switches on, is off.
 """
 
 import json
 import os
 import platform
-import random
-import resource
-import statistics
 import sys
 import tempfile
 import time
 import warnings
-from pathlib import Path
 
 os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import torch
 import transformers
 import trl
 from datasets import Dataset
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    GenerationConfig,
-    PreTrainedTokenizerFast,
-    TrainerCallback,
-)
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-DEFAULTS = {
-    "threads": 2,
-    "per_device_train_batch_size": 2,
-    "gradient_accumulation_steps": 4,
-    "num_generations": 4,
-    "prompt_tokens": 120,
-    "turns": 4,
-    "action_tokens": 16,
-    "observation_tokens": 32,
-    "loss_type": "dapo",
-    "beta": 0.0,
-    "gradient_checkpointing": False,
-    "steps": 5,  # measured, after one that is not
-    "seed": 0,
-}
-PAD, EOS, FIRST = 0, 1, 3  # ids below FIRST never occur in episodes
+SETTINGS = ("model", "threads", "batch", "num_generations", "learning_rate", "loss_type", "system_prompt", "script")
+PARTS = ("sampling", "environment", "forward", "backward", "optimizer")
+
+OUT, sys.stdout = sys.stdout, sys.stderr  # the trainer prints its logs
+
+
+def say(message):
+    print(json.dumps(message), file=OUT, flush=True)
+
+
+def hear():
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit("the command has gone")
+    return json.loads(line)
 
 
 def main():
-    if len(sys.argv) not in (2, 3):
-        sys.exit(f"usage: {sys.argv[0]} MODEL_FOLDER [SPEC]")
-    given = {} if len(sys.argv) == 2 else json.loads(sys.stdin.read() if sys.argv[2] == "-" else sys.argv[2])
-    unknown = sorted(set(given) - set(DEFAULTS))
-    if unknown:
-        sys.exit(f"unknown in SPEC: {', '.join(unknown)}; known are {', '.join(DEFAULTS)}")
-    spec = {**DEFAULTS, **given}
-    torch.set_num_threads(spec["threads"])
-    torch.manual_seed(spec["seed"])
-    random.seed(spec["seed"])
+    given = hear()
+    settings = {name: given[name] for name in SETTINGS}
+    torch.set_num_threads(settings["threads"])
+    torch.manual_seed(0)
     warnings.filterwarnings("ignore")
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-
-    model = load(sys.argv[1])
-    parameters = sum(p.numel() for p in model.parameters())
-    clock = Clock()
+    model = AutoModelForCausalLM.from_pretrained(settings["model"], dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(settings["model"], padding_side="left")
+    tokenizer.pad_token = "<|endoftext|>"
     with tempfile.TemporaryDirectory() as folder:
-        trainer = make_trainer(model, spec, clock, folder)
-        out, sys.stdout = sys.stdout, sys.stderr  # the trainer prints its logs
+        trainer = make_trainer(model, tokenizer, settings, folder)
+        versions = {"python": platform.python_version()}
+        versions |= {library.__name__: library.__version__ for library in (torch, transformers, trl)}
+        say({"ready": {"versions": versions, "parameters": sum(p.numel() for p in model.parameters())}})
         trainer.train()
-        sys.stdout = out
-    steps = clock.steps[1:]
-    median = {part: statistics.median(step[part] for step in steps) for part in steps[0]}
-    episodes = spec["per_device_train_batch_size"] * spec["gradient_accumulation_steps"]
-    sampled = episodes * spec["turns"] * spec["action_tokens"]
-    trained = episodes * (spec["prompt_tokens"] + completion_length(spec))
-    result = {
-        "peer": "trl",
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "trl": trl.__version__,
-        },
-        "model": {"folder": sys.argv[1], "parameters": parameters},
-        "spec": spec,
-        "episodes_per_step": episodes,
-        "median_s": median,
-        "steps_s": steps,
-        "sampled_tokens_per_s": sampled / median["sampling"],
-        "trained_tokens_per_s": trained / median["training"],
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-    }
-    print(json.dumps(result))
-
-
-def load(folder):
-    if any(Path(folder).glob("*.safetensors")):
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    else:
-        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
-    model.generation_config.eos_token_id = None  # every turn has its full length
-    return model
-
-
-def completion_length(spec):
-    """The last observation ends the episode and is not written."""
-    return spec["turns"] * (spec["action_tokens"] + spec["observation_tokens"]) - spec["observation_tokens"]
 
 
 class Clock:
-    """Seconds of each optimizer step by what they went into; `inside` times every call of a method."""
+    """Seconds of the running step by what they went into."""
 
     def __init__(self):
-        self.steps = []
-        self.current = {}
+        self.spent = {}
 
-    def inside(self, target, name, part):
-        method = getattr(target, name)
-
-        def timed(*args, **kwargs):
-            start = time.perf_counter()
-            try:
-                return method(*args, **kwargs)
-            finally:
-                self.current[part] = self.current.get(part, 0.0) + time.perf_counter() - start
-
-        setattr(target, name, timed)
-
-
-class StepTimes(TrainerCallback):
-    def __init__(self, clock):
-        self.clock = clock
-
-    def on_step_begin(self, args, state, control, **kwargs):
-        self.clock.current = {}
+    def reset(self):
+        self.spent = dict.fromkeys(PARTS, 0.0)
         self.start = time.perf_counter()
 
-    def on_step_end(self, args, state, control, **kwargs):
-        parts = self.clock.current
-        step = time.perf_counter() - self.start
-        named = {part: parts[part] for part in ("sampling", "forward", "backward", "optimizer")}
-        rest = step - sum(named.values())
-        self.clock.steps.append({"step": step, **named, "training": named["forward"] + named["backward"], "rest": rest})
-        print(f"step {len(self.clock.steps)}: {step:.2f} s", file=sys.stderr, flush=True)
-
-
-def make_trainer(model, spec, clock, folder):
-    vocabulary = model.config.vocab_size
-
-    def rollout(prompts, trainer):
+    def timed(self, part, work, *args, **kwargs):
         start = time.perf_counter()
-        groups = len(prompts) // spec["num_generations"]
-        ids = torch.randint(FIRST, vocabulary, (groups, spec["prompt_tokens"]))
-        ids = ids.repeat_interleave(spec["num_generations"], dim=0)  # a group shares its prompt
-        config = GenerationConfig(
-            max_new_tokens=spec["action_tokens"], do_sample=True, temperature=1.0, top_k=0, top_p=1.0, use_cache=True,
-            eos_token_id=None, pad_token_id=PAD,
-        )  # fmt: skip
-        mask = []
-        for turn in range(spec["turns"]):
-            with torch.no_grad():
-                ids = model.generate(ids, attention_mask=torch.ones_like(ids), generation_config=config)
-            mask += [1] * spec["action_tokens"]
-            if turn + 1 < spec["turns"]:
-                ids = torch.cat([ids, torch.randint(FIRST, vocabulary, (len(prompts), spec["observation_tokens"]))], dim=1)
-                mask += [0] * spec["observation_tokens"]
-        clock.current["sampling"] = clock.current.get("sampling", 0.0) + time.perf_counter() - start
+        try:
+            return work(*args, **kwargs)
+        finally:
+            self.spent[part] += time.perf_counter() - start
+
+    def inside(self, target, name, part):
+        """Times every call of a method."""
+        method = getattr(target, name)
+        setattr(target, name, lambda *args, **kwargs: self.timed(part, method, *args, **kwargs))
+
+
+class Steps(TrainerCallback):
+    """Waits before each optimizer step until it is told to go, and tells what the step took."""
+
+    def __init__(self, clock, rollout):
+        self.clock = clock
+        self.rollout = rollout
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        hear()
+        self.cpu = time.process_time()
+        self.clock.reset()
+
+    def on_step_end(self, args, state, control, **kwargs):
+        step = time.perf_counter() - self.clock.start
+        spent = self.clock.spent
+        training = spent["forward"] + spent["backward"] + spent["optimizer"]
+        rest = step - training - spent["sampling"] - spent["environment"]
+        seconds = {"step": step, **spent, "training": training, "rest": rest}
+        cpu = time.process_time() - self.cpu
+        self.stepped = {"seconds": seconds, "played": self.rollout.played(), "cpu_s": cpu}
+
+    def on_log(self, args, state, control, logs, **kwargs):
+        if "grad_norm" in logs:
+            self.stepped["played"]["grad_norm"] = logs["grad_norm"]
+            say({"stepped": self.stepped})
+
+
+class Rollout:
+    """Plays the script's next step with the model, all episodes together."""
+
+    def __init__(self, model, tokenizer, settings, clock):
+        self.model = model
+        self.tokenizer = tokenizer
+        self.settings = settings
+        self.clock = clock
+        self.steps = iter(settings["script"])
+
+    def __call__(self, prompts, trainer):
+        environment = self.clock.spent["environment"]
+        output = self.clock.timed("sampling", self.play, prompts)
+        self.clock.spent["sampling"] -= self.clock.spent["environment"] - environment
+        return output
+
+    def play(self, prompts):
+        step = next(self.steps)
+        assert prompts == [episode["question_id"] for episode in step]
+        self.ids = [self.first_turn(told["text"]) for told in self.ask({"reset": prompts})]
+        self.prompt_lengths = [len(ids) for ids in self.ids]
+        self.masks = [[] for _ in step]
+        self.rewards = [0.0] * len(step)
+        live = list(range(len(step)))
+        turn = 0
+        while live:
+            actions = [step[episode]["turns"][turn] for episode in live]
+            self.speak(live, actions)
+            told = ("action_type", "argument")
+            observations = self.ask({"step": [[e, {key: a[key] for key in told}] for e, a in zip(live, actions)]})
+            still = []
+            for episode, told in zip(live, observations):
+                self.rewards[episode] += told["reward"]
+                if told["done"]:
+                    continue
+                still.append(episode)
+                shown = self.next_turn(told["text"])
+                self.ids[episode] += shown
+                self.masks[episode] += [0] * len(shown)
+            live = still
+            turn += 1
+        group = self.settings["num_generations"]
+        self.rewards = [reward + 0.01 * (i % group) for i, reward in enumerate(self.rewards)]
         return {
-            "prompt_ids": ids[:, : spec["prompt_tokens"]].tolist(),
-            "completion_ids": ids[:, spec["prompt_tokens"] :].tolist(),
+            "prompt_ids": [ids[:n] for ids, n in zip(self.ids, self.prompt_lengths)],
+            "completion_ids": [ids[n:] for ids, n in zip(self.ids, self.prompt_lengths)],
             "logprobs": None,
-            "env_mask": [mask] * len(prompts),
+            "env_mask": self.masks,
+            "scripted": self.rewards,
         }
 
-    def reward(completions, **kwargs):
-        return [random.random() for _ in completions]
+    def speak(self, live, actions):
+        """Samples a turn of every live episode, from contexts padded on the left; then the actions take its place."""
+        contexts = [self.ids[episode] for episode in live]
+        longest = max(len(action["tokens"]) for action in actions)
+        batch = self.tokenizer.pad({"input_ids": contexts}, return_tensors="pt")
+        config = GenerationConfig(
+            max_new_tokens=longest, do_sample=True, temperature=1.0, top_k=0, top_p=1.0, use_cache=True,
+            eos_token_id=None, pad_token_id=self.tokenizer.pad_token_id,
+        )  # fmt: skip
+        with torch.no_grad():
+            output = self.model.generate(**batch, generation_config=config)
+        assert output.shape[1] == batch["input_ids"].shape[1] + longest
+        for episode, action in zip(live, actions):
+            self.ids[episode] += action["tokens"]
+            self.masks[episode] += [1] * len(action["tokens"])
 
+    def ask(self, message):
+        def exchange():
+            say(message)
+            return hear()
+
+        return self.clock.timed("environment", exchange)
+
+    def first_turn(self, text):
+        chat = [{"role": "system", "content": self.settings["system_prompt"]}, {"role": "user", "content": text}]
+        rendered = self.tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+        return self.tokenizer.encode(rendered, add_special_tokens=False)
+
+    def next_turn(self, text):
+        rendered = f"\n<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
+        return self.tokenizer.encode(rendered, add_special_tokens=False)
+
+    def played(self):
+        checksum = 0
+        for token in (token for ids in self.ids for token in ids):
+            checksum = (checksum * 31 + token + 1) % 1_000_000_007
+        return {
+            "episodes": len(self.ids),
+            "sampled_tokens": sum(map(sum, self.masks)),
+            "tokens": sum(map(len, self.ids)),
+            "checksum": checksum,
+            "mean_reward": sum(self.rewards) / len(self.rewards),
+        }
+
+
+def reward_scripted(completions, scripted, **kwargs):
+    return scripted
+
+
+def make_trainer(model, tokenizer, settings, folder):
+    script = settings["script"]
+    group = settings["num_generations"]
+    episodes = len(script[0])
+    clock = Clock()
+    rollout = Rollout(model, tokenizer, settings, clock)
     config = GRPOConfig(
         output_dir=folder,
         use_cpu=True,
         bf16=False,
-        per_device_train_batch_size=spec["per_device_train_batch_size"],
-        gradient_accumulation_steps=spec["gradient_accumulation_steps"],
-        num_generations=spec["num_generations"],
-        max_completion_length=completion_length(spec),
-        loss_type=spec["loss_type"],
-        beta=spec["beta"],
-        gradient_checkpointing=spec["gradient_checkpointing"],
-        max_steps=spec["steps"] + 1,
+        per_device_train_batch_size=settings["batch"],
+        gradient_accumulation_steps=episodes // settings["batch"],
+        num_generations=group,
+        max_completion_length=4096,
+        loss_type=settings["loss_type"],
+        beta=0.0,
+        learning_rate=settings["learning_rate"],
+        gradient_checkpointing=False,
+        shuffle_dataset=False,
+        max_steps=len(script),
         save_strategy="no",
         report_to="none",
         disable_tqdm=True,
         logging_steps=1,
-        seed=spec["seed"],
     )
     trainer = GRPOTrainer(
         model=model,
         args=config,
-        reward_funcs=reward,
+        reward_funcs=reward_scripted,
         rollout_func=rollout,
-        processing_class=make_tokenizer(vocabulary),
-        train_dataset=Dataset.from_dict({"prompt": [f"t{FIRST + i}" for i in range(64)]}),
-        callbacks=[StepTimes(clock)],
+        processing_class=tokenizer,
+        train_dataset=Dataset.from_dict({"prompt": [e["question_id"] for step in script for e in step[::group]]}),
+        callbacks=[Steps(clock, rollout)],
     )
     clock.inside(trainer, "compute_loss", "forward")
     clock.inside(trainer.accelerator, "backward", "backward")
+    clock.inside(trainer.accelerator, "clip_grad_norm_", "optimizer")
     create = trainer.create_optimizer
 
     def create_timed(*args, **kwargs):
@@ -226,15 +270,6 @@ def make_trainer(model, spec, clock, folder):
 
     trainer.create_optimizer = create_timed
     return trainer
-
-
-def make_tokenizer(vocabulary):
-    """One word a token: TRL wants to decode what was sampled, whatever it means."""
-    tokenizer = Tokenizer(models.WordLevel({f"t{i}": i for i in range(vocabulary)}, unk_token="t2"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token=f"t{PAD}", eos_token=f"t{EOS}", unk_token="t2", padding_side="left"
-    )
 
 
 main()

@@ -6,6 +6,7 @@ import { z } from "zod";
 import * as env from "../dist/env/index.js";
 import * as questions from "../dist/questions/index.js";
 import * as sql from "../dist/sql/index.js";
+import * as training from "../dist/training/index.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -63,6 +64,7 @@ const help = (...command) => {
   return `\`\`\`text\n${text.trimEnd()}\n\`\`\``;
 };
 const COMMANDS = [
+  ["train"],
   ["play"],
   ["eval"],
   ["data", "list"],
@@ -72,12 +74,38 @@ const COMMANDS = [
   ["data", "convert"],
   ["data", "export"],
   ["warmup"],
+  ["compare"],
+  ["report"],
   ["bench", "env"],
   ["bench", "verifier"],
   ["bench", "engine"],
+  ["bench", "grpo"],
   ["bench", "cuda"],
   ["doctor"],
 ];
+
+/** Every setting of a training, beside what the first design and TRL 1.13 set it to. */
+const settings = Object.entries(z.toJSONSchema(training.configSchema, { io: "input" }).properties).map(
+  ([name, { default: ours, seed, trl, description }]) => [
+    `\`${name}\``,
+    name === "reward" ? "see [rewards](#rewards)" : shown(ours),
+    shown(seed),
+    shown(trl),
+    description,
+  ],
+);
+
+function shown(value) {
+  if (value === undefined) return "";
+  return typeof value === "string" ? value : `\`${JSON.stringify(value)}\``;
+}
+
+const presets = training.PRESET_NAMES.map((name) => [
+  `\`${name}\``,
+  Object.entries(training.presetNamed(name))
+    .map(([key, value]) => `${key} ${JSON.stringify(value)}`)
+    .join(", "),
+]);
 
 const CLASS = /^ {2}"(\w+)",(?: \/\/ (.*))?$/gm;
 const faults = [...comments("sql/fault.ts", CLASS), ...comments("env/observation.ts", CLASS)].map(([name, meaning]) => [
@@ -120,6 +148,26 @@ A right answer also pays what is left of \`looking_cap\` (as exec_ok) and of \`p
 One JSON array a file; \`question_text\`, \`database_name\` and \`gold_sql\` are needed, the rest is derived where it is missing.
 
 ${record(questions.questionSchema)}
+
+## Training
+
+Every setting is a key of the YAML file, a flag of \`sqlenv train\` (\`--learning-rate 1e-5\`) and a field of \`resolveConfig({ … })\`. Beside our default stand those of the design the project
+was asked from, and of TRL 1.13.
+
+${table(["setting", "default", "first design", "TRL", "meaning"], settings)}
+
+### Presets
+
+${table(["preset", "settings that differ"], presets)}
+
+### Metrics
+
+Lines of metrics.jsonl; means over the steps since the line before. Reward functions may log more.
+
+${table(
+  ["metric", "meaning"],
+  Object.entries(training.METRIC_MEANINGS).map(([name, meaning]) => [`\`${name}\``, meaning]),
+)}
 
 ## Limits
 

@@ -94,24 +94,24 @@ describe.concurrent("files", () => {
   });
 
   test("a model that is not there, or is no model, is named, and the folder's name stays free", async () => {
-    const none = await place.train("refused", { "--model-name": "nowhere" }, "--json");
+    const none = await place.train("refused-1", { "--model-name": "nowhere" }, "--json");
     expectRefused(none, 1, /no such model folder, .*: nowhere; give the path of a folder, or a name/);
-    const other = await place.train("refused", { "--model-name": place.data }, "--json");
+    const other = await place.train("refused-1", { "--model-name": place.data }, "--json");
     expectRefused(other, 1, /cannot be read .*small\/config\.json; .*Hugging Face layout/);
-    expect(existsSync(place.path("refused"))).toBe(false);
+    expect(existsSync(place.path("refused-1"))).toBe(false);
   });
 
   test("questions that are missing, empty or filtered away are named by their path", async () => {
-    const missing = await place.train("refused", { "--questions-path": place.path("nothing") }, "--json");
+    const missing = await place.train("refused-2", { "--questions-path": place.path("nothing") }, "--json");
     expectRefused(missing, 1, /no such data set: \/.*\/nothing; give a folder, or import one/);
     const empty = place.path("empty");
     cpSync(place.data, empty, { recursive: true });
     writeFileSync(place.path("empty", "questions", "questions_train.json"), "[]");
-    const none = await place.train("refused", { "--questions-path": empty }, "--json");
+    const none = await place.train("refused-2", { "--questions-path": empty }, "--json");
     expectRefused(none, 1, /no questions: \/.*\/empty\/questions\/questions_train\.json; put at least one/);
-    const hard = await place.train("refused", { "--difficulty-filter": "hard" }, "--json");
+    const hard = await place.train("refused-2", { "--difficulty-filter": "hard" }, "--json");
     expectRefused(hard, 1, /none of the 5 training questions passes in: small; difficulty_filter is hard/);
-    expect(existsSync(place.path("refused"))).toBe(false);
+    expect(existsSync(place.path("refused-2"))).toBe(false);
   });
 });
 

@@ -7,6 +7,7 @@ import { benchVerifier, type VerifierBench } from "../bench/verifier.ts";
 import { loadSqlite } from "../sql/index.ts";
 import { cudaCommand } from "./bench-cuda.ts";
 import { engineCommand } from "./bench-engine.ts";
+import { grpoCommand } from "./bench-grpo.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { drawTable, formatBytes, formatNumber, output } from "./output.ts";
 
@@ -17,6 +18,7 @@ export function benchCommand(): Command {
     .addCommand(envCommand())
     .addCommand(verifierCommand())
     .addCommand(engineCommand())
+    .addCommand(grpoCommand())
     .addCommand(cudaCommand());
 }
 

@@ -12,6 +12,7 @@ import {
   loadQuestionPrompts,
   resolveConfig,
   runTraining,
+  STARTER_WARMUP,
   stepsOf,
   type TrainingResult,
 } from "../training/index.ts";
@@ -83,6 +84,7 @@ async function train(flags: TrainFlags): Promise<void> {
       ...{ model, data, config, rewardFuncs, store, signal },
       callbacks: [screen],
       resume: flags.resume !== undefined,
+      spent: performance.now() / 1000, // since the process began
       onPhase: (phase) => screen.phase(phase),
       onProgress: (phase, done) => screen.progress(phase, done),
     });
@@ -160,7 +162,11 @@ async function starterOf(
   const report = await makeStarterModel(aside, {
     ...{ seed, signal },
     ...(threads === null ? {} : { threads }),
-    onStep: ({ step, loss }) => out.progress(`warm-up: step ${step}, loss ${loss.toFixed(3)}`),
+    onStep: ({ step, loss }) => {
+      const line = `warm-up: step ${formatNumber(step)} of ${formatNumber(STARTER_WARMUP.steps)}, loss ${loss.toFixed(3)}`;
+      if (process.stderr.isTTY) out.progress(line);
+      else if (step % 500 === 0) out.line(line);
+    },
   });
   if (report.interrupted) {
     rmSync(aside, { recursive: true, force: true });

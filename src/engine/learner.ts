@@ -1,6 +1,6 @@
 // Losses and gradients of a batch: pack, forward, loss on the host, backward; in parts that fit into memory.
 import type { Buffer } from "../devices/index.ts";
-import { backward, forward } from "../model/forward.ts";
+import { backward, forward, skipsRows } from "../model/forward.ts";
 import { forestLayout } from "../model/layout.ts";
 import type { Model } from "../model/params.ts";
 import type { Datum, ForwardBackwardOptions, ForwardBackwardOutput } from "./engine.ts";
@@ -164,9 +164,14 @@ function withLogprobs(
     const shape = { kvHeads: config.num_key_value_heads, headDim: config.head_dim };
     const { layout, storeLength } = forestLayout(device, packed.runs, shape);
     const ids = put(idsOf(packed));
-    const { hidden, kept } = forward(model, ids, layout, storeLength, { recompute });
     // The hidden state before a token predicts it; a shared prompt's last one predicts the first token of each completion.
-    const rows = put(pickInts(items, ({ datum, position }) => packed.rowOf(placeOf.get(datum)!, position - 1)));
+    const predicting = pickInts(items, ({ datum, position }) => packed.rowOf(placeOf.get(datum)!, position - 1));
+    const wanted = skipsRows(device) ? distinct(predicting) : null;
+    const { hidden, kept } = forward(model, ids, layout, storeLength, {
+      recompute,
+      wanted: wanted && { numbers: put(wanted.numbers), count: wanted.numbers.length },
+    });
+    const rows = put(wanted ? predicting.map((row) => wanted.placeOf.get(row)!) : predicting);
     const targets = put(pickInts(items, ({ datum, position }) => batch[datum]!.tokens[position]!));
     const x = activations(N * D);
     device.gather(hidden, rows, x, N, D);
@@ -178,7 +183,7 @@ function withLogprobs(
       backward(dLogp, dEntropy) {
         const dx = activations(N * D);
         device.logProbsBackward(head, x, targets, temperature, N, out, put(dLogp), put(dEntropy), dx);
-        const dHidden = activations(layout.tokens * D);
+        const dHidden = activations((wanted ? wanted.numbers.length : layout.tokens) * D);
         device.fill(dHidden, 0);
         device.scatterAdd(dx, rows, dHidden, N, D);
         backward(model, kept, dHidden);
@@ -186,6 +191,12 @@ function withLogprobs(
     });
   });
   return packed.rows;
+}
+
+/** The rows that are read, each once, and where each of them comes among these. */
+function distinct(rows: Int32Array): { readonly numbers: Int32Array; readonly placeOf: ReadonlyMap<number, number> } {
+  const numbers = Int32Array.from(new Set(rows)).sort();
+  return { numbers, placeOf: new Map(Array.from(numbers, (row, i) => [row, i])) };
 }
 
 /** Data of each sequence, in order of first appearance. */

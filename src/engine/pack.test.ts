@@ -77,3 +77,9 @@ test("a context that is the beginning of another, and the same context twice, ad
   expect(packed.rowOf(1, 19)).toBe(packed.rowOf(2, 19));
   expect(packContexts([]).rows).toBe(0);
 });
+
+test("a beginning too short to share does not keep those from sharing who go on together", () => {
+  const question = (n: number) => [1, 2, ...Array.from({ length: 40 }, (_, i) => 100 * n + i)];
+  const groups = [1, 2, 3].flatMap((n) => Array.from({ length: 4 }, (_, i) => [...question(n), 900 + i]));
+  expect(packContexts(groups).rows).toBe(3 * (42 + 4));
+});

@@ -29,25 +29,25 @@ export function packContexts(contexts: readonly (readonly number[])[]): Packed {
 
   /** Places the rest of these contexts, all equal up to `from`, behind a run. */
   const place = (members: readonly number[], from: number, parent: number | null): void => {
-    for (const group of groupsByToken(contexts, members, from)) {
-      const first = contexts[group[0]!]!;
-      const end = group.length === 1 ? first.length : commonEnd(contexts, group, from);
-      const isShared = group.length > 1 && end - from >= MIN_SHARED;
-      if (!isShared) {
-        for (const member of group) {
-          const run = addRun(contexts[member]!.slice(from), parent);
-          pieces[member]!.push({ from, row: firstRows[run]! });
-        }
-        continue;
-      }
-      const run = addRun(first.slice(from, end), parent);
-      for (const member of group) pieces[member]!.push({ from, row: firstRows[run]! });
-      place(
-        group.filter((member) => contexts[member]!.length > end),
-        end,
-        run,
-      );
+    for (const group of groupsByToken(contexts, members, from)) placeGroup(group, from, parent);
+  };
+
+  /** The same for contexts that go on with the same token. */
+  const placeGroup = (group: readonly number[], from: number, parent: number | null): void => {
+    const end = commonEnd(contexts, group, from);
+    const parted = end - from < MIN_SHARED ? groupsByToken(contexts, group, end) : [group];
+    if (parted.length > 1) {
+      // Too little to share by all; but those that go on together behind it may share more, this little included.
+      for (const smaller of parted) placeGroup(smaller, from, parent);
+      return;
     }
+    const run = addRun(contexts[group[0]!]!.slice(from, end), parent);
+    for (const member of group) pieces[member]!.push({ from, row: firstRows[run]! });
+    place(
+      group.filter((member) => contexts[member]!.length > end),
+      end,
+      run,
+    );
   };
   place(
     contexts.map((_, i) => i),

@@ -1,6 +1,6 @@
 // Continuous batching: all requests alive take one step together; new ones join with their prompts, done ones leave.
 import type { Buffer } from "../devices/index.ts";
-import { infer } from "../model/forward.ts";
+import { infer, skipsRows } from "../model/forward.ts";
 import { layoutOf, type NewTokens } from "../model/layout.ts";
 import type { Model } from "../model/params.ts";
 import { type CacheRun, type CacheShape, type Match, PrefixCache } from "./cache.ts";
@@ -199,9 +199,12 @@ export class Sampler {
         return buffer;
       };
       const layout = layoutOf(device, news, [0]);
-      const hidden = infer(this.#model, put(Int32Array.from(ids)), layout, this.cache.stores);
-      const last = device.alloc(device.activations, n * config.hidden_size);
-      device.gather(hidden, put(Int32Array.from(rows, ({ row }) => row)), last, n, config.hidden_size);
+      const isAll = n === ids.length; // one new token each, in order
+      const numbers = isAll ? null : put(Int32Array.from(rows, ({ row }) => row));
+      const wanted = numbers && skipsRows(device) ? { numbers, count: n } : null;
+      const hidden = infer(this.#model, put(Int32Array.from(ids)), layout, this.cache.stores, wanted);
+      const last = isAll || wanted ? hidden : device.alloc(device.activations, n * config.hidden_size);
+      if (last !== hidden) device.gather(hidden, numbers!, last, n, config.hidden_size);
       const stride = device.outStride(head);
       const logits = device.alloc("f32", n * stride);
       device.linear(head, last, logits, n);

@@ -122,3 +122,22 @@ test("limits are kept", () => {
   expect((trainBpe([], { vocabSize: 300 }).model as { merges: unknown[] }).merges).toEqual([]);
   expect(() => trainBpe([], { vocabSize: 258, specialTokens: SPECIAL })).toThrow(UsageError);
 });
+
+test("with spaces apart a name has the same tokens wherever it stands, and any text still comes out as it went in", () => {
+  const apart = new Tokenizer({
+    tokenizer: trainBpe(corpus(200), { vocabSize: 400, specialTokens: SPECIAL, spaces: "apart" }),
+    config: { eos_token: "<|im_end|>" },
+  });
+  const ids = (text: string) => apart.encodePlain(text);
+  const name = ids("habitat_id");
+  for (const [before, after] of [
+    ["", " INTEGER"],
+    ["SELECT ", " FROM"],
+    ["COUNT(habitats.", ")"],
+    ["\n", "\n"],
+    ["'", "'"],
+  ])
+    expect(ids(`${before}habitat_id${after}`)).toEqual([...ids(before!), ...name, ...ids(after!)]);
+  expect(ids(" FROM").length).toBeLessThan(1 + ids("FROM").length + 1);
+  fc.assert(fc.property(fc.string({ unit: "grapheme" }), (text) => expect(apart.decode(ids(text))).toBe(text)));
+});

@@ -6,12 +6,31 @@ import { UsageError } from "../errors.ts";
 // identifiers split at underscores and SQL's marks stay apart; line ends; other space. Every character falls into one of them.
 const PIECES = " ?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]|[\\r\\n]+|[^\\S\\r\\n]+(?!\\S)|[^\\S\\r\\n]+";
 
-const SPLIT = { type: "Split", pattern: { Regex: PIECES }, behavior: "Isolated", invert: false } as const;
+// The same with spaces apart, so that a name has the same tokens wherever it stands: at the beginning of a line, behind a space,
+// a bracket or a dot. Small models copy names they have never seen token by token, and need that. Only words that are
+// never names keep their space.
+const COMMON =
+  "SELECT FROM WHERE JOIN ON AND OR AS GROUP ORDER BY LIMIT DESC ASC HAVING DISTINCT LIKE IS NOT NULL IN BETWEEN INTEGER TEXT REAL " +
+  "the of a an is are was were what which who how many in on to and or with for from that their its than have has do does there be at by all each every";
+const APART = ` (?:${COMMON.replaceAll(" ", "|")})(?![\\p{L}\\p{M}\\p{N}_])|[\\p{L}\\p{M}]+|\\p{N}|[^\\s\\p{L}\\p{M}\\p{N}]|[\\r\\n]+|[^\\S\\r\\n]`;
+
+const splitter = (spaces: Spaces) =>
+  ({
+    type: "Split",
+    pattern: { Regex: spaces === "apart" ? APART : PIECES },
+    behavior: "Isolated",
+    invert: false,
+  }) as const;
 const BYTE_LEVEL = { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false } as const;
 
 const BYTES = 256;
 
+/** Whether a space belongs to the word behind it. */
+export type Spaces = "attached" | "apart";
+
 export interface BpeOptions {
+  /** Apart, a name has the same tokens wherever it stands, at the price of longer texts. @default "attached" */
+  readonly spaces?: Spaces;
   /** Ids in all: special tokens, 256 bytes and merges. The result has fewer when the texts offer no more pairs. */
   readonly vocabSize: number;
   /** They get the first ids, in this order. @default [] */
@@ -30,7 +49,7 @@ interface Word {
 
 /** Learns merges from texts; the same texts in any order give the same tokenizer, ties going to the smallest ids. */
 export function trainBpe(texts: Iterable<string>, options: BpeOptions): Record<string, unknown> {
-  const { vocabSize, specialTokens = [], minFrequency = 2, maxTokenBytes = 16 } = options;
+  const { vocabSize, specialTokens = [], minFrequency = 2, maxTokenBytes = 16, spaces = "attached" } = options;
   if (!Number.isInteger(vocabSize) || vocabSize < BYTES + specialTokens.length) {
     throw new UsageError({
       what: "vocabSize is too small",
@@ -40,9 +59,9 @@ export function trainBpe(texts: Iterable<string>, options: BpeOptions): Record<s
   }
   const tokens = [...specialTokens, ...byteAlphabet()];
   const idOf = new Map(tokens.map((token, id) => [token, id]));
-  const words = countWords(texts, idOf);
+  const words = countWords(texts, idOf, spaces);
   const merges = learn(words, tokens, idOf, { vocabSize, minFrequency, maxTokenBytes });
-  return tokenizerJson(specialTokens, tokens, merges);
+  return tokenizerJson(specialTokens, tokens, merges, spaces);
 }
 
 /** The 256 characters that stand for bytes, in order of their code, as other trainers number them: the visible Latin-1 ones, and 68 beyond. */
@@ -72,8 +91,8 @@ function preTokenizer(config: object): (text: string) => string[] {
   return new Tokenizer(parts, {}).pre_tokenizer;
 }
 
-function countWords(texts: Iterable<string>, idOf: ReadonlyMap<string, number>): Word[] {
-  const split = preTokenizer(SPLIT);
+function countWords(texts: Iterable<string>, idOf: ReadonlyMap<string, number>, spaces: Spaces): Word[] {
+  const split = preTokenizer(splitter(spaces));
   const bytes = preTokenizer(BYTE_LEVEL);
   const counts = new Map<string, number>();
   for (const text of texts) {
@@ -90,7 +109,7 @@ function learn(
   words: readonly Word[],
   tokens: string[],
   idOf: Map<string, number>,
-  { vocabSize, minFrequency, maxTokenBytes }: Required<Omit<BpeOptions, "specialTokens">>,
+  { vocabSize, minFrequency, maxTokenBytes }: Required<Omit<BpeOptions, "specialTokens" | "spaces">>,
 ): (readonly [string, string])[] {
   const pairs = new PairCounts(vocabSize);
   words.forEach(({ ids, count }, word) => {
@@ -236,6 +255,7 @@ function tokenizerJson(
   specialTokens: readonly string[],
   tokens: readonly string[],
   merges: readonly (readonly [string, string])[],
+  spaces: Spaces,
 ): Record<string, unknown> {
   return {
     version: "1.0",
@@ -251,7 +271,7 @@ function tokenizerJson(
       special: true,
     })),
     normalizer: null,
-    pre_tokenizer: { type: "Sequence", pretokenizers: [SPLIT, BYTE_LEVEL] },
+    pre_tokenizer: { type: "Sequence", pretokenizers: [splitter(spaces), BYTE_LEVEL] },
     post_processor: null,
     decoder: BYTE_LEVEL,
     model: {

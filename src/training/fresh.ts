@@ -21,6 +21,8 @@ export interface FreshOptions {
   readonly intermediate_size?: number;
   /** @default 1024 */
   readonly max_position_embeddings?: number;
+  /** See trainBpe. @default "attached" */
+  readonly spaces?: "attached" | "apart";
 }
 
 /** All that a model folder holds. */
@@ -36,8 +38,8 @@ const SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
 /** Makes a model whose vocabulary fits these transcripts; the same transcripts and options give the same model. */
 export function freshModel(transcripts: Iterable<Transcript>, options: FreshOptions = {}): FreshModel {
   const { vocab_size: vocabSize = 640, hidden_size = 96, num_hidden_layers = 3, num_attention_heads = 3 } = options;
-  const { seed = 0, head_dim = 32, intermediate_size = 256, max_position_embeddings = 1024 } = options;
-  const tokenizer = trainBpe(textsOf(transcripts), { vocabSize, specialTokens: SPECIAL });
+  const { seed = 0, head_dim = 32, intermediate_size = 256, max_position_embeddings = 1024, spaces } = options;
+  const tokenizer = trainBpe(textsOf(transcripts), { vocabSize, specialTokens: SPECIAL, ...(spaces && { spaces }) });
   const tokenizerFiles = { tokenizer, config: { tokenizer_class: "PreTrainedTokenizerFast", eos_token: "<|im_end|>" } };
   const config: ModelConfig = {
     architecture: "Qwen3ForCausalLM",

@@ -46,7 +46,8 @@ export async function rolloutFunc(
   let done = 0;
   const episodes = prompts.map(async (prompt, index) => {
     const question = questionOf(prompt, data);
-    const game = new ModelGame({ ...samplingOf(config, tokenizer), engine, turns, key }, { seed: index, signal });
+    const own = signal && AbortSignal.any([signal]); // one each: they collect listeners
+    const game = new ModelGame({ ...samplingOf(config, tokenizer), engine, turns, key }, { seed: index, signal: own });
     const failure: { error?: unknown } = {};
     const player: Player = {
       name: "model",
@@ -59,7 +60,7 @@ export async function rolloutFunc(
     };
     const env = timed(new SQLEnvironment(data, { step_budget, rewards: reward }), clock);
     const seen = trained.has(question.database_name);
-    const record = await playEpisode(env, player, { question, seen, signal: signal && AbortSignal.any([signal]) });
+    const record = await playEpisode(env, player, { question, seen, signal: own });
     if ("error" in failure) throw failure.error;
     onEpisode?.(++done, prompts.length);
     const { messages, segments, truncated, written: completion_tokens } = game;

@@ -42,6 +42,8 @@ export type Phase = "random" | "before" | "training" | "after";
 export interface RunTrainingOptions extends TrainerOptions {
   /** Continue the store's run instead of starting anew. */
   readonly resume?: boolean;
+  /** Seconds that went into making the model, for the result's sum. @default 0 */
+  readonly spent?: number;
   readonly signal?: AbortSignal | undefined;
   readonly onPhase?: (phase: Phase) => void;
   /** Episodes that an evaluation has played so far. */
@@ -56,7 +58,7 @@ interface Played {
 
 /** Runs it all and keeps it in the store; null when the signal came first, with the training saved. */
 export async function runTraining(options: RunTrainingOptions): Promise<TrainingResult | null> {
-  const { model, data, config, signal, onPhase, onProgress, resume = false } = options;
+  const { model, data, config, signal, onPhase, onProgress, resume = false, spent = 0 } = options;
   const trainer = new GRPOTrainer(options);
   const { store } = trainer;
   const questions = comparedQuestions(data, config);
@@ -100,7 +102,7 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     const result: TrainingResult = {
       run: store.name,
       model_name: config.model_name,
-      seconds: Math.max(trainer.state.elapsed, (performance.now() - started) / 1000),
+      seconds: spent + Math.max(trainer.state.elapsed, (performance.now() - started) / 1000),
       steps,
       episodes: trainer.state.episodes,
       tokens: trainer.state.tokens,

@@ -1,0 +1,49 @@
+// Demonstrations by several threads: the same ones in the same order, however many make them.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { loadModelFolder } from "../src/model/folder.node.ts";
+import { createTurnEncoder } from "../src/model/index.ts";
+import { loadSqlite } from "../src/sql/index.ts";
+import type * as TeamModule from "../src/training/demonstration-team.node.ts";
+import { demonstrations, encodeTranscript, mixtureSchema } from "../src/training/index.ts";
+import { writeTinyFolder } from "./tiny-folder.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const { teamDemonstrations } = (await import(
+  resolve(root, "dist/training/demonstration-team.node.js")
+)) as typeof TeamModule;
+const folder = mkdtempSync(join(tmpdir(), "sqlenv-team-"));
+const mixture = mixtureSchema.parse({ seed: 9, players: [{ player: "oracle", share: 1 }] });
+
+beforeAll(() => writeTinyFolder(folder));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function made(threads: number): Promise<number[][]> {
+  const all: number[][] = [];
+  const mixtureOf = (batch: number) => (batch < 4 ? mixture : null);
+  for await (const { tokens } of teamDemonstrations(folder, { threads, mixtureOf, worldsPerBatch: 2 }))
+    all.push([...tokens]);
+  return all;
+}
+
+test("one thread, three threads and the caller's own make the same", async () => {
+  await loadSqlite();
+  const { tokenizer, chatTemplate, weights } = await loadModelFolder(folder);
+  await weights.close();
+  const turns = createTurnEncoder(tokenizer, chatTemplate);
+  const own: number[][] = [];
+  for await (const transcript of demonstrations(mixture, 0, 8))
+    own.push([...encodeTranscript(transcript, tokenizer, turns).tokens]);
+  expect(own.length).toBeGreaterThan(8);
+  expect(await made(1)).toEqual(own);
+  expect(await made(3)).toEqual(own);
+});
+
+test("stops its threads when nobody listens any more", async () => {
+  let taken = 0;
+  for await (const _ of teamDemonstrations(folder, { threads: 2, mixtureOf: () => mixture })) if (++taken === 3) break;
+  expect(taken).toBe(3);
+});
