@@ -138,6 +138,10 @@ test("with spaces apart a name has the same tokens wherever it stands, and any t
     ["'", "'"],
   ])
     expect(ids(`${before}habitat_id${after}`)).toEqual([...ids(before!), ...name, ...ids(after!)]);
-  expect(ids(" FROM").length).toBeLessThan(1 + ids("FROM").length + 1);
-  fc.assert(fc.property(fc.string({ unit: "grapheme" }), (text) => expect(apart.decode(ids(text))).toBe(text)));
+  expect(ids("x FROM y").map((id) => apart.decode([id]))).toContain(" FROM");
+  fc.assert(
+    fc.property(fc.string({ unit: "grapheme" }), (text) => {
+      expect(apart.decode(ids(text))).toBe(text);
+    }),
+  );
 });
