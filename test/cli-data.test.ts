@@ -111,7 +111,9 @@ test("check fails, with exit code 1, when a set of our own is not perfect", asyn
   writeFileSync(join(folder, "questions/questions_train.json"), "[");
   const broken = await sqlenv(["data", "check", "--data", folder]);
   expect(broken).toMatchObject({ code: 1, stdout: "" });
-  expect(broken.stderr).toMatch(/^error: question file is not JSON: \/.*questions_train\.json; .* \(question_load\)\n$/);
+  expect(broken.stderr).toMatch(
+    /^error: question file is not JSON: \/.*questions_train\.json; .* \(question_load\)\n$/,
+  );
   const verbose = await sqlenv(["--verbose", "data", "check", "--data", folder]);
   expect(verbose.stderr).toMatch(/\n\s+at /);
 });
