@@ -16,7 +16,7 @@ const weights = (name: string) => readFileSync(join(scratch, name, "model.safete
 
 test("one thread and two give the same weights, and warming up lowers the loss", async () => {
   const make = (name: string, threads: number) =>
-    makeStarterModel(join(scratch, name), { seed: 3, threads, warmup: { steps: 6 } });
+    makeStarterModel(join(scratch, name), { seed: 3, engine: { device: "cpu", threads }, warmup: { steps: 6 } });
   const report = await make("one", 1);
   expect(report.steps).toBe(6);
   expect(report.last_loss).toBeLessThan(report.first_loss);

@@ -1,5 +1,5 @@
-// Reward functions of one's own, from a file given on the command line. TypeScript works on every Node: its types are
-// stripped here where Node does not do that itself.
+// Reward functions of one's own, from a file given on the command line. A TypeScript file works on every Node: its
+// types are stripped here where Node does not do that itself. (Other TypeScript files it imports need a Node that does.)
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";

@@ -2,13 +2,18 @@
 import { loadModelAndTokenizer } from "../engine/index.node.ts";
 import { estimateMemory } from "../engine/index.ts";
 import type { DataSet } from "../questions/index.ts";
-import { batchingOf, type GRPOConfig, GRPOTrainer, type TimingLine } from "../training/index.ts";
+import { batchingOf, type GRPOConfig, GRPOTrainer, type RewardFunction, type TimingLine } from "../training/index.ts";
 import { drawTable, formatBytes, formatNumber, type Output } from "./output.ts";
 import { configText, engineOptions } from "./train-config.ts";
 import { minutes } from "./train-screen.ts";
 
 /** Prints what a training would be; plays and learns one step, which is thrown away, to know how long one takes. */
-export async function dryRun(config: GRPOConfig, data: DataSet, out: Output): Promise<void> {
+export async function dryRun(
+  config: GRPOConfig,
+  data: DataSet,
+  rewardFuncs: readonly RewardFunction[],
+  out: Output,
+): Promise<void> {
   out.line(configText(config).trimEnd());
   out.line();
   const { questions, generation_batch_size } = batchingOf(config);
@@ -28,7 +33,7 @@ export async function dryRun(config: GRPOConfig, data: DataSet, out: Output): Pr
         Object.entries(memory).map(([part, bytes]) => [part, formatBytes(bytes)]),
       ),
     );
-    const { total_steps } = new GRPOTrainer({ model, data, config });
+    const { total_steps } = new GRPOTrainer({ model, data, config, rewardFuncs });
     const timings: TimingLine[] = [];
     const once = { ...config, max_steps: 1, eval_steps: 0 };
     const callbacks = [{ on_step_end: (_: unknown, { timing }: { timing: TimingLine }) => void timings.push(timing) }];
@@ -36,6 +41,7 @@ export async function dryRun(config: GRPOConfig, data: DataSet, out: Output): Pr
       model: { ...model, engine: withoutState(model.engine) },
       data,
       config: once,
+      rewardFuncs,
       callbacks,
     }).train();
     const [{ step_time, sampling, training }] = timings as [TimingLine];

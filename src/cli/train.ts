@@ -63,7 +63,7 @@ async function train(flags: TrainFlags): Promise<void> {
   // What can be known to be wrong is said before anything is made.
   checkRewards(rewardFuncs, config.reward_weights);
   stepsOf(config, loadQuestionPrompts(data, config).length);
-  if (flags.dryRun) return dryRun(config, data, out);
+  if (flags.dryRun) return dryRun(config, data, rewardFuncs, out);
 
   const signal = interruptSignal();
   const store = new RunFolder(run);
@@ -149,19 +149,14 @@ async function modelOf(config: GRPOConfig, run: string, out: Output, signal: Abo
 }
 
 /** A fresh model that was taught to speak and to play badly, in the run's folder. */
-async function starterOf(
-  { seed, threads }: GRPOConfig,
-  run: string,
-  out: Output,
-  signal: AbortSignal,
-): Promise<string | null> {
+async function starterOf(config: GRPOConfig, run: string, out: Output, signal: AbortSignal): Promise<string | null> {
   const [aside, folder] = [join(run, ".starter"), join(run, "starter")];
   if (existsSync(folder)) return folder;
   out.line(styled("dim", "making a small model and warming it up: it learns to speak, and to play badly …"));
   rmSync(aside, { recursive: true, force: true });
   const report = await makeStarterModel(aside, {
-    ...{ seed, signal },
-    ...(threads === null ? {} : { threads }),
+    ...{ seed: config.seed, signal },
+    engine: { ...engineOptions(config), reference: false },
     onStep: ({ step, loss }) => {
       const line = `warm-up: step ${formatNumber(step)} of ${formatNumber(STARTER_WARMUP.steps)}, loss ${loss.toFixed(3)}`;
       if (process.stderr.isTTY) out.progress(line);

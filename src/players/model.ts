@@ -85,16 +85,19 @@ export class ModelGame {
     this.#conversation = new Conversation(turns, { max_context_tokens, max_new_tokens });
   }
 
-  /** The model's answer to an observation; null when it has written all it may. */
+  /** The model's answer to an observation; null when it has written all it may, or cannot be shown it. */
   async move(observation: SQLObservation): Promise<Move | null> {
     const { engine, turns, decode, temperature = 0, top_k, top_p, min_p, key = [0] } = this.#options;
     const { max_new_tokens = 256, max_completion_length = Number.POSITIVE_INFINITY } = this.#options;
-    const room = Math.min(max_new_tokens, max_completion_length - this.written);
+    const prompt = this.#conversation.prompt(observation);
+    // An observation may be longer than any context, even alone.
+    const { max_context_tokens = 2048 } = this.#options;
+    const fits = max_context_tokens - prompt.length;
+    const room = Math.min(max_new_tokens, max_completion_length - this.written, fits);
     if (room <= 0) {
       this.truncated = true;
       return null;
     }
-    const prompt = this.#conversation.prompt(observation);
     this.messages.push({ role: "user", content: formatObservation(observation) });
     const segment = this.#show(prompt);
     const { tokens, logprobs } = await engine.sample({
@@ -102,7 +105,8 @@ export class ModelGame {
       ...(top_k === undefined ? {} : { top_k }),
       ...(top_p === undefined ? {} : { top_p }),
       ...(min_p === undefined ? {} : { min_p }),
-      key: [...key, this.#episode.seed],
+      // Behind a cut positions come again, and must not get the same random numbers.
+      key: [...key, this.#episode.seed, ...(this.#conversation.cuts > 0 ? [this.#conversation.cuts] : [])],
       ...(this.#episode.signal ? { signal: this.#episode.signal } : {}),
     });
     this.#conversation.said(tokens);

@@ -17,7 +17,7 @@ export interface TrainingView {
 /** Any of these; each is awaited. */
 export interface TrainerCallback {
   on_train_begin?(view: TrainingView): void | Promise<void>;
-  /** After each optimizer step, with the episodes it learned from. */
+  /** After each optimizer step, with the episodes of the generation it learned from. */
   on_step_end?(
     view: TrainingView,
     step: { timing: TimingLine; episodes: readonly EpisodeLine[] },

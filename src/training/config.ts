@@ -45,7 +45,10 @@ export const configSchema = z
       { seed: ["easy", "medium"] },
     ),
     step_budget: note(count.default(10), "actions an episode may take", { seed: 10 }),
-    reward: note(rewardSchema.prefault({}), "what the environment pays for each step"),
+    reward: note(
+      rewardSchema.prefault({}),
+      "what the environment pays for each step; training reads its looking and repeating parts, correctness as 0 or 1 and progress as Φ",
+    ),
     seed: note(z.int().default(42), "of everything drawn at random", { seed: 42, trl: 42 }),
     output_dir: note(
       z.string().min(1).nullable().default(null),
@@ -55,7 +58,15 @@ export const configSchema = z
 
     // How much
     num_train_epochs: note(positive.default(1), "times every question comes up", { seed: 1, trl: 3 }),
-    max_steps: note(z.int().min(-1).default(-1), "optimizer steps; -1: as many as the epochs have", { trl: -1 }),
+    max_steps: note(
+      z
+        .int()
+        .min(-1)
+        .refine((steps) => steps !== 0, "give -1 or a number from 1")
+        .default(-1),
+      "optimizer steps; -1: as many as the epochs have",
+      { trl: -1 },
+    ),
     per_device_train_batch_size: note(count.default(2), "episodes in one accumulated batch", { seed: 2, trl: 8 }),
     gradient_accumulation_steps: note(count.default(4), "batches that make one optimizer step", { seed: 4, trl: 1 }),
     num_generations: note(z.int().min(2).default(4), "episodes played for each question: a group", { seed: 4, trl: 8 }),

@@ -116,8 +116,17 @@ export function lengthMetrics(episodes: readonly Episode[]): Record<string, numb
     "actions/repeat_rate": share(sum(episodes.map(({ repeats }) => repeats))),
     "actions/invalid_rate": share(sum(episodes.map(({ invalid }) => invalid))),
     "episodes/unscorable": episodes.filter(({ correctness }) => correctness === null).length,
+    "sampling/surprise": surprise(episodes),
     "episodes/segments": sum(episodes.map(({ segments }) => segments.length)) / episodes.length,
   };
+}
+
+/** Mean of −log π over what all episodes said: what entropy is in the mean, also where nothing is learned from. */
+function surprise(episodes: readonly Episode[]): number {
+  const said = episodes.flatMap(({ segments }) =>
+    segments.flatMap(({ logprobs, mask }) => logprobs.filter((_, i) => mask[i] === 1)),
+  );
+  return said.length === 0 ? 0 : -sum(said) / said.length;
 }
 
 function spread(room: string, name: string, values: readonly number[]): Record<string, number> {
@@ -142,12 +151,13 @@ export function promptTokens({ segments }: Episode): number {
 export function episodeLines(
   { episodes, rows, rewards, advantages }: Generation,
   step: number,
+  firstGroup: number,
   names: readonly string[],
   { num_generations }: GRPOConfig,
 ): EpisodeLine[] {
   return episodes.map(({ messages: _, segments, ...record }, i) => ({
     step,
-    group: Math.floor(i / num_generations),
+    group: firstGroup + Math.floor(i / num_generations),
     generation: i % num_generations,
     ...record,
     rewards: Object.fromEntries(names.map((name, k) => [name, rows[i]![k]!])),
@@ -161,17 +171,17 @@ export function episodeLines(
 /** How far the log-probs of sampling and of learning are apart, under TRL's names. */
 export function disagreement(
   { episodes }: Generation,
-  sequences: readonly number[],
+  data: readonly Datum[],
   now: readonly ArrayLike<number>[],
 ): Record<string, number> {
   let [sum, most, count] = [0, 0, 0];
   const at = new Map<number, number>();
-  for (const [d, sequence] of sequences.entries()) {
-    const s = at.get(sequence) ?? 0;
-    at.set(sequence, s + 1);
-    const { mask, logprobs } = episodes[sequence]!.segments[s]!;
-    for (let t = 0; t < mask.length; t++) {
-      if (mask[t] === 0) continue;
+  for (const [d, { sequence, weights }] of data.entries()) {
+    const s = at.get(sequence!) ?? 0;
+    at.set(sequence!, s + 1);
+    const { logprobs } = episodes[sequence!]!.segments[s]!;
+    for (let t = 0; t < weights.length; t++) {
+      if (weights[t] === 0) continue; // not computed
       const difference = Math.abs(now[d]![t]! - logprobs[t]!);
       sum += difference;
       most = Math.max(most, difference);

@@ -7,7 +7,7 @@ const fine = {
   "completions/clipped_ratio": 0.1,
   frac_reward_zero_std: 0.5,
   "actions/parse_failure_rate": 0.1,
-  entropy: 0.4,
+  "sampling/surprise": 0.4,
   "rewards/reward_correctness/mean": 0.3,
   "episodes/unscorable": 0,
   "steps/skipped": 0,
@@ -17,7 +17,7 @@ test.each([
   ["truncated", { "completions/clipped_ratio": 1 }, /100 % of the episodes were cut off at max_new_tokens 256/],
   ["no_spread", { frac_reward_zero_std: 1 }, /nothing was learned/],
   ["parse_failures", { "actions/parse_failure_rate": 0.6 }, /60 % of what the model wrote was no action/],
-  ["entropy_collapsed", { entropy: 0.001 }, /entropy 0.0010\) while only 30 %/],
+  ["entropy_collapsed", { "sampling/surprise": 0.001 }, /0.0010 nats a token\) while only 30 %/],
   ["unscorable", { "episodes/unscorable": 2 }, /2 episodes could not be scored/],
   ["nan", { "steps/skipped": 1 }, /the weights are as they were/],
 ])("%s is told once while it lasts, and again when it comes back", (code, change, message) => {
@@ -32,6 +32,11 @@ test.each([
 });
 
 test("a model that is nearly always right may be sure of itself", () => {
-  const sure = { ...fine, entropy: 0.001, "rewards/reward_correctness/mean": 0.99 };
+  const sure = { ...fine, "sampling/surprise": 0.001, "rewards/reward_correctness/mean": 0.99 };
   expect(warningsAt(1, sure, config, []).warnings).toEqual([]);
+});
+
+test("a step without the metric changes nothing", () => {
+  const { "completions/clipped_ratio": _, ...others } = fine;
+  expect(warningsAt(3, others, config, ["truncated"])).toEqual({ warnings: [], holding: ["truncated"] });
 });

@@ -26,6 +26,8 @@ export const METRIC_MEANINGS: Readonly<Record<string, string>> = {
   "vespo/phi_seq_mean": "vespo: mean weight of an episode",
   "sampling/sampling_logp_difference/{mean,max}":
     "between log-probs as sampled and as learned from; 0 on the CPU, and a warning sign anywhere else when it grows",
+  "sampling/surprise":
+    "mean of −log π over everything the model said: the entropy in the mean, groups without spread included",
   "groups/skipped": "share of groups not computed, because all did equally well",
   "steps/skipped": "1 when the gradient was not a number and the weights were left as they were",
   "actions/per_episode": "how many actions an episode took",

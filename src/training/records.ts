@@ -31,7 +31,7 @@ export interface EpisodeLine extends EpisodeRecord {
 }
 
 /**
- * A line of metrics.jsonl: numbers by name, TRL's where it has one, no clocks. Lines of the training have `loss` and `reward`;
+ * A line of metrics.jsonl: numbers by name, TRL's where it has one, no clocks. Lines of the training have `loss`, and `reward` where episodes were played;
  * lines of an evaluation have `eval_{seen,unseen}/{greedy,sampled}/{success_rate,success_ci_low,success_ci_high,reward,steps,episodes}`.
  */
 export interface MetricLine extends Readonly<Record<string, number>> {
@@ -54,7 +54,7 @@ export interface TimingLine {
 /** A line of warnings.jsonl. */
 export interface Warning {
   readonly step: number;
-  /** Such as "all_truncated", "no_spread", "parse_failures", "entropy_collapsed", "nan". */
+  /** Such as "truncated", "no_spread", "parse_failures", "entropy_collapsed", "nan". */
   readonly code: string;
   readonly message: string;
   readonly remedy: string;

@@ -32,7 +32,7 @@ test("others see what was said, may take their time and may log", async () => {
     return completions.map(([first, ...more]) => (more.length === 0 ? -first!.content.length : null));
   };
   const { rows, metrics } = await score(episodes, [brevity], 4);
-  expect(rows).toEqual([[-9], [-9], [-9]]);
+  expect(rows).toEqual([[-9], [-9], [null]]); // what the environment could not score is nobody's to score
   expect(metrics).toEqual({ step_told: 5 });
 });
 
@@ -82,4 +82,16 @@ test.each<[string, RewardFunction, RegExp]>([
 ])("a function that %s is named", async (_, mine, message) => {
   await expect(score(episodes, [mine], 1)).rejects.toThrow(message);
   await expect(score(episodes, [mine], 1)).rejects.toMatchObject({ code: "reward_failed" });
+});
+
+test("a function that forgets to return, or logs under a name that is taken, is named too", async () => {
+  const forgetful: RewardFunction = (completions) => completions.map(() => undefined as never);
+  await expect(score(episodes, [forgetful], 1)).rejects.toThrow(/reward function forgetful gave: undefined/);
+  const greedy: RewardFunction = (completions, { log_metric }) => {
+    log_metric("reward", 1);
+    return completions.map(() => 1);
+  };
+  await expect(score(episodes, [greedy], 1)).rejects.toThrow(
+    /greedy threw: a metric of this name is logged already: reward/,
+  );
 });

@@ -1,6 +1,7 @@
 // What an episode is worth: separate functions, so that each has its own curve. Their weighted sum is what GRPO compares.
 import { messageOf, SqlEnvError, UsageError } from "../errors.ts";
 import type { Message } from "../players/index.ts";
+import { meaningOf } from "./metric-names.ts";
 import type { Episode } from "./records.ts";
 
 /** What a reward function is told besides what was said. Lists are in the order of the completions. */
@@ -77,6 +78,8 @@ export async function score(
   const prompts = episodes.map(({ question }) => question);
   const logged: Record<string, number[]> = {};
   const log_metric = (name: string, value: number) => {
+    if (meaningOf(name) !== undefined)
+      throw new UsageError({ what: "a metric of this name is logged already", value: name, remedy: "choose another" });
     logged[name] = [...(logged[name] ?? []), value];
   };
   const columns = await Promise.all(
@@ -100,14 +103,16 @@ export async function score(
           `gave another number of scores than the ${episodes.length} completions it was given`,
           scores.length,
         );
-      const odd = scores.find((value) => value !== null && !(typeof value === "number" && Number.isFinite(value)));
-      if (odd !== undefined) throw failed("gave", String(odd));
+      const isScore = (value: unknown) => value === null || (typeof value === "number" && Number.isFinite(value));
+      const odd = scores.findIndex((value) => !isScore(value));
+      if (odd >= 0) throw failed("gave", String(scores[odd]));
       return scores;
     }),
   );
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   return {
-    rows: episodes.map((_, i) => columns.map((column) => column[i]!)),
+    // What the environment could not score is nobody's to score: it would count as bad where others have points.
+    rows: episodes.map(({ correctness }, i) => columns.map((column) => (correctness === null ? null : column[i]!))),
     metrics: Object.fromEntries(Object.entries(logged).map(([name, values]) => [name, mean(values)])),
   };
 }

@@ -159,6 +159,17 @@ describe("a short context", () => {
   });
 });
 
+test("an observation longer than any context ends the episode, and is no error", async () => {
+  const engine = speaker(["QUERY: SELECT *, *, * FROM product", "ANSWER: 5"]);
+  const [whole] = await rolloutFunc([prompts[0]!], engine, tokenizer, config({ max_new_tokens: 40 }), { data, turns });
+  const first = whole!.segments[0]!.mask.indexOf(1);
+  const max_context_tokens = first + 45;
+  const small = config({ max_new_tokens: 40, max_context_tokens });
+  const again = speaker(["QUERY: SELECT *, *, * FROM product", "ANSWER: 5"]);
+  const [episode] = await rolloutFunc([prompts[0]!], again, tokenizer, small, { data, turns });
+  expect(episode).toMatchObject({ truncated: true, correctness: 0, step_count: 1, error: null });
+});
+
 describe("prompts and failures", () => {
   test("a bare text is looked up; one that fits no question or several is refused", async () => {
     const engine = speaker(["ANSWER: 4"]);

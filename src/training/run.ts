@@ -1,11 +1,12 @@
 // A whole training as one call: how good the model is before, the training, how good it is after, and what to compare.
-import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
+import { SQLEnvironment } from "../env/index.ts";
+import { UsageError } from "../errors.ts";
+import { type EpisodeRecord, evaluate, sampleQuestions } from "../evaluation/index.ts";
 import { randomPlayer } from "../players/index.ts";
-import { type DataSet, filterQuestions } from "../questions/index.ts";
-import { random } from "../random.ts";
+import type { DataSet } from "../questions/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import type { ComparedQuestion, Comparison, MetricLine, Place, Standing, TrainingResult } from "./records.ts";
-import { PLACES, placesOf, randomStanding, type SpeakingModel, standingOf } from "./standing.ts";
+import { placesOf, randomStanding, type SpeakingModel, standingOf } from "./standing.ts";
 import { GRPOTrainer, type TrainerOptions } from "./trainer.ts";
 
 /** Makes a trainer; the questions come from the data set, filtered as the config says. */
@@ -26,13 +27,14 @@ export async function runTrainingWithMetrics(
 /** What acting at random earns: the floor to compare with. */
 export async function sampleRandomBaseline(
   data: DataSet,
-  config: Pick<GRPOConfig, "difficulty_filter" | "step_budget" | "seed">,
+  config: Pick<GRPOConfig, "difficulty_filter" | "step_budget" | "seed" | "reward">,
   episodes = 8,
 ): Promise<EpisodeRecord[]> {
-  const { difficulty_filter: difficulty, step_budget, seed } = config;
+  const { difficulty_filter: difficulty, step_budget, seed, reward: rewards } = config;
+  const environment = () => new SQLEnvironment(data, { step_budget, rewards });
   const records: EpisodeRecord[] = [];
   const onEpisode = (record: EpisodeRecord) => void records.push(record);
-  await evaluate(data, randomPlayer(), { split: "train", episodes, difficulty, step_budget, seed, onEpisode });
+  await evaluate(data, randomPlayer(), { split: "train", episodes, difficulty, environment, seed, onEpisode });
   return records;
 }
 
@@ -64,6 +66,12 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
   const questions = comparedQuestions(data, config);
   const started = performance.now();
   if (resume) store.rewind();
+  else if (store.newest())
+    throw new UsageError({
+      what: "there is a run already",
+      value: store.name,
+      remedy: "resume it, or use another folder",
+    });
 
   /** Plays once; a resumed run finds what was played before. */
   const once = async (phase: "random" | "before", play: (watch: Watch) => Promise<Standing>): Promise<Played> => {
@@ -114,23 +122,21 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     store.write("results.json", `${JSON.stringify(result, null, 2)}\n`);
     return result;
   } catch (error) {
-    if (!signal?.aborted) throw error;
+    if (!signal?.aborted || error !== signal.reason) throw error;
     return null;
   }
 }
 
-/** Evaluation questions to show side by side, unseen databases first, easy ones first among equals. */
+/** Evaluation questions to show side by side, those of unseen databases first: the first that every evaluation plays. */
 function comparedQuestions(data: DataSet, config: GRPOConfig): string[] {
-  const { difficulty_filter: difficulty, comparison_episodes: wanted, seed } = config;
+  const { difficulty_filter: difficulty, comparison_episodes: wanted, final_eval_episodes: episodes, seed } = config;
   const places = placesOf(data, config);
-  const pools = PLACES.toReversed().map((place: Place) =>
-    places[place].length === 0
-      ? []
-      : random("comparison", seed, place)
-          .shuffle(filterQuestions(data.questions, { split: "eval", difficulty, database: places[place] }))
-          .map(({ question_id }) => question_id),
-  );
-  const [unseen, seen] = [pools[0]!, pools[1]!];
+  const played = (place: Place) => {
+    if (places[place].length === 0) return [];
+    const sample = sampleQuestions(data.questions, { split: "eval", difficulty, databases: places[place], seed });
+    return sample.slice(0, episodes ?? sample.length).map(({ question }) => question.question_id);
+  };
+  const [unseen, seen] = [played("unseen"), played("seen")];
   const fromUnseen = Math.min(unseen.length, Math.max(Math.ceil(wanted / 2), wanted - seen.length));
   return [...unseen.slice(0, fromUnseen), ...seen.slice(0, wanted - fromUnseen)];
 }

@@ -1,4 +1,5 @@
 // How good a player is: success on databases that training has questions on and on those it has none, greedy and sampled.
+import { SQLEnvironment } from "../env/index.ts";
 import { type EpisodeRecord, evaluate, summaryOf } from "../evaluation/index.ts";
 import type { Tokenizer, TurnEncoder } from "../model/index.ts";
 import { modelPlayer, type Player, randomPlayer, type TokenSampler } from "../players/index.ts";
@@ -58,7 +59,8 @@ async function play(
   config: GRPOConfig,
   { episodes, signal, onEpisode, onProgress }: StandingOptions,
 ): Promise<Standing> {
-  const { difficulty_filter: difficulty, step_budget, seed } = config;
+  const { difficulty_filter: difficulty, step_budget, seed, reward: rewards } = config;
+  const environment = () => new SQLEnvironment(data, { step_budget, rewards });
   const places = placesOf(data, config);
   let done = 0;
   const standing: Record<Place, Partial<Standing[Place]>> = { seen: {}, unseen: {} };
@@ -69,17 +71,46 @@ async function play(
         standing[place] = { ...standing[place], [manner]: summaryOf([]) };
         continue;
       }
-      const report = await evaluate(data, player(manner), {
-        ...{ split: "eval", difficulty, databases, step_budget, seed, signal, concurrency: CONCURRENCY },
+      const watched = watchFailures(player(manner));
+      const report = await evaluate(data, watched.player, {
+        ...{ split: "eval", difficulty, databases, seed, signal, environment, concurrency: CONCURRENCY },
         ...(episodes === null ? {} : { episodes: Math.min(episodes, questionsOn(data, config, databases)) }),
         onEpisode: (record) => onEpisode?.(record, manner),
         onProgress: () => onProgress?.(++done),
       });
       signal?.throwIfAborted();
+      watched.throwFirst();
       standing[place] = { ...standing[place], [manner]: report[place] };
     }
   }
   return standing as Standing;
+}
+
+/**
+ * A model whose engine fails has not answered wrong: what it threw is kept, to be thrown when the episodes have ended.
+ * Without that, episodes would merely be left out, and success counted over the rest.
+ */
+export function watchFailures(player: Player): { readonly player: Player; throwFirst(): void } {
+  const failures: unknown[] = [];
+  return {
+    player: {
+      name: player.name,
+      start(episode) {
+        const turn = player.start(episode);
+        return async (observation) => {
+          try {
+            return await turn(observation);
+          } catch (error) {
+            failures.push(error);
+            throw error;
+          }
+        };
+      },
+    },
+    throwFirst() {
+      if (failures.length > 0) throw failures[0];
+    },
+  };
 }
 
 /** Databases with evaluation questions, by whether training has questions on them too. */

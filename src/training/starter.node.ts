@@ -1,5 +1,5 @@
 // The starter preset's model, made on the spot: a fresh one, warmed up and saved.
-import { loadModelAndTokenizer } from "../engine/index.node.ts";
+import { loadModelAndTokenizer, type ThreadEngineOptions } from "../engine/index.node.ts";
 import type { Datum } from "../engine/index.ts";
 import { loadSqlite } from "../sql/index.ts";
 import { saveFreshModel } from "./fresh.node.ts";
@@ -10,7 +10,8 @@ import { type WarmupOptions, type WarmupReport, warmup } from "./warmup.ts";
 export interface StarterModelOptions extends Pick<WarmupOptions, "onStep" | "signal"> {
   /** Of weights and demonstrations. @default 0 */
   readonly seed?: number | string;
-  readonly threads?: number | undefined;
+  /** Where it is warmed up. */
+  readonly engine?: ThreadEngineOptions;
   /** Other than `STARTER_WARMUP`. */
   readonly warmup?: Partial<WarmupOptions>;
 }
@@ -18,11 +19,11 @@ export interface StarterModelOptions extends Pick<WarmupOptions, "onStep" | "sig
 /** Writes a model folder; the same seed gives the same weights, whatever the number of threads. Interrupted, it saves what there is. */
 export async function makeStarterModel(
   dir: string,
-  { seed = 0, threads, warmup: other, onStep, signal }: StarterModelOptions = {},
+  { seed = 0, engine: where = {}, warmup: other, onStep, signal }: StarterModelOptions = {},
 ): Promise<WarmupReport> {
   await loadSqlite();
   await saveFreshModel(dir, await vocabularyTranscripts(), { ...STARTER_MODEL, seed });
-  const { engine, tokenizer, turns } = await loadModelAndTokenizer(dir, threads === undefined ? {} : { threads });
+  const { engine, tokenizer, turns } = await loadModelAndTokenizer(dir, where);
   async function* encoded(): AsyncGenerator<Datum> {
     for await (const transcript of starterDemonstrations(seed)) {
       yield encodeTranscript(transcript, tokenizer, turns);

@@ -2,6 +2,7 @@
 // killed at any moment leaves files that are whole. A checkpoint knows how long the logs were: what was written after it
 // is cut off when the run is taken up again.
 import {
+  appendFileSync,
   closeSync,
   existsSync,
   fsyncSync,
@@ -14,7 +15,6 @@ import {
   statSync,
   truncateSync,
   writeFileSync,
-  writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
@@ -62,14 +62,7 @@ export class RunFolder implements RunStore {
   }
 
   append(log: Log, record: object): void {
-    this.#guard(`write to ${log}`, () => {
-      const file = openSync(join(this.name, log), "a");
-      try {
-        writeSync(file, `${JSON.stringify(record)}\n`);
-      } finally {
-        closeSync(file);
-      }
-    });
+    this.#guard(`write to ${log}`, () => appendFileSync(join(this.name, log), `${JSON.stringify(record)}\n`));
   }
 
   write(file: string, text: string): void {

@@ -66,7 +66,8 @@ export class MemoryStore implements RunStore {
   }
 
   read(file: string): string | null {
-    return this.files.get(file) ?? null;
+    const log = Object.hasOwn(this.logs, file) ? this.logs[file as Log] : null;
+    return log ? log.map((record) => `${JSON.stringify(record)}\n`).join("") : (this.files.get(file) ?? null);
   }
 
   async checkpoint(): Promise<void> {}

@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { smallDataSet } from "../../test/small-data.ts";
 import { type Lesson, taughtModel, teach } from "../../test/taught-model.ts";
+import type { TokenSampler } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { type LiveView, LiveVisualizationCallback, type TrainerCallback } from "./callbacks.ts";
 import { type GRPOConfigInput, resolveConfig } from "./config.ts";
@@ -9,7 +10,9 @@ import { meaningOf } from "./metric-names.ts";
 import type { EpisodeLine, MetricLine, TrainingResult } from "./records.ts";
 import { type RewardFunction, rewardCorrectness } from "./rewards.ts";
 import { buildTrainer, runTraining, runTrainingWithMetrics, sampleRandomBaseline } from "./run.ts";
+import { standingOf } from "./standing.ts";
 import { MemoryStore } from "./store.ts";
+import type { TrainableEngine } from "./trainer.ts";
 
 let data: DataSet;
 let lesson: Lesson;
@@ -205,5 +208,37 @@ test("the random baseline plays the training questions, and rewards come out by 
   };
   const { rewards } = await runTrainingWithMetrics(buildTrainer(options));
   expect(rewards.map(({ step }) => step)).toEqual([1, 2, 3]);
+  await model.engine.close();
+});
+
+test("an engine that fails in an evaluation is no success rate over the rest: it throws", async () => {
+  const model = taughtModel(lesson);
+  let asked = 0;
+  const engine: TokenSampler = {
+    sample: async (request) => {
+      if (++asked > 5) throw new Error("the engine's thread ended");
+      return model.engine.sample(request);
+    },
+  };
+  const config = resolveConfig(SMALL);
+  await expect(standingOf(data, { ...model, engine }, config, { episodes: null })).rejects.toThrow(/thread ended/);
+  await model.engine.close();
+});
+
+test("a step whose gradient is not a number is told at once, whenever it comes", async () => {
+  const model = taughtModel(lesson);
+  const { engine: sound } = model;
+  let steps = 0;
+  const engine: TrainableEngine = {
+    sample: (request) => sound.sample(request),
+    forwardBackward: (batch, options) => sound.forwardBackward(batch, options),
+    optimStep: async (adam) => ({ ...(await sound.optimStep(adam)), skipped: ++steps === 3 }),
+    logprobs: (batch, options) => sound.logprobs(batch, options),
+    close: () => sound.close(),
+  };
+  const store = new MemoryStore();
+  const config = resolveConfig({ ...SMALL, max_steps: 4, logging_steps: 10 });
+  await buildTrainer({ model: { ...model, engine }, data, config, store }).train();
+  expect(store.logs["warnings.jsonl"]).toMatchObject([{ step: 3, code: "nan" }]);
   await model.engine.close();
 });

@@ -17,6 +17,7 @@
 // Every random number has a name (seed, purpose, generation, episode, position), so nothing about chance needs saving:
 // weights, optimizer and the counters in TrainerState are all that a resumed training needs to go on to the same bits.
 import type { Engine } from "../engine/index.ts";
+import { SQLEnvironment } from "../env/index.ts";
 import { SqlEnvError } from "../errors.ts";
 import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
 import type { Tokenizer, TurnEncoder } from "../model/index.ts";
@@ -37,13 +38,13 @@ import {
   slicesOf,
 } from "./grpo.ts";
 import { warningsAt } from "./health.ts";
-import { added, meansOf } from "./ledger.ts";
+import { added, meansOf, type Sums } from "./ledger.ts";
 import { generationAt, repeated } from "./order.ts";
 import { loadQuestionPrompts, type QuestionPrompt } from "./questions.ts";
 import type { EpisodeLine, MetricLine, Standing, TimingLine } from "./records.ts";
 import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
 import { rolloutFunc } from "./rollout.ts";
-import { playerOf, standingOf } from "./standing.ts";
+import { playerOf, standingOf, watchFailures } from "./standing.ts";
 import { MemoryStore, type RunStore, type TrainerState } from "./store.ts";
 
 /** An engine that can also be put away and taken up again. */
@@ -104,6 +105,8 @@ export class GRPOTrainer {
     ...{ step: 0, generation: 0, episodes: 0, tokens: 0, elapsed: 0, evaluated: 0 },
     ...{ since_log: {}, warned: [] },
   };
+  /** Metrics since the last optimizer step, for the warnings. */
+  #ofStep: Sums = {};
   /** Generations whose gradients wait for an optimizer step. */
   #accumulated = 0;
   #saved = -1;
@@ -185,7 +188,8 @@ export class GRPOTrainer {
   async #learn(generation: Generation, watch: Stopwatch): Promise<void> {
     const { config } = this;
     const names = this.#rewardFuncs.map(rewardName);
-    const lines = episodeLines(generation, this.#state.step + 1, names, config);
+    const firstGroup = this.#accumulated * this.#batching.questions;
+    const lines = episodeLines(generation, this.#state.step + 1, firstGroup, names, config);
     for (const line of lines) this.store.append("episodes.jsonl", line);
     const slices = slicesOf(generation.episodes.length, this.#batching.slices, [config.seed, this.#state.generation]);
     const started = performance.now();
@@ -245,16 +249,9 @@ export class GRPOTrainer {
       temperature: config.temperature,
       totals: { sequences: members.length, tokens },
     });
-    this.#count({ loss, ...metrics });
+    this.#count({ loss: loss * this.#batching.accumulations, ...metrics }); // parts are averaged, and add up to a step's
     // On the first pass the model is still the one that played: what sampling and learning compute must agree.
-    if (!logprobs.old)
-      this.#count(
-        disagreement(
-          generation,
-          data.map(({ sequence }) => sequence!),
-          now,
-        ),
-      );
+    if (!logprobs.old) this.#count(disagreement(generation, data, now));
   }
 
   async #step(): Promise<void> {
@@ -281,7 +278,8 @@ export class GRPOTrainer {
     this.#update({ elapsed });
     store.append("timings.jsonl", timing);
 
-    const { warnings, holding } = warningsAt(step, meansOf(this.#state.since_log), config, this.#state.warned);
+    const { warnings, holding } = warningsAt(step, meansOf(this.#ofStep), config, this.#state.warned);
+    this.#ofStep = {};
     this.#update({ warned: holding });
     for (const warning of warnings) {
       store.append("warnings.jsonl", warning);
@@ -331,6 +329,7 @@ export class GRPOTrainer {
     const newest = this.store.newest();
     if (!newest?.dir || !this.model.engine.loadState) return;
     await this.model.engine.loadState(newest.dir);
+    this.store.rewind();
     this.#state = newest.state;
     this.#saved = newest.state.step;
   }
@@ -342,6 +341,7 @@ export class GRPOTrainer {
   /** Adds numbers to those of the next line of metrics. */
   #count(metrics: Readonly<Record<string, number>>): void {
     this.#update({ since_log: added(this.#state.since_log, metrics) });
+    this.#ofStep = added(this.#ofStep, metrics);
   }
 
   #write(line: MetricLine): void {
@@ -362,12 +362,15 @@ export class GRPOTrainer {
 
   /** A few episodes to look at; they change nothing. */
   async #show(split: "train" | "eval", episodes: number): Promise<EpisodeRecord[]> {
-    const { difficulty_filter: difficulty, step_budget, seed } = this.config;
+    const { difficulty_filter: difficulty, step_budget, seed, reward: rewards } = this.config;
     const shown: EpisodeRecord[] = [];
-    await evaluate(this.data, playerOf(this.model, "greedy", this.config), {
-      ...{ split, episodes, difficulty, step_budget, seed: seed + this.#state.step, concurrency: episodes },
+    const watched = watchFailures(playerOf(this.model, "greedy", this.config));
+    await evaluate(this.data, watched.player, {
+      ...{ split, episodes, difficulty, seed: seed + this.#state.step, concurrency: episodes },
+      environment: () => new SQLEnvironment(this.data, { step_budget, rewards }),
       onEpisode: (record) => shown.push(record),
     });
+    watched.throwFirst();
     return shown;
   }
 }
