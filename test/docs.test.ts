@@ -14,6 +14,17 @@ const documents = [
     .map((file) => `docs/${file}`),
 ];
 
+/** Every command there is. */
+const known = new Set(
+  ["", "data", "bench"].flatMap((group) => {
+    const help = execFileSync("node", [resolve(root, "dist/cli/main.js"), ...(group ? [group] : []), "--help"], {
+      encoding: "utf8",
+    });
+    const commands = [...help.slice(help.indexOf("Commands:")).matchAll(/^ {2}([a-z]+)/gm)].map((match) => match[1]!);
+    return commands.map((command) => (group ? `${group} ${command}` : command));
+  }),
+);
+
 test("docs/reference.md is what `npm run docs` writes", async () => {
   const { reference } = (await import(resolve(root, "scripts/reference.mjs"))) as { reference: string };
   expect(read("docs/reference.md")).toBe(reference);
@@ -28,15 +39,6 @@ test.each(documents)("%s links only to what exists", (document) => {
 test.each(documents)("%s names only commands that exist", (document) => {
   const named = [...read(document).matchAll(/\bsqlenv(?: --)? ((?:data |bench )?[a-z]+)(?=[ `\n])/g)].map(
     (match) => match[1]!,
-  );
-  const known = new Set(
-    ["", "data", "bench"].flatMap((group) => {
-      const help = execFileSync("node", [resolve(root, "dist/cli/main.js"), ...(group ? [group] : []), "--help"], {
-        encoding: "utf8",
-      });
-      const commands = [...help.slice(help.indexOf("Commands:")).matchAll(/^ {2}([a-z]+)/gm)].map((match) => match[1]!);
-      return commands.map((command) => (group ? `${group} ${command}` : command));
-    }),
   );
   expect(named.filter((command) => !known.has(command))).toEqual([]);
 });
