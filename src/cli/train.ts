@@ -67,6 +67,8 @@ async function train(flags: TrainFlags): Promise<void> {
 
   const signal = interruptSignal();
   const store = new RunFolder(run);
+  store.lock();
+  process.once("exit", () => store.unlock());
   if (flags.resume === undefined) store.write("config.yaml", configText({ ...config, output_dir: run }));
   const screen = new TrainingScreen(out);
   const model = await modelOf(config, run, out, signal).catch((error: unknown) => {

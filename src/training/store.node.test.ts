@@ -169,3 +169,20 @@ test("a folder that cannot be made says where, and what else to do", () => {
     /cannot make the run's folder: ENOTDIR.*file\/run; make its place writable, or name another/,
   );
 });
+
+test("one process trains in a folder; a dead one's lock does not count", () => {
+  const folder = mkdtempSync(join(tmpdir(), "sqlenv-lock-"));
+  const run = new RunFolder(folder);
+  run.lock();
+  run.lock(); // our own
+  writeFileSync(join(folder, "lock"), `${process.ppid}\n`); // alive, and not us
+  expect(() => run.lock()).toThrow(
+    /another process is training in this folder: .*wait for it, end it, or use another folder/,
+  );
+  writeFileSync(join(folder, "lock"), "999999999\n");
+  run.lock();
+  expect(readFileSync(join(folder, "lock"), "utf8")).toBe(`${process.pid}\n`);
+  run.unlock();
+  expect(existsSync(join(folder, "lock"))).toBe(false);
+  rmSync(folder, { recursive: true });
+});

@@ -22,6 +22,7 @@ import { ModelLoadError, messageOf, SqlEnvError, UsageError } from "../errors.ts
 import { type Checkpoint, LOGS, type Log, type RunStore, type TrainerState } from "./store.ts";
 
 const CHECKPOINTS = "checkpoints";
+const LOCK = "lock";
 const STATE = "trainer.json";
 /** Names of what is being written aside. */
 const ASIDE = /^\.(step-\d+|.+\.part|\.?(model|starter)-\w{6})$/;
@@ -59,6 +60,23 @@ export class RunFolder implements RunStore {
         cause,
       });
     }
+  }
+
+  /** Keeps other processes out until `unlock`, or until this one has ended however it may. */
+  lock(): void {
+    const file = join(this.name, LOCK);
+    const holder = existsSync(file) ? Number(readFileSync(file, "utf8")) : Number.NaN;
+    if (holder !== process.pid && isAlive(holder))
+      throw new UsageError({
+        what: "another process is training in this folder",
+        value: `${this.name}, process ${holder}`,
+        remedy: "wait for it, end it, or use another folder",
+      });
+    this.write(LOCK, `${process.pid}\n`);
+  }
+
+  unlock(): void {
+    rmSync(join(this.name, LOCK), { force: true });
   }
 
   append(log: Log, record: object): void {
@@ -142,6 +160,17 @@ function readState(dir: string): Saved {
       remedy: `delete ${dir} to resume from the one before it`,
       cause,
     });
+  }
+}
+
+/** Whether there is such a process; signal 0 only asks. */
+function isAlive(pid: number): boolean {
+  if (!Number.isInteger(pid)) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM"; // there is, and it is somebody else's
   }
 }
 
