@@ -16,7 +16,7 @@ import {
   randomModel,
   type TrainingRate,
 } from "../bench/cuda.ts";
-import { createCuda } from "../devices/cuda/cuda.node.ts";
+import { createCuda } from "../devices/cuda/create.node.ts";
 import { LocalEngine } from "../engine/index.ts";
 import { UsageError } from "../errors.ts";
 import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "./output.ts";

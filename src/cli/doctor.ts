@@ -3,7 +3,7 @@ import { availableParallelism, totalmem } from "node:os";
 import { Command } from "commander";
 import { createCpu } from "../devices/cpu/start.node.ts";
 import { Compiler } from "../devices/cuda/compiler.node.ts";
-import { createCuda, LEAST_CAPABILITY } from "../devices/cuda/cuda.node.ts";
+import { createCuda, LEAST_CAPABILITY } from "../devices/cuda/create.node.ts";
 import type { Card } from "../devices/cuda/device.ts";
 import { openCard } from "../devices/cuda/driver.node.ts";
 import { type LibraryName, loadFfi, loadLibrary } from "../devices/cuda/libraries.node.ts";

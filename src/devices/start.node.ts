@@ -2,7 +2,7 @@
 import { SqlEnvError } from "../errors.ts";
 import type { CpuDevice } from "./cpu/cpu.ts";
 import { createCpu } from "./cpu/start.node.ts";
-import { createCuda } from "./cuda/cuda.node.ts";
+import { createCuda } from "./cuda/create.node.ts";
 import type { CudaDevice, Precision } from "./cuda/device.ts";
 
 export type DeviceChoice = "auto" | "cpu" | "cuda";

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { computeLoss, type TokenGroup } from "../engine/index.ts";
 import { random } from "../random.ts";
 import { batchingOf, type GRPOConfig, resolveConfig } from "./config.ts";
-import { dataOf, type Generation, generationOf, lengthMetrics, lossOf, slicesOf } from "./grpo.ts";
+import { dataOf, type Generation, generationOf, lossOf, playMetrics, slicesOf } from "./grpo.ts";
 import type { Episode } from "./records.ts";
 
 /** An episode with these tokens, 1 the model's. */
@@ -126,7 +126,7 @@ test("episodes that were cut off can be left out", () => {
 });
 
 test("lengths count what the model wrote, and those that closed their turn apart", () => {
-  const metrics = lengthMetrics([
+  const metrics = playMetrics([
     episode([[0, 1, 1, 1]], { step_count: 3, parse_failures: 1 }),
     episode([[0, 1]], { truncated: true, correctness: null }),
   ]);

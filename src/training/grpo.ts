@@ -27,7 +27,7 @@ export function generationOf(
   const comparing = { num_generations, reward_weights, scale_rewards, multi_objective_aggregation, reward_names };
   const { advantages, rewards, metrics } = computeAdvantages(rows, comparing);
   const tokens = episodes.reduce((sum, episode) => sum + weightOf(episode, config), 0);
-  return { episodes, rows, rewards, advantages, tokens, metrics: { ...lengthMetrics(episodes), ...metrics } };
+  return { episodes, rows, rewards, advantages, tokens, metrics: { ...playMetrics(episodes), ...metrics } };
 }
 
 /** Tokens of an episode that count. */
@@ -102,7 +102,7 @@ export function isOffPolicy(config: GRPOConfig, { slices }: Batching): boolean {
 }
 
 /** TRL's completions/… metrics, over what the model wrote, and the habits of play. */
-export function lengthMetrics(episodes: readonly Episode[]): Record<string, number> {
+export function playMetrics(episodes: readonly Episode[]): Record<string, number> {
   const lengths = episodes.map(({ completion_tokens }) => completion_tokens);
   const terminated = episodes.filter(({ truncated }) => !truncated).map(({ completion_tokens }) => completion_tokens);
   const actions = sum(episodes.map(({ step_count }) => step_count));

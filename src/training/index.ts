@@ -10,6 +10,7 @@ export * from "./records.ts";
 export * from "./rewards.ts";
 export * from "./rollout.ts";
 export * from "./run.ts";
+export * from "./standing.ts";
 export * from "./starter.ts";
 export * from "./store.ts";
 export * from "./trainer.ts";

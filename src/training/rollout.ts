@@ -4,10 +4,11 @@ import { SQLEnvironment } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
 import { type PlayableEnvironment, playEpisode } from "../evaluation/index.ts";
 import { createTurnEncoder, type Tokenizer, type TurnEncoder } from "../model/index.ts";
-import { ModelGame, type ModelPlayerOptions, type Player, type TokenSampler } from "../players/index.ts";
+import { ModelGame, type ModelPlayerOptions, type TokenSampler } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { bundledDataSet } from "../worlds/index.ts";
 import type { GRPOConfig } from "./config.ts";
+import { watchFailures } from "./failures.ts";
 import { type QuestionPrompt, questionOf } from "./questions.ts";
 import type { Episode } from "./records.ts";
 
@@ -48,20 +49,11 @@ export async function rolloutFunc(
     const question = questionOf(prompt, data);
     const own = signal && AbortSignal.any([signal]); // one each: they collect listeners
     const game = new ModelGame({ ...samplingOf(config, tokenizer), engine, turns, key }, { seed: index, signal: own });
-    const failure: { error?: unknown } = {};
-    const player: Player = {
-      name: "model",
-      // An engine that fails is no bad episode: it is kept and thrown when the others have stopped.
-      start: () => (observation) =>
-        game.move(observation).catch((error: unknown) => {
-          failure.error = error;
-          throw error;
-        }),
-    };
+    const watched = watchFailures({ name: "model", start: () => (observation) => game.move(observation) });
     const env = timed(new SQLEnvironment(data, { step_budget, rewards: reward }), clock);
     const seen = trained.has(question.database_name);
-    const record = await playEpisode(env, player, { question, seen, signal: own });
-    if ("error" in failure) throw failure.error;
+    const record = await playEpisode(env, watched.player, { question, seen, signal: own });
+    watched.throwFirst();
     onEpisode?.(++done, prompts.length);
     const { messages, segments, truncated, written: completion_tokens } = game;
     return { ...record, messages, segments, truncated, completion_tokens };

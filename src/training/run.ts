@@ -6,7 +6,7 @@ import { randomPlayer } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import type { ComparedQuestion, Comparison, MetricLine, Place, Standing, TrainingResult } from "./records.ts";
-import { placesOf, randomStanding, type SpeakingModel, standingOf } from "./standing.ts";
+import { placesOf, randomStanding, standingOf } from "./standing.ts";
 import { GRPOTrainer, type TrainerOptions } from "./trainer.ts";
 
 /** Makes a trainer; the questions come from the data set, filtered as the config says. */
@@ -152,5 +152,3 @@ function comparisonOf(played: readonly Played[]): Comparison {
   });
   return { players: ["random", "before", "after"], questions };
 }
-
-export type { SpeakingModel };

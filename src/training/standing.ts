@@ -5,6 +5,7 @@ import type { Tokenizer, TurnEncoder } from "../model/index.ts";
 import { modelPlayer, type Player, randomPlayer, type TokenSampler } from "../players/index.ts";
 import { type DataSet, filterQuestions } from "../questions/index.ts";
 import type { GRPOConfig } from "./config.ts";
+import { watchFailures } from "./failures.ts";
 import type { Manner, Place, Standing } from "./records.ts";
 import { samplingOf } from "./rollout.ts";
 
@@ -84,33 +85,6 @@ async function play(
     }
   }
   return standing as Standing;
-}
-
-/**
- * A model whose engine fails has not answered wrong: what it threw is kept, to be thrown when the episodes have ended.
- * Without that, episodes would merely be left out, and success counted over the rest.
- */
-export function watchFailures(player: Player): { readonly player: Player; throwFirst(): void } {
-  const failures: unknown[] = [];
-  return {
-    player: {
-      name: player.name,
-      start(episode) {
-        const turn = player.start(episode);
-        return async (observation) => {
-          try {
-            return await turn(observation);
-          } catch (error) {
-            failures.push(error);
-            throw error;
-          }
-        };
-      },
-    },
-    throwFirst() {
-      if (failures.length > 0) throw failures[0];
-    },
-  };
 }
 
 /** Databases with evaluation questions, by whether training has questions on them too. */

@@ -24,6 +24,7 @@ import type { Tokenizer, TurnEncoder } from "../model/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { evaluationMetrics, type TrainerCallback, type TrainingView } from "./callbacks.ts";
 import { type Batching, batchingOf, type GRPOConfig, learningRateAt, stepsOf } from "./config.ts";
+import { watchFailures } from "./failures.ts";
 import {
   dataOf,
   disagreement,
@@ -44,7 +45,7 @@ import { loadQuestionPrompts, type QuestionPrompt } from "./questions.ts";
 import type { EpisodeLine, MetricLine, Standing, TimingLine } from "./records.ts";
 import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
 import { rolloutFunc } from "./rollout.ts";
-import { playerOf, standingOf, watchFailures } from "./standing.ts";
+import { playerOf, standingOf } from "./standing.ts";
 import { MemoryStore, type RunStore, type TrainerState } from "./store.ts";
 
 /** An engine that can also be put away and taken up again. */

@@ -1,7 +1,7 @@
 // The device suite on a CUDA card, as a program of its own: `node dist/device-suite.js`. Bundled by scripts/device-suite.mjs, with
 // plain.ts in the test runner's place, so that it needs Node, the driver, cuBLAS and NVRTC and nothing else.
 import { describe } from "vitest";
-import { createCuda } from "../../src/devices/cuda/cuda.node.ts";
+import { createCuda } from "../../src/devices/cuda/create.node.ts";
 import { againstCpu } from "./against.ts";
 import { runAll } from "./plain.ts";
 import { deviceSuite } from "./suite.ts";

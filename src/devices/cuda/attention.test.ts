@@ -1,10 +1,6 @@
 // How attention is cut for cards, what is started with what, and that every kernel compiles for the cards it is meant for.
-import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { hasNvcc, spillsOf } from "../../../test/devices/nvcc.ts";
 import type { Buffer, TokenLayout } from "../device.ts";
 import {
   type AttentionKernels,
@@ -21,7 +17,6 @@ import {
 import type { KernelArg, KernelSource } from "./launch.ts";
 import { sampleSource } from "./sample.ts";
 
-const run = promisify(execFile);
 const T4 = { capability: 75, sharedPerBlock: 64 << 10 };
 const A100 = { capability: 80, sharedPerBlock: 163 << 10 };
 const RTX_4090 = { capability: 89, sharedPerBlock: 99 << 10 };
@@ -131,31 +126,14 @@ test("one sequence is split over the card, a full batch is not; scratch holds al
   expect(decodeScratch(3, 4, attentionKernels(qwen, H200))).toEqual({ partials: 3 * 16 * 4 * 130, counters: 24 });
 });
 
-const compiler = await run("nvcc", ["--version"]).then(
-  () => true,
-  () => false,
-);
-
-describe.skipIf(!compiler)("with nvcc (skipped where it is not installed),", () => {
-  let folder: string;
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), "attention-"));
-  });
-  afterAll(() => rm(folder, { recursive: true }));
-
+describe.skipIf(!hasNvcc)("with nvcc (skipped where it is not installed),", () => {
   const cases: [string, readonly KernelSource[]][] = [
     ["sm_75", [attentionPlanSource, sampleSource, ...attentionKernels(plain, T4).sources]],
     ["sm_80", attentionKernels({ ...qwen, headDim: 24, heads: 24 }, A100).sources],
     ["sm_90a", attentionKernels(qwen, H200).sources],
   ];
   test.each(cases)("kernels compile for %s and spill no registers", { timeout: 240_000 }, async (target, sources) => {
-    for (const { name, code } of sources) {
-      const file = join(folder, `${name}.cu`);
-      await writeFile(file, code);
-      const gencode = `arch=${target.replace("sm", "compute")},code=${target}`;
-      const flags = ["-cubin", "-std=c++17", "-gencode", gencode, "-Xptxas", "-v", "-o", `${file}.cubin`, file];
-      const { stderr, stdout } = await run("nvcc", flags);
-      const spills = [...(stderr + stdout).matchAll(/(\d+) bytes spill stores/g)].map(([, bytes]) => Number(bytes));
+    for (const [name, spills] of await spillsOf(sources, target)) {
       expect(spills.length, name).toBeGreaterThan(0);
       expect(Math.max(...spills), name).toBe(0);
     }

@@ -1,7 +1,7 @@
 // The CUDA device: cuBLAS for products, our own kernels for the rest, on one stream. Activations are bf16 or float; the residual
 // stream, sums, parameters, gradients and the optimizer are float always. Every sum has a fixed order: the same bits each time.
-import { SqlEnvError } from "../../errors.ts";
 import type { AdamStep, Buffer, Decoding, Dtype, HeadShape, Recording, Scale, TokenLayout, Weight } from "../device.ts";
+import { at, f32, i32, inverse, matrix, NULL, normThreads, rotaryCut, scalesOf } from "./arguments.node.ts";
 import {
   type AttentionKernels,
   type AttentionPlan,
@@ -15,12 +15,11 @@ import {
   planAttention,
 } from "./attention.ts";
 import { bf16ToFloats, floatsToBf16 } from "./bf16.ts";
-import { Blas, type Matrix } from "./blas.node.ts";
-import { Compiler } from "./compiler.node.ts";
-import type { Card, CudaDevice, CudaOptions, Precision } from "./device.ts";
-import { Driver } from "./driver.node.ts";
+import type { Blas, Matrix } from "./blas.node.ts";
+import type { Compiler } from "./compiler.node.ts";
+import type { Card, CudaDevice, Precision } from "./device.ts";
+import type { Driver } from "./driver.node.ts";
 import { HEAD_THREADS } from "./kernels/head.ts";
-import { MAX_NORM_WIDTH } from "./kernels/norm.ts";
 import { SQUARE_BLOCKS } from "./kernels/optimizer.ts";
 import { ROTARY_THREADS } from "./kernels/rotary.ts";
 import { ROW_THREADS } from "./kernels/rows.ts";
@@ -30,41 +29,6 @@ import { Pool } from "./pool.ts";
 import { sample, sampleScratchLength } from "./sample.ts";
 import { sourcesFor } from "./sources.ts";
 import { Staging } from "./staging.node.ts";
-
-/** The oldest cards that are supported: Turing. */
-export const LEAST_CAPABILITY = 75;
-const BF16_CAPABILITY = 80;
-
-/** Makes a CUDA device; what is missing is said in the error. */
-export function createCuda({ precision, ordinal = 0, cache }: CudaOptions = {}): CudaDevice {
-  const driver = new Driver(ordinal);
-  const { name, capability } = driver.card;
-  if (capability < LEAST_CAPABILITY) {
-    throw new SqlEnvError("no_cuda", {
-      what: `the card ${name} is too old: compute capability`,
-      value: `${capability / 10}, at least ${LEAST_CAPABILITY / 10} is needed`,
-      remedy: "use --device cpu",
-    });
-  }
-  if (precision === "bf16" && capability < BF16_CAPABILITY) {
-    throw new SqlEnvError("no_bf16", {
-      what: `the card ${name} has no bf16`,
-      value: `compute capability ${capability / 10}`,
-      remedy: "use --precision fp32",
-    });
-  }
-  const chosen = precision ?? (capability >= BF16_CAPABILITY ? "bf16" : "fp32");
-  const compiler = new Compiler(driver.ffi, capability, cache);
-  const speaks = Math.floor(driver.card.driverVersion / 1000);
-  if (Number.parseInt(compiler.version, 10) > speaks) {
-    throw new SqlEnvError("no_cuda", {
-      what: `NVRTC ${compiler.version} (${compiler.path}) is newer than the NVIDIA driver, which speaks CUDA`,
-      value: speaks,
-      remedy: `update the driver, or set CUDA_HOME to a CUDA toolkit ${speaks}, or use --device cpu`,
-    });
-  }
-  return new Cuda(driver, compiler, new Blas(driver), chosen);
-}
 
 /** A bf16 copy of a whole allocation of parameters, made again when first needed after a change. */
 interface Shadow {
@@ -79,7 +43,8 @@ const LOGITS_SHARE = 64; // a chunk of logits takes at most this part of the car
 const DECODE_COUNTERS = 65_536;
 const KEPT_LOGITS_SHARE = 16; // and logits kept for the way back this
 
-class Cuda implements CudaDevice {
+/** `createCuda` makes one. */
+export class Cuda implements CudaDevice {
   readonly name = "cuda";
   readonly variant: string;
   readonly threads = 1;
@@ -687,45 +652,4 @@ class Cuda implements CudaDevice {
       }
     });
   }
-}
-
-const NULL: KernelArg = { ptr: 0 };
-
-function at({ address }: Buffer): KernelArg {
-  return { ptr: address };
-}
-
-function i32(value: number): KernelArg {
-  return { i32: value };
-}
-
-function f32(value: number): KernelArg {
-  return { f32: value };
-}
-
-function matrix({ address, dtype }: Buffer, stride: number): Matrix {
-  return { address, dtype, stride };
-}
-
-function scalesOf(norms: { readonly q: Scale; readonly k: Scale } | null): KernelArg[] {
-  return norms ? [at(norms.q.value), at(norms.k.value)] : [NULL, NULL];
-}
-
-/** Threads for a row, eight numbers each. */
-function normThreads(width: number): number {
-  if (width > MAX_NORM_WIDTH) throw new RangeError(`rows of ${width} numbers are too wide for the CUDA device`);
-  return Math.min(256, Math.max(32, Math.ceil(width / 8 / 32) * 32));
-}
-
-/** Threads for a head, and how many dims of each half they have. */
-function rotaryCut(headDim: number): { lanes: number; dims: 4 | 8 } {
-  const dims = headDim % 16 === 0 ? 8 : 4;
-  const needed = headDim / 2 / dims;
-  if (needed > 32) throw new RangeError(`heads of ${headDim} are too wide for the CUDA device`);
-  return { lanes: 2 ** Math.ceil(Math.log2(needed)), dims };
-}
-
-/** 1/temperature as `sample` computes it, which gets the temperature as a float. */
-function inverse(temperature: number): number {
-  return 1 / Math.fround(temperature);
 }
