@@ -1,6 +1,7 @@
 // Judges an answer by its value. The rules, in full:
 //  - numbers: integers must be equal; a real is right when it is the gold rounded to the digits written, with at least
-//    two decimals and three significant digits, or equal within 1e-9 of its size; 3, 3.0, "3" and 1,234 are numbers.
+//    two decimals (a zero at the end may be left out) and three significant digits, or equal within 1e-9 of its size; 3,
+//    3.0, "3" and 1,234 are numbers.
 //  - text: letter case, runs of white space and Unicode spelling do not count; everything else does.
 //  - NULL is written NULL or None, without quotes, or left empty; what is written so may also stand for that very text.
 //  - rows: each as often as in the gold; in its order only where the outermost query orders; columns in the gold's order.
@@ -97,10 +98,11 @@ export function cellMatches(given: GivenCell, gold: Cell, type: StorageClass): b
   }
   if (typeof gold === "bigint" || (type === "integer" && Number.isInteger(gold))) return false;
   if (Math.abs(number.value - gold) <= RELATIVE_TOLERANCE * Math.abs(gold)) return true;
-  const { decimals, significant } = number;
-  if (decimals === undefined || decimals < MIN_DECIMALS || significant < MIN_SIGNIFICANT) return false;
+  if (!number.decimals) return false;
+  const omitted = Math.max(0, MIN_DECIMALS - number.decimals); // 12.3 is 12.30: SQLite's ROUND(x, 2) writes no zeros
+  if (number.significant + omitted < MIN_SIGNIFICANT) return false;
   // Half a unit of the last digit written, widened by what doubles cannot hold.
-  return Math.abs(number.value - gold) <= 0.5 * 10 ** -decimals + Math.abs(gold) * 2 ** -52;
+  return Math.abs(number.value - gold) <= 0.5 * 10 ** -(number.decimals + omitted) + Math.abs(gold) * 2 ** -52;
 }
 
 function isNullWord(text: string): boolean {

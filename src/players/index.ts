@@ -11,3 +11,4 @@ export * from "./player.ts";
 export * from "./prompt.ts";
 export * from "./random.ts";
 export * from "./scripted.ts";
+export * from "./teacher.ts";

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { smallDataSet } from "../../test/small-data.ts";
 import { SQLEnvironment } from "../env/index.ts";
 import type { DataSet, QuestionRecord } from "../questions/index.ts";
-import { keywordPlayer, lookerPlayer, oraclePlayer, type Player, randomPlayer } from "./index.ts";
+import { keywordPlayer, lookerPlayer, oraclePlayer, type Player, randomPlayer, teacherPlayer } from "./index.ts";
 
 let data: DataSet;
 beforeAll(async () => {
@@ -30,7 +30,7 @@ function asked(text: string): QuestionRecord {
 }
 
 describe("every player", () => {
-  const players = [randomPlayer(), lookerPlayer(), keywordPlayer(), oraclePlayer()];
+  const players = [randomPlayer(), lookerPlayer(), keywordPlayer(), oraclePlayer(), teacherPlayer()];
 
   test.each(players)("$name answers within any budget, and plays the same for the same seed", async (player) => {
     for (const question of data.questions) {
@@ -65,6 +65,37 @@ test("the oracle is always right", async () => {
   }
   const { actions } = await play(oraclePlayer(), asked("How many products are there?"));
   expect(actions).toEqual(["DESCRIBE: product", "QUERY: SELECT count(*) FROM product", "ANSWER: 5"]);
+});
+
+describe("the teacher", () => {
+  test("is always right, whatever its budget, with and without stumbling", async () => {
+    for (const question of data.questions) {
+      for (const stumbles of [0, 1]) {
+        for (const step_budget of [1, 2, 3, 4, 10]) {
+          const { correctness } = await play(teacherPlayer({ stumbles }), question, { step_budget });
+          expect({ question, stumbles, step_budget, correctness }).toMatchObject({ correctness: 1 });
+        }
+      }
+    }
+  });
+
+  test("samples a table when a condition names one of its values, and rounds averages", async () => {
+    const red = await play(teacherPlayer({ stumbles: 0 }), asked("How many products have the colour red?"));
+    expect(red.actions.slice(0, 2)).toEqual(["DESCRIBE: product", "SAMPLE: product"]);
+    const all = await play(teacherPlayer({ stumbles: 0 }), asked("How many products are there?"));
+    expect(all.actions).toEqual(["DESCRIBE: product", "QUERY: SELECT count(*) FROM product", "ANSWER: 5"]);
+    const average = asked("What is the average weight of the animals?");
+    const { actions } = await play(teacherPlayer({ stumbles: 0 }), average, {
+      context: { ...average, gold_sql: "SELECT AVG(weight) FROM animal" },
+    });
+    expect(actions.slice(1)).toEqual(["QUERY: SELECT ROUND(AVG(weight), 2) FROM animal", "ANSWER: 117.75"]);
+  });
+
+  test("shows how a mistake is mended: a wrong column first, then the right query", async () => {
+    const { actions, correctness } = await play(teacherPlayer({ stumbles: 1 }), asked("Which animal is the oldest?"));
+    expect(actions.filter((action) => action.startsWith("QUERY"))).toHaveLength(2);
+    expect(correctness).toBe(1);
+  });
 });
 
 test("the random player depends on its seed", async () => {

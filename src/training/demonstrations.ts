@@ -10,6 +10,7 @@ import {
   oraclePlayer,
   type Player,
   randomPlayer,
+  teacherPlayer,
 } from "../players/index.ts";
 import { DIFFICULTIES } from "../questions/index.ts";
 import { random } from "../random.ts";
@@ -17,7 +18,7 @@ import { DatabaseShelf } from "../sql/index.ts";
 import { practiceWorlds } from "../worlds/index.ts";
 import { type Transcript, transcriptOf } from "./transcripts.ts";
 
-const NAMES = ["random", "flailer", "guesser", "looker", "keyword", "oracle"] as const;
+const NAMES = ["random", "flailer", "guesser", "looker", "keyword", "oracle", "teacher"] as const;
 
 const PLAYERS: Readonly<Record<(typeof NAMES)[number], () => Player>> = {
   random: randomPlayer,
@@ -26,6 +27,7 @@ const PLAYERS: Readonly<Record<(typeof NAMES)[number], () => Player>> = {
   looker: lookerPlayer,
   keyword: keywordPlayer,
   oracle: oraclePlayer,
+  teacher: () => teacherPlayer(),
 };
 
 export const mixtureSchema = z
@@ -56,6 +58,11 @@ export const mixtureSchema = z
       .strict()
       .optional()
       .describe("one-table worlds of few words instead of worlds of all kinds"),
+    observed_weight: z
+      .number()
+      .min(0)
+      .default(0)
+      .describe("of what the environment says; above 0 a fresh model reads as it learns to act"),
     step_budget: z.int().min(1).default(10).describe("actions an episode may take"),
     only_right: z.boolean().default(false).describe("leave out episodes that end without the right answer"),
   })
@@ -89,7 +96,7 @@ export async function* demonstrations(
         const record = await playEpisode(env, PLAYERS[player](), { question, seed: key });
         if (record.error !== null || record.steps.length === 0 || (mixture.only_right && record.correctness !== 1))
           continue;
-        yield { ...transcriptOf(record), weight };
+        yield { ...transcriptOf(record), weight, observed_weight: mixture.observed_weight };
       }
     } finally {
       databases.close();

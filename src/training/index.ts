@@ -6,6 +6,7 @@ export * from "./fresh.ts";
 export * from "./metric-names.ts";
 export * from "./presets.ts";
 export * from "./questions.ts";
+export * from "./recipe.ts";
 export * from "./records.ts";
 export * from "./rewards.ts";
 export * from "./rollout.ts";

@@ -13,6 +13,7 @@ export const transcriptSchema = z.object({
     .min(3)
     .describe("system, then user and assistant in turn"),
   weight: z.number().positive().default(1).describe("how much it counts"),
+  observed_weight: z.number().min(0).optional().describe("how much what the others say counts"),
 });
 
 export type Transcript = z.infer<typeof transcriptSchema>;
@@ -58,7 +59,7 @@ export function transcriptOf({ start, steps }: Pick<EpisodeRecord, "start" | "st
   return { messages, weight: 1 };
 }
 
-/** Token ids, with the transcript's weight on what the assistant says (its closing token too) and 0 elsewhere. */
+/** Token ids, with the transcript's weight on what the assistant says (its closing token too) and that of the others, mostly 0, elsewhere. */
 export function encodeTranscript(transcript: Transcript, tokenizer: Tokenizer, turns: TurnEncoder): Datum {
   const [system, ...rest] = transcript.messages;
   const tokens: number[] = [];
@@ -69,7 +70,10 @@ export function encodeTranscript(transcript: Transcript, tokenizer: Tokenizer, t
   };
   for (let i = 0; i < rest.length; i += 2) {
     const [user, assistant] = [rest[i]!.content, rest[i + 1]!.content];
-    add(i === 0 ? turns.start(system!.content, user) : turns.next(user, { closed: true }), 0);
+    add(
+      i === 0 ? turns.start(system!.content, user) : turns.next(user, { closed: true }),
+      transcript.observed_weight ?? 0,
+    );
     add([...tokenizer.encodePlain(assistant), turns.stopIds[0]!], transcript.weight);
   }
   return { tokens, weights };

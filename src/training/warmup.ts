@@ -18,7 +18,7 @@ export interface WarmupOptions {
   readonly beta2?: number;
   /** Transcripts longer than this are passed over and counted. @default 1024 */
   readonly max_context_tokens?: number;
-  readonly onStep?: (step: WarmupStep) => void;
+  readonly onStep?: (step: WarmupStep) => unknown;
   readonly signal?: AbortSignal;
 }
 
@@ -59,24 +59,33 @@ export async function warmup(
   let [tokens, transcripts, tooLong] = [0, 0, 0];
   let batch: Datum[] = [];
   let inBatch = 0;
-  const step = async () => {
+  const step = async (data: readonly Datum[], count: number) => {
     const learning_rate = learningRate(losses.length, options);
-    const { loss } = await engine.forwardBackward(batch, { loss: { type: "cross_entropy" } });
-    const { grad_norm, skipped } = await engine.optimStep({ learning_rate, weight_decay, max_grad_norm, beta2 });
+    const [{ loss }, { grad_norm, skipped }] = await Promise.all([
+      engine.forwardBackward(data, { loss: { type: "cross_entropy" } }),
+      engine.optimStep({ learning_rate, weight_decay, max_grad_norm, beta2 }),
+    ]);
     losses.push(loss);
-    tokens += inBatch;
-    transcripts += batch.length;
-    options.onStep?.({
+    tokens += count;
+    transcripts += data.length;
+    await options.onStep?.({
       step: losses.length,
       loss,
       learning_rate,
       grad_norm,
-      tokens: inBatch,
-      transcripts: batch.length,
+      tokens: count,
+      transcripts: data.length,
       skipped,
     });
-    batch = [];
-    inBatch = 0;
+  };
+  // While the engine is at one step the transcripts of the next are gathered.
+  let running: Promise<void> | undefined;
+  const start = async () => {
+    await running;
+    if (losses.length >= steps || options.signal?.aborted) return;
+    running = step(batch, inBatch);
+    running.catch(() => {}); // thrown where it is awaited
+    [batch, inBatch] = [[], 0];
   };
   for await (const datum of source) {
     if (losses.length >= steps || options.signal?.aborted) break;
@@ -86,9 +95,11 @@ export async function warmup(
     }
     batch.push(datum);
     inBatch += datum.tokens.length;
-    if (inBatch >= batch_tokens) await step();
+    if (inBatch >= batch_tokens) await start();
   }
-  if (batch.length > 0 && losses.length < steps && !options.signal?.aborted) await step(); // the end of a finite source
+  await running;
+  if (batch.length > 0 && losses.length < steps && !options.signal?.aborted) await start(); // the end of a finite source
+  await running;
   if (losses.length === 0)
     throw new UsageError({ what: "there was nothing to learn from", value: `${tooLong} transcripts too long` });
   const last = losses.slice(-Math.max(1, Math.round(losses.length / 10)));

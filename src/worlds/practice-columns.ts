@@ -196,7 +196,7 @@ function yearNumber(drawing: Drawing): NumberColumn | undefined {
     high: Math.min(2024, from + r.int(8, 120)),
     year: true,
     summable: false,
-    superlatives: [`most recently ${participle}`, `least recently ${participle}`],
+    superlatives: latest(drawing, participle),
     comparatives: [`${participle} after`, `${participle} before`],
     between: `${participle} between {a} and {b}`,
     ...(r.chance(0.5) ? { ask: `In which year was {x} ${participle}?` } : {}),
@@ -220,7 +220,8 @@ export function drawCategory(drawing: Drawing): CategoryColumn | undefined {
   if (r.chance(0.02)) return category(drawing, r.pick(RESERVED_ATTRIBUTES));
   if (r.chance(inventedShare)) {
     const word = inventWord(r);
-    return category(drawing, r.chance(0.75) ? word : `${word} ${r.pick(["type", "class", "kind", "group"])}`);
+    const noun = r.chance(0.75) ? word : `${word} ${r.pick(["type", "class", "kind", "group"])}`;
+    return category(drawing, noun, undefined, r.chance(0.12) ? { before: "{v}" } : {});
   }
   if (r.chance(0.4)) {
     const { noun, values } = r.pick(words.known);
@@ -233,8 +234,17 @@ export function drawCategory(drawing: Drawing): CategoryColumn | undefined {
     if (!noun.includes(" "))
       return category(drawing, `${noun} ${r.pick("type class kind group style grade code".split(" "))}`);
   }
-  return category(drawing, r.pick(words.attributes));
+  return category(drawing, r.pick(words.attributes), undefined, r.chance(0.12) ? { before: "{v}" } : {});
 }
+
+/** How a value is said of rows without its column's name; a look at the rows tells which column it is. */
+const UNNAMED =
+  `in from of for by on at under with around near behind,listed under,kept in,based in,marked as,made of,bound for,
+   named after,closed on,paid by,run by,speaking,represented by,insured with,classified as,known for,used for,given to,set in,
+   written in,playing as,ordered from,shared with,counted as,led by,sent to,trained in,that belong to`
+    .split(/,\s*/)
+    .flatMap((words, i) => (i === 0 ? words.split(" ") : words))
+    .map((words) => `${words} {v}`);
 
 function category(
   drawing: Drawing,
@@ -250,6 +260,9 @@ function category(
     [`of ${phrase} {v}`, 2],
     [`in the {v} ${phrase}`, GROUP_LIKE.test(phrase) ? 6 : 0.3],
     [`with the ${phrase} {v}`, 2],
+    [`with the ${phrase} of {v}`, 1],
+    [`${r.pick(["on", "at", "from", "of"])} the {v} ${phrase}`, GROUP_LIKE.test(phrase) ? 2 : 0.5],
+    [r.pick(UNNAMED), 6],
   ]);
   const words = columnWords(drawing, phrase);
   return named(drawing, words, {
@@ -289,11 +302,22 @@ export function drawDate(drawing: Drawing): DateColumn | undefined {
     ...range,
     phrase: words.endsWith("day") ? `${noun} day` : r.chance(0.2) ? `date of ${noun}` : `${noun} date`,
     where: `${participle} in {v}`,
-    ...(r.chance(0.6)
-      ? { superlatives: [`most recently ${participle}`, `least recently ${participle}`] as const }
-      : {}),
+    ...(r.chance(0.75) ? { superlatives: latest(drawing, participle) } : {}),
     ...(r.chance(0.4) ? { ask: `When was {x} ${participle}?` } : {}),
   });
+}
+
+/** The last and the first of something that happened. */
+function latest({ r, person }: Drawing, participle: string): readonly [string, string] {
+  return r.pickWeighted<readonly [string, string]>([
+    [[`most recently ${participle}`, `least recently ${participle}`], 4],
+    [["newest", "oldest"], person ? 0.5 : 3],
+    [["youngest", "oldest"], participle === "born" ? 6 : 0.3],
+    [["newest", "longest-standing"], 1],
+    [[`most recently ${participle}`, person ? "longest-serving" : "oldest"], 1],
+    [["latest", "earliest"], 1],
+    [["most recent", "earliest"], 1],
+  ]);
 }
 
 function drawOccasion({ r, words, person }: Drawing) {

@@ -5,7 +5,7 @@ import { plural } from "./english.ts";
 import { type Drawing, drawCategory, drawDate, drawNumber } from "./practice-columns.ts";
 import { drawRefs, linkNoun, relationOf } from "./practice-links.ts";
 import { columnName, drawStyle, isHeldOut, type NameStyle, tableName } from "./practice-names.ts";
-import { codeMaker, type LabelKind, labels } from "./practice-values.ts";
+import { addressMaker, codeMaker, type LabelKind, labels } from "./practice-values.ts";
 import type { ColumnSpec, LabelColumn, TableSpec, WorldSpec } from "./spec.ts";
 import { inventWord, type Words, wordPools } from "./words.ts";
 
@@ -51,11 +51,13 @@ export function practiceWorld(seed: number | string, { inventedShare = 0.35 }: P
     nouns: new Map(),
   };
   const count = r.pickWeighted([
-    [1, 8],
-    [2, 32],
-    [3, 34],
-    [4, 20],
-    [5, 6],
+    [1, 6],
+    [2, 20],
+    [3, 26],
+    [4, 22],
+    [5, 14],
+    [6, 8],
+    [7, 4],
   ] as const);
   for (let i = 0; i < count; i++) drawTable(sketch);
   const { tables } = sketch;
@@ -232,6 +234,7 @@ const LABEL_WORDS: Readonly<Record<Noun["nature"], readonly (readonly [string, n
     ["name", 10],
     ["full name", 4],
     ["{one} name", 3],
+    ["{one}", 4],
     ["nickname", 1],
     ["surname", 1],
     ["alias", 1],
@@ -240,6 +243,7 @@ const LABEL_WORDS: Readonly<Record<Noun["nature"], readonly (readonly [string, n
   place: [
     ["name", 10],
     ["{one} name", 5],
+    ["{one}", 4],
     ["title", 1],
     ["label", 1],
     ["designation", 0.5],
@@ -250,6 +254,7 @@ const LABEL_WORDS: Readonly<Record<Noun["nature"], readonly (readonly [string, n
     ["name", 10],
     ["title", 6],
     ["{one} name", 5],
+    ["{one}", 4],
     ["label", 2],
     ["heading", 1],
     ["{one} title", 2],
@@ -292,16 +297,19 @@ function drawLabel(sketch: Sketch, noun: Noun, rows: number, columns: readonly C
     const wording = r.chance(inventedShare / 6) ? inventWord(r) : template;
     const drawn = columnName(r, style, wording.replace("{one}", noun.one));
     const isFree = !isHeldOut(drawn) && !columns.some((column) => same(column.name, drawn));
-    return isFree ? [drawn, wording.replace("{one} ", "")] : undefined;
+    return isFree ? [drawn, wording === "{one}" ? "name" : wording.replace("{one} ", "")] : undefined;
   });
   return { kind: "label", name, phrase, values: labels(r, words, kind, rows, inventedShare) };
 }
 
 function codeColumn({ r, style }: Sketch, rows: number): LabelColumn | undefined {
-  const phrase = r.pick(["code", "serial number", "badge number", "registration number", "barcode", "license plate"]);
+  const isAddress = r.chance(0.25);
+  const phrase = isAddress
+    ? r.pick(["email", "email address", "contact address"])
+    : r.pick(["code", "serial number", "badge number", "registration number", "barcode", "license plate"]);
   const name = columnName(r, style, phrase);
   if (isHeldOut(name)) return undefined;
-  const [draw, values] = [codeMaker(r), new Set<string>()];
+  const [draw, values] = [isAddress ? addressMaker(r) : codeMaker(r), new Set<string>()];
   while (values.size < rows) values.add(draw());
   return { kind: "label", name, phrase, values: [...values] };
 }

@@ -7,7 +7,8 @@ export type LabelKind = "person" | "place" | "title" | "code" | "invented";
 
 /** `count` different labels of one kind. */
 export function labels(r: Random, words: Words, kind: LabelKind, count: number, inventedShare: number): string[] {
-  const draw = labelMaker(r, words, kind, inventedShare);
+  const plain = labelMaker(r, words, kind, inventedShare);
+  const draw = kind !== "code" && r.chance(0.15) ? () => (r.chance(0.3) ? accented(r, plain()) : plain()) : plain;
   const values = new Set<string>();
   // A narrow pattern may run dry; a number then tells values apart, as it does in real tables.
   for (let tries = 0; values.size < count; tries++) {
@@ -69,10 +70,37 @@ function titleMaker(r: Random, words: Words, orInvented: (pool: readonly string[
       [() => `${noun()} of ${orInvented(words.placeNames)}`, 2],
       [() => `${noun()} and ${noun()}`, 2],
       [() => `The ${noun()} in the ${noun()}`, 1],
+      [() => `${noun()} ${r.pick(JOINTS)} ${noun()}`, 3],
       [() => `${orInvented(words.givenNames)}'s ${noun()}`, 1],
       [() => noun(), 2],
       [() => `${noun()} ${r.int(2, 99)}`, 1],
     ])();
+}
+
+const JOINTS = "at of for to with over by from without a the at_the of_the in_a on_the under_a after"
+  .split(" ")
+  .map((words) => words.replace("_", " "));
+
+const ACCENTS: Readonly<Record<string, string>> = {
+  a: "áàäâãåąă",
+  c: "çćč",
+  e: "éèêëęě",
+  i: "íîïı",
+  l: "ł",
+  n: "ñń",
+  o: "óöôøõő",
+  s: "şšś",
+  u: "úüûů",
+  y: "ýÿ",
+  z: "žżź",
+};
+
+/** The text with one of its letters accented. */
+function accented(r: Random, text: string): string {
+  const places = [...text].flatMap((letter, i) => (ACCENTS[letter] ? [i] : []));
+  if (places.length === 0) return text;
+  const at = r.pick(places);
+  return text.slice(0, at) + r.pick([...ACCENTS[text[at]!]!]) + text.slice(at + 1);
 }
 
 /** A handful of words: labels of one table then share some, as names of streets and products do. */
@@ -99,6 +127,12 @@ export function codeMaker(r: Random): () => string {
   ]);
 }
 
+/** Addresses of one house: brondel27@tarmik.example. */
+export function addressMaker(r: Random): () => string {
+  const house = inventWord(r);
+  return () => `${inventWord(r)}${r.chance(0.6) ? r.int(1, 300) : ""}@${house}.example`;
+}
+
 /** A few different words for a category column, the most frequent first. */
 export function categoryValues(r: Random, words: Words, inventedShare: number): string[] {
   const count = r.pickWeighted([
@@ -120,11 +154,21 @@ export function categoryValues(r: Random, words: Words, inventedShare: number): 
   const code = codeMaker(r);
   const isCode = r.chance(0.06);
   const isInvented = r.chance(inventedShare);
-  const isCompound = r.chance(0.1);
+  const isCompound = r.chance(0.12);
+  const isVaried = r.chance(0.12); // captain, training captain, first captain
+  const base = r.pick(pool);
   const values = new Set<string>();
   while (values.size < count) {
     if (isCode) values.add(code());
     else if (isInvented) values.add(raise(inventWord(r)));
+    else if (isVaried)
+      values.add(
+        raise(
+          values.size === 1
+            ? base
+            : `${r.pick(r.chance(0.5) ? words.adjectives : words.things)} ${r.chance(0.7) ? base : r.pick(pool)}`,
+        ),
+      );
     else if (isCompound) values.add(raise(`${r.pick(words.adjectives)} ${r.pick(words.things)}`));
     else values.add(raise(r.pick(pool)));
   }

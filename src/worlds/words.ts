@@ -133,12 +133,23 @@ const LITTLE = new Set(
   "all and any are but for from has have her his how min max not sum than that the their them this was who".split(" "),
 );
 
-/** A pronounceable word that is in no dictionary, such as "brondel": mostly two syllables, sometimes one, three or four. */
+/** A word that is in no dictionary: of syllables, such as "brondel", or the head of one real word and the tail of another, such as "lantory". */
 export function inventWord(r: Random): string {
   for (;;) {
-    const word = syllables(r);
-    if (word.length > 2 && !LITTLE.has(word)) return word;
+    const word = r.chance(0.4) ? spliced(r) : syllables(r);
+    if (word.length > 2 && !LITTLE.has(word) && /[aeiou]/.test(word) && !/[^aeiou]{5}/.test(word)) return word;
   }
+}
+
+let real: readonly string[] | undefined;
+
+function spliced(r: Random): string {
+  real ??= [THING_NOUNS, PERSON_NOUNS, PLACE_NOUNS, ATTRIBUTES, ADJECTIVES, GIVEN_NAMES, SURNAMES, PLACES]
+    .flatMap(cut)
+    .map((word) => word.toLowerCase())
+    .filter((word) => /^[a-z]{4,}$/.test(word));
+  const [head, tail] = [r.pick(real), r.pick(real)];
+  return head.slice(0, r.int(2, head.length - 1)) + tail.slice(-r.int(2, Math.min(5, tail.length - 1)));
 }
 
 function syllables(r: Random): string {
