@@ -31,8 +31,27 @@ test("imitates a mixture of players and saves the model", async () => {
   await Promise.all([saved.weights.close(), before.weights.close()]);
 });
 
+test("makes a model by a recipe", async () => {
+  const recipe = join(scratch, "recipe.yaml");
+  writeFileSync(
+    recipe,
+    `model: {hidden_size: 32, intermediate_size: 64, num_hidden_layers: 1, num_attention_heads: 1}
+lessons: [{players: [{player: teacher, share: 1}]}]
+warmup: {steps: 2, batch_tokens: 1500}
+`,
+  );
+  const out = join(scratch, "made");
+  const { code, stdout } = await sqlenv(["warmup", "--recipe", recipe, "--out", out, "--device", "cpu", "--json"]);
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ steps: 2, interrupted: false, out });
+  const { config, weights } = await loadModelFolder(out);
+  await weights.close();
+  expect(config).toMatchObject({ hidden_size: 32, num_hidden_layers: 1, architecture: "Qwen3ForCausalLM" });
+});
+
 test.each([
-  [["--out", "x", "--mixture", "nothing.yaml"], /required option '--model/, 2],
+  [["--out", "x", "--mixture", "nothing.yaml"], /either --model or --recipe/, 2],
+  [["--out", "x", "--recipe", join(model, "config.json")], /is not a recipe/, 2],
   [["--model", model, "--out", "x"], /either --transcripts or --mixture/, 2],
   [["--model", model, "--out", "x", "--mixture", "nothing.yaml"], /no such file: nothing.yaml/, 2],
   [["--model", "nowhere/at all", "--out", "x", "--transcripts", join(model, "config.json")], /line 1/, 2],

@@ -11,17 +11,23 @@ import { teamDemonstrations } from "../training/demonstration-team.node.ts";
 import {
   demonstrations,
   encodeTranscript,
-  type Mixture,
   mixtureSchema,
   parseTranscripts,
+  type Recipe,
+  recipeSchema,
   type Transcript,
+  type WarmupReport,
   warmup,
 } from "../training/index.ts";
+import { makeModel } from "../training/recipe.node.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
-import { drawTable, formatNumber, output, wholeNumber } from "./output.ts";
+import { INTERRUPTED } from "./failure.ts";
+import { interruptSignal } from "./interrupt.ts";
+import { drawTable, formatNumber, type Output, output, wholeNumber } from "./output.ts";
 
 interface Options extends DeviceFlags {
-  readonly model: string;
+  readonly model?: string;
+  readonly recipe?: string;
   readonly out: string;
   readonly transcripts?: string;
   readonly mixture?: string;
@@ -36,7 +42,8 @@ interface Options extends DeviceFlags {
 export function warmupCommand(): Command {
   const command = new Command("warmup")
     .description("let a model imitate transcripts, masking all but its own words")
-    .requiredOption("--model <name>", "a model folder, or a name on the Hub")
+    .option("--model <name>", "a model folder, a name on the Hub, or starter")
+    .option("--recipe <file>", "YAML: a model made from nothing, with its lessons and steps; in place of --model")
     .requiredOption("--out <folder>", "where the warmed-up model is saved")
     .option("--transcripts <file>", "JSONL, one {messages: […]} a line; gone through again and again")
     .option("--mixture <file>", "YAML: which players to imitate on practice worlds, in which shares")
@@ -55,6 +62,45 @@ export function warmupCommand(): Command {
 
 async function run(options: Options): Promise<void> {
   const out = output(options);
+  if ((options.recipe === undefined) === (options.model === undefined))
+    throw new UsageError({ what: "give either --model or --recipe", remedy: "for example --model starter" });
+  if (options.recipe !== undefined) return follow(readYaml(options.recipe, recipeSchema, "recipe"), options, out);
+  await imitate({ ...options, model: options.model! }, out);
+}
+
+/** Makes a model by a recipe. */
+async function follow(recipe: Recipe, options: Options, out: Output): Promise<void> {
+  const signal = interruptSignal();
+  const start = performance.now();
+  let tokens = 0;
+  const report = await makeModel(options.out, recipe, {
+    ...{ engine: deviceOptions(options), workers: options.workers ?? 0, signal },
+    onStep: ({ step, loss, tokens: taken }) => {
+      tokens += taken;
+      const rate = formatNumber(Math.round((1000 * tokens) / (performance.now() - start)));
+      out.progress(`step ${step} of ${recipe.warmup.steps}: loss ${loss.toFixed(4)}, ${rate} tokens/s`);
+    },
+  });
+  told(report, (performance.now() - start) / 1000, { recipe: options.recipe, out: options.out }, out);
+  if (report.interrupted) process.exitCode = INTERRUPTED;
+}
+
+function told(
+  report: WarmupReport,
+  seconds: number,
+  names: Readonly<Record<string, string | undefined>>,
+  out: Output,
+): void {
+  const rows = Object.entries({ ...report, seconds: Math.round(seconds) }).map(([key, value]) => [
+    key,
+    typeof value === "number" ? round(value) : String(value),
+  ]);
+  out.line(drawTable(["warm-up", ""], rows));
+  out.line(`saved: ${names.out}`);
+  out.result({ ...report, seconds, ...names });
+}
+
+async function imitate(options: Options & { readonly model: string }, out: Output): Promise<void> {
   if ((options.transcripts === undefined) === (options.mixture === undefined)) {
     throw new UsageError({
       what: "give either --transcripts or --mixture",
@@ -62,7 +108,7 @@ async function run(options: Options): Promise<void> {
     });
   }
   await loadSqlite();
-  const mixture = options.mixture === undefined ? undefined : readMixture(options.mixture);
+  const mixture = options.mixture === undefined ? undefined : readYaml(options.mixture, mixtureSchema, "mixture");
   const transcripts = options.transcripts === undefined ? [] : readTranscripts(options.transcripts);
   const model = await loadModelAndTokenizer(options.model, deviceOptions(options));
   const source =
@@ -91,14 +137,7 @@ async function run(options: Options): Promise<void> {
       },
     });
     await model.engine.saveModel(options.out);
-    const seconds = (performance.now() - start) / 1000;
-    const rows = Object.entries({ ...report, seconds: Math.round(seconds) }).map(([key, value]) => [
-      key,
-      typeof value === "number" ? round(value) : String(value),
-    ]);
-    out.line(drawTable(["warm-up", ""], rows));
-    out.line(`saved: ${options.out}`);
-    out.result({ ...report, seconds, model: options.model, out: options.out });
+    told(report, (performance.now() - start) / 1000, { model: options.model, out: options.out }, out);
   } finally {
     process.off("SIGINT", interrupt);
     await model.engine.close();
@@ -121,7 +160,7 @@ function readTranscripts(file: string): Transcript[] {
 }
 
 /** Reads the YAML; an error names file, field and value. */
-function readMixture(file: string): Mixture {
+function readYaml<T>(file: string, schema: z.ZodType<T>, what: string): T {
   let yaml: unknown;
   try {
     yaml = parseYaml(readText(file));
@@ -129,10 +168,10 @@ function readMixture(file: string): Mixture {
     if (error instanceof UsageError) throw error;
     throw new UsageError({ what: `${file} is not YAML`, value: messageOf(error) });
   }
-  const parsed = mixtureSchema.safeParse(yaml);
+  const parsed = schema.safeParse(yaml);
   if (!parsed.success)
     throw new UsageError({
-      what: `${file} is not a mixture`,
+      what: `${file} is not a ${what}`,
       value: z.prettifyError(parsed.error),
       remedy: "see the guide's example",
     });

@@ -13,6 +13,7 @@ import {
 import { homedir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { type Checksum, type DownloadOptions, download } from "../download.node.ts";
 import { DownloadError, ModelLoadError, messageOf } from "../errors.ts";
@@ -72,9 +73,14 @@ interface Request {
   readonly options: HubOptions;
 }
 
-/** The folder of a model: an existing folder is itself, `org/name` is found in the cache or fetched from the Hub. */
+/** Models that come with the package; they lie beside its code. */
+const BUNDLED = new URL("../../models/", import.meta.url);
+
+/** The folder of a model: an existing folder is itself, a bundled name such as "starter" one of ours, `org/name` is found in the cache or fetched from the Hub. */
 export async function resolveModel(nameOrPath: string, options: HubOptions = {}): Promise<string> {
   if (statSync(nameOrPath, { throwIfNoEntry: false })?.isDirectory()) return nameOrPath;
+  const bundled = fileURLToPath(new URL(`${encodeURIComponent(nameOrPath)}/`, BUNDLED));
+  if (/^[a-z0-9-]+$/.test(nameOrPath) && existsSync(join(bundled, CONFIG_FILE))) return bundled;
   const { revision = "main" } = options;
   if (!NAME.test(nameOrPath) || nameOrPath.includes("..")) {
     throw new ModelLoadError({
