@@ -1,4 +1,5 @@
 // Many episodes, counted: success with intervals, transcripts.
+export * from "./behaviour.ts";
 export * from "./cluster.ts";
 export * from "./episode.ts";
 export * from "./evaluate.ts";

@@ -1,5 +1,6 @@
 // Episodes counted: success with an interval, rewards and habits, for all and for each group.
 import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, type Difficulty } from "../questions/index.ts";
+import { type Behaviour, behaviourOf } from "./behaviour.ts";
 import { type Cluster, clusterInterval } from "./cluster.ts";
 import type { EpisodeRecord } from "./episode.ts";
 import { type Interval, wilson } from "./wilson.ts";
@@ -18,6 +19,7 @@ export interface Summary {
   readonly ci_method: IntervalMethod;
   readonly mean_reward: number | null;
   readonly mean_steps: number | null;
+  readonly behaviour: Behaviour;
 }
 
 export interface EvaluationReport extends Summary {
@@ -100,6 +102,7 @@ export function summaryOf(records: readonly EpisodeRecord[], method: IntervalMet
     ci_method: clusters ? method : "wilson",
     mean_reward: mean(({ reward }) => reward ?? 0),
     mean_steps: mean(({ step_count }) => step_count),
+    behaviour: behaviourOf(scored),
   };
 }
 
