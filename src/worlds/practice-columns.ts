@@ -96,7 +96,7 @@ function spokenNumber(drawing: Drawing): NumberColumn | undefined {
   const { noun, low, high, decimals, superlatives, comparatives, unit, summable } = spoken;
   const phrase = modified(drawing, noun);
   const ask = askFor(spoken);
-  return named(drawing, phrase, {
+  return named(drawing, withUnitName(drawing, phrase, noun, unit), {
     phrase: unit === noun ? `number of ${noun}` : phrase,
     ...scaled(r, low, high, decimals),
     summable,
@@ -107,6 +107,17 @@ function spokenNumber(drawing: Drawing): NumberColumn | undefined {
       : {}),
     ...(ask && phrase === noun && r.chance(0.5) ? { ask } : {}),
   });
+}
+
+/** A column may be called by its unit: "depth meters", "harbor meters" or "meters" for a harbor depth. */
+function withUnitName({ r }: Drawing, phrase: string, noun: string, unit: string | undefined): string {
+  if (unit === undefined || unit === noun || unit.includes(" ")) return phrase;
+  const instead = phrase === noun ? unit : phrase.replace(noun, unit);
+  return r.pickWeighted([
+    [phrase, 7],
+    [`${phrase} ${unit}`, 2],
+    [instead, 1],
+  ]);
 }
 
 const ASKS: Readonly<Record<string, string>> = {
@@ -175,7 +186,9 @@ function plainNumber(drawing: Drawing, phrase: string, summable: boolean): Numbe
   ] as const);
   const high = r.pick([5, 10, 20, 50, 100, 100, 200, 500, 1000, 5000, 20_000, 100_000, 2_000_000]);
   const low = r.chance(0.05) ? -Math.min(high, 100) : r.pick([0, 1, Math.floor(high / 10), Math.floor(high / 4)]);
-  return named(drawing, phrase, { phrase, ...scaled(r, low, high, decimals), summable });
+  const said =
+    r.chance(0.1) && !phrase.includes(" ") ? `${phrase} ${r.pick(["level", "value", "figure", "amount"])}` : phrase;
+  return named(drawing, phrase, { phrase: said, ...scaled(r, low, high, decimals), summable });
 }
 
 function yearNumber(drawing: Drawing): NumberColumn | undefined {
@@ -234,7 +247,14 @@ export function drawCategory(drawing: Drawing): CategoryColumn | undefined {
     if (!noun.includes(" "))
       return category(drawing, `${noun} ${r.pick("type class kind group style grade code".split(" "))}`);
   }
-  return category(drawing, r.pick(words.attributes), undefined, r.chance(0.12) ? { before: "{v}" } : {});
+  const attribute = r.pick(words.attributes);
+  const said =
+    r.chance(0.85) || attribute.includes(" ")
+      ? attribute
+      : r.chance(0.5)
+        ? `${r.pick(words.adjectives)} ${attribute}`
+        : `${attribute} ${r.pick(["choice", "kind", "value", "setting"])}`;
+  return category(drawing, said, undefined, r.chance(0.12) ? { before: "{v}" } : {});
 }
 
 /** How a value is said of rows without its column's name; a look at the rows tells which column it is. */
@@ -328,7 +348,8 @@ function drawOccasion({ r, words, person }: Drawing) {
 
 /** Columns are not always called by the whole phrase. */
 function columnWords({ r }: Drawing, phrase: string): string {
-  if (phrase.includes(" ") || !r.chance(0.07)) return phrase;
+  if (phrase.includes(" ")) return r.chance(0.15) ? r.pick(phrase.split(" ")) : phrase;
+  if (!r.chance(0.07)) return phrase;
   return r.pick([`${phrase} name`, `${phrase} code`, `the ${phrase}`, `${phrase} 1`, `main ${phrase}`]);
 }
 

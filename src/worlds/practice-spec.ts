@@ -41,7 +41,18 @@ export function practiceWords(): Words {
 
 /** The schema of the world that a seed gives. */
 export function practiceWorld(seed: number | string, { inventedShare = 0.35 }: PracticeWorldOptions = {}): WorldSpec {
-  const r = random("practice", String(seed)); // 7 and "7" are one seed: it becomes part of names
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return drawWorld(seed, attempt, inventedShare);
+    } catch (error) {
+      if (!(error instanceof NoName) || attempt === 9) throw error;
+    }
+  }
+}
+
+function drawWorld(seed: number | string, attempt: number, inventedShare: number): WorldSpec {
+  // 7 and "7" are one seed: it becomes part of names.
+  const r = attempt === 0 ? random("practice", String(seed)) : random("practice", String(seed), attempt);
   const sketch: Sketch = {
     r,
     words: practiceWords(),
@@ -92,7 +103,14 @@ function until<T>(draw: () => T | undefined): T {
     const drawn = draw();
     if (drawn !== undefined) return drawn;
   }
-  throw new SqlEnvError("practice_world", { what: "no acceptable name was drawn", remedy: "report the seed" });
+  throw new NoName();
+}
+
+/** One world in tens of thousands draws itself into a corner, such as two tables whose names abbreviate to one. */
+class NoName extends SqlEnvError {
+  constructor() {
+    super("practice_world", { what: "no acceptable name was drawn", remedy: "report the seed" });
+  }
 }
 
 function drawNoun({ r, words, inventedShare, tables }: Sketch): Noun {
