@@ -78,6 +78,7 @@ function standing(rate: number): Standing {
   const summary = (at: number): Summary => ({
     ...{ episodes: 100, scored: 100, success_rate: at, success_ci: [Math.max(0, at - 0.05), Math.min(1, at + 0.05)] },
     ...{ ci_method: "cluster_t_by_database", mean_reward: at, mean_steps: 3.5 },
+    ...{ tries: 1, solved_in_tries: at },
     behaviour: { described_first: at, answers_seen: at, steps_to_solve: 3, repeats: 0 },
   });
   const manners = (at: number) => ({ greedy: summary(at), sampled: summary(at - 0.01) });

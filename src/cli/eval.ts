@@ -22,6 +22,7 @@ interface EvalFlags extends FilterFlags, PlayerFlags {
   readonly player: string;
   readonly split: Split;
   readonly episodes?: number;
+  readonly tries?: number;
   readonly seed: number;
   readonly answerType?: AnswerType[];
   readonly stepBudget: number;
@@ -37,6 +38,7 @@ export function evalCommand(): Command {
     .description("let a player answer many questions and count")
     .requiredOption("--player <name>", `one of ${PLAYER_NAMES.join(", ")}`)
     .option("--episodes <number>", "how many (default: each question once)", wholeNumber("--episodes"))
+    .option("--tries <number>", "play each question so often (pass@k)", wholeNumber("--tries"))
     .option("--split <name>", "train or eval", splitNamed, "eval")
     .option("--seed <number>", "draws the questions and the player's chances", wholeNumber("--seed"), 7)
     .option("--step-budget <number>", "actions an episode may take", wholeNumber("--step-budget"), 10)
@@ -57,7 +59,7 @@ export function evalCommand(): Command {
 async function run(flags: EvalFlags): Promise<void> {
   const out = output(flags);
   const player = await playerNamed(flags.player, flags);
-  const { split, seed, episodes, difficulty, answerType: answerTypes, database: databases } = flags;
+  const { split, seed, episodes, tries, difficulty, answerType: answerTypes, database: databases } = flags;
   const { stepBudget: step_budget, concurrency = CONCURRENCY[flags.player] ?? 1 } = flags;
   const data = await resolveDataSet(flags.data);
   checkDatabases(databases, data);
@@ -69,7 +71,7 @@ async function run(flags: EvalFlags): Promise<void> {
     if (shown++ < flags.show) out.line(`${formatTranscript(record).split("\n").map(printable).join("\n")}\n`);
   };
   const onProgress = (progress: Progress) => out.progress(progressLine(player.name, progress));
-  const options = { split, seed, episodes, difficulty, answerTypes, databases, step_budget, concurrency };
+  const options = { split, seed, episodes, tries, difficulty, answerTypes, databases, step_budget, concurrency };
   const report = await evaluate(data, player, { ...options, onEpisode, onProgress, signal });
   out.endProgress();
   await player.close?.();
@@ -120,6 +122,16 @@ function draw(report: EvaluationReport, out: Output): void {
   const rows = groups.filter(([, { episodes }]) => episodes > 0).map(([name, summary]) => [name, ...cells(summary)]);
   out.line(drawTable(["", "episodes", "success", "95 % interval", "reward", "steps"], rows));
   out.line();
+  if (report.tries > 1) {
+    const parts = [report, report.seen, report.unseen].map(({ solved_in_tries }) => percent(solved_in_tries));
+    out.line(
+      `right at least once in ${report.tries} tries: ${parts[0]} of the questions (seen databases ${parts[1]}, unseen ${parts[2]})`,
+    );
+  }
+  const { described_first, answers_seen } = report.behaviour;
+  out.line(
+    `${percent(described_first)} described the table before querying it, ${percent(answers_seen)} answered with values they had seen`,
+  );
   if (report.unseen.ci_method !== "wilson")
     out.line("the interval of the unseen databases counts databases, not questions");
   out.line(

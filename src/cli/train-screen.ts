@@ -1,6 +1,6 @@
 // What `sqlenv train` shows: a line a step, a transcript now and then, warnings, and at the end what improved.
 import { formatTranscript } from "../evaluation/index.ts";
-import { headline, standingRows, withInterval } from "../reports/index.ts";
+import { behaviourRows, headline, standingRows, withInterval } from "../reports/index.ts";
 import type {
   EpisodeLine,
   Phase,
@@ -82,6 +82,8 @@ export class TrainingScreen implements TrainerCallback {
     this.#out.line(styled("bold", headline(result)));
     this.#out.line();
     this.#out.line(drawTable(["right answers", "random", "before", "after"], rows));
+    this.#out.line();
+    this.#out.line(drawTable(["how it plays unseen databases", "random", "before", "after"], behaviourRows(result)));
     this.#out.line();
     this.#out.line(
       `${formatNumber(steps)} steps, ${formatNumber(episodes)} episodes, ${formatNumber(tokens)} tokens, ${minutes(seconds)}`,

@@ -20,6 +20,18 @@ function stubborn(action_type: "QUERY" | "ANSWER", argument: string): Player {
 }
 
 describe("the report", () => {
+  test("of several tries: the share of questions that one of them got right", async () => {
+    let turn = 0;
+    const moody: Player = {
+      name: "moody",
+      start: (episode) => (turn++ % 3 === 0 ? oraclePlayer() : stubborn("ANSWER", "no idea")).start(episode),
+    };
+    const report = await evaluate(data, moody, { tries: 4 });
+    expect(report).toMatchObject({ episodes: 60, tries: 4, success_rate: 1 / 3 });
+    expect(report.solved_in_tries).toBeGreaterThan(0.6);
+    expect(await evaluate(data, oraclePlayer())).toMatchObject({ tries: 1, solved_in_tries: 1 });
+  });
+
   test("of the oracle: all right, seen and unseen apart", async () => {
     const report = await evaluate(data, oraclePlayer());
     expect(report).toMatchObject({ player: "oracle", episodes: 15, scored: 15, errors: 0, interrupted: false });

@@ -17,6 +17,8 @@ import { type EvaluationReport, reportOf } from "./report.ts";
 export interface EvaluateOptions {
   /** More than there are questions plays them again. @default each question once */
   readonly episodes?: number | undefined;
+  /** How often each question is played, where `episodes` does not say how many. @default 1 */
+  readonly tries?: number | undefined;
   /** @default "eval" */
   readonly split?: Split;
   /** Draws the questions and the players' random numbers. @default 0 */
@@ -104,14 +106,15 @@ export interface Sampled {
 /** Questions in a seeded random order, each once before any comes again. Throws UsageError when none fits. */
 export function sampleQuestions(
   questions: readonly QuestionRecord[],
-  { split = "eval", difficulty, answerTypes, databases, episodes, seed = 0 }: EvaluateOptions,
+  { split = "eval", difficulty, answerTypes, databases, episodes, tries = 1, seed = 0 }: EvaluateOptions,
 ): Sampled[] {
   const pool = filterQuestions(questions, { split, difficulty, answer_type: answerTypes, database: databases });
   if (pool.length === 0) {
     throw new UsageError({ what: "no question fits", value: `split ${split}`, remedy: "loosen the filters" });
   }
   if (episodes !== undefined) checkCount("episodes", episodes);
-  const wanted = episodes ?? pool.length;
+  checkCount("tries", tries);
+  const wanted = episodes ?? tries * pool.length;
   const rounds = Array.from({ length: Math.ceil(wanted / pool.length) }, (_, round) =>
     random("evaluate", seed, round)
       .shuffle(pool)

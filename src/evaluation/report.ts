@@ -19,6 +19,10 @@ export interface Summary {
   readonly ci_method: IntervalMethod;
   readonly mean_reward: number | null;
   readonly mean_steps: number | null;
+  /** How often each question was played, at most. */
+  readonly tries: number;
+  /** Of the questions: those that were answered right in at least one of their tries (pass@k). */
+  readonly solved_in_tries: number | null;
   readonly behaviour: Behaviour;
 }
 
@@ -102,7 +106,21 @@ export function summaryOf(records: readonly EpisodeRecord[], method: IntervalMet
     ci_method: clusters ? method : "wilson",
     mean_reward: mean(({ reward }) => reward ?? 0),
     mean_steps: mean(({ step_count }) => step_count),
+    ...triesOf(scored),
     behaviour: behaviourOf(scored),
+  };
+}
+
+function triesOf(scored: readonly EpisodeRecord[]): Pick<Summary, "tries" | "solved_in_tries"> {
+  const played = new Map<string, number>();
+  const solved = new Set<string>();
+  for (const { question_id, correctness } of scored) {
+    played.set(question_id, (played.get(question_id) ?? 0) + 1);
+    if (correctness === 1) solved.add(question_id);
+  }
+  return {
+    tries: Math.max(0, ...played.values()),
+    solved_in_tries: played.size === 0 ? null : solved.size / played.size,
   };
 }
 

@@ -2,7 +2,7 @@
 import type { Comparison, TrainingResult } from "../training/records.ts";
 import { questionMarkdown, tellingQuestion } from "./comparison.ts";
 import { settingText } from "./run-page.ts";
-import { headline, standingRows, withInterval } from "./standing.ts";
+import { behaviourRows, headline, standingRows, withInterval } from "./standing.ts";
 import { codeSpan, count, duration, escapeMarkdown } from "./words.ts";
 
 export interface ModelCardOptions {
@@ -63,6 +63,8 @@ A language model that answers questions about SQL databases by looking at them: 
 
 ${standingTable(result)}
 
+${behaviourTable(result)}
+
 ## Training
 
 ${settingsTable(config)}
@@ -106,6 +108,16 @@ export function standingTable(result: TrainingResult): string {
   ].join("\n");
 }
 
+/** What it does differently, as a Markdown table. */
+export function behaviourTable(result: TrainingResult): string {
+  const rows = behaviourRows(result);
+  if (rows.length === 0) return "";
+  const lines = rows.map((cells) => `| ${cells.join(" | ")} |`);
+  return ["| how it plays unseen databases, greedy | random | before | after |", "|---|---|---|---|", ...lines].join(
+    "\n",
+  );
+}
+
 function settingsTable(config: Readonly<Record<string, unknown>> | null): string {
   const known = SHOWN_SETTINGS.filter((key) => config?.[key] !== undefined && config[key] !== null);
   if (known.length === 0) return "The settings were not kept.";
@@ -131,9 +143,11 @@ export function blogMarkdown({ result, comparison, picture = "learning_curve.png
     sentence(headline(result)),
     `![Reward and success over the steps of the training](${encodeURI(picture)})`,
     standingTable(result),
+    behaviourTable(result),
     `Trained with GRPO in SQLEnv from ${codeSpan(result.model_name) || "a fresh model"}: ${count(result.steps, "step")}, ${count(result.episodes, "episode")}, ${duration(result.seconds)}.`,
     ...(told ? ["## One question, turn by turn", questionMarkdown(told, comparison.players, 3)] : []),
   ]
+    .filter(Boolean)
     .join("\n\n")
     .concat("\n");
 }

@@ -25,6 +25,7 @@ describe("runPage", () => {
     expect(page).toContain("<td>difficulty_filter</td><td>easy, medium</td>");
     expect(page).toContain("<td>threads</td><td>none</td>");
     expect(page).toContain("How many lamps are there?");
+    expect(page).toMatch(/describes the table before querying it<\/td><td>[\d.]+ %<\/td><td>10.0 %<\/td><td>80.0 %/);
     expect(page).toContain("with evaluations and saving");
     expect(page).not.toMatch(/<script|<link|<img|\ssrc=|\shref=|@import|url\(/); // nothing to load, nothing to run
     expect(page).not.toMatch(/NaN|undefined|\[object/);

@@ -5,7 +5,7 @@ import { comparisonSection } from "./comparison.ts";
 import type { Habits } from "./habits.ts";
 import { learningCurve } from "./learning-curve.ts";
 import { htmlPage } from "./page.ts";
-import { type StandingRow, standingRows, withInterval } from "./standing.ts";
+import { behaviourRows, type StandingRow, standingRows, withInterval } from "./standing.ts";
 import { count, duration, escapeHtml, isNumber, percent, percentRange, shortNumber } from "./words.ts";
 
 /** What is known of a run; one that goes on, or was stopped, has no result yet. */
@@ -77,7 +77,15 @@ function standingHtml(result: TrainingResult): string {
     : "";
   return `<div class="headline">${rows.map(standingCard).join("")}</div>
 <div class="card"><div class="scroll standing"><table><thead><tr><th>success on</th><th>random</th><th>before</th><th>after</th><th></th><th>steps, before and after</th></tr></thead><tbody>${table.join("")}</tbody></table></div>
-<p class="note">Held-out questions. In brackets: 95 % intervals; before and after are called better or worse only where theirs do not overlap.${clustered} Greedy takes the likeliest action each time, sampled draws as in training.</p></div>`;
+<p class="note">Held-out questions. In brackets: 95 % intervals; before and after are called better or worse only where theirs do not overlap.${clustered} Greedy takes the likeliest action each time, sampled draws as in training.</p></div>${behaviourHtml(result)}`;
+}
+
+function behaviourHtml(result: TrainingResult): string {
+  const rows = behaviourRows(result).map(
+    ([name, ...values]) => `<tr><td>${name}</td>${values.map((value) => `<td>${value}</td>`).join("")}</tr>`,
+  );
+  if (rows.length === 0) return "";
+  return `<div class="card"><div class="scroll standing"><table><thead><tr><th>how it plays unseen databases, greedy</th><th>random</th><th>before</th><th>after</th></tr></thead><tbody>${rows.join("")}</tbody></table></div></div>`;
 }
 
 function numbers({ before, after }: StandingRow): string {

@@ -1,5 +1,5 @@
 // A training's result as rows to read: random, before and after, where training has questions and where it has none.
-import type { Summary } from "../evaluation/index.ts";
+import type { Behaviour, Summary } from "../evaluation/index.ts";
 import type { Manner, Place, TrainingResult } from "../training/records.ts";
 import { percent, percentRange } from "./words.ts";
 
@@ -50,4 +50,26 @@ export function headline(result: TrainingResult): string {
   if (!row) return "nothing was evaluated";
   const told = row.verdict === "not told apart" ? ", intervals overlap" : "";
   return `success on ${row.name}: ${withInterval(row.before)} before, ${withInterval(row.after)} after${told}; random ${percent(row.random.success_rate)}`;
+}
+
+const BEHAVIOUR: readonly (readonly [keyof Behaviour, string])[] = [
+  ["described_first", "describes the table before querying it"],
+  ["answers_seen", "answers with values it has seen"],
+  ["steps_to_solve", "actions to a right answer"],
+  ["repeats", "repeated actions an episode"],
+];
+
+/** What the players do, greedy, on the databases of the first row: a name, then random, before and after. Runs of old have none. */
+export function behaviourRows(result: TrainingResult): string[][] {
+  const row = standingRows(result)[0]!;
+  const summaries = [row.random, row.before, row.after].map(({ behaviour }) => behaviour as Behaviour | undefined);
+  if (summaries.some((behaviour) => behaviour === undefined)) return [];
+  return BEHAVIOUR.map(([key, name]) => [
+    name,
+    ...summaries.map((behaviour) => {
+      const value = behaviour![key];
+      if (key === "described_first" || key === "answers_seen") return percent(value);
+      return value?.toFixed(1) ?? "–";
+    }),
+  ]);
 }
