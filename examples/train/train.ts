@@ -1,6 +1,7 @@
-// A training in twenty lines: a model folder learns the starter's questions. Run it as README.md beside it says.
+// A training in twenty lines: the bundled model, or any other, learns the bundled questions. Run it as README.md beside it says.
 import {
   buildTrainer,
+  bundledDataSet,
   LiveVisualizationCallback,
   loadModelAndTokenizer,
   loadQuestionPrompts,
@@ -9,19 +10,18 @@ import {
   resolveConfig,
   runTrainingWithMetrics,
   sampleRandomBaseline,
-  starterDataSet,
 } from "sqlenv";
 
-const [folder = "runs/starter/starter", steps = "20"] = process.argv.slice(2);
+const [name = "starter", steps = "20"] = process.argv.slice(2);
 await loadSqlite();
 const config = resolveConfig({ ...presetNamed("starter"), max_steps: Number(steps) });
-const data = starterDataSet({ seed: config.seed });
+const data = bundledDataSet();
 console.log(`${loadQuestionPrompts(data, config).length} questions to train on`);
 
 const baseline = await sampleRandomBaseline(data, config); // 8 episodes of a player that acts at random
 console.log(`right at random: ${baseline.filter(({ correctness }) => correctness === 1).length} of ${baseline.length}`);
 
-const model = await loadModelAndTokenizer(folder);
+const model = await loadModelAndTokenizer(name);
 const live = new LiveVisualizationCallback({ reward_every: 1, transcript_every: 10 });
 const { rewards } = await runTrainingWithMetrics(buildTrainer({ model, data, config, callbacks: [live] }));
 console.log(`reward ${rewards[0]?.reward.toFixed(3)} at first, ${rewards.at(-1)?.reward.toFixed(3)} at last`);

@@ -20,16 +20,18 @@ import { formatObservation } from "../players/index.ts";
 import type { DataSet, QuestionRecord } from "../questions/index.ts";
 import { random } from "../random.ts";
 import {
+  demonstrations,
   type Episode,
   type FreshModel,
   freshModel,
   type GRPOConfig,
   GRPOTrainer,
   loadQuestionPrompts,
+  mixtureSchema,
   resolveConfig,
   type TrainableEngine,
   type TrainableModel,
-  vocabularyTranscripts,
+  type Transcript,
 } from "../training/index.ts";
 import { generationAt } from "../training/order.ts";
 import { ENGINE_MODELS } from "./engine.ts";
@@ -91,10 +93,10 @@ export interface StepRecord {
   readonly computed_tokens?: number;
 }
 
-/** An untrained model of the starter's size, with a vocabulary made for the starter's worlds. */
+/** An untrained model of the starter's size, with a vocabulary made for practice worlds. */
 export async function grpoModel(sizes: Partial<ModelConfig> = {}): Promise<FreshModel> {
   const wanted = { ...ENGINE_MODELS.starter!, ...sizes };
-  const { tokenizerFiles } = freshModel(await vocabularyTranscripts(), { vocab_size: wanted.vocab_size });
+  const { tokenizerFiles } = freshModel(await someTranscripts(), { vocab_size: wanted.vocab_size });
   const { vocabSize: vocab_size } = new Tokenizer(tokenizerFiles);
   const config = { ...wanted, vocab_size, eos_token_ids: [2], pad_token_id: 0 };
   const tensors = [...parameterShapes(config)].map(([name, shape]) => {
@@ -105,10 +107,17 @@ export async function grpoModel(sizes: Partial<ModelConfig> = {}): Promise<Fresh
   return { config, tokenizerFiles, chatTemplate: CHATML_TEMPLATE, tensors };
 }
 
+async function someTranscripts(): Promise<Transcript[]> {
+  const taken: Transcript[] = [];
+  const mixture = mixtureSchema.parse({ seed: "bench", players: [{ player: "oracle", share: 1 }] });
+  for await (const transcript of demonstrations(mixture)) if (taken.push(transcript) === 600) break;
+  return taken;
+}
+
 /** The settings of a training of this shape. */
 export function grpoConfig({ questions, generations }: GRPOShape, steps: number): GRPOConfig {
   return resolveConfig({
-    ...{ questions_path: "starter", step_budget: STEP_BUDGET, max_steps: steps, num_generations: generations },
+    ...{ questions_path: "practice", step_budget: STEP_BUDGET, max_steps: steps, num_generations: generations },
     ...{ per_device_train_batch_size: questions * generations, gradient_accumulation_steps: 1 },
     ...{ max_new_tokens: 256, max_completion_length: 1024, max_context_tokens: 2048, logging_steps: 1, eval_steps: 0 },
   });

@@ -85,7 +85,7 @@ export function grpoCommand(): Command {
         const remedy = `use ${Object.keys(GRPO_SHAPES).join(" or ")}`;
         throw new UsageError({ what: "no such shape", value: name, remedy });
       }
-      const data = await resolveDataSet("starter");
+      const data = await resolveDataSet("practice");
       const folder = mkdtempSync(join(tmpdir(), "sqlenv-bench-"));
       const results: GRPOBench[] = [];
       try {

@@ -1,4 +1,4 @@
-// Data sets by the name a person types: "bundled", "spider10[:path]", a folder, or what was imported.
+// Data sets by the name a person types: "bundled", "practice", "spider10[:path]", a folder, or what was imported.
 import { QuestionLoadError } from "../errors.ts";
 import { findDataSet, findLayout, importedDataSets, openDataSet, spider10 } from "../questions/index.node.ts";
 import type { DataSet } from "../questions/index.ts";
@@ -7,7 +7,7 @@ import { loadSqlite } from "../sql/index.ts";
 export const DEFAULT_SEED = 42;
 
 export interface ResolveOptions {
-  /** Of the bundled set's making and spider10's split. @default 42 */
+  /** Of the bundled and the practice set's making and spider10's split. @default 42 */
   readonly seed?: number | undefined;
   /** Databases of a question file. */
   readonly dbDir?: string | undefined;
@@ -23,10 +23,10 @@ export async function resolveDataSet(
     const { bundledDataSet } = await import("../worlds/bundled.ts"); // only when asked for: its words are many
     return bundledDataSet({ seed });
   }
-  if (name === "starter") {
+  if (name === "practice") {
     await loadSqlite();
-    const { starterDataSet } = await import("../worlds/starter.ts");
-    return starterDataSet({ seed });
+    const { practiceSet } = await import("../worlds/practice-set.ts");
+    return practiceSet({ seed });
   }
   if (name === "spider10" || name.startsWith("spider10:"))
     return spider10(spiderFolder(name.slice("spider10:".length)), seed);

@@ -18,11 +18,6 @@ export async function dryRun(
   out.line();
   const { questions, generation_batch_size } = batchingOf(config);
   out.line(`a generation: ${questions} questions × ${config.num_generations} episodes = ${generation_batch_size}`);
-  if (config.model_name === "starter") {
-    out.line("the starter is made first, which takes a few minutes; then there is something to measure");
-    out.result({ config, generation_batch_size });
-    return;
-  }
   const recompute = config.gradient_checkpointing;
   const model = await loadModelAndTokenizer(config.model_name, engineOptions(config));
   try {

@@ -1,5 +1,5 @@
 // `sqlenv train`: a model gets better at answering questions, and a folder shows it.
-import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Command } from "commander";
 import { type LoadedModel, loadModelAndTokenizer } from "../engine/index.node.ts";
@@ -12,16 +12,14 @@ import {
   loadQuestionPrompts,
   resolveConfig,
   runTraining,
-  STARTER_WARMUP,
   stepsOf,
   type TrainingResult,
 } from "../training/index.ts";
-import { makeStarterModel } from "../training/starter.node.ts";
 import { RunFolder } from "../training/store.node.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { INTERRUPTED } from "./failure.ts";
 import { interruptSignal } from "./interrupt.ts";
-import { formatNumber, type Output, output, printable, styled } from "./output.ts";
+import { formatNumber, type Output, output, printable } from "./output.ts";
 import { rewardFunctions } from "./reward-file.ts";
 import {
   addConfigOptions,
@@ -56,7 +54,6 @@ async function train(flags: TrainFlags): Promise<void> {
   const { config, run } = flags.resume === undefined ? newRun(flags) : oldRun(flags.resume, flags);
   const rewardFuncs = await rewardFunctions(config.reward_funcs);
   const data = await resolveDataSet(config.questions_path, {
-    seed: config.seed,
     dbDir: config.db_dir === "bundled" ? undefined : config.db_dir,
   });
   out.line(describeData(data, config));
@@ -71,12 +68,10 @@ async function train(flags: TrainFlags): Promise<void> {
   process.once("exit", () => store.unlock());
   if (flags.resume === undefined) store.write("config.yaml", configText({ ...config, output_dir: run }));
   const screen = new TrainingScreen(out);
-  const model = await modelOf(config, run, out, signal).catch((error: unknown) => {
-    const isEmpty = flags.resume === undefined && config.model_name !== "starter";
-    if (isEmpty) rmSync(run, { recursive: true, force: true }); // nothing has begun: its name stays free
+  const model = await modelOf(config).catch((error: unknown) => {
+    if (flags.resume === undefined) rmSync(run, { recursive: true, force: true }); // nothing has begun: its name stays free
     throw error;
   });
-  if (!model) return interrupted(run, out);
   try {
     const { engine } = model;
     out.line(
@@ -136,11 +131,9 @@ function oldRun(run: string, flags: TrainFlags): { config: GRPOConfig; run: stri
   return { config: resumedConfig(resolveConfig(readConfigFile(file)), flags), run };
 }
 
-/** Loads the model; the starter is made first. Null when that was interrupted. */
-async function modelOf(config: GRPOConfig, run: string, out: Output, signal: AbortSignal): Promise<LoadedModel | null> {
-  const folder = config.model_name === "starter" ? await starterOf(config, run, out, signal) : config.model_name;
-  if (folder === null) return null;
-  const model = await loadModelAndTokenizer(folder, engineOptions(config));
+/** Loads the model and checks that the settings suit it. */
+async function modelOf(config: GRPOConfig): Promise<LoadedModel> {
+  const model = await loadModelAndTokenizer(config.model_name, engineOptions(config));
   try {
     checkWindow(config, model);
   } catch (error) {
@@ -148,32 +141,6 @@ async function modelOf(config: GRPOConfig, run: string, out: Output, signal: Abo
     throw error;
   }
   return model;
-}
-
-/** A fresh model that was taught to speak and to play badly, in the run's folder. */
-async function starterOf(config: GRPOConfig, run: string, out: Output, signal: AbortSignal): Promise<string | null> {
-  const [aside, folder] = [join(run, ".starter"), join(run, "starter")];
-  if (existsSync(folder)) return folder;
-  out.line(styled("dim", "making a small model and warming it up: it learns to speak, and to play badly …"));
-  rmSync(aside, { recursive: true, force: true });
-  const report = await makeStarterModel(aside, {
-    ...{ seed: config.seed, signal },
-    engine: { ...engineOptions(config), reference: false },
-    onStep: ({ step, loss }) => {
-      const line = `warm-up: step ${formatNumber(step)} of ${formatNumber(STARTER_WARMUP.steps)}, loss ${loss.toFixed(3)}`;
-      if (process.stderr.isTTY) out.progress(line);
-      else if (step % 500 === 0) out.line(line);
-    },
-  });
-  if (report.interrupted) {
-    rmSync(aside, { recursive: true, force: true });
-    return null;
-  }
-  renameSync(aside, folder);
-  out.line(
-    `warmed up on ${formatNumber(report.transcripts)} episodes, ${formatNumber(report.tokens)} tokens: loss ${report.last_loss.toFixed(3)}`,
-  );
-  return folder;
 }
 
 /** The trained model as a folder others can load, whole or not at all. */

@@ -47,17 +47,6 @@ export const mixtureSchema = z
     difficulties: z.array(z.enum(DIFFICULTIES)).min(1).default(["easy", "medium"]).describe("of the questions"),
     invented_share: z.number().min(0).max(1).default(0.35).describe("of names and values that are invented words"),
     forms: z.array(z.string()).min(1).optional().describe("names of the question forms; all when absent"),
-    simple: z
-      .object({
-        words: z.int().min(2).default(24).describe("of each kind"),
-        rows: z
-          .tuple([z.int().min(1), z.int().min(1)])
-          .default([10, 30])
-          .describe("fewest and most"),
-      })
-      .strict()
-      .optional()
-      .describe("one-table worlds of few words instead of worlds of all kinds"),
     observed_weight: z
       .number()
       .min(0)
@@ -77,9 +66,9 @@ export async function* demonstrations(
   worlds = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<Transcript, void> {
   const { seed, questions_per_world: questionsPerWorld, invented_share: inventedShare } = mixture;
-  const { difficulties, forms, simple } = mixture;
+  const { difficulties, forms } = mixture;
   const some = Number.isFinite(worlds) ? { worlds } : {};
-  const options = { ...some, seed, first, questionsPerWorld, difficulties, inventedShare, forms, simple };
+  const options = { ...some, seed, first, questionsPerWorld, difficulties, inventedShare, forms };
   const shares = mixture.players.map((part) => [part, part.share] as const);
   for (const world of practiceWorlds(options)) {
     const { name } = world.spec;

@@ -1,5 +1,4 @@
-// Training under Node: runs as folders, and the starter made on the spot.
+// Training under Node: runs as folders, and models made by a recipe.
 export * from "./index.ts";
 export * from "./recipe.node.ts";
-export * from "./starter.node.ts";
 export { RunFolder } from "./store.node.ts";

@@ -12,7 +12,6 @@ export * from "./rewards.ts";
 export * from "./rollout.ts";
 export * from "./run.ts";
 export * from "./standing.ts";
-export * from "./starter.ts";
 export * from "./store.ts";
 export * from "./trainer.ts";
 export * from "./transcripts.ts";

@@ -25,7 +25,7 @@ const CHECKPOINTS = "checkpoints";
 const LOCK = "lock";
 const STATE = "trainer.json";
 /** Names of what is being written aside. */
-const ASIDE = /^\.(step-\d+|.+\.part|\.?(model|starter)-\w{6})$/;
+const ASIDE = /^\.(step-\d+|.+\.part|\.?model-\w{6})$/;
 
 /** What trainer.json holds. */
 interface Saved {

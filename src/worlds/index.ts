@@ -2,7 +2,6 @@
 export { buildWorld } from "./build.ts";
 export * from "./bundled.ts";
 export * from "./practice.ts";
-export { type SimpleWorldOptions, simpleWorld } from "./practice-simple.ts";
+export * from "./practice-set.ts";
 export { practiceWorld } from "./practice-spec.ts";
 export * from "./spec.ts";
-export * from "./starter.ts";

@@ -6,7 +6,6 @@ import { Database, DatabaseShelf } from "../sql/index.ts";
 import { type Asked, type AskOptions, ask } from "./ask.ts";
 import { fillWorld, type World, worldBytes } from "./build.ts";
 import { FORMS, type Form } from "./forms/index.ts";
-import { MAX_ROWS, MIN_WORDS, type SimpleWorldOptions, simpleWorld } from "./practice-simple.ts";
 import { practiceWorld } from "./practice-spec.ts";
 import type { WorldSpec } from "./spec.ts";
 
@@ -24,8 +23,6 @@ export interface PracticeOptions extends AskOptions {
   readonly inventedShare?: number;
   /** Names of the forms that questions are made by. @default all of the difficulties */
   readonly forms?: readonly string[] | undefined;
-  /** One-table worlds of few words, without invented ones. @default worlds of all kinds */
-  readonly simple?: SimpleWorldOptions | undefined;
 }
 
 export interface PracticeWorld {
@@ -80,11 +77,8 @@ export function practiceDataSet(options: PracticeOptions & { readonly worlds: nu
   return { name: `practice_${options.seed}`, questions, databases, rejected: [], file: read };
 }
 
-function worldAt(seed: number | string, index: number, { inventedShare, simple }: PracticeOptions): World {
-  const key = `${seed}_${index}`;
-  const spec = simple
-    ? simpleWorld(key, simple)
-    : practiceWorld(key, inventedShare === undefined ? {} : { inventedShare });
+function worldAt(seed: number | string, index: number, { inventedShare }: PracticeOptions): World {
+  const spec = practiceWorld(`${seed}_${index}`, inventedShare === undefined ? {} : { inventedShare });
   return fillWorld(spec, index);
 }
 
@@ -115,15 +109,7 @@ function formsOf(difficulty: Difficulty, { forms }: PracticeOptions): Form[] {
 }
 
 function check(options: PracticeOptions) {
-  const {
-    worlds,
-    first = 0,
-    questionsPerWorld = 1,
-    difficulties = DIFFICULTIES,
-    inventedShare = 0,
-    forms,
-    simple,
-  } = options;
+  const { worlds, first = 0, questionsPerWorld = 1, difficulties = DIFFICULTIES, inventedShare = 0, forms } = options;
   const wrong = (what: string, value: string | number, remedy: string) => new UsageError({ what, value, remedy });
   for (const [name, value] of Object.entries({ worlds: worlds ?? 0, first, questionsPerWorld })) {
     if (!Number.isInteger(value) || value < 0) throw wrong(`${name} cannot be used`, value, "give a whole number");
@@ -131,10 +117,6 @@ function check(options: PracticeOptions) {
   if (!(inventedShare >= 0 && inventedShare <= 1))
     throw wrong("inventedShare cannot be used", inventedShare, "give a share from 0 to 1");
   if (difficulties.length === 0) throw wrong("no difficulties", "[]", `give some of ${DIFFICULTIES.join(", ")}`);
-  const { words = MIN_WORDS, rows: [fewest, most] = [1, 1] } = simple ?? {};
-  if (!(words >= MIN_WORDS)) throw wrong("simple.words cannot be used", words, `give at least ${MIN_WORDS}`);
-  if (!(fewest >= 1 && fewest <= most && most <= MAX_ROWS))
-    throw wrong("simple.rows cannot be used", `${fewest} to ${most}`, `give two numbers from 1 to ${MAX_ROWS}`);
   const unknown = forms?.find((name) => !FORMS.some((form) => form.name === name));
   if (unknown !== undefined) {
     const near = nearest(
