@@ -1,4 +1,4 @@
-// Data sets by the name a person types: "bundled", "practice", "spider10[:path]", a folder, or what was imported.
+// Data sets by the name a person types: "bundled", "practice", "starter", "spider10[:path]", a folder, or what was imported.
 import { QuestionLoadError } from "../errors.ts";
 import { findDataSet, findLayout, importedDataSets, openDataSet, spider10 } from "../questions/index.node.ts";
 import type { DataSet } from "../questions/index.ts";
@@ -23,10 +23,10 @@ export async function resolveDataSet(
     const { bundledDataSet } = await import("../worlds/bundled.ts"); // only when asked for: its words are many
     return bundledDataSet({ seed });
   }
-  if (name === "practice") {
+  if (name === "practice" || name === "starter") {
     await loadSqlite();
-    const { practiceSet } = await import("../worlds/practice-set.ts");
-    return practiceSet({ seed });
+    const { practiceSet, STARTER_FORMS } = await import("../worlds/practice-set.ts");
+    return practiceSet({ seed, ...(name === "starter" && { forms: STARTER_FORMS }) });
   }
   if (name === "spider10" || name.startsWith("spider10:"))
     return spider10(spiderFolder(name.slice("spider10:".length)), seed);

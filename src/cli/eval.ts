@@ -23,6 +23,7 @@ interface EvalFlags extends FilterFlags, PlayerFlags {
   readonly split: Split;
   readonly episodes?: number;
   readonly tries?: number;
+  readonly questions?: number;
   readonly seed: number;
   readonly answerType?: AnswerType[];
   readonly stepBudget: number;
@@ -38,6 +39,7 @@ export function evalCommand(): Command {
     .description("let a player answer many questions and count")
     .requiredOption("--player <name>", `one of ${PLAYER_NAMES.join(", ")}`)
     .option("--episodes <number>", "how many (default: each question once)", wholeNumber("--episodes"))
+    .option("--questions <number>", "draw so many of the questions (default: all)", wholeNumber("--questions"))
     .option("--tries <number>", "play each question so often (pass@k)", wholeNumber("--tries"))
     .option("--split <name>", "train or eval", splitNamed, "eval")
     .option("--seed <number>", "draws the questions and the player's chances", wholeNumber("--seed"), 7)
@@ -59,7 +61,7 @@ export function evalCommand(): Command {
 async function run(flags: EvalFlags): Promise<void> {
   const out = output(flags);
   const player = await playerNamed(flags.player, flags);
-  const { split, seed, episodes, tries, difficulty, answerType: answerTypes, database: databases } = flags;
+  const { split, seed, episodes, tries, questions, difficulty, answerType: answerTypes, database: databases } = flags;
   const { stepBudget: step_budget, concurrency = CONCURRENCY[flags.player] ?? 1 } = flags;
   const data = await resolveDataSet(flags.data);
   checkDatabases(databases, data);
@@ -71,7 +73,18 @@ async function run(flags: EvalFlags): Promise<void> {
     if (shown++ < flags.show) out.line(`${formatTranscript(record).split("\n").map(printable).join("\n")}\n`);
   };
   const onProgress = (progress: Progress) => out.progress(progressLine(player.name, progress));
-  const options = { split, seed, episodes, tries, difficulty, answerTypes, databases, step_budget, concurrency };
+  const options = {
+    split,
+    seed,
+    episodes,
+    tries,
+    questions,
+    difficulty,
+    answerTypes,
+    databases,
+    step_budget,
+    concurrency,
+  };
   const report = await evaluate(data, player, { ...options, onEpisode, onProgress, signal });
   out.endProgress();
   await player.close?.();

@@ -30,6 +30,7 @@ describe("the report", () => {
     expect(report).toMatchObject({ episodes: 60, tries: 4, success_rate: 1 / 3 });
     expect(report.solved_in_tries).toBeGreaterThan(0.6);
     expect(await evaluate(data, oraclePlayer())).toMatchObject({ tries: 1, solved_in_tries: 1 });
+    expect(await evaluate(data, oraclePlayer(), { questions: 4, tries: 3 })).toMatchObject({ episodes: 12, tries: 3 });
   });
 
   test("of the oracle: all right, seen and unseen apart", async () => {

@@ -17,6 +17,8 @@ import { type EvaluationReport, reportOf } from "./report.ts";
 export interface EvaluateOptions {
   /** More than there are questions plays them again. @default each question once */
   readonly episodes?: number | undefined;
+  /** Draws so many of the questions. @default all */
+  readonly questions?: number | undefined;
   /** How often each question is played, where `episodes` does not say how many. @default 1 */
   readonly tries?: number | undefined;
   /** @default "eval" */
@@ -106,9 +108,20 @@ export interface Sampled {
 /** Questions in a seeded random order, each once before any comes again. Throws UsageError when none fits. */
 export function sampleQuestions(
   questions: readonly QuestionRecord[],
-  { split = "eval", difficulty, answerTypes, databases, episodes, tries = 1, seed = 0 }: EvaluateOptions,
+  {
+    split = "eval",
+    difficulty,
+    answerTypes,
+    databases,
+    episodes,
+    tries = 1,
+    questions: drawn,
+    seed = 0,
+  }: EvaluateOptions,
 ): Sampled[] {
-  const pool = filterQuestions(questions, { split, difficulty, answer_type: answerTypes, database: databases });
+  const fitting = filterQuestions(questions, { split, difficulty, answer_type: answerTypes, database: databases });
+  if (drawn !== undefined) checkCount("questions", drawn);
+  const pool = drawn === undefined ? fitting : random("evaluate", seed, "questions").sample(fitting, drawn);
   if (pool.length === 0) {
     throw new UsageError({ what: "no question fits", value: `split ${split}`, remedy: "loosen the filters" });
   }

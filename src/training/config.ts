@@ -33,7 +33,7 @@ export const configSchema = z
     ),
     questions_path: note(
       z.string().min(1).default("bundled"),
-      "data set: bundled, practice, spider10[:path], an imported name, a folder or a question file",
+      "data set: bundled, practice, starter, spider10[:path], an imported name, a folder or a question file",
       { seed: "data/questions/questions_train.json" },
     ),
     db_dir: note(z.string().min(1).default("bundled"), "databases of a question file; bundled: beside it", {

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from "vitest";
 import { checkGold } from "../questions/index.ts";
 import { loadSqlite } from "../sql/index.ts";
 import { practiceWorlds } from "./practice.ts";
-import { practiceSet } from "./practice-set.ts";
+import { practiceSet, STARTER_FORMS } from "./practice-set.ts";
 
 beforeAll(async () => void (await loadSqlite()));
 
@@ -39,4 +39,14 @@ test("forms that do not exist, or not for these difficulties, are refused", () =
   const worlds = (options: object) => practiceWorlds({ seed: 1, ...options }).next();
   expect(() => worlds({ forms: ["higest"] })).toThrow(/did you mean highest/);
   expect(() => worlds({ forms: ["highest"], difficulties: ["hard"] })).toThrow(/no form has these difficulties/);
+});
+
+test("the starter's forms ask about one table, with one condition at most", () => {
+  const { questions } = practiceSet({ seed: 7, seen: 12, unseen: 8, forms: STARTER_FORMS });
+  for (const { gold_sql, tables_involved, difficulty } of questions) {
+    expect(tables_involved).toHaveLength(1);
+    expect(gold_sql).not.toMatch(/\b(?:JOIN|AND [^\d]|OR|HAVING)\b/);
+    expect(["easy", "medium"]).toContain(difficulty);
+  }
+  expect(new Set(questions.map(({ answer_type }) => answer_type)).size).toBeGreaterThan(3);
 });

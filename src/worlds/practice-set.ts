@@ -12,6 +12,14 @@ export interface PracticeSetOptions extends Pick<PracticeOptions, "difficulties"
   readonly unseen?: number;
 }
 
+/** Questions about one table with at most one condition: what a model of a few million parameters can learn in minutes. */
+export const STARTER_FORMS: readonly string[] = [
+  ...["count", "count_above", "count_below", "count_at_least", "count_range", "count_category", "count_missing"],
+  ...["count_year", "count_month", "count_since", "count_different", "different", "busiest_year", "boundary_date"],
+  ...["highest", "lowest", "lowest_and_highest", "average", "total", "look_up", "list_above", "list_year"],
+  ...["list_starting", "top", "bottom", "second", "top_few", "top_with_value"],
+];
+
 /** Questions of a database: those it is judged by come first. */
 const EVAL_QUESTIONS = 4;
 const TRAIN_QUESTIONS = 8;
