@@ -51,6 +51,8 @@ export interface TokenLayout {
   readonly treeCount: number;
   /** The longest context of any token, itself included. */
   readonly maxContext: number;
+  /** A table of the device's own, where decoding made one: `Decoding.sharing`. */
+  readonly sharing?: Buffer;
 }
 
 export interface HeadShape {
@@ -91,6 +93,12 @@ export interface Decoding {
   advance(tokens: Buffer, ids: Buffer, layout: TokenLayout): void;
   /** What a buffer holds at this point of the queue; the function waits for it. */
   readLater(buffer: Buffer): () => Int32Array;
+  /** Where rows can read together what their contexts have in common: a table of a batch, made of its segments and ranges. */
+  readonly sharing?: {
+    /** Words for a batch of so many rows. */
+    length(rows: number): number;
+    fill(out: Int32Array, rows: number, segments: Int32Array, ranges: Int32Array, shape: HeadShape): void;
+  };
 }
 
 export interface Device {
@@ -159,6 +167,16 @@ export interface Device {
     rotary: Buffer,
     shape: HeadShape,
   ): void;
+  /** `rotate` and `attention` of one new token a row; false, and nothing done, where there is no kernel for it. */
+  rotateAttend?(
+    qkv: Buffer,
+    norms: { readonly q: Scale; readonly k: Scale } | null,
+    store: Buffer,
+    out: Buffer,
+    layout: TokenLayout,
+    rotary: Buffer,
+    shape: HeadShape,
+  ): boolean;
   rotateBackward(
     dqkv: Buffer,
     qkv: Buffer,

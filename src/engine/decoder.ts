@@ -2,7 +2,7 @@
 // on the device, and only the sampled tokens come back, a step behind. Rows that are done go on unheard until the batch is set
 // up anew.
 import type { Buffer, Decoding, Recording, TokenLayout } from "../devices/index.ts";
-import { infer } from "../model/forward.ts";
+import { headShape, infer } from "../model/forward.ts";
 import type { NewTokens } from "../model/layout.ts";
 import type { Model } from "../model/params.ts";
 
@@ -24,7 +24,7 @@ export interface DecodeStep {
 /** Batches are rounded up to one of these; what is too many rows repeats the first. */
 const SIZES = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256] as const;
 export const MAX_DECODE_ROWS = SIZES.at(-1)!;
-const RANGES = 8; // a row on average: its ancestors and itself
+const RANGES = 48; // a row on average: its ancestors and itself; two more with every turn
 
 /** A recorded step for batches of one size. */
 interface Recorded {
@@ -46,7 +46,8 @@ type TableName =
   | "segments"
   | "ranges"
   | "temperatures"
-  | "seeds";
+  | "seeds"
+  | "sharing";
 
 export class Decoder {
   readonly #model: Model;
@@ -94,6 +95,7 @@ export class Decoder {
       this.#recorded.set(size, recorded);
     }
     fillTables(recorded, rows);
+    this.#fillSharing(recorded);
     this.#model.device.write(recorded.tables, recorded.ints);
     this.#current = recorded;
   }
@@ -123,6 +125,15 @@ export class Decoder {
     this.#forget();
   }
 
+  #fillSharing({ size, ints, parts }: Recorded): void {
+    const part = (name: TableName) => {
+      const { from, length } = parts.get(name)!;
+      return ints.subarray(from, from + length);
+    };
+    const shape = headShape(this.#model.config);
+    this.#decoding.sharing?.fill(part("sharing"), size, part("segments"), part("ranges"), shape);
+  }
+
   #forget(): void {
     const { device } = this.#model;
     for (const { recording, tables, out } of this.#recorded.values()) {
@@ -145,6 +156,7 @@ export class Decoder {
       ["ranges", 3 * RANGES * size],
       ["temperatures", size],
       ["seeds", 2 * size],
+      ["sharing", this.#decoding.sharing?.length(size) ?? 0],
     ];
     const parts = new Map<TableName, { from: number; length: number }>();
     let total = 0;
@@ -166,6 +178,7 @@ export class Decoder {
         trees: part("ranges"),
         treeCount: 0,
         maxContext: this.#model.rotary.length / config.head_dim,
+        ...(this.#decoding.sharing ? { sharing: part("sharing") } : {}),
       },
     };
     const [tokens, logp] = [device.part(out, 0, size), floats(device.part(out, size, size))];

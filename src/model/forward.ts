@@ -259,8 +259,10 @@ export function infer(
     for (const [i, layer] of model.layers.entries()) {
       device.rmsNorm(x, residual, layer.attentionNorm, h, rstd, T, eps);
       device.linear(layer.qkv, h, qkv, T);
-      device.rotate(qkv, layer.headNorms, q, headRstd, stores[i]!, layout, model.rotary, shape);
-      device.attention(q, stores[i]!, attended, null, layout, shape);
+      if (!device.rotateAttend?.(qkv, layer.headNorms, stores[i]!, attended, layout, model.rotary, shape)) {
+        device.rotate(qkv, layer.headNorms, q, headRstd, stores[i]!, layout, model.rotary, shape);
+        device.attention(q, stores[i]!, attended, null, layout, shape);
+      }
       if (wanted && i === model.layers.length - 1) {
         [x, attended] = [gathered(device, x, wanted, D), gathered(device, attended, wanted, H * d)];
         rows = wanted.count;

@@ -3,9 +3,12 @@ import type { Buffer, TokenLayout } from "../device.ts";
 import { forwardKernel, PLAN } from "./kernels/attention.ts";
 import { backwardKernels } from "./kernels/attentionBackward.ts";
 import { DECODE_SPLITS, decodeKernel } from "./kernels/attentionDecode.ts";
+import { nextKernel } from "./kernels/attentionNext.ts";
 import { instructions, PARTS, type Way } from "./kernels/attentionParts.ts";
 import { COMMON } from "./kernels/common.ts";
+import { MMA } from "./kernels/mma.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
+import { JOB_ROWS, MOST_PARTS, mostJobs } from "./sharing.ts";
 
 export interface AttentionShape {
   readonly heads: number;
@@ -42,6 +45,8 @@ export interface AttentionKernels {
   readonly backward: Cut;
   /** Heads a block of the decode kernel takes together; 0 where the heads are too wide for it. */
   readonly decodeTogether: number;
+  /** The kernel that shares the reading of contexts, where there is one for the shape. */
+  readonly next: string | undefined;
 }
 
 /** An address on the card. */
@@ -61,6 +66,7 @@ const PLAN_THREADS = 1024;
 const DOTS_WARPS = 8; // of attention_dots
 const DECODE_MOST = 256; // widest head of the decode kernel
 const DECODE_THREADS = 128;
+const NEXT_BLOCKS = 6; // a multiprocessor gets of kernels/attentionNext.ts; two at a time
 
 /** Kernels for a shape on a card; compile `sources` once for it. Those of "wgmma" want the architecture's "a" target. */
 export function attentionKernels(shape: AttentionShape, card: AttentionCard, force?: Way): AttentionKernels {
@@ -71,14 +77,16 @@ export function attentionKernels(shape: AttentionShape, card: AttentionCard, for
   const suffix = `${precision}_${d}_${forward.heads}${backward.heads}_${way}`;
   const from = way === "float" ? 75 : way === "mma" ? 80 : 90;
   const decodeTogether = d > DECODE_MOST ? 0 : togetherOf(shape);
+  const next = card.capability >= 80 ? nextSource(shape) : undefined;
   return {
-    ...{ shape, suffix, forward, backward, decodeTogether },
+    ...{ shape, suffix, forward, backward, decodeTogether, next: next?.name },
     sources: [
       { name: `attention_${suffix}`, from, code: code(shape, forward, forwardKernel(suffix)) },
       { name: `attention_back_${suffix}`, from, code: code(shape, backward, backwardKernels(suffix)) },
       ...(decodeTogether > 0
         ? [{ name: `attention_decode_${decodeSuffix(shape)}`, code: decodeCode(shape, decodeTogether) }]
         : []),
+      ...(next ? [next] : []),
     ],
   };
 }
@@ -102,6 +110,27 @@ function decodeCode(shape: AttentionShape, together: number): string {
     typedef(shape),
     decodeKernel(decodeSuffix(shape)),
   ].join("\n");
+}
+
+/** The kernel of kernels/attentionNext.ts, named as its source; undefined where the heads are not for it. */
+export function nextSource({ heads, kvHeads, headDim, precision }: AttentionShape): KernelSource | undefined {
+  const together = heads / kvHeads;
+  if (precision !== "bf16" || together > JOB_ROWS || (headDim !== 64 && headDim !== 128)) return undefined;
+  const suffix = `${headDim}_${together}`;
+  const defines = [`#define D ${headDim}`, `#define TOGETHER ${together}`];
+  return {
+    name: `attention_next_${suffix}`,
+    from: 80,
+    code: [COMMON, MMA, ...defines, nextKernel(suffix)].join("\n"),
+  };
+}
+
+/** How contexts are cut among the rows that share them: see sharing.ts. */
+export function sharingShape({ heads, kvHeads }: Pick<AttentionShape, "heads" | "kvHeads">, multiprocessors: number) {
+  return {
+    together: Math.floor(JOB_ROWS / (heads / kvHeads)),
+    wanted: Math.max(1, Math.round((NEXT_BLOCKS * multiprocessors) / kvHeads)),
+  };
 }
 
 /** The source of `attention_plan`, one for all shapes. */
@@ -304,6 +333,32 @@ export function attentionDecode(
       ...sizes(shape),
     ],
   );
+}
+
+/** Scratch of kernels/attentionNext.ts: floats, and counters (i32) that must be 0 before the first. */
+export function nextScratch(rows: number, { heads, kvHeads, headDim }: AttentionShape) {
+  return { partials: rows * heads * MOST_PARTS * (headDim + 4), counters: rows * kvHeads };
+}
+
+/** The next token of `rows` rows, from their products on: norms, positions, the store and attention. */
+export function attentionNext(
+  launch: Launch,
+  { next, shape }: AttentionKernels,
+  rows: number,
+  multiprocessors: number,
+  eps: number,
+  io: Readonly<
+    Record<"qkv" | "store" | "out" | "partials" | "counters" | "work" | "ranges" | "positions" | "rotary", Buffer>
+  >,
+  scales: readonly KernelArg[],
+): void {
+  const { heads, kvHeads, headDim } = shape;
+  const jobs = Math.min(mostJobs(rows), sharingShape(shape, multiprocessors).wanted);
+  launch(next!, [kvHeads, jobs, 1], [DECODE_THREADS, 1, 1], 0, [
+    ...[io.qkv, io.store, io.out, io.partials, io.counters, io.work, io.ranges, io.positions, io.rotary].map(address),
+    ...scales,
+    ...[{ i32: rows }, { i32: heads }, { i32: kvHeads }, { f32: 1 / Math.sqrt(headDim) }, { f32: eps }],
+  ]);
 }
 
 function sizes({ heads, kvHeads, headDim }: AttentionShape): KernelArg[] {

@@ -9,10 +9,13 @@ import {
   attentionDecode,
   attentionForward,
   attentionKernels,
+  attentionNext,
   attentionPlanLength,
   decodeScratch,
   decodeSplits,
+  nextScratch,
   planAttention,
+  sharingShape,
 } from "./attention.ts";
 import { bf16ToFloats, floatsToBf16 } from "./bf16.ts";
 import type { Blas, Matrix } from "./blas.node.ts";
@@ -24,9 +27,11 @@ import { SQUARE_BLOCKS } from "./kernels/optimizer.ts";
 import { ROTARY_THREADS } from "./kernels/rotary.ts";
 import { ROW_THREADS } from "./kernels/rows.ts";
 import { type SkinnyEnd, skinnyCut, skinnyName, skinnyShared } from "./kernels/skinny.ts";
+import { TILE, TILE_THREADS, tileCut, tileGrid, tileName, tileShared } from "./kernels/tile.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
 import { Pool } from "./pool.ts";
 import { sample, sampleScratchLength } from "./sample.ts";
+import { fillSharing, sharingLength } from "./sharing.ts";
 import { sourcesFor } from "./sources.ts";
 import { Staging } from "./staging.node.ts";
 
@@ -107,6 +112,11 @@ export class Cuda implements CudaDevice {
       readLater: ({ address, length }) => {
         const wait = this.#staging.downLater(address, 4 * length);
         return () => new Int32Array(wait().buffer);
+      },
+      sharing: {
+        length: sharingLength,
+        fill: (out, rows, segments, ranges, shape) =>
+          fillSharing(out, rows, segments, ranges, sharingShape(shape, this.card.multiprocessors)),
       },
     };
   }
@@ -267,6 +277,28 @@ export class Cuda implements CudaDevice {
     const args = [at(qkv), at(q), at(store), ...where, ...scalesOf(norms), at(rstd), ...sizes];
     const grid = Math.ceil((items * lanes) / ROTARY_THREADS);
     this.#launch(`rotate_${qkv.dtype}_${dims}`, [grid, 1, 1], [ROTARY_THREADS, 1, 1], 0, args);
+  }
+
+  rotateAttend(
+    qkv: Buffer,
+    norms: { readonly q: Scale; readonly k: Scale } | null,
+    store: Buffer,
+    out: Buffer,
+    { tokens, sharing, ranges, positions }: TokenLayout,
+    rotary: Buffer,
+    shape: HeadShape,
+  ): boolean {
+    if (!sharing) return false;
+    const kernels = this.#attentionFor(shape, qkv.dtype);
+    const lengths = nextScratch(tokens, kernels.shape);
+    if (!kernels.next || lengths.counters > DECODE_COUNTERS) return false;
+    this.scope(() => {
+      const partials = this.alloc("f32", lengths.partials);
+      const tables = { work: sharing, ranges, positions, rotary };
+      const io = { qkv, store, out, partials, counters: this.#counters, ...tables };
+      attentionNext(this.#launch, kernels, tokens, this.card.multiprocessors, shape.eps, io, scalesOf(norms));
+    });
+    return true;
   }
 
   rotateBackward(
@@ -532,11 +564,32 @@ export class Cuda implements CudaDevice {
     const { rows: n, columns: k } = weight;
     const width = end === "gated" ? n / 2 : n;
     const cut = skinnyCut(rows, k);
-    if (!cut || x.dtype !== "bf16" || width % 16 !== 0) return false;
+    if (x.dtype !== "bf16") return false;
+    if (!cut) return end !== "f32" && this.#tile(end, weight, x, out, rows, stride);
+    if (width % 16 !== 0) return false;
     const args = [{ ptr: this.#weight(weight, "bf16").address }, at(x), at(out)];
     const sizes = [i32(rows), i32(k), i32(stride), i32(width)];
     const [name, shared] = [skinnyName(end, cut), skinnyShared(end, cut)];
     this.#launch(name, [width / 16, 1, 1], [32 * cut.warps, 1, 1], shared, [...args, ...sizes]);
+    return true;
+  }
+
+  /** A product of some dozen rows, likewise. */
+  #tile(
+    end: Exclude<SkinnyEnd, "f32">,
+    weight: Weight,
+    x: Buffer,
+    out: Buffer,
+    rows: number,
+    stride: number,
+  ): boolean {
+    const { rows: n, columns: k } = weight;
+    const cut = tileCut(rows, n, k, this.card.multiprocessors);
+    if (!cut || this.card.capability < TILE.from!) return false;
+    const args = [{ ptr: this.#weight(weight, "bf16").address }, at(x), at(out)];
+    const sizes = [i32(rows), i32(k), i32(stride), i32(end === "gated" ? n / 2 : n)];
+    const [name, shared] = [tileName(end, cut), tileShared(cut)];
+    this.#launch(name, tileGrid(n, cut), [TILE_THREADS, 1, 1], shared, [...args, ...sizes], cut.pieces);
     return true;
   }
 

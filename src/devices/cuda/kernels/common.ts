@@ -5,7 +5,7 @@
 // and cap are in the tables of the layout (devices/device.ts): kv head g begins at block + g·2·cap·d.
 
 /** Kernels that begin with CHAINED() or its parts. */
-export const CHAINED = /^(rmsNorm|rotate|swiGlu|gather|skinny|sample|attention_decode)_|^(uniforms|advance)$/;
+export const CHAINED = /^(rmsNorm|rotate|swiGlu|gather|skinny|sample|attention_decode|attention_next|tile)_|^(uniforms|advance)$/;
 
 export const COMMON = `
 #define INF __int_as_float(0x7f800000) /* NVRTC has no header with it */

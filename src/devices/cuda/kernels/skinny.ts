@@ -1,13 +1,11 @@
 // Products of a few rows with a bf16 weight, as decoding has them: bound by reading the weight once. The weight's rows are the
 // tensor core's rows, the batch its columns; the warps of a block share out the sum over k, and weights are on their way before
 // the kernel before this one has ended.
-//
-// Inside a step of 32 k the order is free, if it is the same for both sides: a lane reads eight k in a row of each, so that all
-// loads are 16 bytes.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
+import { MMA } from "./mma.ts";
 
-/** Rows of x at most: with more, a library's products are as good. */
+/** Rows of x at most; for more there is kernels/tile.ts. */
 export const SKINNY_ROWS = 16;
 
 /** What follows the product: nothing, SwiGLU of its two halves, or adding it to the stream. */
@@ -56,18 +54,7 @@ export const SKINNY: KernelSource = {
   name: "skinny",
   from: 80,
   code: `${COMMON}
-__device__ __forceinline__ void mma(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
-/* A weight is read once and by one block: past the first cache. */
-__device__ __forceinline__ uint4 loadWeight(const bf16* p) {
-  uint4 v;
-  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
-  return v;
-}
-
+${MMA}
 /* Sums of a block in shared memory: sums[warp][weight row][column], for MT tiles of 16 weight rows that are \`apart\` apart. */
 template <int NT, int MT, int WARPS>
 __device__ __forceinline__ void multiply(const bf16* weight, const bf16* x, float* sums, int rows, int k, int first, int apart) {
@@ -118,10 +105,7 @@ __device__ __forceinline__ void multiply(const bf16* weight, const bf16* x, floa
 #pragma unroll
       for (int m = 0; m < MT; m++)
 #pragma unroll
-        for (int n = 0; n < NT; n++) {
-          mma(c[m][n], l[m].x, h[m].x, l[m].y, h[m].y, y[n].x, y[n].y);
-          mma(c[m][n], l[m].z, h[m].z, l[m].w, h[m].w, y[n].z, y[n].w);
-        }
+        for (int n = 0; n < NT; n++) multiply32(c[m][n], l[m], h[m], y[n]);
     }
   }
   constexpr int WIDTH = 8 * NT + 1;
