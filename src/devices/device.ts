@@ -135,6 +135,16 @@ export interface Device {
   linear(weight: Weight, x: Buffer, out: Buffer, rows: number): void;
   /** out = swiGlu(x · Wᵀ), W being gate and up, in one go; false, and nothing done, where there is no kernel for it. */
   linearSwiGlu?(weight: Weight, x: Buffer, out: Buffer, rows: number): boolean;
+  /** out = norm(x) · scale · Wᵀ, or swiGlu of it, x being the stream, likewise. */
+  linearNormed?(
+    weight: Weight,
+    x: Buffer,
+    scale: Scale,
+    eps: number,
+    out: Buffer,
+    rows: number,
+    isGated?: boolean,
+  ): boolean;
   /** stream += x · Wᵀ, likewise. */
   linearAdd?(weight: Weight, x: Buffer, stream: Buffer, rows: number): boolean;
   /** dx = dy · W (or += with `add`), grad += dyᵀ · x. */

@@ -39,7 +39,7 @@ test("recorded steps give the same tokens and log-probs as single steps", async 
   const shown = (samples: readonly Sample[]) =>
     samples.map(({ tokens, logprobs, finish_reason }) => ({ tokens, logprobs, finish_reason }));
   expect(shown(got)).toEqual(shown(want));
-  expect(counts.run).toBeGreaterThan(30);
+  expect(counts.run).toBeGreaterThan(10);
   expect(counts.recorded).toBeLessThanOrEqual(8);
   recorded.close(new Error("done"));
 });

@@ -24,17 +24,29 @@ export interface DecodeStep {
 /** Batches are rounded up to one of these; what is too many rows repeats the first. */
 const SIZES = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256] as const;
 export const MAX_DECODE_ROWS = SIZES.at(-1)!;
+/** Steps a recording has: several where so many are wanted, since the card rests between two recordings. */
+const STEPS = [4, 1] as const;
 const RANGES = 48; // a row on average: its ancestors and itself; two more with every turn
 
-/** A recorded step for batches of one size. */
+/** Recorded steps for batches of one size. */
 interface Recorded {
   readonly size: number;
   /** Everything the host writes, one after the other. */
   readonly tables: Buffer;
   readonly ints: Int32Array;
   readonly parts: ReadonlyMap<TableName, { readonly from: number; readonly length: number }>;
+  readonly layout: TokenLayout;
+  readonly logits: Buffer;
+  /** Tokens and log-probs, step after step. */
   readonly out: Buffer;
-  readonly recording: Recording;
+  /** By the number of steps, made when first needed. */
+  readonly recordings: Map<number, Recording>;
+}
+
+/** Steps under way. */
+interface Queued {
+  readonly steps: number;
+  readonly read: () => Int32Array;
 }
 
 type TableName =
@@ -55,7 +67,10 @@ export class Decoder {
   readonly #recorded = new Map<number, Recorded>();
   #stores: readonly Buffer[] = [];
   #current: Recorded | undefined;
-  #waiting: (() => Int32Array)[] = [];
+  #queued: Queued[] = [];
+  /** What was read of the oldest, and how many of its steps have been taken. */
+  #words: Int32Array | undefined;
+  #taken = 0;
 
   constructor(model: Model, decoding: Decoding) {
     this.#model = model;
@@ -64,7 +79,7 @@ export class Decoder {
 
   /** Steps queued whose tokens have not been taken. */
   get ahead(): number {
-    return this.#waiting.length;
+    return this.#queued.reduce((sum, { steps }) => sum + steps, 0) - this.#taken;
   }
 
   /** Rows the batch was rounded up to. */
@@ -91,7 +106,7 @@ export class Decoder {
     const size = SIZES.find((least) => least >= rows.length)!;
     let recorded = this.#recorded.get(size);
     if (!recorded) {
-      recorded = this.#record(size);
+      recorded = this.#prepare(size);
       this.#recorded.set(size, recorded);
     }
     fillTables(recorded, rows);
@@ -100,23 +115,51 @@ export class Decoder {
     this.#current = recorded;
   }
 
-  /** Queues a step. */
-  queue(): void {
-    const { recording, out } = this.#current!;
+  /** Queues steps, at most so many in all: one recording runs while the host hands out the tokens of another. */
+  queue(wanted: number): void {
+    while (this.#queued.length < 2 && this.ahead < wanted) this.#queue(wanted - this.ahead);
+  }
+
+  /** Queues a step, or several where at least so many are wanted. */
+  #queue(wanted: number): void {
+    const recorded = this.#current!;
+    const steps = STEPS.find((count) => count <= wanted)!;
+    let recording = recorded.recordings.get(steps);
+    if (!recording) {
+      recording = this.#record(recorded, steps);
+      recorded.recordings.set(steps, recording);
+    }
     recording.run();
-    this.#waiting.push(this.#decoding.readLater(out));
+    const { device } = this.#model;
+    this.#queued.push({
+      steps,
+      read: this.#decoding.readLater(device.part(recorded.out, 0, 2 * recorded.size * steps)),
+    });
   }
 
   /** Waits for the oldest step queued. */
   take(): DecodeStep {
-    const words = this.#waiting.shift()!();
-    const half = words.length / 2;
-    return { tokens: words.subarray(0, half), logp: new Float32Array(words.buffer, words.byteOffset + 4 * half, half) };
+    const { steps, read } = this.#queued[0]!;
+    this.#words ??= read();
+    const words = this.#words;
+    const size = words.length / steps / 2;
+    const at = 2 * size * this.#taken++;
+    if (this.#taken === steps) {
+      this.#queued.shift();
+      this.#words = undefined;
+      this.#taken = 0;
+    }
+    return {
+      tokens: words.subarray(at, at + size),
+      logp: new Float32Array(words.buffer, words.byteOffset + 4 * (at + size), size),
+    };
   }
 
   /** Forgets steps that nobody will take. */
   drop(): void {
-    this.#waiting = [];
+    this.#queued = [];
+    this.#words = undefined;
+    this.#taken = 0;
     this.#current = undefined;
   }
 
@@ -136,15 +179,15 @@ export class Decoder {
 
   #forget(): void {
     const { device } = this.#model;
-    for (const { recording, tables, out } of this.#recorded.values()) {
-      recording.free();
-      for (const buffer of [tables, out]) device.free(buffer);
+    for (const { recordings, tables, out, logits } of this.#recorded.values()) {
+      for (const recording of recordings.values()) recording.free();
+      for (const buffer of [tables, out, logits]) device.free(buffer);
     }
     this.#recorded.clear();
     this.#current = undefined;
   }
 
-  #record(size: number): Recorded {
+  #prepare(size: number): Recorded {
     const { device, config, head } = this.#model;
     const lengths: readonly (readonly [TableName, number])[] = [
       ["ids", size],
@@ -165,9 +208,9 @@ export class Decoder {
       total += (length + 3) & ~3;
     }
     const tables = device.alloc("i32", total);
-    const out = device.alloc("i32", 2 * size);
+    const out = device.alloc("i32", 2 * size * STEPS[0]);
+    const logits = device.alloc("f32", size * device.outStride(head));
     const part = (name: TableName): Buffer => device.part(tables, parts.get(name)!.from, parts.get(name)!.length);
-    const floats = (buffer: Buffer): Buffer => ({ ...buffer, dtype: "f32" }); // the same bits
     const layout: TokenLayout = {
       ...{ tokens: size, positions: part("positions"), blocks: part("blocks"), capacities: part("capacities") },
       ...{ indices: part("indices"), segments: part("segments"), segmentCount: size, ranges: part("ranges") },
@@ -181,19 +224,27 @@ export class Decoder {
         ...(this.#decoding.sharing ? { sharing: part("sharing") } : {}),
       },
     };
-    const [tokens, logp] = [device.part(out, 0, size), floats(device.part(out, size, size))];
-    const work = () => {
+    return { size, tables, ints: new Int32Array(total), parts, layout, logits, out, recordings: new Map() };
+  }
+
+  #record({ size, tables, parts, layout, logits, out }: Recorded, steps: number): Recording {
+    const { device, config, head } = this.#model;
+    const floats = (buffer: Buffer): Buffer => ({ ...buffer, dtype: "f32" }); // the same bits
+    const part = (name: TableName): Buffer => device.part(tables, parts.get(name)!.from, parts.get(name)!.length);
+    const stride = device.outStride(head);
+    return this.#decoding.record(() => {
       const uniforms = device.alloc("f32", size);
-      this.#decoding.uniforms(part("seeds"), layout.positions, uniforms, size);
-      const hidden = infer(this.#model, part("ids"), layout, this.#stores);
-      const stride = device.outStride(head);
-      const logits = device.alloc("f32", size * stride);
-      device.linear(head, hidden, logits, size);
-      const draw = { temperatures: floats(part("temperatures")), uniforms };
-      device.sample(logits, config.vocab_size, stride, size, draw, { tokens, logp });
-      this.#decoding.advance(tokens, part("ids"), layout);
-    };
-    return { size, tables, ints: new Int32Array(total), parts, out, recording: this.#decoding.record(work) };
+      for (let step = 0; step < steps; step++) {
+        this.#decoding.uniforms(part("seeds"), layout.positions, uniforms, size);
+        const hidden = infer(this.#model, part("ids"), layout, this.#stores);
+        device.linear(head, hidden, logits, size);
+        const draw = { temperatures: floats(part("temperatures")), uniforms };
+        const tokens = device.part(out, 2 * size * step, size);
+        const logp = floats(device.part(out, 2 * size * step + size, size));
+        device.sample(logits, config.vocab_size, stride, size, draw, { tokens, logp });
+        this.#decoding.advance(tokens, part("ids"), layout);
+      }
+    });
   }
 }
 

@@ -147,9 +147,8 @@ export class Sampler {
       decoder.start(rows, this.cache.stores);
       this.#rows = [...this.#live];
     }
-    // Two steps are on their way at any time, so that the device does not wait while the host hands out tokens.
     const left = Math.max(...this.#live.map(({ request, tokens }) => request.max_new_tokens - tokens.length));
-    while (decoder.ahead < Math.min(2, left)) decoder.queue();
+    decoder.queue(left);
     this.#takeStep(decoder);
     return true;
   }

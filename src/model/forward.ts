@@ -1,6 +1,6 @@
 // The decoder, forward and backward, each step a kernel of the device. Names and shapes as in devices/device.ts; F is the width
 // of the MLP. x is the residual stream: every sub-layer reads its norm and adds to it.
-import type { Buffer, Device, HeadShape, TokenLayout, Weight } from "../devices/index.ts";
+import type { Buffer, Device, HeadShape, Scale, TokenLayout, Weight } from "../devices/index.ts";
 import type { Layer, Model } from "./params.ts";
 
 /** What a layer's backward pass needs of its forward pass. */
@@ -256,9 +256,13 @@ export function infer(
       if (!isAdded) device.linear(weight, from, added, rows);
       residual = isAdded ? null : added;
     };
+    const isNormed = (scale: Scale, weight: Weight, out: Buffer, isGated: boolean) =>
+      !residual && device.linearNormed?.(weight, x, scale, eps, out, rows, isGated);
     for (const [i, layer] of model.layers.entries()) {
-      device.rmsNorm(x, residual, layer.attentionNorm, h, rstd, T, eps);
-      device.linear(layer.qkv, h, qkv, T);
+      if (!isNormed(layer.attentionNorm, layer.qkv, qkv, false)) {
+        device.rmsNorm(x, residual, layer.attentionNorm, h, rstd, T, eps);
+        device.linear(layer.qkv, h, qkv, T);
+      }
       if (!device.rotateAttend?.(qkv, layer.headNorms, stores[i]!, attended, layout, model.rotary, shape)) {
         device.rotate(qkv, layer.headNorms, q, headRstd, stores[i]!, layout, model.rotary, shape);
         device.attention(q, stores[i]!, attended, null, layout, shape);
@@ -268,10 +272,12 @@ export function infer(
         rows = wanted.count;
       }
       project(layer.output, attended);
-      device.rmsNorm(x, residual, layer.mlpNorm, h, rstd, rows, eps);
-      if (!device.linearSwiGlu?.(layer.gateUp, h, activated, rows)) {
-        device.linear(layer.gateUp, h, gateUp, rows);
-        device.swiGlu(gateUp, activated, rows, F);
+      if (!isNormed(layer.mlpNorm, layer.gateUp, activated, true)) {
+        device.rmsNorm(x, residual, layer.mlpNorm, h, rstd, rows, eps);
+        if (!device.linearSwiGlu?.(layer.gateUp, h, activated, rows)) {
+          device.linear(layer.gateUp, h, gateUp, rows);
+          device.swiGlu(gateUp, activated, rows, F);
+        }
       }
       project(layer.down, activated);
     }

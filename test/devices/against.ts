@@ -92,7 +92,7 @@ export function againstCpu(
           [64, 256],
           [128, 1024],
           [192, 3072],
-          [2048, 2048],
+          [1024, 2048],
           [4608, 512],
           [96, 1280],
         ] as const) {
@@ -239,6 +239,21 @@ function fewRows(device: Device, rows: number, n: number, k: number): Record<str
     const read = (buffer: Parameters<Device["read"]>[0]) => device.read(buffer);
     const off: Record<string, number> = { plain: distance(read(plain), want), float: distance(read(float), want) };
     if (device.linearSwiGlu?.(weight, onDevice, gated, rows)) off.gated = distance(read(gated), swiGlu(want, n / 2));
+    const scale = { name: "scale", value: b.floats(b.normal(r, k, 0.3).map((factor) => 1 + factor)), grad: null };
+    const [normed, normedGated] = [b.empty(rows * n, A), b.empty((rows * n) / 2, A)];
+    const wide = b.floats(x.map((value) => 3 * value));
+    if (device.linearNormed?.(weight, wide, scale, 1e-6, normed, rows)) {
+      const factors = device.read(scale.value);
+      const normal = Float32Array.from({ length: rows * k }, (_, i) => {
+        const row = x.subarray(i - (i % k), i - (i % k) + k);
+        const rms = Math.sqrt(row.reduce((sum, value) => sum + 9 * value * value, 0) / k + 1e-6);
+        return ((3 * x[i]!) / rms) * factors[i % k]!;
+      });
+      const wanted = linear(normal, values, n, k);
+      off.normed = distance(read(normed), wanted);
+      device.linearNormed(weight, wide, scale, 1e-6, normedGated, rows, true);
+      off.normedGated = distance(read(normedGated), swiGlu(wanted, n / 2));
+    }
     if (device.linearAdd?.(weight, onDevice, stream, rows)) {
       off.added = distance(
         read(stream),

@@ -26,7 +26,7 @@ import { HEAD_THREADS } from "./kernels/head.ts";
 import { SQUARE_BLOCKS } from "./kernels/optimizer.ts";
 import { ROTARY_THREADS } from "./kernels/rotary.ts";
 import { ROW_THREADS } from "./kernels/rows.ts";
-import { type SkinnyEnd, skinnyCut, skinnyName, skinnyShared } from "./kernels/skinny.ts";
+import { NORMED_ROWS, type SkinnyEnd, skinnyCut, skinnyName, skinnyShared } from "./kernels/skinny.ts";
 import { TILE, TILE_THREADS, tileCut, tileGrid, tileName, tileShared } from "./kernels/tile.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
 import { Pool } from "./pool.ts";
@@ -70,6 +70,7 @@ export class Cuda implements CudaDevice {
   readonly #loaded = new Set<string>();
   /** What decode attention counts with; always 0 between launches. */
   readonly #counters: Buffer;
+  readonly #partials = new Map<number, Buffer>();
   /** Logits of the last `logProbs`, known by where their log-sum-exps lie. */
   #keptLogits: { readonly logits: Buffer; readonly lse: number } | undefined;
   /** While work is recorded: memory that stays with the recording. */
@@ -217,6 +218,21 @@ export class Cuda implements CudaDevice {
     return this.#skinny("gated", weight, x, out, rows, weight.rows / 2);
   }
 
+  linearNormed(
+    weight: Weight,
+    x: Buffer,
+    scale: Scale,
+    eps: number,
+    out: Buffer,
+    rows: number,
+    isGated = false,
+  ): boolean {
+    if (rows > NORMED_ROWS || this.activations !== "bf16") return false;
+    const end = isGated ? "gated" : out.dtype === "bf16" ? "bf16" : "f32";
+    const stride = isGated ? weight.rows / 2 : this.outStride(weight);
+    return this.#skinny(end, weight, x, out, rows, stride, { scale: scale.value, eps });
+  }
+
   linearAdd(weight: Weight, x: Buffer, stream: Buffer, rows: number): boolean {
     return this.#skinny("added", weight, x, stream, rows, weight.rows);
   }
@@ -292,12 +308,9 @@ export class Cuda implements CudaDevice {
     const kernels = this.#attentionFor(shape, qkv.dtype);
     const lengths = nextScratch(tokens, kernels.shape);
     if (!kernels.next || lengths.counters > DECODE_COUNTERS) return false;
-    this.scope(() => {
-      const partials = this.alloc("f32", lengths.partials);
-      const tables = { work: sharing, ranges, positions, rotary };
-      const io = { qkv, store, out, partials, counters: this.#counters, ...tables };
-      attentionNext(this.#launch, kernels, tokens, this.card.multiprocessors, shape.eps, io, scalesOf(norms));
-    });
+    const tables = { work: sharing, ranges, positions, rotary };
+    const io = { qkv, store, out, partials: this.#partialsOf(lengths.partials), counters: this.#counters, ...tables };
+    attentionNext(this.#launch, kernels, tokens, this.card.multiprocessors, shape.eps, io, scalesOf(norms));
     return true;
   }
 
@@ -560,29 +573,31 @@ export class Cuda implements CudaDevice {
   }
 
   /** A product of few rows; false where the sizes are not for it. */
-  #skinny(end: SkinnyEnd, weight: Weight, x: Buffer, out: Buffer, rows: number, stride: number): boolean {
-    const { rows: n, columns: k } = weight;
-    const width = end === "gated" ? n / 2 : n;
-    const cut = skinnyCut(rows, k);
-    if (x.dtype !== "bf16") return false;
-    if (!cut) return end !== "f32" && this.#tile(end, weight, x, out, rows, stride);
-    if (width % 16 !== 0) return false;
-    const args = [{ ptr: this.#weight(weight, "bf16").address }, at(x), at(out)];
-    const sizes = [i32(rows), i32(k), i32(stride), i32(width)];
-    const [name, shared] = [skinnyName(end, cut), skinnyShared(end, cut)];
-    this.#launch(name, [width / 16, 1, 1], [32 * cut.warps, 1, 1], shared, [...args, ...sizes]);
-    return true;
-  }
-
-  /** A product of some dozen rows, likewise. */
-  #tile(
-    end: Exclude<SkinnyEnd, "f32">,
+  #skinny(
+    end: SkinnyEnd,
     weight: Weight,
     x: Buffer,
     out: Buffer,
     rows: number,
     stride: number,
+    norm?: { readonly scale: Buffer; readonly eps: number },
   ): boolean {
+    const { rows: n, columns: k } = weight;
+    const width = end === "gated" ? n / 2 : n;
+    const cut = skinnyCut(rows, k);
+    if (x.dtype !== "bf16" && !norm) return false;
+    if (!cut) return !norm && end !== "f32" && this.#tile(end, weight, x, out, rows, stride);
+    if (width % 16 !== 0) return false;
+    const args = [{ ptr: this.#weight(weight, "bf16").address }, at(x), at(out)];
+    const scale = norm ? [at(norm.scale), f32(norm.eps)] : [NULL, f32(0)];
+    const sizes = [i32(rows), i32(k), i32(stride), i32(width), ...scale];
+    const [name, shared] = [skinnyName(end, cut, norm !== undefined), skinnyShared(end, cut)];
+    this.#launch(name, [width / 16, 1, 1], [32 * cut.warps, 1, 1], shared, [...args, ...sizes]);
+    return true;
+  }
+
+  /** A product of some dozen rows, likewise. */
+  #tile(end: Exclude<SkinnyEnd, "f32">, weight: Weight, x: Buffer, out: Buffer, rows: number, stride: number): boolean {
     const { rows: n, columns: k } = weight;
     const cut = tileCut(rows, n, k, this.card.multiprocessors);
     if (!cut || this.card.capability < TILE.from!) return false;
@@ -668,6 +683,16 @@ export class Cuda implements CudaDevice {
       attentionDecode(this.#launch, kernels, rows, splits, layout, io);
     });
     return true;
+  }
+
+  /** Scratch that all layers of all recordings of a size share. */
+  #partialsOf(length: number): Buffer {
+    let partials = this.#partials.get(length);
+    if (!partials) {
+      partials = { dtype: "f32", length, address: this.#pool.alloc(4 * length) };
+      this.#partials.set(length, partials);
+    }
+    return partials;
   }
 
   #planFor(layout: TokenLayout, kernels: AttentionKernels): AttentionPlan {

@@ -91,11 +91,13 @@ test("what rows have in common is one job for all; every row reads all of its co
     expect(mine.filter(({ grows, split }) => grows && split === 0)).toHaveLength(1);
   }
   const together = jobs.filter(({ rows: members, split }) => members.length > 1 && split === 0);
-  expect(together.map((job) => job.rows)).toEqual([
-    [0, 1, 2, 3, 9],
-    [0, 9],
-    [4, 5, 6, 7],
-  ].sort((a, b) => a[0]! - b[0]! || b.length - a.length));
+  expect(together.map((job) => job.rows)).toEqual(
+    [
+      [0, 1, 2, 3, 9],
+      [0, 9],
+      [4, 5, 6, 7],
+    ].sort((a, b) => a[0]! - b[0]! || b.length - a.length),
+  );
 });
 
 test("a batch without end in branches still fits: less is shared", () => {
@@ -118,35 +120,42 @@ describe.skipIf(!hasCompiler)("emulated (skipped where there is no g++),", () =>
     [4, 2, 128, 3],
     [3, 1, 64, 2],
     [2, 2, 64, 9],
-  ])("%i heads on %i of %i: rows that share are as right as rows alone", { timeout: 120_000 }, async (heads, kvHeads, headDim, blocks) => {
-    const shape = { heads, kvHeads, headDim, precision: "bf16" } as const;
-    const { segments, ranges, stored } = batchOf(TREE, ENDS, 2 * kvHeads * headDim);
-    const folder = await mkdtemp(join(tmpdir(), "emulated-"));
-    try {
-      const { name, code } = nextSource(shape)!;
-      await writeFile(join(folder, "next.inc"), code.replaceAll('extern "C"', ""));
-      const defines = { NAME: name, HEADS_ALL: heads, KV_HEADS: kvHeads, MOST: MOST_PARTS, BLOCKS: blocks };
-      const program = join(folder, "next");
-      await run("g++", [
-        ...["-std=c++17", "-O1", "-w", `-DNEXT="${join(folder, "next.inc")}"`],
-        ...Object.entries(defines).map(([key, value]) => `-D${key}=${value}`),
-        ...["-I", emulator, "-o", program, join(emulator, "next.cpp")],
-      ]);
-      const together = Math.floor(16 / (heads / kvHeads));
-      for (const wanted of [1, 12, 40]) {
-        const work = new Int32Array(sharingLength(ENDS.length));
-        fillSharing(work, ENDS.length, segments, ranges, { together, wanted });
-        const tables = [segments, ranges, work].map((table) => `${table.length} ${table.join(" ")}`);
-        const going = run(program, { timeout: 60_000 });
-        going.child.stdin!.end(`${tables.join("\n")}\n${stored}\n`);
-        const { stdout } = await going;
-        const { out, keys, counters } = JSON.parse(stdout.replaceAll(/-?nan/g, "null")) as Record<string, number | null>;
-        expect(out ?? Number.NaN, `${wanted} jobs`).toBeLessThan(6e-3);
-        expect(keys ?? Number.NaN).toBeLessThan(1e-3);
-        expect(counters).toBe(0);
+  ])(
+    "%i heads on %i of %i: rows that share are as right as rows alone",
+    { timeout: 120_000 },
+    async (heads, kvHeads, headDim, blocks) => {
+      const shape = { heads, kvHeads, headDim, precision: "bf16" } as const;
+      const { segments, ranges, stored } = batchOf(TREE, ENDS, 2 * kvHeads * headDim);
+      const folder = await mkdtemp(join(tmpdir(), "emulated-"));
+      try {
+        const { name, code } = nextSource(shape)!;
+        await writeFile(join(folder, "next.inc"), code.replaceAll('extern "C"', ""));
+        const defines = { NAME: name, HEADS_ALL: heads, KV_HEADS: kvHeads, MOST: MOST_PARTS, BLOCKS: blocks };
+        const program = join(folder, "next");
+        await run("g++", [
+          ...["-std=c++17", "-O1", "-w", `-DNEXT="${join(folder, "next.inc")}"`],
+          ...Object.entries(defines).map(([key, value]) => `-D${key}=${value}`),
+          ...["-I", emulator, "-o", program, join(emulator, "next.cpp")],
+        ]);
+        const together = Math.floor(16 / (heads / kvHeads));
+        for (const wanted of [1, 12, 40]) {
+          const work = new Int32Array(sharingLength(ENDS.length));
+          fillSharing(work, ENDS.length, segments, ranges, { together, wanted });
+          const tables = [segments, ranges, work].map((table) => `${table.length} ${table.join(" ")}`);
+          const going = run(program, { timeout: 60_000 });
+          going.child.stdin!.end(`${tables.join("\n")}\n${stored}\n`);
+          const { stdout } = await going;
+          const { out, keys, counters } = JSON.parse(stdout.replaceAll(/-?nan/g, "null")) as Record<
+            string,
+            number | null
+          >;
+          expect(out ?? Number.NaN, `${wanted} jobs`).toBeLessThan(6e-3);
+          expect(keys ?? Number.NaN).toBeLessThan(1e-3);
+          expect(counters).toBe(0);
+        }
+      } finally {
+        await rm(folder, { recursive: true });
       }
-    } finally {
-      await rm(folder, { recursive: true });
-    }
-  });
+    },
+  );
 });

@@ -7,7 +7,7 @@ export const HEADER = 4;
 export const JOB = 24;
 export const JOB_ROWS = 16;
 /** Parts of a row at most. */
-export const MOST_PARTS = 32;
+export const MOST_PARTS = 16;
 
 const KEYS = 64; // a block reads together
 const SHARED_LEAST = 32; // tokens worth a job of their own

@@ -4,8 +4,11 @@
 // The KV store holds T, for each kv head of a run one block of 2·cap·d: keys [cap][d], then values [cap][d]. A run's first block
 // and cap are in the tables of the layout (devices/device.ts): kv head g begins at block + g·2·cap·d.
 
-/** Kernels that begin with CHAINED() or its parts. */
-export const CHAINED = /^(rmsNorm|rotate|swiGlu|gather|skinny|sample|attention_decode|attention_next|tile)_|^(uniforms|advance)$/;
+/**
+ * Kernels that begin with CHAINED() or its parts. Between two steps of decoding the chain is broken, so that what a step's tables
+ * hold can be read ahead.
+ */
+export const CHAINED = /^(rmsNorm|rotate|swiGlu|gather|skinny|sample|attention_decode|attention_next|tile)_/;
 
 export const COMMON = `
 #define INF __int_as_float(0x7f800000) /* NVRTC has no header with it */

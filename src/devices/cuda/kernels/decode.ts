@@ -16,7 +16,6 @@ __device__ __forceinline__ unsigned mix(unsigned h) {
 /* The number of each row's key (two words) for the position behind the row's own. */
 extern "C" __global__ void uniforms(const unsigned* seeds, const int* positions, float* out, int rows) {
   const int t = blockIdx.x * blockDim.x + threadIdx.x;
-  CHAINED();
   if (t >= rows) return;
   const unsigned word = mix(mix((unsigned)(positions[t] + 1) + seeds[2 * t]) ^ seeds[2 * t + 1]);
   out[t] = (float)(word >> 8) * (1.0f / 16777216.0f);
@@ -26,7 +25,6 @@ extern "C" __global__ void uniforms(const unsigned* seeds, const int* positions,
 extern "C" __global__ void advance(
   const int* tokens, int* ids, int* positions, const int* capacities, int* indices, int* segments, int* ranges, int rows) {
   const int t = blockIdx.x * blockDim.x + threadIdx.x;
-  CHAINED();
   if (t >= rows) return;
   ids[t] = tokens[t];
   if (indices[t] + 1 >= capacities[t]) return;

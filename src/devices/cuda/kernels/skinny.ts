@@ -11,6 +11,9 @@ export const SKINNY_ROWS = 16;
 /** What follows the product: nothing, SwiGLU of its two halves, or adding it to the stream. */
 export type SkinnyEnd = "bf16" | "f32" | "gated" | "added";
 
+/** Rows at most whose norm a product computes itself: every block does it again. */
+export const NORMED_ROWS = 4;
+
 /** How a kernel is cut: columns (rows of x) in eights, and the warps that share out k. */
 export interface SkinnyCut {
   readonly columns: 1 | 2;
@@ -34,20 +37,23 @@ export function skinnyShared(end: SkinnyEnd, { columns, warps }: SkinnyCut): num
   return 4 * warps * 16 * tilesOf(end) * (8 * columns + 1);
 }
 
-/** Kernels' names. */
-export function skinnyName(end: SkinnyEnd, { columns, warps }: SkinnyCut): string {
-  return `skinny_${end}_${columns}_${warps}`;
+/** Kernels' names; "normed" ones are given the stream and compute its norm on the way. */
+export function skinnyName(end: SkinnyEnd, { columns, warps }: SkinnyCut, isNormed = false): string {
+  return `skinny_${end}_${columns}_${warps}${isNormed ? "_normed" : ""}`;
 }
 
 const CUTS = ([1, 2] as const).flatMap((columns) => ([8, 16] as const).map((warps): SkinnyCut => ({ columns, warps })));
 const KERNELS = CUTS.flatMap((cut) => {
   const sizes = `${cut.columns}, ${cut.warps}`;
-  return [
-    `PLAIN(${skinnyName("bf16", cut)}, bf16, ${sizes})`,
-    `PLAIN(${skinnyName("f32", cut)}, float, ${sizes})`,
-    `GATED(${skinnyName("gated", cut)}, ${sizes})`,
-    `ADDED(${skinnyName("added", cut)}, ${sizes})`,
-  ];
+  const both = [false, ...(cut.columns === 1 ? [true] : [])].flatMap((isNormed) => {
+    const x = isNormed ? "float" : "bf16";
+    return [
+      `PLAIN(${skinnyName("bf16", cut, isNormed)}, ${x}, bf16, ${sizes})`,
+      `PLAIN(${skinnyName("f32", cut, isNormed)}, ${x}, float, ${sizes})`,
+      `GATED(${skinnyName("gated", cut, isNormed)}, ${x}, ${sizes})`,
+    ];
+  });
+  return [...both, `ADDED(${skinnyName("added", cut)}, ${sizes})`];
 });
 
 export const SKINNY: KernelSource = {
@@ -55,14 +61,43 @@ export const SKINNY: KernelSource = {
   from: 80,
   code: `${COMMON}
 ${MMA}
+/* Eight numbers of x for the tensor core. */
+__device__ __forceinline__ uint4 eightOf(const bf16* x, const float*, float&) { return *(const uint4*)x; }
+/* Of the stream: times the norm's scale; 1/rms comes at the end. */
+__device__ __forceinline__ uint4 eightOf(const float* x, const float* scale, float& squares) {
+  float v[8], w[8];
+  load8(x, v);
+  load8(scale, w);
+#pragma unroll
+  for (int j = 0; j < 8; j++) {
+    squares += v[j] * v[j];
+    v[j] *= w[j];
+  }
+  return make_uint4(packBf16(v[0], v[1]), packBf16(v[2], v[3]), packBf16(v[4], v[5]), packBf16(v[6], v[7]));
+}
+
+__shared__ float squaresOf[16][16]; /* of each warp and column */
+
+/* What a column's sums are multiplied by. */
+template <int WARPS> __device__ __forceinline__ float factorOf(const bf16*, int, int, float) { return 1.0f; }
+template <int WARPS> __device__ __forceinline__ float factorOf(const float*, int column, int k, float eps) {
+  float squares = 0.0f;
+#pragma unroll
+  for (int w = 0; w < WARPS; w++) squares += squaresOf[w][column];
+  return 1.0f / sqrtf(squares / k + eps);
+}
+
 /* Sums of a block in shared memory: sums[warp][weight row][column], for MT tiles of 16 weight rows that are \`apart\` apart. */
-template <int NT, int MT, int WARPS>
-__device__ __forceinline__ void multiply(const bf16* weight, const bf16* x, float* sums, int rows, int k, int first, int apart) {
+template <int NT, int MT, int WARPS, typename X>
+__device__ __forceinline__ void multiply(const bf16* weight, const X* x, const float* scale, float* sums, int rows, int k, int first, int apart) {
   constexpr int AHEAD = MT == 1 ? (WARPS == 8 ? 4 : 6) : 2; /* steps of 32 k on their way */
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, row = lane >> 2, at = (lane & 3) * 8;
   const int steps = k / (32 * WARPS);
   const bf16* w = weight + (long long)(first + row) * k + warp * (k / WARPS) + at;
-  const bf16* b = x + warp * (k / WARPS) + at;
+  const X* b = x + warp * (k / WARPS) + at;
+  float squares[NT];
+#pragma unroll
+  for (int n = 0; n < NT; n++) squares[n] = 0.0f;
   float c[MT][NT][4];
 #pragma unroll
   for (int m = 0; m < MT; m++)
@@ -90,7 +125,9 @@ __device__ __forceinline__ void multiply(const bf16* weight, const bf16* x, floa
 #pragma unroll
       for (int n = 0; n < NT; n++) {
         const int column = 8 * n + row;
-        y[n] = column < rows ? *(const uint4*)(b + (long long)column * k + 32 * (base + s)) : make_uint4(0, 0, 0, 0);
+        const int offset = 32 * (base + s);
+        y[n] = column < rows ? eightOf(b + (long long)column * k + offset, scale + warp * (k / WARPS) + at + offset, squares[n])
+                             : make_uint4(0, 0, 0, 0);
       }
       uint4 l[MT], h[MT];
 #pragma unroll
@@ -106,6 +143,14 @@ __device__ __forceinline__ void multiply(const bf16* weight, const bf16* x, floa
       for (int m = 0; m < MT; m++)
 #pragma unroll
         for (int n = 0; n < NT; n++) multiply32(c[m][n], l[m], h[m], y[n]);
+    }
+  }
+  if (sizeof(X) == 4) {
+#pragma unroll
+    for (int n = 0; n < NT; n++) {
+      squares[n] += __shfl_xor_sync(0xffffffffu, squares[n], 1);
+      squares[n] += __shfl_xor_sync(0xffffffffu, squares[n], 2);
+      if ((lane & 3) == 0) squaresOf[warp][8 * n + row] = squares[n];
     }
   }
   constexpr int WIDTH = 8 * NT + 1;
@@ -133,27 +178,28 @@ template <int NT, int MT, int WARPS> __device__ __forceinline__ float total(cons
 extern __shared__ float sums[];
 
 /* out[rows, n] = x[rows, k] · weightᵀ. */
-#define PLAIN(name, O, NT, WARPS) \\
+#define PLAIN(name, X, O, NT, WARPS) \\
   extern "C" __global__ void __launch_bounds__(32 * WARPS) name( \\
-    const bf16* weight, const bf16* x, O* out, int rows, int k, int stride, int width) { \\
+    const bf16* weight, const X* x, O* out, int rows, int k, int stride, int width, const float* scale, float eps) { \\
     const int first = blockIdx.x * 16; \\
-    multiply<NT, 1, WARPS>(weight, x, sums, rows, k, first, 16); \\
+    multiply<NT, 1, WARPS, X>(weight, x, scale, sums, rows, k, first, 16); \\
     for (int i = threadIdx.x; i < 16 * rows; i += 32 * WARPS) { \\
       const int column = i / 16, row = i % 16; \\
-      out[(long long)column * stride + first + row] = fromFloat<O>(total<NT, 1, WARPS>(sums, row, column)); \\
+      out[(long long)column * stride + first + row] = fromFloat<O>(total<NT, 1, WARPS>(sums, row, column) * factorOf<WARPS>(x, column, k, eps)); \\
     } \\
   }
 
 /* out[rows, width] = silu(gate) · up of a weight with gate rows, then up rows; both rounded as if they had been stored. */
-#define GATED(name, NT, WARPS) \\
+#define GATED(name, X, NT, WARPS) \\
   extern "C" __global__ void __launch_bounds__(32 * WARPS) name( \\
-    const bf16* weight, const bf16* x, bf16* out, int rows, int k, int stride, int width) { \\
+    const bf16* weight, const X* x, bf16* out, int rows, int k, int stride, int width, const float* scale, float eps) { \\
     const int first = blockIdx.x * 16; \\
-    multiply<NT, 2, WARPS>(weight, x, sums, rows, k, first, width); \\
+    multiply<NT, 2, WARPS, X>(weight, x, scale, sums, rows, k, first, width); \\
     for (int i = threadIdx.x; i < 16 * rows; i += 32 * WARPS) { \\
       const int column = i / 16, row = i % 16; \\
-      const float gate = toFloat(fromFloat<bf16>(total<NT, 2, WARPS>(sums, row, column))); \\
-      const float up = toFloat(fromFloat<bf16>(total<NT, 2, WARPS>(sums, 16 + row, column))); \\
+      const float factor = factorOf<WARPS>(x, column, k, eps); \\
+      const float gate = toFloat(fromFloat<bf16>(total<NT, 2, WARPS>(sums, row, column) * factor)); \\
+      const float up = toFloat(fromFloat<bf16>(total<NT, 2, WARPS>(sums, 16 + row, column) * factor)); \\
       out[(long long)column * stride + first + row] = fromFloat<bf16>(gate / (1.0f + expf(-gate)) * up); \\
     } \\
   }
@@ -161,9 +207,9 @@ extern __shared__ float sums[];
 /* out[rows, n] += x[rows, k] · weightᵀ, out being the stream; the product rounded as if it had been stored. */
 #define ADDED(name, NT, WARPS) \\
   extern "C" __global__ void __launch_bounds__(32 * WARPS) name( \\
-    const bf16* weight, const bf16* x, float* out, int rows, int k, int stride, int width) { \\
+    const bf16* weight, const bf16* x, float* out, int rows, int k, int stride, int width, const float* scale, float eps) { \\
     const int first = blockIdx.x * 16; \\
-    multiply<NT, 1, WARPS>(weight, x, sums, rows, k, first, 16); \\
+    multiply<NT, 1, WARPS, bf16>(weight, x, scale, sums, rows, k, first, 16); \\
     for (int i = threadIdx.x; i < 16 * rows; i += 32 * WARPS) { \\
       const int column = i / 16, row = i % 16; \\
       out[(long long)column * stride + first + row] += toFloat(fromFloat<bf16>(total<NT, 1, WARPS>(sums, row, column))); \\

@@ -51,8 +51,7 @@ export function tileName(end: TileEnd, { piece, columns }: TileCut): string {
 const KERNELS = PIECES.flatMap((piece) =>
   ([4, 8] as const).flatMap((columns) =>
     (["bf16", "gated", "added"] as const).map(
-      (end) =>
-        `${end.toUpperCase()}(${tileName(end, { piece, pieces: 1, columns })}, ${columns}, ${piece})`,
+      (end) => `${end.toUpperCase()}(${tileName(end, { piece, pieces: 1, columns })}, ${columns}, ${piece})`,
     ),
   ),
 );
