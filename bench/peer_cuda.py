@@ -1,5 +1,6 @@
 # What `sqlenv bench cuda` is held against: transformers and PyTorch on the same card, the same shape of model, random weights.
-# Usage: python peer_cuda.py '<json: {config, spec, parts}>'; prints one JSON object on stdout. Needs torch, transformers.
+# Usage: python peer_cuda.py '<json: {config, spec, parts, seconds, limits, episodes}>'; prints one JSON object on stdout. Needs
+# torch, transformers. `limits` are seconds a part may take, by name; `episodes` is a file with what a GRPO step played.
 import json
 import signal
 import statistics
@@ -11,7 +12,7 @@ import transformers
 
 ask = json.loads(sys.argv[1])
 config, spec = ask["config"], ask["spec"]
-parts = ask.get("parts", ["sampling", "training", "training_compiled", "sampling_compiled"])
+parts = ask.get("parts", ["sampling", "grpo", "training", "training_compiled", "sampling_compiled"])
 deadline = time.perf_counter() + ask.get("seconds", 900)
 out = {"versions": {"torch": torch.__version__, "transformers": transformers.__version__}}
 
@@ -39,7 +40,7 @@ signal.signal(signal.SIGALRM, give_up)
 def attempt(name, work):
     try:
         start = time.perf_counter()
-        signal.alarm(max(1, int(deadline - start)))
+        signal.alarm(max(1, int(min(deadline - start, ask.get("limits", {}).get(name, 1e9)))))
         out[name] = work()
         note(f"{name}: {json.dumps(out[name])} ({time.perf_counter() - start:.0f} s)")
     except Exception as error:  # what does not work there is a result too
@@ -101,10 +102,84 @@ def training(compiled):
     return {"tokens_per_s": tokens / seconds, "seconds": seconds, "peak_bytes": torch.cuda.max_memory_allocated()}
 
 
+def grpo(path, batch_size):
+    """A GRPO step from episodes that were played: in each turn `generate` on all live ones together, each from its whole context,
+    then what was said there takes the samples' place; forward, backward and AdamW over all contexts, `batch_size` at a time.
+    Observations are given, so there is no environment; nothing is tokenized."""
+    episodes = json.load(open(path))
+    model = make()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True)
+    advantages = torch.linspace(-1, 1, len(episodes), device="cuda")
+    model.config.use_cache = True
+
+    def padded(rows, left):
+        longest = max(map(len, rows))
+        ids = torch.zeros(len(rows), longest, dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for i, row in enumerate(rows):
+            at = slice(longest - len(row), longest) if left else slice(0, len(row))
+            ids[i, at], mask[i, at] = torch.tensor(row), 1
+        return ids.cuda(), mask.cuda()
+
+    def play():
+        model.eval()
+        turn, sampled = 0, 0
+        while live := [e for e in episodes if len(e["sampled"]) > turn]:
+            ids, mask = padded([e["tokens"][: e["sampled"][turn][0]] for e in live], True)
+            longest = max(e["sampled"][turn][1] - e["sampled"][turn][0] for e in live)
+            with torch.no_grad():
+                model.generate(ids, attention_mask=mask, max_new_tokens=longest, min_new_tokens=longest, do_sample=True,
+                               temperature=1.0, top_k=0, top_p=1.0, pad_token_id=0, eos_token_id=None)
+            sampled += sum(e["sampled"][turn][1] - e["sampled"][turn][0] for e in live)
+            turn += 1
+        return sampled
+
+    def learn():
+        model.train()
+        trained = 0
+        for at in range(0, len(episodes), batch_size):
+            part = episodes[at : at + batch_size]
+            ids, mask = padded([e["tokens"] for e in part], False)
+            first = min(e["sampled"][0][0] for e in part)  # logits only from the first completion on, as TRL asks for them
+            spoken = torch.zeros(ids.shape, device="cuda")
+            for i, e in enumerate(part):
+                for start, end in e["sampled"]:
+                    spoken[i, start:end] = 1
+            keep = ids.shape[1] - first + 1
+            logits = model(input_ids=ids, attention_mask=mask, use_cache=False, logits_to_keep=keep).logits[:, :-1]
+            targets, weights = ids[:, first:], spoken[:, first:]
+            logp = -torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction="none").view(targets.shape)
+            ratio = torch.exp(logp - logp.detach())
+            loss = -(advantages[at : at + len(part), None] * ratio * weights).sum() / spoken.sum() * len(part) / len(episodes)
+            loss.backward()
+            trained += int(mask.sum())
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return trained
+
+    steps, tokens = [], {}
+    for _ in range(3):
+        def whole():
+            tokens["sampled_tokens"] = play()
+
+        def after():
+            tokens["tokens"] = learn()
+
+        steps.append((timed(whole), timed(after)))
+        note(f"grpo step: {steps[-1]}")
+    sampling_s, training_s = (statistics.median(step[i] for step in steps[1:]) for i in (0, 1))
+    return {"episodes": len(episodes), **tokens, "peak_bytes": torch.cuda.max_memory_allocated(),
+            "seconds": {"step": sampling_s + training_s, "sampling": sampling_s, "environment": 0.0, "training": training_s}}
+
+
 if "sampling" in parts:
     model = make().eval()
     attempt("sampling", lambda: sampling(model, spec["batch_sizes"], 24, 1, 3))
     del model
+if "grpo" in parts and ask.get("episodes"):
+    attempt("grpo", lambda: grpo(ask["episodes"], ask.get("grpo_batch", 32)))
+    torch.cuda.empty_cache()
 if "training" in parts:
     attempt("training", lambda: training(False))
 torch.cuda.empty_cache()
@@ -115,7 +190,7 @@ torch._dynamo.reset()
 if "sampling_compiled" in parts:
     model = make().eval()
     model.generation_config.cache_implementation = "static"
-    for size in sorted({spec["batch_sizes"][0], spec["batch_sizes"][-1]}):
+    for size in sorted({spec["batch_sizes"][0], spec["batch_sizes"][-1]}, reverse=True):
         attempt(f"sampling_compiled_{size}", lambda: sampling(model, [size], 64, 2, 2)[0])
 signal.alarm(0)
 print(json.dumps(out))

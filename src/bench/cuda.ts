@@ -1,9 +1,9 @@
 // How fast the CUDA device is at the sizes people train: its ceilings, each kernel against them, training steps and sampling.
 import type { CudaDevice } from "../devices/cuda/device.ts";
-import type { Buffer, Weight } from "../devices/index.ts";
+import type { Buffer, HeadShape, TokenLayout, Weight } from "../devices/index.ts";
 import type { Datum, LocalEngine } from "../engine/index.ts";
 import type { ModelConfig } from "../model/config.ts";
-import { forestLayout, layoutOf } from "../model/layout.ts";
+import { forestLayout, layoutOf, type NewTokens } from "../model/layout.ts";
 import { createModel, type Model, parameterCount, parametersChanged } from "../model/params.ts";
 import { random } from "../random.ts";
 
@@ -139,18 +139,18 @@ export async function measureTraining(
   };
 }
 
-/** New tokens a second, each sequence with a prompt of its own (or all with one). */
+/** New tokens a second, each sequence with a prompt of its own, or so many prompts for all. */
 export async function measureDecode(
   engine: LocalEngine,
   batch_size: number,
   {
     prompt,
     new_tokens,
-    isShared = false,
-  }: { readonly prompt: number; readonly new_tokens: number; readonly isShared?: boolean } = CUDA_SPEC,
+    prompts: different = batch_size,
+  }: { readonly prompt: number; readonly new_tokens: number; readonly prompts?: number } = CUDA_SPEC,
 ): Promise<DecodeRate> {
   const own = contexts(engine.model.config.vocab_size, batch_size, prompt);
-  const prompts = isShared ? own.map(() => own[0]!) : own;
+  const prompts = own.map((_, i) => own[i % different]!);
   const run = async (max_new_tokens: number) => {
     engine.forgetCache();
     const start = performance.now();
@@ -317,8 +317,16 @@ export function measureDecodeRoofline(
     const news = Array.from({ length: rows }, (_, i) => ({
       ...{ own: { block: i * unit, capacity }, start: context - 1, count: 1, ancestors: [] },
     }));
-    const layout = layoutOf(device, news, [0]);
-    const stores = layers.map(() => make(A, rows * unit, 0.01));
+    const stores = layers.map(() => make(A, (rows + 1) * unit, 0.01));
+    const one = [{ block: rows * unit, capacity, tokens: context - 1, row: 0 }];
+    const shared = news.map(({ own }) => ({ own, start: 0, count: 1, ancestors: one }));
+    const [layout, sharedLayout] = [decodeLayout(device, news, shape), decodeLayout(device, shared, shape)];
+    const attend = (i: number, of: TokenLayout) => {
+      const { headNorms } = layers[i]!;
+      if (device.rotateAttend?.(qkv, headNorms, stores[i]!, attended, of, model.rotary, shape)) return;
+      device.rotate(qkv, headNorms, q, headRstd, stores[i]!, of, model.rotary, shape);
+      device.attention(q, stores[i]!, attended, null, of, shape);
+    };
     const [draw, out] = [
       { temperatures: floats(1), uniforms: floats(1, 0.5) },
       { tokens: make("i32", rows, 0), logp: floats(1) },
@@ -328,25 +336,33 @@ export function measureDecodeRoofline(
       const weight = layers[i]![which];
       if (!device.linearAdd?.(weight, from, x, rows)) device.linear(weight, from, added, rows);
     };
+    const normed = (i: number) => {
+      const { qkv: weight, attentionNorm } = layers[i]!;
+      if (device.linearNormed?.(weight, x, attentionNorm, 1e-6, qkv, rows)) return;
+      device.rmsNorm(x, null, attentionNorm, h, rstd, rows, 1e-6);
+      device.linear(weight, h, qkv, rows);
+    };
     const gated = (i: number) => {
-      const weight = layers[i]!.gateUp;
+      const { gateUp: weight, mlpNorm } = layers[i]!;
+      if (device.linearNormed?.(weight, x, mlpNorm, 1e-6, activated, rows, true)) return;
+      device.rmsNorm(x, null, mlpNorm, h, rstd, rows, 1e-6);
       if (device.linearSwiGlu?.(weight, h, activated, rows)) return;
       device.linear(weight, h, gateUp, rows);
       device.swiGlu(gateUp, activated, rows, F);
     };
     const kernels: readonly (readonly [name: string, bytes: number, work: (layer: number) => void])[] = [
       ["rmsNorm", rows * D * (4 + a), (i) => device.rmsNorm(x, null, layers[i]!.attentionNorm, h, rstd, rows, 1e-6)],
-      ["qkv", weightBytes((H + 2 * G) * d, D), (i) => device.linear(layers[i]!.qkv, h, qkv, rows)],
+      ["norm and qkv", weightBytes((H + 2 * G) * d, D), normed],
       [
-        ...(["rotate", 2 * a * rows * (H + 2 * G) * d] as const),
-        (i) => device.rotate(qkv, layers[i]!.headNorms, q, headRstd, stores[i]!, layout, model.rotary, shape),
+        ...(["positions and attention", a * rows * (2 * (H + G) * d + 2 * G * d * context)] as const),
+        (i) => attend(i, layout),
       ],
       [
-        ...(["attention", a * rows * (2 * H * d + 2 * G * d * context)] as const),
-        (i) => device.attention(q, stores[i]!, attended, null, layout, shape),
+        ...(["… one prompt for all", a * (rows * 2 * (H + 2 * G) * d + 2 * G * d * context)] as const),
+        (i) => attend(i, sharedLayout),
       ],
       ["output, added", weightBytes(D, H * d), (i) => project(i, "output", attended)],
-      ["gate, up and SwiGLU", weightBytes(2 * F, D), gated],
+      ["norm, gate, up and SwiGLU", weightBytes(2 * F, D), gated],
       ["down, added", weightBytes(D, F), (i) => project(i, "down", activated)],
       ["head", weightBytes(config.vocab_size, D), () => device.linear(model.head, h, logits, rows)],
       [
@@ -370,6 +386,19 @@ export function measureDecodeRoofline(
       };
     });
   });
+}
+
+/** A layout with what decoding adds to it. */
+function decodeLayout(device: CudaDevice, news: readonly NewTokens[], shape: HeadShape): TokenLayout {
+  const layout = layoutOf(device, news, [0]);
+  const table = device.decoding?.sharing;
+  if (!table) return layout;
+  const words = new Int32Array(table.length(news.length));
+  const [segments, ranges] = [layout.segments, layout.ranges].map((buffer) => device.read(buffer) as Int32Array);
+  table.fill(words, news.length, segments!, ranges!, shape);
+  const sharing = device.alloc("i32", words.length);
+  device.write(sharing, words);
+  return { ...layout, sharing };
 }
 
 /** Contexts of random tokens. */

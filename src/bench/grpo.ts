@@ -44,6 +44,8 @@ export interface GRPOShape {
   readonly script: "early" | "late";
   /** Episodes the peer learns from at once: what is quickest for it. */
   readonly peer_batch: number;
+  /** Tokens every turn is brought to, by words before the action. @default as many as the action has */
+  readonly turn_tokens?: number;
 }
 
 /** The starter preset's, and the defaults of a training. */
@@ -91,6 +93,14 @@ export interface StepRecord {
   readonly played: Played;
   /** Tokens computed in learning; without sharing as many as `played.tokens`. */
   readonly computed_tokens?: number;
+  /** What was learned from; a peer without an environment plays it again. */
+  readonly episodes?: readonly EpisodeTokens[];
+}
+
+/** An episode's context, and where the model spoke. */
+export interface EpisodeTokens {
+  readonly tokens: readonly number[];
+  readonly sampled: readonly (readonly [from: number, to: number])[];
 }
 
 /** An untrained model of the starter's size, with a vocabulary made for practice worlds. */
@@ -128,7 +138,7 @@ export function scriptedSteps(
   data: DataSet,
   model: TrainableModel,
   config: GRPOConfig,
-  script: GRPOShape["script"],
+  { script, turn_tokens }: Pick<GRPOShape, "script" | "turn_tokens">,
 ): ScriptedStep[] {
   const prompts = loadQuestionPrompts(data, config);
   const byId = new Map(data.questions.map((question) => [question.question_id, question]));
@@ -137,7 +147,9 @@ export function scriptedSteps(
   return Array.from({ length: config.max_steps }, (_, step) =>
     generationAt(step, prompts.length, { chunk, shuffle, seed }).flatMap((number) => {
       const question = byId.get(prompts[number]!.question_id)!;
-      const scripts = scriptsOf(question)[script].map((actions) => actions.map((action) => withTokens(action, model)));
+      const scripts = scriptsOf(question)[script].map((actions) =>
+        actions.map((action) => withTokens(action, model, turn_tokens)),
+      );
       return Array.from({ length: num_generations }, (_, generation) => ({
         question_id: question.question_id,
         turns: scripts[generation % scripts.length]!,
@@ -170,9 +182,19 @@ function scriptsOf({ tables_involved, gold_sql, gold_answer }: QuestionRecord) {
   return { early, late: [...late, good, good] };
 }
 
-function withTokens({ action_type, argument }: SQLAction, { tokenizer, turns }: TrainableModel): ScriptedTurn {
-  const tokens = [...tokenizer.encodePlain(`${action_type}: ${argument}`), turns.stopIds[0]!];
-  return { action_type, argument, tokens };
+function withTokens(
+  { action_type, argument }: SQLAction,
+  { tokenizer, turns }: TrainableModel,
+  length = 0,
+): ScriptedTurn {
+  const spoken = `${action_type}: ${argument}`;
+  const plain = [...tokenizer.encodePlain(spoken), turns.stopIds[0]!];
+  const action = [...tokenizer.encodePlain(`\n${spoken}`), turns.stopIds[0]!];
+  const missing = length - action.length;
+  if (missing <= 0) return { action_type, argument, tokens: plain };
+  const words = tokenizer.encodePlain("first the table and its columns, then what they hold ");
+  const before = Array.from({ length: missing }, (_, i) => words[i % words.length]!);
+  return { action_type, argument, tokens: [...before, ...action] };
 }
 
 /** Trains for as many steps as the script has; `onStep` is awaited between them, outside of what is measured. */
@@ -245,7 +267,7 @@ class Follower {
   }
 
   /** What the last step learned from. */
-  learned(): Pick<StepRecord, "computed_tokens"> & { played: Omit<Played, "mean_reward" | "grad_norm"> } {
+  learned(): Pick<StepRecord, "computed_tokens" | "episodes"> & { played: Omit<Played, "mean_reward" | "grad_norm"> } {
     let [tokens, sampled_tokens, checksum] = [0, 0, 0];
     for (const datum of this.#batch) {
       tokens += datum.tokens.length;
@@ -255,7 +277,7 @@ class Follower {
       });
     }
     const played = { episodes: this.#batch.length, sampled_tokens, tokens, checksum };
-    return { played, computed_tokens: this.#computed };
+    return { played, computed_tokens: this.#computed, episodes: this.#batch.map(episodeOf) };
   }
 
   async #sample(engine: TrainableEngine, request: SampleRequest) {
@@ -267,6 +289,17 @@ class Follower {
     const sample = await engine.sample({ ...request, stop_ids: [], max_new_tokens: tokens.length });
     return { ...sample, tokens };
   }
+}
+
+function episodeOf({ tokens, weights }: Parameters<TrainableEngine["forwardBackward"]>[0][number]): EpisodeTokens {
+  const sampled: [number, number][] = [];
+  tokens.forEach((_, i) => {
+    if (weights[i] === 0) return;
+    const last = sampled.at(-1);
+    if (last?.[1] === i) last[1] = i + 1;
+    else sampled.push([i, i + 1]);
+  });
+  return { tokens, sampled };
 }
 
 /** What the peer is told of a step in an environment. */

@@ -1,5 +1,8 @@
 // `sqlenv bench cuda`: the GPU's speed at real sizes, beside transformers' on the same card when a Python with it is given.
 import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import {
@@ -16,9 +19,12 @@ import {
   randomModel,
   type TrainingRate,
 } from "../bench/cuda.ts";
+import { CUDA_GRPO, type CudaGRPO, measureGRPO } from "../bench/cuda-grpo.ts";
+import type { EpisodeTokens, StepSeconds } from "../bench/grpo.ts";
 import { createCuda } from "../devices/cuda/create.node.ts";
 import { LocalEngine } from "../engine/index.ts";
 import { UsageError } from "../errors.ts";
+import { resolveDataSet } from "./dataset.ts";
 import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "./output.ts";
 
 interface Options {
@@ -36,6 +42,11 @@ interface Peer {
   readonly sampling?: readonly PeerRate[];
   readonly training?: PeerTraining;
   readonly training_compiled?: PeerTraining;
+  readonly grpo?: {
+    readonly seconds?: Omit<StepSeconds, "rest">;
+    readonly sampled_tokens?: number;
+    readonly tokens?: number;
+  };
   readonly [compiled: `sampling_compiled_${number}`]: PeerRate | undefined;
 }
 
@@ -56,8 +67,11 @@ interface Ours {
   readonly ceilings: Ceilings;
   readonly training: TrainingRate;
   readonly sampling: readonly DecodeRate[];
-  /** As training asks: one prompt for all. */
+  /** As training asks: 8 prompts for 64, and one. */
+  readonly sampling_groups: DecodeRate;
   readonly sampling_shared: DecodeRate;
+  /** One whole GRPO step in the environment. */
+  readonly grpo: CudaGRPO;
   readonly roofline: readonly RooflineRow[];
 }
 
@@ -81,9 +95,9 @@ export function cudaCommand(): Command {
         const remedy = `use ${Object.keys(CUDA_MODELS).join(" or ")}`;
         throw new UsageError({ what: "no such model", value: model, remedy });
       }
-      const ours = await measure(model, precision, quick, (what) => out.progress(what));
+      const { ours, played } = await measure(model, precision, quick, (what) => out.progress(what));
       out.progress("the peer");
-      const theirs = peer ? runPeer(peer, model, peerSeconds) : undefined;
+      const theirs = peer ? runPeer(peer, model, peerSeconds, played) : undefined;
       const ratios = theirs && ratiosOf(ours, theirs);
       out.line(describe(ours, theirs));
       out.result({ ...ours, peer: theirs, ratios });
@@ -95,7 +109,7 @@ async function measure(
   precision: "bf16" | "fp32" | undefined,
   quick: boolean,
   onProgress: (what: string) => void,
-): Promise<Ours> {
+): Promise<{ readonly ours: Ours; readonly played: readonly EpisodeTokens[] }> {
   const device = createCuda(precision === undefined ? {} : { precision });
   onProgress("the card's limits");
   const ceilings = measureCeilings(device);
@@ -118,22 +132,35 @@ async function measure(
       onProgress(`sampling, ${size} at a time`);
       sampling.push(await measureDecode(engine, size));
     }
-    const sampling_shared = await measureDecode(engine, 64, { ...CUDA_SPEC, isShared: true });
-    return { model: name, variant: device.variant, ceilings, training, sampling, sampling_shared, roofline };
+    const sampling_groups = await measureDecode(engine, 64, { ...CUDA_SPEC, prompts: 8 });
+    const sampling_shared = await measureDecode(engine, 64, { ...CUDA_SPEC, prompts: 1 });
+    onProgress("a GRPO step");
+    const { result: grpo, played } = await measureGRPO(engine, await resolveDataSet("starter"), GRPO_STEPS);
+    const rates = { sampling, sampling_groups, sampling_shared };
+    return { ours: { model: name, variant: device.variant, ceilings, training, ...rates, grpo, roofline }, played };
   } finally {
     await engine.close();
   }
 }
 
-function runPeer(python: string, model: string, seconds: number): Peer {
+const GRPO_STEPS = 4;
+
+function runPeer(python: string, model: string, seconds: number, played: readonly EpisodeTokens[]): Peer {
   const script = fileURLToPath(new URL("../../bench/peer_cuda.py", import.meta.url));
-  const ask = JSON.stringify({ config: CUDA_MODELS[model], spec: CUDA_SPEC, seconds });
-  const text = execFileSync(python, [script, ask], {
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "inherit"],
-    maxBuffer: 1 << 26,
-  });
-  return JSON.parse(text.trim().split("\n").at(-1)!) as Peer;
+  const folder = mkdtempSync(join(tmpdir(), "sqlenv-bench-"));
+  try {
+    const episodes = join(folder, "episodes.json");
+    writeFileSync(episodes, JSON.stringify(played));
+    const ask = { config: CUDA_MODELS[model], spec: CUDA_SPEC, seconds, episodes, grpo_batch: CUDA_GRPO.peer_batch };
+    const text = execFileSync(python, [script, JSON.stringify(ask)], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "inherit"],
+      maxBuffer: 1 << 26,
+    });
+    return JSON.parse(text.trim().split("\n").at(-1)!) as Peer;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** Ours over theirs; null where they have no number. */
@@ -149,7 +176,9 @@ function ratiosOf(ours: Ours, theirs: Peer) {
     sampling_64_compiled: over(rate(64), theirs.sampling_compiled_64?.decode_tokens_per_s),
     training: over(ours.training.tokens_per_s, theirs.training?.tokens_per_s),
     training_compiled: over(ours.training.tokens_per_s, theirs.training_compiled?.tokens_per_s),
-    grpo_step: null,
+    sampling_64_groups: over(ours.sampling_groups.decode_tokens_per_s, plain(64)),
+    sampling_64_shared: over(ours.sampling_shared.decode_tokens_per_s, plain(64)),
+    grpo_step: over(theirs.grpo?.seconds?.step, ours.grpo.seconds.step),
   };
 }
 
@@ -178,7 +207,15 @@ function describe(ours: Ours, theirs: Peer | undefined): string {
         ["… static cache, compiled", "", n(compiled), times(rate, compiled)],
       ];
     }),
+    ["sampling 64, 8 prompts", n(ours.sampling_groups.decode_tokens_per_s), "", ""],
     ["sampling 64, one prompt", n(ours.sampling_shared.decode_tokens_per_s), "", ""],
+  ];
+  const { grpo } = ours;
+  const parts = ["step", "sampling", "environment", "training"] as const;
+  const seconds = (of: Omit<StepSeconds, "rest"> | undefined) => parts.map((part) => of?.[part].toFixed(3) ?? "");
+  const steps = [
+    ["ours", ...seconds(grpo.seconds)],
+    ...(theirs?.grpo?.seconds ? [["generate, eager", ...seconds(theirs.grpo.seconds)]] : []),
   ];
   const kernels = ours.roofline.map(({ kernel, milliseconds, share, bound }) => [
     kernel,
@@ -190,6 +227,7 @@ function describe(ours: Ours, theirs: Peer | undefined): string {
     `${ours.model} on ${ours.variant}`,
     `the card: ${ceilings.tflops.toFixed(0)} TFLOP/s, ${ceilings.terabytes_per_s.toFixed(2)} TB/s; training at ${training.tflops.toFixed(0)} TFLOP/s, ${(100 * training.share).toFixed(0)} % of it, peak memory ${formatBytes(training.peak_bytes)}`,
     drawTable(["tokens per second", "ours", theirs ? `transformers ${theirs.versions.transformers}` : "", ""], rows),
+    drawTable([`GRPO, ${grpo.episodes} episodes, seconds`, ...parts], steps),
     ...(kernels.length > 0
       ? [drawTable(["kernel (8192 tokens unless said)", "ms", "of the limit", "bound by"], kernels)]
       : []),

@@ -119,7 +119,7 @@ async function measure(
   const shape = GRPO_SHAPES[name]!;
   const config = grpoConfig(shape, steps + 1);
   const model = await loadModelAndTokenizer(folder, { threads });
-  const script = scriptedSteps(data, model, config, shape.script);
+  const script = scriptedSteps(data, model, config, shape);
   const ours: MeasuredStep[] = [];
   const theirs: MeasuredStep[] = [];
   let peer: Peer | undefined;

@@ -5,7 +5,7 @@ import type { Device, HeadShape } from "../../src/devices/index.ts";
 import type { Datum } from "../../src/engine/engine.ts";
 import { LocalEngine } from "../../src/engine/local.ts";
 import type { ModelConfig } from "../../src/model/config.ts";
-import { forestLayout } from "../../src/model/layout.ts";
+import { forestLayout, layoutOf, type NewTokens } from "../../src/model/layout.ts";
 import { random } from "../../src/random.ts";
 import { tinyModel } from "../tiny-model.ts";
 import { angleOf, Bench, tree } from "./bench.ts";
@@ -82,6 +82,20 @@ export function againstCpu(
         note(`${name}: attention ${heads}/${kvHeads}·${headDim}: ${key}: ${off.toExponential(1)}`);
         expect(off, key).toBeLessThanOrEqual(tolerances.kernel);
       }
+    });
+  }
+
+  for (const [heads, kvHeads, headDim] of [
+    [16, 8, 128],
+    [6, 2, 64],
+  ] as const) {
+    test(`${name}: next tokens that share their contexts, ${heads} heads on ${kvHeads} of ${headDim}`, () => {
+      on(make, (device) => {
+        const off = nextTokens(device, { heads, kvHeads, headDim, eps: 1e-6 });
+        note(`${name}: next tokens ${heads}/${kvHeads}·${headDim}: ${JSON.stringify(off)}`);
+        for (const [what, distance] of Object.entries(off))
+          expect(distance, what).toBeLessThanOrEqual(tolerances.kernel);
+      });
     });
   }
 
@@ -188,6 +202,34 @@ export function againstCpu(
     await engine.close();
   });
 
+  test(`${name}: two turns of forty samples in groups: log-probs are the recomputed ones`, async () => {
+    const engine = new LocalEngine(
+      tinyModel({
+        ...{ device: make(), config: { ...SMALL, hidden_size: 512, head_dim: 128 }, deviation: 0.06, seed: "turns" },
+      }),
+    );
+    let contexts = Array.from({ length: 40 }, (_, i) => tokensOf(300, "task", i >> 3));
+    let worst = 0;
+    for (let turn = 0; turn < 2; turn++) {
+      const samples = await Promise.all(
+        contexts.map((prompt, i) => engine.sample({ prompt, max_new_tokens: 30, stop_ids: [], key: ["t", turn, i] })),
+      );
+      const whole = contexts.map((context, i) => [...context, ...samples[i]!.tokens]);
+      const weights = whole.map((tokens, i) => tokens.map((_, at) => (at < contexts[i]!.length ? 0 : 1)));
+      const computed = await engine.logprobs(whole.map((tokens, i): Datum => ({ tokens, weights: weights[i]! })));
+      for (const [i, { logprobs }] of samples.entries()) {
+        for (const [at, logp] of logprobs.entries()) {
+          const off = Math.abs(logp - computed[i]![contexts[i]!.length + at]!);
+          if (!(off <= worst)) worst = off;
+        }
+      }
+      contexts = whole.map((tokens, i) => [...tokens, ...tokensOf(9, "told", turn, i)]);
+    }
+    note(`${name}: forty samples, two turns: log-probs at most ${worst.toExponential(1)} apart`);
+    expect(worst).toBeLessThanOrEqual(tolerances.logprob);
+    await engine.close();
+  });
+
   test(`${name}: every kernel gives the same bits twice`, () => {
     const [first, second] = [on(make, everyKernel), on(make, everyKernel)];
     const bits = (values: Float32Array | Int32Array) =>
@@ -261,6 +303,49 @@ function fewRows(device: Device, rows: number, n: number, k: number): Record<str
       );
     }
     return off;
+  });
+}
+
+/** How far the kernel for next tokens is from the kernels it stands for, on a batch with prompts in common; nothing where there is none. */
+function nextTokens(device: Device, shape: HeadShape): Record<string, number> {
+  return device.scope(() => {
+    const b = new Bench(device, { forward: 0, backward: 0, optimizer: 0 });
+    const { heads, kvHeads, headDim } = shape;
+    const r = random("next tokens", heads, headDim);
+    const A = device.activations;
+    const unit = 2 * kvHeads * headDim;
+    let stored = 0;
+    const blockOf = (capacity: number) => {
+      stored += capacity * unit;
+      return { block: stored - capacity * unit, capacity };
+    };
+    const first = { ...blockOf(200), tokens: 197, row: 0 };
+    const seconds = [0, 1, 2].map((i) => ({ ...blockOf(104), tokens: 100 - i, row: 0 }));
+    const news: NewTokens[] = Array.from({ length: 41 }, (_, i) => ({
+      ...{ own: blockOf(80), start: (7 * i) % 79, count: 1 },
+      ancestors: i === 40 ? [] : [{ ...first, tokens: first.tokens - (i % 2) }, seconds[(i >> 1) % 3]!],
+    }));
+    const layout = layoutOf(device, news, [0]);
+    const rows = layout.tokens;
+    const [segments, ranges] = [device.read(layout.segments), device.read(layout.ranges)] as Int32Array[];
+    const table = device.decoding?.sharing;
+    if (!table) return {};
+    const words = new Int32Array(table.length(rows));
+    table.fill(words, rows, segments!, ranges!, shape);
+    const sharing = device.alloc("i32", words.length);
+    device.write(sharing, words);
+    const qkv = b.floats(b.normal(r, rows * (heads + 2 * kvHeads) * headDim), A);
+    const stores = [b.normal(r, stored)].flatMap((data) => [b.floats(data, A), b.floats(data, A)]);
+    const norms = { q: b.scale(headDim, r).on, k: b.scale(headDim, r).on };
+    const rotary = b.rotary(layout.maxContext, headDim, angleOf(headDim));
+    const [q, want, got] = [0, 0, 0].map(() => b.empty(rows * heads * headDim, A));
+    device.rotate(qkv, norms, q!, b.empty(rows * (heads + kvHeads)), stores[0]!, layout, rotary, shape);
+    device.attention(q!, stores[0]!, want!, null, layout, shape);
+    const next = () => device.rotateAttend?.(qkv, norms, stores[1]!, got!, { ...layout, sharing }, rotary, shape);
+    if (!next()) return {};
+    next(); // as the first left it: counters, and the new keys where they belong
+    const read = (buffer: Parameters<Device["read"]>[0]) => device.read(buffer);
+    return { out: distance(read(got!), read(want!)), store: distance(read(stores[1]!), read(stores[0]!)) };
   });
 }
 
