@@ -41,6 +41,7 @@ test("recorded steps give the same tokens and log-probs as single steps", async 
   expect(shown(got)).toEqual(shown(want));
   expect(counts.run).toBeGreaterThan(10);
   expect(counts.recorded).toBeLessThanOrEqual(8);
+  expect(counts.shared).toBeGreaterThan(0);
   recorded.close(new Error("done"));
 });
 

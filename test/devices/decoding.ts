@@ -4,9 +4,9 @@ import type { Buffer, Decoding, Device } from "../../src/devices/index.ts";
 import { uniformOfSeeds } from "../../src/engine/uniform.ts";
 
 /** Counts of what was asked of it, beside the device. */
-export function decodingCpu(): { device: Device; counts: { recorded: number; run: number } } {
+export function decodingCpu(): { device: Device; counts: { recorded: number; run: number; shared: number } } {
   const device: Device = createCpu({ threads: 1 });
-  const counts = { recorded: 0, run: 0 };
+  const counts = { recorded: 0, run: 0, shared: 0 };
   const change = (buffer: Buffer, by: (data: Int32Array) => void) => {
     const data = device.read(buffer) as Int32Array;
     by(data);
@@ -41,6 +41,19 @@ export function decodingCpu(): { device: Device; counts: { recorded: number; run
       const segments = device.read(layout.segments);
       change(layout.segments, (data) => each((t) => data[4 * t + 2]!++));
       change(layout.ranges, (data) => each((t) => data[3 * (segments[4 * t + 7]! - 1) + 2]!++));
+    },
+    sharing: {
+      length: (rows) => rows,
+      /** Contexts of all rows, to be found again in the step. */
+      fill(out, rows, segments, ranges) {
+        counts.shared++;
+        for (let t = 0; t < rows; t++) {
+          let context = 0;
+          for (let range = segments[4 * t + 3]!; range < segments[4 * t + 7]!; range++) context += ranges[3 * range + 2]!;
+          if (context !== segments[4 * t + 2]! + 1) throw new Error(`row ${t}: ${context} tokens`);
+          out[t] = context;
+        }
+      },
     },
     readLater(buffer) {
       const data = device.read(buffer) as Int32Array;

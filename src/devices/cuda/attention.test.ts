@@ -8,6 +8,7 @@ import {
   attentionBackward,
   attentionForward,
   attentionKernels,
+  attentionNext,
   attentionPlanLength,
   attentionPlanSource,
   decodeScratch,
@@ -118,6 +119,22 @@ function parametersOf(kernels: AttentionKernels, name: string): number {
   return new RegExp(`${name}\\(([^)]*)\\)`).exec(code)![1]!.split(",").length;
 }
 
+test("next tokens are started with as many arguments as the kernel takes, on cards and heads that have it", () => {
+  const kernels = attentionKernels(qwen, H200);
+  const { started, launch } = recorder();
+  const names = ["qkv", "store", "out", "partials", "counters", "work", "ranges", "positions", "rotary"] as const;
+  const io = Object.fromEntries(names.map((name, i) => [name, { dtype: "f32", length: 1, address: i }])) as Record<
+    (typeof names)[number],
+    Buffer
+  >;
+  attentionNext(launch, kernels, 64, 132, 1e-6, io, [{ ptr: 1 }, { ptr: 2 }]);
+  expect(started[0]!.args).toHaveLength(parametersOf(kernels, kernels.next!));
+  expect(started[0]!.grid).toEqual([8, 99, 1]);
+  expect(attentionKernels(plain, H200).next).toBeUndefined();
+  expect(attentionKernels({ ...qwen, headDim: 24 }, H200).next).toBeUndefined();
+  expect(attentionKernels(qwen, T4).next).toBeUndefined();
+});
+
 test("one sequence is split over the card, a full batch is not; scratch holds all splits", () => {
   expect(decodeSplits(1, qwen, 132)).toBe(16);
   expect(decodeSplits(8, qwen, 132)).toBe(4);
@@ -130,6 +147,7 @@ describe.skipIf(!hasNvcc)("with nvcc (skipped where it is not installed),", () =
   const cases: [string, readonly KernelSource[]][] = [
     ["sm_75", [attentionPlanSource, sampleSource, ...attentionKernels(plain, T4).sources]],
     ["sm_80", attentionKernels({ ...qwen, headDim: 24, heads: 24 }, A100).sources],
+    ["sm_80", attentionKernels({ ...qwen, headDim: 64, heads: 32 }, A100).sources.slice(-1)],
     ["sm_90a", attentionKernels(qwen, H200).sources],
   ];
   test.each(cases)("kernels compile for %s and spill no registers", { timeout: 240_000 }, async (target, sources) => {
