@@ -411,13 +411,24 @@ const BLOCK = 2 ** 20;
 
 /** Normal numbers, a block of them again and again: a gigabyte of fresh ones would take a minute. */
 function randomize(device: CudaDevice, buffer: Buffer, deviation: number): void {
-  const r = random("block", deviation);
-  const block = Float32Array.from({ length: Math.min(BLOCK, buffer.length) }, () => r.normal(0, deviation));
+  const block = blockOf(deviation).subarray(0, buffer.length);
   device.write(buffer, block);
   for (let done = block.length; done < buffer.length; done *= 2) {
     const count = Math.min(done, buffer.length - done);
     device.copy(device.part(buffer, 0, count), device.part(buffer, done, count));
   }
+}
+
+const blocks = new Map<number, Float32Array>();
+
+function blockOf(deviation: number): Float32Array {
+  let block = blocks.get(deviation);
+  if (!block) {
+    const r = random("block", deviation);
+    block = Float32Array.from({ length: BLOCK }, () => r.normal(0, deviation));
+    blocks.set(deviation, block);
+  }
+  return block;
 }
 
 /** Milliseconds on the card, the middle of some. */

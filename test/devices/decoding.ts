@@ -49,7 +49,8 @@ export function decodingCpu(): { device: Device; counts: { recorded: number; run
         counts.shared++;
         for (let t = 0; t < rows; t++) {
           let context = 0;
-          for (let range = segments[4 * t + 3]!; range < segments[4 * t + 7]!; range++) context += ranges[3 * range + 2]!;
+          for (let range = segments[4 * t + 3]!; range < segments[4 * t + 7]!; range++)
+            context += ranges[3 * range + 2]!;
           if (context !== segments[4 * t + 2]! + 1) throw new Error(`row ${t}: ${context} tokens`);
           out[t] = context;
         }

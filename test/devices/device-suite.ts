@@ -10,9 +10,11 @@ import { deviceSuite } from "./suite.ts";
 const FLOAT = { kernel: 2e-5, chain: 5e-5, gradient: 1e-4, loss: 1e-5, logprob: 1e-4 };
 const BF16 = { kernel: 1e-2, chain: 2e-2, gradient: 3e-2, loss: 5e-3, logprob: 5e-2 };
 
-// --only=suite, fp32 or bf16 runs a part; --quiet leaves the measured errors out.
+// --only=suite, fp32 or bf16 runs a part, --match=… tests by their names; --quiet leaves the measured errors out.
 const quiet = process.argv.includes("--quiet");
-const only = process.argv.find((arg) => arg.startsWith("--only="))?.slice(7);
+const option = (name: string) => process.argv.find((arg) => arg.startsWith(`--${name}=`))?.slice(name.length + 3);
+const only = option("only");
+const wanted = new RegExp(option("match") ?? "");
 const note = (line: string) => void (quiet || console.log(line));
 const device = createCuda();
 console.log(
@@ -30,6 +32,9 @@ describe("against the CPU", () => {
   if (wants("bf16") && capability >= 80) againstCpu("bf16", () => createCuda({ precision: "bf16" }), BF16, note);
 });
 const start = performance.now();
-const { passed, failed } = await runAll((name, error) => console.log(`FAILED ${name}: ${error.slice(0, 600)}`));
+const { passed, failed } = await runAll(
+  (name, error) => console.log(`FAILED ${name}: ${error.slice(0, 600)}`),
+  wanted,
+);
 console.log(`${passed} passed, ${failed.length} failed in ${((performance.now() - start) / 1000).toFixed(0)} s`);
 process.exitCode = failed.length > 0 ? 1 : 0;

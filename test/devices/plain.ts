@@ -87,8 +87,11 @@ export interface Outcome {
   readonly failed: readonly { readonly name: string; readonly error: string }[];
 }
 
-/** Runs everything that was described, one after the other. */
-export async function runAll(onFailure: (name: string, error: string) => void): Promise<Outcome> {
+/** Runs everything that was described, one after the other, or what has a name that matches. */
+export async function runAll(
+  onFailure: (name: string, error: string) => void,
+  wanted = /(?:)/,
+): Promise<Outcome> {
   let passed = 0;
   const failed: { name: string; error: string }[] = [];
   const attempt = async (name: string, run: () => void | Promise<void>): Promise<boolean> => {
@@ -107,7 +110,7 @@ export async function runAll(onFailure: (name: string, error: string) => void): 
     for (const item of group.items) {
       const name = path ? `${path} > ${item.name}` : item.name;
       if ("items" in item) await visit(item, name);
-      else if (await attempt(name, item.run)) passed++;
+      else if (wanted.test(name) && (await attempt(name, item.run))) passed++;
     }
     for (const after of group.after) await attempt(`${path} (end)`, after);
   };

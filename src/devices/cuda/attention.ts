@@ -66,7 +66,8 @@ const PLAN_THREADS = 1024;
 const DOTS_WARPS = 8; // of attention_dots
 const DECODE_MOST = 256; // widest head of the decode kernel
 const DECODE_THREADS = 128;
-const NEXT_BLOCKS = 6; // a multiprocessor gets of kernels/attentionNext.ts; two at a time
+const NEXT_WARPS = 9; // a multiprocessor holds of kernels/attentionNext.ts
+const MERGE_WARPS = 4; // a block
 
 /** Kernels for a shape on a card; compile `sources` once for it. Those of "wgmma" want the architecture's "a" target. */
 export function attentionKernels(shape: AttentionShape, card: AttentionCard, force?: Way): AttentionKernels {
@@ -129,7 +130,7 @@ export function nextSource({ heads, kvHeads, headDim, precision }: AttentionShap
 export function sharingShape({ heads, kvHeads }: Pick<AttentionShape, "heads" | "kvHeads">, multiprocessors: number) {
   return {
     together: Math.floor(JOB_ROWS / (heads / kvHeads)),
-    wanted: Math.max(1, Math.round((NEXT_BLOCKS * multiprocessors) / kvHeads)),
+    wanted: Math.max(1, Math.round((NEXT_WARPS * multiprocessors) / kvHeads)),
   };
 }
 
@@ -335,9 +336,9 @@ export function attentionDecode(
   );
 }
 
-/** Scratch of kernels/attentionNext.ts: floats, and counters (i32) that must be 0 before the first. */
-export function nextScratch(rows: number, { heads, kvHeads, headDim }: AttentionShape) {
-  return { partials: rows * heads * MOST_PARTS * (headDim + 4), counters: rows * kvHeads };
+/** Floats of scratch that kernels/attentionNext.ts needs. */
+export function nextScratch(rows: number, { heads, headDim }: AttentionShape): number {
+  return rows * heads * MOST_PARTS * (headDim + 4);
 }
 
 /** The next token of `rows` rows, from their products on: norms, positions, the store and attention. */
@@ -347,17 +348,20 @@ export function attentionNext(
   rows: number,
   multiprocessors: number,
   eps: number,
-  io: Readonly<
-    Record<"qkv" | "store" | "out" | "partials" | "counters" | "work" | "ranges" | "positions" | "rotary", Buffer>
-  >,
+  io: Readonly<Record<"qkv" | "store" | "out" | "partials" | "work" | "ranges" | "positions" | "rotary", Buffer>>,
   scales: readonly KernelArg[],
 ): void {
   const { heads, kvHeads, headDim } = shape;
   const jobs = Math.min(mostJobs(rows), sharingShape(shape, multiprocessors).wanted);
-  launch(next!, [kvHeads, jobs, 1], [DECODE_THREADS, 1, 1], 0, [
-    ...[io.qkv, io.store, io.out, io.partials, io.counters, io.work, io.ranges, io.positions, io.rotary].map(address),
+  const scale = { f32: 1 / Math.sqrt(headDim) };
+  launch(next!, [kvHeads, jobs, 1], [32, 1, 1], 0, [
+    ...[io.qkv, io.store, io.out, io.partials, io.work, io.ranges, io.positions, io.rotary].map(address),
     ...scales,
-    ...[{ i32: rows }, { i32: heads }, { i32: kvHeads }, { f32: 1 / Math.sqrt(headDim) }, { f32: eps }],
+    ...[{ i32: rows }, { i32: heads }, { i32: kvHeads }, scale, { f32: eps }],
+  ]);
+  launch(`${next!}_merge`, [Math.ceil((rows * heads) / MERGE_WARPS), 1, 1], [32 * MERGE_WARPS, 1, 1], 0, [
+    ...[io.partials, io.out, io.work].map(address),
+    ...[{ i32: rows }, { i32: heads }, scale],
   ]);
 }
 

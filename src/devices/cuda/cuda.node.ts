@@ -306,10 +306,9 @@ export class Cuda implements CudaDevice {
   ): boolean {
     if (!sharing) return false;
     const kernels = this.#attentionFor(shape, qkv.dtype);
-    const lengths = nextScratch(tokens, kernels.shape);
-    if (!kernels.next || lengths.counters > DECODE_COUNTERS) return false;
+    if (!kernels.next) return false;
     const tables = { work: sharing, ranges, positions, rotary };
-    const io = { qkv, store, out, partials: this.#partialsOf(lengths.partials), counters: this.#counters, ...tables };
+    const io = { qkv, store, out, partials: this.#partialsOf(nextScratch(tokens, kernels.shape)), ...tables };
     attentionNext(this.#launch, kernels, tokens, this.card.multiprocessors, shape.eps, io, scalesOf(norms));
     return true;
   }

@@ -7,11 +7,11 @@ export const HEADER = 4;
 export const JOB = 24;
 export const JOB_ROWS = 16;
 /** Parts of a row at most. */
-export const MOST_PARTS = 16;
+export const MOST_PARTS = 32;
 
-const KEYS = 64; // a block reads together
+const KEYS = 16; // a warp reads together
 const SHARED_LEAST = 32; // tokens worth a job of their own
-const GROWTH = 64; // tokens a row is expected to grow by
+const GROWTH = 32; // tokens a row is expected to grow by
 
 /** What the cut depends on. */
 export interface SharingShape {
@@ -55,7 +55,7 @@ export function fillSharing(
     const units = unitsOf(rows, segments, ranges, least).flatMap((unit) => tilesOf(unit, together));
     const lengthOf = ({ tokens, grows }: Unit) => tokens + (grows ? GROWTH : 0);
     const keys = units.reduce((sum, unit) => sum + lengthOf(unit), 0);
-    const chunk = factor * KEYS * Math.max(1, Math.ceil(keys / wanted / KEYS));
+    const chunk = factor * KEYS * Math.max(2, Math.ceil(keys / wanted / KEYS));
     const splits = units.map((unit) => (factor > 64 ? 1 : Math.max(1, Math.ceil(lengthOf(unit) / chunk))));
     if (write(out, rows, units, splits)) return;
   }

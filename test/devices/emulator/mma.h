@@ -22,5 +22,3 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   for (int i = 0; i < 4; i++) z |= (unsigned)(both >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
   return z;
 }
-template <typename V> V __ldcg(const V* p) { return *p; }
-inline void __threadfence() {}

@@ -3,20 +3,17 @@
 //
 // qkv bf16 [rows, heads + 2·kvHeads, D], out bf16 [rows, heads, D]; the KV store as in kernels/common.ts, the ranges and positions
 // of a layout. `work` (made by ../sharing.ts) cuts the contexts into jobs: some ranges in a row, or a split of them, and the rows
-// that see them, up to 16 queries. A block has a job and a kv head: its queries are the rows of a tensor core's tile, its four
-// warps take 16 keys at a time. All but the newest key of a context lies there since an earlier launch, and is on its way before
-// the kernel before this one has ended. The last block of a row to finish (known by a counter, which it sets back to 0) adds the
-// row's parts up in order.
+// that see them, up to 16 queries. A warp has a job and a kv head, all by itself: its queries are the rows of a tensor core's
+// tile, its keys come 16 at a time. All but the newest key of a context lies there since an earlier launch, and is on its way
+// before the kernel before this one has ended. A second kernel adds the parts of each row up in order.
 //
-// partials: float [rows, heads, MOST_PARTS, D + 4] (sums, highest score, sum of weights); counters: i32 [rows, kvHeads], 0 at
-// first. Macros: D (64 or 128), TOGETHER (heads on a kv head).
+// partials: float [rows, heads, MOST_PARTS, D + 4] (sums, highest score, sum of weights). Macros: D (64 or 128), TOGETHER (heads on
+// a kv head).
 import { HEADER, JOB, JOB_ROWS, MOST_PARTS } from "../sharing.ts";
 
 export const nextKernel = (suffix: string): string => `
 #define STEPS (D / 32)
 #define HALVES (D / 64)
-#define WARPS 4
-#define STRIDE (D + 4) /* of a row in shared memory */
 #define LOG2E 1.4426950408889634f
 #define NONE -1e30f
 
@@ -101,14 +98,11 @@ __device__ __forceinline__ void gather2(float* low, float* high, const unsigned*
   mma(high, p[0], p[1], p[2], p[3], __byte_perm(v0, v1, 0x7632), __byte_perm(v2, v3, 0x7632));
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) attention_next_${suffix}(
-    const bf16* qkv, bf16* store, bf16* out, float* partials, int* counters, const int* work, const int* ranges, const int* positions,
+extern "C" __global__ void __launch_bounds__(32) attention_next_${suffix}(
+    const bf16* qkv, bf16* store, bf16* out, float* partials, const int* work, const int* ranges, const int* positions,
     const float* cosSin, const float* qScale, const float* kScale, int rows, int heads, int kvHeads, float scale, float eps) {
-  __shared__ float sums[WARPS][16][STRIDE];
-  __shared__ float tops[WARPS][16], weights[WARPS][16];
-  __shared__ int isLast[16];
   LET_NEXT_START();
-  const int kv = blockIdx.x, lane = threadIdx.x & 31, warp = threadIdx.x >> 5, width = heads + 2 * kvHeads;
+  const int kv = blockIdx.x, lane = threadIdx.x, width = heads + 2 * kvHeads;
   const float factor = scale * LOG2E;
   const int* partsOf = work + ${HEADER};
   const uint4* wide = (const uint4*)store;
@@ -117,26 +111,35 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) attention_next_${suf
     const int* job = work + ${HEADER} + rows + number * ${JOB};
     const int first = job[0], count = job[1], split = job[2], splits = job[3], jobRows = job[4];
     const bool grows = job[5] != 0;
-    const int* members = job + ${JOB - JOB_ROWS}; /* row | part << 16 */
+    /* Queries lane / 4 and that + 8: their rows, with their part, and positions. */
+    int member[2], position[2];
+    bool isThere[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const int which = ((lane >> 2) + 8 * i) / TOGETHER;
+      isThere[i] = which < jobRows;
+      member[i] = job[${JOB - JOB_ROWS} + (isThere[i] ? which : 0)];
+      position[i] = positions[member[i] & 0xffff];
+    }
     int total = 0;
     for (int i = lane; i < count; i += 32) total += ranges[3 * (first + i) + 2];
     for (int step = 16; step > 0; step >>= 1) total += __shfl_xor_sync(0xffffffffu, total, step);
-    const int size = ((total + splits - 1) / splits + 16 * WARPS - 1) / (16 * WARPS) * (16 * WARPS);
+    const int size = ((total + splits - 1) / splits + 15) / 16 * 16;
     const int begin = split * size, end = min(total, begin + size);
-    int base = begin + 16 * warp;
-    /* Whether the newest key is this warp's. */
-    const bool hasNew = grows && begin < total && end == total && ((total - 1 - begin) >> 4) % WARPS == warp;
+    const bool hasNew = grows && begin < total && end == total; /* the newest key */
+    int base = begin;
 
     Walk walk = {first - 1, 0, 0, 0, 0};
     uint4 keys[2][STEPS], values[HALVES][4];
-    if (base < end && !hasNew) {
+    const bool isAhead = base < end && !(hasNew && base + 16 >= end);
+    if (isAhead) {
       const unsigned place = placeOf(walk, ranges, min(base + (lane & 15), end - 1), kv);
       loadKeys(keys, wide, place);
       loadValues(values, wide, place);
     }
     AFTER_PREVIOUS();
     if (hasNew) {
-      const int row = members[0] & 0xffff, last = 3 * (first + count - 1);
+      const int row = job[${JOB - JOB_ROWS}] & 0xffff, last = 3 * (first + count - 1);
       bf16* key = store + ranges[last] + (long long)2 * kv * ranges[last + 1] * D + (long long)(ranges[last + 2] - 1) * D;
       const bf16* from = qkv + ((long long)row * width + heads + kv) * D;
       uint4 turned[STEPS];
@@ -148,16 +151,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) attention_next_${suf
       if (lane < D / 8) *(uint4*)(key + (long long)ranges[last + 1] * D + 8 * lane) = *(const uint4*)(from + (long long)kvHeads * D + 8 * lane);
       __syncwarp();
     }
-    uint4 low[STEPS], high[STEPS]; /* queries lane / 4 and that + 8 */
+    uint4 low[STEPS], high[STEPS];
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-      const int m = (lane >> 2) + 8 * i, which = m / TOGETHER;
-      const bool isThere = which < jobRows;
-      const int row = (isThere ? members[which] : members[0]) & 0xffff;
-      const bf16* from = qkv + ((long long)row * width + kv * TOGETHER + m % TOGETHER) * D;
-      turnHead(from, qScale, cosSin + (long long)positions[row] * D, eps, isThere, i == 0 ? low : high);
+      const long long row = member[i] & 0xffff;
+      const bf16* from = qkv + (row * width + kv * TOGETHER + ((lane >> 2) + 8 * i) % TOGETHER) * D;
+      turnHead(from, qScale, cosSin + (long long)position[i] * D, eps, isThere[i], i == 0 ? low : high);
     }
-    if (base < end && hasNew) {
+    if (base < end && !isAhead) {
       const unsigned place = placeOf(walk, ranges, min(base + (lane & 15), end - 1), kv);
       loadKeys(keys, wide, place);
       loadValues(values, wide, place);
@@ -179,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) attention_next_${suf
 #pragma unroll
         for (int s = 0; s < STEPS; s++) multiply32(scores[n], low[s], high[s], keys[n][s]);
       }
-      const int next = base + 16 * WARPS;
+      const int next = base + 16;
       unsigned place = 0;
       if (next < end) {
         place = placeOf(walk, ranges, min(next + (lane & 15), end - 1), kv);
@@ -232,81 +233,52 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) attention_next_${suf
     for (int i = 0; i < 2; i++) {
       sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 1);
       sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 2);
-      const int m = (lane >> 2) + 8 * i;
+      if (!isThere[i]) continue;
+      const long long row = member[i] & 0xffff;
+      const long long at = row * heads + kv * TOGETHER + ((lane >> 2) + 8 * i) % TOGETHER;
+      const bool isWhole = partsOf[row] == 1;
+      float* to = partials + (at * ${MOST_PARTS} + (member[i] >> 16)) * (D + 4);
 #pragma unroll
       for (int h = 0; h < HALVES; h++)
 #pragma unroll
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 2; k++) {
+          const int dim = 64 * h + 16 * (lane & 3) + 8 * k;
+          float v[8];
 #pragma unroll
-          for (int j = 0; j < 8; j += 4)
-            *(float4*)&sums[warp][m][64 * h + 16 * (lane & 3) + 8 * k + j] =
-              make_float4(r[h][j][2 * i + k], r[h][j + 1][2 * i + k], r[h][j + 2][2 * i + k], r[h][j + 3][2 * i + k]);
-      if ((lane & 3) == 0) {
-        tops[warp][m] = top[i];
-        weights[warp][m] = sum[i];
-      }
-    }
-    __syncthreads();
-    for (int at = threadIdx.x; at < jobRows * TOGETHER * (D / 4); at += 32 * WARPS) {
-      const int m = at / (D / 4), i = at % (D / 4) * 4, member = members[m / TOGETHER];
-      const int row = member & 0xffff, head = kv * TOGETHER + m % TOGETHER;
-      float highest = tops[0][m], weight = 0.0f, v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-#pragma unroll
-      for (int w = 1; w < WARPS; w++) highest = fmaxf(highest, tops[w][m]);
-#pragma unroll
-      for (int w = 0; w < WARPS; w++) {
-        const float share = exp2f((tops[w][m] - highest) * factor);
-        weight += weights[w][m] * share;
-#pragma unroll
-        for (int j = 0; j < 4; j++) v[j] += sums[w][m][i + j] * share;
-      }
-      if (partsOf[row] == 1) {
-#pragma unroll
-        for (int j = 0; j < 4; j++) v[j] /= weight;
-        store4(out + ((long long)row * heads + head) * D + i, v);
-      } else {
-        float* to = partials + (((long long)row * heads + head) * ${MOST_PARTS} + (member >> 16)) * (D + 4);
-        store4(to + i, v);
-        if (i == 0) {
-          to[D] = highest;
-          to[D + 1] = weight;
+          for (int j = 0; j < 8; j++) v[j] = isWhole ? r[h][j][2 * i + k] / sum[i] : r[h][j][2 * i + k];
+          if (isWhole) store8(out + at * D + dim, v);
+          else store8(to + dim, v);
         }
-      }
+      if (!isWhole && (lane & 3) == 0) *(float2*)(to + D) = make_float2(top[i], sum[i]);
     }
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x < jobRows) {
-      const int row = members[threadIdx.x] & 0xffff, parts = partsOf[row];
-      int* counter = counters + row * kvHeads + kv;
-      const bool last = parts > 1 && atomicAdd(counter, 1) == parts - 1;
-      if (last) *counter = 0;
-      isLast[threadIdx.x] = last;
-    }
-    __syncthreads();
-    for (int at = threadIdx.x; at < jobRows * TOGETHER * (D / 4); at += 32 * WARPS) {
-      const int m = at / (D / 4), i = at % (D / 4) * 4;
-      if (!isLast[m / TOGETHER]) continue;
-      __threadfence();
-      const int row = members[m / TOGETHER] & 0xffff, head = kv * TOGETHER + m % TOGETHER, parts = partsOf[row];
-      const float* from = partials + ((long long)row * heads + head) * ${MOST_PARTS} * (D + 4);
-      float highest = NONE, weight = 0.0f, v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-#pragma unroll 4
-      for (int part = 0; part < parts; part++) {
-        const float4 x = __ldcg((const float4*)(from + part * (D + 4) + i));
-        const float its = __ldcg(from + part * (D + 4) + D), more = __ldcg(from + part * (D + 4) + D + 1);
-        const float higher = fmaxf(highest, its), a = exp2f((highest - higher) * factor), b = exp2f((its - higher) * factor);
-        highest = higher;
-        weight = weight * a + more * b;
-        v[0] = v[0] * a + x.x * b;
-        v[1] = v[1] * a + x.y * b;
-        v[2] = v[2] * a + x.z * b;
-        v[3] = v[3] * a + x.w * b;
-      }
-#pragma unroll
-      for (int j = 0; j < 4; j++) v[j] /= weight;
-      store4(out + ((long long)row * heads + head) * D + i, v);
-    }
-    __syncthreads();
   }
+}
+
+/* A warp adds up the parts of a head of a row: a lane has four of its dims, and the statistics of a part. */
+extern "C" __global__ void __launch_bounds__(128) attention_next_${suffix}_merge(
+    const float* partials, bf16* out, const int* work, int rows, int heads, float scale) {
+  LET_NEXT_START();
+  const int lane = threadIdx.x & 31, at = blockIdx.x * 4 + (threadIdx.x >> 5);
+  if (at >= rows * heads) return;
+  const int parts = work[${HEADER} + at / heads];
+  const float* from = partials + (long long)at * ${MOST_PARTS} * (D + 4);
+  AFTER_PREVIOUS();
+  if (parts == 1) return;
+  const float2 its = lane < parts ? *(const float2*)(from + lane * (D + 4) + D) : make_float2(NONE, 0.0f);
+  const float share = exp2f((its.x - warpMax(its.x)) * scale * LOG2E);
+  const float weight = warpSum(its.y * share);
+  const bool isThere = 4 * lane < D;
+  float v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll 8
+  for (int part = 0; part < parts; part++) {
+    const float factor = __shfl_sync(0xffffffffu, share, part);
+    float x[4];
+    if (isThere) load4(from + part * (D + 4) + 4 * lane, x);
+#pragma unroll
+    for (int i = 0; i < 4; i++) v[i] += isThere ? x[i] * factor : 0.0f;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++) v[i] /= weight;
+  if (isThere) store4(out + (long long)at * D + 4 * lane, v);
 }
 `;
