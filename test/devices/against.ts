@@ -104,9 +104,6 @@ export function againstCpu(
       for (const rows of [1, 2, 7, 8, 9, 16, 17, 31, 33, 64, 65]) {
         for (const [n, k] of [
           [64, 256],
-          [128, 1024],
-          [192, 3072],
-          [1024, 2048],
           [4608, 512],
           [96, 1280],
         ] as const) {

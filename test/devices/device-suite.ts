@@ -32,9 +32,6 @@ describe("against the CPU", () => {
   if (wants("bf16") && capability >= 80) againstCpu("bf16", () => createCuda({ precision: "bf16" }), BF16, note);
 });
 const start = performance.now();
-const { passed, failed } = await runAll(
-  (name, error) => console.log(`FAILED ${name}: ${error.slice(0, 600)}`),
-  wanted,
-);
+const { passed, failed } = await runAll((name, error) => console.log(`FAILED ${name}: ${error.slice(0, 600)}`), wanted);
 console.log(`${passed} passed, ${failed.length} failed in ${((performance.now() - start) / 1000).toFixed(0)} s`);
 process.exitCode = failed.length > 0 ? 1 : 0;

@@ -88,10 +88,7 @@ export interface Outcome {
 }
 
 /** Runs everything that was described, one after the other, or what has a name that matches. */
-export async function runAll(
-  onFailure: (name: string, error: string) => void,
-  wanted = /(?:)/,
-): Promise<Outcome> {
+export async function runAll(onFailure: (name: string, error: string) => void, wanted = /(?:)/): Promise<Outcome> {
   let passed = 0;
   const failed: { name: string; error: string }[] = [];
   const attempt = async (name: string, run: () => void | Promise<void>): Promise<boolean> => {

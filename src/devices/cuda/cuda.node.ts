@@ -27,7 +27,6 @@ import { SQUARE_BLOCKS } from "./kernels/optimizer.ts";
 import { ROTARY_THREADS } from "./kernels/rotary.ts";
 import { ROW_THREADS } from "./kernels/rows.ts";
 import { NORMED_ROWS, type SkinnyEnd, skinnyCut, skinnyName, skinnyShared } from "./kernels/skinny.ts";
-import { TILE, TILE_THREADS, tileCut, tileGrid, tileName, tileShared } from "./kernels/tile.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
 import { Pool } from "./pool.ts";
 import { sample, sampleScratchLength } from "./sample.ts";
@@ -584,26 +583,12 @@ export class Cuda implements CudaDevice {
     const { rows: n, columns: k } = weight;
     const width = end === "gated" ? n / 2 : n;
     const cut = skinnyCut(rows, k);
-    if (x.dtype !== "bf16" && !norm) return false;
-    if (!cut) return !norm && end !== "f32" && this.#tile(end, weight, x, out, rows, stride);
-    if (width % 16 !== 0) return false;
+    if (!cut || (x.dtype !== "bf16" && !norm) || width % 16 !== 0) return false;
     const args = [{ ptr: this.#weight(weight, "bf16").address }, at(x), at(out)];
     const scale = norm ? [at(norm.scale), f32(norm.eps)] : [NULL, f32(0)];
     const sizes = [i32(rows), i32(k), i32(stride), i32(width), ...scale];
     const [name, shared] = [skinnyName(end, cut, norm !== undefined), skinnyShared(end, cut)];
     this.#launch(name, [width / 16, 1, 1], [32 * cut.warps, 1, 1], shared, [...args, ...sizes]);
-    return true;
-  }
-
-  /** A product of some dozen rows, likewise. */
-  #tile(end: Exclude<SkinnyEnd, "f32">, weight: Weight, x: Buffer, out: Buffer, rows: number, stride: number): boolean {
-    const { rows: n, columns: k } = weight;
-    const cut = tileCut(rows, n, k, this.card.multiprocessors);
-    if (!cut || this.card.capability < TILE.from!) return false;
-    const args = [{ ptr: this.#weight(weight, "bf16").address }, at(x), at(out)];
-    const sizes = [i32(rows), i32(k), i32(stride), i32(end === "gated" ? n / 2 : n)];
-    const [name, shared] = [tileName(end, cut), tileShared(cut)];
-    this.#launch(name, tileGrid(n, cut), [TILE_THREADS, 1, 1], shared, [...args, ...sizes], cut.pieces);
     return true;
   }
 

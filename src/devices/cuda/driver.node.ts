@@ -70,7 +70,6 @@ interface KernelFunction {
 
 const CHAIN_CAPABILITY = 90; // from which kernels can be set up ahead
 const CHAIN_ATTRIBUTE = 6; // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-const CLUSTER_ATTRIBUTE = 4; // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 
 /** One card's driver: a context, a stream, and what they can do. */
 export class Driver {
@@ -86,7 +85,7 @@ export class Driver {
   readonly #args: DataView;
   readonly #argsTable: bigint;
   readonly #table: BigUint64Array;
-  /** A CUlaunchConfig and its CUlaunchAttributes: that of chains, and that of clusters. */
+  /** A CUlaunchConfig and its one CUlaunchAttribute. */
   readonly #config: DataView;
   readonly #configBytes: Uint8Array;
 
@@ -104,15 +103,13 @@ export class Driver {
     const first = ffi.address(new Uint8Array(slots));
     this.#table = BigUint64Array.from({ length: MAX_ARGS }, (_, i) => first + BigInt(8 * i));
     this.#argsTable = ffi.address(this.#table);
-    this.#configBytes = new Uint8Array(new ArrayBuffer(200));
+    this.#configBytes = new Uint8Array(new ArrayBuffer(128));
     this.#config = new DataView(this.#configBytes.buffer);
     this.#config.setBigUint64(32, this.stream, true);
     this.#config.setBigUint64(40, ffi.address(this.#configBytes) + 56n, true);
+    this.#config.setUint32(48, 1, true);
     this.#config.setUint32(56, CHAIN_ATTRIBUTE, true);
     this.#config.setUint32(64, 1, true);
-    this.#config.setUint32(128, CLUSTER_ATTRIBUTE, true);
-    this.#config.setUint32(136, 1, true);
-    this.#config.setUint32(144, 1, true);
   }
 
   /** Calls the driver; a failure is an error. */
@@ -166,7 +163,6 @@ export class Driver {
     [bx, by, bz]: readonly [number, number, number],
     sharedBytes: number,
     args: readonly KernelArg[],
-    cluster = 1,
   ): void {
     const known = this.#functions.get(kernel) ?? this.#find(kernel);
     if (sharedBytes > known.shared) {
@@ -182,7 +178,7 @@ export class Driver {
       else view.setBigInt64(8 * i, BigInt(arg.i64), true);
     }
     const code = known.isChained
-      ? this.#launchChained(known.handle, [gx, gy, gz, bx, by, bz, sharedBytes], cluster)
+      ? this.#launchChained(known.handle, [gx, gy, gz, bx, by, bz, sharedBytes])
       : (this.#calls.get("cuLaunchKernel")(
           ...[known.handle, gx, gy, gz, bx, by, bz, sharedBytes, this.stream, this.#argsTable, 0],
         ) as number);
@@ -203,10 +199,8 @@ export class Driver {
     this.call("cuDevicePrimaryCtxRelease_v2", this.#device);
   }
 
-  #launchChained(handle: bigint, sizes: readonly number[], cluster: number): number {
+  #launchChained(handle: bigint, sizes: readonly number[]): number {
     for (let i = 0; i < sizes.length; i++) this.#config.setUint32(4 * i, sizes[i]!, true);
-    this.#config.setUint32(48, cluster > 1 ? 2 : 1, true);
-    this.#config.setUint32(140, cluster, true);
     return this.#calls.get("cuLaunchKernelEx")(this.#configBytes, handle, this.#argsTable, 0) as number;
   }
 

@@ -16,8 +16,6 @@ export type Launch = (
   block: Three,
   sharedBytes: number,
   args: readonly KernelArg[],
-  /** Blocks along y that form a cluster, on cards that have those. @default 1 */
-  cluster?: number,
 ) => void;
 
 /** A kernel source that stands alone: name for messages and the cache, and CUDA C. */

@@ -8,12 +8,11 @@ import { ROTARY } from "./kernels/rotary.ts";
 import { ROWS } from "./kernels/rows.ts";
 import { SKINNY } from "./kernels/skinny.ts";
 import { SWIGLU } from "./kernels/swiglu.ts";
-import { TILE } from "./kernels/tile.ts";
 import type { KernelSource } from "./launch.ts";
 import { sampleSource } from "./sample.ts";
 
 const SOURCES: readonly KernelSource[] = [
-  ...[NORM, ROTARY, SWIGLU, ROWS, HEAD, OPTIMIZER, DECODE, SKINNY, TILE],
+  ...[NORM, ROTARY, SWIGLU, ROWS, HEAD, OPTIMIZER, DECODE, SKINNY],
   ...[attentionPlanSource, sampleSource],
 ];
 

@@ -5,7 +5,7 @@ import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 import { MMA } from "./mma.ts";
 
-/** Rows of x at most; for more there is kernels/tile.ts. */
+/** Rows of x at most: with more, a library's products are as good. */
 export const SKINNY_ROWS = 16;
 
 /** What follows the product: nothing, SwiGLU of its two halves, or adding it to the stream. */
