@@ -3,11 +3,19 @@
 import type { LocalEngine } from "../engine/index.ts";
 import { CHATML_TEMPLATE, createTurnEncoder, Tokenizer } from "../model/index.ts";
 import type { DataSet } from "../questions/index.ts";
-import { freshModel, vocabularyTranscripts } from "../training/index.ts";
-import { benchGRPO, type EpisodeTokens, type GRPOShape, grpoConfig, type StepSeconds, scriptedSteps } from "./grpo.ts";
+import { freshModel } from "../training/index.ts";
+import {
+  benchGRPO,
+  type EpisodeTokens,
+  type GRPOShape,
+  grpoConfig,
+  type StepSeconds,
+  scriptedSteps,
+  someTranscripts,
+} from "./grpo.ts";
 import { median, STEP_PARTS } from "./grpo-sides.ts";
 
-/** Eight questions by eight, turns of 64 tokens: a sentence or two before the action. */
+/** Eight questions by eight, turns of 64 tokens (longer only where the action is): a sentence or two before the action. */
 export const CUDA_GRPO: GRPOShape = {
   ...{ questions: 8, generations: 8, script: "early", peer_batch: 32, turn_tokens: 64 },
 };
@@ -30,7 +38,7 @@ export async function measureGRPO(
   steps: number,
   shape: GRPOShape = CUDA_GRPO,
 ): Promise<{ readonly result: CudaGRPO; readonly played: readonly EpisodeTokens[] }> {
-  const { tokenizerFiles } = freshModel(await vocabularyTranscripts(), { vocab_size: VOCABULARY });
+  const { tokenizerFiles } = freshModel(await someTranscripts(), { vocab_size: VOCABULARY });
   const tokenizer = new Tokenizer(tokenizerFiles);
   const turns = createTurnEncoder(tokenizer, CHATML_TEMPLATE, { eosIds: [2] });
   const config = grpoConfig(shape, steps + 1);

@@ -117,7 +117,8 @@ export async function grpoModel(sizes: Partial<ModelConfig> = {}): Promise<Fresh
   return { config, tokenizerFiles, chatTemplate: CHATML_TEMPLATE, tensors };
 }
 
-async function someTranscripts(): Promise<Transcript[]> {
+/** Enough to make a vocabulary for practice worlds. */
+export async function someTranscripts(): Promise<Transcript[]> {
   const taken: Transcript[] = [];
   const mixture = mixtureSchema.parse({ seed: "bench", players: [{ player: "oracle", share: 1 }] });
   for await (const transcript of demonstrations(mixture)) if (taken.push(transcript) === 600) break;

@@ -135,7 +135,7 @@ async function measure(
     const sampling_groups = await measureDecode(engine, 64, { ...CUDA_SPEC, prompts: 8 });
     const sampling_shared = await measureDecode(engine, 64, { ...CUDA_SPEC, prompts: 1 });
     onProgress("a GRPO step");
-    const { result: grpo, played } = await measureGRPO(engine, await resolveDataSet("starter"), GRPO_STEPS);
+    const { result: grpo, played } = await measureGRPO(engine, await resolveDataSet("practice"), GRPO_STEPS);
     const rates = { sampling, sampling_groups, sampling_shared };
     return { ours: { model: name, variant: device.variant, ceilings, training, ...rates, grpo, roofline }, played };
   } finally {
