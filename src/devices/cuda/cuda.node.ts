@@ -47,6 +47,9 @@ const LOGITS_SHARE = 64; // a chunk of logits takes at most this part of the car
 const DECODE_COUNTERS = 65_536;
 const KEPT_LOGITS_SHARE = 16; // and logits kept for the way back this
 
+/** Decode attention that reads what rows share once: right on a card, not yet timed there, so it has to be asked for. */
+const SHARES_DECODE = process.env.SQLENV_CUDA_SHARED_DECODE === "1";
+
 /** `createCuda` makes one. */
 export class Cuda implements CudaDevice {
   readonly name = "cuda";
@@ -303,7 +306,7 @@ export class Cuda implements CudaDevice {
     rotary: Buffer,
     shape: HeadShape,
   ): boolean {
-    if (!sharing) return false;
+    if (!sharing || !SHARES_DECODE) return false;
     const kernels = this.#attentionFor(shape, qkv.dtype);
     if (!kernels.next) return false;
     const tables = { work: sharing, ranges, positions, rotary };
