@@ -1,8 +1,9 @@
 // The same questions by several players, side by side and turn by turn, as a page, as Markdown and as a section of a page.
 import { type EpisodeRecord, explainReward, type StepRecord } from "../evaluation/index.ts";
 import type { ComparedQuestion, Comparison } from "../training/records.ts";
-import { episodeHtml, verdict } from "./episode-html.ts";
+import { episodeHtml } from "./episode-html.ts";
 import { htmlPage } from "./page.ts";
+import { verdict } from "./verdict.ts";
 import { codeSpan, count, cut, escapeHtml, escapeMarkdown } from "./words.ts";
 
 export interface ComparisonOptions {

@@ -1,6 +1,8 @@
 // An episode as HTML: its turns with their SQL, what they showed and what they earned, and how it ended.
-import { type EpisodeRecord, explainReward, type StepRecord, signed } from "../evaluation/index.ts";
+import { type EpisodeRecord, explainReward, type StepRecord } from "../evaluation/index.ts";
+import { tableOf } from "./result-table.ts";
 import { highlightSql } from "./sql-html.ts";
+import { verdict } from "./verdict.ts";
 import { count, cut, escapeHtml } from "./words.ts";
 
 const SHOWN_ROWS = 8;
@@ -33,19 +35,6 @@ function turnHtml({ action, text, parse_error, observation }: StepRecord): strin
   ].join("");
 }
 
-/** How it ended, and whether that is good news. */
-export function verdict(record: EpisodeRecord): { readonly tone: "good" | "bad" | "none"; readonly text: string } {
-  const { correctness, reward, step_count, error, done_reason } = record;
-  const steps = count(step_count, "step");
-  if (error !== null) return { tone: "none", text: `broken after ${steps}: ${cut(error, 200)}` };
-  if (correctness === null) return { tone: "none", text: `cannot be scored, ${steps}` };
-  const word = correctness === 1 ? "right" : done_reason === "answered" ? "wrong" : "no answer";
-  return {
-    tone: correctness === 1 ? "good" : "bad",
-    text: `${word}, reward ${signed(reward ?? 0)}, ${steps}`,
-  };
-}
-
 /** A result as a table where it is one, as plain text otherwise. */
 function resultHtml(result: string, action: string): string {
   const table = action === "QUERY" || action === "SAMPLE" ? tableOf(result) : null;
@@ -58,21 +47,6 @@ function resultHtml(result: string, action: string): string {
     .slice(0, SHOWN_ROWS)
     .map((row) => cells(row, "td"))
     .join("")}</tbody></table></div>${notice ? `<p class="note">${escapeHtml(notice)}</p>` : ""}`;
-}
-
-interface ResultTable {
-  readonly head: readonly string[];
-  readonly rows: readonly (readonly string[])[];
-  readonly notice: string;
-}
-
-/** Reads back what the environment renders; null when a bar inside a cell makes the columns uncertain. */
-export function tableOf(result: string): ResultTable | null {
-  const lines = result.split("\n");
-  const notice = lines.length > 1 && /^\((?:no rows|.* rows shown)\)$/.test(lines.at(-1)!) ? lines.pop()! : "";
-  const [head, ...rows] = lines.map((line) => line.split(" | "));
-  if (!head || rows.some((row) => row.length !== head.length)) return null;
-  return { head, rows, notice };
 }
 
 function firstLines(text: string, max: number): string {
