@@ -4,3 +4,4 @@ export * from "./engine.ts";
 export { LocalEngine } from "./local.ts";
 export * from "./loss.ts";
 export { estimateMemory, type MemoryEstimate } from "./memory.ts";
+export { loadWebModel, type WebModel, type WebModelOptions } from "./web.ts";

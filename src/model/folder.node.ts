@@ -1,42 +1,20 @@
 // A model as a folder in the Hugging Face layout: loaded lazily, saved whole or not at all.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { z } from "zod";
 import { ModelLoadError, messageOf } from "../errors.ts";
 import { configToJson, type ModelConfig, parameterShapes, parseConfig } from "./config.ts";
-import { type NamedTensor, openSafetensors, WEIGHTS_FILE, writeSafetensors } from "./safetensors.node.ts";
-import { checkWeights, type WeightSource } from "./safetensors.ts";
+import {
+  CONFIG_FILE,
+  GENERATION_FILE,
+  type GenerationConfig,
+  generationConfigOf,
+  type ModelFolder,
+  WEIGHTS_FILE,
+} from "./folder.ts";
+import { type NamedTensor, openSafetensors, writeSafetensors } from "./safetensors.node.ts";
+import { checkWeights } from "./safetensors.ts";
 import { loadTokenizer, readJson, saveTokenizer, writeJson } from "./tokenizer.node.ts";
-import { checkVocabulary, type Tokenizer, type TokenizerFiles } from "./tokenizer.ts";
-
-const CONFIG_FILE = "config.json";
-const GENERATION_FILE = "generation_config.json";
-
-const tokenId = z.int().min(0);
-const generationFile = z.looseObject({
-  eos_token_id: z.union([tokenId, z.array(tokenId)]).nullish(),
-  temperature: z.number().nullish(),
-  top_p: z.number().nullish(),
-  top_k: z.number().nullish(),
-});
-
-/** How the model's makers would sample from it; what they leave open is undefined. */
-export interface GenerationConfig {
-  readonly eos_token_ids: readonly number[];
-  readonly temperature: number | undefined;
-  readonly top_p: number | undefined;
-  readonly top_k: number | undefined;
-}
-
-export interface ModelFolder {
-  readonly config: ModelConfig;
-  readonly tokenizer: Tokenizer;
-  /** Undefined when the model has none: ChatML is used then. */
-  readonly chatTemplate: string | undefined;
-  /** Names, shapes and dtypes are checked; numbers are read when asked for. The caller closes it. */
-  readonly weights: WeightSource;
-  readonly generationConfig: GenerationConfig;
-}
+import { checkVocabulary, type TokenizerFiles } from "./tokenizer.ts";
 
 /** Opens a model folder and checks that its files belong together. */
 export async function loadModelFolder(dir: string): Promise<ModelFolder> {
@@ -47,7 +25,9 @@ export async function loadModelFolder(dir: string): Promise<ModelFolder> {
   const config = parseConfig(readJson(configPath), configPath);
   const { tokenizer, chatTemplate } = loadTokenizer(dir);
   checkVocabulary(tokenizer, config.vocab_size);
-  const generationConfig = loadGenerationConfig(join(dir, GENERATION_FILE), config);
+  const generationPath = join(dir, GENERATION_FILE);
+  const generation = existsSync(generationPath) ? readJson(generationPath) : {};
+  const generationConfig = generationConfigOf(generation, generationPath, config);
   const weights = await openSafetensors(dir);
   try {
     checkWeights(weights, parameterShapes(config), dir);
@@ -56,22 +36,6 @@ export async function loadModelFolder(dir: string): Promise<ModelFolder> {
     throw error;
   }
   return { config, tokenizer, chatTemplate, weights, generationConfig };
-}
-
-function loadGenerationConfig(file: string, config: ModelConfig): GenerationConfig {
-  const read = generationFile.safeParse(existsSync(file) ? readJson(file) : {});
-  if (!read.success) {
-    const { path, message } = read.error.issues[0]!;
-    const what = `${file}: ${path.join(".")} is not usable (${message})`;
-    throw new ModelLoadError({ what, remedy: "correct or remove the file" });
-  }
-  const { eos_token_id: eos, temperature, top_p, top_k } = read.data;
-  return {
-    eos_token_ids: eos === undefined || eos === null ? config.eos_token_ids : Array.isArray(eos) ? eos : [eos],
-    temperature: temperature ?? undefined,
-    top_p: top_p ?? undefined,
-    top_k: top_k ?? undefined,
-  };
 }
 
 export interface SaveModelOptions {

@@ -17,7 +17,8 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { type Checksum, type DownloadOptions, download } from "../download.node.ts";
 import { DownloadError, ModelLoadError, messageOf } from "../errors.ts";
-import { parseIndex, WEIGHTS_FILE, WEIGHTS_INDEX } from "./safetensors.node.ts";
+import { WEIGHTS_FILE, WEIGHTS_INDEX } from "./folder.ts";
+import { parseIndex } from "./safetensors.node.ts";
 
 export interface HubProgress {
   /** The file being fetched. */

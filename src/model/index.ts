@@ -3,4 +3,5 @@
 export { trainBpe } from "./bpe.ts";
 export { CHATML_TEMPLATE, type ChatMessage, createTurnEncoder, renderChat, type TurnEncoder } from "./chat.ts";
 export { type ModelConfig, parseConfig } from "./config.ts";
+export { type ModelFolder, openModelFolder, type ReadModelFile } from "./folder.ts";
 export { Tokenizer, type TokenizerFiles } from "./tokenizer.ts";

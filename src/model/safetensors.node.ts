@@ -4,6 +4,7 @@ import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { ModelLoadError, messageOf } from "../errors.ts";
+import { WEIGHTS_FILE, WEIGHTS_INDEX } from "./folder.ts";
 import {
   elementCount,
   encodeHeader,
@@ -17,9 +18,6 @@ import {
   type WeightSource,
   widen,
 } from "./safetensors.ts";
-
-export const WEIGHTS_FILE = "model.safetensors";
-export const WEIGHTS_INDEX = "model.safetensors.index.json";
 
 const CHUNK_ELEMENTS = 1 << 21; // 4 MiB of 16-bit numbers at a time, so that widening needs little memory beside its result
 const MAX_INDEX_BYTES = 100_000_000; // as for one file's header

@@ -127,6 +127,33 @@ function checkPlaces(tensors: ReadonlyMap<string, TensorPlace>, file: string, av
   if (at < available) throw bad(file, "bytes after the last tensor belong to none", `${available - at} bytes`);
 }
 
+/** Weights of a file that is in memory as a whole. */
+export function safetensorsOf(bytes: Uint8Array<ArrayBuffer>, file: string): WeightSource {
+  const length = headerLength(bytes.subarray(0, 8), file, bytes.length);
+  const { tensors, metadata, dataStart } = parseHeader(bytes.subarray(8, 8 + length), file, bytes.length);
+  const find = (name: string) => {
+    const place = tensors.get(name);
+    if (!place) throw bad(file, "no such tensor", name);
+    return place;
+  };
+  return {
+    names: [...tensors.keys()],
+    metadata,
+    info: find,
+    async read(name) {
+      const { dtype, begin, end } = find(name);
+      if (!isFloatDtype(dtype)) throw bad(file, `tensor ${name} has a dtype other than F32, F16, BF16`, dtype);
+      const own = bytes.slice(dataStart + begin, dataStart + end).buffer; // a copy, since a view must be aligned
+      const values = dtype === "F32" ? new Float32Array(own) : new Float32Array(own.byteLength / 2);
+      if (dtype !== "F32") widen(new Uint16Array(own), dtype, values);
+      const wrong = firstNonFinite(values);
+      if (wrong >= 0) throw bad(file, `tensor ${name} holds a number that is none, at ${wrong}`, values[wrong]!);
+      return values;
+    },
+    close: async () => {},
+  };
+}
+
 /** The file's first bytes, up to the data, for tensors that follow each other in the given order. */
 export function encodeHeader(
   shapes: ReadonlyMap<string, readonly number[]>,

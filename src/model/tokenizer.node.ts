@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ModelLoadError, messageOf } from "../errors.ts";
+import { chatTemplateOf, parseObject } from "./folder.ts";
 import { Tokenizer, type TokenizerFiles } from "./tokenizer.ts";
 
 export interface LoadedTokenizer {
@@ -24,16 +25,7 @@ function templateOf(dir: string, config: Readonly<Record<string, unknown>>): str
   if (existsSync(jinja)) return readFileSync(jinja, "utf8");
   const json = join(dir, "chat_template.json");
   const template = existsSync(json) ? readJson(json).chat_template : config.chat_template;
-  if (template === undefined || template === null) return undefined;
-  const named = Array.isArray(template)
-    ? (template as { name?: unknown; template?: unknown }[]).find((entry) => entry?.name === "default")?.template
-    : template;
-  if (typeof named === "string") return named;
-  throw new ModelLoadError({
-    what: `${dir}: chat_template is neither a text nor a list with a default`,
-    value: JSON.stringify(template),
-    remedy: "remove it to get ChatML",
-  });
+  return chatTemplateOf(template, dir);
 }
 
 /** Writes tokenizer.json and tokenizer_config.json with the chat template in it. */
@@ -46,9 +38,9 @@ export function saveTokenizer(dir: string, files: TokenizerFiles, chatTemplate: 
 
 /** A JSON object from a file of a model folder. */
 export function readJson(file: string): Record<string, unknown> {
-  let json: unknown;
+  let text: string;
   try {
-    json = JSON.parse(readFileSync(file, "utf8"));
+    text = readFileSync(file, "utf8");
   } catch (error) {
     throw new ModelLoadError({
       what: `the model's file cannot be read (${messageOf(error)})`,
@@ -57,8 +49,7 @@ export function readJson(file: string): Record<string, unknown> {
       cause: error,
     });
   }
-  if (json !== null && typeof json === "object" && !Array.isArray(json)) return json as Record<string, unknown>;
-  throw new ModelLoadError({ what: "the model's file is not a JSON object", value: file, remedy: "fetch it again" });
+  return parseObject(text, file);
 }
 
 /** Writes a JSON file, down to the disk. */

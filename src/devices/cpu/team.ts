@@ -85,7 +85,7 @@ export function sharedTeam(
 }
 
 /** What a worker runs; plain JavaScript, since it is started from text in Node and in pages alike. */
-const WORKER = `
+export const WORKER = `
 async function serve({ module, memory, control, args, names, part, parts, spins }) {
   const abort = () => { throw new Error("kernel aborted"); };
   const { exports } = await WebAssembly.instantiate(module, { env: { memory, abort } });
