@@ -66,6 +66,7 @@ const help = (...command) => {
 const COMMANDS = [
   ["train"],
   ["play"],
+  ["playground"],
   ["eval"],
   ["data", "list"],
   ["data", "show"],

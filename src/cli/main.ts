@@ -9,6 +9,7 @@ import { doctorCommand } from "./doctor.ts";
 import { evalCommand } from "./eval.ts";
 import { explain } from "./failure.ts";
 import { playCommand } from "./play.ts";
+import { playgroundCommand } from "./playground.ts";
 import { reportCommand } from "./report.ts";
 import { trainCommand } from "./train.ts";
 import { warmupCommand } from "./warmup.ts";
@@ -29,6 +30,7 @@ const program = new Command("sqlenv")
 for (const command of [
   trainCommand(),
   playCommand(),
+  playgroundCommand(),
   evalCommand(),
   dataCommand(),
   warmupCommand(),

@@ -1,8 +1,8 @@
 // SQL with its words told apart.
 import { tokenize } from "../sql/tokens.ts";
 
-// Words worth seeing at a glance; anything else is a name.
-const KEYWORDS = new Set(
+/** Words worth seeing at a glance; anything else is a name. */
+export const KEYWORDS: ReadonlySet<string> = new Set(
   `SELECT FROM WHERE GROUP BY ORDER HAVING LIMIT OFFSET JOIN LEFT RIGHT INNER OUTER CROSS NATURAL ON USING AS AND OR NOT IN IS NULL
    LIKE BETWEEN EXISTS DISTINCT UNION ALL INTERSECT EXCEPT CASE WHEN THEN ELSE END WITH ASC DESC COUNT SUM AVG MIN MAX CAST`.split(
     /\s+/,

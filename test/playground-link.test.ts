@@ -1,0 +1,99 @@
+// Links and snippets of the playground, apart from a browser.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { DEFAULT_LINK, linkText, parseLink } from "../web/playground/link.ts";
+import { replaysOf } from "../web/playground/replay.ts";
+import { asCurl, asTypeScript } from "../web/playground/snippets.ts";
+
+const action = fc.record({
+  action_type: fc.constantFrom("DESCRIBE" as const, "SAMPLE" as const, "QUERY" as const, "ANSWER" as const),
+  argument: fc.string({ unit: "grapheme" }),
+});
+const link = fc.record({
+  data: fc.record({ kind: fc.constantFrom("bundled" as const, "starter" as const), seed: fc.nat(999_999_999) }),
+  question: fc.option(fc.string({ minLength: 1 }), { nil: undefined }),
+  seed: fc.nat(999_999_999),
+  budget: fc.integer({ min: 1, max: 100 }),
+  player: fc.constantFrom(undefined, "oracle"),
+  actions: fc.array(action, { maxLength: 10 }),
+});
+
+test("a link gives back what it was made of", () => {
+  fc.assert(
+    fc.property(link, (given) => {
+      expect(parseLink(`#${linkText(given)}`)).toEqual(given);
+    }),
+  );
+});
+
+test("what makes no sense in a link is the default, whatever it is", () => {
+  expect(parseLink("#data=elsewhere:1&seed=-5&budget=x&do=DROP%3A+all&do=nothing")).toEqual({
+    ...DEFAULT_LINK,
+    question: undefined,
+    player: undefined,
+  });
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      const { budget, seed, actions } = parseLink(text);
+      expect(budget).toBeGreaterThan(0);
+      expect(seed).toBeGreaterThanOrEqual(0);
+      expect(actions.length).toBeLessThanOrEqual(100);
+    }),
+  );
+});
+
+test("quotes do not break out of the snippets", () => {
+  const hostile = `'; rm -rf / # "\\ \${process.exit()}\n`;
+  const actions = [{ action_type: "QUERY", argument: hostile }] as const;
+  const given = { ...DEFAULT_LINK, question: hostile, actions };
+  const [, step] = asCurl(given).split("\n");
+  const [, body] = /-d '(.*)'$/s.exec(step!)!;
+  expect((JSON.parse(body!.replaceAll(`'\\''`, "'")) as { action: object }).action).toEqual(actions[0]);
+  expect(asTypeScript(given)).toContain(`argument: ${JSON.stringify(hostile)}`);
+});
+
+test("anything in a file is an episode or is refused", () => {
+  const chat = {
+    messages: [
+      { role: "user", content: "Question: How many?\nTables: a" },
+      { role: "assistant", content: "ANSWER: 5" },
+    ],
+  };
+  const [replay] = replaysOf("chat.jsonl", `${JSON.stringify(chat)}\n`);
+  expect(replay!.record.question).toBe("How many?");
+  expect(replay!.record.steps[0]!.action).toEqual({ action_type: "ANSWER", argument: "5" });
+  const comparison = {
+    questions: [
+      {
+        episodes: [
+          { steps: [], player: "random" },
+          { steps: [], player: "model" },
+        ],
+      },
+    ],
+  };
+  expect(replaysOf("comparison.json", JSON.stringify(comparison)).map(({ record }) => record.player)).toEqual([
+    "random",
+    "model",
+  ]);
+  const anything = fc.record(
+    {
+      steps: fc.array(fc.oneof(fc.anything(), fc.record({ action: fc.object(), observation: fc.object() }))),
+      question: fc.anything(),
+      reward: fc.anything(),
+      messages: fc.anything(),
+    },
+    { requiredKeys: ["steps"] },
+  );
+  fc.assert(
+    fc.property(anything, (value) => {
+      const [{ record } = { record: undefined }] = replaysOf("any.json", JSON.stringify(value));
+      expect(typeof record!.question).toBe("string");
+      for (const { action, observation } of record!.steps) {
+        expect(typeof action.argument).toBe("string");
+        expect(typeof observation.result).toBe("string");
+      }
+    }),
+  );
+  expect(() => replaysOf("x.txt", "no JSON at all")).toThrow(/no episode in the file: x.txt/);
+});

@@ -1,0 +1,42 @@
+// A tiny model that has just learned how to speak, for pages that let it play and train.
+import { createCpu } from "../src/devices/cpu/start.node.ts";
+import { LocalEngine } from "../src/engine/index.ts";
+import { evaluate } from "../src/evaluation/index.ts";
+import { saveModelFolder } from "../src/model/folder.node.ts";
+import { createTurnEncoder, Tokenizer } from "../src/model/index.ts";
+import { tensorsOf } from "../src/model/load.ts";
+import { createModel, parametersChanged } from "../src/model/params.ts";
+import { oraclePlayer, randomPlayer } from "../src/players/index.ts";
+import { loadSqlite } from "../src/sql/index.ts";
+import { encodeTranscript, freshModel, type Transcript, transcriptOf, warmup } from "../src/training/index.ts";
+import { starterDataSet } from "../src/worlds/index.ts";
+
+const SIZES = { hidden_size: 32, num_hidden_layers: 1, num_attention_heads: 2, head_dim: 16, intermediate_size: 64 };
+
+/** Writes the folder: fresh weights, a few steps of imitation on small worlds, half of them played at random. */
+export async function writePlaygroundModel(dir: string): Promise<void> {
+  await loadSqlite();
+  const data = starterDataSet({ seed: 0, seen: 4, unseen: 1 });
+  const transcripts: Transcript[] = [];
+  for (const player of [oraclePlayer(), randomPlayer()])
+    await evaluate(data, player, {
+      ...{ split: "train", episodes: 16, step_budget: 4, seed: 1 },
+      onEpisode: (record) => transcripts.push(transcriptOf(record)),
+    });
+  const fresh = freshModel(transcripts, { ...SIZES, vocab_size: 600, max_position_embeddings: 512 });
+  const { config, tokenizerFiles, chatTemplate, tensors } = fresh;
+  const model = createModel(createCpu({ threads: 1 }), config, { trains: true });
+  const byName = new Map(tensors.map(({ name, data: values }) => [name, values]));
+  for (const { name, value } of model.tensors) model.device.write(value, byName.get(name)!);
+  parametersChanged(model);
+  const tokenizer = new Tokenizer(tokenizerFiles);
+  const turns = createTurnEncoder(tokenizer, chatTemplate);
+  const encoded = transcripts.map((transcript) => encodeTranscript(transcript, tokenizer, turns));
+  function* again() {
+    for (;;) yield* encoded;
+  }
+  const engine = new LocalEngine(model);
+  await warmup(engine, again(), { steps: 60, batch_tokens: 1500, learning_rate: 1e-2, max_context_tokens: 512 });
+  await saveModelFolder(dir, { config, tokenizerFiles, chatTemplate, tensors: tensorsOf(model), dtype: "BF16" });
+  await engine.close();
+}

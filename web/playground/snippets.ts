@@ -1,0 +1,43 @@
+// A position as a program: curl against a server, or TypeScript with the package.
+import type { Link } from "./link.ts";
+
+const SERVER = "http://localhost:8000";
+
+/** Requests to `sqlenv serve`, one line each. */
+export function asCurl({ question, actions }: Link, server = SERVER): string {
+  const post = (path: string, body: object) =>
+    `curl -s ${server}${path} -H 'content-type: application/json' -d ${shellText(JSON.stringify(body))}`;
+  return [
+    post("/reset", { question_id: question }),
+    ...actions.map(({ action_type, argument }) => post("/step", { action: { action_type, argument } })),
+  ].join("\n");
+}
+
+/** A program that plays the same. */
+export function asTypeScript({ data, question, budget, actions }: Link): string {
+  const { kind, seed } = data;
+  const maker = { bundled: "bundledDataSet", starter: "starterDataSet", practice: "practiceDataSet" }[kind];
+  const options = {
+    bundled: `{ seed: ${seed} }`,
+    starter: `{ seed: ${seed}, seen: 16, unseen: 8 }`,
+    practice: `{ seed: ${seed}, worlds: 12, questionsPerWorld: 8, difficulties: ["easy", "medium"] }`,
+  }[kind];
+  return [
+    `import { ${maker}, loadSqlite, SQLEnvironment } from "sqlenv";`,
+    "",
+    "await loadSqlite();",
+    `const env = new SQLEnvironment(${maker}(${options}), { step_budget: ${budget} });`,
+    `env.reset({ question_id: ${JSON.stringify(question)} });`,
+    ...actions.map(
+      ({ action_type, argument }) =>
+        `console.log(env.step({ action_type: "${action_type}", argument: ${JSON.stringify(argument)} }));`,
+    ),
+    "console.log(env.outcome);",
+    "",
+  ].join("\n");
+}
+
+/** One word of a shell, whatever is in it. */
+function shellText(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
