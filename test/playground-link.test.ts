@@ -46,7 +46,7 @@ test("quotes do not break out of the snippets", () => {
   const hostile = `'; rm -rf / # "\\ \${process.exit()}\n`;
   const actions = [{ action_type: "QUERY", argument: hostile }] as const;
   const given = { ...DEFAULT_LINK, question: hostile, actions };
-  const [, step] = asCurl(given).split("\n");
+  const [, , step] = asCurl(given).split("\n");
   const [, body] = /-d '(.*)'$/s.exec(step!)!;
   expect((JSON.parse(body!.replaceAll(`'\\''`, "'")) as { action: object }).action).toEqual(actions[0]);
   expect(asTypeScript(given)).toContain(`argument: ${JSON.stringify(hostile)}`);

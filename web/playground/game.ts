@@ -88,7 +88,12 @@ export class Game {
     await this.open(link.data);
     this.seed = link.seed;
     this.budget = link.budget;
-    await this.begin(link.question === undefined ? { seed: link.seed } : { question_id: link.question });
+    try {
+      await this.begin(link.question === undefined ? { seed: link.seed } : { question_id: link.question });
+    } catch (error) {
+      await this.begin({ seed: link.seed }); // something to play, whatever the link says
+      throw error;
+    }
     for (const action of link.actions) await this.act(action);
     if (link.player !== undefined) this.by = link.player;
     this.#changed();

@@ -143,9 +143,10 @@ function drawPlayer(): void {
   playButton.disabled = waits || (game.busy && !game.playing);
   $("move", HTMLButtonElement).disabled = waits || game.busy || game.playing || (game.done && game.by === name);
   $("manner-label", HTMLElement).hidden = name !== "model";
+  const startsOver = game.steps.length > 0 && game.by !== name ? " Starts the episode over." : "";
   $("player-note", HTMLElement).textContent = waits
     ? "The model is being trained; the others play."
-    : PLAYER_NOTES[name];
+    : `${PLAYER_NOTES[name]}${startsOver}`;
 }
 
 const PLAYER_NOTES: Readonly<Record<PlayerChoice["name"], string>> = {
@@ -200,6 +201,7 @@ function player(): PlayerChoice {
 
 function move(): void {
   run(async () => {
+    if (game.replay) game.show(null);
     if (player().name === "model") await model.ready();
     await game.move(player());
   });
@@ -297,7 +299,8 @@ async function copy(text: string): Promise<void> {
 
 const copies: Readonly<Record<string, () => string>> = {
   "copy-link": () => `${location.href.split("#")[0]}#${linkText(game.link)}`,
-  "copy-curl": () => asCurl(game.link),
+  // Served by `sqlenv serve`, the environment is at the same address.
+  "copy-curl": () => asCurl(game.link, location.pathname.startsWith("/web/") ? location.origin : undefined),
   "copy-ts": () => asTypeScript(game.link),
   "copy-json": () => JSON.stringify(game.replay ? game.replay.list[game.replay.index]!.record : game.record),
 };

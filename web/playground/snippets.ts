@@ -4,10 +4,15 @@ import type { Link } from "./link.ts";
 const SERVER = "http://localhost:8000";
 
 /** Requests to `sqlenv serve`, one line each. */
-export function asCurl({ question, actions }: Link, server = SERVER): string {
+export function asCurl({ data, question, budget, actions }: Link, server = SERVER): string {
   const post = (path: string, body: object) =>
     `curl -s ${server}${path} -H 'content-type: application/json' -d ${shellText(JSON.stringify(body))}`;
+  const isBundled = data.kind === "bundled" && data.seed === 42;
+  const about = isBundled
+    ? `sqlenv serve --step-budget ${budget}`
+    : `for a server that asks the questions of ${data.kind}, seed ${data.seed}; \`sqlenv serve\` alone asks the bundled ones`;
   return [
+    `# ${about}`,
     post("/reset", { question_id: question }),
     ...actions.map(({ action_type, argument }) => post("/step", { action: { action_type, argument } })),
   ].join("\n");

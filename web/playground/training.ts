@@ -30,7 +30,7 @@ export function createModelPanel(
   const keepButton = $("keep", HTMLButtonElement);
   let loading: Promise<void> | undefined;
   let training = false;
-  let run_ = emptyRun();
+  let course = emptyRun();
 
   const load = (from: string | readonly File[] = new URL("model/", document.baseURI).href): Promise<void> => {
     loading = loadFrom(from).catch((error: unknown) => {
@@ -66,8 +66,8 @@ export function createModelPanel(
     await ready();
     training = true;
     changed();
-    run_ = emptyRun();
-    run_.steps = Math.max(1, Math.floor(number("train-steps")) || 1);
+    course = emptyRun();
+    course.steps = Math.max(1, Math.floor(number("train-steps")) || 1);
     [trainButton.disabled, stopButton.disabled] = [true, false];
     fill($("warnings", HTMLElement));
     $("comparison", HTMLElement).hidden = true;
@@ -75,7 +75,7 @@ export function createModelPanel(
     draw();
     try {
       const { before, after, steps } = await client.call("train", {
-        steps: run_.steps,
+        steps: course.steps,
         questions: Math.max(1, Math.floor(number("train-questions")) || 4),
         episodes: Math.max(2, Math.floor(number("train-episodes")) || 4),
         learning_rate: number("train-rate") || 3e-4,
@@ -84,7 +84,7 @@ export function createModelPanel(
         watched: game.started!.question.question_id,
       });
       compare(before, after, steps);
-      trainNote.textContent = `${steps === run_.steps ? "Done" : "Stopped"} after ${count(steps, "step")}: ${change(before, after)}.`;
+      trainNote.textContent = `${steps === course.steps ? "Done" : "Stopped"} after ${count(steps, "step")}: ${change(before, after)}.`;
       keepButton.hidden = false;
     } finally {
       training = false;
@@ -94,7 +94,7 @@ export function createModelPanel(
   };
 
   const draw = () => {
-    const { rewards, rights, rows, steps } = run_;
+    const { rewards, rights, rows, steps } = course;
     drawChart(
       $("chart", SVGSVGElement),
       [
@@ -110,8 +110,8 @@ export function createModelPanel(
 
   const onStep = ({ metrics, timing, episodes }: Extract<News, { news: "step" }>) => {
     const right = metrics["rewards/reward_correctness/mean"] ?? 0;
-    run_.rewards.push({ x: metrics.step, y: metrics.reward ?? 0 });
-    run_.rights.push({ x: metrics.step, y: right });
+    course.rewards.push({ x: metrics.step, y: metrics.reward ?? 0 });
+    course.rights.push({ x: metrics.step, y: right });
     const list: Replay[] = episodes.map((record) => ({
       title: `step ${record.step}, ${record.correctness === 1 ? "right" : "wrong"}, advantage ${signed(record.advantage)}: ${record.question}`,
       record: { ...record, player: `model, step ${record.step}` },
@@ -129,9 +129,9 @@ export function createModelPanel(
       (metrics.loss ?? 0).toFixed(3),
     ];
     const speed = [Math.round(timing.tokens_per_s), timing.step_time.toFixed(1)];
-    run_.rows.unshift(h("tr", {}, ...[...cells, ...speed].map((cell) => h("td", { class: "number" }, cell))));
-    const left = (run_.steps - metrics.step) * timing.step_time;
-    trainNote.textContent = `Step ${metrics.step} of ${run_.steps}, ${left < 1 ? "nearly done" : `about ${Math.ceil(left)} s left`}.`;
+    course.rows.unshift(h("tr", {}, ...[...cells, ...speed].map((cell) => h("td", { class: "number" }, cell))));
+    const left = (course.steps - metrics.step) * timing.step_time;
+    trainNote.textContent = `Step ${metrics.step} of ${course.steps}, ${left < 1 ? "nearly done" : `about ${Math.ceil(left)} s left`}.`;
     draw();
   };
 
@@ -163,6 +163,7 @@ export function createModelPanel(
       else if (news.news === "phase") {
         const words = { before: "Playing as it is", training: "Training", after: "Playing again" }[news.phase];
         if (!news.standing) trainNote.textContent = `${words}…`;
+        else if (news.phase === "before") compare(news.standing, null, course.steps);
       } else if (news.news === "warning") {
         const { message, remedy } = news.warning;
         $("warnings", HTMLElement).append(h("p", { class: "warning" }, `${message}; ${remedy}`));
@@ -183,11 +184,15 @@ function emptyRun(): Run {
   return { steps: 1, rewards: [], rights: [], rows: [] };
 }
 
-function compare(before: Standing, after: Standing, steps: number): void {
+/** The watched question side by side; `after` is null while the training goes on. */
+function compare(before: Standing, after: Standing | null, steps: number): void {
   $("comparison", HTMLElement).hidden = false;
   $("comparison-title", HTMLElement).textContent = `Before and after ${count(steps, "step")} of training`;
-  $("comparison-note", HTMLElement).textContent = `${before.episode.question} (${change(before, after)})`;
-  fill($("sides", HTMLElement), episodeNode(before.episode, "Before"), episodeNode(after.episode, "After"));
+  $("comparison-note", HTMLElement).textContent = after
+    ? `${before.episode.question} (${change(before, after)})`
+    : before.episode.question;
+  const later = after ? episodeNode(after.episode, "After") : h("p", { class: "note" }, "After: when it has trained.");
+  fill($("sides", HTMLElement), episodeNode(before.episode, "Before"), later);
 }
 
 function change(before: Standing, after: Standing): string {
