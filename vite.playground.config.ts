@@ -8,6 +8,8 @@ const root = fileURLToPath(new URL(".", import.meta.url));
 const site = join(root, "dist/web/playground");
 const SQLITE = "sqlite-wasm/jswasm/sqlite3-bundler-friendly.mjs";
 
+const checks = { pluginTimings: false }; // of no interest to who builds
+
 export default defineConfig({
   root: join(root, "web/playground"),
   base: "./",
@@ -21,12 +23,12 @@ export default defineConfig({
     emptyOutDir: true,
     target: "es2023",
     cssTarget: ["chrome123", "firefox120", "safari17.5"], // the first that know light-dark()
-    rolldownOptions: { checks: { pluginTimings: false } },
+    rolldownOptions: { checks },
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0, // what is inline would need a hole in the content policy
     reportCompressedSize: false,
   },
-  worker: { format: "es" },
+  worker: { format: "es", rolldownOptions: { checks } },
   plugins: [{ name: "bundled-model", closeBundle: copyModel }],
 });
 

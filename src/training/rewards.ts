@@ -39,9 +39,16 @@ export function rewardOperational(_: readonly (readonly Message[])[], { episodes
 export const REWARD_FUNCTIONS: readonly RewardFunction[] = [rewardCorrectness, rewardProgress, rewardOperational];
 
 /** A function's name in metrics: `rewardCorrectness` is reward_correctness. */
-export function rewardName({ name }: RewardFunction): string {
-  return name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase() || "reward";
+export function rewardName(reward: RewardFunction): string {
+  return OURS.get(reward) ?? (reward.name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase() || "reward");
 }
+
+/** Written out, since what packs a page may shorten the names of functions. */
+const OURS: ReadonlyMap<RewardFunction, string> = new Map<RewardFunction, string>([
+  [rewardCorrectness, "reward_correctness"],
+  [rewardProgress, "reward_progress"],
+  [rewardOperational, "reward_operational"],
+]);
 
 /** Throws UsageError when two functions would share a name in metrics, or the weights are not as many. */
 export function checkRewards(functions: readonly RewardFunction[], weights: readonly number[] | null): void {

@@ -4,9 +4,9 @@ import type { Game } from "./game.ts";
 import { DATA_KINDS, type DataChoice } from "./protocol.ts";
 
 const WORDS: Readonly<Record<DataChoice["kind"], string>> = {
-  bundled: "bundled: 12 databases",
-  starter: "starter: small worlds",
-  practice: "practice: worlds without end",
+  bundled: "bundled set",
+  starter: "starter worlds",
+  practice: "practice worlds",
 };
 
 export interface Picker {

@@ -78,7 +78,7 @@ export function createModelPanel(
         steps: course.steps,
         questions: Math.max(1, Math.floor(number("train-questions")) || 4),
         episodes: Math.max(2, Math.floor(number("train-episodes")) || 4),
-        learning_rate: number("train-rate") || 3e-4,
+        learning_rate: number("train-rate") || 2e-4,
         step_budget: Math.min(8, game.budget),
         seed: game.seed,
         watched: game.started!.question.question_id,
