@@ -41,9 +41,9 @@ await picture("playground.png", wine, async (page) => {
   await page.check("input[value=ANSWER]");
   await page.fill("#argument", "Limestone");
 });
-await picture("playground-training.png", "data=bundled:42&seed=3", async (page) => {
+await picture("playground-training.png", "question=vineyards_eval_011", async (page) => {
   await page.click("#train");
-  await page.locator("#sides .episode").nth(1).waitFor({ timeout: 600_000 });
+  await page.locator("#sides .episode").nth(1).waitFor({ timeout: 1_200_000 });
 });
 await browser.close();
 server.close();

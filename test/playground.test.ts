@@ -14,12 +14,13 @@ import { writePlaygroundModel } from "./playground-model.ts";
 
 const QUESTION = "vineyards_eval_009"; // What is the name of the most expensive wine?
 
-describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
+describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () => {
   const scratch = mkdtempSync(join(tmpdir(), "sqlenv-playground-"));
   const folder = join(scratch, "sites", "playground");
   let browser: Browser;
   let site: Site;
   let pages: Page[] = [];
+  let shared: Page | undefined;
   const complaints: string[] = [];
 
   beforeAll(async () => {
@@ -29,7 +30,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
     expect(ran.stderr).toContain("http.server");
     site = await serveFiles(join(scratch, "sites"));
     browser = await chromium.launch({ executablePath: CHROMIUM! });
-  });
+  }, 180_000);
   afterEach(async () => {
     for (const page of pages) await page.close();
     pages = [];
@@ -41,7 +42,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
     rmSync(scratch, { recursive: true, force: true });
   });
 
-  /** A page on which the question stands; what it complains about fails the test. */
+  /** A page on which the question stands, made anew; what it complains about fails the test. */
   async function open(
     hash = "",
     { at = `${site.url}/playground/`, ...options }: BrowserContextOptions & { readonly at?: string } = {},
@@ -49,36 +50,56 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
     const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
     page.on("pageerror", (error) => complaints.push(error.message));
     page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+    page.setDefaultTimeout(90_000); // on a machine that does much else
     pages.push(page);
     await page.goto(`${at}#${hash}`);
     await page.waitForSelector("body[data-ready]");
     return page;
   }
+
+  /** One page for all who do not mind what was done on it before: its data set is made once. */
+  async function visit(hash: string): Promise<Page> {
+    if (!shared) {
+      shared = await open();
+      pages = pages.filter((page) => page !== shared);
+    }
+    await shared.evaluate((text) => {
+      delete document.body.dataset.ready;
+      location.hash = `${text}&n=${performance.now()}`; // another address even for the same place
+    }, hash);
+    await shared.waitForSelector("body[data-ready]");
+    return shared;
+  }
+  /** Where an episode stands, as one sees it. */
+  const position = (page: Page) =>
+    Promise.all(["#asked", "#about", ".meter", "#turns", "#verdict"].map((part) => page.innerText(part)));
   const texts = (page: Page, selector: string) => page.locator(selector).allInnerTexts();
 
   test("an episode is played with the keyboard alone, and the gold is revealed at its end", async () => {
-    const page = await open(`question=${QUESTION}`);
+    const page = await visit(`question=${QUESTION}`);
     expect(await page.innerText("#asked")).toBe("What is the name of the most expensive wine?");
     expect(await texts(page, ".tree > li")).toHaveLength(5);
     expect(await page.innerText("#schema")).not.toContain("vintage"); // not described yet
     const act = async (key: string, argument: string) => {
-      const taken = await page.locator(".turn").count();
+      const taken = await page.locator("#turns .turn").count();
       await page.evaluate(() => (document.activeElement as HTMLElement).blur());
       await page.keyboard.press(key);
       await page.keyboard.press("Control+A");
       await page.keyboard.type(argument);
       await page.keyboard.press("Escape");
       await page.keyboard.press("Control+Enter");
-      await page.locator(".turn").nth(taken).waitFor();
+      await page.locator("#turns .turn").nth(taken).waitFor();
     };
     await act("d", "wines");
     expect(await page.innerText("#schema")).toContain("vintage");
-    expect(await page.innerText(".turn:last-child .reward")).toBe("+0.025\n+0.02 it worked\n+0.01 new\n−0.005 a step");
+    expect(await page.innerText("#turns .turn:last-child .reward")).toBe(
+      "+0.025\n+0.02 it worked\n+0.01 new\n−0.005 a step",
+    );
     await act("q", "SELECT wine FROM wines ORDER BY bottle_price DESC LIMIT 1");
-    expect(await page.innerText(".turn:last-child .error")).toContain("no such column");
+    expect(await page.innerText("#turns .turn:last-child .error")).toContain("no such column");
     await act("q", 'SELECT wine FROM wines ORDER BY "bottle price" DESC LIMIT 1');
-    expect(await texts(page, ".turn:last-child td")).toEqual(["Limestone"]);
-    expect(await texts(page, ".turn:last-child .k")).toEqual(["SELECT", "FROM", "ORDER", "BY", "DESC", "LIMIT"]);
+    expect(await texts(page, "#turns .turn:last-child td")).toEqual(["Limestone"]);
+    expect(await texts(page, "#turns .turn:last-child .k")).toEqual(["SELECT", "FROM", "ORDER", "BY", "DESC", "LIMIT"]);
     expect(await page.locator(".gold").count()).toBe(0);
     await act("a", "Limestone");
     expect(await page.innerText(".verdict .result")).toBe("right, reward +1.23, 4 steps");
@@ -88,7 +109,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
   });
 
   test("names are completed while one types", async () => {
-    const page = await open(`question=${QUESTION}`);
+    const page = await visit(`question=${QUESTION}`);
     await page.check("input[value=QUERY]");
     await page.locator("#argument").pressSequentially("SELECT wine FROM wi");
     expect(await texts(page, "[role=option]")).toContain("wines");
@@ -98,24 +119,24 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
   });
 
   test("the oracle plays on its own; a link, a program and requests say the same", async () => {
-    const page = await open("data=bundled:42&seed=11");
+    const page = await visit("data=bundled:42&seed=11");
     await page.selectOption("#pace", "0");
     await page.selectOption("#player", "oracle");
     await page.click("#play");
     await page.locator(".verdict.good").waitFor();
-    const played = await page.innerText(".game");
+    const played = await position(page);
 
     await page.click("#copy-link");
     const link = await page.inputValue("#copied");
     const [, hash] = link.split("#");
     const again = await open(hash);
     await again.locator(".verdict.good").waitFor();
-    expect(await again.innerText(".game")).toBe(played);
+    expect(await position(again)).toEqual(played);
     expect(await again.inputValue("#player")).toBe("oracle");
 
     await page.click("#copy-curl");
     const curl = await page.inputValue("#copied");
-    expect(curl.split("\n")).toHaveLength(2 + (await page.locator(".turn").count()));
+    expect(curl.split("\n")).toHaveLength(2 + (await page.locator("#turns .turn").count()));
     const [, body] = /^curl -s \S+\/reset .* -d '(.*)'$/m.exec(curl)!;
     expect(await page.innerText("#about")).toContain(`${(JSON.parse(body!) as { question_id: string }).question_id}:`);
 
@@ -127,21 +148,21 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
   });
 
   test("a player is watched step by step, and a person may take over", async () => {
-    const page = await open(`question=${QUESTION}`);
+    const page = await visit(`question=${QUESTION}`);
     await page.selectOption("#player", "looker");
     await page.click("#move");
-    await page.locator(".turn").waitFor();
+    await page.locator("#turns .turn").waitFor();
     await page.click("#move");
-    await page.locator(".turn").nth(1).waitFor();
-    const looked = await texts(page, ".turn");
+    await page.locator("#turns .turn").nth(1).waitFor();
+    const looked = await texts(page, "#turns .turn");
     await page.fill("#argument", "grapes");
     await page.click("#step");
-    await page.locator(".turn").nth(2).waitFor();
+    await page.locator("#turns .turn").nth(2).waitFor();
     await page.click("#move"); // its thread is lost: it begins again, and does the same
-    await page.waitForFunction(() => document.querySelectorAll(".turn").length === 1);
+    await page.waitForFunction(() => document.querySelectorAll("#turns .turn").length === 1);
     await page.click("#move");
-    await page.locator(".turn").nth(1).waitFor();
-    expect(await texts(page, ".turn")).toEqual(looked);
+    await page.locator("#turns .turn").nth(1).waitFor();
+    expect(await texts(page, "#turns .turn")).toEqual(looked);
   });
 
   test("practice worlds come from a seed", async () => {
@@ -160,12 +181,12 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
   test("markup in cells, names, errors, links and files is shown, never run", async () => {
     const sql = `SELECT '${HOSTILE}' AS "${HOSTILE.replaceAll('"', '""')}"`;
     const does = [`QUERY: ${sql}`, `QUERY: SELECT ${HOSTILE}`, `DESCRIBE: ${HOSTILE}`, `ANSWER: ${HOSTILE}`];
-    const page = await open(
+    const page = await visit(
       new URLSearchParams([["question", QUESTION], ...does.map((line) => ["do", line])]).toString(),
     );
     await page.locator(".verdict").waitFor();
-    expect(await texts(page, ".turn:first-child td")).toEqual([HOSTILE]);
-    expect(await texts(page, ".turn:first-child th")).toEqual([HOSTILE]);
+    expect(await texts(page, "#turns .turn:first-child td")).toEqual([HOSTILE]);
+    expect(await texts(page, "#turns .turn:first-child th")).toEqual([HOSTILE]);
 
     const { record } = JSON.parse(`{"record": ${await copied(page)}}`) as { record: Record<string, unknown> };
     const hostile = { ...record, question: HOSTILE, player: HOSTILE, database_name: HOSTILE, error: HOSTILE };
@@ -179,8 +200,8 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
       ],
     };
     await page.setInputFiles("#file", { name: "b.json", mimeType: "", buffer: Buffer.from(JSON.stringify(chat)) });
-    await page.waitForFunction(() => document.querySelectorAll(".turn").length === 1);
-    expect(await page.innerText(".turn code")).toContain("<script>");
+    await page.waitForFunction(() => document.querySelectorAll("#turns .turn").length === 1);
+    expect(await page.innerText("#turns .turn code")).toContain("<script>");
     expect(await page.locator("main img, main script").count()).toBe(0);
     expect(await page.evaluate(() => "hacked" in window)).toBe(false);
     await page.setInputFiles("#file", { name: "c.json", mimeType: "", buffer: Buffer.from('[{"steps": 5}, 7, null]') });
@@ -200,17 +221,17 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
     expect((await sqlenv(eval_)).code).toBe(0);
     const [first] = readFileSync(file, "utf8").split("\n");
     const { question, steps } = JSON.parse(first!) as { question: string; steps: { action: { argument: string } }[] };
-    const page = await open();
+    const page = await visit("");
     await page.setInputFiles("#file", file);
     await page.locator("#replay-bar").waitFor();
     expect(await page.innerText("#asked")).toBe(question);
     expect(await page.locator("#replays option").count()).toBe(3);
-    expect(await page.locator(".turn").count()).toBe(steps.length);
+    expect(await page.locator("#turns .turn").count()).toBe(steps.length);
     await page.locator("#replay-back").focus();
     for (const _ of steps) await page.keyboard.press("ArrowLeft");
-    expect(await page.locator(".turn").count()).toBe(0);
+    expect(await page.locator("#turns .turn").count()).toBe(0);
     await page.keyboard.press("ArrowRight");
-    expect(await page.innerText(".turn code")).toBe(steps[0]!.action.argument);
+    expect(await page.innerText("#turns .turn code")).toBe(steps[0]!.action.argument);
     await page.click("#replay-end");
     expect(await page.locator("#act").isVisible()).toBe(true);
   });
@@ -222,7 +243,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
     await page.click("#play");
     await page.locator(".verdict").waitFor();
     expect(await page.innerText("#model-note")).toMatch(/\d+k parameters, one thread, cpu-(?:relaxed|plain)/);
-    expect(await page.locator(".turn").count()).toBeGreaterThan(0);
+    expect(await page.locator("#turns .turn").count()).toBeGreaterThan(0);
 
     await page.fill("#train-steps", "3");
     await page.fill("#train-questions", "4");
@@ -280,7 +301,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
       await plain.selectOption("#pace", "0");
       await plain.click("#play");
       await plain.locator(".verdict").waitFor();
-      expect(await page.innerText(".game")).toBe(await plain.innerText(".game"));
+      expect(await position(page)).toEqual(await position(plain));
     } finally {
       served.close();
     }
@@ -300,9 +321,8 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, () => {
     expect(await shade()).not.toBe(dark);
 
     rmSync(join(folder, "model"), { recursive: true });
-    const without = await open();
-    await without.click("#load");
-    await without.waitForFunction(() =>
+    await page.click("#load");
+    await page.waitForFunction(() =>
       /has no config\.json/.test(document.querySelector("#status.bad")?.textContent ?? ""),
     );
     expect(complaints.splice(0).filter((text) => !text.includes("404"))).toEqual([]); // chromium may note that one

@@ -21,13 +21,14 @@ export class Game {
   /** Whether a move is awaited, and whether a player plays on its own. */
   busy = false;
   playing = false;
+  /** Whether the player has no further move. */
+  stuck = false;
   replay: { readonly list: readonly Replay[]; readonly index: number; readonly at: number } | null = null;
   readonly #client: Client;
   readonly #changed: () => void;
   #outcome = NOTHING;
   #opened = "";
-  /** Of the newest episode; what comes late for an older one is dropped. */
-  #episode = 0;
+  #turn = Promise.resolve();
 
   constructor(client: Client, changed: () => void) {
     this.#client = client;
@@ -111,7 +112,7 @@ export class Game {
     await this.#take(async () => {
       const { restarted, stepped } = await this.#client.call("move", choice);
       if (restarted) this.#place(restarted);
-      this.by = choice.name;
+      if (stepped) this.by = choice.name;
       moved = stepped !== null;
       return stepped;
     });
@@ -147,26 +148,33 @@ export class Game {
   }
 
   #place(started: Started): void {
-    this.#episode++;
     this.started = started;
     this.steps = [];
     this.gold = null;
     this.#outcome = NOTHING;
+    this.stuck = false;
   }
 
+  /** One step after the other, each drawn before and after. */
   async #take(ask: () => Promise<Stepped | null>): Promise<void> {
-    if (this.busy) return;
+    const previous = this.#turn;
+    let end = () => {};
+    this.#turn = new Promise((resolve) => {
+      end = resolve;
+    });
+    await previous;
     this.busy = true;
     this.#changed();
-    const before = this.#episode;
     try {
       const stepped = await ask();
-      if (!stepped || (this.#episode !== before && stepped.step.observation.step_count !== 1)) return;
+      this.stuck = stepped === null;
+      if (!stepped) return;
       this.steps = [...this.steps, stepped.step];
       this.#outcome = stepped.outcome;
       this.gold = stepped.gold ?? this.gold;
     } finally {
       this.busy = false;
+      end();
       this.#changed();
     }
   }

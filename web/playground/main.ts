@@ -67,6 +67,8 @@ function drawGame(): void {
   drawTurns(steps.map(turnNode));
   fill(
     $("verdict", HTMLElement),
+    game.stuck &&
+      h("p", { class: "verdict none" }, "The player has no further move: what it was shown fills its context."),
     done ? verdictNode(game.record, gold) : gold && h("div", { class: "verdict none" }, goldNode(gold)),
   );
   $("step", HTMLButtonElement).disabled = done || game.busy || game.playing;
@@ -200,6 +202,7 @@ function player(): PlayerChoice {
 }
 
 function move(): void {
+  if (game.busy || game.playing) return;
   run(async () => {
     if (game.replay) game.show(null);
     if (player().name === "model") await model.ready();
@@ -323,15 +326,23 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "ArrowLeft" && game.replay) goTo(game.replay.at - 1);
   else if (event.key === "ArrowRight" && game.replay) goTo(game.replay.at + 1);
 });
-window.addEventListener("hashchange", () => run(() => game.follow(parseLink(location.hash))));
+/** Goes where the address points; `data-ready` tells who waits for it. */
+async function follow(): Promise<void> {
+  delete document.body.dataset.ready;
+  try {
+    await game.follow(parseLink(location.hash));
+  } finally {
+    document.body.dataset.ready = "";
+  }
+}
+
+window.addEventListener("hashchange", () => run(follow));
 wireTheme();
 choose("DESCRIBE");
 run(async () => {
   status.textContent = "Starting SQLite…";
-  const link = parseLink(location.hash);
-  if (link.player && (PLAYERS as readonly string[]).includes(link.player))
-    $("player", HTMLSelectElement).value = link.player;
-  await game.follow(link);
+  const { player: named } = parseLink(location.hash);
+  if (PLAYERS.some((name) => name === named)) $("player", HTMLSelectElement).value = named!;
+  await follow();
   status.textContent = "";
-  document.body.dataset.ready = "";
 });

@@ -59,7 +59,7 @@ export class Room {
     this.#env = new SQLEnvironment(this.data, { step_budget: budget });
     this.#seat = undefined;
     this.#last = this.#env.reset(which);
-    const { question } = { question: this.#opened(this.#env.reveal()) };
+    const question = this.#opened(this.#env.reveal());
     return { question, observation: this.#last, schema: schemaOf(this.#env), budget };
   }
 
@@ -71,7 +71,7 @@ export class Room {
 
   async move(choice: PlayerChoice): Promise<Calls["move"]["give"]> {
     const key = JSON.stringify(choice);
-    const { question } = { question: this.#playing.reveal() };
+    const question = this.#playing.reveal();
     let restarted: Started | null = null;
     if (this.#seat?.key !== key) {
       if (this.#last!.step_count > 0) restarted = this.#again();
@@ -80,8 +80,8 @@ export class Room {
     }
     const seat = this.#seat;
     const move = await seat.turn(this.#last!);
-    if (seat !== this.#seat) throw new UsageError({ what: "another episode began while the player was thinking" });
-    if (!move) return { restarted, stepped: null };
+    const isLate = seat !== this.#seat; // another episode began while it was thinking
+    if (!move || isLate) return { restarted: isLate ? null : restarted, stepped: null };
     const { action, text = null, parse_error = null } = move;
     return { restarted, stepped: this.#step(action, text, parse_error?.message ?? null) };
   }
