@@ -9,14 +9,14 @@ import { createModel, parametersChanged } from "../src/model/params.ts";
 import { oraclePlayer, randomPlayer } from "../src/players/index.ts";
 import { loadSqlite } from "../src/sql/index.ts";
 import { encodeTranscript, freshModel, type Transcript, transcriptOf, warmup } from "../src/training/index.ts";
-import { starterDataSet } from "../src/worlds/index.ts";
+import { practiceSet, STARTER_FORMS } from "../src/worlds/index.ts";
 
 const SIZES = { hidden_size: 32, num_hidden_layers: 1, num_attention_heads: 2, head_dim: 16, intermediate_size: 64 };
 
 /** Writes the folder: fresh weights, a few steps of imitation on small worlds, half of them played at random. */
 export async function writePlaygroundModel(dir: string): Promise<void> {
   await loadSqlite();
-  const data = starterDataSet({ seed: 0, seen: 4, unseen: 1 });
+  const data = practiceSet({ seed: 0, seen: 4, unseen: 1, forms: STARTER_FORMS });
   const transcripts: Transcript[] = [];
   for (const player of [oraclePlayer(), randomPlayer()])
     await evaluate(data, player, {

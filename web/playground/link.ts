@@ -40,7 +40,7 @@ export function parseLink(text: string): Link {
   const fields = new URLSearchParams(text.replace(/^#/, ""));
   const [kind, dataSeed = ""] = (fields.get("data") ?? "").split(":");
   const known = DATA_KINDS.find((name) => name === kind);
-  const data = known ? { kind: known, seed: whole(dataSeed, known === "bundled" ? 42 : 0) } : DEFAULT_LINK.data;
+  const data = known ? { kind: known, seed: whole(dataSeed, DEFAULT_LINK.data.seed) } : DEFAULT_LINK.data;
   return {
     data,
     question: fields.get("question") || undefined,

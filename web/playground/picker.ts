@@ -5,8 +5,8 @@ import { DATA_KINDS, type DataChoice } from "./protocol.ts";
 
 const WORDS: Readonly<Record<DataChoice["kind"], string>> = {
   bundled: "bundled set",
-  starter: "starter worlds",
-  practice: "practice worlds",
+  starter: "starter set",
+  practice: "practice set",
 };
 
 export interface Picker {
@@ -80,10 +80,7 @@ export function createPicker(game: Game, run: (work: () => Promise<void>) => voi
     run(() => game.begin({ seed: value }));
   };
 
-  data.addEventListener("change", () => {
-    dataSeed.value = data.value === "bundled" ? "42" : "0";
-    reopen();
-  });
+  data.addEventListener("change", reopen);
   dataSeed.addEventListener("change", reopen);
   database.addEventListener("change", narrow);
   difficulty.addEventListener("change", narrow);

@@ -6,18 +6,17 @@ import type { Player, Turn } from "../../src/players/index.ts";
 import { keywordPlayer, lookerPlayer, oraclePlayer, randomPlayer } from "../../src/players/index.ts";
 import type { DataSet, QuestionRecord } from "../../src/questions/index.ts";
 import { loadSqlite } from "../../src/sql/index.ts";
-import { bundledDataSet, practiceDataSet, starterDataSet } from "../../src/worlds/index.ts";
+import { bundledDataSet, practiceSet, STARTER_FORMS } from "../../src/worlds/index.ts";
 import type { Calls, DataChoice, Gold, OpenQuestion, PlayerChoice, SchemaTable, Started, Stepped } from "./protocol.ts";
 
-const PRACTICE_WORLDS = 12;
+/** Databases of a practice set, with training questions and without: made in a second. */
+const PRACTICE_SIZES = { seen: 16, unseen: 8 } as const;
 
 /** Makes a data set: a second for the bundled one. */
 export async function dataSetOf({ kind, seed }: DataChoice): Promise<DataSet> {
   await loadSqlite();
   if (kind === "bundled") return bundledDataSet({ seed });
-  if (kind === "starter") return starterDataSet({ seed, seen: 16, unseen: 8 });
-  const difficulties = ["easy", "medium"] as const;
-  return practiceDataSet({ seed, worlds: PRACTICE_WORLDS, questionsPerWorld: 8, difficulties });
+  return practiceSet({ seed, ...PRACTICE_SIZES, ...(kind === "starter" && { forms: STARTER_FORMS }) });
 }
 
 const SCRIPTED: Readonly<Record<Exclude<PlayerChoice["name"], "model">, () => Player>> = {

@@ -21,17 +21,17 @@ export function asCurl({ data, question, budget, actions }: Link, server = SERVE
 /** A program that plays the same. */
 export function asTypeScript({ data, question, budget, actions }: Link): string {
   const { kind, seed } = data;
-  const maker = { bundled: "bundledDataSet", starter: "starterDataSet", practice: "practiceDataSet" }[kind];
-  const options = {
-    bundled: `{ seed: ${seed} }`,
-    starter: `{ seed: ${seed}, seen: 16, unseen: 8 }`,
-    practice: `{ seed: ${seed}, worlds: 12, questionsPerWorld: 8, difficulties: ["easy", "medium"] }`,
-  }[kind];
+  const forms = kind === "starter" ? ", forms: STARTER_FORMS" : "";
+  const made =
+    kind === "bundled"
+      ? `bundledDataSet({ seed: ${seed} })`
+      : `practiceSet({ seed: ${seed}, seen: 16, unseen: 8${forms} })`;
+  const names = ["loadSqlite", made.split("(")[0]!, "SQLEnvironment", ...(forms === "" ? [] : ["STARTER_FORMS"])];
   return [
-    `import { ${maker}, loadSqlite, SQLEnvironment } from "sqlenv";`,
+    `import { ${names.join(", ")} } from "sqlenv";`,
     "",
     "await loadSqlite();",
-    `const env = new SQLEnvironment(${maker}(${options}), { step_budget: ${budget} });`,
+    `const env = new SQLEnvironment(${made}, { step_budget: ${budget} });`,
     `env.reset({ question_id: ${JSON.stringify(question)} });`,
     ...actions.map(
       ({ action_type, argument }) =>
