@@ -80,7 +80,7 @@ const BUNDLED = new URL("../../models/", import.meta.url);
 /** The folder of a model: an existing folder is itself, a bundled name such as "starter" one of ours, `org/name` is found in the cache or fetched from the Hub. */
 export async function resolveModel(nameOrPath: string, options: HubOptions = {}): Promise<string> {
   if (statSync(nameOrPath, { throwIfNoEntry: false })?.isDirectory()) return nameOrPath;
-  const bundled = fileURLToPath(new URL(`${encodeURIComponent(nameOrPath)}/`, BUNDLED));
+  const bundled = join(fileURLToPath(BUNDLED), nameOrPath);
   if (/^[a-z0-9-]+$/.test(nameOrPath) && existsSync(join(bundled, CONFIG_FILE))) return bundled;
   const { revision = "main" } = options;
   if (!NAME.test(nameOrPath) || nameOrPath.includes("..")) {
