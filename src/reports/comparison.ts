@@ -3,6 +3,7 @@ import { type EpisodeRecord, explainReward, type StepRecord } from "../evaluatio
 import type { ComparedQuestion, Comparison } from "../training/records.ts";
 import { episodeHtml } from "./episode-html.ts";
 import { htmlPage } from "./page.ts";
+import { tellingQuestion } from "./telling.ts";
 import { verdict } from "./verdict.ts";
 import { codeSpan, count, cut, escapeHtml, escapeMarkdown } from "./words.ts";
 
@@ -48,15 +49,6 @@ function aboutOf({ question_id, database_name, seen, episodes }: ComparedQuestio
   const tables = first?.start ? ` Tables: ${first.start.schema_info}` : "";
   const level = first ? `${first.difficulty}, ` : "";
   return `${question_id}: ${level}database ${database_name}, ${seen ? "used in training with other questions" : "never seen in training"}.${tables}`;
-}
-
-/** A question the last player gets right and the others do not, on an unseen database if there is one. */
-export function tellingQuestion({ questions }: Comparison): ComparedQuestion | undefined {
-  const gained = questions.filter(
-    ({ episodes }) =>
-      episodes.at(-1)?.correctness === 1 && episodes.slice(0, -1).every(({ correctness }) => correctness !== 1),
-  );
-  return gained.find(({ seen }) => !seen) ?? gained[0] ?? questions[0];
 }
 
 /** For a README, a blog or an issue: one table a question, one row a turn, one column a player. */

@@ -12,12 +12,18 @@ export interface Habits extends Readonly<Record<ActionType, number>> {
   readonly not_understood: number;
 }
 
-/** Counts episodes as they come; only sums are kept, so the file may be large. */
-export async function habitsOf(episodes: AsyncIterable<EpisodeLine> | Iterable<EpisodeLine>): Promise<Habits[]> {
-  const sums = new Map<number, Record<string, number>>();
-  for await (const { step, steps, invalid, repeats, parse_failures } of episodes) {
-    const sum = sums.get(step) ?? { episodes: 0, actions: 0, invalid: 0, repeats: 0, parse_failures: 0 };
-    sums.set(step, sum);
+/** What is counted of an episode. */
+export type HabitEpisode = Pick<EpisodeLine, "step" | "invalid" | "repeats" | "parse_failures"> & {
+  readonly steps: readonly { readonly action: { readonly action_type: string } }[];
+};
+
+/** Counts episodes as they come; only sums are kept, so there may be many. */
+export class HabitSums {
+  readonly #sums = new Map<number, Record<string, number>>();
+
+  add({ step, steps, invalid, repeats, parse_failures }: HabitEpisode): void {
+    const sum = this.#sums.get(step) ?? { episodes: 0, actions: 0, invalid: 0, repeats: 0, parse_failures: 0 };
+    this.#sums.set(step, sum);
     const add = (key: string, value: number) => {
       sum[key] = (sum[key] ?? 0) + value;
     };
@@ -28,18 +34,29 @@ export async function habitsOf(episodes: AsyncIterable<EpisodeLine> | Iterable<E
     add("parse_failures", parse_failures);
     for (const { action } of steps) add(action.action_type, 1);
   }
-  return [...sums.entries()]
-    .sort(([a], [b]) => a - b)
-    .map(([step, sum]) => {
-      const share = (key: string) => (sum[key] ?? 0) / Math.max(1, sum.actions!);
-      const means = Object.fromEntries(ACTION_TYPES.map((type) => [type, (sum[type] ?? 0) / sum.episodes!]));
-      return {
-        step,
-        episodes: sum.episodes!,
-        failed: share("invalid"),
-        repeated: share("repeats"),
-        not_understood: share("parse_failures"),
-        ...(means as Record<ActionType, number>),
-      };
-    });
+
+  /** The means of each step, first to last. */
+  list(): Habits[] {
+    return [...this.#sums.entries()].sort(([a], [b]) => a - b).map(([step, sum]) => meansOf(step, sum));
+  }
+}
+
+/** Counts a run's episodes. */
+export async function habitsOf(episodes: AsyncIterable<HabitEpisode> | Iterable<HabitEpisode>): Promise<Habits[]> {
+  const sums = new HabitSums();
+  for await (const episode of episodes) sums.add(episode);
+  return sums.list();
+}
+
+function meansOf(step: number, sum: Readonly<Record<string, number>>): Habits {
+  const share = (key: string) => (sum[key] ?? 0) / Math.max(1, sum.actions!);
+  const means = Object.fromEntries(ACTION_TYPES.map((type) => [type, (sum[type] ?? 0) / sum.episodes!]));
+  return {
+    step,
+    episodes: sum.episodes!,
+    failed: share("invalid"),
+    repeated: share("repeats"),
+    not_understood: share("parse_failures"),
+    ...(means as Record<ActionType, number>),
+  };
 }

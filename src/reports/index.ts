@@ -6,3 +6,4 @@ export * from "./learning-curve.ts";
 export * from "./model-card.ts";
 export * from "./run-page.ts";
 export * from "./standing.ts";
+export * from "./telling.ts";

@@ -1,9 +1,9 @@
 // A run in Markdown: the card that goes with a saved model, and a summary for a post.
 import type { Comparison, TrainingResult } from "../training/records.ts";
-import { questionMarkdown, tellingQuestion } from "./comparison.ts";
-import { settingText } from "./run-page.ts";
+import { questionMarkdown } from "./comparison.ts";
 import { behaviourRows, headline, standingRows, withInterval } from "./standing.ts";
-import { codeSpan, count, duration, escapeMarkdown } from "./words.ts";
+import { tellingQuestion } from "./telling.ts";
+import { codeSpan, count, duration, escapeMarkdown, settingText } from "./words.ts";
 
 export interface ModelCardOptions {
   readonly result: TrainingResult;

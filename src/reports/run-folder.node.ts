@@ -12,6 +12,14 @@ import { learningCurve } from "./learning-curve.ts";
 import { blogMarkdown } from "./model-card.ts";
 import { svgToPng } from "./png.node.ts";
 import { type RunRecords, runPage, subtitleOf } from "./run-page.ts";
+import {
+  comparisonSchema,
+  episodeSchema,
+  metricSchema,
+  resultSchema,
+  timingSchema,
+  warningSchema,
+} from "./run-schemas.ts";
 import { headline } from "./standing.ts";
 
 /** All records of a run but its episodes, of which only counts are kept. */
@@ -19,18 +27,26 @@ export interface Run extends Required<RunRecords> {
   readonly folder: string;
 }
 
-const FILES = ["config.yaml", "metrics.jsonl", "timings.jsonl", "warnings.jsonl", "results.json", "comparison.json"];
+/** Files by which a run's folder is known. */
+export const RUN_FILES = [
+  "config.yaml",
+  "metrics.jsonl",
+  "timings.jsonl",
+  "warnings.jsonl",
+  "results.json",
+  "comparison.json",
+];
 
 /** Reads a run's folder; files that are not there yet are empty or null. A last line that was being written is left out. */
 export async function readRun(folder: string): Promise<Run> {
   if (!existsSync(folder) || !statSync(folder).isDirectory()) {
     throw new UsageError({ what: "no such run", value: folder, remedy: "name a folder that a training wrote" });
   }
-  if (!FILES.some((file) => existsSync(join(folder, file)))) {
+  if (!RUN_FILES.some((file) => existsSync(join(folder, file)))) {
     throw new UsageError({
       what: "not a run's folder",
       value: folder,
-      remedy: `a run has at least one of ${FILES.join(", ")}`,
+      remedy: `a run has at least one of ${RUN_FILES.join(", ")}`,
     });
   }
   const result = readJson(folder, "results.json", resultSchema) as TrainingResult | null;
@@ -86,7 +102,8 @@ async function readHabits(folder: string): Promise<Habits[]> {
   return habitsOf(readEpisodes(folder));
 }
 
-function readConfig(folder: string): Readonly<Record<string, unknown>> | null {
+/** The settings of config.yaml; null where there is none. */
+export function readConfig(folder: string): Readonly<Record<string, unknown>> | null {
   const file = join(folder, "config.yaml");
   if (!existsSync(file)) return null;
   try {
@@ -141,69 +158,3 @@ function broken(place: string, why: string, cause: unknown): SqlEnvError {
   const remedy = "repair or remove it, then run the report again";
   return new SqlEnvError("run_broken", { what: `${place} cannot be read`, value: reason, remedy, cause });
 }
-
-// What the pages rely on; more fields are welcome.
-const step = z.number();
-const metricSchema = z.looseObject({ step });
-const timingSchema = z.looseObject({ step, step_time: z.number() });
-const warningSchema = z.looseObject({ step, code: z.string(), message: z.string(), remedy: z.string() });
-const rate = z.number().nullable();
-const summarySchema = z.looseObject({
-  episodes: z.number(),
-  scored: z.number(),
-  success_rate: rate,
-  success_ci: z.tuple([z.number(), z.number()]).nullable(),
-  mean_steps: rate,
-});
-const mannersSchema = z.looseObject({ greedy: summarySchema, sampled: summarySchema });
-const standingSchema = z.looseObject({ seen: mannersSchema, unseen: mannersSchema });
-const resultSchema = z.looseObject({
-  run: z.string(),
-  model_name: z.string(),
-  seconds: z.number(),
-  steps: z.number(),
-  episodes: z.number(),
-  random: standingSchema,
-  before: standingSchema,
-  after: standingSchema,
-});
-const playedSchema = z.looseObject({
-  player: z.string(),
-  steps: z.array(
-    z.looseObject({
-      action: z.looseObject({ action_type: z.string(), argument: z.string() }),
-      text: z.string().nullable(),
-      parse_error: z.string().nullable(),
-      observation: z.looseObject({
-        result: z.string(),
-        error: z.string().nullable(),
-        reward: z.number().nullable(),
-        reward_breakdown: z.record(z.string(), z.number()),
-      }),
-    }),
-  ),
-  correctness: rate,
-  reward: rate,
-  step_count: z.number(),
-  done_reason: z.string().nullable(),
-  error: z.string().nullable(),
-});
-const episodeSchema = z.looseObject({
-  step,
-  steps: z.array(z.looseObject({ action: z.looseObject({ action_type: z.string() }) })),
-  invalid: z.number(),
-  repeats: z.number(),
-  parse_failures: z.number(),
-});
-const comparisonSchema = z.looseObject({
-  players: z.array(z.string()),
-  questions: z.array(
-    z.looseObject({
-      question_id: z.string(),
-      question: z.string(),
-      database_name: z.string(),
-      seen: z.boolean(),
-      episodes: z.array(playedSchema),
-    }),
-  ),
-});

@@ -6,7 +6,7 @@ import type { Habits } from "./habits.ts";
 import { learningCurve } from "./learning-curve.ts";
 import { htmlPage } from "./page.ts";
 import { behaviourRows, type StandingRow, standingRows, withInterval } from "./standing.ts";
-import { count, duration, escapeHtml, isNumber, percent, percentRange, shortNumber } from "./words.ts";
+import { count, duration, escapeHtml, isNumber, percent, percentRange, settingText, shortNumber } from "./words.ts";
 
 /** What is known of a run; one that goes on, or was stopped, has no result yet. */
 export interface RunRecords {
@@ -145,11 +145,4 @@ function configHtml(config: Readonly<Record<string, unknown>>): string {
     ([key, value]) => `<tr><td>${escapeHtml(key)}</td><td>${escapeHtml(settingText(value))}</td></tr>`,
   );
   return `<div class="card config"><table><tbody>${rows.join("")}</tbody></table></div>`;
-}
-
-/** A setting as one would write it: lists with commas, nothing as "none". */
-export function settingText(value: unknown): string {
-  if (value === null || value === undefined) return "none";
-  if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(settingText).join(", ");
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

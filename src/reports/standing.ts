@@ -16,7 +16,11 @@ export interface StandingRow {
 }
 
 /** The four rows of a result; unseen databases first, they are the harder claim. */
-export function standingRows({ random, before, after }: TrainingResult): StandingRow[] {
+export function standingRows({
+  random,
+  before,
+  after,
+}: Pick<TrainingResult, "random" | "before" | "after">): StandingRow[] {
   return (["unseen", "seen"] as const).flatMap((place) =>
     (["greedy", "sampled"] as const).map((manner) => {
       const [was, is] = [before[place][manner], after[place][manner]];

@@ -96,3 +96,10 @@ function shortCount(value: number): string {
 export function isNumber(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value);
 }
+
+/** A setting as one would write it: lists with commas, nothing as "none". */
+export function settingText(value: unknown): string {
+  if (value === null || value === undefined) return "none";
+  if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(settingText).join(", ");
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}

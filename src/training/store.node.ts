@@ -64,9 +64,8 @@ export class RunFolder implements RunStore {
 
   /** Keeps other processes out until `unlock`, or until this one has ended however it may. */
   lock(): void {
-    const file = join(this.name, LOCK);
-    const holder = existsSync(file) ? Number(readFileSync(file, "utf8")) : Number.NaN;
-    if (holder !== process.pid && isAlive(holder))
+    const holder = trainingProcess(this.name);
+    if (holder !== null && holder !== process.pid)
       throw new UsageError({
         what: "another process is training in this folder",
         value: `${this.name}, process ${holder}`,
@@ -161,6 +160,13 @@ function readState(dir: string): Saved {
       cause,
     });
   }
+}
+
+/** Id of the process that trains in a folder; null when none does. */
+export function trainingProcess(folder: string): number | null {
+  const file = join(folder, LOCK);
+  const holder = existsSync(file) ? Number(readFileSync(file, "utf8")) : Number.NaN;
+  return isAlive(holder) ? holder : null;
 }
 
 /** Whether there is such a process; signal 0 only asks. */

@@ -1,0 +1,81 @@
+// The files of a run's folder, as far as pages rely on them; more fields are welcome.
+import { z } from "zod";
+
+const step = z.number();
+export const metricSchema = z.looseObject({ step });
+export const timingSchema = z.looseObject({ step, step_time: z.number() });
+export const warningSchema = z.looseObject({ step, code: z.string(), message: z.string(), remedy: z.string() });
+const rate = z.number().nullable();
+const summarySchema = z.looseObject({
+  episodes: z.number(),
+  scored: z.number(),
+  success_rate: rate,
+  success_ci: z.tuple([z.number(), z.number()]).nullable(),
+  mean_steps: rate,
+});
+const mannersSchema = z.looseObject({ greedy: summarySchema, sampled: summarySchema });
+const standingSchema = z.looseObject({ seen: mannersSchema, unseen: mannersSchema });
+export const resultSchema = z.looseObject({
+  run: z.string(),
+  model_name: z.string(),
+  seconds: z.number(),
+  steps: z.number(),
+  episodes: z.number(),
+  random: standingSchema,
+  before: standingSchema,
+  after: standingSchema,
+});
+const playedSchema = z.looseObject({
+  player: z.string(),
+  steps: z.array(
+    z.looseObject({
+      action: z.looseObject({ action_type: z.string(), argument: z.string() }),
+      text: z.string().nullable(),
+      parse_error: z.string().nullable(),
+      observation: z.looseObject({
+        result: z.string(),
+        error: z.string().nullable(),
+        reward: z.number().nullable(),
+        reward_breakdown: z.record(z.string(), z.number()),
+      }),
+    }),
+  ),
+  correctness: rate,
+  reward: rate,
+  step_count: z.number(),
+  done_reason: z.string().nullable(),
+  error: z.string().nullable(),
+});
+export const episodeSchema = z.looseObject({
+  step,
+  steps: z.array(z.looseObject({ action: z.looseObject({ action_type: z.string() }) })),
+  invalid: z.number(),
+  repeats: z.number(),
+  parse_failures: z.number(),
+});
+export const comparisonSchema = z.looseObject({
+  players: z.array(z.string()),
+  questions: z.array(
+    z.looseObject({
+      question_id: z.string(),
+      question: z.string(),
+      database_name: z.string(),
+      seen: z.boolean(),
+      episodes: z.array(playedSchema),
+    }),
+  ),
+});
+
+/** random.json and before.json: how a player did, and its episodes on the questions that are compared. */
+export const playedFileSchema = z.looseObject({
+  standing: standingSchema,
+  compared: z.array(
+    z.looseObject({
+      question_id: z.string(),
+      question: z.string(),
+      database_name: z.string(),
+      seen: z.boolean(),
+      ...playedSchema.shape,
+    }),
+  ),
+});
