@@ -6,6 +6,7 @@ import { type LoadedModel, loadModelAndTokenizer } from "../engine/index.node.ts
 import { UsageError } from "../errors.ts";
 import type { DataSet } from "../questions/index.ts";
 import { modelCard, writeReport } from "../reports/index.node.ts";
+import type { DashboardServer } from "../server/dashboard-serve.node.ts";
 import {
   checkRewards,
   type GRPOConfig,
@@ -19,8 +20,9 @@ import { RunFolder } from "../training/store.node.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { INTERRUPTED } from "./failure.ts";
 import { interruptSignal } from "./interrupt.ts";
-import { formatNumber, type Output, output, printable } from "./output.ts";
+import { formatNumber, type Output, output, printable, wholeNumber } from "./output.ts";
 import { rewardFunctions } from "./reward-file.ts";
+import { aborted, startDashboard } from "./serve-dashboard.ts";
 import {
   addConfigOptions,
   type ConfigFlags,
@@ -36,6 +38,9 @@ import { TrainingScreen } from "./train-screen.ts";
 interface TrainFlags extends ConfigFlags {
   readonly resume?: string;
   readonly dryRun?: boolean;
+  readonly dashboard?: boolean;
+  readonly dashboardPort?: number;
+  readonly dashboardHost?: string;
   readonly json?: boolean;
 }
 
@@ -45,6 +50,13 @@ export function trainCommand(): Command {
     .description("train a model by playing; without options, the starter in a few minutes")
     .option("--resume <run>", "go on with a run that was stopped, to the same result")
     .option("--dry-run", "show the settings, what memory and time it would take, and stop")
+    .option("--dashboard", "show the training in the browser while it goes on")
+    .option(
+      "--dashboard-port <number>",
+      "its port; 0 for any (default: the first free from 7860)",
+      wholeNumber("--dashboard-port"),
+    )
+    .option("--dashboard-host <address>", "the address it listens on; anything but this machine lets others read")
     .option("--json", "print one JSON object");
   return addConfigOptions(command).action(train);
 }
@@ -67,9 +79,11 @@ async function train(flags: TrainFlags): Promise<void> {
   store.lock();
   process.once("exit", () => store.unlock());
   if (flags.resume === undefined) store.write("config.yaml", configText({ ...config, output_dir: run }));
+  const dashboard = await dashboardOf(run, flags, out);
   const screen = new TrainingScreen(out);
   const model = await modelOf(config).catch((error: unknown) => {
     if (flags.resume === undefined) rmSync(run, { recursive: true, force: true }); // nothing has begun: its name stays free
+    void dashboard?.close();
     throw error;
   });
   try {
@@ -90,10 +104,24 @@ async function train(flags: TrainFlags): Promise<void> {
     const { files } = await writeReport(run);
     screen.result(result, [...files.map((file) => basename(file)), "model/"]);
     out.result(result);
+    store.unlock();
+    if (dashboard && process.stdout.isTTY) {
+      out.line(`the dashboard stays at ${dashboard.url} until Ctrl-C`);
+      await aborted(signal);
+    }
   } finally {
+    await dashboard?.close();
     await model.engine.close();
     data.databases.close();
   }
+}
+
+/** The dashboard of this run, where one is wanted. */
+async function dashboardOf(run: string, flags: TrainFlags, out: Output): Promise<DashboardServer | null> {
+  const { dashboard, dashboardPort: port, dashboardHost: host } = flags;
+  return dashboard || port !== undefined || host !== undefined
+    ? startDashboard({ runs: [run], port, host }, out)
+    : null;
 }
 
 /** A folder of its own for a new run. One that was named must not exist; one that was not gets the next free number. */

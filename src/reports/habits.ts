@@ -1,6 +1,8 @@
 // What the model did in training's episodes, step by step of the training: which actions, how many failed.
-import { ACTION_TYPES, type ActionType } from "../env/index.ts";
+import type { ActionType } from "../env/index.ts";
 import type { EpisodeLine } from "../training/records.ts";
+
+const ACTION_TYPES: readonly ActionType[] = ["DESCRIBE", "SAMPLE", "QUERY", "ANSWER"];
 
 /** Means over the episodes of one optimizer step. */
 export interface Habits extends Readonly<Record<ActionType, number>> {

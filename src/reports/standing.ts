@@ -37,7 +37,8 @@ export function standingRows({
   );
 }
 
-function verdictOf({ success_ci: was }: Summary, { success_ci: is }: Summary): StandingRow["verdict"] {
+/** Whether two intervals lie apart, and which way. */
+export function verdictOf({ success_ci: was }: Summary, { success_ci: is }: Summary): StandingRow["verdict"] {
   if (!was || !is) return "not told apart";
   if (is[0] > was[1]) return "better";
   return is[1] < was[0] ? "worse" : "not told apart";

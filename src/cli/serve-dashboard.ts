@@ -1,0 +1,27 @@
+// A dashboard on the command line: where it is, and until when.
+import { type DashboardServer, type ServeDashboardOptions, serveDashboard } from "../server/dashboard-serve.node.ts";
+import { type Output, styled } from "./output.ts";
+
+/** Starts a dashboard and says where it is. */
+export async function startDashboard(options: ServeDashboardOptions, out: Output): Promise<DashboardServer> {
+  const server = await serveDashboard(options);
+  out.line(`${styled("bold", "dashboard:")} ${styled("cyan", server.url)}`);
+  return server;
+}
+
+/** Shows runs until the signal comes. */
+export async function serveUntil(signal: AbortSignal, options: ServeDashboardOptions, out: Output): Promise<void> {
+  const server = await startDashboard(options, out);
+  out.result({ url: server.url });
+  out.line(styled("dim", "Ctrl-C ends it"));
+  await aborted(signal);
+  await server.close();
+}
+
+/** Resolves when the signal has come. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,44 @@
+// Where the reader is, in the address: a reload, a bookmark and a sent link come back to the same place.
+
+export interface Route {
+  /** The run's id; empty for the first. */
+  readonly run: string;
+  readonly view: string;
+  readonly rest: readonly string[];
+  readonly params: URLSearchParams;
+}
+
+/** Reads "#/run/view/more?key=value". */
+export function currentRoute(): Route {
+  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  const [run = "", view = "", ...rest] = path.split("/").map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return "";
+    }
+  });
+  return { run, view: view || "overview", rest, params: new URLSearchParams(query) };
+}
+
+/** The address of a place. */
+export function hrefOf(
+  run: string,
+  view: string,
+  rest: readonly (string | number)[] = [],
+  params: Readonly<Record<string, string | number | boolean | undefined>> = {},
+): string {
+  const path = [run, view, ...rest].map((part) => encodeURIComponent(part)).join("/");
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(params))
+    if (value !== undefined && value !== "" && value !== false) query.set(key, String(value));
+  const text = query.toString();
+  return `#/${path}${text ? `?${text}` : ""}`;
+}
+
+/** Changes the address's parameters without leaving the place. */
+export function setParams(changes: Readonly<Record<string, string | number | boolean | undefined>>): void {
+  const { run, view, rest, params } = currentRoute();
+  const next = { ...Object.fromEntries(params), ...changes };
+  history.replaceState(null, "", hrefOf(run, view, rest, next));
+}
