@@ -82,6 +82,7 @@ const COMMANDS = [
   ["bench", "engine"],
   ["bench", "grpo"],
   ["bench", "cuda"],
+  ["bench", "dashboard"],
   ["doctor"],
 ];
 

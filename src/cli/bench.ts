@@ -6,6 +6,7 @@ import { benchEnv } from "../bench/env.ts";
 import { benchVerifier, type VerifierBench } from "../bench/verifier.ts";
 import { loadSqlite } from "../sql/index.ts";
 import { cudaCommand } from "./bench-cuda.ts";
+import { dashboardCommand } from "./bench-dashboard.ts";
 import { engineCommand } from "./bench-engine.ts";
 import { grpoCommand } from "./bench-grpo.ts";
 import { resolveDataSet } from "./dataset.ts";
@@ -19,7 +20,8 @@ export function benchCommand(): Command {
     .addCommand(verifierCommand())
     .addCommand(engineCommand())
     .addCommand(grpoCommand())
-    .addCommand(cudaCommand());
+    .addCommand(cudaCommand())
+    .addCommand(dashboardCommand());
 }
 
 interface BenchOptions {

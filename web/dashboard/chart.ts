@@ -41,6 +41,9 @@ export const PLAIN: ChartStyle = { smoothing: 0, axis: "step", log: false, range
 /** Charts with this key move their cursors together. */
 const SYNC = uPlot.sync("run");
 
+/** A line of more points is drawn without dots. */
+const DOTTED = 25;
+
 const AXIS_WORDS: Readonly<Record<XAxis, string>> = { step: "step", time: "time", tokens: "tokens" };
 
 export class Chart {
@@ -75,7 +78,8 @@ export class Chart {
   /** Draws these lines in this manner, over what was there. */
   draw(lines: readonly ChartLine[], style: ChartStyle): void {
     this.#lines = lines;
-    this.#style = style;
+    // A chart that zooms by itself keeps its zoom.
+    this.#style = this.#options.onZoom ? style : { ...style, range: this.#style.range };
     const { data, shape } = this.#data();
     const width = this.#canvas.clientWidth;
     if (width === 0) return; // not on the screen yet: the observer comes back
@@ -116,7 +120,7 @@ export class Chart {
       if (band) tables.push(tableOf(band.low), tableOf(band.high));
       if (smooth) tables.push(tableOf(points));
       tables.push([[...points.x], smooth ? ema(points.y, smoothing) : [...points.y]]);
-      shape.push([label, colour, smooth, Boolean(band), dashed, points.x.length > 80].join());
+      shape.push([label, colour, smooth, Boolean(band), dashed, points.x.length > DOTTED].join());
     }
     const { log, axis } = this.#style;
     const theme = document.documentElement.dataset.theme ?? "";
@@ -140,7 +144,7 @@ export class Chart {
         bands.push({ series: [series.length - 1, series.length - 2], fill: `${stroke}2e` });
       }
       if (smoothed && smoothing > 0) series.push({ ...faint, stroke: `${stroke}44`, width: 1 });
-      const few = points.x.length <= 80;
+      const few = points.x.length <= DOTTED;
       series.push({
         ...{ stroke, width: 2, spanGaps: true },
         points: { show: few && !dashed, size: 5, fill: stroke },
@@ -154,7 +158,7 @@ export class Chart {
       legend: { show: false },
       scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
       axes: [
-        { ...axisStyle, font, size: 26, gap: 2, values: (_, values) => values.map((value) => xText(value, axis)) },
+        { ...axisStyle, font, size: 28, gap: 5, values: (_, values) => values.map((value) => xText(value, axis)) },
         {
           ...{ ...axisStyle, font, gap: 4 },
           size: 48,

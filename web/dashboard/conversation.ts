@@ -71,7 +71,11 @@ const PART_WORDS: Readonly<Record<string, string>> = {
 function rewardParts(parts: Readonly<Record<string, number>>): Child {
   return Object.entries(parts)
     .filter(([, value]) => value !== 0)
-    .map(([name, value]) => h("span", { class: "part" }, `${signed(value)} ${PART_WORDS[name] ?? name}`));
+    .map(([name, value]) => {
+      // A right answer is paid what looking could still have earned.
+      const words = name === "exec_ok" && parts.correctness ? "no needless looking" : (PART_WORDS[name] ?? name);
+      return h("span", { class: "part" }, `${signed(value)} ${words}`);
+    });
 }
 
 /** SQL with keywords, texts, numbers and quoted names told apart. */

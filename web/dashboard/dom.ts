@@ -44,6 +44,16 @@ export function fill(parent: Element, ...children: readonly Child[]): void {
   append(parent, children);
 }
 
+const KEYS = new WeakMap<Element, string>();
+
+/** Fills an element again only when what it shows has changed: a reader may be in the middle of it. */
+export function refill(parent: Element, shown: unknown, make: () => Child): void {
+  const key = JSON.stringify(shown);
+  if (KEYS.get(parent) === key) return;
+  KEYS.set(parent, key);
+  fill(parent, make());
+}
+
 /** A link to an address inside the page. */
 export function link(href: string, text: Child, props: Props = {}): HTMLAnchorElement {
   return h("a", { href, ...props }, text);

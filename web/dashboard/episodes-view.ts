@@ -297,7 +297,7 @@ function rowOf(run: string, row: EpisodeRow): HTMLElement {
       truncated ? " (cut short)" : "",
     ),
     h("td", { class: "number" }, total_reward === null ? "–" : signed(total_reward)),
-    h("td", { class: "number" }, signed(advantage)),
+    h("td", { class: "number" }, advantage === 0 ? "0" : signed(advantage)),
     h("td", { class: "number" }, completion_tokens),
   );
 }

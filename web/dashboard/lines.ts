@@ -57,7 +57,7 @@ export function successPanel(place: Place, manners: readonly Manner[] = ["greedy
   const title = place === "unseen" ? "Success on unseen databases" : "Success on seen databases";
   return {
     group: GROUPS[0],
-    options: { title, note: "held-out questions, with 95 % intervals", format: wholePercent, y: [0, 1] },
+    options: { title, note: "with 95 % intervals", format: wholePercent, y: [0, 1] },
     lines: (run, axis) => [
       ...manners.map((manner, i) => successLine(run, axis, place, manner, i === 0 ? "--good" : "--orange", manner)),
       ...randomLine(run, axis, place),
@@ -68,10 +68,14 @@ export function successPanel(place: Place, manners: readonly Manner[] = ["greedy
 /** Both places in one chart: does what is learned carry over? */
 export const CARRIES_OVER: Panel = {
   group: GROUPS[0],
-  options: { title: "Right answers on held-out questions", format: wholePercent, y: [0, 1] },
+  options: { title: "Right answers, step by step", format: wholePercent, y: [0, 1] },
   lines: (run, axis) => [
     successLine(run, axis, "unseen", "greedy", "--good", "unseen databases"),
     successLine(run, axis, "seen", "greedy", "--blue", "seen databases"),
+    {
+      ...{ label: "while training", colour: "--orange" },
+      points: run.points("metrics", "rewards/reward_correctness/mean", axis),
+    },
     ...randomLine(run, axis, "unseen"),
   ],
 };

@@ -6,7 +6,7 @@ import type { Manners, RunSummary } from "../../src/server/dashboard-wire.ts";
 import type { Comparison, Place } from "../../src/training/records.ts";
 import { Chart, PLAIN } from "./chart.ts";
 import { sql, verdictTag } from "./conversation.ts";
-import { type Child, fill, h, link } from "./dom.ts";
+import { type Child, fill, h, link, refill } from "./dom.ts";
 import { CARRIES_OVER, REWARD } from "./lines.ts";
 import { hrefOf } from "./route.ts";
 import type { Context, View } from "./view.ts";
@@ -27,18 +27,19 @@ export function overview({ run, source }: Context): View {
 
   const update = () => {
     const { summary } = run;
-    fill(hero, heroOf(summary));
-    fill(warnings, warningsOf(summary));
-    fill(bars, standingOf(summary));
-    fill(habits, habitsOf(summary));
+    const { state, now_step, random, before, now, early, late, episodes } = summary;
+    refill(hero, answerOf(summary), () => heroOf(summary));
+    refill(warnings, [summary.warnings, summary.problems], () => warningsOf(summary));
+    refill(bars, [state, now_step, random, before, now], () => standingOf(summary));
+    refill(habits, [state, early, late, episodes.indexed], () => habitsOf(summary));
     fill(
       time,
       timeOf(run.summary, (key) => run.sum("timings", key), run.last("timings", "tokens_per_s")),
     );
     for (const { panel, chart } of [curve, reward]) chart.draw(panel.lines(run, "step"), PLAIN);
-    const state = `${summary.state} ${summary.before !== null} ${summary.random !== null}`;
-    if (state === compared) return;
-    compared = state;
+    const players = `${state} ${before !== null} ${random !== null}`;
+    if (players === compared) return;
+    compared = players;
     source.comparison(run.id).then(
       (comparison) => fill(telling, tellingOf(run.id, comparison)),
       () => fill(telling),
@@ -147,12 +148,17 @@ function bar(name: string, summary: Summary | null, kind: string): HTMLElement {
 function sampledNote({ before, now }: RunSummary): Child {
   const [was, is] = [before?.unseen.sampled.success_rate ?? null, now?.unseen.sampled.success_rate ?? null];
   if (was === null || is === null) return null;
-  return h("p", { class: "note" }, `Sampled instead of greedy, unseen: ${percent(was)} → ${percent(is)}.`);
+  return h(
+    "p",
+    { class: "note" },
+    `When it draws its actions as in training, unseen: ${percent(was)} → ${percent(is)}.`,
+  );
 }
 
 /** What the episodes look like, first and last. */
-function habitsOf({ early, late, episodes }: RunSummary): Child {
-  const change = changeOf(early, late);
+function habitsOf({ early, late, episodes, state }: RunSummary): Child {
+  const now = state === "finished" ? "at the end" : "now";
+  const change = changeOf(early, late, now);
   if (!early || !late)
     return [
       h("h2", {}, "What it does differently"),
@@ -164,6 +170,7 @@ function habitsOf({ early, late, episodes }: RunSummary): Child {
       {},
       h("h3", {}, title, h("span", { class: "dim" }, ` ${stepsOf(manners)}, ${count(manners.episodes, "episode")}`)),
       manners.sequences
+        .filter(({ share }) => share >= 0.005)
         .slice(0, 3)
         .map(({ actions, share, right }) =>
           h(
@@ -179,7 +186,7 @@ function habitsOf({ early, late, episodes }: RunSummary): Child {
     h("h2", {}, "What it does differently"),
     h("p", { class: "lead" }, change),
     side("At first", early),
-    side("Now", late),
+    side(now === "now" ? "Now" : "At the end", late),
     episodes.indexed < 1 ? h("p", { class: "note" }, `counted ${percent(episodes.indexed)} of the episodes`) : null,
   ];
 }

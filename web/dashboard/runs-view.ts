@@ -79,8 +79,8 @@ export function runsView({ run, runs }: Context): View {
           : "Give several runs, or a folder of runs, to compare them: sqlenv report RUN RUN --serve",
       ),
       table,
-      h("h2", {}, "Settings"),
-      h("label", { class: "controls" }, all, " those that are the same too"),
+      h("h2", {}, "Settings", runs.length > 1 ? h("span", { class: "dim" }, " that differ") : null),
+      runs.length > 1 ? h("label", { class: "controls" }, all, " those that are the same too") : null,
       differences,
     ),
   };

@@ -96,14 +96,14 @@ function nextEvaluation({ config, step, state }: RunSummary): string {
 }
 
 /** What it does differently, in one sentence; empty before that can be said. */
-export function changeOf(early: Manners | null, late: Manners | null): string {
+export function changeOf(early: Manners | null, late: Manners | null, now: string): string {
   const [was, is] = [early?.sequences[0], late?.sequences[0]];
   if (!was || !is || !early || !late) return "";
   const words = (actions: string) => actionWords(actions).join(" → ") || "nothing";
   const whole = (share: number) => `${Math.round(100 * share)} %`;
   if (was.actions === is.actions)
-    return `It plays ${words(is.actions)} as before, now in ${whole(is.share)} of the episodes instead of ${whole(was.share)}.`;
-  return `At first mostly ${words(was.actions)} (${whole(was.share)}); now ${words(is.actions)} (${whole(is.share)}).`;
+    return `It plays ${words(is.actions)} as before, ${now} in ${whole(is.share)} of the episodes instead of ${whole(was.share)}.`;
+  return `At first mostly ${words(was.actions)} (${whole(was.share)}); ${now} ${words(is.actions)} (${whole(is.share)}).`;
 }
 
 export const STATE_WORDS: Readonly<Record<RunSummary["state"], string>> = {
