@@ -43,7 +43,9 @@ export function etaOf(step: number, total: number | null, timings: readonly Timi
 export function standingAt(
   metrics: readonly MetricLine[],
 ): { readonly step: number; readonly standing: Standing } | null {
-  const line = metrics.findLast((metric) => metric["eval_unseen/greedy/success_rate"] !== undefined);
+  const line = metrics.findLast((metric) =>
+    ["unseen", "seen"].some((place) => metric[`eval_${place}/greedy/success_rate`] !== undefined),
+  );
   if (!line || line.step === 0) return null;
   const summary = (place: Place, manner: Manner): Summary => {
     const value = (name: string) => line[`eval_${place}/${manner}/${name}`] ?? null;

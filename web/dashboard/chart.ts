@@ -83,13 +83,12 @@ export class Chart {
     const { data, shape } = this.#data();
     const width = this.#canvas.clientWidth;
     if (width === 0) return; // not on the screen yet: the observer comes back
-    if (this.#plot && shape === this.#shape) this.#plot.setData(data, false);
+    if (this.#plot && shape === this.#shape) this.#plot.setData(data);
     else {
       this.#plot?.destroy();
       this.#plot = new uPlot(this.#plotOptions(width), data, this.#canvas);
       this.#shape = shape;
     }
-    this.#rescale();
     this.#showValues(null);
   }
 
@@ -124,8 +123,12 @@ export class Chart {
     }
     const { log, axis } = this.#style;
     const theme = document.documentElement.dataset.theme ?? "";
+    const data = tables.length === 0 ? ([[]] as uPlot.AlignedData) : uPlot.join(tables);
+    // A logarithm has no place for what is not above 0.
+    const positive = (values: ArrayLike<number | null | undefined>) =>
+      Array.from(values, (value) => (typeof value === "number" && value <= 0 ? null : value));
     return {
-      data: tables.length === 0 ? [[]] : uPlot.join(tables),
+      data: log ? [data[0], ...data.slice(1).map((values) => positive(values!))] : data,
       shape: [log, axis, theme, matchMedia("(prefers-color-scheme: dark)").matches, ...shape].join(";"),
     };
   }
@@ -156,12 +159,16 @@ export class Chart {
     return {
       ...{ width, height, series, bands },
       legend: { show: false },
-      scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
+      scales: {
+        x: { time: false, range: (plot) => this.#span(plot.data).x },
+        y: { distr: log ? 3 : 1, range: (plot) => this.#span(plot.data).y },
+      },
       axes: [
         { ...axisStyle, font, size: 28, gap: 5, values: (_, values) => values.map((value) => xText(value, axis)) },
         {
           ...{ ...axisStyle, font, gap: 4 },
           size: 48,
+          ...(log ? { splits: (_plot, _axis, min, max) => logTicks(min, max) } : {}),
           values: (_, values) => values.map((value) => (value === null ? "" : format(value))),
         },
       ],
@@ -186,30 +193,28 @@ export class Chart {
     };
   }
 
-  #rescale(): void {
-    const plot = this.#plot;
-    if (!plot) return;
-    const xs = plot.data[0];
+  /** Ends of both axes: the stretch the reader chose, and what lies in it. */
+  #span(data: uPlot.AlignedData): { readonly x: [number, number]; readonly y: [number, number] } {
+    const { range, log } = this.#style;
+    const xs = data[0];
     const [first, last] = [xs[0] ?? 0, xs.at(-1) ?? 1];
-    const [min, max] = this.#style.range ?? [first, last > first ? last : first + 1];
+    const [min, max] = range ?? [first, last > first ? last : first + 1];
     const inside: number[] = [];
-    for (const values of plot.data.slice(1))
+    for (const values of data.slice(1))
       xs.forEach((x, i) => {
         const value = values![i];
         if (x >= min && x <= max && typeof value === "number") inside.push(value);
       });
-    const [low, high] = this.#options.y && !this.#style.log ? this.#options.y : spanOf(inside, this.#style.log);
-    plot.batch(() => {
-      plot.setScale("x", { min, max });
-      plot.setScale("y", { min: low, max: high });
-    });
+    const { y } = this.#options;
+    const [low, high] = y && !log ? y : spanOf(inside, log);
+    return { x: [min, max], y: [low, high] };
   }
 
   #zoom(range: Range | null): void {
     if (this.#options.onZoom) this.#options.onZoom(range);
     else {
       this.#style = { ...this.#style, range };
-      this.#rescale();
+      this.#plot?.setData(this.#plot.data);
     }
   }
 
@@ -263,7 +268,9 @@ export class Chart {
     };
     const move = (by: number) => {
       const next = Math.max(0, Math.min(xs.length - 1, idx === null || idx === undefined ? xs.length - 1 : idx + by));
-      plot.setCursor({ left: plot.valToPos(xs[next]!, "x"), top: 10 });
+      // Its types leave out the third argument, which moves the other charts' cursors too.
+      const setCursor = plot.setCursor as (at: { left: number; top: number }, fire: boolean, publish: boolean) => void;
+      setCursor({ left: plot.valToPos(xs[next]!, "x"), top: 10 }, true, true);
       announce([...this.#legend.children].map((child) => child.textContent).join(", "));
     };
     const keys: Readonly<Record<string, () => void>> = {
@@ -313,11 +320,24 @@ function spanOf(values: readonly number[], log: boolean): readonly [number, numb
     low = Math.min(low, value);
     high = Math.max(high, value);
   }
-  if (log) return [low / 1.2, high * 1.2];
+  if (log) return [Math.max(low, high * 1e-9) / 1.2, high * 1.2];
   if (low > 0 && low < 0.6 * high) low = 0;
   if (high < 0 && high > 0.6 * low) high = 0;
   const air = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
   return [low === 0 ? 0 : low - air, high === 0 ? 0 : high + air];
+}
+
+/** Marks of a logarithmic axis: 1, 2 and 5 of each power of ten, or the powers alone where there are many. */
+function logTicks(min: number, max: number): number[] {
+  const [first, last] = [Math.floor(Math.log10(min)), Math.ceil(Math.log10(max))];
+  const steps = last - first > 3 ? [1] : [1, 2, 5];
+  const ticks: number[] = [];
+  for (let power = first; power <= last; power++)
+    for (const step of steps) {
+      const tick = Number(`${step}e${power}`);
+      if (tick >= min && tick <= max) ticks.push(tick);
+    }
+  return ticks;
 }
 
 function xText(value: number, axis: XAxis): string {

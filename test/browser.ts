@@ -1,0 +1,44 @@
+// A real browser for tests of pages: Debian's chromium, driven by playwright-core. Where there is none they are skipped, and say so.
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { describe } from "vitest";
+import { chromiumPath } from "../src/bench/browser.node.ts";
+
+const path = chromiumPath();
+if (!path) console.warn("there is no Chromium here: tests of pages are skipped; SQLENV_CHROMIUM names one");
+
+/** `describe` where there is a browser. */
+export const withBrowser = describe.skipIf(!path);
+
+export function launch(): Promise<Browser> {
+  return chromium.launch({ executablePath: path!, args: ["--no-sandbox"] });
+}
+
+/** A page that keeps what must not happen: errors, complaints, requests to anywhere but its own server. */
+export interface WatchedPage {
+  readonly page: Page;
+  readonly faults: string[];
+  close(): Promise<void>;
+}
+
+export async function openPage(
+  browser: Browser,
+  url: string,
+  { width = 1280, height = 800, ...options }: BrowserContextOptions & { width?: number; height?: number } = {},
+): Promise<WatchedPage> {
+  const context = await browser.newContext({ viewport: { width, height }, acceptDownloads: true, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  const faults: string[] = [];
+  const { origin } = new URL(url);
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) faults.push(message.text());
+  });
+  page.on("request", (request) => {
+    const address = request.url();
+    if (!address.startsWith("data:") && !address.startsWith("blob:") && new URL(address).origin !== origin)
+      faults.push(`asked for ${address}`);
+  });
+  await page.goto(url);
+  return { page, faults, close: () => context.close() };
+}

@@ -1,0 +1,378 @@
+// The dashboard of finished runs, in a real browser: what it shows, every control, the keyboard, small and dark screens, hostile text.
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { writeSyntheticRun } from "../src/bench/synthetic-run.node.ts";
+import { exportDashboard } from "../src/server/dashboard-export.node.ts";
+import { type DashboardServer, serveDashboard } from "../src/server/dashboard-serve.node.ts";
+import { launch, openPage, type WatchedPage, withBrowser } from "./browser.ts";
+import { comparison, episode, episodeLine, metrics, RESULT, TIMINGS } from "./run-records.ts";
+
+const HOSTILE = `</script><script>window.pwned = 1</script><img src=x onerror="window.pwned = 1"> \u202egnp`;
+const linesOf = (records: readonly object[]) => records.map((record) => `${JSON.stringify(record)}\n`).join("");
+
+/** A run in which everything that comes from elsewhere tries to be markup. */
+function writeHostileRun(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  const texts = { question: HOSTILE, sql: `SELECT '${HOSTILE}'`, cell: HOSTILE, error: HOSTILE };
+  const played = { ...episode("model", 0, texts), question_id: HOSTILE, database_name: HOSTILE };
+  const lines = [1, 2, 3].map((step) => ({ ...episodeLine(step), ...played }));
+  const whole = comparison(texts);
+  const files = {
+    "config.yaml": `model_name: ${JSON.stringify(HOSTILE)}\nmax_steps: 40\n`,
+    "metrics.jsonl": linesOf([...metrics(), { step: 41, [HOSTILE]: 1 }]),
+    "timings.jsonl": linesOf(TIMINGS),
+    "warnings.jsonl": linesOf([{ step: 3, code: "x", message: HOSTILE, remedy: HOSTILE }]),
+    "episodes.jsonl": linesOf(lines),
+    "results.json": JSON.stringify({ ...RESULT, model_name: HOSTILE }),
+    "comparison.json": JSON.stringify({ players: [HOSTILE, "before", "after"], questions: whole.questions }),
+  };
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
+}
+
+withBrowser("the dashboard", () => {
+  const scratch = mkdtempSync(join(tmpdir(), "sqlenv-pages-"));
+  const [long, hostile, copy] = ["long", "hostile", "copy"].map((name) => join(scratch, name)) as [
+    string,
+    string,
+    string,
+  ];
+  let [browser, server]: [Browser | null, DashboardServer | null] = [null, null];
+  let opened: WatchedPage[] = [];
+
+  beforeAll(async () => {
+    writeSyntheticRun(long, { steps: 60, episodes: 1920 });
+    writeSyntheticRun(copy, { steps: 30, episodes: 240 });
+    appendFileSync(join(copy, "config.yaml"), "learning_rate: 0.5\n");
+    writeHostileRun(hostile);
+    server = await serveDashboard({ runs: [long, copy, hostile], port: 0 });
+    browser = await launch();
+  });
+  afterEach(async () => {
+    const faults = opened.flatMap((page) => page.faults);
+    await Promise.all(opened.map((page) => page.close()));
+    opened = [];
+    expect(faults).toEqual([]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+    rmSync(scratch, { recursive: true, force: true });
+  });
+
+  /** A page at an address inside the dashboard, when it shows something. */
+  async function open(hash = "", options: Parameters<typeof openPage>[2] = {}, base = server!.url): Promise<Page> {
+    const watched = await openPage(browser!, base + hash, options);
+    opened.push(watched);
+    await watched.page.locator("main > div").waitFor();
+    return watched.page;
+  }
+  const hash = (page: Page) => page.evaluate(() => location.hash);
+
+  test("the first screen says whether it learned, where, by how much and what it does differently", async () => {
+    const page = await open("#/long");
+    await page.locator(".habits .sequence").first().waitFor();
+    const hero = page.getByRole("heading", { level: 1 });
+    expect(await hero.innerText()).toMatch(
+      /^It learned\. On databases it never saw, right answers rose from \d+\.\d % to 9\d\.\d %\.$/,
+    );
+    const change = await page.locator(".habits .lead").innerText();
+    expect(change).toMatch(/^At first mostly ANSWER \(\d+ %\); at the end DESCRIBE → QUERY → ANSWER \(\d+ %\)\.$/);
+    await page.locator(".telling .player").nth(2).waitFor();
+    for (const part of [
+      hero,
+      page.locator(".standing"),
+      page.locator(".habits"),
+      page.locator(".chart canvas").first(),
+      page.locator(".telling .question"),
+    ]) {
+      const box = (await part.boundingBox())!;
+      expect(box.y + box.height).toBeLessThanOrEqual(800);
+    }
+    expect(await page.locator(".warning").innerText()).toContain("Warm the model up, or ask easier questions.");
+  });
+
+  test("charts: smoothing, x axis, log, zoom by dragging, a cursor for all, kept across a reload", async () => {
+    const page = await open("#/long/charts");
+    const chart = page.locator(".chart").first();
+    await chart.locator("canvas").waitFor();
+    await page.getByLabel("smoothing").fill("0.9");
+    await page.getByLabel("x axis").selectOption("tokens");
+    await page.getByText("log y").click();
+    expect(await hash(page)).toBe("#/long/charts?smooth=0.9&x=tokens&log=1");
+
+    const over = chart.locator(".u-over");
+    const box = (await over.boundingBox())!;
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 20);
+    await page
+      .locator(".chart")
+      .nth(1)
+      .getByText(/^tokens \d/)
+      .waitFor(); // another chart shows the same place
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.8, box.y + 30, { steps: 4 });
+    await page.mouse.up();
+    await page.waitForFunction(() => /from=\d+&to=\d+/.test(location.hash));
+    const zoomed = await hash(page);
+    await page.reload();
+    await page.locator(".chart canvas").first().waitFor();
+    expect(await hash(page)).toBe(zoomed);
+    expect(await page.getByLabel("smoothing").inputValue()).toBe("0.9");
+    expect(await page.getByLabel("x axis").inputValue()).toBe("tokens");
+    await page.getByRole("button", { name: "Reset zoom" }).click();
+    expect(await hash(page)).not.toContain("from=");
+
+    await page.getByLabel("find a chart").fill("entropy");
+    expect(await page.locator(".chart").count()).toBe(1);
+    await page.getByLabel("find a chart").fill("");
+    const titles = await page.locator(".chart figcaption > b:first-child").allInnerTexts();
+    expect(titles).toEqual(
+      expect.arrayContaining([
+        "Reward",
+        "Success on unseen databases",
+        "Success on seen databases",
+        "Loss",
+        "KL",
+        "Entropy",
+        "Clipped tokens",
+        "Gradient norm",
+        "Tokens an episode",
+        "Episodes cut short",
+        "Groups without spread",
+        "Tokens a second",
+        "Seconds a step",
+        "Actions an episode",
+        "sampling/surprise",
+      ]),
+    );
+    await chart.getByRole("button", { name: /^total/ }).click();
+    expect(await chart.getByRole("button", { name: /^total/ }).getAttribute("aria-pressed")).toBe("false");
+  });
+
+  test("by keyboard alone: views, the chart's cursor and zoom, the table, an episode and the next", async () => {
+    const page = await open("#/long");
+    await page.keyboard.press("Tab");
+    expect(await page.evaluate(() => document.activeElement!.textContent)).toBe("Skip to the content");
+    await page.keyboard.press("2");
+    await page.locator(".chart canvas").first().waitFor();
+    const reached = (selector: string) => page.evaluate((wanted) => document.activeElement!.matches(wanted), selector);
+    for (let i = 0; i < 60 && !(await reached(".canvas")); i++) await page.keyboard.press("Tab");
+    expect(await reached(".canvas")).toBe(true);
+    await page.keyboard.press("ArrowLeft");
+    await page.locator(".chart").nth(1).getByText("step 60").waitFor();
+    await page.keyboard.press("ArrowLeft");
+    await page.locator("#announcer", { hasText: "step 59" }).waitFor({ state: "attached" });
+    await page.keyboard.press("+");
+    await page.waitForFunction(() => location.hash.includes("from="));
+    await page.keyboard.press("0");
+    await page.waitForFunction(() => !location.hash.includes("from="));
+
+    await page.locator(".tabs a").first().focus();
+    await page.keyboard.press("3");
+    await page.locator(".episodes tbody tr").first().waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("boats");
+    await page.getByRole("status").filter({ hasText: "192 episodes" }).waitFor();
+    for (let i = 0; i < 30 && !(await reached(".episodes tbody a")); i++) await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.locator(".turns li").first().waitFor();
+    const first = await hash(page);
+    await page.keyboard.press("k");
+    await page.waitForFunction((was) => location.hash !== was, first);
+    await page.keyboard.press("4");
+    await page.locator(".questions .column").first().waitFor();
+    await page.keyboard.press("5");
+    await page.locator("table.runs").waitFor();
+  });
+
+  test("episodes: filters, sorting, pages, one episode, its group", async () => {
+    const page = await open("#/long/episodes");
+    const said = page.getByRole("status");
+    await said.filter({ hasText: "1,920 episodes" }).waitFor();
+    await page.getByLabel("any verdict").selectOption("wrong");
+    await page.getByLabel("from step").fill("50");
+    await said.filter({ hasText: "0.0 % right" }).waitFor();
+    await page.getByRole("button", { name: "advantage" }).click();
+    await page.locator('th[aria-sort="descending"]', { hasText: "advantage" }).waitFor();
+    const column = async () =>
+      (await page.locator(".episodes tbody td:nth-child(7)").allInnerTexts()).map((text) =>
+        Number(text.replace("−", "-")),
+      );
+    const falling = await column();
+    expect(falling).toEqual([...falling].sort((a, b) => b - a));
+    await page.getByRole("button", { name: "advantage" }).click();
+    await page.locator('th[aria-sort="ascending"]', { hasText: "advantage" }).waitFor();
+    await page.waitForFunction(() =>
+      document.querySelector(".episodes tbody td:nth-child(7)")!.textContent!.startsWith("−"),
+    );
+    await page.reload();
+    expect(await page.getByLabel("any verdict").inputValue()).toBe("wrong");
+    await page.getByLabel("any verdict").selectOption("");
+    await page.getByLabel("from step").fill("");
+    await page.getByRole("button", { name: "Next →" }).click();
+    await page.getByText("51–100 of 1,920").waitFor();
+
+    await page.locator(".episodes tbody a").first().click();
+    await page.locator(".turns li").first().waitFor();
+    expect(await page.locator(".facts").innerText()).toMatch(/advantage in its group/);
+    await page.getByRole("link", { name: /group, side by side/ }).click();
+    await page.locator(".column").nth(7).waitFor();
+    expect(await page.locator(".episode").innerText()).toMatch(/\d of 8 attempts are right/);
+  });
+
+  test("files can be kept: CSV and JSON", async () => {
+    const page = await open("#/long/episodes?verdict=wrong&from_step=60");
+    await page.getByRole("status").filter({ hasText: "episode" }).waitFor();
+    const file = async (name: string) => {
+      const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name }).click()]);
+      return readFileSync((await download.path())!, "utf8");
+    };
+    const csv = (await file("episodes.csv")).trimEnd().split("\r\n");
+    expect(csv[0]).toMatch(/^n,step,group,generation,question_id,question,/);
+    expect(csv.slice(1).every((line) => line.split(",")[1] === "60")).toBe(true);
+    await page.keyboard.press("2");
+    await page.locator(".chart").first().waitFor();
+    expect((await file("metrics.csv")).split("\r\n")[0]).toContain("rewards/reward_correctness/mean");
+    expect(JSON.parse(await file("metrics.json")).columns.step.length).toBeGreaterThan(60);
+  });
+
+  test("runs are compared: laid over each other, settings that differ", async () => {
+    const page = await open("#/long/runs");
+    await page.getByLabel("show copy in the charts").check();
+    const differing = page.locator(".settings tbody tr");
+    await differing.filter({ hasText: "learning_rate" }).waitFor();
+    expect(await differing.locator("code").allInnerTexts()).toEqual(["max_steps", "learning_rate"]);
+    await page.getByRole("link", { name: "Charts" }).click();
+    await page.locator(".chart").first().getByRole("button", { name: /^copy/ }).waitFor();
+    await page.getByLabel("run", { exact: true }).selectOption("copy");
+    await page.waitForFunction(() => location.hash === "#/copy/charts");
+    await page.locator(".status", { hasText: "30 steps" }).waitFor();
+  });
+
+  test("390 px wide, no view is wider than the screen", async () => {
+    const page = await open("#/long", { width: 390, height: 844 });
+    for (const view of ["overview", "charts", "episodes", "episode/0", "group/1/0", "questions", "runs"]) {
+      await page.evaluate((to) => {
+        location.hash = `#/long/${to}`;
+      }, view);
+      await page.locator(VIEW_PART[view.split("/")[0]!]!).first().waitFor();
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      expect([view, wide]).toEqual([view, 390]);
+    }
+  });
+
+  test("dark where the system is dark; the reader's own choice is kept", async () => {
+    const page = await open("#/long", { colorScheme: "dark" });
+    const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    expect(await back()).toBe("rgb(13, 16, 20)");
+    await page.getByRole("button", { name: "auto" }).click();
+    expect(await back()).toBe("rgb(246, 248, 250)");
+    await page.reload();
+    await page.getByRole("button", { name: "light" }).waitFor();
+    expect(await back()).toBe("rgb(246, 248, 250)");
+    await page.getByRole("button", { name: "light" }).click();
+    expect(await back()).toBe("rgb(13, 16, 20)");
+  });
+
+  const hostileViews = ["overview", "charts", "episodes", "episode/0", "group/1/0", "questions", "runs"];
+  async function visitHostile(page: Page): Promise<void> {
+    for (const view of hostileViews) {
+      await page.evaluate((to) => {
+        location.hash = `#/hostile/${to}`;
+      }, view);
+      await page.locator(VIEW_PART[view.split("/")[0]!]!).first().waitFor();
+      const found = await page.evaluate(() => ({
+        pwned: "pwned" in window,
+        images: document.querySelectorAll("img, main script, iframe").length,
+        text: document.body.innerText,
+      }));
+      expect([view, found.pwned, found.images]).toEqual([view, false, 0]);
+      expect(found.text).toContain("</script><script>window.pwned = 1</script><img src=x");
+      expect(found.text).not.toContain("\u202e");
+    }
+  }
+
+  test("text from databases and models is shown, never run", async () => {
+    await visitHostile(await open("#/hostile"));
+  });
+
+  test("an exported file shows the same without a server or a network, and runs nothing foreign either", async () => {
+    const file = join(scratch, "exported.html");
+    const { html, runs } = await exportDashboard([long, hostile]);
+    writeFileSync(file, html);
+    expect(runs).toEqual([
+      { run: "long", episodes: 1920, kept: 1000 },
+      { run: "hostile", episodes: 3, kept: 3 },
+    ]);
+    const page = await open("#/long", { offline: true }, pathToFileURL(file).href);
+    expect(await page.getByRole("heading", { level: 1 }).innerText()).toMatch(/^It learned\./);
+    await page.keyboard.press("3");
+    await page.getByRole("status").filter({ hasText: "1,000 episodes" }).waitFor();
+    expect(await page.getByRole("status").innerText()).toContain("a sample of the run's 1,920 episodes");
+    await page.locator(".episodes tbody a").first().click();
+    await page.locator(".turns li").first().waitFor();
+    await page.getByRole("link", { name: /group, side by side/ }).click();
+    await page.locator(".column").nth(7).waitFor();
+    await page.keyboard.press("2");
+    await page.locator(".chart canvas").first().waitFor();
+    await visitHostile(page);
+  });
+
+  test("a broken feed is said, and mended with what was missed", async () => {
+    const folder = join(scratch, "growing");
+    mkdirSync(folder);
+    const all = metrics();
+    writeFileSync(join(folder, "metrics.jsonl"), linesOf(all.slice(0, 4)));
+    let own = await serveDashboard({ runs: [folder], port: 0 });
+    const watched = await openPage(browser!, own.url);
+    const { page } = watched;
+    await page.locator(".status", { hasText: "3 steps" }).waitFor();
+    await own.close();
+    await page.getByRole("alert").filter({ hasText: "connection lost" }).waitFor();
+    appendFileSync(join(folder, "metrics.jsonl"), linesOf(all.slice(4, 9)));
+    own = await serveDashboard({ runs: [folder], port: Number(new URL(own.url).port) });
+    await page.locator(".status", { hasText: "8 steps" }).waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
+    appendFileSync(join(folder, "metrics.jsonl"), linesOf(all.slice(9, 10)));
+    await page.locator(".status", { hasText: "9 steps" }).waitFor();
+    await watched.close();
+    await own.close();
+  });
+});
+
+/** What has to be there before a view has been shown. */
+const VIEW_PART: Readonly<Record<string, string>> = {
+  overview: ".telling .question",
+  charts: ".chart canvas",
+  episodes: ".episodes tbody tr",
+  episode: ".turns li",
+  group: ".column",
+  questions: ".questions .column",
+  runs: "table.runs",
+};
+
+test("the server answers to this machine's names only, and says when a port is taken", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "sqlenv-serve-"));
+  writeFileSync(join(folder, "metrics.jsonl"), linesOf(metrics(1)));
+  const server = await serveDashboard({ runs: [folder], port: 0 });
+  const { port, hostname } = new URL(server.url);
+  expect(hostname).toBe("127.0.0.1");
+  const { request } = await import("node:http");
+  const asked = (host: string) =>
+    new Promise<number | undefined>((resolve, reject) => {
+      const sent = request({ port, path: "/dashboard/api/runs", headers: { host } }, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode);
+      });
+      sent.on("error", reject).end();
+    });
+  expect(await asked(`localhost:${port}`)).toBe(200);
+  expect(await asked(`evil.example:${port}`)).toBe(403);
+  expect((await fetch(new URL("/", server.url), { redirect: "manual" })).headers.get("location")).toBe("/dashboard/");
+  await expect(serveDashboard({ runs: [folder], port: Number(port) })).rejects.toThrow(/the port is taken.*0 for any/);
+  await server.close();
+  rmSync(folder, { recursive: true });
+});
