@@ -74,6 +74,7 @@ export function chartsView(context: Context): View {
       near.observe(chart.element);
     }
     const groups = GROUPS.map((group) => ({ group, those: panels.filter((panel) => panel.group === group) }));
+    const focused = document.activeElement; // charts that move lose it
     fill(
       body,
       groups
@@ -98,6 +99,7 @@ export function chartsView(context: Context): View {
           )
         : null,
     );
+    if (focused instanceof HTMLElement && body.contains(focused)) focused.focus({ preventScroll: true });
   }
 
   const smoothing = h("input", {
