@@ -86,7 +86,8 @@ export function groupView({ run, source, route }: Context): View {
   return { element };
 }
 
-function groupOf(run: string, step: number, episodes: readonly NumberedEpisode[]): Child {
+function groupOf(run: string, step: number, group: readonly NumberedEpisode[]): Child {
+  const episodes = [...group].sort((a, b) => b.episode.advantage - a.episode.advantage); // the best first
   const [first] = episodes;
   if (!first) return h("p", { class: "dim" }, "There is no such group.");
   const right = episodes.filter(({ episode }) => episode.correctness === 1).length;

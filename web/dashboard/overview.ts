@@ -1,5 +1,5 @@
 // The first screen: did it learn, on unseen databases, by how much, and what does it do differently?
-import type { Summary } from "../../src/evaluation/index.ts";
+import type { EpisodeRecord, Summary } from "../../src/evaluation/index.ts";
 import { tellingQuestion } from "../../src/reports/telling.ts";
 import { count, duration, percent, percentRange } from "../../src/reports/words.ts";
 import type { Manners, RunSummary } from "../../src/server/dashboard-wire.ts";
@@ -9,6 +9,7 @@ import { sql, verdictTag } from "./conversation.ts";
 import { type Child, fill, h, link, refill } from "./dom.ts";
 import { CARRIES_OVER, REWARD } from "./lines.ts";
 import { hrefOf } from "./route.ts";
+import type { NumberedEpisode } from "./source.ts";
 import type { Context, View } from "./view.ts";
 import { actionWords, answerOf, changeOf, PLACE_WORDS } from "./words.ts";
 
@@ -23,7 +24,24 @@ export function overview({ run, source }: Context): View {
     panel,
     chart: new Chart({ ...panel.options, height: i === 0 ? 232 : 200 }),
   })) as [Drawn, Drawn];
-  let compared = "";
+  let told = "";
+
+  /** The comparison once there is one; until then the newest episode, a new one with each step. */
+  const tell = async () => {
+    const { state, step, episodes } = run.summary;
+    const finished = state === "finished";
+    const now = finished ? "after" : episodes.count > 0 ? `step ${step}` : "";
+    if (now === told || now === "") return;
+    told = now;
+    try {
+      const content = finished
+        ? tellingOf(run.id, await source.comparison(run.id))
+        : newestOf(run.id, await source.episode(run.id, episodes.count - 1));
+      if (told === now) fill(telling, content);
+    } catch {
+      told = ""; // the next event tries again
+    }
+  };
 
   const update = () => {
     const { summary } = run;
@@ -37,13 +55,7 @@ export function overview({ run, source }: Context): View {
       timeOf(run.summary, (key) => run.sum("timings", key), run.last("timings", "tokens_per_s")),
     );
     for (const { panel, chart } of [curve, reward]) chart.draw(panel.lines(run, "step"), PLAIN);
-    const players = `${state} ${before !== null} ${random !== null}`;
-    if (players === compared) return;
-    compared = players;
-    source.comparison(run.id).then(
-      (comparison) => fill(telling, tellingOf(run.id, comparison)),
-      () => fill(telling),
-    );
+    void tell();
   };
   update();
   const element = h(
@@ -202,54 +214,69 @@ export function chips(actions: string): Child {
   return words.map((word) => h("span", { class: `chip ${word.toLowerCase()}` }, word));
 }
 
-/** One question where the change shows, in two or three lines. */
+/** One question where the change shows, each player in a few lines. */
 function tellingOf(run: string, comparison: Comparison): Child {
   const question = tellingQuestion(comparison);
   if (!question) return null;
+  const { players } = comparison;
+  const where = question.seen ? "a database of the training" : "never seen in training";
   return [
     h(
       "h2",
       {},
-      "The same question, ",
-      comparison.players.join(", "),
-      h(
-        "span",
-        { class: "dim" },
-        ` · ${question.database_name}, ${question.seen ? "a database of the training" : "never seen in training"}`,
-      ),
+      `The same question, ${players.join(", ")}`,
+      h("span", { class: "dim" }, ` · ${question.database_name}, ${where}`),
     ),
     h("p", { class: "question" }, `“${question.question}”`),
     h(
       "div",
       { class: "players" },
-      question.episodes.map((episode, i) =>
-        h(
-          "div",
-          { class: "player" },
-          h("header", {}, h("h3", {}, comparison.players[i] ?? episode.player), verdictTag(episode)),
-          h(
-            "ol",
-            {},
-            episode.steps
-              .slice(0, 4)
-              .map(({ action, observation }) =>
-                h(
-                  "li",
-                  { class: observation.error !== null ? "failed" : "" },
-                  h("span", { class: `chip ${action.action_type.toLowerCase()}` }, action.action_type),
-                  h("code", {}, action.action_type === "QUERY" ? sql(action.argument) : action.argument),
-                ),
-              ),
-            episode.steps.length > 4
-              ? h("li", { class: "dim" }, `… ${count(episode.steps.length - 4, "more step")}`)
-              : null,
-          ),
-        ),
-      ),
+      question.episodes.map((episode, i) => player(players[i] ?? episode.player, episode)),
     ),
     link(hrefOf(run, "questions"), "All compared questions, turn by turn"),
   ];
 }
+
+/** While there is no "after" to compare with: how the newest episode was played. */
+function newestOf(run: string, { n, episode }: NumberedEpisode): Child {
+  return [
+    h(
+      "h2",
+      {},
+      `How it plays now: an episode of step ${episode.step}`,
+      h("span", { class: "dim" }, ` · ${episode.database_name}`),
+    ),
+    h("p", { class: "question" }, `“${episode.question}”`),
+    h("div", { class: "players" }, player("the model", episode)),
+    link(hrefOf(run, "episode", [n]), "This episode, turn by turn"),
+  ];
+}
+
+function player(name: string, episode: EpisodeRecord): HTMLElement {
+  const more = episode.steps.length - SHOWN_STEPS;
+  return h(
+    "div",
+    { class: "player" },
+    h("header", {}, h("h3", {}, name), verdictTag(episode)),
+    h(
+      "ol",
+      {},
+      episode.steps
+        .slice(0, SHOWN_STEPS)
+        .map(({ action, observation }) =>
+          h(
+            "li",
+            { class: observation.error !== null ? "failed" : "" },
+            h("span", { class: `chip ${action.action_type.toLowerCase()}` }, action.action_type),
+            h("code", {}, action.action_type === "QUERY" ? sql(action.argument) : action.argument),
+          ),
+        ),
+      more > 0 ? h("li", { class: "dim" }, `… ${count(more, "more step")}`) : null,
+    ),
+  );
+}
+
+const SHOWN_STEPS = 4;
 
 const SPENT = [
   ["sampling", "--blue"],
