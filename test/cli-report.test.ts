@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sideBySide, wrapLine } from "../src/cli/columns.ts";
 import type { Comparison } from "../src/training/records.ts";
-import { smallDataFolder, sqlenv } from "./cli-process.ts";
+import { ended, smallDataFolder, sqlenv, start } from "./cli-process.ts";
 import { comparison, metrics, RESULT } from "./run-records.ts";
 import { writeTinyFolder } from "./tiny-folder.ts";
 
@@ -59,6 +59,42 @@ describe("sqlenv report", () => {
     const folder = runFolder("young", { "metrics.jsonl": METRICS.slice(0, -20) });
     const { stdout, code } = await sqlenv(["report", folder]);
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/^young: not finished, step 40/) });
+  });
+
+  test("--export writes the dashboard as one file and says what is in it", async () => {
+    const folder = runFolder("packed", { "metrics.jsonl": METRICS, "results.json": JSON.stringify(RESULT) });
+    const file = join(scratch, "packed.html");
+    const { stdout, code } = await sqlenv(["report", folder, "--export", file, "--json"]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ file, runs: [{ run: "packed", episodes: 0, kept: 0 }] });
+    expect(readFileSync(file, "utf8")).toMatch(/script-src 'sha256-[\w+/]+=*'; /);
+    const nowhere = await sqlenv(["report", folder, "--export", join(scratch, "no", "x.html")]);
+    expect(nowhere).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^error: --export cannot be written.*\n$/),
+    });
+  });
+
+  test("--serve shows runs until it is interrupted", async () => {
+    const folder = runFolder("served", { "metrics.jsonl": METRICS });
+    const child = start(["report", folder, "--serve", "--port", "0", "--json"]);
+    const run = ended(child);
+    const url = await new Promise<string>((resolve, reject) => {
+      child.stdout.on("data", (text: string) => resolve((JSON.parse(text) as { url: string }).url));
+      void run.then(({ stderr }) => reject(new Error(stderr)));
+    });
+    const { runs } = (await (await fetch(`${url}api/runs`)).json()) as { runs: { id: string; step: number }[] };
+    expect(runs).toMatchObject([{ id: "served", step: 40 }]);
+    child.kill("SIGINT");
+    expect((await run).code).toBe(0);
+  });
+
+  test.each([
+    [["a", "b"], /one run at a time.*--serve/],
+    [["a", "--port", "8000"], /belong to --serve/],
+    [["a", "--serve", "--port", "x"], /takes a whole number/],
+  ])("%j is wrong use", async (args, words) => {
+    expect(await sqlenv(["report", ...args])).toMatchObject({ code: 2, stderr: expect.stringMatching(words) });
   });
 
   test("a folder that is not there is one line and exit 2, a broken file exit 1", async () => {

@@ -159,7 +159,8 @@ function standingOf(rate: number): Standing {
       success_rate: rate,
       success_ci: [Math.max(0, rate - 0.04), Math.min(1, rate + 0.04)],
     },
-    ...{ ci_method: "cluster_t_by_database", mean_reward: rate, mean_steps: 3 },
+    ...{ ci_method: "cluster_t_by_database", mean_reward: rate, mean_steps: 3, tries: 1, solved_in_tries: rate },
+    behaviour: { described_first: rate, answers_seen: rate, steps_to_solve: 3, repeats: 0.1 },
   };
   return { seen: { greedy: summary, sampled: summary }, unseen: { greedy: summary, sampled: summary } };
 }

@@ -65,7 +65,7 @@ const BEHAVIOUR: readonly (readonly [keyof Behaviour, string])[] = [
 ];
 
 /** What the players do, greedy, on the databases of the first row: a name, then random, before and after. Runs of old have none. */
-export function behaviourRows(result: TrainingResult): string[][] {
+export function behaviourRows(result: Pick<TrainingResult, "random" | "before" | "after">): string[][] {
   const row = standingRows(result)[0]!;
   const summaries = [row.random, row.before, row.after].map(({ behaviour }) => behaviour as Behaviour | undefined);
   if (summaries.some((behaviour) => behaviour === undefined)) return [];

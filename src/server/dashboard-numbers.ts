@@ -58,6 +58,9 @@ export function standingAt(
       ci_method: place === "unseen" ? "cluster_t_by_database" : "wilson",
       mean_reward: value("reward"),
       mean_steps: value("steps"),
+      // What metrics.jsonl does not say.
+      ...{ tries: 1, solved_in_tries: null },
+      behaviour: { described_first: null, answers_seen: null, steps_to_solve: null, repeats: null },
     };
   };
   const manners = (place: Place) => ({ greedy: summary(place, "greedy"), sampled: summary(place, "sampled") });

@@ -166,6 +166,7 @@ export class WatchedRun {
 
   /** Episodes as they were written, in the order of the rows. */
   async readEpisodes(rows: readonly EpisodeRow[]): Promise<EpisodeLine[]> {
+    if (rows.length === 0) return []; // there may be no file yet
     const { places } = this.#read;
     const file = await open(join(this.folder, "episodes.jsonl"), "r");
     try {

@@ -36,7 +36,8 @@ export class RunModel {
         const name = LOG_NAMES[i]!;
         for (let page = first; ; page = await source.log(id, name, run.rows(name))) {
           run.take(name, page);
-          if (run.rows(name) >= page.total || rowsOf(page) === 0) break;
+          // The summary may be younger than the page, and the feed begins where the summary ends.
+          if (run.rows(name) >= Math.max(page.total, run.summary.lines[name]) || rowsOf(page) === 0) break;
         }
       }
     })();

@@ -1,5 +1,6 @@
 // The first screen: did it learn, on unseen databases, by how much, and what does it do differently?
 import type { EpisodeRecord, Summary } from "../../src/evaluation/index.ts";
+import { behaviourRows } from "../../src/reports/standing.ts";
 import { tellingQuestion } from "../../src/reports/telling.ts";
 import { count, duration, percent, percentRange } from "../../src/reports/words.ts";
 import type { Manners, RunSummary } from "../../src/server/dashboard-wire.ts";
@@ -49,7 +50,7 @@ export function overview({ run, source }: Context): View {
     refill(hero, answerOf(summary), () => heroOf(summary));
     refill(warnings, [summary.warnings, summary.problems], () => warningsOf(summary));
     refill(bars, [state, now_step, random, before, now], () => standingOf(summary));
-    refill(habits, [state, early, late, episodes.indexed], () => habitsOf(summary));
+    refill(habits, [state, early, late, now, episodes.indexed], () => habitsOf(summary));
     fill(
       time,
       timeOf(run.summary, (key) => run.sum("timings", key), run.last("timings", "tokens_per_s")),
@@ -168,7 +169,8 @@ function sampledNote({ before, now }: RunSummary): Child {
 }
 
 /** What the episodes look like, first and last. */
-function habitsOf({ early, late, episodes, state }: RunSummary): Child {
+function habitsOf(summary: RunSummary): Child {
+  const { early, late, episodes, state } = summary;
   const now = state === "finished" ? "at the end" : "now";
   const change = changeOf(early, late, now);
   if (!early || !late)
@@ -197,10 +199,20 @@ function habitsOf({ early, late, episodes, state }: RunSummary): Child {
   return [
     h("h2", {}, "What it does differently"),
     h("p", { class: "lead" }, change),
+    behaviour(summary),
     side("At first", early),
     side(now === "now" ? "Now" : "At the end", late),
     episodes.indexed < 1 ? h("p", { class: "note" }, `counted ${percent(episodes.indexed)} of the episodes`) : null,
   ];
+}
+
+/** How it goes about held-out questions on unseen databases, before and after. */
+function behaviour({ random, before, now, state }: RunSummary): Child {
+  if (state !== "finished" || !random || !before || !now) return null;
+  const rows = behaviourRows({ random, before, after: now }).slice(0, 2);
+  return rows.map(([name, , was, is]) =>
+    h("p", { class: "turned" }, h("span", {}, name), h("span", {}, `${was} → `, h("b", {}, is))),
+  );
 }
 
 function stepsOf({ from_step, to_step }: Manners): string {

@@ -1,0 +1,95 @@
+// What the dashboard's page keeps of a run: pages and events put together, whatever the order they come in.
+import { expect, test } from "vitest";
+import type { LogName, LogPage, RunSummary } from "../src/server/dashboard-wire.ts";
+import { ema } from "../web/dashboard/ema.ts";
+import { RunModel } from "../web/dashboard/model.ts";
+import type { Source } from "../web/dashboard/source.ts";
+import { actionWords, answerOf, changeOf } from "../web/dashboard/words.ts";
+import { RESULT } from "./run-records.ts";
+
+const SUMMARY: RunSummary = {
+  ...{ id: "lamps", name: "lamps", state: "training", model_name: "starter", config: { eval_steps: 10 }, step: 4 },
+  ...{ total_steps: 40, elapsed: 8, random: RESULT.random, before: RESULT.before, now: null, now_step: null },
+  ...{ result: null, warnings: [], eta: 60, episodes: { count: 0, indexed: 1 }, early: null, late: null },
+  ...{ lines: { metrics: 4, timings: 4, habits: 0 }, problems: [], cursor: "x" },
+};
+const ROWS = [1, 2, 3, 4];
+
+/** A server that gives two rows a page, and whose first page is older than its summary. */
+function source(): Source {
+  let asked = 0;
+  const log = async (_run: string, name: LogName, from: number): Promise<LogPage> => {
+    if (name === "habits") return { from, total: 0, columns: {} };
+    const total = asked++ < 2 ? 2 : 4;
+    const step = ROWS.slice(from, Math.min(from + 2, total));
+    const columns =
+      name === "metrics"
+        ? { step, reward: step.map((x) => x / 10), num_tokens: step.map((x) => 100 * x) }
+        : { step, elapsed: step.map((x) => 2 * x) };
+    return { from, total, columns };
+  };
+  return { log, summary: async () => SUMMARY } as unknown as Source;
+}
+
+test("a run is read whole, also when it grows meanwhile, and drawn by step, time or tokens", async () => {
+  const { run, more } = await RunModel.load(source(), "lamps");
+  await more;
+  expect(run.points("metrics", "reward", "step")).toEqual({ x: ROWS, y: [0.1, 0.2, 0.3, 0.4] });
+  expect(run.points("metrics", "reward", "time").x).toEqual([2, 4, 6, 8]);
+  expect(run.points("metrics", "reward", "tokens").x).toEqual([100, 200, 300, 400]);
+  const page = (columns: LogPage["columns"], from = 4): LogPage => ({ from, total: 5, columns });
+  run.apply({
+    summary: { ...SUMMARY, step: 5 },
+    logs: {
+      metrics: page({ step: [5], "eval_unseen/greedy/success_rate": [0.5] }),
+      timings: page({ step: [5], elapsed: [10] }),
+      habits: page({ step: [1], QUERY: [2] }, 0),
+    },
+  });
+  run.take("habits", page({ step: [1, 2], QUERY: [3, 1] }, 0)); // the step was half written before
+  expect(run.points("habits", "QUERY", "step")).toEqual({ x: [1, 2], y: [3, 1] });
+  expect(run.points("metrics", "eval_unseen/greedy/success_rate", "time")).toEqual({ x: [10], y: [0.5] });
+  expect([run.last("metrics", "reward"), run.sum("timings", "elapsed"), run.rows("metrics")]).toEqual([0.4, 30, 5]);
+});
+
+test("smoothing keeps a constant, follows a step, and changes nothing at 0", () => {
+  expect(ema([2, 2, 2], 0.9).map((value) => Number(value.toFixed(9)))).toEqual([2, 2, 2]);
+  expect(ema([0, 1], 0.5)).toEqual([0, 2 / 3]);
+  expect(ema([3, 1], 0)).toEqual([3, 1]);
+});
+
+test("the first sentence says only what the intervals bear", () => {
+  const said = (changes: Partial<RunSummary>) => {
+    const { word, sentence } = answerOf({ ...SUMMARY, ...changes });
+    return [word, ...sentence.map((part) => (typeof part === "string" ? part : part.strong))].join("|");
+  };
+  expect(said({})).toBe(
+    "Not known yet.|On databases it never saw, |10.0 %| of the answers were right before training; it is played again at step 10.",
+  );
+  expect(said({ now: RESULT.after, now_step: 30 })).toBe(
+    "It is learning.|On databases it never saw, right answers rose from |10.0 %| to |80.0 %| by step 30.",
+  );
+  expect(said({ now: RESULT.after, state: "finished" })).toMatch(/^It learned\./);
+  expect(said({ before: RESULT.after, now: RESULT.before, state: "finished" })).toMatch(
+    /^It got worse\..*fell from \|80.0 %\| to \|10.0 %/,
+  );
+  expect(said({ now: RESULT.before, state: "finished" })).toMatch(
+    /^No clear change\..*the intervals overlap, so this may be chance/,
+  );
+  expect(said({ before: null, state: "preparing" })).toBe("Getting ready.|The first evaluation is still to come.");
+});
+
+test("what it does differently, in a sentence", () => {
+  const manners = (actions: string, share: number) => ({
+    ...{ from_step: 1, to_step: 4, episodes: 10, right: 0 },
+    sequences: [{ actions, share, right: 0 }],
+  });
+  expect(changeOf(manners("A", 0.61), manners("DQA", 0.96), "now")).toBe(
+    "At first mostly ANSWER (61 %); now DESCRIBE → QUERY → ANSWER (96 %).",
+  );
+  expect(changeOf(manners("A", 0.5), manners("A", 0.9), "now")).toBe(
+    "It plays ANSWER as before, now in 90 % of the episodes instead of 50 %.",
+  );
+  expect(changeOf(null, null, "now")).toBe("");
+  expect(actionWords("DSQA?")).toEqual(["DESCRIBE", "SAMPLE", "QUERY", "ANSWER", "?"]);
+});
