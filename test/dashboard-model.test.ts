@@ -76,7 +76,9 @@ test("the first sentence says only what the intervals bear", () => {
   expect(said({ now: RESULT.before, state: "finished" })).toMatch(
     /^No clear change\..*the intervals overlap, so this may be chance/,
   );
-  expect(said({ before: null, state: "preparing" })).toBe("Getting ready.|The first evaluation is still to come.");
+  expect(said({ before: null, state: "evaluating" })).toBe(
+    "Playing before training.|The first evaluation is still to come.",
+  );
 });
 
 test("what it does differently, in a sentence", () => {

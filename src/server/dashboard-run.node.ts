@@ -293,12 +293,8 @@ export class WatchedRun {
   #state(result: TrainingResult | null, step: number, played: boolean): RunState {
     if (result) return "finished";
     if (trainingProcess(this.folder) === null) return "stopped";
-    if (played) {
-      const total = totalSteps(this.#config(), this.#read.metrics);
-      return total !== null && step >= total ? "evaluating" : "training";
-    }
-    const model = this.#config()?.model_name;
-    return model === "starter" && this.#stamp("starter") === "" ? "preparing" : "evaluating";
+    const total = totalSteps(this.#config(), this.#read.metrics);
+    return played && (total === null || step < total) ? "training" : "evaluating";
   }
 
   #cursor({ state }: RunListing): string {

@@ -3,7 +3,7 @@ import type { Difficulty } from "../questions/index.ts";
 import type { Standing, TrainingResult, Warning } from "../training/records.ts";
 
 /** What a run is doing, as far as its folder shows. */
-export type RunState = "preparing" | "evaluating" | "training" | "finished" | "stopped";
+export type RunState = "evaluating" | "training" | "finished" | "stopped";
 
 /** A run in a list. */
 export interface RunListing {

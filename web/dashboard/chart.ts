@@ -136,7 +136,7 @@ export class Chart {
   #plotOptions(width: number): uPlot.Options {
     const { format = shortNumber, height = 190 } = this.#options;
     const { log, axis, smoothing } = this.#style;
-    const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    const colour = (name: string, alpha = 1) => colourOf(this.element, name, alpha);
     const series: uPlot.Series[] = [{}];
     const bands: uPlot.Band[] = [];
     for (const { colour: name, points, smoothed = true, dashed, band } of this.#shown) {
@@ -144,9 +144,9 @@ export class Chart {
       const faint = { spanGaps: true, points: { show: false } };
       if (band) {
         series.push({ ...faint, stroke: "transparent" }, { ...faint, stroke: "transparent" });
-        bands.push({ series: [series.length - 1, series.length - 2], fill: `${stroke}2e` });
+        bands.push({ series: [series.length - 1, series.length - 2], fill: colour(name, 0.18) });
       }
-      if (smoothed && smoothing > 0) series.push({ ...faint, stroke: `${stroke}44`, width: 1 });
+      if (smoothed && smoothing > 0) series.push({ ...faint, stroke: colour(name, 0.27), width: 1 });
       const few = points.x.length <= DOTTED;
       series.push({
         ...{ stroke, width: 2, spanGaps: true },
@@ -290,6 +290,14 @@ export class Chart {
 
 function tableOf({ x, y }: Points): uPlot.AlignedData {
   return [[...x], [...y]];
+}
+
+/** A colour of the style sheet as a canvas takes it, in the theme that holds now. */
+function colourOf(element: HTMLElement, name: string, alpha: number): string {
+  element.style.setProperty("outline-color", `var(${name})`); // a property that shows nothing, and is computed
+  const [red, green, blue] = getComputedStyle(element).outlineColor.match(/[\d.]+/g) ?? [];
+  element.style.removeProperty("outline-color");
+  return `rgba(${red}, ${green}, ${blue}, ${alpha})`;
 }
 
 /** A line that has no point here shows its nearest one. */

@@ -81,7 +81,6 @@ export function answerOf(run: RunSummary): Answer {
 }
 
 const WAITING: Readonly<Record<RunSummary["state"], string>> = {
-  preparing: "Getting ready.",
   evaluating: "Playing before training.",
   training: "Training.",
   finished: "Nothing was evaluated.",
@@ -107,7 +106,6 @@ export function changeOf(early: Manners | null, late: Manners | null, now: strin
 }
 
 export const STATE_WORDS: Readonly<Record<RunSummary["state"], string>> = {
-  preparing: "warming up",
   evaluating: "evaluating",
   training: "training",
   finished: "finished",
