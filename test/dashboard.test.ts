@@ -50,7 +50,7 @@ withBrowser("the dashboard", () => {
     writeHostileRun(hostile);
     server = await serveDashboard({ runs: [long, copy, hostile], port: 0 });
     browser = await launch();
-  });
+  }, 60_000);
   afterEach(async () => {
     const faults = opened.flatMap((page) => page.faults);
     await Promise.all(opened.map((page) => page.close()));
