@@ -11,5 +11,6 @@ export default defineConfig({
     target: "es2022",
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
+    license: { fileName: "licenses.md" }, // of what is bundled
   },
 });

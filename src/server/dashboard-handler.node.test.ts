@@ -1,10 +1,11 @@
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../test/run-records.ts";
 import { UsageError } from "../errors.ts";
+import { dashboardAssets } from "./dashboard-assets.node.ts";
 import { dashboardHandler, type Handler } from "./dashboard-handler.node.ts";
 import type { EpisodePage, FeedEvent, LogPage, RunListing, RunSummary } from "./dashboard-wire.ts";
 
@@ -128,6 +129,17 @@ describe("a finished run", () => {
     expect(response.headers.get("content-encoding")).toBe("gzip");
     expect(JSON.parse(gunzipSync(await response.arrayBuffer()).toString())).toMatchObject({ total: 45 });
   });
+});
+
+test("the page weighs less than 300 kB compressed, and tells the licences of what is in it", async () => {
+  const assets = [...dashboardAssets()];
+  expect(assets.map(([name]) => name.replace(/-[\w-]{8}\./, "."))).toEqual(
+    expect.arrayContaining(["index.html", "assets/index.js", "assets/index.css"]),
+  );
+  expect(assets.reduce((sum, [, { zipped }]) => sum + zipped.length, 0)).toBeLessThan(300_000);
+  expect(readFileSync(new URL("../../dist/web/dashboard/licenses.md", import.meta.url), "utf8")).toMatch(
+    /uplot[\s\S]*MIT/i,
+  );
 });
 
 /** Events of a feed as they come; `next` waits for one that fits. */

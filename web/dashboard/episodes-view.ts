@@ -17,6 +17,7 @@ import { chips } from "./overview.ts";
 import { hrefOf, setParams } from "./route.ts";
 import { keep } from "./save.ts";
 import type { Context, View } from "./view.ts";
+import { actionWords } from "./words.ts";
 
 const PAGE = 50;
 const DIFFICULTIES: readonly Difficulty[] = ["easy", "medium", "hard"];
@@ -195,10 +196,7 @@ export function episodesView({ run, source, route }: Context): View {
       ),
     ),
   ];
-  const words = (actions: string) =>
-    [...actions]
-      .map((letter) => ({ D: "describe", S: "sample", Q: "query", A: "answer" })[letter] ?? letter)
-      .join(" → ");
+  const words = (actions: string) => actionWords(actions).join(" → ").toLowerCase();
   const controls = h(
     "form",
     { class: "controls", role: "search", on: { submit: (event) => event.preventDefault() } },
