@@ -38,8 +38,8 @@ test("lower rooms never import upper ones", () => {
   expect(wrong).toEqual([]);
 });
 
-test("only the command line and *.node.ts files use Node, and nobody browser-safe imports those", () => {
-  const usesNode = (file: string) => file.startsWith("cli/") || file.endsWith(".node.ts");
+test("only the command line, the server and *.node.ts files use Node, and nobody browser-safe imports those", () => {
+  const usesNode = (file: string) => /^(cli|server)\//.test(file) || file.endsWith(".node.ts");
   const wrong = files
     .filter((file) => !usesNode(file))
     .flatMap((file) =>

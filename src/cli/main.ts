@@ -11,6 +11,7 @@ import { explain } from "./failure.ts";
 import { playCommand } from "./play.ts";
 import { playgroundCommand } from "./playground.ts";
 import { reportCommand } from "./report.ts";
+import { serveCommand } from "./serve.ts";
 import { trainCommand } from "./train.ts";
 import { warmupCommand } from "./warmup.ts";
 
@@ -32,6 +33,7 @@ for (const command of [
   playCommand(),
   playgroundCommand(),
   evalCommand(),
+  serveCommand(),
   dataCommand(),
   warmupCommand(),
   compareCommand(),

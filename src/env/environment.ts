@@ -42,7 +42,7 @@ export interface ResetOptions {
   readonly question_id?: string;
   readonly split?: Split;
   readonly index?: number;
-  readonly seed?: number;
+  readonly seed?: number | string;
 }
 
 export type DoneReason = "answered" | "budget";

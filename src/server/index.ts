@@ -1,0 +1,6 @@
+// The OpenEnv server: HTTP, WebSocket and MCP over the environment, for clients and trainers in any language.
+export type { PageHandler } from "./http.ts";
+export * from "./limits.ts";
+export type { LogRecord } from "./log.ts";
+export * from "./server.ts";
+export { WIRE_ERRORS, type WireErrorCode } from "./wire.ts";

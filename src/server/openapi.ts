@@ -1,0 +1,87 @@
+// The OpenAPI document, made from the schemas the server checks with, and a page that lists its routes.
+import { z } from "zod";
+import { resetRequestSchema, stepRequestSchema, wireSchemas } from "./wire.ts";
+
+const TITLE = "OpenEnv Environment HTTP API";
+
+/** GET /openapi.json. */
+export function openApi(): object {
+  const { action, observation, state } = wireSchemas();
+  const envelope = {
+    type: "object",
+    required: ["observation", "reward", "done"],
+    properties: {
+      observation: { $ref: "#/components/schemas/Observation" },
+      reward: { type: ["number", "null"] },
+      done: { type: "boolean" },
+    },
+  };
+  const json = (schema: object) => ({ "application/json": { schema } });
+  const answers = (schema: object, more: object = {}) => ({
+    responses: { 200: { description: "Answered", content: json(schema) }, ...more },
+  });
+  const invalid = { 422: { description: "The body has the wrong shape", content: json({ type: "object" }) } };
+  const takes = (schema: object, required: boolean) => ({ requestBody: { required, content: json(schema) } });
+  const object = { type: "object" };
+  const bodyOf = (schema: z.ZodType) => {
+    const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input" });
+    return rest;
+  };
+  const taskParameter = [{ name: "env", in: "path", required: true, schema: { type: "string" } }];
+  const taskPath = (summary: string) => ({
+    post: { summary, parameters: taskParameter, ...takes(object, true), ...answers(object) },
+  });
+  return {
+    openapi: "3.1.0",
+    info: { title: TITLE, version: "1.0.0", description: "SQLEnv: questions about SQL databases, answered by looking" },
+    paths: {
+      "/reset": {
+        post: {
+          summary: "Start an episode of the session that plain HTTP shares",
+          ...takes(bodyOf(resetRequestSchema), false),
+          ...answers(envelope, invalid),
+        },
+      },
+      "/step": {
+        post: {
+          summary: "Take one action of that episode",
+          ...takes(bodyOf(stepRequestSchema), true),
+          ...answers(envelope, {
+            ...invalid,
+            500: { description: "The environment failed, or no episode is running" },
+          }),
+        },
+      },
+      "/state": { get: { summary: "That episode's id and number of steps", ...answers(state) } },
+      "/metadata": { get: { summary: "What this environment is", ...answers(object) } },
+      "/health": { get: { summary: "Whether the server is well", ...answers(object) } },
+      "/schema": { get: { summary: "Schemas of action, observation and state", ...answers(object) } },
+      "/mcp": {
+        post: { summary: "MCP over JSON-RPC 2.0; also a WebSocket", ...takes(object, true), ...answers(object) },
+      },
+      "/metrics": { get: { summary: "Counters in Prometheus' format", responses: { 200: { description: "Text" } } } },
+      "/list_environments": { get: { summary: "Names for the Task API", ...answers({ type: "array" }) } },
+      "/{env}/splits": { get: { summary: "Its splits", parameters: taskParameter, ...answers({ type: "array" }) } },
+      "/{env}/tasks": taskPath("All questions of a split"),
+      "/{env}/num_tasks": taskPath("How many there are"),
+      "/{env}/task": taskPath("One, by its index"),
+      "/{env}/task_range": taskPath("Some, from start to stop"),
+    },
+    components: { schemas: { Action: action, Observation: observation, State: state } },
+  };
+}
+
+/** GET /docs: the routes on a page that needs nothing from elsewhere. */
+export function docsPage(): string {
+  const { paths } = openApi() as { paths: Record<string, Record<string, { summary: string }>> };
+  const rows = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(
+      ([method, { summary }]) => `<tr><td><code>${method.toUpperCase()} ${path}</code></td><td>${summary}</td></tr>`,
+    ),
+  );
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${TITLE}</title>
+<style>body{font:16px/1.5 system-ui;margin:2rem auto;max-width:60rem;padding:0 1rem;color-scheme:light dark}td{padding:.2rem 1rem .2rem 0;vertical-align:top}</style>
+<h1>${TITLE}</h1><p>Stateful play is on the WebSocket <code>/ws</code>. <a href="openapi.json">openapi.json</a> describes the routes, <a href="schema">schema</a> the records.</p>
+<table>${rows.join("\n")}</table></html>
+`;
+}

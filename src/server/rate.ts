@@ -1,0 +1,36 @@
+// How often a client may speak: a bucket of tokens for each address, filled at a steady rate.
+
+interface Bucket {
+  tokens: number;
+  at: number;
+}
+
+const MAX_CLIENTS = 10_000; // addresses remembered; the longest unheard are forgotten first
+
+/** Counts messages by client; a rate of 0 lets everything pass. */
+export class RateLimit {
+  readonly #perSecond: number;
+  readonly #buckets = new Map<string, Bucket>();
+
+  constructor(perSecond: number) {
+    this.#perSecond = perSecond;
+  }
+
+  /** Takes a token and gives the milliseconds to wait for it; 0 when it was there. */
+  take(client: string, now = performance.now()): number {
+    if (this.#perSecond === 0) return 0;
+    const bucket = this.#buckets.get(client) ?? { tokens: this.#perSecond, at: now };
+    this.#buckets.delete(client);
+    this.#buckets.set(client, bucket);
+    if (this.#buckets.size > MAX_CLIENTS) this.#buckets.delete(this.#buckets.keys().next().value!);
+    bucket.tokens = Math.min(this.#perSecond, bucket.tokens + ((now - bucket.at) / 1000) * this.#perSecond) - 1;
+    bucket.at = now;
+    return bucket.tokens >= 0 ? 0 : (-bucket.tokens / this.#perSecond) * 1000;
+  }
+
+  /** Gives back a token that was not used. */
+  giveBack(client: string): void {
+    const bucket = this.#buckets.get(client);
+    if (bucket) bucket.tokens++;
+  }
+}

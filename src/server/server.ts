@@ -1,0 +1,171 @@
+// The OpenEnv server: sockets and HTTP in this thread, environments in others, and an orderly end.
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { availableParallelism } from "node:os";
+import type { EnvironmentOptions } from "../env/index.ts";
+import { SqlEnvError, UsageError } from "../errors.ts";
+import type { DataSet } from "../questions/index.ts";
+import { Access } from "./access.ts";
+import { listener } from "./adapter.ts";
+import { HTTP_SESSION, type PageHandler, routes } from "./http.ts";
+import { Hub } from "./hub.ts";
+import * as limits from "./limits.ts";
+import { type LogRecord, logTo } from "./log.ts";
+import { Metrics } from "./metrics.ts";
+import { Pool } from "./pool.ts";
+import type { ThreadSpec } from "./protocol.ts";
+import { RateLimit } from "./rate.ts";
+import { Sockets } from "./sockets.ts";
+
+/** Actions an episode may take on a server; more than in training, since strangers' models need more looks. */
+export const SERVER_STEP_BUDGET = 15;
+
+export interface ServerOptions extends EnvironmentOptions {
+  /** @default "127.0.0.1" */
+  readonly host?: string;
+  /** 0 takes any that is free. @default 8000 */
+  readonly port?: number;
+  /** Threads that environments live in. @default one a core */
+  readonly threads?: number | undefined;
+  /** @default MAX_SESSIONS */
+  readonly maxSessions?: number | undefined;
+  /** @default MAX_MESSAGE_BYTES */
+  readonly maxMessageBytes?: number | undefined;
+  /** @default IDLE_SECONDS */
+  readonly idleSeconds?: number | undefined;
+  /** @default PING_SECONDS */
+  readonly pingSeconds?: number | undefined;
+  /** @default SILENT_SECONDS */
+  readonly silentSeconds?: number | undefined;
+  /** 0 for no limit. @default RATE_PER_CLIENT */
+  readonly ratePerClient?: number | undefined;
+  /** Asked of every request but GET /health. @default none */
+  readonly apiKey?: string | undefined;
+  /** Origins of web pages that may use the server besides its own; "*" lets all. */
+  readonly origins?: readonly string[] | undefined;
+  /** Tried in order before the 404. */
+  readonly pages?: readonly PageHandler[];
+  /** Gets a record for each event. */
+  readonly onLog?: (record: LogRecord) => void;
+}
+
+/** A server that runs. */
+export interface RunningServer {
+  readonly url: string;
+  readonly port: number;
+  /** Sessions that hold a slot. */
+  readonly sessions: number;
+  /** Finishes the steps under way, closes every socket with 1001, and ends the threads. */
+  close(): Promise<void>;
+}
+
+/** Serves a data set's questions. Resolves when it listens; the data set may be closed then. */
+export async function startServer(data: DataSet, options: ServerOptions = {}): Promise<RunningServer> {
+  const { host = "127.0.0.1", port = 8000, threads = availableParallelism(), pages = [], apiKey, origins } = options;
+  const { maxSessions = limits.MAX_SESSIONS, maxMessageBytes = limits.MAX_MESSAGE_BYTES } = options;
+  const { idleSeconds = limits.IDLE_SECONDS, pingSeconds = limits.PING_SECONDS } = options;
+  const { silentSeconds = limits.SILENT_SECONDS, ratePerClient = limits.RATE_PER_CLIENT } = options;
+  for (const [name, value] of Object.entries({ threads, maxSessions, maxMessageBytes }))
+    if (!Number.isInteger(value) || value < 1) throw new UsageError({ what: `${name} must be at least 1`, value });
+  const log = logTo(options.onLog ?? (() => {}));
+  const metrics = new Metrics();
+  const pool = new Pool(specOf(data, options), {
+    threads,
+    onLost: (reason, sessions) => {
+      metrics.count("sqlenv_threads_lost_total");
+      log("error", "thread_lost", { reason, sessions });
+    },
+  });
+  const hub = new Hub(pool, maxSessions);
+  const access = new Access({ apiKey, origins, isLocal: isLoopback(host) });
+  const shared = { pool, hub, access, metrics, log, rate: new RateLimit(ratePerClient) };
+  const handle = routes({ ...shared, pages, questions: data.questions, about: aboutOf(data) });
+  const onError = (message: string) => log("warning", "request_broken", { message });
+  const server = createServer({ requestTimeout: 30_000 }, listener(handle, { maxBytes: maxMessageBytes, onError }));
+  const sockets = new Sockets(server, { ...shared, maxMessageBytes, pingSeconds, silentSeconds });
+  const reaper = setInterval(
+    () => hub.reap(Date.now() - idleSeconds * 1000),
+    Math.min(Math.max(idleSeconds * 250, 10), 60_000),
+  );
+  reaper.unref();
+  const end = async () => {
+    clearInterval(reaper);
+    await pool.close();
+  };
+  try {
+    await pool.ready();
+    await pool.open(HTTP_SESSION).catch((error: unknown) => log("error", "no_environment", { message: String(error) }));
+    await listen(server, host, port);
+  } catch (error) {
+    await end();
+    throw error;
+  }
+  const address = server.address() as AddressInfo;
+  const url = `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`;
+  log("info", "listening", { url, threads, max_sessions: maxSessions, questions: data.questions.length });
+  let closing: Promise<void> | undefined;
+  return {
+    url,
+    port: address.port,
+    get sessions() {
+      return hub.active;
+    },
+    close: () => {
+      closing ??= (async () => {
+        log("info", "shutting_down", { sessions: hub.active });
+        const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
+        await sockets.drain(limits.SHUTDOWN_SECONDS);
+        server.closeAllConnections();
+        await stopped;
+        await end();
+        log("info", "stopped");
+      })();
+      return closing;
+    },
+  };
+}
+
+/** Whether a host name means this machine only. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127\./.test(host);
+}
+
+/** Copies the database files into memory that all threads share. */
+function specOf({ name, questions, file, layout }: DataSet, options: EnvironmentOptions): ThreadSpec {
+  if (!file) throw new UsageError({ what: "the data set does not give its database files", value: name });
+  const names = [...new Set(questions.map(({ database_name }) => database_name))];
+  const files = new Map(
+    names.map((database) => {
+      const bytes = file(database);
+      const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
+      shared.set(bytes);
+      return [database, shared] as const;
+    }),
+  );
+  const { step_budget = SERVER_STEP_BUDGET, rewards, seed } = options;
+  const environment = { step_budget, ...(rewards && { rewards }), ...(seed !== undefined && { seed }) };
+  const doubleQuotedStrings = layout === "spider" || layout === "bird";
+  return { name, questions, files, doubleQuotedStrings, environment };
+}
+
+function aboutOf({ name, questions }: DataSet) {
+  return {
+    name: "sqlenv",
+    description: `Questions about SQL databases, answered by looking: DESCRIBE, SAMPLE, QUERY, ANSWER. Data: ${name}, ${questions.length} questions.`,
+    readme_content: null,
+    version: "1.0.0",
+    author: null,
+    documentation_url: null,
+  };
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const isTaken = cause.code === "EADDRINUSE";
+      const remedy = isTaken ? "choose another with --port" : "check --host and --port";
+      reject(new SqlEnvError("listen", { what: "cannot listen on", value: `${host}:${port}`, remedy, cause }));
+    });
+    server.listen(port, host, resolve);
+  });
+}
