@@ -68,6 +68,9 @@ export class ActionParseError extends SqlEnvError {
   }
 }
 
+/** A server that could not be reached or did not do what was asked; `code` is the wire's own (EXECUTION_ERROR …) where it sent one. */
+export class ServerError extends SqlEnvError {}
+
 /** Wrong use of a command or function: a misspelt option, a value out of range. */
 export class UsageError extends SqlEnvError {
   constructor(parts: ErrorParts) {

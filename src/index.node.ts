@@ -3,4 +3,5 @@ export * from "./engine/index.node.ts";
 export * from "./index.ts";
 export * from "./questions/index.node.ts";
 export * from "./reports/index.node.ts";
+export * from "./server/index.ts";
 export * from "./training/index.node.ts";

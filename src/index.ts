@@ -1,4 +1,5 @@
 // SQLEnv: a gym where a language model learns to answer questions about SQL databases it has never seen.
+export * from "./client/index.ts";
 export * from "./engine/index.ts";
 export * from "./env/index.ts";
 export * from "./errors.ts";

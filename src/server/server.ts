@@ -81,7 +81,10 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
   const shared = { pool, hub, access, metrics, log, rate: new RateLimit(ratePerClient) };
   const handle = routes({ ...shared, pages, questions: data.questions, about: aboutOf(data) });
   const onError = (message: string) => log("warning", "request_broken", { message });
-  const server = createServer({ requestTimeout: 30_000 }, listener(handle, { maxBytes: maxMessageBytes, onError }));
+  const server = createServer(
+    { requestTimeout: 30_000, keepAliveTimeout: 65_000 },
+    listener(handle, { maxBytes: maxMessageBytes, onError }),
+  );
   const sockets = new Sockets(server, { ...shared, maxMessageBytes, pingSeconds, silentSeconds });
   const reaper = setInterval(
     () => hub.reap(Date.now() - idleSeconds * 1000),

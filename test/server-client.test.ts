@@ -1,0 +1,141 @@
+// SQLEnvClient against a real server: an environment like ours, with time limits, retries and errors that say what to do.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, expect, test } from "vitest";
+import { SQLEnvClient } from "../src/client/index.ts";
+import { SQLEnvironment } from "../src/env/index.ts";
+import { ServerError } from "../src/errors.ts";
+import { evaluate, playEpisode } from "../src/evaluation/index.ts";
+import { keywordPlayer, oraclePlayer, randomPlayer } from "../src/players/index.ts";
+import { SLOW, serve, Talker, until } from "./server-place.ts";
+import { smallDataSet } from "./small-data.ts";
+
+const data = await smallDataSet();
+const server = await serve({ step_budget: 10 });
+afterAll(() => server.close());
+const quick = { retries: 2, retrySeconds: 0.01 };
+const codeOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => "none",
+    (error: unknown) => (error instanceof ServerError ? error.code : String(error)),
+  );
+
+test("every observation is the one our own environment gives", async () => {
+  const [ours, theirs] = [new SQLEnvironment(data), new SQLEnvClient(server.url)];
+  for (const question of data.questions.slice(0, 6)) {
+    for (const player of [randomPlayer(), keywordPlayer(), oraclePlayer()]) {
+      const [here, there] = [
+        await playEpisode(ours, player, { question }),
+        await playEpisode(theirs, player, { question }),
+      ];
+      expect(there).toEqual(here);
+    }
+  }
+  expect((await theirs.state()).step_budget).toBe(10);
+  await theirs.close();
+});
+
+test("evaluate() gives the same report for a remote environment", async () => {
+  const options = { split: "eval", seed: 3, episodes: 30, concurrency: 4 } as const;
+  const here = await evaluate(data, keywordPlayer(), options);
+  const environment = () => new SQLEnvClient(server.url);
+  expect(await evaluate(data, keywordPlayer(), { ...options, environment })).toEqual(here);
+  await until(() => server.sessions === 0);
+});
+
+test("the server's errors keep their codes, and the session goes on", async () => {
+  const client = new SQLEnvClient(server.url);
+  expect(await codeOf(client.step({ action_type: "QUERY", argument: "SELECT 1" }))).toBe("not_connected");
+  expect(await codeOf(client.reset({ question_id: "nope" }))).toBe("EXECUTION_ERROR");
+  await client.reset({ seed: 1, episode_id: "mine" });
+  expect(await codeOf(client.step({ action_type: "DROP" as never, argument: "x" }))).toBe("VALIDATION_ERROR");
+  expect((await client.step({ action_type: "QUERY", argument: "SELECT 1" })).step_count).toBe(1);
+  expect((await client.state()).episode_id).toBe("mine");
+  await client.close();
+});
+
+test("questions asked at once are answered in turn", async () => {
+  const client = new SQLEnvClient(server.url);
+  const reset = client.reset({ seed: 2 });
+  const steps = [1, 2, 3].map((n) => client.step({ action_type: "QUERY", argument: `SELECT ${n}` }));
+  expect((await reset).step_count).toBe(0);
+  expect((await Promise.all(steps)).map(({ result }) => result)).toEqual(["1\n1", "2\n2", "3\n3"]);
+  await client.close();
+});
+
+test("a lost connection is said, and the next reset connects again", async () => {
+  const first = await serve({ threads: 1 });
+  const client = new SQLEnvClient(first.url, { retries: 30, retrySeconds: 0.01 });
+  await client.reset({ seed: 1 });
+  await first.close();
+  expect(await codeOf(client.step({ action_type: "QUERY", argument: "SELECT 1" }))).toBe("connection_lost");
+  const second = serve({ port: first.port, threads: 1 });
+  expect((await client.reset({ seed: 1 })).step_count).toBe(0);
+  expect((await client.step({ action_type: "QUERY", argument: "SELECT 1" })).step_count).toBe(1);
+  await client.close();
+  await (await second).close();
+});
+
+test("no server, a full server, a server that does not answer", async () => {
+  expect(await codeOf(new SQLEnvClient("http://127.0.0.1:9", quick).reset())).toBe("connect_failed");
+  expect(() => new SQLEnvClient("not a url")).toThrow(/such as http:\/\/localhost:8000/);
+  const full = await serve({ maxSessions: 1, threads: 1 });
+  const holder = new Talker(full.url);
+  await holder.ask({ type: "state" });
+  expect(await codeOf(new SQLEnvClient(full.url, quick).reset())).toBe("CAPACITY_REACHED");
+  const patient = new SQLEnvClient(full.url, { retries: 50, retrySeconds: 0.01 });
+  const waiting = patient.reset();
+  await holder.close();
+  expect((await waiting).step_count).toBe(0); // it got the slot when it was free
+  await patient.close();
+  await full.close();
+
+  const deaf = createServer(() => {}).listen(0, "127.0.0.1");
+  await until(() => deaf.listening);
+  const url = `http://127.0.0.1:${(deaf.address() as AddressInfo).port}`;
+  expect(await codeOf(new SQLEnvClient(url, { ...quick, retries: 0, connectSeconds: 0.1 }).reset())).toBe(
+    "connect_failed",
+  );
+  deaf.closeAllConnections();
+  deaf.close();
+});
+
+test("after a time-out the connection is given up, so that no late answer is taken for another", async () => {
+  const client = new SQLEnvClient(server.url, { replySeconds: 0.2 });
+  await client.reset({ seed: 1 });
+  expect(await codeOf(client.step({ action_type: "QUERY", argument: SLOW }))).toBe("timeout");
+  expect(await codeOf(client.step({ action_type: "QUERY", argument: "SELECT 1" }))).toBe("timeout");
+  await until(() => server.sessions === 0);
+  const again = new SQLEnvClient(server.url);
+  await again.reset({ seed: 1 });
+  expect((await again.step({ action_type: "QUERY", argument: "SELECT 2" })).result).toBe("2\n2");
+  await again.close();
+});
+
+test("an API key is asked for, and shown by the client; pages of other sites stay out", async () => {
+  const guarded = await serve({ apiKey: "secret", threads: 1, origins: ["https://friend.example"] });
+  expect((await fetch(`${guarded.url}/health`)).status).toBe(200);
+  for (const headers of [{}, { "x-api-key": "Secret" }, { authorization: "Bearer secre" }])
+    expect((await fetch(`${guarded.url}/schema`, { headers })).status).toBe(401);
+  for (const headers of [{ "x-api-key": "secret" }, { authorization: "Bearer secret" }])
+    expect((await fetch(`${guarded.url}/schema`, { headers })).status).toBe(200);
+  expect(await codeOf(new SQLEnvClient(guarded.url, quick).reset())).toBe("connect_failed");
+  const client = new SQLEnvClient(guarded.url, { apiKey: "secret" });
+  expect((await client.reset({ seed: 1 })).done).toBe(false);
+  await client.close();
+  const from = async (origin: string) => {
+    const talker = new Talker(guarded.url, "/ws?api_key=secret", { origin });
+    const isIn = await talker.opened.then(
+      () => true,
+      () => false,
+    );
+    if (isIn) await talker.close();
+    return isIn;
+  };
+  expect(await from("https://friend.example")).toBe(true);
+  expect(await from(guarded.url)).toBe(true);
+  expect(await from("https://evil.example")).toBe(false);
+  const cors = await fetch(`${guarded.url}/health`, { headers: { origin: "https://friend.example" } });
+  expect(cors.headers.get("access-control-allow-origin")).toBe("https://friend.example");
+  await guarded.close();
+});

@@ -1,0 +1,261 @@
+// Clients that misbehave, and a server that is killed: every one gets an answer or a clear end, and nothing leaks.
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { afterAll, afterEach, expect, test } from "vitest";
+import { SQLEnvClient } from "../src/client/index.ts";
+import { ServerError } from "../src/errors.ts";
+import { smallDataFolder, start } from "./cli-process.ts";
+import { post, SLOW, serve, Talker, until } from "./server-place.ts";
+
+const server = await serve({ maxSessions: 64, maxMessageBytes: 100_000, pingSeconds: 0.1, silentSeconds: 1 });
+afterAll(() => server.close());
+
+/** The server must be as good as new after every test. */
+afterEach(async () => {
+  await until(() => server.sessions === 0);
+  const talker = new Talker(server.url);
+  expect((await talker.ask({ type: "reset", data: { seed: 1 } })).type).toBe("observation");
+  expect((await talker.step("QUERY", "SELECT 1")).data.observation.result).toBe("1\n1");
+  await talker.close();
+  expect((await post(`${server.url}/reset`)).status).toBe(200);
+});
+
+/** A raw TCP connection after a WebSocket handshake. */
+async function rawSocket(): Promise<Socket> {
+  const { hostname, port } = new URL(server.url);
+  const socket = connect(Number(port), hostname);
+  socket.on("error", () => {});
+  socket.write(
+    `GET /ws HTTP/1.1\r\nHost: ${hostname}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
+  );
+  const [head] = (await once(socket, "data")) as [Buffer];
+  expect(String(head)).toContain("101 Switching Protocols");
+  return socket;
+}
+
+/** What a raw socket says next, without the server's pings. */
+async function said(socket: Socket): Promise<Buffer> {
+  for (;;) {
+    let [bytes] = (await once(socket, "data")) as [Buffer];
+    while (bytes[0] === 0x89) bytes = bytes.subarray(2);
+    if (bytes.length > 0) return bytes;
+  }
+}
+
+/** A masked frame. */
+function frame(opcode: number, payload: Buffer, { fin = true } = {}): Buffer {
+  const mask = Buffer.from([1, 2, 3, 4]);
+  const head =
+    payload.length < 126
+      ? Buffer.from([(fin ? 0x80 : 0) | opcode, 0x80 | payload.length])
+      : Buffer.from([(fin ? 0x80 : 0) | opcode, 0x80 | 126, payload.length >> 8, payload.length & 255]);
+  return Buffer.concat([head, mask, payload.map((byte, i) => byte ^ mask[i % 4]!)]);
+}
+
+test("frames cut short, by byte and by fragment", async () => {
+  const socket = await rawSocket();
+  const whole = frame(1, Buffer.from('{"type":"state"}'));
+  for (const byte of whole) socket.write(Buffer.from([byte])); // a byte at a time is fine
+  const answer = await said(socket);
+  expect(String(answer)).toContain('"type":"state"');
+  socket.write(whole.subarray(0, 7)); // and then no more of it
+  socket.destroy();
+  const fragments = await rawSocket();
+  fragments.write(frame(1, Buffer.from('{"type":'), { fin: false }));
+  fragments.write(frame(0, Buffer.from('"state"}')));
+  const joined = await said(fragments);
+  expect(String(joined)).toContain('"type":"state"');
+  fragments.write(frame(1, Buffer.from('{"type":'), { fin: false }));
+  fragments.destroy();
+});
+
+test("frames that are none: unmasked, reserved bits, a continuation of nothing", async () => {
+  const bad = [
+    Buffer.from([0x81, 0x02, 0x7b, 0x7d]),
+    Buffer.from([0xf1, 0x80, 1, 2, 3, 4]),
+    frame(0, Buffer.from("x")),
+  ];
+  for (const bytes of bad) {
+    const socket = await rawSocket();
+    socket.write(bytes);
+    const reply = await said(socket);
+    expect([reply[0], reply.readUInt16BE(2)]).toEqual([0x88, 1002]); // a close frame: protocol error
+    socket.destroy();
+  }
+});
+
+test("invalid UTF-8, binary frames, giant messages", async () => {
+  const socket = await rawSocket();
+  socket.write(frame(1, Buffer.from([0xff, 0xfe, 0x7b])));
+  const reply = await said(socket);
+  expect(reply.readUInt16BE(2)).toBe(1007);
+  socket.destroy();
+  const binary = new Talker(server.url);
+  expect((await binary.ask(Buffer.from('{"type":"state"}'))).data.code).toBe("SESSION_ERROR");
+  expect((await binary.closed).code).toBe(1000);
+  const giant = new Talker(server.url);
+  giant.socket.on("error", () => {});
+  await giant.send(`{"type":"step","data":{"action_type":"QUERY","argument":"${"x".repeat(200_000)}"}}`);
+  expect((await giant.closed).code).toBe(1009);
+  const declared = await rawSocket();
+  declared.write(Buffer.from([0x81, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4])); // promises 2^48 bytes
+  const refusal = await said(declared);
+  expect(refusal[0]).toBe(0x88);
+  declared.destroy();
+  const body = await fetch(`${server.url}/step`, { method: "POST", body: "x".repeat(200_000) }).then(
+    ({ status }) => status,
+    () => 413, // the connection may end before everything is sent
+  );
+  expect(body).toBe(413);
+  expect((await post(`${server.url}/step`, `${"[".repeat(50_000)}`)).status).toBe(422);
+});
+
+test("odd texts get an error each and leave the session usable", async () => {
+  const talker = new Talker(server.url);
+  const odd = [
+    "",
+    " ",
+    '{"type":"reset","data":{"__proto__":{"question_id":"x"}}}',
+    '{"type":"__proto__"}',
+    '{"type":"constructor"}',
+    '{"type":["reset"]}',
+    '{"type":"step","data":{"action_type":"QUERY","argument":{"$ne":1}}}',
+    '{"type":"step","data":{"action_type":"QUERY","argument":"\\ud800"}}',
+    '{"type":"reset","data":{"index":1e308}}',
+    '{"type":"reset","data":{"split":{"toString":1}}}',
+    `{"type":"step","data":${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}}`,
+    '{"type":"mcp","data":{"jsonrpc":"2.0","method":"tools/call","params":{"name":"constructor"},"id":{}}}',
+  ];
+  for (const text of odd) {
+    const { type } = await talker.ask(text);
+    expect(["error", "observation", "mcp"], text).toContain(type);
+  }
+  expect((await talker.ask({ type: "reset" })).type).toBe("observation");
+  await talker.close();
+});
+
+test("a flood is answered in order, and others are served meanwhile", async () => {
+  const [flood, other] = [new Talker(server.url), new Talker(server.url)];
+  await flood.ask({ type: "reset", data: { seed: 1 } });
+  await other.ask({ type: "reset", data: { seed: 1 } });
+  const count = 2_000;
+  for (let i = 0; i < count; i++)
+    await flood.send({ type: "step", data: { action_type: "QUERY", argument: `SELECT ${i}` } });
+  expect((await other.step("QUERY", "SELECT 5")).data.observation.result).toBe("5\n5");
+  const replies = [];
+  for (let i = 0; i < count; i++) replies.push(await flood.next());
+  expect(replies.slice(0, 15).map(({ data }) => data.observation.result)).toEqual(
+    Array.from({ length: 15 }, (_, i) => `${i}\n${i}`),
+  );
+  expect(replies.slice(15).every(({ data }) => data.observation.error_class === "episode_done")).toBe(true);
+  await Promise.all([flood.close(), other.close()]);
+});
+
+test("a client that asks and never reads is left waiting, and dropped", async () => {
+  const answered = async () =>
+    Number(/messages_total\{type="step"\} (\d+)/.exec(await (await fetch(`${server.url}/metrics`)).text())?.[1]);
+  const before = await answered();
+  const socket = await rawSocket();
+  socket.pause();
+  const burst = Buffer.concat(
+    Array.from({ length: 1_000 }, () => frame(1, Buffer.from('{"type":"step","data":{"type":"list_tools"}}'))),
+  );
+  const offered = 50_000; // replies to all of it would be a hundred megabytes
+  for (let i = 0; i < offered; i += 1_000) socket.write(burst);
+  await until(() => server.sessions === 0); // it answers no ping either, and counts as gone
+  expect((await answered()) - before).toBeLessThan(offered / 2);
+  socket.destroy();
+});
+
+test("clients that vanish in the middle of a query, and half-open ones", async () => {
+  const talkers = Array.from({ length: 4 }, () => new Talker(server.url));
+  for (const talker of talkers) await talker.ask({ type: "reset" });
+  for (const talker of talkers) await talker.send({ type: "step", data: { action_type: "QUERY", argument: SLOW } });
+  for (const talker of talkers.slice(0, 2)) talker.socket.terminate();
+  for (const talker of talkers.slice(2)) talker.socket.pause(); // still connected, but deaf
+  await until(() => server.sessions === 0);
+  for (const talker of talkers) talker.socket.terminate();
+});
+
+test("connections that never finish their request, or ask for what is not there", async () => {
+  const { hostname, port } = new URL(server.url);
+  const lazy = connect(Number(port), hostname);
+  lazy.write("GET /ws HTTP/1.1\r\nHost: x\r\nUpgr");
+  const wrong = connect(Number(port), hostname);
+  wrong.write("GET /elsewhere HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+  expect(String(((await once(wrong, "data")) as [Buffer])[0])).toContain("404 Not Found");
+  const noise = connect(Number(port), hostname);
+  noise.write(Buffer.from([0x16, 0x03, 0x01, 0, 0, 0, 0]));
+  expect(String(((await once(noise, "data")) as [Buffer])[0])).toContain("400 Bad Request");
+  lazy.destroy();
+});
+
+test("above the rate of a client its sockets are slowed down and plain HTTP is refused", async () => {
+  const slow = await serve({ ratePerClient: 3, threads: 1 });
+  const talker = new Talker(slow.url);
+  for (let i = 0; i < 6; i++) await talker.send({ type: "state" });
+  for (let i = 0; i < 6; i++) expect((await talker.next()).type).toBe("state");
+  let refused: Response | undefined;
+  await until(async () => {
+    refused = await fetch(`${slow.url}/schema`);
+    return refused.status === 429;
+  });
+  expect(refused!.headers.get("retry-after")).toBe("1");
+  expect((await fetch(`${slow.url}/health`)).status).toBe(200);
+  await talker.close();
+  await slow.close();
+});
+
+test("a shutdown finishes the step under way and closes with 1001", async () => {
+  const ending = await serve({ threads: 1 });
+  const [busy, idle] = [new Talker(ending.url), new Talker(ending.url)];
+  await busy.ask({ type: "reset" });
+  await idle.ask({ type: "state" });
+  const answer = busy.step("QUERY", SLOW);
+  const pong = new Promise((resolve) => busy.socket.once("pong", resolve));
+  busy.socket.ping();
+  await pong; // so the step has arrived
+  const closed = ending.close();
+  expect((await answer).data.observation.error_class).toBe("too_long");
+  expect([(await busy.closed).code, (await idle.closed).code]).toEqual([1001, 1001]);
+  await closed;
+  await expect(fetch(`${ending.url}/health`)).rejects.toThrow();
+});
+
+test("killed and restarted under load: every client gets an answer or a clear error, and plays on", async () => {
+  const data = await smallDataFolder();
+  const run = async (port: number) => {
+    const child = start(["serve", "--quiet", "--json", "--threads", "2", "--data", data, "--port", String(port)]);
+    const [line] = (await once(child.stdout, "data")) as [Buffer];
+    return { child, ...(JSON.parse(String(line)) as { url: string; port: number }) };
+  };
+  const first = await run(0);
+  let [finished, lost, isOver] = [0, 0, false];
+  const players = Array.from({ length: 16 }, async (_, seed) => {
+    const client = new SQLEnvClient(first.url, { retries: 100, retrySeconds: 0.005, connectSeconds: 5 });
+    while (!isOver) {
+      try {
+        await client.reset({ seed });
+        for (let i = 0; i < 5; i++) await client.step({ action_type: "QUERY", argument: `SELECT ${i}` });
+        finished++;
+      } catch (error) {
+        expect(error).toBeInstanceOf(ServerError);
+        expect(["connection_lost", "connect_failed"]).toContain((error as ServerError).code);
+        lost++;
+      }
+    }
+    await client.close();
+  });
+  await until(() => finished > 50);
+  first.child.kill("SIGKILL");
+  await once(first.child, "exit");
+  await until(() => lost > 0);
+  const second = await run(first.port);
+  const before = finished;
+  await until(() => finished > before + 50);
+  isOver = true;
+  await Promise.all(players);
+  second.child.kill("SIGTERM");
+  const [code] = (await once(second.child, "exit")) as [number];
+  expect(code).toBe(0);
+});
