@@ -9,6 +9,7 @@ import { cudaCommand } from "./bench-cuda.ts";
 import { dashboardCommand } from "./bench-dashboard.ts";
 import { engineCommand } from "./bench-engine.ts";
 import { grpoCommand } from "./bench-grpo.ts";
+import { serverCommand } from "./bench-server.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { drawTable, formatBytes, formatNumber, output } from "./output.ts";
 
@@ -21,7 +22,8 @@ export function benchCommand(): Command {
     .addCommand(engineCommand())
     .addCommand(grpoCommand())
     .addCommand(cudaCommand())
-    .addCommand(dashboardCommand());
+    .addCommand(dashboardCommand())
+    .addCommand(serverCommand());
 }
 
 interface BenchOptions {

@@ -85,7 +85,7 @@ async function run(flags: ServeFlags): Promise<void> {
       `${styled("yellow", `warning: anyone who reaches ${host} may use this server; set --api-key to ask for one`)}\n`,
     );
   }
-  out.line(`${data.name}: ${data.questions.length} questions on ${server.url} (Ctrl-C stops it)`);
+  if (!quiet) out.line(`${data.name}: ${data.questions.length} questions on ${server.url} (Ctrl-C stops it)`);
   out.result({ url: server.url, port: server.port, pid: process.pid });
   process.removeAllListeners("SIGINT"); // a first Ctrl-C finishes what is under way
   await new Promise<void>((resolve) => {

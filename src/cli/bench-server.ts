@@ -1,0 +1,117 @@
+// `sqlenv bench server`: a server in a process of its own under load, beside the environment in this process.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { Command } from "commander";
+import { type Load, loadServer, soakServer, stepInProcess } from "../bench/server.ts";
+import { SqlEnvError } from "../errors.ts";
+import { resolveDataSet } from "./dataset.ts";
+import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "./output.ts";
+
+interface Flags {
+  readonly sessions: number;
+  readonly seconds: number;
+  readonly rate: number;
+  readonly episodes: number;
+  readonly threads?: number;
+  readonly json?: boolean;
+}
+
+const LATENCY = { sessions: 64, rate: 10 }; // the load at which latency is compared
+
+export function serverCommand(): Command {
+  return new Command("server")
+    .description("latency, throughput and memory of the OpenEnv server with many sessions at once")
+    .option("--sessions <number>", "sessions held open", wholeNumber("--sessions"), 1000)
+    .option("--seconds <number>", "how long they are held", wholeNumber("--seconds"), 60)
+    .option("--rate <number>", "steps a second of each", wholeNumber("--rate"), 1)
+    .option(
+      "--episodes <number>",
+      "episodes played on end to see memory; 0 for none",
+      wholeNumber("--episodes"),
+      100_000,
+    )
+    .option("--threads <number>", "the server's threads (default: one a core)", wholeNumber("--threads"))
+    .option("--json", "print one JSON object")
+    .action(run);
+}
+
+async function run({ sessions, seconds, rate, episodes, threads, json }: Flags): Promise<void> {
+  const out = output({ json });
+  const data = await resolveDataSet("bundled");
+  const server = await startProcess(sessions, threads);
+  const { url } = server;
+  const memory = async () => {
+    const text = await (await fetch(`${url}/metrics`)).text();
+    return Number(/^process_resident_memory_bytes (\d+)/m.exec(text)?.[1]);
+  };
+  try {
+    out.progress("warming up");
+    await loadServer(url, data, { sessions: 16, seconds: 2, rate: 0, seed: "warm" });
+    out.progress(`${sessions} sessions for ${seconds} s`);
+    const before = await memory();
+    let open = before;
+    const held = await loadServer(url, data, {
+      sessions,
+      seconds,
+      rate,
+      onOpen: async () => {
+        open = await memory();
+      },
+    });
+    out.progress("in process");
+    stepInProcess(data, 3_000);
+    const inProcess = stepInProcess(data, 6_000);
+    out.progress(`${LATENCY.sessions} sessions`);
+    const latency = await loadServer(url, data, { ...LATENCY, seconds: Math.min(seconds, 15) });
+    out.progress("as fast as it goes");
+    const saturation = await loadServer(url, data, { sessions: 64, seconds: Math.min(seconds, 10), rate: 0 });
+    const soak =
+      episodes === 0
+        ? null
+        : await soakServer(url, data, episodes, memory, (done) => out.progress(`${done} of ${episodes} episodes`));
+    const over_in_process_ms = Math.round((latency.p50_ms - inProcess.p50_ms) * 1000) / 1000;
+    const session_bytes = Math.round(Math.max(0, open - before) / sessions);
+    out.line(
+      drawTable(
+        ["", "sessions", "steps/s", "p50 ms", "p99 ms", "errors"],
+        [
+          ["in process", 1, "", inProcess.p50_ms, inProcess.p99_ms, ""],
+          row(`${LATENCY.rate} steps/s each`, latency),
+          row("as many as it can", saturation),
+          row(`${rate} a second each, ${seconds} s`, held),
+        ],
+      ),
+    );
+    out.line(
+      `over the environment in process at p50: ${over_in_process_ms} ms; a session: ${formatBytes(session_bytes)}`,
+    );
+    if (soak) {
+      const sizes = soak.bytes.map((bytes) => formatBytes(bytes)).join(", ");
+      out.line(`${formatNumber(soak.episodes)} episodes in ${soak.seconds} s, ${soak.errors} errors; memory: ${sizes}`);
+    }
+    const { steps_per_s, p50_ms, p99_ms, errors } = held;
+    const summary = { sessions, seconds, rate, steps_per_s, p50_ms, p99_ms, errors, session_bytes };
+    out.result({ ...summary, in_process: inProcess, latency, over_in_process_ms, saturation, held, soak });
+  } finally {
+    server.stop();
+    data.databases.close();
+  }
+}
+
+function row(name: string, { sessions, steps_per_s, p50_ms, p99_ms, errors }: Load): (string | number)[] {
+  return [name, sessions, steps_per_s, p50_ms, p99_ms, errors];
+}
+
+/** `sqlenv serve` in a process of its own; resolves when it listens. */
+async function startProcess(sessions: number, threads: number | undefined) {
+  const main = fileURLToPath(new URL("./main.js", import.meta.url));
+  const flags = ["--port", "0", "--json", "--quiet", "--rate-per-client", "0", "--max-sessions", String(sessions + 64)];
+  if (threads !== undefined) flags.push("--threads", String(threads));
+  const child = spawn(process.execPath, [main, "serve", ...flags], { stdio: ["ignore", "pipe", "inherit"] });
+  const stop = () => child.kill("SIGTERM");
+  process.once("exit", stop);
+  const said = await Promise.race([once(child.stdout, "data"), once(child, "exit")]);
+  if (!Buffer.isBuffer(said[0])) throw new SqlEnvError("no_server", { what: "the server did not start" });
+  return { url: (JSON.parse(String(said[0])) as { url: string }).url, stop };
+}
