@@ -1,12 +1,13 @@
 // SQLEnvClient against a real server: an environment like ours, with time limits, retries and errors that say what to do.
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
 import { afterAll, expect, test } from "vitest";
 import { SQLEnvClient } from "../src/client/index.ts";
 import { SQLEnvironment } from "../src/env/index.ts";
 import { ServerError } from "../src/errors.ts";
 import { evaluate, playEpisode } from "../src/evaluation/index.ts";
 import { keywordPlayer, oraclePlayer, randomPlayer } from "../src/players/index.ts";
+import { smallDataFolder, sqlenv } from "./cli-process.ts";
 import { SLOW, serve, Talker, until } from "./server-place.ts";
 import { smallDataSet } from "./small-data.ts";
 
@@ -41,6 +42,40 @@ test("evaluate() gives the same report for a remote environment", async () => {
   const environment = () => new SQLEnvClient(server.url);
   expect(await evaluate(data, keywordPlayer(), { ...options, environment })).toEqual(here);
   await until(() => server.sessions === 0);
+});
+
+test("sqlenv eval --server plays there", async () => {
+  const flags = ["eval", "--player", "keyword", "--data", await smallDataFolder(), "--json"];
+  const [here, there] = [await sqlenv(flags), await sqlenv([...flags, "--server", server.url, "--concurrency", "4"])];
+  expect(JSON.parse(there.stdout)).toEqual(JSON.parse(here.stdout));
+});
+
+test("several servers behind one address: a session stays with the server its socket reached", async () => {
+  const servers = [await serve({ threads: 1 }), await serve({ threads: 1 })];
+  let next = 0;
+  const balancer = createTcpServer((client) => {
+    const upstream = connect(servers[next++ % 2]!.port, "127.0.0.1");
+    for (const socket of [client, upstream]) socket.on("error", () => {});
+    client.pipe(upstream).pipe(client);
+  }).listen(0, "127.0.0.1");
+  await until(() => balancer.listening);
+  const clients = Array.from(
+    { length: 6 },
+    () => new SQLEnvClient(`http://127.0.0.1:${(balancer.address() as AddressInfo).port}`),
+  );
+  await Promise.all(clients.map((client, seed) => client.reset({ seed, episode_id: `episode ${seed}` })));
+  expect(servers.map(({ sessions }) => sessions)).toEqual([3, 3]);
+  for (let i = 1; i <= 4; i++) {
+    const seen = await Promise.all(
+      clients.map((client) => client.step({ action_type: "QUERY", argument: `SELECT ${i}` })),
+    );
+    expect(seen.every(({ step_count }) => step_count === i)).toBe(true);
+  }
+  const states = await Promise.all(clients.map((client) => client.state()));
+  expect(states.map(({ episode_id }) => episode_id)).toEqual(clients.map((_, seed) => `episode ${seed}`));
+  await Promise.all(clients.map((client) => client.close()));
+  balancer.close();
+  await Promise.all(servers.map((one) => one.close()));
 });
 
 test("the server's errors keep their codes, and the session goes on", async () => {

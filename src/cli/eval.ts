@@ -1,6 +1,7 @@
 // `sqlenv eval`: a player plays many questions; success with intervals, seen and unseen databases apart.
 import { closeSync, openSync, writeSync } from "node:fs";
 import { Command } from "commander";
+import { SQLEnvClient } from "../client/index.ts";
 import { SqlEnvError, UsageError } from "../errors.ts";
 import {
   type EpisodeRecord,
@@ -28,6 +29,7 @@ interface EvalFlags extends FilterFlags, PlayerFlags {
   readonly answerType?: AnswerType[];
   readonly stepBudget: number;
   readonly concurrency?: number;
+  readonly server?: string;
   readonly out?: string;
   readonly show: number;
   readonly json?: boolean;
@@ -52,6 +54,7 @@ export function evalCommand(): Command {
       `episodes at a time (default: 1, chat ${CONCURRENCY.chat}, model ${CONCURRENCY.model})`,
       wholeNumber("--concurrency"),
     )
+    .option("--server <url>", "play on a server of `sqlenv serve` with the same data, which sets the step budget")
     .option("--out <file>", "write every episode there, one JSON object a line")
     .option("--show <number>", "print the transcripts of the first episodes", wholeNumber("--show"), 0)
     .option("--json", "print one JSON object");
@@ -73,6 +76,8 @@ async function run(flags: EvalFlags): Promise<void> {
     if (shown++ < flags.show) out.line(`${formatTranscript(record).split("\n").map(printable).join("\n")}\n`);
   };
   const onProgress = (progress: Progress) => out.progress(progressLine(player.name, progress));
+  const { server } = flags;
+  const environment = server && (() => new SQLEnvClient(server, { apiKey: process.env.SQLENV_API_KEY }));
   const options = {
     split,
     seed,
@@ -84,6 +89,7 @@ async function run(flags: EvalFlags): Promise<void> {
     databases,
     step_budget,
     concurrency,
+    ...(environment && { environment }),
   };
   const report = await evaluate(data, player, { ...options, onEpisode, onProgress, signal });
   out.endProgress();
@@ -91,7 +97,7 @@ async function run(flags: EvalFlags): Promise<void> {
   if (file !== undefined) closeSync(file);
 
   out.line(
-    `${styled("bold", printable(player.name))} on ${printable(data.name)}, ${split} split, seed ${seed}, budget ${step_budget}`,
+    `${styled("bold", printable(player.name))} on ${printable(data.name)}, ${split} split, seed ${seed}, ${server ? `on ${printable(server)}` : `budget ${step_budget}`}`,
   );
   if (report.scored > 0) draw(report, out);
   if (report.errors < report.episodes || report.interrupted) drawNotes(report, out);

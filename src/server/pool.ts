@@ -7,7 +7,7 @@ import type { Answer, Ask, FromThread, ThreadSpec, ToThread } from "./protocol.t
 export const REPLY_WITHIN_MS = 10_000;
 
 /** A statement is stopped after 5 s; a thread that says nothing for this long will not come back. */
-const SILENT_MS = 15_000;
+export const SILENT_MS = 15_000;
 
 interface Pending {
   readonly resolve: (answer: Answer) => void;
@@ -28,6 +28,10 @@ const MAX_FAILURES = 3; // starts; then a new one is tried only when a session a
 
 export interface PoolOptions {
   readonly threads: number;
+  /** @default REPLY_WITHIN_MS */
+  readonly replyWithinMs?: number;
+  /** @default SILENT_MS */
+  readonly silentMs?: number;
   /** Called when a thread had to be replaced. */
   readonly onLost?: (reason: string, sessions: number) => void;
 }
@@ -38,12 +42,17 @@ export class Pool {
   readonly #slots: Slot[];
   readonly #bySession = new Map<string, Slot>();
   readonly #onLost: PoolOptions["onLost"];
+  readonly #replyWithinMs: number;
+  readonly #silentMs: number;
   readonly #watch: NodeJS.Timeout;
   #next = 0;
   #closed = false;
 
-  constructor(spec: ThreadSpec, { threads, onLost }: PoolOptions) {
+  constructor(spec: ThreadSpec, options: PoolOptions) {
+    const { threads, replyWithinMs = REPLY_WITHIN_MS, silentMs = SILENT_MS, onLost } = options;
     this.#spec = spec;
+    this.#replyWithinMs = replyWithinMs;
+    this.#silentMs = silentMs;
     this.#onLost = onLost;
     this.#slots = Array.from({ length: threads }, () => ({
       worker: undefined,
@@ -54,7 +63,7 @@ export class Pool {
       failures: 0,
     }));
     for (const slot of this.#slots) this.#start(slot);
-    this.#watch = setInterval(() => this.#look(), 1_000);
+    this.#watch = setInterval(() => this.#look(), Math.min(1_000, silentMs / 2));
   }
 
   get threads(): number {
@@ -117,7 +126,7 @@ export class Pool {
     const { worker, pending } = slot;
     return new Promise((resolve, reject) => {
       pending.set(id, { resolve, reject });
-      worker.postMessage({ id, session, expires: Date.now() + REPLY_WITHIN_MS, ask } satisfies ToThread);
+      worker.postMessage({ id, session, expires: Date.now() + this.#replyWithinMs, ask } satisfies ToThread);
     });
   }
 
@@ -146,8 +155,8 @@ export class Pool {
 
   /** Ends threads that hang. */
   #look(): void {
-    for (const { worker, pending, heardAt } of this.#slots)
-      if (worker && pending.size > 0 && Date.now() - heardAt > SILENT_MS) void worker.terminate();
+    for (const { worker, isReady, pending, heardAt } of this.#slots)
+      if (worker && isReady && pending.size > 0 && Date.now() - heardAt > this.#silentMs) void worker.terminate();
   }
 
   /** Replaces a thread; its sessions go on with new environments, and are told so when they next ask. */
