@@ -96,3 +96,6 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
 
 /** A statement that runs into the limit of instructions: about a second. */
 export const SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT sum(i) FROM n";
+
+/** How it ends: by its instructions, or on a machine that is busy with other things by the clock. */
+export const ENDED = /^(too_long|timeout)$/;
