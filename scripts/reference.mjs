@@ -68,6 +68,7 @@ const COMMANDS = [
   ["play"],
   ["playground"],
   ["eval"],
+  ["serve"],
   ["data", "list"],
   ["data", "show"],
   ["data", "check"],
@@ -83,6 +84,7 @@ const COMMANDS = [
   ["bench", "grpo"],
   ["bench", "cuda"],
   ["bench", "dashboard"],
+  ["bench", "server"],
   ["doctor"],
 ];
 

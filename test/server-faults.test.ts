@@ -1,7 +1,7 @@
 // Clients that misbehave, and a server that is killed: every one gets an answer or a clear end, and nothing leaks.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { afterAll, afterEach, expect, test } from "vitest";
+import { afterAll, afterEach, expect, onTestFinished, test } from "vitest";
 import { SQLEnvClient } from "../src/client/index.ts";
 import { ServerError } from "../src/errors.ts";
 import { smallDataFolder, start } from "./cli-process.ts";
@@ -228,6 +228,7 @@ test("killed and restarted under load: every client gets an answer or a clear er
   const data = await smallDataFolder();
   const run = async (port: number) => {
     const child = start(["serve", "--quiet", "--json", "--threads", "2", "--data", data, "--port", String(port)]);
+    onTestFinished(() => void child.kill("SIGKILL"));
     const [line] = (await once(child.stdout, "data")) as [Buffer];
     return { child, ...(JSON.parse(String(line)) as { url: string; port: number }) };
   };

@@ -41,10 +41,11 @@ async function run({ sessions, seconds, rate, episodes, threads, json }: Flags):
   const data = await resolveDataSet("bundled");
   const server = await startProcess(sessions, threads);
   const { url } = server;
-  const memory = async () => {
+  const metric = async (name: string) => {
     const text = await (await fetch(`${url}/metrics`)).text();
-    return Number(/^process_resident_memory_bytes (\d+)/m.exec(text)?.[1]);
+    return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
   };
+  const memory = () => metric("process_resident_memory_bytes");
   try {
     out.progress("warming up");
     await loadServer(url, data, { sessions: 16, seconds: 2, rate: 0, seed: "warm" });
@@ -65,7 +66,10 @@ async function run({ sessions, seconds, rate, episodes, threads, json }: Flags):
     out.progress(`${LATENCY.sessions} sessions`);
     const latency = await loadServer(url, data, { ...LATENCY, seconds: Math.min(seconds, 15) });
     out.progress("as fast as it goes");
+    const cpuBefore = await metric("process_cpu_seconds_total");
     const saturation = await loadServer(url, data, { sessions: 64, seconds: Math.min(seconds, 10), rate: 0 });
+    const cpu = (await metric("process_cpu_seconds_total")) - cpuBefore;
+    const cpu_ms_per_step = Math.round((1e6 * cpu) / Math.max(1, saturation.steps)) / 1e3;
     const soak =
       episodes === 0
         ? null
@@ -83,6 +87,7 @@ async function run({ sessions, seconds, rate, episodes, threads, json }: Flags):
         ],
       ),
     );
+    out.line(`processor time of the server for a step and its share of a reset: ${cpu_ms_per_step} ms`);
     out.line(
       `over the environment in process at p50: ${over_in_process_ms} ms; a session: ${formatBytes(session_bytes)}`,
     );
@@ -91,7 +96,7 @@ async function run({ sessions, seconds, rate, episodes, threads, json }: Flags):
       out.line(`${formatNumber(soak.episodes)} episodes in ${soak.seconds} s, ${soak.errors} errors; memory: ${sizes}`);
     }
     const { steps_per_s, p50_ms, p99_ms, errors } = held;
-    const summary = { sessions, seconds, rate, steps_per_s, p50_ms, p99_ms, errors, session_bytes };
+    const summary = { sessions, seconds, rate, steps_per_s, p50_ms, p99_ms, errors, session_bytes, cpu_ms_per_step };
     out.result({ ...summary, in_process: inProcess, latency, over_in_process_ms, saturation, held, soak });
   } finally {
     server.stop();
@@ -111,6 +116,7 @@ async function startProcess(sessions: number, threads: number | undefined) {
   const child = spawn(process.execPath, [main, "serve", ...flags], { stdio: ["ignore", "pipe", "inherit"] });
   const stop = () => child.kill("SIGTERM");
   process.once("exit", stop);
+  process.once("SIGTERM", () => process.exit(143));
   const said = await Promise.race([once(child.stdout, "data"), once(child, "exit")]);
   if (!Buffer.isBuffer(said[0])) throw new SqlEnvError("no_server", { what: "the server did not start" });
   return { url: (JSON.parse(String(said[0])) as { url: string }).url, stop };

@@ -13,7 +13,7 @@ export interface ClientOptions {
   readonly replySeconds?: number;
   /** How often a connection that fails or is refused for want of slots is tried again. @default 3 */
   readonly retries?: number;
-  /** Before the first retry; each later one waits twice as long. @default 0.2 */
+  /** Before the first retry; each later one waits twice as long, at most two seconds. @default 0.2 */
   readonly retrySeconds?: number;
   /** Makes a socket. @default the platform's WebSocket; where there is none, as in Node 20, that of `ws` */
   readonly socket?: SocketMaker;
@@ -32,6 +32,7 @@ export interface RemoteResetOptions extends ResetOptions {
   readonly episode_id?: string;
 }
 
+const MAX_RETRY_SECONDS = 2;
 const SHORT_OF_SLOTS = "CAPACITY_REACHED";
 
 /**
@@ -61,7 +62,8 @@ export class SQLEnvClient implements PlayableEnvironment {
         } catch (error) {
           if (attempt >= retries || !isWorthARetry(error)) throw error;
           this.#talk?.close();
-          await new Promise((resolve) => setTimeout(resolve, retrySeconds * 1000 * 2 ** attempt));
+          const seconds = Math.min(retrySeconds * 2 ** attempt, MAX_RETRY_SECONDS);
+          await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
         }
       }
     });

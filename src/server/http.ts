@@ -174,10 +174,12 @@ export function routes(options: RouteOptions): (request: Request, client: string
 
   function gauges() {
     const { rss, heapUsed } = process.memoryUsage();
+    const { user, system } = process.cpuUsage();
     return {
       sqlenv_sessions_active: ["Sessions that hold a slot", hub.active],
       sqlenv_sessions_max: ["Slots there are", hub.max],
       sqlenv_threads: ["Environment threads", pool.threads],
+      process_cpu_seconds_total: ["Processor time used", (user + system) / 1e6],
       process_resident_memory_bytes: ["Memory of the process", rss],
       nodejs_heap_used_bytes: ["JavaScript's share of it, main thread", heapUsed],
     } as const;

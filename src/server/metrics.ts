@@ -36,11 +36,15 @@ export class Metrics {
     this.#bars[bar < 0 ? BARS.length : bar]!++;
   }
 
-  /** The page; `gauges` are values that are looked up when asked. */
-  text(gauges: Readonly<Record<string, readonly [help: string, value: number]>>): string {
+  /** The page; `values` are looked up when asked. */
+  text(values: Readonly<Record<string, readonly [help: string, value: number]>>): string {
     const lines: string[] = [];
-    for (const [name, [help, value]] of Object.entries(gauges))
-      lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} gauge`, `${name} ${value}`);
+    for (const [name, [help, value]] of Object.entries(values))
+      lines.push(
+        `# HELP ${name} ${help}`,
+        `# TYPE ${name} ${name.endsWith("_total") ? "counter" : "gauge"}`,
+        `${name} ${value}`,
+      );
     for (const [name, series] of this.#counters) {
       lines.push(`# HELP ${name} ${HELP[name]}`, `# TYPE ${name} counter`);
       for (const [key, value] of series) lines.push(`${name}${key && `{${key}}`} ${value}`);
