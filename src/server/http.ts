@@ -33,8 +33,16 @@ export const HTTP_SESSION = "http";
 
 type Route = (request: Request) => Response | Promise<Response>;
 
+export interface Routes {
+  /** Answers a request. */
+  readonly handle: (request: Request, client: string) => Promise<Response>;
+  /** Resolves when no request of the protocol is under way; pages may stream on. */
+  readonly settled: () => Promise<unknown>;
+}
+
 /** Answers every HTTP request. */
-export function routes(options: RouteOptions): (request: Request, client: string) => Promise<Response> {
+export function routes(options: RouteOptions): Routes {
+  const underWay = new Set<Promise<Response>>();
   const { pool, hub, access, rate, metrics, log, questions, about, pages } = options;
   const [schemas, api, docs] = [wireSchemas(), openApi(), docsPage()];
   const html = () => new Response(docs, { headers: { "content-type": "text/html; charset=utf-8" } });
@@ -61,7 +69,7 @@ export function routes(options: RouteOptions): (request: Request, client: string
     },
   };
 
-  return async (request, client) => {
+  const handle = async (request: Request, client: string): Promise<Response> => {
     const url = new URL(request.url);
     const origin = request.headers.get("origin");
     const header = (name: string) => request.headers.get(name) ?? undefined;
@@ -74,6 +82,8 @@ export function routes(options: RouteOptions): (request: Request, client: string
     }
     return response;
   };
+
+  return { handle, settled: () => Promise.all(underWay) };
 
   async function decide(
     request: Request,
@@ -93,7 +103,11 @@ export function routes(options: RouteOptions): (request: Request, client: string
     const methods = Object.hasOwn(known, url.pathname) ? known[url.pathname] : undefined;
     if (methods) {
       const route = methods[request.method === "HEAD" ? "GET" : request.method];
-      if (route) return guarded(route, request);
+      if (route) {
+        const response = guarded(route, request);
+        underWay.add(response);
+        return response.finally(() => underWay.delete(response));
+      }
       const headers = { allow: Object.keys(methods).join(", ") };
       return Response.json({ detail: "Method Not Allowed" }, { status: 405, headers });
     }
@@ -188,7 +202,8 @@ export function routes(options: RouteOptions): (request: Request, client: string
 
 /** The protocol's answer to an environment that raises; the reason goes into a header. */
 function failed(reason: string): Response {
-  const headers = { "content-type": "text/plain; charset=utf-8", "x-error": encodeURI(reason).slice(0, 500) };
+  const shown = reason.slice(0, 500).replace(/[^\x20-\x7e]/g, "?"); // what a header may hold
+  const headers = { "content-type": "text/plain; charset=utf-8", "x-error": shown };
   return new Response("Internal Server Error", { status: 500, headers });
 }
 

@@ -91,9 +91,9 @@ export class Pool {
   /** Makes an environment on the thread that has the fewest. Rejects with `factory` when it cannot be made. */
   async open(session: string): Promise<void> {
     const slot = this.#slots.reduce((best, other) => (other.sessions.size < best.sessions.size ? other : best));
+    if (!slot.worker) this.#start(slot);
     slot.sessions.add(session);
     this.#bySession.set(session, slot);
-    if (!slot.worker) this.#start(slot);
     await this.#send(slot, session, { verb: "open" });
   }
 
@@ -130,6 +130,7 @@ export class Pool {
     });
   }
 
+  /** Starts a thread, and makes new environments for the sessions that are its own already. */
   #start(slot: Slot): void {
     const worker = new Worker(new URL("./thread.js", import.meta.url), { workerData: this.#spec });
     slot.worker = worker;
@@ -138,6 +139,7 @@ export class Pool {
     worker.on("message", (message: FromThread) => this.#hear(slot, message));
     worker.on("error", (error) => this.#lose(slot, worker, error.message));
     worker.on("exit", () => this.#lose(slot, worker, "it ended"));
+    for (const session of slot.sessions) this.#send(slot, session, { verb: "open" }).catch(() => {});
   }
 
   #hear(slot: Slot, message: FromThread): void {
@@ -165,9 +167,7 @@ export class Pool {
     slot.worker = undefined;
     this.#onLost?.(reason, slot.sessions.size);
     this.#rejectAll(slot, "the environment was lost; reset to start again");
-    if (++slot.failures >= MAX_FAILURES) return;
-    this.#start(slot);
-    for (const session of slot.sessions) this.#send(slot, session, { verb: "open" }).catch(() => {});
+    if (++slot.failures < MAX_FAILURES) this.#start(slot);
   }
 
   #rejectAll({ pending }: Slot, message: string): void {
@@ -176,7 +176,7 @@ export class Pool {
   }
 }
 
-/** Why nothing was done: `late`, `lost`, or `factory` when there is no environment at all. */
-function refusal(code: "late" | "lost" | "factory", what: string): SqlEnvError {
+/** Why nothing was done: `late`, `lost`, `failed`, or `factory` when there is no environment at all. */
+function refusal(code: "late" | "lost" | "failed" | "factory", what: string): SqlEnvError {
   return new SqlEnvError(code, { what });
 }

@@ -33,7 +33,7 @@ export function problemsOf(error: z.ZodError, value: unknown, at: readonly (stri
     const path = issue.path.map((key) => (typeof key === "symbol" ? String(key) : key));
     const input = path.reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], value);
     const one = (type: string, msg: string, ctx?: Record<string, unknown>): Problem[] => [
-      { type, loc: [...at, ...path], msg, input, ...(ctx && { ctx }) },
+      { type, loc: [...at, ...path], msg, input: echo(input), ...(ctx && { ctx }) },
     ];
     switch (issue.code) {
       case "unrecognized_keys":
@@ -41,7 +41,7 @@ export function problemsOf(error: z.ZodError, value: unknown, at: readonly (stri
           type: "extra_forbidden",
           loc: [...at, ...path, key],
           msg: "Extra inputs are not permitted",
-          input: (input as Record<string, unknown>)[key],
+          input: echo((input as Record<string, unknown>)[key]),
         }));
       case "invalid_value": {
         if (input === undefined) return missing(path);
@@ -73,7 +73,19 @@ export function problemsOf(error: z.ZodError, value: unknown, at: readonly (stri
 
   function missing(path: readonly (string | number)[]): Problem[] {
     const parent = path.slice(0, -1).reduce<unknown>((inner, key) => (inner as Record<string, unknown>)[key], value);
-    return [{ type: "missing", loc: [...at, ...path], msg: "Field required", input: parent ?? null }];
+    return [{ type: "missing", loc: [...at, ...path], msg: "Field required", input: echo(parent) }];
+  }
+}
+
+const MAX_ECHO = 1_000; // characters of JSON
+
+/** A value as it is shown to whoever sent it: in full when it is small. What nests too deep to be written is not. */
+function echo(value: unknown): unknown {
+  try {
+    const text = JSON.stringify(value) ?? "null";
+    return text.length <= MAX_ECHO ? (value ?? null) : `${text.slice(0, MAX_ECHO)}…`;
+  } catch {
+    return "…";
   }
 }
 

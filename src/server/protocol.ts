@@ -35,4 +35,4 @@ export interface Answer {
 export type FromThread =
   | { readonly ready: true }
   | { readonly id: number; readonly answer: Answer }
-  | { readonly id: number; readonly refused: "late" | "lost" | "factory"; readonly message: string };
+  | { readonly id: number; readonly refused: "late" | "lost" | "failed" | "factory"; readonly message: string };

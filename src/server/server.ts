@@ -79,7 +79,7 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
   const hub = new Hub(pool, maxSessions);
   const access = new Access({ apiKey, origins, isLocal: isLoopback(host) });
   const shared = { pool, hub, access, metrics, log, rate: new RateLimit(ratePerClient) };
-  const handle = routes({ ...shared, pages, questions: data.questions, about: aboutOf(data) });
+  const { handle, settled } = routes({ ...shared, pages, questions: data.questions, about: aboutOf(data) });
   const onError = (message: string) => log("warning", "request_broken", { message });
   const server = createServer(
     { requestTimeout: 30_000, keepAliveTimeout: 65_000 },
@@ -117,7 +117,9 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
       closing ??= (async () => {
         log("info", "shutting_down", { sessions: hub.active });
         const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
-        await sockets.drain(limits.SHUTDOWN_SECONDS);
+        await Promise.all([sockets.drain(limits.SHUTDOWN_SECONDS), settled()]);
+        server.closeIdleConnections();
+        await Promise.race([stopped, new Promise((resolve) => setTimeout(resolve, 500))]); // for replies on their way
         server.closeAllConnections();
         await stopped;
         await end();

@@ -136,7 +136,7 @@ export class Session {
   }
 
   #answer(message: Record<string, unknown>): Reply {
-    const type = String(message.type ?? "");
+    const type = typeof message.type === "string" ? message.type : "";
     switch (type) {
       case "reset":
         return reply("observation", this.reset(checked(ENVELOPES.reset, message).data), type);

@@ -4,6 +4,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "../errors.ts";
 import type { DataSet } from "../questions/index.ts";
 import { DatabaseShelf, loadSqlite } from "../sql/index.ts";
+import { passCrash } from "./problems.ts";
 import type { Answer, Ask, FromThread, ThreadSpec, ToThread } from "./protocol.ts";
 import { answerHttp } from "./requests.ts";
 import { openSession, type Session } from "./session.ts";
@@ -32,9 +33,15 @@ port.on("message", (message: ToThread) => {
   if (ask.verb === "open") open(id, session);
   else {
     const found = sessions.get(session);
-    // What is thrown here is a crash of SQLite, and ends the thread.
-    if (found) say({ id, answer: answer(found, ask) });
-    else say({ id, refused: "lost", message: "the environment was lost" });
+    if (!found) say({ id, refused: "lost", message: "the environment was lost" });
+    else {
+      try {
+        say({ id, answer: answer(found, ask) });
+      } catch (error) {
+        passCrash(error); // ends the thread
+        say({ id, refused: "failed", message: messageOf(error) });
+      }
+    }
   }
 });
 say({ ready: true });
