@@ -245,12 +245,14 @@ test("killed and restarted under load: every client gets an answer or a clear er
   const run = async (port: number) => {
     const child = start(["serve", "--quiet", "--json", "--threads", "2", "--data", data, "--port", String(port)]);
     onTestFinished(() => void child.kill("SIGKILL"));
-    const [line] = (await once(child.stdout, "data")) as [Buffer];
+    const failed = once(child, "exit").then(([code]) => Promise.reject(new Error(`the server ended with ${code}`)));
+    const [line] = (await Promise.race([once(child.stdout, "data"), failed])) as [Buffer];
+    failed.catch(() => {}); // it is to be killed later
     return { child, ...(JSON.parse(String(line)) as { url: string; port: number }) };
   };
   const first = await run(0);
   let [finished, lost, isOver] = [0, 0, false];
-  const players = Array.from({ length: 16 }, async (_, seed) => {
+  const players = Array.from({ length: 8 }, async (_, seed) => {
     const client = new SQLEnvClient(first.url, { retries: 100, retrySeconds: 0.005, connectSeconds: 5 });
     while (!isOver) {
       try {
@@ -277,4 +279,4 @@ test("killed and restarted under load: every client gets an answer or a clear er
   second.child.kill("SIGTERM");
   const [code] = (await once(second.child, "exit")) as [number];
   expect(code).toBe(0);
-});
+}, 180_000); // two processes start while the machine is busy
