@@ -3,11 +3,12 @@ import { Command } from "commander";
 import { UsageError } from "../errors.ts";
 import { isLoopback, type PageHandler, SERVER_STEP_BUDGET, startServer } from "../server/index.ts";
 import * as limits from "../server/limits.ts";
+import { playgroundHandler } from "../server/playground.node.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { output, styled, wholeNumber } from "./output.ts";
 
 /** Web pages served beside the protocol, tried in this order before the 404. */
-const PAGES: readonly PageHandler[] = [];
+const PAGES: readonly PageHandler[] = [playgroundHandler()];
 
 interface ServeFlags {
   readonly host: string;
