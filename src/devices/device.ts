@@ -122,6 +122,7 @@ export interface Device {
   /** A copy. */
   read(buffer: Buffer): Float32Array | Int32Array;
   fill(buffer: Buffer, value: number): void;
+  /** Converts where the types differ. */
   copy(from: Buffer, to: Buffer): void;
 
   /** Tells that a weight's value changed: copies of it are stale. */

@@ -12,16 +12,19 @@ export interface StartOptions {
   readonly device?: DeviceChoice | undefined;
   /** Of a CUDA card's activations. @default bf16 where the card has it */
   readonly precision?: Precision | undefined;
+  /** Bytes of a CUDA card's memory to use at most. @default all it has */
+  readonly maxGpuMemory?: number | undefined;
   /** Of the CPU. */
   readonly threads?: number | undefined;
   readonly simd?: "plain" | "relaxed" | undefined;
 }
 
 /** Starts a device. */
-export function startDevice({ device = "auto", precision, threads, simd }: StartOptions = {}): CpuDevice | CudaDevice {
+export function startDevice(options: StartOptions = {}): CpuDevice | CudaDevice {
+  const { device = "auto", precision, maxGpuMemory: memory, threads, simd } = options;
   if (device !== "cpu") {
     try {
-      return createCuda(precision === undefined ? {} : { precision });
+      return createCuda({ ...(precision && { precision }), ...(memory !== undefined && { memory }) });
     } catch (error) {
       const isAbsent = error instanceof SqlEnvError && error.code === "no_cuda";
       if (device === "cuda" || !isAbsent) throw error;

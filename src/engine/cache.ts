@@ -54,6 +54,11 @@ export class PrefixCache {
     this.#unit = 2 * shape.kvHeads * shape.headDim;
   }
 
+  /** Tokens there is room for now. */
+  get capacity(): number {
+    return this.#capacity;
+  }
+
   /** The longest known beginning of a context, at most `limit` tokens of it. */
   match(context: readonly number[], limit: number): Match {
     let best: Match = { run: null, runTokens: 0, tokens: 0 };

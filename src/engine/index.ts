@@ -3,5 +3,5 @@ export * from "./advantages.ts";
 export * from "./engine.ts";
 export { LocalEngine } from "./local.ts";
 export * from "./loss.ts";
-export { estimateMemory, type MemoryEstimate } from "./memory.ts";
+export { cudaLimits, estimateMemory, type MemoryEstimate, type MemoryOptions, type MemoryPlace } from "./memory.ts";
 export { loadWebModel, type WebModel, type WebModelOptions } from "./web.ts";

@@ -1,6 +1,6 @@
 // Losses and gradients of a batch: pack, forward, loss on the host, backward; in parts that fit into memory.
 import type { Buffer } from "../devices/index.ts";
-import { backward, forward, skipsRows } from "../model/forward.ts";
+import { backward, forward, infer, type Kept, skipsRows } from "../model/forward.ts";
 import { forestLayout } from "../model/layout.ts";
 import type { Model } from "../model/params.ts";
 import type { Datum, ForwardBackwardOptions, ForwardBackwardOutput } from "./engine.ts";
@@ -107,7 +107,7 @@ function withEntropyCut(
     const items = members.flatMap((datum) => itemsOf(batch[datum]!, datum));
     const weights = items.map(({ datum, position }) => batch[datum]!.weights[position]!);
     let entropies = new Float32Array(0);
-    withLogprobs(model, batch, members, items, { temperature, recompute: true }, ({ entropy }) => {
+    withLogprobs(model, batch, members, items, { temperature, looks: true }, ({ entropy }) => {
       entropies = Float32Array.from(entropy);
     });
     return { entropy: entropies, weights };
@@ -116,14 +116,19 @@ function withEntropyCut(
 }
 
 /** log π of every token of each datum; entry 0 is 0. */
-export function evaluate(model: Model, batch: readonly Datum[], temperature: number): Float32Array[] {
+export function evaluate(
+  model: Model,
+  batch: readonly Datum[],
+  temperature: number,
+  { maxRows = MAX_ROWS }: Pick<LearnOptions, "maxRows"> = {},
+): Float32Array[] {
   const logprobs = batch.map(({ tokens }) => new Float32Array(tokens.length));
-  for (const sequences of partsOf(batch, MAX_ROWS)) {
+  for (const sequences of partsOf(batch, maxRows)) {
     const members = sequences.flat();
     const items = members.flatMap((datum) =>
       Array.from({ length: batch[datum]!.tokens.length - 1 }, (_, i) => ({ datum, position: i + 1 })),
     );
-    withLogprobs(model, batch, members, items, { temperature, recompute: true }, ({ logp }) => {
+    withLogprobs(model, batch, members, items, { temperature, looks: true }, ({ logp }) => {
       items.forEach(({ datum, position }, i) => {
         logprobs[datum]![position] = logp[i]!;
       });
@@ -138,13 +143,20 @@ interface Computed {
   backward(dLogp: Float32Array, dEntropy: Float32Array): void;
 }
 
+interface PassOptions {
+  readonly temperature: number;
+  readonly recompute?: boolean;
+  /** There is no way back: nothing is kept for it. */
+  readonly looks?: boolean;
+}
+
 /** Runs the model over some data and hands over log-probs and entropies of the items; gives the rows computed. */
 function withLogprobs(
   model: Model,
   batch: readonly Datum[],
   members: readonly number[],
   items: readonly Item[],
-  { temperature, recompute }: { readonly temperature: number; readonly recompute: boolean },
+  { temperature, recompute = false, looks = false }: PassOptions,
   use: (computed: Computed) => void,
 ): number {
   const { device, config, head } = model;
@@ -167,10 +179,22 @@ function withLogprobs(
     // The hidden state before a token predicts it; a shared prompt's last one predicts the first token of each completion.
     const predicting = pickInts(items, ({ datum, position }) => packed.rowOf(placeOf.get(datum)!, position - 1));
     const wanted = skipsRows(device) ? distinct(predicting) : null;
-    const { hidden, kept } = forward(model, ids, layout, storeLength, {
-      recompute,
-      wanted: wanted && { numbers: put(wanted.numbers), count: wanted.numbers.length },
-    });
+    const read = wanted && { numbers: put(wanted.numbers), count: wanted.numbers.length };
+    const pass = (): { hidden: Buffer; kept: Kept | null } => {
+      if (!looks) return forward(model, ids, layout, storeLength, { recompute, wanted: read });
+      const store = device.alloc(device.activations, storeLength); // the same for every layer: none is asked for again
+      return {
+        hidden: infer(
+          model,
+          ids,
+          layout,
+          model.layers.map(() => store),
+          read,
+        ),
+        kept: null,
+      };
+    };
+    const { hidden, kept } = pass();
     const rows = put(wanted ? predicting.map((row) => wanted.placeOf.get(row)!) : predicting);
     const targets = put(pickInts(items, ({ datum, position }) => batch[datum]!.tokens[position]!));
     const x = activations(N * D);
@@ -186,7 +210,7 @@ function withLogprobs(
         const dHidden = activations((wanted ? wanted.numbers.length : layout.tokens) * D);
         device.fill(dHidden, 0);
         device.scatterAdd(dx, rows, dHidden, N, D);
-        backward(model, kept, dHidden);
+        backward(model, kept!, dHidden);
       },
     });
   });

@@ -1,8 +1,12 @@
 // A model by name or path, ready to use: its engine in a thread of its own, its tokenizer and its turns here.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { ModelLoadError } from "../errors.ts";
 import { createTurnEncoder, type TurnEncoder } from "../model/chat.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { loadModelFolder } from "../model/folder.node.ts";
 import { type HubOptions, resolveModel } from "../model/hub.node.ts";
+import { isAdapterFolder, readAdapterConfig } from "../model/peft.node.ts";
 import type { Tokenizer } from "../model/tokenizer.ts";
 import { checkCpuMemory } from "./memory.ts";
 import { startEngine, type ThreadEngine, type ThreadEngineOptions } from "./thread.node.ts";
@@ -17,22 +21,38 @@ export interface LoadedModel {
   readonly tokenizer: Tokenizer;
   readonly turns: TurnEncoder;
   readonly config: ModelConfig;
-  /** Where its files are. */
+  /** Where its files are; an adapter's base model's. */
   readonly folder: string;
 }
 
-/** Loads a model from a folder, or by a Hub id such as "Qwen/Qwen3-0.6B" (downloaded once into the Hub's cache). */
+/** Loads a model from a folder (PEFT's too, merged or to go on with), or by a Hub id such as "Qwen/Qwen3-0.6B" (downloaded once into the Hub's cache). */
 export async function loadModelAndTokenizer(
   nameOrPath: string,
   { hub, ...options }: LoadModelOptions = {},
 ): Promise<LoadedModel> {
-  const folder = await resolveModel(nameOrPath, hub);
+  const named = await resolveModel(nameOrPath, hub);
+  const adapter = isAdapterFolder(named) ? named : undefined;
+  const folder = adapter === undefined ? named : await baseFolderOf(adapter, hub);
   const { config, tokenizer, chatTemplate, weights, generationConfig } = await loadModelFolder(folder);
   await weights.close(); // the engine's thread reads them
   if (options.device === "cpu") {
-    checkCpuMemory(nameOrPath, config, { trains: options.trains ?? true, recompute: options.recompute ?? false });
+    const { trains = true, recompute = false, lora, reference } = options;
+    checkCpuMemory(nameOrPath, config, { trains, recompute, lora, reference });
   }
   const turns = createTurnEncoder(tokenizer, chatTemplate, { eosIds: generationConfig.eos_token_ids });
-  const engine = await startEngine(folder, options);
+  const engine = await startEngine(folder, { ...options, adapter });
   return { engine, tokenizer, turns, config, folder };
+}
+
+/** The folder of the model that an adapter was made for; a path is looked for beside the adapter too. */
+export async function baseFolderOf(adapter: string, hub?: HubOptions): Promise<string> {
+  const { base } = readAdapterConfig(adapter);
+  if (base === null)
+    throw new ModelLoadError({
+      what: "the adapter does not say which model it is for",
+      value: adapter,
+      remedy: "write base_model_name_or_path into its adapter_config.json",
+    });
+  const beside = join(adapter, base);
+  return existsSync(beside) ? beside : resolveModel(base, hub);
 }

@@ -1,7 +1,8 @@
 // An engine in this thread: the model, its optimizer and its sampler on one device.
-import type { Buffer } from "../devices/index.ts";
+import type { Buffer, Device } from "../devices/index.ts";
 import { UsageError } from "../errors.ts";
-import { freeModel, type Model, parametersChanged } from "../model/params.ts";
+import { mergeLora } from "../model/lora.ts";
+import { freeModel, type Model, parametersChanged, type Trained, trainedOf } from "../model/params.ts";
 import type {
   AdamParams,
   Datum,
@@ -28,11 +29,14 @@ export interface LocalOptions {
   readonly maxCachedTokens?: number;
   /** Compute activations again on the way back instead of keeping them: slower, and far less memory. @default false */
   readonly recompute?: boolean;
-  /** Rows computed together in training at most. @default as learner.ts has it */
+  /** Rows computed together at most, in training and of prompts. @default as learner.ts and sampler.ts have it */
   readonly maxRows?: number;
-  /** Keep a copy of the weights as they are now, for `logprobs(…, { weights: "reference" })`. @default false */
+  /** Keep a copy of the weights as they are now (of adapters alone, where there are some), for `logprobs(…, { weights: "reference" })`. @default false */
   readonly reference?: boolean;
 }
+
+type Stretch = Trained["stretches"][number];
+type Four = [Buffer, Buffer, Buffer, Buffer];
 
 /** Samples from a model and trains it. The weights cannot be changed while anybody samples. */
 export class LocalEngine implements Engine {
@@ -46,8 +50,11 @@ export class LocalEngine implements Engine {
   constructor(model: Model, { maxCachedTokens, recompute = false, maxRows, reference = false }: LocalOptions = {}) {
     this.model = model;
     this.#learning = maxRows === undefined ? { recompute } : { recompute, maxRows };
-    if (reference) this.#reference = copyOf(model);
-    this.#sampler = new Sampler(model, maxCachedTokens === undefined ? {} : { maxTokens: maxCachedTokens });
+    if (reference) this.#reference = copyOf(model.device, this.#trained().values);
+    this.#sampler = new Sampler(model, {
+      ...(maxCachedTokens !== undefined && { maxTokens: maxCachedTokens }),
+      ...(maxRows !== undefined && { maxStepTokens: maxRows }),
+    });
   }
 
   async sample(request: SampleRequest): Promise<Sample> {
@@ -56,8 +63,7 @@ export class LocalEngine implements Engine {
   }
 
   async forwardBackward(batch: readonly Datum[], options: ForwardBackwardOptions): Promise<ForwardBackwardOutput> {
-    if (!this.model.grads)
-      throw new UsageError({ what: "this model was loaded for sampling only", remedy: "load it with trains: true" });
+    this.#trained();
     checkBatch(batch, this.model, ["weights", "old_logp", "ref_logp"]);
     const output = learn(this.model, batch, options, this.#learning);
     if (!Number.isFinite(output.loss)) this.#poisoned = true;
@@ -65,22 +71,31 @@ export class LocalEngine implements Engine {
   }
 
   async optimStep(adam: AdamParams): Promise<OptimOutput> {
-    const { device, grads, values } = this.model;
-    if (!grads)
-      throw new UsageError({ what: "this model was loaded for sampling only", remedy: "load it with trains: true" });
+    const { device } = this.model;
+    const { values, grads, stretches } = this.#trained();
     if (!this.#sampler.idle)
       throw new UsageError({ what: "optimStep while samples are running", remedy: "await them first" });
     const { learning_rate, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, max_grad_norm = Infinity } = adam;
     const optimizer = this.optimizer;
-    const grad_norm = Math.sqrt(device.sumSquares(grads));
+    const cut = (buffer: Buffer, { from, length }: Stretch) => device.part(buffer, from, length);
+    // A stretch of numbers that are `factor` times the parameters has gradients that much smaller.
+    const grad_norm = Math.sqrt(
+      stretches.reduce((sum, stretch) => sum + stretch.factor ** 2 * device.sumSquares(cut(grads, stretch)), 0),
+    );
     const skipped = this.#poisoned || !Number.isFinite(grad_norm);
     if (!skipped) {
       optimizer.step++;
       const gradient_scale = Math.min(1, max_grad_norm / (grad_norm + 1e-6)); // as torch.nn.utils.clip_grad_norm_
-      const rates = { learning_rate, beta1, beta2, eps, weight_decay, gradient_scale };
-      device.adamW(values, grads, optimizer.m, optimizer.v, { ...rates, step: optimizer.step });
-      parametersChanged(this.model);
-      this.#sampler.cache.clear();
+      const { step, m, v } = optimizer;
+      for (const stretch of stretches) {
+        const { factor } = stretch;
+        const [value, grad, ...moments] = [values, grads, m, v].map((buffer) => cut(buffer, stretch)) as Four;
+        device.adamW(value, grad, ...moments, {
+          ...{ beta1, beta2, gradient_scale, step, learning_rate: learning_rate * factor },
+          ...{ eps: eps / factor, weight_decay: weight_decay / factor },
+        });
+      }
+      this.changed();
     }
     device.fill(grads, 0);
     this.#poisoned = false;
@@ -92,22 +107,29 @@ export class LocalEngine implements Engine {
     { temperature = 1, weights = "current" }: LogprobOptions = {},
   ): Promise<Float32Array[]> {
     checkBatch(batch, this.model);
-    const compute = () => evaluate(this.model, batch, temperature);
+    const compute = () => evaluate(this.model, batch, temperature, this.#learning);
     return weights === "current" ? compute() : this.#withReference(compute);
+  }
+
+  #trained(): Trained {
+    const trained = trainedOf(this.model);
+    if (trained) return trained;
+    throw new UsageError({ what: "this model was loaded for sampling only", remedy: "load it with trains: true" });
   }
 
   /** Does something with the weights as they were loaded in place of those there are now. */
   #withReference<T>(work: () => T): T {
-    const { device, values } = this.model;
+    const { device } = this.model;
+    const { values } = this.#trained();
     if (!this.#reference)
       throw new UsageError({
         what: "this engine kept no reference weights",
         remedy: "load the model with reference: true",
       });
-    const now = copyOf(this.model);
+    const now = copyOf(device, values);
     const put = (weights: Buffer) => {
       device.copy(weights, values);
-      parametersChanged(this.model);
+      this.#refresh();
     };
     try {
       put(this.#reference);
@@ -121,7 +143,8 @@ export class LocalEngine implements Engine {
   /** Made when first needed. */
   get optimizer(): OptimizerState {
     if (!this.#optimizer) {
-      const { device, values } = this.model;
+      const { device } = this.model;
+      const { values } = this.#trained();
       const zeros = () => {
         const buffer = device.alloc("f32", values.length);
         device.fill(buffer, 0);
@@ -132,7 +155,23 @@ export class LocalEngine implements Engine {
     return this.#optimizer;
   }
 
-  /** Drops cached contexts: the weights were written from outside. */
+  /** What was learned has other values now: copies are stale, and cached contexts. */
+  changed(): void {
+    this.#refresh();
+    this.forgetCache();
+  }
+
+  #refresh(): void {
+    if (this.model.lora) mergeLora(this.model);
+    else parametersChanged(this.model);
+  }
+
+  /** Tokens of context there is room for now. */
+  get cacheCapacity(): number {
+    return this.#sampler.cache.capacity;
+  }
+
+  /** Drops cached contexts. */
   forgetCache(): void {
     this.#sampler.cache.clear();
   }
@@ -147,8 +186,8 @@ export class LocalEngine implements Engine {
   }
 }
 
-/** The model's weights in a buffer of their own. */
-function copyOf({ device, values }: Model): Buffer {
+/** The same numbers in a buffer of their own. */
+function copyOf(device: Device, values: Buffer): Buffer {
   const copy = device.alloc("f32", values.length);
   device.copy(values, copy);
   return copy;

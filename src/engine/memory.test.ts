@@ -36,7 +36,7 @@ test("a model that cannot fit is refused with what it needs", () => {
     ...{ num_attention_heads: 16, num_key_value_heads: 8, head_dim: 128 },
   };
   expect(() => checkCpuMemory("Qwen/Qwen3-1.7B", large, { trains: true })).toThrow(
-    /Qwen3-1.7B does not fit the CPU: training needs: [\d.]+ GiB of 4.0 GiB; use a smaller model/,
+    /Qwen3-1.7B does not fit the CPU: training needs: [\d.]+ GiB of 4.0 GiB \(activations .*\); use a smaller model/,
   );
   expect(() => checkCpuMemory("x", large, { trains: true })).toThrow(
     expect.objectContaining({ code: "out_of_memory" }),
@@ -67,6 +67,6 @@ test("a model too large for a GPU is refused before it is loaded, with what woul
   const load = () => cudaLimits("Qwen3-0.6B", QWEN, cardOf(15.8e9), { trains: true });
   expect(load).toThrow(OOMError);
   expect(load).toThrow(
-    /Qwen3-0.6B does not fit the GPU: training needs: 1\d\.\d GiB of 13\.\d GiB; recompute activations/,
+    /Qwen3-0.6B does not fit the GPU: training needs: 1\d\.\d GiB of 13\.\d GiB \(optimizer 4.5 GiB.*\); recompute activations .*use_peft/,
   );
 });

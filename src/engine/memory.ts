@@ -1,109 +1,222 @@
-// What a model needs on a device, known before anything is loaded.
-import type { CudaDevice } from "../devices/cuda/device.ts";
+// What a model needs on a device, known before anything is loaded: the sizes of the buffers that model/, engine/ and the
+// device allocate, summed phase by phase. `sqlenv bench memory` holds it against what was measured.
+
+import type { Precision } from "../devices/cuda/device.ts";
+import { roundedSize } from "../devices/cuda/pool.ts";
 import { OOMError } from "../errors.ts";
 import { type ModelConfig, parameterCount } from "../model/config.ts";
+import { adaptedLength, type LoraSpec, loraLength } from "../model/lora.ts";
+import { MAX_POSITIONS } from "../model/params.ts";
 import { MAX_ROWS } from "./learner.ts";
 
 /** A 32-bit WebAssembly memory ends here. */
 export const CPU_MEMORY_LIMIT = 4 * 2 ** 30;
 
+/** Where a model runs: the CPU, or a card with so much memory. */
+export type MemoryPlace =
+  | { readonly device: "cpu" }
+  | { readonly device: "cuda"; readonly precision: Precision; readonly memory: number };
+
 export interface MemoryEstimate {
   /** Bytes, part by part. */
   readonly weights: number;
-  /** Copies of the weights in the forms that products read. */
-  readonly packed: number;
+  /** Copies of the weights in the forms that products read, and of those that adapters stand in front of. */
+  readonly copies: number;
   readonly gradients: number;
   readonly optimizer: number;
+  /** The model as it was, for the KL term. */
+  readonly reference: number;
+  /** Of the phase that needs most: sampling, learning, or looking back at the reference. */
   readonly activations: number;
+  /** Keys and values of contexts. */
   readonly cache: number;
   readonly total: number;
 }
 
 export interface MemoryOptions {
   readonly trains: boolean;
+  /** @default the CPU */
+  readonly place?: MemoryPlace;
   /** Rows computed together in training. @default MAX_ROWS */
   readonly rows?: number;
+  /** Of them, those whose next token is learned. @default all */
+  readonly learned?: number;
   /** Whether activations are computed again instead of kept. @default false */
   readonly recompute?: boolean;
+  /** Adapters that are learned instead of the weights. */
+  readonly lora?: LoraSpec | undefined;
+  /** Whether the KL term needs the model as it was. @default false */
+  readonly reference?: boolean | undefined;
   /** Tokens of context kept for sampling. @default 16384 */
   readonly cacheTokens?: number;
+  /** Prompt tokens computed together in sampling. @default rows */
+  readonly promptRows?: number;
+  /** Contexts sampled at once. @default 64 */
+  readonly contexts?: number;
 }
 
-/** Bytes a model takes on the CPU. */
-export function estimateMemory(
-  config: ModelConfig,
-  { trains, rows = MAX_ROWS, recompute = false, cacheTokens = 16_384 }: MemoryOptions,
-): MemoryEstimate {
+const CPU_LOGITS = 4_000_000; // floats, as devices/cpu/cpu.ts cuts them
+const CUDA_LOGITS_SHARE = 64; // of the card's memory, as devices/cuda/cuda.node.ts cuts them
+const CUDA_KEPT_LOGITS_SHARE = 16;
+const DECODE_SIZES = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256]; // engine/decoder.ts keeps a recording of each it met
+
+/** Bytes a model takes, at most. */
+export function estimateMemory(config: ModelConfig, options: MemoryOptions): MemoryEstimate {
+  const { trains, place = { device: "cpu" }, lora, reference = false, cacheTokens = 16_384 } = options;
+  const isCpu = place.device === "cpu";
+  const round = isCpu ? (bytes: number) => bytes : roundedSize;
+  const isBf16 = !isCpu && place.precision === "bf16";
+  const a = isBf16 ? 2 : 4;
+  const { num_hidden_layers: L, head_dim: d, num_key_value_heads: G } = config;
   const parameters = parameterCount(config);
-  const { hidden_size: D, intermediate_size: F, num_hidden_layers: L, head_dim: d } = config;
-  const [H, G] = [config.num_attention_heads, config.num_key_value_heads];
-  // Per token and layer: what model/forward.ts keeps; then what one layer's backward holds beside it.
-  const kept = 5 * D + (H + 2 * G) * d + 2 * H * d + 2 * G * d + 3 * F + 2 * H;
-  const passing = 2 * D + 3 * F + 2 * (H + 2 * G) * d + 2 * G * d;
-  const floats = {
-    weights: parameters,
-    packed: trains ? 2 * parameters : parameters,
-    gradients: trains ? parameters : 0,
-    optimizer: trains ? 2 * parameters : 0,
-    activations: trains ? rows * ((recompute ? L * D + kept : L * kept) + passing + 4 * D) + LOGITS : LOGITS,
-    cache: cacheTokens * 2 * G * d * L,
+  const learned = lora ? loraLength(config, lora) : parameters;
+  const frozen16 = isBf16 && trains && lora !== undefined;
+  const rotary = 4 * Math.min(config.max_position_embeddings, MAX_POSITIONS) * d;
+  const weights = round(parameters * (frozen16 ? 2 : 4)) + round(rotary) + (trains && lora ? round(4 * learned) : 0);
+
+  // The CPU packs each matrix it multiplies by, once for the way there and once for the way back.
+  const embedding = config.vocab_size * config.hidden_size;
+  const packed = (parameters - (config.tie_word_embeddings ? 0 : embedding)) * 4 * (trains ? 2 : 1);
+  const shadow = isBf16 ? (frozen16 ? 0 : round(round(4 * parameters) / 2)) + (lora ? round(2 * learned) : 0) : 0;
+  const kept = trains && lora ? round(adaptedLength(config, lora) * (isCpu ? 4 : 2)) + 2 * 4 * learned : 0;
+  const copies = (isCpu ? packed : shadow) + kept;
+
+  const parts = {
+    weights,
+    copies,
+    gradients: trains ? round(4 * learned) : 0,
+    optimizer: trains ? 2 * round(4 * learned) : 0,
+    reference: reference && trains ? round(4 * learned) : 0,
+    activations: activationBytes(config, options, place, round, a),
+    cache: L * round(a * cacheTokens * 2 * G * d),
   };
-  const bytes = Object.fromEntries(Object.entries(floats).map(([part, count]) => [part, 4 * count])) as Omit<
-    MemoryEstimate,
-    "total"
-  >;
-  return { ...bytes, total: Object.values(bytes).reduce((sum, part) => sum + part, 0) };
+  return { ...parts, total: Object.values(parts).reduce((sum, part) => sum + part, 0) };
 }
 
-const LOGITS = 8_000_000; // floats: a chunk of logits and its packed copy
+/** Of the phase that needs most. */
+function activationBytes(
+  config: ModelConfig,
+  options: MemoryOptions,
+  place: MemoryPlace,
+  round: (bytes: number) => number,
+  a: number,
+): number {
+  const { trains, rows: T = MAX_ROWS, recompute = false, lora, reference = false, contexts = 64 } = options;
+  const { learned: N = T, promptRows: S = T } = options;
+  const isCpu = place.device === "cpu";
+  const { hidden_size: D, intermediate_size: F, num_hidden_layers: L, head_dim: d, vocab_size } = config;
+  const [H, G] = [config.num_attention_heads, config.num_key_value_heads];
+  const qkv = (H + 2 * G) * d;
+  const V = (vocab_size + 7) & ~7;
+  const sum = (...sizes: readonly number[]) => sizes.reduce((total, size) => total + round(size), 0);
+  // Only the rows that are read are computed behind the last attention, where a row is dear: model/forward.ts skipsRows.
+  const isCut = a === 4;
+  const R = isCut ? Math.min(N, T) : T;
+
+  const inside = (rows: number, cut: boolean): number =>
+    sum(a * T * D, 4 * T, a * T * qkv, a * T * H * d, 4 * T * (H + G), a * T * 2 * G * d, a * T * H * d, 4 * T * H) +
+    (cut ? sum(a * rows * H * d, 4 * rows * D) : 0) +
+    sum(a * rows * D, 4 * rows * D, a * rows * D, 4 * rows, 2 * a * rows * F, a * rows * F, a * rows * D);
+  const stream = L * round(4 * T * D);
+  const forward = recompute ? stream + round(4 * R * D) : stream + (L - 1) * inside(T, false) + inside(R, isCut);
+  const ends = sum(4 * R * D, a * R * D, 4 * R, a * N * D, 4 * N, 4 * N, 4 * N, 4 * N, 4 * N) + 6 * round(4 * T);
+
+  const cutLogits = isCpu ? CPU_LOGITS : place.memory / CUDA_LOGITS_SHARE / 4;
+  const keptLogits = isCpu ? CPU_LOGITS : place.memory / CUDA_KEPT_LOGITS_SHARE / 4;
+  const chunk = Math.max(1, Math.min(N, Math.floor(cutLogits / V)));
+  const isWhole = N * V <= keptLogits;
+  const logits = round(4 * (isWhole ? N : chunk) * V);
+
+  const n = (modules: number) => modules * ((lora ? lora.r + 7 : 0) & ~7);
+  const adapters = lora ? 2 * round(a * T * n(2)) + (isCpu ? 4 * T * (2 * F + n(2)) : 0) : 0;
+  const packs = isCpu && !lora ? 4 * T * (D + Math.max(2 * F, qkv)) : 0; // both factors of a weight's gradient
+  const attention = round(4 * T * H) + (isCpu ? 4 * T * 2 * G * d : 0);
+  const casts = isCpu || a === 4 ? 0 : round(a * T * D);
+  const layer = (rows: number, cut: boolean): number =>
+    (recompute ? inside(rows, cut) : 0) +
+    sum(a * rows * F, 2 * a * rows * F, a * rows * D, a * rows * H * d, a * T * qkv) +
+    (cut ? sum(a * T * H * d, a * T * D) : 0) +
+    Math.max(attention, packs, adapters, casts);
+  const backward = sum(a * N * D, a * R * D, 4 * R * D) + (isCut ? round(4 * T * D) : 0);
+  const layers = backward + Math.max(L > 1 ? layer(T, false) : 0, layer(R, isCut));
+  const head =
+    round(a * N * D) + (isCpu ? (lora ? 0 : 4 * (isWhole ? N : chunk) * (D + V)) : a === 2 ? round(2 * chunk * V) : 0);
+  const learning = forward + ends + (isWhole ? logits + Math.max(head, layers) : Math.max(logits + head, layers));
+
+  const passing = (rows: number, all: number): number =>
+    sum(a * rows * D, 4 * rows * D, a * rows * H * d, a * rows * D, a * rows * D, a * rows * qkv, a * rows * H * d) +
+    sum(2 * a * rows * F, a * rows * F, 4 * rows * (H + G), 4 * rows) +
+    6 * round(4 * rows) +
+    round(4 * all * V);
+  const recordings = isCpu ? 0 : DECODE_SIZES.filter((size) => size <= 2 * contexts);
+  const sampling =
+    passing(S, contexts) + (recordings === 0 ? 0 : recordings.reduce((all, size) => all + round(4 * size * V), 0));
+  const looking =
+    passing(T, 0) + logits + sum(a * T * D, a * T * 2 * G * d) + (lora ? 0 : round(4 * parameterCount(config)));
+  return Math.max(sampling, trains ? learning : 0, trains && reference ? looking : 0);
+}
 
 /** Refuses a model that cannot fit, before any of it is read. */
 export function checkCpuMemory(name: string, config: ModelConfig, options: MemoryOptions): MemoryEstimate {
   const estimate = estimateMemory(config, options);
   if (estimate.total <= CPU_MEMORY_LIMIT) return estimate;
-  const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
   throw new OOMError({
     what: `${name} does not fit the CPU: ${options.trains ? "training" : "sampling"} needs`,
-    value: `${gib(estimate.total)} of ${gib(CPU_MEMORY_LIMIT)}`,
-    remedy: "use a smaller model (about 150M parameters train, 900M sample), or recompute activations",
+    value: `${gib(estimate.total)} of ${gib(CPU_MEMORY_LIMIT)} (${largest(estimate)})`,
+    remedy: `use a smaller model (about 150M parameters train, 900M sample)${options.recompute ? "" : ", or recompute activations"}`,
   });
 }
 
-const CUDA_SPARE = 0.9; // of the card's memory: cuBLAS, fragments and other programs need some
-const LOGITS_SHARE = 8; // of the card's memory: logits and their gradients, as the device cuts them
+const CUDA_SPARE = 0.94; // of the card's memory: cuBLAS, fragments and other programs need some
 const ROWS = [16_384, 8_192, 4_096, 2_048, 1_024] as const;
+const LEAST_TOKENS = 8_192; // of context kept: fewer, and every turn is computed from its beginning
+const MOST_TOKENS = 262_144;
+
+export interface CudaLimits {
+  readonly maxRows: number;
+  readonly maxCachedTokens: number;
+}
 
 /** How much of a card to use: rows computed together, and tokens of context kept. A model that cannot fit is refused. */
 export function cudaLimits(
   name: string,
   config: ModelConfig,
-  { card, precision }: Pick<CudaDevice, "card" | "precision">,
-  { trains, recompute = false }: MemoryOptions,
-): { maxRows: number; maxCachedTokens: number } {
-  const a = precision === "bf16" ? 2 : 4; // bytes of an activation
-  const parameters = parameterCount(config);
-  const { hidden_size: D, intermediate_size: F, num_hidden_layers: L, head_dim: d } = config;
-  const [H, G] = [config.num_attention_heads, config.num_key_value_heads];
+  { card, precision }: { readonly card: { readonly memory: number }; readonly precision: Precision },
+  options: MemoryOptions,
+): CudaLimits {
+  const place = { device: "cuda", precision, memory: card.memory } as const;
   const room = CUDA_SPARE * card.memory;
-  const weights = parameters * ((trains ? 16 : 4) + (precision === "bf16" ? 2 : 0));
-  const inside = 2 * 4 * D + a * (4 * D + (H + 2 * G) * d + 2 * H * d + 2 * G * d + 3 * F); // of a layer, a row
-  const row = (recompute ? 4 * D * L + inside : inside * L) + inside + 6 * 4 * D;
-  const context = a * 2 * G * d * L; // of a token kept
-  const need = (rows: number, tokens: number) =>
-    weights + (trains ? rows * row : 0) + card.memory / LOGITS_SHARE + tokens * context;
-  const [least, leastTokens] = [ROWS.at(-1)!, 8_192];
-  if (need(least, leastTokens) > room) {
-    const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+  const need = (rows: number, cacheTokens: number) =>
+    estimateMemory(config, { ...options, place, rows, cacheTokens, promptRows: Math.min(rows, 8_192) });
+  const least = need(ROWS.at(-1)!, LEAST_TOKENS);
+  if (least.total > room) {
+    const helps = [
+      ...(options.trains && !options.recompute ? ["recompute activations (gradient_checkpointing)"] : []),
+      ...(options.trains && !options.lora ? ["learn adapters (use_peft)"] : []),
+      ...(precision === "fp32" ? ["use a card with bf16"] : []),
+    ];
     throw new OOMError({
-      what: `${name} does not fit the GPU: ${trains ? "training" : "sampling"} needs`,
-      value: `${gib(need(least, leastTokens))} of ${gib(room)}`,
-      remedy: "recompute activations, use bf16, a smaller model, or a larger card",
+      what: `${name} does not fit the GPU: ${options.trains ? "training" : "sampling"} needs`,
+      value: `${gib(least.total)} of ${gib(room)} (${largest(least)})`,
+      remedy: [...helps, "use a smaller model or a larger card"].join(", "),
     });
   }
-  const maxRows = ROWS.find((rows) => need(rows, 2 * leastTokens) <= room) ?? least;
-  const left = room - need(maxRows, 0);
-  return {
-    maxRows,
-    maxCachedTokens: Math.min(262_144, Math.max(leastTokens, Math.floor(left / 2 / context / 1024) * 1024)),
-  };
+  const maxRows = ROWS.find((rows) => need(rows, 2 * LEAST_TOKENS).total <= room) ?? ROWS.at(-1)!;
+  const left = room - need(maxRows, 0).total;
+  const context = need(maxRows, 1_024).cache / 1_024;
+  const maxCachedTokens = Math.floor(left / 1.5 / context / 1024) * 1024; // growing copies: old and new side by side
+  return { maxRows, maxCachedTokens: Math.min(MOST_TOKENS, Math.max(LEAST_TOKENS, maxCachedTokens)) };
+}
+
+/** What a device has too little of, in words. */
+function largest({ total: _, ...parts }: MemoryEstimate): string {
+  const shown = Object.entries(parts).sort(([, x], [, y]) => y - x);
+  return shown
+    .slice(0, 3)
+    .map(([part, bytes]) => `${part} ${gib(bytes)}`)
+    .join(", ");
+}
+
+function gib(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 }

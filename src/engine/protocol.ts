@@ -1,4 +1,6 @@
 // What the caller's thread and the engine's thread say to each other.
+
+import type { LoraSpec } from "../model/lora.ts";
 import type {
   AdamParams,
   Datum,
@@ -24,6 +26,17 @@ export interface EngineSpec {
   readonly device: "auto" | "cpu" | "cuda";
   /** Of a GPU's activations; undefined leaves it to the card. */
   readonly precision: "bf16" | "fp32" | undefined;
+  /** Bytes of a GPU's memory to use at most; undefined: as much as it has. */
+  readonly maxGpuMemory: number | undefined;
+  /** Learn adapters instead of the weights. */
+  readonly lora: EngineLora | undefined;
+  /** A folder with PEFT's files: an adapter to begin with, or to add to the weights where none are learned. */
+  readonly adapter: string | undefined;
+}
+
+/** Adapters to learn, and the seed they are drawn from. */
+export interface EngineLora extends LoraSpec {
+  readonly seed?: number | string;
 }
 
 /** What the engine is, told when it is ready. */
@@ -32,6 +45,15 @@ export interface EngineFacts {
   readonly variant: string;
   readonly threads: number;
   readonly parameters: number;
+  /** Of them, or beside them, those that are learned. */
+  readonly trained: number;
+}
+
+/** Bytes in use, the most so far, and, on a GPU, what was asked of its driver. */
+export interface EngineMemory {
+  readonly used: number;
+  readonly peak: number;
+  readonly reserved?: number;
 }
 
 /** The verbs, with what they take and give. */
@@ -51,12 +73,20 @@ export interface Verbs {
     readonly give: Float32Array[];
   };
   saveModel: {
-    readonly take: { readonly dir: string; readonly dtype: "F32" | "BF16"; readonly card?: string | undefined };
+    readonly take: {
+      readonly dir: string;
+      readonly dtype: "F32" | "BF16" | undefined;
+      readonly card?: string | undefined;
+    };
+    readonly give: null;
+  };
+  saveAdapter: {
+    readonly take: { readonly dir: string; readonly base: string; readonly card?: string | undefined };
     readonly give: null;
   };
   saveState: { readonly take: string; readonly give: null };
   loadState: { readonly take: { readonly dir: string; readonly anyVariant: boolean }; readonly give: null };
-  memory: { readonly take: null; readonly give: { readonly used: number; readonly peak: number } };
+  memory: { readonly take: null; readonly give: EngineMemory };
   close: { readonly take: null; readonly give: null };
 }
 

@@ -30,10 +30,16 @@ interface Waiting {
 /** Prompt tokens computed in one step at most; more wait a step, so that memory stays bounded. */
 const MAX_STEP_TOKENS = 8_192;
 
+export interface SamplerOptions extends Pick<CacheShape, "maxTokens"> {
+  /** Prompt tokens computed in one step, but for the last prompt's. @default MAX_STEP_TOKENS */
+  readonly maxStepTokens?: number;
+}
+
 /** Samples from a model, one step at a time. */
 export class Sampler {
   readonly cache: PrefixCache;
   readonly #model: Model;
+  readonly #maxStepTokens: number;
   #waiting: Waiting[] = [];
   #live: Live[] = [];
   /** On devices that can decode by themselves; and whose row is which there, undefined where its sample is done. */
@@ -42,9 +48,9 @@ export class Sampler {
   #running = false;
   #closed: unknown;
 
-  /** `maxTokens`: how many tokens' keys and values are kept at most, as for the cache. */
-  constructor(model: Model, { maxTokens }: Pick<CacheShape, "maxTokens"> = {}) {
+  constructor(model: Model, { maxTokens, maxStepTokens = MAX_STEP_TOKENS }: SamplerOptions = {}) {
     this.#model = model;
+    this.#maxStepTokens = Math.min(maxStepTokens, MAX_STEP_TOKENS);
     const { num_hidden_layers: layers, num_key_value_heads: kvHeads, head_dim: headDim } = model.config;
     const shape = { layers, kvHeads, headDim };
     this.cache = new PrefixCache(model.device, maxTokens === undefined ? shape : { ...shape, maxTokens });
@@ -116,7 +122,7 @@ export class Sampler {
       push(live.run, 1);
       rows.push({ live, row: row - 1 });
     }
-    while (this.#waiting.length > 0 && row < MAX_STEP_TOKENS) {
+    while (this.#waiting.length > 0 && row < this.#maxStepTokens) {
       const { signal } = this.#waiting[0]!.request;
       if (signal?.aborted) {
         this.#waiting.shift()!.resolve({ tokens: [], logprobs: [], finish_reason: "aborted", cached_tokens: 0 });

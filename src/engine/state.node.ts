@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ModelLoadError, messageOf } from "../errors.ts";
-import { parametersChanged } from "../model/params.ts";
+import { trainedOf } from "../model/params.ts";
 import { openSafetensors, writeSafetensors } from "../model/safetensors.node.ts";
 import type { LocalEngine } from "./local.ts";
 
@@ -14,11 +14,11 @@ interface Facts {
   readonly variant: string;
 }
 
-/** Writes weights and optimizer into a folder. */
+/** Writes what is learned (all weights, or the adapters) and the optimizer into a folder. */
 export async function saveEngineState(engine: LocalEngine, dir: string): Promise<void> {
   const { model, optimizer } = engine;
   mkdirSync(dir, { recursive: true });
-  const parts = { values: model.values, m: optimizer.m, v: optimizer.v };
+  const parts = { values: trainedOf(model)!.values, m: optimizer.m, v: optimizer.v };
   const shapes = new Map(Object.entries(parts).map(([name, { length }]) => [name, [length]]));
   function* tensors() {
     for (const [name, buffer] of Object.entries(parts)) yield { name, data: model.device.read(buffer) as Float32Array };
@@ -49,7 +49,7 @@ export async function loadEngineState(
       });
     }
     for (const [name, buffer] of [
-      ["values", model.values],
+      ["values", trainedOf(model)!.values],
       ["m", optimizer.m],
       ["v", optimizer.v],
     ] as const) {
@@ -63,8 +63,7 @@ export async function loadEngineState(
       model.device.write(buffer, data);
     }
     optimizer.step = step;
-    parametersChanged(model);
-    engine.forgetCache();
+    engine.changed();
   } finally {
     await source.close();
   }

@@ -12,7 +12,16 @@ import type {
   Sample,
   SampleRequest,
 } from "./engine.ts";
-import type { EngineFacts, EngineSpec, ErrorFields, FromEngine, ToEngine, Verb, Verbs } from "./protocol.ts";
+import type {
+  EngineFacts,
+  EngineMemory,
+  EngineSpec,
+  ErrorFields,
+  FromEngine,
+  ToEngine,
+  Verb,
+  Verbs,
+} from "./protocol.ts";
 
 interface Pending {
   readonly resolve: (give: never) => void;
@@ -25,7 +34,11 @@ export interface ThreadEngineOptions extends Partial<Omit<EngineSpec, "folder">>
 /** Starts an engine for a model folder in another thread; resolves when the model is loaded. */
 export function startEngine(folder: string, options: ThreadEngineOptions = {}): Promise<ThreadEngine> {
   const { trains = true, threads, simd, recompute = false, reference = false, device = "auto", precision } = options;
-  const spec: EngineSpec = { folder, trains, threads, simd, recompute, reference, device, precision };
+  const { maxGpuMemory, lora, adapter } = options;
+  const spec: EngineSpec = {
+    ...{ folder, trains, threads, simd, recompute, reference, device, precision },
+    ...{ maxGpuMemory, lora, adapter },
+  };
   const worker = new Worker(new URL("./worker.node.js", import.meta.url), { workerData: spec });
   return new Promise((resolve, reject) => {
     worker.once("error", reject);
@@ -74,15 +87,20 @@ export class ThreadEngine implements Engine {
     return this.#call("logprobs", { batch, options });
   }
 
-  /** Saves a folder that `transformers` loads. */
+  /** Saves a folder that `transformers` loads, adapters merged; without a dtype in one that loses nothing. */
   async saveModel(
     dir: string,
-    { dtype = "F32", card }: { readonly dtype?: "F32" | "BF16"; readonly card?: string } = {},
+    { dtype, card }: { readonly dtype?: "F32" | "BF16"; readonly card?: string } = {},
   ): Promise<void> {
     await this.#call("saveModel", { dir, dtype, card });
   }
 
-  /** Saves weights and optimizer in full precision, to go on from. */
+  /** Saves the adapters where `peft` loads them; `base` is the model they adapt. */
+  async saveAdapter(dir: string, base: string, { card }: { readonly card?: string } = {}): Promise<void> {
+    await this.#call("saveAdapter", { dir, base, card });
+  }
+
+  /** Saves what is learned and the optimizer in full precision, to go on from. */
   async saveState(dir: string): Promise<void> {
     await this.#call("saveState", dir);
   }
@@ -91,8 +109,7 @@ export class ThreadEngine implements Engine {
     await this.#call("loadState", { dir, anyVariant });
   }
 
-  /** Bytes in use, and the most so far. */
-  memory(): Promise<{ readonly used: number; readonly peak: number }> {
+  memory(): Promise<EngineMemory> {
     return this.#call("memory", null);
   }
 

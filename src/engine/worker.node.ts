@@ -1,10 +1,13 @@
 // The engine's own thread: loads the model, then serves the verbs. A step takes seconds, and the caller's thread must stay free.
 import { parentPort, workerData } from "node:worker_threads";
+import type { Device } from "../devices/index.ts";
 import { startDevice } from "../devices/start.node.ts";
-import { SqlEnvError } from "../errors.ts";
-import { loadModelFolder, saveModelFolder } from "../model/folder.node.ts";
+import { SqlEnvError, UsageError } from "../errors.ts";
+import { loadModelFolder, type ModelFolder, saveModelFolder } from "../model/folder.node.ts";
 import { loadWeights, tensorsOf } from "../model/load.ts";
-import { createModel, parameterCount } from "../model/params.ts";
+import { addLora, foldLora } from "../model/lora.ts";
+import { createModel, type Model, parameterCount, trainedOf } from "../model/params.ts";
+import { loadAdapter, readAdapterConfig, saveAdapter } from "../model/peft.node.ts";
 import { LocalEngine } from "./local.ts";
 import { checkCpuMemory, cudaLimits } from "./memory.ts";
 import type { Call, EngineSpec, ErrorFields, FromEngine, ToEngine } from "./protocol.ts";
@@ -14,13 +17,15 @@ const port = parentPort!;
 const say = (message: FromEngine) => port.postMessage(message);
 
 async function start(): Promise<void> {
-  const { folder, trains, threads, simd, recompute, reference, device: choice, precision } = workerData as EngineSpec;
+  const spec = workerData as EngineSpec;
+  const { folder, trains, threads, simd, recompute, reference, device: choice, precision, maxGpuMemory } = spec;
   const files = await loadModelFolder(folder);
-  const device = startDevice({ device: choice, precision, threads, simd });
-  const limits = "card" in device ? cudaLimits(folder, files.config, device, { trains, recompute }) : {};
-  if (device.name === "cpu") checkCpuMemory(folder, files.config, { trains, recompute });
-  const model = createModel(device, files.config, { trains });
-  await loadWeights(model, files.weights);
+  const device = startDevice({ device: choice, precision, threads, simd, maxGpuMemory });
+  const lora = trains ? spec.lora : undefined;
+  const options = { trains, recompute, lora, reference };
+  const limits = "card" in device ? cudaLimits(folder, files.config, device, options) : {};
+  if (device.name === "cpu") checkCpuMemory(folder, files.config, options);
+  const model = await modelOf(spec, device, files);
   await files.weights.close();
   const engine = new LocalEngine(model, { recompute, reference, ...limits });
   const aborts = new Map<number, AbortController>();
@@ -46,9 +51,14 @@ async function start(): Promise<void> {
       case "saveModel": {
         const { tokenizer, chatTemplate, config, generationConfig } = files;
         const whole = { config, tokenizerFiles: tokenizer.files, chatTemplate, generationConfig };
-        await saveModelFolder(take.dir, { ...whole, tensors: tensorsOf(model), dtype: take.dtype, card: take.card });
+        const dtype = take.dtype ?? (model.values.dtype === "bf16" ? "BF16" : "F32");
+        await saveModelFolder(take.dir, { ...whole, tensors: tensorsOf(model), dtype, card: take.card });
         return null;
       }
+      case "saveAdapter":
+        if (!model.lora) throw new UsageError({ what: "there are no adapters to save", remedy: "use saveModel" });
+        await saveAdapter(model, take.dir, take.base, take.card);
+        return null;
       case "saveState":
         await saveEngineState(engine, take);
         return null;
@@ -76,9 +86,32 @@ async function start(): Promise<void> {
       (error: unknown) => say({ id: message.id, error: fieldsOf(error) }),
     );
   });
-  say({
-    ready: { device: device.name, variant: device.variant, threads: device.threads, parameters: parameterCount(model) },
-  });
+  const parameters = parameterCount(model);
+  const trained = trainedCount(model);
+  say({ ready: { device: device.name, variant: device.variant, threads: device.threads, parameters, trained } });
+}
+
+/** The model on its device, with the adapters that were asked for. */
+async function modelOf({ trains, lora, adapter }: EngineSpec, device: Device, files: ModelFolder): Promise<Model> {
+  const learnsAdapters = trains && lora !== undefined;
+  // What is never learned needs no more than the products read.
+  const weights = learnsAdapters && device.activations === "bf16" ? "bf16" : "f32";
+  const plain = createModel(device, files.config, { trains: trains && !learnsAdapters, weights });
+  await loadWeights(plain, files.weights);
+  if (!learnsAdapters && adapter === undefined) return plain;
+  const { names } = files.weights;
+  const isBf16 = device.name === "cuda" && names.every((name) => files.weights.info(name).dtype === "BF16");
+  const spec = lora && trains ? lora : readAdapterConfig(adapter!).spec;
+  const adapted = addLora(plain, spec, { seed: lora?.seed ?? 0, ...(isBf16 && { base: "bf16" as const }) });
+  if (adapter !== undefined) await loadAdapter(adapted, adapter);
+  return learnsAdapters ? adapted : foldLora(adapted);
+}
+
+/** Numbers that are learned, without what a rank is rounded up by. */
+function trainedCount(model: Model): number {
+  const { lora } = model;
+  if (lora) return lora.modules.reduce((sum, { inputs, outputs }) => sum + lora.spec.r * (inputs + outputs), 0);
+  return trainedOf(model) ? parameterCount(model) : 0;
 }
 
 function fieldsOf(error: unknown): ErrorFields {

@@ -1,6 +1,7 @@
 // The decoder, forward and backward, each step a kernel of the device. Names and shapes as in devices/device.ts; F is the width
 // of the MLP. x is the residual stream: every sub-layer reads its norm and adds to it.
 import type { Buffer, Device, HeadShape, Scale, TokenLayout, Weight } from "../devices/index.ts";
+import { adapterBackward } from "./lora.ts";
 import type { Layer, Model } from "./params.ts";
 
 /** What a layer's backward pass needs of its forward pass. */
@@ -189,7 +190,7 @@ function insideOf(
 
 /** From dx, the gradient of the stream behind the layer, that of the stream before it: in its place, or in `before` where dx has only the wanted rows. */
 function backwardLayer(
-  { device, config, rotary }: Model,
+  model: Model,
   layer: Layer,
   kept: KeptLayer,
   layout: TokenLayout,
@@ -197,6 +198,7 @@ function backwardLayer(
   before: Buffer,
   wanted: Rows | null,
 ): void {
+  const { device, config, rotary } = model;
   const T = layout.tokens;
   const R = wanted?.count ?? T;
   const { hidden_size: D, intermediate_size: F } = config;
@@ -205,15 +207,15 @@ function backwardLayer(
   const make = (width: number, rows = T) => device.alloc(device.activations, rows * width);
 
   const dActivated = make(F, R);
-  device.linearBackward(layer.down, kept.activated, dx, dActivated, R);
+  productBackward(model, layer.down, kept.activated, dx, dActivated, R);
   const dGateUp = make(2 * F, R);
   device.swiGluBackward(kept.gateUp, dActivated, dGateUp, R, F);
   const dh2 = make(D, R);
-  device.linearBackward(layer.gateUp, kept.h2, dGateUp, dh2, R);
+  productBackward(model, layer.gateUp, kept.h2, dGateUp, dh2, R);
   device.rmsNormBackward(kept.x2, layer.mlpNorm, kept.rstd2, dh2, dx, R);
 
   const dAttendedWanted = make(H * d, R);
-  device.linearBackward(layer.output, kept.attendedWanted, dx, dAttendedWanted, R);
+  productBackward(model, layer.output, kept.attendedWanted, dx, dAttendedWanted, R);
   const dAttended = wanted ? make(H * d) : dAttendedWanted;
   if (wanted) {
     spread(device, dAttendedWanted, wanted, dAttended, H * d);
@@ -224,8 +226,15 @@ function backwardLayer(
   device.attentionBackward(kept.q, kept.store, kept.attended, dAttended, kept.lse, dqkv, layout, shape);
   device.rotateBackward(dqkv, kept.qkv, layer.headNorms, kept.headRstd, layout, rotary, shape);
   const dh1 = wanted ? make(D) : dh2;
-  device.linearBackward(layer.qkv, kept.h1, dqkv, dh1, T);
+  productBackward(model, layer.qkv, kept.h1, dqkv, dh1, T);
   device.rmsNormBackward(kept.x1, layer.attentionNorm, kept.rstd1, dh1, before, T);
+}
+
+/** The gradient of a product's input, and of its weight or what adapts it. */
+function productBackward(model: Model, weight: Weight, x: Buffer, dy: Buffer, dx: Buffer, rows: number): void {
+  model.device.linearBackward(weight, x, dy, dx, rows);
+  const adapter = model.lora?.adapters.get(weight);
+  if (adapter) adapterBackward(model.device, adapter, x, dy, rows);
 }
 
 /** Hidden states only, of all (or the wanted) tokens: keys and values go into `stores`, one a layer, everything else is given back. */

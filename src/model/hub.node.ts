@@ -79,9 +79,8 @@ const BUNDLED = new URL("../../models/", import.meta.url);
 
 /** The folder of a model: an existing folder is itself, a bundled name such as "starter" one of ours, `org/name` is found in the cache or fetched from the Hub. */
 export async function resolveModel(nameOrPath: string, options: HubOptions = {}): Promise<string> {
-  if (statSync(nameOrPath, { throwIfNoEntry: false })?.isDirectory()) return nameOrPath;
-  const bundled = join(fileURLToPath(BUNDLED), nameOrPath);
-  if (/^[a-z0-9-]+$/.test(nameOrPath) && existsSync(join(bundled, CONFIG_FILE))) return bundled;
+  const own = ownFolder(nameOrPath);
+  if (own !== undefined) return own;
   const { revision = "main" } = options;
   if (!NAME.test(nameOrPath) || nameOrPath.includes("..")) {
     throw new ModelLoadError({
@@ -110,6 +109,21 @@ export async function resolveModel(nameOrPath: string, options: HubOptions = {})
   const endpoint = (options.endpoint ?? process.env.HF_ENDPOINT ?? "https://huggingface.co").replace(/\/+$/, "");
   const token = options.token ?? (process.env.HF_TOKEN || undefined);
   return fetchModel({ id: nameOrPath, revision, endpoint, token, options }, repo);
+}
+
+/** The folder of a model that is here already: a path, or a name that was fetched before; undefined where there is none. */
+export function findModel(nameOrPath: string, { cacheDir, revision = "main" }: HubOptions = {}): string | undefined {
+  const own = ownFolder(nameOrPath);
+  if (own !== undefined || !NAME.test(nameOrPath)) return own;
+  return cachedSnapshot(join(cacheDir ?? hubCache(), `models--${nameOrPath.replace("/", "--")}`), revision);
+}
+
+/** An existing folder, or a bundled model's. */
+function ownFolder(nameOrPath: string): string | undefined {
+  if (statSync(nameOrPath, { throwIfNoEntry: false })?.isDirectory()) return nameOrPath;
+  if (!/^[a-z0-9-]+$/.test(nameOrPath)) return undefined;
+  const bundled = fileURLToPath(new URL(`${nameOrPath}/`, BUNDLED));
+  return existsSync(join(bundled, CONFIG_FILE)) ? bundled : undefined;
 }
 
 /** Where the Hub's programs keep what they fetched. */

@@ -3,6 +3,7 @@
 import type { Buffer, Device, Scale, Weight } from "../devices/index.ts";
 import { ModelLoadError } from "../errors.ts";
 import type { ModelConfig } from "./config.ts";
+import { freeLora, type Lora } from "./lora.ts";
 
 export interface Layer {
   readonly attentionNorm: Scale;
@@ -35,22 +36,46 @@ export interface Model {
   readonly head: Weight;
   readonly values: Buffer;
   readonly grads: Buffer | null;
+  /** The norms' factors, where the matrices are bf16 and so not among them. */
+  readonly scales: Buffer | null;
   /** cos and sin of every position, [positions, d]. */
   readonly rotary: Buffer;
   readonly tensors: readonly TensorSlot[];
+  /** What is learned instead of the parameters themselves, which are frozen then. */
+  readonly lora: Lora | null;
+}
+
+export interface ModelOptions {
+  /** Gives the parameters gradients. */
+  readonly trains: boolean;
+  /** How matrices are stored; bf16 for those that are never learned, on devices that compute with it. @default "f32" */
+  readonly weights?: "f32" | "bf16";
+}
+
+/** What an optimizer moves: numbers, their gradients, and stretches of them whose numbers are `factor` times the parameters'. */
+export interface Trained {
+  readonly values: Buffer;
+  readonly grads: Buffer;
+  readonly stretches: readonly { readonly from: number; readonly length: number; readonly factor: number }[];
+}
+
+/** All that is learned: the parameters, or the adapters where there are some; null for a model that only samples. */
+export function trainedOf({ values, grads, lora }: Model): Trained | null {
+  if (lora) return lora.trained;
+  return grads && { values, grads, stretches: [{ from: 0, length: values.length, factor: 1 }] };
 }
 
 /** Elements a part is rounded up to, so that each starts on a vector. */
 const ALIGN = 16;
 
-/** Makes an empty model; `trains` gives it gradients. */
-export function createModel(device: Device, config: ModelConfig, { trains }: { readonly trains: boolean }): Model {
+/** Makes an empty model. */
+export function createModel(device: Device, config: ModelConfig, { trains, weights = "f32" }: ModelOptions): Model {
   checkSizes(config);
   const { hidden_size: D, intermediate_size: F, head_dim: d, vocab_size: V } = config;
   const [H, G] = [config.num_attention_heads, config.num_key_value_heads];
-  const plans: { length: number }[] = [];
-  const reserve = (length: number) => {
-    const plan = { length };
+  const plans: Plan[] = [];
+  const reserve = (length: number, isScale = false): Plan => {
+    const plan = { length, isApart: isScale && weights !== "f32" };
     plans.push(plan);
     return plan;
   };
@@ -63,35 +88,37 @@ export function createModel(device: Device, config: ModelConfig, { trains }: { r
       output: reserve(D * H * d),
       gateUp: reserve(2 * F * D),
       down: reserve(D * F),
-      attentionNorm: reserve(D),
-      mlpNorm: reserve(D),
-      q: config.qk_norm ? reserve(d) : null,
-      k: config.qk_norm ? reserve(d) : null,
+      attentionNorm: reserve(D, true),
+      mlpNorm: reserve(D, true),
+      q: config.qk_norm ? reserve(d, true) : null,
+      k: config.qk_norm ? reserve(d, true) : null,
     })),
-    norm: reserve(D),
+    norm: reserve(D, true),
   };
-  const offsets = new Map<{ length: number }, number>();
-  let total = 0;
+  const offsets = new Map<Plan, number>();
+  let [total, apart] = [0, 0];
   for (const plan of plans) {
-    offsets.set(plan, total);
-    total += Math.ceil(plan.length / ALIGN) * ALIGN;
+    offsets.set(plan, plan.isApart ? apart : total);
+    const size = Math.ceil(plan.length / ALIGN) * ALIGN;
+    if (plan.isApart) apart += size;
+    else total += size;
   }
-  const values = device.alloc("f32", total);
+  const values = device.alloc(weights, total);
+  const scales = apart > 0 ? device.alloc("f32", apart) : null;
   const grads = trains ? device.alloc("f32", total) : null;
-  device.fill(values, 0);
-  if (grads) device.fill(grads, 0);
+  for (const buffer of [values, scales, grads]) if (buffer) device.fill(buffer, 0);
 
-  const place = (plan: { length: number }) => ({
-    value: device.part(values, offsets.get(plan)!, plan.length),
+  const place = (plan: Plan) => ({
+    value: device.part(plan.isApart ? scales! : values, offsets.get(plan)!, plan.length),
     grad: grads && device.part(grads, offsets.get(plan)!, plan.length),
   });
-  const weight = (name: string, plan: { length: number }, rows: number, columns: number): Weight => ({
+  const weight = (name: string, plan: Plan, rows: number, columns: number): Weight => ({
     name,
     rows,
     columns,
     ...place(plan),
   });
-  const scale = (name: string, plan: { length: number }): Scale => ({ name, ...place(plan) });
+  const scale = (name: string, plan: Plan): Scale => ({ name, ...place(plan) });
 
   const embedding = weight("model.embed_tokens.weight", planned.embedding, V, D);
   const layers = planned.layers.map((plan, i): Layer => {
@@ -118,9 +145,17 @@ export function createModel(device: Device, config: ModelConfig, { trains }: { r
     ...parts,
     values,
     grads,
+    scales,
     rotary: rotaryTable(device, config),
     tensors: slots(device, config, parts),
+    lora: null,
   };
+}
+
+/** A stretch of the parameters, before it has its place. */
+interface Plan {
+  readonly length: number;
+  readonly isApart: boolean;
 }
 
 /** Kernels work on rows in vectors of eight; the vocabulary alone may have any size. */
@@ -139,9 +174,10 @@ export function parametersChanged(model: Model): void {
 
 /** Gives the model's memory back. */
 export function freeModel(model: Model): void {
-  const { device, values, grads, rotary } = model;
+  const { device, values, grads, scales, rotary, lora } = model;
   for (const weight of weightsOf(model)) device.forget(weight);
-  for (const buffer of [values, grads, rotary]) if (buffer) device.free(buffer);
+  if (lora) freeLora(device, lora);
+  for (const buffer of [values, grads, scales, rotary]) if (buffer) device.free(buffer);
 }
 
 /** Every matrix, a tied one once. */

@@ -6,6 +6,8 @@ import type { Datum } from "../../src/engine/engine.ts";
 import { LocalEngine } from "../../src/engine/local.ts";
 import type { ModelConfig } from "../../src/model/config.ts";
 import { forestLayout, layoutOf, type NewTokens } from "../../src/model/layout.ts";
+import { addLora, mergeLora } from "../../src/model/lora.ts";
+import { createModel, parametersChanged } from "../../src/model/params.ts";
 import { random } from "../../src/random.ts";
 import { tinyModel } from "../tiny-model.ts";
 import { angleOf, Bench, tree } from "./bench.ts";
@@ -168,6 +170,53 @@ export function againstCpu(
     expect(want.losses.at(-1)!).toBeLessThan(0.9 * want.losses[0]!);
     expect(again.losses).toEqual(got.losses);
     expect(again.weights.every((value, i) => Object.is(value, got.weights[i]))).toBe(true);
+  });
+
+  test(`${name}: adapters: gradients and ten steps as on the CPU, sampled log-probs the learned ones, the model as it was behind them`, async () => {
+    const learn = async (device: Device) => {
+      const weights = device.activations === "bf16" ? "bf16" : "f32"; // frozen, as products read them
+      const whole = tinyModel({ config: SMALL, deviation: 0.06, seed: "against" });
+      const plain = createModel(device, whole.config, { trains: false, weights });
+      for (const [i, { value }] of plain.tensors.entries())
+        device.write(value, whole.device.read(whole.tensors[i]!.value) as Float32Array);
+      whole.device.close();
+      parametersChanged(plain);
+      const model = addLora(plain, { r: 8, alpha: 16 }, { seed: 3 });
+      const draw = random("adapters");
+      const { values } = model.lora!.trained; // B too: with zeros A has no gradient
+      device.write(
+        values,
+        Float32Array.from({ length: values.length }, () => draw.normal(0, 0.03)),
+      );
+      mergeLora(model);
+      const engine = new LocalEngine(model, { reference: true });
+      const untouched = await engine.logprobs(batch.slice(0, 3));
+      const losses: number[] = [];
+      let grads: Float32Array = new Float32Array();
+      for (let step = 0; step < 10; step++) {
+        losses.push((await engine.forwardBackward(batch, { loss: { type: "cross_entropy" } })).loss);
+        if (step === 0) grads = device.read(model.lora!.trained.grads) as Float32Array;
+        await engine.optimStep({ learning_rate: 3e-4, max_grad_norm: 1 });
+      }
+      const reference = await engine.logprobs(batch.slice(0, 3), { weights: "reference" });
+      const prompt = tokensOf(30, "adapted");
+      const { tokens, logprobs } = await engine.sample({ prompt, max_new_tokens: 24, stop_ids: [], key: ["adapted"] });
+      const context = [...prompt, ...tokens];
+      const [again] = await engine.logprobs([{ tokens: context, weights: [] }]);
+      await engine.close();
+      const apart = Math.max(...logprobs.map((logp, i) => Math.abs(logp - again![prompt.length + i]!)));
+      return { untouched, reference, losses, grads, apart };
+    };
+    const [want, got] = [await learn(cpu()), await learn(make())];
+    const off = distance(got.grads, want.grads);
+    note(`${name}: adapters: gradients ${off.toExponential(1)}, sampled against learned ${got.apart.toExponential(1)}`);
+    note(`${name}: adapters: losses ${got.losses.map((loss) => loss.toFixed(4)).join(" ")}`);
+    expect(off).toBeLessThanOrEqual(tolerances.gradient);
+    expect(got.apart).toBeLessThanOrEqual(tolerances.logprob);
+    expect(got.reference).toEqual(got.untouched);
+    expect(want.losses.at(-1)!).toBeLessThan(want.losses[0]!);
+    for (const [i, loss] of want.losses.entries())
+      expect(Math.abs(got.losses[i]! / loss - 1), `step ${i}`).toBeLessThanOrEqual(3 * tolerances.loss);
   });
 
   test(`${name}: sampled log-probs are the recomputed ones, and the same key gives the same tokens`, async () => {

@@ -80,6 +80,33 @@ export function readReference(name: ReferenceName): Reference {
   };
 }
 
+/** Those that have a LoRA adapter, with what peft computes with it. */
+export const LORA_REFERENCES = ["qwen3-tied", "llama-untied"] as const satisfies readonly ReferenceName[];
+
+export interface LoraReference {
+  /** PEFT's folder. */
+  readonly folder: string;
+  readonly logits: Float32Array;
+  readonly logp: Float32Array;
+  /** Gradient of the reference's loss by each A and B. */
+  readonly gradients: ReadonlyMap<string, ReferenceTensor>;
+  readonly adamw: ReferenceTraining;
+}
+
+/** Reads an adapter's numbers; sequences, weights and loss are the reference's own. */
+export function readLora(name: (typeof LORA_REFERENCES)[number]): LoraReference {
+  const folder = fileURLToPath(new URL(`${name}/lora/`, import.meta.url));
+  const expected = readSafetensors(`${folder}expected.safetensors`);
+  const doubles = (key: string) => tensor(expected, key, Float64Array).data;
+  return {
+    folder,
+    logits: tensor(expected, "logits", Float32Array).data,
+    logp: tensor(expected, "logp", Float32Array).data,
+    gradients: floatTensors(expected, "grad."),
+    adamw: { losses: doubles("adamw.losses"), grad_norms: doubles("adamw.grad_norms") },
+  };
+}
+
 /** What transformers computes with a real pretrained model, minimind2-small. */
 export interface MinimindReference {
   /** The prompt after the chat template, and its token ids. */

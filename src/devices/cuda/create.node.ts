@@ -11,7 +11,7 @@ export const LEAST_CAPABILITY = 75;
 const BF16_CAPABILITY = 80;
 
 /** Makes a CUDA device; what is missing is said in the error. */
-export function createCuda({ precision, ordinal = 0, cache }: CudaOptions = {}): CudaDevice {
+export function createCuda({ precision, ordinal = 0, memory, cache }: CudaOptions = {}): CudaDevice {
   const driver = new Driver(ordinal);
   const { name, capability } = driver.card;
   if (capability < LEAST_CAPABILITY) {
@@ -38,5 +38,5 @@ export function createCuda({ precision, ordinal = 0, cache }: CudaOptions = {}):
       remedy: `update the driver, or set CUDA_HOME to a CUDA toolkit ${speaks}, or use --device cpu`,
     });
   }
-  return new Cuda(driver, compiler, new Blas(driver), chosen);
+  return new Cuda(driver, compiler, new Blas(driver), chosen, memory);
 }

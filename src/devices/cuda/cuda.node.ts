@@ -78,18 +78,18 @@ export class Cuda implements CudaDevice {
   /** While work is recorded: memory that stays with the recording. */
   #held: number[] | undefined;
 
-  constructor(driver: Driver, compiler: Compiler, blas: Blas, precision: Precision) {
+  constructor(driver: Driver, compiler: Compiler, blas: Blas, precision: Precision, most = driver.card.memory) {
     this.#driver = driver;
     this.#compiler = compiler;
     this.#blas = blas;
-    this.card = driver.card;
+    this.card = { ...driver.card, memory: Math.min(most, driver.card.memory) };
     this.precision = precision;
     this.activations = precision === "bf16" ? "bf16" : "f32";
     this.variant = `cuda-${precision} ${driver.card.name}, cuBLAS ${blas.version}, NVRTC ${compiler.version}`;
     this.#pool = new Pool({
-      tryAlloc: (bytes) => driver.tryAlloc(bytes),
+      tryAlloc: (bytes) => (this.#pool.reserved + bytes > this.card.memory ? undefined : driver.tryAlloc(bytes)),
       free: (address) => driver.free(address),
-      memoryLeft: () => driver.memoryLeft(),
+      memoryLeft: () => Math.min(driver.memoryLeft(), this.card.memory - this.#pool.reserved),
       synchronize: () => {
         if (this.#held) return false; // a stream that is being recorded cannot be waited for
         driver.synchronize();
@@ -179,6 +179,11 @@ export class Cuda implements CudaDevice {
   }
 
   copy(from: Buffer, to: Buffer): void {
+    if (from.dtype !== to.dtype) {
+      const args = [at(from), at(to), { i64: from.length }];
+      this.#elementwise(`convert_${from.dtype}_${to.dtype}`, from.length / 8, args);
+      return;
+    }
     this.#driver.call(
       "cuMemcpyDtoDAsync_v2",
       to.address,
@@ -197,8 +202,16 @@ export class Cuda implements CudaDevice {
     // copies go with the memory they are copies of
   }
 
-  embed(weight: Weight, ids: Buffer, out: Buffer, rows: number): void {
-    this.gather(weight.value, ids, out, rows, weight.columns);
+  embed({ value, columns }: Weight, ids: Buffer, out: Buffer, rows: number): void {
+    if (value.dtype === out.dtype) {
+      this.gather(value, ids, out, rows, columns);
+      return;
+    }
+    this.scope(() => {
+      const same = this.alloc(value.dtype, out.length);
+      this.gather(value, ids, same, rows, columns);
+      this.copy(same, out);
+    });
   }
 
   embedBackward(weight: Weight, ids: Buffer, dOut: Buffer, rows: number): void {
@@ -597,7 +610,7 @@ export class Cuda implements CudaDevice {
 
   /** A weight as products with this type of activations read it. */
   #weight({ value, columns }: Weight, dtype: Dtype): Matrix {
-    if (dtype === "f32") return matrix(value, columns);
+    if (value.dtype === dtype) return matrix(value, columns);
     let shadow = this.#shadows.find(({ from, bytes }) => value.address >= from && value.address < from + bytes);
     if (!shadow) {
       const { address: from, bytes } = this.#pool.around(value.address);

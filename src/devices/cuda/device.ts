@@ -22,6 +22,8 @@ export interface CudaOptions {
   readonly precision?: Precision;
   /** Which card. @default 0 */
   readonly ordinal?: number;
+  /** Bytes to use at most: the card then counts as having no more. @default all it has */
+  readonly memory?: number;
   /** Where compiled kernels are kept. @default sqlenv/cuda in the user's cache folder */
   readonly cache?: string;
 }

@@ -28,7 +28,7 @@ export class Pool {
   }
 
   alloc(bytes: number): number {
-    const size = classOf(bytes);
+    const size = roundedSize(bytes);
     const address = this.#kept.get(size)?.pop() ?? this.#reserve(size, bytes);
     this.#sizes.set(address, size);
     this.used += size;
@@ -89,8 +89,8 @@ export class Pool {
   }
 }
 
-/** Sizes in eighths of a power of two. */
-function classOf(bytes: number): number {
+/** Bytes an allocation really takes: sizes in eighths of a power of two. */
+export function roundedSize(bytes: number): number {
   if (bytes <= SMALLEST) return SMALLEST;
   const step = Math.max(SMALLEST, 2 ** (Math.floor(Math.log2(bytes)) - 3));
   return Math.ceil(bytes / step) * step;
