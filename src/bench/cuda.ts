@@ -1,6 +1,6 @@
 // How fast the CUDA device is at the sizes people train: its ceilings, each kernel against them, training steps and sampling.
 import type { CudaDevice } from "../devices/cuda/device.ts";
-import type { Buffer, HeadShape, TokenLayout, Weight } from "../devices/index.ts";
+import type { Buffer, Device, HeadShape, TokenLayout, Weight } from "../devices/index.ts";
 import type { Datum, LocalEngine } from "../engine/index.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { forestLayout, layoutOf, type NewTokens } from "../model/layout.ts";
@@ -410,7 +410,7 @@ function contexts(vocabulary: number, count: number, length: number): number[][]
 const BLOCK = 2 ** 20;
 
 /** Normal numbers, a block of them again and again: a gigabyte of fresh ones would take a minute. */
-function randomize(device: CudaDevice, buffer: Buffer, deviation: number): void {
+export function randomize(device: Device, buffer: Buffer, deviation: number): void {
   const block = blockOf(deviation).subarray(0, buffer.length);
   device.write(buffer, block);
   for (let done = block.length; done < buffer.length; done *= 2) {

@@ -9,6 +9,7 @@ import { cudaCommand } from "./bench-cuda.ts";
 import { dashboardCommand } from "./bench-dashboard.ts";
 import { engineCommand } from "./bench-engine.ts";
 import { grpoCommand } from "./bench-grpo.ts";
+import { memoryCommand } from "./bench-memory.ts";
 import { serverCommand } from "./bench-server.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { drawTable, formatBytes, formatNumber, output } from "./output.ts";
@@ -21,6 +22,7 @@ export function benchCommand(): Command {
     .addCommand(verifierCommand())
     .addCommand(engineCommand())
     .addCommand(grpoCommand())
+    .addCommand(memoryCommand())
     .addCommand(cudaCommand())
     .addCommand(dashboardCommand())
     .addCommand(serverCommand());
