@@ -7,6 +7,7 @@ import { compareCommand } from "./compare.ts";
 import { dataCommand } from "./data.ts";
 import { doctorCommand } from "./doctor.ts";
 import { evalCommand } from "./eval.ts";
+import { exportCommand } from "./export.ts";
 import { explain } from "./failure.ts";
 import { playCommand } from "./play.ts";
 import { playgroundCommand } from "./playground.ts";
@@ -38,6 +39,7 @@ for (const command of [
   warmupCommand(),
   compareCommand(),
   reportCommand(),
+  exportCommand(),
   benchCommand(),
   doctorCommand(),
 ])
