@@ -52,7 +52,7 @@ warmup: {steps: 2, batch_tokens: 1500}
 test.each([
   [["--out", "x", "--mixture", "nothing.yaml"], /either --model or --recipe/, 2],
   [["--out", "x", "--recipe", join(model, "config.json")], /is not a recipe/, 2],
-  [["--model", model, "--out", "x"], /either --transcripts or --mixture/, 2],
+  [["--model", model, "--out", "x"], /give --transcripts or --mixture, or both/, 2],
   [["--model", model, "--out", "x", "--mixture", "nothing.yaml"], /no such file: nothing.yaml/, 2],
   [["--model", "nowhere/at all", "--out", "x", "--transcripts", join(model, "config.json")], /line 1/, 2],
 ])("wrong use is one line: %j", async (args, message, expected) => {

@@ -4,11 +4,15 @@ import { Command } from "commander";
 import { createCpu } from "../devices/cpu/start.node.ts";
 import { Compiler } from "../devices/cuda/compiler.node.ts";
 import { createCuda, LEAST_CAPABILITY } from "../devices/cuda/create.node.ts";
-import type { Card } from "../devices/cuda/device.ts";
+import type { Card, Precision } from "../devices/cuda/device.ts";
 import { openCard } from "../devices/cuda/driver.node.ts";
 import { type LibraryName, loadFfi, loadLibrary } from "../devices/cuda/libraries.node.ts";
+import { estimateMemory, type MemoryPlace } from "../engine/index.ts";
+import { CPU_MEMORY_LIMIT } from "../engine/memory.ts";
 import { messageOf, SqlEnvError } from "../errors.ts";
-import { formatBytes, output, styled } from "./output.ts";
+import { KNOWN_MODELS } from "../model/known.ts";
+import type { LoraSpec } from "../model/lora.ts";
+import { drawTable, formatBytes, output, styled } from "./output.ts";
 
 /** One thing looked at. */
 interface Finding {
@@ -31,8 +35,56 @@ export function doctorCommand(): Command {
         out.line(`${mark} ${what}: ${found}${remedy ? `; ${remedy}` : ""}`);
       }
       out.line(`--device auto uses ${canUseCuda ? "cuda" : "cpu"}`);
-      out.result({ device: canUseCuda ? "cuda" : "cpu", findings });
+      const models = whatFits(canUseCuda ? cardClass() : undefined);
+      out.line("what fits, by an estimate of its memory:");
+      out.line(drawTable(["model", "sampling", "adapters", "all weights"], models.map(fitLine)));
+      out.result({ device: canUseCuda ? "cuda" : "cpu", findings, models });
     });
+}
+
+interface Fit {
+  readonly model: string;
+  /** Bytes each way of using it needs at least, and whether there are as many. */
+  readonly sampling: Need;
+  readonly adapters: Need;
+  readonly all_weights: Need;
+}
+
+interface Need {
+  readonly bytes: number;
+  readonly fits: boolean;
+}
+
+/** What a Qwen3 needs here, used in three ways. */
+function whatFits(card: { readonly memory: number; readonly precision: Precision } | undefined): Fit[] {
+  const place: MemoryPlace = card ? { device: "cuda", ...card } : { device: "cpu" };
+  const room = card ? 0.94 * card.memory : CPU_MEMORY_LIMIT;
+  const least = { place, rows: 1_024, cacheTokens: 8_192, recompute: true };
+  return Object.entries(KNOWN_MODELS).map(([model, { config }]) => {
+    const need = (options: { readonly trains: boolean; readonly lora?: LoraSpec }): Need => {
+      const { total: bytes } = estimateMemory(config, { ...least, ...options });
+      return { bytes, fits: bytes <= room };
+    };
+    const lora = { r: 16, alpha: 32 };
+    return {
+      model,
+      sampling: need({ trains: false }),
+      adapters: need({ trains: true, lora }),
+      all_weights: need({ trains: true }),
+    };
+  });
+}
+
+function fitLine({ model, sampling, adapters, all_weights }: Fit): string[] {
+  return [
+    model,
+    ...[sampling, adapters, all_weights].map(({ bytes, fits }) => `${formatBytes(bytes)}: ${fits ? "yes" : "no"}`),
+  ];
+}
+
+function cardClass(): { readonly memory: number; readonly precision: Precision } {
+  const { memory, capability } = openCard().card;
+  return { memory, precision: capability >= 80 ? "bf16" : "fp32" };
 }
 
 function cpuFindings(): Finding[] {

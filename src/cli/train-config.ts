@@ -5,6 +5,7 @@ import { parse as parseYaml, stringify } from "yaml";
 import { z } from "zod";
 import type { ThreadEngineOptions } from "../engine/index.node.ts";
 import { messageOf, UsageError } from "../errors.ts";
+import type { LoraSpec } from "../model/lora.ts";
 import {
   CONFIG_KEYS,
   configSchema,
@@ -59,7 +60,7 @@ export function typedSettings(flags: ConfigFlags): Record<string, unknown> {
 function readValue(key: string, text: string): unknown {
   const { type, default: fallback } = SETTINGS[key]!;
   if (type === "string" && typeof fallback === "string") return text;
-  const isList = Array.isArray(fallback) || key === "reward_weights";
+  const isList = Array.isArray(fallback) || key === "reward_weights" || key === "lora_target_modules";
   try {
     return parseYaml(isList && text !== "null" && !text.startsWith("[") ? `[${text}]` : text);
   } catch {
@@ -127,11 +128,18 @@ export function resumedConfig(kept: GRPOConfig, flags: ConfigFlags): GRPOConfig 
   return { ...wanted, output_dir: kept.output_dir };
 }
 
+/** The adapters a config asks for. */
+export function loraOf({ lora_r: r, lora_alpha: alpha, lora_target_modules: targets }: GRPOConfig): LoraSpec {
+  return { r, alpha, ...(targets && { targets }) };
+}
+
 /** What a config asks of the engine. */
 export function engineOptions(config: GRPOConfig): ThreadEngineOptions {
-  const { threads, device, precision, gradient_checkpointing: recompute, beta } = config;
+  const { threads, device, precision, gradient_checkpointing: recompute, beta, max_gpu_memory } = config;
   return {
     ...{ device, recompute, reference: beta !== 0 },
+    ...(config.use_peft && { lora: { ...loraOf(config), seed: config.seed } }),
+    ...(max_gpu_memory === null ? {} : { maxGpuMemory: max_gpu_memory * 1e9 }),
     ...(threads === null ? {} : { threads }),
     ...(precision === "auto" ? {} : { precision }),
   };

@@ -1,13 +1,33 @@
-// `sqlenv train --dry-run`: the settings as they would be, and what memory and time the training would take.
-import { loadModelAndTokenizer } from "../engine/index.node.ts";
-import { estimateMemory } from "../engine/index.ts";
+// `sqlenv train --dry-run`: the settings as they would be, what will happen, and what memory and time that would take.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { openCard } from "../devices/cuda/driver.node.ts";
+import { baseFolderOf, findModel, hubCache, loadModelAndTokenizer } from "../engine/index.node.ts";
+import { estimateMemory, type MemoryEstimate } from "../engine/index.ts";
+import { CPU_MEMORY_LIMIT } from "../engine/memory.ts";
+import { SqlEnvError } from "../errors.ts";
+import { type ModelConfig, parameterCount, parseConfig } from "../model/config.ts";
+import { KNOWN_MODELS } from "../model/known.ts";
+import { isAdapterFolder } from "../model/peft.node.ts";
 import type { DataSet } from "../questions/index.ts";
-import { batchingOf, type GRPOConfig, GRPOTrainer, type RewardFunction, type TimingLine } from "../training/index.ts";
-import { drawTable, formatBytes, formatNumber, type Output } from "./output.ts";
+import {
+  batchingOf,
+  CARD_CLASSES,
+  type CardClass,
+  type GRPOConfig,
+  GRPOTrainer,
+  memoryOptionsOf,
+  planFor,
+  type RewardFunction,
+  stagesOf,
+  stepSeconds,
+  type TimingLine,
+} from "../training/index.ts";
+import { drawTable, formatBytes, formatNumber, type Output, printable } from "./output.ts";
 import { configText, engineOptions } from "./train-config.ts";
 import { minutes } from "./train-screen.ts";
 
-/** Prints what a training would be; plays and learns one step, which is thrown away, to know how long one takes. */
+/** Prints what a training would be; where the model is here and fits, one step is played and thrown away, to know how long one takes. */
 export async function dryRun(
   config: GRPOConfig,
   data: DataSet,
@@ -18,27 +38,143 @@ export async function dryRun(
   out.line();
   const { questions, generation_batch_size } = batchingOf(config);
   out.line(`a generation: ${questions} questions × ${config.num_generations} episodes = ${generation_batch_size}`);
-  const recompute = config.gradient_checkpointing;
+  const stages = stagesOf(config, data);
+  const total_steps = stages.reduce((sum, { name, steps }) => sum + (name === "imitation" ? 0 : steps), 0);
+  out.line("what will happen:");
+  out.line(`  before: every evaluation question is played, greedily and sampled`);
+  stages.forEach(({ text, steps }, i) => void out.line(`  ${i + 1}. ${text}: ${formatNumber(steps)} steps`));
+  out.line(`  after: every evaluation question again; the model, reports and transcripts are in the run's folder`);
+  const folder = findModel(config.model_name);
+  tellWeights(config, folder, out);
+  const model = await shapeOf(config, folder);
+  const card = config.device === "cpu" ? undefined : cardHere(config);
+  const common = { config, generation_batch_size, stages, total_steps, folder: folder ?? null };
+  if (!model) {
+    out.line("how large it is will be known when it is here: memory and time cannot be told yet");
+    out.result(common);
+    return;
+  }
+  const { memory, fits } = tellMemory(config, model, card, out);
+  if (!folder || !fits) {
+    const seconds = card && fits ? total_steps * stepSeconds(model, config, card) : null;
+    if (seconds !== null)
+      out.line(
+        `time: ${formatNumber(total_steps)} steps of about ${stepSeconds(model, config, card!).toFixed(0)} s: ${minutes(seconds)}, evaluations and imitation not counted (an estimate, good to a factor of two; with the weights here, a step is measured)`,
+      );
+    const cards = CARD_CLASSES.map((kind) => planFor(config.model_name, model, config, kind));
+    tellCards(cards, total_steps, out);
+    out.result({ ...common, memory, fits, seconds, cards });
+    return;
+  }
+  const step_time = await measuredStep(config, data, rewardFuncs, out);
+  const seconds = total_steps * step_time;
+  out.line(
+    `${formatNumber(total_steps)} steps of ${step_time.toFixed(1)} s: about ${minutes(seconds)}, evaluations and imitation not counted`,
+  );
+  out.result({ ...common, memory, fits, step_time, seconds });
+}
+
+/** Where the weights are, or how to get them. */
+function tellWeights({ model_name }: GRPOConfig, folder: string | undefined, out: Output): void {
+  const name = printable(model_name);
+  if (folder) {
+    out.line(`weights: ${printable(folder)}`);
+    return;
+  }
+  const size = KNOWN_MODELS[model_name] ? `, ${formatBytes(KNOWN_MODELS[model_name].download)}` : "";
+  out.line(
+    `weights: not here yet. \`sqlenv train\` fetches ${name} from the Hub${size} into ${printable(hubCache())}, once.`,
+  );
+  out.line(
+    `  Without a way to the Hub: on a machine that has one, \`hf download ${name} --local-dir qwen3\`; bring the folder here, and give --model-name qwen3.`,
+  );
+}
+
+/** The model's sizes: from its folder, or known by its name. */
+async function shapeOf({ model_name }: GRPOConfig, folder: string | undefined): Promise<ModelConfig | undefined> {
+  const whole = folder && isAdapterFolder(folder) ? await baseFolderOf(folder) : folder;
+  const file = whole && join(whole, "config.json");
+  if (file && existsSync(file)) return parseConfig(JSON.parse(readFileSync(file, "utf8")), file);
+  return KNOWN_MODELS[model_name]?.config;
+}
+
+/** The card in this machine as one of a kind; speeds of one that is not known are those of the nearest in memory. */
+function cardHere({ precision, max_gpu_memory }: GRPOConfig): CardClass | undefined {
+  try {
+    const { name, memory: all, capability } = openCard().card;
+    const memory = Math.min(all, (max_gpu_memory ?? Number.POSITIVE_INFINITY) * 1e9);
+    const has = capability >= 80 ? "bf16" : "fp32";
+    const near = [...CARD_CLASSES].sort((a, b) => Math.abs(a.memory - all) - Math.abs(b.memory - all))[0]!;
+    return { ...near, name, memory, precision: precision === "auto" ? has : precision };
+  } catch (error) {
+    if (error instanceof SqlEnvError) return undefined;
+    throw error;
+  }
+}
+
+/** What it takes here, and whether there is as much. */
+function tellMemory(
+  config: GRPOConfig,
+  model: ModelConfig,
+  card: CardClass | undefined,
+  out: Output,
+): { readonly memory: MemoryEstimate; readonly fits: boolean } {
+  const options = memoryOptionsOf(config);
+  const what = `${formatNumber(parameterCount(model))} parameters`;
+  if (card) {
+    const plan = planFor(config.model_name, model, config, card);
+    out.line(`memory on ${printable(card.name)}, ${card.precision}, ${formatBytes(card.memory)}: ${what}`);
+    const place = { device: "cuda", precision: card.precision, memory: card.memory } as const;
+    const memory = plan.memory ?? estimateMemory(model, { ...options, place, rows: 1_024, cacheTokens: 8_192 });
+    drawMemory(memory, out);
+    if (plan.refused) out.line(`it does not fit: ${plan.refused}`);
+    return { memory, fits: plan.refused === null };
+  }
+  const memory = estimateMemory(model, options);
+  const fits = memory.total <= CPU_MEMORY_LIMIT;
+  out.line(`no GPU that can be used here (\`sqlenv doctor\` says why); memory on the CPU, fp32: ${what}`);
+  drawMemory(memory, out);
+  if (!fits)
+    out.line(
+      `it does not fit: the CPU engine ends at ${formatBytes(CPU_MEMORY_LIMIT)}. What trains here: \`sqlenv train\`, the starter, in minutes; or a model of up to about 150M parameters`,
+    );
+  return { memory, fits };
+}
+
+function drawMemory(memory: MemoryEstimate, out: Output): void {
+  const rows = Object.entries(memory).map(([part, bytes]) => [part, formatBytes(bytes)]);
+  out.line(drawTable(["memory", ""], rows));
+}
+
+/** The same training on cards that people have. */
+function tellCards(cards: readonly ReturnType<typeof planFor>[], steps: number, out: Output): void {
+  out.line("on other cards, estimated:");
+  const rows = cards.map(({ card, precision, memory, least, refused, step_seconds }) => [
+    ...[card, precision, formatBytes(least), memory ? formatBytes(memory.total) : "–"],
+    refused ? "does not fit" : `${step_seconds.toFixed(0)} s a step, ${minutes(steps * step_seconds)}`,
+  ]);
+  out.line(drawTable(["card", "precision", "needs", "would use", "time"], rows));
+}
+
+/** Seconds of one step, played and learned here. */
+async function measuredStep(
+  config: GRPOConfig,
+  data: DataSet,
+  rewardFuncs: readonly RewardFunction[],
+  out: Output,
+): Promise<number> {
   const model = await loadModelAndTokenizer(config.model_name, engineOptions(config));
   try {
-    const memory = estimateMemory(model.config, { trains: true, recompute });
-    out.line(
-      drawTable(
-        ["memory", ""],
-        Object.entries(memory).map(([part, bytes]) => [part, formatBytes(bytes)]),
-      ),
-    );
-    const { total_steps } = new GRPOTrainer({ model, data, config, rewardFuncs });
     const timings: TimingLine[] = [];
     const once = { ...config, max_steps: 1, eval_steps: 0 };
     const callbacks = [{ on_step_end: (_: unknown, { timing }: { timing: TimingLine }) => void timings.push(timing) }];
     await new GRPOTrainer({ model, data, config: once, rewardFuncs, callbacks }).train(); // kept in memory only
     const [{ step_time, sampling, training }] = timings as [TimingLine];
-    const seconds = total_steps * step_time;
+    const { peak } = await model.engine.memory();
     out.line(
-      `${formatNumber(total_steps)} steps of ${step_time.toFixed(1)} s (sampling ${sampling.toFixed(1)} s, training ${training.toFixed(1)} s): about ${minutes(seconds)}, evaluations not counted`,
+      `one step, measured: sampling ${sampling.toFixed(1)} s, training ${training.toFixed(1)} s, ${formatBytes(peak)} of memory`,
     );
-    out.result({ config, generation_batch_size, memory, total_steps, step_time, seconds });
+    return step_time;
   } finally {
     await model.engine.close();
   }

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Command } from "commander";
-import { type LoadedModel, loadModelAndTokenizer } from "../engine/index.node.ts";
+import type { LoadedModel } from "../engine/index.node.ts";
 import { UsageError } from "../errors.ts";
 import type { DataSet } from "../questions/index.ts";
 import { modelCard, writeReport } from "../reports/index.node.ts";
@@ -28,11 +28,11 @@ import {
   type ConfigFlags,
   configOf,
   configText,
-  engineOptions,
   readConfigFile,
   resumedConfig,
 } from "./train-config.ts";
 import { dryRun } from "./train-dry.ts";
+import { baseName, trainingModel } from "./train-model.ts";
 import { TrainingScreen } from "./train-screen.ts";
 
 interface TrainFlags extends ConfigFlags {
@@ -81,15 +81,18 @@ async function train(flags: TrainFlags): Promise<void> {
   if (flags.resume === undefined) store.write("config.yaml", configText({ ...config, output_dir: run }));
   const dashboard = await dashboardOf(run, flags, out);
   const screen = new TrainingScreen(out);
-  const model = await modelOf(config).catch((error: unknown) => {
+  const model = await trainingModel(config, data, run, out, signal).catch((error: unknown) => {
     if (flags.resume === undefined) rmSync(run, { recursive: true, force: true }); // nothing has begun: its name stays free
     void dashboard?.close();
     throw error;
   });
+  if (!model) return interrupted(run, out);
   try {
     const { engine } = model;
+    const { parameters, trained, variant, threads } = engine.facts;
+    const learned = trained === parameters ? "" : `, ${formatNumber(trained)} learned in adapters`;
     out.line(
-      `${printable(config.model_name)}: ${formatNumber(engine.facts.parameters)} parameters, ${engine.facts.variant}, ${engine.facts.threads} threads`,
+      `${printable(config.model_name)}: ${formatNumber(parameters)} parameters${learned}, ${variant}, ${threads} threads`,
     );
     const result = await runTraining({
       ...{ model, data, config, rewardFuncs, store, signal },
@@ -102,7 +105,7 @@ async function train(flags: TrainFlags): Promise<void> {
     if (!result) return interrupted(run, out);
     await saveModel(model, result, config, run);
     const { files } = await writeReport(run);
-    screen.result(result, [...files.map((file) => basename(file)), "model/"]);
+    screen.result(result, [...files.map((file) => basename(file)), ...(config.use_peft ? ["adapter/"] : []), "model/"]);
     out.result(result);
     store.unlock();
     if (dashboard && process.stdout.isTTY) {
@@ -159,21 +162,11 @@ function oldRun(run: string, flags: TrainFlags): { config: GRPOConfig; run: stri
   return { config: resumedConfig(resolveConfig(readConfigFile(file)), flags), run };
 }
 
-/** Loads the model and checks that the settings suit it. */
-async function modelOf(config: GRPOConfig): Promise<LoadedModel> {
-  const model = await loadModelAndTokenizer(config.model_name, engineOptions(config));
-  try {
-    checkWindow(config, model);
-  } catch (error) {
-    await model.engine.close();
-    throw error;
-  }
-  return model;
-}
-
-/** The trained model as a folder others can load, whole or not at all. */
-async function saveModel({ engine }: LoadedModel, result: TrainingResult, config: GRPOConfig, run: string) {
-  await engine.saveModel(join(run, "model"), { card: modelCard({ result, config }) });
+/** The trained model as a folder others can load, whole or not at all; adapters by themselves too. */
+async function saveModel({ engine, folder }: LoadedModel, result: TrainingResult, config: GRPOConfig, run: string) {
+  const card = modelCard({ result, config });
+  if (config.use_peft) await engine.saveAdapter(join(run, "adapter"), baseName(folder), { card });
+  await engine.saveModel(join(run, "model"), { card });
 }
 
 function interrupted(run: string, out: Output): void {
@@ -186,13 +179,4 @@ function describeData({ name, questions }: DataSet, { difficulty_filter }: GRPOC
     questions.filter((q) => q.split === split && (!filtered || difficulty_filter.includes(q.difficulty))).length;
   const part = (split: string) => `${formatNumber(count(split, true))} of ${formatNumber(count(split, false))}`;
   return `${printable(name)}: ${part("train")} training and ${part("eval")} evaluation questions are ${difficulty_filter.join(" or ")}`;
-}
-
-function checkWindow({ max_context_tokens }: GRPOConfig, { config }: LoadedModel): void {
-  if (max_context_tokens <= config.max_position_embeddings) return;
-  throw new UsageError({
-    what: `max_context_tokens is above the model's window of ${config.max_position_embeddings}`,
-    value: max_context_tokens,
-    remedy: `give --max-context-tokens ${config.max_position_embeddings}`,
-  });
 }

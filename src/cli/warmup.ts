@@ -6,6 +6,8 @@ import { z } from "zod";
 import { type LoadedModel, loadModelAndTokenizer } from "../engine/index.node.ts";
 import type { Datum } from "../engine/index.ts";
 import { messageOf, UsageError } from "../errors.ts";
+import { LORA_MODULES, type LoraModule } from "../model/lora.ts";
+import { random } from "../random.ts";
 import { loadSqlite } from "../sql/index.ts";
 import { teamDemonstrations } from "../training/demonstration-team.node.ts";
 import {
@@ -22,8 +24,10 @@ import {
 import { makeModel } from "../training/recipe.node.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
 import { INTERRUPTED } from "./failure.ts";
+import { listOf } from "./filters.ts";
 import { interruptSignal } from "./interrupt.ts";
 import { drawTable, formatNumber, type Output, output, wholeNumber } from "./output.ts";
+import { baseName } from "./train-model.ts";
 
 interface Options extends DeviceFlags {
   readonly model?: string;
@@ -36,6 +40,12 @@ interface Options extends DeviceFlags {
   readonly learningRate: number;
   readonly maxContextTokens: number;
   readonly workers?: number;
+  readonly transcriptsShare: number;
+  readonly usePeft?: boolean;
+  readonly loraR: number;
+  readonly loraAlpha: number;
+  readonly loraTargetModules?: LoraModule[];
+  readonly seed: number;
   readonly json?: boolean;
 }
 
@@ -45,8 +55,19 @@ export function warmupCommand(): Command {
     .option("--model <name>", "a model folder, a name on the Hub, or starter")
     .option("--recipe <file>", "YAML: a model made from nothing, with its lessons and steps; in place of --model")
     .requiredOption("--out <folder>", "where the warmed-up model is saved")
-    .option("--transcripts <file>", "JSONL, one {messages: […]} a line; gone through again and again")
+    .option(
+      "--transcripts <file>",
+      "JSONL, one {messages: […]} a line, or what `eval --out` wrote, of which the right episodes count; gone through again and again",
+    )
     .option("--mixture <file>", "YAML: which players to imitate on practice worlds, in which shares")
+    .option("--transcripts-share <x>", "of the episodes, where both are given", positive("--transcripts-share"), 0.5)
+    .option("--use-peft", "learn LoRA adapters; --out is then a folder in PEFT's layout")
+    .option("--lora-r <n>", "rank of the adapters", wholeNumber("--lora-r"), 16)
+    .option("--lora-alpha <x>", "adapters count alpha / r times", positive("--lora-alpha"), 32)
+    .option("--lora-target-modules <list>", "modules that get one (default: all)", (text: string) =>
+      listOf("--lora-target-modules", text, LORA_MODULES),
+    )
+    .option("--seed <n>", "of the order and of the adapters", wholeNumber("--seed"), 0)
     .option("--steps <n>", "optimizer steps", wholeNumber("--steps"), 100)
     .option("--batch-tokens <n>", "tokens a step", wholeNumber("--batch-tokens"), 4096)
     .option("--learning-rate <x>", "at the top of its course", positive("--learning-rate"), 1e-3)
@@ -101,20 +122,25 @@ function told(
 }
 
 async function imitate(options: Options & { readonly model: string }, out: Output): Promise<void> {
-  if ((options.transcripts === undefined) === (options.mixture === undefined)) {
+  if (options.transcripts === undefined && options.mixture === undefined) {
     throw new UsageError({
-      what: "give either --transcripts or --mixture",
+      what: "give --transcripts or --mixture, or both",
       remedy: "for example --mixture mixture.yaml",
     });
   }
   await loadSqlite();
   const mixture = options.mixture === undefined ? undefined : readYaml(options.mixture, mixtureSchema, "mixture");
   const transcripts = options.transcripts === undefined ? [] : readTranscripts(options.transcripts);
-  const model = await loadModelAndTokenizer(options.model, deviceOptions(options));
-  const source =
+  const { usePeft = false, loraR: r, loraAlpha: alpha, loraTargetModules: targets, seed } = options;
+  const model = await loadModelAndTokenizer(options.model, {
+    ...deviceOptions(options),
+    ...(usePeft && { lora: { r, alpha, seed, ...(targets && { targets }) } }),
+  });
+  const made =
     mixture && options.workers
       ? teamDemonstrations(model.folder, { threads: options.workers, mixtureOf: () => mixture })
-      : encoded(mixture ? demonstrations(mixture) : repeated(transcripts), model);
+      : mixture && encoded(demonstrations(mixture), model);
+  const source = transcripts.length === 0 ? made! : interleaved(made, transcripts, model, options);
   const {
     steps,
     batchTokens: batch_tokens,
@@ -136,7 +162,8 @@ async function imitate(options: Options & { readonly model: string }, out: Outpu
         );
       },
     });
-    await model.engine.saveModel(options.out);
+    if (usePeft) await model.engine.saveAdapter(options.out, baseName(model.folder));
+    else await model.engine.saveModel(options.out);
     told(report, (performance.now() - start) / 1000, { model: options.model, out: options.out }, out);
   } finally {
     process.off("SIGINT", interrupt);
@@ -151,8 +178,35 @@ async function* encoded(
   for await (const transcript of source) yield encodeTranscript(transcript, tokenizer, turns);
 }
 
-function* repeated(transcripts: readonly Transcript[]): Generator<Transcript> {
-  for (;;) yield* transcripts;
+/** Transcripts in a new random order each time round, encoded when first met, and in between what else there is. */
+async function* interleaved(
+  others: AsyncGenerator<Datum> | undefined,
+  transcripts: readonly Transcript[],
+  { tokenizer, turns }: LoadedModel,
+  { transcriptsShare, seed }: Options,
+): AsyncGenerator<Datum> {
+  const draw = random("warm-up", seed);
+  const known = new Map<Transcript, Datum>();
+  const encode = (transcript: Transcript): Datum => {
+    const datum = known.get(transcript) ?? encodeTranscript(transcript, tokenizer, turns);
+    known.set(transcript, datum);
+    return datum;
+  };
+  let left: Transcript[] = [];
+  try {
+    for (;;) {
+      if (others && !draw.chance(transcriptsShare)) {
+        const { value, done } = await others.next();
+        if (done) return;
+        yield value;
+        continue;
+      }
+      if (left.length === 0) left = draw.shuffle(transcripts);
+      yield encode(left.pop()!);
+    }
+  } finally {
+    await others?.return(undefined);
+  }
 }
 
 function readTranscripts(file: string): Transcript[] {

@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { rewardSchema } from "../env/index.ts";
 import { nearest, UsageError } from "../errors.ts";
+import { LORA_MODULES } from "../model/lora.ts";
 import { DIFFICULTIES } from "../questions/index.ts";
 
 /** What a field is for, and what others set it to. */
@@ -81,6 +82,13 @@ export const configSchema = z
       { trl: null },
     ),
     num_iterations: note(count.default(1), "times each generation is learned from", { trl: 1 }),
+    easy_steps: note(z.int().min(0).default(0), "steps at the beginning that ask only the easy ones of the questions"),
+    imitation_episodes: note(
+      z.int().min(0).default(0),
+      "before any reward: right episodes of the oracle, teacher and keyword players on training databases that the model imitates",
+    ),
+    imitation_epochs: note(count.default(2), "times it goes through them"),
+    imitation_learning_rate: note(positive.default(2e-5), "at its highest, in imitation"),
     shuffle_dataset: note(z.boolean().default(true), "questions in a new random order each epoch", { trl: true }),
 
     // How the model speaks
@@ -154,6 +162,22 @@ export const configSchema = z
     vespo_k_neg: note(positive.default(3), "vespo, bad episodes", { trl: 3 }),
     vespo_lambda_neg: note(positive.default(2), "vespo, bad episodes", { trl: 2 }),
 
+    // What is learned: all weights, or adapters in front of them
+    use_peft: note(
+      z.boolean().default(false),
+      "learn LoRA adapters; the weights stay as they are, and are the KL term's reference",
+      {
+        trl: false,
+      },
+    ),
+    lora_r: note(count.default(16), "rank of the adapters", { trl: 16 }),
+    lora_alpha: note(positive.default(32), "adapters count lora_alpha / lora_r times", { trl: 32 }),
+    lora_target_modules: note(
+      z.array(z.enum(LORA_MODULES)).min(1).nullable().default(null),
+      "modules of every layer that get one; null: q, k, v, o, gate, up and down_proj",
+      { trl: null },
+    ),
+
     // The optimizer
     learning_rate: note(positive.default(5e-6), "at its highest", { seed: 5e-6, trl: 1e-6 }),
     lr_scheduler_type: note(z.enum(["linear", "cosine", "constant"]).default("linear"), "how it falls to 0", {
@@ -191,6 +215,7 @@ export const configSchema = z
       "of a GPU's activations; auto: bf16 where the card has it; the CPU has fp32",
     ),
     threads: note(count.nullable().default(null), "of the CPU; null: as many as it has; results do not depend on it"),
+    max_gpu_memory: note(positive.nullable().default(null), "gigabytes of a GPU's memory to use; null: all it has"),
     gradient_checkpointing: note(
       z.boolean().default(false),
       "compute activations again instead of keeping them: slower, less memory",

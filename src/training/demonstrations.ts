@@ -12,7 +12,7 @@ import {
   randomPlayer,
   teacherPlayer,
 } from "../players/index.ts";
-import { DIFFICULTIES } from "../questions/index.ts";
+import { type DataSet, DIFFICULTIES, type Difficulty, filterQuestions } from "../questions/index.ts";
 import { random } from "../random.ts";
 import { DatabaseShelf } from "../sql/index.ts";
 import { practiceWorlds } from "../worlds/index.ts";
@@ -58,6 +58,44 @@ export const mixtureSchema = z
   .strict();
 
 export type Mixture = z.infer<typeof mixtureSchema>;
+
+/** Whom to imitate on a data set, and how often. */
+export interface DataDemonstrationOptions {
+  /** @default the oracle and the teacher twice in five times each, else the keyword player */
+  readonly players?: Mixture["players"];
+  /** Episodes in all. @default each training question once */
+  readonly episodes?: number;
+  readonly difficulties: readonly Difficulty[];
+  readonly step_budget: number;
+  readonly seed: number | string;
+}
+
+const GOOD: Mixture["players"] = [
+  { player: "oracle", share: 2, weight: 1 },
+  { player: "teacher", share: 2, weight: 1 },
+  { player: "keyword", share: 1, weight: 1 },
+];
+
+/** Episodes on the training questions of a data set that end with the right answer, in random order. */
+export async function* dataDemonstrations(
+  data: DataSet,
+  { players = GOOD, episodes = Number.POSITIVE_INFINITY, difficulties, step_budget, seed }: DataDemonstrationOptions,
+): AsyncGenerator<Transcript, void> {
+  const questions = filterQuestions(data.questions, { split: "train", difficulty: difficulties });
+  const env = new SQLEnvironment(data, { step_budget });
+  let made = 0;
+  for (const question of random("data demonstrations", seed).shuffle(questions)) {
+    if (made >= episodes) return;
+    const key = `${seed}/${question.question_id}`;
+    const { player, weight } = random("demonstration", key).pickWeighted(players.map((part) => [part, part.share]));
+    let record = await playEpisode(env, PLAYERS[player](), { question, seed: key });
+    // Whoever fails is no example; who knows takes the turn.
+    if (record.correctness !== 1) record = await playEpisode(env, oraclePlayer(), { question, seed: key });
+    if (record.error !== null || record.correctness !== 1) continue;
+    made++;
+    yield { ...transcriptOf(record), weight };
+  }
+}
 
 /** One transcript after the other, of all worlds from the first on or of so many. `loadSqlite()` must have been awaited. */
 export async function* demonstrations(

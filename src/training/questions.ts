@@ -25,6 +25,18 @@ export function loadQuestionPrompts(data: DataSet, config: Pick<GRPOConfig, "dif
   return chosen.map(({ question_id, question_text }) => ({ question_id, text: question_text }));
 }
 
+/** The prompts whose questions are easy: what a training may begin with. */
+export function easyPrompts(prompts: readonly QuestionPrompt[], { name, questions }: DataSet): QuestionPrompt[] {
+  const easy = new Set(questions.filter(({ difficulty }) => difficulty === "easy").map((q) => q.question_id));
+  const chosen = prompts.filter(({ question_id }) => easy.has(question_id));
+  if (chosen.length > 0) return chosen;
+  throw new QuestionLoadError({
+    what: "no easy training questions in",
+    value: name,
+    remedy: "leave easy_steps at 0, or let difficulty_filter have easy in it",
+  });
+}
+
 /** The question a prompt means. */
 export function questionOf(prompt: QuestionPrompt | string, { name, questions }: DataSet): QuestionRecord {
   const fits =

@@ -41,7 +41,7 @@ import {
 import { warningsAt } from "./health.ts";
 import { added, meansOf, type Sums } from "./ledger.ts";
 import { generationAt, repeated } from "./order.ts";
-import { loadQuestionPrompts, type QuestionPrompt } from "./questions.ts";
+import { easyPrompts, loadQuestionPrompts, type QuestionPrompt } from "./questions.ts";
 import type { EpisodeLine, MetricLine, Standing, TimingLine } from "./records.ts";
 import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
 import { rolloutFunc } from "./rollout.ts";
@@ -99,6 +99,9 @@ export class GRPOTrainer {
   /** Optimizer steps there will be. */
   readonly total_steps: number;
   readonly #batching: Batching;
+  readonly #easy: readonly QuestionPrompt[];
+  /** Generations that ask easy questions only. */
+  readonly #easyGenerations: number;
   readonly #rewardFuncs: readonly RewardFunction[];
   readonly #callbacks: readonly TrainerCallback[];
   readonly #lines: MetricLine[] = [];
@@ -119,6 +122,10 @@ export class GRPOTrainer {
     this.store = store ?? new MemoryStore();
     this.prompts = loadQuestionPrompts(data, config);
     this.#batching = batchingOf(config);
+    const { slices, accumulations } = this.#batching;
+    this.#easyGenerations = Math.ceil((config.easy_steps * accumulations) / (slices * config.num_iterations));
+    this.#easy = this.#easyGenerations > 0 ? easyPrompts(this.prompts, data) : [];
+    if (this.#easy.length > 0) stepsOf(config, this.#easy.length); // enough for a generation
     this.#rewardFuncs = rewardFuncs;
     this.#callbacks = callbacks;
     this.total_steps = stepsOf(config, this.prompts.length);
@@ -154,11 +161,13 @@ export class GRPOTrainer {
 
   /** One generation: rollout → rewards → advantages. */
   async #play(watch: Stopwatch, signal: AbortSignal | undefined): Promise<Generation> {
-    const { config, data, prompts } = this;
+    const { config, data } = this;
     const { generation, step } = this.#state;
     const { shuffle_dataset: shuffle, seed, num_generations } = config;
     const order = { chunk: this.#batching.questions, shuffle, seed };
-    const asked = generationAt(generation, prompts.length, order).map((number) => prompts[number]!);
+    const isEasy = generation < this.#easyGenerations;
+    const [prompts, first] = isEasy ? [this.#easy, 0] : [this.prompts, this.#easyGenerations];
+    const asked = generationAt(generation - first, prompts.length, order).map((number) => prompts[number]!);
     const { engine, tokenizer, turns } = this.model;
     const started = performance.now();
     const episodes = await rolloutFunc(repeated(asked, num_generations), engine, tokenizer, config, {

@@ -18,7 +18,14 @@ export const transcriptSchema = z.object({
 
 export type Transcript = z.infer<typeof transcriptSchema>;
 
-/** Reads a JSONL file's text; an error names the line. */
+/** A line that an evaluation wrote instead. */
+const episodeSchema = z.looseObject({
+  start: z.looseObject({ question: z.string() }),
+  steps: z.array(z.looseObject({ action: z.looseObject({}), observation: z.looseObject({}) })).min(1),
+  correctness: z.number().nullable(),
+});
+
+/** Reads a JSONL file's text: transcripts, or episodes, of which those with a right answer count; an error names the line. */
 export function parseTranscripts(text: string, file: string): Transcript[] {
   const transcripts = text.split("\n").flatMap((line, i) => {
     if (line.trim() === "") return [];
@@ -34,6 +41,8 @@ export function parseTranscripts(text: string, file: string): Transcript[] {
     } catch {
       throw bad("not JSON");
     }
+    const episode = episodeSchema.safeParse(json);
+    if (episode.success) return episode.data.correctness === 1 ? [transcriptOf(json as EpisodeRecord)] : [];
     const parsed = transcriptSchema.safeParse(json);
     if (!parsed.success) throw bad(parsed.error.issues[0]!.message);
     const roles = parsed.data.messages.map(({ role }) => role);

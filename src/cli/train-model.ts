@@ -1,0 +1,102 @@
+// The model a training begins with: loaded, and taught by imitation first where the config says so.
+import { existsSync, renameSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type LoadedModel, loadModelAndTokenizer } from "../engine/index.node.ts";
+import { UsageError } from "../errors.ts";
+import type { DataSet } from "../questions/index.ts";
+import { type GRPOConfig, imitate, type WarmupReport, type WarmupStep } from "../training/index.ts";
+import { formatNumber, type Output, styled } from "./output.ts";
+import { engineOptions } from "./train-config.ts";
+
+/** Loads the model, after imitation where that is asked for. Null when that was interrupted. */
+export async function trainingModel(
+  config: GRPOConfig,
+  data: DataSet,
+  run: string,
+  out: Output,
+  signal: AbortSignal,
+): Promise<LoadedModel | null> {
+  const { model_name: name, imitation_episodes } = config;
+  const folder = imitation_episodes > 0 ? await warmedOf(name, config, data, run, out, signal) : name;
+  if (folder === null) return null;
+  const model = await loadModelAndTokenizer(folder, engineOptions(config));
+  try {
+    checkWindow(config, model);
+  } catch (error) {
+    await model.engine.close();
+    throw error;
+  }
+  return model;
+}
+
+/** The model as others name it: a path that does not depend on where one stands, or a name on the Hub. */
+export function baseName(name: string): string {
+  return existsSync(name) ? resolve(name) : name;
+}
+
+/** The model after imitation, in the run's folder: whole, or as an adapter where adapters are learned. */
+function warmedOf(
+  name: string,
+  config: GRPOConfig,
+  data: DataSet,
+  run: string,
+  out: Output,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const what = `imitation of ${formatNumber(config.imitation_episodes)} right episodes on training databases …`;
+  return madeOnce(run, "warmed", what, out, async (aside) => {
+    const model = await loadModelAndTokenizer(name, { ...engineOptions(config), reference: false });
+    try {
+      checkWindow(config, model);
+      const report = await imitate(model, data, config, { signal, onStep: shown(out) });
+      if (config.use_peft) await model.engine.saveAdapter(aside, baseName(model.folder));
+      else await model.engine.saveModel(aside);
+      return report;
+    } finally {
+      await model.engine.close();
+    }
+  });
+}
+
+/** Makes a folder of the run's whole or not at all; a resumed run finds it there. */
+async function madeOnce(
+  run: string,
+  name: string,
+  what: string,
+  out: Output,
+  make: (aside: string) => Promise<WarmupReport>,
+): Promise<string | null> {
+  const [aside, folder] = [join(run, `.${name}`), join(run, name)];
+  if (existsSync(folder)) return folder;
+  out.line(styled("dim", what));
+  rmSync(aside, { recursive: true, force: true });
+  const report = await make(aside);
+  if (report.interrupted) {
+    rmSync(aside, { recursive: true, force: true });
+    return null;
+  }
+  renameSync(aside, folder);
+  const { transcripts, tokens, last_loss } = report;
+  out.line(
+    `warmed up on ${formatNumber(transcripts)} episodes, ${formatNumber(tokens)} tokens: loss ${last_loss.toFixed(3)}`,
+  );
+  return folder;
+}
+
+/** Tells how far it is: on a terminal always, elsewhere every ten steps. */
+function shown(out: Output): (step: WarmupStep) => void {
+  return ({ step, loss }) => {
+    const line = `imitation: step ${formatNumber(step)}, loss ${loss.toFixed(3)}`;
+    if (process.stderr.isTTY) out.progress(line);
+    else if (step % 10 === 0) out.line(line);
+  };
+}
+
+function checkWindow({ max_context_tokens }: GRPOConfig, { config }: LoadedModel): void {
+  if (max_context_tokens <= config.max_position_embeddings) return;
+  throw new UsageError({
+    what: `max_context_tokens is above the model's window of ${config.max_position_embeddings}`,
+    value: max_context_tokens,
+    remedy: `give --max-context-tokens ${config.max_position_embeddings}`,
+  });
+}

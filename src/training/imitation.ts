@@ -1,0 +1,37 @@
+// The first part of a training that has one: right episodes on training databases, made on the spot and imitated.
+import type { Datum } from "../engine/index.ts";
+import type { DataSet } from "../questions/index.ts";
+import type { GRPOConfig } from "./config.ts";
+import { dataDemonstrations } from "./demonstrations.ts";
+import type { TrainableModel } from "./trainer.ts";
+import { encodeTranscript } from "./transcripts.ts";
+import { type WarmupOptions, type WarmupReport, warmup } from "./warmup.ts";
+
+/** Episodes a step learns from. */
+const EPISODES_A_STEP = 8;
+
+/** Teaches the model what `imitation_…` says; the same config and data give the same weights. */
+export async function imitate(
+  { engine, tokenizer, turns }: TrainableModel,
+  data: DataSet,
+  config: GRPOConfig,
+  { onStep, signal }: Pick<WarmupOptions, "onStep" | "signal"> = {},
+): Promise<WarmupReport> {
+  const { imitation_episodes: episodes, imitation_epochs: epochs, imitation_learning_rate: learning_rate } = config;
+  const { difficulty_filter: difficulties, step_budget, seed, max_context_tokens } = config;
+  const examples: Datum[] = [];
+  for await (const transcript of dataDemonstrations(data, { episodes, difficulties, step_budget, seed }))
+    examples.push(encodeTranscript(transcript, tokenizer, turns));
+  const fitting = examples.filter(({ tokens }) => tokens.length <= max_context_tokens);
+  const total = fitting.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  const batch_tokens = Math.ceil((total / Math.max(1, fitting.length)) * EPISODES_A_STEP);
+  function* repeatedly(): Generator<Datum> {
+    for (let epoch = 0; epoch < epochs; epoch++) yield* examples;
+  }
+  const steps = Math.max(1, Math.ceil((epochs * total) / batch_tokens));
+  return warmup(engine, repeatedly(), {
+    ...{ steps, batch_tokens, learning_rate, max_context_tokens, weight_decay: 0 },
+    ...(onStep && { onStep }),
+    ...(signal && { signal }),
+  });
+}

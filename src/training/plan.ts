@@ -1,0 +1,169 @@
+// What a training will be, before it begins: its stages, the memory it needs and about how long it takes on a kind of card.
+import type { Precision } from "../devices/cuda/device.ts";
+import { cudaLimits, estimateMemory, type MemoryEstimate, type MemoryPlace } from "../engine/index.ts";
+import { OOMError } from "../errors.ts";
+import { type ModelConfig, parameterCount } from "../model/config.ts";
+import { KNOWN_MODELS } from "../model/known.ts";
+import type { LoraSpec } from "../model/lora.ts";
+import type { DataSet } from "../questions/index.ts";
+import { batchingOf, type GRPOConfig, resolveConfig, stepsOf } from "./config.ts";
+import { presetNamed } from "./presets.ts";
+import { easyPrompts, loadQuestionPrompts } from "./questions.ts";
+
+/** A kind of card, with what its makers say of it. */
+export interface CardClass {
+  readonly name: string;
+  /** Bytes a program can have. */
+  readonly memory: number;
+  readonly precision: Precision;
+  /** Dense products at that precision, operations a second, and bytes read a second: at their best. */
+  readonly flops: number;
+  readonly bandwidth: number;
+}
+
+export const CARD_CLASSES: readonly CardClass[] = [
+  { name: "T4", memory: 15.6e9, precision: "fp32", flops: 8.1e12, bandwidth: 320e9 },
+  { name: "L4", memory: 23.6e9, precision: "bf16", flops: 121e12, bandwidth: 300e9 },
+  { name: "RTX 4090", memory: 24.9e9, precision: "bf16", flops: 165e12, bandwidth: 1008e9 },
+  { name: "A100 or H100, 80 GB", memory: 84e9, precision: "bf16", flops: 312e12, bandwidth: 2000e9 },
+];
+
+/** One part of a training. */
+export interface Stage {
+  readonly name: "imitation" | "easy" | "all";
+  readonly text: string;
+  readonly steps: number;
+}
+
+/** Its parts, in order. */
+export function stagesOf(config: GRPOConfig, data: DataSet): Stage[] {
+  const { imitation_episodes, imitation_epochs, imitation_learning_rate, easy_steps, difficulty_filter, beta } = config;
+  const prompts = loadQuestionPrompts(data, config);
+  const total = stepsOf(config, prompts.length);
+  const easy = Math.min(easy_steps, total);
+  const { questions } = batchingOf(config);
+  const rest = { count: total - easy, kinds: difficulty_filter.join(" and ") };
+  const kl = beta > 0 ? `, KL ${beta} to the model before them` : "";
+  const asked = `${questions} questions × ${config.num_generations} episodes a step, learning rate ${config.learning_rate}${kl}`;
+  return [
+    ...(imitation_episodes > 0
+      ? [
+          {
+            name: "imitation" as const,
+            text: `imitation of ${imitation_episodes} right episodes on training databases, ${imitation_epochs} times, learning rate ${imitation_learning_rate}`,
+            steps: Math.ceil((imitation_episodes * imitation_epochs) / 8),
+          },
+        ]
+      : []),
+    ...(easy > 0
+      ? [
+          {
+            name: "easy" as const,
+            text: `GRPO on the ${easyPrompts(prompts, data).length} easy training questions: ${asked}`,
+            steps: easy,
+          },
+        ]
+      : []),
+    ...(rest.count > 0
+      ? [
+          {
+            name: "all" as const,
+            text: `GRPO on all ${prompts.length} training questions that are ${rest.kinds}: ${asked}`,
+            steps: rest.count,
+          },
+        ]
+      : []),
+  ];
+}
+
+/** What a config asks of memory. */
+export function memoryOptionsOf(config: GRPOConfig): {
+  readonly trains: true;
+  readonly recompute: boolean;
+  readonly reference: boolean;
+  readonly lora: LoraSpec | undefined;
+} {
+  const { gradient_checkpointing: recompute, beta, use_peft, lora_r: r, lora_alpha: alpha } = config;
+  const targets = config.lora_target_modules;
+  const lora = use_peft ? { r, alpha, ...(targets && { targets }) } : undefined;
+  return { trains: true, recompute, reference: beta > 0, lora };
+}
+
+export interface CardPlan {
+  readonly card: string;
+  readonly precision: Precision;
+  /** Null where it fits; else why it does not. */
+  readonly refused: string | null;
+  readonly memory: MemoryEstimate | null;
+  /** Least it could do with, smaller batches and caches included. */
+  readonly least: number;
+  readonly step_seconds: number;
+}
+
+/** Memory and time on a card. */
+export function planFor(
+  name: string,
+  model: ModelConfig,
+  config: GRPOConfig,
+  { name: card, memory, precision, flops, bandwidth }: CardClass,
+): CardPlan {
+  const options = memoryOptionsOf(config);
+  const place: MemoryPlace = { device: "cuda", precision, memory };
+  const least = estimateMemory(model, { ...options, place, rows: 1_024, cacheTokens: 8_192 }).total;
+  const step_seconds = stepSeconds(model, config, { precision, flops, bandwidth });
+  try {
+    const { maxRows: rows, maxCachedTokens: cacheTokens } = cudaLimits(
+      name,
+      model,
+      { card: { memory }, precision },
+      options,
+    );
+    const estimate = estimateMemory(model, { ...options, place, rows, cacheTokens, promptRows: Math.min(rows, 8_192) });
+    return { card, precision, refused: null, memory: estimate, least, step_seconds };
+  } catch (error) {
+    if (!(error instanceof OOMError)) throw error;
+    return { card, precision, refused: error.message, memory: null, least, step_seconds };
+  }
+}
+
+/** A bundled episode in Qwen3's tokens: what stands in its context at the end, what the model wrote of it, in turns. */
+const EPISODE = { context: 620, written: 130, turns: 5, shared: 0.55 };
+const USED_FLOPS = 0.4; // of a card's best, as seen on an H200 (docs/gpu.md)
+const USED_BANDWIDTH = 0.5;
+const HOST_SECONDS = 0.002; // of a decode step: environment, tokens, launches
+
+/** Seconds of a GRPO step on a card; good to a factor of two. */
+export function stepSeconds(
+  model: ModelConfig,
+  config: GRPOConfig,
+  { precision, flops, bandwidth }: Pick<CardClass, "precision" | "flops" | "bandwidth">,
+): number {
+  const { generation_batch_size: episodes, accumulations } = batchingOf(config);
+  const parameters = parameterCount(model);
+  const rows = episodes * EPISODE.context * EPISODE.shared;
+  // Forward, again where activations are not kept, the stream's gradient, the weights' own, and the reference's forward.
+  const passes =
+    2 + (config.gradient_checkpointing ? 2 : 0) + 2 + (config.use_peft ? 0 : 2) + (config.beta > 0 ? 2 : 0);
+  const learning = (passes * parameters * rows) / (USED_FLOPS * flops);
+  const prompts = (2 * parameters * rows) / (USED_FLOPS * flops);
+  const a = precision === "bf16" ? 2 : 4;
+  const { num_hidden_layers: L, num_key_value_heads: G, head_dim: d } = model;
+  const read = a * (parameters + (episodes * EPISODE.context * 2 * G * d * L) / 2);
+  const decoding = 1.5 * EPISODE.written * (read / (USED_BANDWIDTH * bandwidth) + HOST_SECONDS);
+  return accumulations * (learning + prompts + decoding);
+}
+
+/** A line of the table of presets by card: what a preset is there. */
+export interface PresetLine {
+  readonly preset: string;
+  readonly plan: CardPlan;
+}
+
+/** Every Qwen3 preset on every kind of card. */
+export function presetTable(): PresetLine[] {
+  return ["qwen3-0.6b", "qwen3-1.7b"].flatMap((preset) => {
+    const config = resolveConfig(presetNamed(preset));
+    const { config: model } = KNOWN_MODELS[config.model_name]!;
+    return CARD_CLASSES.map((card) => ({ preset, plan: planFor(config.model_name, model, config, card) }));
+  });
+}
