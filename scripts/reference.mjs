@@ -78,10 +78,12 @@ const COMMANDS = [
   ["warmup"],
   ["compare"],
   ["report"],
+  ["export"],
   ["bench", "env"],
   ["bench", "verifier"],
   ["bench", "engine"],
   ["bench", "grpo"],
+  ["bench", "memory"],
   ["bench", "cuda"],
   ["bench", "dashboard"],
   ["bench", "server"],
@@ -110,6 +112,21 @@ const presets = training.PRESET_NAMES.map((name) => [
     .map(([key, value]) => `${key} ${JSON.stringify(value)}`)
     .join(", "),
 ]);
+
+/** The Qwen3 presets on kinds of cards, as the estimator sees them. */
+const gigabytes = (bytes) => `${(bytes / 1e9).toFixed(1)} GB`;
+const cards = training
+  .presetTable()
+  .map(({ preset, plan }) => [
+    `\`${preset}\``,
+    plan.card,
+    plan.precision,
+    gigabytes(plan.least),
+    plan.refused ? "does not fit" : gigabytes(plan.memory.total),
+    plan.refused
+      ? ""
+      : `about ${plan.step_seconds < 10 ? plan.step_seconds.toFixed(1) : plan.step_seconds.toFixed(0)} s`,
+  ]);
 
 const CLASS = /^ {2}"(\w+)",(?: \/\/ (.*))?$/gm;
 const faults = [...comments("sql/fault.ts", CLASS), ...comments("env/observation.ts", CLASS)].map(([name, meaning]) => [
@@ -163,6 +180,11 @@ ${table(["setting", "default", "first design", "TRL", "meaning"], settings)}
 ### Presets
 
 ${table(["preset", "settings that differ"], presets)}
+
+The Qwen3 presets on kinds of cards: what they need at least, what they use where there is more (longer batches, more contexts kept), and a step's time. All of it is estimated, memory by
+\`sqlenv bench memory\`'s formulas, time from the makers' figures and good to a factor of two; \`--dry-run\` measures a step.
+
+${table(["preset", "card", "precision", "needs", "uses", "a step"], cards)}
 
 ### Metrics
 
