@@ -48,7 +48,8 @@ export async function loadWebModel(
     const model = createModel(device, config, { trains });
     await loadWeights(model, weights);
     const { name: kind, variant, threads: size } = device;
-    const facts = { device: kind, variant, threads: size, parameters: parameterCount(model) };
+    const parameters = parameterCount(model);
+    const facts = { device: kind, variant, threads: size, parameters, trained: trains ? parameters : 0 };
     return { engine: new LocalEngine(model), tokenizer, turns, config, facts };
   } catch (error) {
     device.close();
