@@ -1,19 +1,19 @@
-// What `sqlenv train` shows: a line a step, a transcript now and then, warnings, and at the end what improved.
-import { formatTranscript } from "../evaluation/index.ts";
+// What `sqlenv train` shows: a line a step, what the live callback has to show, warnings, and at the end what improved.
 import { behaviourRows, headline, standingRows, withInterval } from "../reports/index.ts";
-import type {
-  EpisodeLine,
-  Phase,
-  TimingLine,
-  TrainerCallback,
-  TrainingResult,
-  TrainingView,
-  Warning,
+import {
+  type EpisodeLine,
+  LiveVisualizationCallback,
+  type Phase,
+  type TimingLine,
+  type TrainerCallback,
+  type TrainingResult,
+  type TrainingView,
+  type Warning,
 } from "../training/index.ts";
 import { drawTable, formatNumber, type Output, printable, styled } from "./output.ts";
 
-/** Transcripts shown in the course of a training. */
-const TRANSCRIPTS = 4;
+/** However short a training is, it shows so many transcripts and comparisons of training and evaluation questions. */
+const LEAST = { transcripts: 4, comparisons: 2 };
 
 /** Prints the course of a training. */
 export class TrainingScreen implements TrainerCallback {
@@ -57,18 +57,23 @@ export class TrainingScreen implements TrainerCallback {
     // A terminal has one line that changes and keeps every tenth; a log has them all.
     if (process.stderr.isTTY && step % 10 !== 0 && step !== total_steps) this.#out.progress(line);
     else this.#out.line(line);
-    if (step % Math.max(1, Math.round(total_steps / TRANSCRIPTS)) === 0) this.#transcript(episodes);
   }
 
   on_warning(_: TrainingView, { step, message, remedy }: Warning): void {
     this.#out.line(styled("yellow", `step ${step}: ${message}; ${remedy}`));
   }
 
-  /** An episode as it was played in this step: the first of the group's best. */
-  #transcript(episodes: readonly EpisodeLine[]): void {
-    const best = episodes.reduce((a, b) => ((b.total_reward ?? 0) > (a.total_reward ?? 0) ? b : a));
-    const text = formatTranscript(best).split("\n").map(printable);
-    this.#out.line(text.map((line) => `  ${line}`).join("\n"));
+  /** The live callback of a training of so many steps, on this screen. */
+  live(total: number): LiveVisualizationCallback {
+    const every = (steps: number, least: number) => Math.max(1, Math.min(steps, Math.round(total / least)));
+    return new LiveVisualizationCallback({
+      transcript_every: every(50, LEAST.transcripts),
+      success_every: every(100, LEAST.comparisons),
+      show: ({ text }) => {
+        const lines = text.split("\n").map((line) => `  ${printable(line)}`);
+        this.#out.line(lines.join("\n"));
+      },
+    });
   }
 
   /** The closing summary. */

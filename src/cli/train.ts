@@ -71,7 +71,7 @@ async function train(flags: TrainFlags): Promise<void> {
   out.line(describeData(data, config));
   // What can be known to be wrong is said before anything is made.
   checkRewards(rewardFuncs, config.reward_weights);
-  stepsOf(config, loadQuestionPrompts(data, config).length);
+  const steps = stepsOf(config, loadQuestionPrompts(data, config).length);
   if (flags.dryRun) return dryRun(config, data, rewardFuncs, out);
 
   const signal = interruptSignal();
@@ -96,7 +96,7 @@ async function train(flags: TrainFlags): Promise<void> {
     );
     const result = await runTraining({
       ...{ model, data, config, rewardFuncs, store, signal },
-      callbacks: [screen],
+      callbacks: [screen, screen.live(steps)],
       resume: flags.resume !== undefined,
       spent: performance.now() / 1000, // since the process began
       onPhase: (phase) => screen.phase(phase),

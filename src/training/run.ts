@@ -1,12 +1,12 @@
 // A whole training as one call: how good the model is before, the training, how good it is after, and what to compare.
 import { SQLEnvironment } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
-import { type EpisodeRecord, evaluate, sampleQuestions } from "../evaluation/index.ts";
+import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
 import { randomPlayer } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import type { GRPOConfig } from "./config.ts";
-import type { ComparedQuestion, Comparison, MetricLine, Place, Standing, TrainingResult } from "./records.ts";
-import { placesOf, randomStanding, standingOf } from "./standing.ts";
+import { comparisonOf, type Played, type PlayedOptions, playedAtRandom, playedBy } from "./played.ts";
+import type { MetricLine, TrainingResult } from "./records.ts";
 import { GRPOTrainer, type TrainerOptions } from "./trainer.ts";
 
 /** Makes a trainer; the questions come from the data set, filtered as the config says. */
@@ -52,18 +52,11 @@ export interface RunTrainingOptions extends TrainerOptions {
   readonly onProgress?: (phase: Phase, done: number) => void;
 }
 
-/** How a player did, and its greedy episodes on the questions that are compared. */
-interface Played {
-  readonly standing: Standing;
-  readonly compared: readonly EpisodeRecord[];
-}
-
 /** Runs it all and keeps it in the store; null when the signal came first, with the training saved. */
 export async function runTraining(options: RunTrainingOptions): Promise<TrainingResult | null> {
   const { model, data, config, signal, onPhase, onProgress, resume = false, spent = 0 } = options;
   const trainer = new GRPOTrainer(options);
   const { store } = trainer;
-  const questions = comparedQuestions(data, config);
   const started = performance.now();
   if (resume) store.rewind();
   else if (store.newest())
@@ -73,38 +66,28 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
       remedy: "resume it, or use another folder",
     });
 
+  const watch = (phase: Phase): PlayedOptions => {
+    onPhase?.(phase);
+    return { player: phase, signal, onProgress: (done) => onProgress?.(phase, done) };
+  };
   /** Plays once; a resumed run finds what was played before. */
-  const once = async (phase: "random" | "before", play: (watch: Watch) => Promise<Standing>): Promise<Played> => {
+  const once = async (phase: "random" | "before", play: () => Promise<Played>): Promise<Played> => {
     const kept = store.read(`${phase}.json`);
     if (kept !== null && store.newest() !== null) return JSON.parse(kept) as Played;
-    const played = await watched(phase, play);
+    const played = await play();
     store.write(`${phase}.json`, `${JSON.stringify(played)}\n`);
     return played;
   };
-  const watched = async (phase: Phase, play: (watch: Watch) => Promise<Standing>): Promise<Played> => {
-    onPhase?.(phase);
-    const compared = new Map<string, EpisodeRecord>();
-    const standing = await play({
-      episodes: config.final_eval_episodes,
-      signal,
-      onEpisode: (record, manner) => {
-        if (manner === "greedy") compared.set(record.question_id, { ...record, player: phase });
-      },
-      onProgress: (done) => onProgress?.(phase, done),
-    });
-    return { standing, compared: questions.flatMap((id) => compared.get(id) ?? []) };
-  };
-  type Watch = Parameters<typeof standingOf>[3];
 
   try {
-    const floor = await once("random", (watch) => randomStanding(data, config, watch));
+    const floor = await once("random", () => playedAtRandom(data, config, watch("random")));
     const isNew = store.newest() === null;
-    const before = await once("before", (watch) => standingOf(data, model, config, watch));
+    const before = await once("before", () => playedBy(model, data, config, watch("before")));
     if (isNew) await trainer.record(before.standing);
     onPhase?.("training");
     const { interrupted, steps } = await trainer.train({ signal });
     if (interrupted) return null;
-    const after = await watched("after", (watch) => standingOf(data, model, config, watch));
+    const after = await playedBy(model, data, config, watch("after"));
     await trainer.record(after.standing);
     store.write("comparison.json", `${JSON.stringify(comparisonOf([floor, before, after]))}\n`);
     const result: TrainingResult = {
@@ -125,30 +108,4 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     if (!signal?.aborted || error !== signal.reason) throw error;
     return null;
   }
-}
-
-/** Evaluation questions to show side by side, those of unseen databases first: the first that every evaluation plays. */
-function comparedQuestions(data: DataSet, config: GRPOConfig): string[] {
-  const { difficulty_filter: difficulty, comparison_episodes: wanted, final_eval_episodes: episodes, seed } = config;
-  const places = placesOf(data, config);
-  const played = (place: Place) => {
-    if (places[place].length === 0) return [];
-    const sample = sampleQuestions(data.questions, { split: "eval", difficulty, databases: places[place], seed });
-    return sample.slice(0, episodes ?? sample.length).map(({ question }) => question.question_id);
-  };
-  const [unseen, seen] = [played("unseen"), played("seen")];
-  const fromUnseen = Math.min(unseen.length, Math.max(Math.ceil(wanted / 2), wanted - seen.length));
-  return [...unseen.slice(0, fromUnseen), ...seen.slice(0, wanted - fromUnseen)];
-}
-
-/** The questions that every player played. */
-function comparisonOf(played: readonly Played[]): Comparison {
-  const [first, ...others] = played;
-  const questions = first!.compared.flatMap((episode): ComparedQuestion[] => {
-    const { question_id, question, database_name, seen } = episode;
-    const same = others.map(({ compared }) => compared.find((other) => other.question_id === question_id));
-    if (!same.every((other) => other !== undefined)) return [];
-    return [{ question_id, question, database_name, seen, episodes: [episode, ...same] }];
-  });
-  return { players: ["random", "before", "after"], questions };
 }

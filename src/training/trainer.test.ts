@@ -4,8 +4,9 @@ import { smallDataSet } from "../../test/small-data.ts";
 import { type Lesson, taughtModel, teach } from "../../test/taught-model.ts";
 import type { TokenSampler } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
-import { type LiveView, LiveVisualizationCallback, type TrainerCallback } from "./callbacks.ts";
+import type { TrainerCallback } from "./callbacks.ts";
 import { type GRPOConfigInput, resolveConfig } from "./config.ts";
+import { type LiveView, LiveVisualizationCallback } from "./live.ts";
 import { meaningOf } from "./metric-names.ts";
 import type { EpisodeLine, MetricLine, TrainingResult } from "./records.ts";
 import { type RewardFunction, rewardCorrectness } from "./rewards.ts";
@@ -189,9 +190,12 @@ test("callbacks are told, and the live one shows rewards, transcripts and succes
   const watched = await train({ max_steps: 4 }, { callbacks: [live, listener] });
   expect(watched.metrics).toEqual(plain.metrics);
   expect(told).toEqual(["begin", ...[1, 2, 3, 4].flatMap((step) => [`log ${step}`, `step ${step}`]), "end"]);
-  expect(shown.map(({ kind }) => kind)).toEqual(["reward", "transcript", "reward", "transcript", "success"]);
-  expect(shown[0]!.text).toMatch(/^step 2: reward -?\d\.\d{3} {2}[▁▂▃▄▅▆▇█]{2}$/);
-  expect(live.success).toHaveLength(1);
+  expect(shown.map(({ kind, step }) => `${step} ${kind}`)).toEqual([
+    ...["0 success", "2 reward", "2 transcript"],
+    ...["4 reward", "4 transcript", "4 success"],
+  ]);
+  expect(shown[1]!.text).toMatch(/^step 2: reward -?\d\.\d{3} {2}[▁▂▃▄▅▆▇█]{2}$/);
+  expect(live.success.map(({ step }) => step)).toEqual([0, 4]);
 });
 
 test("the random baseline plays the training questions, and rewards come out by step", async () => {

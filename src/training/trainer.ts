@@ -21,7 +21,7 @@ import { SQLEnvironment } from "../env/index.ts";
 import { SqlEnvError } from "../errors.ts";
 import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
 import type { Tokenizer, TurnEncoder } from "../model/index.ts";
-import type { DataSet } from "../questions/index.ts";
+import { type DataSet, filterQuestions } from "../questions/index.ts";
 import { evaluationMetrics, type TrainerCallback, type TrainingView } from "./callbacks.ts";
 import { type Batching, batchingOf, type GRPOConfig, learningRateAt, stepsOf } from "./config.ts";
 import { watchFailures } from "./failures.ts";
@@ -374,6 +374,7 @@ export class GRPOTrainer {
   async #show(split: "train" | "eval", episodes: number): Promise<EpisodeRecord[]> {
     const { difficulty_filter: difficulty, step_budget, seed, reward: rewards } = this.config;
     const shown: EpisodeRecord[] = [];
+    if (filterQuestions(this.data.questions, { split, difficulty }).length === 0) return shown;
     const watched = watchFailures(playerOf(this.model, "greedy", this.config));
     await evaluate(this.data, watched.player, {
       ...{ split, episodes, difficulty, seed: seed + this.#state.step, concurrency: episodes },
