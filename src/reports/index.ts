@@ -3,6 +3,7 @@ export * from "./charts.ts";
 export * from "./comparison.ts";
 export * from "./habits.ts";
 export * from "./learning-curve.ts";
+export * from "./live-plots.ts";
 export * from "./model-card.ts";
 export * from "./run-page.ts";
 export * from "./standing.ts";

@@ -21,6 +21,13 @@ ${body}
 `;
 }
 
+/** Markup for inside a page of others, such as a notebook's output; its styles reach nothing else there. */
+export function htmlFragment(body: string): string {
+  const style = `${STYLE}${chartStyle()}`.replaceAll(":root", "&").replaceAll("body{", "&{");
+  const own = ".sqlenv.sqlenv"; // twice: before the page's own rules for tables and headings
+  return `<div class="sqlenv"><style>${own}{${style}}${own}{padding:12px;border-radius:8px}</style>${body}</div>`;
+}
+
 const STYLE = `
 :root{color-scheme:light dark;--back:#f6f8fa;--card:#fff;--ink:#1f2328;--dim:#59636e;--line:#d9dfe5;--good:#0b7a43;--good-back:#dcf5e6;--bad:#b3261e;--bad-back:#fde8e6;--none-back:#eaeef2;--warn:#7a5200;--warn-back:#fff4d6;--blue:#0a5fa8;--purple:#8a2f6b;--green:#0b6e52;--code:#f3f5f8}
 @media screen and (prefers-color-scheme:dark){:root{--back:#0d1014;--card:#14181d;--ink:#e8edf2;--dim:#98a2ad;--line:#2a3138;--good:#5fd896;--good-back:#12351f;--bad:#ff9a90;--bad-back:#3d1714;--none-back:#232a31;--warn:#f0c566;--warn-back:#33280e;--blue:#6cbcff;--purple:#e79bcd;--green:#54d3aa;--code:#1b2127}}

@@ -3,6 +3,9 @@ import type { Behaviour, Summary } from "../evaluation/index.ts";
 import type { Manner, Place, TrainingResult } from "../training/records.ts";
 import { percent, percentRange } from "./words.ts";
 
+/** Where three players stand; a training's result is one. */
+export type Standings = Pick<TrainingResult, "random" | "before" | "after">;
+
 export interface StandingRow {
   readonly place: Place;
   readonly manner: Manner;
@@ -16,11 +19,7 @@ export interface StandingRow {
 }
 
 /** The four rows of a result; unseen databases first, they are the harder claim. */
-export function standingRows({
-  random,
-  before,
-  after,
-}: Pick<TrainingResult, "random" | "before" | "after">): StandingRow[] {
+export function standingRows({ random, before, after }: Standings): StandingRow[] {
   return (["unseen", "seen"] as const).flatMap((place) =>
     (["greedy", "sampled"] as const).map((manner) => {
       const [was, is] = [before[place][manner], after[place][manner]];
@@ -50,7 +49,7 @@ export function withInterval({ success_rate, success_ci }: Summary): string {
 }
 
 /** One line: what the training did to success on databases it never saw. */
-export function headline(result: TrainingResult): string {
+export function headline(result: Standings): string {
   const row = standingRows(result).find(({ before, after }) => before.scored > 0 && after.scored > 0);
   if (!row) return "nothing was evaluated";
   const told = row.verdict === "not told apart" ? ", intervals overlap" : "";
@@ -65,7 +64,7 @@ const BEHAVIOUR: readonly (readonly [keyof Behaviour, string])[] = [
 ];
 
 /** What the players do, greedy, on the databases of the first row: a name, then random, before and after. Runs of old have none. */
-export function behaviourRows(result: Pick<TrainingResult, "random" | "before" | "after">): string[][] {
+export function behaviourRows(result: Standings): string[][] {
   const row = standingRows(result)[0]!;
   const summaries = [row.random, row.before, row.after].map(({ behaviour }) => behaviour as Behaviour | undefined);
   if (summaries.some((behaviour) => behaviour === undefined)) return [];

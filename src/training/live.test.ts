@@ -43,7 +43,7 @@ async function follow(options: LiveVisualizationOptions, total_steps: number, ou
 test("the reward every 10 steps, a transcript every 50, train against eval every 100 from 3 episodes each", async () => {
   const { live, asked, at } = await follow({}, 200);
   expect(at("reward")).toEqual(Array.from({ length: 20 }, (_, i) => 10 * (i + 1)));
-  expect(at("transcript")).toEqual([50, 100, 150, 200]);
+  expect(at("transcript")).toEqual([0, 50, 100, 150, 200]);
   expect(at("success")).toEqual([0, 100, 200]);
   expect(asked.filter((line) => line.startsWith("100"))).toEqual(["100 eval 1", "100 train 3", "100 eval 3"]);
   expect(live.rewards).toHaveLength(200);

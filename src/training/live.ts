@@ -44,7 +44,7 @@ type Kind = LiveView["kind"];
 
 /**
  * A coach at the side: the reward's course, a transcript now and then, and whether what is learned carries over.
- * Success is also measured before the first step, and the end of the training is shown whatever its number.
+ * A transcript and success are also shown before the first step, and all of it at the end, whatever its number.
  */
 export class LiveVisualizationCallback implements TrainerCallback {
   readonly rewards: RewardPoint[] = [];
@@ -71,7 +71,7 @@ export class LiveVisualizationCallback implements TrainerCallback {
   }
 
   async on_train_begin(view: TrainingView): Promise<void> {
-    if (this.#every.success > 0) await this.#success(view);
+    for (const kind of KINDS) if (this.#every[kind] > 0) await this.#tell(kind, view);
   }
 
   async on_step_end(view: TrainingView, { episodes }: { readonly episodes: readonly EpisodeLine[] }): Promise<void> {

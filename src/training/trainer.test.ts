@@ -191,10 +191,10 @@ test("callbacks are told, and the live one shows rewards, transcripts and succes
   expect(watched.metrics).toEqual(plain.metrics);
   expect(told).toEqual(["begin", ...[1, 2, 3, 4].flatMap((step) => [`log ${step}`, `step ${step}`]), "end"]);
   expect(shown.map(({ kind, step }) => `${step} ${kind}`)).toEqual([
-    ...["0 success", "2 reward", "2 transcript"],
+    ...["0 transcript", "0 success", "2 reward", "2 transcript"],
     ...["4 reward", "4 transcript", "4 success"],
   ]);
-  expect(shown[1]!.text).toMatch(/^step 2: reward -?\d\.\d{3} {2}[▁▂▃▄▅▆▇█]{2}$/);
+  expect(shown[2]!.text).toMatch(/^step 2: reward -?\d\.\d{3} {2}[▁▂▃▄▅▆▇█]{2}$/);
   expect(live.success.map(({ step }) => step)).toEqual([0, 4]);
 });
 

@@ -136,6 +136,11 @@ export class GRPOTrainer {
     return this.#state;
   }
 
+  /** Lines of metrics.jsonl this trainer wrote. */
+  get metrics(): readonly MetricLine[] {
+    return this.#lines;
+  }
+
   /** Trains to the end, or until the signal; goes on from the store's newest checkpoint where there is one. */
   async train({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<TrainOutput> {
     await this.#takeUp();

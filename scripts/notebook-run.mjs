@@ -1,0 +1,109 @@
+// Executes the notebooks without a browser, as a stranger would: in a fresh clone after `npm ci`.
+// The one for Colab comes first: it makes the clone, in which the other one is then run.
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const DENO = "2.9.6"; // kept out of the lockfile: some registries lack its packages for other platforms
+const CELL_SECONDS = 1500;
+
+/** Whether there is a jupyter that can execute notebooks: Debian's, say. */
+export function hasJupyter() {
+  return spawnSync("jupyter", ["nbconvert", "--version"]).status === 0;
+}
+
+/** Deno's binary: the one on the path, else one that npm puts beside the project's packages, without install scripts; null where it cannot be had. */
+export function findDeno() {
+  if (spawnSync("deno", ["--version"]).status === 0) return "deno";
+  const beside = join(root, "node_modules/.cache/deno");
+  const libc = process.platform === "linux" ? "-glibc" : "";
+  const binary = join(beside, `node_modules/@deno/${process.platform}-${process.arch}${libc}/deno`);
+  if (existsSync(binary)) return binary;
+  mkdirSync(beside, { recursive: true });
+  writeFileSync(join(beside, "package.json"), "{}\n");
+  const options = ["--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+  spawnSync("npm", ["install", ...options, `deno@${DENO}`], { cwd: beside });
+  return existsSync(binary) ? binary : null;
+}
+
+/** Executes both with settings other than the preset's, and gives them back with their outputs. Cells that fail hold their error. */
+export async function runNotebooks({ deno, settings = {}, onStart = () => {} }) {
+  const place = mkdtempSync(join(tmpdir(), "sqlenv-notebooks-"));
+  try {
+    const kernels = kernelFolder(place, deno);
+    const flags = Object.entries(settings).map(([key, value]) => `--${key.replaceAll("_", "-")} ${value}`);
+    const parameters = { REPO: repository(place), EXTRA: flags.join(" "), mine: settings };
+    const executed = {};
+    for (const [name, folder] of [
+      ["train_grpo_colab.ipynb", place],
+      ["train_grpo.ipynb", join(place, "sqlenv/notebooks")],
+    ]) {
+      onStart(name);
+      const notebook = JSON.parse(readFileSync(join(root, "notebooks", name), "utf8"));
+      mkdirSync(folder, { recursive: true });
+      executed[name] = await execute(withParameters(notebook, parameters), join(folder, `run-${name}`), kernels);
+    }
+    return executed;
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+/** A folder in which jupyter finds the Deno kernel. */
+function kernelFolder(place, deno) {
+  const folder = join(place, "jupyter/kernels/deno");
+  mkdirSync(folder, { recursive: true });
+  const argv = [deno, "jupyter", "--kernel", "--conn", "{connection_file}"];
+  writeFileSync(join(folder, "kernel.json"), JSON.stringify({ argv, display_name: "Deno", language: "typescript" }));
+  return join(place, "jupyter");
+}
+
+/** The project as it stands, as a repository to clone from. */
+function repository(place) {
+  const made = new Set(["node_modules", "dist", "runs", "coverage", ".git"]);
+  const folder = join(place, "origin");
+  cpSync(root, folder, { recursive: true, filter: (file) => !made.has(basename(file)) });
+  const who = ["-c", "user.name=nobody", "-c", "user.email=nobody@localhost"];
+  const git = (...args) => execFileSync("git", [...who, ...args], { cwd: folder });
+  git("init", "--quiet", "--initial-branch=main");
+  git("add", "--all");
+  git("commit", "--quiet", "--message", "as it stands");
+  return `file://${folder}`;
+}
+
+/** The cell that is tagged `parameters`, with other values. */
+function withParameters(notebook, parameters) {
+  const changed = (line) => {
+    const [, head, name, tail] = /^((?:const )?(\w+) = )(?:"[^"]*"|\{[^}]*\})(.*)$/s.exec(line) ?? [];
+    return name in parameters ? `${head}${JSON.stringify(parameters[name])}${tail}` : line;
+  };
+  const cells = notebook.cells.map((cell) =>
+    cell.metadata.tags?.includes("parameters") ? { ...cell, source: cell.source.map(changed) } : cell,
+  );
+  return { ...notebook, cells };
+}
+
+/** Deno's kernel may call a cell finished before its last output is out, and jupyter then loses it: cells end a little later. */
+const LATER = "\nawait new Promise((resolve) => setTimeout(resolve, 300));";
+
+/** The notebook with its outputs. */
+async function execute({ cells, ...rest }, file, kernels) {
+  const isDeno = rest.metadata.kernelspec.name === "deno";
+  const patient = (cell) => (cell.cell_type === "code" ? { ...cell, source: [...cell.source, LATER] } : cell);
+  writeFileSync(file, JSON.stringify({ ...rest, cells: isDeno ? cells.map(patient) : cells }));
+  const options = [`timeout=${CELL_SECONDS}`, "record_timing=False"].map((one) => `--ExecutePreprocessor.${one}`);
+  const args = ["nbconvert", "--to", "notebook", "--execute", "--allow-errors", "--inplace", ...options, file];
+  const env = { ...process.env, JUPYTER_PATH: kernels, NO_COLOR: "1" };
+  const child = spawn("jupyter", args, { cwd: dirname(file), env, stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  child.stderr.setEncoding("utf8").on("data", (text) => {
+    said += text;
+  });
+  const code = await new Promise((resolve, reject) => child.on("close", resolve).on("error", reject));
+  if (code !== 0) throw new Error(`jupyter ended with ${code}:\n${said.trim().split("\n").slice(-8).join("\n")}`);
+  const executed = JSON.parse(readFileSync(file, "utf8"));
+  return { ...rest, cells: executed.cells.map((cell, i) => ({ ...cell, source: cells[i].source })) };
+}
