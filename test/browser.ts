@@ -1,16 +1,15 @@
 // A real browser for tests of pages: Debian's chromium, driven by playwright-core. Where there is none they are skipped, and say so.
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { describe } from "vitest";
-import { chromiumPath } from "../src/bench/browser.node.ts";
-
-const path = chromiumPath();
-if (!path) console.warn("there is no Chromium here: tests of pages are skipped; SQLENV_CHROMIUM names one");
+import { CHROMIUM, WITHOUT } from "./chromium.ts";
 
 /** `describe` where there is a browser. */
-export const withBrowser = describe.skipIf(!path);
+export function withBrowser(name: string, body: () => void): void {
+  describe.skipIf(!CHROMIUM)(name + WITHOUT, body);
+}
 
 export function launch(): Promise<Browser> {
-  return chromium.launch({ executablePath: path!, args: ["--no-sandbox"] });
+  return chromium.launch({ executablePath: CHROMIUM!, args: ["--no-sandbox"] });
 }
 
 /** A page that keeps what must not happen: errors, complaints, requests to anywhere but its own server. */

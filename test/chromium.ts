@@ -1,13 +1,12 @@
 // A real browser for tests of pages: Debian's chromium, where it is installed.
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join, normalize } from "node:path";
+import { chromiumPath } from "../src/bench/browser.node.ts";
 
 /** Where chromium is; undefined where there is none, and tests skip. */
-export const CHROMIUM = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser"].find(
-  (path) => path !== undefined && existsSync(path),
-);
+export const CHROMIUM = chromiumPath() ?? undefined;
 
 /** For the name of a suite: says why it is skipped. */
 export const WITHOUT = CHROMIUM ? "" : " (skipped: no chromium; apt-get install chromium)";

@@ -27,9 +27,9 @@ const PLACES = [
   "/usr/bin/google-chrome-stable",
 ];
 
-/** Where Chromium is: SQLENV_CHROMIUM, or where systems put it; null when it is nowhere. */
+/** Where Chromium is: CHROMIUM, or where systems put it; null when it is nowhere. */
 export function chromiumPath(): string | null {
-  const named = process.env.SQLENV_CHROMIUM;
+  const named = process.env.CHROMIUM;
   return [...(named ? [named] : []), ...PLACES].find((path) => existsSync(path)) ?? null;
 }
 
@@ -39,7 +39,7 @@ export async function openBrowser(): Promise<Browser> {
   if (!executablePath)
     throw new SqlEnvError("no_browser", {
       what: "no Chromium here",
-      remedy: "install one, or name it in SQLENV_CHROMIUM",
+      remedy: "install one, or name it in CHROMIUM",
     });
   const name = "playwright-core"; // a tool for development, not a dependency of the package
   let playwright: { chromium: { launch(options: object): Promise<Browser> } };
