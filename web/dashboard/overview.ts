@@ -178,6 +178,7 @@ function habitsOf(summary: RunSummary): Child {
       h("h2", {}, "What it does differently"),
       h("p", { class: "dim" }, episodes.indexed < 1 ? "Counting the episodes …" : "This shows after two steps."),
     ];
+  const held = behaviour(summary);
   const side = (title: string, manners: Manners) =>
     h(
       "div",
@@ -185,7 +186,7 @@ function habitsOf(summary: RunSummary): Child {
       h("h3", {}, title, h("span", { class: "dim" }, ` ${stepsOf(manners)}, ${count(manners.episodes, "episode")}`)),
       manners.sequences
         .filter(({ share }) => share >= 0.005)
-        .slice(0, 3)
+        .slice(0, held ? 2 : 3) // all of it should be on the first screen
         .map(({ actions, share, right }) =>
           h(
             "div",
@@ -199,7 +200,7 @@ function habitsOf(summary: RunSummary): Child {
   return [
     h("h2", {}, "What it does differently"),
     h("p", { class: "lead" }, change),
-    behaviour(summary),
+    held,
     side("At first", early),
     side(now === "now" ? "Now" : "At the end", late),
     episodes.indexed < 1 ? h("p", { class: "note" }, `counted ${percent(episodes.indexed)} of the episodes`) : null,
