@@ -48,7 +48,7 @@ describe.concurrent("settings", () => {
     [{ lossType: "gpro" }, /loss_type cannot be: "gpro"; expected one of "grpo"/],
     [{ learningRate: "-1" }, /learning_rate cannot be: -1; .*>0/],
     [{ difficultyFilter: "easy,mediun" }, /difficulty_filter\.1 cannot be: "mediun"; .*"medium"/],
-    [{ maxContextTokens: "12" }, /max_new_tokens must be below max_context_tokens \(12\): 64; a turn must leave room/],
+    [{ maxContextTokens: "12" }, /max_new_tokens must be below max_context_tokens \(12\): 96; a turn must leave room/],
     [{ preset: "startr" }, /no such preset: startr; did you mean starter\?/],
     [{ config: "nothing.yaml" }, /no such config file: nothing\.yaml/],
   ])("%j is wrong use", (flags, message) => {

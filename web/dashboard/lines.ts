@@ -68,7 +68,7 @@ export function successPanel(place: Place, manners: readonly Manner[] = ["greedy
 /** Both places in one chart: does what is learned carry over? */
 export const CARRIES_OVER: Panel = {
   group: GROUPS[0],
-  options: { title: "Right answers, step by step", format: wholePercent, y: [0, 1] },
+  options: { title: "Right answers, by step", format: wholePercent, y: [0, 1] },
   lines: (run, axis) => [
     successLine(run, axis, "unseen", "greedy", "--good", "unseen databases"),
     successLine(run, axis, "seen", "greedy", "--blue", "seen databases"),

@@ -201,8 +201,8 @@ function habitsOf(summary: RunSummary): Child {
     h("h2", {}, "What it does differently"),
     h("p", { class: "lead" }, change),
     held,
-    side("At first", early),
-    side(now === "now" ? "Now" : "At the end", late),
+    side("In training, at first", early),
+    side(now === "now" ? "Now" : "In training, at the end", late),
     episodes.indexed < 1 ? h("p", { class: "note" }, `counted ${percent(episodes.indexed)} of the episodes`) : null,
   ];
 }
