@@ -41,7 +41,7 @@ const saved = (name: string): Notebook =>
 /** Shorter than the notebooks train and measure, but enough for a curve that rises. */
 const SHORT = {
   ...{ max_steps: 8, per_device_train_batch_size: 32, learning_rate: 1e-3, difficulty_filter: ["easy"] },
-  ...{ eval_steps: 0, final_eval_episodes: 12 },
+  ...{ lr_scheduler_type: "constant", eval_steps: 0, final_eval_episodes: 12 },
 };
 
 const deno = hasJupyter() ? findDeno() : null;

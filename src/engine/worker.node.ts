@@ -15,6 +15,8 @@ import type { Call, EngineSpec, ErrorFields, FromEngine, ToEngine } from "./prot
 import { loadEngineState, saveEngineState } from "./state.node.ts";
 
 const port = parentPort!;
+/** Lets the thread end; under Deno, whose ports cannot be closed here, the other side ends it. */
+const close = () => (port as { close?: () => void }).close?.();
 const say = (message: FromEngine) => port.postMessage(message);
 
 async function start(): Promise<void> {
@@ -82,7 +84,7 @@ async function start(): Promise<void> {
     serve(message).then(
       (give) => {
         say({ id: message.id, give });
-        if (message.verb === "close") port.close();
+        if (message.verb === "close") close();
       },
       (error: unknown) => say({ id: message.id, error: fieldsOf(error) }),
     );
@@ -124,5 +126,5 @@ function fieldsOf(error: unknown): ErrorFields {
 
 start().catch((error: unknown) => {
   say({ failed: fieldsOf(error) });
-  port.close();
+  close();
 });
