@@ -85,6 +85,10 @@ interface Pieces {
   readonly trims: { readonly system: boolean; readonly user: boolean };
 }
 
+/** Parts of a first turn: head, system, between, user, ask. */
+const FIRST_PARTS = 5;
+const SYSTEMS_KEPT = 4;
+
 /** Takes a template apart and checks that it only ever appends; a template that rewrites what was said is refused with the reason. */
 export function createTurnEncoder(
   tokenizer: Tokenizer,
@@ -103,12 +107,22 @@ export function createTurnEncoder(
   const user = (text: string) => (pieces.trims.user ? text.trim() : text);
   const system = (text: string) => (pieces.trims.system ? text.trim() : text);
 
+  // The system's text is the same in every chat, and as long as the rest of a first turn.
+  const systems = new Map<string, readonly number[]>();
+  const encodeSystem = (run: string): readonly number[] => {
+    const known = systems.get(run) ?? tokenizer.encodePlain(run);
+    if (systems.size >= SYSTEMS_KEPT) systems.clear();
+    systems.set(run, known);
+    return known;
+  };
+
   /** Template text (even places) and content (odd places): runs between the template's special tokens are encoded as one text, as the template's whole text would be. */
   function encode(parts: readonly string[]): number[] {
     const ids: number[] = [];
     let run = "";
     const flush = () => {
-      for (const id of tokenizer.encodePlain(run)) ids.push(id);
+      const isSystem = parts.length === FIRST_PARTS && run.includes(parts[1]!);
+      for (const id of isSystem ? encodeSystem(run) : tokenizer.encodePlain(run)) ids.push(id);
       run = "";
     };
     parts.forEach((part, place) => {
