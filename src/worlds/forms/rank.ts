@@ -105,8 +105,8 @@ const second: Make = (world, r) => {
   if (!column) return null;
   const values = cells(world, table, column).sort((a, b) => (a! > b! ? -1 : 1));
   if (values[0] === values[1] || values[1] === values[2]) return null;
-  const { one, verb } = superlative(table, column, true);
-  const later = (words: string) => words.replace(/\b(\w+est)\b/, "second $1");
+  const { one, verb, first } = superlative(table, column, true);
+  const later = (words: string) => words.replace(first, () => `second ${first}`);
   return draft(
     r,
     [
