@@ -68,33 +68,54 @@ test("the oracle is always right", async () => {
 });
 
 describe("the teacher", () => {
-  test("is always right, whatever its budget, with and without stumbling", async () => {
+  test("is always right, whatever its budget, with and without stumbling and repeating", async () => {
     for (const question of data.questions) {
-      for (const stumbles of [0, 1]) {
+      for (const [stumbles, repeats] of [
+        [0, 0],
+        [1, 0],
+        [0, 1],
+        [1, 1],
+      ] as const) {
         for (const step_budget of [1, 2, 3, 4, 10]) {
-          const { correctness } = await play(teacherPlayer({ stumbles }), question, { step_budget });
-          expect({ question, stumbles, step_budget, correctness }).toMatchObject({ correctness: 1 });
+          const { correctness } = await play(teacherPlayer({ stumbles, repeats }), question, { step_budget });
+          expect({ question, stumbles, repeats, step_budget, correctness }).toMatchObject({ correctness: 1 });
         }
       }
     }
   });
 
   test("samples a table when a condition names one of its values, and rounds averages", async () => {
-    const red = await play(teacherPlayer({ stumbles: 0 }), asked("How many products have the colour red?"));
+    const red = await play(teacherPlayer({ stumbles: 0, repeats: 0 }), asked("How many products have the colour red?"));
     expect(red.actions.slice(0, 2)).toEqual(["DESCRIBE: product", "SAMPLE: product"]);
-    const all = await play(teacherPlayer({ stumbles: 0 }), asked("How many products are there?"));
+    const all = await play(teacherPlayer({ stumbles: 0, repeats: 0 }), asked("How many products are there?"));
     expect(all.actions).toEqual(["DESCRIBE: product", "QUERY: SELECT count(*) FROM product", "ANSWER: 5"]);
     const average = asked("What is the average weight of the animals?");
-    const { actions } = await play(teacherPlayer({ stumbles: 0 }), average, {
+    const { actions } = await play(teacherPlayer({ stumbles: 0, repeats: 0 }), average, {
       context: { ...average, gold_sql: "SELECT AVG(weight) FROM animal" },
     });
     expect(actions.slice(1)).toEqual(["QUERY: SELECT ROUND(AVG(weight), 2) FROM animal", "ANSWER: 117.75"]);
   });
 
   test("shows how a mistake is mended: a wrong column first, then the right query", async () => {
-    const { actions, correctness } = await play(teacherPlayer({ stumbles: 1 }), asked("Which animal is the oldest?"));
+    const { actions, correctness } = await play(
+      teacherPlayer({ stumbles: 1, repeats: 0 }),
+      asked("Which animal is the oldest?"),
+    );
     expect(actions.filter((action) => action.startsWith("QUERY"))).toHaveLength(2);
     expect(correctness).toBe(1);
+  });
+
+  test("asks twice now and then, and answers with the first result", async () => {
+    const { actions } = await play(teacherPlayer({ stumbles: 0, repeats: 1 }), asked("How many products are there?"));
+    const query = "QUERY: SELECT count(*) FROM product";
+    expect(actions).toEqual(["DESCRIBE: product", query, query, "ANSWER: 5"]);
+  });
+
+  test("looks into the tables in order where the question names none", async () => {
+    const question = { ...asked("What is the price of the chair?"), question_text: "What does the chair cost?" };
+    const { actions } = await play(teacherPlayer({ stumbles: 0, repeats: 0 }), question);
+    const described = actions.filter((action) => action.startsWith("DESCRIBE"));
+    expect(described).toEqual(["DESCRIBE: maker", "DESCRIBE: product"]);
   });
 });
 

@@ -6,34 +6,71 @@ import { quoteName } from "../sql/index.ts";
 import type { Player } from "./player.ts";
 
 /** How often a query goes wrong at first; enough to learn what to do then. */
-const STUMBLES = 0.1;
+const STUMBLES = 0.15;
+
+/** How often it asks again what it knows already, so that being told so is nothing new. */
+const REPEATS = 0.02;
+
+/** Tables it looks into before the right one where the question names none. */
+const SEARCHED = 3;
 
 /** Looks at columns, at rows where a text value is asked about, queries, and answers with what the result shows. */
-export function teacherPlayer({ stumbles = STUMBLES } = {}): Player {
+export function teacherPlayer({ stumbles = STUMBLES, repeats = REPEATS } = {}): Player {
   return {
     name: "teacher",
-    start: ({ question: { tables_involved, gold_sql, gold_answer }, seed }) => {
+    start: ({ question: { question_text, tables_involved, gold_sql, gold_answer }, seed }) => {
       const r = random("teacher player", seed);
       const sql = rounded(gold_sql);
-      const looks = tables_involved.map((table): SQLAction => ({ action_type: "DESCRIBE", argument: table }));
       const sampled = tables_involved.filter((table) => hasTextCondition(sql, table, tables_involved.length === 1));
-      looks.push(...sampled.map((table): SQLAction => ({ action_type: "SAMPLE", argument: table })));
+      let looks: SQLAction[] | undefined;
       let mayStumble = r.chance(stumbles);
-      let queried = false;
+      const mayRepeat = r.chance(repeats);
+      let queried = 0;
+      let result = "";
       return (observation) => {
-        if (queried || observation.budget_remaining <= 1)
+        const { budget_remaining: left, schema_info } = observation;
+        looks ??= [
+          ...[...searched(question_text, tables_involved, schema_info), ...tables_involved].map(
+            (table): SQLAction => ({ action_type: "DESCRIBE", argument: table }),
+          ),
+          ...sampled.map((table): SQLAction => ({ action_type: "SAMPLE", argument: table })),
+        ];
+        if (queried === 1) result = shown(observation);
+        const isRepeat = queried === 1 && mayRepeat && left > 2;
+        if (left <= 1 || (queried > 0 && !isRepeat))
           return {
-            action: { action_type: "ANSWER", argument: queried && sql !== gold_sql ? shown(observation) : gold_answer },
+            action: { action_type: "ANSWER", argument: queried > 0 && sql !== gold_sql ? result : gold_answer },
           };
-        const look = observation.budget_remaining > 2 ? looks.shift() : undefined;
+        const look = left > 2 ? looks.shift() : undefined;
         if (look) return { action: look };
-        const wrong = mayStumble && observation.budget_remaining > 3 ? mistaken(sql, observation, r) : undefined;
+        const wrong = mayStumble && left > 3 ? mistaken(sql, observation, r) : undefined;
         mayStumble = false;
-        queried = wrong === undefined;
+        if (!wrong) queried++;
         return { action: { action_type: "QUERY", argument: wrong ?? sql } };
       };
     },
   };
+}
+
+/** Tables to look into first where the question does not say which one it is about: those listed before it. */
+function searched(question: string, involved: readonly string[], listed: string): readonly string[] {
+  const [table] = involved;
+  if (involved.length !== 1 || isNamed(table!, question)) return [];
+  const names = listed.split(/, (?=(?:[^"]*"[^"]*")*[^"]*$)/).map((name) => name.replaceAll('"', ""));
+  return names.slice(0, Math.max(0, names.indexOf(table!))).slice(-SEARCHED);
+}
+
+/** Whether a word of the table's name begins, or its consonants stand, somewhere in the question. */
+function isNamed(table: string, question: string): boolean {
+  const words = table
+    .replace(/([a-z])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[^\p{L}]+/u);
+  const letters = question.toLowerCase().replace(/[^\p{L}]/gu, "");
+  const bare = (text: string) => text.replace(/[aeiou]/g, "");
+  return words.some(
+    (word) => word.length > 2 && (letters.includes(word.slice(0, 4)) || bare(letters).includes(bare(word).slice(0, 4))),
+  );
 }
 
 /** Averages as people give them: two decimals are right, and sixteen digits are many to copy. */
