@@ -12,10 +12,11 @@ import { type Packed, packContexts } from "./pack.ts";
 /** Rows computed together at most, unless one sequence alone has more. Activations of a 4M-parameter model: about 0.5 GB. */
 export const MAX_ROWS = 4_096;
 
-/** A trained token: which datum, at which position. */
-interface Item {
-  readonly datum: number;
-  readonly position: number;
+/** Trained tokens, one after the other: of which datum each is, and at which position. */
+interface Items {
+  readonly count: number;
+  readonly datums: Int32Array;
+  readonly positions: Int32Array;
 }
 
 export interface LearnOptions {
@@ -39,7 +40,7 @@ export function learn(
   let computed = 0;
   for (const sequences of parts) {
     const members = sequences.flat();
-    const items = members.flatMap((datum) => itemsOf(batch[datum]!, datum));
+    const items = trainedItems(batch, members);
     computed += withLogprobs(
       model,
       batch,
@@ -47,28 +48,20 @@ export function learn(
       items,
       { temperature, recompute },
       ({ logp, entropy, backward }) => {
-        items.forEach(({ datum, position }, i) => {
-          logprobs[datum]![position] = logp[i]!;
-        });
+        keep(items, logp, logprobs);
         // Items stand in the order of their sequences, so each sequence is a stretch of them.
         let from = 0;
         const groups = sequences.map((sequence) => {
-          const ours = items.slice(from, from + sequence.reduce((sum, datum) => sum + countOf(batch[datum]!), 0));
-          const [start, end] = [from, from + ours.length];
-          from = end;
-          const pick = (read: (item: Item) => number) => {
-            const numbers = new Float64Array(ours.length);
-            for (let i = 0; i < ours.length; i++) numbers[i] = read(ours[i]!);
-            return numbers;
-          };
+          const start = from;
+          for (const datum of sequence) from += countOf(batch[datum]!);
           const optional = (key: "old_logp" | "ref_logp") =>
-            ours.every(({ datum }) => batch[datum]![key])
-              ? pick(({ datum, position }) => batch[datum]![key]![position]!)
+            sequence.every((datum) => batch[datum]![key] || countOf(batch[datum]!) === 0)
+              ? picked(batch, items, key, start, from)
               : null;
           return {
-            logp: logp.subarray(start, end),
-            entropy: entropy.subarray(start, end),
-            weights: pick(({ datum, position }) => batch[datum]!.weights[position]!),
+            logp: logp.subarray(start, from),
+            entropy: entropy.subarray(start, from),
+            weights: picked(batch, items, "weights", start, from),
             advantage: batch[sequence[0]!]!.advantage ?? 0,
             old_logp: optional("old_logp"),
             ref_logp: optional("ref_logp"),
@@ -104,8 +97,8 @@ function withEntropyCut(
   if (top_entropy_quantile === 1 || totals.entropy_cut || parts.length === 1) return totals;
   const seen = parts.map((sequences) => {
     const members = sequences.flat();
-    const items = members.flatMap((datum) => itemsOf(batch[datum]!, datum));
-    const weights = items.map(({ datum, position }) => batch[datum]!.weights[position]!);
+    const items = trainedItems(batch, members);
+    const weights = picked(batch, items, "weights", 0, items.count);
     let entropies = new Float32Array(0);
     withLogprobs(model, batch, members, items, { temperature, looks: true }, ({ entropy }) => {
       entropies = Float32Array.from(entropy);
@@ -125,14 +118,8 @@ export function evaluate(
   const logprobs = batch.map(({ tokens }) => new Float32Array(tokens.length));
   for (const sequences of partsOf(batch, maxRows)) {
     const members = sequences.flat();
-    const items = members.flatMap((datum) =>
-      Array.from({ length: batch[datum]!.tokens.length - 1 }, (_, i) => ({ datum, position: i + 1 })),
-    );
-    withLogprobs(model, batch, members, items, { temperature, looks: true }, ({ logp }) => {
-      items.forEach(({ datum, position }, i) => {
-        logprobs[datum]![position] = logp[i]!;
-      });
-    });
+    const items = itemsWhere(batch, members, () => true);
+    withLogprobs(model, batch, members, items, { temperature, looks: true }, ({ logp }) => keep(items, logp, logprobs));
   }
   return logprobs;
 }
@@ -155,15 +142,18 @@ function withLogprobs(
   model: Model,
   batch: readonly Datum[],
   members: readonly number[],
-  items: readonly Item[],
+  items: Items,
   { temperature, recompute = false, looks = false }: PassOptions,
   use: (computed: Computed) => void,
 ): number {
   const { device, config, head } = model;
   const D = config.hidden_size;
-  const N = items.length;
+  const N = items.count;
   const packed = packContexts(members.map((datum) => batch[datum]!.tokens));
-  const placeOf = new Map(members.map((datum, i) => [datum, i]));
+  const places = new Int32Array(batch.length);
+  members.forEach((datum, i) => {
+    places[datum] = i;
+  });
   if (N === 0) return 0;
   device.scope(() => {
     const put = (data: Int32Array | Float32Array): Buffer => {
@@ -177,7 +167,7 @@ function withLogprobs(
     const { layout, storeLength } = forestLayout(device, packed.runs, shape);
     const ids = put(idsOf(packed));
     // The hidden state before a token predicts it; a shared prompt's last one predicts the first token of each completion.
-    const predicting = pickInts(items, ({ datum, position }) => packed.rowOf(placeOf.get(datum)!, position - 1));
+    const predicting = pickInts(items, (datum, position) => packed.rowOf(places[datum]!, position - 1));
     const wanted = skipsRows(device) ? distinct(predicting) : null;
     const read = wanted && { numbers: put(wanted.numbers), count: wanted.numbers.length };
     const pass = (): { hidden: Buffer; kept: Kept | null } => {
@@ -196,7 +186,7 @@ function withLogprobs(
     };
     const { hidden, kept } = pass();
     const rows = put(wanted ? predicting.map((row) => wanted.placeOf.get(row)!) : predicting);
-    const targets = put(pickInts(items, ({ datum, position }) => batch[datum]!.tokens[position]!));
+    const targets = put(pickInts(items, (datum, position) => batch[datum]!.tokens[position]!));
     const x = activations(N * D);
     device.gather(hidden, rows, x, N, D);
     const out = { logp: floats(N), entropy: floats(N), lse: floats(N) };
@@ -268,17 +258,52 @@ function joined(parts: readonly Float32Array[]): Float32Array {
   return all;
 }
 
-function itemsOf({ weights }: Datum, datum: number): Item[] {
-  const items: Item[] = [];
-  for (let position = 1; position < weights.length; position++) {
-    if (weights[position] !== 0) items.push({ datum, position });
-  }
-  return items;
+/** Tokens of some data that carry weight. */
+function trainedItems(batch: readonly Datum[], members: readonly number[]): Items {
+  return itemsWhere(batch, members, ({ weights }, position) => weights[position] !== 0);
 }
 
-function pickInts(items: readonly Item[], read: (item: Item) => number): Int32Array {
-  const numbers = new Int32Array(items.length);
-  for (let i = 0; i < items.length; i++) numbers[i] = read(items[i]!);
+/** Tokens of some data, all but the first ones, that are wanted. */
+function itemsWhere(
+  batch: readonly Datum[],
+  members: readonly number[],
+  isWanted: (datum: Datum, position: number) => boolean,
+): Items {
+  const most = members.reduce((sum, datum) => sum + batch[datum]!.tokens.length, 0);
+  const [datums, positions] = [new Int32Array(most), new Int32Array(most)];
+  let count = 0;
+  for (const member of members) {
+    const datum = batch[member]!;
+    for (let position = 1; position < datum.tokens.length; position++) {
+      if (!isWanted(datum, position)) continue;
+      datums[count] = member;
+      positions[count++] = position;
+    }
+  }
+  return { count, datums, positions };
+}
+
+/** A number of each item of a stretch. */
+function picked(
+  batch: readonly Datum[],
+  { datums, positions }: Items,
+  key: "weights" | "old_logp" | "ref_logp",
+  start: number,
+  end: number,
+): Float64Array {
+  const numbers = new Float64Array(end - start);
+  for (let i = start; i < end; i++) numbers[i - start] = batch[datums[i]!]![key]![positions[i]!]!;
+  return numbers;
+}
+
+/** Puts log-probs of items where their tokens stand. */
+function keep({ count, datums, positions }: Items, logp: Float32Array, logprobs: readonly Float32Array[]): void {
+  for (let i = 0; i < count; i++) logprobs[datums[i]!]![positions[i]!] = logp[i]!;
+}
+
+function pickInts({ count, datums, positions }: Items, read: (datum: number, position: number) => number): Int32Array {
+  const numbers = new Int32Array(count);
+  for (let i = 0; i < count; i++) numbers[i] = read(datums[i]!, positions[i]!);
   return numbers;
 }
 
