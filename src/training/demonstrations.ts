@@ -15,7 +15,7 @@ import {
 import { type DataSet, DIFFICULTIES, type Difficulty, filterQuestions } from "../questions/index.ts";
 import { random } from "../random.ts";
 import { DatabaseShelf } from "../sql/index.ts";
-import { practiceWorlds } from "../worlds/index.ts";
+import { practiceWorlds, STARTER_FORMS } from "../worlds/index.ts";
 import { type Transcript, transcriptOf } from "./transcripts.ts";
 
 const NAMES = ["random", "flailer", "guesser", "looker", "keyword", "oracle", "teacher"] as const;
@@ -46,7 +46,16 @@ export const mixtureSchema = z
     questions_per_world: z.int().min(1).max(64).default(4).describe("episodes on one practice world"),
     difficulties: z.array(z.enum(DIFFICULTIES)).min(1).default(["easy", "medium"]).describe("of the questions"),
     invented_share: z.number().min(0).max(1).default(0.35).describe("of names and values that are invented words"),
-    forms: z.array(z.string()).min(1).optional().describe("names of the question forms; all when absent"),
+    forms: z
+      .union([z.literal("starter"), z.array(z.string()).min(1)])
+      .optional()
+      .describe("names of the question forms, or starter for those of the main job; all when absent"),
+    forms_share: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(1)
+      .describe("of the worlds that have these forms; the others have all"),
     observed_weight: z
       .number()
       .min(0)
@@ -104,11 +113,14 @@ export async function* demonstrations(
   worlds = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<Transcript, void> {
   const { seed, questions_per_world: questionsPerWorld, invented_share: inventedShare } = mixture;
-  const { difficulties, forms } = mixture;
-  const some = Number.isFinite(worlds) ? { worlds } : {};
-  const options = { ...some, seed, first, questionsPerWorld, difficulties, inventedShare, forms };
+  const { difficulties, forms_share } = mixture;
+  const forms = mixture.forms === "starter" ? STARTER_FORMS : mixture.forms;
   const shares = mixture.players.map((part) => [part, part.share] as const);
-  for (const world of practiceWorlds(options)) {
+  for (let index = first; index < first + worlds; index++) {
+    const some = random("demonstration forms", `${seed}/${index}`).chance(forms_share) ? { forms } : {};
+    const options = { seed, first: index, worlds: 1, questionsPerWorld, difficulties, inventedShare, ...some };
+    const [world] = practiceWorlds(options);
+    if (!world) continue;
     const { name } = world.spec;
     const databases = new DatabaseShelf({ names: [name], read: () => world.bytes });
     const questions = world.questions.map(({ record }) => record);

@@ -63,6 +63,21 @@ test("demonstrations are the mixture's, and the same for the same seed", async (
   expect(new Set(first.map(({ messages }) => messages[1]!.content)).size).toBe(24);
 });
 
+test("a share of the worlds has the named forms, the others have all", async () => {
+  const counting = (text: string) => /how many|number of|count/i.test(text);
+  const share = async (forms_share: number) => {
+    const parts = { players: [{ player: "oracle", share: 1 }], forms: ["count"], forms_share, questions_per_world: 2 };
+    const asked: string[] = [];
+    for await (const { messages } of demonstrations(mixtureSchema.parse({ seed: 5, ...parts }), 0, 40))
+      asked.push(messages[1]!.content.split("\n")[0]!);
+    return asked.filter(counting).length / asked.length;
+  };
+  expect(await share(1)).toBe(1);
+  const [half, none] = [await share(0.5), await share(0)];
+  expect(half).toBeGreaterThan(none);
+  expect(half).toBeLessThan(1);
+});
+
 test("warming up lowers the loss, along a rate that rises and falls", async () => {
   const transcripts = await take(4, [{ player: "oracle", share: 1 }]);
   const data = transcripts.map((transcript) => encodeTranscript(transcript, tokenizer, turns));
