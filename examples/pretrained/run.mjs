@@ -21,6 +21,8 @@ const { values: options } = parseArgs({
     /** An imported data set with its own databases to test on, such as spider. */
     data: { type: "string" },
     seeds: { type: "string", default: "1,2,3,4,5" },
+    /** Threads that play the episodes to imitate. */
+    workers: { type: "string", default: String(Math.max(1, Math.min(13, availableParallelism() - 2))) },
     /** Everything in miniature, to see that it runs. */
     tiny: { type: "boolean", default: false },
   },
@@ -101,12 +103,11 @@ function teach() {
 
 /** Imitation of the oracle on practice worlds and on training databases. */
 function warmup(name, steps, transcripts) {
-  const threads = Math.max(1, Math.min(13, availableParallelism() - 2));
   const report = sqlenv(
     name,
     ...["warmup", "--model", model, "--out", join(out, name), "--mixture", mixture, "--device", device],
-    ...["--workers", String(tiny ? 1 : threads), "--steps", String(steps), "--max-context-tokens", "1536"],
-    ...["--batch-tokens", tiny ? "2000" : "16384", "--learning-rate", isLora ? "1e-3" : "3e-4"],
+    ...["--workers", tiny ? "1" : options.workers, "--steps", String(steps), "--max-context-tokens", "1536"],
+    ...["--batch-tokens", tiny ? "2000" : "16384", "--learning-rate", isLora ? "1e-3" : "5e-4"],
     ...["--transcripts", transcripts, "--transcripts-share", "0.4"],
     ...(isLora ? ["--use-peft", "--lora-r", "64", "--lora-alpha", "128"] : []),
   );
@@ -129,7 +130,7 @@ const grpo = (folder, seed) => [
   ],
   ...["--per-device-train-batch-size", tiny ? "8" : "256", "--gradient-accumulation-steps", "1"],
   ...["--num-generations", tiny ? "4" : "8", "--max-new-tokens", "192", "--max-completion-length", "800"],
-  ...["--max-context-tokens", "2048", "--learning-rate", isLora ? "4e-4" : "8e-5", "--lr-scheduler-type", "constant"],
+  ...["--max-context-tokens", "2048", "--learning-rate", isLora ? "4e-4" : "1.5e-4", "--lr-scheduler-type", "linear"],
   ...["--logging-steps", "1", "--eval-steps", "0", "--save-steps", "1000", "--comparison-episodes", "8"],
   ...(isLora ? ["--use-peft", "true", "--lora-r", "64", "--lora-alpha", "128"] : []),
   ...(tiny ? ["--step-budget", "3", "--final-eval-episodes", "2", "--max-new-tokens", "16"] : []),
