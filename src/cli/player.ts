@@ -9,6 +9,7 @@ import {
   oraclePlayer,
   type Player,
   randomPlayer,
+  teacherPlayer,
 } from "../players/index.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
 import { wholeNumber } from "./output.ts";
@@ -30,6 +31,7 @@ const PLAYERS: Readonly<Record<string, (flags: PlayerFlags) => SeatedPlayer | Pr
   looker: lookerPlayer,
   keyword: keywordPlayer,
   oracle: oraclePlayer,
+  teacher: () => teacherPlayer(),
   chat,
   model,
 };
