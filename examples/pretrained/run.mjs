@@ -17,6 +17,9 @@ const { values: options } = parseArgs({
     /** full: all weights learn; lora: adapters. */
     way: { type: "string", default: "full" },
     minutes: { type: "string", default: "9" },
+    /** Steps of imitation and of GRPO, each seed; by default what fits into the minutes. */
+    "warmup-steps": { type: "string" },
+    "grpo-steps": { type: "string" },
     device: { type: "string", default: "auto" },
     /** An imported data set with its own databases to test on, such as spider. */
     data: { type: "string" },
@@ -88,27 +91,27 @@ function evaluate(name, folder, { set = "bundled", samples = 1, questions } = {}
   );
 }
 
-/** The oracle's episodes on all training questions, as transcripts. */
+/** The teacher's episodes on all training questions, as transcripts. */
 function teach() {
-  const file = join(out, "oracle.jsonl");
+  const file = join(out, "taught.jsonl");
   const parts = ["bundled", ...(data ? [data] : [])].map((set) => {
-    const part = join(out, `oracle-${set}.jsonl`);
+    const part = join(out, `taught-${set}.jsonl`);
     const limit = tiny ? ["--episodes", "20"] : [];
-    sqlenv(`oracle-${set}`, "eval", "--player", "oracle", "--data", set, "--split", "train", "--out", part, ...limit);
+    sqlenv(`taught-${set}`, "eval", "--player", "teacher", "--data", set, "--split", "train", "--out", part, ...limit);
     return readFileSync(part, "utf8");
   });
   writeFileSync(file, parts.join(""));
   return file;
 }
 
-/** Imitation of the oracle on practice worlds and on training databases. */
+/** Imitation of the teacher on practice worlds and on training databases. */
 function warmup(name, steps, transcripts) {
   const report = sqlenv(
     name,
     ...["warmup", "--model", model, "--out", join(out, name), "--mixture", mixture, "--device", device],
     ...["--workers", tiny ? "1" : options.workers, "--steps", String(steps), "--max-context-tokens", "1536"],
     ...["--batch-tokens", tiny ? "2000" : "16384", "--learning-rate", isLora ? "1e-3" : "5e-4"],
-    ...["--transcripts", transcripts, "--transcripts-share", "0.4"],
+    ...["--transcripts", transcripts, "--transcripts-share", "0.3"],
     ...(isLora ? ["--use-peft", "--lora-r", "64", "--lora-alpha", "128"] : []),
   );
   if (report)
@@ -137,7 +140,8 @@ const grpo = (folder, seed) => [
 ];
 
 function train(folder, seed, seconds, stepTime) {
-  const steps = tiny ? 2 : Math.max(5, Math.min(120, Math.floor(seconds / stepTime)));
+  const fits = tiny ? 2 : Math.max(5, Math.min(120, Math.floor(seconds / stepTime)));
+  const steps = Number(options["grpo-steps"] ?? fits);
   const run = join(out, `grpo-${seed}`);
   const result = sqlenv(`grpo-${seed}`, ...grpo(folder, seed), "--max-steps", String(steps), "--output-dir", run);
   if (!result) return null;
@@ -155,10 +159,11 @@ function train(folder, seed, seconds, stepTime) {
 log(`${model}, ${way}, ${options.minutes} minutes`);
 evaluate("baseline", model);
 const transcripts = teach();
-const probe = warmup("probe", tiny ? 2 : 100, transcripts);
+const probe = warmup("probe", tiny || options["warmup-steps"] ? 2 : 100, transcripts);
 if (!probe) process.exit(1);
+const given = options["warmup-steps"];
 const rate = probe.steps / Math.max(1, probe.seconds - 4); // the first seconds go into starting
-const steps = tiny ? 3 : Math.floor(rate * 0.33 * total);
+const steps = given ? Number(given) : tiny ? 3 : Math.floor(rate * 0.33 * total);
 if (!warmup("warmed", steps, transcripts)) process.exit(1);
 const warmed = join(out, "warmed");
 evaluate("warmed", warmed);

@@ -1,0 +1,77 @@
+// Which forms of questions a model gets right: practice worlds of their own, each question tried several times.
+//
+//   node examples/ablations/forms.mjs --model runs/starter/model --tries 8 --forms count,list_both
+import { parseArgs } from "node:util";
+import { DatabaseShelf, evaluate, loadModelAndTokenizer, loadSqlite, modelPlayer, practiceWorlds } from "sqlenv";
+
+const { values: options } = parseArgs({
+  options: {
+    model: { type: "string", default: "starter" },
+    device: { type: "string", default: "auto" },
+    worlds: { type: "string", default: "60" },
+    /** 1: greedy; more: sampled. */
+    tries: { type: "string", default: "1" },
+    forms: { type: "string" },
+    difficulties: { type: "string", default: "easy,medium" },
+    "step-budget": { type: "string", default: "8" },
+    json: { type: "boolean", default: false },
+  },
+});
+await loadSqlite();
+const tries = Number(options.tries);
+const formOf = new Map();
+const files = new Map();
+const questions = [];
+for (const { spec, bytes, questions: asked } of practiceWorlds({
+  seed: "forms",
+  worlds: Number(options.worlds),
+  questionsPerWorld: 12,
+  difficulties: options.difficulties.split(","),
+  forms: options.forms?.split(","),
+})) {
+  files.set(spec.name, bytes);
+  for (const { record, form } of asked) {
+    questions.push({ ...record, split: "eval" });
+    formOf.set(record.question_id, form);
+  }
+}
+const databases = new DatabaseShelf({ names: [...files.keys()], read: (name) => files.get(name) });
+const data = { name: "practice by form", questions, databases, rejected: [] };
+const { engine, turns, tokenizer } = await loadModelAndTokenizer(options.model, {
+  device: options.device,
+  trains: false,
+});
+const decode = (ids) => tokenizer.decode(ids, { skipSpecial: true });
+const temperature = tries > 1 ? 1 : 0;
+const player = modelPlayer({ engine, turns, decode, max_new_tokens: 128, max_context_tokens: 1280, temperature });
+
+/** By form: episodes, right ones, questions, and questions right in any try. */
+const forms = new Map();
+const solved = new Map();
+const onEpisode = ({ question_id, correctness }) => {
+  const form = formOf.get(question_id);
+  const tally = forms.get(form) ?? { episodes: 0, right: 0 };
+  forms.set(form, tally);
+  tally.episodes++;
+  if (correctness === 1) tally.right++;
+  solved.set(question_id, (solved.get(question_id) ?? false) || correctness === 1);
+};
+const step_budget = Number(options["step-budget"]);
+await evaluate(data, player, { split: "eval", concurrency: 64, step_budget, seed: 1, tries, onEpisode });
+await engine.close();
+
+const rows = [...forms].map(([form, { episodes, right }]) => {
+  const asked = [...formOf].filter(([id, name]) => name === form && solved.has(id));
+  const any = asked.filter(([id]) => solved.get(id)).length;
+  return { form, questions: asked.length, rate: right / episodes, in_tries: any / asked.length };
+});
+rows.sort((a, b) => b.rate - a.rate || b.in_tries - a.in_tries);
+if (options.json) console.log(JSON.stringify(rows));
+else {
+  const percent = (rate) => `${(100 * rate).toFixed(0)} %`;
+  console.log(
+    `| form | questions | right |${tries > 1 ? ` in ${tries} tries |` : ""}\n|---|---|---|${tries > 1 ? "---|" : ""}`,
+  );
+  for (const { form, questions: count, rate, in_tries } of rows)
+    console.log(`| ${form} | ${count} | ${percent(rate)} |${tries > 1 ? ` ${percent(in_tries)} |` : ""}`);
+}
