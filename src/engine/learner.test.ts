@@ -7,7 +7,7 @@ import { UsageError } from "../errors.ts";
 import { parseConfig } from "../model/config.ts";
 import { createModel, freeModel, type Model } from "../model/params.ts";
 import type { Datum, ForwardBackwardOptions } from "./engine.ts";
-import { learn } from "./learner.ts";
+import { evaluate, learn } from "./learner.ts";
 import { LocalEngine } from "./local.ts";
 import { batchTotals } from "./loss.ts";
 import type { LossSpec } from "./loss-spec.ts";
@@ -107,6 +107,16 @@ test("the gradient is that of the loss: central differences over the whole model
     return learn(moved, batch, options).loss;
   };
   expect(Math.abs((lossAt(h) - lossAt(-h)) / (2 * h) / norm - 1)).toBeLessThan(2e-3);
+});
+
+test("log-probs of contexts that share a long prompt are those of each alone, though looked at in slices", () => {
+  const batch = group("slices", 6, 60); // 6 × 59 of the prompt's tokens are asked for, of 60 rows
+  const together = evaluate(tinyModel(), batch, 0.8);
+  const alone = batch.flatMap((datum) => evaluate(tinyModel(), [datum], 0.8));
+  together.forEach((logprobs, i) => {
+    expect(difference(logprobs, alone[i]!)).toBeLessThan(1e-5);
+  });
+  expect(together.every((logprobs) => logprobs[0] === 0 && logprobs.subarray(1).every((logp) => logp < 0))).toBe(true);
 });
 
 test("segments of one episode are one sequence", () => {

@@ -187,6 +187,10 @@ function withLogprobs(
     const { hidden, kept } = pass();
     const rows = put(wanted ? predicting.map((row) => wanted.placeOf.get(row)!) : predicting);
     const targets = put(pickInts(items, (datum, position) => batch[datum]!.tokens[position]!));
+    if (looks) {
+      use(lookedAt(model, hidden, rows, targets, { temperature, count: N, slice: packed.rows }));
+      return;
+    }
     const x = activations(N * D);
     device.gather(hidden, rows, x, N, D);
     const out = { logp: floats(N), entropy: floats(N), lse: floats(N) };
@@ -205,6 +209,30 @@ function withLogprobs(
     });
   });
   return packed.rows;
+}
+
+/** Log-probs and entropies without a way back, slice by slice: a prompt that many contexts share has items in each of them. */
+function lookedAt(
+  { device, config, head }: Model,
+  hidden: Buffer,
+  rows: Buffer,
+  targets: Buffer,
+  { temperature, count, slice }: { temperature: number; count: number; slice: number },
+): Computed {
+  const seen = { logp: new Float32Array(count), entropy: new Float32Array(count) };
+  for (let from = 0; from < count; from += slice) {
+    const n = Math.min(slice, count - from);
+    device.scope(() => {
+      const floats = () => device.alloc("f32", n);
+      const x = device.alloc(device.activations, n * config.hidden_size);
+      const out = { logp: floats(), entropy: floats(), lse: floats() };
+      device.gather(hidden, device.part(rows, from, n), x, n, config.hidden_size);
+      device.logProbs(head, x, device.part(targets, from, n), temperature, n, out);
+      seen.logp.set(device.read(out.logp) as Float32Array, from);
+      seen.entropy.set(device.read(out.entropy) as Float32Array, from);
+    });
+  }
+  return { ...seen, backward: () => {} };
 }
 
 /** The rows that are read, each once, and where each of them comes among these. */

@@ -123,9 +123,11 @@ function activationBytes(
 
   const cutLogits = isCpu ? CPU_LOGITS : place.memory / CUDA_LOGITS_SHARE / 4;
   const keptLogits = isCpu ? CPU_LOGITS : place.memory / CUDA_KEPT_LOGITS_SHARE / 4;
-  const chunk = Math.max(1, Math.min(N, Math.floor(cutLogits / V)));
+  const chunkOf = (items: number) => Math.max(1, Math.min(items, Math.floor(cutLogits / V)));
+  const logitsOf = (items: number) => round(4 * (items * V <= keptLogits ? items : chunkOf(items)) * V);
+  const chunk = chunkOf(N);
   const isWhole = N * V <= keptLogits;
-  const logits = round(4 * (isWhole ? N : chunk) * V);
+  const logits = logitsOf(N);
 
   const n = (modules: number) => modules * ((lora ? lora.r + 7 : 0) & ~7);
   const adapters = lora ? 2 * round(a * T * n(2)) + (isCpu ? 4 * T * (2 * F + n(2)) : 0) : 0;
@@ -152,7 +154,7 @@ function activationBytes(
   const sampling =
     passing(S, contexts) + (recordings === 0 ? 0 : recordings.reduce((all, size) => all + round(4 * size * V), 0));
   const looking =
-    passing(T, 0) + logits + sum(a * T * D, a * T * 2 * G * d) + (lora ? 0 : round(4 * parameterCount(config)));
+    passing(T, 0) + logitsOf(T) + sum(a * T * D, a * T * 2 * G * d) + (lora ? 0 : round(4 * parameterCount(config)));
   return Math.max(sampling, trains ? learning : 0, trains && reference ? looking : 0);
 }
 
