@@ -20,6 +20,8 @@ const { values: options } = parseArgs({
     /** Only these families, by name. */
     only: { type: "string" },
     "max-steps": { type: "string" },
+    /** Of each training. */
+    threads: { type: "string" },
     "eval-episodes": { type: "string", default: "192" },
     /** No training is begun after so many seconds. */
     seconds: { type: "string", default: "1000000" },
@@ -71,6 +73,7 @@ function train({ name, seed, flags }) {
     ...["train", "--seed", seed, "--output-dir", folder, "--device", options.device, "--json"],
     ...["--eval-steps", "0", "--save-steps", "1000", "--comparison-episodes", "4"],
     ...["--final-eval-episodes", options["eval-episodes"]],
+    ...(options.threads ? ["--threads", options.threads] : []),
     ...(options["max-steps"] ? ["--max-steps", options["max-steps"]] : []),
     ...flags,
   ];
