@@ -44,7 +44,7 @@ export const PRESETS: Readonly<Record<string, GRPOConfigInput>> = {
     per_device_train_batch_size: 64,
     gradient_accumulation_steps: 1,
     num_generations: 8,
-    learning_rate: 1.2e-3,
+    learning_rate: 1e-3,
     lr_scheduler_type: "linear",
     max_new_tokens: 96,
     max_completion_length: 320,
