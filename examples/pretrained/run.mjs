@@ -23,6 +23,9 @@ const { values: options } = parseArgs({
     device: { type: "string", default: "auto" },
     /** An imported data set with its own databases to test on, such as spider. */
     data: { type: "string" },
+    /** Who shows how to play on training databases, and the share of that in imitation; the rest is on practice worlds. */
+    shown: { type: "string", default: "teacher" },
+    "shown-share": { type: "string", default: "0.3" },
     seeds: { type: "string", default: "1,2,3,4,5" },
     /** Threads that play the episodes to imitate. */
     workers: { type: "string", default: String(Math.max(1, Math.min(13, availableParallelism() - 2))) },
@@ -91,27 +94,39 @@ function evaluate(name, folder, { set = "bundled", samples = 1, questions } = {}
   );
 }
 
-/** The teacher's episodes on all training questions, as transcripts. */
+/** Episodes of who shows on all training questions, as transcripts. */
 function teach() {
   const file = join(out, "taught.jsonl");
   const parts = ["bundled", ...(data ? [data] : [])].map((set) => {
     const part = join(out, `taught-${set}.jsonl`);
     const limit = tiny ? ["--episodes", "20"] : [];
-    sqlenv(`taught-${set}`, "eval", "--player", "teacher", "--data", set, "--split", "train", "--out", part, ...limit);
+    sqlenv(
+      `taught-${set}`,
+      "eval",
+      "--player",
+      options.shown,
+      "--data",
+      set,
+      "--split",
+      "train",
+      "--out",
+      part,
+      ...limit,
+    );
     return readFileSync(part, "utf8");
   });
   writeFileSync(file, parts.join(""));
   return file;
 }
 
-/** Imitation of the teacher on practice worlds and on training databases. */
+/** Imitation, on practice worlds and on training databases. */
 function warmup(name, steps, transcripts) {
   const report = sqlenv(
     name,
     ...["warmup", "--model", model, "--out", join(out, name), "--mixture", mixture, "--device", device],
     ...["--workers", tiny ? "1" : options.workers, "--steps", String(steps), "--max-context-tokens", "1536"],
     ...["--batch-tokens", tiny ? "2000" : "16384", "--learning-rate", isLora ? "1e-3" : "5e-4"],
-    ...["--transcripts", transcripts, "--transcripts-share", "0.3"],
+    ...["--transcripts", transcripts, "--transcripts-share", options["shown-share"]],
     ...(isLora ? ["--use-peft", "--lora-r", "64", "--lora-alpha", "128"] : []),
   );
   if (report)
