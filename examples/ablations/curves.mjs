@@ -41,7 +41,8 @@ const panel = (title, note, key, smoothed, y) =>
     },
     { x: 20, y, width: 860, height: 230 },
   );
-const head = `<text class="sc-fill-ink" x="20" y="32" font-size="18" font-weight="700">${values.title}</text>`;
+const title = values.title.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+const head = `<text class="sc-fill-ink" x="20" y="32" font-size="18" font-weight="700">${title}</text>`;
 const body = [
   head,
   panel("Right answers in training", "dots as logged, lines smoothed", "rewards/reward_correctness/mean", true, 50),

@@ -45,7 +45,7 @@ const decode = (ids) => tokenizer.decode(ids, { skipSpecial: true });
 const temperature = tries > 1 ? 1 : 0;
 const player = modelPlayer({ engine, turns, decode, max_new_tokens: 128, max_context_tokens: 1280, temperature });
 
-/** By form: episodes, right ones, questions, and questions right in any try. */
+/** By form, its episodes and the right ones; by question, whether any try was right. */
 const forms = new Map();
 const solved = new Map();
 const onEpisode = ({ question_id, correctness }) => {

@@ -5,7 +5,7 @@
 //
 // results.md has the table, results.json the numbers, NAME-SEED/ the runs. README.md here says what came out.
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -53,6 +53,7 @@ const FAMILIES = {
   },
 };
 
+const steps = options["max-steps"] ?? "all";
 const started = Date.now();
 const passed = () => (Date.now() - started) / 1000;
 mkdirSync(options.out, { recursive: true });
@@ -68,7 +69,7 @@ const jobs = options.seeds
 
 /** One training; what it says goes to files beside its folder. */
 function train({ name, seed, flags }) {
-  const folder = join(options.out, `${name.replaceAll(/[^a-z0-9_]+/g, "-")}-${seed}`);
+  const folder = join(options.out, `${name.toLowerCase().replaceAll(/[^a-z0-9_]+/g, "-")}-${seed}`);
   const args = [
     ...["train", "--seed", seed, "--output-dir", folder, "--device", options.device, "--json"],
     ...["--eval-steps", "0", "--save-steps", "1000", "--comparison-episodes", "4"],
@@ -78,6 +79,7 @@ function train({ name, seed, flags }) {
     ...flags,
   ];
   return new Promise((resolve) => {
+    rmSync(folder, { recursive: true, force: true }); // what an interrupted training left
     const child = spawn(process.execPath, [cli, ...args], { stdio: ["ignore", "pipe", "pipe"] });
     let [out, errors] = ["", ""];
     child.stdout.on("data", (text) => {
@@ -117,7 +119,7 @@ function keep() {
   writeFileSync(join(options.out, "results.json"), `${JSON.stringify(results, null, 1)}\n`);
   const rows = families.flatMap(([, settings]) =>
     Object.keys(settings).flatMap((name) => {
-      const runs = results.filter((run) => run.name === name);
+      const runs = results.filter((run) => run.name === name && run.steps === steps);
       if (runs.length === 0) return [];
       const mean = (of) => runs.reduce((sum, run) => sum + of(run), 0) / runs.length;
       const all = (of) => `${percent(mean(of))} (${runs.map((run) => (100 * of(run)).toFixed(0)).join(", ")})`;
@@ -131,10 +133,10 @@ function keep() {
 async function lane() {
   for (let job = jobs.shift(); job && passed() < Number(options.seconds); job = jobs.shift()) {
     const { family, name, seed } = job;
-    if (results.some((run) => run.name === name && run.seed === seed)) continue; // done before
+    if (results.some((run) => run.name === name && run.seed === seed && run.steps === steps)) continue; // done before
     const result = await train(job);
     if (!result) continue;
-    results.push({ family, name, seed, ...result });
+    results.push({ family, name, seed, steps, ...result });
     keep();
     const { greedy, sampled } = result.after;
     console.log(

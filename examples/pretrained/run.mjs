@@ -54,7 +54,7 @@ function sqlenv(name, ...args) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args, "--json"], {
     encoding: "utf8",
     maxBuffer: 2 ** 28,
-    timeout: Math.round(1000 * Math.max(10, left() + 20)),
+    ...(options["warmup-steps"] ? {} : { timeout: Math.round(1000 * Math.max(10, left() + 20)) }),
   });
   writeFileSync(join(out, `${name}.err`), stderr);
   if (status !== 0) {
@@ -174,11 +174,14 @@ function train(folder, seed, seconds, stepTime) {
 log(`${model}, ${way}, ${options.minutes} minutes`);
 evaluate("baseline", model);
 const transcripts = teach();
-const probe = warmup("probe", tiny || options["warmup-steps"] ? 2 : 100, transcripts);
-if (!probe) process.exit(1);
-const given = options["warmup-steps"];
-const rate = probe.steps / Math.max(1, probe.seconds - 4); // the first seconds go into starting
-const steps = given ? Number(given) : tiny ? 3 : Math.floor(rate * 0.33 * total);
+/** Steps of imitation that take a third of the time, by what a first few take. */
+function fittingSteps() {
+  const probe = warmup("probe", tiny ? 2 : 100, transcripts);
+  if (!probe) process.exit(1);
+  const rate = probe.steps / Math.max(1, probe.seconds - 4); // the first seconds go into starting
+  return tiny ? 3 : Math.floor(rate * 0.33 * total);
+}
+const steps = Number(options["warmup-steps"] ?? fittingSteps());
 if (!warmup("warmed", steps, transcripts)) process.exit(1);
 const warmed = join(out, "warmed");
 evaluate("warmed", warmed);

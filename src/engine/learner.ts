@@ -12,7 +12,7 @@ import { type Packed, packContexts } from "./pack.ts";
 /** Rows computed together at most, unless one sequence alone has more. Activations of a 4M-parameter model: about 0.5 GB. */
 export const MAX_ROWS = 4_096;
 
-/** Trained tokens, one after the other: of which datum each is, and at which position. */
+/** Tokens that are asked about, one after the other: of which datum each is, and at which position. The lists may be longer than `count`. */
 interface Items {
   readonly count: number;
   readonly datums: Int32Array;
@@ -232,7 +232,12 @@ function lookedAt(
       seen.entropy.set(device.read(out.entropy) as Float32Array, from);
     });
   }
-  return { ...seen, backward: () => {} };
+  return {
+    ...seen,
+    backward() {
+      throw new Error("nothing was kept for a way back");
+    },
+  };
 }
 
 /** The rows that are read, each once, and where each of them comes among these. */

@@ -110,10 +110,12 @@ export function createTurnEncoder(
   // The system's text is the same in every chat, and as long as the rest of a first turn.
   const systems = new Map<string, readonly number[]>();
   const encodeSystem = (run: string): readonly number[] => {
-    const known = systems.get(run) ?? tokenizer.encodePlain(run);
+    const known = systems.get(run);
+    if (known) return known;
+    const ids = tokenizer.encodePlain(run);
     if (systems.size >= SYSTEMS_KEPT) systems.clear();
-    systems.set(run, known);
-    return known;
+    systems.set(run, ids);
+    return ids;
   };
 
   /** Template text (even places) and content (odd places): runs between the template's special tokens are encoded as one text, as the template's whole text would be. */
@@ -121,7 +123,7 @@ export function createTurnEncoder(
     const ids: number[] = [];
     let run = "";
     const flush = () => {
-      const isSystem = parts.length === FIRST_PARTS && run.includes(parts[1]!);
+      const isSystem = parts.length === FIRST_PARTS && parts[1] !== "" && run.includes(parts[1]!);
       for (const id of isSystem ? encodeSystem(run) : tokenizer.encodePlain(run)) ids.push(id);
       run = "";
     };

@@ -182,7 +182,9 @@ function plainTokenizer(json: TokenizerJson, files: TokenizerFiles, full: HfToke
     // Such a model looks whole words up in the vocabulary, where special tokens may stand too.
     const vocab = { ...json.model.vocab };
     for (const { content, special } of json.added_tokens) if (special) delete vocab[content];
-    return new Hf({ ...parts, model: { ...json.model, vocab } }, config);
+    const own: HfTokenizer = new Hf({ ...parts, model: { ...json.model, vocab } }, config);
+    own.model.cache = wordCache();
+    return own;
   }
   const plain: HfTokenizer = new Hf({ ...parts, model: { ...json.model, vocab: {}, merges: [] } }, config);
   plain.model = full.model;

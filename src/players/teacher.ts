@@ -1,5 +1,6 @@
 // The player to learn from: like the oracle it knows the gold, but it shows every look that someone who does not know it
-// would need: the columns, the values where a condition names one, and now and then a mistake and its mending.
+// would need: the columns, the values where a condition names one, other tables where the question names none; and now and
+// then a mistake and its mending, or the same query twice.
 import type { SQLAction, SQLObservation } from "../env/index.ts";
 import { type Random, random } from "../random.ts";
 import { quoteName } from "../sql/index.ts";
@@ -11,7 +12,7 @@ const STUMBLES = 0.15;
 /** How often it asks again what it knows already, so that being told so is nothing new. */
 const REPEATS = 0.02;
 
-/** Tables it looks into before the right one where the question names none. */
+/** Tables it looks into before the right one where the question names none, at most. */
 const SEARCHED = 3;
 
 /** Looks at columns, at rows where a text value is asked about, queries, and answers with what the result shows. */
@@ -52,7 +53,7 @@ export function teacherPlayer({ stumbles = STUMBLES, repeats = REPEATS } = {}): 
   };
 }
 
-/** Tables to look into first where the question does not say which one it is about: those listed before it. */
+/** Tables to look into first where the question does not say which one it is about: the last few listed before it. */
 function searched(question: string, involved: readonly string[], listed: string): readonly string[] {
   const [table] = involved;
   if (involved.length !== 1 || isNamed(table!, question)) return [];
