@@ -129,17 +129,23 @@ function progressLine(name: string, { done, total, correct, errors }: Progress):
   return `${name}: ${done} of ${total} episodes, ${correct} right (${Math.round((100 * correct) / Math.max(1, done - errors))} %)${broken}`;
 }
 
+/** More databases than this are counted, not listed. */
+const LISTED_DATABASES = 24;
+
 function draw(report: EvaluationReport, out: Output): void {
+  const databases = Object.entries(report.by_database);
+  const isListed = databases.length <= LISTED_DATABASES;
   const groups: [string, Summary][] = [
     ["all", report],
     ["seen databases", report.seen],
     ["unseen databases", report.unseen],
     ...DIFFICULTIES.map((name): [string, Summary] => [name, report.by_difficulty[name]]),
     ...ANSWER_TYPES.map((name): [string, Summary] => [`answer: ${name}`, report.by_answer_type[name]]),
-    ...Object.entries(report.by_database),
+    ...(isListed ? databases : []),
   ];
   const rows = groups.filter(([, { episodes }]) => episodes > 0).map(([name, summary]) => [name, ...cells(summary)]);
   out.line(drawTable(["", "episodes", "success", "95 % interval", "reward", "steps"], rows));
+  if (!isListed) out.line(`each of the ${databases.length} databases: --json`);
   out.line();
   if (report.tries > 1) {
     const parts = [report, report.seen, report.unseen].map(({ solved_in_tries }) => percent(solved_in_tries));
