@@ -22,6 +22,8 @@ const { values: options } = parseArgs({
     "max-steps": { type: "string" },
     /** Of each training. */
     threads: { type: "string" },
+    /** More flags for all of them, such as "--scale-rewards group". */
+    with: { type: "string", default: "" },
     "eval-episodes": { type: "string", default: "192" },
     /** No training is begun after so many seconds. */
     seconds: { type: "string", default: "1000000" },
@@ -46,6 +48,7 @@ const FAMILIES = {
   losses: {
     grpo: ["--loss-type", "grpo"],
     "dr_grpo, unscaled": ["--loss-type", "dr_grpo", "--scale-rewards", "none"],
+    "dapo, scaled by the group": ["--scale-rewards", "group"],
     bnpo: ["--loss-type", "bnpo"],
     cispo: ["--loss-type", "cispo", "--epsilon-high", "5"],
     "sequence ratios (GSPO)": ["--importance-sampling-level", "sequence"],
@@ -76,6 +79,7 @@ function train({ name, seed, flags }) {
     ...["--final-eval-episodes", options["eval-episodes"]],
     ...(options.threads ? ["--threads", options.threads] : []),
     ...(options["max-steps"] ? ["--max-steps", options["max-steps"]] : []),
+    ...options.with.split(" ").filter(Boolean),
     ...flags,
   ];
   return new Promise((resolve) => {
