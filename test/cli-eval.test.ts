@@ -64,7 +64,7 @@ describe("sqlenv eval", () => {
 
   test.concurrent.each([
     [["--player", "keywrd"], /no such player: keywrd; did you mean keyword\?/],
-    [["--player", "zzz"], /there are random, looker, keyword, oracle, chat/],
+    [["--player", "zzz"], /there are random, looker, keyword, oracle, teacher, chat/],
     [["--player", "constructor"], /no such player/],
     [["--player", "random", "--difficulty", "medum"], /did you mean medium\?/],
     [["--player", "random", "--database", "shp"], /did you mean shop\?/],
