@@ -39,11 +39,9 @@ test("200 sessions at a time step without an error, twice, and leave nothing beh
     expect(load.steps).toBeGreaterThan(400);
   }
   await until(async () => (await gauge("sqlenv_sessions_active")) === 0);
-  const after = held();
-  if (before && after) {
-    expect(after.threads).toBe(before.threads);
-    expect(after.files).toBeLessThan(before.files + 10);
-  }
+  if (!before) return;
+  await until(async () => held()!.files < before.files + 10); // a session ends before its socket is closed
+  expect(held()!.threads).toBe(before.threads);
 });
 
 test("episodes on end do not fill the memory", async () => {
