@@ -45,27 +45,35 @@ const decode = (ids) => tokenizer.decode(ids, { skipSpecial: true });
 const temperature = tries > 1 ? 1 : 0;
 const player = modelPlayer({ engine, turns, decode, max_new_tokens: 128, max_context_tokens: 1280, temperature });
 
-/** By form, its episodes and the right ones; by question, whether any try was right. */
-const forms = new Map();
-const solved = new Map();
+/** By question: its tries, and the right ones. */
+const tally = new Map(questions.map(({ question_id }) => [question_id, { episodes: 0, right: 0 }]));
 const onEpisode = ({ question_id, correctness }) => {
-  const form = formOf.get(question_id);
-  const tally = forms.get(form) ?? { episodes: 0, right: 0 };
-  forms.set(form, tally);
-  tally.episodes++;
-  if (correctness === 1) tally.right++;
-  solved.set(question_id, (solved.get(question_id) ?? false) || correctness === 1);
+  const counts = tally.get(question_id);
+  counts.episodes++;
+  if (correctness === 1) counts.right++;
 };
 const step_budget = Number(options["step-budget"]);
 await evaluate(data, player, { split: "eval", concurrency: 64, step_budget, seed: 1, tries, onEpisode });
 await engine.close();
 
-const rows = [...forms].map(([form, { episodes, right }]) => {
-  const asked = [...formOf].filter(([id, name]) => name === form && solved.has(id));
-  const any = asked.filter(([id]) => solved.get(id)).length;
-  return { form, questions: asked.length, rate: right / episodes, in_tries: any / asked.length };
-});
+/** How some of the questions went. */
+function row(form, some) {
+  const counts = some.map(({ question_id }) => tally.get(question_id));
+  const sum = (of) => counts.reduce((total, count) => total + of(count), 0);
+  const rate = sum(({ right }) => right) / sum(({ episodes }) => episodes);
+  return { form, questions: some.length, rate, in_tries: sum(({ right }) => (right > 0 ? 1 : 0)) / some.length };
+}
+const isAlone = ({ tables_involved }) => tables_involved.length === 1;
+const rows = [...new Set(formOf.values())].map((form) =>
+  row(
+    form,
+    questions.filter(({ question_id }) => formOf.get(question_id) === form),
+  ),
+);
 rows.sort((a, b) => b.rate - a.rate || b.in_tries - a.in_tries);
+const several = questions.filter((question) => !isAlone(question));
+rows.unshift(row("about one table", questions.filter(isAlone)));
+if (several.length > 0) rows.splice(1, 0, row("about several tables", several));
 if (options.json) console.log(JSON.stringify(rows));
 else {
   const percent = (rate) => `${(100 * rate).toFixed(0)} %`;

@@ -56,7 +56,8 @@ const FAMILIES = {
   },
 };
 
-const steps = options["max-steps"] ?? "all";
+/** Results of other kinds are left alone. */
+const kind = `${options["max-steps"] ?? "all"} steps ${options.with}`.trim();
 const started = Date.now();
 const passed = () => (Date.now() - started) / 1000;
 mkdirSync(options.out, { recursive: true });
@@ -123,7 +124,7 @@ function keep() {
   writeFileSync(join(options.out, "results.json"), `${JSON.stringify(results, null, 1)}\n`);
   const rows = families.flatMap(([, settings]) =>
     Object.keys(settings).flatMap((name) => {
-      const runs = results.filter((run) => run.name === name && run.steps === steps);
+      const runs = results.filter((run) => run.name === name && run.kind === kind);
       if (runs.length === 0) return [];
       const mean = (of) => runs.reduce((sum, run) => sum + of(run), 0) / runs.length;
       const all = (of) => `${percent(mean(of))} (${runs.map((run) => (100 * of(run)).toFixed(0)).join(", ")})`;
@@ -137,10 +138,10 @@ function keep() {
 async function lane() {
   for (let job = jobs.shift(); job && passed() < Number(options.seconds); job = jobs.shift()) {
     const { family, name, seed } = job;
-    if (results.some((run) => run.name === name && run.seed === seed && run.steps === steps)) continue; // done before
+    if (results.some((run) => run.name === name && run.seed === seed && run.kind === kind)) continue; // done before
     const result = await train(job);
     if (!result) continue;
-    results.push({ family, name, seed, steps, ...result });
+    results.push({ family, name, seed, kind, ...result });
     keep();
     const { greedy, sampled } = result.after;
     console.log(
