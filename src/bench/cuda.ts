@@ -393,7 +393,7 @@ function decodeLayout(device: CudaDevice, news: readonly NewTokens[], shape: Hea
   const layout = layoutOf(device, news, [0]);
   const table = device.decoding?.sharing;
   if (!table) return layout;
-  const words = new Int32Array(table.length(news.length));
+  const words = new Int32Array(table.length(news.length, shape));
   const [segments, ranges] = [layout.segments, layout.ranges].map((buffer) => device.read(buffer) as Int32Array);
   table.fill(words, news.length, segments!, ranges!, shape);
   const sharing = device.alloc("i32", words.length);

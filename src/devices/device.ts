@@ -96,7 +96,7 @@ export interface Decoding {
   /** Where rows can read together what their contexts have in common: a table of a batch, made of its segments and ranges. */
   readonly sharing?: {
     /** Words for a batch of so many rows. */
-    length(rows: number): number;
+    length(rows: number, shape: HeadShape): number;
     fill(out: Int32Array, rows: number, segments: Int32Array, ranges: Int32Array, shape: HeadShape): void;
   };
 }

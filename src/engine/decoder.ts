@@ -26,6 +26,8 @@ const SIZES = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256] as const;
 export const MAX_DECODE_ROWS = SIZES.at(-1)!;
 /** Steps a recording has: several where so many are wanted, since the card rests between two recordings. */
 const STEPS = [4, 1] as const;
+/** Steps after which what rows read together is shared out anew: contexts have grown. */
+const SHARING_STEPS = 32;
 const RANGES = 48; // a row on average: its ancestors and itself; two more with every turn
 
 /** Recorded steps for batches of one size. */
@@ -68,6 +70,8 @@ export class Decoder {
   #stores: readonly Buffer[] = [];
   #current: Recorded | undefined;
   #queued: Queued[] = [];
+  /** Steps queued since the sharing table was filled. */
+  #sinceShared = 0;
   /** What was read of the oldest, and how many of its steps have been taken. */
   #words: Int32Array | undefined;
   #taken = 0;
@@ -111,6 +115,7 @@ export class Decoder {
     }
     fillTables(recorded, rows);
     this.#fillSharing(recorded);
+    this.#sinceShared = 0;
     this.#model.device.write(recorded.tables, recorded.ints);
     this.#current = recorded;
   }
@@ -124,6 +129,8 @@ export class Decoder {
   #queue(wanted: number): void {
     const recorded = this.#current!;
     const steps = STEPS.find((count) => count <= wanted)!;
+    if (this.#decoding.sharing && this.#sinceShared >= SHARING_STEPS) this.#shareAnew(recorded);
+    this.#sinceShared += steps;
     let recording = recorded.recordings.get(steps);
     if (!recording) {
       recording = this.#record(recorded, steps);
@@ -177,6 +184,16 @@ export class Decoder {
     this.#decoding.sharing?.fill(part("sharing"), size, part("segments"), part("ranges"), shape);
   }
 
+  /** The sharing table for where the steps queued so far will leave the batch; the other tables get there by themselves. */
+  #shareAnew(recorded: Recorded): void {
+    growTables(recorded, this.#sinceShared);
+    this.#fillSharing(recorded);
+    this.#sinceShared = 0;
+    const { from, length } = recorded.parts.get("sharing")!;
+    const { device } = this.#model;
+    device.write(device.part(recorded.tables, from, length), recorded.ints.subarray(from, from + length));
+  }
+
   #forget(): void {
     const { device } = this.#model;
     for (const { recordings, tables, out, logits } of this.#recorded.values()) {
@@ -199,7 +216,7 @@ export class Decoder {
       ["ranges", 3 * RANGES * size],
       ["temperatures", size],
       ["seeds", 2 * size],
-      ["sharing", this.#decoding.sharing?.length(size) ?? 0],
+      ["sharing", this.#decoding.sharing?.length(size, headShape(config)) ?? 0],
     ];
     const parts = new Map<TableName, { from: number; length: number }>();
     let total = 0;
@@ -270,4 +287,16 @@ function fillTables({ size, ints, parts }: Recorded, rows: readonly DecodeRow[])
     ints.set(seeds, at("seeds") + 2 * t);
   }
   ints.set([size, 0, 0, range], at("segments") + 4 * size); // closes the table
+}
+
+/** What so many steps make of the host's copy: `Decoding.advance`, for all that sharing is made of. */
+function growTables({ size, ints, parts }: Recorded, steps: number): void {
+  const at = (name: TableName): number => parts.get(name)!.from;
+  for (let t = 0; t < size; t++) {
+    const room = ints[at("capacities") + t]! - 1 - ints[at("indices") + t]!;
+    const grown = Math.max(0, Math.min(steps, room));
+    ints[at("indices") + t]! += grown;
+    ints[at("segments") + 4 * t + 2]! += grown;
+    ints[at("ranges") + 3 * (ints[at("segments") + 4 * t + 7]! - 1) + 2]! += grown;
+  }
 }

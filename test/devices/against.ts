@@ -116,6 +116,22 @@ export function againstCpu(
     });
   });
 
+  for (const [n, k] of [
+    [1024, 2048],
+    [6144, 1024],
+    [1024, 3072],
+  ] as const) {
+    test(`${name}: products of a batch with a weight ${n} by ${k}, as Qwen3-0.6B has them`, () => {
+      on(make, (device) => {
+        for (const rows of [20, 64]) {
+          const off = fewRows(device, rows, n, k);
+          note(`${name}: ${rows} rows, weight ${n} by ${k}: ${JSON.stringify(off)}`);
+          expect(Math.max(...Object.values(off)), `${rows} rows`).toBeLessThanOrEqual(tolerances.kernel);
+        }
+      });
+    });
+  }
+
   const SMALL: Partial<ModelConfig> = {
     ...{ vocab_size: 1024, hidden_size: 256, intermediate_size: 512, num_hidden_layers: 3 },
     ...{ num_attention_heads: 4, num_key_value_heads: 2, head_dim: 64 },
@@ -381,7 +397,7 @@ function nextTokens(device: Device, shape: HeadShape): Record<string, number> {
     const [segments, ranges] = [device.read(layout.segments), device.read(layout.ranges)] as Int32Array[];
     const table = device.decoding?.sharing;
     if (!table) return {};
-    const words = new Int32Array(table.length(rows));
+    const words = new Int32Array(table.length(rows, shape));
     table.fill(words, rows, segments!, ranges!, shape);
     const sharing = device.alloc("i32", words.length);
     device.write(sharing, words);

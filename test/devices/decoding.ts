@@ -3,10 +3,10 @@ import { createCpu } from "../../src/devices/cpu/start.node.ts";
 import type { Buffer, Decoding, Device } from "../../src/devices/index.ts";
 import { uniformOfSeeds } from "../../src/engine/uniform.ts";
 
-/** Counts of what was asked of it, beside the device. */
-export function decodingCpu(): { device: Device; counts: { recorded: number; run: number; shared: number } } {
+/** What was asked of it, beside the device: recordings made and run, and the contexts of every sharing table. */
+export function decodingCpu(): { device: Device; counts: { recorded: number; run: number; shared: number[][] } } {
   const device: Device = createCpu({ threads: 1 });
-  const counts = { recorded: 0, run: 0, shared: 0 };
+  const counts = { recorded: 0, run: 0, shared: [] as number[][] };
   const change = (buffer: Buffer, by: (data: Int32Array) => void) => {
     const data = device.read(buffer) as Int32Array;
     by(data);
@@ -46,14 +46,16 @@ export function decodingCpu(): { device: Device; counts: { recorded: number; run
       length: (rows) => rows,
       /** Contexts of all rows, to be found again in the step. */
       fill(out, rows, segments, ranges) {
-        counts.shared++;
+        const contexts: number[] = [];
         for (let t = 0; t < rows; t++) {
           let context = 0;
           for (let range = segments[4 * t + 3]!; range < segments[4 * t + 7]!; range++)
             context += ranges[3 * range + 2]!;
           if (context !== segments[4 * t + 2]! + 1) throw new Error(`row ${t}: ${context} tokens`);
           out[t] = context;
+          contexts.push(context);
         }
+        counts.shared.push(contexts);
       },
     },
     readLater(buffer) {

@@ -122,15 +122,15 @@ function parametersOf(kernels: AttentionKernels, name: string): number {
 test("next tokens are started with as many arguments as the kernel takes, on cards and heads that have it", () => {
   const kernels = attentionKernels(qwen, H200);
   const { started, launch } = recorder();
-  const names = ["qkv", "store", "out", "partials", "work", "ranges", "positions", "rotary"] as const;
+  const names = ["qkv", "store", "out", "partials", "counters", "work", "ranges", "positions", "rotary"] as const;
   const io = Object.fromEntries(names.map((name, i) => [name, { dtype: "f32", length: 1, address: i }])) as Record<
     (typeof names)[number],
     Buffer
   >;
   attentionNext(launch, kernels, 64, 132, 1e-6, io, [{ ptr: 1 }, { ptr: 2 }]);
-  expect(started.map(({ kernel }) => kernel)).toEqual([kernels.next, `${kernels.next}_merge`]);
+  expect(started.map(({ kernel }) => kernel)).toEqual([kernels.next]);
   for (const { kernel, args } of started) expect(args.length, kernel).toBe(parametersOf(kernels, kernel));
-  expect(started.map(({ grid }) => grid[0])).toEqual([8, (64 * 16) / 4]);
+  expect(started[0]!.grid).toEqual([8, 16, 1]); // four rows a block
   expect(attentionKernels(plain, H200).next).toBeUndefined();
   expect(attentionKernels({ ...qwen, headDim: 24 }, H200).next).toBeUndefined();
   expect(attentionKernels(qwen, T4).next).toBeUndefined();

@@ -3,12 +3,13 @@ import type { Buffer, TokenLayout } from "../device.ts";
 import { forwardKernel, PLAN } from "./kernels/attention.ts";
 import { backwardKernels } from "./kernels/attentionBackward.ts";
 import { DECODE_SPLITS, decodeKernel } from "./kernels/attentionDecode.ts";
-import { nextKernel } from "./kernels/attentionNext.ts";
+import { nextKernel, nextShared } from "./kernels/attentionNext.ts";
 import { instructions, PARTS, type Way } from "./kernels/attentionParts.ts";
 import { COMMON } from "./kernels/common.ts";
+import { COPIES } from "./kernels/hopper.ts";
 import { MMA } from "./kernels/mma.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
-import { JOB_ROWS, MOST_PARTS, mostJobs } from "./sharing.ts";
+import { NEXT_WARPS, sharingCut, TILE_QUERIES } from "./sharing.ts";
 
 export interface AttentionShape {
   readonly heads: number;
@@ -66,8 +67,7 @@ const PLAN_THREADS = 1024;
 const DOTS_WARPS = 8; // of attention_dots
 const DECODE_MOST = 256; // widest head of the decode kernel
 const DECODE_THREADS = 128;
-const NEXT_WARPS = 9; // a multiprocessor holds of kernels/attentionNext.ts
-const MERGE_WARPS = 4; // a block
+const NEXT_STATIC = 4096; // bytes of shared memory that kernels/attentionNext.ts has besides
 
 /** Kernels for a shape on a card; compile `sources` once for it. Those of "wgmma" want the architecture's "a" target. */
 export function attentionKernels(shape: AttentionShape, card: AttentionCard, force?: Way): AttentionKernels {
@@ -78,7 +78,7 @@ export function attentionKernels(shape: AttentionShape, card: AttentionCard, for
   const suffix = `${precision}_${d}_${forward.heads}${backward.heads}_${way}`;
   const from = way === "float" ? 75 : way === "mma" ? 80 : 90;
   const decodeTogether = d > DECODE_MOST ? 0 : togetherOf(shape);
-  const next = card.capability >= 80 ? nextSource(shape) : undefined;
+  const next = hasNext(shape, card) ? nextSource(shape) : undefined;
   return {
     ...{ shape, suffix, forward, backward, decodeTogether, next: next?.name },
     sources: [
@@ -113,24 +113,29 @@ function decodeCode(shape: AttentionShape, together: number): string {
   ].join("\n");
 }
 
-/** The kernel of kernels/attentionNext.ts, named as its source; undefined where the heads are not for it. */
-export function nextSource({ heads, kvHeads, headDim, precision }: AttentionShape): KernelSource | undefined {
+/** Whether kernels/attentionNext.ts is for these heads on this card. */
+function hasNext({ heads, kvHeads, headDim, precision }: AttentionShape, card: AttentionCard): boolean {
+  if (precision !== "bf16" || heads / kvHeads > TILE_QUERIES || (headDim !== 64 && headDim !== 128)) return false;
+  return card.capability >= 80 && nextShared(headDim) + NEXT_STATIC <= card.sharedPerBlock;
+}
+
+/** The kernel of kernels/attentionNext.ts, named as its source. */
+export function nextSource({ heads, kvHeads, headDim }: AttentionShape): KernelSource {
   const together = heads / kvHeads;
-  if (precision !== "bf16" || together > JOB_ROWS || (headDim !== 64 && headDim !== 128)) return undefined;
   const suffix = `${headDim}_${together}`;
   const defines = [`#define D ${headDim}`, `#define TOGETHER ${together}`];
   return {
     name: `attention_next_${suffix}`,
     from: 80,
-    code: [COMMON, MMA, ...defines, nextKernel(suffix)].join("\n"),
+    code: [COMMON, MMA, "#ifndef EMULATED_MMA", COPIES, "#endif", ...defines, nextKernel(suffix)].join("\n"),
   };
 }
 
 /** How contexts are cut among the rows that share them: see sharing.ts. */
 export function sharingShape({ heads, kvHeads }: Pick<AttentionShape, "heads" | "kvHeads">, multiprocessors: number) {
   return {
-    together: Math.floor(JOB_ROWS / (heads / kvHeads)),
-    wanted: Math.max(1, Math.round((NEXT_WARPS * multiprocessors) / kvHeads)),
+    together: Math.floor(TILE_QUERIES / (heads / kvHeads)),
+    blocks: Math.max(1, Math.floor(multiprocessors / kvHeads)),
   };
 }
 
@@ -336,9 +341,11 @@ export function attentionDecode(
   );
 }
 
-/** Floats of scratch that kernels/attentionNext.ts needs. */
-export function nextScratch(rows: number, { heads, headDim }: AttentionShape): number {
-  return rows * heads * MOST_PARTS * (headDim + 4);
+/** Scratch that kernels/attentionNext.ts needs: floats, and counters (i32) that must be 0 before the first. */
+export function nextScratch(rows: number, shape: AttentionShape, multiprocessors: number) {
+  const { tiles, splits } = sharingCut(rows, sharingShape(shape, multiprocessors));
+  const blocks = tiles * shape.kvHeads;
+  return { partials: splits * blocks * TILE_QUERIES * (shape.headDim + 4), counters: blocks };
 }
 
 /** The next token of `rows` rows, from their products on: norms, positions, the store and attention. */
@@ -348,20 +355,18 @@ export function attentionNext(
   rows: number,
   multiprocessors: number,
   eps: number,
-  io: Readonly<Record<"qkv" | "store" | "out" | "partials" | "work" | "ranges" | "positions" | "rotary", Buffer>>,
+  io: Readonly<
+    Record<"qkv" | "store" | "out" | "partials" | "counters" | "work" | "ranges" | "positions" | "rotary", Buffer>
+  >,
   scales: readonly KernelArg[],
 ): void {
   const { heads, kvHeads, headDim } = shape;
-  const jobs = Math.min(mostJobs(rows), sharingShape(shape, multiprocessors).wanted);
-  const scale = { f32: 1 / Math.sqrt(headDim) };
-  launch(next!, [kvHeads, jobs, 1], [32, 1, 1], 0, [
-    ...[io.qkv, io.store, io.out, io.partials, io.work, io.ranges, io.positions, io.rotary].map(address),
+  const { tiles, splits } = sharingCut(rows, sharingShape(shape, multiprocessors));
+  const tables = [io.work, io.ranges, io.positions, io.rotary];
+  launch(next!, [kvHeads, tiles * splits, 1], [32 * NEXT_WARPS, 1, 1], nextShared(headDim), [
+    ...[io.qkv, io.store, io.out, io.partials, io.counters, ...tables].map(address),
     ...scales,
-    ...[{ i32: rows }, { i32: heads }, { i32: kvHeads }, scale, { f32: eps }],
-  ]);
-  launch(`${next!}_merge`, [Math.ceil((rows * heads) / MERGE_WARPS), 1, 1], [32 * MERGE_WARPS, 1, 1], 0, [
-    ...[io.partials, io.out, io.work].map(address),
-    ...[{ i32: rows }, { i32: heads }, scale],
+    ...[{ i32: heads }, { i32: kvHeads }, { i32: splits }, { f32: 1 / Math.sqrt(headDim) }, { f32: eps }],
   ]);
 }
 

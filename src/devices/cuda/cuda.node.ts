@@ -26,9 +26,10 @@ import { HEAD_THREADS } from "./kernels/head.ts";
 import { SQUARE_BLOCKS } from "./kernels/optimizer.ts";
 import { ROTARY_THREADS } from "./kernels/rotary.ts";
 import { ROW_THREADS } from "./kernels/rows.ts";
-import { NORMED_ROWS, type SkinnyEnd, skinnyCut, skinnyName, skinnyShared } from "./kernels/skinny.ts";
+import type { SkinnyEnd } from "./kernels/skinny.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
 import { Pool } from "./pool.ts";
+import { startProduct } from "./products.ts";
 import { sample, sampleScratchLength } from "./sample.ts";
 import { fillSharing, sharingLength } from "./sharing.ts";
 import { sourcesFor } from "./sources.ts";
@@ -42,13 +43,16 @@ interface Shadow {
   stale: boolean;
 }
 
+/** Of the rows that a product is given. */
+interface Norm {
+  readonly scale: Buffer;
+  readonly eps: number;
+}
+
 const BYTES = { f32: 4, i32: 4, bf16: 2 } as const;
 const LOGITS_SHARE = 64; // a chunk of logits takes at most this part of the card's memory
 const DECODE_COUNTERS = 65_536;
 const KEPT_LOGITS_SHARE = 16; // and logits kept for the way back this
-
-/** Decode attention that reads what rows share once: right on a card, not yet timed there, so it has to be asked for. */
-const SHARES_DECODE = process.env.SQLENV_CUDA_SHARED_DECODE === "1";
 
 /** `createCuda` makes one. */
 export class Cuda implements CudaDevice {
@@ -117,7 +121,7 @@ export class Cuda implements CudaDevice {
         return () => new Int32Array(wait().buffer);
       },
       sharing: {
-        length: sharingLength,
+        length: (rows, shape) => sharingLength(rows, sharingShape(shape, this.card.multiprocessors)),
         fill: (out, rows, segments, ranges, shape) =>
           fillSharing(out, rows, segments, ranges, sharingShape(shape, this.card.multiprocessors)),
       },
@@ -223,14 +227,14 @@ export class Cuda implements CudaDevice {
   }
 
   linear(weight: Weight, x: Buffer, out: Buffer, rows: number): void {
-    if (this.#skinny(out.dtype === "bf16" ? "bf16" : "f32", weight, x, out, rows, this.outStride(weight))) return;
+    if (this.#product(out.dtype === "bf16" ? "bf16" : "f32", weight, x, out, rows, this.outStride(weight))) return;
     const { rows: n, columns: k } = weight;
     const w = { ...this.#weight(weight, x.dtype), transposed: true };
     this.#blas.product(rows, n, k, matrix(x, k), w, matrix(out, this.outStride(weight)));
   }
 
   linearSwiGlu(weight: Weight, x: Buffer, out: Buffer, rows: number): boolean {
-    return this.#skinny("gated", weight, x, out, rows, weight.rows / 2);
+    return this.#product("gated", weight, x, out, rows, weight.rows / 2);
   }
 
   linearNormed(
@@ -242,14 +246,14 @@ export class Cuda implements CudaDevice {
     rows: number,
     isGated = false,
   ): boolean {
-    if (rows > NORMED_ROWS || this.activations !== "bf16") return false;
+    if (this.activations !== "bf16") return false;
     const end = isGated ? "gated" : out.dtype === "bf16" ? "bf16" : "f32";
     const stride = isGated ? weight.rows / 2 : this.outStride(weight);
-    return this.#skinny(end, weight, x, out, rows, stride, { scale: scale.value, eps });
+    return this.#product(end, weight, x, out, rows, stride, { scale: scale.value, eps });
   }
 
   linearAdd(weight: Weight, x: Buffer, stream: Buffer, rows: number): boolean {
-    return this.#skinny("added", weight, x, stream, rows, weight.rows);
+    return this.#product("added", weight, x, stream, rows, weight.rows);
   }
 
   linearBackward(weight: Weight, x: Buffer, dy: Buffer, dx: Buffer | null, rows: number, add = false): void {
@@ -319,11 +323,14 @@ export class Cuda implements CudaDevice {
     rotary: Buffer,
     shape: HeadShape,
   ): boolean {
-    if (!sharing || !SHARES_DECODE) return false;
+    if (!sharing) return false;
     const kernels = this.#attentionFor(shape, qkv.dtype);
     if (!kernels.next) return false;
     const tables = { work: sharing, ranges, positions, rotary };
-    const io = { qkv, store, out, partials: this.#partialsOf(nextScratch(tokens, kernels.shape)), ...tables };
+    const lengths = nextScratch(tokens, kernels.shape, this.card.multiprocessors);
+    if (lengths.counters > DECODE_COUNTERS) return false;
+    const scratch = { partials: this.#partialsOf(lengths.partials), counters: this.#counters };
+    const io = { qkv, store, out, ...scratch, ...tables };
     attentionNext(this.#launch, kernels, tokens, this.card.multiprocessors, shape.eps, io, scalesOf(norms));
     return true;
   }
@@ -587,24 +594,16 @@ export class Cuda implements CudaDevice {
   }
 
   /** A product of few rows; false where the sizes are not for it. */
-  #skinny(
-    end: SkinnyEnd,
-    weight: Weight,
-    x: Buffer,
-    out: Buffer,
-    rows: number,
-    stride: number,
-    norm?: { readonly scale: Buffer; readonly eps: number },
-  ): boolean {
+  #product(end: SkinnyEnd, weight: Weight, x: Buffer, out: Buffer, rows: number, stride: number, norm?: Norm): boolean {
+    if (x.dtype !== "bf16" && !norm) return false;
     const { rows: n, columns: k } = weight;
-    const width = end === "gated" ? n / 2 : n;
-    const cut = skinnyCut(rows, k);
-    if (!cut || (x.dtype !== "bf16" && !norm) || width % 16 !== 0) return false;
-    const args = [{ ptr: this.#weight(weight, "bf16").address }, at(x), at(out)];
+    const started = startProduct({ end, n, k, rows, isNormed: norm !== undefined }, this.card);
+    if (!started) return false;
+    if (started.source) this.#load(started.source);
+    const sizes = [rows, k, stride, started.width].map(i32);
     const scale = norm ? [at(norm.scale), f32(norm.eps)] : [NULL, f32(0)];
-    const sizes = [i32(rows), i32(k), i32(stride), i32(width), ...scale];
-    const [name, shared] = [skinnyName(end, cut, norm !== undefined), skinnyShared(end, cut)];
-    this.#launch(name, [width / 16, 1, 1], [32 * cut.warps, 1, 1], shared, [...args, ...sizes]);
+    const args = [{ ptr: this.#weight(weight, "bf16").address }, at(x), at(out), ...sizes, ...scale];
+    this.#launch(started.kernel, [started.blocks, 1, 1], [started.threads, 1, 1], started.shared, args);
     return true;
   }
 

@@ -8,7 +8,18 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { nextSource } from "./attention.ts";
-import { fillSharing, HEADER, JOB, JOB_ROWS, MOST_PARTS, mostJobs, sharingLength } from "./sharing.ts";
+import {
+  fillSharing,
+  HEADER,
+  JOB,
+  NEXT_WARPS,
+  type SharingShape,
+  sharingCut,
+  sharingLength,
+  TASK,
+  TASK_JOBS,
+  TASK_ROWS,
+} from "./sharing.ts";
 
 const run = promisify(execFile);
 const emulator = fileURLToPath(new URL("../../../test/devices/emulator/", import.meta.url));
@@ -43,15 +54,31 @@ function batchOf(nodes: readonly Node[], ends: readonly number[], unit: number) 
   return { segments: Int32Array.from(segments!), ranges: Int32Array.from(ranges!), stored };
 }
 
-function jobsOf(work: Int32Array, rows: number) {
-  return Array.from({ length: work[0]! }, (_, i) => {
-    const job = work.subarray(HEADER + rows + JOB * i, HEADER + rows + JOB * (i + 1));
-    const members = [...job.subarray(JOB - JOB_ROWS, JOB - JOB_ROWS + job[4]!)];
-    return {
-      ...{ first: job[0]!, count: job[1]!, split: job[2]!, splits: job[3]!, grows: job[5] === 1 },
-      ...{ rows: members.map((member) => member & 0xffff), parts: members.map((member) => member >> 16) },
-    };
-  });
+/** Jobs with the rows that see them, and the keys they read: a range's block and the place in it. */
+function jobsOf(work: Int32Array, rows: number, ranges: Int32Array, shape: SharingShape) {
+  const { tiles, splits } = sharingCut(rows, shape);
+  const jobsAt = HEADER + TASK * tiles * splits;
+  return Array.from({ length: tiles * splits }, (_, i) => work.subarray(HEADER + TASK * i, HEADER + TASK * (i + 1)))
+    .filter((task) => task[0]! > 0)
+    .flatMap((task, number) => {
+      const members = [...task.subarray(TASK_ROWS, TASK_ROWS + task[0]!)];
+      const [from, to] = [task[TASK_JOBS]!, task[TASK_JOBS + NEXT_WARPS]!];
+      return Array.from({ length: to - from }, (_, i) => {
+        const job = work.subarray(jobsAt + JOB * (from + i), jobsAt + JOB * (from + i + 1));
+        let [block, , place, there, next, length, own, mask] = job as unknown as number[];
+        if (own! >= 0) length! += ranges[3 * own! + 2]!;
+        const keys: string[] = [];
+        for (let key = 0; key < length!; key++, place!++) {
+          if (key >= there!) {
+            [block, place] = [ranges[3 * next!]!, 0];
+            there! += ranges[3 * next! + 2]!;
+            next!++;
+          }
+          keys.push(`${block} ${place}`);
+        }
+        return { number, rows: members.filter((_, m) => (mask! >> m) & 1), keys, isOpen: own! >= 0 };
+      });
+    });
 }
 
 /** Two groups of four on one beginning, some with more turns, a row twice, a row alone. */
@@ -67,41 +94,52 @@ const TREE: Node[] = [
 ];
 const ENDS = [3, 4, 6, 12, 7, 8, 9, 10, 13, 3];
 
-test("what rows have in common is one job for all; every row reads all of its context once", () => {
+function tableOf(segments: Int32Array, ranges: Int32Array, rows: number, shape: SharingShape): Int32Array {
+  const work = new Int32Array(sharingLength(rows, shape));
+  fillSharing(work, rows, segments, ranges, shape);
+  return work;
+}
+
+/** The keys of a row's context. */
+function contextOf(row: number, segments: Int32Array, ranges: Int32Array): string[] {
+  const keys: string[] = [];
+  for (let range = segments[4 * row + 3]!; range < segments[4 * row + 7]!; range++)
+    for (let i = 0; i < ranges[3 * range + 2]!; i++) keys.push(`${ranges[3 * range]} ${i}`);
+  return keys;
+}
+
+test.each([
+  [8, 16],
+  [8, 2],
+  [2, 1],
+  [1, 100],
+  [5, 40],
+])("every row reads all of its context once; tiles of %i rows, %i blocks", (together, blocks) => {
   const { segments, ranges } = batchOf(TREE, ENDS, 2);
   const rows = ENDS.length;
-  const work = new Int32Array(sharingLength(rows));
-  fillSharing(work, rows, segments, ranges, { together: 8, wanted: 12 });
-  const jobs = jobsOf(work, rows);
+  const work = tableOf(segments, ranges, rows, { together, blocks });
+  const jobs = jobsOf(work, rows, ranges, { together, blocks });
   for (let row = 0; row < rows; row++) {
     const mine = jobs.filter((job) => job.rows.includes(row));
-    expect(mine.map((job) => job.parts[job.rows.indexOf(row)]).sort((a, b) => a! - b!)).toEqual(
-      mine.map((_, part) => part),
-    );
-    expect(work[HEADER + row]).toBe(mine.length);
-    const read = mine
-      .filter(({ split }) => split === 0)
-      .flatMap(({ first, count }) =>
-        Array.from({ length: count }, (_, i) => [ranges[3 * (first + i)], ranges[3 * (first + i) + 2]]),
-      );
-    const own = [];
-    for (let range = segments[4 * row + 3]!; range < segments[4 * row + 7]!; range++)
-      own.push([ranges[3 * range], ranges[3 * range + 2]]);
-    expect(read).toEqual(own);
-    expect(mine.filter(({ grows, split }) => grows && split === 0)).toHaveLength(1);
+    expect(mine.flatMap(({ keys }) => keys).sort()).toEqual(contextOf(row, segments, ranges).sort());
+    const open = mine.filter(({ isOpen }) => isOpen);
+    expect(open).toHaveLength(1); // the one that grows
+    expect(open[0]!.keys.at(-1)).toBe(contextOf(row, segments, ranges).at(-1));
   }
-  const together = jobs.filter(({ rows: members, split }) => members.length > 1 && split === 0);
-  expect(together.map((job) => job.rows)).toEqual(
-    [
-      [0, 1, 2, 3, 9],
-      [0, 9],
-      [4, 5, 6, 7],
-    ].sort((a, b) => a[0]! - b[0]! || b.length - a.length),
-  );
 });
 
-test("a batch without end in branches still fits: less is shared", () => {
-  // Every row leaves the one before it: 200 levels.
+test("rows of a tile are neighbours, and read together what they have in common", () => {
+  const { segments, ranges } = batchOf(TREE, ENDS, 2);
+  const shape = { together: 8, blocks: 2 };
+  const jobs = jobsOf(tableOf(segments, ranges, ENDS.length, shape), ENDS.length, ranges, shape);
+  const together = new Set(jobs.filter(({ rows }) => rows.length > 1).map(({ rows }) => rows.join(" ")));
+  expect([...together].sort()).toEqual(["0 9", "0 9 1 2 3", "4 5 6 7"]);
+  const read = jobs.reduce((sum, { keys }) => sum + keys.length, 0);
+  const alone = ENDS.reduce((sum, _, row) => sum + contextOf(row, segments, ranges).length, 0);
+  expect(read).toBeLessThan(0.55 * alone);
+});
+
+test("a table of its own size holds any batch: 200 rows, each leaving the one before", () => {
   const nodes: Node[] = [[null, 0, 40]];
   const ends: number[] = [];
   for (let i = 0; i < 200; i++) {
@@ -109,35 +147,31 @@ test("a batch without end in branches still fits: less is shared", () => {
     nodes.push([i === 0 ? 0 : nodes.length - 2, 40, 40], [i === 0 ? 0 : nodes.length - 2, 39, 5]);
   }
   const { segments, ranges } = batchOf(nodes, ends, 2);
-  const work = new Int32Array(sharingLength(ends.length));
-  fillSharing(work, ends.length, segments, ranges, { together: 8, wanted: 99 });
-  expect(work[0]).toBeLessThanOrEqual(mostJobs(ends.length));
-  expect(Math.max(...work.subarray(HEADER, HEADER + ends.length))).toBeLessThanOrEqual(MOST_PARTS);
+  for (const blocks of [1, 16, 132]) {
+    const shape = { together: 8, blocks };
+    const jobs = jobsOf(tableOf(segments, ranges, ends.length, shape), ends.length, ranges, shape);
+    for (const row of [0, 7, 199]) {
+      const keys = jobs.filter((job) => job.rows.includes(row)).flatMap((job) => job.keys);
+      expect(keys.sort()).toEqual(contextOf(row, segments, ranges).sort());
+    }
+  }
 });
 
 describe.skipIf(!hasCompiler)("emulated (skipped where there is no g++),", () => {
   test.each([
-    [4, 2, 128, 3],
-    [3, 1, 64, 2],
-    [2, 2, 64, 9],
+    [4, 2, 128],
+    [3, 1, 64],
+    [2, 2, 64],
   ])(
     "%i heads on %i of %i: rows that share are as right as rows alone",
     { timeout: 120_000 },
-    async (heads, kvHeads, headDim, blocks) => {
+    async (heads, kvHeads, headDim) => {
       const shape = { heads, kvHeads, headDim, precision: "bf16" } as const;
-      const { segments, ranges, stored } = batchOf(TREE, ENDS, 2 * kvHeads * headDim);
       const folder = await mkdtemp(join(tmpdir(), "emulated-"));
       try {
-        const { name, code } = nextSource(shape)!;
+        const { name, code } = nextSource(shape);
         await writeFile(join(folder, "next.inc"), code.replaceAll('extern "C"', ""));
-        const defines = {
-          NAME: name,
-          MERGE: `${name}_merge`,
-          HEADS_ALL: heads,
-          KV_HEADS: kvHeads,
-          MOST: MOST_PARTS,
-          BLOCKS: blocks,
-        };
+        const defines = { NAME: name, HEADS_ALL: heads, KV_HEADS: kvHeads };
         const program = join(folder, "next");
         await run("g++", [
           ...["-std=c++17", "-O1", "-w", `-DNEXT="${join(folder, "next.inc")}"`],
@@ -145,15 +179,26 @@ describe.skipIf(!hasCompiler)("emulated (skipped where there is no g++),", () =>
           ...["-I", emulator, "-o", program, join(emulator, "next.cpp")],
         ]);
         const together = Math.floor(16 / (heads / kvHeads));
-        for (const wanted of [1, 12, 40]) {
-          const work = new Int32Array(sharingLength(ENDS.length));
-          fillSharing(work, ENDS.length, segments, ranges, { together, wanted });
+        const long: Node[] = [
+          [null, 0, 1700],
+          [0, 1700, 20],
+        ];
+        for (const [nodes, ends, blocks] of [
+          [TREE, ENDS, 1],
+          [TREE, ENDS, 4],
+          [TREE, ENDS, 70],
+          [long, [1], 40], // several blocks for one tile
+        ] as const) {
+          const { segments, ranges, stored } = batchOf(nodes, ends, 2 * kvHeads * headDim);
+          const cutShape = { together, blocks };
+          const work = tableOf(segments, ranges, ends.length, cutShape);
           const tables = [segments, ranges, work].map((table) => `${table.length} ${table.join(" ")}`);
+          const { tiles, splits } = sharingCut(ends.length, cutShape);
           const going = run(program, { timeout: 60_000 });
-          going.child.stdin!.end(`${tables.join("\n")}\n${stored}\n`);
+          going.child.stdin!.end(`${tables.join("\n")}\n${stored} ${tiles} ${splits}\n`);
           const { stdout } = await going;
           const { out, keys } = JSON.parse(stdout.replaceAll(/-?nan/g, "null")) as Record<string, number | null>;
-          expect(out ?? Number.NaN, `${wanted} jobs`).toBeLessThan(6e-3);
+          expect(out ?? Number.NaN, `${blocks} blocks`).toBeLessThan(6e-3);
           expect(keys ?? Number.NaN).toBeLessThan(1e-3);
         }
       } finally {

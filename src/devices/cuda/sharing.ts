@@ -1,24 +1,59 @@
-// Who reads which part of a context: the rows of a decode batch form a tree of ranges, and what several of them see is one job
-// for all. The table is made on the host when a batch is set up and serves until it is set up anew; only a row's own range grows
-// meanwhile. See kernels/attentionNext.ts.
+// Who reads which part of a context: the rows of a decode batch form a tree of ranges, and what several of them see is read once
+// for all. Neighbours in the tree share a tile of queries; a block of warps has a tile, its warps have the pieces of what the
+// tile's rows see. The table is made on the host when a batch is set up and serves until it is set up anew; only rows' own ranges
+// grow meanwhile. See kernels/attentionNext.ts.
 
-/** Words before the table of parts, of a job, and how many of a job's are its rows. */
+/** Queries of a tile: rows times the heads of a kv head. */
+export const TILE_QUERIES = 16;
+/** Warps of a block. */
+export const NEXT_WARPS = 8;
+/** Blocks that share a tile at most. */
+export const SPLITS_MOST = 16;
+/** Words before the tasks, of a task (its rows, their own ranges, where each warp's jobs begin), and of a job. */
 export const HEADER = 4;
-export const JOB = 24;
-export const JOB_ROWS = 16;
-/** Parts of a row at most. */
-export const MOST_PARTS = 32;
+export const TASK = 48;
+export const TASK_ROWS = 4;
+export const TASK_RANGES = TASK_ROWS + TILE_QUERIES;
+export const TASK_JOBS = TASK_RANGES + TILE_QUERIES;
+export const JOB = 8;
 
 const KEYS = 16; // a warp reads together
 const SHARED_LEAST = 32; // tokens worth a job of their own
 const GROWTH = 32; // tokens a row is expected to grow by
+const STEPS_LEAST = 2; // of KEYS a warp should have before another block helps
+const OPEN = 0x7fffffff;
 
 /** What the cut depends on. */
 export interface SharingShape {
-  /** Rows whose queries fit one tile: 16 over the heads of a kv head. */
+  /** Rows whose queries fit one tile. */
   readonly together: number;
-  /** Jobs that keep the card busy, for one kv head. */
-  readonly wanted: number;
+  /** Blocks that fill the card, for one kv head. */
+  readonly blocks: number;
+}
+
+/** How a batch of so many rows is cut: always the same, so that a recorded launch fits every batch of its size. */
+export interface SharingCut {
+  readonly rowsOfTile: number;
+  readonly tiles: number;
+  /** Blocks a tile may have. */
+  readonly splits: number;
+}
+
+export function sharingCut(rows: number, { together, blocks }: SharingShape): SharingCut {
+  const rowsOfTile = Math.min(together, Math.max(1, Math.ceil(rows / blocks)));
+  const tiles = Math.ceil(rows / rowsOfTile);
+  return { rowsOfTile, tiles, splits: Math.max(1, Math.min(SPLITS_MOST, Math.floor(blocks / tiles))) };
+}
+
+/** Words the table of a batch needs. */
+export function sharingLength(rows: number, shape: SharingShape): number {
+  const { tiles, splits } = sharingCut(rows, shape);
+  return HEADER + TASK * tiles * splits + JOB * mostJobs(rows, shape);
+}
+
+function mostJobs(rows: number, shape: SharingShape): number {
+  const { tiles, splits } = sharingCut(rows, shape);
+  return 4 * NEXT_WARPS * tiles * splits + 2 * rows;
 }
 
 /** Ranges in a row that some rows have in common. */
@@ -32,14 +67,13 @@ interface Unit {
   readonly grows: boolean;
 }
 
-/** Jobs of a batch at most. */
-export function mostJobs(rows: number): number {
-  return 4 * rows + 64;
-}
-
-/** Words the table of a batch needs. */
-export function sharingLength(rows: number): number {
-  return HEADER + rows + JOB * mostJobs(rows);
+/** A piece of a unit. */
+interface Job {
+  readonly unit: Unit;
+  readonly from: number;
+  /** Undefined: as far as the unit goes. */
+  readonly to: number | undefined;
+  readonly steps: number;
 }
 
 /** Writes the table for a batch given as a layout's segments and ranges. */
@@ -48,21 +82,100 @@ export function fillSharing(
   rows: number,
   segments: Int32Array,
   ranges: Int32Array,
-  { together, wanted }: SharingShape,
+  shape: SharingShape,
 ): void {
-  // Less is shared, and splits are longer, until it fits: nothing shared and nothing split always does.
-  for (let [least, factor] = [SHARED_LEAST, 1]; ; least *= 4, factor *= 2) {
-    const units = unitsOf(rows, segments, ranges, least).flatMap((unit) => tilesOf(unit, together));
-    const lengthOf = ({ tokens, grows }: Unit) => tokens + (grows ? GROWTH : 0);
-    const keys = units.reduce((sum, unit) => sum + lengthOf(unit), 0);
-    const chunk = factor * KEYS * Math.max(2, Math.ceil(keys / wanted / KEYS));
-    const splits = units.map((unit) => (factor > 64 ? 1 : Math.max(1, Math.ceil(lengthOf(unit) / chunk))));
-    if (write(out, rows, units, splits)) return;
+  const { rowsOfTile, tiles, splits } = sharingCut(rows, shape);
+  const all = Array.from({ length: rows }, (_, row) => row);
+  const inTree = unitsOf(all, segments, ranges, 1).flatMap(({ grows, rows: ends }) => (grows ? ends : []));
+  let jobs = 0;
+  const jobsAt = HEADER + TASK * tiles * splits;
+  out.fill(0, 0, jobsAt);
+  out[0] = tiles;
+  for (let tile = 0; tile < tiles; tile++) {
+    const members = inTree.slice(tile * rowsOfTile, (tile + 1) * rowsOfTile);
+    const units = unitsOf(members, segments, ranges, SHARED_LEAST);
+    const steps = units.reduce((sum, unit) => sum + stepsOf(lengthOf(unit)), 0);
+    const wanted = Math.min(splits, Math.ceil(steps / NEXT_WARPS / STEPS_LEAST));
+    const used = wanted > 2 ? wanted : 1; // to add up what two blocks have costs as much as it saves
+    const bins = shareOut(units, steps, used * NEXT_WARPS);
+    for (let split = 0; split < used; split++) {
+      const task = HEADER + TASK * (tile * splits + split);
+      out.set([members.length, used], task);
+      out.set(members, task + TASK_ROWS);
+      out.set(
+        members.map((row) => segments[4 * row + 7]! - 1),
+        task + TASK_RANGES,
+      );
+      for (let warp = 0; warp < NEXT_WARPS; warp++) {
+        out[task + TASK_JOBS + warp] = jobs;
+        for (const job of bins[split * NEXT_WARPS + warp]!)
+          out.set(wordsOf(job, members, ranges), jobsAt + JOB * jobs++);
+      }
+      out[task + TASK_JOBS + NEXT_WARPS] = jobs;
+    }
   }
 }
 
+function lengthOf({ tokens, grows }: Unit): number {
+  return tokens + (grows ? GROWTH : 0);
+}
+
+function stepsOf(tokens: number): number {
+  return Math.ceil(tokens / KEYS);
+}
+
+/** Jobs for every warp: units are cut coarsely or finely, whichever leaves the busiest warp the least to do. */
+function shareOut(units: readonly Unit[], steps: number, warps: number): Job[][] {
+  let [best, least]: [Job[][], number] = [[], Number.POSITIVE_INFINITY];
+  for (const pieces of [1, 2, 3]) {
+    const most = Math.max(1, Math.ceil(steps / warps / pieces));
+    const jobs = units.flatMap((unit) => cutUnit(unit, most)).sort((a, b) => b.steps - a.steps);
+    const bins = Array.from({ length: warps }, (): Job[] => []);
+    const loads = bins.map(() => 0);
+    for (const job of jobs) {
+      const lightest = loads.indexOf(Math.min(...loads));
+      bins[lightest]!.push(job);
+      loads[lightest]! += job.steps + 1; // a job's beginning takes about as long as a step
+    }
+    const highest = Math.max(...loads);
+    if (highest < least) [best, least] = [bins, highest];
+  }
+  return best;
+}
+
+/** A unit in pieces of at most so many steps. */
+function cutUnit(unit: Unit, most: number): Job[] {
+  const steps = stepsOf(lengthOf(unit));
+  const count = Math.min(Math.ceil(steps / most), Math.max(1, stepsOf(unit.tokens)));
+  const size = KEYS * Math.ceil(stepsOf(unit.tokens) / count);
+  const jobs: Job[] = [];
+  for (let from = 0; from < unit.tokens; from += size) {
+    const isLast = from + size >= unit.tokens;
+    const to = isLast ? lengthOf(unit) : from + size;
+    jobs.push({
+      unit,
+      from,
+      to: isLast && unit.grows ? undefined : Math.min(to, unit.tokens),
+      steps: stepsOf(to - from),
+    });
+  }
+  return jobs;
+}
+
+/** A job as the kernel reads it: where its first range lies, its first key's place there, the keys it has there, the range after. */
+function wordsOf({ unit, from, to }: Job, members: readonly number[], ranges: Int32Array): number[] {
+  const own = unit.first + unit.count - 1;
+  let [range, before] = [unit.first, 0];
+  while (range < own && before + ranges[3 * range + 2]! <= from) before += ranges[3 * range++ + 2]!;
+  const [block, capacity, tokens] = ranges.subarray(3 * range, 3 * range + 3) as unknown as [number, number, number];
+  const there = range === own ? OPEN : before + tokens - from;
+  const length = to === undefined ? unit.tokens - from - ranges[3 * own + 2]! : to - from; // its own range's are added then
+  const mask = members.reduce((bits, row, i) => bits | (unit.rows.includes(row) ? 1 << i : 0), 0);
+  return [block, capacity, from - before, there, range + 1, length, to === undefined ? own : -1, mask];
+}
+
 /** The tree of ranges, cut where rows part; beginnings shorter than `least` tokens are left to each branch. */
-function unitsOf(rows: number, segments: Int32Array, ranges: Int32Array, least: number): Unit[] {
+function unitsOf(rows: readonly number[], segments: Int32Array, ranges: Int32Array, least: number): Unit[] {
   const units: Unit[] = [];
   const firstOf = (row: number) => segments[4 * row + 3]!;
   const depthOf = (row: number) => firstOf(row + 1) - firstOf(row);
@@ -88,8 +201,7 @@ function unitsOf(rows: number, segments: Int32Array, ranges: Int32Array, least: 
     if (isUnit && count > 0) units.push({ first, count, tokens, rows: group, grows: isEnd });
     if (!isEnd) for (const branch of branches.values()) visit(branch, at, isUnit ? at : pending);
   };
-  const all = Array.from({ length: rows }, (_, row) => row);
-  for (const group of grouped(all, (row) => keyOf(row, 0)).values()) visit(group, 0, 0);
+  for (const group of grouped(rows, (row) => keyOf(row, 0)).values()) visit(group, 0, 0);
   return units;
 }
 
@@ -102,34 +214,4 @@ function grouped(rows: readonly number[], keyOf: (row: number) => string): Map<s
     else groups.set(key, [row]);
   }
   return groups;
-}
-
-/** A unit for every so many rows. */
-function tilesOf(unit: Unit, together: number): Unit[] {
-  const tiles: Unit[] = [];
-  for (let at = 0; at < unit.rows.length; at += together)
-    tiles.push({ ...unit, rows: unit.rows.slice(at, at + together) });
-  return tiles;
-}
-
-/** False, and the table not to be used, where it does not fit. */
-function write(out: Int32Array, rows: number, units: readonly Unit[], splits: readonly number[]): boolean {
-  const jobs = splits.reduce((sum, n) => sum + n, 0);
-  if (jobs > mostJobs(rows)) return false;
-  const parts = out.subarray(HEADER, HEADER + rows).fill(0);
-  out.fill(0, 0, HEADER);
-  out[0] = jobs;
-  let at = HEADER + rows;
-  for (const [i, { first, count, rows: members, grows }] of units.entries()) {
-    for (let split = 0; split < splits[i]!; split++, at += JOB) {
-      out.set([first, count, split, splits[i]!, members.length, grows ? 1 : 0], at);
-      for (const [m, row] of members.entries()) {
-        const part = parts[row]!;
-        if (part >= MOST_PARTS) return false;
-        out[at + JOB - JOB_ROWS + m] = row | (part << 16);
-        parts[row] = part + 1;
-      }
-    }
-  }
-  return true;
 }

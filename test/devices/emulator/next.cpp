@@ -1,6 +1,6 @@
 // Attention of the next tokens by the emulated kernel and by plain sums in double; prints the relative errors as JSON. Compiled with
-// NEXT (a file of kernel source), NAME and MERGE (the kernels), HEADS_ALL and KV_HEADS; reads a batch from stdin, each table as its length
-// and its numbers: segments, ranges, work; then the numbers a store has.
+// NEXT (a file of kernel source), NAME (the kernel), HEADS_ALL and KV_HEADS; reads a batch from stdin, each table as its length and its
+// numbers: segments, ranges, work; then the numbers a store has, the tiles and how many blocks each may have.
 #include "cuda.h"
 #define EMULATED_MMA "mma.h"
 namespace kernel {
@@ -52,7 +52,7 @@ Doubles turned(const unsigned short* from, const std::vector<float>& scale, int 
 
 int main() {
   const std::vector<int> segments = table(), ranges = table(), work = table();
-  const int stored = word(), rows = (int)segments.size() / 4 - 1;
+  const int stored = word(), tiles = word(), splits = word(), rows = (int)segments.size() / 4 - 1;
   std::vector<unsigned short> qkv(rows * width * d), store(stored), out(rows * H * d, 0x7fff);
   for (auto& x : qkv) x = rounded(normal());
   for (auto& x : store) x = rounded(normal());
@@ -104,13 +104,11 @@ int main() {
   }
   for (size_t at : newPlaces) std::fill_n(&store[at], d, 0x7fff); /* NaN until the kernel writes it */
 
-  std::vector<float> partials((size_t)rows * H * MOST * (d + 4), NAN);
+  std::vector<float> partials((size_t)tiles * splits * G * 16 * (d + 4), NAN);
+  std::vector<int> counters(tiles * G);
   const float scale = (float)(1 / sqrt((double)d));
-  emulator::launch({G, BLOCKS, 1}, 32, [&] {
-    kernel::NAME((const kernel::bf16*)qkv.data(), (kernel::bf16*)store.data(), (kernel::bf16*)out.data(), partials.data(), work.data(), ranges.data(), positions.data(), cosSin.data(), qScale.data(), kScale.data(), rows, H, G, scale, 1e-6f);
-  });
-  emulator::launch({(unsigned)(rows * H + 3) / 4, 1, 1}, 128, [&] {
-    kernel::MERGE(partials.data(), (kernel::bf16*)out.data(), work.data(), rows, H, scale);
+  emulator::launch({G, (unsigned)(tiles * splits), 1}, 32 * WARPS, [&] {
+    kernel::NAME((const kernel::bf16*)qkv.data(), (kernel::bf16*)store.data(), (kernel::bf16*)out.data(), partials.data(), counters.data(), work.data(), ranges.data(), positions.data(), cosSin.data(), qScale.data(), kScale.data(), H, G, splits, scale, 1e-6f);
   });
 
   double wrong = 0, size = 0, wrongKeys = 0;
@@ -120,5 +118,6 @@ int main() {
   }
   for (size_t i = 0; i < newPlaces.size(); i++)
     for (int j = 0; j < d; j++) wrongKeys += pow(valueOf(store[newPlaces[i] + j]) - newKeys[i * d + j], 2) / newKeys.size();
+  for (int counter : counters) wrongKeys += counter; /* set back */
   printf("{\"out\": %g, \"keys\": %g}\n", sqrt(wrong / size), sqrt(wrongKeys));
 }

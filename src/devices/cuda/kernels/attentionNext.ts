@@ -2,283 +2,396 @@
 // row's context, in one kernel. What rows have in common of their contexts is read once for all of them.
 //
 // qkv bf16 [rows, heads + 2·kvHeads, D], out bf16 [rows, heads, D]; the KV store as in kernels/common.ts, the ranges and positions
-// of a layout. `work` (made by ../sharing.ts) cuts the contexts into jobs: some ranges in a row, or a split of them, and the rows
-// that see them, up to 16 queries. A warp has a job and a kv head, all by itself: its queries are the rows of a tensor core's
-// tile, its keys come 16 at a time. All but the newest key of a context lies there since an earlier launch, and is on its way
-// before the kernel before this one has ended. A second kernel adds the parts of each row up in order.
+// of a layout. `work` (made by ../sharing.ts) gives a block its tile of up to 16 queries, of rows that are neighbours in the tree of
+// contexts, and each of its warps its jobs: pieces of what some of those rows see. A warp takes 16 keys at a time through a ring
+// of its own in shared memory; the tile's queries are the rows of a tensor core's tile, and those that do not see a job's keys give
+// them no weight. At the end the warps' sums are added up; where a tile has several blocks, by the last of them to finish.
+// All but the newest key of a context lies there since an earlier launch: the first keys are on their way before the kernel
+// before this one has ended.
 //
-// partials: float [rows, heads, MOST_PARTS, D + 4] (sums, highest score, sum of weights). Macros: D (64 or 128), TOGETHER (heads on
-// a kv head).
-import { HEADER, JOB, JOB_ROWS, MOST_PARTS } from "../sharing.ts";
+// partials: float [tiles · splits, kvHeads, 16, D + 4] (sums, highest score, sum of weights), for tiles with several blocks;
+// counters: i32 [tiles, kvHeads], 0 at first. Macros: D (64 or 128), TOGETHER (heads on a kv head).
+import {
+  HEADER,
+  JOB,
+  NEXT_WARPS,
+  SPLITS_MOST,
+  TASK,
+  TASK_JOBS,
+  TASK_RANGES,
+  TASK_ROWS,
+  TILE_QUERIES,
+} from "../sharing.ts";
+
+/** Tiles of keys and values in a warp's ring. With three a block leaves the kernel after it no room to be set up. */
+const STAGES = 2;
+
+/** Shared memory of a block, in bytes: rings, and the queries. */
+export function nextShared(headDim: number): number {
+  return NEXT_WARPS * STAGES * 64 * headDim + 2 * TILE_QUERIES * headDim;
+}
 
 export const nextKernel = (suffix: string): string => `
+#define WARPS ${NEXT_WARPS}
+#define STAGES ${STAGES}
+#define QUERIES ${TILE_QUERIES}
+#define MOST ${Math.max(NEXT_WARPS, SPLITS_MOST)} /* sums to add up */
 #define STEPS (D / 32)
 #define HALVES (D / 64)
+#define PIECES (D / 8) /* of 16 bytes, a row */
+#define TILE (16 * D) /* numbers of a tile of keys, or of values */
+#define MINE (D / 32) /* dims of a lane */
 #define LOG2E 1.4426950408889634f
 #define NONE -1e30f
+#define LOWEST -1e29f /* so that NONE weighs nothing beside it */
 
-/* A head of a row, normed and turned, as a lane's share of a tile's row: eight dims of every 32. */
-__device__ __forceinline__ void turnHead(const bf16* from, const float* scale, const float* angles, float eps, bool isThere, uint4* to) {
-  const int at = (threadIdx.x & 3) * 8;
-  float f[STEPS][8], squares = 0.0f;
+/* A head of a row, to be normed and turned by a warp: a lane has MINE dims in a row. All but the numbers themselves is known before. */
+struct Head {
+  const bf16* from;
+  bf16* to;
+  const bf16* values; /* to be stored behind a key, or 0 */
+  bf16* valuesTo;
+  float scale[MINE], cosine[MINE], sine[MINE];
+
+  __device__ __forceinline__ void aim(const float* scales, const float* angles) {
+    const int lane = threadIdx.x & 31, angle = MINE * (lane & 15);
 #pragma unroll
-  for (int s = 0; s < STEPS; s++) {
-#pragma unroll
-    for (int j = 0; j < 8; j++) f[s][j] = 0.0f;
-    if (isThere) load8(from + 32 * s + at, f[s]);
-#pragma unroll
-    for (int j = 0; j < 8; j++) squares += f[s][j] * f[s][j];
-  }
-  if (scale) {
-    squares += __shfl_xor_sync(0xffffffffu, squares, 1);
-    squares += __shfl_xor_sync(0xffffffffu, squares, 2);
-    const float r = 1.0f / sqrtf(squares / D + eps);
-#pragma unroll
-    for (int s = 0; s < STEPS; s++) {
-      float w[8];
-      load8(scale + 32 * s + at, w);
-#pragma unroll
-      for (int j = 0; j < 8; j++) f[s][j] *= r * w[j];
+    for (int j = 0; j < MINE; j++) {
+      scale[j] = scales ? scales[MINE * lane + j] : 1.0f;
+      cosine[j] = angles[angle + j];
+      sine[j] = lane < 16 ? -angles[D / 2 + angle + j] : angles[D / 2 + angle + j];
     }
   }
+  __device__ __forceinline__ void turn(bool isNormed, float eps) const {
+    const int lane = threadIdx.x & 31, dim = MINE * lane;
+    float v[MINE], squares = 0.0f;
 #pragma unroll
-  for (int s = 0; s < STEPS / 2; s++) {
-    float cosine[8], sine[8];
-    load8(angles + 32 * s + at, cosine);
-    load8(angles + D / 2 + 32 * s + at, sine);
-#pragma unroll
-    for (int j = 0; j < 8; j++) {
-      const float a = f[s][j], b = f[s + STEPS / 2][j];
-      f[s][j] = a * cosine[j] - b * sine[j];
-      f[s + STEPS / 2][j] = b * cosine[j] + a * sine[j];
+    for (int j = 0; j < MINE; j += 2) {
+      const unsigned pair = *(const unsigned*)(from + dim + j);
+      v[j] = __uint_as_float(pair << 16);
+      v[j + 1] = __uint_as_float(pair & 0xffff0000u);
     }
-  }
+    if (values && lane < PIECES) ((uint4*)valuesTo)[lane] = ((const uint4*)values)[lane];
 #pragma unroll
-  for (int s = 0; s < STEPS; s++)
-    to[s] = make_uint4(packBf16(f[s][0], f[s][1]), packBf16(f[s][2], f[s][3]), packBf16(f[s][4], f[s][5]), packBf16(f[s][6], f[s][7]));
-}
-
-/* Where keys lie: a lane walks along the ranges with key lane % 16 of each tile, lanes from 16 on with its value. */
-struct Walk {
-  int range, from, to, cap;
-  unsigned base;
+    for (int j = 0; j < MINE; j++) squares += v[j] * v[j];
+    const float r = isNormed ? 1.0f / sqrtf(warpSum(squares) / D + eps) : 1.0f;
+#pragma unroll
+    for (int j = 0; j < MINE; j++) v[j] *= r * scale[j];
+#pragma unroll
+    for (int j = 0; j < MINE; j++) {
+      const float other = __shfl_xor_sync(0xffffffffu, v[j], 16);
+      v[j] = v[j] * cosine[j] + other * sine[j];
+    }
+#pragma unroll
+    for (int j = 0; j < MINE; j += 2) *(unsigned*)(to + dim + j) = packBf16(v[j], v[j + 1]);
+  }
 };
-__device__ __forceinline__ unsigned placeOf(Walk& w, const int* ranges, int key, int kv) {
-  while (key >= w.to) {
-    w.range++;
-    w.from = w.to;
-    w.to += ranges[3 * w.range + 2];
-    w.cap = ranges[3 * w.range + 1];
-    w.base = (unsigned)ranges[3 * w.range] / 8 + (unsigned)(2 * kv + (threadIdx.x >> 4 & 1)) * w.cap * (D / 8);
+
+/* What a warp reads next. Lanes walk along the ranges with key lane % 16 of each tile, those from 16 on with its value. */
+struct Feed {
+  const int *jobs, *ranges;
+  int left, key, length, mask, from, to, next, cap, kv;
+  bool isOpen;
+  unsigned base;
+
+  __device__ __forceinline__ void start() {
+    const int4 a = *(const int4*)jobs, b = *(const int4*)(jobs + 4);
+    key = 0;
+    from = -a.z;
+    to = a.w;
+    next = b.x;
+    isOpen = b.z >= 0;
+    length = b.y + (isOpen ? ranges[3 * b.z + 2] : 0);
+    mask = b.w;
+    enter(a.x, a.y);
   }
-  return w.base + (unsigned)(key - w.from) * (D / 8);
-}
-__device__ __forceinline__ void loadKeys(uint4 (&keys)[2][STEPS], const uint4* store, unsigned place) {
+  __device__ __forceinline__ void enter(int block, int capacity) {
+    cap = capacity;
+    base = (unsigned)block / 8 + (unsigned)(2 * kv + (threadIdx.x >> 4 & 1)) * cap * PIECES;
+  }
+  __device__ __forceinline__ bool isDone() const { return left == 0; }
+  __device__ __forceinline__ bool hasNewest() const { return isOpen && key + 16 >= length; }
+  __device__ __forceinline__ void advance() {
+    key += 16;
+    if (key < length) return;
+    left--;
+    jobs += ${JOB};
+    if (left > 0) start();
+  }
+  /* The place of this lane's row of the tile, in pieces. */
+  __device__ __forceinline__ unsigned place() {
+    const int mine = min(key + ((int)threadIdx.x & 15), length - 1);
+    while (mine >= to) {
+      from = to;
+      to += ranges[3 * next + 2];
+      enter(ranges[3 * next], ranges[3 * next + 1]);
+      next++;
+    }
+    return base + (unsigned)(mine - from) * PIECES;
+  }
+};
+
+/* Pieces of a tile's rows lie so that the lanes of a quarter warp never meet in a bank. */
+__device__ __forceinline__ int keyPiece(int row, int piece) { return row * PIECES + (piece ^ ((row & 1) << 2)); }
+__device__ __forceinline__ int valuePiece(int row, int piece) { return row * PIECES + (piece ^ (row & 6)); }
+
+/* The next tile on its way into a stage of the ring: keys, then values. */
+__device__ __forceinline__ void bring(Feed& feed, uint4* stage, const uint4* store, int2* about) {
   const int lane = threadIdx.x & 31;
+  const unsigned place = feed.place();
 #pragma unroll
-  for (int n = 0; n < 2; n++) {
-    const uint4* key = store + __shfl_sync(0xffffffffu, place, 8 * n + (lane >> 2)) + (lane & 3);
-#pragma unroll
-    for (int s = 0; s < STEPS; s++) keys[n][s] = key[4 * s];
+  for (int i = 0; i < PIECES / 2; i++) {
+    const int row = (32 * i + lane) / PIECES, piece = (32 * i + lane) % PIECES;
+    const unsigned key = __shfl_sync(0xffffffffu, place, row), value = __shfl_sync(0xffffffffu, place, 16 + row);
+    copy16(stage + keyPiece(row, piece), store + key + piece, true);
+    copy16(stage + TILE / 8 + valuePiece(row, piece), store + value + piece, true);
   }
+  if (lane == 0) *about = make_int2(min(16, feed.length - feed.key), feed.mask);
+  feed.advance();
 }
-/* Rows 2c, 2c + 1, 2c + 8 and 2c + 9 of the values, c = lane % 4; eight dims of every 64. */
-__device__ __forceinline__ void loadValues(uint4 (&values)[HALVES][4], const uint4* store, unsigned place) {
-  const int lane = threadIdx.x & 31;
-#pragma unroll
-  for (int k = 0; k < 4; k++) {
-    const uint4* value = store + __shfl_sync(0xffffffffu, place, 16 + 2 * (lane & 3) + (k & 1) + 8 * (k >> 1)) + (lane >> 2);
-#pragma unroll
-    for (int h = 0; h < HALVES; h++) values[h][k] = value[8 * h];
-  }
-}
+
 /* Sums of eight dims of each lane: pairs of rows next to each other, as the tensor core wants them. */
 __device__ __forceinline__ void gather2(float* low, float* high, const unsigned* p, unsigned v0, unsigned v1, unsigned v2, unsigned v3) {
   mma(low, p[0], p[1], p[2], p[3], __byte_perm(v0, v1, 0x5410), __byte_perm(v2, v3, 0x5410));
   mma(high, p[0], p[1], p[2], p[3], __byte_perm(v0, v1, 0x7632), __byte_perm(v2, v3, 0x7632));
 }
 
-extern "C" __global__ void __launch_bounds__(32) attention_next_${suffix}(
-    const bf16* qkv, bf16* store, bf16* out, float* partials, const int* work, const int* ranges, const int* positions,
-    const float* cosSin, const float* qScale, const float* kScale, int rows, int heads, int kvHeads, float scale, float eps) {
+/* What the sums of several warps or blocks weigh, by their highest scores and sums of weights; gives the highest, and the sum of all. */
+template <int N> __device__ __forceinline__ float2 weigh(const float2* stats, int count, float factor, float (&shares)[N]) {
+  float2 all = make_float2(LOWEST, 0.0f);
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    if (i < count) all.x = fmaxf(all.x, stats[i].x);
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    shares[i] = i < count ? exp2f((stats[i].x - all.x) * factor) : 0.0f;
+    if (i < count) all.y += stats[i].y * shares[i];
+  }
+  return all;
+}
+
+#ifndef EMULATED_MMA
+extern __shared__ char shared[];
+#endif
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix}(
+    const bf16* qkv, bf16* store, bf16* out, float* partials, int* counters, const int* work, const int* ranges, const int* positions,
+    const float* cosSin, const float* qScale, const float* kScale, int heads, int kvHeads, int splits, float scale, float eps) {
+  __shared__ int2 about[WARPS][STAGES];
+  __shared__ float2 stats[QUERIES][MOST];
+  __shared__ int isLast;
   LET_NEXT_START();
-  const int kv = blockIdx.x, lane = threadIdx.x, width = heads + 2 * kvHeads;
+  const int kv = blockIdx.x, lane = threadIdx.x & 31, warp = threadIdx.x >> 5, width = heads + 2 * kvHeads;
   const float factor = scale * LOG2E;
-  const int* partsOf = work + ${HEADER};
-  const uint4* wide = (const uint4*)store;
-  const int jobs = work[0];
-  for (int number = blockIdx.y; number < jobs; number += gridDim.y) {
-    const int* job = work + ${HEADER} + rows + number * ${JOB};
-    const int first = job[0], count = job[1], split = job[2], splits = job[3], jobRows = job[4];
-    const bool grows = job[5] != 0;
-    /* Queries lane / 4 and that + 8: their rows, with their part, and positions. */
-    int member[2], position[2];
-    bool isThere[2];
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      const int which = ((lane >> 2) + 8 * i) / TOGETHER;
-      isThere[i] = which < jobRows;
-      member[i] = job[${JOB - JOB_ROWS} + (isThere[i] ? which : 0)];
-      position[i] = positions[member[i] & 0xffff];
-    }
-    int total = 0;
-    for (int i = lane; i < count; i += 32) total += ranges[3 * (first + i) + 2];
-    for (int step = 16; step > 0; step >>= 1) total += __shfl_xor_sync(0xffffffffu, total, step);
-    const int size = ((total + splits - 1) / splits + 15) / 16 * 16;
-    const int begin = split * size, end = min(total, begin + size);
-    const bool hasNew = grows && begin < total && end == total; /* the newest key */
-    int base = begin;
+  const int* task = work + ${HEADER} + blockIdx.y * ${TASK};
+  const int rows = task[0], used = task[1];
+  if (rows == 0) return;
+  uint4* ring = (uint4*)shared + warp * (STAGES * TILE / 4);
+  bf16* queries = (bf16*)(shared + WARPS * STAGES * TILE * 4);
 
-    Walk walk = {first - 1, 0, 0, 0, 0};
-    uint4 keys[2][STEPS], values[HALVES][4];
-    const bool isAhead = base < end && !(hasNew && base + 16 >= end);
-    if (isAhead) {
-      const unsigned place = placeOf(walk, ranges, min(base + (lane & 15), end - 1), kv);
-      loadKeys(keys, wide, place);
-      loadValues(values, wide, place);
+  Feed feed;
+  const int first = task[${TASK_JOBS} + warp];
+  feed.left = task[${TASK_JOBS} + warp + 1] - first;
+  feed.jobs = work + ${HEADER} + gridDim.y * ${TASK} + first * ${JOB};
+  feed.ranges = ranges;
+  feed.kv = kv;
+  if (!feed.isDone()) feed.start();
+  int ahead = 0;
+  for (; ahead < STAGES && !feed.isDone() && !feed.hasNewest(); ahead++) {
+    bring(feed, ring + ahead * (TILE / 4), (const uint4*)store, &about[warp][ahead]);
+    commit();
+  }
+  /* The tile's queries and newest keys, a head at a time. */
+  const int items = rows * (TOGETHER + 1);
+  const auto headOf = [&](int item) {
+    const int which = item / (TOGETHER + 1), number = item % (TOGETHER + 1), row = task[${TASK_ROWS} + which];
+    const bf16* of = qkv + (long long)row * width * D;
+    Head head;
+    if (number < TOGETHER) {
+      head.from = of + (kv * TOGETHER + number) * D;
+      head.to = queries + (which * TOGETHER + number) * D;
+      head.values = 0;
+    } else {
+      const int last = 3 * task[${TASK_RANGES} + which], cap = ranges[last + 1];
+      head.from = of + (heads + kv) * D;
+      head.to = store + ranges[last] + (long long)2 * kv * cap * D + (long long)(ranges[last + 2] - 1) * D;
+      head.values = head.from + (long long)kvHeads * D;
+      head.valuesTo = head.to + (long long)cap * D;
     }
-    AFTER_PREVIOUS();
-    if (hasNew) {
-      const int row = job[${JOB - JOB_ROWS}] & 0xffff, last = 3 * (first + count - 1);
-      bf16* key = store + ranges[last] + (long long)2 * kv * ranges[last + 1] * D + (long long)(ranges[last + 2] - 1) * D;
-      const bf16* from = qkv + ((long long)row * width + heads + kv) * D;
-      uint4 turned[STEPS];
-      turnHead(from, kScale, cosSin + (long long)positions[row] * D, eps, true, turned);
-      if (lane < 4) {
+    head.aim(number < TOGETHER ? qScale : kScale, cosSin + (long long)positions[row] * D);
+    return head;
+  };
+  Head firsts[2];
 #pragma unroll
-        for (int s = 0; s < STEPS; s++) *(uint4*)(key + 32 * s + 8 * lane) = turned[s];
-      }
-      if (lane < D / 8) *(uint4*)(key + (long long)ranges[last + 1] * D + 8 * lane) = *(const uint4*)(from + (long long)kvHeads * D + 8 * lane);
-      __syncwarp();
-    }
-    uint4 low[STEPS], high[STEPS];
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      const long long row = member[i] & 0xffff;
-      const bf16* from = qkv + (row * width + kv * TOGETHER + ((lane >> 2) + 8 * i) % TOGETHER) * D;
-      turnHead(from, qScale, cosSin + (long long)position[i] * D, eps, isThere[i], i == 0 ? low : high);
-    }
-    if (base < end && !isAhead) {
-      const unsigned place = placeOf(walk, ranges, min(base + (lane & 15), end - 1), kv);
-      loadKeys(keys, wide, place);
-      loadValues(values, wide, place);
-    }
+  for (int i = 0; i < 2; i++)
+    if (warp + i * WARPS < items) firsts[i] = headOf(warp + i * WARPS);
+  for (int i = rows * TOGETHER * PIECES + threadIdx.x; i < QUERIES * PIECES; i += 32 * WARPS) ((uint4*)queries)[i] = make_uint4(0, 0, 0, 0);
+  AFTER_PREVIOUS();
 
-    float r[HALVES][8][4], top[2] = {NONE, NONE}, sum[2] = {0.0f, 0.0f};
 #pragma unroll
-    for (int h = 0; h < HALVES; h++)
+  for (int i = 0; i < 2; i++)
+    if (warp + i * WARPS < items) firsts[i].turn(qScale != 0, eps);
+  for (int item = warp + 2 * WARPS; item < items; item += WARPS) headOf(item).turn(qScale != 0, eps);
+  __syncthreads();
+  for (; ahead < STAGES; ahead++) {
+    if (!feed.isDone()) bring(feed, ring + ahead * (TILE / 4), (const uint4*)store, &about[warp][ahead]);
+    else if (lane == 0) about[warp][ahead] = make_int2(0, 0);
+    commit();
+  }
+
+  const int at = (lane & 3) * 8;
+  uint4 low[STEPS], high[STEPS];
 #pragma unroll
-      for (int j = 0; j < 8; j++)
+  for (int s = 0; s < STEPS; s++) {
+    low[s] = *(const uint4*)(queries + (lane >> 2) * D + 32 * s + at);
+    high[s] = *(const uint4*)(queries + ((lane >> 2) + 8) * D + 32 * s + at);
+  }
+  float r[HALVES][8][4], top[2] = {LOWEST, LOWEST}, sum[2] = {0.0f, 0.0f};
 #pragma unroll
-        for (int i = 0; i < 4; i++) r[h][j][i] = 0.0f;
-    while (base < end) {
-      float scores[2][4];
+  for (int h = 0; h < HALVES; h++)
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+#pragma unroll
+      for (int i = 0; i < 4; i++) r[h][j][i] = 0.0f;
+
+  for (int slot = 0;; slot = slot + 1 == STAGES ? 0 : slot + 1) {
+    waitForCopies<STAGES - 1>();
+    __syncwarp();
+    const int2 its = about[warp][slot];
+    if (its.x == 0) break;
+    uint4* stage = ring + slot * (TILE / 4);
+    float scores[2][4];
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+#pragma unroll
+      for (int i = 0; i < 4; i++) scores[n][i] = 0.0f;
+#pragma unroll
+      for (int s = 0; s < STEPS; s++) multiply32(scores[n], low[s], high[s], stage[keyPiece(8 * n + (lane >> 2), 4 * s + (lane & 3))]);
+    }
+    unsigned p[4];
+#pragma unroll
+    for (int i = 0; i < 2; i++) { /* queries lane / 4, then that + 8 */
+      const bool sees = its.y >> ((lane >> 2) + 8 * i) / TOGETHER & 1;
+      float highest = top[i];
+#pragma unroll
+      for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+          if (!sees || 8 * n + 2 * (lane & 3) + k >= its.x) scores[n][2 * i + k] = NONE;
+          highest = fmaxf(highest, scores[n][2 * i + k]);
+        }
+      highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
+      highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
+      const float shrink = exp2f((top[i] - highest) * factor);
+      top[i] = highest;
+      sum[i] *= shrink;
 #pragma unroll
       for (int n = 0; n < 2; n++) {
-#pragma unroll
-        for (int i = 0; i < 4; i++) scores[n][i] = 0.0f;
-#pragma unroll
-        for (int s = 0; s < STEPS; s++) multiply32(scores[n], low[s], high[s], keys[n][s]);
+        const float a = exp2f((scores[n][2 * i] - highest) * factor), b = exp2f((scores[n][2 * i + 1] - highest) * factor);
+        sum[i] += a + b;
+        p[2 * n + i] = packBf16(a, b);
       }
-      const int next = base + 16;
-      unsigned place = 0;
-      if (next < end) {
-        place = placeOf(walk, ranges, min(next + (lane & 15), end - 1), kv);
-        loadKeys(keys, wide, place);
-      }
-      unsigned p[4];
-#pragma unroll
-      for (int i = 0; i < 2; i++) { /* queries lane / 4, then that + 8 */
-        float highest = top[i];
-#pragma unroll
-        for (int n = 0; n < 2; n++)
-#pragma unroll
-          for (int k = 0; k < 2; k++) {
-            if (base + 8 * n + 2 * (lane & 3) + k >= end) scores[n][2 * i + k] = NONE;
-            highest = fmaxf(highest, scores[n][2 * i + k]);
-          }
-        highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
-        highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2));
-        const float shrink = exp2f((top[i] - highest) * factor);
-        top[i] = highest;
-        sum[i] *= shrink;
-#pragma unroll
-        for (int n = 0; n < 2; n++) {
-          const float a = exp2f((scores[n][2 * i] - highest) * factor), b = exp2f((scores[n][2 * i + 1] - highest) * factor);
-          sum[i] += a + b;
-          p[2 * n + i] = packBf16(a, b);
-        }
-#pragma unroll
-        for (int h = 0; h < HALVES; h++)
-#pragma unroll
-          for (int j = 0; j < 8; j++) {
-            r[h][j][2 * i] *= shrink;
-            r[h][j][2 * i + 1] *= shrink;
-          }
-      }
-#pragma unroll
-      for (int h = 0; h < HALVES; h++) {
-        const uint4 *a = &values[h][0], *b = &values[h][1], *c = &values[h][2], *d = &values[h][3];
-        gather2(r[h][0], r[h][1], p, a->x, b->x, c->x, d->x);
-        gather2(r[h][2], r[h][3], p, a->y, b->y, c->y, d->y);
-        gather2(r[h][4], r[h][5], p, a->z, b->z, c->z, d->z);
-        gather2(r[h][6], r[h][7], p, a->w, b->w, c->w, d->w);
-      }
-      if (next < end) loadValues(values, wide, place);
-      base = next;
-    }
-
-    /* Of a tile's 8 columns, column n stands for dim 8n + j: a lane has 16 dims in a row of every 64. */
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 1);
-      sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 2);
-      if (!isThere[i]) continue;
-      const long long row = member[i] & 0xffff;
-      const long long at = row * heads + kv * TOGETHER + ((lane >> 2) + 8 * i) % TOGETHER;
-      const bool isWhole = partsOf[row] == 1;
-      float* to = partials + (at * ${MOST_PARTS} + (member[i] >> 16)) * (D + 4);
 #pragma unroll
       for (int h = 0; h < HALVES; h++)
 #pragma unroll
-        for (int k = 0; k < 2; k++) {
-          const int dim = 64 * h + 16 * (lane & 3) + 8 * k;
-          float v[8];
-#pragma unroll
-          for (int j = 0; j < 8; j++) v[j] = isWhole ? r[h][j][2 * i + k] / sum[i] : r[h][j][2 * i + k];
-          if (isWhole) store8(out + at * D + dim, v);
-          else store8(to + dim, v);
+        for (int j = 0; j < 8; j++) {
+          r[h][j][2 * i] *= shrink;
+          r[h][j][2 * i + 1] *= shrink;
         }
-      if (!isWhole && (lane & 3) == 0) *(float2*)(to + D) = make_float2(top[i], sum[i]);
     }
+    /* Rows 2c, 2c + 1, 2c + 8 and 2c + 9 of the values, c = lane % 4; eight dims of every 64. */
+#pragma unroll
+    for (int h = 0; h < HALVES; h++) {
+      uint4 v[4];
+#pragma unroll
+      for (int k = 0; k < 4; k++) v[k] = stage[TILE / 8 + valuePiece(2 * (lane & 3) + (k & 1) + 8 * (k >> 1), (lane >> 2) + 8 * h)];
+      gather2(r[h][0], r[h][1], p, v[0].x, v[1].x, v[2].x, v[3].x);
+      gather2(r[h][2], r[h][3], p, v[0].y, v[1].y, v[2].y, v[3].y);
+      gather2(r[h][4], r[h][5], p, v[0].z, v[1].z, v[2].z, v[3].z);
+      gather2(r[h][6], r[h][7], p, v[0].w, v[1].w, v[2].w, v[3].w);
+    }
+    __syncwarp();
+    if (!feed.isDone()) bring(feed, stage, (const uint4*)store, &about[warp][slot]);
+    else if (lane == 0) about[warp][slot] = make_int2(0, 0);
+    commit();
   }
-}
+  waitForCopies<0>();
+  __syncwarp();
 
-/* A warp adds up the parts of a head of a row: a lane has four of its dims, and the statistics of a part. */
-extern "C" __global__ void __launch_bounds__(128) attention_next_${suffix}_merge(
-    const float* partials, bf16* out, const int* work, int rows, int heads, float scale) {
-  LET_NEXT_START();
-  const int lane = threadIdx.x & 31, at = blockIdx.x * 4 + (threadIdx.x >> 5);
-  if (at >= rows * heads) return;
-  const int parts = work[${HEADER} + at / heads];
-  const float* from = partials + (long long)at * ${MOST_PARTS} * (D + 4);
-  AFTER_PREVIOUS();
-  if (parts == 1) return;
-  const float2 its = lane < parts ? *(const float2*)(from + lane * (D + 4) + D) : make_float2(NONE, 0.0f);
-  const float share = exp2f((its.x - warpMax(its.x)) * scale * LOG2E);
-  const float weight = warpSum(its.y * share);
-  const bool isThere = 4 * lane < D;
-  float v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-#pragma unroll 8
-  for (int part = 0; part < parts; part++) {
-    const float factor = __shfl_sync(0xffffffffu, share, part);
-    float x[4];
-    if (isThere) load4(from + part * (D + 4) + 4 * lane, x);
+  /* A warp's sums take its ring's place. Of a tile's 8 columns, column n stands for dim 8n + j: a lane has 16 dims in a row of every 64. */
+  float* sums = (float*)ring;
 #pragma unroll
-    for (int i = 0; i < 4; i++) v[i] += isThere ? x[i] * factor : 0.0f;
+  for (int i = 0; i < 2; i++) {
+    const int query = (lane >> 2) + 8 * i;
+    sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 1);
+    sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 2);
+    if ((lane & 3) == 0) stats[query][warp] = make_float2(top[i], sum[i]);
+#pragma unroll
+    for (int h = 0; h < HALVES; h++)
+#pragma unroll
+      for (int k = 0; k < 2; k++) {
+        float v[8];
+#pragma unroll
+        for (int j = 0; j < 8; j++) v[j] = r[h][j][2 * i + k];
+        store8(sums + query * (D + 4) + 64 * h + 16 * (lane & 3) + 8 * k, v);
+      }
   }
+  __syncthreads();
+  float* mine = partials + ((long long)blockIdx.y * kvHeads + kv) * QUERIES * (D + 4);
+  const int pieces = rows * TOGETHER * (D / 4);
+  for (int piece = threadIdx.x; piece < pieces; piece += 32 * WARPS) {
+    const int query = piece / (D / 4), dim = piece % (D / 4) * 4;
+    float v[4] = {0.0f, 0.0f, 0.0f, 0.0f}, shares[WARPS];
+    const float2 all = weigh(stats[query], WARPS, factor, shares);
 #pragma unroll
-  for (int i = 0; i < 4; i++) v[i] /= weight;
-  if (isThere) store4(out + (long long)at * D + 4 * lane, v);
+    for (int w = 0; w < WARPS; w++) {
+      float x[4];
+      load4((const float*)shared + w * (STAGES * TILE) + query * (D + 4) + dim, x);
+#pragma unroll
+      for (int j = 0; j < 4; j++) v[j] += x[j] * shares[w];
+    }
+    if (used > 1) {
+      store4(mine + query * (D + 4) + dim, v);
+      if (dim == 0) *(float2*)(mine + query * (D + 4) + D) = all;
+      continue;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; j++) v[j] /= all.y;
+    const long long row = task[${TASK_ROWS} + query / TOGETHER];
+    store4(out + (row * heads + kv * TOGETHER + query % TOGETHER) * D + dim, v);
+  }
+  if (used == 1) return;
+
+  __threadfence();
+  __syncthreads();
+  const int tile = blockIdx.y / splits;
+  int* counter = counters + tile * kvHeads + kv;
+  if (threadIdx.x == 0) isLast = atomicAdd(counter, 1) == used - 1;
+  __syncthreads();
+  if (!isLast) return;
+  __threadfence();
+  if (threadIdx.x == 0) *counter = 0;
+  const long long apart = (long long)kvHeads * QUERIES * (D + 4);
+  const float* parts = partials + ((long long)tile * splits * kvHeads + kv) * QUERIES * (D + 4);
+  for (int i = threadIdx.x; i < rows * TOGETHER * used; i += 32 * WARPS) {
+    const int query = i / used, part = i % used;
+    stats[query][part] = __ldcg((const float2*)(parts + part * apart + query * (D + 4) + D));
+  }
+  __syncthreads();
+  for (int piece = threadIdx.x; piece < pieces; piece += 32 * WARPS) {
+    const int query = piece / (D / 4), dim = piece % (D / 4) * 4;
+    float v[4] = {0.0f, 0.0f, 0.0f, 0.0f}, shares[MOST];
+    const float2 all = weigh(stats[query], used, factor, shares);
+#pragma unroll
+    for (int part = 0; part < MOST; part++) {
+      if (part >= used) break;
+      const float4 x = __ldcg((const float4*)(parts + part * apart + query * (D + 4) + dim));
+      v[0] += x.x * shares[part]; v[1] += x.y * shares[part]; v[2] += x.z * shares[part]; v[3] += x.w * shares[part];
+    }
+#pragma unroll
+    for (int j = 0; j < 4; j++) v[j] /= all.y;
+    const long long row = task[${TASK_ROWS} + query / TOGETHER];
+    store4(out + (row * heads + kv * TOGETHER + query % TOGETHER) * D + dim, v);
+  }
 }
 `;

@@ -9,28 +9,9 @@
 //
 // Macros: WAY, D (head size, a multiple of 8), WARPS, TILE (rows of the tiles that stream by), STAGES (tiles in flight).
 
+import { COPIES, WGMMA, wgmma } from "./hopper.ts";
+
 export type Way = "float" | "mma" | "wgmma";
-
-/** Operands of one wgmma: how many registers of the result, then what reads them. */
-const registers = (count: number): string => Array.from({ length: count }, (_, i) => `%${i}`).join(", ");
-
-/** r[64, n] (+)= A[64, 16] · B[16, n]; A in shared memory or in registers, B by its descriptor: rows n, or k where turned. */
-function wgmma(name: string, n: number, from: "shared" | "registers", turned: 0 | 1): string {
-  const count = n / 2;
-  const results = Array.from({ length: count }, (_, i) => `"+f"(r[${i >> 2}][${i & 3}])`).join(", ");
-  const a = from === "shared" ? `%${count}` : `{${[0, 1, 2, 3].map((i) => `%${count + i}`).join(", ")}}`;
-  const at = count + (from === "shared" ? 1 : 4);
-  const [parameters, inputs, transposed] =
-    from === "shared"
-      ? ["unsigned long long a", '"l"(a)', `0, ${turned}`]
-      : ["const unsigned (&a)[4]", '"r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])', turned];
-  return `
-__device__ __forceinline__ void ${name}(float (&r)[${n / 8}][4], ${parameters}, unsigned long long b, int add) {
-  asm volatile("{\\n.reg .pred p;\\nsetp.ne.b32 p, %${at + 1}, 0;\\n"
-    "wgmma.mma_async.sync.aligned.m64n${n}k16.f32.bf16.bf16 {${registers(count)}}, ${a}, %${at}, p, 1, 1, ${transposed};\\n}\\n"
-    : ${results} : ${inputs}, "l"(b), "r"(add));
-}`;
-}
 
 /** Instructions of the card by name. */
 export function instructions(way: Way, headDim: number, tile: number): string {
@@ -39,16 +20,7 @@ export function instructions(way: Way, headDim: number, tile: number): string {
 #ifdef EMULATED /* another machine's, to try kernels on */
 #include EMULATED
 #else
-__device__ __forceinline__ unsigned sharedAddress(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
-
-/* 16 bytes from memory into a tile, or zeros; there after waitFor. */
-__device__ __forceinline__ void copy16(void* to, const void* from, bool there) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\\n" ::"r"(sharedAddress(to)), "l"(from), "r"(there ? 16 : 0));
-#else
-  *(uint4*)to = there ? *(const uint4*)from : make_uint4(0, 0, 0, 0);
-#endif
-}
+${COPIES}
 /* One float likewise. */
 __device__ __forceinline__ void copy4(float* to, const float* from, bool there) {
 #if __CUDA_ARCH__ >= 800
@@ -57,16 +29,9 @@ __device__ __forceinline__ void copy4(float* to, const float* from, bool there) 
   *to = there ? *from : 0.0f;
 #endif
 }
-__device__ __forceinline__ void commit() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;\\n");
-#endif
-}
 /* Until all but the last N commits have arrived, for every thread of the block; what all did before is done, too. */
 template <int N> __device__ __forceinline__ void waitFor() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;\\n" ::"n"(N));
-#endif
+  waitForCopies<N>();
 #if WAY == WAY_WGMMA
   asm volatile("fence.proxy.async.shared::cta;\\n");
 #endif
@@ -92,13 +57,7 @@ __device__ __forceinline__ void mma(float (&r)[4], const unsigned (&a)[4], unsig
 }
 #endif
 #if WAY == WAY_WGMMA
-/* Where a tile lies: address, bytes between panels (for B with rows as k), bytes between eight rows, 128-byte swizzle. */
-__device__ __forceinline__ unsigned long long descriptor(const T* p, unsigned panelBytes) {
-  return (unsigned long long)((sharedAddress(p) & 0x3ffffu) >> 4) | ((unsigned long long)(panelBytes >> 4) << 16) | (64ull << 32) | (1ull << 62);
-}
-__device__ __forceinline__ void wgmmaFence() { asm volatile("wgmma.fence.sync.aligned;\\n" ::: "memory"); }
-__device__ __forceinline__ void wgmmaCommit() { asm volatile("wgmma.commit_group.sync.aligned;\\n" ::: "memory"); }
-template <int N> __device__ __forceinline__ void wgmmaWait() { asm volatile("wgmma.wait_group.sync.aligned %0;\\n" ::"n"(N) : "memory"); }
+${WGMMA}
 __device__ __forceinline__ void barrierInit(unsigned long long* b, int count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\\n" ::"r"(sharedAddress(b)), "r"(count) : "memory");
 }

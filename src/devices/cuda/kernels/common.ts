@@ -8,7 +8,7 @@
  * Kernels that begin with CHAINED() or its parts. Between two steps of decoding the chain is broken, so that what a step's tables
  * hold can be read ahead.
  */
-export const CHAINED = /^(rmsNorm|rotate|swiGlu|gather|skinny|sample|attention_decode|attention_next)_/;
+export const CHAINED = /^(rmsNorm|rotate|swiGlu|gather|skinny|clustered|sample|attention_decode|attention_next)_/;
 
 export const COMMON = `
 #define INF __int_as_float(0x7f800000) /* NVRTC has no header with it */
