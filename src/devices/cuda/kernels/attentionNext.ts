@@ -288,8 +288,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
 #pragma unroll
       for (int n = 0; n < 2; n++) {
         const float a = exp2f((scores[n][2 * i] - highest) * factor), b = exp2f((scores[n][2 * i + 1] - highest) * factor);
-        sum[i] += a + b;
         p[2 * n + i] = packBf16(a, b);
+        sum[i] += __uint_as_float(p[2 * n + i] << 16) + __uint_as_float(p[2 * n + i] & 0xffff0000u); /* what is weighed with */
       }
 #pragma unroll
       for (int h = 0; h < HALVES; h++)
