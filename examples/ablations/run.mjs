@@ -1,6 +1,6 @@
 // What each choice is worth: the main job with one thing changed at a time, several seeds each, some side by side.
 //
-//   node examples/ablations/run.mjs --device cuda --lanes 4 --seeds 1,2,3      (about 35 s a training on an H200, minutes on a CPU)
+//   node examples/ablations/run.mjs --device cuda --lanes 5 --seeds 1,2,3      (20 s a training on an H200, minutes on a CPU)
 //   node examples/ablations/run.mjs --only rewards --max-steps 24
 //
 // results.md has the table, results.json the numbers, NAME-SEED/ the runs. README.md here says what came out.
