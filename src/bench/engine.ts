@@ -59,6 +59,8 @@ export interface EngineBench {
   readonly parameters: number;
   readonly threads: number;
   readonly variant: string;
+  /** Whether products ran as machine code. */
+  readonly native: boolean;
   readonly gemm: { readonly gflops: number; readonly peak_gflops: number; readonly share: number };
   readonly training: {
     readonly plain_tokens_per_s: number;
@@ -107,13 +109,14 @@ export async function benchEngine(
     const sampling_groups = await measureSampling(engine, 32, 8);
     onProgress("growth");
     const scaling = quick ? NO_SCALING : await measureScaling(engine);
-    const { threads, variant, memory } = device;
+    const { threads, variant, native, memory } = device;
     const parameters = parameterCount(engine.model);
     return {
       model: name,
       parameters,
       threads,
       variant,
+      native,
       gemm,
       training,
       sampling,

@@ -164,7 +164,7 @@ function describe(
   }).filter(([, values]) => Object.keys(values).length > 0);
   return [
     `${ours.model}: ${formatNumber(ours.parameters)} parameters, ${ours.threads} threads, ${ours.variant}`,
-    `products ${gemm.gflops.toFixed(0)} GFLOP/s, ${(100 * gemm.share).toFixed(0)} % of the ${gemm.peak_gflops.toFixed(0)} measured in cache; peak memory ${formatBytes(ours.peak_bytes)}`,
+    `products ${ours.native ? "as machine code" : "in WebAssembly"}: ${gemm.gflops.toFixed(0)} GFLOP/s, ${(100 * gemm.share).toFixed(0)} % of the ${gemm.peak_gflops.toFixed(0)} measured in cache; peak memory ${formatBytes(ours.peak_bytes)}`,
     drawTable(
       ["tokens per second", "ours", theirs ? `torch ${theirs.versions.torch}` : "", theirs ? "ratio" : ""],
       rows,

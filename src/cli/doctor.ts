@@ -89,10 +89,16 @@ function cardClass(): { readonly memory: number; readonly precision: Precision }
 
 function cpuFindings(): Finding[] {
   const device = createCpu({ threads: 1 });
-  const { variant } = device;
+  const { variant, native } = device;
   device.close();
+  const products = native
+    ? "as machine code (AVX2 and FMA), the bits of WebAssembly"
+    : "in WebAssembly; machine code needs Linux on x64, AVX2 and FMA, the package koffi, and SQLENV_NATIVE not 0";
   const found = `${availableParallelism()} cores, ${formatBytes(totalmem())} of memory, ${variant}, Node ${process.versions.node}`;
-  return [{ what: "CPU", ok: true, found }];
+  return [
+    { what: "CPU", ok: true, found },
+    { what: "CPU products", ok: true, found: products },
+  ];
 }
 
 function cudaFindings(): Finding[] {

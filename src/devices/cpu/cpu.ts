@@ -3,6 +3,7 @@ import { SqlEnvError } from "../../errors.ts";
 import type { AdamStep, Buffer, Device, Dtype, HeadShape, Scale, TokenLayout, Weight } from "../device.ts";
 import { createAllocator } from "./allocator.ts";
 import { KERNELS } from "./kernels.generated.ts";
+import { sameBits } from "./native/same.ts";
 import { type KernelExports, type StartWorker, sharedTeam, soloTeam, type Team } from "./team.ts";
 
 export interface CpuOptions {
@@ -12,11 +13,15 @@ export interface CpuOptions {
   readonly simd?: "plain" | "relaxed";
   /** How to start a worker; without it there is one thread and memory of its own. */
   readonly startWorker?: StartWorker;
+  /** Kernels of the processor's own over this memory, in place of those of the same names; used where their bits are the same. */
+  readonly native?: ((memory: WebAssembly.Memory) => KernelExports) | null;
 }
 
 export interface CpuDevice extends Device {
   /** Bytes in use now, and the most so far. */
   readonly memory: { readonly used: number; readonly peak: number };
+  /** Whether products run as machine code rather than WebAssembly; their bits are the same. */
+  readonly native: boolean;
 }
 
 const PAGE = 65_536;
@@ -26,19 +31,22 @@ const BACKWARD_BLOCK = 32; // queries together, as in assembly/attentionBackward
 const GROW_STEP = 256; // pages at least: growing is slow
 
 /** Makes a CPU device; `start.node.ts` gives it threads under Node. */
-export function createCpuDevice({ threads = 1, simd, startWorker }: CpuOptions = {}): CpuDevice {
+export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuOptions = {}): CpuDevice {
   const shared = startWorker !== undefined && threads > 1;
   const { module, variant } = compile(simd, shared);
-  const memory = new WebAssembly.Memory({ initial: 1, maximum: MAX_PAGES, shared });
+  const memory = new WebAssembly.Memory({ initial: 2, maximum: MAX_PAGES, shared });
   const abort = () => {
     throw new Error("kernel aborted");
   };
   const instance = new WebAssembly.Instance(module, { env: { memory, abort } });
-  const kernels = Object.fromEntries(
+  const wasm = Object.fromEntries(
     Object.entries(instance.exports).filter(([, value]) => typeof value === "function"),
   ) as KernelExports;
-  const team = shared ? sharedTeam(threads, module, memory, kernels, startWorker) : soloTeam(kernels);
-  return new Cpu(memory, team, variant);
+  const faster = variant === "cpu-relaxed" && native ? native(memory) : {};
+  const isNative = Object.keys(faster).length > 0 && sameBits(memory, wasm, faster, PAGE);
+  const kernels = isNative ? { ...wasm, ...faster } : wasm;
+  const team = shared ? sharedTeam(threads, module, memory, kernels, startWorker, isNative) : soloTeam(kernels);
+  return new Cpu(memory, team, variant, isNative);
 }
 
 function compile(
@@ -72,6 +80,7 @@ class Cpu implements CpuDevice {
   readonly name = "cpu";
   readonly variant: string;
   readonly threads: number;
+  readonly native: boolean;
   readonly activations = "f32";
   readonly #memory: WebAssembly.Memory;
   readonly #team: Team;
@@ -83,8 +92,9 @@ class Cpu implements CpuDevice {
   #floats: Float32Array;
   #ints: Int32Array;
 
-  constructor(memory: WebAssembly.Memory, team: Team, variant: string) {
+  constructor(memory: WebAssembly.Memory, team: Team, variant: string, native: boolean) {
     this.#memory = memory;
+    this.native = native;
     this.#team = team;
     this.variant = variant;
     this.threads = team.size;

@@ -3,23 +3,31 @@ import { availableParallelism } from "node:os";
 import { setFlagsFromString } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { type CpuDevice, type CpuOptions, createCpuDevice } from "./cpu.ts";
+import { bindNative } from "./native/bind.ts";
+import { bindingText, nativeCode } from "./native/native.node.ts";
 
-export interface CpuNodeOptions extends Omit<CpuOptions, "startWorker"> {
+export interface CpuNodeOptions extends Omit<CpuOptions, "startWorker" | "native"> {
   /** @default as many as the machine has cores, at most 8 */
   readonly threads?: number;
+  /** Products as machine code where processor and system allow it; the bits are the same. @default true, unless SQLENV_NATIVE=0 */
+  readonly native?: boolean;
 }
 
 /** Makes the CPU device with threads. */
 export function createCpu({
   threads = Math.min(8, availableParallelism()),
+  native: wantsNative = process.env.SQLENV_NATIVE !== "0",
   ...options
 }: CpuNodeOptions = {}): CpuDevice {
   setFlagsFromString("--experimental-wasm-relaxed-simd"); // on by default from Node 24
+  const native = wantsNative ? nativeCode() : null;
   return createCpuDevice({
     ...options,
     threads,
+    native: native && ((memory) => bindNative(native.koffi, memory, native.code)),
     startWorker: (source, data) => {
-      const worker = new Worker(`${source}\nserve(require("node:worker_threads").workerData);`, {
+      const bind = native ? bindingText(native) : "undefined";
+      const worker = new Worker(`${source}\nserve(require("node:worker_threads").workerData, ${bind});`, {
         eval: true,
         workerData: data,
         execArgv: [], // --input-type and --import are meant for the program, and would break or slow a worker

@@ -33,13 +33,14 @@ export function soloTeam(exports: KernelExports): Team {
   };
 }
 
-/** `size` threads, of which the caller is one. */
+/** `size` threads, of which the caller is one; with `native`, workers take the kernels that `startWorker` gives them first. */
 export function sharedTeam(
   size: number,
   module: WebAssembly.Module,
   memory: WebAssembly.Memory,
   exports: KernelExports,
   startWorker: StartWorker,
+  native = false,
 ): Team {
   if (size === 1) return soloTeam(exports);
   const control = new Int32Array(new SharedArrayBuffer(64));
@@ -47,7 +48,7 @@ export function sharedTeam(
   const names = Object.keys(exports);
   const indices = new Map(names.map((name, i) => [name, i]));
   const workers = Array.from({ length: size - 1 }, (_, i) =>
-    startWorker(WORKER, { module, memory, control, args, names, part: i + 1, parts: size, spins: SPINS }),
+    startWorker(WORKER, { module, memory, control, args, names, part: i + 1, parts: size, spins: SPINS, native }),
   );
 
   const dispatch = (kernel: number, values: readonly number[]) => {
@@ -86,10 +87,14 @@ export function sharedTeam(
 
 /** What a worker runs; plain JavaScript, since it is started from text in Node and in pages alike. */
 export const WORKER = `
-async function serve({ module, memory, control, args, names, part, parts, spins }) {
+async function serve({ module, memory, control, args, names, part, parts, spins, native }, bind) {
   const abort = () => { throw new Error("kernel aborted"); };
   const { exports } = await WebAssembly.instantiate(module, { env: { memory, abort } });
-  const kernels = names.map((name) => exports[name]);
+  let faster = {};
+  try {
+    if (native) faster = bind(memory);
+  } catch {} // WebAssembly gives the same bits
+  const kernels = names.map((name) => faster[name] ?? exports[name]);
   for (let seen = 0; ; ) {
     for (let spin = 0; Atomics.load(control, 0) === seen; ) if (++spin > spins) Atomics.wait(control, 0, seen);
     seen = Atomics.load(control, 0);

@@ -1,0 +1,61 @@
+// The assembler's bytes, pinned against what GNU as gives for the same instructions.
+import { expect, test } from "vitest";
+import { Assembler } from "./assembler.ts";
+
+function bytesOf(write: (asm: Assembler) => void): string {
+  const asm = new Assembler();
+  write(asm);
+  return Buffer.from(asm.finish()).toString("hex");
+}
+
+test.each<[string, string, (asm: Assembler) => void]>([
+  ["push rbx", "53", (asm) => asm.push("rbx")],
+  ["push r12", "4154", (asm) => asm.push("r12")],
+  ["pop r15", "415f", (asm) => asm.pop("r15")],
+  ["ret", "c3", (asm) => asm.ret()],
+  ["mov rsi, r12", "4c89e6", (asm) => asm.move("rsi", "r12")],
+  ["mov r12, [rdi+0x68]", "4c8b6768", (asm) => asm.move("r12", { base: "rdi", offset: 0x68 })],
+  ["mov eax, [rdi+0xc]", "8b470c", (asm) => asm.moveWord("rax", { base: "rdi", offset: 12 })],
+  ["mov r8d, [rdi+0x8]", "448b4708", (asm) => asm.moveWord("r8", { base: "rdi", offset: 8 })],
+  ["mov rcx, 1", "48c7c101000000", (asm) => asm.set("rcx", 1)],
+  ["mov [rdi+0x60], rcx", "48894f60", (asm) => asm.store({ base: "rdi", offset: 0x60 }, "rcx")],
+  ["lea r9, [r8+r8*2]", "4f8d0c40", (asm) => asm.address("r9", { base: "r8", index: "r8", scale: 2 })],
+  ["lea r13, [r13+r14*4]", "4f8d6cb500", (asm) => asm.address("r13", { base: "r13", index: "r14", scale: 4 })],
+  ["add rsi, rax", "4801c6", (asm) => asm.add("rsi", "rax")],
+  ["add rdx, 0x20", "4883c220", (asm) => asm.add("rdx", 32)],
+  ["add rdx, 0x1000", "4881c200100000", (asm) => asm.add("rdx", 4096)],
+  ["add rcx, [rdi+0x30]", "48034f30", (asm) => asm.add("rcx", { base: "rdi", offset: 0x30 })],
+  ["sub rcx, 1", "4883e901", (asm) => asm.subtract("rcx", 1)],
+  ["and rcx, 3", "4883e103", (asm) => asm.and("rcx", 3)],
+  ["cmp rcx, 0", "4883f900", (asm) => asm.compare("rcx", 0)],
+  ["imul rcx, r14", "490fafce", (asm) => asm.multiply("rcx", "r14")],
+  ["shl rcx, 2", "48c1e102", (asm) => asm.shiftLeft("rcx", 2)],
+  ["shr rcx, 2", "48c1e902", (asm) => asm.shiftRight("rcx", 2)],
+  ["cpuid", "0fa2", (asm) => asm.cpuid()],
+  ["xgetbv", "0f01d0", (asm) => asm.xgetbv()],
+  ["vbroadcastss ymm15, [rsi]", "c4627d183e", (asm) => asm.broadcast(15, { base: "rsi" })],
+  ["vbroadcastss ymm15, [rsi+r9]", "c4227d183c0e", (asm) => asm.broadcast(15, { base: "rsi", index: "r9" })],
+  ["vmovups ymm14, [rdx+r10*2]", "c4217c103452", (asm) => asm.load(14, { base: "rdx", index: "r10", scale: 2 })],
+  ["vmovups ymm0, [r13+0x20]", "c4c17c104520", (asm) => asm.load(0, { base: "r13", offset: 32 })],
+  ["vmovups [r13+r15+0x40], ymm11", "c4017c115c3d40", (asm) => asm.save({ base: "r13", index: "r15", offset: 64 }, 11)],
+  ["vmovups ymm1, [r12]", "c4c17c100c24", (asm) => asm.load(1, { base: "r12" })],
+  ["vmovups ymm1, [rbx+0x200]", "c4e17c108b00020000", (asm) => asm.load(1, { base: "rbx", offset: 512 })],
+  ["vfmadd231ps ymm9, ymm15, ymm12", "c44205b8cc", (asm) => asm.fma(9, 15, 12)],
+  ["vfmadd231ps ymm7, ymm8, [rdx+rbp]", "c4e23db83c2a", (asm) => asm.fma(7, 8, { base: "rdx", index: "rbp" })],
+  ["vxorps ymm8, ymm8, ymm8", "c4413c57c0", (asm) => asm.zero(8)],
+  ["vzeroupper", "c5f877", (asm) => asm.clearUpper()],
+])("%s is %s", (_, bytes, write) => expect(bytesOf(write)).toBe(bytes));
+
+test("jumps go forward and back, and only to labels that were placed", () => {
+  const bytes = bytesOf((asm) => {
+    const end = asm.label();
+    const loop = asm.here();
+    asm.jumpIf("less", end);
+    asm.jump(loop);
+    asm.place(end);
+    asm.ret();
+  });
+  expect(bytes).toBe("0f8c05000000" + "e9f5ffffff" + "c3");
+  expect(() => bytesOf((asm) => asm.jump(asm.label()))).toThrow(/never placed/);
+  expect(() => bytesOf((asm) => asm.address("rax", { base: "rax", index: "rsp" }))).toThrow(/rsp/);
+});

@@ -1,0 +1,142 @@
+// What a thread calls instead of a WebAssembly kernel: shares and blocks here, the product itself in machine code.
+import type { KernelExports } from "../team.ts";
+
+/** What is used of koffi. */
+export interface Foreign {
+  load(path: string | null): { func(prototype: string): (...args: never[]) => unknown };
+  proto(prototype: string): unknown;
+  decode(address: bigint, type: unknown): (parameters: number) => void;
+  address(value: ArrayBufferView): bigint;
+  view(address: bigint, length: number): ArrayBuffer;
+}
+
+/** Where the code is and how its parameters lie: all that a thread must be told. */
+export interface NativeCode {
+  readonly product: number;
+  readonly baseOffset: number;
+  readonly parametersBytes: number;
+}
+
+/**
+ * Kernels over `memory` that call the machine code. Worker threads get the text of this function, so it may use nothing
+ * but its arguments.
+ */
+export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: NativeCode): KernelExports {
+  const ROW_BLOCK = 96; // rows of A worked on while all panels pass by: they stay in the second-level cache
+  const K_BLOCK = 256; // three panels of B this long stay in the first-level cache
+  koffi.load(null); // a thread's first: what calls need is set up here
+  const call = koffi.decode(BigInt(code.product), koffi.proto("void (uintptr_t parameters)"));
+  const parameters = new ArrayBuffer(code.parametersBytes); // not a typed array of its own, which would move
+  const words = new Uint32Array(parameters);
+  const address = Number(koffi.address(words));
+  const base = new BigUint64Array(parameters, code.baseOffset, 1);
+  let buffer: unknown;
+  let length = 0;
+
+  /** The memory's place, which changes where it is not shared and grows. */
+  const look = () => {
+    if (buffer === memory.buffer) return;
+    buffer = memory.buffer;
+    length = memory.buffer.byteLength;
+    base[0] = koffi.address(new Uint8Array(memory.buffer));
+  };
+
+  /** Machine code does not trap: what would lie outside the memory is refused here. */
+  const inside = (...ends: number[]) => {
+    look();
+    for (const end of ends) if (!(end <= length)) throw new RangeError("memory access out of bounds in a product");
+  };
+
+  const product = (
+    a: number,
+    aTile: number,
+    aRow: number,
+    aK: number,
+    b: number,
+    bPanel: number,
+    panels: number,
+    c: number,
+    cRow: number,
+    m: number,
+    k: number,
+    add: number,
+  ) => {
+    words[0] = a;
+    words[1] = aTile;
+    words[2] = aRow;
+    words[3] = aK;
+    words[4] = b;
+    words[5] = bPanel;
+    words[6] = panels;
+    words[7] = c;
+    words[8] = cRow;
+    words[9] = m;
+    words[10] = k;
+    words[11] = add;
+    call(address);
+  };
+
+  const rowBound = (m: number, part: number, parts: number) =>
+    part === parts ? m : Math.floor((m * part) / parts) & ~3;
+
+  const gemm = (
+    a: number,
+    aRow: number,
+    aK: number,
+    b: number,
+    c: number,
+    cRow: number,
+    m: number,
+    n: number,
+    k: number,
+    add: number,
+    part: number,
+    parts: number,
+  ) => {
+    if (m <= 0 || n <= 0 || k <= 0) return;
+    const panels = (n + 7) >> 3;
+    inside(a + (m - 1) * aRow + (k - 1) * aK + 4, b + panels * k * 32, c + (m - 1) * cRow + panels * 32);
+    const byRows = m >= parts * 32;
+    const firstRow = byRows ? rowBound(m, part, parts) : 0;
+    const lastRow = byRows ? rowBound(m, part + 1, parts) : m;
+    const firstPanel = byRows ? 0 : Math.floor((panels * part) / parts);
+    const lastPanel = byRows ? panels : Math.floor((panels * (part + 1)) / parts);
+    const kBlock = m > 4 ? K_BLOCK : k;
+    for (let r = firstRow; r < lastRow; r += ROW_BLOCK) {
+      for (let k0 = 0; k0 < k; k0 += kBlock) {
+        const aFrom = a + r * aRow + k0 * aK;
+        const bFrom = b + (firstPanel * k + k0) * 32;
+        const cFrom = c + r * cRow + firstPanel * 32;
+        const rows = Math.min(lastRow - r, ROW_BLOCK);
+        const length = Math.min(kBlock, k - k0);
+        const adds = k0 > 0 ? 1 : add;
+        product(aFrom, 4 * aRow, aRow, aK, bFrom, k * 32, lastPanel - firstPanel, cFrom, cRow, rows, length, adds);
+      }
+    }
+  };
+
+  const gemmRows = (
+    a: number,
+    b: number,
+    c: number,
+    cRow: number,
+    m: number,
+    n: number,
+    k: number,
+    part: number,
+    parts: number,
+  ) => {
+    if (m <= 0 || n <= 0 || k <= 0) return;
+    const panels = (n + 7) >> 3;
+    inside(a + ((m + 3) >> 2) * k * 16, b + panels * k * 32, c + (m - 1) * cRow + panels * 32);
+    const first = rowBound(m, part, parts);
+    const last = rowBound(m, part + 1, parts);
+    for (let k0 = 0; k0 < k; k0 += K_BLOCK) {
+      const aFrom = a + (first >> 2) * k * 16 + k0 * 16;
+      const length = Math.min(K_BLOCK, k - k0);
+      product(aFrom, k * 16, 4, 16, b + k0 * 32, k * 32, panels, c + first * cRow, cRow, last - first, length, 1);
+    }
+  };
+
+  return { gemm, gemmRows };
+}

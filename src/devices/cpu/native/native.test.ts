@@ -1,0 +1,134 @@
+// Products as machine code: the bits of the WebAssembly kernels for every size and number of threads, and nothing outside.
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { everyKernel } from "../../../../test/devices/every.ts";
+import { random } from "../../../random.ts";
+import type { Weight } from "../../device.ts";
+import type { CpuDevice } from "../cpu.ts";
+import { createCpu } from "../start.node.ts";
+import { nativeCode } from "./native.node.ts";
+
+const can = nativeCode() !== null;
+if (!can) console.warn("this machine or system cannot run our machine code: its tests are left out");
+
+describe.skipIf(!can)("machine code", () => {
+  let reference: CpuDevice;
+  let devices: CpuDevice[];
+  beforeAll(() => {
+    reference = createCpu({ threads: 1, native: false });
+    devices = [1, 2, 3].map((threads) => createCpu({ threads, native: true }));
+  });
+  afterAll(() => {
+    for (const device of [reference, ...devices]) device.close();
+  });
+
+  test("a device says whether it is used, and its variant stays", () => {
+    expect(reference.native).toBe(false);
+    expect(devices.map(({ native }) => native)).toEqual([true, true, true]);
+    expect(devices[0]!.variant).toBe(reference.variant);
+    const plain = createCpu({ threads: 1, simd: "plain" });
+    expect(plain.native).toBe(false); // it rounds twice: other bits
+    plain.close();
+  });
+
+  test("products and their gradients have the bits of WebAssembly", () => {
+    const size = fc.oneof(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 1, max: 300 }));
+    const run = (device: CpuDevice, rows: number, n: number, columns: number, add: boolean): string =>
+      device.scope(() => {
+        const r = random("products", rows, n, columns);
+        const floats = (length: number) => {
+          const buffer = device.alloc("f32", length);
+          device.write(
+            buffer,
+            Float32Array.from({ length }, () => r.normal(0, 1)),
+          );
+          return buffer;
+        };
+        const grad = floats(n * columns);
+        const weight: Weight = { name: "w", rows: n, columns, value: floats(n * columns), grad };
+        const stride = device.outStride(weight);
+        const [x, dy, dx, out] = [columns, stride, columns, stride].map((width) => floats(rows * width));
+        device.linear(weight, x!, out!, rows);
+        device.linearBackward(weight, x!, dy!, dx!, rows, add);
+        const text = [out!, dx!, grad].map((buffer) => bitsOf(device.read(buffer))).join();
+        device.forget(weight);
+        return text;
+      });
+    fc.assert(
+      fc.property(size, size, size, fc.boolean(), (rows, n, columns, add) => {
+        const width = 8 * Math.ceil(columns / 8); // as models have it
+        const expected = run(reference, rows, n, width, add);
+        return devices.every((device) => run(device, rows, n, width, add) === expected);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("every kernel of the device has the bits it has without", () => {
+    const [without, ...others] = [reference, ...devices].map(everyKernel);
+    for (const other of others) {
+      const different = [...without!].filter(([name, values]) => bitsOf(values) !== bitsOf(other.get(name)!));
+      expect(different.map(([name]) => name)).toEqual([]);
+    }
+  });
+
+  test("a product outside of memory is an error, and the next one runs", () => {
+    for (const device of devices) {
+      device.scope(() => {
+        const value = device.alloc("f32", 64);
+        device.fill(value, 1);
+        const weight: Weight = { name: "w", rows: 8, columns: 8, value, grad: null };
+        const [x, out] = [device.alloc("f32", 8), device.alloc("f32", 8)];
+        device.fill(x, 2);
+        const outside = { dtype: "f32", length: 8, address: 2 ** 32 - 16 } as const;
+        expect(() => device.linear(weight, outside, out, 1)).toThrow(/out of bounds|a thread failed/);
+        expect(() => device.linear(weight, x, outside, 1)).toThrow(/out of bounds|a thread failed/);
+        device.linear(weight, x, out, 1);
+        expect([...device.read(out)]).toEqual(Array(8).fill(16));
+        device.forget(weight);
+      });
+    }
+  });
+
+  test("memory that grew is found again", () => {
+    const device = createCpu({ threads: 1, native: true });
+    const product = () =>
+      device.scope(() => {
+        const value = device.alloc("f32", 64);
+        device.fill(value, 1);
+        const weight: Weight = { name: "w", rows: 8, columns: 8, value, grad: null };
+        const [x, out] = [device.alloc("f32", 8), device.alloc("f32", 8)];
+        device.fill(x, 3);
+        device.linear(weight, x, out, 1);
+        device.forget(weight);
+        return [...device.read(out)];
+      });
+    for (const megabytes of [0, 20, 100, 300]) {
+      device.alloc("f32", megabytes << 18);
+      expect(product()).toEqual(Array(8).fill(24));
+    }
+    device.close();
+  });
+});
+
+test("SQLENV_NATIVE=0 leaves it out", async () => {
+  const start = new URL("../../../../dist/devices/cpu/start.node.js", import.meta.url);
+  const script = `
+    import { createCpu } from ${JSON.stringify(start.href)};
+    const device = createCpu({ threads: 2 });
+    console.log(device.native);`;
+  const run = promisify(execFile);
+  const ask = async (value: string) => {
+    const env = { ...process.env, SQLENV_NATIVE: value };
+    return (await run(process.execPath, ["--input-type=module", "--eval", script], { env, timeout: 30_000 })).stdout;
+  };
+  expect((await ask("0")).trim()).toBe("false");
+  expect((await ask("1")).trim()).toBe(String(can));
+});
+
+/** The bits as text, so that −0 and 0 differ and NaN equals itself. */
+function bitsOf(values: Float32Array | Int32Array): string {
+  return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString("base64");
+}
