@@ -7,7 +7,7 @@ import { madd } from "./micro";
 export function exp4(x: v128): v128 {
   // 2^k · e^r with r in ±ln2/2; ln2 in two parts so that r stays exact.
   const inRange = f32x4.ge(x, f32x4.splat(-87.33654));
-  const clamped = f32x4.min(f32x4.max(x, f32x4.splat(-87.33654)), f32x4.splat(88.72283));
+  const clamped = f32x4.pmin(f32x4.splat(88.72283), f32x4.pmax(f32x4.splat(-87.33654), x)); // one instruction each; NaN gives 0
   const k = f32x4.nearest(f32x4.mul(clamped, f32x4.splat(1.44269504)));
   let r = madd(k, f32x4.splat(-0.693359375), clamped);
   r = madd(k, f32x4.splat(2.12194440e-4), r);
@@ -18,7 +18,8 @@ export function exp4(x: v128): v128 {
   p = madd(p, r, f32x4.splat(1.6666665459e-1));
   p = madd(p, r, f32x4.splat(5.0000001201e-1));
   p = f32x4.add(madd(f32x4.mul(r, r), p, r), f32x4.splat(1));
-  const scale = i32x4.shl(i32x4.add(i32x4.trunc_sat_f32x4_s(k), i32x4.splat(127)), 23);
+  // 1.5 · 2^23 + 127 + k has k + 127 in its lowest bits: its bits shifted are 2^k, without a conversion that minds overflow.
+  const scale = i32x4.shl(f32x4.add(k, f32x4.splat(12583039)), 23);
   return v128.and(f32x4.mul(p, scale), inRange);
 }
 
