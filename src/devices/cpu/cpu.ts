@@ -3,6 +3,7 @@ import { SqlEnvError } from "../../errors.ts";
 import type { AdamStep, Buffer, Device, Dtype, HeadShape, Scale, TokenLayout, Weight } from "../device.ts";
 import { createAllocator } from "./allocator.ts";
 import { KERNELS } from "./kernels.generated.ts";
+import type { Bound } from "./native/bind.ts";
 import { sameBits } from "./native/same.ts";
 import { type KernelExports, type StartWorker, sharedTeam, soloTeam, type Team } from "./team.ts";
 
@@ -14,7 +15,7 @@ export interface CpuOptions {
   /** How to start a worker; without it there is one thread and memory of its own. */
   readonly startWorker?: StartWorker;
   /** Kernels of the processor's own over this memory, in place of those of the same names; used where their bits are the same. */
-  readonly native?: ((memory: WebAssembly.Memory) => KernelExports) | null;
+  readonly native?: ((memory: WebAssembly.Memory) => Bound) | null;
 }
 
 export interface CpuDevice extends Device {
@@ -35,16 +36,17 @@ export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuO
   const shared = startWorker !== undefined && threads > 1;
   const { module, variant } = compile(simd, shared);
   const memory = new WebAssembly.Memory({ initial: 2, maximum: MAX_PAGES, shared });
+  const bound = variant === "cpu-relaxed" && native ? native(memory) : undefined;
   const abort = () => {
     throw new Error("kernel aborted");
   };
-  const instance = new WebAssembly.Instance(module, { env: { memory, abort } });
-  const wasm = Object.fromEntries(
+  const instance = new WebAssembly.Instance(module, { env: { memory, abort, product: bound?.product ?? abort } });
+  const { useHost, ...wasm } = Object.fromEntries(
     Object.entries(instance.exports).filter(([, value]) => typeof value === "function"),
   ) as KernelExports;
-  const faster = variant === "cpu-relaxed" && native ? native(memory) : {};
-  const isNative = Object.keys(faster).length > 0 && sameBits(memory, wasm, faster, PAGE);
-  const kernels = isNative ? { ...wasm, ...faster } : wasm;
+  const isNative = bound !== undefined && sameBits(memory, wasm, bound.kernels, PAGE);
+  if (isNative) useHost!(1);
+  const kernels = isNative ? { ...wasm, ...bound.kernels } : wasm;
   const team = shared ? sharedTeam(threads, module, memory, kernels, startWorker, isNative) : soloTeam(kernels);
   return new Cpu(memory, team, variant, isNative);
 }

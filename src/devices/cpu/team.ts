@@ -89,12 +89,13 @@ export function sharedTeam(
 export const WORKER = `
 async function serve({ module, memory, control, args, names, part, parts, spins, native }, bind) {
   const abort = () => { throw new Error("kernel aborted"); };
-  const { exports } = await WebAssembly.instantiate(module, { env: { memory, abort } });
-  let faster = {};
+  let bound;
   try {
-    if (native) faster = bind(memory);
+    if (native) bound = bind(memory);
   } catch {} // WebAssembly gives the same bits
-  const kernels = names.map((name) => faster[name] ?? exports[name]);
+  const { exports } = await WebAssembly.instantiate(module, { env: { memory, abort, product: bound?.product ?? abort } });
+  if (bound) exports.useHost(1);
+  const kernels = names.map((name) => bound?.kernels[name] ?? exports[name]);
   for (let seen = 0; ; ) {
     for (let spin = 0; Atomics.load(control, 0) === seen; ) if (++spin > spins) Atomics.wait(control, 0, seen);
     seen = Atomics.load(control, 0);

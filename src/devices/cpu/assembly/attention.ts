@@ -9,7 +9,7 @@
 //           (one more entry closes the table, so that range counts are differences)
 // ranges:   i32 × 3 each: block of the run in the store (in floats, for kv head 0), cap, tokens
 import { bound, exp4, max4, sum4 } from "./math";
-import { madd, product } from "./micro";
+import { anyProduct, madd } from "./micro";
 
 const SEGMENT: usize = 16;
 const RANGE: usize = 12;
@@ -244,7 +244,7 @@ export function attention(
             const range = ranges + usize(r) * RANGE;
             const block = store_ + ((usize(load<i32>(range)) + usize(kv) * 2 * usize(load<i32>(range, 4)) * usize(d)) << 2);
             const keys = min(load<i32>(range, 8), last - j);
-            product(q + at, step, 4, block, usize(d) << 5, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
+            anyProduct(q + at, step, 4, block, usize(d) << 5, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
             j += keys;
           }
           const padded = (last + 3) & ~3;
@@ -262,7 +262,7 @@ export function attention(
             const cap = usize(load<i32>(range, 4));
             const block = store_ + ((usize(load<i32>(range)) + (usize(kv) * 2 + 1) * cap * usize(d)) << 2);
             const keys = min(load<i32>(range, 8), last - j);
-            product(s + (usize(j) << 2), sRow, 4, block, cap << 5, d >> 3, out + at, step, n, keys, j > 0);
+            anyProduct(s + (usize(j) << 2), sRow, 4, block, cap << 5, d >> 3, out + at, step, n, keys, j > 0);
             j += keys;
           }
           for (let i = 0; i < n; i++) {

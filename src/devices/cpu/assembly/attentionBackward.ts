@@ -1,7 +1,7 @@
 // The way back through attention. One task is a tree of segments for one kv head: it alone writes the gradients of that
 // head's keys and values, adding up queries in a fixed order, so threads never share a sum.
 import { bound, exp4, sum4 } from "./math";
-import { product } from "./micro";
+import { anyProduct } from "./micro";
 
 const SEGMENT: usize = 16;
 const RANGE: usize = 12;
@@ -89,8 +89,8 @@ export function attentionBackward(
             const cap = usize(load<i32>(range, 4));
             const block = (usize(load<i32>(range)) + usize(kv) * 2 * cap * usize(d)) << 2;
             const keys = min(load<i32>(range, 8), last - j);
-            product(q + at, rowBytes, 4, store_ + block, width << 3, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
-            product(dOut + at, rowBytes, 4, other + block + ((cap * usize(d)) << 2), width << 3, (keys + 7) >> 3, dp + (usize(j) << 2), sRow, n, d, false);
+            anyProduct(q + at, rowBytes, 4, store_ + block, width << 3, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
+            anyProduct(dOut + at, rowBytes, 4, other + block + ((cap * usize(d)) << 2), width << 3, (keys + 7) >> 3, dp + (usize(j) << 2), sRow, n, d, false);
             j += keys;
           }
           // Weights p and ds = p (dp − D) scale, 0 where a key is not seen.
@@ -122,10 +122,10 @@ export function attentionBackward(
             const cap = usize(load<i32>(range, 4));
             const block = (usize(load<i32>(range)) + usize(kv) * 2 * cap * usize(d)) << 2;
             const keys = min(load<i32>(range, 8), last - j);
-            product(dp + (usize(j) << 2), sRow, 4, other + block, cap << 5, d >> 3, dq, gradBytes, n, keys, j > 0);
+            anyProduct(dp + (usize(j) << 2), sRow, 4, other + block, cap << 5, d >> 3, dq, gradBytes, n, keys, j > 0);
             const to = dqkv + usize(load<i32>(rangeRows + (usize(r) << 2))) * gradBytes;
-            product(dp + (usize(j) << 2), 4, sRow, qPack, usize(BLOCK) << 5, d >> 3, to + kColumn, gradBytes, keys, n, true);
-            product(s + (usize(j) << 2), 4, sRow, oPack, usize(BLOCK) << 5, d >> 3, to + vColumn, gradBytes, keys, n, true);
+            anyProduct(dp + (usize(j) << 2), 4, sRow, qPack, usize(BLOCK) << 5, d >> 3, to + kColumn, gradBytes, keys, n, true);
+            anyProduct(s + (usize(j) << 2), 4, sRow, oPack, usize(BLOCK) << 5, d >> 3, to + vColumn, gradBytes, keys, n, true);
             j += keys;
           }
         }

@@ -17,11 +17,17 @@ export interface NativeCode {
   readonly parametersBytes: number;
 }
 
+/** Kernels that take the place of a module's own, and the product its other kernels import. */
+export interface Bound {
+  readonly kernels: KernelExports;
+  readonly product: (...args: number[]) => void;
+}
+
 /**
  * Kernels over `memory` that call the machine code. Worker threads get the text of this function, so it may use nothing
  * but its arguments.
  */
-export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: NativeCode): KernelExports {
+export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: NativeCode): Bound {
   const ROW_BLOCK = 96; // rows of A worked on while all panels pass by: they stay in the second-level cache
   const K_BLOCK = 256; // three panels of B this long stay in the first-level cache
   koffi.load(null); // a thread's first: what calls need is set up here
@@ -30,21 +36,17 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
   const words = new Uint32Array(parameters);
   const address = Number(koffi.address(words));
   const base = new BigUint64Array(parameters, code.baseOffset, 1);
-  let buffer: unknown;
-  let length = 0;
+  let view = new Uint8Array(0);
 
-  /** The memory's place, which changes where it is not shared and grows. */
-  const look = () => {
-    if (buffer === memory.buffer) return;
-    buffer = memory.buffer;
-    length = memory.buffer.byteLength;
-    base[0] = koffi.address(new Uint8Array(memory.buffer));
-  };
-
-  /** Machine code does not trap: what would lie outside the memory is refused here. */
-  const inside = (...ends: number[]) => {
-    look();
-    for (const end of ends) if (!(end <= length)) throw new RangeError("memory access out of bounds in a product");
+  /**
+   * Machine code does not trap: what would reach beyond the memory is refused here. Memory that grew, and moved where it is
+   * not shared, makes the view too short or empty.
+   */
+  const inside = (end: number) => {
+    if (end <= view.length) return;
+    view = new Uint8Array(memory.buffer);
+    base[0] = koffi.address(view);
+    if (!(end <= view.length)) throw new RangeError("memory access out of bounds in a product");
   };
 
   const product = (
@@ -73,6 +75,11 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     words[9] = m;
     words[10] = k;
     words[11] = add;
+    if (m <= 0 || k <= 0 || panels <= 0) return;
+    // Words are unsigned, which numbers out of WebAssembly are not.
+    inside(words[0]! + ((m - 1) >> 2) * words[1]! + Math.min(m - 1, 3) * words[2]! + (k - 1) * words[3]! + 4);
+    inside(words[4]! + (panels - 1) * words[5]! + k * 32);
+    inside(words[7]! + (m - 1) * words[8]! + panels * 32);
     call(address);
   };
 
@@ -93,9 +100,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     part: number,
     parts: number,
   ) => {
-    if (m <= 0 || n <= 0 || k <= 0) return;
     const panels = (n + 7) >> 3;
-    inside(a + (m - 1) * aRow + (k - 1) * aK + 4, b + panels * k * 32, c + (m - 1) * cRow + panels * 32);
     const byRows = m >= parts * 32;
     const firstRow = byRows ? rowBound(m, part, parts) : 0;
     const lastRow = byRows ? rowBound(m, part + 1, parts) : m;
@@ -126,9 +131,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     part: number,
     parts: number,
   ) => {
-    if (m <= 0 || n <= 0 || k <= 0) return;
     const panels = (n + 7) >> 3;
-    inside(a + ((m + 3) >> 2) * k * 16, b + panels * k * 32, c + (m - 1) * cRow + panels * 32);
     const first = rowBound(m, part, parts);
     const last = rowBound(m, part + 1, parts);
     for (let k0 = 0; k0 < k; k0 += K_BLOCK) {
@@ -138,5 +141,5 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     }
   };
 
-  return { gemm, gemmRows };
+  return { kernels: { gemm, gemmRows }, product };
 }
