@@ -40,12 +40,12 @@ export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuO
   const abort = () => {
     throw new Error("kernel aborted");
   };
-  const instance = new WebAssembly.Instance(module, { env: { memory, abort, product: bound?.product ?? abort } });
+  const host = bound?.imports ?? { product: abort, softmax: abort, scoreGradients: abort };
+  const instance = new WebAssembly.Instance(module, { env: { memory, abort, ...host } });
   const { useHost, ...wasm } = Object.fromEntries(
     Object.entries(instance.exports).filter(([, value]) => typeof value === "function"),
   ) as KernelExports;
-  const isNative = bound !== undefined && sameBits(memory, wasm, bound.kernels, PAGE);
-  if (isNative) useHost!(1);
+  const isNative = bound !== undefined && sameBits(memory, wasm, bound.kernels, useHost!, PAGE);
   const kernels = isNative ? { ...wasm, ...bound.kernels } : wasm;
   const team = shared ? sharedTeam(threads, module, memory, kernels, startWorker, isNative) : soloTeam(kernels);
   return new Cpu(memory, team, variant, isNative);

@@ -8,8 +8,9 @@
 // segments: i32 × 4 each: first row of q, rows, absolute position of the first row, first range
 //           (one more entry closes the table, so that range counts are differences)
 // ranges:   i32 × 3 each: block of the run in the store (in floats, for kv head 0), cap, tokens
+import { anyProduct, hasHost, hostSoftmax } from "./host";
 import { bound, exp4, max4, sum4 } from "./math";
-import { anyProduct, madd } from "./micro";
+import { madd } from "./micro";
 
 const SEGMENT: usize = 16;
 const RANGE: usize = 12;
@@ -248,9 +249,15 @@ export function attention(
             j += keys;
           }
           const padded = (last + 3) & ~3;
+          const seen0 = decode ? last : position + b * 4 + 1;
+          if (hasHost) hostSoftmax(s, sRow, n, seen0, decode ? 0 : 1, (last + 7) & ~7, scale);
           for (let i = 0; i < n; i++) {
-            const seen = decode ? last : position + b * 4 + i + 1;
-            const sum = softmaxRow(s + usize(i) * sRow, seen, padded, scale);
+            let sum: f32;
+            if (hasHost) {
+              const end = s + usize(i + 1) * sRow;
+              rowMax = load<f32>(end - 8);
+              sum = load<f32>(end - 4);
+            } else sum = softmaxRow(s + usize(i) * sRow, decode ? seen0 : seen0 + i, padded, scale);
             const token = decode ? first : first + i;
             const where = lse + ((usize(token) * usize(heads) + usize(decode ? head + i : head)) << 2);
             store<f32>(where, rowMax + f32(Math.log(sum)));

@@ -1,7 +1,7 @@
 // The way back through attention. One task is a tree of segments for one kv head: it alone writes the gradients of that
 // head's keys and values, adding up queries in a fixed order, so threads never share a sum.
+import { anyProduct, hasHost, hostScoreGradients } from "./host";
 import { bound, exp4, sum4 } from "./math";
-import { anyProduct } from "./micro";
 
 const SEGMENT: usize = 16;
 const RANGE: usize = 12;
@@ -95,10 +95,14 @@ export function attentionBackward(
           }
           // Weights p and ds = p (dp − D) scale, 0 where a key is not seen.
           const padded = (last + 3) & ~3;
-          for (let i = 0; i < n; i++) {
+          const dot0 = (usize(first) * usize(heads) + usize(head)) << 2;
+          if (hasHost) {
+            const seen0 = position + b + 1;
+            hostScoreGradients(s, dp, sRow, n, seen0, (last + 7) & ~7, scale, lse + dot0, dots + dot0, usize(heads) << 2);
+          } else for (let i = 0; i < n; i++) {
             const si = s + usize(i) * sRow;
             const di = dp + usize(i) * sRow;
-            const where = (usize(first + i) * usize(heads) + usize(head)) << 2;
+            const where = dot0 + usize(i) * (usize(heads) << 2);
             const l4 = v128.load32_splat(lse + where);
             const dot4 = v128.load32_splat(dots + where);
             const scale4 = f32x4.splat(scale);

@@ -6,4 +6,4 @@ export {
   sample, sumSquares, swiGlu, swiGluBackward,
 } from "./elementwise";
 export { gemm, gemmRows, pack, packRows } from "./gemm";
-export { useHost } from "./micro";
+export { useHost } from "./host";

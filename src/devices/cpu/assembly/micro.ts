@@ -171,28 +171,6 @@ export function micro2x2(
   v128.store(c1, y3, 48);
 }
 
-/** The same product by other code than this module's, if the host has some. */
-// @ts-ignore: decorator
-@external("env", "product")
-declare function hostProduct(
-  a: usize, aTile: usize, aRow: usize, aK: usize, b: usize, bPanel: usize, panels: i32, c: usize, cRow: usize, m: i32, k: i32, add: bool,
-): void;
-
-let hasHost = false;
-
-/** Says that the host's product, which must give the same bits, is to be used inside kernels. */
-export function useHost(on: bool): void {
-  hasHost = on;
-}
-
-/** `product` for kernels that are made of more than that: the host's where there is one. */
-export function anyProduct(
-  a: usize, aRow: usize, aK: usize, b: usize, bPanel: usize, panels: i32, c: usize, cRow: usize, m: i32, k: i32, add: bool,
-): void {
-  if (hasHost) hostProduct(a, aRow << 2, aRow, aK, b, bPanel, panels, c, cRow, m, k, add);
-  else product(a, aRow, aK, b, bPanel, panels, c, cRow, m, k, add);
-}
-
 /** C[m, 8·panels] (+)= A[m, k] · B, panels of B `bPanel` bytes apart: the fitting tile for each part of it. */
 export function product(
   a: usize, aRow: usize, aK: usize, b: usize, bPanel: usize, panels: i32, c: usize, cRow: usize, m: i32, k: i32, add: bool,

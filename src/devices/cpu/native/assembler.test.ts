@@ -43,8 +43,53 @@ test.each<[string, string, (asm: Assembler) => void]>([
   ["vfmadd231ps ymm9, ymm15, ymm12", "c44205b8cc", (asm) => asm.fma(9, 15, 12)],
   ["vfmadd231ps ymm7, ymm8, [rdx+rbp]", "c4e23db83c2a", (asm) => asm.fma(7, 8, { base: "rdx", index: "rbp" })],
   ["vxorps ymm8, ymm8, ymm8", "c4413c57c0", (asm) => asm.zero(8)],
+  ["vbroadcastss ymm3, xmm3", "c4e27d18db", (asm) => asm.broadcast(3, 3)],
+  ["vmovss [rsi-8], xmm3", "c4e17a115ef8", (asm) => asm.saveOne({ base: "rsi", offset: -8 }, 3)],
+  ["vmovaps ymm4, ymm9", "c4c17c28e1", (asm) => asm.copy(4, 9)],
+  [
+    "vfmadd213ps ymm5, ymm4, [rax+0xc0]",
+    "c4e25da8a8c0000000",
+    (asm) => asm.fmaOnto(5, 4, { base: "rax", offset: 192 }),
+  ],
+  ["vfmadd213ps ymm5, ymm6, ymm4", "c4e24da8ec", (asm) => asm.fmaOnto(5, 6, 4)],
+  ["vaddps xmm1, xmm1, xmm4", "c4e17058cc", (asm) => asm.lanewise("add", 1, 1, 4, 4)],
+  ["vsubps ymm4, ymm4, ymm3", "c4e15c5ce3", (asm) => asm.lanewise("subtract", 4, 4, 3)],
+  [
+    "vmulps ymm4, ymm2, [rsi+rcx]",
+    "c4e16c59240e",
+    (asm) => asm.lanewise("multiply", 4, 2, { base: "rsi", index: "rcx" }),
+  ],
+  ["vdivps ymm4, ymm2, ymm10", "c4c16c5ee2", (asm) => asm.lanewise("divide", 4, 2, 10)],
+  ["vmaxps ymm4, ymm4, [rax]", "c4e15c5f20", (asm) => asm.lanewise("max", 4, 4, { base: "rax" })],
+  ["vminps ymm4, ymm4, [rax+0x20]", "c4e15c5d6020", (asm) => asm.lanewise("min", 4, 4, { base: "rax", offset: 32 })],
+  ["vandps ymm7, ymm7, ymm6", "c4e14454fe", (asm) => asm.lanewise("and", 7, 7, 6)],
+  ["vorps ymm8, ymm8, ymm5", "c4613c56c5", (asm) => asm.lanewise("or", 8, 8, 5)],
+  ["vcmpgeps ymm6, ymm4, [rax]", "c4e15cc2300d", (asm) => asm.compareLanes("atLeast", 6, 4, { base: "rax" })],
+  ["vcmpunordps ymm5, ymm4, ymm4", "c4e15cc2ec03", (asm) => asm.compareLanes("unordered", 5, 4, 4)],
+  ["vroundps ymm7, ymm7, 8", "c4e37d08ff08", (asm) => asm.round(7, 7)],
+  ["vpslld ymm7, ymm7, 23", "c4e14572f717", (asm) => asm.shiftLanesLeft(7, 7, 23)],
+  ["vextractf128 xmm4, ymm12, 1", "c4637d19e401", (asm) => asm.upper(4, 12)],
+  ["vpermilps xmm4, xmm1, 0x4e", "c4e37904e14e", (asm) => asm.permute(4, 1, 0x4e)],
+  [
+    "mov dword [rsi+rcx], 0xff800000",
+    "c7040e000080ff",
+    (asm) => asm.storeWord({ base: "rsi", index: "rcx" }, 0xff800000),
+  ],
+  ["mov dword [r8+r9], 0", "43c7040800000000", (asm) => asm.storeWord({ base: "r8", index: "r9" }, 0)],
   ["vzeroupper", "c5f877", (asm) => asm.clearUpper()],
 ])("%s is %s", (_, bytes, write) => expect(bytesOf(write)).toBe(bytes));
+
+test("data stands where its label says", () => {
+  const bytes = bytesOf((asm) => {
+    const data = asm.label();
+    asm.addressOf("rax", data);
+    asm.ret();
+    asm.align(16);
+    asm.place(data);
+    asm.floats(1);
+  });
+  expect(bytes).toBe(`488d0509000000c3${"cc".repeat(8)}${"0000803f".repeat(8)}`);
+});
 
 test("jumps go forward and back, and only to labels that were placed", () => {
   const bytes = bytesOf((asm) => {

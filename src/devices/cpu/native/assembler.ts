@@ -22,6 +22,12 @@ export interface Place {
 export type Condition = "equal" | "notEqual" | "less" | "atLeast";
 const CONDITIONS: Record<Condition, number> = { equal: 0x4, notEqual: 0x5, less: 0xc, atLeast: 0xd };
 
+export type Lanewise = "add" | "subtract" | "multiply" | "divide" | "min" | "max" | "and" | "or" | "xor";
+const LANEWISE: Record<Lanewise, number> = {
+  ...{ add: 0x58, subtract: 0x5c, multiply: 0x59, divide: 0x5e, min: 0x5d, max: 0x5f },
+  ...{ and: 0x54, or: 0x56, xor: 0x57 },
+};
+
 /** A spot in the code that jumps go to. */
 export interface Label {
   at: number | undefined;
@@ -180,8 +186,8 @@ export class Assembler {
     this.#emit(0x0f, 0x01, 0xd0);
   }
 
-  /** One float into all eight lanes. */
-  broadcast(to: Vector, from: Place): void {
+  /** One float, in memory or the lowest of a register, into all eight lanes. */
+  broadcast(to: Vector, from: Vector | Place): void {
     this.#vex({ map: "0f38", prefix: "66", opcode: 0x18 }, to, 0, from);
   }
 
@@ -193,13 +199,79 @@ export class Assembler {
     this.#vex({ map: "0f", prefix: "none", opcode: 0x11 }, from, 0, to);
   }
 
+  /** The lowest lane alone. */
+  saveOne(to: Place, from: Vector): void {
+    this.#vex({ map: "0f", prefix: "f3", opcode: 0x11, wide: false }, from, 0, to);
+  }
+
+  copy(to: Vector, from: Vector): void {
+    this.#vex({ map: "0f", prefix: "none", opcode: 0x28 }, to, 0, from);
+  }
+
   /** to += a · b, rounded once. */
   fma(to: Vector, a: Vector, b: Vector | Place): void {
     this.#vex({ map: "0f38", prefix: "66", opcode: 0xb8 }, to, a, b);
   }
 
+  /** to = to · a + b, rounded once. */
+  fmaOnto(to: Vector, a: Vector, b: Vector | Place): void {
+    this.#vex({ map: "0f38", prefix: "66", opcode: 0xa8 }, to, a, b);
+  }
+
+  /** to = a ∘ b, lane by lane; `lanes` 4 or 8. */
+  lanewise(operation: Lanewise, to: Vector, a: Vector, b: Vector | Place, lanes: 4 | 8 = 8): void {
+    this.#vex({ map: "0f", prefix: "none", opcode: LANEWISE[operation], wide: lanes === 8 }, to, a, b);
+  }
+
+  /** All ones where it holds; "unordered" is where either is not a number. */
+  compareLanes(test: "atLeast" | "unordered", to: Vector, a: Vector, b: Vector | Place): void {
+    this.#vex({ map: "0f", prefix: "none", opcode: 0xc2 }, to, a, b);
+    this.#emit(test === "atLeast" ? 0x0d : 0x03);
+  }
+
+  /** To the nearest whole number, the even one of two. */
+  round(to: Vector, from: Vector): void {
+    this.#vex({ map: "0f3a", prefix: "66", opcode: 0x08 }, to, 0, from);
+    this.#emit(0x08);
+  }
+
+  shiftLanesLeft(to: Vector, from: Vector, bits: number): void {
+    this.#vex({ map: "0f", prefix: "66", opcode: 0x72 }, 6, to, from);
+    this.#emit(bits);
+  }
+
+  /** The upper four lanes into the lower ones of another register. */
+  upper(to: Vector, from: Vector): void {
+    this.#vex({ map: "0f3a", prefix: "66", opcode: 0x19 }, from, 0, to);
+    this.#emit(1);
+  }
+
+  /** Four lanes in another order, by two bits each. */
+  permute(to: Vector, from: Vector, order: number): void {
+    this.#vex({ map: "0f3a", prefix: "66", opcode: 0x04, wide: false }, to, 0, from);
+    this.#emit(order);
+  }
+
   zero(to: Vector): void {
-    this.#vex({ map: "0f", prefix: "none", opcode: 0x57 }, to, to, to);
+    this.lanewise("xor", to, to, to);
+  }
+
+  /** The address of a label. */
+  addressOf(to: Register, label: Label): void {
+    this.#emit(rex(true, REGISTER[to], 0, 0), 0x8d, 0x05 | ((REGISTER[to] & 7) << 3));
+    this.#target(label);
+  }
+
+  /** Four bytes of memory set to a number's bits. */
+  storeWord(to: Place, bits: number): void {
+    this.#general(0xc7, 0, to, false);
+    this.#word(bits);
+  }
+
+  /** A float as data, eight times over. */
+  floats(value: number): void {
+    const bits = new Int32Array(Float32Array.of(value).buffer)[0]!;
+    for (let lane = 0; lane < 8; lane++) this.#word(bits);
   }
 
   /** Clears the upper halves: what runs next may use the older instructions without waiting for them. */

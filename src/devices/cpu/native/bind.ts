@@ -13,14 +13,16 @@ export interface Foreign {
 /** Where the code is and how its parameters lie: all that a thread must be told. */
 export interface NativeCode {
   readonly product: number;
+  readonly softmax: number;
+  readonly scoreGradients: number;
   readonly baseOffset: number;
   readonly parametersBytes: number;
 }
 
-/** Kernels that take the place of a module's own, and the product its other kernels import. */
+/** Kernels that take the place of a module's own, and what its other kernels import. */
 export interface Bound {
   readonly kernels: KernelExports;
-  readonly product: (...args: number[]) => void;
+  readonly imports: KernelExports;
 }
 
 /**
@@ -31,9 +33,13 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
   const ROW_BLOCK = 96; // rows of A worked on while all panels pass by: they stay in the second-level cache
   const K_BLOCK = 256; // three panels of B this long stay in the first-level cache
   koffi.load(null); // a thread's first: what calls need is set up here
-  const call = koffi.decode(BigInt(code.product), koffi.proto("void (uintptr_t parameters)"));
+  const type = koffi.proto("void (uintptr_t parameters)");
+  const callProduct = koffi.decode(BigInt(code.product), type);
+  const callSoftmax = koffi.decode(BigInt(code.softmax), type);
+  const callGradients = koffi.decode(BigInt(code.scoreGradients), type);
   const parameters = new ArrayBuffer(code.parametersBytes); // not a typed array of its own, which would move
   const words = new Uint32Array(parameters);
+  const floats = new Float32Array(parameters);
   const address = Number(koffi.address(words));
   const base = new BigUint64Array(parameters, code.baseOffset, 1);
   let view = new Uint8Array(0);
@@ -46,7 +52,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     if (end <= view.length) return;
     view = new Uint8Array(memory.buffer);
     base[0] = koffi.address(view);
-    if (!(end <= view.length)) throw new RangeError("memory access out of bounds in a product");
+    if (!(end <= view.length)) throw new RangeError("memory access out of bounds in machine code");
   };
 
   const product = (
@@ -80,7 +86,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     inside(words[0]! + ((m - 1) >> 2) * words[1]! + Math.min(m - 1, 3) * words[2]! + (k - 1) * words[3]! + 4);
     inside(words[4]! + (panels - 1) * words[5]! + k * 32);
     inside(words[7]! + (m - 1) * words[8]! + panels * 32);
-    call(address);
+    callProduct(address);
   };
 
   const rowBound = (m: number, part: number, parts: number) =>
@@ -141,5 +147,52 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     }
   };
 
-  return { kernels: { gemm, gemmRows }, product };
+  const writeScores = (
+    s: number,
+    sRow: number,
+    rows: number,
+    seen: number,
+    step: number,
+    width: number,
+    scale: number,
+  ) => {
+    words[0] = s;
+    words[1] = sRow;
+    words[2] = rows;
+    words[3] = seen;
+    words[4] = step;
+    words[5] = width;
+    floats[6] = scale;
+    inside(words[0]! + rows * sRow);
+  };
+
+  const softmax = (s: number, sRow: number, rows: number, seen: number, step: number, width: number, scale: number) => {
+    writeScores(s, sRow, rows, seen, step, width, scale);
+    callSoftmax(address);
+  };
+
+  const scoreGradients = (
+    s: number,
+    dp: number,
+    sRow: number,
+    rows: number,
+    seen: number,
+    width: number,
+    scale: number,
+    lse: number,
+    dots: number,
+    dotRow: number,
+  ) => {
+    writeScores(s, sRow, rows, seen, 1, width, scale);
+    words[7] = dp;
+    words[8] = lse;
+    words[9] = dots;
+    words[10] = dotRow;
+    inside(words[7]! + rows * sRow);
+    inside(words[8]! + (rows - 1) * dotRow + 4);
+    inside(words[9]! + (rows - 1) * dotRow + 4);
+    callGradients(address);
+  };
+
+  return { kernels: { gemm, gemmRows }, imports: { product, softmax, scoreGradients } };
 }

@@ -1,14 +1,13 @@
-// Machine code under Node: puts it into memory where it may run, once a process, and says where it lies.
+// Machine code under Node: puts it into memory where it may run, once for all devices of a thread, and says where it lies.
 import { createRequire } from "node:module";
 import { Assembler } from "./assembler.ts";
 import { bindNative, type Foreign, type NativeCode } from "./bind.ts";
 import { assembleProduct, BASE_OFFSET, PARAMETERS_BYTES } from "./products.ts";
+import { assembleScoreGradients, assembleSoftmax } from "./softmax.ts";
 
 /** Machine code that is ready to be called, and the koffi to call it with. */
 export interface Native {
   readonly koffi: Foreign;
-  /** Where koffi lies, for threads that load it themselves. */
-  readonly path: string;
   readonly code: NativeCode;
 }
 
@@ -23,26 +22,42 @@ export function nativeCode(): Native | null {
 }
 
 /** An expression for a worker's text: from the memory to the kernels that call the code. */
-export function bindingText({ path, code }: Native): string {
-  return `(memory) => (${bindNative})(require(${JSON.stringify(path)}), memory, ${JSON.stringify(code)})`;
+export function bindingText({ code }: Native): string {
+  const koffi = `require("node:module").createRequire(${JSON.stringify(import.meta.url)})("koffi")`; // each thread loads it
+  return `(memory) => (${bindNative})(${koffi}, memory, ${JSON.stringify(code)})`;
 }
 
 function mapCode(): Native | null {
   if (process.platform !== "linux" || process.arch !== "x64") return null;
   try {
-    const require = createRequire(import.meta.url);
-    const path = require.resolve("koffi");
-    const koffi = require(path) as Foreign;
-    const [answer, product] = [assembleQuestion(), assembleProduct()];
-    const at = 64 * Math.ceil(answer.length / 64);
-    const address = mapBytes(koffi, Uint8Array.from([...answer, ...new Uint8Array(at - answer.length), ...product]));
-    const canRun = koffi.decode(address, koffi.proto("int ()")) as unknown as () => number;
+    const koffi = createRequire(import.meta.url)("koffi") as Foreign;
+    const parts = [assembleQuestion(), assembleProduct(), assembleSoftmax(), assembleScoreGradients()];
+    const { bytes, starts } = sideBySide(parts);
+    const address = mapBytes(koffi, bytes);
+    const [question, product, softmax, scoreGradients] = starts.map((start) => Number(address) + start);
+    const canRun = koffi.decode(BigInt(question!), koffi.proto("int ()")) as unknown as () => number;
     if (canRun() !== 1) return null;
-    const code = { product: Number(address) + at, baseOffset: BASE_OFFSET, parametersBytes: PARAMETERS_BYTES };
-    return { koffi, path, code };
+    const addresses = { product: product!, softmax: softmax!, scoreGradients: scoreGradients! };
+    const code = { ...addresses, baseOffset: BASE_OFFSET, parametersBytes: PARAMETERS_BYTES };
+    return { koffi, code };
   } catch {
     return null; // no koffi, or a system that forbids memory to run: WebAssembly does
   }
+}
+
+/** Pieces of code one after another, each at the beginning of a cache line. */
+function sideBySide(parts: readonly Uint8Array[]): { readonly bytes: Uint8Array; readonly starts: readonly number[] } {
+  const starts: number[] = [];
+  let end = 0;
+  for (const { length } of parts) {
+    starts.push(end);
+    end = 64 * Math.ceil((end + length) / 64);
+  }
+  const bytes = new Uint8Array(end);
+  parts.forEach((part, i) => {
+    bytes.set(part, starts[i]);
+  });
+  return { bytes, starts };
 }
 
 /** Memory with these bytes that can be run and no longer written; it stays for as long as the process. */

@@ -3,9 +3,11 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { tree } from "../../../../test/devices/bench.ts";
 import { everyKernel } from "../../../../test/devices/every.ts";
+import { forestLayout } from "../../../model/layout.ts";
 import { random } from "../../../random.ts";
-import type { Weight } from "../../device.ts";
+import type { HeadShape, Weight } from "../../device.ts";
 import type { CpuDevice } from "../cpu.ts";
 import { createCpu } from "../start.node.ts";
 import { nativeCode } from "./native.node.ts";
@@ -61,6 +63,44 @@ describe.skipIf(!can)("machine code", () => {
         const width = 8 * Math.ceil(columns / 8); // as models have it
         const expected = run(reference, rows, n, width, add);
         return devices.every((device) => run(device, rows, n, width, add) === expected);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("attention and its gradients over trees have the bits of WebAssembly", () => {
+    const runs = fc.array(fc.tuple(fc.integer({ min: 1, max: 60 }), fc.nat(4)), { minLength: 1, maxLength: 5 });
+    const shapes = fc.tuple(fc.constantFrom(1, 2, 5), fc.constantFrom(1, 2), fc.constantFrom(8, 24, 32));
+    const run = (device: CpuDevice, lengths: readonly (readonly [number, number])[], shape: HeadShape): string =>
+      device.scope(() => {
+        const r = random("attention", ...lengths.flat());
+        let root = 0; // runs of a tree stand together
+        const parents = lengths.map(([length, back], i) => {
+          if (back === 0 || i === 0) root = i;
+          return [length, root === i ? null : root + (back % (i - root))] as const;
+        });
+        const { layout, storeLength } = forestLayout(device, tree(...parents), shape);
+        const floats = (length: number) => {
+          const buffer = device.alloc("f32", length);
+          device.write(
+            buffer,
+            Float32Array.from({ length }, () => r.normal(0, 1.5)),
+          );
+          return buffer;
+        };
+        const { heads, kvHeads, headDim } = shape;
+        const [q, dOut, out] = [0, 0, 0].map(() => floats(layout.tokens * heads * headDim));
+        const [store, lse] = [floats(storeLength), floats(layout.tokens * heads)];
+        const dqkv = floats(layout.tokens * (heads + 2 * kvHeads) * headDim);
+        device.attention(q!, store, out!, lse, layout, shape);
+        device.attentionBackward(q!, store, out!, dOut!, lse, dqkv, layout, shape);
+        return [out!, lse, dqkv].map((buffer) => bitsOf(device.read(buffer))).join();
+      });
+    fc.assert(
+      fc.property(runs, shapes, (lengths, [group, kvHeads, headDim]) => {
+        const shape = { heads: group * kvHeads, kvHeads, headDim, eps: 1e-6 };
+        const expected = run(reference, lengths, shape);
+        return devices.every((device) => run(device, lengths, shape) === expected);
       }),
       { numRuns: 60 },
     );

@@ -4,11 +4,22 @@ import type { KernelExports } from "../team.ts";
 const [ROWS, COLUMNS, LENGTH] = [23, 85, 37]; // odd sizes: every kind of tile has its turn
 const STRIDE = (COLUMNS + 7) & ~7;
 
-/** Runs a few products both ways in one page of `memory`, from `start`, which is left zero. */
-export function sameBits(memory: WebAssembly.Memory, one: KernelExports, other: KernelExports, start: number): boolean {
+const [KEYS, HEAD] = [19, 8]; // of an attention with one head
+
+/**
+ * Runs a few products and an attention both ways in one page of `memory`, from `start`, which is left zero. `useHost` tells
+ * the module's attention whether to call machine code; that is left as what came out.
+ */
+export function sameBits(
+  memory: WebAssembly.Memory,
+  wasm: KernelExports,
+  faster: KernelExports,
+  useHost: (on: number) => void,
+  start: number,
+): boolean {
   const page = new Float32Array(memory.buffer, start, 16_384);
   const [a, b, c] = [start, start + 4_096 * 4, start + 8_192 * 4];
-  const bitsOf = ({ gemm, gemmRows }: KernelExports): string => {
+  const bitsOf = ({ gemm, gemmRows }: KernelExports, isHost: boolean): string => {
     for (let i = 0; i < 8_192; i++) page[i] = ((i * 7_919) % 1_009) / 1_009 - 0.4;
     page.fill(0, 8_192);
     for (const n of [COLUMNS, 5]) {
@@ -16,9 +27,17 @@ export function sameBits(memory: WebAssembly.Memory, one: KernelExports, other: 
     }
     gemm!(a, 4 * LENGTH, 4, b, c + 4 * 8 * STRIDE, 4 * STRIDE, ROWS, COLUMNS, LENGTH, 0, 0, 1);
     gemmRows!(a, b, c + 4 * 64 * STRIDE, 4 * STRIDE, ROWS, COLUMNS, LENGTH, 0, 1);
-    return new Uint32Array(memory.buffer, start, 16_384).join();
+    const products = new Uint32Array(memory.buffer, start, 16_384).join();
+    // One segment of all keys, one run that holds them; what closes the table.
+    const [segments, ranges, scratch, out, lse] = [c, c + 64, c + 128, c + 4_096, c + 8_192];
+    new Int32Array(memory.buffer, segments, 8).set([0, KEYS, 0, 0, 0, 0, 0, 1]);
+    new Int32Array(memory.buffer, ranges, 3).set([0, (KEYS + 7) & ~7, KEYS]);
+    useHost(isHost ? 1 : 0);
+    wasm.attention!(a, b, out, lse, segments, ranges, 1, 1, 1, HEAD, 0.35, scratch, (KEYS + 23) & ~7, 0, 1);
+    return `${products},${new Uint32Array(memory.buffer, out, KEYS * HEAD).join()},${new Uint32Array(memory.buffer, lse, KEYS).join()}`;
   };
-  const isSame = bitsOf(one) === bitsOf(other);
+  const isSame = bitsOf(wasm, false) === bitsOf(faster, true);
+  useHost(isSame ? 1 : 0);
   page.fill(0);
   return isSame;
 }
