@@ -28,6 +28,7 @@ export interface CpuDevice extends Device {
 const PAGE = 65_536;
 const MAX_PAGES = 65_536; // 4 GiB: what 32-bit addresses reach
 const LOGITS_CHUNK = 4_000_000; // floats of logits held at once: 16 MB
+const FORWARD_BLOCK = 16; // queries together, as in assembly/attention.ts
 const BACKWARD_BLOCK = 32; // queries together, as in assembly/attentionBackward.ts
 const GROW_STEP = 256; // pages at least: growing is slow
 
@@ -255,7 +256,7 @@ class Cpu implements CpuDevice {
     const { heads, kvHeads, headDim } = shape;
     const row = scratchRow(layout);
     this.scope(() => {
-      const scratch = this.alloc("f32", this.threads * 4 * row);
+      const scratch = this.alloc("f32", this.threads * FORWARD_BLOCK * row);
       const kept = lse ?? this.alloc("f32", layout.tokens * heads);
       const { segments, ranges, segmentCount } = layout;
       const scale = 1 / Math.sqrt(headDim);

@@ -165,8 +165,15 @@ export function headNormBackward(
   }
 }
 
-/** In place: scores to weights exp(scale·(s − max)) over the first `n` of `padded` (0 behind); gives max·scale and sum. */
-function softmaxRow(s: usize, n: i32, padded: i32, scale: f32): f32 {
+/**
+ * In place: rows of scores to weights exp(scale · (score − highest)), of which the first row sees `seen` and each further one
+ * `more`; 0 behind, up to `padded`. Highest · scale and the sum go into the last two floats of each row.
+ */
+function softmaxRows(s: usize, sRow: usize, rows: i32, seen: i32, more: i32, padded: i32, scale: f32): void {
+  for (let i = 0; i < rows; i++, s += sRow) softmaxRow(s, sRow, seen + more * i, padded, scale);
+}
+
+function softmaxRow(s: usize, sRow: usize, n: i32, padded: i32, scale: f32): void {
   const whole = n & ~3;
   let top = f32x4.splat(-Infinity);
   for (let j = 0; j < whole; j += 4) top = f32x4.max(top, v128.load(s + (usize(j) << 2)));
@@ -183,41 +190,27 @@ function softmaxRow(s: usize, n: i32, padded: i32, scale: f32): f32 {
     sum = f32x4.add(sum, e);
   }
   for (let j = end; j < padded; j++) store<f32>(s + (usize(j) << 2), 0);
-  rowMax = highest * scale;
-  return sum4(sum);
+  store<f32>(s + sRow - 8, highest * scale);
+  store<f32>(s + sRow - 4, sum4(sum));
 }
 
-// Four inverse sums in globals: an array would need a heap.
-let inverse0: f32 = 0, inverse1: f32 = 0, inverse2: f32 = 0, inverse3: f32 = 0;
-
-// @ts-ignore: decorator
-@inline
-function setInverse(i: i32, value: f32): void {
-  if (i == 0) inverse0 = value;
-  else if (i == 1) inverse1 = value;
-  else if (i == 2) inverse2 = value;
-  else inverse3 = value;
-}
-
-// @ts-ignore: decorator
-@inline
-function inverse(i: i32): f32 {
-  return i == 0 ? inverse0 : i == 1 ? inverse1 : i == 2 ? inverse2 : inverse3;
-}
-
-let rowMax: f32 = 0; // second result of softmaxRow; each thread has an instance, so a global of its own
+/** Rows worked on together: in WebAssembly a tile's; with the host's code enough to make a call worth while. */
+const BLOCK: i32 = 4;
+const HOST_BLOCK: i32 = 16;
 
 /**
  * out = softmax(q · kᵀ · scale) · v for every row, and the log-sum-exp of each row and head. Tasks are (segment, kv head,
- * block of rows), dealt out in turn. Scratch: 4 · `scratchRow` floats a thread.
+ * block of rows), dealt out in turn. Scratch: 16 · `scratchRow` floats a thread; the last two of a row are highest score
+ * times scale, and sum.
  */
 export function attention(
   q: usize, store_: usize, out: usize, lse: usize, segments: usize, ranges: usize, count: i32, heads: i32, kvHeads: i32,
   d: i32, scale: f32, scratch: usize, scratchRow: i32, part: i32, parts: i32,
 ): void {
+  const size = hasHost ? HOST_BLOCK : BLOCK;
   const group = heads / kvHeads;
   const sRow = usize(scratchRow) << 2;
-  const s = scratch + usize(part) * 4 * sRow;
+  const s = scratch + usize(part) * usize(HOST_BLOCK) * sRow;
   const rowBytes = usize(heads * d) << 2;
   let task = 0;
   for (let g = 0; g < count; g++) {
@@ -228,18 +221,17 @@ export function attention(
     const range0 = load<i32>(segment, 12);
     const range1 = load<i32>(segment, 12 + SEGMENT);
     const decode = rows == 1; // one token: the heads of a group make the tile
-    const blocks = decode ? 1 : (rows + 3) >> 2;
-    for (let b = 0; b < blocks; b++) {
+    for (let b = 0; b < rows; b += size) {
       for (let kv = 0; kv < kvHeads; kv++, task++) {
         if (task % parts != part) continue;
-        const tiles = decode ? (group + 3) >> 2 : group;
+        const tiles = decode ? (group + size - 1) / size : group;
         for (let tile = 0; tile < tiles; tile++) {
-          const head = kv * group + (decode ? tile * 4 : tile);
-          const n = decode ? min(4, group - tile * 4) : min(4, rows - b * 4);
-          const first = row0 + b * 4;
+          const head = kv * group + (decode ? tile * size : tile);
+          const n = min(size, decode ? group - tile * size : rows - b);
+          const first = row0 + b;
           const at = usize(first) * rowBytes + ((usize(head) * usize(d)) << 2);
           const step = decode ? usize(d) << 2 : rowBytes;
-          const last = position + b * 4 + (decode ? 1 : n); // keys the last row of the tile sees
+          const last = position + b + (decode ? 1 : n); // keys the last row of the tile sees
           let j = 0;
           for (let r = range0; r < range1 && j < last; r++) {
             const range = ranges + usize(r) * RANGE;
@@ -248,20 +240,14 @@ export function attention(
             anyProduct(q + at, step, 4, block, usize(d) << 5, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
             j += keys;
           }
-          const padded = (last + 3) & ~3;
-          const seen0 = decode ? last : position + b * 4 + 1;
-          if (hasHost) hostSoftmax(s, sRow, n, seen0, decode ? 0 : 1, (last + 7) & ~7, scale);
+          const more = decode ? 0 : 1; // that each row sees
+          if (hasHost) hostSoftmax(s, sRow, n, last - more * (n - 1), more, (last + 7) & ~7, scale);
+          else softmaxRows(s, sRow, n, last - more * (n - 1), more, (last + 3) & ~3, scale);
           for (let i = 0; i < n; i++) {
-            let sum: f32;
-            if (hasHost) {
-              const end = s + usize(i + 1) * sRow;
-              rowMax = load<f32>(end - 8);
-              sum = load<f32>(end - 4);
-            } else sum = softmaxRow(s + usize(i) * sRow, decode ? seen0 : seen0 + i, padded, scale);
+            const end = s + usize(i + 1) * sRow;
             const token = decode ? first : first + i;
             const where = lse + ((usize(token) * usize(heads) + usize(decode ? head + i : head)) << 2);
-            store<f32>(where, rowMax + f32(Math.log(sum)));
-            setInverse(i, 1 / sum);
+            store<f32>(where, load<f32>(end - 8) + f32(Math.log(load<f32>(end - 4))));
           }
           j = 0;
           for (let r = range0; r < range1 && j < last; r++) {
@@ -274,7 +260,7 @@ export function attention(
           }
           for (let i = 0; i < n; i++) {
             const o = out + at + usize(i) * step;
-            const r4 = f32x4.splat(inverse(i));
+            const r4 = f32x4.splat(1 / load<f32>(s + usize(i + 1) * sRow - 4));
             for (let x: usize = 0; x < usize(d) << 2; x += 16) v128.store(o + x, f32x4.mul(v128.load(o + x), r4));
           }
         }
