@@ -10,11 +10,11 @@ export interface Foreign {
   view(address: bigint, length: number): ArrayBuffer;
 }
 
+export type NativeFunction = "product" | "softmax" | "scoreGradients" | "swiGlu" | "swiGluBackward";
+
 /** Where the code is and how its parameters lie: all that a thread must be told. */
 export interface NativeCode {
-  readonly product: number;
-  readonly softmax: number;
-  readonly scoreGradients: number;
+  readonly functions: Readonly<Record<NativeFunction, number>>;
   readonly baseOffset: number;
   readonly parametersBytes: number;
 }
@@ -34,9 +34,12 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
   const K_BLOCK = 256; // three panels of B this long stay in the first-level cache
   koffi.load(null); // a thread's first: what calls need is set up here
   const type = koffi.proto("void (uintptr_t parameters)");
-  const callProduct = koffi.decode(BigInt(code.product), type);
-  const callSoftmax = koffi.decode(BigInt(code.softmax), type);
-  const callGradients = koffi.decode(BigInt(code.scoreGradients), type);
+  const functionOf = (name: NativeFunction) => koffi.decode(BigInt(code.functions[name]), type);
+  const callProduct = functionOf("product");
+  const callSoftmax = functionOf("softmax");
+  const callGradients = functionOf("scoreGradients");
+  const callSwiGlu = functionOf("swiGlu");
+  const callSwiGluBackward = functionOf("swiGluBackward");
   const parameters = new ArrayBuffer(code.parametersBytes); // not a typed array of its own, which would move
   const words = new Uint32Array(parameters);
   const floats = new Float32Array(parameters);
@@ -194,5 +197,37 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     callGradients(address);
   };
 
-  return { kernels: { gemm, gemmRows }, imports: { product, softmax, scoreGradients } };
+  /** A share of the rows of h and what goes with them; false where it is empty. */
+  const writeRows = (h: number, a: number, dh: number, rows: number, width: number, part: number, parts: number) => {
+    if (width % 8 !== 0) throw new RangeError(`a width of ${width} is not a multiple of eight`);
+    const from = Math.floor((rows * part) / parts);
+    const count = Math.floor((rows * (part + 1)) / parts) - from;
+    words[0] = h + from * 8 * width;
+    words[1] = a + from * 4 * width;
+    words[2] = dh + from * 8 * width;
+    words[3] = count;
+    words[4] = 4 * width;
+    inside(words[0] + count * 8 * width);
+    inside(words[1] + count * 4 * width);
+    inside(words[2] + count * 8 * width);
+    return count > 0;
+  };
+
+  const swiGlu = (h: number, a: number, rows: number, width: number, part: number, parts: number) => {
+    if (writeRows(h, a, h, rows, width, part, parts)) callSwiGlu(address);
+  };
+
+  const swiGluBackward = (
+    da: number,
+    h: number,
+    dh: number,
+    rows: number,
+    width: number,
+    part: number,
+    parts: number,
+  ) => {
+    if (writeRows(h, da, dh, rows, width, part, parts)) callSwiGluBackward(address);
+  };
+
+  return { kernels: { gemm, gemmRows, swiGlu, swiGluBackward }, imports: { product, softmax, scoreGradients } };
 }

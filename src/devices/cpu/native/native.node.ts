@@ -1,15 +1,24 @@
 // Machine code under Node: puts it into memory where it may run, once for all devices of a thread, and says where it lies.
 import { createRequire } from "node:module";
 import { Assembler } from "./assembler.ts";
-import { bindNative, type Foreign, type NativeCode } from "./bind.ts";
+import { bindNative, type Foreign, type NativeCode, type NativeFunction } from "./bind.ts";
 import { assembleProduct, BASE_OFFSET, PARAMETERS_BYTES } from "./products.ts";
 import { assembleScoreGradients, assembleSoftmax } from "./softmax.ts";
+import { assembleSwiGlu, assembleSwiGluBackward } from "./swiglu.ts";
 
 /** Machine code that is ready to be called, and the koffi to call it with. */
 export interface Native {
   readonly koffi: Foreign;
   readonly code: NativeCode;
 }
+
+const FUNCTIONS: Record<NativeFunction, () => Uint8Array> = {
+  product: assembleProduct,
+  softmax: assembleSoftmax,
+  scoreGradients: assembleScoreGradients,
+  swiGlu: assembleSwiGlu,
+  swiGluBackward: assembleSwiGluBackward,
+};
 
 const [READ_WRITE, READ_EXECUTE, PRIVATE_ANONYMOUS] = [3, 5, 0x22];
 
@@ -31,14 +40,16 @@ function mapCode(): Native | null {
   if (process.platform !== "linux" || process.arch !== "x64") return null;
   try {
     const koffi = createRequire(import.meta.url)("koffi") as Foreign;
-    const parts = [assembleQuestion(), assembleProduct(), assembleSoftmax(), assembleScoreGradients()];
-    const { bytes, starts } = sideBySide(parts);
+    const { bytes, starts } = sideBySide([
+      assembleQuestion(),
+      ...Object.values(FUNCTIONS).map((assemble) => assemble()),
+    ]);
     const address = mapBytes(koffi, bytes);
-    const [question, product, softmax, scoreGradients] = starts.map((start) => Number(address) + start);
-    const canRun = koffi.decode(BigInt(question!), koffi.proto("int ()")) as unknown as () => number;
+    const canRun = koffi.decode(address, koffi.proto("int ()")) as unknown as () => number;
     if (canRun() !== 1) return null;
-    const addresses = { product: product!, softmax: softmax!, scoreGradients: scoreGradients! };
-    const code = { ...addresses, baseOffset: BASE_OFFSET, parametersBytes: PARAMETERS_BYTES };
+    const places = Object.keys(FUNCTIONS).map((name, i) => [name, Number(address) + starts[i + 1]!]);
+    const functions = Object.fromEntries(places) as NativeCode["functions"];
+    const code = { functions, baseOffset: BASE_OFFSET, parametersBytes: PARAMETERS_BYTES };
     return { koffi, code };
   } catch {
     return null; // no koffi, or a system that forbids memory to run: WebAssembly does

@@ -106,6 +106,33 @@ describe.skipIf(!can)("machine code", () => {
     );
   });
 
+  test("numbers at the ends of exp, infinite ones and such that are none come out as in WebAssembly", () => {
+    const edges = [0, -0, 1e-40, 87.3, 87.33654, 87.34, 88.72283, 88.73, 103.9, 1e4, 3e38, Infinity];
+    const values = Float32Array.from([...edges, ...edges.map((x) => -x), ...Array(8).fill(NaN)]);
+    const [width, shape] = [values.length, { heads: 1, kvHeads: 1, headDim: 8, eps: 1e-6 }];
+    const run = (device: CpuDevice): string[] =>
+      device.scope(() => {
+        const [h, a, dh] = [2, 1, 2].map((n) => device.alloc("f32", n * width));
+        device.write(h!, Float32Array.from([...values, ...values.toReversed()]));
+        device.swiGlu(h!, a!, 1, width);
+        device.swiGluBackward(h!, a!, dh!, 1, width);
+        // One query against one key each: scores are what stands above.
+        const { layout, storeLength } = forestLayout(device, tree([width, null]), shape);
+        const [q, out, lse] = [8, 8, 1].map((n) => device.alloc("f32", n * width));
+        const store = device.alloc("f32", storeLength);
+        device.fill(q!, 0);
+        device.fill(store, 1);
+        for (let i = 0; i < width; i++) device.write(device.part(q!, 8 * i, 1), values.subarray(i, i + 1));
+        device.attention(q!, store, out!, lse!, layout, shape);
+        return [a!, dh!, out!, lse!].flatMap((buffer) =>
+          Array.from(device.read(buffer), (x) => (x === 0 ? `${1 / x}` : `${x}`)),
+        );
+      });
+    const expected = run(reference);
+    expect(expected).toContain("NaN");
+    for (const device of devices) expect(run(device)).toEqual(expected);
+  });
+
   test("every kernel of the device has the bits it has without", () => {
     const [without, ...others] = [reference, ...devices].map(everyKernel);
     for (const other of others) {

@@ -7,7 +7,7 @@ const STRIDE = (COLUMNS + 7) & ~7;
 const [KEYS, HEAD] = [19, 8]; // of an attention with one head
 
 /**
- * Runs a few products and an attention both ways in one page of `memory`, from `start`, which is left zero. `useHost` tells
+ * Runs a few products, an attention and a SwiGLU both ways in one page of `memory`, from `start`, which is left zero. `useHost` tells
  * the module's attention whether to call machine code; that is left as what came out.
  */
 export function sameBits(
@@ -19,7 +19,8 @@ export function sameBits(
 ): boolean {
   const page = new Float32Array(memory.buffer, start, 16_384);
   const [a, b, c] = [start, start + 4_096 * 4, start + 8_192 * 4];
-  const bitsOf = ({ gemm, gemmRows }: KernelExports, isHost: boolean): string => {
+  const words = (from: number, length: number) => new Uint32Array(memory.buffer, from, length).join();
+  const bitsOf = ({ gemm, gemmRows, swiGlu, attention }: KernelExports, isHost: boolean): string => {
     for (let i = 0; i < 8_192; i++) page[i] = ((i * 7_919) % 1_009) / 1_009 - 0.4;
     page.fill(0, 8_192);
     for (const n of [COLUMNS, 5]) {
@@ -27,16 +28,18 @@ export function sameBits(
     }
     gemm!(a, 4 * LENGTH, 4, b, c + 4 * 8 * STRIDE, 4 * STRIDE, ROWS, COLUMNS, LENGTH, 0, 0, 1);
     gemmRows!(a, b, c + 4 * 64 * STRIDE, 4 * STRIDE, ROWS, COLUMNS, LENGTH, 0, 1);
-    const products = new Uint32Array(memory.buffer, start, 16_384).join();
+    const bits = [words(c, 8_192)];
     // One segment of all keys, one run that holds them; what closes the table.
     const [segments, ranges, scratch, out, lse] = [c, c + 64, c + 128, c + 4_096, c + 8_192];
     new Int32Array(memory.buffer, segments, 8).set([0, KEYS, 0, 0, 0, 0, 0, 1]);
     new Int32Array(memory.buffer, ranges, 3).set([0, (KEYS + 7) & ~7, KEYS]);
     useHost(isHost ? 1 : 0);
-    wasm.attention!(a, b, out, lse, segments, ranges, 1, 1, 1, HEAD, 0.35, scratch, (KEYS + 23) & ~7, 0, 1);
-    return `${products},${new Uint32Array(memory.buffer, out, KEYS * HEAD).join()},${new Uint32Array(memory.buffer, lse, KEYS).join()}`;
+    attention!(a, b, out, lse, segments, ranges, 1, 1, 1, HEAD, 0.35, scratch, (KEYS + 23) & ~7, 0, 1);
+    bits.push(words(out, KEYS * HEAD), words(lse, KEYS));
+    swiGlu!(a, out, 3, HEAD, 0, 1);
+    return [...bits, words(out, 3 * HEAD)].join();
   };
-  const isSame = bitsOf(wasm, false) === bitsOf(faster, true);
+  const isSame = bitsOf(wasm, false) === bitsOf({ ...wasm, ...faster }, true);
   useHost(isSame ? 1 : 0);
   page.fill(0);
   return isSame;

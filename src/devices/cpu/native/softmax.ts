@@ -1,7 +1,7 @@
 // The machine code of what attention does between its products: rows of scores to weights, and on the way back to the
-// scores' gradients. Bits as in assembly/attention.ts: exp is the same chain of operations, eight lanes instead of four, and
-// sums stay four wide.
+// scores' gradients. Bits as in assembly/attention.ts; sums stay four wide.
 import { Assembler, type Label, type Place, type Register, type Vector } from "./assembler.ts";
+import { exp, TABLE, table } from "./exp.ts";
 import { BASE_OFFSET } from "./products.ts";
 
 /** Parameters of `softmax`, as for a product: words, then where the memory lies. `scale` is a float's bits. */
@@ -22,27 +22,9 @@ export const GRADIENT_PARAMETERS = [
   "dotRow",
 ] as const;
 
-/** The constants of exp, in the order of the table. */
-const EXP = {
-  least: -87.33654,
-  most: 88.72283,
-  log2e: Math.LOG2E,
-  ln2High: -0.693359375,
-  ln2Low: 2.1219444e-4,
-  p0: 1.98756915e-4,
-  p1: 1.3981999507e-3,
-  p2: 8.3334519073e-3,
-  p3: 4.1665795894e-2,
-  p4: 1.6666665459e-1,
-  p5: 5.0000001201e-1,
-  one: 1,
-  shifter: 12583039, // 1.5 · 2^23 + 127: its sum with k has k + 127 in the lowest bits
-} as const;
-const NAMES = Object.keys(EXP) as (keyof typeof EXP)[];
 const MINUS_INFINITY = 0xff800000 | 0;
 
 const PARAMS: Register = "rdi";
-const TABLE: Register = "rax";
 const ROW: Register = "rsi"; // the row of scores
 const OTHER: Register = "rdx"; // the row beside it
 const J: Register = "rcx"; // bytes along the row
@@ -51,35 +33,6 @@ const WIDTH: Register = "r9"; // bytes worked on
 const ROWS: Register = "r10";
 const LSE: Register = "r11";
 const DOTS: Register = "rbx";
-
-const constant = (name: keyof typeof EXP): Place => ({ base: TABLE, offset: 32 * NAMES.indexOf(name) });
-
-/** x = exp(x) by the operations of assembly/math.ts; uses two more registers. */
-function exp(asm: Assembler, x: Vector, p: Vector, mask: Vector, k: Vector): void {
-  asm.compareLanes("atLeast", mask, x, constant("least"));
-  asm.lanewise("max", x, x, constant("least"));
-  asm.lanewise("min", x, x, constant("most"));
-  asm.lanewise("multiply", k, x, constant("log2e"));
-  asm.round(k, k);
-  asm.fma(x, k, constant("ln2High"));
-  asm.fma(x, k, constant("ln2Low"));
-  asm.load(p, constant("p0"));
-  for (const name of ["p1", "p2", "p3", "p4", "p5"] as const) asm.fmaOnto(p, x, constant(name));
-  asm.lanewise("add", k, k, constant("shifter"));
-  asm.shiftLanesLeft(k, k, 23);
-  asm.lanewise("and", k, k, mask); // 0 instead of 2^k: the product is 0 too
-  asm.lanewise("multiply", mask, x, x);
-  asm.fmaOnto(p, mask, x);
-  asm.lanewise("add", p, p, constant("one"));
-  asm.lanewise("multiply", x, p, k);
-}
-
-/** Writes a table's constants here. */
-function table(asm: Assembler, label: Label): void {
-  asm.align();
-  asm.place(label);
-  for (const name of NAMES) asm.floats(EXP[name]);
-}
 
 const word = (names: readonly string[], name: string): Place => ({ base: PARAMS, offset: 4 * names.indexOf(name) });
 
