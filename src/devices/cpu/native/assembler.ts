@@ -186,6 +186,14 @@ export class Assembler {
     this.#emit(0x0f, 0x01, 0xd0);
   }
 
+  /** Asks for a line of the cache ahead of its use; any address will do, also one that is not there. */
+  prefetch(from: Place): void {
+    const [x, b] = extensions(from);
+    const prefix = rex(false, 0, x, b);
+    this.#emit(...(prefix === 0x40 ? [] : [prefix]), 0x0f, 0x18);
+    this.#operand(1, from);
+  }
+
   /** One float, in memory or the lowest of a register, into all eight lanes. */
   broadcast(to: Vector, from: Vector | Place): void {
     this.#vex({ map: "0f38", prefix: "66", opcode: 0x18 }, to, 0, from);

@@ -8,14 +8,29 @@ import { Assembler, type Place, type Register, type Vector } from "./assembler.t
  * and strides are bytes. `aTile` lies between tiles of four rows of A, `aRow` between rows of a tile, `aK` along k.
  * Behind them, eight bytes each, stand the memory's own address and room for what the code has no register for.
  */
-export const PARAMETERS = ["a", "aTile", "aRow", "aK", "b", "bPanel", "panels", "c", "cRow", "m", "k", "add"] as const;
+export const PARAMETERS = [
+  "a",
+  "aTile",
+  "aRow",
+  "aK",
+  "b",
+  "bPanel",
+  "panels",
+  "c",
+  "cRow",
+  "m",
+  "k",
+  "add",
+  "ahead",
+  "unused",
+] as const;
 export type Parameter = (typeof PARAMETERS)[number];
 
 /** Bytes from the start of the parameters to the memory's address, and in all. */
 export const BASE_OFFSET = 4 * PARAMETERS.length;
 export const PARAMETERS_BYTES = 128;
 
-const SPILL = { panels: 56, bGroup: 64, cGroup: 72, tiles: 80, aTile: 88, k: 96, aPart: 104, cPart: 112 } as const;
+const SPILL = { panels: 64, bGroup: 72, cGroup: 80, tiles: 88, aTile: 96, k: 104, aPart: 112, cPart: 120 } as const;
 
 /** Panels taken together with so many rows, most first: twelve sums at once hide the latency of an fma, eight just do. */
 const WIDTHS: Readonly<Record<number, readonly number[]>> = {
@@ -37,6 +52,8 @@ const B_PANEL: Register = "r10"; // and 3, 5 and 7 times that
 const B_PANEL3: Register = "r11";
 const B_PANEL5: Register = "rbx";
 const B_PANEL7: Register = "rbp";
+const AHEAD: Register = "rbx"; // with four rows, which need no such multiples: what will be needed next, and how far it goes on
+const AHEAD_STEP: Register = "rbp";
 const A_TILE: Register = "r12"; // where the tile's A begins
 const C: Register = "r13";
 const C_ROW: Register = "r14"; // and three times that
@@ -55,8 +72,6 @@ export function assembleProduct(): Uint8Array<ArrayBuffer> {
   asm.address(A_ROW3, { base: A_ROW, index: A_ROW, scale: 2 });
   asm.moveWord(B_PANEL, word("bPanel"));
   asm.address(B_PANEL3, { base: B_PANEL, index: B_PANEL, scale: 2 });
-  asm.address(B_PANEL5, { base: B_PANEL, index: B_PANEL, scale: 4 });
-  asm.address(B_PANEL7, { base: B_PANEL5, index: B_PANEL, scale: 2 });
   asm.moveWord(C_ROW, word("cRow"));
   asm.address(C_ROW3, { base: C_ROW, index: C_ROW, scale: 2 });
   asm.moveWord("rcx", word("k"));
@@ -79,6 +94,8 @@ export function assembleProduct(): Uint8Array<ArrayBuffer> {
   asm.jumpIf("equal", rest);
   rows(asm, 4, word, spill, base);
   asm.place(rest);
+  asm.address(B_PANEL5, { base: B_PANEL, index: B_PANEL, scale: 4 });
+  asm.address(B_PANEL7, { base: B_PANEL5, index: B_PANEL, scale: 2 });
   for (const left of [3, 2, 1]) {
     const next = asm.label();
     asm.moveWord("rcx", word("m"));
@@ -129,6 +146,11 @@ function rows(
     asm.move(C, spill("cGroup"));
     asm.address("rcx", { base: C, offset: 32 * width });
     asm.store(spill("cGroup"), "rcx");
+    if (height === 4) {
+      asm.move(AHEAD, spill("bGroup"));
+      asm.address(AHEAD, panelAt(AHEAD, width));
+      asm.moveWord(AHEAD_STEP, word("ahead"));
+    }
     asm.move("rcx", spill("tiles"));
     const loop = asm.here();
     asm.push("rcx");
@@ -184,6 +206,10 @@ function tile(
   asm.compare(K_LEFT, 0);
   asm.jumpIf("equal", finish);
   const loop = asm.here();
+  if (height === 4) {
+    asm.prefetch({ base: AHEAD });
+    asm.add(AHEAD, AHEAD_STEP);
+  }
   const factor = (row: number) => rowAt(A, A_ROW, A_ROW3, row);
   const sum = (row: number, panel: number): Vector => row * width + panel;
   // Sixteen registers: the sums, all of the shorter side, and one at a time of the longer.
