@@ -76,6 +76,8 @@ test.each<[string, string, (asm: Assembler) => void]>([
     (asm) => asm.storeWord({ base: "rsi", index: "rcx" }, 0xff800000),
   ],
   ["mov dword [r8+r9], 0", "43c7040800000000", (asm) => asm.storeWord({ base: "r8", index: "r9" }, 0)],
+  ["prefetcht0 [rdx+r10*8]", "420f180cd2", (asm) => asm.prefetch({ base: "rdx", index: "r10", scale: 8 })],
+  ["prefetcht0 [rbx]", "0f180b", (asm) => asm.prefetch({ base: "rbx" })],
   ["vzeroupper", "c5f877", (asm) => asm.clearUpper()],
 ])("%s is %s", (_, bytes, write) => expect(bytesOf(write)).toBe(bytes));
 

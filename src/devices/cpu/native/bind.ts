@@ -84,6 +84,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     words[9] = m;
     words[10] = k;
     words[11] = add;
+    // Three panels are 96 bytes for each of k, which the tiles share; only where panels follow upon each other.
     words[12] = bPanel === 32 * k ? Math.ceil(96 / Math.ceil(m / 4)) : 0;
     if (m <= 0 || k <= 0 || panels <= 0) return;
     // Words are unsigned, which numbers out of WebAssembly are not.
@@ -116,7 +117,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     const lastRow = byRows ? rowBound(m, part + 1, parts) : m;
     const firstPanel = byRows ? 0 : Math.floor((panels * part) / parts);
     const lastPanel = byRows ? panels : Math.floor((panels * (part + 1)) / parts);
-    const kBlock = m > 64 ? K_BLOCK : k;
+    const kBlock = m > 64 ? K_BLOCK : k; // few rows pass too seldom to gain by it, and panels lie in a row without
     for (let r = firstRow; r < lastRow; r += ROW_BLOCK) {
       for (let k0 = 0; k0 < k; k0 += kBlock) {
         const aFrom = a + r * aRow + k0 * aK;

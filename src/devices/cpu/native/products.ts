@@ -6,6 +6,8 @@ import { Assembler, type Place, type Register, type Vector } from "./assembler.t
 /**
  * Parameters of one product, in order: unsigned 32-bit words, of which `a`, `b` and `c` are places in the device's memory
  * and strides are bytes. `aTile` lies between tiles of four rows of A, `aRow` between rows of a tile, `aK` along k.
+ * `ahead` is how many bytes of the next panels are asked for with each step of a tile of four rows, so that they are in the
+ * cache when all tiles are through.
  * Behind them, eight bytes each, stand the memory's own address and room for what the code has no register for.
  */
 export const PARAMETERS = [
@@ -22,12 +24,11 @@ export const PARAMETERS = [
   "k",
   "add",
   "ahead",
-  "unused",
 ] as const;
 export type Parameter = (typeof PARAMETERS)[number];
 
 /** Bytes from the start of the parameters to the memory's address, and in all. */
-export const BASE_OFFSET = 4 * PARAMETERS.length;
+export const BASE_OFFSET = 8 * Math.ceil(PARAMETERS.length / 2);
 export const PARAMETERS_BYTES = 128;
 
 const SPILL = { panels: 64, bGroup: 72, cGroup: 80, tiles: 88, aTile: 96, k: 104, aPart: 112, cPart: 120 } as const;
@@ -60,12 +61,13 @@ const C_ROW: Register = "r14"; // and three times that
 const C_ROW3: Register = "r15";
 const SAVED: readonly Register[] = ["rbx", "rbp", "r12", "r13", "r14", "r15"];
 
+const word = (name: Parameter): Place => ({ base: PARAMS, offset: 4 * PARAMETERS.indexOf(name) });
+const spill = (name: keyof typeof SPILL): Place => ({ base: PARAMS, offset: SPILL[name] });
+const memory: Place = { base: PARAMS, offset: BASE_OFFSET };
+
 /** The code of `product(parameters)`, by the System V calling convention. */
 export function assembleProduct(): Uint8Array<ArrayBuffer> {
   const asm = new Assembler();
-  const word = (name: Parameter): Place => ({ base: PARAMS, offset: 4 * PARAMETERS.indexOf(name) });
-  const spill = (name: keyof typeof SPILL): Place => ({ base: PARAMS, offset: SPILL[name] });
-  const base: Place = { base: PARAMS, offset: BASE_OFFSET };
   for (const register of SAVED) asm.push(register);
   asm.moveWord(A_K, word("aK"));
   asm.moveWord(A_ROW, word("aRow"));
@@ -79,10 +81,10 @@ export function assembleProduct(): Uint8Array<ArrayBuffer> {
   asm.moveWord("rcx", word("aTile"));
   asm.store(spill("aTile"), "rcx");
   asm.moveWord("rcx", word("a"));
-  asm.add("rcx", base);
+  asm.add("rcx", memory);
   asm.store(spill("aPart"), "rcx");
   asm.moveWord("rcx", word("c"));
-  asm.add("rcx", base);
+  asm.add("rcx", memory);
   asm.store(spill("cPart"), "rcx");
 
   const end = asm.label();
@@ -92,7 +94,7 @@ export function assembleProduct(): Uint8Array<ArrayBuffer> {
   asm.shiftRight("rcx", 2);
   asm.compare("rcx", 0);
   asm.jumpIf("equal", rest);
-  rows(asm, 4, word, spill, base);
+  rows(asm, 4);
   asm.place(rest);
   asm.address(B_PANEL5, { base: B_PANEL, index: B_PANEL, scale: 4 });
   asm.address(B_PANEL7, { base: B_PANEL5, index: B_PANEL, scale: 2 });
@@ -103,7 +105,7 @@ export function assembleProduct(): Uint8Array<ArrayBuffer> {
     asm.compare("rcx", left);
     asm.jumpIf("notEqual", next);
     asm.set("rcx", 1);
-    rows(asm, left, word, spill, base);
+    rows(asm, left);
     asm.jump(end);
     asm.place(next);
   }
@@ -115,18 +117,12 @@ export function assembleProduct(): Uint8Array<ArrayBuffer> {
 }
 
 /** All panels for rcx tiles of `height` rows; leaves `aPart` and `cPart` behind the last tile. */
-function rows(
-  asm: Assembler,
-  height: number,
-  word: (name: Parameter) => Place,
-  spill: (name: keyof typeof SPILL) => Place,
-  base: Place,
-): void {
+function rows(asm: Assembler, height: number): void {
   asm.store(spill("tiles"), "rcx");
   asm.moveWord("rcx", word("panels"));
   asm.store(spill("panels"), "rcx");
   asm.moveWord("rcx", word("b"));
-  asm.add("rcx", base);
+  asm.add("rcx", memory);
   asm.store(spill("bGroup"), "rcx");
   asm.move("rcx", spill("cPart"));
   asm.store(spill("cGroup"), "rcx");
@@ -154,7 +150,7 @@ function rows(
     asm.move("rcx", spill("tiles"));
     const loop = asm.here();
     asm.push("rcx");
-    tile(asm, height, width, word, spill);
+    tile(asm, height, width);
     asm.pop("rcx");
     asm.add(A_TILE, spill("aTile"));
     asm.address(C, { base: C, index: C_ROW, scale: 4 });
@@ -180,13 +176,7 @@ function rows(
 }
 
 /** One tile: `height` rows from A_TILE by `width` panels, into C. */
-function tile(
-  asm: Assembler,
-  height: number,
-  width: number,
-  word: (name: Parameter) => Place,
-  spill: (name: keyof typeof SPILL) => Place,
-): void {
+function tile(asm: Assembler, height: number, width: number): void {
   const sums = Array.from({ length: height * width }, (_, i) => {
     const [row, panel] = [Math.floor(i / width), i % width];
     return { vector: i, row, panel, place: { ...rowAt(C, C_ROW, C_ROW3, row), offset: 32 * panel } };
