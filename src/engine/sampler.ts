@@ -14,6 +14,8 @@ interface Live {
   readonly request: SampleRequest;
   readonly uniform: Uniform;
   readonly run: CacheRun;
+  /** Where the runs before it lie, from the first on. */
+  readonly path: readonly number[];
   readonly tokens: number[];
   readonly logprobs: number[];
   readonly cached: number;
@@ -135,8 +137,10 @@ export class Sampler {
       this.#live.push(live);
     }
     if (rows.length === 0) return;
+    const hadNew = rows.some(({ live }) => live.tokens.length === 0);
     const drawn = this.#draw(news, ids, rows);
     this.#live = rows.flatMap(({ live }, i) => (this.#take(live, drawn.tokens[i]!, drawn.logp[i]!) ? [live] : []));
+    if (hadNew) this.#live.sort(inTreeOrder); // those that begin alike side by side, for the device to read that once
   }
 
   /** A step of all samples on the device alone; false when they are not of that kind. */
@@ -190,7 +194,8 @@ export class Sampler {
     }
     const run = this.cache.add(match, 1 + max_new_tokens);
     run.tokens.push(prompt.at(-1)!);
-    return { request, uniform: uniformOf(key), run, tokens: [], logprobs: [], cached, resolve, reject };
+    const path = ancestorsOf(run).map(({ block }) => block);
+    return { request, uniform: uniformOf(key), run, path, tokens: [], logprobs: [], cached, resolve, reject };
   }
 
   /** Computes the new tokens and draws one for each row. */
@@ -259,6 +264,12 @@ export class Sampler {
     live.resolve({ tokens: live.tokens, logprobs: live.logprobs, finish_reason, cached_tokens: live.cached });
     return false;
   }
+}
+
+/** By what samples go on from, so that those with a beginning in common are neighbours. */
+function inTreeOrder({ path: a }: Live, { path: b }: Live): number {
+  for (let i = 0; i < a.length && i < b.length; i++) if (a[i] !== b[i]) return a[i]! - b[i]!;
+  return a.length - b.length;
 }
 
 /** Where a sample stands, for the device to go on from. */

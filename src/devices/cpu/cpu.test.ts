@@ -2,12 +2,15 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
+import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Bench } from "../../../test/devices/bench.ts";
 import { everyKernel } from "../../../test/devices/every.ts";
 import { deviceSuite } from "../../../test/devices/suite.ts";
 import { SqlEnvError } from "../../errors.ts";
+import { layoutOf, type NewTokens } from "../../model/layout.ts";
 import { random } from "../../random.ts";
+import type { Buffer, HeadShape } from "../device.ts";
 import { type CpuDevice, createCpuDevice } from "./cpu.ts";
 import { createCpu } from "./start.node.ts";
 
@@ -178,4 +181,82 @@ test("a kernel that fails in any thread is an error, and the next one runs", () 
   device.addTo(a, b);
   expect(device.read(b)[63]).toBe(3);
   device.close();
+});
+
+describe("the next tokens of samples that begin alike", () => {
+  const shape: HeadShape = { heads: 6, kvHeads: 2, headDim: 16, eps: 1e-6 };
+  const unit = 2 * shape.kvHeads * shape.headDim;
+  const capacity = (tokens: number) => (tokens + 7) & ~7;
+
+  /** Groups on prompts on one beginning, as samples have them, and one on its own; tokens of each. */
+  const batches = fc.record({
+    root: fc.integer({ min: 1, max: 60 }),
+    groups: fc.array(
+      fc.record({
+        prompt: fc.integer({ min: 1, max: 50 }),
+        rows: fc.array(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 9 }),
+      }),
+      { minLength: 1, maxLength: 4 },
+    ),
+    lonely: fc.integer({ min: 0, max: 40 }),
+  });
+  type Batch = typeof batches extends fc.Arbitrary<infer T> ? T : never;
+
+  function newsOf({ root, groups, lonely }: Batch): { news: NewTokens[]; stored: number } {
+    let stored = 0;
+    const place = (tokens: number) => {
+      const block = { block: stored, capacity: capacity(tokens), tokens, row: 0 };
+      stored += block.capacity * unit;
+      return block;
+    };
+    const first = place(root);
+    const news: NewTokens[] = groups.flatMap(({ prompt, rows }) => {
+      const ancestors = [first, place(prompt)];
+      return rows.map((start) => ({ own: place(start + 1), start, count: 1, ancestors }));
+    });
+    news.push({ own: place(lonely + 1), start: lonely, count: 1, ancestors: [] });
+    return { news, stored };
+  }
+
+  function attended(device: CpuDevice, batch: Batch, each: boolean): string {
+    const { news, stored } = newsOf(batch);
+    const width = shape.heads * shape.headDim;
+    return device.scope(() => {
+      const r = random("begin alike", JSON.stringify(batch));
+      const filled = (length: number) => {
+        const buffer = device.alloc("f32", length);
+        device.write(
+          buffer,
+          Float32Array.from({ length }, () => r.normal(0, 1)),
+        );
+        return buffer;
+      };
+      const [q, store, out, lse] = [news.length * width, stored, news.length * width, news.length * shape.heads].map(
+        filled,
+      );
+      if (!each) device.attention(q!, store!, out!, lse!, layoutOf(device, news, [0]), shape);
+      else {
+        for (const [t, one] of news.entries()) {
+          const rowOf = (buffer: Buffer, size: number) => device.part(buffer, t * size, size);
+          const places = [rowOf(q!, width), store!, rowOf(out!, width), rowOf(lse!, shape.heads)] as const;
+          device.attention(...places, layoutOf(device, [one], [0]), shape);
+        }
+      }
+      return [out!, lse!].map((buffer) => new Uint32Array(device.read(buffer).buffer).join()).join();
+    });
+  }
+
+  test("read together have the bits of each alone, with any number of threads, in machine code or not", () => {
+    const devices = [1, 2, 3].flatMap((threads) => [true, false].map((native) => createCpu({ threads, native })));
+    const plain = createCpu({ threads: 2, simd: "plain" });
+    fc.assert(
+      fc.property(batches, (batch) => {
+        const want = attended(devices[1]!, batch, true);
+        for (const device of devices) expect(attended(device, batch, false)).toBe(want);
+        expect(attended(plain, batch, false)).toBe(attended(plain, batch, true));
+      }),
+      { numRuns: 60 },
+    );
+    for (const device of [...devices, plain]) device.close();
+  });
 });

@@ -198,9 +198,128 @@ function softmaxRow(s: usize, sRow: usize, n: i32, padded: i32, scale: f32): voi
 const BLOCK: i32 = 4;
 const HOST_BLOCK: i32 = 16;
 
+/** Tokens in common that are worth reading once for several segments of one row. */
+const COMMON_LEAST: i32 = 16;
+
+/** Ranges that those segments have in common which `companions` found last. */
+let common: i32 = 0;
+
+/**
+ * How many segments from number g on, up to `most`, have one row each (the next rows of q) and begin with the same ranges. One
+ * that would leave less than three quarters of those to read together is no companion.
+ */
+function companions(segments: usize, ranges: usize, g: i32, count: i32, most: i32): i32 {
+  const segment = segments + usize(g) * SEGMENT;
+  const first = load<i32>(segment, 12);
+  let depth = load<i32>(segment, 12 + SEGMENT) - first - 1; // all but its own
+  let tokens = 0;
+  let n = 1;
+  for (; n < most && g + n < count; n++) {
+    const other = segment + usize(n) * SEGMENT;
+    if (load<i32>(other) != load<i32>(segment) + n || load<i32>(other, 4) != 1) break;
+    const its = load<i32>(other, 12);
+    const end = min(depth, load<i32>(other, 12 + SEGMENT) - its - 1);
+    let same = 0;
+    let sum = 0;
+    for (; same < end; same++) {
+      const a = ranges + usize(first + same) * RANGE;
+      const b = ranges + usize(its + same) * RANGE;
+      if (load<i32>(a) != load<i32>(b) || load<i32>(a, 8) != load<i32>(b, 8)) break;
+      sum += load<i32>(a, 8);
+    }
+    if (sum < COMMON_LEAST || 4 * sum < 3 * tokens) break;
+    depth = same;
+    tokens = sum;
+    common = same;
+  }
+  return n;
+}
+
+/** Scores of n rows of q against the keys of ranges, from key j on; gives the number of keys before and in them. */
+function scoreRanges(
+  q: usize, step: usize, store_: usize, ranges: usize, from: i32, to: i32, kv: usize, d: i32, s: usize, sRow: usize, n: i32,
+  j: i32, last: i32,
+): i32 {
+  for (let r = from; r < to && j < last; r++) {
+    const range = ranges + usize(r) * RANGE;
+    const block = store_ + ((usize(load<i32>(range)) + kv * 2 * usize(load<i32>(range, 4)) * usize(d)) << 2);
+    const keys = min(load<i32>(range, 8), last - j);
+    anyProduct(q, step, 4, block, usize(d) << 5, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
+    j += keys;
+  }
+  return j;
+}
+
+/** Their values, weighted, added up in out; likewise. */
+function sumRanges(
+  s: usize, sRow: usize, store_: usize, ranges: usize, from: i32, to: i32, kv: usize, d: i32, out: usize, step: usize, n: i32,
+  j: i32, last: i32,
+): i32 {
+  for (let r = from; r < to && j < last; r++) {
+    const range = ranges + usize(r) * RANGE;
+    const cap = usize(load<i32>(range, 4));
+    const block = store_ + ((usize(load<i32>(range)) + (kv * 2 + 1) * cap * usize(d)) << 2);
+    const keys = min(load<i32>(range, 8), last - j);
+    anyProduct(s + (usize(j) << 2), sRow, 4, block, cap << 5, d >> 3, out, step, n, keys, j > 0);
+    j += keys;
+  }
+  return j;
+}
+
+/** Scores to weights for n rows, of which each sees `more` keys more than the one before and the last sees `last`. */
+function weigh(s: usize, sRow: usize, n: i32, last: i32, more: i32, scale: f32): void {
+  if (hasHost) hostSoftmax(s, sRow, n, last - more * (n - 1), more, (last + 7) & ~7, scale);
+  else softmaxRows(s, sRow, n, last - more * (n - 1), more, (last + 3) & ~3, scale);
+}
+
+function storeLse(s: usize, sRow: usize, lse: usize): void {
+  const end = s + sRow;
+  store<f32>(lse, load<f32>(end - 8) + f32(Math.log(load<f32>(end - 4))));
+}
+
+/** A row of sums over the sum of its weights. */
+function divide(out: usize, d: i32, s: usize, sRow: usize): void {
+  const r4 = f32x4.splat(1 / load<f32>(s + sRow - 4));
+  for (let x: usize = 0; x < usize(d) << 2; x += 16) v128.store(out + x, f32x4.mul(v128.load(out + x), r4));
+}
+
+/** n segments of one row each that have `common` ranges in common, for the heads of a kv head: what they share is read once. */
+function attendTogether(
+  q: usize, store_: usize, out: usize, lse: usize, segment: usize, ranges: usize, n: i32, heads: i32, kv: usize, group: i32,
+  d: i32, scale: f32, s: usize, sRow: usize,
+): void {
+  const rowBytes = usize(heads * d) << 2;
+  const row0 = usize(load<i32>(segment));
+  const range0 = load<i32>(segment, 12);
+  for (let head = usize(group) * kv; head < usize(group) * (kv + 1); head++) {
+    const at = row0 * rowBytes + ((head * usize(d)) << 2);
+    const shared = scoreRanges(q + at, rowBytes, store_, ranges, range0, range0 + common, kv, d, s, sRow, n, 0, i32.MAX_VALUE);
+    for (let i = 0; i < n; i++) {
+      const one = segment + usize(i) * SEGMENT;
+      const mine = s + usize(i) * sRow;
+      const last = load<i32>(one, 8) + 1;
+      const from = load<i32>(one, 12) + common;
+      const to = load<i32>(one, 12 + SEGMENT);
+      scoreRanges(q + at + usize(i) * rowBytes, rowBytes, store_, ranges, from, to, kv, d, mine, sRow, 1, shared, last);
+      weigh(mine, sRow, 1, last, 0, scale);
+      storeLse(mine, sRow, lse + (((row0 + usize(i)) * usize(heads) + head) << 2));
+    }
+    sumRanges(s, sRow, store_, ranges, range0, range0 + common, kv, d, out + at, rowBytes, n, 0, i32.MAX_VALUE);
+    for (let i = 0; i < n; i++) {
+      const one = segment + usize(i) * SEGMENT;
+      const mine = s + usize(i) * sRow;
+      const o = out + at + usize(i) * rowBytes;
+      const from = load<i32>(one, 12) + common;
+      const to = load<i32>(one, 12 + SEGMENT);
+      sumRanges(mine, sRow, store_, ranges, from, to, kv, d, o, rowBytes, 1, shared, load<i32>(one, 8) + 1);
+      divide(o, d, mine, sRow);
+    }
+  }
+}
+
 /**
  * out = softmax(q · kᵀ · scale) · v for every row, and the log-sum-exp of each row and head. Tasks are (segment, kv head,
- * block of rows), dealt out in turn. Scratch: 16 · `scratchRow` floats a thread; the last two of a row are highest score
+ * block of rows), dealt out in turn; segments of one row that begin alike are one task. Scratch: 16 · `scratchRow` floats a thread; the last two of a row are highest score
  * times scale, and sum.
  */
 export function attention(
@@ -212,8 +331,9 @@ export function attention(
   const sRow = usize(scratchRow) << 2;
   const s = scratch + usize(part) * usize(HOST_BLOCK) * sRow;
   const rowBytes = usize(heads * d) << 2;
+  const most = max(1, min(size, (count * kvHeads) / (2 * parts))); // enough tasks must be left for all
   let task = 0;
-  for (let g = 0; g < count; g++) {
+  for (let g = 0, together = 1; g < count; g += together) {
     const segment = segments + usize(g) * SEGMENT;
     const row0 = load<i32>(segment);
     const rows = load<i32>(segment, 4);
@@ -221,6 +341,14 @@ export function attention(
     const range0 = load<i32>(segment, 12);
     const range1 = load<i32>(segment, 12 + SEGMENT);
     const decode = rows == 1; // one token: the heads of a group make the tile
+    together = decode ? companions(segments, ranges, g, count, most) : 1;
+    if (together > 1) {
+      for (let kv = 0; kv < kvHeads; kv++, task++) {
+        if (task % parts != part) continue;
+        attendTogether(q, store_, out, lse, segment, ranges, together, heads, kv, group, d, scale, s, sRow);
+      }
+      continue;
+    }
     for (let b = 0; b < rows; b += size) {
       for (let kv = 0; kv < kvHeads; kv++, task++) {
         if (task % parts != part) continue;
@@ -232,37 +360,15 @@ export function attention(
           const at = usize(first) * rowBytes + ((usize(head) * usize(d)) << 2);
           const step = decode ? usize(d) << 2 : rowBytes;
           const last = position + b + (decode ? 1 : n); // keys the last row of the tile sees
-          let j = 0;
-          for (let r = range0; r < range1 && j < last; r++) {
-            const range = ranges + usize(r) * RANGE;
-            const block = store_ + ((usize(load<i32>(range)) + usize(kv) * 2 * usize(load<i32>(range, 4)) * usize(d)) << 2);
-            const keys = min(load<i32>(range, 8), last - j);
-            anyProduct(q + at, step, 4, block, usize(d) << 5, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
-            j += keys;
-          }
-          const more = decode ? 0 : 1; // that each row sees
-          if (hasHost) hostSoftmax(s, sRow, n, last - more * (n - 1), more, (last + 7) & ~7, scale);
-          else softmaxRows(s, sRow, n, last - more * (n - 1), more, (last + 3) & ~3, scale);
+          scoreRanges(q + at, step, store_, ranges, range0, range1, kv, d, s, sRow, n, 0, last);
+          weigh(s, sRow, n, last, decode ? 0 : 1, scale);
           for (let i = 0; i < n; i++) {
-            const end = s + usize(i + 1) * sRow;
             const token = decode ? first : first + i;
             const where = lse + ((usize(token) * usize(heads) + usize(decode ? head + i : head)) << 2);
-            store<f32>(where, load<f32>(end - 8) + f32(Math.log(load<f32>(end - 4))));
+            storeLse(s + usize(i) * sRow, sRow, where);
           }
-          j = 0;
-          for (let r = range0; r < range1 && j < last; r++) {
-            const range = ranges + usize(r) * RANGE;
-            const cap = usize(load<i32>(range, 4));
-            const block = store_ + ((usize(load<i32>(range)) + (usize(kv) * 2 + 1) * cap * usize(d)) << 2);
-            const keys = min(load<i32>(range, 8), last - j);
-            anyProduct(s + (usize(j) << 2), sRow, 4, block, cap << 5, d >> 3, out + at, step, n, keys, j > 0);
-            j += keys;
-          }
-          for (let i = 0; i < n; i++) {
-            const o = out + at + usize(i) * step;
-            const r4 = f32x4.splat(1 / load<f32>(s + usize(i + 1) * sRow - 4));
-            for (let x: usize = 0; x < usize(d) << 2; x += 16) v128.store(o + x, f32x4.mul(v128.load(o + x), r4));
-          }
+          sumRanges(s, sRow, store_, ranges, range0, range1, kv, d, out + at, step, n, 0, last);
+          for (let i = 0; i < n; i++) divide(out + at + usize(i) * step, d, s + usize(i) * sRow, sRow);
         }
       }
     }
