@@ -2,7 +2,7 @@
 import type { Buffer, Device } from "../devices/index.ts";
 import { UsageError } from "../errors.ts";
 import { mergeLora } from "../model/lora.ts";
-import { freeModel, type Model, parametersChanged, type Trained, trainedOf } from "../model/params.ts";
+import { freeModel, MAX_POSITIONS, type Model, parametersChanged, type Trained, trainedOf } from "../model/params.ts";
 import type {
   AdamParams,
   Datum,
@@ -246,6 +246,6 @@ function checkTokens(tokens: readonly number[], { config: { vocab_size } }: Mode
 }
 
 /** Positions the model is prepared for. */
-function windowOf({ config, rotary }: Model): number {
-  return rotary.length / config.head_dim;
+function windowOf({ config }: Model): number {
+  return Math.min(config.max_position_embeddings, MAX_POSITIONS);
 }

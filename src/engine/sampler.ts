@@ -14,7 +14,7 @@ interface Live {
   readonly request: SampleRequest;
   readonly uniform: Uniform;
   readonly run: CacheRun;
-  /** Where the runs before it lie, from the first on. */
+  /** Where the runs before it lie, from the first on, and how many of their tokens it goes on from. */
   readonly path: readonly number[];
   readonly tokens: number[];
   readonly logprobs: number[];
@@ -194,7 +194,7 @@ export class Sampler {
     }
     const run = this.cache.add(match, 1 + max_new_tokens);
     run.tokens.push(prompt.at(-1)!);
-    const path = ancestorsOf(run).map(({ block }) => block);
+    const path = ancestorsOf(run).flatMap(({ block, tokens }) => [block, tokens]);
     return { request, uniform: uniformOf(key), run, path, tokens: [], logprobs: [], cached, resolve, reject };
   }
 

@@ -303,6 +303,45 @@ export function againstCpu(
     await engine.close();
   });
 
+  test(`${name}: batches that are filled up, contexts that are long or grow: log-probs are the recomputed ones, twice the same`, async () => {
+    const config = {
+      ...{ ...SMALL, hidden_size: 512, max_position_embeddings: 2048 },
+      ...{ num_attention_heads: 16, num_key_value_heads: 8, head_dim: 128 },
+    };
+    const engine = new LocalEngine(tinyModel({ device: make(), config, deviation: 0.06, seed: "filled up" }));
+    for (const [count, length, max_new_tokens] of [
+      [20, 300, 110], // 24 with copies, shared out anew three times
+      [1, 1500, 40], // several blocks for one row
+      [3, 1500, 40],
+    ] as const) {
+      const prompts = Array.from({ length: count }, (_, i) => tokensOf(length, "filled", i >> 3));
+      const sampled = async () => {
+        engine.forgetCache();
+        return Promise.all(
+          prompts.map((prompt, i) => engine.sample({ prompt, max_new_tokens, stop_ids: [], key: ["filled", i] })),
+        );
+      };
+      const [once, again] = [await sampled(), await sampled()];
+      const said = (samples: typeof once) => samples.map(({ tokens, logprobs }) => ({ tokens, logprobs }));
+      expect(said(again)).toEqual(said(once));
+      const whole = prompts.map((prompt, i): Datum => {
+        const tokens = [...prompt, ...once[i]!.tokens];
+        return { tokens, weights: tokens.map((_, at) => (at < length ? 0 : 1)) };
+      });
+      const computed = await engine.logprobs(whole);
+      const off = once.flatMap(({ logprobs }, i) =>
+        logprobs.map((logp, at) => Math.abs(logp - computed[i]![length + at]!)),
+      );
+      const mean = off.reduce((sum, each) => sum + each, 0) / off.length;
+      note(
+        `${name}: ${count} of ${length}: ${mean.toExponential(1)} apart, at most ${Math.max(...off).toExponential(1)}`,
+      );
+      expect(mean).toBeLessThanOrEqual(tolerances.logprob / 4);
+      expect(Math.max(...off)).toBeLessThanOrEqual(2 * tolerances.logprob);
+    }
+    await engine.close();
+  });
+
   test(`${name}: every kernel gives the same bits twice`, () => {
     const [first, second] = [on(make, everyKernel), on(make, everyKernel)];
     const bits = (values: Float32Array | Int32Array) =>

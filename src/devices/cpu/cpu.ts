@@ -28,7 +28,8 @@ export interface CpuDevice extends Device {
 const PAGE = 65_536;
 const MAX_PAGES = 65_536; // 4 GiB: what 32-bit addresses reach
 const LOGITS_CHUNK = 4_000_000; // floats of logits held at once: 16 MB
-const FORWARD_BLOCK = 16; // queries together, as in assembly/attention.ts
+const FORWARD_BLOCK = 16; // queries together at most, as in assembly/attention.ts
+const WASM_BLOCK = 4; // … without machine code: a tile
 const BACKWARD_BLOCK = 32; // queries together, as in assembly/attentionBackward.ts
 const GROW_STEP = 256; // pages at least: growing is slow
 
@@ -37,7 +38,7 @@ export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuO
   const shared = startWorker !== undefined && threads > 1;
   const { module, variant } = compile(simd, shared);
   const memory = new WebAssembly.Memory({ initial: 2, maximum: MAX_PAGES, shared });
-  const bound = variant === "cpu-relaxed" && native ? native(memory) : undefined;
+  const bound = variant === "cpu-relaxed" && native ? attempt(() => native(memory)) : undefined;
   const abort = () => {
     throw new Error("kernel aborted");
   };
@@ -46,10 +47,20 @@ export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuO
   const { useHost, ...wasm } = Object.fromEntries(
     Object.entries(instance.exports).filter(([, value]) => typeof value === "function"),
   ) as KernelExports;
-  const isNative = bound !== undefined && sameBits(memory, wasm, bound.kernels, useHost!, PAGE);
+  const isNative = bound !== undefined && attempt(() => sameBits(memory, wasm, bound.kernels, useHost!, PAGE)) === true;
+  if (!isNative) useHost!(0);
   const kernels = isNative ? { ...wasm, ...bound.kernels } : wasm;
   const team = shared ? sharedTeam(threads, module, memory, kernels, startWorker, isNative) : soloTeam(kernels);
   return new Cpu(memory, team, variant, isNative);
+}
+
+/** What `work` gives, or undefined where it fails: WebAssembly does as well. */
+function attempt<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
 }
 
 function compile(
@@ -275,6 +286,7 @@ class Cpu implements CpuDevice {
         scale,
         scratch,
         row,
+        this.native ? FORWARD_BLOCK : WASM_BLOCK,
       );
     });
   }

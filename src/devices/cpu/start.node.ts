@@ -3,8 +3,7 @@ import { availableParallelism } from "node:os";
 import { setFlagsFromString } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { type CpuDevice, type CpuOptions, createCpuDevice } from "./cpu.ts";
-import { bindNative } from "./native/bind.ts";
-import { bindingText, nativeCode } from "./native/native.node.ts";
+import { bindFromText, bindingText, nativeCode } from "./native/native.node.ts";
 
 export interface CpuNodeOptions extends Omit<CpuOptions, "startWorker" | "native"> {
   /** @default as many as the machine has cores, at most 8 */
@@ -24,7 +23,7 @@ export function createCpu({
   return createCpuDevice({
     ...options,
     threads,
-    native: native && ((memory) => bindNative(native.koffi, memory, native.code)),
+    native: native && ((memory) => bindFromText(native, memory)),
     startWorker: (source, data) => {
       const bind = native ? bindingText(native) : "undefined";
       const worker = new Worker(`${source}\nserve(require("node:worker_threads").workerData, ${bind});`, {

@@ -121,9 +121,12 @@ export class Cuda implements CudaDevice {
         return () => new Int32Array(wait().buffer);
       },
       sharing: {
-        length: (rows, shape) => sharingLength(rows, sharingShape(shape, this.card.multiprocessors)),
-        fill: (out, rows, segments, ranges, shape) =>
-          fillSharing(out, rows, segments, ranges, sharingShape(shape, this.card.multiprocessors)),
+        length: (rows, shape) =>
+          this.#shares(shape) ? sharingLength(rows, sharingShape(shape, this.card.multiprocessors)) : 0,
+        fill: (out, rows, segments, ranges, shape) => {
+          if (!this.#shares(shape)) return;
+          fillSharing(out, rows, segments, ranges, sharingShape(shape, this.card.multiprocessors));
+        },
       },
     };
   }
@@ -569,8 +572,8 @@ export class Cuda implements CudaDevice {
 
   #load(source: KernelSource): void {
     if (this.#loaded.has(source.name)) return;
-    this.#loaded.add(source.name);
     this.#driver.load(this.#compiler.compile(source));
+    this.#loaded.add(source.name);
   }
 
   /** Frees memory and what was made for it: a weight's copy, a layout's plan. */
@@ -655,6 +658,11 @@ export class Cuda implements CudaDevice {
   #addParts(parts: Buffer, out: Buffer, count: number, stride: number, from: number, width: number): void {
     const args = [at(parts), at(out), i32(count), i32(stride), i32(from), i32(width)];
     this.#launch("addParts", [Math.ceil(width / 32), 1, 1], [32, 32, 1], 0, args);
+  }
+
+  /** Whether there is a kernel that reads what rows have in common once. */
+  #shares(shape: HeadShape): boolean {
+    return this.#attentionFor(shape, this.activations).next !== undefined;
   }
 
   #attentionFor({ heads, kvHeads, headDim }: HeadShape, dtype: Dtype): AttentionKernels {

@@ -6,7 +6,7 @@ import {
   clusteredShared,
   clusteredSource,
 } from "./kernels/clustered.ts";
-import { NORMED_ROWS, type SkinnyEnd, skinnyCut, skinnyName, skinnyShared } from "./kernels/skinny.ts";
+import { NORMED_ROWS, SKINNY_ROWS, type SkinnyEnd, skinnyCut, skinnyName, skinnyShared } from "./kernels/skinny.ts";
 import type { KernelSource } from "./launch.ts";
 
 /** x[rows, k] · weightᵀ, a weight of n rows, and what follows it. */
@@ -45,7 +45,7 @@ export function startProduct({ end, n, k, rows, isNormed }: Product, card: Produ
     const [kernel, shared] = [skinnyName(end, cut, isNormed), skinnyShared(end, cut)];
     return { kernel, blocks: width / 16, threads: 32 * cut.warps, shared, width };
   }
-  if (isNormed || end === "added" || card.capability !== 90) return undefined;
+  if (isNormed || end === "added" || rows <= SKINNY_ROWS || card.capability !== 90) return undefined;
   const shape = clusteredShape(rows, n, k, end, card);
   if (!shape) return undefined;
   const [blocks, threads, shared] = [clusteredBlocks(shape, n), 128 * shape.groups, clusteredShared(shape)];

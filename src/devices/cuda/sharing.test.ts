@@ -119,7 +119,9 @@ test.each([
   const rows = ENDS.length;
   const work = tableOf(segments, ranges, rows, { together, blocks });
   const jobs = jobsOf(work, rows, ranges, { together, blocks });
-  for (let row = 0; row < rows; row++) {
+  expect([...work.subarray(work[2]!, work[2]! + work[1]!)]).toEqual([9]); // it is row 0 once more
+  expect(jobs.some((job) => job.rows.includes(9))).toBe(false);
+  for (let row = 0; row < rows - 1; row++) {
     const mine = jobs.filter((job) => job.rows.includes(row));
     expect(mine.flatMap(({ keys }) => keys).sort()).toEqual(contextOf(row, segments, ranges).sort());
     const open = mine.filter(({ isOpen }) => isOpen);
@@ -128,12 +130,24 @@ test.each([
   }
 });
 
+test.each([1, 17, 35])("what rows grow by, %i tokens, is read by those jobs that are open", (grown) => {
+  const { segments, ranges } = batchOf(TREE, ENDS, 2);
+  const [rows, shape] = [ENDS.length, { together: 8, blocks: 4 }];
+  const work = tableOf(segments, ranges, rows, shape);
+  for (let row = 0; row < rows; row++) ranges[3 * (segments[4 * row + 7]! - 1) + 2]! += grown;
+  const jobs = jobsOf(work, rows, ranges, shape);
+  for (let row = 0; row < rows - 1; row++) {
+    const keys = jobs.filter((job) => job.rows.includes(row)).flatMap((job) => job.keys);
+    expect(keys.sort()).toEqual(contextOf(row, segments, ranges).sort());
+  }
+});
+
 test("rows of a tile are neighbours, and read together what they have in common", () => {
   const { segments, ranges } = batchOf(TREE, ENDS, 2);
   const shape = { together: 8, blocks: 2 };
   const jobs = jobsOf(tableOf(segments, ranges, ENDS.length, shape), ENDS.length, ranges, shape);
   const together = new Set(jobs.filter(({ rows }) => rows.length > 1).map(({ rows }) => rows.join(" ")));
-  expect([...together].sort()).toEqual(["0 9", "0 9 1 2 3", "4 5 6 7"]);
+  expect([...together].sort()).toEqual(["0 1 2 3", "5 6 7"]); // five rows a tile
   const read = jobs.reduce((sum, { keys }) => sum + keys.length, 0);
   const alone = ENDS.reduce((sum, _, row) => sum + contextOf(row, segments, ranges).length, 0);
   expect(read).toBeLessThan(0.55 * alone);

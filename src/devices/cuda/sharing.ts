@@ -45,15 +45,20 @@ export function sharingCut(rows: number, { together, blocks }: SharingShape): Sh
   return { rowsOfTile, tiles, splits: Math.max(1, Math.min(SPLITS_MOST, Math.floor(blocks / tiles))) };
 }
 
-/** Words the table of a batch needs. */
+/** Words the table of a batch needs: tasks, jobs, and rows that are copies of others. */
 export function sharingLength(rows: number, shape: SharingShape): number {
+  return copiesAt(rows, shape) + rows;
+}
+
+function copiesAt(rows: number, shape: SharingShape): number {
   const { tiles, splits } = sharingCut(rows, shape);
   return HEADER + TASK * tiles * splits + JOB * mostJobs(rows, shape);
 }
 
+/** A tile's units are cut into at most three pieces a warp and one more each; rows have fewer than twice as many units. */
 function mostJobs(rows: number, shape: SharingShape): number {
   const { tiles, splits } = sharingCut(rows, shape);
-  return 4 * NEXT_WARPS * tiles * splits + 2 * rows;
+  return 3 * NEXT_WARPS * tiles * splits + 2 * rows;
 }
 
 /** Ranges in a row that some rows have in common. */
@@ -85,13 +90,24 @@ export function fillSharing(
   shape: SharingShape,
 ): void {
   const { rowsOfTile, tiles, splits } = sharingCut(rows, shape);
-  const all = Array.from({ length: rows }, (_, row) => row);
-  const inTree = unitsOf(all, segments, ranges, 1).flatMap(({ grows, rows: ends }) => (grows ? ends : []));
+  // A row that writes where another does is a copy which fills the batch up. It has no tile: its keys could differ in a last bit
+  // from the other's, by the company they are computed in, and take their place.
+  const owners = new Map<number, number>();
+  for (let row = 0; row < rows; row++) {
+    const own = ranges[3 * (segments[4 * row + 7]! - 1)]!;
+    if (!owners.has(own)) owners.set(own, row);
+  }
+  const inTree = unitsOf([...owners.values()], segments, ranges, 1).flatMap(({ grows, rows: ends }) =>
+    grows ? ends : [],
+  );
   let jobs = 0;
   const jobsAt = HEADER + TASK * tiles * splits;
   out.fill(0, 0, jobsAt);
-  out[0] = tiles;
-  for (let tile = 0; tile < tiles; tile++) {
+  const isOwner = new Set(owners.values());
+  const copies = Array.from({ length: rows }, (_, row) => row).filter((row) => !isOwner.has(row));
+  out.set([tiles, copies.length, copiesAt(rows, shape)]);
+  out.set(copies, copiesAt(rows, shape));
+  for (let tile = 0; tile * rowsOfTile < inTree.length; tile++) {
     const members = inTree.slice(tile * rowsOfTile, (tile + 1) * rowsOfTile);
     const units = unitsOf(members, segments, ranges, SHARED_LEAST);
     const steps = units.reduce((sum, unit) => sum + stepsOf(lengthOf(unit)), 0);

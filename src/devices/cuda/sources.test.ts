@@ -1,6 +1,7 @@
 // Every kernel that does not depend on a model's shape compiles for the oldest, a middle and a new card, without a GPU.
 import { describe, expect, test } from "vitest";
 import { hasNvcc, spillsOf } from "../../../test/devices/nvcc.ts";
+import { CHAINED } from "./kernels/common.ts";
 import { sourcesFor } from "./sources.ts";
 
 test("sources stand alone: NVRTC has no headers", () => {
@@ -10,6 +11,14 @@ test("sources stand alone: NVRTC has no headers", () => {
   }
   expect(sourcesFor(75).length).toBeLessThan(sourcesFor(80).length); // bf16 tensor cores came with 8.0
   expect(sourcesFor(70)).toEqual([]);
+});
+
+test("what moves a step's tables is in no chain: they are read ahead", () => {
+  for (const kernel of ["advance", "uniforms", "convert_f32_bf16"]) expect(CHAINED.test(kernel)).toBe(false);
+  for (const { name, code } of sourcesFor(90)) {
+    const names = [...code.matchAll(/__global__ void (?:__\w+\([^)]*\) )*(\w+)\(/g)].map(([, kernel]) => kernel!);
+    if (names.some((kernel) => CHAINED.test(kernel))) expect(code, name).toMatch(/AFTER_PREVIOUS\(\)|CHAINED\(\)/);
+  }
 });
 
 describe.skipIf(!hasNvcc)("with nvcc (skipped where it is not installed)", () => {

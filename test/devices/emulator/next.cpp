@@ -102,6 +102,10 @@ int main() {
       newKeys.insert(newKeys.end(), k.begin(), k.end());
     }
   }
+  /* Rows that are copies of an earlier one say nothing. */
+  for (int t = 0; t < rows; t++)
+    for (int s = 0; s < t; s++)
+      if (ranges[3 * (segments[4 * s + 7] - 1)] == ranges[3 * (segments[4 * t + 7] - 1)]) std::fill_n(&want[t * H * d], H * d, 0.0);
   for (size_t at : newPlaces) std::fill_n(&store[at], d, 0x7fff); /* NaN until the kernel writes it */
 
   std::vector<float> partials((size_t)tiles * splits * G * 16 * (d + 4), NAN);

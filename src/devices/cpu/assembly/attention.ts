@@ -194,15 +194,15 @@ function softmaxRow(s: usize, sRow: usize, n: i32, padded: i32, scale: f32): voi
   store<f32>(s + sRow - 4, sum4(sum));
 }
 
-/** Rows worked on together: in WebAssembly a tile's; with the host's code enough to make a call worth while. */
-const BLOCK: i32 = 4;
-const HOST_BLOCK: i32 = 16;
+/** Rows worked on together at most; scratch is for so many. */
+const BLOCK: i32 = 16;
 
 /** Tokens in common that are worth reading once for several segments of one row. */
 const COMMON_LEAST: i32 = 16;
 
-/** Ranges that those segments have in common which `companions` found last. */
+/** Ranges that those segments have in common which `companions` found last, and their tokens. */
 let common: i32 = 0;
+let commonTokens: i32 = 0;
 
 /**
  * How many segments from number g on, up to `most`, have one row each (the next rows of q) and begin with the same ranges. One
@@ -232,7 +232,19 @@ function companions(segments: usize, ranges: usize, g: i32, count: i32, most: i3
     tokens = sum;
     common = same;
   }
+  commonTokens = tokens;
   return n;
+}
+
+/**
+ * Whether it pays to take those segments together: head by head, where each alone would have its heads take every key together.
+ * With several heads on a kv head, only where rows are more than these, and have more in common than not.
+ */
+function paysTogether(segment: usize, n: i32, group: i32): bool {
+  if (n == 1 || group == 1) return n > 1;
+  let longest = 0;
+  for (let i = 0; i < n; i++) longest = max(longest, load<i32>(segment + usize(i) * SEGMENT, 8) + 1 - commonTokens);
+  return n >= group && commonTokens >= longest;
 }
 
 /** Scores of n rows of q against the keys of ranges, from key j on; gives the number of keys before and in them. */
@@ -319,17 +331,17 @@ function attendTogether(
 
 /**
  * out = softmax(q · kᵀ · scale) · v for every row, and the log-sum-exp of each row and head. Tasks are (segment, kv head,
- * block of rows), dealt out in turn; segments of one row that begin alike are one task. Scratch: 16 · `scratchRow` floats a thread; the last two of a row are highest score
- * times scale, and sum.
+ * block of `size` rows), dealt out in turn; segments of one row that begin alike are one task. Scratch: 16 · `scratchRow`
+ * floats a thread; the last two of a row are highest score times scale, and sum. All threads must be told the same `size`:
+ * in WebAssembly a tile's rows, with machine code enough to make a call worth while.
  */
 export function attention(
   q: usize, store_: usize, out: usize, lse: usize, segments: usize, ranges: usize, count: i32, heads: i32, kvHeads: i32,
-  d: i32, scale: f32, scratch: usize, scratchRow: i32, part: i32, parts: i32,
+  d: i32, scale: f32, scratch: usize, scratchRow: i32, size: i32, part: i32, parts: i32,
 ): void {
-  const size = hasHost ? HOST_BLOCK : BLOCK;
   const group = heads / kvHeads;
   const sRow = usize(scratchRow) << 2;
-  const s = scratch + usize(part) * usize(HOST_BLOCK) * sRow;
+  const s = scratch + usize(part) * usize(BLOCK) * sRow;
   const rowBytes = usize(heads * d) << 2;
   const most = max(1, min(size, (count * kvHeads) / (2 * parts))); // enough tasks must be left for all
   let task = 0;
@@ -342,6 +354,7 @@ export function attention(
     const range1 = load<i32>(segment, 12 + SEGMENT);
     const decode = rows == 1; // one token: the heads of a group make the tile
     together = decode ? companions(segments, ranges, g, count, most) : 1;
+    if (!paysTogether(segment, together, group)) together = 1;
     if (together > 1) {
       for (let kv = 0; kv < kvHeads; kv++, task++) {
         if (task % parts != part) continue;

@@ -45,7 +45,6 @@ test.each<[string, string, (asm: Assembler) => void]>([
   ["vxorps ymm8, ymm8, ymm8", "c4413c57c0", (asm) => asm.zero(8)],
   ["vbroadcastss ymm3, xmm3", "c4e27d18db", (asm) => asm.broadcast(3, 3)],
   ["vmovss [rsi-8], xmm3", "c4e17a115ef8", (asm) => asm.saveOne({ base: "rsi", offset: -8 }, 3)],
-  ["vmovaps ymm4, ymm9", "c4c17c28e1", (asm) => asm.copy(4, 9)],
   [
     "vfmadd213ps ymm5, ymm4, [rax+0xc0]",
     "c4e25da8a8c0000000",

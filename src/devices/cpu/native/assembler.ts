@@ -212,10 +212,6 @@ export class Assembler {
     this.#vex({ map: "0f", prefix: "f3", opcode: 0x11, wide: false }, from, 0, to);
   }
 
-  copy(to: Vector, from: Vector): void {
-    this.#vex({ map: "0f", prefix: "none", opcode: 0x28 }, to, 0, from);
-  }
-
   /** to += a · b, rounded once. */
   fma(to: Vector, a: Vector, b: Vector | Place): void {
     this.#vex({ map: "0f38", prefix: "66", opcode: 0xb8 }, to, a, b);

@@ -86,10 +86,13 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     words[11] = add;
     // Three panels are 96 bytes for each of k, which the tiles share; only where panels follow upon each other.
     words[12] = bPanel === 32 * k ? Math.ceil(96 / Math.ceil(m / 4)) : 0;
-    if (m <= 0 || k <= 0 || panels <= 0) return;
-    // Words are unsigned, which numbers out of WebAssembly are not.
-    inside(words[0]! + ((m - 1) >> 2) * words[1]! + Math.min(m - 1, 3) * words[2]! + (k - 1) * words[3]! + 4);
-    inside(words[4]! + (panels - 1) * words[5]! + k * 32);
+    if (m <= 0 || panels <= 0) return;
+    // Words are unsigned, which numbers out of WebAssembly are not. The last row of A may lie before one of the tile before.
+    const tile = (m - 1) >> 2;
+    const lastRow = tile * words[1]! + ((m - 1) & 3) * words[2]!;
+    const rowBefore = tile > 0 ? (tile - 1) * words[1]! + 3 * words[2]! : 0;
+    if (k > 0) inside(words[0]! + Math.max(lastRow, rowBefore) + (k - 1) * words[3]! + 4);
+    if (k > 0) inside(words[4]! + (panels - 1) * words[5]! + k * 32);
     inside(words[7]! + (m - 1) * words[8]! + panels * 32);
     callProduct(address);
   };
@@ -119,7 +122,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     const lastPanel = byRows ? panels : Math.floor((panels * (part + 1)) / parts);
     const kBlock = m > 64 ? K_BLOCK : k; // few rows pass too seldom to gain by it, and panels lie in a row without
     for (let r = firstRow; r < lastRow; r += ROW_BLOCK) {
-      for (let k0 = 0; k0 < k; k0 += kBlock) {
+      for (let k0 = 0; k0 === 0 || k0 < k; k0 += Math.max(1, kBlock)) {
         const aFrom = a + r * aRow + k0 * aK;
         const bFrom = b + (firstPanel * k + k0) * 32;
         const cFrom = c + r * cRow + firstPanel * 32;
@@ -168,12 +171,14 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     words[4] = step;
     words[5] = width;
     floats[6] = scale;
+    if (width % 8 !== 0 || width < 8 || 4 * width > sRow)
+      throw new RangeError(`rows of ${width} scores, ${sRow} bytes`);
     inside(words[0]! + rows * sRow);
+    return rows > 0;
   };
 
   const softmax = (s: number, sRow: number, rows: number, seen: number, step: number, width: number, scale: number) => {
-    writeScores(s, sRow, rows, seen, step, width, scale);
-    callSoftmax(address);
+    if (writeScores(s, sRow, rows, seen, step, width, scale)) callSoftmax(address);
   };
 
   const scoreGradients = (
@@ -188,7 +193,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     dots: number,
     dotRow: number,
   ) => {
-    writeScores(s, sRow, rows, seen, 1, width, scale);
+    if (!writeScores(s, sRow, rows, seen, 1, width, scale)) return;
     words[7] = dp;
     words[8] = lse;
     words[9] = dots;
@@ -212,7 +217,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     inside(words[0] + count * 8 * width);
     inside(words[1] + count * 4 * width);
     inside(words[2] + count * 8 * width);
-    return count > 0;
+    return count > 0 && width > 0;
   };
 
   const swiGlu = (h: number, a: number, rows: number, width: number, part: number, parts: number) => {

@@ -26,7 +26,7 @@ export const TABLE: Register = "rax";
 /** Where a constant stands, with the table's address in TABLE. */
 export const constant = (name: keyof typeof EXP): Place => ({ base: TABLE, offset: 32 * NAMES.indexOf(name) });
 
-/** x = exp(x) by the operations of assembly/math.ts; uses two more registers. */
+/** x = exp(x) by the operations of assembly/math.ts; uses three more registers. */
 export function exp(asm: Assembler, x: Vector, p: Vector, mask: Vector, k: Vector): void {
   asm.compareLanes("atLeast", mask, x, constant("least"));
   asm.lanewise("max", x, x, constant("least"));

@@ -1,7 +1,7 @@
 // Machine code under Node: puts it into memory where it may run, once for all devices of a thread, and says where it lies.
 import { createRequire } from "node:module";
 import { Assembler } from "./assembler.ts";
-import { bindNative, type Foreign, type NativeCode, type NativeFunction } from "./bind.ts";
+import { type Bound, bindNative, type Foreign, type NativeCode, type NativeFunction } from "./bind.ts";
 import { assembleProduct, BASE_OFFSET, PARAMETERS_BYTES } from "./products.ts";
 import { assembleScoreGradients, assembleSoftmax } from "./softmax.ts";
 import { assembleSwiGlu, assembleSwiGluBackward } from "./swiglu.ts";
@@ -30,6 +30,16 @@ export function nativeCode(): Native | null {
   return mapped;
 }
 
+/**
+ * The code bound to a device's memory, from the text that workers get: what rewrites functions, and so breaks the text,
+ * breaks it here too, and all threads do without.
+ */
+export function bindFromText(native: Native, memory: WebAssembly.Memory): Bound {
+  const evaluate = new Function("require", `return ${bindingText(native)}`);
+  const bind = evaluate(createRequire(import.meta.url)) as (memory: WebAssembly.Memory) => Bound;
+  return bind(memory);
+}
+
 /** An expression for a worker's text: from the memory to the kernels that call the code. */
 export function bindingText({ code }: Native): string {
   const koffi = `require("node:module").createRequire(${JSON.stringify(import.meta.url)})("koffi")`; // each thread loads it
@@ -38,6 +48,7 @@ export function bindingText({ code }: Native): string {
 
 function mapCode(): Native | null {
   if (process.platform !== "linux" || process.arch !== "x64") return null;
+  if ("Deno" in globalThis || process.versions.bun) return null; // koffi is made for Node
   try {
     const koffi = createRequire(import.meta.url)("koffi") as Foreign;
     const { bytes, starts } = sideBySide([

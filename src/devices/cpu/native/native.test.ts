@@ -1,6 +1,7 @@
 // Products as machine code: the bits of the WebAssembly kernels for every size and number of threads, and nothing outside.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import { Worker } from "node:worker_threads";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { tree } from "../../../../test/devices/bench.ts";
@@ -8,9 +9,9 @@ import { everyKernel } from "../../../../test/devices/every.ts";
 import { forestLayout } from "../../../model/layout.ts";
 import { random } from "../../../random.ts";
 import type { HeadShape, Weight } from "../../device.ts";
-import type { CpuDevice } from "../cpu.ts";
+import { type CpuDevice, createCpuDevice } from "../cpu.ts";
 import { createCpu } from "../start.node.ts";
-import { nativeCode } from "./native.node.ts";
+import { bindFromText, nativeCode } from "./native.node.ts";
 
 const can = nativeCode() !== null;
 if (!can) console.warn("this machine or system cannot run our machine code: its tests are left out");
@@ -159,8 +160,72 @@ describe.skipIf(!can)("machine code", () => {
     }
   });
 
-  test("memory that grew is found again", () => {
+  test("a worker that cannot bind the code does its share in WebAssembly, to the same bits", () => {
+    const native = nativeCode()!;
+    for (const threads of [2, 3]) {
+      const device = createCpuDevice({
+        threads,
+        native: (memory) => bindFromText(native, memory),
+        startWorker(source, data) {
+          const fails = `() => { throw new Error("no"); }`;
+          const text = `${source}\nserve(require("node:worker_threads").workerData, ${fails});`;
+          const worker = new Worker(text, { eval: true, workerData: data, execArgv: [] });
+          return { end: () => void worker.terminate() };
+        },
+      });
+      expect(device.native).toBe(true);
+      const [want, got] = [everyKernel(reference), everyKernel(device)];
+      const different = [...want].filter(([name, values]) => bitsOf(values) !== bitsOf(got.get(name)!));
+      expect(different.map(([name]) => name)).toEqual([]);
+      device.close();
+    }
+  });
+
+  test("where binding fails, or gives other bits, there is WebAssembly", () => {
+    const native = nativeCode()!;
+    const broken = createCpuDevice({
+      native() {
+        throw new Error("no");
+      },
+    });
+    const wrong = createCpuDevice({
+      native(memory) {
+        const bound = bindFromText(native, memory);
+        return { ...bound, kernels: { ...bound.kernels, gemm: () => {} } };
+      },
+    });
+    for (const device of [broken, wrong]) {
+      expect(device.native).toBe(false);
+      const [want, got] = [everyKernel(reference), everyKernel(device)];
+      expect([...want].every(([name, values]) => bitsOf(values) === bitsOf(got.get(name)!))).toBe(true);
+      device.close();
+    }
+  });
+
+  test("what lies at the very end of memory is inside", () => {
     const device = createCpu({ threads: 1, native: true });
+    const columns = 4096;
+    const value = device.alloc("f32", 8 * columns);
+    device.fill(value, 1);
+    const weight: Weight = { name: "w", rows: 8, columns, value, grad: null };
+    const out = device.alloc("f32", 8 * 8);
+    const first = device.alloc("f32", columns);
+    device.fill(first, 1);
+    device.linear(weight, first, out, 1); // the weight is packed now
+    for (let megabytes = 17; megabytes < 20; megabytes++) {
+      device.alloc("f32", megabytes << 18); // more than it grows by at least, so exactly as far as needed
+      for (const rows of [5, 6, 7]) {
+        const x = device.alloc("f32", rows * columns);
+        device.fill(x, 1);
+        device.linear(weight, x, out, rows);
+        expect(device.read(out)[8 * (rows - 1)]).toBe(columns);
+      }
+    }
+    device.close();
+  });
+
+  test.each([1, 3])("memory that grew is found again, %i threads", (threads) => {
+    const device = createCpu({ threads, native: true });
     const product = () =>
       device.scope(() => {
         const value = device.alloc("f32", 64);

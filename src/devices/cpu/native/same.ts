@@ -34,7 +34,7 @@ export function sameBits(
     new Int32Array(memory.buffer, segments, 8).set([0, KEYS, 0, 0, 0, 0, 0, 1]);
     new Int32Array(memory.buffer, ranges, 3).set([0, (KEYS + 7) & ~7, KEYS]);
     useHost(isHost ? 1 : 0);
-    attention!(a, b, out, lse, segments, ranges, 1, 1, 1, HEAD, 7.3, scratch, (KEYS + 23) & ~7, 0, 1);
+    attention!(a, b, out, lse, segments, ranges, 1, 1, 1, HEAD, 7.3, scratch, (KEYS + 23) & ~7, isHost ? 16 : 4, 0, 1);
     bits.push(words(out, KEYS * HEAD), words(lse, KEYS));
     swiGlu!(a, out, 3, HEAD, 0, 1);
     return [...bits, words(out, 3 * HEAD)].join();

@@ -7,7 +7,7 @@
 // of its own in shared memory; the tile's queries are the rows of a tensor core's tile, and those that do not see a job's keys give
 // them no weight. At the end the warps' sums are added up; where a tile has several blocks, by the last of them to finish.
 // All but the newest key of a context lies there since an earlier launch: the first keys are on their way before the kernel
-// before this one has ended.
+// before this one has ended. Nothing that is no number may stand in a context: it would reach all rows of a tile.
 //
 // partials: float [tiles · splits, kvHeads, 16, D + 4] (sums, highest score, sum of weights), for tiles with several blocks;
 // counters: i32 [tiles, kvHeads], 0 at first. Macros: D (64 or 128), TOGETHER (heads on a kv head).
@@ -174,6 +174,8 @@ template <int N> __device__ __forceinline__ float2 weigh(const float2* stats, in
 extern __shared__ char shared[];
 #endif
 
+static_assert(STAGES * TILE >= QUERIES * (D + 4), "a warp's sums take its ring's place");
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix}(
     const bf16* qkv, bf16* store, bf16* out, float* partials, int* counters, const int* work, const int* ranges, const int* positions,
     const float* cosSin, const float* qScale, const float* kScale, int heads, int kvHeads, int splits, float scale, float eps) {
@@ -185,6 +187,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
   const float factor = scale * LOG2E;
   const int* task = work + ${HEADER} + blockIdx.y * ${TASK};
   const int rows = task[0], used = task[1];
+  if (blockIdx.y == gridDim.y - 1 && work[1] > 0) { /* rows that are copies: nobody hears what they say, but it must be numbers */
+    AFTER_PREVIOUS();
+    const int* copies = work + work[2];
+    for (int i = threadIdx.x; i < work[1] * TOGETHER * PIECES; i += 32 * WARPS) {
+      const long long row = copies[i / (TOGETHER * PIECES)];
+      *((uint4*)(out + (row * heads + kv * TOGETHER) * D) + i % (TOGETHER * PIECES)) = make_uint4(0, 0, 0, 0);
+    }
+  }
   if (rows == 0) return;
   uint4* ring = (uint4*)shared + warp * (STAGES * TILE / 4);
   bf16* queries = (bf16*)(shared + WARPS * STAGES * TILE * 4);

@@ -9,7 +9,7 @@ import { COMMON } from "./common.ts";
 import { COPIES, WGMMA, wgmma } from "./hopper.ts";
 import type { SkinnyEnd } from "./skinny.ts";
 
-/** What follows the product: as with few rows, but adding to the stream, where a library's product is as good. */
+/** What follows the product: as with few rows, but for adding to the stream, which the next norm does as fast. */
 export type ClusteredEnd = Exclude<SkinnyEnd, "added">;
 
 /** What a kernel is compiled for. */
