@@ -32,6 +32,8 @@ interface Waiting {
 /** Prompt tokens computed in one step at most; more wait a step, so that memory stays bounded. */
 const MAX_STEP_TOKENS = 8_192;
 
+const SHARED_LEAST = 64; // tokens that others may want, too
+
 export interface SamplerOptions extends Pick<CacheShape, "maxTokens"> {
   /** Prompt tokens computed in one step, but for the last prompt's. @default MAX_STEP_TOKENS */
   readonly maxStepTokens?: number;
@@ -179,21 +181,26 @@ export class Sampler {
     this.#live = this.#live.filter((live) => this.#rows.includes(live));
   }
 
-  /** Finds what is known of a prompt, and puts what is not into the batch: all but the last token for everyone to share. */
+  /**
+   * Finds what is known of a prompt and makes room for the rest. What is missing is computed as a run for everyone to share, all
+   * but the last token; or, where it is a few tokens behind something known, as an observation is, in the sample's own run: every
+   * run is one more piece of context to read with each token.
+   */
   #admit({ request, resolve, reject }: Waiting, push: (run: CacheRun, count: number) => void): Live {
     const { prompt, max_new_tokens, key } = request;
     let match: Match = this.cache.match(prompt, prompt.length - 1);
     const cached = match.tokens;
     const missing = prompt.length - 1 - match.tokens;
-    if (missing > 0) {
+    if (missing > 0 && (!match.run || missing >= SHARED_LEAST)) {
       const shared = this.cache.add(match, missing);
       shared.tokens.push(...prompt.slice(match.tokens, -1));
       push(shared, missing);
       this.cache.release(shared);
       match = { run: shared, runTokens: missing, tokens: prompt.length - 1 };
     }
-    const run = this.cache.add(match, 1 + max_new_tokens);
-    run.tokens.push(prompt.at(-1)!);
+    const rest = prompt.slice(match.tokens);
+    const run = this.cache.add(match, rest.length + max_new_tokens);
+    run.tokens.push(...rest);
     const path = ancestorsOf(run).flatMap(({ block, tokens }) => [block, tokens]);
     return { request, uniform: uniformOf(key), run, path, tokens: [], logprobs: [], cached, resolve, reject };
   }
