@@ -1,7 +1,7 @@
 // Who reads which part of a context: the rows of a decode batch form a tree of ranges, and what several of them see is read once
 // for all. Neighbours in the tree share a tile of queries; a block of warps has a tile, its warps have the pieces of what the
-// tile's rows see. The table is made on the host when a batch is set up and serves until it is set up anew; only rows' own ranges
-// grow meanwhile. See kernels/attentionNext.ts.
+// tile's rows see. The table is made on the host when a batch is set up and again every so many steps (engine/decoder.ts); only rows' own
+// ranges grow meanwhile. See kernels/attentionNext.ts.
 
 /** Queries of a tile: rows times the heads of a kv head. */
 export const TILE_QUERIES = 16;
