@@ -1,4 +1,5 @@
 // The checklist for OpenEnv servers, line by line, and the six criteria of `openenv validate --url`.
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,11 +20,11 @@ const listening = async (args: string[], env: Record<string, string> = {}) => {
   child.stderr.on("data", (bytes) => {
     stderr += String(bytes);
   });
+  const ended = once(child, "exit");
   await until(() => stdout.includes("\n") || child.exitCode !== null);
   const stop = async () => {
     child.kill("SIGTERM");
-    await until(() => child.exitCode !== null);
-    return child.exitCode;
+    return (await ended)[0];
   };
   return { ...(JSON.parse(stdout) as { url: string; port: number }), stop, warnings: () => stderr };
 };
@@ -38,7 +39,7 @@ describe("port, address, PORT", () => {
     expect(await local.stop()).toBe(0);
     const open = await listening(["--data", data, "--host", "0.0.0.0", "--port", "0"]);
     await until(() => open.warnings().includes("warning: anyone who reaches 0.0.0.0"));
-    await open.stop();
+    expect(await open.stop()).toBe(0);
   });
 
   test("8000 is the default", () => {

@@ -1,10 +1,12 @@
 // `sqlenv serve`: the environment for OpenEnv clients, and the web pages.
+import { once } from "node:events";
 import { Command } from "commander";
 import { UsageError } from "../errors.ts";
 import { isLoopback, type PageHandler, SERVER_STEP_BUDGET, startServer } from "../server/index.ts";
 import * as limits from "../server/limits.ts";
 import { playgroundHandler } from "../server/playground.node.ts";
 import { resolveDataSet } from "./dataset.ts";
+import { interruptSignal } from "./interrupt.ts";
 import { output, styled, wholeNumber } from "./output.ts";
 
 /** Web pages served beside the protocol, tried in this order before the 404. */
@@ -68,6 +70,7 @@ async function run(flags: ServeFlags): Promise<void> {
   const { host, dbDir, quiet = false, origin: origins } = flags;
   const apiKey = flags.apiKey ?? (process.env.SQLENV_API_KEY || undefined);
   const data = await resolveDataSet(flags.data, { dbDir });
+  const stop = interruptSignal(["SIGINT", "SIGTERM"]); // before it says where it listens: a reader may stop it at once
   const server = await startServer(data, {
     ...flags,
     host,
@@ -88,15 +91,7 @@ async function run(flags: ServeFlags): Promise<void> {
   }
   if (!quiet) out.line(`${data.name}: ${data.questions.length} questions on ${server.url} (Ctrl-C stops it)`);
   out.result({ url: server.url, port: server.port, pid: process.pid });
-  process.removeAllListeners("SIGINT"); // a first Ctrl-C finishes what is under way
-  await new Promise<void>((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) {
-      process.once(signal, () => {
-        process.once(signal, () => process.exit(130));
-        resolve();
-      });
-    }
-  });
+  if (!stop.aborted) await once(stop, "abort");
   await server.close();
 }
 
