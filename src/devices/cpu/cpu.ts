@@ -31,6 +31,7 @@ const LOGITS_CHUNK = 4_000_000; // floats of logits held at once: 16 MB
 const FORWARD_BLOCK = 16; // queries together at most, as in assembly/attention.ts
 const WASM_BLOCK = 4; // … without machine code: a tile
 const BACKWARD_BLOCK = 32; // queries together, as in assembly/attentionBackward.ts
+const LIST = 1_024; // floats a thread writes down work for machine code in, as in assembly/host.ts
 const GROW_STEP = 256; // pages at least: growing is slow
 
 /** Makes a CPU device; `start.node.ts` gives it threads under Node. */
@@ -42,7 +43,7 @@ export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuO
   const abort = () => {
     throw new Error("kernel aborted");
   };
-  const host = bound?.imports ?? { product: abort, softmax: abort, scoreGradients: abort };
+  const host = bound?.imports ?? { run: abort };
   const instance = new WebAssembly.Instance(module, { env: { memory, abort, ...host } });
   const { useHost, ...wasm } = Object.fromEntries(
     Object.entries(instance.exports).filter(([, value]) => typeof value === "function"),
@@ -267,7 +268,7 @@ class Cpu implements CpuDevice {
     const { heads, kvHeads, headDim } = shape;
     const row = scratchRow(layout);
     this.scope(() => {
-      const scratch = this.alloc("f32", this.threads * FORWARD_BLOCK * row);
+      const scratch = this.alloc("f32", this.threads * (FORWARD_BLOCK * row + LIST));
       const kept = lse ?? this.alloc("f32", layout.tokens * heads);
       const { segments, ranges, segmentCount } = layout;
       const scale = 1 / Math.sqrt(headDim);
@@ -306,7 +307,7 @@ class Cpu implements CpuDevice {
     this.scope(() => {
       const dots = this.alloc("f32", layout.tokens * heads);
       const other = this.alloc("f32", store.length);
-      const scratch = this.alloc("f32", this.threads * BACKWARD_BLOCK * 2 * (row + headDim));
+      const scratch = this.alloc("f32", this.threads * (BACKWARD_BLOCK * 2 * (row + headDim) + LIST));
       this.#run("rowDots", out, dOut, dots, layout.tokens, heads, headDim);
       this.#run("repack", store, other, layout.runs, layout.runCount, kvHeads, headDim);
       const tables = [layout.segments, layout.ranges, layout.rangeRows, layout.trees] as const;

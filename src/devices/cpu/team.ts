@@ -93,7 +93,7 @@ async function serve({ module, memory, control, args, names, part, parts, spins,
   try {
     if (native) bound = bind(memory);
   } catch {} // WebAssembly gives the same bits
-  const host = bound?.imports ?? { product: abort, softmax: abort, scoreGradients: abort };
+  const host = bound?.imports ?? { run: abort };
   const { exports } = await WebAssembly.instantiate(module, { env: { memory, abort, ...host } });
   if (bound) exports.useHost(1);
   const kernels = names.map((name) => bound?.kernels[name] ?? exports[name]);

@@ -8,7 +8,7 @@
 // segments: i32 × 4 each: first row of q, rows, absolute position of the first row, first range
 //           (one more entry closes the table, so that range counts are differences)
 // ranges:   i32 × 3 each: block of the run in the store (in floats, for kv head 0), cap, tokens
-import { anyProduct, hasHost, hostSoftmax } from "./host";
+import { anyProduct, beginList, finishList, hasHost, hostSoftmax, LIST_BYTES } from "./host";
 import { bound, exp4, max4, sum4 } from "./math";
 import { madd } from "./micro";
 
@@ -314,7 +314,6 @@ function attendTogether(
       const to = load<i32>(one, 12 + SEGMENT);
       scoreRanges(q + at + usize(i) * rowBytes, rowBytes, store_, ranges, from, to, kv, d, mine, sRow, 1, shared, last);
       weigh(mine, sRow, 1, last, 0, scale);
-      storeLse(mine, sRow, lse + (((row0 + usize(i)) * usize(heads) + head) << 2));
     }
     sumRanges(s, sRow, store_, ranges, range0, range0 + common, kv, d, out + at, rowBytes, n, 0, i32.MAX_VALUE);
     for (let i = 0; i < n; i++) {
@@ -324,7 +323,12 @@ function attendTogether(
       const from = load<i32>(one, 12) + common;
       const to = load<i32>(one, 12 + SEGMENT);
       sumRanges(mine, sRow, store_, ranges, from, to, kv, d, o, rowBytes, 1, shared, load<i32>(one, 8) + 1);
-      divide(o, d, mine, sRow);
+    }
+    finishList();
+    for (let i = 0; i < n; i++) {
+      const mine = s + usize(i) * sRow;
+      storeLse(mine, sRow, lse + (((row0 + usize(i)) * usize(heads) + head) << 2));
+      divide(out + at + usize(i) * rowBytes, d, mine, sRow);
     }
   }
 }
@@ -332,8 +336,8 @@ function attendTogether(
 /**
  * out = softmax(q · kᵀ · scale) · v for every row, and the log-sum-exp of each row and head. Tasks are (segment, kv head,
  * block of `size` rows), dealt out in turn; segments of one row that begin alike are one task. Scratch: 16 · `scratchRow`
- * floats a thread; the last two of a row are highest score times scale, and sum. All threads must be told the same `size`:
- * in WebAssembly a tile's rows, with machine code enough to make a call worth while.
+ * floats a thread, of which the last two of a row are highest score times scale, and sum; behind them a list for each
+ * thread. All threads must be told the same `size`: in WebAssembly a tile's rows, with machine code more.
  */
 export function attention(
   q: usize, store_: usize, out: usize, lse: usize, segments: usize, ranges: usize, count: i32, heads: i32, kvHeads: i32,
@@ -342,6 +346,7 @@ export function attention(
   const group = heads / kvHeads;
   const sRow = usize(scratchRow) << 2;
   const s = scratch + usize(part) * usize(BLOCK) * sRow;
+  beginList(scratch + usize(parts) * usize(BLOCK) * sRow + usize(part) * LIST_BYTES);
   const rowBytes = usize(heads * d) << 2;
   const most = max(1, min(size, (count * kvHeads) / (2 * parts))); // enough tasks must be left for all
   let task = 0;
@@ -375,13 +380,14 @@ export function attention(
           const last = position + b + (decode ? 1 : n); // keys the last row of the tile sees
           scoreRanges(q + at, step, store_, ranges, range0, range1, kv, d, s, sRow, n, 0, last);
           weigh(s, sRow, n, last, decode ? 0 : 1, scale);
+          sumRanges(s, sRow, store_, ranges, range0, range1, kv, d, out + at, step, n, 0, last);
+          finishList();
           for (let i = 0; i < n; i++) {
             const token = decode ? first : first + i;
             const where = lse + ((usize(token) * usize(heads) + usize(decode ? head + i : head)) << 2);
             storeLse(s + usize(i) * sRow, sRow, where);
+            divide(out + at + usize(i) * step, d, s + usize(i) * sRow, sRow);
           }
-          sumRanges(s, sRow, store_, ranges, range0, range1, kv, d, out + at, step, n, 0, last);
-          for (let i = 0; i < n; i++) divide(out + at + usize(i) * step, d, s + usize(i) * sRow, sRow);
         }
       }
     }

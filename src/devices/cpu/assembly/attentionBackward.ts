@@ -1,6 +1,6 @@
 // The way back through attention. One task is a tree of segments for one kv head: it alone writes the gradients of that
 // head's keys and values, adding up queries in a fixed order, so threads never share a sum.
-import { anyProduct, hasHost, hostScoreGradients } from "./host";
+import { anyProduct, beginList, finishList, hasHost, hostScoreGradients, LIST_BYTES } from "./host";
 import { bound, exp4, sum4 } from "./math";
 
 const SEGMENT: usize = 16;
@@ -46,7 +46,7 @@ export function repack(
 /**
  * dq into the q part of dqkv; dk and dv added to its k and v parts. `trees` closes with one more entry: segments of tree i
  * are trees[i] … trees[i+1]. `rangeRows` gives the first row of each range's run. Scratch a thread: (2·BLOCK·scratchRow +
- * 2·BLOCK·d) floats.
+ * 2·BLOCK·d) floats; behind them a list for each.
  */
 export function attentionBackward(
   q: usize, store_: usize, other: usize, dOut: usize, lse: usize, dots: usize, dqkv: usize, segments: usize, ranges: usize,
@@ -55,7 +55,9 @@ export function attentionBackward(
 ): void {
   const group = heads / kvHeads;
   const sRow = usize(scratchRow) << 2;
-  const s = scratch + usize(part) * usize(BLOCK) * (2 * sRow + (usize(d) << 3));
+  const share = usize(BLOCK) * (2 * sRow + (usize(d) << 3));
+  const s = scratch + usize(part) * share;
+  beginList(scratch + usize(parts) * share + usize(part) * LIST_BYTES);
   const dp = s + usize(BLOCK) * sRow;
   const qPack = dp + usize(BLOCK) * sRow;
   const oPack = qPack + ((usize(BLOCK) * usize(d)) << 2);
@@ -132,6 +134,7 @@ export function attentionBackward(
             anyProduct(s + (usize(j) << 2), 4, sRow, oPack, usize(BLOCK) << 5, d >> 3, to + vColumn, gradBytes, keys, n, true);
             j += keys;
           }
+          finishList();
         }
       }
     }

@@ -92,6 +92,18 @@ test("data stands where its label says", () => {
   expect(bytes).toBe(`488d0509000000c3${"cc".repeat(8)}${"0000803f".repeat(8)}`);
 });
 
+test("a call goes to code that was made elsewhere", () => {
+  const bytes = bytesOf((asm) => {
+    const other = asm.label();
+    asm.call(other);
+    asm.ret();
+    asm.align(8);
+    asm.place(other);
+    asm.append(Uint8Array.of(0x90, 0xc3));
+  });
+  expect(bytes).toBe("e803000000" + "c3" + "cccc" + "90c3");
+});
+
 test("jumps go forward and back, and only to labels that were placed", () => {
   const bytes = bytesOf((asm) => {
     const end = asm.label();

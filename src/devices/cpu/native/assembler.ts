@@ -105,6 +105,11 @@ export class Assembler {
     this.#emit(0xc3);
   }
 
+  call(label: Label): void {
+    this.#emit(0xe8);
+    this.#target(label);
+  }
+
   jump(label: Label): void {
     this.#emit(0xe9);
     this.#target(label);
@@ -276,6 +281,11 @@ export class Assembler {
   floats(value: number): void {
     const bits = new Int32Array(Float32Array.of(value).buffer)[0]!;
     for (let lane = 0; lane < 8; lane++) this.#word(bits);
+  }
+
+  /** Code that stands by itself. */
+  append(code: Uint8Array): void {
+    for (const byte of code) this.#bytes.push(byte);
   }
 
   /** Clears the upper halves: what runs next may use the older instructions without waiting for them. */

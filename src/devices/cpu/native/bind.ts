@@ -10,12 +10,13 @@ export interface Foreign {
   view(address: bigint, length: number): ArrayBuffer;
 }
 
-export type NativeFunction = "product" | "softmax" | "scoreGradients" | "swiGlu" | "swiGluBackward";
+export type NativeFunction = "product" | "run" | "swiGlu" | "swiGluBackward";
 
 /** Where the code is and how its parameters lie: all that a thread must be told. */
 export interface NativeCode {
   readonly functions: Readonly<Record<NativeFunction, number>>;
   readonly baseOffset: number;
+  readonly listOffset: number;
   readonly parametersBytes: number;
 }
 
@@ -36,13 +37,11 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
   const type = koffi.proto("void (uintptr_t parameters)");
   const functionOf = (name: NativeFunction) => koffi.decode(BigInt(code.functions[name]), type);
   const callProduct = functionOf("product");
-  const callSoftmax = functionOf("softmax");
-  const callGradients = functionOf("scoreGradients");
+  const callRun = functionOf("run");
   const callSwiGlu = functionOf("swiGlu");
   const callSwiGluBackward = functionOf("swiGluBackward");
   const parameters = new ArrayBuffer(code.parametersBytes); // not a typed array of its own, which would move
   const words = new Uint32Array(parameters);
-  const floats = new Float32Array(parameters);
   const address = Number(koffi.address(words));
   const base = new BigUint64Array(parameters, code.baseOffset, 1);
   let view = new Uint8Array(0);
@@ -155,53 +154,13 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     }
   };
 
-  const writeScores = (
-    s: number,
-    sRow: number,
-    rows: number,
-    seen: number,
-    step: number,
-    width: number,
-    scale: number,
-  ) => {
-    words[0] = s;
-    words[1] = sRow;
-    words[2] = rows;
-    words[3] = seen;
-    words[4] = step;
-    words[5] = width;
-    floats[6] = scale;
-    if (width % 8 !== 0 || width < 8 || 4 * width > sRow)
-      throw new RangeError(`rows of ${width} scores, ${sRow} bytes`);
-    inside(words[0]! + rows * sRow);
-    return rows > 0;
-  };
-
-  const softmax = (s: number, sRow: number, rows: number, seen: number, step: number, width: number, scale: number) => {
-    if (writeScores(s, sRow, rows, seen, step, width, scale)) callSoftmax(address);
-  };
-
-  const scoreGradients = (
-    s: number,
-    dp: number,
-    sRow: number,
-    rows: number,
-    seen: number,
-    width: number,
-    scale: number,
-    lse: number,
-    dots: number,
-    dotRow: number,
-  ) => {
-    if (!writeScores(s, sRow, rows, seen, 1, width, scale)) return;
-    words[7] = dp;
-    words[8] = lse;
-    words[9] = dots;
-    words[10] = dotRow;
-    inside(words[7]! + rows * sRow);
-    inside(words[8]! + (rows - 1) * dotRow + 4);
-    inside(words[9]! + (rows - 1) * dotRow + 4);
-    callGradients(address);
+  /** A list of work that a kernel has written down, of which it knows that it stays inside. */
+  const run = (list: number, count: number) => {
+    const at = list >>> 0;
+    inside(at + 64 * count);
+    words[code.listOffset / 4] = at;
+    words[code.listOffset / 4 + 1] = count;
+    callRun(address);
   };
 
   /** A share of the rows of h and what goes with them; false where it is empty. */
@@ -236,5 +195,5 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     if (writeRows(h, da, dh, rows, width, part, parts)) callSwiGluBackward(address);
   };
 
-  return { kernels: { gemm, gemmRows, swiGlu, swiGluBackward }, imports: { product, softmax, scoreGradients } };
+  return { kernels: { gemm, gemmRows, swiGlu, swiGluBackward }, imports: { run } };
 }

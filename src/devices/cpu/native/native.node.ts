@@ -2,8 +2,8 @@
 import { createRequire } from "node:module";
 import { Assembler } from "./assembler.ts";
 import { type Bound, bindNative, type Foreign, type NativeCode, type NativeFunction } from "./bind.ts";
-import { assembleProduct, BASE_OFFSET, PARAMETERS_BYTES } from "./products.ts";
-import { assembleScoreGradients, assembleSoftmax } from "./softmax.ts";
+import { assembleRun, LIST_OFFSET, PARAMETERS_BYTES } from "./list.ts";
+import { assembleProduct, BASE_OFFSET } from "./products.ts";
 import { assembleSwiGlu, assembleSwiGluBackward } from "./swiglu.ts";
 
 /** Machine code that is ready to be called, and the koffi to call it with. */
@@ -14,8 +14,7 @@ export interface Native {
 
 const FUNCTIONS: Record<NativeFunction, () => Uint8Array> = {
   product: assembleProduct,
-  softmax: assembleSoftmax,
-  scoreGradients: assembleScoreGradients,
+  run: assembleRun,
   swiGlu: assembleSwiGlu,
   swiGluBackward: assembleSwiGluBackward,
 };
@@ -60,7 +59,12 @@ function mapCode(): Native | null {
     if (canRun() !== 1) return null;
     const places = Object.keys(FUNCTIONS).map((name, i) => [name, Number(address) + starts[i + 1]!]);
     const functions = Object.fromEntries(places) as NativeCode["functions"];
-    const code = { functions, baseOffset: BASE_OFFSET, parametersBytes: PARAMETERS_BYTES };
+    const code = {
+      functions,
+      baseOffset: BASE_OFFSET,
+      listOffset: LIST_OFFSET,
+      parametersBytes: PARAMETERS_BYTES,
+    };
     return { koffi, code };
   } catch {
     return null; // no koffi, or a system that forbids memory to run: WebAssembly does

@@ -160,6 +160,26 @@ describe.skipIf(!can)("machine code", () => {
     }
   });
 
+  test("an attention outside of memory is an error, and the next one runs", () => {
+    const shape = { heads: 2, kvHeads: 1, headDim: 8, eps: 1e-6 };
+    for (const device of devices) {
+      device.scope(() => {
+        const { layout, storeLength } = forestLayout(device, tree([5, null]), shape);
+        const [q, out] = [device.alloc("f32", 80), device.alloc("f32", 80)];
+        const store = device.alloc("f32", storeLength);
+        device.fill(q, 0);
+        device.fill(store, 3);
+        const outside = { dtype: "f32", length: 80, address: 2 ** 32 - 64 } as const;
+        const run = (from: typeof q, keys: typeof q, to: typeof q) => () =>
+          device.attention(from, keys, to, null, layout, shape);
+        for (const wrong of [run(outside, store, out), run(q, outside, out), run(q, store, outside)])
+          expect(wrong).toThrow(/unreachable|out of bounds|a thread failed/);
+        run(q, store, out)();
+        expect([...device.read(out)]).toEqual(Array(80).fill(3));
+      });
+    }
+  });
+
   test("a worker that cannot bind the code does its share in WebAssembly, to the same bits", () => {
     const native = nativeCode()!;
     for (const threads of [2, 3]) {

@@ -27,9 +27,9 @@ export const PARAMETERS = [
 ] as const;
 export type Parameter = (typeof PARAMETERS)[number];
 
-/** Bytes from the start of the parameters to the memory's address, and in all. */
+/** Bytes from the start of the parameters to the memory's address, and to behind what a product needs. */
 export const BASE_OFFSET = 8 * Math.ceil(PARAMETERS.length / 2);
-export const PARAMETERS_BYTES = 128;
+export const PRODUCT_BYTES = 128;
 
 const SPILL = { panels: 64, bGroup: 72, cGroup: 80, tiles: 88, aTile: 96, k: 104, aPart: 112, cPart: 120 } as const;
 

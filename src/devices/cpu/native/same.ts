@@ -30,7 +30,7 @@ export function sameBits(
     gemmRows!(a, b, c + 4 * 64 * STRIDE, 4 * STRIDE, ROWS, COLUMNS, LENGTH, 0, 1);
     const bits = [words(c, 8_192)];
     // One segment of all keys, one run that holds them; what closes the table.
-    const [segments, ranges, scratch, out, lse] = [c, c + 64, c + 128, c + 4_096, c + 8_192];
+    const [segments, ranges, scratch, out, lse] = [c, c + 64, c + 128, c + 16_384, c + 20_480];
     new Int32Array(memory.buffer, segments, 8).set([0, KEYS, 0, 0, 0, 0, 0, 1]);
     new Int32Array(memory.buffer, ranges, 3).set([0, (KEYS + 7) & ~7, KEYS]);
     useHost(isHost ? 1 : 0);
