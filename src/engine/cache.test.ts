@@ -49,7 +49,7 @@ test("finds the longest known beginning, also one that leaves a run in the middl
 test("drops what was used longest ago, never what is held or has something behind it", () => {
   const cache = cacheOf(24);
   const held = add(cache, [1, 1, 1, 1, 1, 1, 1, 1]);
-  const old = add(cache, [2, 2, 2]);
+  const old = add(cache, [2, 2, 2, 2, 2, 2, 2, 2]);
   const recent = add(cache, [3, 3, 3]);
   cache.release(old);
   cache.release(recent);
@@ -58,10 +58,43 @@ test("drops what was used longest ago, never what is held or has something behin
   const next = add(cache, [4]);
   expect([1, 2, 3, 4].map(known)).toEqual([true, true, false, true]);
   expect(next.block).toBe(recent.block);
-  add(cache, [2, 2, 2, 5]); // behind `old`: room must come from elsewhere, and there is none but growth
+  add(cache, [2, 2, 2, 2, 2, 2, 2, 2, 5]); // behind `old`: room must come from elsewhere, and there is none but growth
   expect([1, 2, 4].map(known)).toEqual([true, true, true]);
   expect(cache.stores[0]!.length / UNIT).toBeGreaterThan(24);
   expect(contextOf(held)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
+});
+
+test("goes on in a run that ends with what is known, unless somebody is in it, went on from it, or it is full", () => {
+  const cache = cacheOf(1_000);
+  const first = add(cache, [1, 2, 3], 10);
+  expect(first.capacity).toBe(16);
+  const beside = add(cache, [1, 2, 3, 4]); // the first is held
+  expect(beside.parent).toBe(first);
+  cache.release(first);
+  cache.release(beside);
+  expect(add(cache, [1, 2, 3, 5]).parent).toBe(first); // another stands behind it
+  const turn = add(cache, [7, 7, 7], 4);
+  cache.release(turn);
+  expect(add(cache, [7, 7, 7, 8], 2)).toBe(turn);
+  cache.release(turn);
+  expect(turn.tokens).toEqual([7, 7, 7, 8]);
+  expect(add(cache, [7, 7, 9]).parent).toBe(turn); // leaves it in the middle
+  const full = add(cache, [9, 9, 9], 4);
+  cache.release(full);
+  expect(add(cache, [9, 9, 9, 9, 9], 4).parent).toBe(full);
+});
+
+test("gives the room wished for while half of the cache is left to others, and what is needed always", () => {
+  const cache = cacheOf(128);
+  const begin = (token: number, wish: number) => {
+    const run = cache.add(cache.match([token], 1), 8, wish);
+    run.tokens.push(token);
+    return run;
+  };
+  const runs = [begin(1, 40), begin(2, 24), begin(3, 16), begin(4, 16)];
+  expect(runs.map(({ capacity }) => capacity)).toEqual([40, 24, 8, 8]);
+  for (const run of runs) cache.release(run);
+  expect(begin(5, 64).capacity).toBe(64); // what nobody holds does not count
 });
 
 test("growing keeps what is stored, and closing gives all memory back", () => {

@@ -46,12 +46,17 @@ export class PrefixCache {
   readonly #unit: number; // floats a token, a layer
   #gaps: { start: number; end: number }[] = []; // in tokens
   #capacity = 0;
+  #held = 0; // tokens of runs that somebody holds
   #clock = 0;
 
   constructor(device: Device, shape: CacheShape) {
     this.#device = device;
     this.#shape = shape;
     this.#unit = 2 * shape.kvHeads * shape.headDim;
+  }
+
+  get #maxTokens(): number {
+    return this.#shape.maxTokens ?? MAX_TOKENS;
   }
 
   /** Tokens there is room for now. */
@@ -72,28 +77,26 @@ export class PrefixCache {
     }
   }
 
-  /** Makes room for a run of up to `capacity` tokens behind a match, and holds it. */
-  add(match: Match, capacity: number): CacheRun {
-    const size = (capacity + 7) & ~7;
-    const block = this.#reserve(size, match.run) * this.#unit;
-    const { run: parent, runTokens: parentTokens } = match;
-    const run: CacheRun = {
-      ...{ block, capacity: size, parent, parentTokens, tokens: [], computed: 0 },
-      ...{ children: new Set(), holders: 1, used: ++this.#clock },
-    };
-    (parent?.children ?? this.#roots).add(run);
-    for (let above = parent; above; above = above.parent) above.holders++;
+  /**
+   * Makes room for so many tokens behind a match, and holds it: in the run that ends with the match where that has room and
+   * nobody is in it, so that turn after turn is one piece of context; else in a new one, of `wish` tokens if that leaves half of
+   * the cache to others.
+   */
+  add(match: Match, tokens: number, wish = tokens): CacheRun {
+    const run = isOpen(match, tokens) ? match.run : this.#begin(match, tokens, wish);
+    for (let at: CacheRun | null = run; at; at = at.parent) if (at.holders++ === 0) this.#held += at.capacity;
     return run;
   }
 
   /** Lets go of a run and of those above it; they stay until room is needed. */
   release(run: CacheRun): void {
-    for (let at: CacheRun | null = run; at; at = at.parent) at.holders--;
+    for (let at: CacheRun | null = run; at; at = at.parent) if (--at.holders === 0) this.#held -= at.capacity;
   }
 
   /** Forgets everything: the weights have changed. No run may be held. */
   clear(): void {
     this.#roots.clear();
+    this.#held = 0;
     this.#gaps = this.#capacity === 0 ? [] : [{ start: 0, end: this.#capacity }];
   }
 
@@ -104,6 +107,18 @@ export class PrefixCache {
     this.stores = [];
     this.#gaps = [];
     this.#capacity = 0;
+  }
+
+  #begin({ run: parent, runTokens: parentTokens }: Match, tokens: number, wish: number): CacheRun {
+    const isGranted = this.#held + wish <= this.#maxTokens / 2;
+    const capacity = ((isGranted ? Math.max(wish, tokens) : tokens) + 7) & ~7;
+    const block = this.#reserve(capacity, parent) * this.#unit;
+    const run: CacheRun = {
+      ...{ block, capacity, parent, parentTokens, tokens: [], computed: 0 },
+      ...{ children: new Set(), holders: 0, used: ++this.#clock },
+    };
+    (parent?.children ?? this.#roots).add(run);
+    return run;
   }
 
   #bestOf(runs: Iterable<CacheRun>, context: readonly number[], above: Match, limit: number): Match | undefined {
@@ -136,7 +151,7 @@ export class PrefixCache {
         this.#gaps = this.#gaps.filter(({ start, end }) => start < end);
         return start;
       }
-      const maxTokens = this.#shape.maxTokens ?? MAX_TOKENS;
+      const maxTokens = this.#maxTokens;
       if (this.#capacity < maxTokens)
         this.#grow(Math.min(maxTokens, Math.max(2 * this.#capacity, FIRST_TOKENS, this.#capacity + size)));
       else if (!this.#evict(keep)) this.#grow(this.#capacity + size); // everything is in use: better slow than stuck
@@ -183,6 +198,13 @@ export class PrefixCache {
       return joined;
     }, []);
   }
+}
+
+/** Whether a match can go on where it ends: in a run with room for so many tokens, that nobody holds or went on from. */
+function isOpen(match: Match, tokens: number): match is Match & { readonly run: CacheRun } {
+  const { run, runTokens } = match;
+  if (!run || run.holders > 0 || run.children.size > 0) return false;
+  return runTokens === run.tokens.length && run.computed === runTokens && run.capacity - runTokens >= tokens;
 }
 
 /** How many tokens of a run equal the context from `from` on. */

@@ -60,8 +60,8 @@ test("what was decoded is known to the next turn", async () => {
 
 test("what rows read together is shared out anew as contexts grow, and not beyond their room", async () => {
   const { device, counts } = decodingCpu();
-  const sampler = new Sampler(tinyModel({ device, config: { max_position_embeddings: 128 } }));
-  const lengths = [100, 40];
+  const sampler = new Sampler(tinyModel({ device, config: { max_position_embeddings: 256 } }));
+  const lengths = [200, 40];
   await Promise.all(
     lengths.map((max_new_tokens, i) =>
       sampler.sample({ prompt: tokens(9 + i, i), max_new_tokens, stop_ids: [], key: ["long", i] }),
@@ -70,8 +70,11 @@ test("what rows read together is shared out anew as contexts grow, and not beyon
   expect(counts.shared).toEqual([
     [10, 11], // the newest token included
     [42, 43], // 32 steps later
-    [74, 57], // the second has had its 40 and goes on unheard to the end of its room
-    [106, 57],
+    [74, 75], // the second has had its 40 and goes on unheard
+    [106, 107],
+    [138, 137], // to the end of its room
+    [170, 137],
+    [202, 137],
   ]);
 });
 

@@ -33,6 +33,7 @@ interface Waiting {
 const MAX_STEP_TOKENS = 8_192;
 
 const SHARED_LEAST = 64; // tokens that others may want, too
+const [LEAST_ROOM, MOST_ROOM] = [128, 512]; // tokens a sample's own run gets room for when its context is as long
 
 export interface SamplerOptions extends Pick<CacheShape, "maxTokens"> {
   /** Prompt tokens computed in one step, but for the last prompt's. @default MAX_STEP_TOKENS */
@@ -134,7 +135,7 @@ export class Sampler {
       }
       const live = this.#admit(this.#waiting[0]!, push);
       this.#waiting.shift(); // only now: should it not fit, it is still there to be told
-      push(live.run, live.run.tokens.length);
+      push(live.run, live.run.tokens.length - live.run.computed);
       rows.push({ live, row: row - 1 });
       this.#live.push(live);
     }
@@ -182,16 +183,17 @@ export class Sampler {
   }
 
   /**
-   * Finds what is known of a prompt and makes room for the rest. What is missing is computed as a run for everyone to share, all
-   * but the last token; or, where it is a few tokens behind something known, as an observation is, in the sample's own run: every
-   * run is one more piece of context to read with each token.
+   * Finds what is known of a prompt and makes room for the rest. Of a new prompt, all but the last token is computed as a run for
+   * everyone to share. What follows upon something known to its end is an episode's next turn and goes into the sample's own run,
+   * and so do a few tokens of any kind: every run is one more piece of context to read with each token.
    */
   #admit({ request, resolve, reject }: Waiting, push: (run: CacheRun, count: number) => void): Live {
     const { prompt, max_new_tokens, key } = request;
     let match: Match = this.cache.match(prompt, prompt.length - 1);
     const cached = match.tokens;
     const missing = prompt.length - 1 - match.tokens;
-    if (missing > 0 && (!match.run || missing >= SHARED_LEAST)) {
+    const isTurn = match.runTokens === match.run?.tokens.length;
+    if (missing > 0 && !isTurn && (!match.run || missing >= SHARED_LEAST)) {
       const shared = this.cache.add(match, missing);
       shared.tokens.push(...prompt.slice(match.tokens, -1));
       push(shared, missing);
@@ -199,7 +201,9 @@ export class Sampler {
       match = { run: shared, runTokens: missing, tokens: prompt.length - 1 };
     }
     const rest = prompt.slice(match.tokens);
-    const run = this.cache.add(match, rest.length + max_new_tokens);
+    const room = rest.length + max_new_tokens;
+    const turns = Math.max(LEAST_ROOM, Math.min(prompt.length, MOST_ROOM)); // for those to come
+    const run = this.cache.add(match, room, Math.max(2 * room, turns));
     run.tokens.push(...rest);
     const path = ancestorsOf(run).flatMap(({ block, tokens }) => [block, tokens]);
     return { request, uniform: uniformOf(key), run, path, tokens: [], logprobs: [], cached, resolve, reject };
