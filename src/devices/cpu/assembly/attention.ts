@@ -38,27 +38,15 @@ export function rotate(
       const out = q + (usize(t) * usize(heads) + usize(h)) * head;
       const r = qWeight ? headScale(x, d, eps) : 1;
       store<f32>(scales + (usize(h) << 2), r);
-      turn(x, qWeight, r, table, out, half);
+      turn(x, qWeight, r, table, out, half, 4);
     }
     for (let h = 0; h < kvHeads; h++) {
       const x = row + usize(heads + h) * head;
       const kBlock = block + ((usize(h) * 2 * cap * usize(d)) << 2);
       const r = kWeight ? headScale(x, d, eps) : 1;
       store<f32>(scales + (usize(heads + h) << 2), r);
-      // Turned into the row itself is not possible (the backward needs it), so element by element into the panel.
       const panel = kBlock + (((index >> 3) * usize(d) * 8 + (index & 7)) << 2);
-      for (let i: usize = 0; i < half; i += 4) {
-        const c = load<f32>(table + i);
-        const s = load<f32>(table + half + i);
-        let a = load<f32>(x + i) * r;
-        let b = load<f32>(x + half + i) * r;
-        if (kWeight) {
-          a *= load<f32>(kWeight + i);
-          b *= load<f32>(kWeight + half + i);
-        }
-        store<f32>(panel + i * 8, a * c - b * s);
-        store<f32>(panel + (half + i) * 8, b * c + a * s);
-      }
+      turn(x, kWeight, r, table, panel, half, 32);
       const v = row + usize(heads + kvHeads + h) * head;
       const vBlock = kBlock + ((cap * usize(d)) << 2);
       for (let p: usize = 0; p < usize(d); p += 8) {
@@ -79,20 +67,34 @@ function headScale(x: usize, d: i32, eps: f32): f32 {
   return 1 / sqrt(sum4(sum) / f32(d) + eps);
 }
 
-/** Norms and turns one head: (a, b) to (a cos − b sin, b cos + a sin), a and b the halves. */
-function turn(x: usize, w: usize, r: f32, table: usize, out: usize, half: usize): void {
-  for (let i: usize = 0; i < half; i += 4) {
-    const c = load<f32>(table + i);
-    const s = load<f32>(table + half + i);
-    let a = load<f32>(x + i) * r;
-    let b = load<f32>(x + half + i) * r;
+/** Norms and turns one head, (a, b) to (a cos − b sin, b cos + a sin), a and b the halves; floats go `apart` bytes apart. */
+function turn(x: usize, w: usize, r: f32, table: usize, out: usize, half: usize, apart: usize): void {
+  const r4 = f32x4.splat(r);
+  for (let i: usize = 0; i < half; i += 16) {
+    const c = v128.load(table + i);
+    const s = v128.load(table + half + i);
+    let a = f32x4.mul(v128.load(x + i), r4);
+    let b = f32x4.mul(v128.load(x + half + i), r4);
     if (w) {
-      a *= load<f32>(w + i);
-      b *= load<f32>(w + half + i);
+      a = f32x4.mul(a, v128.load(w + i));
+      b = f32x4.mul(b, v128.load(w + half + i));
     }
-    store<f32>(out + i, a * c - b * s);
-    store<f32>(out + half + i, b * c + a * s);
+    put(out + (i >> 2) * apart, f32x4.sub(f32x4.mul(a, c), f32x4.mul(b, s)), apart);
+    put(out + ((half + i) >> 2) * apart, f32x4.add(f32x4.mul(b, c), f32x4.mul(a, s)), apart);
   }
+}
+
+// @ts-ignore: decorator
+@inline
+function put(at: usize, four: v128, apart: usize): void {
+  if (apart == 4) {
+    v128.store(at, four);
+    return;
+  }
+  store<f32>(at, f32x4.extract_lane(four, 0));
+  store<f32>(at + apart, f32x4.extract_lane(four, 1));
+  store<f32>(at + 2 * apart, f32x4.extract_lane(four, 2));
+  store<f32>(at + 3 * apart, f32x4.extract_lane(four, 3));
 }
 
 /** In place: turns the gradients of q and k heads back, so that they are those of the normed rows. v is untouched. */
@@ -106,13 +108,13 @@ export function unrotate(
     const table = cosSin + usize(load<i32>(positions + (usize(t) << 2))) * head;
     for (let h = 0; h < heads + kvHeads; h++) {
       const g = dqkv + usize(t) * width + usize(h) * head;
-      for (let i: usize = 0; i < half; i += 4) {
-        const c = load<f32>(table + i);
-        const s = load<f32>(table + half + i);
-        const a = load<f32>(g + i);
-        const b = load<f32>(g + half + i);
-        store<f32>(g + i, a * c + b * s);
-        store<f32>(g + half + i, b * c - a * s);
+      for (let i: usize = 0; i < half; i += 16) {
+        const c = v128.load(table + i);
+        const s = v128.load(table + half + i);
+        const a = v128.load(g + i);
+        const b = v128.load(g + half + i);
+        v128.store(g + i, f32x4.add(f32x4.mul(a, c), f32x4.mul(b, s)));
+        v128.store(g + half + i, f32x4.sub(f32x4.mul(b, c), f32x4.mul(a, s)));
       }
     }
   }
