@@ -37,6 +37,12 @@ export const ENGINE_MODELS: Readonly<Record<string, ModelConfig>> = {
     ...{ vocab_size: 640, hidden_size: 256, intermediate_size: 640, num_hidden_layers: 6 },
     ...{ num_attention_heads: 8, num_key_value_heads: 8, head_dim: 32 },
   },
+  "2m": {
+    ...BASE,
+    ...TOKENS,
+    ...{ vocab_size: 1024, hidden_size: 192, intermediate_size: 640, num_hidden_layers: 4 },
+    ...{ num_attention_heads: 6, num_key_value_heads: 2, head_dim: 32 },
+  },
   "25m": {
     ...BASE,
     ...TOKENS,

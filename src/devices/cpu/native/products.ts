@@ -1,7 +1,7 @@
 // The machine code of our matrix products: C[m, 8·panels] (+)= A[m, k] · B, B packed in panels of eight columns, one vector
 // wide. As in assembly/micro.ts every output is one sum over ascending k in one accumulator by fused multiply-add, so its
 // bits are those of the WebAssembly kernels, whatever the tile.
-import { Assembler, type Place, type Register, type Vector } from "./assembler.ts";
+import { Assembler, type Label, type Place, type Register, type Vector } from "./assembler.ts";
 
 /**
  * Parameters of one product, in order: unsigned 32-bit words, of which `a`, `b` and `c` are places in the device's memory
@@ -40,6 +40,8 @@ const WIDTHS: Readonly<Record<number, readonly number[]>> = {
   2: [6, 4, 2, 1],
   1: [8, 4, 2, 1],
 };
+
+const SHORT_PANEL = 64; // of k
 
 /** Registers, all through. */
 const PARAMS: Register = "rdi";
@@ -126,8 +128,11 @@ function rows(asm: Assembler, height: number): void {
   asm.store(spill("bGroup"), "rcx");
   asm.move("rcx", spill("cPart"));
   asm.store(spill("cGroup"), "rcx");
+  const alone = asm.label();
+  if (height === 1) oneByOne(asm, alone);
   for (const width of WIDTHS[height]!) {
     const next = asm.label();
+    if (width === 1) asm.place(alone);
     const group = asm.here();
     asm.move("rcx", spill("panels"));
     asm.compare("rcx", width);
@@ -173,6 +178,22 @@ function rows(asm: Assembler, height: number): void {
   asm.multiply("rcx", "rdx");
   asm.add("rcx", spill("aPart"));
   asm.store(spill("aPart"), "rcx");
+}
+
+/**
+ * Goes to where panels are taken one by one if they follow upon each other and are short, as keys of a context do that a single row
+ * reads: several together would be a stream each, too short for the processor to see it coming, where the memory is all it waits
+ * for. The sums of short panels overlap anyway.
+ */
+function oneByOne(asm: Assembler, there: Label): void {
+  const several = asm.label();
+  asm.moveWord("rcx", word("ahead"));
+  asm.compare("rcx", 0);
+  asm.jumpIf("equal", several);
+  asm.moveWord("rcx", word("k"));
+  asm.compare("rcx", SHORT_PANEL + 1);
+  asm.jumpIf("less", there);
+  asm.place(several);
 }
 
 /** One tile: `height` rows from A_TILE by `width` panels, into C. */
