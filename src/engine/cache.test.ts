@@ -84,8 +84,8 @@ test("goes on in a run that ends with what is known, unless somebody is in it, w
   expect(add(cache, [9, 9, 9, 9, 9], 4).parent).toBe(full);
 });
 
-test("gives the room wished for while half of the cache is left to others, and what is needed always", () => {
-  const cache = cacheOf(128);
+test("gives the room wished for while three quarters of the cache are left to others, and what is needed always", () => {
+  const cache = cacheOf(256);
   const begin = (token: number, wish: number) => {
     const run = cache.add(cache.match([token], 1), 8, wish);
     run.tokens.push(token);

@@ -79,8 +79,8 @@ export class PrefixCache {
 
   /**
    * Makes room for so many tokens behind a match, and holds it: in the run that ends with the match where that has room and
-   * nobody is in it, so that turn after turn is one piece of context; else in a new one, of `wish` tokens if that leaves half of
-   * the cache to others.
+   * nobody is in it, so that turn after turn is one piece of context; else in a new one, of `wish` tokens if three quarters of the
+   * cache are left to others.
    */
   add(match: Match, tokens: number, wish = tokens): CacheRun {
     const run = isOpen(match, tokens) ? match.run : this.#begin(match, tokens, wish);
@@ -110,7 +110,7 @@ export class PrefixCache {
   }
 
   #begin({ run: parent, runTokens: parentTokens }: Match, tokens: number, wish: number): CacheRun {
-    const isGranted = this.#held + wish <= this.#maxTokens / 2;
+    const isGranted = this.#held + wish <= this.#maxTokens / 4;
     const capacity = ((isGranted ? Math.max(wish, tokens) : tokens) + 7) & ~7;
     const block = this.#reserve(capacity, parent) * this.#unit;
     const run: CacheRun = {
