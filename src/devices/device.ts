@@ -80,6 +80,15 @@ export interface Recording {
   free(): void;
 }
 
+/** The heads that keys and values have. */
+export type KvShape = Pick<HeadShape, "kvHeads" | "headDim">;
+
+/** Where a run's keys and values lie in a store: `block` counts numbers, for kv head 0, `capacity` tokens. */
+export interface RunPlace {
+  readonly block: number;
+  readonly capacity: number;
+}
+
 /** What lets steps of decoding, one token a row, follow each other on the device. */
 export interface Decoding {
   /**
@@ -178,6 +187,8 @@ export interface Device {
     rotary: Buffer,
     shape: HeadShape,
   ): void;
+  /** Copies the keys and values of a run's first tokens to another place; absent where a context in pieces is as good as in one. */
+  moveRun?(store: Buffer, from: RunPlace, to: RunPlace, tokens: number, shape: KvShape): void;
   /** `rotate` and `attention` of one new token a row; false, and nothing done, where there is no kernel for it. */
   rotateAttend?(
     qkv: Buffer,

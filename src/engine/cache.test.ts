@@ -14,7 +14,8 @@ function cacheOf(maxTokens: number): PrefixCache {
 /** Adds what is not known of a context, as a request would. */
 function add(cache: PrefixCache, context: readonly number[], room = 0): CacheRun {
   const match = cache.match(context, context.length);
-  const run = cache.add(match, context.length - match.tokens + room);
+  const needed = context.length - match.tokens + room;
+  const run = cache.add(match, needed, needed);
   run.tokens.push(...context.slice(match.tokens));
   run.computed = run.tokens.length;
   return run;
@@ -64,7 +65,7 @@ test("drops what was used longest ago, never what is held or has something behin
   expect(contextOf(held)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
 });
 
-test("goes on in a run that ends with what is known, unless somebody is in it, went on from it, or it is full", () => {
+test("a sample goes on in its run where that ends with what is known, unless somebody is in it or went on from it", () => {
   const cache = cacheOf(1_000);
   const first = add(cache, [1, 2, 3], 10);
   expect(first.capacity).toBe(16);
@@ -79,9 +80,47 @@ test("goes on in a run that ends with what is known, unless somebody is in it, w
   cache.release(turn);
   expect(turn.tokens).toEqual([7, 7, 7, 8]);
   expect(add(cache, [7, 7, 9]).parent).toBe(turn); // leaves it in the middle
-  const full = add(cache, [9, 9, 9], 4);
-  cache.release(full);
-  expect(add(cache, [9, 9, 9, 9, 9], 4).parent).toBe(full);
+  const shared = cache.add(cache.match([5], 1), 8);
+  shared.tokens.push(5);
+  shared.computed = 1;
+  cache.release(shared);
+  expect(add(cache, [5, 6]).parent).toBe(shared); // nobody's own
+});
+
+test("a run that is full moves to a place twice as large with what it holds, and leaves the old one to others", () => {
+  const device = createCpuDevice({ simd: "plain" });
+  const shape = { layers: 2, kvHeads: 2, headDim: 16 };
+  const unit = 64;
+  const cache = new PrefixCache(device, { ...shape, maxTokens: 400 });
+  const turn = add(cache, [1, 2, 3, 4, 5], 3);
+  const old = turn.block;
+  /** What the run's tokens have, by token, layer and number: keys in panels of eight tokens, values in panels of eight dims. */
+  const held = () =>
+    cache.stores.map((store) => {
+      const all = device.read(device.part(store, turn.block, turn.capacity * unit));
+      const tokens = Array.from({ length: 5 }, (_, t) => t);
+      return [0, 1].map((head) => {
+        const keys = head * 2 * turn.capacity * 16;
+        const values = keys + turn.capacity * 16;
+        const dims = Array.from({ length: 16 }, (_, i) => i);
+        return tokens.map((t) => [
+          ...dims.map((i) => all[keys + (t >> 3) * 128 + i * 8 + (t & 7)]),
+          ...dims.map((i) => all[values + (i >> 3) * turn.capacity * 8 + t * 8 + (i & 7)]),
+        ]);
+      });
+    });
+  for (const [layer, store] of cache.stores.entries()) {
+    const numbers = Float32Array.from({ length: 8 * unit }, (_, i) => 1_000 * layer + i);
+    device.write(device.part(store, old, 8 * unit), numbers);
+  }
+  const before = held();
+  cache.release(turn);
+  expect(add(cache, [1, 2, 3, 4, 5, 6], 4)).toBe(turn);
+  expect([turn.capacity, turn.block === old]).toEqual([16, false]);
+  expect(held()).toEqual(before);
+  expect(add(cache, [9], 2).block).toBe(old);
+  cache.release(turn);
+  expect(add(cache, [1, 2, 3, 4, 5, 6, 7], 120).parent).toBe(turn); // there is too little for a larger place: a piece more
 });
 
 test("gives the room wished for while three quarters of the cache are left to others, and what is needed always", () => {

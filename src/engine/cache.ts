@@ -1,10 +1,13 @@
 // The prefix cache: a tree of token runs whose keys and values are in the store. A request continues the longest context that
 // is known, whoever computed it; runs nobody holds are dropped, least recently used first, when room is needed.
-import type { Buffer, Device } from "../devices/index.ts";
-import type { Block } from "../model/layout.ts";
+import type { Buffer, Device, RunPlace } from "../devices/index.ts";
 
 /** A run of tokens behind part of another run. */
-export interface CacheRun extends Block {
+export interface CacheRun extends RunPlace {
+  block: number;
+  capacity: number;
+  /** Whether one sample made it, turn by turn; others are for many to go on from. */
+  readonly isOwn: boolean;
   readonly parent: CacheRun | null;
   /** Tokens of the parent this run follows; those behind are another continuation's. */
   readonly parentTokens: number;
@@ -78,12 +81,12 @@ export class PrefixCache {
   }
 
   /**
-   * Makes room for so many tokens behind a match, and holds it: in the run that ends with the match where that has room and
-   * nobody is in it, so that turn after turn is one piece of context; else in a new one, of `wish` tokens if three quarters of the
-   * cache are left to others.
+   * Makes room for so many tokens behind a match, and holds it. A sample that says what it wishes for gets a run of its own, as
+   * large as that if three quarters of the cache are left to others; when it comes again with its next turn it goes on in it, in
+   * a place twice as large where need be, so that an episode stays in one piece.
    */
-  add(match: Match, tokens: number, wish = tokens): CacheRun {
-    const run = isOpen(match, tokens) ? match.run : this.#begin(match, tokens, wish);
+  add(match: Match, tokens: number, wish?: number): CacheRun {
+    const run = this.#continued(match, tokens) ?? this.#begun(match, tokens, wish);
     for (let at: CacheRun | null = run; at; at = at.parent) if (at.holders++ === 0) this.#held += at.capacity;
     return run;
   }
@@ -109,16 +112,35 @@ export class PrefixCache {
     this.#capacity = 0;
   }
 
-  #begin({ run: parent, runTokens: parentTokens }: Match, tokens: number, wish: number): CacheRun {
-    const isGranted = this.#held + wish <= this.#maxTokens / 4;
-    const capacity = ((isGranted ? Math.max(wish, tokens) : tokens) + 7) & ~7;
+  #begun({ run: parent, runTokens: parentTokens }: Match, tokens: number, wish: number | undefined): CacheRun {
+    const capacity = padded(wish !== undefined && this.#canSpare(wish) ? Math.max(wish, tokens) : tokens);
     const block = this.#reserve(capacity, parent) * this.#unit;
     const run: CacheRun = {
-      ...{ block, capacity, parent, parentTokens, tokens: [], computed: 0 },
+      ...{ block, capacity, isOwn: wish !== undefined, parent, parentTokens, tokens: [], computed: 0 },
       ...{ children: new Set(), holders: 0, used: ++this.#clock },
     };
     (parent?.children ?? this.#roots).add(run);
     return run;
+  }
+
+  /** The matched run, if it ends there, nobody is in it or went on from it, and it has room or can be moved to where there is some. */
+  #continued({ run, runTokens }: Match, tokens: number): CacheRun | undefined {
+    if (!run?.isOwn || run.holders > 0 || run.children.size > 0) return undefined;
+    if (runTokens !== run.tokens.length || run.computed !== runTokens) return undefined;
+    const needed = runTokens + tokens;
+    if (needed <= run.capacity) return run;
+    const capacity = padded(Math.max(needed, 2 * run.capacity));
+    if (!this.#device.moveRun || !this.#canSpare(capacity)) return undefined;
+    const from = { block: run.block, capacity: run.capacity };
+    run.block = this.#reserve(capacity, run) * this.#unit;
+    run.capacity = capacity;
+    for (const store of this.stores) this.#device.moveRun(store, from, run, runTokens, this.#shape);
+    this.#freePlace(from);
+    return run;
+  }
+
+  #canSpare(tokens: number): boolean {
+    return this.#held + tokens <= this.#maxTokens / 4;
   }
 
   #bestOf(runs: Iterable<CacheRun>, context: readonly number[], above: Match, limit: number): Match | undefined {
@@ -184,9 +206,12 @@ export class PrefixCache {
     for (const root of this.#roots) visit(root);
     if (!oldest) return false;
     (oldest.parent?.children ?? this.#roots).delete(oldest);
-    const start = oldest.block / this.#unit;
-    this.#free(start, start + oldest.capacity);
+    this.#freePlace(oldest);
     return true;
+  }
+
+  #freePlace({ block, capacity }: RunPlace): void {
+    this.#free(block / this.#unit, block / this.#unit + capacity);
   }
 
   #free(start: number, end: number): void {
@@ -200,11 +225,9 @@ export class PrefixCache {
   }
 }
 
-/** Whether a match can go on where it ends: in a run with room for so many tokens, that nobody holds or went on from. */
-function isOpen(match: Match, tokens: number): match is Match & { readonly run: CacheRun } {
-  const { run, runTokens } = match;
-  if (!run || run.holders > 0 || run.children.size > 0) return false;
-  return runTokens === run.tokens.length && run.computed === runTokens && run.capacity - runTokens >= tokens;
+/** Places are whole panels of eight tokens. */
+function padded(tokens: number): number {
+  return (tokens + 7) & ~7;
 }
 
 /** How many tokens of a run equal the context from `from` on. */

@@ -98,6 +98,27 @@ describe("the same bits", () => {
     }
   });
 
+  test.each([1, 3])("a group's long episodes, which outgrow the room they began with, %i threads", async (threads) => {
+    const engine = engineOf({ threads });
+    let contexts = [0, 1, 2].map((i) => ({ i, context: PROMPT }));
+    for (const turn of [1, 2, 3, 4, 5, 6, 7]) {
+      const requests = contexts.map(({ i, context }) => request(context, `${turn} ${i}`));
+      const samples = await Promise.all(requests.map((one) => engine.sample(one)));
+      if (turn % 3 === 0)
+        for (const [i, one] of requests.entries())
+          expect(essence(samples[i]!)).toEqual(essence(await engineOf().sample(one)));
+      if (turn > 1)
+        expect(samples.map(({ cached_tokens }) => cached_tokens)).toEqual(
+          contexts.map(({ context }) => context.length - 20),
+        );
+      contexts = contexts.map(({ i, context }) => ({
+        i,
+        context: [...context, ...samples[i]!.tokens, ...tokens(19, "observation", turn, i)],
+      }));
+    }
+    await engine.close();
+  });
+
   test("broken off and continued under the same key", async () => {
     const engine = engineOf();
     const begun = await engine.sample(request(PROMPT, 0, { max_new_tokens: 5 }));

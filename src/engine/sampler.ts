@@ -33,7 +33,7 @@ interface Waiting {
 const MAX_STEP_TOKENS = 8_192;
 
 const SHARED_LEAST = 64; // tokens that others may want, too
-const [LEAST_ROOM, MOST_ROOM] = [128, 512]; // tokens a sample's own run gets room for when its context is as long
+const LEAST_ROOM = 128; // tokens a sample's own run has room for, so that turns to come may go on in it
 
 export interface SamplerOptions extends Pick<CacheShape, "maxTokens"> {
   /** Prompt tokens computed in one step, but for the last prompt's. @default MAX_STEP_TOKENS */
@@ -202,8 +202,7 @@ export class Sampler {
     }
     const rest = prompt.slice(match.tokens);
     const room = rest.length + max_new_tokens;
-    const turns = Math.max(LEAST_ROOM, Math.min(prompt.length, MOST_ROOM)); // for those to come
-    const run = this.cache.add(match, room, Math.max(2 * room, turns));
+    const run = this.cache.add(match, room, Math.max(2 * room, LEAST_ROOM));
     run.tokens.push(...rest);
     const path = ancestorsOf(run).flatMap(({ block, tokens }) => [block, tokens]);
     return { request, uniform: uniformOf(key), run, path, tokens: [], logprobs: [], cached, resolve, reject };

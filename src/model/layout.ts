@@ -1,5 +1,5 @@
 // Runs of tokens in a tree, written as the tables a device's attention reads.
-import type { Buffer, Device, TokenLayout } from "../devices/index.ts";
+import type { Buffer, Device, KvShape, RunPlace, TokenLayout } from "../devices/index.ts";
 
 /** Tokens that follow their parent's last token; the parent comes earlier in the list. */
 export interface Run {
@@ -7,25 +7,14 @@ export interface Run {
   readonly parent: number | null;
 }
 
-export interface KvShape {
-  readonly kvHeads: number;
-  readonly headDim: number;
-}
-
-/** A run's place in the KV store: `block` counts floats for kv head 0, `capacity` tokens. */
-export interface Block {
-  readonly block: number;
-  readonly capacity: number;
-}
-
 /** New tokens of one run: how many, after how many of its own, behind which earlier runs. */
 export interface NewTokens {
-  readonly own: Block;
+  readonly own: RunPlace;
   /** Tokens of the run that are in the store already. */
   readonly start: number;
   readonly count: number;
   /** From the root down, each with the number of its tokens. */
-  readonly ancestors: readonly (Block & { readonly tokens: number; readonly row: number })[];
+  readonly ancestors: readonly (RunPlace & { readonly tokens: number; readonly row: number })[];
 }
 
 /** Tables for new tokens, row after row in the order given. `trees` says where a new tree begins. */
@@ -87,7 +76,7 @@ export function forestLayout(
   { kvHeads, headDim }: KvShape,
 ): { layout: TokenLayout; storeLength: number } {
   const unit = 2 * kvHeads * headDim;
-  const places: (Block & { tokens: number; row: number })[] = [];
+  const places: (RunPlace & { tokens: number; row: number })[] = [];
   let [block, row] = [0, 0];
   for (const { tokens } of runs) {
     const capacity = (tokens.length + 7) & ~7;

@@ -1,6 +1,17 @@
 // The CPU device: WebAssembly kernels over one memory, alone or with threads.
 import { SqlEnvError } from "../../errors.ts";
-import type { AdamStep, Buffer, Device, Dtype, HeadShape, Scale, TokenLayout, Weight } from "../device.ts";
+import type {
+  AdamStep,
+  Buffer,
+  Device,
+  Dtype,
+  HeadShape,
+  KvShape,
+  RunPlace,
+  Scale,
+  TokenLayout,
+  Weight,
+} from "../device.ts";
 import { createAllocator } from "./allocator.ts";
 import { KERNELS } from "./kernels.generated.ts";
 import type { Bound } from "./native/bind.ts";
@@ -241,6 +252,10 @@ class Cpu implements CpuDevice {
     const [qScale, kScale] = [norms?.q.value ?? 0, norms?.k.value ?? 0];
     const where = [blocks, capacities, indices, positions, rotary] as const;
     this.#run("rotate", qkv, q, store, ...where, qScale, kScale, rstd, tokens, heads, kvHeads, headDim, eps);
+  }
+
+  moveRun(store: Buffer, from: RunPlace, to: RunPlace, tokens: number, { kvHeads, headDim }: KvShape): void {
+    this.#run("moveRun", store, from.block, from.capacity, to.block, to.capacity, tokens, kvHeads, headDim);
   }
 
   rotateBackward(

@@ -58,6 +58,23 @@ export function rotate(
   }
 }
 
+/** Copies the first tokens of a run to another block of the store. */
+export function moveRun(
+  store_: usize, from: i32, fromCap: i32, to: i32, toCap: i32, tokens: i32, kvHeads: i32, d: i32, part: i32, parts: i32,
+): void {
+  const width = usize(d) << 2;
+  for (let kv = part; kv < kvHeads; kv += parts) {
+    let source = store_ + (usize(from) << 2) + usize(kv) * 2 * usize(fromCap) * width;
+    let target = store_ + (usize(to) << 2) + usize(kv) * 2 * usize(toCap) * width;
+    memory.copy(target, source, usize((tokens + 7) & ~7) * width);
+    source += usize(fromCap) * width;
+    target += usize(toCap) * width;
+    for (let panel = 0; panel < d >> 3; panel++, source += usize(fromCap) << 5, target += usize(toCap) << 5) {
+      memory.copy(target, source, usize(tokens) << 5);
+    }
+  }
+}
+
 function headScale(x: usize, d: i32, eps: f32): f32 {
   let sum = f32x4.splat(0);
   for (let i: usize = 0; i < usize(d) << 2; i += 16) {
