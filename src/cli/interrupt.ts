@@ -1,4 +1,4 @@
-// Ctrl-C for commands that have something to finish: the first asks them to stop, the second ends the process.
+// Ctrl-C, and other signals, for commands that have something to finish: the first asks them to stop, the second ends the process.
 import { INTERRUPTED } from "./failure.ts";
 
 /** Aborted on the first of these signals (Ctrl-C is SIGINT), in place of the immediate exit other commands have. */

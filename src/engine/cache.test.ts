@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createCpuDevice } from "../devices/cpu/cpu.ts";
-import { type CacheRun, PrefixCache } from "./cache.ts";
+import { type CacheRun, type Match, PrefixCache } from "./cache.ts";
 
 const SHAPE = { layers: 2, kvHeads: 1, headDim: 8 };
 const UNIT = 16; // floats a token
@@ -121,6 +121,21 @@ test("a run that is full moves to a place twice as large with what it holds, and
   expect(add(cache, [9], 2).block).toBe(old);
   cache.release(turn);
   expect(add(cache, [1, 2, 3, 4, 5, 6, 7], 120).parent).toBe(turn); // there is too little for a larger place: a piece more
+  cache.clear();
+  expect(cache.add(cache.match([1], 1), 8, 100).capacity).toBe(104); // a quarter, all of it
+});
+
+test("there is no room behind the window, but for whole panels", () => {
+  const cache = new PrefixCache(createCpuDevice({ simd: "plain" }), { ...SHAPE, window: 30 });
+  const begin = (match: Match, tokens: number) => {
+    const run = cache.add(match, tokens, 100);
+    run.tokens.push(...Array(tokens).fill(7));
+    run.computed = tokens;
+    return run;
+  };
+  const first = begin(cache.match([], 0), 10);
+  expect(first.capacity).toBe(32);
+  expect(begin({ run: first, runTokens: 10, tokens: 10 }, 5).capacity).toBe(24);
 });
 
 test("gives the room wished for while three quarters of the cache are left to others, and what is needed always", () => {

@@ -34,6 +34,8 @@ export interface CacheShape {
   readonly headDim: number;
   /** The most tokens kept. @default 131072 */
   readonly maxTokens?: number;
+  /** The most tokens a context has: there is no room behind. @default no end */
+  readonly window?: number;
 }
 
 const FIRST_TOKENS = 4_096; // the store's size at first; it doubles
@@ -82,11 +84,12 @@ export class PrefixCache {
 
   /**
    * Makes room for so many tokens behind a match, and holds it. A sample that says what it wishes for gets a run of its own, as
-   * large as that if three quarters of the cache are left to others; when it comes again with its next turn it goes on in it, in
-   * a place twice as large where need be, so that an episode stays in one piece.
+   * large as that while what is held leaves three quarters of the cache to others; when it comes again with its next turn it goes
+   * on in it, in a place twice as large where need be, so that an episode stays in one piece.
    */
   add(match: Match, tokens: number, wish?: number): CacheRun {
-    const run = this.#continued(match, tokens) ?? this.#begun(match, tokens, wish);
+    const isOwn = wish !== undefined;
+    const run = (isOwn && this.#continued(match, tokens)) || this.#begun(match, tokens, wish);
     for (let at: CacheRun | null = run; at; at = at.parent) if (at.holders++ === 0) this.#held += at.capacity;
     return run;
   }
@@ -112,8 +115,8 @@ export class PrefixCache {
     this.#capacity = 0;
   }
 
-  #begun({ run: parent, runTokens: parentTokens }: Match, tokens: number, wish: number | undefined): CacheRun {
-    const capacity = padded(wish !== undefined && this.#canSpare(wish) ? Math.max(wish, tokens) : tokens);
+  #begun({ run: parent, runTokens: parentTokens, tokens: before }: Match, tokens: number, wish?: number): CacheRun {
+    const capacity = padded(this.#spare(tokens, wish ?? 0, before) ?? tokens);
     const block = this.#reserve(capacity, parent) * this.#unit;
     const run: CacheRun = {
       ...{ block, capacity, isOwn: wish !== undefined, parent, parentTokens, tokens: [], computed: 0 },
@@ -124,23 +127,25 @@ export class PrefixCache {
   }
 
   /** The matched run, if it ends there, nobody is in it or went on from it, and it has room or can be moved to where there is some. */
-  #continued({ run, runTokens }: Match, tokens: number): CacheRun | undefined {
+  #continued({ run, runTokens, tokens: before }: Match, tokens: number): CacheRun | undefined {
     if (!run?.isOwn || run.holders > 0 || run.children.size > 0) return undefined;
     if (runTokens !== run.tokens.length || run.computed !== runTokens) return undefined;
     const needed = runTokens + tokens;
     if (needed <= run.capacity) return run;
-    const capacity = padded(Math.max(needed, 2 * run.capacity));
-    if (!this.#device.moveRun || !this.#canSpare(capacity)) return undefined;
+    const room = this.#spare(needed, 2 * run.capacity, before - runTokens);
+    if (room === undefined || !this.#device.moveRun) return undefined;
     const from = { block: run.block, capacity: run.capacity };
-    run.block = this.#reserve(capacity, run) * this.#unit;
-    run.capacity = capacity;
+    run.block = this.#reserve(padded(room), run) * this.#unit;
+    run.capacity = padded(room);
     for (const store of this.stores) this.#device.moveRun(store, from, run, runTokens, this.#shape);
     this.#freePlace(from);
     return run;
   }
 
-  #canSpare(tokens: number): boolean {
-    return this.#held + tokens <= this.#maxTokens / 4;
+  /** What is wished for behind `before` tokens, as far as contexts go and at least what is needed, if it is to spare. */
+  #spare(needed: number, wish: number, before: number): number | undefined {
+    const room = Math.max(needed, Math.min(wish, (this.#shape.window ?? Infinity) - before));
+    return this.#held + room <= this.#maxTokens / 4 ? room : undefined;
   }
 
   #bestOf(runs: Iterable<CacheRun>, context: readonly number[], above: Match, limit: number): Match | undefined {
@@ -173,9 +178,8 @@ export class PrefixCache {
         this.#gaps = this.#gaps.filter(({ start, end }) => start < end);
         return start;
       }
-      const maxTokens = this.#maxTokens;
-      if (this.#capacity < maxTokens)
-        this.#grow(Math.min(maxTokens, Math.max(2 * this.#capacity, FIRST_TOKENS, this.#capacity + size)));
+      if (this.#capacity < this.#maxTokens)
+        this.#grow(Math.min(this.#maxTokens, Math.max(2 * this.#capacity, FIRST_TOKENS, this.#capacity + size)));
       else if (!this.#evict(keep)) this.#grow(this.#capacity + size); // everything is in use: better slow than stuck
     }
   }

@@ -78,6 +78,15 @@ test("what rows read together is shared out anew as contexts grow, and not beyon
   ]);
 });
 
+test("a sample that is done goes on unheard as far as there are positions, and no further", async () => {
+  const { device, counts } = decodingCpu();
+  const sampler = new Sampler(tinyModel({ device, config: { max_position_embeddings: 128 } }));
+  const ask = (length: number, max_new_tokens: number) =>
+    sampler.sample({ prompt: tokens(length, length), max_new_tokens, stop_ids: [], key: ["end", length] });
+  await Promise.all([ask(9, 110), ask(90, 8)]);
+  expect(counts.shared.map(([, second]) => second)).toEqual([91, 123, 129, 129]);
+});
+
 test("filters and new requests leave and enter the recorded way; a listener's error is its sample's alone", async () => {
   const { device, counts } = decodingCpu();
   const sampler = new Sampler(tinyModel({ device }));

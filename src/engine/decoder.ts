@@ -28,7 +28,7 @@ export const MAX_DECODE_ROWS = SIZES.at(-1)!;
 const STEPS = [4, 1] as const;
 /** Steps after which what rows read together is shared out anew: contexts have grown. */
 const SHARING_STEPS = 32;
-const RANGES = 48; // a row on average: its ancestors and itself; one or two more with every turn
+const RANGES = 48; // a row on average: its ancestors and itself
 
 /** Recorded steps for batches of one size. */
 interface Recorded {

@@ -2,7 +2,7 @@
 import type { Buffer, Device } from "../devices/index.ts";
 import { UsageError } from "../errors.ts";
 import { mergeLora } from "../model/lora.ts";
-import { freeModel, MAX_POSITIONS, type Model, parametersChanged, type Trained, trainedOf } from "../model/params.ts";
+import { freeModel, type Model, parametersChanged, type Trained, trainedOf, windowOf } from "../model/params.ts";
 import type {
   AdamParams,
   Datum,
@@ -195,7 +195,7 @@ function copyOf(device: Device, values: Buffer): Buffer {
 
 /** Refuses what would fail deep inside. */
 function checkRequest({ prompt, max_new_tokens, temperature = 1 }: SampleRequest, model: Model): void {
-  const window = windowOf(model);
+  const window = windowOf(model.config);
   if (prompt.length === 0) throw new UsageError({ what: "the prompt is empty" });
   if (!Number.isInteger(max_new_tokens) || max_new_tokens < 1) {
     throw new UsageError({ what: "max_new_tokens must be a whole number from 1", value: max_new_tokens });
@@ -217,7 +217,7 @@ function checkBatch(
   model: Model,
   arrays: readonly ("weights" | "old_logp" | "ref_logp")[] = [],
 ) {
-  const window = windowOf(model);
+  const window = windowOf(model.config);
   for (const [i, datum] of batch.entries()) {
     const { length } = datum.tokens;
     if (length === 0) throw new UsageError({ what: "a datum has no tokens", value: `datum ${i}` });
@@ -243,9 +243,4 @@ function checkTokens(tokens: readonly number[], { config: { vocab_size } }: Mode
   const bad = tokens.find((token) => !(Number.isInteger(token) && token >= 0 && token < vocab_size));
   if (bad === undefined) return;
   throw new UsageError({ what: "token id outside the vocabulary", value: bad, remedy: `ids are below ${vocab_size}` });
-}
-
-/** Positions the model is prepared for. */
-function windowOf({ config }: Model): number {
-  return Math.min(config.max_position_embeddings, MAX_POSITIONS);
 }

@@ -6,7 +6,7 @@ import { roundedSize } from "../devices/cuda/pool.ts";
 import { OOMError } from "../errors.ts";
 import { type ModelConfig, parameterCount } from "../model/config.ts";
 import { adaptedLength, type LoraSpec, loraLength } from "../model/lora.ts";
-import { MAX_POSITIONS } from "../model/params.ts";
+import { windowOf } from "../model/params.ts";
 import { MAX_ROWS } from "./learner.ts";
 
 /** A 32-bit WebAssembly memory ends here. */
@@ -71,7 +71,7 @@ export function estimateMemory(config: ModelConfig, options: MemoryOptions): Mem
   const parameters = parameterCount(config);
   const learned = lora ? loraLength(config, lora) : parameters;
   const frozen16 = isBf16 && trains && lora !== undefined;
-  const rotary = 4 * Math.min(config.max_position_embeddings, MAX_POSITIONS) * d;
+  const rotary = 4 * windowOf(config) * d;
   const weights = round(parameters * (frozen16 ? 2 : 4)) + round(rotary) + (trains && lora ? round(4 * learned) : 0);
 
   // The CPU packs each matrix it multiplies by, once for the way there and once for the way back.

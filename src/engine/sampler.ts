@@ -2,7 +2,7 @@
 import type { Buffer } from "../devices/index.ts";
 import { infer, skipsRows } from "../model/forward.ts";
 import { layoutOf, type NewTokens } from "../model/layout.ts";
-import type { Model } from "../model/params.ts";
+import { type Model, windowOf } from "../model/params.ts";
 import { type CacheRun, type CacheShape, type Match, PrefixCache } from "./cache.ts";
 import { type DecodeRow, Decoder, MAX_DECODE_ROWS } from "./decoder.ts";
 import type { Sample, SampleRequest } from "./engine.ts";
@@ -57,7 +57,7 @@ export class Sampler {
     this.#model = model;
     this.#maxStepTokens = Math.min(maxStepTokens, MAX_STEP_TOKENS);
     const { num_hidden_layers: layers, num_key_value_heads: kvHeads, head_dim: headDim } = model.config;
-    const shape = { layers, kvHeads, headDim };
+    const shape = { layers, kvHeads, headDim, window: windowOf(model.config) };
     this.cache = new PrefixCache(model.device, maxTokens === undefined ? shape : { ...shape, maxTokens });
     const { decoding } = model.device;
     if (decoding) this.#decoder = new Decoder(model, decoding);
@@ -184,15 +184,15 @@ export class Sampler {
 
   /**
    * Finds what is known of a prompt and makes room for the rest. Of a new prompt, all but the last token is computed as a run for
-   * everyone to share. What follows upon something known to its end is an episode's next turn and goes into the sample's own run,
-   * and so do a few tokens of any kind: every run is one more piece of context to read with each token.
+   * everyone to share. What follows upon a sample's own run is an episode's next turn and goes on in that, and a few tokens of any
+   * kind go into the sample's own: every run is one more piece of context to read with each token.
    */
   #admit({ request, resolve, reject }: Waiting, push: (run: CacheRun, count: number) => void): Live {
     const { prompt, max_new_tokens, key } = request;
     let match: Match = this.cache.match(prompt, prompt.length - 1);
     const cached = match.tokens;
     const missing = prompt.length - 1 - match.tokens;
-    const isTurn = match.runTokens === match.run?.tokens.length;
+    const isTurn = match.run?.isOwn && match.runTokens === match.run.tokens.length;
     if (missing > 0 && !isTurn && (!match.run || missing >= SHARED_LEAST)) {
       const shared = this.cache.add(match, missing);
       shared.tokens.push(...prompt.slice(match.tokens, -1));

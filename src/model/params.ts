@@ -229,9 +229,10 @@ function slots(device: Device, config: ModelConfig, { embedding, layers, norm, h
 }
 
 /** cos and sin of position · theta^(−2i/d), computed in double precision. */
-function rotaryTable(device: Device, { max_position_embeddings, head_dim: d, rope_theta }: ModelConfig): Buffer {
+function rotaryTable(device: Device, config: ModelConfig): Buffer {
+  const { head_dim: d, rope_theta } = config;
   const half = d / 2;
-  const positions = Math.min(max_position_embeddings, MAX_POSITIONS) + SPARE_POSITIONS;
+  const positions = windowOf(config) + SPARE_POSITIONS;
   const table = new Float32Array(positions * d);
   for (let i = 0; i < half; i++) {
     const frequency = rope_theta ** (-i / half);
@@ -247,5 +248,11 @@ function rotaryTable(device: Device, { max_position_embeddings, head_dim: d, rop
 
 /** Positions prepared for at most, whatever a model could take: the table of Qwen3's 40,960 alone would be 20 MB. */
 export const MAX_POSITIONS = 8_192;
+
+/** Tokens a context may have. */
+export function windowOf({ max_position_embeddings }: Pick<ModelConfig, "max_position_embeddings">): number {
+  return Math.min(max_position_embeddings, MAX_POSITIONS);
+}
+
 /** Samples that are done go on unheard to the end of their room in the cache, which is rounded up to this. */
 const SPARE_POSITIONS = 8;

@@ -53,6 +53,18 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   out.attention = b.empty(T * H * d, A);
   device.attention(out.rotate, store, out.attention, lse, layout, shape);
 
+  if (device.moveRun) {
+    out.moveRun = b.floats(b.normal(random("every move", scale), 2 * storeLength), A);
+    const capacity = (runs[0]!.tokens.length + 7) & ~7;
+    device.moveRun(
+      out.moveRun,
+      { block: 0, capacity },
+      { block: storeLength, capacity: capacity + 8 },
+      5 * scale,
+      shape,
+    );
+  }
+
   const dOut = b.floats(b.normal(r, T * H * d), A);
   out.attentionBackward = b.floats(new Float32Array(T * width), A);
   device.attentionBackward(out.rotate, store, out.attention, dOut, lse, out.attentionBackward, layout, shape);

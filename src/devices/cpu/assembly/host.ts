@@ -112,7 +112,7 @@ export function hostScoreGradients(
 }
 
 function scores(at: usize, s: usize, sRow: usize, rows: i32, seen: i32, step: i32, width: i32, scale: f32): void {
-  if ((width & 7) != 0 || width < 8 || usize(width) << 2 > sRow) unreachable();
+  if ((width & 7) != 0 || width < 8 || u64(width) << 2 > u64(sRow)) unreachable();
   checkInside(u64(s) + u64(rows) * u64(sRow));
   store<usize>(at, s);
   store<usize>(at, sRow, 4);

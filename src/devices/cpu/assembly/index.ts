@@ -1,5 +1,5 @@
 // What the host calls. Every function takes its share as (part, parts) last.
-export { attention, headNormBackward, headNormWeightBackward, moveRun, rotate, unrotate } from "./attention";
+export { attention } from "./attention";
 export { attentionBackward, repack, rowDots } from "./attentionBackward";
 export {
   adamW, addTo, embed, embedBackward, logProb, logProbBackward, rmsNorm, rmsNormBackward, rmsNormWeightBackward,
@@ -7,3 +7,4 @@ export {
 } from "./elementwise";
 export { gemm, gemmRows, pack, packRows } from "./gemm";
 export { useHost } from "./host";
+export { headNormBackward, headNormWeightBackward, moveRun, rotate, unrotate } from "./rotary";

@@ -17,6 +17,7 @@ export interface NativeCode {
   readonly functions: Readonly<Record<NativeFunction, number>>;
   readonly baseOffset: number;
   readonly listOffset: number;
+  readonly entryBytes: number;
   readonly parametersBytes: number;
 }
 
@@ -86,7 +87,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     // Three panels are 96 bytes for each of k, which the tiles share; only where panels follow upon each other.
     words[12] = bPanel === 32 * k ? Math.ceil(96 / Math.ceil(m / 4)) : 0;
     if (m <= 0 || panels <= 0) return;
-    // Words are unsigned, which numbers out of WebAssembly are not. The last row of A may lie before one of the tile before.
+    // The last row of A may lie before one of the tile before.
     const tile = (m - 1) >> 2;
     const lastRow = tile * words[1]! + ((m - 1) & 3) * words[2]!;
     const rowBefore = tile > 0 ? (tile - 1) * words[1]! + 3 * words[2]! : 0;
@@ -157,7 +158,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
   /** A list of work that a kernel has written down, of which it knows that it stays inside. */
   const run = (list: number, count: number) => {
     const at = list >>> 0;
-    inside(at + 64 * count);
+    inside(at + code.entryBytes * count);
     words[code.listOffset / 4] = at;
     words[code.listOffset / 4 + 1] = count;
     callRun(address);

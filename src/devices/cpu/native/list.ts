@@ -8,7 +8,7 @@ import { assembleScoreGradients, assembleSoftmax } from "./softmax.ts";
 export const LIST_OFFSET = PRODUCT_BYTES;
 export const PARAMETERS_BYTES = PRODUCT_BYTES + 8;
 
-const ENTRY_BYTES = 64; // parameters as far as the memory's address; the last word of them is the kind
+export const ENTRY_BYTES = 64; // parameters as far as the memory's address; the last word of them is the kind
 const KIND_OFFSET = BASE_OFFSET - 4;
 
 /** What does an entry, by its kind. */
@@ -31,9 +31,9 @@ export function assembleRun(): Uint8Array<ArrayBuffer> {
     asm.move("rax", { base: ENTRY, offset });
     asm.store({ base: PARAMS, offset }, "rax");
   }
+  asm.moveWord("rax", { base: ENTRY, offset: KIND_OFFSET });
   for (const [kind, code] of kinds.entries()) {
     const other = asm.label();
-    asm.moveWord("rax", { base: ENTRY, offset: KIND_OFFSET });
     asm.compare("rax", kind);
     asm.jumpIf("notEqual", other);
     asm.call(code);

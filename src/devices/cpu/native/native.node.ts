@@ -2,7 +2,7 @@
 import { createRequire } from "node:module";
 import { Assembler } from "./assembler.ts";
 import { type Bound, bindNative, type Foreign, type NativeCode, type NativeFunction } from "./bind.ts";
-import { assembleRun, LIST_OFFSET, PARAMETERS_BYTES } from "./list.ts";
+import { assembleRun, ENTRY_BYTES, LIST_OFFSET, PARAMETERS_BYTES } from "./list.ts";
 import { assembleProduct, BASE_OFFSET } from "./products.ts";
 import { assembleSwiGlu, assembleSwiGluBackward } from "./swiglu.ts";
 
@@ -63,6 +63,7 @@ function mapCode(): Native | null {
       functions,
       baseOffset: BASE_OFFSET,
       listOffset: LIST_OFFSET,
+      entryBytes: ENTRY_BYTES,
       parametersBytes: PARAMETERS_BYTES,
     };
     return { koffi, code };

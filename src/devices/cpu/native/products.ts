@@ -7,7 +7,7 @@ import { Assembler, type Label, type Place, type Register, type Vector } from ".
  * Parameters of one product, in order: unsigned 32-bit words, of which `a`, `b` and `c` are places in the device's memory
  * and strides are bytes. `aTile` lies between tiles of four rows of A, `aRow` between rows of a tile, `aK` along k.
  * `ahead` is how many bytes of the next panels are asked for with each step of a tile of four rows, so that they are in the
- * cache when all tiles are through.
+ * cache when all tiles are through; 0 where panels do not follow upon each other.
  * Behind them, eight bytes each, stand the memory's own address and room for what the code has no register for.
  */
 export const PARAMETERS = [

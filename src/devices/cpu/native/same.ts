@@ -3,6 +3,7 @@ import type { KernelExports } from "../team.ts";
 
 const [ROWS, COLUMNS, LENGTH] = [23, 85, 37]; // odd sizes: every kind of tile has its turn
 const STRIDE = (COLUMNS + 7) & ~7;
+const [WIDE, LONG] = [120, 65]; // a single row takes several panels together only where they are long
 
 const [KEYS, HEAD] = [19, 8]; // of an attention with one head
 
@@ -23,6 +24,7 @@ export function sameBits(
   const bitsOf = ({ gemm, gemmRows, swiGlu, attention }: KernelExports, isHost: boolean): string => {
     for (let i = 0; i < 8_192; i++) page[i] = ((i * 7_919) % 1_009) / 1_009 - 0.4;
     page.fill(0, 8_192);
+    gemm!(a, 4 * LONG, 4, a, c, 4 * WIDE, 1, WIDE, LONG, 0, 0, 1);
     for (const n of [COLUMNS, 5]) {
       for (let m = 1; m <= 8; m++) gemm!(a, 4 * LENGTH, 4, b, c, 4 * STRIDE, m, n, LENGTH, 1, 0, 1);
     }
