@@ -41,7 +41,8 @@ await picture("playground.png", wine, async (page) => {
   await page.check("input[value=ANSWER]");
   await page.fill("#argument", "Limestone");
 });
-await picture("playground-training.png", "question=vineyards_eval_011", async (page) => {
+const fertilizers = new URLSearchParams({ data: "starter:42", question: "fertilizer_set_42_18_eval_3" });
+await picture("playground-training.png", fertilizers, async (page) => {
   await page.click("#train");
   await page.locator("#sides .episode").nth(1).waitFor({ timeout: 1_200_000 });
 });

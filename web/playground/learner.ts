@@ -9,6 +9,7 @@ import { encodeHeader } from "../../src/model/safetensors.ts";
 import { modelPlayer, type Player } from "../../src/players/index.ts";
 import type { DataSet } from "../../src/questions/index.ts";
 import { type GRPOConfig, resolveConfig } from "../../src/training/config.ts";
+import { presetNamed } from "../../src/training/presets.ts";
 import { playerOf } from "../../src/training/standing.ts";
 import { MemoryStore } from "../../src/training/store.ts";
 import { GRPOTrainer } from "../../src/training/trainer.ts";
@@ -107,12 +108,13 @@ export class Learner {
 
   #config({ steps, questions, episodes, learning_rate, step_budget, seed }: TrainingChoice): GRPOConfig {
     const { max_context_tokens, max_new_tokens } = this.#lengths;
+    const { reward_weights, scale_rewards } = presetNamed("starter");
     return resolveConfig({
       ...{ model_name: "playground", max_steps: steps, learning_rate, step_budget, seed },
       ...{ num_generations: episodes, per_device_train_batch_size: questions * episodes },
       ...{ gradient_accumulation_steps: 1, num_train_epochs: 1000, lr_scheduler_type: "constant" },
       ...{ max_context_tokens, max_new_tokens, max_completion_length: Math.max(400, max_new_tokens) },
-      ...{ reward_weights: [1, 0.15, 1], logging_steps: 1, eval_steps: 0 },
+      ...{ reward_weights, scale_rewards, logging_steps: 1, eval_steps: 0 },
     });
   }
 

@@ -16,6 +16,9 @@ export interface ModelPanel {
   hear(news: News): void;
 }
 
+/** The learning rate proposed for a model of one's own; the page's is for the starter, which is small. */
+const OWN_RATE = "1e-4";
+
 /** Wires the panel; `run` does things and shows what goes wrong. */
 export function createModelPanel(
   client: Client,
@@ -28,6 +31,7 @@ export function createModelPanel(
   const trainNote = $("train-note", HTMLElement);
   const [trainButton, stopButton] = [$("train", HTMLButtonElement), $("stop", HTMLButtonElement)];
   const keepButton = $("keep", HTMLButtonElement);
+  const rate = $("train-rate", HTMLInputElement);
   let loading: Promise<void> | undefined;
   let training = false;
   let course = emptyRun();
@@ -56,6 +60,8 @@ export function createModelPanel(
     const size = parameters >= 1e6 ? `${(parameters / 1e6).toFixed(1)}M` : `${Math.round(parameters / 1e3)}k`;
     note.textContent = `${name}: ${size} parameters, ${threads === 1 ? "one thread" : `${threads} threads`}, ${variant}.`;
     $("load", HTMLButtonElement).textContent = "Load it again";
+    const isUntouched = [rate.defaultValue, OWN_RATE].includes(rate.value);
+    if (isUntouched) rate.value = typeof from === "string" ? rate.defaultValue : OWN_RATE;
     keepButton.hidden = true;
     changed();
   };
@@ -77,8 +83,8 @@ export function createModelPanel(
       const { before, after, steps } = await client.call("train", {
         steps: course.steps,
         questions: Math.max(1, Math.floor(number("train-questions")) || 4),
-        episodes: Math.max(2, Math.floor(number("train-episodes")) || 4),
-        learning_rate: number("train-rate") || 2e-4,
+        episodes: Math.max(2, Math.floor(number("train-episodes")) || 8),
+        learning_rate: number("train-rate") || Number(rate.defaultValue),
         step_budget: Math.min(8, game.budget),
         seed: game.seed,
         watched: game.started!.question.question_id,
