@@ -83,9 +83,9 @@ export class PrefixCache {
   }
 
   /**
-   * Makes room for so many tokens behind a match, and holds it. A sample that says what it wishes for gets a run of its own, as
-   * large as that while what is held leaves three quarters of the cache to others; when it comes again with its next turn it goes
-   * on in it, in a place twice as large where need be, so that an episode stays in one piece.
+   * Makes room for so many tokens behind a match, and holds it. A sample that says what it wishes for, on a device that can move
+   * runs, gets one of its own, as large as that while what is held leaves three quarters of the cache to others; when it comes
+   * again with its next turn it goes on in it, in a place twice as large where need be, so that an episode stays in one piece.
    */
   add(match: Match, tokens: number, wish?: number): CacheRun {
     const isOwn = wish !== undefined;
@@ -133,11 +133,11 @@ export class PrefixCache {
     const needed = runTokens + tokens;
     if (needed <= run.capacity) return run;
     const room = this.#spare(needed, 2 * run.capacity, before - runTokens);
-    if (room === undefined || !this.#device.moveRun) return undefined;
+    if (room === undefined) return undefined;
     const from = { block: run.block, capacity: run.capacity };
     run.block = this.#reserve(padded(room), run) * this.#unit;
     run.capacity = padded(room);
-    for (const store of this.stores) this.#device.moveRun(store, from, run, runTokens, this.#shape);
+    for (const store of this.stores) this.#device.moveRun!(store, from, run, runTokens, this.#shape);
     this.#freePlace(from);
     return run;
   }

@@ -202,7 +202,8 @@ export class Sampler {
     }
     const rest = prompt.slice(match.tokens);
     const room = rest.length + max_new_tokens;
-    const run = this.cache.add(match, room, Math.max(2 * room, LEAST_ROOM));
+    const isMovable = this.#model.device.moveRun !== undefined; // where not, pieces are as good
+    const run = this.cache.add(match, room, isMovable ? Math.max(2 * room, LEAST_ROOM) : undefined);
     run.tokens.push(...rest);
     const path = ancestorsOf(run).flatMap(({ block, tokens }) => [block, tokens]);
     return { request, uniform: uniformOf(key), run, path, tokens: [], logprobs: [], cached, resolve, reject };

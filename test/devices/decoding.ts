@@ -63,5 +63,5 @@ export function decodingCpu(): { device: Device; counts: { recorded: number; run
       return () => data;
     },
   };
-  return { device: Object.assign(device, { decoding }), counts };
+  return { device: Object.assign(device, { decoding, moveRun: undefined }), counts };
 }
