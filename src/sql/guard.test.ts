@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import { openShop, shopBytes } from "../../test/fixtures.ts";
 import type { SqlFaultClass } from "./fault.ts";
+import { limitStatementTime } from "./guard.ts";
 
 const shop = openShop();
 afterAll(() => shop.close());
@@ -143,6 +144,21 @@ test("the same statement stops at the same instruction", () => {
   const [first, second] = [run(), run()];
   expect(first).toEqual(second);
   expect(first.ok && first.instructions).toBeGreaterThan(0);
+});
+
+test("the time of a statement is limited by what the thread says, asked while it runs", () => {
+  const heavy = "SELECT count(*) FROM customers a, customers b, customers c, customers d";
+  let asked = 0;
+  try {
+    limitStatementTime(() => (++asked < 5 ? 60_000 : 0));
+    expect(faultOf(heavy)).toMatchObject({ error_class: "timeout" });
+    expect(asked).toBe(5);
+    limitStatementTime(() => 60_000);
+    expect(shop.run(heavy)).toMatchObject({ ok: true });
+  } finally {
+    limitStatementTime();
+  }
+  expect(shop.run(heavy)).toMatchObject({ ok: true });
 });
 
 test("dates work without the clock", () => {

@@ -25,19 +25,29 @@ const [OK, DENY] = [0, 1];
 interface Watch {
   readonly readable: ReadonlySet<string>;
   instructionsLeft: number;
-  deadline: number;
+  readonly startedAt: number;
   stoppedByClock: boolean;
   /** What the authorizer last refused, for the message. */
   refused: string | undefined;
 }
 
 let watch: Watch | undefined;
+let allowedMilliseconds: () => number = () => limits.MAX_MILLISECONDS;
 let hooks: { readonly authorize: Pointer; readonly progress: Pointer } | undefined;
 
 export interface WatchReport {
   readonly instructions: number;
   readonly stoppedByClock: boolean;
   readonly refused: string | undefined;
+}
+
+/**
+ * Sets the clock limit of this thread's statements. `milliseconds` is asked at every progress check how long the
+ * running statement may take in all, so the answer may change while it runs.
+ * @default MAX_MILLISECONDS
+ */
+export function limitStatementTime(milliseconds: () => number = () => limits.MAX_MILLISECONDS): void {
+  allowedMilliseconds = milliseconds;
 }
 
 /** Bounds what a connection may use up, before its schema is read: a hostile file's views are compiled then. */
@@ -86,7 +96,7 @@ export function underWatch<T>(readable: ReadonlySet<string>, work: () => T): { v
   const mine: Watch = {
     readable,
     instructionsLeft: limits.MAX_INSTRUCTIONS,
-    deadline: performance.now() + limits.MAX_MILLISECONDS,
+    startedAt: performance.now(),
     stoppedByClock: false,
     refused: undefined,
   };
@@ -114,7 +124,7 @@ function charge(instructions: number): boolean {
   if (!watch) return false;
   watch.instructionsLeft -= instructions;
   if (watch.instructionsLeft <= 0) return false;
-  if (performance.now() < watch.deadline) return true;
+  if (performance.now() - watch.startedAt < allowedMilliseconds()) return true;
   watch.stoppedByClock = true;
   return false;
 }
