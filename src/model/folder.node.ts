@@ -13,6 +13,7 @@ import {
 } from "./folder.ts";
 import { type NamedTensor, openSafetensors, writeSafetensors } from "./safetensors.node.ts";
 import { checkWeights } from "./safetensors.ts";
+import { syncFolder } from "./sync.node.ts";
 import { loadTokenizer, readJson, saveTokenizer, writeJson } from "./tokenizer.node.ts";
 import { checkVocabulary, type TokenizerFiles } from "./tokenizer.ts";
 
@@ -72,6 +73,7 @@ export async function saveModelFolder(dir: string, options: SaveModelOptions): P
       if (existsSync(join(aside, "old"))) renameSync(join(aside, "old"), target);
       throw error;
     }
+    syncFolder(dirname(target));
   } catch (error) {
     if (error instanceof ModelLoadError) throw error;
     const what = `the model could not be saved (${messageOf(error)})`;
@@ -104,4 +106,5 @@ async function writeFiles(dir: string, options: SaveModelOptions): Promise<void>
   saveTokenizer(dir, tokenizerFiles, chatTemplate);
   if (card !== undefined) writeFileSync(join(dir, "README.md"), card, { flush: true });
   await writeSafetensors(join(dir, WEIGHTS_FILE), parameterShapes(config), tensors, { dtype });
+  syncFolder(dir);
 }

@@ -1,10 +1,11 @@
 // GGUF files: what is written comes back, in llama.cpp's names and order, as near as its types allow.
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
 import { LORA_REFERENCES, readLora, readReference } from "../../test/reference/read.ts";
+import { smallDisk } from "../../test/small-disk.ts";
 import { difference, tinyModel } from "../../test/tiny-model.ts";
 import { createCpu } from "../devices/cpu/start.node.ts";
 import { ModelLoadError } from "../errors.ts";
@@ -71,6 +72,43 @@ test.each([
     expect(difference(back.read(theirs), tensors.get(ours)!), theirs).toBeLessThan(tolerance);
   back.close();
   expect(readdirSync(scratch).filter((name) => name.endsWith(".part"))).toEqual([]);
+});
+
+test("writes that take a few bytes at a time give the same file", async () => {
+  const { about, read } = exported("q8_0", "Qwen3ForCausalLM");
+  const [whole, pieces] = [join(scratch, "whole.gguf"), join(scratch, "pieces.gguf")];
+  const size = await writeGguf(whole, about, { read });
+  const write = (file: number, bytes: Uint8Array) => writeSync(file, bytes.subarray(0, 1_000));
+  expect(await writeGguf(pieces, about, { read }, { write })).toBe(size);
+  expect(readFileSync(pieces).equals(readFileSync(whole))).toBe(true);
+  expect(statSync(whole).size).toBe(size);
+});
+
+test("a write that takes nothing more leaves no file, and keeps the one that was there", async () => {
+  const { about, read } = exported("f16", "Qwen3ForCausalLM");
+  const file = join(scratch, "full.gguf");
+  writeFileSync(file, "before");
+  let room = 50_000;
+  const write = (out: number, bytes: Uint8Array) => {
+    const written = writeSync(out, bytes.subarray(0, room));
+    room -= written;
+    return written;
+  };
+  const writing = writeGguf(file, about, { read }, { write });
+  await expect(writing).rejects.toThrow(/was not written .*free space/);
+  await expect(writing).rejects.toMatchObject({ code: "model_save" });
+  expect(readdirSync(scratch).filter((name) => name.startsWith("full"))).toEqual(["full.gguf"]);
+  expect(readFileSync(file, "utf8")).toBe("before");
+});
+
+test("a disk that is really full is an error, with nothing renamed into place", async (context) => {
+  const { about, read } = exported("f16", "Qwen3ForCausalLM");
+  const size = await writeGguf(join(scratch, "measured.gguf"), about, { read });
+  const disk = smallDisk(size - 8_192);
+  if (!disk) return context.skip("no file system can be mounted here: needs root on Linux");
+  const writing = writeGguf(join(disk, "model.gguf"), about, { read });
+  await expect(writing).rejects.toThrow(/was not written \(.*ENOSPC/);
+  expect(readdirSync(disk)).toEqual([]);
 });
 
 test("rows of a Llama's q and k stand as llama.cpp turns them: neighbours for halves", async () => {

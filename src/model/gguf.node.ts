@@ -1,5 +1,7 @@
 // GGUF files on disk: one tensor at a time out, and the header back in.
-import { closeSync, openSync, readSync, renameSync, rmSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { ModelLoadError, messageOf } from "../errors.ts";
 import {
   GGML_TYPE,
   type GgmlType,
@@ -13,35 +15,73 @@ import {
 } from "./gguf.ts";
 import { forLlamaRotary, type GgufModel, ggufFacts, ggufName, ggufShapes } from "./gguf-model.ts";
 import type { WeightSource } from "./safetensors.ts";
+import { syncFolder } from "./sync.node.ts";
 
-/** Writes a model where llama.cpp can load it; the file appears whole or not at all. Gives its bytes. */
-export async function writeGguf(file: string, model: GgufModel, weights: Pick<WeightSource, "read">): Promise<number> {
+/** Elements converted and written at a time: whole blocks, and far below the 2 GiB that one call to the system may write. */
+const PIECE_ELEMENTS = 1 << 22;
+
+/** Writes a part of the bytes at the file's position and returns how many were written; fewer than asked is not an error. */
+export type WriteBytes = (file: number, bytes: Uint8Array) => number;
+
+export interface WriteGgufOptions {
+  /** For tests of short writes. @default writeSync of node:fs */
+  readonly write?: WriteBytes;
+}
+
+/** Writes a model where llama.cpp can load it; the file is synced and appears whole or not at all. Returns its size in bytes. */
+export async function writeGguf(
+  file: string,
+  model: GgufModel,
+  weights: Pick<WeightSource, "read">,
+  { write = writeSync }: WriteGgufOptions = {},
+): Promise<number> {
   const tensors = ggufShapes(model.config).map(({ name, shape }) => ({
     source: name,
     tensor: { name: ggufName(name), shape, type: ggufTypeOf(shape, model.type) },
   }));
+  const header = ggufHeader(
+    ggufFacts(model),
+    tensors.map(({ tensor }) => tensor),
+  );
   const aside = `${file}.part`;
-  const out = openSync(aside, "w");
   try {
-    const header = ggufHeader(
-      ggufFacts(model),
-      tensors.map(({ tensor }) => tensor),
-    );
-    let bytes = writeSync(out, header);
-    for (const { source, tensor } of tensors) {
-      const data = forLlamaRotary(model.config, source, await weights.read(source));
-      bytes += writeSync(out, ggufData(data, tensor.type));
-      const gap = padded(ggufBytes(tensor)) - ggufBytes(tensor);
-      if (gap > 0) bytes += writeSync(out, new Uint8Array(gap));
+    const out = openSync(aside, "w");
+    let bytes = 0;
+    try {
+      bytes += writeAll(out, header, write);
+      for (const { source, tensor } of tensors) {
+        const data = forLlamaRotary(model.config, source, await weights.read(source));
+        for (let at = 0; at < data.length; at += PIECE_ELEMENTS) {
+          bytes += writeAll(out, ggufData(data.subarray(at, at + PIECE_ELEMENTS), tensor.type), write);
+        }
+        bytes += writeAll(out, new Uint8Array(padded(ggufBytes(tensor)) - ggufBytes(tensor)), write);
+      }
+      fsyncSync(out);
+    } finally {
+      closeSync(out);
     }
-    closeSync(out);
     renameSync(aside, file);
+    syncFolder(dirname(resolve(file)));
     return bytes;
   } catch (error) {
-    closeSync(out);
     rmSync(aside, { force: true });
-    throw error;
+    if (error instanceof ModelLoadError) throw error;
+    const remedy = "check the folder and its free space";
+    throw new ModelLoadError(
+      { what: `the GGUF file was not written (${messageOf(error)})`, value: file, remedy, cause: error },
+      "model_save",
+    );
   }
+}
+
+/** Writes all of the bytes: a nearly full disk takes a part of them without an error. */
+function writeAll(file: number, bytes: Uint8Array, write: WriteBytes): number {
+  for (let done = 0; done < bytes.length; ) {
+    const written = write(file, bytes.subarray(done));
+    if (written <= 0) throw new Error("the file system takes no more bytes");
+    done += written;
+  }
+  return bytes.length;
 }
 
 export interface GgufFile {

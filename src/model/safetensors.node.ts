@@ -18,6 +18,7 @@ import {
   type WeightSource,
   widen,
 } from "./safetensors.ts";
+import { syncFolder } from "./sync.node.ts";
 
 const CHUNK_ELEMENTS = 1 << 21; // 4 MiB of 16-bit numbers at a time, so that widening needs little memory beside its result
 const MAX_INDEX_BYTES = 100_000_000; // as for one file's header
@@ -208,6 +209,7 @@ export async function writeSafetensors(
       await handle.close();
     }
     await rename(aside, file);
+    syncFolder(dirname(resolve(file)));
   } catch (error) {
     await rm(aside, { force: true });
     if (error instanceof ModelLoadError) throw error;
@@ -230,7 +232,9 @@ async function writeTensor(handle: FileHandle, data: Float32Array, dtype: "F32" 
 async function writeFully(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
   let done = 0;
   while (done < bytes.length) {
-    done += (await handle.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
+    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, position + done);
+    if (bytesWritten === 0) throw new Error("the file system takes no more bytes");
+    done += bytesWritten;
   }
 }
 
