@@ -1,18 +1,31 @@
-# The OpenEnv server: docker build -t sqlenv . && docker run -p 8000:8000 sqlenv
-FROM node:20-slim AS build
+# The OpenEnv server: docker build -t sqlenv . && docker run -p 8000:8000 -e SQLENV_API_KEY=secret sqlenv
+# It writes nothing, so add --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges, or use compose.yaml.
+# The base image is named by Node's major version, so that a rebuild brings its security updates. For builds that can be
+# repeated byte by byte, set NODE_IMAGE to a digest (docker buildx imagetools inspect node:24-slim).
+ARG NODE_IMAGE=node:24-slim
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
-COPY package.json package-lock.json .npmrc tsconfig.json tsconfig.build.json ./
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --ignore-scripts
+COPY tsconfig.json tsconfig.build.json vite.dashboard.config.ts vite.playground.config.ts ./
 COPY scripts scripts
 COPY src src
-RUN npm ci && npm prune --omit=dev --ignore-scripts
+COPY web web
+COPY models models
+# The server takes the bundled model from models/, so the page's own copy can go.
+RUN npm run build && rm -rf dist/web/playground/model dist/.tsbuildinfo
+RUN npm prune --omit=dev --ignore-scripts
 
-FROM node:20-slim
+FROM ${NODE_IMAGE}
+ENV NODE_ENV=production PORT=8000
 WORKDIR /app
+COPY LICENSE ./
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
+COPY --from=build /app/models models
 COPY --from=build /app/dist dist
 USER node
-ENV NODE_ENV=production PORT=8000
 EXPOSE 8000
-HEALTHCHECK --interval=10s --start-period=20s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health`).then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=20s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health`).then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "dist/cli/main.js", "serve", "--host", "0.0.0.0"]

@@ -1,29 +1,57 @@
-// The files that deploy the server name what exists: paths, command, port.
+// The files that deploy the server agree with each other and with the package: paths, command, port.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { commandOf, isIgnored, ROOT, readCopy, readStages } from "./dockerfile.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
-const read = (file: string) => readFileSync(resolve(root, file), "utf8");
+const read = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
+const stages = readStages();
+const [build, final] = [stages[0]!, stages.at(-1)!];
 
-test("the Dockerfile copies what is there and starts a command that exists", () => {
-  const docker = read("Dockerfile");
-  const copied = [...docker.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap((match) => match[1]!.split(" "));
-  expect(copied.length).toBeGreaterThan(5);
-  expect(copied.filter((path) => !existsSync(resolve(root, path)))).toEqual([]);
-  const [node, main, ...flags] = JSON.parse(/^CMD (\[.*\])$/m.exec(docker)![1]!) as string[];
+test("the image starts a command that exists", () => {
+  const [node, main, ...flags] = commandOf(final, "CMD");
   expect([node, main]).toEqual(["node", "dist/cli/main.js"]);
-  const help = execFileSync(process.execPath, [resolve(root, main!), flags[0]!, "--help"], { encoding: "utf8" });
+  const help = execFileSync(process.execPath, [resolve(ROOT, main!), flags[0]!, "--help"], { encoding: "utf8" });
   for (const flag of flags.filter((text) => text.startsWith("--"))) expect(help).toContain(flag);
+});
+
+// Whether they suffice is tried by image.slow.test.ts, which builds from them.
+test("the image is built from paths that exist and that .dockerignore lets through", () => {
+  const copies = stages.flatMap(({ instructions }) =>
+    instructions.filter(({ name }) => name === "COPY").map(({ text }) => readCopy(text)),
+  );
+  const sources = copies.filter(({ from }) => from === undefined).flatMap(({ sources }) => sources);
+  expect(sources.filter((path) => !existsSync(resolve(ROOT, path)) || isIgnored(path))).toEqual([]);
+  const named = JSON.parse(read("package.json")).scripts.build.match(/\S+\.(?:mjs|ts|json)\b/g) as string[];
+  expect(named).toContain("tsconfig.build.json");
+  expect(named.filter((path) => !sources.some((source) => path === source || path.startsWith(`${source}/`)))).toEqual(
+    [],
+  );
+});
+
+test(".dockerignore keeps run folders, secrets and built files out of the build context", () => {
+  const out = [".git/config", ".env", "runs/starter/config.yaml", "node_modules/ws/index.js", "dist/index.js"];
+  expect(out.filter((path) => !isIgnored(path))).toEqual([]);
+  expect(isIgnored("src/sql/guard.test.ts")).toBe(true);
+  expect(isIgnored("src/sql/guard.ts")).toBe(false);
+});
+
+test("the image runs a supported Node as an ordinary user, for production, and says whether it is well", () => {
+  for (const { image } of stages) expect(image).toBe("node:24-slim");
+  const of = (name: string) => final.instructions.filter((instruction) => instruction.name === name);
+  expect(of("USER").map(({ text }) => text)).toEqual(["node"]);
+  expect(of("ENV")[0]!.text).toContain("NODE_ENV=production");
+  expect(of("HEALTHCHECK")[0]!.text).toContain("--timeout=");
+  expect(of("RUN")).toEqual([]); // it only takes what the build stage made
+  expect(build.instructions.map(({ text }) => text)).toContain("npm prune --omit=dev --ignore-scripts");
 });
 
 test("compose, OpenEnv and Space files agree on the port", () => {
   const compose = parse(read("compose.yaml"));
   expect(compose.services.proxy.ports).toEqual(["8000:8000"]);
-  expect(existsSync(resolve(root, compose.services.proxy.volumes[0].split(":")[0]))).toBe(true);
+  expect(existsSync(resolve(ROOT, compose.services.proxy.volumes[0].split(":")[0]))).toBe(true);
   expect(parse(read("openenv.yaml"))).toMatchObject({ spec_version: 1, name: "sqlenv", type: "space", port: 8000 });
   const front = parse(read("deploy/space/README.md").split("---")[1]!);
   expect(front).toMatchObject({ sdk: "docker", app_port: 8000, base_path: "/web", tags: ["openenv"] });
