@@ -22,6 +22,7 @@ export default defineConfig(({ mode }) => {
       exclude: all ? [] : ["**/*.slow.test.ts"],
       env: all ? { SQLENV_TEST_ALL: "1" } : {},
       testTimeout: 60_000,
+      server: { deps: { external: [/\/dist\//] } }, // built code needs no transforming
       maxWorkers: "100%", // vitest's own choice leaves one core idle, which is half of a machine with two
     },
   };

@@ -1,8 +1,8 @@
 // Writes docs/reference.md from the schemas, the limits and the command line's own help. Run by `npm run docs`.
-import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { programFor } from "../dist/cli/program.js";
 import * as env from "../dist/env/index.js";
 import * as questions from "../dist/questions/index.js";
 import * as sql from "../dist/sql/index.js";
@@ -56,39 +56,15 @@ const limits = comments("sql/limits.ts", LIMIT).map(([why, name]) => [
   why,
 ]);
 
-const help = (...command) => {
-  const text = execFileSync("node", [`${root}dist/cli/main.js`, ...command, "--help"], {
-    encoding: "utf8",
-    env: { ...process.env, NO_COLOR: "1", COLUMNS: "100" },
-  });
-  return `\`\`\`text\n${text.trimEnd()}\n\`\`\``;
-};
-const COMMANDS = [
-  ["train"],
-  ["play"],
-  ["playground"],
-  ["eval"],
-  ["serve"],
-  ["data", "list"],
-  ["data", "show"],
-  ["data", "check"],
-  ["data", "import"],
-  ["data", "convert"],
-  ["data", "export"],
-  ["warmup"],
-  ["compare"],
-  ["report"],
-  ["export"],
-  ["bench", "env"],
-  ["bench", "verifier"],
-  ["bench", "engine"],
-  ["bench", "grpo"],
-  ["bench", "memory"],
-  ["bench", "cuda"],
-  ["bench", "dashboard"],
-  ["bench", "server"],
-  ["doctor"],
-];
+/** The commands that do something, in the order the help lists them: groups such as `data` stand for theirs. */
+const leaves = (command) => (command.commands.length ? command.commands.flatMap(leaves) : [command]);
+
+function helpOf(command) {
+  let text = "";
+  command.configureOutput({ writeOut: (part) => (text += part), getOutHelpWidth: () => 80 }).outputHelp();
+  const name = text.match(/^Usage: (.+?) \[/)[1];
+  return `### ${name}\n\n\`\`\`text\n${text.trimEnd()}\n\`\`\``;
+}
 
 /** Every setting of a training, beside what the first design and TRL 1.13 set it to. */
 const settings = Object.entries(z.toJSONSchema(training.configSchema, { io: "input" }).properties).map(
@@ -212,7 +188,9 @@ Functions a statement may call: ${[...sql.ALLOWED_FUNCTIONS]
 
 Every command takes \`--json\` where it has a result: one object on stdout, everything else on stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.
 
-${COMMANDS.map((command) => `### sqlenv ${command.join(" ")}\n\n${help(...command)}`).join("\n\n")}
+${leaves(await programFor(["--help"]))
+  .map(helpOf)
+  .join("\n\n")}
 `;
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(`${root}docs/reference.md`, reference);

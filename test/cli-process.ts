@@ -8,6 +8,9 @@ import { exportDataSet } from "../src/questions/index.node.ts";
 import { smallDataSet } from "./small-data.ts";
 
 const MAIN = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
+const PROGRAM = new URL("../dist/cli/program.js", import.meta.url).href;
+
+export const { programFor, runProgram } = (await import(PROGRAM)) as typeof import("../src/cli/program.ts");
 
 export interface Ran {
   readonly stdout: string;
@@ -53,4 +56,32 @@ export async function smallDataFolder(): Promise<string> {
   const folder = join(mkdtempSync(join(tmpdir(), "sqlenv-test-")), "small");
   exportDataSet(await smallDataSet(), folder);
   return folder;
+}
+
+/**
+ * Runs `sqlenv` in this process, which is far quicker than a process of its own: for tests of what a command
+ * prints and how it fails, not of pipes, signals, threads left over or standard input.
+ */
+export async function sqlenvInside(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ran> {
+  const before = { env: { ...process.env }, out: process.stdout.write, err: process.stderr.write };
+  let [stdout, stderr] = ["", ""];
+  process.stdout.write = (text) => {
+    stdout += text;
+    return true;
+  };
+  process.stderr.write = (text) => {
+    stderr += text;
+    return true;
+  };
+  Object.assign(process.env, env);
+  process.exitCode = undefined;
+  try {
+    await runProgram(args);
+    return { stdout, stderr, code: Number(process.exitCode ?? 0) };
+  } finally {
+    process.stdout.write = before.out;
+    process.stderr.write = before.err;
+    process.env = before.env;
+    process.exitCode = undefined;
+  }
 }

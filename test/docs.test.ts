@@ -1,9 +1,9 @@
 // The reference is made from the code, and the documents name only commands and files that exist.
-import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { programFor } from "./cli-process.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (file: string) => readFileSync(resolve(root, file), "utf8");
@@ -15,15 +15,13 @@ const documents = [
 ];
 
 /** Every command there is. */
+const program = await programFor(["--help"]);
 const known = new Set(
-  ["", "data", "bench"].flatMap((group) => {
-    const help = execFileSync("node", [resolve(root, "dist/cli/main.js"), ...(group ? [group] : []), "--help"], {
-      encoding: "utf8",
-    });
-    const commands = [...help.slice(help.indexOf("Commands:")).matchAll(/^ {2}([a-z]+)/gm)].map((match) => match[1]!);
-    return commands.map((command) => (group ? `${group} ${command}` : command));
-  }),
-);
+  program.commands.flatMap((command) => [
+    command.name(),
+    ...command.commands.map((part) => `${command.name()} ${part.name()}`),
+  ]),
+).add("help");
 
 test("docs/reference.md is what `npm run docs` writes", async () => {
   const { reference } = (await import(resolve(root, "scripts/reference.mjs"))) as { reference: string };
