@@ -148,6 +148,7 @@ export class SQLEnvironment {
       worked: effect.error === undefined && checked.ok && checked.action.action_type !== "ANSWER",
       isNew: effect.isNew ?? false,
       isRepeat,
+      isEmpty: !checked.ok,
       phi: effect.phi,
       correct: effect.correct,
     });

@@ -91,6 +91,37 @@ test("looking pays: one more look that works beats guessing at once", () => {
   }
 });
 
+/** Turns that get nowhere: no text, no argument, no known action, and one failing query again and again. */
+const idle: fc.Arbitrary<SQLAction> = fc.constantFrom<SQLAction>(
+  { action_type: "QUERY", argument: "" },
+  { action_type: "ANSWER", argument: "  " },
+  { action_type: "EXPLODE" as "QUERY", argument: "x" },
+  { action_type: "QUERY", argument: "SELECT nope FROM customers" },
+);
+const wrong: SQLAction = { action_type: "ANSWER", argument: "surely not this" };
+
+test("idling until the budget ends never beats answering wrong", () => {
+  fc.assert(
+    fc.property(question, looks(4), idle, ({ question_id }, before, turn) => {
+      const answered = play(question_id, [...before, wrong]);
+      const idled = play(question_id, [...before, ...Array.from({ length: BUDGET - before.length }, () => turn)]);
+      expect(answered.correctness).toBe(0);
+      expect(idled.total).toBeLessThan(answered.total);
+      expect(idled.weighted).toBeLessThan(answered.weighted);
+    }),
+    { numRuns: 500, seed: 8 },
+  );
+});
+
+test("each empty turn costs what a repeat costs, in training too, and counts as no repeat", () => {
+  const empty: SQLAction = { action_type: "QUERY", argument: "" };
+  const { question_id } = data.questions[0]!;
+  const once = play(question_id, [empty, wrong]);
+  const thrice = play(question_id, [empty, empty, empty, wrong]);
+  expect(once.operational).toBeCloseTo(-0.03, 9);
+  expect(thrice.operational).toBeCloseTo(-0.09, 9);
+});
+
 test("farming is bounded: endless different looks earn at most the cap", () => {
   const farm = Array.from(
     { length: BUDGET },

@@ -7,7 +7,7 @@ export const rewardSchema = z
     exec_ok: z.number().min(0).default(0.02).describe("for an action that works"),
     new_info: z.number().min(0).default(0.01).describe("for the first sight of a table or of a result"),
     looking_cap: z.number().min(0).default(0.1).describe("exec_ok and new_info together, an episode"),
-    repeat: z.number().max(0).default(-0.03).describe("for doing the same again"),
+    repeat: z.number().max(0).default(-0.03).describe("for repeating an action, and for a turn without an action"),
     step_cost: z.number().max(0).default(-0.005).describe("for each action"),
     progress: z.number().min(0).default(0.15).describe("for coming from Φ = 0 to Φ = 1"),
     correctness: z.number().default(1).describe("for the right answer"),
@@ -21,7 +21,7 @@ export const rewardBreakdownSchema = z
   .object({
     exec_ok: z.number().describe("the action worked; at a right answer, what is left of the looking allowance"),
     new_info: z.number().describe("first sight of a table or of a result"),
-    repeat: z.number().describe("the same was done before"),
+    repeat: z.number().describe("the action was done before, or there was none"),
     step_cost: z.number().describe("every action"),
     progress: z.number().describe("the best result so far came nearer to the gold"),
     correctness: z.number().describe("the answer is right"),
@@ -36,6 +36,8 @@ export interface StepFacts {
   readonly worked: boolean;
   readonly isNew: boolean;
   readonly isRepeat: boolean;
+  /** The turn held no action that could be tried: no argument, an unknown type. */
+  readonly isEmpty?: boolean | undefined;
   /** Φ of this step's result, if it had one. */
   readonly phi?: number | undefined;
   /** Set on an ANSWER. */
@@ -68,7 +70,7 @@ export class RewardMeter {
   }
 
   /** Books one step. */
-  book({ worked, isNew, isRepeat, phi = 0, correct }: StepFacts): RewardBreakdown {
+  book({ worked, isNew, isRepeat, isEmpty = false, phi = 0, correct }: StepFacts): RewardBreakdown {
     const config = this.#config;
     const pays = worked && !isRepeat;
     const gained = Math.max(0, (correct ? 1 : phi) - this.#phi);
@@ -76,7 +78,8 @@ export class RewardMeter {
     return {
       exec_ok: correct ? this.#look(this.#lookingLeft) : pays ? this.#look(config.exec_ok) : 0,
       new_info: pays && isNew ? this.#look(config.new_info) : 0,
-      repeat: isRepeat ? config.repeat : 0,
+      // An empty turn costs what a repeat costs: were it free, falling silent would beat a failed attempt.
+      repeat: isRepeat || isEmpty ? config.repeat : 0,
       step_cost: config.step_cost,
       progress: tidy(gained * config.progress),
       correctness: correct ? config.correctness : 0,

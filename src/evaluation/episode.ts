@@ -114,12 +114,16 @@ export async function playEpisode(
     step_count: steps.length,
     done_reason: outcome.done_reason,
     parse_failures: count((step) => step.parse_error !== null),
-    repeats: count(
-      ({ observation, reward_breakdown }) => observation.error_class === "repeat" || reward_breakdown.repeat !== 0,
-    ),
+    repeats: count(isRepeat),
     invalid: count(({ observation }) => observation.error_class !== null && observation.error_class !== "repeat"),
     error,
   };
+}
+
+/** Whether a step did what was done before. Empty turns cost the same and are no repeats. */
+export function isRepeat({ observation, reward_breakdown }: StepRecord): boolean {
+  if (observation.error_class === "bad_action") return false;
+  return observation.error_class === "repeat" || reward_breakdown.repeat !== 0;
 }
 
 const UNSCORED: Outcome = { correctness: null, progress: null, operational: null, done_reason: null };

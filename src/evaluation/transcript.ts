@@ -47,15 +47,19 @@ const WORDS: Readonly<Record<keyof RewardBreakdown, string>> = {
 export function explainReward({
   reward,
   reward_breakdown,
-}: Pick<SQLObservation, "reward" | "reward_breakdown">): string {
+  error_class,
+}: Pick<SQLObservation, "reward" | "reward_breakdown"> & Partial<Pick<SQLObservation, "error_class">>): string {
   if (reward === null) return "not scored";
   const { correctness } = reward_breakdown;
+  const wordsFor = (part: keyof RewardBreakdown) => {
+    if (part === "exec_ok" && correctness !== 0) return "for looking no longer than needed";
+    return part === "repeat" && error_class === "bad_action" ? "no action" : WORDS[part];
+  };
   const parts = (Object.keys(WORDS) as (keyof RewardBreakdown)[])
     .filter((part) => reward_breakdown[part] !== 0)
     // A right answer is paid what looking could still have earned.
     .map((part) => {
-      const words = part === "exec_ok" && correctness !== 0 ? "for looking no longer than needed" : WORDS[part];
-      return `${signed(reward_breakdown[part])} ${words}`;
+      return `${signed(reward_breakdown[part])} ${wordsFor(part)}`;
     });
   if (parts.length <= 1) return parts[0] ?? signed(reward);
   return `${signed(reward)}: ${parts.join(", ")}`;

@@ -1,6 +1,7 @@
 // From episodes to the engine: what one call computes is what TRL computes in many.
 import { describe, expect, test } from "vitest";
 import { computeLoss, type TokenGroup } from "../engine/index.ts";
+import type { ErrorClass } from "../env/index.ts";
 import { random } from "../random.ts";
 import { batchingOf, type GRPOConfig, resolveConfig } from "./config.ts";
 import { dataOf, type Generation, generationOf, lossOf, playMetrics, slicesOf } from "./grpo.ts";
@@ -10,7 +11,15 @@ import type { Episode } from "./records.ts";
 function episode(segments: readonly (readonly (0 | 1)[])[], more: Partial<Episode> = {}): Episode {
   const written = segments.flat().filter((mine) => mine === 1).length;
   return {
-    ...{ completion_tokens: written, truncated: false, step_count: 1, parse_failures: 0, repeats: 0, invalid: 0 },
+    ...{
+      completion_tokens: written,
+      truncated: false,
+      step_count: 1,
+      parse_failures: 0,
+      repeats: 0,
+      invalid: 0,
+      steps: [],
+    },
     ...{ correctness: 0 },
     segments: segments.map((mask) => ({ tokens: mask.map((_, i) => i + 1), mask, logprobs: mask.map(() => -1) })),
     ...more,
@@ -125,14 +134,23 @@ test("episodes that were cut off can be left out", () => {
   expect(Array.from(dataOf(generation, [0], { old: null, reference: null }, config)[0]!.weights)).toEqual([0, 0, 0]);
 });
 
+/** A step of which only its kind of error matters. */
+function turn(error_class: ErrorClass | null): Episode["steps"][number] {
+  return { observation: { error_class } } as Episode["steps"][number];
+}
+
 test("lengths count what the model wrote, and those that closed their turn apart", () => {
   const metrics = playMetrics([
-    episode([[0, 1, 1, 1]], { step_count: 3, parse_failures: 1 }),
+    episode([[0, 1, 1, 1]], {
+      step_count: 3,
+      parse_failures: 1,
+      steps: [turn(null), turn("bad_action"), turn("repeat")],
+    }),
     episode([[0, 1]], { truncated: true, correctness: null }),
   ]);
   expect(metrics).toMatchObject({
     ...{ "completions/mean_length": 2, "completions/min_length": 1, "completions/max_length": 3 },
     ...{ "completions/clipped_ratio": 0.5, "completions/mean_terminated_length": 3, "actions/per_episode": 2 },
-    ...{ "actions/parse_failure_rate": 0.25, "episodes/unscorable": 1 },
+    ...{ "actions/parse_failure_rate": 0.25, "actions/empty_rate": 0.25, "episodes/unscorable": 1 },
   });
 });

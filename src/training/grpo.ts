@@ -114,11 +114,17 @@ export function playMetrics(episodes: readonly Episode[]): Record<string, number
     "actions/per_episode": actions / episodes.length,
     "actions/parse_failure_rate": share(sum(episodes.map(({ parse_failures }) => parse_failures))),
     "actions/repeat_rate": share(sum(episodes.map(({ repeats }) => repeats))),
+    "actions/empty_rate": share(sum(episodes.map(({ steps }) => steps.filter(isEmptyTurn).length))),
     "actions/invalid_rate": share(sum(episodes.map(({ invalid }) => invalid))),
     "episodes/unscorable": episodes.filter(({ correctness }) => correctness === null).length,
     "sampling/surprise": surprise(episodes),
     "episodes/segments": sum(episodes.map(({ segments }) => segments.length)) / episodes.length,
   };
+}
+
+/** Whether a turn held no action at all. */
+function isEmptyTurn({ observation }: Episode["steps"][number]): boolean {
+  return observation.error_class === "bad_action";
 }
 
 /** Mean of −log π over what all episodes said: what entropy is in the mean, also where nothing is learned from. */

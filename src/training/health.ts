@@ -41,6 +41,23 @@ const SIGNS: readonly Sign[] = [
     remedy: "warm it up on transcripts (`sqlenv warmup`), so that it knows the format",
   },
   {
+    code: "empty_turns",
+    metric: "actions/empty_rate",
+    holds: (metrics) => (metrics["actions/empty_rate"] ?? 0) > 0.05,
+    message: (metrics) =>
+      `${percent(metrics["actions/empty_rate"])} of the turns were empty: the model stops acting instead of answering`,
+    remedy:
+      "lower the learning rate, or resume from an earlier checkpoint; reward questions that it was not fine-tuned on",
+  },
+  {
+    code: "repeats",
+    metric: "actions/repeat_rate",
+    holds: (metrics) => (metrics["actions/repeat_rate"] ?? 0) > 0.3,
+    message: (metrics) =>
+      `${percent(metrics["actions/repeat_rate"])} of the actions repeat an earlier one: the model uses up its budget on what failed before`,
+    remedy: "set reward.repeat lower than -0.03, lower step_budget, or fine-tune on episodes that repair an error",
+  },
+  {
     code: "entropy_collapsed",
     metric: "sampling/surprise",
     holds: (metrics) =>

@@ -32,6 +32,7 @@ export const METRIC_MEANINGS: Readonly<Record<string, string>> = {
   "steps/skipped": "1 when the gradient was not a number and the weights were left as they were",
   "actions/per_episode": "how many actions an episode took",
   "actions/{parse_failure,repeat,invalid}_rate": "share of actions that were not understood, done before, or failed",
+  "actions/empty_rate": "share of turns without an action: no text, or no argument",
   "episodes/unscorable": "episodes left out because the environment could not score them",
   "episodes/segments": "stretches an episode's history was cut into; 1 when nothing was cut",
   "eval_{seen,unseen}/{greedy,sampled}/success_rate":

@@ -18,7 +18,7 @@ export function conversation({ steps }: Pick<EpisodeRecord, "steps">, { compact 
 
 function turn({ action, text, parse_error, observation }: StepRecord): HTMLElement {
   const { action_type, argument } = action;
-  const { error, result, reward_breakdown, reward } = observation;
+  const { error, error_class, result, reward_breakdown, reward } = observation;
   const shown = cut(argument, SHOWN_TEXT);
   const misread =
     parse_error !== null &&
@@ -45,7 +45,7 @@ function turn({ action, text, parse_error, observation }: StepRecord): HTMLEleme
       result !== "" && resultOf(result, action_type),
       h(
         "p",
-        { class: "earned", title: explainReward({ reward, reward_breakdown }) },
+        { class: "earned", title: explainReward({ reward, reward_breakdown, error_class }) },
         reward === null
           ? "not scored"
           : [

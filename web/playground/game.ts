@@ -1,6 +1,6 @@
 // The page's memory of an episode: where it stands, who plays, and the replay that may lie over it.
 import type { Outcome, SQLAction } from "../../src/env/index.ts";
-import type { EpisodeRecord, StepRecord } from "../../src/evaluation/index.ts";
+import { type EpisodeRecord, isRepeat, type StepRecord } from "../../src/evaluation/episode.ts";
 import type { Client } from "./client.ts";
 import { DEFAULT_LINK, type Link, type LinkedAction } from "./link.ts";
 import type { Calls, DataChoice, Gold, OpenQuestion, PlayerChoice, Replay, Started, Stepped } from "./protocol.ts";
@@ -58,7 +58,7 @@ export class Game {
       reward: this.#outcome.correctness === null ? null : Math.round(sum * 1e9) / 1e9,
       step_count: steps.length,
       parse_failures: steps.filter(({ parse_error }) => parse_error !== null).length,
-      repeats: steps.filter(({ reward_breakdown }) => reward_breakdown.repeat !== 0).length,
+      repeats: steps.filter(isRepeat).length,
       invalid: steps.filter(({ observation: { error_class } }) => error_class !== null && error_class !== "repeat")
         .length,
       error: null,
