@@ -186,7 +186,7 @@ Functions a statement may call: ${[...sql.ALLOWED_FUNCTIONS]
 
 ## Commands
 
-Every command takes \`--json\` where it has a result: one object on stdout, everything else on stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 130 interrupted.
+Every command takes \`--json\` where it has a result: one object on stdout, everything else on stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 128 + the number of the signal that interrupted it (130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP).
 
 ${leaves(await programFor(["--help"]))
   .map(helpOf)

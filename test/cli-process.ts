@@ -1,5 +1,6 @@
 // Runs the built command in a process of its own, as a person or a script does.
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,6 +17,8 @@ export interface Ran {
   readonly stdout: string;
   readonly stderr: string;
   readonly code: number | null;
+  /** The signal that ended it, where one did. */
+  readonly signal?: NodeJS.Signals | null;
 }
 
 /** Starts `sqlenv` without waiting for it. */
@@ -47,8 +50,8 @@ export async function ended(child: ChildProcessWithoutNullStreams): Promise<Ran>
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr += text;
   });
-  const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
-  return { stdout, stderr, code };
+  const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
+  return { stdout, stderr, code, signal };
 }
 
 /** A folder of its own with the small data set in it, to be named with --data. */

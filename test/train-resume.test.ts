@@ -1,11 +1,9 @@
 // A training that is killed or interrupted, and taken up again, ends with the same bytes as one that was left alone.
-import type { ChildProcess } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { setTimeout } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
 import { random } from "../src/random.ts";
 import { ended, sqlenv, start } from "./cli-process.ts";
-import { TrainingPlace } from "./training-place.ts";
+import { type Moment, signalAt, TrainingPlace } from "./training-place.ts";
 
 /** Settings that share no code path of the trainer's bookkeeping. */
 const EVALUATED = { "--max-steps": 6, "--eval-steps": 2, "--eval-episodes": 2, "--save-steps": 2 };
@@ -22,17 +20,8 @@ type Settings = Readonly<Record<`--${string}`, number>>;
 const place = await TrainingPlace.make();
 afterAll(() => place.remove());
 
-/** Something to wait for in a run's folder. */
-type Moment = (run: string) => boolean;
-
-const written =
-  (file: string): Moment =>
-  (run) =>
-    existsSync(place.path(run, file));
-const logged =
-  (log: string, step: number): Moment =>
-  (run) =>
-    written(log)(run) && place.text(run, log).includes(`{"step":${step},`);
+const written = (file: string) => place.written(file);
+const logged = (log: string, step: number) => place.logged(log, step);
 
 /** A moment in the course of that step, of a kind drawn from the seed; some are short, so the next step is late enough. */
 function during(step: number, seed: number): Moment {
@@ -45,15 +34,6 @@ function during(step: number, seed: number): Moment {
   ]);
   const late = logged("timings.jsonl", step + 1);
   return (run) => moment(run) || late(run);
-}
-
-/** Sends the signal when the moment has come; false when the process ended before. */
-async function signalAt(child: ChildProcess, run: string, moment: Moment, signal: NodeJS.Signals): Promise<boolean> {
-  while (child.exitCode === null) {
-    if (moment(run)) return child.kill(signal);
-    await setTimeout(1); // between looks at the folder
-  }
-  return false;
 }
 
 const references = new Map<Settings, Promise<string>>();
@@ -123,7 +103,7 @@ describe.concurrent("Ctrl-C", () => {
     await signalAt(child, run, logged("timings.jsonl", 2), "SIGINT");
     const { code, stdout, stderr } = await end;
     expect({ code, stdout }).toEqual({ code: 130, stdout: "" });
-    expect(stderr).toContain(`go on with: sqlenv train --resume ${place.path(run)}`);
+    expect(stderr).toContain(`resume with: sqlenv train --resume ${place.path(run)}`);
     const reached = place.lines(run, "timings.jsonl").at(-1)!.step;
     expect(existsSync(place.path(run, "checkpoints", `step-${reached}`, "engine.safetensors"))).toBe(true);
     await resume(run);

@@ -1,7 +1,9 @@
 // A place to train in: a scratch folder with the small data set and a tiny model that has just learned the format.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { ChildProcess } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { evaluate } from "../src/evaluation/index.ts";
 import { oraclePlayer, randomPlayer } from "../src/players/index.ts";
 import { exportDataSet } from "../src/questions/index.node.ts";
@@ -35,6 +37,23 @@ const SETTINGS = {
 };
 
 type Settings = Readonly<Record<string, string | number>>;
+
+/** Something to wait for in a run's folder. */
+export type Moment = (run: string) => boolean;
+
+/** Sends the signal when the moment has come; false when the process ended before. */
+export async function signalAt(
+  child: ChildProcess,
+  run: string,
+  moment: Moment,
+  signal: NodeJS.Signals,
+): Promise<boolean> {
+  while (child.exitCode === null) {
+    if (moment(run)) return child.kill(signal);
+    await setTimeout(1); // between looks at the folder
+  }
+  return false;
+}
 
 export class TrainingPlace {
   /** Where tests may put what they like. */
@@ -87,6 +106,16 @@ export class TrainingPlace {
   lines<T = Record<string, any>>(...parts: readonly string[]): T[] {
     const lines = this.text(...parts).split("\n");
     return lines.slice(0, -1).map((line) => JSON.parse(line) as T);
+  }
+
+  /** When a run has this file. */
+  written(file: string): Moment {
+    return (run) => existsSync(this.path(run, file));
+  }
+
+  /** When a run's log has this step. */
+  logged(log: string, step: number): Moment {
+    return (run) => this.written(log)(run) && this.text(run, log).includes(`{"step":${step},`);
   }
 
   /** Every file of a run, hidden ones too. */

@@ -16,9 +16,8 @@ import { comparisonHtml, comparisonMarkdown } from "../reports/index.ts";
 import type { ComparedQuestion, Comparison } from "../training/records.ts";
 import { sideBySide } from "./columns.ts";
 import { resolveDataSet } from "./dataset.ts";
-import { INTERRUPTED } from "./failure.ts";
 import { addFilterOptions, checkDatabases, type FilterFlags, splitNamed } from "./filters.ts";
-import { interruptSignal } from "./interrupt.ts";
+import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "./output.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "./player.ts";
 
@@ -74,7 +73,7 @@ async function run(flags: CompareFlags, models: readonly string[]): Promise<void
   const { split, seed, stepBudget: step_budget } = flags;
   const reports = played.map(({ report }) => report);
   out.result({ ...comparison, reports, data: data.name, split, seed, step_budget, files });
-  if (signal.aborted) process.exitCode = INTERRUPTED;
+  if (signal.aborted) process.exitCode = interruptedCode(signal);
 }
 
 interface Seat {

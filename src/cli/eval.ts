@@ -13,9 +13,8 @@ import {
 } from "../evaluation/index.ts";
 import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, type Split } from "../questions/index.ts";
 import { resolveDataSet } from "./dataset.ts";
-import { INTERRUPTED } from "./failure.ts";
 import { addFilterOptions, checkDatabases, type FilterFlags, listOf, splitNamed } from "./filters.ts";
-import { interruptSignal } from "./interrupt.ts";
+import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "./output.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "./player.ts";
 
@@ -102,7 +101,7 @@ async function run(flags: EvalFlags): Promise<void> {
   if (report.scored > 0) draw(report, out);
   if (report.errors < report.episodes || report.interrupted) drawNotes(report, out);
   out.result({ ...report, data: data.name, split, seed, step_budget });
-  if (report.interrupted) process.exitCode = INTERRUPTED;
+  if (report.interrupted) process.exitCode = interruptedCode(signal);
   else if (report.errors === report.episodes) {
     throw new SqlEnvError("all_failed", {
       what: "every episode broke; the first error",

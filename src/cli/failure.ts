@@ -1,9 +1,10 @@
 // What a person is told when a command fails: one line, `error: what: value; remedy (code)`, and the exit code.
 import { CommanderError } from "commander";
 import { messageOf, SqlEnvError, UsageError } from "../errors.ts";
+import { Interruption, signalExitCode } from "./interrupt.ts";
 import { printable } from "./output.ts";
 
-export const [FAILED, WRONG_USE, INTERRUPTED] = [1, 2, 130];
+export const [FAILED, WRONG_USE] = [1, 2];
 
 export interface Explanation {
   /** Empty when there is nothing to say, as after --help. */
@@ -18,7 +19,10 @@ export function explain(error: unknown): Explanation {
     const exitCode = error instanceof UsageError ? WRONG_USE : FAILED;
     return { line: `error: ${oneLine(error.message)} (${error.code})`, exitCode };
   }
-  if (error instanceof Error && error.name === "AbortError") return { line: "interrupted", exitCode: INTERRUPTED };
+  if (error instanceof Error && error.name === "AbortError") {
+    const exitCode = error instanceof Interruption ? error.exitCode : signalExitCode("SIGINT");
+    return { line: "interrupted", exitCode };
+  }
   const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "internal";
   return { line: `error: ${oneLine(messageOf(error))} (${code})`, exitCode: FAILED };
 }

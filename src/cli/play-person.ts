@@ -4,7 +4,7 @@ import type { SQLEnvironment, SQLObservation } from "../env/index.ts";
 import { readTables } from "../players/index.ts";
 import type { QuestionRecord } from "../questions/index.ts";
 import { sqlSkeleton } from "../sql/index.ts";
-import { INTERRUPTED } from "./failure.ts";
+import { signalExitCode } from "./interrupt.ts";
 import { printable, styled } from "./output.ts";
 import { drawBudget, drawEnd, drawStart, drawStep, drawTables } from "./play-screen.ts";
 import { COMMAND_WORDS, HELP, readLine } from "./play-words.ts";
@@ -24,7 +24,7 @@ export async function playPerson(env: SQLEnvironment, questions: Iterable<Questi
   });
   process.removeAllListeners("SIGINT");
   const leave = () => {
-    process.exitCode = INTERRUPTED;
+    process.exitCode = signalExitCode("SIGINT");
     lines.close();
   };
   lines.on("SIGINT", leave);

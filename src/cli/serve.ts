@@ -70,7 +70,7 @@ async function run(flags: ServeFlags): Promise<void> {
   const { host, dbDir, quiet = false, origin: origins } = flags;
   const apiKey = flags.apiKey ?? (process.env.SQLENV_API_KEY || undefined);
   const data = await resolveDataSet(flags.data, { dbDir });
-  const stop = interruptSignal(["SIGINT", "SIGTERM"]); // before it says where it listens: a reader may stop it at once
+  const stop = interruptSignal(); // before it says where it listens: a reader may stop it at once
   const server = await startServer(data, {
     ...flags,
     host,

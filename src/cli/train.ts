@@ -18,8 +18,7 @@ import {
 } from "../training/index.ts";
 import { RunFolder } from "../training/store.node.ts";
 import { resolveDataSet } from "./dataset.ts";
-import { INTERRUPTED } from "./failure.ts";
-import { interruptSignal } from "./interrupt.ts";
+import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { formatNumber, type Output, output, printable, wholeNumber } from "./output.ts";
 import { rewardFunctions } from "./reward-file.ts";
 import { aborted, startDashboard } from "./serve-dashboard.ts";
@@ -82,11 +81,12 @@ async function train(flags: TrainFlags): Promise<void> {
   const dashboard = await dashboardOf(run, flags, out);
   const screen = new TrainingScreen(out);
   const model = await trainingModel(config, data, run, out, signal).catch((error: unknown) => {
+    if (signal.aborted && error === signal.reason) return null;
     if (flags.resume === undefined) rmSync(run, { recursive: true, force: true }); // nothing has begun: its name stays free
     void dashboard?.close();
     throw error;
   });
-  if (!model) return interrupted(run, out);
+  if (!model) return interrupted(run, signal, out);
   try {
     const { engine } = model;
     const { parameters, trained, variant, threads } = engine.facts;
@@ -102,7 +102,7 @@ async function train(flags: TrainFlags): Promise<void> {
       onPhase: (phase) => screen.phase(phase),
       onProgress: (phase, done) => screen.progress(phase, done),
     });
-    if (!result) return interrupted(run, out);
+    if (!result) return interrupted(run, signal, out);
     await saveModel(model, result, config, run);
     const { files } = await writeReport(run);
     screen.result(result, [...files.map((file) => basename(file)), ...(config.use_peft ? ["adapter/"] : []), "model/"]);
@@ -169,9 +169,9 @@ async function saveModel({ engine, folder }: LoadedModel, result: TrainingResult
   await engine.saveModel(join(run, "model"), { card });
 }
 
-function interrupted(run: string, out: Output): void {
-  out.line(`stopped and saved; go on with: sqlenv train --resume ${printable(run)}`);
-  process.exitCode = INTERRUPTED;
+function interrupted(run: string, signal: AbortSignal, out: Output): void {
+  out.line(`stopped and saved; resume with: sqlenv train --resume ${printable(run)}`);
+  process.exitCode = interruptedCode(signal);
 }
 
 function describeData({ name, questions }: DataSet, { difficulty_filter }: GRPOConfig): string {

@@ -23,9 +23,8 @@ import {
 } from "../training/index.ts";
 import { makeModel } from "../training/recipe.node.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
-import { INTERRUPTED } from "./failure.ts";
 import { listOf } from "./filters.ts";
-import { interruptSignal } from "./interrupt.ts";
+import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { drawTable, formatNumber, type Output, output, wholeNumber } from "./output.ts";
 import { baseName } from "./train-model.ts";
 
@@ -99,11 +98,17 @@ async function follow(recipe: Recipe, options: Options, out: Output): Promise<vo
     onStep: ({ step, loss, tokens: taken }) => {
       tokens += taken;
       const rate = formatNumber(Math.round((1000 * tokens) / (performance.now() - start)));
-      out.progress(`step ${step} of ${recipe.warmup.steps}: loss ${loss.toFixed(4)}, ${rate} tokens/s`);
+      show(`step ${step} of ${recipe.warmup.steps}: loss ${loss.toFixed(4)}, ${rate} tokens/s`, step, out);
     },
   });
   told(report, (performance.now() - start) / 1000, { recipe: options.recipe, out: options.out }, out);
-  if (report.interrupted) process.exitCode = INTERRUPTED;
+  if (report.interrupted) process.exitCode = interruptedCode(signal);
+}
+
+/** Progress on a terminal; elsewhere every tenth step is a line of the log. */
+function show(line: string, step: number, out: Output): void {
+  if (process.stderr.isTTY) out.progress(line);
+  else if (step % 10 === 0) out.line(line);
 }
 
 function told(
@@ -147,26 +152,26 @@ async function imitate(options: Options & { readonly model: string }, out: Outpu
     learningRate: learning_rate,
     maxContextTokens: max_context_tokens,
   } = options;
-  const abort = new AbortController();
-  const interrupt = () => abort.abort();
-  process.prependListener("SIGINT", interrupt);
+  const signal = interruptSignal();
   const start = performance.now();
   try {
     const report = await warmup(model.engine, source, {
       ...{ steps, batch_tokens, learning_rate, max_context_tokens },
-      signal: abort.signal,
+      signal,
       onStep: ({ step, loss, tokens, grad_norm }) => {
         const rate = formatNumber(Math.round((1000 * step * tokens) / (performance.now() - start)));
-        out.progress(
+        show(
           `step ${step} of ${steps}: loss ${loss.toFixed(4)}, gradient ${grad_norm.toFixed(2)}, ${rate} tokens/s`,
+          step,
+          out,
         );
       },
     });
     if (usePeft) await model.engine.saveAdapter(options.out, baseName(model.folder));
     else await model.engine.saveModel(options.out);
     told(report, (performance.now() - start) / 1000, { model: options.model, out: options.out }, out);
+    if (report.interrupted) process.exitCode = interruptedCode(signal);
   } finally {
-    process.off("SIGINT", interrupt);
     await model.engine.close();
   }
 }

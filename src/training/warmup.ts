@@ -100,6 +100,7 @@ export async function warmup(
   await running;
   if (batch.length > 0 && losses.length < steps && !options.signal?.aborted) await start(); // the end of a finite source
   await running;
+  if (losses.length === 0) options.signal?.throwIfAborted();
   if (losses.length === 0)
     throw new UsageError({ what: "there was nothing to learn from", value: `${tooLong} transcripts too long` });
   const last = losses.slice(-Math.max(1, Math.round(losses.length / 10)));
