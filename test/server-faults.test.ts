@@ -114,6 +114,22 @@ test("invalid UTF-8, binary frames, giant messages", async () => {
   expect((await post(`${server.url}/mcp`, rpc)).body.error.code).toBeLessThan(-32000);
 });
 
+test("JSON nested too deep for a thread's queue is refused, and leaves nothing waiting", async () => {
+  const nest = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
+  const rpc = (levels: number) =>
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query","arguments":{"sql":${nest(levels)}}}}`;
+  expect((await post(`${server.url}/mcp`, rpc(5_000))).body.error).toMatchObject({ code: -32700 });
+  expect((await post(`${server.url}/mcp`, rpc(40))).body.error).toMatchObject({ code: -32603 }); // read, and no text
+  expect((await post(`${server.url}/step`, `{"action":${nest(100)}}`)).body.detail[0].type).toBe("json_invalid");
+  expect((await post(`${server.url}/sqlenv/tasks`, nest(100))).status).toBe(400);
+  const [talker, mcp] = [new Talker(server.url), new Talker(server.url, "/mcp")];
+  expect((await talker.ask(`{"type":"step","data":{"a":${nest(100)}}}`)).data.code).toBe("INVALID_JSON");
+  expect((await mcp.ask(rpc(100))).error.code).toBe(-32700);
+  await Promise.all([talker.close(), mcp.close()]);
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  expect(/^sqlenv_requests_waiting (\d+)$/m.exec(metrics)?.[1]).toBe("0");
+});
+
 test("odd texts get an error each and leave the session usable", async () => {
   const talker = new Talker(server.url);
   const odd = [

@@ -42,6 +42,17 @@ test("a thread that dies is replaced, and only its own sessions notice", async (
   await pool.close();
 });
 
+test("a request that cannot be sent to a thread leaves nothing waiting", async () => {
+  const pool = new Pool(spec, { threads: 1 });
+  await pool.ready();
+  await pool.open("a");
+  const unsendable = { verb: "frame", text: () => {} } as never;
+  await expect(pool.ask("a", unsendable)).rejects.toThrow(/could not be cloned/);
+  expect(pool.waiting).toBe(0); // else the watch would take the thread for one that hangs
+  expect((await pool.ask("a", reset)).kind).toBe("reset");
+  await pool.close();
+});
+
 test("what waited too long is not begun, and said so", async () => {
   const pool = new Pool(spec, { threads: 1, replyWithinMs: -1 });
   await pool.ready();

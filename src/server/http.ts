@@ -57,7 +57,10 @@ export function routes(options: RouteOptions): Routes {
     "/reset": { POST: environment("reset") },
     "/step": { POST: environment("step") },
     "/state": { GET: environment("state") },
-    "/mcp": { POST: async (request) => Response.json(await mcp(await request.text())) },
+    "/mcp": {
+      POST: async (request) =>
+        new Response(await mcp(await request.text()), { headers: { "content-type": "application/json" } }),
+    },
     "/health": { GET: () => Response.json({ status: "healthy" }) },
     "/metadata": { GET: () => Response.json(about) },
     "/schema": { GET: () => Response.json(schemas) },
@@ -147,24 +150,27 @@ export function routes(options: RouteOptions): Routes {
   }
 
   /** POST /mcp: sessions are the server's, tools a session's. Without a session the shared one is used. */
-  async function mcp(text: string): Promise<RpcResponse> {
+  async function mcp(text: string): Promise<string> {
     const request = parseRpc(text);
-    if (!("method" in request)) return request;
+    return "method" in request ? answerRpc(request, text) : JSON.stringify(request);
+  }
+
+  async function answerRpc(request: RpcRequest, text: string): Promise<string> {
     try {
       const params = paramsOf(request);
-      if (request.method === "openenv/session/create") return await createSession(request);
+      if (request.method === "openenv/session/create") return JSON.stringify(await createSession(request));
       const slot = hub.get(params.session_id);
       if (request.method === "openenv/session/close") {
         if (!slot || !hub.release(slot.id)) throw unknownSession(params.session_id);
-        return rpcResult(request.id, { session_id: slot.id, closed: true });
+        return JSON.stringify(rpcResult(request.id, { session_id: slot.id, closed: true }));
       }
       if (params.session_id !== undefined && params.session_id !== null && !slot)
         throw unknownSession(params.session_id);
       if (slot) slot.touchedAt = Date.now();
-      const { text: answer } = await pool.ask(slot?.id ?? HTTP_SESSION, { verb: "rpc", request });
-      return JSON.parse(answer!) as RpcResponse;
+      const { text: answer } = await pool.ask(slot?.id ?? HTTP_SESSION, { verb: "rpcFrame", text });
+      return answer!;
     } catch (error) {
-      return rpcFailure(request.id, error);
+      return JSON.stringify(rpcFailure(request.id, error));
     }
   }
 
@@ -193,6 +199,7 @@ export function routes(options: RouteOptions): Routes {
       sqlenv_sessions_active: ["Sessions that hold a slot", hub.active],
       sqlenv_sessions_max: ["Slots there are", hub.max],
       sqlenv_threads: ["Environment threads", pool.threads],
+      sqlenv_requests_waiting: ["Requests that wait for a thread or are in work", pool.waiting],
       process_cpu_seconds_total: ["Processor time used", (user + system) / 1e6],
       process_resident_memory_bytes: ["Memory of the process", rss],
       nodejs_heap_used_bytes: ["JavaScript's share of it, main thread", heapUsed],

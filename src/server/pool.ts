@@ -74,6 +74,11 @@ export class Pool {
     return this.#bySession.size;
   }
 
+  /** Requests not answered yet. */
+  get waiting(): number {
+    return this.#slots.reduce((sum, { pending }) => sum + pending.size, 0);
+  }
+
   /** Resolves when every thread is up. */
   async ready(): Promise<void> {
     await Promise.all(
@@ -125,8 +130,9 @@ export class Pool {
     if (slot.pending.size === 0) slot.heardAt = Date.now();
     const { worker, pending } = slot;
     return new Promise((resolve, reject) => {
-      pending.set(id, { resolve, reject });
+      // A message that cannot be sent throws here and must leave nothing behind that waits for its answer.
       worker.postMessage({ id, session, expires: Date.now() + this.#replyWithinMs, ask } satisfies ToThread);
+      pending.set(id, { resolve, reject });
     });
   }
 

@@ -1,7 +1,6 @@
 // What the server's main thread and its environment threads say to each other.
 import type { EnvironmentOptions } from "../env/index.ts";
 import type { QuestionRecord } from "../questions/index.ts";
-import type { RpcRequest } from "./rpc.ts";
 
 /** What a thread is started with: the questions, and the database files in memory that all threads share. */
 export interface ThreadSpec {
@@ -16,7 +15,6 @@ export interface ThreadSpec {
 export type Ask =
   | { readonly verb: "open" }
   | { readonly verb: "frame" | "rpcFrame"; readonly text: string }
-  | { readonly verb: "rpc"; readonly request: RpcRequest }
   | { readonly verb: "reset" | "step" | "state"; readonly body: string };
 
 export type ToThread =

@@ -1,5 +1,6 @@
 // POST /reset, POST /step and GET /state, on a session that plain HTTP shares.
 import { messageOf, UsageError } from "../errors.ts";
+import { parseJson } from "./json.ts";
 import { checked, Invalid, jsonProblem, type Problem, passCrash } from "./problems.ts";
 import type { Session } from "./session.ts";
 import { resetRequestSchema, stepRequestSchema } from "./wire.ts";
@@ -42,7 +43,7 @@ function ok(value: object): HttpReply {
 
 function parse(body: string): unknown {
   try {
-    return JSON.parse(body);
+    return parseJson(body);
   } catch (error) {
     throw new Invalid([jsonProblem(messageOf(error))]);
   }

@@ -1,5 +1,6 @@
 // JSON-RPC 2.0 as OpenEnv uses it for MCP: requests checked, answers with exactly one of result and error.
 import { z } from "zod";
+import { parseJson } from "./json.ts";
 
 export const RPC = {
   parse: -32700,
@@ -59,7 +60,7 @@ export function rpcError(id: RpcId, code: number, message: string, data: unknown
 export function parseRpc(text: string): RpcRequest | RpcResponse {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     return rpcError(null, RPC.parse, "Parse error");
   }

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { type Outcome, SQLEnvironment } from "../env/index.ts";
 import { messageOf } from "../errors.ts";
+import { parseJson } from "./json.ts";
 import { checked, Invalid, passCrash } from "./problems.ts";
 import { checkRpc, paramsOf, parseRpc, RPC, RpcFault, type RpcRequest, rpcFailure, rpcResult } from "./rpc.ts";
 import { callTool, listTools, toolAction, toolFailure } from "./tools.ts";
@@ -87,7 +88,7 @@ export class Session {
   frame(text: string): Reply {
     let message: unknown;
     try {
-      message = JSON.parse(text);
+      message = parseJson(text);
     } catch (error) {
       return errorReply("INVALID_JSON", `Invalid JSON: ${messageOf(error)}`);
     }

@@ -1,6 +1,7 @@
 // The Task API: which questions there are, without anything that gives an answer away.
 import { messageOf } from "../errors.ts";
 import { type QuestionRecord, SPLITS } from "../questions/index.ts";
+import { parseJson } from "./json.ts";
 import { splitOf } from "./wire.ts";
 
 /** A question as a task: no gold, and not the tables the gold query reads. */
@@ -79,7 +80,7 @@ function taskOf(
 }
 
 function read(body: string): Record<string, unknown> {
-  const value: unknown = body.trim() === "" ? {} : JSON.parse(body);
+  const value: unknown = body.trim() === "" ? {} : parseJson(body);
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 

@@ -63,8 +63,6 @@ function answer(session: Session, ask: Exclude<Ask, { verb: "open" }>): Answer {
       return session.frame(ask.text);
     case "rpcFrame":
       return session.rpcFrame(ask.text);
-    case "rpc":
-      return { text: JSON.stringify(session.rpc(ask.request)), kind: "mcp" };
     case "reset":
     case "step":
     case "state":
