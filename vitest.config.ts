@@ -21,6 +21,7 @@ export default defineConfig(({ mode }) => {
       include: mode === "slow" ? filesWithSlowTests() : ["src/**/*.test.ts", "test/**/*.test.ts"],
       exclude: all ? [] : ["**/*.slow.test.ts"],
       env: all ? { SQLENV_TEST_ALL: "1" } : {},
+      globalSetup: ["test/shared-folder.ts"],
       testTimeout: 60_000,
       server: { deps: { external: [/\/dist\//] } }, // built code needs no transforming
       maxWorkers: "100%", // vitest's own choice leaves one core idle, which is half of a machine with two

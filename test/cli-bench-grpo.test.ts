@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { sqlenv } from "./cli-process.ts";
+import { sqlenv, sqlenvInside } from "./cli-process.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "sqlenv-bench-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -55,14 +55,14 @@ test("prints the parts of a step, with nothing to compare to", async () => {
 });
 
 test("a peer that played something else is found out, by every number that differs", async () => {
-  const { code, stderr } = await sqlenv([...ARGS, "--peer", fakePeer()]);
+  const { code, stderr } = await sqlenvInside([...ARGS, "--peer", fakePeer()]);
   expect(code).toBe(1);
   expect(stderr).toMatch(/the peer played other episodes: episodes undefined instead of 8, .*checksum/);
   expect(stderr).not.toMatch(/mean_reward/); // its environments are ours: what they paid is the same
 });
 
 test("a shape there is not is wrong use", async () => {
-  const { code, stderr } = await sqlenv(["bench", "grpo", "--shape", "3x3"]);
+  const { code, stderr } = await sqlenvInside(["bench", "grpo", "--shape", "3x3"]);
   expect(code).toBe(2);
   expect(stderr).toMatch(/no such shape: 3x3/);
 });

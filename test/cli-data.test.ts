@@ -1,34 +1,16 @@
-// `sqlenv data` as a person or script meets it: the built command in a process of its own.
-import { spawn } from "node:child_process";
+// `sqlenv data` as a person or script meets it.
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { ended, type Ran, sqlenvInside, start } from "./cli-process.ts";
 import { makeZip, petsDatabase, spiderFiles, temporaryFolder, writeFiles } from "./data-files.ts";
 
-const MAIN = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
+const environment = (home: string) => ({ SQLENV_HOME: home, NO_COLOR: "1" });
 
-interface Finished {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function start(args: readonly string[], home: string) {
-  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...process.env, SQLENV_HOME: home, NO_COLOR: "1" } });
-  const finished = new Promise<Finished>((resolve) => {
-    const chunks = { stdout: "", stderr: "" };
-    child.stdout.on("data", (chunk) => (chunks.stdout += chunk));
-    child.stderr.on("data", (chunk) => (chunks.stderr += chunk));
-    child.on("close", (code) => resolve({ code, ...chunks }));
-  });
-  return { child, finished };
-}
-
-function sqlenv(args: readonly string[], home = "/nonexistent"): Promise<Finished> {
-  return start(args, home).finished;
+function sqlenv(args: readonly string[], home = "/nonexistent"): Promise<Ran> {
+  return sqlenvInside(args, "", environment(home));
 }
 
 async function json(
@@ -197,10 +179,11 @@ test("Ctrl-C during an import ends with 130 and leaves no half-imported set", as
     server.closeAllConnections();
     server.close();
   });
-  const { child, finished } = start(
+  const child = start(
     ["data", "import", `http://127.0.0.1:${(server.address() as AddressInfo).port}/x.zip`],
-    home,
+    environment(home),
   );
+  const finished = ended(child);
   await request;
   child.kill("SIGINT");
   expect((await finished).code).toBe(130);

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EpisodeRecord, EvaluationReport } from "../src/evaluation/index.ts";
-import { ended, smallDataFolder, sqlenv, start } from "./cli-process.ts";
+import { ended, smallDataFolder, sqlenv, sqlenvInside, start } from "./cli-process.ts";
 
 let data: string;
 let server: Server;
@@ -29,11 +29,11 @@ afterAll(() => {
   rmSync(dirname(data), { recursive: true });
 });
 
-const evaluate = (args: readonly string[], env = {}) => sqlenv(["eval", "--data", data, ...args], "", env);
+const evaluate = (args: readonly string[], env = {}) => sqlenvInside(["eval", "--data", data, ...args], "", env);
 
 describe("sqlenv eval", () => {
   test("prints one object with --json, the same for any concurrency", async () => {
-    const { stdout, code } = await evaluate(["--player", "oracle", "--json"]);
+    const { stdout, code } = await sqlenv(["eval", "--data", data, "--player", "oracle", "--json"]);
     expect(code).toBe(0);
     const report = JSON.parse(stdout) as EvaluationReport;
     expect(report).toMatchObject({ player: "oracle", success_rate: 1, episodes: 15, scored: 15, errors: 0 });
@@ -62,7 +62,7 @@ describe("sqlenv eval", () => {
     expect(JSON.stringify(records)).not.toMatch(/gold/);
   });
 
-  test.concurrent.each([
+  test.each([
     [["--player", "keywrd"], /no such player: keywrd; did you mean keyword\?/],
     [["--player", "zzz"], /there are random, looker, keyword, oracle, teacher, chat/],
     [["--player", "constructor"], /no such player/],

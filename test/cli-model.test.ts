@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { sqlenv } from "./cli-process.ts";
+import { sqlenv, sqlenvInside } from "./cli-process.ts";
 import { writeTinyFolder } from "./tiny-folder.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "sqlenv-model-"));
@@ -25,7 +25,7 @@ test("eval --player model", async () => {
       "--concurrency",
       String(concurrency),
     ];
-    const { code, stdout } = await sqlenv(["eval", "--player", "model", ...args, "--step-budget", "3", "--json"]);
+    const { code, stdout } = await sqlenvInside(["eval", "--player", "model", ...args, "--step-budget", "3", "--json"]);
     expect(code).toBe(0);
     return JSON.parse(stdout);
   };

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SQLObservation } from "../src/env/index.ts";
 import type { EpisodeRecord } from "../src/evaluation/index.ts";
-import { ended, smallDataFolder, sqlenv, start } from "./cli-process.ts";
+import { ended, smallDataFolder, sqlenvInside, start } from "./cli-process.ts";
 
 let data: string;
 beforeAll(async () => {
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(dirname(data), { recursive: true }));
 
 const play = (args: readonly string[], lines: readonly string[] = []) =>
-  sqlenv(["play", "--data", data, ...args], lines.map((line) => `${line}\n`).join(""));
+  sqlenvInside(["play", "--data", data, ...args], lines.map((line) => `${line}\n`).join(""));
 
 describe("a person plays", () => {
   test("an episode: looks, slips that cost nothing, a wrong answer, the gold at the end", async () => {
@@ -81,7 +81,7 @@ describe("watching", () => {
     expect(json.stdout).not.toMatch(/gold/);
   });
 
-  test.concurrent.each([
+  test.each([
     [["--player", "keyword", "--stdio"], /--stdio goes without/],
     [["--json"], /--json needs --player/],
     [["--question", "shop_eval_00"], /did you mean shop_eval_00/],

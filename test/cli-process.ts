@@ -4,12 +4,14 @@ import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { Readable } from "node:stream";
+import { pathToFileURL } from "node:url";
 import { exportDataSet } from "../src/questions/index.node.ts";
+import { built } from "./built.ts";
 import { smallDataSet } from "./small-data.ts";
 
-const MAIN = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
-const PROGRAM = new URL("../dist/cli/program.js", import.meta.url).href;
+const MAIN = built("cli/main.js");
+const PROGRAM = pathToFileURL(built("cli/program.js")).href;
 
 export const { programFor, runProgram } = (await import(PROGRAM)) as typeof import("../src/cli/program.ts");
 
@@ -61,30 +63,44 @@ export async function smallDataFolder(): Promise<string> {
   return folder;
 }
 
+let before: Promise<unknown> = Promise.resolve();
+
 /**
- * Runs `sqlenv` in this process, which is far quicker than a process of its own: for tests of what a command
- * prints and how it fails, not of pipes, signals, threads left over or standard input.
+ * Runs `sqlenv` in this process, which is far quicker than one of its own: for tests of what a command does and
+ * prints, not of signals and pipes. Runs of concurrent tests follow each other.
  */
-export async function sqlenvInside(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ran> {
-  const before = { env: { ...process.env }, out: process.stdout.write, err: process.stderr.write };
-  let [stdout, stderr] = ["", ""];
-  process.stdout.write = (text) => {
-    stdout += text;
-    return true;
-  };
-  process.stderr.write = (text) => {
-    stderr += text;
-    return true;
-  };
-  Object.assign(process.env, env);
+export function sqlenvInside(...args: Parameters<typeof sqlenv>): Promise<Ran> {
+  const ran = before.then(() => runInside(...args));
+  before = ran.catch(() => {});
+  return ran;
+}
+
+async function runInside(
+  args: readonly string[],
+  input = "",
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ran> {
+  const { stdin, stdout, stderr, env: outside } = process;
+  const [out, err]: [string[], string[]] = [[], []];
+  const writes = [stdout.write, stderr.write] as const;
+  stdout.write = (text) => out.push(String(text)) > 0;
+  stderr.write = (text) => err.push(String(text)) > 0;
+  Object.defineProperty(process, "stdin", { value: Readable.from(pieces(input)) });
+  process.env = { ...outside, ...env };
   process.exitCode = undefined;
   try {
     await runProgram(args);
-    return { stdout, stderr, code: Number(process.exitCode ?? 0) };
+    return { stdout: out.join(""), stderr: err.join(""), code: Number(process.exitCode ?? 0) };
   } finally {
-    process.stdout.write = before.out;
-    process.stderr.write = before.err;
-    process.env = before.env;
+    [stdout.write, stderr.write] = writes;
+    Object.defineProperty(process, "stdin", { value: stdin });
+    process.env = outside;
     process.exitCode = undefined;
   }
+}
+
+/** A text as a pipe hands it over. */
+function* pieces(text: string): Generator<Buffer> {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536);
 }

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sideBySide, wrapLine } from "../src/cli/columns.ts";
 import type { Comparison } from "../src/training/records.ts";
-import { ended, smallDataFolder, sqlenv, start } from "./cli-process.ts";
+import { ended, smallDataFolder, sqlenv, sqlenvInside, start } from "./cli-process.ts";
 import { comparison, metrics, RESULT } from "./run-records.ts";
 import { writeTinyFolder } from "./tiny-folder.ts";
 
@@ -45,7 +45,7 @@ describe("sqlenv report", () => {
     );
     expect(stdout).toContain(`wrote ${join(folder, "report.html")}`);
     expect(readFileSync(join(folder, "report.html"), "utf8")).toContain("What it plays like");
-    const json = JSON.parse((await sqlenv(["report", folder, "--json"])).stdout);
+    const json = JSON.parse((await sqlenvInside(["report", folder, "--json"])).stdout);
     expect(json).toMatchObject({
       run: "lamps",
       finished: true,
@@ -57,18 +57,18 @@ describe("sqlenv report", () => {
 
   test("a run that goes on has a report too", async () => {
     const folder = runFolder("young", { "metrics.jsonl": METRICS.slice(0, -20) });
-    const { stdout, code } = await sqlenv(["report", folder]);
+    const { stdout, code } = await sqlenvInside(["report", folder]);
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/^young: not finished, step 40/) });
   });
 
   test("--export writes the dashboard as one file and says what is in it", async () => {
     const folder = runFolder("packed", { "metrics.jsonl": METRICS, "results.json": JSON.stringify(RESULT) });
     const file = join(scratch, "packed.html");
-    const { stdout, code } = await sqlenv(["report", folder, "--export", file, "--json"]);
+    const { stdout, code } = await sqlenvInside(["report", folder, "--export", file, "--json"]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ file, runs: [{ run: "packed", episodes: 0, kept: 0 }] });
     expect(readFileSync(file, "utf8")).toMatch(/script-src 'sha256-[\w+/]+=*'; /);
-    const nowhere = await sqlenv(["report", folder, "--export", join(scratch, "no", "x.html")]);
+    const nowhere = await sqlenvInside(["report", folder, "--export", join(scratch, "no", "x.html")]);
     expect(nowhere).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/^error: --export cannot be written.*\n$/),
@@ -94,21 +94,21 @@ describe("sqlenv report", () => {
     [["a", "--port", "8000"], /belong to --serve/],
     [["a", "--serve", "--port", "x"], /takes a whole number/],
   ])("%j is wrong use", async (args, words) => {
-    expect(await sqlenv(["report", ...args])).toMatchObject({ code: 2, stderr: expect.stringMatching(words) });
+    expect(await sqlenvInside(["report", ...args])).toMatchObject({ code: 2, stderr: expect.stringMatching(words) });
   });
 
   test("a folder that is not there is one line and exit 2, a broken file exit 1", async () => {
-    const missing = await sqlenv(["report", join(scratch, "nothing")]);
+    const missing = await sqlenvInside(["report", join(scratch, "nothing")]);
     expect(missing).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(/^error: no such run: .*\n$/) });
     const folder = runFolder("broken", { "metrics.jsonl": '{"step":1}\nno\n{"step":2}\n' });
-    const broken = await sqlenv(["report", folder, "--json"]);
+    const broken = await sqlenvInside(["report", folder, "--json"]);
     expect(broken).toMatchObject({ code: 1, stdout: "" });
     expect(broken.stderr).toMatch(/^error: .*metrics\.jsonl, line 2 cannot be read.*\(run_broken\)\n$/);
   });
 });
 
 describe("sqlenv compare", () => {
-  const compare = (...args: string[]) => sqlenv(["compare", "--data", data, ...args]);
+  const compare = (...args: string[]) => sqlenvInside(["compare", "--data", data, ...args]);
 
   test("players answer the same questions, side by side, and the pages are written", async () => {
     const out = join(scratch, "pages");
@@ -146,7 +146,7 @@ describe("sqlenv compare", () => {
     expect(stdout).toMatch(/^# The same questions, side by side\n\n## /);
   });
 
-  test.concurrent.each([
+  test.each([
     [["--player", "random,orcle"], /did you mean oracle\?/],
     [["--player", ""], /nobody plays/],
     [["--player", "model"], /needs --model/],

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { loadModelFolder } from "../src/model/folder.node.ts";
-import { sqlenv } from "./cli-process.ts";
+import { sqlenv, sqlenvInside } from "./cli-process.ts";
 import { writeTinyFolder } from "./tiny-folder.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "sqlenv-warmup-"));
@@ -41,7 +41,16 @@ warmup: {steps: 2, batch_tokens: 1500}
 `,
   );
   const out = join(scratch, "made");
-  const { code, stdout } = await sqlenv(["warmup", "--recipe", recipe, "--out", out, "--device", "cpu", "--json"]);
+  const { code, stdout } = await sqlenvInside([
+    "warmup",
+    "--recipe",
+    recipe,
+    "--out",
+    out,
+    "--device",
+    "cpu",
+    "--json",
+  ]);
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ steps: 2, interrupted: false, out });
   const { config, weights } = await loadModelFolder(out);
@@ -56,7 +65,7 @@ test.each([
   [["--model", model, "--out", "x", "--mixture", "nothing.yaml"], /no such file: nothing.yaml/, 2],
   [["--model", "nowhere/at all", "--out", "x", "--transcripts", join(model, "config.json")], /line 1/, 2],
 ])("wrong use is one line: %j", async (args, message, expected) => {
-  const { code, stderr } = await sqlenv(["warmup", ...args]);
+  const { code, stderr } = await sqlenvInside(["warmup", ...args]);
   expect(code).toBe(expected);
   expect(stderr).toMatch(message);
 });

@@ -3,7 +3,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, rmSync, truncateSync, wr
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Explanation, explain } from "../src/cli/failure.ts";
 import { type ConfigFlags, configOf } from "../src/cli/train-config.ts";
-import { type Ran, sqlenv } from "./cli-process.ts";
+import { type Ran, sqlenv, sqlenvInside } from "./cli-process.ts";
 import { TrainingPlace } from "./training-place.ts";
 
 const place = await TrainingPlace.make();
@@ -40,7 +40,7 @@ describe.concurrent("settings", () => {
     ],
   ])("%j is refused, and the folder's name stays free", async (settings, message) => {
     const run = Object.keys(settings).join();
-    expectRefused(await place.train(run, settings, "--json"), 2, message);
+    expectRefused(await place.trainInside(run, settings, "--json"), 2, message);
     expect(existsSync(place.path(run))).toBe(false);
   });
 
@@ -77,39 +77,39 @@ describe.concurrent("settings", () => {
 describe.concurrent("files", () => {
   test("an output folder that is there, or is a file, is left alone", async () => {
     const before = readdirSync(place.model);
-    const there = await sqlenv([...place.args("model"), "--json"]);
+    const there = await sqlenvInside([...place.args("model"), "--json"]);
     expectRefused(
       there,
       2,
       /the output folder is there already: .*model; go on with it by --resume .*, or name another/,
     );
     expect(readdirSync(place.model)).toEqual(before);
-    const file = await sqlenv([...place.args("transcripts.jsonl"), "--json"]);
+    const file = await sqlenvInside([...place.args("transcripts.jsonl"), "--json"]);
     expectRefused(file, 2, /the output folder is a file: .*transcripts\.jsonl; name another/);
   });
 
   test("a folder that cannot be made is named", async () => {
-    const run = await sqlenv([...place.args("transcripts.jsonl/run"), "--json"]);
+    const run = await sqlenvInside([...place.args("transcripts.jsonl/run"), "--json"]);
     expectRefused(run, 1, /cannot make the run's folder: .*; make its place writable, or name another/);
   });
 
   test("a model that is not there, or is no model, is named, and the folder's name stays free", async () => {
-    const none = await place.train("refused-1", { "--model-name": "nowhere" }, "--json");
+    const none = await place.trainInside("refused-1", { "--model-name": "nowhere" }, "--json");
     expectRefused(none, 1, /no such model folder, .*: nowhere; give the path of a folder, or a name/);
-    const other = await place.train("refused-1", { "--model-name": place.data }, "--json");
+    const other = await place.trainInside("refused-1", { "--model-name": place.data }, "--json");
     expectRefused(other, 1, /cannot be read .*small\/config\.json; .*Hugging Face layout/);
     expect(existsSync(place.path("refused-1"))).toBe(false);
   });
 
   test("questions that are missing, empty or filtered away are named by their path", async () => {
-    const missing = await place.train("refused-2", { "--questions-path": place.path("nothing") }, "--json");
+    const missing = await place.trainInside("refused-2", { "--questions-path": place.path("nothing") }, "--json");
     expectRefused(missing, 1, /no such data set: \/.*\/nothing; give a folder, or import one/);
     const empty = place.path("empty");
     cpSync(place.data, empty, { recursive: true });
     writeFileSync(place.path("empty", "questions", "questions_train.json"), "[]");
-    const none = await place.train("refused-2", { "--questions-path": empty }, "--json");
+    const none = await place.trainInside("refused-2", { "--questions-path": empty }, "--json");
     expectRefused(none, 1, /no questions: \/.*\/empty\/questions\/questions_train\.json; put at least one/);
-    const hard = await place.train("refused-2", { "--difficulty-filter": "hard" }, "--json");
+    const hard = await place.trainInside("refused-2", { "--difficulty-filter": "hard" }, "--json");
     expectRefused(hard, 1, /none of the 5 training questions passes in: small; difficulty_filter is hard/);
     expect(existsSync(place.path("refused-2"))).toBe(false);
   });
@@ -120,18 +120,18 @@ describe.concurrent("--resume", () => {
   const resume = async (run: string, happen: () => void = () => {}, ...args: readonly string[]) => {
     if (!existsSync(place.path(run))) cpSync(place.path("whole"), place.path(run), { recursive: true });
     happen();
-    return sqlenv(["train", "--resume", place.path(run), "--json", ...args]);
+    return sqlenvInside(["train", "--resume", place.path(run), "--json", ...args]);
   };
   const WHOLE = ["metrics.jsonl", "episodes.jsonl", "checkpoints/step-4/engine.safetensors"];
   beforeAll(async () => {
-    const { code, stderr } = await place.train("whole");
+    const { code, stderr } = await place.trainInside("whole");
     expect(code, stderr).toBe(0);
   }, 60_000);
 
   test("of nothing, of a file, or of another folder makes nothing", async () => {
     for (const name of ["nothing", "transcripts.jsonl", "small"])
       expectRefused(
-        await sqlenv(["train", "--resume", place.path(name), "--json"]),
+        await sqlenvInside(["train", "--resume", place.path(name), "--json"]),
         2,
         new RegExp(`no run to resume: .*${name}; name the folder of a training`),
       );

@@ -1,18 +1,16 @@
 // Training with adapters, as people do it: imitation first, a kill in between, PEFT's files, and models for others.
 import { existsSync, readFileSync, statSync } from "node:fs";
-import { resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import type * as EngineModule from "../src/engine/index.node.ts";
 import { loadModelFolder } from "../src/model/folder.node.ts";
 import { openSafetensors } from "../src/model/safetensors.node.ts";
-import { ended, sqlenv, start } from "./cli-process.ts";
+import { built } from "./built.ts";
+import { ended, sqlenv, sqlenvInside, start } from "./cli-process.ts";
 import { difference } from "./tiny-model.ts";
 import { TrainingPlace } from "./training-place.ts";
 
-const built = resolve(fileURLToPath(new URL("..", import.meta.url)), "dist/engine/index.node.js"); // it has a thread
-const { loadModelAndTokenizer } = (await import(built)) as typeof EngineModule;
+const { loadModelAndTokenizer } = (await import(built("engine/index.node.js"))) as typeof EngineModule; // it has a thread
 
 const ADAPTERS = {
   ...{ "--use-peft": "true", "--lora-r": 4, "--lora-alpha": 8, "--beta": 0.05, "--easy-steps": 2 },
@@ -60,7 +58,7 @@ describe("a run that learns adapters", () => {
 
   test("adapter, merged folder and the run's model speak alike, and the KL term began at 0", async () => {
     const merged = place.path("merged");
-    const { code, stderr } = await sqlenv(["export", "--model", place.path("one", "adapter"), "--merge", merged]);
+    const { code, stderr } = await sqlenvInside(["export", "--model", place.path("one", "adapter"), "--merge", merged]);
     expect(code, stderr).toBe(0);
     const tokens = Array.from({ length: 40 }, (_, i) => (7 * i) % 250);
     const logprobs: Float32Array[] = [];
@@ -100,7 +98,7 @@ test("warm-up can learn an adapter, and a training goes on with it", async () =>
   const lines = place.path("transcripts.jsonl");
   const small = ["--steps", "2", "--batch-tokens", "500", "--threads", "1", "--device", "cpu"];
   const lora = ["--use-peft", "--lora-r", "4", "--lora-alpha", "8", "--lora-target-modules", "q_proj,v_proj"];
-  const warm = await sqlenv([
+  const warm = await sqlenvInside([
     "warmup",
     "--model",
     place.model,
@@ -116,7 +114,7 @@ test("warm-up can learn an adapter, and a training goes on with it", async () =>
     ...{ "--model-name": out, "--use-peft": "true", "--lora-r": 4, "--lora-alpha": 8, "--max-steps": 1 },
     "--lora-target-modules": "q_proj,v_proj",
   };
-  const { code, stderr } = await place.train("on", settings);
+  const { code, stderr } = await place.trainInside("on", settings);
   expect(code, stderr).toBe(0);
   const config = JSON.parse(place.text("on", "adapter/adapter_config.json"));
   expect(config).toMatchObject({ target_modules: ["q_proj", "v_proj"], base_model_name_or_path: place.model });
@@ -124,7 +122,7 @@ test("warm-up can learn an adapter, and a training goes on with it", async () =>
 
 describe("what will happen, told before", () => {
   test("a Qwen3 that is not here, without a GPU: stages, weights, memory, and where it would fit", async () => {
-    const { code, stdout, stderr } = await sqlenv(
+    const { code, stdout, stderr } = await sqlenvInside(
       ["train", "--preset", "qwen3-0.6b", "--dry-run", "--device", "cpu"],
       "",
       { HF_HUB_CACHE: place.path("empty") },
@@ -143,7 +141,7 @@ describe("what will happen, told before", () => {
   });
 
   test("a model that is here and fits: a step is played and measured", async () => {
-    const { code, stdout, stderr } = await place.train("never", ADAPTERS, "--dry-run", "--json");
+    const { code, stdout, stderr } = await place.trainInside("never", ADAPTERS, "--dry-run", "--json");
     expect(code, stderr).toBe(0);
     const plan = JSON.parse(stdout);
     expect(plan).toMatchObject({ fits: true, total_steps: 4, step_time: expect.any(Number) });

@@ -99,7 +99,7 @@ describe.concurrent("refused, with the function's name", () => {
     ],
   ])("before anything is made: %s", async (name, code, message) => {
     const file = code === null ? "nothing.ts" : rewards(name, code);
-    const ran = await place.train(name, { "--reward-funcs": file, "--reward-weights": "1,1,1" }, "--json");
+    const ran = await place.trainInside(name, { "--reward-funcs": file, "--reward-weights": "1,1,1" }, "--json");
     expect({ code: ran.code, stdout: ran.stdout }, ran.stderr).toEqual({ code: 2, stdout: "" });
     expect(ran.stderr).toMatch(message);
     expect(existsSync(place.path(name))).toBe(false);

@@ -105,12 +105,12 @@ const expectSame = (run: string, other: string) => {
 
 describe.concurrent("the same bytes come out", () => {
   test("of the same command, whatever the number of threads", async () => {
-    expect((await place.train("again", { ...SETTINGS, "--threads": 2 })).code).toBe(0);
+    expect((await place.trainInside("again", { ...SETTINGS, "--threads": 2 })).code).toBe(0);
     expectSame("again", "one");
   });
 
   test("of a context that nothing reaches and of a larger one", async () => {
-    expect((await place.train("larger", { ...SETTINGS, "--max-context-tokens": 1024 })).code).toBe(0);
+    expect((await place.trainInside("larger", { ...SETTINGS, "--max-context-tokens": 1024 })).code).toBe(0);
     expect(place.lines("one", "episodes.jsonl").every(({ segments }) => segments === 1)).toBe(true);
     expectSame("larger", "one");
   });
@@ -118,7 +118,7 @@ describe.concurrent("the same bytes come out", () => {
 
 test("a small context cuts histories into segments, and the model still learns", async () => {
   const settings = { "--max-context-tokens": 200, "--step-budget": 5, "--max-completion-length": 60 };
-  const { code, stderr } = await place.train("cut", { ...settings, "--max-steps": 3 });
+  const { code, stderr } = await place.trainInside("cut", { ...settings, "--max-steps": 3 });
   expect(code, stderr).toBe(0);
   const episodes = place.lines<EpisodeLine>("cut", "episodes.jsonl");
   expect(episodes.some(({ segments }) => segments > 1)).toBe(true);

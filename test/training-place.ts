@@ -9,7 +9,8 @@ import { oraclePlayer, randomPlayer } from "../src/players/index.ts";
 import { exportDataSet } from "../src/questions/index.node.ts";
 import { saveFreshModel } from "../src/training/fresh.node.ts";
 import { type Transcript, transcriptOf } from "../src/training/transcripts.ts";
-import { type Ran, sqlenv } from "./cli-process.ts";
+import { type Ran, sqlenv, sqlenvInside } from "./cli-process.ts";
+import { copyOfShared } from "./shared-folder.ts";
 import { smallDataSet } from "./small-data.ts";
 
 const SIZES = { hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 1, head_dim: 16, intermediate_size: 32 };
@@ -61,23 +62,10 @@ export class TrainingPlace {
   readonly data = join(this.scratch, "small");
   readonly model = join(this.scratch, "model");
 
-  /** Makes data set and model. */
+  /** A place with the data set and the model in it. */
   static async make(): Promise<TrainingPlace> {
     const place = new TrainingPlace();
-    const data = await smallDataSet();
-    exportDataSet(data, place.data);
-    const transcripts: Transcript[] = [];
-    for (const player of [oraclePlayer(), randomPlayer()])
-      await evaluate(data, player, {
-        ...{ split: "train", episodes: 10, step_budget: 3, seed: 1 },
-        onEpisode: (record) => transcripts.push(transcriptOf(record)),
-      });
-    const [fresh, lines] = [join(place.scratch, "fresh"), join(place.scratch, "transcripts.jsonl")];
-    await saveFreshModel(fresh, transcripts, { ...SIZES, vocab_size: 512, max_position_embeddings: 1024 });
-    writeFileSync(lines, transcripts.map((transcript) => `${JSON.stringify(transcript)}\n`).join(""));
-    const imitate = ["--steps", "40", "--batch-tokens", "1000", "--learning-rate", "0.02", "--threads", "1"];
-    const warm = await sqlenv(["warmup", "--model", fresh, "--out", place.model, "--transcripts", lines, ...imitate]);
-    if (warm.code !== 0) throw new Error(warm.stderr);
+    await copyOfShared("training-place", place.scratch, fill);
     return place;
   }
 
@@ -88,9 +76,14 @@ export class TrainingPlace {
     return ["train", "--output-dir", this.path(run), ...flags];
   }
 
-  /** Trains into a folder of that name. */
+  /** Trains into a folder of that name, in a process of its own. */
   train(run: string, settings: Settings = {}, ...more: string[]): Promise<Ran> {
     return sqlenv([...this.args(run, settings), ...more]);
+  }
+
+  /** The same in this process. */
+  trainInside(run: string, settings: Settings = {}, ...more: string[]): Promise<Ran> {
+    return sqlenvInside([...this.args(run, settings), ...more]);
   }
 
   path(...parts: readonly string[]): string {
@@ -126,4 +119,26 @@ export class TrainingPlace {
   remove(): void {
     rmSync(this.scratch, { recursive: true, force: true });
   }
+}
+
+/** Makes the data set and the model. */
+async function fill(folder: string): Promise<void> {
+  const data = await smallDataSet();
+  exportDataSet(data, join(folder, "small"));
+  const transcripts: Transcript[] = [];
+  for (const player of [oraclePlayer(), randomPlayer()])
+    await evaluate(data, player, {
+      ...{ split: "train", episodes: 10, step_budget: 3, seed: 1 },
+      onEpisode: (record) => transcripts.push(transcriptOf(record)),
+    });
+  const [fresh, model, lines] = ["fresh", "model", "transcripts.jsonl"].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  await saveFreshModel(fresh, transcripts, { ...SIZES, vocab_size: 512, max_position_embeddings: 1024 });
+  writeFileSync(lines, transcripts.map((transcript) => `${JSON.stringify(transcript)}\n`).join(""));
+  const imitate = ["--steps", "40", "--batch-tokens", "1000", "--learning-rate", "0.02", "--threads", "1"];
+  const warm = await sqlenvInside(["warmup", "--model", fresh, "--out", model, "--transcripts", lines, ...imitate]);
+  if (warm.code !== 0) throw new Error(warm.stderr);
 }
