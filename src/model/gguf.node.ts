@@ -1,18 +1,9 @@
 // GGUF files on disk: one tensor at a time out, and the header back in.
-import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ModelLoadError, messageOf } from "../errors.ts";
-import {
-  GGML_TYPE,
-  type GgmlType,
-  type GgufTensor,
-  ggufBytes,
-  ggufData,
-  ggufHeader,
-  ggufNumbers,
-  ggufTypeOf,
-  padded,
-} from "./gguf.ts";
+import { ggufBytes, ggufData, ggufHeader, ggufNumbers, ggufTypeOf, padded } from "./gguf.ts";
+import { type GgufHeader, parseGgufHeader } from "./gguf-header.ts";
 import { forLlamaRotary, type GgufModel, ggufFacts, ggufName, ggufShapes } from "./gguf-model.ts";
 import type { WeightSource } from "./safetensors.ts";
 import { syncFolder } from "./sync.node.ts";
@@ -84,65 +75,50 @@ function writeAll(file: number, bytes: Uint8Array, write: WriteBytes): number {
   return bytes.length;
 }
 
-export interface GgufFile {
-  /** Facts by key; lists as lists. */
-  readonly facts: ReadonlyMap<string, unknown>;
-  readonly tensors: ReadonlyMap<string, GgufTensor>;
+export interface GgufFile extends GgufHeader {
   /** A tensor's numbers. */
   read(name: string): Float32Array;
   close(): void;
 }
 
-const HEADER_CHUNK = 1 << 24;
+const FIRST_CHUNK = 1 << 20;
+const MAX_READ = 1 << 30; // bytes of one call; the system refuses 2 GiB
 
-/** Opens a GGUF file of the types written here. */
+/** Opens a GGUF file whose tensors are f32, f16 or q8_0. Its header may be hostile: what is wrong is refused by name. */
 export function openGguf(file: string): GgufFile {
   const handle = openSync(file, "r");
-  let chunk = new Uint8Array(HEADER_CHUNK);
-  chunk = chunk.subarray(0, readSync(handle, chunk, 0, chunk.length, 0));
-  const view = new DataView(chunk.buffer, 0, chunk.length);
-  let at = 0;
-  const take = <T>(bytes: number, read: (offset: number) => T): T => {
-    at += bytes;
-    return read(at - bytes);
-  };
-  const u32 = () => take(4, (offset) => view.getUint32(offset, true));
-  const u64 = () => Number(take(8, (offset) => view.getBigUint64(offset, true)));
-  const text = (): string => {
-    const length = u64();
-    return take(length, (offset) => new TextDecoder().decode(chunk.slice(offset, offset + length)));
-  };
-  const value = (type: number): unknown => {
-    if (type === 4) return u32();
-    if (type === 5) return u32() | 0;
-    if (type === 6) return take(4, (offset) => view.getFloat32(offset, true));
-    if (type === 7) return take(1, (offset) => view.getUint8(offset) === 1);
-    if (type === 8) return text();
-    const inner = u32();
-    return Array.from({ length: u64() }, () => value(inner));
-  };
-  at = 8;
-  const [tensorCount, factCount] = [u64(), u64()];
-  const facts = new Map(Array.from({ length: factCount }, () => [text(), value(u32())] as const));
-  const names = Object.entries(GGML_TYPE) as [GgmlType, number][];
-  const places = new Map<string, GgufTensor & { readonly offset: number }>();
-  for (let i = 0; i < tensorCount; i++) {
-    const name = text();
-    const shape = Array.from({ length: u32() }, u64).reverse();
-    const number = u32();
-    const type = names.find(([, known]) => known === number)![0];
-    places.set(name, { name, shape, type, offset: u64() });
+  try {
+    const { size } = fstatSync(handle);
+    let header: GgufHeader | undefined;
+    for (let length = FIRST_CHUNK; !header; length *= 4) {
+      const chunk = new Uint8Array(Math.min(length, size));
+      readAll(handle, chunk, 0, file);
+      header = parseGgufHeader(chunk, file, size);
+    }
+    const { facts, tensors } = header;
+    return {
+      facts,
+      tensors,
+      read: (name) => {
+        const place = tensors.get(name);
+        if (!place) throw new ModelLoadError({ what: `${file}: no such tensor`, value: name });
+        const bytes = new Uint8Array(place.bytes);
+        readAll(handle, bytes, place.begin, file);
+        return ggufNumbers(bytes, place.type);
+      },
+      close: () => closeSync(handle),
+    };
+  } catch (error) {
+    closeSync(handle);
+    throw error;
   }
-  const start = padded(at);
-  return {
-    facts,
-    tensors: places,
-    read: (name) => {
-      const place = places.get(name)!;
-      const bytes = new Uint8Array(ggufBytes(place));
-      readSync(handle, bytes, 0, bytes.length, start + place.offset);
-      return ggufNumbers(bytes, place.type);
-    },
-    close: () => closeSync(handle),
-  };
+}
+
+function readAll(handle: number, into: Uint8Array, position: number, file: string): void {
+  for (let done = 0; done < into.length; ) {
+    const read = readSync(handle, into, done, Math.min(MAX_READ, into.length - done), position + done);
+    if (read === 0)
+      throw new ModelLoadError({ what: `${file}: the file is cut off`, value: `byte ${position + done}` });
+    done += read;
+  }
 }

@@ -11,7 +11,8 @@ export type GgmlType = keyof typeof GGML_TYPE;
 
 export const GGUF_ALIGNMENT = 32;
 const VERSION = 3;
-const BLOCK = 32;
+/** Numbers of a q8_0 block. */
+export const BLOCK = 32;
 
 /** A fact of the header. Whole numbers are unsigned 32 bits, others 32-bit floats. */
 export type GgufValue =

@@ -150,6 +150,16 @@ test.each([
   ["metadata that is no map", fileOf({ __metadata__: { a: 1 } }), /__metadata__ is not a map of strings/],
   ["an unknown dtype", fileOf({ w: { dtype: "F3", shape: [1], data_offsets: [0, 4] } }), /w has an unknown dtype: F3/],
   ["an inherited dtype", fileOf({ w: { dtype: "valueOf", shape: [], data_offsets: [0, 4] } }), /unknown dtype/],
+  [
+    "a tensor named twice",
+    fileOf(`{"w":${JSON.stringify(f32([1], 0, 4))},"\\u0077":${JSON.stringify(f32([1], 0, 4))}}`, floats(1)),
+    /header has a key twice: w/,
+  ],
+  [
+    "a field given twice",
+    fileOf('{"w":{"dtype":"F32","shape":[2],"shape":[1],"data_offsets":[0,4]}}', floats(1)),
+    /header has a key twice: shape/,
+  ],
   ["a negative size", fileOf({ w: f32([-1], 0, 4) }, floats(1)), /tensor w is not described/],
   ["offsets of another size", fileOf({ w: f32([2], 0, 4) }, floats(1)), /tensor w of shape \[2\] .* does not fill/],
   ["a product beyond all numbers", fileOf({ w: f32([2 ** 40, 2 ** 40], 0, 0) }), /does not fill/],

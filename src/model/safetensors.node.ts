@@ -4,6 +4,7 @@ import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { ModelLoadError, messageOf } from "../errors.ts";
+import { duplicateKey } from "./duplicate-key.ts";
 import { WEIGHTS_FILE, WEIGHTS_INDEX } from "./folder.ts";
 import {
   elementCount,
@@ -107,6 +108,8 @@ export function parseIndex(text: string, file: string): Readonly<Record<string, 
   } catch (error) {
     throw bad(file, "it is not JSON", messageOf(error));
   }
+  const twice = duplicateKey(text);
+  if (twice !== undefined) throw bad(file, "it has a key twice", twice);
   const read = indexFile.safeParse(json);
   if (!read.success) throw bad(file, "it has no weight_map of names to files");
   const outside = Object.values(read.data.weight_map).find((shard) => !/^[\w.-]+\.safetensors$/.test(shard));

@@ -1,6 +1,7 @@
 // The safetensors format: an 8-byte length, a JSON header of names, dtypes, shapes and offsets, then the numbers.
 import { z } from "zod";
 import { ModelLoadError } from "../errors.ts";
+import { duplicateKey } from "./duplicate-key.ts";
 
 // A header names tensors; the largest published one has a few hundred kilobytes. The reference reader refuses more than this too.
 export const MAX_HEADER_BYTES = 100_000_000;
@@ -80,13 +81,17 @@ export function headerLength(first8: Uint8Array, file: string, fileSize: number)
 
 /** Reads a header's bytes and checks that its tensors fill the rest of the file, without holes or overlaps. */
 export function parseHeader(bytes: Uint8Array, file: string, fileSize: number): SafetensorsHeader {
+  let text: string;
   let json: unknown;
   try {
-    json = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    json = JSON.parse(text);
   } catch (error) {
     throw bad(file, "its header is not JSON", new TextDecoder().decode(bytes.subarray(0, 80)), error);
   }
   if (json === null || typeof json !== "object" || Array.isArray(json)) throw bad(file, "its header is not an object");
+  const twice = duplicateKey(text);
+  if (twice !== undefined) throw bad(file, "its header has a key twice", twice);
   const { __metadata__: metadata = {}, ...entries } = json as Record<string, unknown>;
   const meta = z.record(z.string(), z.string()).safeParse(metadata);
   if (!meta.success) throw bad(file, "its __metadata__ is not a map of strings", JSON.stringify(metadata));
