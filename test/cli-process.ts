@@ -20,7 +20,7 @@ export interface Ran {
   readonly stderr: string;
   readonly code: number | null;
   /** The signal that ended it, where one did. */
-  readonly signal?: NodeJS.Signals | null;
+  readonly signal: NodeJS.Signals | null;
 }
 
 /** Starts `sqlenv` without waiting for it. */
@@ -90,7 +90,7 @@ async function runInside(
   process.exitCode = undefined;
   try {
     await runProgram(args);
-    return { stdout: out.join(""), stderr: err.join(""), code: Number(process.exitCode ?? 0) };
+    return { stdout: out.join(""), stderr: err.join(""), code: Number(process.exitCode ?? 0), signal: null };
   } finally {
     [stdout.write, stderr.write] = writes;
     Object.defineProperty(process, "stdin", { value: stdin });

@@ -21,6 +21,7 @@ test("the help, and errors that suggest a command, know all of them", async () =
     stdout: "",
     stderr: "error: unknown command 'trian'; did you mean train? (usage)\n",
     code: 2,
+    signal: null,
   });
 });
 

@@ -1,18 +1,10 @@
-// Both notebooks from the first cell to the last, in a fresh clone; and what is saved in them.
-import { existsSync, readFileSync } from "node:fs";
+// What is saved in the notebooks; notebooks.slow.test.ts runs them.
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 
 const scripts = new URL("../scripts/", import.meta.url).href;
 const { problemsOf } = (await import(`${scripts}notebook-checks.mjs`)) as {
   problemsOf(notebook: Notebook): string[];
-};
-const { findDeno, hasJupyter, runNotebooks } = (await import(`${scripts}notebook-run.mjs`)) as {
-  findDeno(): string | null;
-  hasJupyter(): boolean;
-  runNotebooks(options: {
-    deno: string | null;
-    settings: Readonly<Record<string, number | string | readonly string[]>>;
-  }): Promise<Record<string, Notebook>>;
 };
 
 const NAMES = ["train_grpo.ipynb", "train_grpo_colab.ipynb"];
@@ -37,27 +29,6 @@ interface Notebook {
 
 const saved = (name: string): Notebook =>
   JSON.parse(readFileSync(new URL(`../notebooks/${name}`, import.meta.url), "utf8"));
-
-/** Shorter than the notebooks train and measure, but enough for a curve that rises. */
-const SHORT = {
-  ...{ max_steps: 8, per_device_train_batch_size: 32, learning_rate: 1e-3, difficulty_filter: ["easy"] },
-  ...{ lr_scheduler_type: "constant", eval_steps: 0, final_eval_episodes: 12 },
-};
-
-const deno = hasJupyter() ? findDeno() : null;
-const hasStarter = existsSync(new URL("../models/starter/config.json", import.meta.url)); // made on the spot it would take minutes
-const lacking = !hasJupyter() ? "jupyter" : deno === null ? "deno" : !hasStarter ? "models/starter" : null;
-if (lacking) console.warn(`notebooks are not run: there is no ${lacking}`);
-
-test.skipIf(lacking)(
-  `both notebooks run without a person, and show a rise${lacking ? ` (skipped: no ${lacking})` : ""}`,
-  async () => {
-    const executed = await runNotebooks({ deno, settings: SHORT });
-    expect(Object.keys(executed).sort()).toEqual(NAMES);
-    for (const [name, notebook] of Object.entries(executed)) expect([name, problemsOf(notebook)]).toEqual([name, []]);
-  },
-  600_000,
-);
 
 test.each(NAMES)("%s is saved with its outputs: a rising curve, before and after", (name) => {
   expect(problemsOf(saved(name))).toEqual([]);
