@@ -1,6 +1,7 @@
 // What a person is told when a command fails: one line, `error: what: value; remedy (code)`, and the exit code.
 import { CommanderError } from "commander";
 import { messageOf, SqlEnvError, UsageError } from "../errors.ts";
+import { oneLine } from "../one-line.ts";
 import { Interruption, signalExitCode } from "./interrupt.ts";
 import { printable } from "./output.ts";
 
@@ -17,14 +18,14 @@ export function explain(error: unknown): Explanation {
   if (error instanceof CommanderError) return explainUse(error);
   if (error instanceof SqlEnvError) {
     const exitCode = error instanceof UsageError ? WRONG_USE : FAILED;
-    return { line: `error: ${oneLine(error.message)} (${error.code})`, exitCode };
+    return { line: `error: ${shown(error.message)} (${error.code})`, exitCode };
   }
   if (error instanceof Error && error.name === "AbortError") {
     const exitCode = error instanceof Interruption ? error.exitCode : signalExitCode("SIGINT");
     return { line: "interrupted", exitCode };
   }
   const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "internal";
-  return { line: `error: ${oneLine(messageOf(error))} (${code})`, exitCode: FAILED };
+  return { line: `error: ${shown(messageOf(error))} (${code})`, exitCode: FAILED };
 }
 
 function explainUse({ code, exitCode, message }: CommanderError): Explanation {
@@ -32,9 +33,9 @@ function explainUse({ code, exitCode, message }: CommanderError): Explanation {
   if (code === "commander.help") return { line: "", exitCode: WRONG_USE }; // no command given: its help was shown
   const said = message.replace(/^error: /, "").replace(/\n\(Did you mean (.*?)\?\)$/s, "; did you mean $1?");
   const remedy = said.includes("did you mean") ? "" : "; see --help";
-  return { line: `error: ${oneLine(said)}${remedy} (usage)`, exitCode: WRONG_USE };
+  return { line: `error: ${shown(said)}${remedy} (usage)`, exitCode: WRONG_USE };
 }
 
-function oneLine(text: string): string {
-  return printable(text.replace(/\s*\n\s*/g, " "));
+function shown(text: string): string {
+  return printable(oneLine(text, " "));
 }

@@ -1,6 +1,7 @@
 // What a person sees while playing or watching: the question, each step and the end.
 import type { SQLAction, SQLObservation } from "../env/index.ts";
 import { explainReward, signed } from "../evaluation/index.ts";
+import { oneLine } from "../one-line.ts";
 import { readDescription, readResult, readTables } from "../players/index.ts";
 import { formatCell, type QuestionRecord } from "../questions/index.ts";
 import type { Database } from "../sql/index.ts";
@@ -108,9 +109,7 @@ export function drawEnd(
       : styled("red", `${given === null ? "The steps are used up." : "Not quite."} ${signed(total)} in all.`);
   const lines = [`  ${styled("bold", verdict)}`, ""];
   if (given !== null && correctness !== 1) {
-    lines.push(
-      wrap(`You answered: ${given.replace(/\s*\n\s*/g, "; ")}${comparison(given, question)}`, columns() - 2, 2),
-    );
+    lines.push(wrap(`You answered: ${oneLine(given, "; ")}${comparison(given, question)}`, columns() - 2, 2));
   }
   lines.push(drawGold(question, database));
   lines.push(`  The query: ${styled("cyan", printable(question.gold_sql))}`);

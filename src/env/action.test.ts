@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ACTION_TYPES, normalizeAction, parseAction, tableName } from "./action.ts";
+import { ACTION_TYPES, MAX_ARGUMENT_LENGTH, normalizeAction, parseAction, tableName } from "./action.ts";
 
 test.each([
   ["QUERY: SELECT 1", "QUERY", "SELECT 1"],
@@ -118,4 +118,20 @@ test("a megabyte of anything is read without choking", () => {
   ]) {
     expect(ACTION_TYPES).toContain(parseAction(text).action.action_type);
   }
+});
+
+test("marks before an action are read in linear time", () => {
+  // Lines as long as a message can be, each without an action: quadratic matching would take minutes in all.
+  for (const mark of ["*", "* ", "*_", "`", "> ", "#"]) {
+    const line = mark.repeat(MAX_ARGUMENT_LENGTH / mark.length);
+    for (let i = 0; i < 200; i++) expect(parseAction(line).error?.code).toBe("action_parse");
+  }
+  expect(parseAction(`${"*".repeat(15_000)}DESCRIBE: orders`).action).toEqual({
+    action_type: "DESCRIBE",
+    argument: "orders",
+  });
+  expect(parseAction('> **Action: **_"QUERY": SELECT 1').action).toEqual({
+    action_type: "QUERY",
+    argument: "SELECT 1",
+  });
 });

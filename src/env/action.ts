@@ -28,8 +28,10 @@ export interface ParsedAction {
 
 // An action at the start of a line: perhaps after list or emphasis marks or "Action:", in any case, perhaps emphasized.
 // With a colon anything goes; without one only capitals count, so that "answer the question" stays prose.
+// The marks are matched by themselves: together with the emphasis, which may be stars too, they would take quadratic time.
+const MARKS = /^[ \t>*#-]*/;
 const HEAD =
-  /^[ \t>*#-]*(?:action(?:_type)?[ \t]*[:：=][ \t]*)?[*_`"]*(?:(describe|sample|query|answer)[*_`"]*[ \t]*[:：][*_`]*|(DESCRIBE|SAMPLE|QUERY|ANSWER)[*_`"]*(?=\s|$))/i;
+  /^(?:action(?:_type)?[ \t]*[:：=][ \t]*)?[*_`"]*(?:(describe|sample|query|answer)[*_`"]*[ \t]*[:：][*_`]*|(DESCRIBE|SAMPLE|QUERY|ANSWER)[*_`"]*(?=\s|$))/i;
 const CAPITALS = /DESCRIBE|SAMPLE|QUERY|ANSWER/;
 
 /** Reads an action from what a model wrote. Never throws: what is not understood becomes a QUERY with the raw text. */
@@ -103,10 +105,11 @@ function parseLines(text: string): SQLAction | undefined {
 }
 
 function headOf(line: string): { type: ActionType; length: number } | undefined {
-  const match = HEAD.exec(line);
+  const marks = MARKS.exec(line)![0].length;
+  const match = HEAD.exec(line.slice(marks));
   const word = match?.[1] ?? match?.[2];
   if (!match || !word || (match[2] && !CAPITALS.test(word))) return undefined;
-  return { type: word.toUpperCase() as ActionType, length: match[0].length };
+  return { type: word.toUpperCase() as ActionType, length: marks + match[0].length };
 }
 
 function trimArgument(type: ActionType, body: string): string {

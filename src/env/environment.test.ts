@@ -1,5 +1,6 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { shopDataSet } from "../../test/fixtures.ts";
+import { limitStatementTime, sharingTime } from "../sql/index.ts";
 import type { SQLAction } from "./action.ts";
 import { SQLEnvironment } from "./environment.ts";
 
@@ -200,4 +201,37 @@ test("the same actions give the same bytes", () => {
     ]);
   };
   expect(run()).toBe(run());
+});
+
+test("rendering is linear in what SQLite gave, and a row as a whole is bounded", () => {
+  const env = started({ step_budget: 100 });
+  const columns = Array.from({ length: 490 }, () => "a").join(",");
+  const spaces = env.step(act("QUERY", `WITH t(a) AS (SELECT printf('%16000s', '')) SELECT ${columns} FROM t`));
+  expect(spaces.error).toBeNull();
+  expect(spaces.result.length).toBeLessThan(100_000);
+  expect(spaces.result).toMatch(/\(cells cut at 2040 bytes; 1 of 1 rows shown\)$/);
+  const name = "n".repeat(5000);
+  const empty = env.step(act("QUERY", `WITH t("${name}") AS (SELECT 1) SELECT ${"t.*,".repeat(400)} 1 FROM t WHERE 0`));
+  expect(empty.result).toMatch(/… \(5000 characters\) \| 1\n\(no rows\)$/);
+  expect(empty.result.length).toBeLessThan(100_000);
+});
+
+test("the statements of one step have one time limit together", () => {
+  const env = started();
+  let now = 1000;
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => now);
+  try {
+    limitStatementTime(() => 5000);
+    sharingTime(() => {
+      now += 6000;
+      expect(env.step(act("QUERY", "SELECT count(*) FROM customers a, customers b, customers c"))).toMatchObject({
+        error_class: "timeout",
+        reward: null,
+      });
+    });
+    expect(env.step(act("QUERY", "SELECT count(*) FROM customers a, customers b, customers d")).error).toBeNull();
+  } finally {
+    limitStatementTime();
+    clock.mockRestore();
+  }
 });

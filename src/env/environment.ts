@@ -2,7 +2,14 @@
 import { nearest, UsageError } from "../errors.ts";
 import type { DataSet, QuestionRecord, Split } from "../questions/index.ts";
 import { random } from "../random.ts";
-import { type Database, quoteName, type ResultTable, type RunResult, type SqlFaultClass } from "../sql/index.ts";
+import {
+  type Database,
+  quoteName,
+  type ResultTable,
+  type RunResult,
+  type SqlFaultClass,
+  sharingTime,
+} from "../sql/index.ts";
 import {
   ACTION_TYPES,
   actionSchema,
@@ -112,7 +119,7 @@ export class SQLEnvironment {
   /** Starts an episode. Throws UsageError for a question that is not there. */
   reset(options: ResetOptions = {}): SQLObservation {
     const question = this.#choose(options ?? {});
-    this.#goldOf(question); // an unusable gold shows now, not at the answer, and leaves the running episode alone
+    sharingTime(() => this.#goldOf(question)); // an unusable gold shows now, not at the answer, and leaves the running episode alone
     this.#resets++;
     this.#episode = {
       id: `${question.question_id}#${this.#resets}`,
@@ -133,6 +140,10 @@ export class SQLEnvironment {
 
   /** Takes one action. Never throws for what the player did; after the end it changes nothing and says so. */
   step(action: SQLAction): SQLObservation {
+    return sharingTime(() => this.#step(action));
+  }
+
+  #step(action: SQLAction): SQLObservation {
     const episode = this.#current();
     if (episode.doneReason) {
       const effect: Effect = { error: "the episode is over; reset to start another", error_class: "episode_done" };

@@ -7,18 +7,48 @@ const WEIGHTS = { cardinality: 0.25, overlap: 0.5, numbers: 0.25 } as const;
 
 /** Φ ∈ {0, 0.25, 0.5, 0.75, 1}: rounded down, so 1 means the same values in the same number of rows. */
 export function progressOf(result: Pick<ResultTable, "rows">, gold: Pick<ResultTable, "rows">): number {
-  const goldCells = gold.rows.flat();
-  const cells = result.rows.flat();
-  const goldNumbers = numbersOf(goldCells);
+  const wanted = summaryOf(gold.rows);
+  const given = summarize(result.rows);
   const parts = [
     [WEIGHTS.cardinality, cardinality(result.rows.length, gold.rows.length)],
-    [WEIGHTS.overlap, overlap(cells, goldCells)],
-    [WEIGHTS.numbers, goldNumbers.length === 0 ? undefined : closeness(numbersOf(cells), goldNumbers)],
+    [WEIGHTS.overlap, overlap(given, wanted)],
+    [WEIGHTS.numbers, wanted.numbers.length === 0 ? undefined : closeness(given.numbers, wanted.numbers)],
   ] as const;
   const known = parts.filter(([, value]) => value !== undefined);
   const total = known.reduce((sum, [weight]) => sum + weight, 0);
   const score = known.reduce((sum, [weight, value]) => sum + weight * value!, 0) / total;
   return Math.floor(score * 4 + 1e-9) / 4;
+}
+
+type Rows = ResultTable["rows"];
+
+/** What of a result is compared; linear in its cells, but for sorting the numbers. */
+interface Summary {
+  readonly cells: number;
+  /** How often each value occurs. */
+  readonly counts: ReadonlyMap<string, number>;
+  /** In order of size. */
+  readonly numbers: Float64Array;
+}
+
+/** Golds may have millions of cells and are compared with every result, so each is summarized once. */
+const summaries = new WeakMap<Rows, Summary>();
+
+function summaryOf(gold: Rows): Summary {
+  const known = summaries.get(gold) ?? summarize(gold);
+  summaries.set(gold, known);
+  return known;
+}
+
+function summarize(rows: Rows): Summary {
+  const cells = rows.flat();
+  const counts = new Map<string, number>();
+  for (const cell of cells) {
+    const key = keyOf(cell);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  const numbers = cells.filter((cell) => typeof cell === "number" || typeof cell === "bigint").map(Number);
+  return { cells: cells.length, counts, numbers: Float64Array.from(numbers).sort() };
 }
 
 /** 1 for as many rows as the gold, falling with the relative difference. */
@@ -27,33 +57,21 @@ function cardinality(rows: number, goldRows: number): number {
 }
 
 /** F1 of the cells as multisets: SELECT * finds everything but has little precision. */
-function overlap(cells: readonly Cell[], goldCells: readonly Cell[]): number {
-  if (cells.length === 0) return 0;
-  const counts = new Map<string, number>();
-  for (const cell of goldCells) counts.set(keyOf(cell), (counts.get(keyOf(cell)) ?? 0) + 1);
+function overlap(given: Summary, wanted: Summary): number {
+  if (given.cells === 0) return 0;
   let common = 0;
-  for (const cell of cells) {
-    const left = counts.get(keyOf(cell)) ?? 0;
-    if (left === 0) continue;
-    common++;
-    counts.set(keyOf(cell), left - 1);
-  }
-  return (2 * common) / (cells.length + goldCells.length);
+  for (const [key, count] of given.counts) common += Math.min(count, wanted.counts.get(key) ?? 0);
+  return (2 * common) / (given.cells + wanted.cells);
 }
 
 /** Mean relative nearness of the numbers, paired in order of size; a number too many or too few counts 0. */
-function closeness(numbers: readonly number[], goldNumbers: readonly number[]): number {
-  const [a, b] = [numbers.toSorted((x, y) => x - y), goldNumbers.toSorted((x, y) => x - y)];
+function closeness(a: Float64Array, b: Float64Array): number {
   let sum = 0;
   for (let i = 0; i < Math.min(a.length, b.length); i++) {
     const scale = Math.max(Math.abs(a[i]!), Math.abs(b[i]!));
     sum += scale === 0 ? 1 : Math.max(0, 1 - Math.abs(a[i]! - b[i]!) / scale);
   }
   return sum / Math.max(a.length, b.length);
-}
-
-function numbersOf(cells: readonly Cell[]): number[] {
-  return cells.filter((cell) => typeof cell === "number" || typeof cell === "bigint").map(Number);
 }
 
 function keyOf(cell: Cell): string {

@@ -39,11 +39,13 @@ export function fold(text: string): string {
   return text.normalize("NFC").replace(/\s+/g, " ").trim().toLowerCase();
 }
 
+const MAX_LAYERS = 10; // of wrapping taken off an answer; each costs one pass over its text
+
 /** Takes off what is not the answer: thinking, code fences, "The answer is:", emphasis. */
 function undress(answer: string): string {
   const thought = answer.lastIndexOf("</think>");
   let text = (thought < 0 ? answer : answer.slice(thought + "</think>".length)).trim();
-  for (let before = ""; before !== text; ) {
+  for (let layer = 0, before = ""; before !== text && layer < MAX_LAYERS; layer++) {
     before = text;
     text = text
       .replace(/^```[a-z]*[ \t]*\n?([\s\S]*?)\n?```$/i, "$1")
@@ -110,7 +112,7 @@ function withoutBars(line: string): string {
 function withoutMarks(lines: readonly string[]): string[][] {
   if (lines.every((line) => /^\s*[-*•]\s+\S/.test(line)))
     return [lines.map((line) => line.replace(/^\s*[-*•]\s+/, ""))];
-  if (lines.every((line, i) => new RegExp(`^\\s*${i + 1}[.)]\\s+\\S`).test(line))) {
+  if (lines.every((line, i) => /^\s*(\d+)[.)]\s+\S/.exec(line)?.[1] === String(i + 1))) {
     return [lines.map((line) => line.replace(/^\s*\d+[.)]\s+/, ""))];
   }
   return [];
@@ -119,11 +121,11 @@ function withoutMarks(lines: readonly string[]): string[][] {
 /** Splits at a separator outside quotes; a quoted cell may hold the separator. */
 function split(line: string, separator: string): string[] {
   const cells: string[] = [];
-  const mark = separator.trim() || separator;
+  const closingQuote = quoteFinder(line, separator.trim() || separator);
   let start = 0;
   while (start <= line.length) {
     const opening = /^\s*(["'])/.exec(line.slice(start, start + 50))?.[0];
-    const closing = opening ? closingQuote(line, start + opening.length, opening.at(-1)!, mark) : -1;
+    const closing = opening ? closingQuote(opening.at(-1)!, start + opening.length) : -1;
     const from = closing < 0 ? start : closing + 1;
     const at = line.indexOf(separator, from);
     // Behind a closing quote the bare mark may end the cell too: `"a","b"` split at ", ".
@@ -135,11 +137,21 @@ function split(line: string, separator: string): string[] {
   return cells;
 }
 
-/** The quote that ends a cell, being followed by the separator or nothing; −1 for an apostrophe that closes nothing. */
-function closingQuote(line: string, from: number, quote: string, mark: string): number {
-  const pattern = new RegExp(`${quote}(?=\\s*(?:$|${mark === "|" ? "\\|" : mark}))`, "g");
-  pattern.lastIndex = from;
-  return pattern.exec(line)?.index ?? -1;
+/**
+ * Finds the quote that ends a cell, being followed by the separator or nothing; −1 for an apostrophe that closes
+ * nothing. Must be asked from left to right: what was found is kept, so that a line is searched once in all.
+ */
+function quoteFinder(line: string, mark: string): (quote: string, from: number) => number {
+  const found = new Map<string, number>();
+  return (quote, from) => {
+    const known = found.get(quote);
+    if (known !== undefined && (known < 0 || known >= from)) return known;
+    const pattern = new RegExp(`${quote}(?=\\s*(?:$|${mark === "|" ? "\\|" : mark}))`, "g");
+    pattern.lastIndex = from;
+    const at = pattern.exec(line)?.index ?? -1;
+    found.set(quote, at);
+    return at;
+  };
 }
 
 const QUOTES: Record<string, string> = { '"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»" };
@@ -178,13 +190,14 @@ function parseLiteral(text: string): Literal | undefined {
   let depth = 0;
 
   function item(): Literal | undefined {
-    TOKEN.lastIndex = at;
-    const match = TOKEN.exec(text);
-    if (!match) return undefined;
-    const [, open, close, comma, quoted, colon, bare] = match;
-    if (close !== undefined || comma !== undefined) return undefined;
-    at = TOKEN.lastIndex;
-    if (colon !== undefined) return item(); // an object's key
+    let match: RegExpExecArray | null;
+    do {
+      TOKEN.lastIndex = at;
+      match = TOKEN.exec(text);
+      if (!match || match[2] !== undefined || match[3] !== undefined) return undefined; // a closing bracket, a comma
+      at = TOKEN.lastIndex;
+    } while (match[5] !== undefined); // an object's key
+    const [, open, , , quoted, , bare] = match;
     if (quoted !== undefined) return { text: unescapeText(quoted), quoted: true };
     if (bare !== undefined) return { text: bare.trim(), quoted: false };
     if (open === undefined || ++depth > 3) return undefined; // a list of rows of cells is as deep as answers go
@@ -193,7 +206,7 @@ function parseLiteral(text: string): Literal | undefined {
       const next = item();
       if (next === undefined) return undefined;
       items.push(next);
-      skip(",");
+      skipComma();
     }
     depth--;
     return items;
@@ -207,8 +220,8 @@ function parseLiteral(text: string): Literal | undefined {
     return true;
   }
 
-  function skip(char: string): void {
-    const match = new RegExp(`\\s*${char}`, "y");
+  function skipComma(): void {
+    const match = /\s*,/y;
     match.lastIndex = at;
     if (match.test(text)) at = match.lastIndex;
   }

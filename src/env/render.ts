@@ -1,5 +1,6 @@
 // Results as the text a player sees: lean, since every character is paid for in every episode, and honest about cuts.
 // Names of tables and columns are shown as SQL must write them, in quotes where they need them.
+import { oneLine } from "../one-line.ts";
 import { formatCell } from "../questions/index.ts";
 import { type Database, quoteName, type ResultTable, type Table } from "../sql/index.ts";
 
@@ -21,14 +22,16 @@ export function renderDescription(table: Table, rowCount: number | null): string
   return [`${quoteName(table.name)}: ${table.kind === "view" ? `view, ${rows}` : rows}`, ...columns].join("\n");
 }
 
-/** Header and rows, cells between bars. */
-export function renderResult({ columns, types, rows, truncated }: ResultTable): string {
-  if (rows.length === 0) return `${columns.join(" | ")}\n(no rows)`;
+/** Header and rows, cells between bars. Time is linear in the result's bytes, which `MAX_RESULT_BYTES` bounds. */
+export function renderResult({ columns, types, rows, has_more, cut_at }: ResultTable): string {
+  if (rows.length === 0) return `${columns.map(cut).join(" | ")}\n(no rows)`;
   const shown = rows
     .slice(0, SHOWN_ROWS)
     .map((row) => row.map((cell, i) => cut(formatCell(cell, types[i]!))).join(" | "));
-  const total = truncated ? `more than ${rows.length}` : String(rows.length);
-  const notice = rows.length > SHOWN_ROWS ? [`(${SHOWN_ROWS} of ${total} rows shown)`] : [];
+  const total = has_more ? `more than ${rows.length}` : String(rows.length);
+  const cells = cut_at ? `cells cut at ${cut_at} bytes; ` : "";
+  const notice =
+    rows.length > shown.length || has_more || cut_at ? [`(${cells}${shown.length} of ${total} rows shown)`] : [];
   return [columns.map(cut).join(" | "), ...shown, ...notice].join("\n");
 }
 
@@ -44,6 +47,6 @@ export function renderSchema(database: Database, described: ReadonlySet<string>)
 
 /** One line, cut with a mark that says so. */
 function cut(text: string): string {
-  const line = text.replace(/\s*[\r\n]+\s*/g, " ⏎ ");
+  const line = oneLine(text, " ⏎ ");
   return line.length <= SHOWN_CELL ? line : `${line.slice(0, SHOWN_CELL)}… (${line.length} characters)`;
 }

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { openShop } from "../../test/fixtures.ts";
 import { formatAnswer } from "../questions/index.ts";
 import { goldOf } from "./gold.ts";
+import { MAX_ANSWER_LENGTH } from "./reading.ts";
 import { readNumber, verifyAnswer } from "./verifier.ts";
 
 const shop = openShop();
@@ -184,3 +185,37 @@ test("huge and hostile answers are judged quickly and wrong", () => {
     expect(accepts(answer)).toBe(false);
   }
 });
+
+test("hostile answers are read in linear time", () => {
+  const right = judge("SELECT name FROM customers");
+  for (const part of ['"a,', "answer: "]) {
+    const answer = part.repeat(MAX_ANSWER_LENGTH / part.length);
+    for (let i = 0; i < 200; i++) expect(right(answer)).toBe(false); // half a minute in quadratic time
+  }
+}, 15_000);
+
+test("nesting in an answer takes no stack", () => {
+  const right = judge("SELECT name FROM customers");
+  for (const part of ['"":', "[", "{", "(", "'',", '"a":{']) {
+    expect(right(`[${part.repeat((MAX_ANSWER_LENGTH - 1) / part.length)}`), part).toBe(false);
+  }
+});
+
+test("the work on one answer is bounded, however many ties the gold has", () => {
+  // Every row rounds to every other, and one row too many does: finding that out by search takes far more than the bound.
+  const rows = (values: readonly number[]) => values.map((value) => [value]);
+  const close = Array.from({ length: 299 }, (_, i) => 0.5 + i * 1e-9);
+  const group = { rows: rows([...close, 7]), take: 300 };
+  const gold = {
+    ...{ columns: ["x"], types: ["real" as const], rows: group.rows, truncated: null },
+    ...{ answer_type: "list" as const, ordered: false, groups: [group] },
+  };
+  expect(verifyAnswer(Array.from({ length: 300 }, () => "0.500").join("\n"), gold)).toBe(false);
+  expect(verifyAnswer([...Array.from({ length: 299 }, () => "0.500"), "7"].join("\n"), gold)).toBe(true);
+  const many = { rows: rows(Array.from({ length: 100_000 }, () => 1)), take: 2000 };
+  expect(verifyAnswer(Array.from({ length: 2000 }, () => '"1"').join("\n"), { ...gold, groups: [many] })).toBe(true);
+  const nulls = { rows: Array.from({ length: 100_000 }, () => [null]), take: 2000 };
+  expect(verifyAnswer(Array.from({ length: 2000 }, () => '"NULL"').join("\n"), { ...gold, groups: [nulls] })).toBe(
+    false,
+  );
+}, 15_000);

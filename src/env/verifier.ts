@@ -15,83 +15,174 @@ const MIN_DECIMALS = 2;
 const MIN_SIGNIFICANT = 3;
 const MAX_SEARCHED_ROWS = 300; // rows matched by search when they are not equal to the letter
 
-/** Whether the answer is right. Never throws. */
-export function verifyAnswer(answer: string, gold: Gold): boolean {
-  return readAnswer(answer, gold.columns).some((reading) => matches(reading, gold));
+/** Steps spent on one answer (cells compared, pairs tried), so that no answer can hold up the environment. */
+export const MAX_VERIFIER_STEPS = 4_000_000;
+
+/** What is left of the steps; an answer that needs more is wrong. */
+interface Effort {
+  steps: number;
 }
 
-function matches(reading: Reading, gold: Gold): boolean {
+/** Whether the answer is right. Never throws. */
+export function verifyAnswer(answer: string, gold: Gold): boolean {
+  const effort: Effort = { steps: MAX_VERIFIER_STEPS };
+  return readAnswer(answer, gold.columns).some((reading) => matches(reading, gold, effort));
+}
+
+function matches(reading: Reading, gold: Gold, effort: Effort): boolean {
   if (reading.length !== gold.groups.reduce((sum, group) => sum + group.take, 0)) return false;
   if (reading.some((row) => row.length !== gold.columns.length)) return false;
+  const given = reading.map((row) => row.map(parseGiven));
   let position = 0;
   for (const group of gold.groups) {
-    if (!matchesGroup(reading.slice(position, position + group.take), group, gold.types)) return false;
+    if (!matchesGroup(given.slice(position, position + group.take), group, gold.types, effort)) return false;
     position += group.take;
   }
   return true;
 }
 
-/** Whether every given row can be paired with a row of the group, none used twice. */
-function matchesGroup(given: Reading, group: TieGroup, types: readonly StorageClass[]): boolean {
-  const rowMatches = (row: number, goldRow: number) =>
-    group.rows[goldRow]!.every((cell, column) => cellMatches(given[row]![column]!, cell, types[column]!));
-  if (given.length === 1 && group.rows.length === 1) return rowMatches(0, 0);
+/** A written cell with what comparing it needs, worked out once. */
+interface ParsedCell {
+  readonly folded: string;
+  readonly foldedRaw: string | undefined;
+  readonly isNull: boolean;
+  readonly number: ReadNumber | undefined;
+  /** Cells that may be equal have equal keys, except rounded reals. */
+  readonly key: string;
+}
 
-  // Rows equal to the letter pair up at once; what is left (rounded reals, mostly) is searched.
+function parseGiven({ text, quoted, raw }: GivenCell): ParsedCell {
+  const number = readNumber(text);
+  const folded = fold(text);
+  return {
+    folded,
+    foldedRaw: raw === undefined ? undefined : fold(raw),
+    isNull: !quoted && isNullWord(text),
+    number,
+    key: number ? String(number.value) : isNullWord(text) ? "null" : folded,
+  };
+}
+
+interface GoldCell {
+  readonly value: Cell;
+  /** Text as it is compared. */
+  readonly folded: string | undefined;
+}
+
+interface GoldRows {
+  readonly rows: readonly (readonly GoldCell[])[];
+  readonly byKey: ReadonlyMap<string, readonly number[]>;
+}
+
+/** Golds may have many thousand tied rows, so each group is prepared once. */
+const prepared = new WeakMap<TieGroup, GoldRows>();
+
+function goldRowsOf(group: TieGroup): GoldRows {
+  const known = prepared.get(group);
+  if (known) return known;
   const byKey = new Map<string, number[]>();
   group.rows.forEach((row, i) => {
-    const key = row.map((cell) => looseKey({ text: cell === null ? "null" : String(cell), quoted: false })).join("\n");
+    const key = rowKey(row.map((cell) => parseGiven({ text: cell === null ? "null" : String(cell), quoted: false })));
     const bucket = byKey.get(key);
     if (bucket) bucket.push(i);
     else byKey.set(key, [i]);
   });
-  const free = new Set(group.rows.keys());
+  const rows = group.rows.map((row) =>
+    row.map((value) => ({ value, folded: typeof value === "string" ? fold(value) : undefined })),
+  );
+  const made = { rows, byKey };
+  prepared.set(group, made);
+  return made;
+}
+
+function rowKey(row: readonly ParsedCell[]): string {
+  return row.map(({ key }) => key).join("\n");
+}
+
+/** Whether every given row can be paired with a row of the group, none used twice. */
+function matchesGroup(
+  given: readonly (readonly ParsedCell[])[],
+  group: TieGroup,
+  types: readonly StorageClass[],
+  effort: Effort,
+): boolean {
+  const { rows, byKey } = goldRowsOf(group);
+  const rowMatches = (row: number, goldRow: number) =>
+    rows[goldRow]!.every((cell, column) => {
+      effort.steps--;
+      return cellMatches(given[row]![column]!, cell, types[column]!);
+    });
+  if (given.length === 1 && rows.length === 1) return rowMatches(0, 0);
+
+  // Rows equal to the letter pair up at once; what is left (rounded reals, mostly) is searched.
+  const used = new Set<number>();
   const left: number[] = [];
-  given.forEach((row, i) => {
-    const bucket = byKey.get(row.map(looseKey).join("\n"));
-    const at = bucket?.findIndex((goldRow) => rowMatches(i, goldRow)) ?? -1;
-    if (at >= 0) free.delete(bucket!.splice(at, 1)[0]!);
+  const start = new Map<string, number>(); // rows of a key before this one are used
+  for (const [i, row] of given.entries()) {
+    const key = rowKey(row);
+    const bucket = byKey.get(key) ?? [];
+    let from = start.get(key) ?? 0;
+    while (from < bucket.length && used.has(bucket[from]!)) from++;
+    start.set(key, from);
+    let at = from;
+    while (at < bucket.length && (used.has(bucket[at]!) || !rowMatches(i, bucket[at]!))) {
+      if (effort.steps-- <= 0) return false;
+      at++;
+    }
+    if (at < bucket.length) used.add(bucket[at]!);
     else left.push(i);
-  });
+  }
   if (left.length === 0) return true;
-  if (left.length > MAX_SEARCHED_ROWS || free.size > 10 * MAX_SEARCHED_ROWS) return false;
-  if (canPair(left, [...free], rowMatches)) return true;
+  if (left.length > MAX_SEARCHED_ROWS || rows.length - used.size > 10 * MAX_SEARCHED_ROWS) return false;
+  const free = [...rows.keys()].filter((row) => !used.has(row));
+  if (canPair(left, free, rowMatches, effort)) return true;
   // A row equal to one gold row may be needed, as a rounding, for another: search among all.
-  return given.length <= MAX_SEARCHED_ROWS && canPair([...given.keys()], [...group.rows.keys()], rowMatches);
+  return given.length <= MAX_SEARCHED_ROWS && canPair([...given.keys()], [...rows.keys()], rowMatches, effort);
 }
 
 /** Bipartite matching by augmenting paths (Kuhn). */
-function canPair(left: readonly number[], right: readonly number[], fits: (l: number, r: number) => boolean): boolean {
+function canPair(
+  left: readonly number[],
+  right: readonly number[],
+  fits: (l: number, r: number) => boolean,
+  effort: Effort,
+): boolean {
+  const known = new Map<number, boolean>();
+  const suits = (l: number, r: number): boolean => {
+    const key = l * (right.length + 1) + r;
+    const answer = known.get(key) ?? fits(left[l]!, right[r]!);
+    known.set(key, answer);
+    return answer;
+  };
   const owner = new Map<number, number>();
   const place = (l: number, visited: Set<number>): boolean => {
-    for (const r of right) {
-      if (visited.has(r) || !fits(l, r)) continue;
-      visited.add(r);
-      const holder = owner.get(r);
-      if (holder === undefined || place(holder, visited)) {
+    const held: number[] = [];
+    for (let r = 0; r < right.length; r++) {
+      if (effort.steps-- <= 0) return false;
+      if (visited.has(r) || !suits(l, r)) continue;
+      if (!owner.has(r)) {
         owner.set(r, l);
         return true;
       }
+      held.push(r);
+    }
+    for (const r of held) {
+      if (visited.has(r)) continue;
+      visited.add(r);
+      if (!place(owner.get(r)!, visited)) continue;
+      owner.set(r, l);
+      return true;
     }
     return false;
   };
-  return left.every((l) => place(l, new Set()));
-}
-
-/** Cells that may be equal have equal keys, except rounded reals. */
-function looseKey({ text }: GivenCell): string {
-  const number = readNumber(text);
-  if (number) return String(number.value);
-  return isNullWord(text) ? "null" : fold(text);
+  return left.every((_, l) => place(l, new Set()));
 }
 
 /** Whether a written cell stands for the gold's cell. */
-export function cellMatches(given: GivenCell, gold: Cell, type: StorageClass): boolean {
-  if (gold === null) return !given.quoted && isNullWord(given.text);
-  if (typeof gold === "string") {
-    return fold(given.text) === fold(gold) || (given.raw !== undefined && fold(given.raw) === fold(gold));
-  }
-  const number = readNumber(given.text);
+function cellMatches(given: ParsedCell, { value: gold, folded }: GoldCell, type: StorageClass): boolean {
+  if (gold === null) return given.isNull;
+  if (typeof gold === "string") return given.folded === folded || given.foldedRaw === folded;
+  const { number } = given;
   if (!number || (typeof gold === "number" && !Number.isFinite(gold))) return false;
   if (number.integer !== undefined && (typeof gold === "bigint" || Number.isSafeInteger(gold))) {
     return number.integer === BigInt(gold);

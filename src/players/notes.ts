@@ -78,7 +78,9 @@ export function readDescription(result: string, schema_info: string): NotedDescr
 /** Reads header and rows of a result. */
 export function readResult(result: string): NotedResult {
   const [head = "", ...lines] = result.split("\n");
-  const notice = /^\((?:no rows|\d+ of (?:more than )?\d+ rows shown)\)$/.test(lines.at(-1) ?? "")
+  const notice = /^\((?:no rows|(?:cells cut at \d+ bytes; )?\d+ of (?:more than )?\d+ rows shown)\)$/.test(
+    lines.at(-1) ?? "",
+  )
     ? lines.pop()!
     : null;
   const columns = head.split(" | ");

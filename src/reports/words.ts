@@ -1,4 +1,5 @@
 // Numbers and text as the pages show them. Text from databases and models is hostile: all of it passes one of the escapes.
+import { oneLine } from "../one-line.ts";
 
 /** Text safe inside HTML and SVG, in elements and in quoted attributes. */
 export function escapeHtml(text: string): string {
@@ -7,14 +8,14 @@ export function escapeHtml(text: string): string {
 
 /** Text safe inside a line of Markdown, headings and table cells included: nothing in it is markup. */
 export function escapeMarkdown(text: string): string {
-  return oneLine(text)
+  return oneLine(visible(text), " ⏎ ")
     .replace(/[&<>]/g, (character) => `&#${character.charCodeAt(0)};`)
     .replace(/[\\`*_[\]|~$]|(?<!&)#/g, "\\$&");
 }
 
 /** Text as a code span, in a table cell too. */
 export function codeSpan(text: string): string {
-  const line = oneLine(text);
+  const line = oneLine(visible(text), " ⏎ ");
   if (line.trim() === "") return "";
   const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
@@ -29,10 +30,6 @@ export function visible(text: string): string {
     .replaceAll("\r\n", "\n")
     .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]/g, "\ufffd")
     .replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
-}
-
-function oneLine(text: string): string {
-  return visible(text).replace(/\s*\n\s*/g, " ⏎ ");
 }
 
 /** At most so many characters, with a mark where it was cut. */

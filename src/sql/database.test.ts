@@ -66,6 +66,22 @@ test("cuts long results and says so", () => {
   expect(wide.ok && wide.table.truncated).toMatch(/too large/);
 });
 
+test("a row as a whole is bounded, blobs too, and says what was cut", () => {
+  const shop = openShop();
+  const columns = Array.from({ length: 490 }, () => "b").join(", ");
+  const wide = shop.run(`WITH t(b) AS (SELECT CAST(printf('%.16000c', 'x') AS BLOB)) SELECT ${columns} FROM t`);
+  expect(wide).toMatchObject({
+    ok: true,
+    table: { cut_at: 2040, truncated: "only the first 2040 bytes of a cell are kept" },
+  });
+  expect(wide.ok && wide.table.rows[0]!.every((cell) => cell === `x'${"78".repeat(2040)}'`)).toBe(true);
+  const split = shop.run(`WITH t(b) AS (SELECT printf('%.2039c', 'x') || '\u00e9') SELECT ${columns} FROM t`);
+  expect(split.ok && split.table.rows[0]![0]).toBe("x".repeat(2039)); // not half an é
+  expect(shop.run("SELECT CAST(printf('%.16000c', 'x') AS BLOB) AS b")).toMatchObject({
+    table: { rows: [[`x'${"78".repeat(16_000)}'`]], truncated: null },
+  });
+});
+
 test("double-quoted text is a string only where a data set asks for it", () => {
   const lenient = openShop({ doubleQuotedStrings: true });
   expect(lenient.run('SELECT count(*) FROM customers WHERE city = "Oslo"')).toMatchObject({ table: { rows: [[2]] } });

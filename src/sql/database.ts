@@ -3,6 +3,7 @@ import { messageOf, SqlEnvError } from "../errors.ts";
 import { faultOf, type SqlFault } from "./fault.ts";
 import { bound, guard, readableNames, underWatch, type WatchReport } from "./guard.ts";
 import {
+  MAX_CELL_BYTES,
   MAX_RESULT_BYTES,
   MAX_ROWS,
   MAX_SQL_BYTES,
@@ -26,6 +27,10 @@ export interface ResultTable {
   readonly rows: readonly (readonly Cell[])[];
   /** What was cut off, in words; null when everything is here. */
   readonly truncated: string | null;
+  /** Whether there were more rows. */
+  readonly has_more?: boolean;
+  /** Bytes kept of each cell, when one of them was longer. */
+  readonly cut_at?: number;
 }
 
 export interface Column {
@@ -183,7 +188,8 @@ export class Database {
       if (!isRead || wasm.exports.sqlite3_column_count(statement) === 0) {
         return { ok: false, fault: notSelect("only one SELECT statement is allowed") };
       }
-      const read = readRows(statement, maxRows, maxBytes);
+      const limits = { maxRows, maxBytes, maxRowBytes: MAX_RESULT_BYTES, maxCellBytes: MAX_CELL_BYTES };
+      const read = readRows(statement, limits);
       if (read.code === ROW || read.code === DONE) return { ok: true, table: read.table };
       return { ok: false, fault: faultOf(read.code, capi.sqlite3_errmsg(this.#db)) };
     } finally {
@@ -312,23 +318,37 @@ function isBlank(text: string): boolean {
   return text === "" || tokenize(text).every((token) => token.text === ";");
 }
 
-function readRows(statement: Pointer, maxRows: number, maxBytes: number): { code: number; table: ResultTable } {
+interface ReadLimits {
+  readonly maxRows: number;
+  readonly maxBytes: number;
+  readonly maxRowBytes: number;
+  readonly maxCellBytes: number;
+}
+
+/** Steps through the rows. What is kept is at most `maxBytes` and one row, which has at most twice `maxRowBytes` (blobs in hexadecimal). */
+function readRows(
+  statement: Pointer,
+  { maxRows, maxBytes, maxRowBytes, maxCellBytes }: ReadLimits,
+): { code: number; table: ResultTable } {
   const { exports, cstrToJs } = sqlite().wasm;
   const width = exports.sqlite3_column_count(statement);
   const columns = Array.from({ length: width }, (_, i) => cstrToJs(exports.sqlite3_column_name(statement, i)) ?? "");
   const types: StorageClass[] = columns.map(() => "null");
+  const cellBytes = Math.min(maxCellBytes, Math.floor(maxRowBytes / width));
   const rows: Cell[][] = [];
-  let truncated: string | null = null;
+  const truncated: string[] = [];
   let bytes = 0;
+  let isCut = false;
   let code = exports.sqlite3_step(statement);
   for (; code === ROW; code = exports.sqlite3_step(statement)) {
-    if (rows.length >= maxRows) truncated = `only the first ${maxRows} rows are kept`;
-    else if (bytes > maxBytes) truncated = `only the first ${rows.length} rows are kept: the result is too large`;
-    if (truncated) break;
+    if (rows.length >= maxRows) truncated.push(`only the first ${maxRows} rows are kept`);
+    else if (bytes > maxBytes) truncated.push(`only the first ${rows.length} rows are kept: the result is too large`);
+    if (truncated.length > 0) break;
     const row: Cell[] = [];
     for (let i = 0; i < width; i++) {
       const type = exports.sqlite3_column_type(statement, i);
-      const cell = readCell(statement, i, type);
+      const cell = readCell(statement, i, type, cellBytes);
+      isCut ||= (type === TEXT || type === BLOB) && exports.sqlite3_column_bytes(statement, i) > cellBytes;
       const storage = CLASSES[type]!;
       if (WIDTH[storage] > WIDTH[types[i]!]) types[i] = storage;
       bytes += typeof cell === "string" ? cell.length : 8;
@@ -336,10 +356,14 @@ function readRows(statement: Pointer, maxRows: number, maxBytes: number): { code
     }
     rows.push(row);
   }
-  return { code, table: { columns, types, rows, truncated } };
+  const has_more = truncated.length > 0;
+  if (isCut) truncated.push(`only the first ${cellBytes} bytes of a cell are kept`);
+  const cuts = { ...(has_more ? { has_more } : {}), ...(isCut ? { cut_at: cellBytes } : {}) };
+  return { code, table: { columns, types, rows, truncated: truncated.join("; ") || null, ...cuts } };
 }
 
-function readCell(statement: Pointer, column: number, type: number): Cell {
+/** One cell, at most `maxBytes` of it. */
+function readCell(statement: Pointer, column: number, type: number, maxBytes: number): Cell {
   const { exports, heap8u } = sqlite().wasm;
   switch (type) {
     case INTEGER: {
@@ -350,12 +374,16 @@ function readCell(statement: Pointer, column: number, type: number): Cell {
       return exports.sqlite3_column_double(statement, column);
     case TEXT: {
       const start = exports.sqlite3_column_text(statement, column);
-      return decoder.decode(heap8u().subarray(start, start + exports.sqlite3_column_bytes(statement, column)));
+      const length = exports.sqlite3_column_bytes(statement, column);
+      const heap = heap8u();
+      let end = start + Math.min(length, maxBytes);
+      if (length > maxBytes) while (end > start && (heap[end]! & 0xc0) === 0x80) end--; // never inside a character
+      return decoder.decode(heap.subarray(start, end));
     }
     case BLOB: {
       const start = exports.sqlite3_column_blob(statement, column);
-      const blob = heap8u().subarray(start, start + exports.sqlite3_column_bytes(statement, column));
-      return `x'${Array.from(blob, (byte) => byte.toString(16).padStart(2, "0")).join("")}'`;
+      const length = Math.min(exports.sqlite3_column_bytes(statement, column), maxBytes);
+      return `x'${hexOf(heap8u().subarray(start, start + length))}'`;
     }
     case NULL:
       return null;
@@ -364,13 +392,26 @@ function readCell(statement: Pointer, column: number, type: number): Cell {
   }
 }
 
+const HEX_DIGITS = encoder.encode("0123456789abcdef");
+
+function hexOf(bytes: Uint8Array): string {
+  const digits = new Uint8Array(2 * bytes.length);
+  for (let i = 0; i < bytes.length; i++) {
+    digits[2 * i] = HEX_DIGITS[bytes[i]! >> 4]!;
+    digits[2 * i + 1] = HEX_DIGITS[bytes[i]! & 15]!;
+  }
+  return decoder.decode(digits);
+}
+
+const NO_LIMITS = { maxRows: Infinity, maxBytes: Infinity, maxRowBytes: Infinity, maxCellBytes: Infinity };
+
 /** Runs trusted SQL on an unguarded connection, all rows. */
 function select(db: Pointer, sql: string): ResultTable {
   const { wasm, capi } = sqlite();
   const prepared = prepare(db, sql);
   if (!prepared.ok) throw new Error(prepared.fault.message);
   try {
-    const { code, table } = readRows(prepared.statement, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY);
+    const { code, table } = readRows(prepared.statement, NO_LIMITS);
     if (code !== DONE) throw new Error(capi.sqlite3_errmsg(db));
     return table;
   } finally {

@@ -32,6 +32,7 @@ interface Watch {
 }
 
 let watch: Watch | undefined;
+let sharedStart: number | undefined;
 let allowedMilliseconds: () => number = () => limits.MAX_MILLISECONDS;
 let hooks: { readonly authorize: Pointer; readonly progress: Pointer } | undefined;
 
@@ -48,6 +49,17 @@ export interface WatchReport {
  */
 export function limitStatementTime(milliseconds: () => number = () => limits.MAX_MILLISECONDS): void {
   allowedMilliseconds = milliseconds;
+}
+
+/** Gives all statements run by `work` one time limit together, counted from now. */
+export function sharingTime<T>(work: () => T): T {
+  if (sharedStart !== undefined) return work();
+  sharedStart = performance.now();
+  try {
+    return work();
+  } finally {
+    sharedStart = undefined;
+  }
 }
 
 /** Bounds what a connection may use up, before its schema is read: a hostile file's views are compiled then. */
@@ -96,7 +108,7 @@ export function underWatch<T>(readable: ReadonlySet<string>, work: () => T): { v
   const mine: Watch = {
     readable,
     instructionsLeft: limits.MAX_INSTRUCTIONS,
-    startedAt: performance.now(),
+    startedAt: sharedStart ?? performance.now(),
     stoppedByClock: false,
     refused: undefined,
   };

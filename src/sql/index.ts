@@ -2,7 +2,7 @@
 export * from "./create.ts";
 export * from "./database.ts";
 export * from "./fault.ts";
-export { ALLOWED_FUNCTIONS, limitStatementTime } from "./guard.ts";
+export { ALLOWED_FUNCTIONS, limitStatementTime, sharingTime } from "./guard.ts";
 export * from "./limits.ts";
 export * from "./shelf.ts";
 export { loadSqlite } from "./sqlite.ts";

@@ -21,6 +21,9 @@ export const MAX_ROWS = 1_000;
 /** Bytes kept of one result, counted as text. Bounds memory when rows are wide. */
 export const MAX_RESULT_BYTES = 1_000_000;
 
+/** Bytes kept of one cell. A row as a whole keeps at most MAX_RESULT_BYTES, so with more than 61 columns each cell's share is smaller. */
+export const MAX_CELL_BYTES = 16_384;
+
 /** Working memory of the engine for all connections together: sorters, temporary tables, page caches. Database files do not count. */
 export const MAX_HEAP_BYTES = 128 * 1024 * 1024;
 
