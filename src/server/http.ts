@@ -31,7 +31,7 @@ export interface RouteOptions {
 /** The one session plain HTTP shares; it takes no slot, as in the protocol. */
 export const HTTP_SESSION = "http";
 
-type Route = (request: Request) => Response | Promise<Response>;
+type Route = (request: Request, client: string) => Response | Promise<Response>;
 
 export interface Routes {
   /** Answers a request. */
@@ -48,8 +48,8 @@ export function routes(options: RouteOptions): Routes {
   const html = () => new Response(docs, { headers: { "content-type": "text/html; charset=utf-8" } });
   const environment =
     (verb: "reset" | "step" | "state"): Route =>
-    async (request) => {
-      const { status = 500, text } = await pool.ask(HTTP_SESSION, { verb, body: await request.text() });
+    async (request, client) => {
+      const { status = 500, text } = await pool.ask(HTTP_SESSION, client, { verb, body: await request.text() });
       if (status === 500) return failed(text ?? "");
       return new Response(text, { status, headers: { "content-type": "application/json" } });
     };
@@ -58,8 +58,8 @@ export function routes(options: RouteOptions): Routes {
     "/step": { POST: environment("step") },
     "/state": { GET: environment("state") },
     "/mcp": {
-      POST: async (request) =>
-        new Response(await mcp(await request.text()), { headers: { "content-type": "application/json" } }),
+      POST: async (request, client) =>
+        new Response(await mcp(await request.text(), client), { headers: { "content-type": "application/json" } }),
     },
     "/health": { GET: () => Response.json({ status: "healthy" }) },
     "/metadata": { GET: () => Response.json(about) },
@@ -107,7 +107,7 @@ export function routes(options: RouteOptions): Routes {
     if (methods) {
       const route = methods[request.method === "HEAD" ? "GET" : request.method];
       if (route) {
-        const response = guarded(route, request);
+        const response = guarded(route, request, client);
         underWay.add(response);
         return response.finally(() => underWay.delete(response));
       }
@@ -130,9 +130,9 @@ export function routes(options: RouteOptions): Routes {
       : Response.json({ detail: "Not Found" }, { status: 404 });
   }
 
-  async function guarded(route: Route, request: Request): Promise<Response> {
+  async function guarded(route: Route, request: Request, client: string): Promise<Response> {
     try {
-      return await route(request);
+      return await route(request, client);
     } catch (error) {
       const isLate = error instanceof SqlEnvError && error.code === "late";
       log("error", "request_failed", { path: new URL(request.url).pathname, message: String(error) });
@@ -150,15 +150,15 @@ export function routes(options: RouteOptions): Routes {
   }
 
   /** POST /mcp: sessions are the server's, tools a session's. Without a session the shared one is used. */
-  async function mcp(text: string): Promise<string> {
+  async function mcp(text: string, client: string): Promise<string> {
     const request = parseRpc(text);
-    return "method" in request ? answerRpc(request, text) : JSON.stringify(request);
+    return "method" in request ? answerRpc(request, text, client) : JSON.stringify(request);
   }
 
-  async function answerRpc(request: RpcRequest, text: string): Promise<string> {
+  async function answerRpc(request: RpcRequest, text: string, client: string): Promise<string> {
     try {
       const params = paramsOf(request);
-      if (request.method === "openenv/session/create") return JSON.stringify(await createSession(request));
+      if (request.method === "openenv/session/create") return JSON.stringify(await createSession(request, client));
       const slot = hub.get(params.session_id);
       if (request.method === "openenv/session/close") {
         if (!slot || !hub.release(slot.id)) throw unknownSession(params.session_id);
@@ -167,16 +167,16 @@ export function routes(options: RouteOptions): Routes {
       if (params.session_id !== undefined && params.session_id !== null && !slot)
         throw unknownSession(params.session_id);
       if (slot) slot.touchedAt = Date.now();
-      const { text: answer } = await pool.ask(slot?.id ?? HTTP_SESSION, { verb: "rpcFrame", text });
+      const { text: answer } = await pool.ask(slot?.id ?? HTTP_SESSION, client, { verb: "rpcFrame", text });
       return answer!;
     } catch (error) {
       return JSON.stringify(rpcFailure(request.id, error));
     }
   }
 
-  async function createSession({ id }: RpcRequest): Promise<RpcResponse> {
+  async function createSession({ id }: RpcRequest, client: string): Promise<RpcResponse> {
     try {
-      const slot = hub.take();
+      const slot = hub.take(client);
       await slot.ready.catch((error: unknown) => {
         hub.release(slot.id);
         throw error;

@@ -43,11 +43,11 @@ export class Hub {
   }
 
   /** Takes a slot. Throws CapacityError. */
-  take(onIdle: () => void = () => {}): Slot {
+  take(client: string, onIdle: () => void = () => {}): Slot {
     if (this.#slots.size >= this.max) throw new CapacityError(this.#slots.size, this.max);
     const id = randomUUID();
     const now = Date.now();
-    const slot: Slot = { id, openedAt: now, touchedAt: now, ready: this.#pool.open(id), onIdle };
+    const slot: Slot = { id, openedAt: now, touchedAt: now, ready: this.#pool.open(id, client), onIdle };
     slot.ready.catch(() => {}); // whoever waits for it hears of it
     this.#slots.set(id, slot);
     return slot;

@@ -1,5 +1,11 @@
 // What a client may use up of the server. Every limit is an option of `startServer` and `sqlenv serve`.
 
+/** Milliseconds a statement may take while no other client waits for its thread; as Datasette allows. */
+export const ALONE_MS = 1_000;
+
+/** Milliseconds a statement may take while other clients wait for its thread. */
+export const CONTENDED_MS = 250;
+
 /** Sessions at a time, over sockets and MCP together. A session costs some 50 KB; a trainer needs one for each completion it plays at once. */
 export const MAX_SESSIONS = 1_024;
 

@@ -11,6 +11,11 @@ export interface ThreadSpec {
   readonly environment: EnvironmentOptions;
 }
 
+/** The same, and a number in shared memory: the clients that wait for the thread beside the one it serves. */
+export interface ThreadData extends ThreadSpec {
+  readonly others: Int32Array;
+}
+
 /** What a session is asked. */
 export type Ask =
   | { readonly verb: "open" }
@@ -18,8 +23,9 @@ export type Ask =
   | { readonly verb: "reset" | "step" | "state"; readonly body: string };
 
 export type ToThread =
-  | { readonly id: number; readonly session: string; readonly expires: number; readonly ask: Ask }
-  | { readonly session: string; readonly ask: { readonly verb: "close" } };
+  /** What was sent ahead, while the thread had other work, is returned when another client waits by then. */
+  | { readonly id: number; readonly session: string; readonly ask: Ask; readonly isAhead: boolean }
+  | { readonly session: string; readonly verb: "close" | "reopen" };
 
 /** What it answers: a frame or body, and how to go on. */
 export interface Answer {
@@ -32,5 +38,8 @@ export interface Answer {
 
 export type FromThread =
   | { readonly ready: true }
-  | { readonly id: number; readonly answer: Answer }
-  | { readonly id: number; readonly refused: "late" | "lost" | "failed" | "factory"; readonly message: string };
+  | { readonly id: number; readonly returned: true }
+  | ({ readonly id: number /** What it took. */; readonly milliseconds: number } & (
+      | { readonly answer: Answer }
+      | { readonly refused: "lost" | "failed" | "factory"; readonly message: string }
+    ));

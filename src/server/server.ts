@@ -97,7 +97,9 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
   };
   try {
     await pool.ready();
-    await pool.open(HTTP_SESSION).catch((error: unknown) => log("error", "no_environment", { message: String(error) }));
+    await pool
+      .open(HTTP_SESSION, HTTP_SESSION)
+      .catch((error: unknown) => log("error", "no_environment", { message: String(error) }));
     await listen(server, host, port);
   } catch (error) {
     await end();

@@ -43,6 +43,7 @@ export class Session {
   readonly id: string;
   readonly #env: SQLEnvironment;
   #episode: string | null = null;
+  #resetting = false;
 
   constructor(id: string, env: SQLEnvironment) {
     this.id = id;
@@ -52,9 +53,14 @@ export class Session {
   /** Starts an episode; keys it does not know are passed over. */
   reset(data: Readonly<Record<string, unknown>> = {}): Envelope {
     const { options, episode_id } = readReset(data);
-    const observation = this.#env.reset(options);
-    this.#episode = episode_id ?? crypto.randomUUID();
-    return envelopeOf(observation);
+    this.#resetting = true;
+    try {
+      const observation = this.#env.reset(options);
+      this.#episode = episode_id ?? crypto.randomUUID();
+      return envelopeOf(observation);
+    } finally {
+      this.#resetting = false;
+    }
   }
 
   /** Takes a step, or calls a tool. Throws Invalid for what is no action. */
@@ -73,6 +79,11 @@ export class Session {
 
   get outcome(): Outcome {
     return this.isPlaying ? this.#env.outcome : NO_OUTCOME;
+  }
+
+  /** Whether a reset is under way: the statements that run are then the data set's own. */
+  get isResetting(): boolean {
+    return this.#resetting;
   }
 
   /** Whether there is an episode, running or ended. */

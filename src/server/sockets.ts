@@ -158,7 +158,7 @@ class Connection {
   #open(): void {
     const { hub, metrics, log } = this.#options;
     try {
-      this.#slot = hub.take(() => this.close(1000, "idle"));
+      this.#slot = hub.take(this.#client, () => this.close(1000, "idle"));
     } catch (error) {
       const { message, active_sessions, max_sessions } = error as CapacityError;
       if (!(error instanceof CapacityError)) throw error;
@@ -216,7 +216,7 @@ class Connection {
       if (delay > 0) await new Promise((resolve) => setTimeout(resolve, delay));
       const from = performance.now();
       const answer = await pool
-        .ask(slot.id, { verb: this.#kind === "ws" ? "frame" : "rpcFrame", text })
+        .ask(slot.id, this.#client, { verb: this.#kind === "ws" ? "frame" : "rpcFrame", text })
         .catch((error: unknown): Answer => this.#failure(error));
       if (!this.#slot) return; // the client went away meanwhile
       slot.touchedAt = Date.now();

@@ -63,7 +63,7 @@ export const resetRequestSchema = z.looseObject({
 /** The body of POST /step. */
 export const stepRequestSchema = z.looseObject({
   action: z.record(z.string(), z.unknown()).describe("see /schema"),
-  timeout_s: z.number().gt(0).nullish().describe("accepted; a statement is stopped after five seconds at the latest"),
+  timeout_s: z.number().gt(0).nullish().describe("accepted; a statement is stopped after a second at the latest"),
   request_id: z.string().max(MAX_NAME).nullish(),
 });
 
