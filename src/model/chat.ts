@@ -1,7 +1,8 @@
 // Chats as token ids: the model's own template, taken apart once, so that each turn is appended and nothing is tokenized twice.
 // docs/decisions/0006-turns.md says which templates are accepted and why.
-import { Template } from "@huggingface/jinja";
+import type { Template } from "@huggingface/jinja";
 import { ModelLoadError, messageOf } from "../errors.ts";
+import { parseTemplate, renderTemplate } from "./template.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
 export interface ChatMessage {
@@ -25,9 +26,6 @@ export const CHATML_TEMPLATE =
   "{%- endfor %}" +
   "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}";
 
-// Some templates print today's date unless they are told one: a fixed one keeps the same chat the same ids.
-const DATE = "26 Jul 2024";
-
 /** The text a chat template gives for messages. */
 export function renderChat(
   template: string | Template,
@@ -35,15 +33,8 @@ export function renderChat(
   { add_generation_prompt = true, enable_thinking = false, bos_token = "", eos_token = "" }: RenderOptions = {},
 ): string {
   try {
-    const parsed = typeof template === "string" ? new Template(template) : template;
-    return parsed.render({
-      messages,
-      add_generation_prompt,
-      enable_thinking,
-      bos_token,
-      eos_token,
-      date_string: DATE,
-    });
+    const parsed = typeof template === "string" ? parseTemplate(template) : template;
+    return renderTemplate(parsed, { messages, add_generation_prompt, enable_thinking, bos_token, eos_token });
   } catch (error) {
     throw refused(`it cannot be rendered (${messageOf(error)})`, error);
   }
@@ -172,7 +163,7 @@ const SENTINELS = [
 function takeApart(template: string, tokenizer: Tokenizer): Pieces {
   let parsed: Template;
   try {
-    parsed = new Template(template);
+    parsed = parseTemplate(template);
   } catch (error) {
     throw refused(`it cannot be parsed (${messageOf(error)})`, error);
   }

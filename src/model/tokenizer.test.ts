@@ -94,6 +94,26 @@ test("refuses other kinds of tokenizers and special tokens that text can reach",
   );
 });
 
+test("patterns that backtrack without end, texts that grow and endless tokens are refused before they are used", () => {
+  const make = (parts: Record<string, unknown>) => () =>
+    new Tokenizer({ tokenizer: { ...small, ...parts }, config: {} });
+  const split = (Regex: string) => ({ type: "Split", pattern: { Regex }, behavior: "Isolated", invert: false });
+  const sequence = (...pretokenizers: object[]) => ({ type: "Sequence", pretokenizers });
+  expect(make({ pre_tokenizer: sequence(split("(a+)+$")) })).toThrow(
+    /a pattern cannot be used: it repeats a group .*trust/,
+  );
+  expect(make({ normalizer: { type: "Replace", pattern: { Regex: "(x|x)*y" }, content: "" } })).toThrow(ModelLoadError);
+  const replace = { type: "Replace", pattern: { String: "a" }, content: "a".repeat(100) };
+  expect(make({ normalizer: { type: "Sequence", normalizers: [replace, replace] } })).toThrow(/make texts too long/);
+  let deep: object = split("a");
+  for (let i = 0; i < 5_000; i++) deep = sequence(deep);
+  expect(make({ pre_tokenizer: deep })).toThrow(/too deep/);
+  const token = { id: 300, content: "x".repeat(5_000_000), special: true };
+  expect(make({ added_tokens: [token] })).toThrow(/added_tokens\.0\.content is not usable/);
+  const many = Array.from({ length: 50_001 }, (_, i) => ({ id: 300 + i, content: `<${i}>` }));
+  expect(make({ added_tokens: many })).toThrow(/added_tokens is not usable/);
+});
+
 test("files are loaded with the template wherever it is, and saved as they came", () => {
   const dir = temporaryFolder();
   const config = { eos_token: { content: "<|end|>" }, chat_template: [{ name: "default", template: "A" }] };

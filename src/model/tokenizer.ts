@@ -2,10 +2,18 @@
 import { Tokenizer as Hf } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { ModelLoadError, messageOf } from "../errors.ts";
+import { patternFault } from "./pattern.ts";
+
+/** Characters of an added token; the longest published ones have about 50. */
+export const MAX_ADDED_TOKEN_CHARACTERS = 1_000;
+/** Published vocabularies have up to some 6,000. */
+export const MAX_ADDED_TOKENS = 50_000;
+/** How much longer the normalizer's replacements may make a text. */
+const MAX_GROWTH = 1_000;
 
 const addedToken = z.looseObject({
   id: z.int().min(0),
-  content: z.string().min(1),
+  content: z.string().min(1).max(MAX_ADDED_TOKEN_CHARACTERS),
   special: z.boolean().default(false),
   lstrip: z.boolean().default(false),
   rstrip: z.boolean().default(false),
@@ -34,7 +42,7 @@ const merges = z.custom<readonly Merge[]>(
 );
 
 const tokenizerJson = z.looseObject({
-  added_tokens: z.array(addedToken).default([]),
+  added_tokens: z.array(addedToken).max(MAX_ADDED_TOKENS).default([]),
   model: z.looseObject({
     type: z.literal("BPE"),
     vocab,
@@ -119,6 +127,7 @@ export class Tokenizer {
     const config = read(tokenizerConfig, files.config, "tokenizer_config.json");
     const special = json.added_tokens.filter((token) => token.special);
     checkOutOfReach(special, json.model.merges);
+    checkSteps(files.tokenizer);
     this.files = files;
     this.addedTokens = json.added_tokens;
     try {
@@ -204,6 +213,30 @@ function checkOutOfReach(special: readonly AddedToken[], merges: readonly Merge[
     });
   }
 }
+
+/** Refuses patterns that could hang whoever encodes a text, and replacements that let texts grow without end. */
+function checkSteps({ normalizer, pre_tokenizer, decoder }: TokenizerFiles["tokenizer"]): void {
+  const refuse = (what: string, value: string | number) =>
+    new ModelLoadError({ what: `tokenizer.json: ${what}`, value, remedy: "use a model whose tokenizer you trust" });
+  let growth = 1;
+  const walk = (part: unknown, depth = 0): void => {
+    if (part === null || typeof part !== "object") return;
+    if (depth > MAX_STEP_DEPTH) throw refuse("its steps stand too deep in each other", `${MAX_STEP_DEPTH} levels`);
+    const { Regex: pattern, content, prepend } = part as Readonly<Record<string, unknown>>;
+    const fault = typeof pattern === "string" ? patternFault(pattern) : undefined;
+    if (fault !== undefined) throw refuse(`a pattern cannot be used: ${fault}`, String(pattern));
+    for (const text of [content, prepend]) if (typeof text === "string") growth *= Math.max(1, text.length);
+    if (growth > MAX_GROWTH) throw refuse("its replacements make texts too long", `${growth} times`);
+    for (const inner of Object.values(part)) walk(inner, depth + 1);
+  };
+  for (const part of [normalizer, pre_tokenizer, decoder]) {
+    growth = 1;
+    walk(part);
+  }
+}
+
+/** Levels of sequences and their parts; published files have four. */
+const MAX_STEP_DEPTH = 20;
 
 /** Checks that every token has a row in the model's embedding; models often have some rows more. */
 export function checkVocabulary(tokenizer: Tokenizer, vocabSize: number): void {
