@@ -3,35 +3,48 @@
 // guarded by `describe.skipIf(!process.env.SQLENV_TEST_ALL)`.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { defineConfig } from "vitest/config";
+import { defineConfig, type UserProjectConfigExport } from "vitest/config";
+
+type ProjectConfig = NonNullable<Extract<UserProjectConfigExport, { test?: unknown }>["test"]>;
 
 const root = fileURLToPath(new URL(".", import.meta.url));
 const src = `${root}src`;
 
 export default defineConfig(({ mode }) => {
   const all = mode === "all" || mode === "slow" || Boolean(process.env.SQLENV_TEST_ALL);
+  const resolve = {
+    alias: [
+      { find: /^sqlenv$/, replacement: `${src}/index.ts` },
+      { find: /^sqlenv\/(.+)$/, replacement: `${src}/$1/index.ts` },
+    ],
+  };
+  const shared: ProjectConfig = {
+    exclude: all ? [] : ["**/*.slow.test.ts"],
+    env: all ? { SQLENV_TEST_ALL: "1" } : {},
+    testTimeout: 60_000,
+    server: { deps: { external: [/\/dist\//] } }, // built code needs no transforming
+  };
+  const units: ProjectConfig = {
+    ...{ ...shared, name: "units", include: filesOf("src", mode) },
+    isolate: false, // loading the sources anew for each file would take a third of the time
+  };
+  const behaviour: ProjectConfig = {
+    ...{ ...shared, name: "behaviour", include: filesOf("test", mode) },
+    globalSetup: ["test/shared-folder.ts"],
+  };
   return {
-    resolve: {
-      alias: [
-        { find: /^sqlenv$/, replacement: `${src}/index.ts` },
-        { find: /^sqlenv\/(.+)$/, replacement: `${src}/$1/index.ts` },
-      ],
-    },
     test: {
-      include: mode === "slow" ? filesWithSlowTests() : ["src/**/*.test.ts", "test/**/*.test.ts"],
-      exclude: all ? [] : ["**/*.slow.test.ts"],
-      env: all ? { SQLENV_TEST_ALL: "1" } : {},
-      globalSetup: ["test/shared-folder.ts"],
-      testTimeout: 60_000,
-      server: { deps: { external: [/\/dist\//] } }, // built code needs no transforming
       maxWorkers: "100%", // vitest's own choice leaves one core idle, which is half of a machine with two
+      projects: [units, behaviour].map((test) => ({ resolve, test })),
     },
   };
 });
 
-function filesWithSlowTests(): string[] {
-  return ["src", "test"]
-    .flatMap((folder) => readdirSync(root + folder, { recursive: true, encoding: "utf8" }).map((f) => `${folder}/${f}`))
+/** The test files of a folder; with the mode "slow" only those that have slow tests. */
+function filesOf(folder: string, mode: string): string[] {
+  if (mode !== "slow") return [`${folder}/**/*.test.ts`];
+  return readdirSync(root + folder, { recursive: true, encoding: "utf8" })
+    .map((file) => `${folder}/${file}`)
     .filter((file) => file.endsWith(".slow.test.ts") || (file.endsWith(".test.ts") && isGuarded(file)));
 }
 

@@ -117,7 +117,11 @@ const HOSTILE: [SqlFaultClass, string][] = [
 ];
 
 test.each(HOSTILE)("%s: %s", (error_class, sql) => {
-  expect(faultOf(sql)).toMatchObject({ error_class });
+  limitStatementTime(() => 60_000); // bombs must end by the work they do, on a slow machine too
+  const fault = faultOf(sql);
+  limitStatementTime();
+  expect(fault).toMatchObject({ error_class });
+  expect(fault.message).not.toMatch(/\/etc|\/tmp|node_modules|\.wasm|unable to open/); // names no file, no other database
 });
 
 test("nothing hostile changed the database", () => {
@@ -166,13 +170,6 @@ test("dates work without the clock", () => {
     "SELECT strftime('%Y', placed), date(placed, '+1 month'), julianday('2000-01-01'), unixepoch('1970-01-02') FROM orders LIMIT 1",
   );
   expect(result).toMatchObject({ ok: true, table: { rows: [["2024", "2024-02-05", 2451544.5, 86400]] } });
-});
-
-test("messages never name a file or another database", () => {
-  for (const [, sql] of HOSTILE) {
-    const { message } = faultOf(sql);
-    expect(message).not.toMatch(/\/etc|\/tmp|node_modules|\.wasm|unable to open/);
-  }
 });
 
 test("bytes given to a database are never written to", () => {
