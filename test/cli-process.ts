@@ -10,7 +10,7 @@ import { exportDataSet } from "../src/questions/index.node.ts";
 import { built } from "./built.ts";
 import { smallDataSet } from "./small-data.ts";
 
-const MAIN = built("cli/main.js");
+export const MAIN = built("cli/main.js");
 const PROGRAM = pathToFileURL(built("cli/program.js")).href;
 
 export const { programFor, runProgram } = (await import(PROGRAM)) as typeof import("../src/cli/program.ts");

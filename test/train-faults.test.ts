@@ -1,10 +1,12 @@
 // What happens to a training, and to other commands, when the machine has a bad day: signals, closed and full outputs.
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { once } from "node:events";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
-import { ended, start } from "./cli-process.ts";
+import { WebSocket } from "ws";
+import { ended, MAIN, start } from "./cli-process.ts";
 import { signalAt, TrainingPlace } from "./training-place.ts";
 
 const dist = fileURLToPath(new URL("../dist/", import.meta.url));
@@ -62,6 +64,64 @@ describe.concurrent("a request to stop", () => {
       process.kill(process.pid, "SIGTERM");
     `;
     expect((await ended(script(code))).code).toBe(129);
+  });
+});
+
+describe.concurrent("an output that cannot be written", () => {
+  const SHORT = { "--max-steps": 3 };
+  const lostOutputs = (run: string) => place.lines(run, "warnings.jsonl").filter(({ code }) => code === "output_lost");
+
+  test("a training continues when nobody reads it any more, and says so in its warnings", async () => {
+    const run = "unread";
+    const child = start(place.args(run, SHORT));
+    child.stdout.once("data", () => {
+      child.stdout.destroy();
+      child.stderr.destroy();
+    });
+    const [code] = (await once(child, "exit")) as [number | null];
+    expect(code).toBe(0);
+    expect(existsSync(place.path(run, "model", "model.safetensors"))).toBe(true);
+    expect(lostOutputs(run)).toMatchObject([{ message: expect.stringContaining("stdout cannot be written (EPIPE)") }]);
+  });
+
+  test.skipIf(!existsSync("/dev/full"))("a training continues when the disk of its log is full", async () => {
+    const run = "on a full disk";
+    const full = openSync("/dev/full", "w");
+    const child = spawn(process.execPath, [MAIN, ...place.args(run, SHORT)], { stdio: ["ignore", full, full] });
+    const [code] = (await once(child, "exit")) as [number | null];
+    closeSync(full);
+    expect(code).toBe(0);
+    expect(existsSync(place.path(run, "model", "model.safetensors"))).toBe(true);
+    expect(lostOutputs(run)).toMatchObject([{ message: expect.stringContaining("ENOSPC") }]);
+  });
+
+  test("a server continues when its log is not read any more", async () => {
+    const child = start(["serve", "--port", "0", "--threads", "1", "--data", place.data, "--json"]);
+    const [text] = (await once(child.stdout, "data")) as [Buffer];
+    const { url } = JSON.parse(String(text)) as { url: string };
+    child.stderr.destroy();
+    for (let session = 0; session < 3; session++) {
+      const socket = new WebSocket(`${url.replace("http", "ws")}/ws`); // opening and closing a session each write a record
+      await once(socket, "open");
+      socket.close();
+      await once(socket, "close");
+    }
+    expect((await fetch(`${url}/health`)).status).toBe(200);
+    child.kill("SIGTERM");
+    expect(await once(child, "exit")).toEqual([0, null]);
+  });
+
+  test("a command that only prints ends: quietly without a reader, with an error on a full disk", async () => {
+    const child = start(["data", "list"]);
+    child.stdout.destroy();
+    expect(await once(child, "exit")).toEqual([0, null]);
+    if (!existsSync("/dev/full")) return;
+    const full = openSync("/dev/full", "w");
+    const other = spawn(process.execPath, [MAIN, "data", "list"], { stdio: ["pipe", full, "pipe"] });
+    const said = other.stderr!.setEncoding("utf8").toArray();
+    expect(await once(other, "exit")).toEqual([1, null]);
+    closeSync(full);
+    expect((await said).join("")).toMatch(/^error: the output cannot be written: .*\(ENOSPC\)\n$/);
   });
 });
 

@@ -18,6 +18,7 @@ import { sideBySide } from "./columns.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { addFilterOptions, checkDatabases, type FilterFlags, splitNamed } from "./filters.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
+import { surviveLostOutput } from "./lost-output.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "./output.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "./player.ts";
 
@@ -60,6 +61,7 @@ async function run(flags: CompareFlags, models: readonly string[]): Promise<void
   const data = await resolveDataSet(flags.data);
   checkDatabases(flags.database, data);
   const signal = interruptSignal();
+  if (flags.out !== undefined) surviveLostOutput();
   const played: Played[] = [];
   for (const seat of seats) {
     if (signal.aborted) break;

@@ -1,5 +1,5 @@
 // `sqlenv eval`: a player plays many questions; success with intervals, seen and unseen databases apart.
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, openSync, writeFileSync } from "node:fs";
 import { Command } from "commander";
 import { SQLEnvClient } from "../client/index.ts";
 import { SqlEnvError, UsageError } from "../errors.ts";
@@ -15,6 +15,7 @@ import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, type Split } from "../ques
 import { resolveDataSet } from "./dataset.ts";
 import { addFilterOptions, checkDatabases, type FilterFlags, listOf, splitNamed } from "./filters.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
+import { surviveLostOutput } from "./lost-output.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "./output.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "./player.ts";
 
@@ -69,9 +70,10 @@ async function run(flags: EvalFlags): Promise<void> {
   checkDatabases(databases, data);
   const signal = interruptSignal();
   const file = flags.out === undefined ? undefined : openFile(flags.out);
+  if (file !== undefined) surviveLostOutput();
   let shown = 0;
   const onEpisode = (record: EpisodeRecord) => {
-    if (file !== undefined) writeSync(file, `${JSON.stringify(record)}\n`);
+    if (file !== undefined) writeFileSync(file, `${JSON.stringify(record)}\n`);
     if (shown++ < flags.show) out.line(`${formatTranscript(record).split("\n").map(printable).join("\n")}\n`);
   };
   const onProgress = (progress: Progress) => out.progress(progressLine(player.name, progress));

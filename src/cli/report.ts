@@ -5,6 +5,7 @@ import { messageOf, SqlEnvError, UsageError } from "../errors.ts";
 import { readRun, standingRows, withInterval, writeReport } from "../reports/index.node.ts";
 import { exportDashboard } from "../server/dashboard-export.node.ts";
 import { interruptSignal } from "./interrupt.ts";
+import { surviveLostOutput } from "./lost-output.ts";
 import { drawTable, formatBytes, formatNumber, output, printable, styled, wholeNumber } from "./output.ts";
 import { serveUntil } from "./serve-dashboard.ts";
 
@@ -37,6 +38,7 @@ async function report(runs: readonly string[], flags: ReportFlags): Promise<void
   if (!flags.serve && (flags.port !== undefined || flags.host !== undefined))
     throw new UsageError({ what: "--port and --host belong to --serve", remedy: "add --serve" });
   if (flags.export !== undefined) await exportRuns(runs, flags.export, flags);
+  if (flags.serve) surviveLostOutput();
   if (flags.serve) return serveUntil(interruptSignal(), { runs, port: flags.port, host: flags.host }, output(flags));
   if (flags.export !== undefined) return;
   const [folder, ...others] = runs;

@@ -7,6 +7,7 @@ import * as limits from "../server/limits.ts";
 import { playgroundHandler } from "../server/playground.node.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { interruptSignal } from "./interrupt.ts";
+import { surviveLostOutput } from "./lost-output.ts";
 import { output, styled, wholeNumber } from "./output.ts";
 
 /** Web pages served beside the protocol, tried in this order before the 404. */
@@ -67,6 +68,7 @@ export function serveCommand(): Command {
 
 async function run(flags: ServeFlags): Promise<void> {
   const out = output(flags);
+  surviveLostOutput(); // a log collector that restarts must not end the server
   const { host, dbDir, quiet = false, origin: origins } = flags;
   const apiKey = flags.apiKey ?? (process.env.SQLENV_API_KEY || undefined);
   const data = await resolveDataSet(flags.data, { dbDir });

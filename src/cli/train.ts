@@ -14,11 +14,14 @@ import {
   resolveConfig,
   runTraining,
   stepsOf,
+  type TrainerCallback,
   type TrainingResult,
+  type Warning,
 } from "../training/index.ts";
 import { RunFolder } from "../training/store.node.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
+import { type LostOutput, surviveLostOutput } from "./lost-output.ts";
 import { formatNumber, type Output, output, printable, wholeNumber } from "./output.ts";
 import { rewardFunctions } from "./reward-file.ts";
 import { aborted, startDashboard } from "./serve-dashboard.ts";
@@ -62,6 +65,7 @@ export function trainCommand(): Command {
 
 async function train(flags: TrainFlags): Promise<void> {
   const out = output(flags);
+  const lost = surviveLostOutput();
   const { config, run } = flags.resume === undefined ? newRun(flags) : oldRun(flags.resume, flags);
   const rewardFuncs = await rewardFunctions(config.reward_funcs);
   const data = await resolveDataSet(config.questions_path, {
@@ -96,7 +100,7 @@ async function train(flags: TrainFlags): Promise<void> {
     );
     const result = await runTraining({
       ...{ model, data, config, rewardFuncs, store, signal },
-      callbacks: [screen, screen.live(steps)],
+      callbacks: [screen, screen.live(steps), lostOutputWarnings(lost, store)],
       resume: flags.resume !== undefined,
       spent: performance.now() / 1000, // since the process began
       onPhase: (phase) => screen.phase(phase),
@@ -117,6 +121,21 @@ async function train(flags: TrainFlags): Promise<void> {
     await model.engine.close();
     data.databases.close();
   }
+}
+
+/** Says in warnings.jsonl that output was dropped, since the output itself cannot. */
+function lostOutputWarnings(lost: readonly LostOutput[], store: RunFolder): TrainerCallback {
+  let told = 0;
+  return {
+    on_step_end({ state: { step } }) {
+      for (const { stream, code } of lost.slice(told)) {
+        const message = `${stream} cannot be written (${code}): what would be shown there is dropped`;
+        const remedy = "nothing else is lost: the training continues, and its folder has it all";
+        store.append("warnings.jsonl", { step, code: "output_lost", message, remedy } satisfies Warning);
+      }
+      told = lost.length;
+    },
+  };
 }
 
 /** The dashboard of this run, where one is wanted. */

@@ -25,6 +25,7 @@ import { makeModel } from "../training/recipe.node.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
 import { listOf } from "./filters.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
+import { surviveLostOutput } from "./lost-output.ts";
 import { drawTable, formatNumber, type Output, output, wholeNumber } from "./output.ts";
 import { baseName } from "./train-model.ts";
 
@@ -82,6 +83,7 @@ export function warmupCommand(): Command {
 
 async function run(options: Options): Promise<void> {
   const out = output(options);
+  surviveLostOutput();
   if ((options.recipe === undefined) === (options.model === undefined))
     throw new UsageError({ what: "give either --model or --recipe", remedy: "for example --model starter" });
   if (options.recipe !== undefined) return follow(readYaml(options.recipe, recipeSchema, "recipe"), options, out);
