@@ -1,8 +1,9 @@
 // What happens to a training, and to other commands, when the machine has a bad day: signals, closed and full outputs.
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
@@ -122,6 +123,59 @@ describe.concurrent("an output that cannot be written", () => {
     expect(await once(other, "exit")).toEqual([1, null]);
     closeSync(full);
     expect((await said).join("")).toMatch(/^error: the output cannot be written: .*\(ENOSPC\)\n$/);
+  });
+});
+
+describe.concurrent("an engine that is lost", () => {
+  const preload = new URL("preload/engine-faults.mjs", import.meta.url).href;
+  const faulty = (fault: string, more: Readonly<Record<string, string>> = {}) => ({
+    ...{ NODE_OPTIONS: `--import=${preload}`, SQLENV_FAULT: fault, ...more },
+  });
+  const train = (run: string, fault: string) =>
+    ended(start(place.args(run, { ...LONG, "--save-steps": 2 }), faulty(fault)));
+
+  test.each([
+    [
+      "device is lost",
+      /the GPU was lost: cuStreamSynchronize failed: 700; .*resume with sqlenv train --resume (.*) \(device_lost\)/,
+    ],
+    [
+      "thread ends",
+      /the engine's thread ended unexpectedly: exit code 7; .*resume with sqlenv train --resume (.*) \(engine_lost\)/,
+    ],
+    [
+      "thread throws",
+      /the engine's thread failed: nobody catches this; .*resume with sqlenv train --resume (.*) \(engine_lost\)/,
+    ],
+  ])("%s: the first error is told, with how to resume, and the process ends", async (fault, message) => {
+    const { code, stderr } = await train(fault, fault);
+    expect(code).toBe(1);
+    const [last] = stderr.trimEnd().split("\n").slice(-1);
+    expect(last).toMatch(message);
+    expect(message.exec(last!)![1]).toBe(place.path(fault));
+    expect(hasCheckpoint(fault, 2)).toBe(true);
+    expect(existsSync(place.path(fault, "lock"))).toBe(false);
+  });
+
+  test("a thread that ends while it loads the model is noticed", async () => {
+    const { code, stderr } = await train("never loaded", "ends while loading");
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/error: the engine's thread ended while it loaded the model: exit code 7/);
+  });
+
+  test.skipIf(process.platform === "win32")("a thread stuck in native code does not keep the process", async () => {
+    const fifo = place.path("fifo");
+    execFileSync("mkfifo", [fifo]);
+    const run = "stuck";
+    const child = start(
+      place.args(run, { ...LONG, "--save-steps": 2 }),
+      faulty("thread hangs", { SQLENV_FAULT_FIFO: fifo }),
+    );
+    const end = ended(child);
+    expect(await signalAt(child, run, () => existsSync(`${fifo}.reached`), "SIGTERM")).toBe(true);
+    for (; child.signalCode === null && child.exitCode === null; await setTimeout(50)) child.kill("SIGTERM"); // signals merge
+    expect((await end).signal).toBe("SIGKILL"); // process.exit would wait for the thread
+    expect(existsSync(place.path(run, "lock"))).toBe(false);
   });
 });
 

@@ -1,5 +1,6 @@
 // Ctrl-C and other requests to stop, for commands that have something to finish: the first asks, the second ends the process.
 import { constants } from "node:os";
+import { terminateEngines } from "../engine/thread.node.ts";
 
 /** What asks a program to end: Ctrl-C; Docker, Kubernetes, systemd, Slurm and spot machines; a terminal that was closed. */
 export const STOP_SIGNALS: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
@@ -25,13 +26,23 @@ export function exitOnSignals(): void {
   for (const signal of STOP_SIGNALS) process.on(signal, () => process.exit(signalExitCode(signal)));
 }
 
+/**
+ * Ends the process, threads included. `process.exit` waits for a thread that is stuck in native code, such as that of a
+ * driver whose GPU was lost; there only SIGKILL helps.
+ */
+export async function endProcess(exitCode: number): Promise<void> {
+  if (await terminateEngines()) process.exit(exitCode);
+  process.emit("exit", exitCode); // locks and temporary files are removed as at any end
+  process.kill(process.pid, "SIGKILL");
+}
+
 /** Aborted on the first of these signals, in place of the immediate exit other commands have. */
 export function interruptSignal(signals: readonly NodeJS.Signals[] = STOP_SIGNALS): AbortSignal {
   const abort = new AbortController();
   for (const signal of signals) {
     const others = process.listeners(signal);
     process.on(signal, () => {
-      if (abort.signal.aborted) process.exit(signalExitCode(signal));
+      if (abort.signal.aborted) void endProcess(signalExitCode(signal));
       abort.abort(new Interruption(signal));
     });
     for (const other of others) process.off(signal, other); // after the new one: with none, a signal would end the process

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Command } from "commander";
 import type { LoadedModel } from "../engine/index.node.ts";
-import { UsageError } from "../errors.ts";
+import { SqlEnvError, UsageError } from "../errors.ts";
 import type { DataSet } from "../questions/index.ts";
 import { modelCard, writeReport } from "../reports/index.node.ts";
 import type { DashboardServer } from "../server/dashboard-serve.node.ts";
@@ -116,11 +116,22 @@ async function train(flags: TrainFlags): Promise<void> {
       out.line(`the dashboard stays at ${dashboard.url} until Ctrl-C`);
       await aborted(signal);
     }
+  } catch (error) {
+    throw resumable(error, run);
   } finally {
-    await dashboard?.close();
-    await model.engine.close();
+    await Promise.allSettled([dashboard?.close(), model.engine.close()]); // never in place of the error there is
     data.databases.close();
   }
+}
+
+/** An error of a device or thread that was lost, with how to continue. */
+function resumable(error: unknown, run: string): unknown {
+  if (!(error instanceof SqlEnvError) || !["device_lost", "engine_lost"].includes(error.code)) return error;
+  const { code, what, value } = error;
+  return new SqlEnvError(code, {
+    ...{ what, value, cause: error },
+    remedy: `the last checkpoint is whole: resume with sqlenv train --resume ${run}`,
+  });
 }
 
 /** Says in warnings.jsonl that output was dropped, since the output itself cannot. */

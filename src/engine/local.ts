@@ -179,10 +179,13 @@ export class LocalEngine implements Engine {
   async close(): Promise<void> {
     this.#sampler.close(new UsageError({ what: "the engine was closed while samples were running" }));
     const { device } = this.model;
-    if (this.#optimizer) for (const buffer of [this.#optimizer.m, this.#optimizer.v]) device.free(buffer);
-    if (this.#reference) device.free(this.#reference);
-    freeModel(this.model);
-    device.close();
+    try {
+      if (this.#optimizer) for (const buffer of [this.#optimizer.m, this.#optimizer.v]) device.free(buffer);
+      if (this.#reference) device.free(this.#reference);
+      freeModel(this.model);
+    } finally {
+      device.close(); // also where freeing fails, as on a GPU that was lost
+    }
   }
 }
 

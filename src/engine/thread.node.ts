@@ -40,14 +40,54 @@ export function startEngine(folder: string, options: ThreadEngineOptions = {}): 
     ...{ maxGpuMemory, lora, adapter },
   };
   const worker = new Worker(new URL("./worker.node.js", import.meta.url), { workerData: spec });
+  live.add(worker);
+  worker.once("exit", () => live.delete(worker));
   return new Promise((resolve, reject) => {
-    worker.once("error", reject);
+    const failed = (error: Error) => {
+      void worker.terminate();
+      reject(error);
+    };
+    const onError = (error: Error) => failed(threadFailed(error));
+    const onExit = (code: number) => failed(threadEnded(code, "while it loaded the model"));
+    worker.once("error", onError);
+    worker.once("exit", onExit);
     worker.once("message", (message: FromEngine) => {
-      worker.off("error", reject);
+      worker.off("error", onError);
+      worker.off("exit", onExit);
       if ("ready" in message) resolve(new ThreadEngine(worker, message.ready));
-      else reject("failed" in message ? errorOf(message.failed) : new Error("the engine's thread spoke out of turn"));
+      else failed("failed" in message ? errorOf(message.failed) : new Error("the engine's thread spoke out of turn"));
     });
   });
+}
+
+/** Threads of engines that have not ended. */
+const live = new Set<Worker>();
+
+/** Longest that closing may take; a device that was lost may never answer. */
+const CLOSE_MS = 10_000;
+/** Longest that a thread may take to end when told to. One that is stuck in native code, such as a driver's, never does. */
+const TERMINATE_MS = 3_000;
+
+/**
+ * Ends the threads of all engines; false when one does not end. Then only SIGKILL ends the process: `process.exit` would
+ * wait for the thread.
+ */
+export async function terminateEngines(): Promise<boolean> {
+  const ended = await Promise.all([...live].map((worker) => within(TERMINATE_MS, worker.terminate())));
+  return !ended.includes(false);
+}
+
+/** Whether a promise is settled within this time. */
+async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  const settled = promise.then(
+    () => true,
+    () => true,
+  );
+  return Promise.race([settled, deadline]).finally(() => clearTimeout(timer));
 }
 
 /** The caller's end. */
@@ -62,8 +102,12 @@ export class ThreadEngine implements Engine {
     this.facts = facts;
     this.#worker = worker;
     worker.on("message", (message: FromEngine) => this.#hear(message));
-    worker.on("error", (error) => this.#end(error));
-    worker.on("exit", (code) => this.#end(new Error(`the engine's thread ended (${code})`)));
+    worker.on("error", (error) => this.#end(threadFailed(error)));
+    worker.on("messageerror", (error) => {
+      this.#end(threadFailed(error)); // an answer that cannot be read: its call would wait for ever
+      void worker.terminate();
+    });
+    worker.on("exit", (code) => this.#end(threadEnded(code)));
   }
 
   sample({ signal, onToken, ...take }: SampleRequest): Promise<Sample> {
@@ -113,18 +157,19 @@ export class ThreadEngine implements Engine {
     return this.#call("memory", null);
   }
 
+  /** Frees the device and ends the thread. Never fails: a lost device must not hide the error that says so, nor keep the process. */
   async close(): Promise<void> {
-    if (this.#ended) return;
-    await this.#call("close", null);
-    await this.#worker.terminate();
+    if (!this.#ended) await within(CLOSE_MS, this.#call("close", null));
+    this.#end(new UsageError({ what: "the engine is closed" }));
+    await within(TERMINATE_MS, this.#worker.terminate());
   }
 
   #call<V extends Verb>(verb: V, take: Verbs[V]["take"], onToken?: (token: number) => void): Promise<Verbs[V]["give"]> {
     if (this.#ended) return Promise.reject(this.#ended);
     const id = this.#next++;
     return new Promise((resolve, reject) => {
+      this.#worker.postMessage({ id, verb, take } as ToEngine); // throws what cannot be sent
       this.#pending.set(id, { resolve: resolve as Pending["resolve"], reject, onToken });
-      this.#worker.postMessage({ id, verb, take } as ToEngine);
     });
   }
 
@@ -146,6 +191,26 @@ export class ThreadEngine implements Engine {
     for (const { reject } of this.#pending.values()) reject(this.#ended);
     this.#pending.clear();
   }
+}
+
+const RESUME = "a training can be resumed from its last checkpoint";
+
+/** An error nobody in the thread caught. */
+function threadFailed(cause: Error): SqlEnvError {
+  return new SqlEnvError("engine_lost", {
+    what: "the engine's thread failed",
+    value: cause.message,
+    remedy: RESUME,
+    cause,
+  });
+}
+
+function threadEnded(code: number, when = "unexpectedly"): SqlEnvError {
+  return new SqlEnvError("engine_lost", {
+    what: `the engine's thread ended ${when}`,
+    value: `exit code ${code}`,
+    remedy: RESUME,
+  });
 }
 
 /** The error as it was thrown over there. */

@@ -81,13 +81,16 @@ async function start(): Promise<void> {
       aborts.get(message.abort)?.abort();
       return;
     }
-    serve(message).then(
-      (give) => {
-        say({ id: message.id, give });
+    serve(message)
+      .then(
+        (give) => {
+          say({ id: message.id, give });
+        },
+        (error: unknown) => say({ id: message.id, error: fieldsOf(error) }),
+      )
+      .finally(() => {
         if (message.verb === "close") close();
-      },
-      (error: unknown) => say({ id: message.id, error: fieldsOf(error) }),
-    );
+      });
   });
   const parameters = parameterCount(model);
   const trained = trainedCount(model);

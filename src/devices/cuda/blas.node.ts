@@ -39,13 +39,13 @@ export class Blas {
   readonly #destroy: (...args: unknown[]) => unknown;
 
   constructor(driver: Driver) {
+    this.#driver = driver;
     const library = loadLibrary(driver.ffi, "cublas");
     const calls = new Map(PROTOTYPES.map((prototype) => [/(\w+)\(/.exec(prototype)![1]!, library.func(prototype)]));
     const check = (name: string, ...args: unknown[]) => this.#check(name, calls.get(name)!(...args) as number);
     const handle: (number | bigint)[] = [0];
     check("cublasCreate_v2", handle);
     this.#handle = BigInt(handle[0]!);
-    this.#driver = driver;
     this.#workspace = driver.tryAlloc(WORKSPACE) ?? 0;
     check("cublasSetStream_v2", this.#handle, driver.stream);
     check("cublasSetWorkspace_v2", this.#handle, this.#workspace, WORKSPACE);
@@ -91,6 +91,8 @@ export class Blas {
   }
 
   #check(what: string, code: number): void {
-    if (code !== 0) throw new SqlEnvError("cuda", { what: `cuBLAS: ${what} failed`, value: `status ${code}` });
+    if (code === 0) return;
+    this.#driver.synchronize(); // throws where the GPU was lost, which cuBLAS does not tell
+    throw new SqlEnvError("cuda", { what: `cuBLAS: ${what} failed`, value: `status ${code}` });
   }
 }

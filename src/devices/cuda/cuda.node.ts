@@ -563,10 +563,14 @@ export class Cuda implements CudaDevice {
   }
 
   close(): void {
-    this.#driver.synchronize();
-    this.#staging.close();
-    this.#blas.close();
-    this.#pool.close();
+    try {
+      this.#driver.synchronize();
+      this.#staging.close();
+      this.#blas.close();
+      this.#pool.close();
+    } catch (error) {
+      if (!this.#driver.lost) throw error; // the call that lost the GPU has said so; its memory goes with the process
+    }
     this.#driver.close();
   }
 

@@ -6,6 +6,12 @@ import type { KernelArg } from "./launch.ts";
 import { type Ffi, type Library, loadFfi, loadLibrary } from "./libraries.node.ts";
 
 const CUDA_ERROR_OUT_OF_MEMORY = 2;
+/**
+ * Errors after which a context is of no use: every later call fails, and only a new process helps. Shut down (4), device
+ * unavailable (46), memory and link errors (214, 220), faults and time-outs of kernels (700, 702, 709, 710, 714–719),
+ * unknown (999), as after a GPU that fell off the bus.
+ */
+const STICKY: ReadonlySet<number> = new Set([4, 46, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999]);
 const MAX_ARGS = 48;
 const SHARED_WITHOUT_ASKING = 48 * 1024;
 
@@ -79,6 +85,7 @@ export class Driver {
   readonly stream: bigint;
   readonly #calls: { get(name: string): Call };
   readonly #device: number;
+  #lost = false;
   readonly #functions = new Map<string, KernelFunction>();
   readonly #modules: bigint[] = [];
   /** Arguments of the kernel being launched, eight bytes each, and the table of their addresses, which never changes. */
@@ -110,6 +117,11 @@ export class Driver {
     this.#config.setUint32(48, 1, true);
     this.#config.setUint32(56, CHAIN_ATTRIBUTE, true);
     this.#config.setUint32(64, 1, true);
+  }
+
+  /** Whether the GPU was lost: nothing can be computed, saved or freed any more. */
+  get lost(): boolean {
+    return this.#lost;
   }
 
   /** Calls the driver; a failure is an error. */
@@ -193,7 +205,12 @@ export class Driver {
     this.call("cuStreamSynchronize", this.stream);
   }
 
+  /** Gives everything back; of a lost GPU only the context, whatever it answers. */
   close(): void {
+    if (this.#lost) {
+      this.#calls.get("cuDevicePrimaryCtxRelease_v2")(this.#device);
+      return;
+    }
     for (const module of this.#modules) this.call("cuModuleUnload", module);
     this.call("cuStreamDestroy_v2", this.stream);
     this.call("cuDevicePrimaryCtxRelease_v2", this.#device);
@@ -222,12 +239,22 @@ export class Driver {
       this.#calls.get(name)(code, result);
       return result[0] ?? "";
     };
-    return new SqlEnvError("cuda", {
-      what: `CUDA: ${what} failed`,
-      value: `${text("cuGetErrorName")} (${code}): ${text("cuGetErrorString")}`,
-      remedy: "the run's last checkpoint is intact: resume from it; if it happens again, try --device cpu",
-    });
+    const value = `${text("cuGetErrorName")} (${code}): ${text("cuGetErrorString")}`;
+    const again = "if it happens again, see nvidia-smi and the system's log, or try --device cpu";
+    this.#lost ||= isSticky(code);
+    if (this.#lost)
+      return new SqlEnvError("device_lost", {
+        ...{ what: `the GPU was lost: ${what} failed`, value },
+        remedy: `resume from the last checkpoint in a new process; ${again}`,
+      });
+    const remedy = `the run's last checkpoint is intact: resume from it; ${again}`;
+    return new SqlEnvError("cuda", { what: `CUDA: ${what} failed`, value, remedy });
   }
+}
+
+/** Whether a context is lost with this error of the driver. */
+export function isSticky(code: number): boolean {
+  return STICKY.has(code);
 }
 
 /** Looks at a card without using it. */
