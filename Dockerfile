@@ -8,7 +8,7 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.build.json vite.dashboard.config.ts vite.playground.config.ts ./
+COPY LICENSE tsconfig.json tsconfig.build.json vite.dashboard.config.ts vite.playground.config.ts ./
 COPY scripts scripts
 COPY src src
 COPY web web
@@ -20,7 +20,7 @@ RUN npm prune --omit=dev --ignore-scripts
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production PORT=8000
 WORKDIR /app
-COPY LICENSE ./
+COPY --from=build /app/LICENSE ./
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/models models

@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
+import { thirdPartyLicenses } from "./scripts/licenses.ts";
 
 /** The dashboard's page, into dist/web/dashboard: one script, one style sheet, addresses relative to the page. */
 export default defineConfig({
@@ -11,6 +12,6 @@ export default defineConfig({
     target: "es2022",
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
-    license: { fileName: "licenses.md" }, // of what is bundled
   },
+  plugins: [thirdPartyLicenses().page],
 });

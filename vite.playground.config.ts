@@ -3,11 +3,14 @@ import { cpSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
+import { thirdPartyLicenses } from "./scripts/licenses.ts";
 
 const root = fileURLToPath(new URL(".", import.meta.url));
 const site = join(root, "dist/web/playground");
 const SQLITE = "sqlite-wasm/jswasm/sqlite3-bundler-friendly.mjs";
 
+// The kernels contain parts of AssemblyScript's library.
+const licenses = thirdPartyLicenses({ also: [join(root, "node_modules/assemblyscript")] });
 const checks = { pluginTimings: false }; // of no interest to who builds
 
 export default defineConfig({
@@ -28,8 +31,8 @@ export default defineConfig({
     assetsInlineLimit: 0, // what is inline would need a hole in the content policy
     reportCompressedSize: false,
   },
-  worker: { format: "es", rolldownOptions: { checks } },
-  plugins: [{ name: "bundled-model", closeBundle: copyModel }],
+  worker: { format: "es", rolldownOptions: { checks }, plugins: () => [licenses.worker()] },
+  plugins: [licenses.page, { name: "bundled-model", closeBundle: copyModel }],
 });
 
 /** The bundled model beside the page, where there is one. */

@@ -24,7 +24,7 @@ beforeAll(() => {
     make(stage, folder, folders);
     if (stage.name) folders.set(stage.name, folder);
   }
-}, 180_000);
+}, 300_000);
 afterAll(() => rmSync(place, { recursive: true }));
 
 /** Follows a stage's lines. What npm would fetch is taken from this checkout. */

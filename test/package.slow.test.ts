@@ -8,7 +8,7 @@ import { ROOT } from "./dockerfile.ts";
 
 /** Files of the pages: names in assets/ end with a hash of what is in them. */
 const PAGE =
-  /^dist\/web\/(?:dashboard|playground)\/(?:index\.html|licenses\.md|assets\/[\w.-]+-[\w-]{8}\.(?:js|css|wasm))$/;
+  /^dist\/web\/(?:dashboard|playground)\/(?:index\.html|THIRD_PARTY_LICENSES\.txt|assets\/[\w.-]+-[\w-]{8}\.(?:js|css|wasm))$/;
 const place = mkdtempSync(join(tmpdir(), "sqlenv-package-"));
 const sources = sourceFiles();
 let packed: string[] = [];
@@ -39,7 +39,7 @@ beforeAll(() => {
   const list = execFileSync("npm", flags, { cwd: place, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
   const [{ files }] = JSON.parse(list) as [{ files: { path: string }[] }];
   packed = files.map(({ path }) => path);
-}, 180_000);
+}, 300_000);
 afterAll(() => rmSync(place, { recursive: true }));
 
 test.skipIf(!sources)("packing builds once", () => {

@@ -67,7 +67,11 @@ function pageWith(records: string): string {
   const style = text(".css").replaceAll("</style", "<\\/style");
   const hash = (content: string) => `'sha256-${createHash("sha256").update(content).digest("base64")}'`;
   const policy = `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'`;
+  const licenses = text(".txt").replaceAll("--", "- -"); // two would end the comment
   return `<!doctype html>
+<!--
+${licenses}
+-->
 <html lang="en">
 <head>
 <meta charset="utf-8">

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../test/run-records.ts";
 import { UsageError } from "../errors.ts";
 import { dashboardAssets } from "./dashboard-assets.node.ts";
+import { exportDashboard } from "./dashboard-export.node.ts";
 import { dashboardHandler, type Handler } from "./dashboard-handler.node.ts";
 import type { EpisodePage, FeedEvent, LogPage, RunListing, RunSummary } from "./dashboard-wire.ts";
 
@@ -137,9 +138,16 @@ test("the page weighs less than 300 kB compressed, and tells the licences of wha
     expect.arrayContaining(["index.html", "assets/index.js", "assets/index.css"]),
   );
   expect(assets.reduce((sum, [, { zipped }]) => sum + zipped.length, 0)).toBeLessThan(300_000);
-  expect(readFileSync(new URL("../../dist/web/dashboard/licenses.md", import.meta.url), "utf8")).toMatch(
-    /uplot[\s\S]*MIT/i,
+  expect(dashboardAssets().get("THIRD_PARTY_LICENSES.txt")!.bytes.toString()).toMatch(
+    /uplot .*MIT.*\s+The MIT License/,
   );
+});
+
+test("a run exported as one file carries the licences too", async () => {
+  const { html } = await exportDashboard([finished()]);
+  const [comment] = /<!--[\s\S]*?-->/.exec(html)!;
+  expect(comment).toContain("Leon Sorokin"); // uPlot's author
+  expect(html.slice(html.indexOf(comment) + comment.length)).toMatch(/^\n<html lang="en">\n<head>/);
 });
 
 /** Events of a feed as they come; `next` waits for one that fits. */

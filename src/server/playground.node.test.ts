@@ -36,6 +36,23 @@ test("serves the page, its assets and the model, each with its type and policy",
   expect((await get("/web/model/config.json"))!.headers.get("content-type")).toBe("application/json");
 });
 
+test("the built page tells the licences of the code in it, that of its workers included", async () => {
+  const built = playgroundHandler();
+  const response = (await built(new Request("http://localhost/web/THIRD_PARTY_LICENSES.txt")))!;
+  expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+  const sections = (await response.text()).split(`\n${"-".repeat(80)}\n`);
+  for (const name of [
+    "@huggingface/jinja",
+    "@huggingface/tokenizers",
+    "@sqlite.org/sqlite-wasm",
+    "assemblyscript",
+    "zod",
+  ]) {
+    const section = sections.find((text) => text.includes(`\n${name} `));
+    expect(section, name).toMatch(/Permission is hereby granted|TERMS AND CONDITIONS FOR USE/);
+  }
+});
+
 test("answers only what is its own", async () => {
   expect((await get("/web"))!.headers.get("location")).toBe("/web/");
   for (const path of ["/", "/website", "/reset", "/web/metadata", "/web/model/none.json", "/web/assets/"]) {

@@ -24,6 +24,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".json": "application/json",
   ".wasm": "application/wasm",
   ".md": "text/markdown; charset=utf-8",
+  ".txt": "text/plain; charset=utf-8",
 };
 
 /** Parts of a path that can be files of ours; this rules out `..`, hidden files and anything odd. */
