@@ -57,3 +57,21 @@ test("compose, OpenEnv and Space files agree on the port", () => {
   expect(front).toMatchObject({ sdk: "docker", app_port: 8000, base_path: "/web", tags: ["openenv"] });
   expect(read("Dockerfile")).toContain("PORT=8000");
 });
+
+test("CI runs scripts that exist, on each version of Node that is supported", () => {
+  const { scripts, engines } = JSON.parse(read("package.json"));
+  const { jobs } = parse(read(".github/workflows/ci.yml"));
+  const steps = Object.values<{ steps: { run?: string }[] }>(jobs).flatMap((job) =>
+    job.steps.map(({ run = "" }) => run),
+  );
+  const commands = [...steps, read(".ci/run")].join("\n");
+  const named = [...commands.matchAll(/^npm (?:run (?:-s )?)?([\w:]+)/gm)].map(([, name]) => name!);
+  expect(named.filter((name) => name !== "ci" && !scripts[name])).toEqual([]);
+  expect(named).toEqual(expect.arrayContaining(["test", "check", "test:slow", "test:nodes", "audit"]));
+  expect(steps).toContain(".ci/run");
+  const [oldest, ...others] = jobs.quick.strategy.matrix.node as number[];
+  expect(engines.node).toMatch(new RegExp(`^>=${oldest}\\.`));
+  expect(read("scripts/node-versions.mjs")).toContain(
+    `const MAJORS = ${JSON.stringify(others.map(String)).replace(",", ", ")}`,
+  );
+});

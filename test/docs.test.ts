@@ -8,7 +8,7 @@ import { programFor } from "./cli-process.ts";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (file: string) => readFileSync(resolve(root, file), "utf8");
 const documents = [
-  ...["README.md", "CONTRIBUTING.md", "CHANGELOG.md"],
+  ...["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"],
   ...readdirSync(resolve(root, "docs"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".md"))
     .map((file) => `docs/${file}`),

@@ -51,7 +51,7 @@ test.skipIf(!sources)("it holds what the sources produce", () => {
     (file) => /^src\/.*\.ts$/.test(file) && !file.endsWith(".test.ts") && !file.startsWith("src/devices/cpu/assembly/"),
   );
   const expected = [
-    ...["package.json", "README.md", "CHANGELOG.md", "LICENSE"],
+    ...["package.json", "README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"],
     ...sources!.filter((file) => file.startsWith("models/")),
     ...modules.flatMap((file) => [".js", ".d.ts"].map((ending) => file.replace(/^src(.*)\.ts$/, `dist$1${ending}`))),
   ];
