@@ -92,6 +92,8 @@ export interface ZipEntry {
   readonly claimedSize?: number;
   readonly crc?: number;
   readonly method?: number;
+  /** Sizes in the zip64 extra field, where the ordinary ones are all ones. @default false */
+  readonly zip64?: boolean;
 }
 
 /** A zip archive with whatever its entries claim. */
@@ -99,7 +101,7 @@ export function makeZip(entries: readonly ZipEntry[]): Uint8Array {
   const parts: Buffer[] = [];
   const directory: Buffer[] = [];
   let offset = 0;
-  for (const { name, data = "", claimedSize, crc, method = 8 } of entries) {
+  for (const { name, data = "", claimedSize, crc, method = 8, zip64 = false } of entries) {
     const bytes = Buffer.from(data);
     const packed = method === 8 ? deflateRawSync(bytes) : bytes;
     const common = Buffer.alloc(26);
@@ -112,7 +114,17 @@ export function makeZip(entries: readonly ZipEntry[]): Uint8Array {
     const local = Buffer.concat([Buffer.from("PK\x03\x04"), common, Buffer.from(name), packed]);
     const tail = Buffer.alloc(14);
     tail.writeUInt32LE(offset, 10);
-    directory.push(Buffer.concat([Buffer.from("PK\x01\x02\x14\x00"), common, tail, Buffer.from(name)]));
+    const central = Buffer.from(common);
+    const extra = Buffer.alloc(zip64 ? 20 : 0);
+    if (zip64) {
+      central.fill(0xff, 14, 22);
+      central.writeUInt16LE(extra.length, 24);
+      extra.writeUInt16LE(1, 0);
+      extra.writeUInt16LE(16, 2);
+      extra.writeBigUInt64LE(BigInt(bytes.length), 4);
+      extra.writeBigUInt64LE(BigInt(packed.length), 12);
+    }
+    directory.push(Buffer.concat([Buffer.from("PK\x01\x02\x14\x00"), central, tail, Buffer.from(name), extra]));
     parts.push(local);
     offset += local.length;
   }
@@ -131,16 +143,18 @@ export interface TarEntry {
   readonly data?: Uint8Array | string;
   /** "0" file, "2" symbolic link, "5" folder, "L" GNU long name … */
   readonly type?: string;
+  /** Size that the header claims. */
+  readonly claimedSize?: number;
 }
 
 /** A ustar archive. */
 export function makeTar(entries: readonly TarEntry[]): Uint8Array {
-  const blocks = entries.flatMap(({ name, data = "", type = "0" }) => {
+  const blocks = entries.flatMap(({ name, data = "", type = "0", claimedSize }) => {
     const bytes = Buffer.from(data);
     const header = Buffer.alloc(512);
     header.write(name, 0, 100);
     header.write("0000644\0", 100);
-    header.write(`${bytes.length.toString(8).padStart(11, "0")}\0`, 124);
+    header.write(`${(claimedSize ?? bytes.length).toString(8).padStart(11, "0")}\0`, 124);
     header.write("00000000000\0        ", 136);
     header.write(type, 156);
     header.write("ustar\x0000", 257, "latin1");

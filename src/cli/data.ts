@@ -11,6 +11,7 @@ import {
   type ImportOptions,
   importDataSet,
   importedDataSets,
+  MAX_UNPACKED_BYTES,
   openDataSet,
 } from "../questions/index.node.ts";
 import type { DataSet } from "../questions/index.ts";
@@ -86,6 +87,7 @@ interface ImportFlags {
   readonly json?: boolean;
   readonly name?: string;
   readonly replace?: boolean;
+  readonly maxBytes: number;
 }
 
 function importCommand(): Command {
@@ -96,10 +98,16 @@ function importCommand(): Command {
     .argument("<source>", "folder, archive or URL")
     .option("--name <name>", "call it this (default: the source's name)")
     .option("--replace", "replace an imported set of the same name")
+    .option(
+      "--max-bytes <number>",
+      "bytes that an archive may take on disk, archives inside it included",
+      wholeNumber("--max-bytes"),
+      MAX_UNPACKED_BYTES,
+    )
     .option("--json", "print one JSON object")
-    .action(async (source: string, { json, name, replace = false }: ImportFlags) => {
+    .action(async (source: string, { json, name, replace = false, maxBytes }: ImportFlags) => {
       const out = output({ json });
-      const imported = await importDataSet(source, dataSetsFolder(), { name, replace, ...reporting(out) });
+      const imported = await importDataSet(source, dataSetsFolder(), { name, replace, maxBytes, ...reporting(out) });
       out.line(`${imported.name} imported (${imported.layout} layout) to ${imported.path}`);
       out.line(`check it with: sqlenv data check --data ${imported.name}`);
       out.result(imported);

@@ -64,6 +64,18 @@ test("imports BIRD, unpacking the archive of databases inside it", async () => {
   expect(existsSync(join(into, "bird/dev_databases.zip"))).toBe(false);
 });
 
+test("one limit holds for an archive and all archives inside it", async () => {
+  const into = temporaryFolder();
+  const inner = makeZip([{ name: "big/big.sqlite", data: new Uint8Array(400_000) }]);
+  const parts = Array.from({ length: 5 }, (_, i) => ({ name: `part${i}/dev_databases.zip`, data: inner }));
+  const zip = join(temporaryFolder(), "bird.zip");
+  writeFileSync(zip, makeZip(parts));
+  const limited = importDataSet(zip, into, { maxBytes: 1_000_000 });
+  await expect(limited).rejects.toThrow(/unpacks to more than allowed: 1000000 bytes/);
+  expect(left(into)).toEqual([]);
+  await expect(importDataSet(zip, into, { maxBytes: 3_000_000 })).rejects.toThrow(/no data set found/);
+});
+
 test("imports from a URL", async () => {
   const zip = makeZip(entries(await spiderFiles()));
   const server = createServer((_, response) => response.end(zip));
@@ -97,7 +109,7 @@ test("what cannot be imported leaves nothing behind", async () => {
   symlinkSync("/etc/passwd", join(source, "linked/extra"));
   for (const [name, message] of [
     ["evil.zip", /unsafe path/],
-    ["torn.zip", /not a zip archive, or one that was cut off/],
+    ["torn.zip", /not a zip archive, or one that is damaged or cut off/],
     ["twice.tar", /same path twice: dev\.json/],
     ["other.zip", /no data set found/],
     ["empty.zip", /holds no files/],

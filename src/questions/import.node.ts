@@ -3,7 +3,7 @@ import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, renameSync, rmSy
 import { basename, dirname, join, resolve } from "node:path";
 import { type DownloadOptions, download } from "../download.node.ts";
 import { QuestionLoadError, UsageError } from "../errors.ts";
-import { linkError } from "./archive.ts";
+import { linkError, UnpackBudget } from "./archive.ts";
 import type { Layout } from "./dataset.ts";
 import { findLayout } from "./layout.node.ts";
 import { dataSetsFolder } from "./open.node.ts";
@@ -12,6 +12,8 @@ import { unpack } from "./unpack.node.ts";
 export interface ImportOptions extends DownloadOptions {
   /** @default the source's name without its ending */
   readonly name?: string | undefined;
+  /** Bytes that an archive may take on disk, archives inside it included. @default MAX_UNPACKED_BYTES */
+  readonly maxBytes?: number | undefined;
   /** Replaces an imported set of the same name. @default false */
   readonly replace?: boolean;
   /** What is being done now, for people. */
@@ -81,7 +83,7 @@ async function bring(source: string, folder: string, into: string, options: Impo
     await download(source, file, options);
     options.onStage?.("unpacking");
     try {
-      await unpackAll(file, folder);
+      await unpackAll(file, folder, options.maxBytes);
     } finally {
       rmSync(file, { force: true });
     }
@@ -94,14 +96,16 @@ async function bring(source: string, folder: string, into: string, options: Impo
     copy(findLayout(source).root, folder);
   } else {
     options.onStage?.(`unpacking ${source}`);
-    await unpackAll(source, folder);
+    await unpackAll(source, folder, options.maxBytes);
   }
 }
 
-/** Unpacks an archive, and BIRD's archives of databases inside it. */
-async function unpackAll(archive: string, folder: string): Promise<void> {
+/** Unpacks an archive, and BIRD's archives of databases inside it, all within one limit. */
+async function unpackAll(archive: string, folder: string, maxBytes: number | undefined): Promise<void> {
+  const budget = new UnpackBudget(maxBytes);
   let inner: string[] = [];
   await unpack(archive, folder, {
+    budget,
     onFile: (path) => {
       if (/(?:^|\/)(?:train|dev)_databases\.zip$/.test(path) && !path.startsWith("__MACOSX/"))
         inner.push(join(folder, path));
@@ -109,11 +113,12 @@ async function unpackAll(archive: string, folder: string): Promise<void> {
   });
   inner = inner.filter((path) => !existsSync(path.slice(0, -".zip".length)));
   for (const path of inner) {
-    await unpack(path, `${path}-unpacked`);
+    await unpack(path, `${path}-unpacked`, { budget });
     const databases = basename(path, ".zip");
     const packed = join(`${path}-unpacked`, databases);
     renameSync(existsSync(packed) ? packed : `${path}-unpacked`, join(dirname(path), databases));
     rmSync(`${path}-unpacked`, { recursive: true, force: true });
+    budget.release(statSync(path).size);
     rmSync(path);
   }
 }

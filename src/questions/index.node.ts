@@ -1,6 +1,7 @@
 // Question files, Spider, BIRD, archives and downloads: what needs Node's disk and network.
 
 export * from "../download.node.ts";
+export { MAX_ENTRIES, MAX_UNPACKED_BYTES, UnpackBudget } from "./archive.ts";
 export * from "./databases.node.ts";
 export * from "./export.node.ts";
 export * from "./import.node.ts";

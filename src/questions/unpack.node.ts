@@ -1,13 +1,17 @@
-// Any archive to a folder: the kind is told from the first bytes, not from the name.
-import { closeSync, mkdirSync, openSync, readFileSync, readSync, writeFileSync } from "node:fs";
+// Any archive to a folder, piece by piece: the kind is told from the first bytes, not from the name.
+import { closeSync, createReadStream, mkdirSync, openSync, readSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { gunzipSync } from "node:zlib";
-import { type ArchiveEntry, archiveError, MAX_UNPACKED_BYTES, tooLarge, type UnpackLimits } from "./archive.ts";
+import { pipeline, Readable } from "node:stream";
+import { createGunzip } from "node:zlib";
+import xz from "xz-decompress";
+import { messageOf, SqlEnvError } from "../errors.ts";
+import { type ArchiveEntry, archiveError, SeenPaths, UnpackBudget } from "./archive.ts";
 import { isTar, untar } from "./untar.ts";
-import { isXz, unxz } from "./unxz.ts";
 import { unzip } from "./unzip.node.ts";
 
-export interface UnpackOptions extends UnpackLimits {
+export interface UnpackOptions {
+  /** Shared with archives inside this one. @default one of MAX_UNPACKED_BYTES */
+  readonly budget?: UnpackBudget;
   /** Called after each file. */
   readonly onFile?: (path: string) => void;
 }
@@ -16,33 +20,35 @@ export interface UnpackOptions extends UnpackLimits {
 export async function unpack(
   archive: string,
   folder: string,
-  { maxBytes = MAX_UNPACKED_BYTES, onFile }: UnpackOptions = {},
+  { budget = new UnpackBudget(), onFile }: UnpackOptions = {},
 ): Promise<number> {
   let files = 0;
-  for (const { path, bytes } of entriesOf(archive, maxBytes)) {
+  const seen = new SeenPaths();
+  for await (const { path, content } of entriesOf(archive, budget)) {
+    seen.file(path);
     const target = join(folder, path);
+    mkdirSync(dirname(target), { recursive: true });
+    const out = openSync(target, "wx");
     try {
-      mkdirSync(dirname(target), { recursive: true });
-      writeFileSync(target, bytes, { flag: "wx" });
-    } catch (cause) {
-      const code = (cause as NodeJS.ErrnoException).code;
-      if (code !== "EEXIST" && code !== "ENOTDIR") throw cause;
-      throw archiveError({ what: "archive holds the same path twice", value: path, cause });
+      for await (const piece of content) {
+        for (let done = 0; done < piece.length; ) done += writeSync(out, piece, done);
+      }
+    } finally {
+      closeSync(out);
     }
     files++;
     onFile?.(path);
-    await new Promise((resolve) => setImmediate(resolve)); // lets Ctrl-C in
   }
   if (files === 0) throw archiveError({ what: "archive holds no files", value: archive });
   return files;
 }
 
-function entriesOf(archive: string, maxBytes: number): Iterable<ArchiveEntry> {
+function entriesOf(archive: string, budget: UnpackBudget): AsyncIterable<ArchiveEntry> {
   const start = head(archive);
-  if (start[0] === 0x50 && start[1] === 0x4b) return unzip(archive, { maxBytes });
-  if (isXz(start)) return untar(unxz(readFileSync(archive), { maxBytes }));
-  if (start[0] === 0x1f && start[1] === 0x8b) return untar(gunzip(archive, maxBytes));
-  if (isTar(start)) return untar(readFileSync(archive));
+  if (start[0] === 0x50 && start[1] === 0x4b) return unzip(archive, budget);
+  if (XZ_MAGIC.every((byte, i) => start[i] === byte)) return untar(unxz(archive), budget);
+  if (start[0] === 0x1f && start[1] === 0x8b) return untar(gunzip(archive), budget);
+  if (isTar(start)) return untar(createReadStream(archive), budget);
   throw archiveError({
     what: start.length === 0 ? "archive is empty" : "not an archive of a known kind",
     value: archive,
@@ -50,12 +56,34 @@ function entriesOf(archive: string, maxBytes: number): Iterable<ArchiveEntry> {
   });
 }
 
-function gunzip(archive: string, maxBytes: number): Uint8Array {
+async function* gunzip(archive: string): AsyncGenerator<Uint8Array> {
+  const out = pipeline(createReadStream(archive), createGunzip(), () => {}); // the loop below gets its errors
   try {
-    return gunzipSync(readFileSync(archive), { maxOutputLength: maxBytes });
+    yield* out as AsyncIterable<Uint8Array>;
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw tooLarge(maxBytes);
-    throw archiveError({ what: "the .gz file is damaged", value: archive, cause });
+    throw archiveError({ what: `the .gz file is damaged (${messageOf(cause)})`, value: archive, cause });
+  }
+}
+
+const XZ_MAGIC = [0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00];
+const XZ_UNSUPPORTED = /code [36]$/; // memory, options: other filters, the check SHA-256, a dictionary of gigabytes
+
+/** The bytes of an .xz file; its checks and index are verified. */
+export async function* unxz(archive: string): AsyncGenerator<Uint8Array> {
+  const packed = Readable.toWeb(createReadStream(archive)) as ReadableStream<Uint8Array>;
+  try {
+    yield* new xz.XzReadableStream(packed) as unknown as AsyncIterable<Uint8Array>;
+  } catch (cause) {
+    if (cause instanceof SqlEnvError) throw cause;
+    const message = messageOf(cause);
+    throw XZ_UNSUPPORTED.test(message)
+      ? archiveError({
+          what: "the .xz file uses something unusual",
+          value: archive,
+          remedy: "unpack it with `xz -d` and import the .tar",
+          cause,
+        })
+      : archiveError({ what: "the .xz file is damaged or cut off", value: archive, cause });
   }
 }
 

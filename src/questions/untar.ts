@@ -1,7 +1,9 @@
-// Tar archives: ustar, with the long names of pax and GNU tar.
-import { type ArchiveEntry, archiveError, linkError, MAX_ENTRIES, safePath } from "./archive.ts";
+// Tar archives, read as they come: ustar, with the long names and sizes of pax and the long names of GNU tar.
+import { type ArchiveEntry, archiveError, linkError, safePath, type UnpackBudget } from "./archive.ts";
 
 const BLOCK = 512;
+/** Bytes of a pax header or a long name, which are kept in memory. */
+const MAX_HEADER_BYTES = 1_000_000;
 const decoder = new TextDecoder();
 
 /** Whether bytes begin with a tar header. */
@@ -9,43 +11,132 @@ export function isTar(bytes: Uint8Array): boolean {
   return bytes.length >= BLOCK && decoder.decode(bytes.subarray(257, 262)) === "ustar";
 }
 
-/** The files of a tar archive, in order; their bytes are views into it. Folders are left out, links refused. */
-export function* untar(archive: Uint8Array): Generator<ArchiveEntry> {
-  let longName: string | undefined;
-  let entries = 0;
-  for (let at = 0; ; ) {
-    if (at + BLOCK > archive.length) {
-      if (at === archive.length && entries > 0) return; // some writers leave out the two empty blocks at the end
-      throw archiveError({ what: "the tar archive ends too early", value: `${archive.length} bytes` });
-    }
-    const header = archive.subarray(at, at + BLOCK);
-    if (header.every((byte) => byte === 0)) return;
+/** The files of a tar archive, in order. Folders are left out, links refused; all of the archive's bytes count. */
+export async function* untar(archive: AsyncIterable<Uint8Array>, budget: UnpackBudget): AsyncGenerator<ArchiveEntry> {
+  const input = new Pieces(archive, budget);
+  try {
+    yield* entriesOf(input, budget);
+  } finally {
+    await input.close();
+  }
+}
+
+async function* entriesOf(input: Pieces, budget: UnpackBudget): AsyncGenerator<ArchiveEntry> {
+  let pax: PaxFields = {};
+  for (let entries = 0; ; entries++) {
+    const at = input.position;
+    const header = await input.block(entries > 0);
+    if (!header || header.every((byte) => byte === 0)) return;
+    budget.entry();
     checkHeader(header, at);
-    const size = octal(header.subarray(124, 136), at);
-    const start = at + BLOCK;
-    if (start + size > archive.length) {
-      throw archiveError({ what: "the tar archive ends inside a file", value: text(header, 0, 100) });
-    }
-    const data = archive.subarray(start, start + size);
-    at = start + Math.ceil(size / BLOCK) * BLOCK;
-    if (++entries > MAX_ENTRIES) throw archiveError({ what: "archive holds too many entries", value: MAX_ENTRIES });
     const type = String.fromCharCode(header[156]!);
-    if (type === "L") {
-      longName = text(data, 0, data.length);
+    const isExtension = ["L", "K", "x", "g"].includes(type);
+    const size = (isExtension ? undefined : pax.size) ?? octal(header.subarray(124, 136), at);
+    budget.expect(size);
+    if (isExtension) {
+      if (size > MAX_HEADER_BYTES)
+        throw archiveError({ what: "tar archive has a header that is too long", value: size });
+      const data = await input.bytes(size);
+      await input.skip(padding(size));
+      if (type === "L") pax = { ...pax, path: text(data, 0, data.length) };
+      else if (type === "x") pax = { ...pax, ...paxFields(data) };
+      else if (type === "g" && Object.keys(paxFields(data)).length > 0) {
+        throw archiveError({ what: "tar archive has a pax header that gives all files one name or size" });
+      }
       continue;
     }
-    if (type === "x") {
-      longName = paxPath(data) ?? longName;
-      continue;
-    }
-    const name = longName ?? ustarName(header);
-    longName = type === "g" || type === "K" ? longName : undefined;
+    const name = pax.path ?? ustarName(header);
+    pax = {};
     if (type === "1" || type === "2") throw linkError(name);
     const isFile = type === "0" || type === "\0" || type === "7";
-    if (isFile && !name.endsWith("/")) yield { path: safePath(name), bytes: data };
-    else if (type === "5" || isFile) safePath(name.replace(/\/+$/, "") || ".");
-    else if (type !== "g" && type !== "K")
-      throw archiveError({ what: "archive holds something other than files", value: name });
+    if (!isFile && type !== "5") throw archiveError({ what: "archive holds something other than files", value: name });
+    if (type === "5" || name.endsWith("/")) {
+      safePath(name.replace(/\/+$/, "") || ".");
+      await input.skip(size);
+    } else {
+      const path = safePath(name);
+      const end = input.position + size;
+      yield { path, content: input.pieces(size, path) };
+      await input.skip(end - input.position);
+    }
+    await input.skip(padding(size));
+  }
+}
+
+function padding(size: number): number {
+  return (BLOCK - (size % BLOCK)) % BLOCK;
+}
+
+/** Bytes that come in pieces of any length, taken in pieces of the lengths that are asked for. */
+class Pieces {
+  position = 0;
+  readonly #source: AsyncIterator<Uint8Array>;
+  readonly #budget: UnpackBudget;
+  #rest: Uint8Array = new Uint8Array();
+
+  constructor(source: AsyncIterable<Uint8Array>, budget: UnpackBudget) {
+    this.#source = source[Symbol.asyncIterator]();
+    this.#budget = budget;
+  }
+
+  async close(): Promise<void> {
+    await this.#source.return?.();
+  }
+
+  /** Up to `most` bytes; undefined at the end. */
+  async #next(most: number): Promise<Uint8Array | undefined> {
+    while (this.#rest.length === 0) {
+      const { done, value } = await this.#source.next();
+      if (done) return undefined;
+      this.#budget.take(value.length);
+      this.#rest = value;
+    }
+    const piece = this.#rest.subarray(0, most);
+    this.#rest = this.#rest.subarray(piece.length);
+    this.position += piece.length;
+    return piece;
+  }
+
+  async bytes(length: number): Promise<Uint8Array> {
+    const bytes = new Uint8Array(length);
+    let done = 0;
+    for await (const piece of this.pieces(length, "a header")) {
+      bytes.set(piece, done);
+      done += piece.length;
+    }
+    return bytes;
+  }
+
+  /** A header; undefined at the end, which some writers do not mark with two empty blocks. */
+  async block(mayEnd: boolean): Promise<Uint8Array | undefined> {
+    const start = this.position;
+    const first = await this.#next(BLOCK);
+    if (!first) {
+      if (mayEnd) return undefined;
+      throw archiveError({ what: "the tar archive ends too early", value: `${start} bytes` });
+    }
+    const block = new Uint8Array(BLOCK);
+    block.set(first);
+    for (let done = first.length; done < BLOCK; ) {
+      const piece = await this.#next(BLOCK - done);
+      if (!piece) throw archiveError({ what: "the tar archive ends too early", value: `${this.position} bytes` });
+      block.set(piece, done);
+      done += piece.length;
+    }
+    return block;
+  }
+
+  async *pieces(length: number, name: string): AsyncGenerator<Uint8Array> {
+    for (let left = length; left > 0; ) {
+      const piece = await this.#next(left);
+      if (!piece) throw archiveError({ what: "the tar archive ends inside a file", value: name });
+      left -= piece.length;
+      yield piece;
+    }
+  }
+
+  async skip(length: number): Promise<void> {
+    for await (const _ of this.pieces(length, "the last one"));
   }
 }
 
@@ -73,8 +164,15 @@ function ustarName(header: Uint8Array): string {
   return prefix ? `${prefix}/${name}` : name;
 }
 
-/** The path record of a pax header: `<length> path=<value>\n`. */
-function paxPath(data: Uint8Array): string | undefined {
+interface PaxFields {
+  readonly path?: string;
+  /** Takes the place of the header's: readers that ignored it would see other files. */
+  readonly size?: number;
+}
+
+/** What a pax header says of the next file, in records `<length> <key>=<value>\n`. */
+function paxFields(data: Uint8Array): PaxFields {
+  let fields: PaxFields = {};
   for (let at = 0; at < data.length; ) {
     const space = data.indexOf(32, at);
     const length = space < 0 ? Number.NaN : Number(text(data, at, space));
@@ -82,10 +180,20 @@ function paxPath(data: Uint8Array): string | undefined {
       throw archiveError({ what: "tar archive has a damaged pax header" });
     }
     const record = decoder.decode(data.subarray(space + 1, at + length - 1));
-    if (record.startsWith("path=")) return record.slice("path=".length);
+    const equals = record.indexOf("=");
+    const [key, value] = [record.slice(0, equals), record.slice(equals + 1)];
+    if (key === "path") fields = { ...fields, path: value };
+    if (key === "size") {
+      if (!/^\d{1,15}$/.test(value))
+        throw archiveError({ what: "tar archive has a damaged pax header", value: record });
+      fields = { ...fields, size: Number(value) };
+    }
+    if (key.startsWith("GNU.sparse")) {
+      throw archiveError({ what: "tar archive holds a sparse file", remedy: "pack it again without --sparse" });
+    }
     at += length;
   }
-  return undefined;
+  return fields;
 }
 
 /** Text up to the first NUL. */

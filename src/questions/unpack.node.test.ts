@@ -1,8 +1,13 @@
+// Archives onto disk: .xz files as other programs make them, paths that collide, and one limit for all levels.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
+import { makeTar, makeZip, temporaryFolder } from "../../test/data-files.ts";
 import { SqlEnvError } from "../errors.ts";
 import { random } from "../random.ts";
-import { crc32, crc64 } from "./crc.ts";
-import { unxz } from "./unxz.ts";
+import { UnpackBudget } from "./archive.ts";
+import { unpack, unxz } from "./unpack.node.ts";
 
 // Made with xz 5: `xz -c`, with the options the names tell.
 const FILES = {
@@ -25,69 +30,107 @@ const FILES = {
 const HELLO = "hello hello hello hello\n";
 const ROWS = Array.from({ length: 400 }, (_, i) => `${i},${(i * i) % 97},item ${i % 13}\n`).join("");
 
-function file(name: keyof typeof FILES): Uint8Array {
-  return new Uint8Array(Buffer.from(FILES[name], "base64"));
+function file(name: keyof typeof FILES): Buffer {
+  return Buffer.from(FILES[name], "base64");
 }
 
-function text(bytes: Uint8Array): string {
-  return new TextDecoder().decode(unxz(bytes));
+async function unpacked(bytes: Uint8Array): Promise<Buffer> {
+  const path = join(temporaryFolder(), "a.xz");
+  writeFileSync(path, bytes);
+  const parts: Uint8Array[] = [];
+  for await (const part of unxz(path)) parts.push(part);
+  return Buffer.concat(parts);
 }
 
 /** 300 bytes that do not compress, so that xz stores them. */
-function noise(): Uint8Array {
+function noise(): Buffer {
   let x = 1n;
-  return Uint8Array.from({ length: 300 }, () => {
-    x = (x * 1103515245n + 12345n) & 0x7fffffffn;
-    return Number((x >> 16n) & 255n);
-  });
+  return Buffer.from(
+    Array.from({ length: 300 }, () => {
+      x = (x * 1103515245n + 12345n) & 0x7fffffffn;
+      return Number((x >> 16n) & 255n);
+    }),
+  );
 }
 
-test("unpacks what xz packed: every check, several blocks, other properties, stored chunks, nothing at all", () => {
-  expect(text(file("empty"))).toBe("");
-  for (const name of ["hello", "hello_crc32", "hello_none", "hello_sha256"] as const)
-    expect(text(file(name))).toBe(HELLO);
-  for (const name of ["rows", "rows_blocks", "rows_properties"] as const) expect(text(file(name))).toBe(ROWS);
-  expect(unxz(file("noise"))).toEqual(noise());
+test("unpacks what xz packed: checks, several blocks, other properties, stored chunks, nothing at all", async () => {
+  expect(await unpacked(file("empty"))).toHaveLength(0);
+  for (const name of ["hello", "hello_crc32", "hello_none"] as const)
+    expect((await unpacked(file(name))).toString()).toBe(HELLO);
+  for (const name of ["rows", "rows_blocks", "rows_properties"] as const)
+    expect((await unpacked(file(name))).toString()).toBe(ROWS);
+  expect(await unpacked(file("noise"))).toEqual(noise());
 });
 
-test("streams may follow each other, with padding in fours", () => {
-  const two = Uint8Array.from([...file("hello"), ...new Uint8Array(8), ...file("rows_blocks"), ...new Uint8Array(4)]);
-  expect(text(two)).toBe(HELLO + ROWS);
-  expect(() => unxz(Uint8Array.from([...file("hello"), 0, 0]))).toThrow(/ends too early/);
+test("streams of xz may follow each other, with padding in fours", async () => {
+  const two = Buffer.concat([file("hello"), Buffer.alloc(8), file("rows_blocks"), Buffer.alloc(4)]);
+  expect((await unpacked(two)).toString()).toBe(HELLO + ROWS);
+  await expect(unpacked(Buffer.concat([file("hello"), Buffer.alloc(2)]))).rejects.toThrow(/damaged or cut off/);
 });
 
-test("every truncation and every flipped byte of a checked file is noticed, in our own words", () => {
-  for (const name of ["hello", "hello_crc32", "rows_blocks", "noise"] as const) {
+test("other filters and the check SHA-256 are refused with a remedy", async () => {
+  for (const name of ["delta", "hello_sha256"] as const)
+    await expect(unpacked(file(name))).rejects.toThrow(/uses something unusual.*xz -d/);
+});
+
+test("every truncation is noticed, and no flipped byte of a checked file gives other data", async () => {
+  const source = random("cuts");
+  for (const [name, text] of [
+    ["hello", HELLO],
+    ["hello_crc32", HELLO],
+    ["rows_blocks", ROWS],
+  ] as const) {
     const good = file(name);
-    const cuts = good.length < 400 ? [...good.keys()] : random("cuts").sample([...good.keys()], 200);
-    for (const at of cuts) {
-      expect(() => unxz(good.slice(0, at))).toThrow(SqlEnvError);
-      const bad = good.slice();
+    for (const at of source.sample([...good.keys()], 60)) {
+      await expect(unpacked(good.subarray(0, at))).rejects.toThrow(SqlEnvError);
+      const bad = Buffer.from(good);
       bad[at]! ^= 1 << (at % 8);
-      expect(() => unxz(bad), `${name} with byte ${at} changed`).toThrow(SqlEnvError);
+      try {
+        expect((await unpacked(bad)).toString(), `${name} with byte ${at} changed`).toBe(text);
+      } catch (error) {
+        expect(error).toBeInstanceOf(SqlEnvError);
+      }
     }
   }
 });
 
-test("random damage behind a valid header never hangs or escapes", () => {
-  const source = random("damage");
-  for (let i = 0; i < 300; i++) {
-    const bad = file("rows");
-    for (let n = source.int(1, 20); n > 0; n--) bad[source.int(30, bad.length - 1)] = source.int(0, 255);
-    expect(() => unxz(bad, { maxBytes: 1_000_000 })).toThrow(SqlEnvError);
-  }
+async function unpackBytes(bytes: Uint8Array, budget?: UnpackBudget): Promise<string> {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "archive"), bytes);
+  await unpack(join(folder, "archive"), join(folder, "out"), { ...(budget && { budget }) });
+  return join(folder, "out");
+}
+
+test.each([
+  ["the same path twice", ["a/b", "a/b"], /same path twice: a\/b/],
+  ["a file and a folder", ["a", "a/b"], /same path twice: a\/b/],
+  ["a folder and a file", ["a/b", "a"], /same path twice: a/],
+  ["files that differ in case", ["a/Dev.json", "a/dev.json"], /differ only in case: a\/Dev\.json, a\/dev\.json/],
+  ["folders that differ in case", ["Database/x", "database/y"], /differ only in case: Database, database/],
+  ["two forms of an accent", ["caf\u00e9", "cafe\u0301"], /differ only in case/],
+])("%s: refused in zip and tar", async (_, names, message) => {
+  const entries = names.map((name) => ({ name, data: name }));
+  for (const archive of [makeZip(entries), makeTar(entries), gzipSync(makeTar(entries))])
+    await expect(unpackBytes(archive)).rejects.toThrow(message);
 });
 
-test("a file that unpacks to more than allowed, or uses other filters, or is none, is refused", () => {
-  expect(() => unxz(file("rows"), { maxBytes: ROWS.length - 1 })).toThrow(/unpacks to more than allowed/);
-  expect(unxz(file("rows"), { maxBytes: ROWS.length })).toHaveLength(ROWS.length);
-  expect(() => unxz(file("delta"))).toThrow(/uses something unusual/);
-  expect(() => unxz(new TextEncoder().encode("this is not an archive"))).toThrow(/not an \.xz file/);
-  expect(() => unxz(new Uint8Array())).toThrow(/ends too early/);
+test("files arrive as they were, and the budget counts what they took", async () => {
+  const budget = new UnpackBudget(1_000_000);
+  const data = "0123456789".repeat(30_000);
+  const out = await unpackBytes(makeZip([{ name: "d/x", data }, { name: "y" }]), budget);
+  expect(readFileSync(join(out, "d/x"), "utf8")).toBe(data);
+  expect(readdirSync(out).sort()).toEqual(["d", "y"]);
+  expect(budget.bytes).toBe(data.length);
+  await expect(unpackBytes(makeZip([{ name: "z", data: data.repeat(2) }]), budget)).resolves.toBeTruthy();
+  await expect(unpackBytes(makeZip([{ name: "z", data: data.repeat(2) }]), budget)).rejects.toThrow(
+    /unpacks to more than allowed: 1000000 bytes.*--max-bytes/,
+  );
 });
 
-test("checksums give the published check values", () => {
-  const digits = new TextEncoder().encode("123456789");
-  expect(crc32(digits)).toBe(0xcbf43926);
-  expect(crc64(digits)).toEqual([0xdf1939fa, 0x995dc9bb]);
+test("a cut or damaged .gz is refused in our own words", async () => {
+  const good = gzipSync(makeTar([{ name: "a", data: noise() }]));
+  await expect(unpackBytes(good.subarray(0, 200))).rejects.toThrow(/\.gz file is damaged/);
+  const bad = Buffer.from(good);
+  bad[100]! ^= 4;
+  await expect(unpackBytes(bad)).rejects.toThrow(SqlEnvError);
 });
