@@ -1,6 +1,6 @@
 // Which tests run: `vitest run` runs the quick ones, `--mode all` (or SQLENV_TEST_ALL=1) also the slow ones,
 // `--mode slow` only the files that have slow ones. A slow test is in a file `*.slow.test.ts`, or in a block
-// guarded by `describe.skipIf(!process.env.SQLENV_TEST_ALL)`.
+// guarded by `describe.skipIf(!process.env.SQLENV_TEST_ALL)`, or takes its number of cases from test/cases.ts.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig, type UserProjectConfigExport } from "vitest/config";
@@ -49,5 +49,5 @@ function filesOf(folder: string, mode: string): string[] {
 }
 
 function isGuarded(file: string): boolean {
-  return readFileSync(root + file, "utf8").includes("process.env.SQLENV_TEST_ALL");
+  return /process\.env\.SQLENV_TEST_ALL|\/cases\.ts"/.test(readFileSync(root + file, "utf8"));
 }

@@ -11,7 +11,7 @@ test("every turn is brought to its length, and what was played can be played aga
   const config = { vocab_size: 1536, max_position_embeddings: 2048 };
   const engine = new LocalEngine(tinyModel({ config }));
   const shape = { ...CUDA_GRPO, questions: 1, generations: 8 };
-  const { result, played } = await measureGRPO(engine, practiceSet({ seed: 42 }), 1, shape);
+  const { result, played } = await measureGRPO(engine, practiceSet({ seed: 42, seen: 4, unseen: 1 }), 1, shape);
   expect(played).toHaveLength(8);
   for (const { tokens, sampled } of played) {
     for (const [from, to] of sampled) expect(to - from).toBeGreaterThanOrEqual(64);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { cases } from "../../test/cases.ts";
 import { ACTION_TYPES, MAX_ARGUMENT_LENGTH, normalizeAction, parseAction, tableName } from "./action.ts";
 
 test.each([
@@ -92,7 +93,9 @@ const noise = fc.oneof(
     .map((parts) => parts.join("")),
 );
 
-test("a hundred thousand texts: always an action, never a throw, and the same text the same action", () => {
+const RUNS = cases(10_000, 100_000);
+
+test("any text: always an action, never a throw, and the same text the same action", () => {
   let understood = 0;
   fc.assert(
     fc.property(noise, (text) => {
@@ -103,9 +106,9 @@ test("a hundred thousand texts: always an action, never a throw, and the same te
       if (!error) understood++;
       if (JSON.stringify(parseAction(text).action) !== JSON.stringify(action)) throw new Error("not deterministic");
     }),
-    { numRuns: 100_000, seed: 20261115 },
+    { numRuns: RUNS, seed: 20261115 },
   );
-  expect(understood).toBeGreaterThan(5_000);
+  expect(understood).toBeGreaterThan(RUNS / 20);
 }, 300_000);
 
 test("a megabyte of anything is read without choking", () => {

@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { cases } from "../../test/cases.ts";
 import { trainBpe } from "./bpe.ts";
 import { CHATML_TEMPLATE, type ChatMessage, createTurnEncoder, renderChat, type TurnEncoder } from "./chat.ts";
 import { loadTokenizer } from "./tokenizer.node.ts";
@@ -114,7 +115,7 @@ test("Qwen3 with thinking off: turn by turn gives what the template gives, for a
     fc.property(chat(wild, wild), (chat) => {
       expect(play(encoder, qwen, chat).inHistory).toEqual(rendered(QWEN3, qwen, chat));
     }),
-    { numRuns: 300 },
+    { numRuns: cases(80, 300) },
   );
 });
 
@@ -133,7 +134,7 @@ test("Qwen3: texts without special tokens give the very ids of the template's te
         expect(play(encoder, qwen, chat).inHistory).toEqual(qwen.encode(text));
       },
     ),
-    { numRuns: 300 },
+    { numRuns: cases(80, 300) },
   );
 });
 
@@ -151,7 +152,7 @@ test("Qwen3: what is kept of an earlier turn is what the template gives when it 
       expect(play(encoder, qwen, chat).ids).toEqual(play(kept, qwen, chat).ids);
       expect(play(encoder, qwen, chat).ids).toEqual(rendered(keeping, qwen, chat));
     }),
-    { numRuns: 100 },
+    { numRuns: cases(40, 100) },
   );
 });
 

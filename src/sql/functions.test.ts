@@ -1,6 +1,7 @@
 // The counted functions give what SQLite's own give, and stop when their budget is spent.
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { cases } from "../../test/cases.ts";
 import { openShop } from "../../test/fixtures.ts";
 import { createDatabase } from "./create.ts";
 import { Database } from "./database.ts";
@@ -49,7 +50,7 @@ test.each([
       const call = `${name}(${args.join(", ")})`;
       expect(ours(call), call).toEqual(theirs(call));
     }),
-    { numRuns: 3000, seed: 11 },
+    { numRuns: cases(800, 3000), seed: 11 },
   );
 });
 
@@ -59,7 +60,7 @@ test("LIKE with ESCAPE is SQLite's", () => {
       const call = `${a} LIKE ${b} ESCAPE ${mark}`;
       expect(ours(call), call).toEqual(theirs(call));
     }),
-    { numRuns: 3000, seed: 12 },
+    { numRuns: cases(800, 3000), seed: 12 },
   );
 });
 

@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { cases } from "../../../../test/cases.ts";
 import { tree } from "../../../../test/devices/bench.ts";
 import { everyKernel } from "../../../../test/devices/every.ts";
 import { forestLayout } from "../../../model/layout.ts";
@@ -65,7 +66,7 @@ describe.skipIf(!can)("machine code", () => {
         const expected = run(reference, rows, n, width, add);
         return devices.every((device) => run(device, rows, n, width, add) === expected);
       }),
-      { numRuns: 60 },
+      { numRuns: cases(20, 60) },
     );
   });
 
@@ -102,7 +103,7 @@ describe.skipIf(!can)("machine code", () => {
       const expected = run(reference, lengths, shape);
       return devices.every((device) => run(device, lengths, shape) === expected);
     };
-    fc.assert(fc.property(runs, shapes, isSame), { numRuns: 60 });
+    fc.assert(fc.property(runs, shapes, isSame), { numRuns: cases(20, 60) });
     // A chain of forty: more work for the last than a list has room for.
     const chain = Array.from({ length: 40 }, (_, i) => [1 + (i % 3), Math.max(0, i - 1)] as const);
     expect(isSame([[3, 0], [2, 1], ...chain.slice(2)], [2, 2, 8])).toBe(true);
