@@ -1,7 +1,8 @@
 // A model as a folder in the Hugging Face layout: loaded lazily, saved whole or not at all.
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { ModelLoadError, messageOf } from "../errors.ts";
+import { writeFolderWhole } from "../io/atomic-write.node.ts";
 import { configToJson, type ModelConfig, parameterShapes, parseConfig } from "./config.ts";
 import {
   CONFIG_FILE,
@@ -13,7 +14,6 @@ import {
 } from "./folder.ts";
 import { type NamedTensor, openSafetensors, writeSafetensors } from "./safetensors.node.ts";
 import { checkWeights } from "./safetensors.ts";
-import { syncFolder } from "./sync.node.ts";
 import { loadTokenizer, readJson, saveTokenizer, writeJson } from "./tokenizer.node.ts";
 import { checkVocabulary, type TokenizerFiles } from "./tokenizer.ts";
 
@@ -61,19 +61,11 @@ export async function saveModelFolder(dir: string, options: SaveModelOptions): P
       "model_save",
     );
   }
-  let aside: string | undefined;
+  // A name of its own: two processes may save the same model at a time.
+  const aside = join(dirname(target), `.${basename(target)}-${crypto.randomUUID().slice(0, 6)}`);
   try {
     mkdirSync(dirname(target), { recursive: true });
-    aside = mkdtempSync(join(dirname(target), `.${basename(target)}-`));
-    await writeFiles(join(aside, "new"), options);
-    if (existsSync(target)) renameSync(target, join(aside, "old"));
-    try {
-      renameSync(join(aside, "new"), target);
-    } catch (error) {
-      if (existsSync(join(aside, "old"))) renameSync(join(aside, "old"), target);
-      throw error;
-    }
-    syncFolder(dirname(target));
+    await writeFolderWhole(target, (dir) => writeFiles(dir, options), aside);
   } catch (error) {
     if (error instanceof ModelLoadError) throw error;
     const what = `the model could not be saved (${messageOf(error)})`;
@@ -81,8 +73,6 @@ export async function saveModelFolder(dir: string, options: SaveModelOptions): P
       { what, value: dir, remedy: "check the folder and its free space", cause: error },
       "model_save",
     );
-  } finally {
-    if (aside) rmSync(aside, { recursive: true, force: true });
   }
 }
 
@@ -92,7 +82,6 @@ function isReplaceable(dir: string): boolean {
 
 async function writeFiles(dir: string, options: SaveModelOptions): Promise<void> {
   const { config, tokenizerFiles, chatTemplate, tensors, dtype = "F32", generationConfig = {}, card } = options;
-  mkdirSync(dir);
   writeJson(join(dir, CONFIG_FILE), configToJson(config, dtype === "F32" ? "float32" : "bfloat16"));
   const { eos_token_ids = config.eos_token_ids, temperature, top_p, top_k } = generationConfig;
   writeJson(join(dir, GENERATION_FILE), {
@@ -104,7 +93,6 @@ async function writeFiles(dir: string, options: SaveModelOptions): Promise<void>
     top_k,
   });
   saveTokenizer(dir, tokenizerFiles, chatTemplate);
-  if (card !== undefined) writeFileSync(join(dir, "README.md"), card, { flush: true });
+  if (card !== undefined) writeFileSync(join(dir, "README.md"), card);
   await writeSafetensors(join(dir, WEIGHTS_FILE), parameterShapes(config), tensors, { dtype });
-  syncFolder(dir);
 }

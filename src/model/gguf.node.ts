@@ -2,11 +2,11 @@
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ModelLoadError, messageOf } from "../errors.ts";
+import { syncFolder } from "../io/atomic-write.node.ts";
 import { ggufBytes, ggufData, ggufHeader, ggufNumbers, ggufTypeOf, padded } from "./gguf.ts";
 import { type GgufHeader, parseGgufHeader } from "./gguf-header.ts";
 import { forLlamaRotary, type GgufModel, ggufFacts, ggufName, ggufShapes } from "./gguf-model.ts";
 import type { WeightSource } from "./safetensors.ts";
-import { syncFolder } from "./sync.node.ts";
 
 /** Elements converted and written at a time: whole blocks, and far below the 2 GiB that one call to the system may write. */
 const PIECE_ELEMENTS = 1 << 22;

@@ -1,8 +1,9 @@
 // Adapters in PEFT's files: adapter_config.json and adapter_model.safetensors.
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { ModelLoadError } from "../errors.ts";
+import { writeFolderWhole } from "../io/atomic-write.node.ts";
 import { checkLora, LORA_MODULES, type LoraModule, type LoraSpec, loadLora, loraTensorsOf } from "./lora.ts";
 import type { Model } from "./params.ts";
 import { openSafetensors, writeSafetensors } from "./safetensors.node.ts";
@@ -78,10 +79,17 @@ export async function loadAdapter(model: Model, dir: string): Promise<void> {
   }
 }
 
-/** Saves a model's adapters where `peft` can load them; `base` is the model they adapt. */
+/** Saves a model's adapters where `peft` can load them; `base` is the model they adapt. A new folder is whole or not there. */
 export async function saveAdapter(model: Model, dir: string, base: string, card?: string): Promise<void> {
+  const target = resolve(dir);
+  const isNew = !existsSync(target) || readdirSync(target).length === 0;
+  if (isNew) mkdirSync(dirname(target), { recursive: true });
+  if (isNew) await writeFolderWhole(target, (aside) => writeAdapter(model, aside, base, card));
+  else await writeAdapter(model, target, base, card);
+}
+
+async function writeAdapter(model: Model, dir: string, base: string, card?: string): Promise<void> {
   const { spec } = model.lora!;
-  mkdirSync(dir, { recursive: true });
   const tensors = [...loraTensorsOf(model)];
   const shapes = new Map(tensors.map(({ name, shape }) => [name, shape]));
   await writeSafetensors(join(dir, ADAPTER_WEIGHTS), shapes, tensors, { dtype: "F32" });

@@ -4,6 +4,7 @@ import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { ModelLoadError, messageOf } from "../errors.ts";
+import { syncFolder } from "../io/atomic-write.node.ts";
 import { duplicateKey } from "./duplicate-key.ts";
 import { WEIGHTS_FILE, WEIGHTS_INDEX } from "./folder.ts";
 import {
@@ -19,7 +20,6 @@ import {
   type WeightSource,
   widen,
 } from "./safetensors.ts";
-import { syncFolder } from "./sync.node.ts";
 
 const CHUNK_ELEMENTS = 1 << 21; // 4 MiB of 16-bit numbers at a time, so that widening needs little memory beside its result
 const MAX_INDEX_BYTES = 100_000_000; // as for one file's header

@@ -52,7 +52,7 @@ export function readJson(file: string): Record<string, unknown> {
   return parseObject(text, file);
 }
 
-/** Writes a JSON file, down to the disk. */
+/** Writes a JSON file; whoever makes the folder syncs it. */
 export function writeJson(file: string, json: object): void {
-  writeFileSync(file, `${JSON.stringify(json, null, 2)}\n`, { flush: true });
+  writeFileSync(file, `${JSON.stringify(json, null, 2)}\n`);
 }
