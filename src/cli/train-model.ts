@@ -1,10 +1,10 @@
 // The model a training begins with: loaded, and taught by imitation first where the config says so.
-import { existsSync, renameSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type LoadedModel, loadModelAndTokenizer } from "../engine/index.node.ts";
 import { UsageError } from "../errors.ts";
 import type { DataSet } from "../questions/index.ts";
-import { type GRPOConfig, imitate, type WarmupReport, type WarmupStep } from "../training/index.ts";
+import { type GRPOConfig, imitate, type WarmupStep } from "../training/index.ts";
 import { formatNumber, type Output, styled } from "./output.ts";
 import { engineOptions } from "./train-config.ts";
 
@@ -35,7 +35,7 @@ export function baseName(name: string): string {
 }
 
 /** The model after imitation, in the run's folder: whole, or as an adapter where adapters are learned. */
-function warmedOf(
+async function warmedOf(
   name: string,
   config: GRPOConfig,
   data: DataSet,
@@ -44,43 +44,26 @@ function warmedOf(
   signal: AbortSignal,
 ): Promise<string | null> {
   const what = `imitation of ${formatNumber(config.imitation_episodes)} right episodes on training databases …`;
-  return madeOnce(run, "warmed", what, out, async (aside) => {
-    const model = await loadModelAndTokenizer(name, { ...engineOptions(config), reference: false });
-    try {
-      checkWindow(config, model);
-      const report = await imitate(model, data, config, { signal, onStep: shown(out) });
-      if (config.use_peft) await model.engine.saveAdapter(aside, baseName(model.folder));
-      else await model.engine.saveModel(aside);
-      return report;
-    } finally {
-      await model.engine.close();
-    }
-  });
-}
-
-/** Makes a folder of the run's whole or not at all; a resumed run finds it there. */
-async function madeOnce(
-  run: string,
-  name: string,
-  what: string,
-  out: Output,
-  make: (aside: string) => Promise<WarmupReport>,
-): Promise<string | null> {
-  const [aside, folder] = [join(run, `.${name}`), join(run, name)];
-  if (existsSync(folder)) return folder;
+  const folder = join(run, "warmed");
+  if (existsSync(folder)) return folder; // a resumed run finds it: saving is all or nothing
   out.line(styled("dim", what));
-  rmSync(aside, { recursive: true, force: true });
-  const report = await make(aside);
-  if (report.interrupted) {
-    rmSync(aside, { recursive: true, force: true });
-    return null;
+  const model = await loadModelAndTokenizer(name, { ...engineOptions(config), reference: false });
+  try {
+    checkWindow(config, model);
+    const { interrupted, transcripts, tokens, last_loss } = await imitate(model, data, config, {
+      signal,
+      onStep: shown(out),
+    });
+    if (interrupted) return null;
+    if (config.use_peft) await model.engine.saveAdapter(folder, baseName(model.folder));
+    else await model.engine.saveModel(folder);
+    out.line(
+      `warmed up on ${formatNumber(transcripts)} episodes, ${formatNumber(tokens)} tokens: loss ${last_loss.toFixed(3)}`,
+    );
+    return folder;
+  } finally {
+    await model.engine.close();
   }
-  renameSync(aside, folder);
-  const { transcripts, tokens, last_loss } = report;
-  out.line(
-    `warmed up on ${formatNumber(transcripts)} episodes, ${formatNumber(tokens)} tokens: loss ${last_loss.toFixed(3)}`,
-  );
-  return folder;
 }
 
 /** Tells how far it is: on a terminal always, elsewhere every ten steps. */

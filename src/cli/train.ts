@@ -39,6 +39,7 @@ import { TrainingScreen } from "./train-screen.ts";
 
 interface TrainFlags extends ConfigFlags {
   readonly resume?: string;
+  readonly force?: boolean;
   readonly dryRun?: boolean;
   readonly dashboard?: boolean;
   readonly dashboardPort?: number;
@@ -50,7 +51,8 @@ interface TrainFlags extends ConfigFlags {
 export function trainCommand(): Command {
   const command = new Command("train")
     .description("train a model by playing; without options, the starter in a few minutes")
-    .option("--resume <run>", "go on with a run that was stopped, to the same result")
+    .option("--resume <run>", "continue a run that was stopped, to the same result")
+    .option("--force", "with --resume: take the run over from a process that seems to train in it; that one then ends")
     .option("--dry-run", "show the settings, what memory and time it would take, and stop")
     .option("--dashboard", "show the training in the browser while it goes on")
     .option(
@@ -79,7 +81,7 @@ async function train(flags: TrainFlags): Promise<void> {
 
   const signal = interruptSignal();
   const store = new RunFolder(run);
-  store.lock();
+  store.lock({ force: flags.force === true });
   process.once("exit", () => store.unlock());
   if (flags.resume === undefined) store.write("config.yaml", configText({ ...config, output_dir: run }));
   const dashboard = await dashboardOf(run, flags, out);

@@ -41,6 +41,12 @@ describe("logs and files", () => {
     expect(read("metrics.jsonl")).toBe('{"step":1}\n{"step":2,"text":"two\\nlines"}\n');
   });
 
+  test("records given together become lines in one write", () => {
+    run.append("episodes.jsonl", { step: 1 }, { step: 2 }, { step: 3 });
+    run.append("episodes.jsonl");
+    expect(read("episodes.jsonl")).toBe('{"step":1}\n{"step":2}\n{"step":3}\n');
+  });
+
   test("a file is replaced whole; one that is not there is null", () => {
     expect(run.read("results.json")).toBeNull();
     run.write("results.json", "old");
@@ -168,21 +174,4 @@ test("a folder that cannot be made says where, and what else to do", () => {
   expect(() => new RunFolder(join(folder, "file", "run"))).toThrow(
     /cannot make the run's folder: ENOTDIR.*file\/run; make its place writable, or name another/,
   );
-});
-
-test("one process trains in a folder; a dead one's lock does not count", () => {
-  const folder = mkdtempSync(join(tmpdir(), "sqlenv-lock-"));
-  const run = new RunFolder(folder);
-  run.lock();
-  run.lock(); // our own
-  writeFileSync(join(folder, "lock"), `${process.ppid}\n`); // alive, and not us
-  expect(() => run.lock()).toThrow(
-    /another process is training in this folder: .*wait for it, end it, or use another folder/,
-  );
-  writeFileSync(join(folder, "lock"), "999999999\n");
-  run.lock();
-  expect(readFileSync(join(folder, "lock"), "utf8")).toBe(`${process.pid}\n`);
-  run.unlock();
-  expect(existsSync(join(folder, "lock"))).toBe(false);
-  rmSync(folder, { recursive: true });
 });

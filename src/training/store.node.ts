@@ -1,31 +1,28 @@
 // A run as a folder on disk. Logs are appended to; everything else is written aside, synced and renamed, so that a process
 // killed at any moment leaves files that are whole. A checkpoint knows how long the logs were: what was written after it
-// is cut off when the run is taken up again.
+// is cut off when the run is resumed.
 import {
   appendFileSync,
-  closeSync,
   existsSync,
-  fsyncSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
   statSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { z } from "zod";
 import { ModelLoadError, messageOf, SqlEnvError, UsageError } from "../errors.ts";
+import { syncFile, writeFileWhole, writeFolderWhole } from "../io/atomic-write.node.ts";
+import { RunLock } from "./lock.node.ts";
 import { type Checkpoint, LOGS, type Log, type RunStore, type TrainerState } from "./store.ts";
 
 const CHECKPOINTS = "checkpoints";
-const LOCK = "lock";
 const STATE = "trainer.json";
 /** Names of what is being written aside. */
-const ASIDE = /^\.(step-\d+|.+\.part|\.?model-\w{6})$/;
+const ASIDE = /^\.(step-\d+|.+\.part)(\.old)?$|^\.(model|warmed)-\w{6}(\.old)?$/;
 
 /** What trainer.json holds. */
 interface Saved {
@@ -45,8 +42,11 @@ const savedSchema = z.object({
   logs: z.record(z.enum(LOGS), count),
 });
 
+export { trainingProcess } from "./lock.node.ts";
+
 export class RunFolder implements RunStore {
   readonly name: string;
+  #lock: RunLock | undefined;
 
   constructor(folder: string) {
     this.name = folder;
@@ -62,28 +62,25 @@ export class RunFolder implements RunStore {
     }
   }
 
-  /** Keeps other processes out until `unlock`, or until this one has ended however it may. */
-  lock(): void {
-    const holder = trainingProcess(this.name);
-    if (holder !== null && holder !== process.pid)
-      throw new UsageError({
-        what: "another process is training in this folder",
-        value: `${this.name}, process ${holder}`,
-        remedy: "wait for it, end it, or use another folder",
-      });
-    this.write(LOCK, `${process.pid}\n`);
+  /** Keeps other processes out until `unlock`, or until this one has ended however it may; `force` takes the run from them. */
+  lock({ force = false }: { readonly force?: boolean } = {}): void {
+    this.#lock?.release();
+    this.#lock = undefined;
+    this.#lock = guarded("write lock", this.name, () => new RunLock(this.name, { force }));
   }
 
   unlock(): void {
-    rmSync(join(this.name, LOCK), { force: true });
+    this.#lock?.release();
+    this.#lock = undefined;
   }
 
-  append(log: Log, record: object): void {
-    this.#guard(`write to ${log}`, () => appendFileSync(join(this.name, log), `${JSON.stringify(record)}\n`));
+  append(log: Log, ...records: readonly object[]): void {
+    const lines = records.map((record) => `${JSON.stringify(record)}\n`).join("");
+    if (lines) this.#guard(`write to ${log}`, () => appendFileSync(join(this.name, log), lines));
   }
 
   write(file: string, text: string): void {
-    this.#guard(`write ${file}`, () => writeWhole(join(this.name, file), text));
+    this.#guard(`write ${file}`, () => writeFileWhole(join(this.name, file), text));
   }
 
   read(file: string): string | null {
@@ -93,20 +90,17 @@ export class RunFolder implements RunStore {
 
   async checkpoint(state: TrainerState, save: (dir: string) => Promise<void>, keep: number): Promise<void> {
     const folder = join(this.name, CHECKPOINTS);
-    const [aside, final] = [join(folder, `.step-${state.step}`), join(folder, `step-${state.step}`)];
-    try {
-      rmSync(aside, { recursive: true, force: true });
-      mkdirSync(aside, { recursive: true });
+    const fill = async (aside: string) => {
       await save(aside);
       const logs = Object.fromEntries(LOGS.map((log) => [log, sizeOf(join(this.name, log))])) as Saved["logs"];
       for (const log of LOGS) syncFile(join(this.name, log));
       writeFileSync(join(aside, STATE), `${JSON.stringify({ state, logs } satisfies Saved)}\n`);
-      for (const file of readdirSync(aside)) syncFile(join(aside, file));
-      rmSync(final, { recursive: true, force: true });
-      renameSync(aside, final);
-      syncFile(folder);
+      this.#lock?.check();
+    };
+    try {
+      this.#lock?.check();
+      await writeFolderWhole(join(folder, `step-${state.step}`), fill, join(folder, `.step-${state.step}`));
     } catch (error) {
-      rmSync(aside, { recursive: true, force: true });
       throw failure(`save checkpoint step-${state.step}`, this.name, error);
     }
     for (const step of this.#steps().slice(keep))
@@ -131,6 +125,7 @@ export class RunFolder implements RunStore {
         value: `${sizeOf(short.path)} of ${short.length} bytes`,
         remedy: "restore it, or start the run anew in another folder",
       });
+    this.#lock?.check();
     for (const { path, length } of kept) if (sizeOf(path) > length) truncateSync(path, length);
     for (const folder of [this.name, join(this.name, CHECKPOINTS)])
       for (const name of readdirSync(folder).filter((name) => ASIDE.test(name)))
@@ -144,7 +139,10 @@ export class RunFolder implements RunStore {
   }
 
   #guard<T>(what: string, work: () => T): T {
-    return guarded(what, this.name, work);
+    return guarded(what, this.name, () => {
+      this.#lock?.check(); // a run that was taken over is another's to write
+      return work();
+    });
   }
 }
 
@@ -159,48 +157,6 @@ function readState(dir: string): Saved {
       remedy: `delete ${dir} to resume from the one before it`,
       cause,
     });
-  }
-}
-
-/** Id of the process that trains in a folder; null when none does. */
-export function trainingProcess(folder: string): number | null {
-  const file = join(folder, LOCK);
-  const holder = existsSync(file) ? Number(readFileSync(file, "utf8")) : Number.NaN;
-  return isAlive(holder) ? holder : null;
-}
-
-/** Whether there is such a process; signal 0 only asks. */
-function isAlive(pid: number): boolean {
-  if (!Number.isInteger(pid)) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM"; // there is, and it is somebody else's
-  }
-}
-
-/** The file has its old content or its new one, never a part. */
-function writeWhole(path: string, text: string): void {
-  const aside = join(dirname(path), `.${path.slice(dirname(path).length + 1)}.part`);
-  try {
-    writeFileSync(aside, text);
-    syncFile(aside);
-    renameSync(aside, path);
-  } catch (error) {
-    rmSync(aside, { force: true });
-    throw error;
-  }
-}
-
-/** Forces a file, or a folder's list of files, out to the disk. */
-function syncFile(path: string): void {
-  if (!existsSync(path)) return;
-  const file = openSync(path, "r");
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
   }
 }
 

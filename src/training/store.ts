@@ -30,8 +30,8 @@ export interface Checkpoint {
 export interface RunStore {
   /** Where it is, for people. */
   readonly name: string;
-  /** Adds a line to a log. */
-  append(log: Log, record: object): void;
+  /** Adds lines to a log, in one write. */
+  append(log: Log, ...records: readonly object[]): void;
   /** Writes a small file, whole or not at all. */
   write(file: string, text: string): void;
   read(file: string): string | null;
@@ -57,8 +57,8 @@ export class MemoryStore implements RunStore {
   };
   readonly files = new Map<string, string>();
 
-  append(log: Log, record: object): void {
-    this.logs[log].push(record);
+  append(log: Log, ...records: readonly object[]): void {
+    this.logs[log].push(...records);
   }
 
   write(file: string, text: string): void {

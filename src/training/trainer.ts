@@ -205,7 +205,7 @@ export class GRPOTrainer {
     const names = this.#rewardFuncs.map(rewardName);
     const firstGroup = this.#accumulated * this.#batching.questions;
     const lines = episodeLines(generation, this.#state.step + 1, firstGroup, names, config);
-    for (const line of lines) this.store.append("episodes.jsonl", line);
+    this.store.append("episodes.jsonl", ...lines);
     const slices = slicesOf(generation.episodes.length, this.#batching.slices, [config.seed, this.#state.generation]);
     const started = performance.now();
     const logprobs = await this.#logprobsOf(generation);
