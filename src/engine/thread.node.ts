@@ -90,15 +90,25 @@ async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return Promise.race([settled, deadline]).finally(() => clearTimeout(timer));
 }
 
+/** What is needed of a worker thread. In the public types Node's own would ask every user for @types/node. */
+interface Thread {
+  on(event: "message", listener: (message: FromEngine) => void): unknown;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "messageerror", listener: (error: Error) => void): unknown;
+  on(event: "exit", listener: (code: number) => void): unknown;
+  postMessage(message: unknown): void;
+  terminate(): Promise<unknown>;
+}
+
 /** The caller's end. */
 export class ThreadEngine implements Engine {
   readonly facts: EngineFacts;
-  readonly #worker: Worker;
+  readonly #worker: Thread;
   readonly #pending = new Map<number, Pending>();
   #next = 0;
   #ended: Error | undefined;
 
-  constructor(worker: Worker, facts: EngineFacts) {
+  constructor(worker: Thread, facts: EngineFacts) {
     this.facts = facts;
     this.#worker = worker;
     worker.on("message", (message: FromEngine) => this.#hear(message));

@@ -1,8 +1,7 @@
 // Chats as token ids: the model's own template, taken apart once, so that each turn is appended and nothing is tokenized twice.
 // docs/decisions/0006-turns.md says which templates are accepted and why.
-import type { Template } from "@huggingface/jinja";
 import { ModelLoadError, messageOf } from "../errors.ts";
-import { parseTemplate, renderTemplate } from "./template.ts";
+import { type ParsedTemplate, parseTemplate, renderTemplate } from "./template.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
 export interface ChatMessage {
@@ -28,7 +27,7 @@ export const CHATML_TEMPLATE =
 
 /** The text a chat template gives for messages. */
 export function renderChat(
-  template: string | Template,
+  template: string | ParsedTemplate,
   messages: readonly ChatMessage[],
   { add_generation_prompt = true, enable_thinking = false, bos_token = "", eos_token = "" }: RenderOptions = {},
 ): string {
@@ -161,7 +160,7 @@ const SENTINELS = [
 ] as const;
 
 function takeApart(template: string, tokenizer: Tokenizer): Pieces {
-  let parsed: Template;
+  let parsed: ParsedTemplate;
   try {
     parsed = parseTemplate(template);
   } catch (error) {

@@ -15,21 +15,26 @@ export const MAX_TEMPLATE_NUMBER = 100_000;
 /** The last resort, for steps that are slow by themselves, such as a search for one long text in another. */
 const MAX_RENDER_MS = 10_000;
 
+/** A template that `renderTemplate` can take. Its type is our own, since the library's does not compile under nodenext. */
+export interface ParsedTemplate {
+  readonly program: unknown;
+}
+
 /** Parses a template; throws an Error that says what is wrong with it. */
-export function parseTemplate(text: string): Template {
+export function parseTemplate(text: string): ParsedTemplate {
   if (text.length > MAX_TEMPLATE_CHARACTERS) throw new Error(`it has more than ${MAX_TEMPLATE_CHARACTERS} characters`);
   if (new RegExp(`\\s{${MAX_TEMPLATE_BLANKS + 1}}`).test(text)) {
     throw new Error(`it has more than ${MAX_TEMPLATE_BLANKS} blanks in a row`);
   }
-  return new Template(text);
+  return { program: new Template(text).parsed };
 }
 
 /** Renders a template with variables; throws an Error when it fails or passes a limit. */
-export function renderTemplate(template: Template, variables: Readonly<Record<string, unknown>>): string {
+export function renderTemplate(template: ParsedTemplate, variables: Readonly<Record<string, unknown>>): string {
   const environment = new Environment();
   for (const [name, value] of Object.entries({ ...GLOBALS, ...variables })) environment.set(name, value);
   const room = MAX_TEMPLATE_VALUE + 4 * JSON.stringify(variables).length;
-  return String(new LimitedInterpreter(environment, room).run(template.parsed).value);
+  return String(new LimitedInterpreter(environment, room).run(template.program as Template["parsed"]).value);
 }
 
 // Some templates print today's date: a fixed one keeps the same chat the same ids.

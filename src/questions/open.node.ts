@@ -9,7 +9,7 @@ import { loadQuestions } from "./load.node.ts";
 import { loadBird, loadSpider } from "./spider.node.ts";
 
 /** Where imported data sets are kept: $SQLENV_HOME/datasets, or sqlenv/datasets in the user's cache folder. */
-export function dataSetsFolder(env: NodeJS.ProcessEnv = process.env): string {
+export function dataSetsFolder(env: Readonly<Record<string, string | undefined>> = process.env): string {
   if (env.SQLENV_HOME) return join(resolve(env.SQLENV_HOME), "datasets");
   return join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "sqlenv", "datasets");
 }

@@ -1,11 +1,9 @@
 // The CPU device under Node: worker threads, and relaxed SIMD switched on in Node 20.
-import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { setFlagsFromString } from "node:v8";
-import { Worker } from "node:worker_threads";
 import { type CpuDevice, type CpuOptions, createCpuDevice } from "./cpu.ts";
 import { bindFromText, bindingText, nativeCode } from "./native/native.node.ts";
-import type { WorkerHandle } from "./team.ts";
+import { startThread } from "./thread.node.ts";
 
 export interface CpuNodeOptions extends Omit<CpuOptions, "startWorker" | "native"> {
   /** @default as many as the machine has cores, at most 8 */
@@ -29,33 +27,4 @@ export function createCpu({
     native: native && ((memory) => bindFromText(native, memory)),
     startWorker: (source, data) => startThread(source, data, native ? bindingText(native) : undefined),
   });
-}
-
-/** What a thread is called by Linux; 1 where that is not known. */
-const THREAD_ID = `(() => {
-  try {
-    return Number(require("node:fs").readlinkSync("/proc/thread-self").split("/").pop()) || 1;
-  } catch {
-    return 1;
-  }
-})()`;
-
-/** Starts a thread of the team. */
-export function startThread(
-  source: string,
-  data: unknown,
-  bind = "undefined",
-): WorkerHandle & { readonly worker: Worker } {
-  const worker = new Worker(`${source}\nserve(require("node:worker_threads").workerData, ${bind}, ${THREAD_ID});`, {
-    eval: true,
-    workerData: data,
-    execArgv: [], // --input-type and --import are meant for the program, and would break or slow a worker
-  });
-  worker.unref(); // a sleeping worker must not keep the process alive
-  worker.on("error", () => {}); // the team notices, and throws to whoever runs a kernel
-  return {
-    worker,
-    end: () => void worker.terminate(),
-    isAlive: (id) => id === 1 || existsSync(`/proc/self/task/${id}`),
-  };
 }

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
 import { type CpuDevice, createCpuDevice } from "./cpu.ts";
-import { startThread } from "./start.node.ts";
+import { startThread } from "./thread.node.ts";
 
 /** A device of two threads, of which the second runs this source in place of its own. */
 function deviceWith(change: (source: string) => string): { device: CpuDevice; worker: Worker } {
