@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { temporaryFolder } from "../test/data-files.ts";
+import { follow, isPrivate } from "./download/follow.node.ts";
+import { processName } from "./download/part.node.ts";
 import { type DownloadOptions, download } from "./download.node.ts";
 import { DownloadError } from "./errors.ts";
 
@@ -56,6 +58,13 @@ function hold(response: ServerResponse, sent: number, part: Uint8Array): void {
   response.write(part);
 }
 
+/** What an earlier call would have left of a file. */
+function leave(file: string, url: string, data: Uint8Array, name = ".part"): void {
+  mkdirSync(file + name);
+  writeFileSync(join(file + name, "data"), data);
+  writeFileSync(join(file + name, "info.json"), JSON.stringify({ url, validator: '"v1"' }));
+}
+
 test("downloads, reports progress, leaves nothing else behind", async () => {
   const { url } = await serve((request, response) => send(request, response, {}));
   const file = join(temporaryFolder(), "f");
@@ -63,7 +72,7 @@ test("downloads, reports progress, leaves nothing else behind", async () => {
   await download(url, file, { ...QUICK, onProgress: ({ received, total }) => seen.push(received / total!) });
   expect(readFileSync(file).equals(BODY)).toBe(true);
   expect(seen.at(-1)).toBe(1);
-  expect(existsSync(`${file}.part`) || existsSync(`${file}.part.json`)).toBe(false);
+  expect(readdirSync(dirname(file))).toEqual(["f"]);
 });
 
 test("continues where cut connections left off", async () => {
@@ -117,8 +126,7 @@ test("a part that is not a beginning of the file, or is all of it, does not conf
   });
   for (const size of [BODY.length, BODY.length + 5]) {
     const file = join(temporaryFolder(), "f");
-    writeFileSync(`${file}.part`, Buffer.concat([BODY, Buffer.alloc(5)]).subarray(0, size));
-    writeFileSync(`${file}.part.json`, JSON.stringify({ url, validator: '"v1"' }));
+    leave(file, url, Buffer.concat([BODY, Buffer.alloc(5)]).subarray(0, size));
     await download(url, file, QUICK);
     expect(readFileSync(file).equals(BODY)).toBe(true);
   }
@@ -146,8 +154,7 @@ test("a wrong checksum is tried once more from the beginning; a resumed part tha
   const file = join(temporaryFolder(), "f");
   const { url, ranges } = await serve((request, response) => send(request, response, {}));
   const sha256 = createHash("sha256").update(BODY).digest("hex");
-  writeFileSync(`${file}.part`, Buffer.alloc(50_000, 7));
-  writeFileSync(`${file}.part.json`, JSON.stringify({ url, validator: '"v1"' }));
+  leave(file, url, Buffer.alloc(50_000, 7));
   await download(url, file, { ...QUICK, checksum: { kind: "sha256", hex: sha256 } });
   expect(readFileSync(file).equals(BODY)).toBe(true);
   expect(ranges).toEqual(["bytes=50000-", undefined]);
@@ -156,7 +163,7 @@ test("a wrong checksum is tried once more from the beginning; a resumed part tha
   const wrong = download(url, `${file}2`, { ...QUICK, checksum: { kind: "git", hex: "0".repeat(40) } });
   await expect(wrong).rejects.toThrow(/checksum is wrong/);
   expect(ranges).toHaveLength(5);
-  expect(existsSync(`${file}2`) || existsSync(`${file}2.part`) || existsSync(`${file}2.part.json`)).toBe(false);
+  expect(readdirSync(dirname(file))).toEqual(["f"]);
 });
 
 test("headers are sent, empty files are files, and a disk that refuses is not asked again", async () => {
@@ -169,7 +176,7 @@ test("headers are sent, empty files are files, and a disk that refuses is not as
   const blocked = download(url, join(folder, "no", "f"), { ...QUICK, headers: { "x-asked": "yes" } });
   await expect(blocked).rejects.toThrow(/ENOENT.*check the folder's permissions/);
   await expect(blocked).rejects.toBeInstanceOf(DownloadError);
-  expect(ranges).toHaveLength(2);
+  expect(ranges).toHaveLength(1);
   await expect(download(url, join(folder, "f"), QUICK)).rejects.toMatchObject({ code: "download", status: 400 });
 });
 
@@ -181,4 +188,110 @@ test("a stalled connection is given up, and an abort is obeyed", async () => {
   const running = download(url, file, { ...QUICK, signal: controller.signal });
   controller.abort();
   await expect(running).rejects.toThrow(/abort/i);
+});
+
+test("two downloads of one file at once do not disturb each other", async () => {
+  const { url, ranges } = await serve((request, response, count) =>
+    send(request, response, count < 3 ? { bytes: 60_000 } : {}),
+  );
+  const file = join(temporaryFolder(), "f");
+  await Promise.all([download(url, file, QUICK), download(url, file, QUICK)]);
+  expect(readFileSync(file).equals(BODY)).toBe(true);
+  expect(ranges.slice(0, 2)).toEqual([undefined, undefined]);
+  expect(readdirSync(dirname(file))).toEqual(["f"]);
+});
+
+test("a part whose process is gone is continued; one that is in use, or was written before parts were folders, is not", async () => {
+  const { url, ranges } = await serve((request, response) => send(request, response, {}));
+  const file = join(temporaryFolder(), "f");
+  const running = `.part-${processName().replace(/\d+$/, "1")}.1`; // process 1 always runs
+  leave(file, url, BODY.subarray(0, 10), running);
+  writeFileSync(`${file}.part`, "a file");
+  await download(url, file, QUICK);
+  leave(file, url, BODY.subarray(0, 20), `.part-${processName().replace(/\d+$/, "999999999")}.1`);
+  await download(url, file, QUICK);
+  leave(file, url, BODY.subarray(0, 30), ".part-elsewhere.1.1");
+  utimesSync(join(`${file}.part-elsewhere.1.1`, "data"), 1, 1);
+  await download(url, file, QUICK);
+  expect(ranges).toEqual([undefined, "bytes=20-", "bytes=30-"]);
+  expect(readdirSync(dirname(file)).sort()).toEqual(["f", `f${running}`]);
+});
+
+test("a file larger than allowed is given up: by what the server says, and by what comes", async () => {
+  const file = join(temporaryFolder(), "f");
+  const said = await serve((request, response) => send(request, response, {}));
+  await expect(download(said.url, file, { ...QUICK, maxBytes: 199_999 })).rejects.toThrow(
+    /it has 200000 bytes, and 199999 are allowed/,
+  );
+  const endless = await serve((_, response) => {
+    const more = () => {
+      while (!response.destroyed && response.write(BODY));
+    };
+    response.on("drain", more);
+    more();
+  });
+  let most = 0;
+  const onProgress = ({ received }: { received: number }) => {
+    most = received;
+  };
+  const coming = download(endless.url, file, { backoffMs: 0, maxBytes: 1_000_000, onProgress });
+  await expect(coming).rejects.toThrow(/more than 1000000 bytes came/);
+  expect(most).toBeLessThanOrEqual(1_000_000);
+  expect([said.ranges.length, endless.ranges.length]).toEqual([1, 1]);
+  expect(readdirSync(dirname(file))).toEqual([]);
+  await download(said.url, file, { ...QUICK, maxBytes: 200_000 });
+});
+
+test("redirects are followed within limits; keys stay with the first address", async () => {
+  const seen: (string | undefined)[] = [];
+  const target = await serve((request, response) => {
+    seen.push(request.headers.authorization);
+    send(request, response, {});
+  });
+  const from = await serve((_, response) => response.writeHead(302, { location: target.url }).end());
+  const file = join(temporaryFolder(), "f");
+  await download(from.url, file, { ...QUICK, headers: { authorization: "Bearer secret" } });
+  expect(readFileSync(file).equals(BODY)).toBe(true);
+  expect(seen).toEqual([undefined]);
+  const loop = await serve((_, response) => response.writeHead(302, { location: "/again" }).end());
+  await expect(download(loop.url, file, QUICK)).rejects.toThrow(/more than 5 redirects/);
+  const other = await serve((_, response) => response.writeHead(302, { location: "file:///etc/passwd" }).end());
+  await expect(download(other.url, file, QUICK)).rejects.toThrow(/redirected to file: instead of http/);
+  expect([loop.ranges.length, other.ranges.length]).toEqual([6, 1]);
+});
+
+test.each([
+  ["https://93.184.216.34/x", "http://93.184.216.34/x", /from https to http/],
+  ["https://93.184.216.34/x", "https://127.0.0.1/x", /private network \(127\.0\.0\.1\)/],
+  ["http://93.184.216.34/x", "http://169.254.169.254/latest/meta-data", /private network/],
+  ["http://93.184.216.34/x", "http://[::1]:8080/x", /private network/],
+  ["http://93.184.216.34/x", "http://localhost/x", /private network/],
+  ["http://93.184.216.34/x", "http://[::ffff:10.0.0.1]/x", /private network/],
+])("%s may not lead to %s", async (from, location, message) => {
+  const asked: string[] = [];
+  const original = globalThis.fetch;
+  onTestFinished(() => {
+    globalThis.fetch = original;
+  });
+  globalThis.fetch = async (url) => {
+    asked.push(String(url));
+    return new Response(null, { status: 302, headers: { location } });
+  };
+  await expect(follow(from, {}, new AbortController().signal)).rejects.toThrow(message);
+  expect(asked).toEqual([from]);
+});
+
+test("addresses of private networks are known in all their forms", async () => {
+  for (const host of [
+    "10.1.2.3",
+    "172.31.0.1",
+    "192.168.1.1",
+    "0.0.0.0",
+    "[fd00::1]",
+    "[fe80::1]",
+    "a.localhost",
+    "[::]",
+  ])
+    expect(await isPrivate(host), host).toBe(true);
+  for (const host of ["8.8.8.8", "172.32.0.1", "[2606:4700::1111]"]) expect(await isPrivate(host), host).toBe(false);
 });

@@ -1,19 +1,14 @@
 // A file from a URL, resumed where a broken connection left off, never left half-written under its own name.
 import { createHash } from "node:crypto";
-import {
-  closeSync,
-  createReadStream,
-  existsSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, createReadStream, fsyncSync, openSync, renameSync, statSync, writeFileSync } from "node:fs";
 import type { ReadableStream } from "node:stream/web";
 import { setTimeout as wait } from "node:timers/promises";
+import { follow, RedirectError } from "./download/follow.node.ts";
+import { Part } from "./download/part.node.ts";
 import { DownloadError, messageOf } from "./errors.ts";
+
+/** Bytes of a file, whether the server says how many come or not; the largest files of published models have 50 GB. */
+export const MAX_DOWNLOAD_BYTES = 100_000_000_000;
 
 export interface DownloadProgress {
   readonly received: number;
@@ -31,6 +26,10 @@ export interface DownloadOptions {
   readonly stallMs?: number;
   /** Sent with each request; `authorization` is not passed on when another host is redirected to. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** A file that is or turns out to be larger is given up. @default MAX_DOWNLOAD_BYTES */
+  readonly maxBytes?: number | undefined;
+  /** Where what has come is kept meanwhile, as a folder `PATH.part`. @default beside the file */
+  readonly part?: string | undefined;
   /** What the file must be; a file that is not is fetched once more from its beginning, then given up. */
   readonly checksum?: Checksum | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -44,36 +43,40 @@ export interface Checksum {
 
 const MAX_BACKOFF_MS = 30_000;
 
-/** What must be the same for a resume to make sense. */
-interface PartInfo {
-  readonly url: string;
-  /** A strong ETag or the Last-Modified date, sent as If-Range. */
-  readonly validator: string;
+/**
+ * Downloads to `file` by way of `file.part`; a later call with the same URL continues a part that was left. Processes that
+ * download the same file at once do not disturb each other.
+ */
+export async function download(url: string, file: string, options: DownloadOptions = {}): Promise<void> {
+  const part = onDiskFor(url, () => new Part(options.part ?? file));
+  try {
+    await fetchInto(part, url, options);
+    onDiskFor(url, () => renameSync(part.data, file));
+    part.remove();
+  } catch (error) {
+    part.release();
+    throw error;
+  }
 }
 
-/** Downloads to `file` by way of `file.part`; a later call with the same URL continues a part that was left. */
-export async function download(url: string, file: string, options: DownloadOptions = {}): Promise<void> {
+async function fetchInto(part: Part, url: string, options: DownloadOptions): Promise<void> {
   const { retries = 5, backoffMs = 500, checksum, signal } = options;
   let failures = 0;
   let mismatches = 0;
-  let most = sizeOf(`${file}.part`);
+  let most = part.size;
   for (;;) {
     try {
-      await attempt(url, file, options);
-      if (checksum && (await digestOf(`${file}.part`, checksum.kind)) !== checksum.hex) {
-        for (const path of [`${file}.part`, `${file}.part.json`]) onDisk(() => rmSync(path, { force: true }));
-        if (++mismatches > 1) throw new FinalError("its checksum is wrong", "try again later, or another source");
-        continue;
-      }
-      onDisk(() => renameSync(`${file}.part`, file));
-      rmSync(`${file}.part.json`, { force: true });
-      return;
+      await attempt(url, part, options);
+      if (!checksum || (await digestOf(part.data, checksum.kind)) === checksum.hex) return;
+      onDisk(() => part.clear());
+      if (++mismatches > 1) throw new FinalError("its checksum is wrong", "try again later, or another source");
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof FinalError) throw failed(url, error.message, error.remedy, error);
-      const size = sizeOf(`${file}.part`);
-      failures = size > most ? 1 : failures + 1;
-      most = Math.max(most, size);
+      if (error instanceof RedirectError)
+        throw failed(url, error.message, "use the address it leads to, if you trust it", error);
+      failures = part.size > most ? 1 : failures + 1;
+      most = Math.max(most, part.size);
       if (failures > retries) {
         throw failed(url, reasonOf(error), "check the connection and run the same command again: it resumes", error);
       }
@@ -103,13 +106,21 @@ function onDisk<T>(action: () => T): T {
   }
 }
 
+function onDiskFor<T>(url: string, action: () => T): T {
+  try {
+    return onDisk(action);
+  } catch (error) {
+    if (error instanceof FinalError) throw failed(url, error.message, error.remedy, error);
+    throw error;
+  }
+}
+
 async function attempt(
   url: string,
-  file: string,
-  { onProgress, stallMs = 60_000, headers, signal }: DownloadOptions,
+  part: Part,
+  { onProgress, stallMs = 60_000, headers, signal, maxBytes = MAX_DOWNLOAD_BYTES }: DownloadOptions,
 ): Promise<void> {
-  const part = `${file}.part`;
-  const resume = resumeInfo(url, file);
+  const resume = resumeInfo(url, part);
   const stall = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const alive = () => {
@@ -118,33 +129,43 @@ async function attempt(
   };
   alive();
   try {
-    const response = await fetch(url, {
+    const response = await follow(
+      url,
       // Compressed transfer would make lengths and ranges those of another file.
-      headers: {
+      {
         ...headers,
         "accept-encoding": "identity",
         ...(resume && { range: `bytes=${resume.offset}-`, "if-range": resume.validator }),
       },
-      signal: signal ? AbortSignal.any([signal, stall.signal]) : stall.signal,
-    });
+      signal ? AbortSignal.any([signal, stall.signal]) : stall.signal,
+    );
     const { offset, total } = placeOf(response, part, resume?.offset ?? 0);
     if (offset > 0 && offset === total) return; // all of it was already there
-    if (offset === 0) onDisk(() => remember(url, file, response.headers));
+    if (total !== undefined && total > maxBytes) {
+      await response.body?.cancel();
+      throw tooLarge(maxBytes, total);
+    }
+    if (offset === 0) onDisk(() => remember(url, part, response.headers));
     let received = offset;
-    const out = onDisk(() => openSync(part, offset === 0 ? "w" : "a"));
+    const out = onDisk(() => openSync(part.data, offset === 0 ? "w" : "a"));
     try {
       // Written at once: what has come stays, however the connection ends.
       for await (const chunk of (response.body ?? []) as ReadableStream<Uint8Array>) {
+        if (received + chunk.length > maxBytes) {
+          part.clear(); // of no use to a later call
+          throw tooLarge(maxBytes);
+        }
         onDisk(() => writeFileSync(out, chunk));
         received += chunk.length;
         alive();
         onProgress?.({ received, total });
       }
+      onDisk(() => fsyncSync(out));
     } finally {
       closeSync(out);
     }
     if (total !== undefined && received > total) {
-      rmSync(part, { force: true });
+      part.clear();
       throw new Error(`${received} bytes came instead of ${total}`);
     }
     if (total !== undefined && received < total) throw new Error(`only ${received} of ${total} bytes came`);
@@ -153,14 +174,19 @@ async function attempt(
   }
 }
 
+function tooLarge(maxBytes: number, total?: number): FinalError {
+  const size = total === undefined ? `more than ${maxBytes} bytes came` : `it has ${total} bytes`;
+  return new FinalError(`${size}, and ${maxBytes} are allowed`, "raise the limit if you trust the source");
+}
+
 /** Where the answer's bytes belong: at the end of the part, or at the beginning when the server sends all of it. */
-function placeOf(response: Response, part: string, asked: number): { offset: number; total: number | undefined } {
+function placeOf(response: Response, part: Part, asked: number): { offset: number; total: number | undefined } {
   const range = /^bytes (?:(\d+)-\d+|\*)\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "");
   const rangeTotal = range?.[2] === undefined || range[2] === "*" ? undefined : Number(range[2]);
   if (response.status === 206 && asked > 0 && Number(range?.[1]) === asked) return { offset: asked, total: rangeTotal };
   if (response.status === 416 && rangeTotal === asked) return { offset: asked, total: asked };
   if (response.status === 206 || response.status === 416) {
-    rmSync(part, { force: true }); // what we have is not a beginning of what the server has
+    part.clear(); // what we have is not a beginning of what the server has
     throw new Error(`the server cannot continue at byte ${asked}`);
   }
   if (response.ok) {
@@ -176,27 +202,16 @@ function placeOf(response: Response, part: string, asked: number): { offset: num
   );
 }
 
-function resumeInfo(url: string, file: string): { offset: number; validator: string } | undefined {
-  const offset = sizeOf(`${file}.part`);
-  if (offset === 0 || !existsSync(`${file}.part.json`)) return undefined;
-  try {
-    const info = JSON.parse(readFileSync(`${file}.part.json`, "utf8")) as Partial<PartInfo>;
-    return info.url === url && info.validator ? { offset, validator: info.validator } : undefined;
-  } catch {
-    return undefined; // unreadable side file: start again
-  }
+function resumeInfo(url: string, part: Part): { offset: number; validator: string } | undefined {
+  const { size: offset, info } = part;
+  return offset > 0 && info?.url === url && info.validator ? { offset, validator: info.validator } : undefined;
 }
 
 /** Keeps what proves that a later answer is about the same file; weak ETags do not. */
-function remember(url: string, file: string, headers: Headers): void {
+function remember(url: string, part: Part, headers: Headers): void {
   const etag = headers.get("etag");
   const validator = etag && !etag.startsWith("W/") ? etag : headers.get("last-modified");
-  const info: PartInfo = { url, validator: validator ?? "" };
-  writeFileSync(`${file}.part.json`, JSON.stringify(info));
-}
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  part.info = { url, validator: validator ?? "" };
 }
 
 /** fetch hides the reason one level down. */

@@ -88,6 +88,7 @@ interface ImportFlags {
   readonly name?: string;
   readonly replace?: boolean;
   readonly maxBytes: number;
+  readonly sha256?: string;
 }
 
 function importCommand(): Command {
@@ -100,15 +101,17 @@ function importCommand(): Command {
     .option("--replace", "replace an imported set of the same name")
     .option(
       "--max-bytes <number>",
-      "bytes that an archive may take on disk, archives inside it included",
+      "bytes that an archive may have and take on disk, archives inside it included",
       wholeNumber("--max-bytes"),
       MAX_UNPACKED_BYTES,
     )
+    .option("--sha256 <hex>", "refuse an archive that is not this one")
     .option("--json", "print one JSON object")
-    .action(async (source: string, { json, name, replace = false, maxBytes }: ImportFlags) => {
+    .action(async (source: string, { json, replace = false, ...options }: ImportFlags) => {
       const out = output({ json });
-      const imported = await importDataSet(source, dataSetsFolder(), { name, replace, maxBytes, ...reporting(out) });
+      const imported = await importDataSet(source, dataSetsFolder(), { replace, ...options, ...reporting(out) });
       out.line(`${imported.name} imported (${imported.layout} layout) to ${imported.path}`);
+      if (imported.sha256 !== undefined) out.line(`SHA-256 of the archive: ${imported.sha256}`);
       out.line(`check it with: sqlenv data check --data ${imported.name}`);
       out.result(imported);
     });

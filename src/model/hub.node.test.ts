@@ -328,7 +328,7 @@ test("a cache that cannot be written is named", async () => {
     /org\/tiny: the cache cannot be written .*HF_HUB_CACHE/,
   );
   const blocked = temporaryFolder();
-  mkdirSync(join(blocked, "models--org--tiny", "blobs", `${sha256(WEIGHTS)}.part`), { recursive: true });
+  mkdirSync(join(blocked, "models--org--tiny", "blobs", `${sha256(WEIGHTS)}.part`, "data"), { recursive: true });
   await expect(resolveModel("org/tiny", { ...options, cacheDir: blocked })).rejects.toThrow(
     /could not be fetched: .*check the folder's permissions and the free space/,
   );

@@ -244,6 +244,7 @@ async function fetchFiles(
           signal,
           headers: authorization(token),
           checksum,
+          ...(size > 0 && { maxBytes: size }),
           onProgress: ({ received }) => onProgress?.({ file: name, received: done + received, total }),
         });
       } catch (error) {
@@ -283,8 +284,9 @@ function link(blob: string, path: string): void {
   try {
     symlinkSync(join("..", "..", "blobs", basename(blob)), path);
   } catch {
-    copyFileSync(blob, `${path}.part`); // file systems without links
-    renameSync(`${path}.part`, path);
+    const aside = `${path}.part-${process.pid}`; // file systems without links
+    copyFileSync(blob, aside);
+    renameSync(aside, path);
   }
 }
 

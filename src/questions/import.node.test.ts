@@ -1,4 +1,5 @@
-import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -13,6 +14,7 @@ import {
   temporaryFolder,
   writeFiles,
 } from "../../test/data-files.ts";
+import { processName } from "../download/part.node.ts";
 import { exportDataSet } from "./export.node.ts";
 import { importDataSet, nameOf } from "./import.node.ts";
 import { findLayout } from "./layout.node.ts";
@@ -25,6 +27,10 @@ function entries(files: Files, prefix = "") {
     name: prefix + name,
     data: typeof content === "string" || content instanceof Uint8Array ? content : JSON.stringify(content),
   }));
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
 }
 
 /** The spread of names an import leaves in its folder, hidden ones included. */
@@ -45,7 +51,8 @@ test("imports folders, zips and tars, also when the data set is a folder or two 
   writeFiles(join(source, "folder/inside"), files);
   for (const name of ["folder", "a.zip", "b.tar.gz", "c.tar"]) {
     const imported = await importDataSet(join(source, name), into);
-    expect(imported).toEqual({ name: nameOf(name), path: join(into, nameOf(name)), layout: "spider" });
+    expect(imported).toMatchObject({ name: nameOf(name), path: join(into, nameOf(name)), layout: "spider" });
+    expect(imported.sha256).toBe(name === "folder" ? undefined : sha256(readFileSync(join(source, name))));
     const dataset = await openDataSet(imported.name, { imported: into });
     expect([dataset.name, dataset.questions.length, dataset.rejected.length]).toEqual([imported.name, 4, 8]);
   }
@@ -88,6 +95,12 @@ test("imports from a URL", async () => {
   await importDataSet(url, into, { name: "mini", onStage: (stage) => stages.push(stage) });
   expect(left(into)).toEqual(["mini"]);
   expect(stages).toHaveLength(2);
+  const wrong = importDataSet(url, into, { name: "other", sha256: "0".repeat(64) });
+  await expect(wrong).rejects.toThrow(new RegExp(`SHA-256 is ${sha256(zip)}, not what`));
+  await expect(importDataSet(url, into, { name: "other", sha256: "x" })).rejects.toThrow(/not a SHA-256: x/);
+  await expect(importDataSet(url, into, { name: "other", maxBytes: 100 })).rejects.toThrow(/100 are allowed/);
+  await importDataSet(url, into, { name: "other", sha256: sha256(zip).toUpperCase() });
+  expect(left(into)).toEqual(["mini", "other"]);
   await expect(importDataSet("ftp://example.org/x.zip", into)).rejects.toThrow(/use http or https/);
 });
 
@@ -122,6 +135,37 @@ test("what cannot be imported leaves nothing behind", async () => {
     expect(left(into)).toEqual([]);
   }
   expect(existsSync(join(into, "../evil.txt"))).toBe(false);
+});
+
+test("two imports of one name at once: one is imported, the other is told so", async () => {
+  const zip = makeZip(entries(await spiderFiles()));
+  const server = createServer((_, response) => response.end(zip));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const into = temporaryFolder();
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/spider.zip`;
+  const both = await Promise.allSettled([importDataSet(url, into), importDataSet(url, into)]);
+  expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+  const refused = both.find((one) => one.status === "rejected") as PromiseRejectedResult;
+  expect(refused.reason).toMatchObject({ what: "a data set of this name is already imported" });
+  expect(left(into)).toEqual(["spider"]);
+  expect((await openDataSet("spider", { imported: into })).questions).toHaveLength(4);
+});
+
+test("what imports that were killed have left is removed by the next one", async () => {
+  const into = temporaryFolder();
+  const mine = processName();
+  writeFiles(into, {
+    [`.import-${mine.replace(/\d+$/, "999999999")}~gone/x`]: "",
+    [`.import-${mine.replace(/\d+$/, "1")}~runs/x`]: "",
+    [".import-elsewhere.7~old/x"]: "",
+    [".import-elsewhere.7~new/x"]: "",
+  });
+  utimesSync(join(into, ".import-elsewhere.7~old"), 1, 1);
+  const source = temporaryFolder();
+  writeFiles(join(source, "spider"), await spiderFiles());
+  await importDataSet(join(source, "spider"), into);
+  expect(left(into)).toEqual([".import-elsewhere.7~new", `.import-${mine.replace(/\d+$/, "1")}~runs`, "spider"].sort());
 });
 
 test("an imported set is replaced only when asked, and whole", async () => {

@@ -1,19 +1,32 @@
 // Data sets brought in from a folder, an archive or a URL; they appear under their name whole or not at all.
-import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { type DownloadOptions, download } from "../download.node.ts";
+import { hasEnded, processName } from "../download/part.node.ts";
+import { type DownloadOptions, digestOf, download } from "../download.node.ts";
 import { QuestionLoadError, UsageError } from "../errors.ts";
-import { linkError, UnpackBudget } from "./archive.ts";
+import { archiveError, linkError, MAX_UNPACKED_BYTES, UnpackBudget } from "./archive.ts";
 import type { Layout } from "./dataset.ts";
 import { findLayout } from "./layout.node.ts";
 import { dataSetsFolder } from "./open.node.ts";
 import { unpack } from "./unpack.node.ts";
 
-export interface ImportOptions extends DownloadOptions {
+export interface ImportOptions extends Omit<DownloadOptions, "checksum" | "part"> {
   /** @default the source's name without its ending */
   readonly name?: string | undefined;
   /** Bytes that an archive may take on disk, archives inside it included. @default MAX_UNPACKED_BYTES */
   readonly maxBytes?: number | undefined;
+  /** The archive's SHA-256 in hexadecimal digits; another archive is refused before it is unpacked. */
+  readonly sha256?: string | undefined;
   /** Replaces an imported set of the same name. @default false */
   readonly replace?: boolean;
   /** What is being done now, for people. */
@@ -24,6 +37,8 @@ export interface ImportedDataSet {
   readonly name: string;
   readonly path: string;
   readonly layout: Layout;
+  /** Of the archive it came from; undefined for a folder. */
+  readonly sha256?: string | undefined;
 }
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
@@ -43,60 +58,95 @@ export async function importDataSet(
     });
   }
   const target = join(into, name);
-  if (existsSync(target) && !options.replace) {
-    throw new QuestionLoadError({
+  const taken = () =>
+    new QuestionLoadError({
       what: "a data set of this name is already imported",
       value: name,
       remedy: "choose another with --name, or --replace it",
     });
+  if (existsSync(target) && !options.replace) throw taken();
+  if (options.sha256 !== undefined && !/^[0-9a-f]{64}$/i.test(options.sha256)) {
+    const remedy = "give 64 hexadecimal digits";
+    throw new UsageError({ what: "not a SHA-256", value: options.sha256, remedy });
   }
   mkdirSync(into, { recursive: true });
+  removeAbandoned(into);
   // In the same folder, so that the final rename cannot cross file systems; the dot keeps it out of listings.
-  const aside = mkdtempSync(join(into, `.import-${name}-`));
+  const aside = mkdtempSync(join(into, `${ASIDE}${processName()}~`));
   const clean = () => rmSync(aside, { recursive: true, force: true });
   process.once("exit", clean); // also when interrupted
   try {
-    await bring(source, join(aside, "new"), into, options);
+    const sha256 = await bring(source, aside, join(into, `.download-${name}`), options);
     const { layout, root } = findLayout(join(aside, "new"));
-    if (existsSync(target)) renameSync(target, join(aside, "old"));
+    if (options.replace && existsSync(target)) renameSync(target, join(aside, "old"));
     try {
       renameSync(root, target);
     } catch (error) {
+      if (!options.replace && existsSync(target)) throw taken(); // by another process, meanwhile
       if (existsSync(join(aside, "old"))) renameSync(join(aside, "old"), target);
       throw error;
     }
-    return { name, path: target, layout };
+    return { name, path: target, layout, ...(sha256 && { sha256 }) };
   } finally {
     clean();
     process.removeListener("exit", clean);
   }
 }
 
-async function bring(source: string, folder: string, into: string, options: ImportOptions): Promise<void> {
+/** Brings the source into `aside/new`; returns an archive's SHA-256. What a download has left is kept at `part`, to be resumed. */
+async function bring(source: string, aside: string, part: string, options: ImportOptions): Promise<string | undefined> {
+  const folder = join(aside, "new");
+  const { maxBytes = MAX_UNPACKED_BYTES, onStage } = options;
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(source)) {
     if (!/^https?:/i.test(source)) {
       throw new UsageError({ what: "cannot download from this address", value: source, remedy: "use http or https" });
     }
-    // Kept beside the data sets, not in the folder that is cleaned up: a broken download can then be resumed.
-    const file = join(into, `.download-${nameOf(source)}`);
-    options.onStage?.(`downloading ${source}`);
-    await download(source, file, options);
-    options.onStage?.("unpacking");
-    try {
-      await unpackAll(file, folder, options.maxBytes);
-    } finally {
-      rmSync(file, { force: true });
-    }
-    return;
+    const file = join(aside, "archive");
+    onStage?.(`downloading ${source}`);
+    await download(source, file, { ...options, maxBytes, part });
+    onStage?.("unpacking");
+    const sha256 = await checked(file, source, options.sha256);
+    await unpackAll(file, folder, maxBytes);
+    return sha256;
   }
   const stats = statSync(source, { throwIfNoEntry: false });
   if (!stats) throw new QuestionLoadError({ what: "nothing to import", value: source, remedy: "check the path" });
   if (stats.isDirectory()) {
-    options.onStage?.(`copying ${source}`);
+    if (options.sha256 !== undefined) {
+      throw new UsageError({ what: "a folder has no SHA-256", value: source, remedy: "leave out --sha256" });
+    }
+    onStage?.(`copying ${source}`);
     copy(findLayout(source).root, folder);
-  } else {
-    options.onStage?.(`unpacking ${source}`);
-    await unpackAll(source, folder, options.maxBytes);
+    return undefined;
+  }
+  onStage?.(`unpacking ${source}`);
+  const sha256 = await checked(source, source, options.sha256);
+  await unpackAll(source, folder, maxBytes);
+  return sha256;
+}
+
+/** The SHA-256 of an archive, compared with what it should be before anything is unpacked. */
+async function checked(file: string, source: string, expected: string | undefined): Promise<string> {
+  const sha256 = await digestOf(file, "sha256");
+  if (expected === undefined || expected.toLowerCase() === sha256) return sha256;
+  throw archiveError({
+    what: `the archive's SHA-256 is ${sha256}, not what --sha256 says`,
+    value: source,
+    remedy: "do not use it unless you know why",
+  });
+}
+
+const ASIDE = ".import-";
+const DAY_MS = 86_400_000;
+
+/** Removes what imports that were killed have left: their process is gone, or they are a day old. */
+function removeAbandoned(into: string): void {
+  for (const name of readdirSync(into).filter((name) => name.startsWith(ASIDE))) {
+    const path = join(into, name);
+    const age = Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
+    if (hasEnded(name.slice(ASIDE.length, name.lastIndexOf("~"))) || age > DAY_MS) {
+      rmSync(path, { recursive: true, force: true });
+    }
   }
 }
 
