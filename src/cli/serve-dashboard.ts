@@ -1,11 +1,16 @@
 // A dashboard on the command line: where it is, and until when.
 import { type DashboardServer, type ServeDashboardOptions, serveDashboard } from "../server/dashboard-serve.node.ts";
+import { isLoopback } from "../server/hosts.ts";
 import { type Output, styled } from "./output.ts";
 
 /** Starts a dashboard and says where it is. */
 export async function startDashboard(options: ServeDashboardOptions, out: Output): Promise<DashboardServer> {
   const server = await serveDashboard(options);
   out.line(`${styled("bold", "dashboard:")} ${styled("cyan", server.url)}`);
+  if (options.host !== undefined && !isLoopback(options.host)) {
+    const text = `warning: anyone who reaches ${options.host} may see these runs; the dashboard asks for no key`;
+    process.stderr.write(`${styled("yellow", text)}\n`);
+  }
   return server;
 }
 

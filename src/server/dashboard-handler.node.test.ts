@@ -132,6 +132,28 @@ describe("a finished run", () => {
   });
 });
 
+test("answers to this machine's names and those it was given, wherever it is mounted", async () => {
+  const asked = async (handler: Handler, url: string, host?: string) =>
+    (await handler(new Request(url, host === undefined ? {} : { headers: { host } })))!.status;
+  const runs = [finished()];
+  const handler = dashboardHandler({ runs });
+  expect(await asked(handler, "http://localhost:7860/dashboard/api/runs")).toBe(200);
+  expect(await asked(handler, "http://evil.example/dashboard/api/runs")).toBe(403);
+  expect(await asked(handler, "http://evil.example/dashboard/")).toBe(403);
+  const named = dashboardHandler({ runs, hosts: ["runs.example"] });
+  expect(await asked(named, "https://runs.example/dashboard/api/runs")).toBe(200);
+  expect(await asked(named, "https://evil.example/dashboard/api/runs")).toBe(403);
+  expect(await asked(dashboardHandler({ runs, hosts: "any" }), "http://evil.example/dashboard/api/runs")).toBe(200);
+});
+
+test("HEAD gives the head alone, also of a feed and of a file", async () => {
+  const handler = dashboardHandler({ runs: [finished()] });
+  for (const path of ["", "api/runs", "api/runs/lamps/events", "api/runs/lamps/download/episodes.jsonl"]) {
+    const response = (await handler(new Request(`http://localhost/dashboard/${path}`, { method: "HEAD" })))!;
+    expect([path, response.status, response.body]).toEqual([path, 200, null]);
+  }
+});
+
 test("the page weighs less than 300 kB compressed, and tells the licences of what is in it", async () => {
   const assets = [...dashboardAssets()];
   expect(assets.map(([name]) => name.replace(/-[\w-]{8}\./, "."))).toEqual(

@@ -1,10 +1,12 @@
 // The dashboard behind a port of its own.
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Readable } from "node:stream";
-import type { ReadableStream as NodeStream } from "node:stream/web";
+import { getRequestListener } from "@hono/node-server";
+import { Hono } from "hono";
 import { messageOf, UsageError } from "../errors.ts";
-import { dashboardHandler, type Handler } from "./dashboard-handler.node.ts";
+import { dashboardHandler } from "./dashboard-handler.node.ts";
+import { hostsFor, isAllowedHost } from "./hosts.ts";
+import { REPLY_SECONDS } from "./limits.ts";
 
 export const DASHBOARD_PORT = 7860;
 const LOOPBACK = "127.0.0.1";
@@ -24,9 +26,19 @@ export interface DashboardServer {
 
 /** Serves runs until it is closed. */
 export async function serveDashboard({ runs, port, host = LOOPBACK }: ServeDashboardOptions): Promise<DashboardServer> {
-  const handler = dashboardHandler({ runs });
+  const hosts = hostsFor(host);
+  const handler = dashboardHandler({ runs, hosts });
+  const app = new Hono();
+  app.get("/", (c) =>
+    isAllowedHost(c.req.header("host"), hosts) ? c.redirect("/dashboard/", 308) : c.text("unknown host\n", 403),
+  );
+  app.all(
+    "*",
+    async (c) => (await handler(c.req.raw)) ?? c.text("nothing is here; the dashboard is at /dashboard/\n", 404),
+  );
   const wanted = port === undefined ? Array.from({ length: 20 }, (_, i) => DASHBOARD_PORT + i) : [port];
-  const server = createServer((request, response) => void respond(handler, request, response, isLoopback(host)));
+  const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false, hostname: "localhost" }));
+  server.setTimeout(REPLY_SECONDS * 1000); // feeds give a sign of life twice as often
   const bound = await listen(server, wanted, host);
   const shown = host.includes(":") ? `[${host}]` : host;
   return {
@@ -40,11 +52,7 @@ export async function serveDashboard({ runs, port, host = LOOPBACK }: ServeDashb
 }
 
 /** The first of the ports that is free. */
-async function listen(
-  server: ReturnType<typeof createServer>,
-  [port, ...others]: readonly number[],
-  host: string,
-): Promise<number> {
+async function listen(server: Server, [port, ...others]: readonly number[], host: string): Promise<number> {
   try {
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
@@ -64,53 +72,4 @@ async function listen(
     });
   }
   return (server.address() as AddressInfo).port;
-}
-
-async function respond(
-  handler: Handler,
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-  local: boolean,
-): Promise<void> {
-  const gone = new AbortController();
-  outgoing.on("close", () => gone.abort());
-  try {
-    const authority = incoming.headers.host ?? "";
-    // A foreign page could point its own name at this machine and read along.
-    if (local && !isLoopback(authority.replace(/:\d+$/, ""))) {
-      outgoing.writeHead(403).end("this server answers to localhost only\n");
-      return;
-    }
-    if (incoming.url === "/") {
-      outgoing.writeHead(308, { location: "/dashboard/" }).end();
-      return;
-    }
-    const headers = Object.entries(incoming.headers).flatMap(([name, value]): [string, string][] =>
-      value === undefined ? [] : [[name, [value].flat().join(", ")]],
-    );
-    const url = new URL(incoming.url ?? "/", "http://localhost");
-    const method = incoming.method ?? "GET";
-    const answer = await handler(new Request(url, { method, headers, signal: gone.signal }));
-    if (!answer) {
-      outgoing.writeHead(404).end("nothing is here; the dashboard is at /dashboard/\n");
-      return;
-    }
-    outgoing.writeHead(answer.status, Object.fromEntries(answer.headers));
-    if (!answer.body || method === "HEAD") {
-      await answer.body?.cancel();
-      outgoing.end();
-      return;
-    }
-    const body = Readable.fromWeb(answer.body as NodeStream);
-    body.on("error", () => outgoing.destroy());
-    outgoing.on("close", () => body.destroy());
-    body.pipe(outgoing);
-  } catch (error) {
-    if (!outgoing.headersSent) outgoing.writeHead(400);
-    outgoing.end(`${messageOf(error)}\n`);
-  }
-}
-
-function isLoopback(host: string): boolean {
-  return /^(localhost|127(\.\d+){3}|\[?::1\]?)$/i.test(host);
 }

@@ -53,6 +53,19 @@ test("the built page tells the licences of the code in it, that of its workers i
   }
 });
 
+test("large files are sent piece by piece, as fast as they are read", async () => {
+  const bytes = Buffer.alloc(5_000_000, 7);
+  writeFileSync(join(model, "model.safetensors"), bytes);
+  const response = (await get("/web/model/model.safetensors"))!;
+  expect(response.headers.get("content-length")).toBe("5000000");
+  const pieces = [];
+  for await (const piece of response.body as unknown as AsyncIterable<Uint8Array>) pieces.push(piece);
+  expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThanOrEqual(65_536);
+  expect(Buffer.concat(pieces).equals(bytes)).toBe(true);
+  const unread = (await get("/web/model/model.safetensors"))!;
+  await unread.body!.cancel(); // and nothing more is read
+});
+
 test("answers only what is its own", async () => {
   expect((await get("/web"))!.headers.get("location")).toBe("/web/");
   for (const path of ["/", "/website", "/reset", "/web/metadata", "/web/model/none.json", "/web/assets/"]) {

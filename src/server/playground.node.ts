@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import { streamBytes, streamFile } from "./streams.node.ts";
 
 export interface PlaygroundOptions {
   /** The built site. @default the package's own */
@@ -40,7 +41,15 @@ export function playgroundHandler({
   site = PLAYGROUND_SITE,
   model = PLAYGROUND_MODEL,
 }: PlaygroundOptions = {}): (request: Request) => Promise<Response | undefined> {
-  const packed = new Map<string, { readonly tag: string; readonly body: Uint8Array<ArrayBuffer> }>();
+  const packed = new Map<string, { readonly tag: string; readonly bytes: Uint8Array }>();
+  /** A file compressed, kept until it changes. */
+  const packedBytes = (file: string, tag: string): Uint8Array => {
+    const known = packed.get(file);
+    if (known?.tag === tag) return known.bytes;
+    const bytes = gzipSync(readFileSync(file));
+    packed.set(file, { tag, bytes });
+    return bytes;
+  };
 
   return async (request) => {
     const { pathname } = new URL(request.url);
@@ -69,15 +78,11 @@ export function playgroundHandler({
     };
     if (request.headers.get("if-none-match") === tag) return new Response(null, { status: 304, headers });
     const isPacked = type in SHRINKS && /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
-    let body: Uint8Array<ArrayBuffer>;
-    if (isPacked) {
-      const known = packed.get(file);
-      body = known?.tag === tag ? known.body : new Uint8Array(gzipSync(readFileSync(file)));
-      packed.set(file, { tag, body });
-      headers["content-encoding"] = "gzip";
-    } else body = new Uint8Array(readFileSync(file));
-    headers["content-length"] = String(body.length);
-    return new Response(request.method === "HEAD" ? null : body, { headers });
+    if (isPacked) headers["content-encoding"] = "gzip";
+    const bytes = isPacked ? packedBytes(file, tag) : undefined;
+    headers["content-length"] = String(bytes?.length ?? size);
+    if (request.method === "HEAD") return new Response(null, { headers });
+    return new Response(bytes ? streamBytes(bytes) : streamFile(file), { headers });
   };
 }
 

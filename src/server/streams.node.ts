@@ -1,0 +1,22 @@
+// Bodies that are sent as fast as they are read, so that a reader that does not read holds no copy.
+import { createReadStream } from "node:fs";
+import { Readable } from "node:stream";
+
+const CHUNK = 65_536; // bytes
+
+/** A file, read from the disk while it is sent. */
+export function streamFile(path: string): ReadableStream<Uint8Array> {
+  return Readable.toWeb(createReadStream(path, { highWaterMark: CHUNK })) as ReadableStream<Uint8Array>;
+}
+
+/** Bytes that many responses share. */
+export function streamBytes(bytes: Uint8Array): ReadableStream<Uint8Array> {
+  let at = 0;
+  return new ReadableStream({
+    pull(controller) {
+      if (at < bytes.length) controller.enqueue(bytes.subarray(at, at + CHUNK));
+      at += CHUNK;
+      if (at >= bytes.length) controller.close();
+    },
+  });
+}
