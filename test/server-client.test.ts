@@ -148,7 +148,7 @@ test("after a time-out the connection is given up, so that no late answer is tak
 });
 
 test("an API key is asked for, and shown by the client; pages of other sites stay out", async () => {
-  const guarded = await serve({ apiKey: "secret", threads: 1, origins: ["https://friend.example"] });
+  const guarded = await serve({ apiKeys: ["other", "secret"], threads: 1, origins: ["https://friend.example"] });
   expect((await fetch(`${guarded.url}/health`)).status).toBe(200);
   for (const headers of [{}, { "x-api-key": "Secret" }, { authorization: "Bearer secre" }])
     expect((await fetch(`${guarded.url}/schema`, { headers })).status).toBe(401);

@@ -208,7 +208,7 @@ test("connections that never finish their request, or ask for what is not there"
   const lazy = connect(Number(port), hostname);
   lazy.write("GET /ws HTTP/1.1\r\nHost: x\r\nUpgr");
   const wrong = connect(Number(port), hostname);
-  wrong.write("GET /elsewhere HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+  wrong.write("GET /elsewhere HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
   expect(String(((await once(wrong, "data")) as [Buffer])[0])).toContain("404 Not Found");
   const noise = connect(Number(port), hostname);
   noise.write(Buffer.from([0x16, 0x03, 0x01, 0, 0, 0, 0]));
@@ -245,7 +245,7 @@ test("a shutdown finishes the step under way and closes with 1001", async () => 
   const plain = connect(ending.port, "127.0.0.1");
   await once(plain, "connect");
   const body = JSON.stringify({ action: { action_type: "QUERY", argument: SLOW } });
-  plain.write(`POST /step HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  plain.write(`POST /step HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
   expect((await fetch(`${ending.url}/health`)).status).toBe(200); // so that one has arrived too
   const replied = once(plain, "data");
   const closed = ending.close();

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type { DataSet } from "../src/questions/index.ts";
 import type * as ServerModule from "../src/server/index.ts";
+import type { ThreadSpec } from "../src/server/protocol.ts";
 import { smallDataSet } from "./small-data.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -15,6 +16,19 @@ let data: DataSet | undefined;
 export async function serve(options: ServerModule.ServerOptions = {}): Promise<ServerModule.RunningServer> {
   data ??= await smallDataSet();
   return startServer(data, { port: 0, threads: 2, ...options });
+}
+
+/** What the pool's threads are started with, for tests without a server. */
+export async function poolSpec(): Promise<ThreadSpec> {
+  const { name, questions, file } = await smallDataSet();
+  const names = [...new Set(questions.map(({ database_name }) => database_name))];
+  return {
+    name,
+    questions,
+    files: new Map(names.map((database) => [database, file!(database)])),
+    doubleQuotedStrings: false,
+    environment: { step_budget: 10, seed: 1 },
+  };
 }
 
 export interface Closed {

@@ -3,21 +3,11 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import type * as PoolModule from "../src/server/pool.ts";
-import type { ThreadSpec } from "../src/server/protocol.ts";
-import { ENDED, SLOW, until } from "./server-place.ts";
-import { smallDataSet } from "./small-data.ts";
+import { ENDED, poolSpec, SLOW, until } from "./server-place.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { Pool } = (await import(resolve(root, "dist/server/pool.js"))) as typeof PoolModule;
-const { name, questions, file } = await smallDataSet();
-const names = [...new Set(questions.map(({ database_name }) => database_name))];
-const spec: ThreadSpec = {
-  name,
-  questions,
-  files: new Map(names.map((database) => [database, file!(database)])),
-  doubleQuotedStrings: false,
-  environment: { step_budget: 10, seed: 1 },
-};
+const spec = await poolSpec();
 const frame = (message: object) => ({ verb: "frame", text: JSON.stringify(message) }) as const;
 const reset = frame({ type: "reset", data: { seed: 1 } });
 const step = frame({ type: "step", data: { action_type: "QUERY", argument: "SELECT 1" } });

@@ -112,6 +112,7 @@ function row(name: string, { sessions, steps_per_s, p50_ms, p99_ms, errors }: Lo
 async function startProcess(sessions: number, threads: number | undefined) {
   const main = fileURLToPath(new URL("./main.js", import.meta.url));
   const flags = ["--port", "0", "--json", "--quiet", "--rate-per-client", "0", "--max-sessions", String(sessions + 64)];
+  flags.push("--sessions-per-client", String(sessions + 64)); // all of them come from this machine
   if (threads !== undefined) flags.push("--threads", String(threads));
   const child = spawn(process.execPath, [main, "serve", ...flags], { stdio: ["ignore", "pipe", "inherit"] });
   const stop = () => child.kill("SIGTERM");

@@ -1,8 +1,9 @@
 // `sqlenv serve`: the environment for OpenEnv clients, and the web pages.
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import { UsageError } from "../errors.ts";
-import { isLoopback, type PageHandler, SERVER_STEP_BUDGET, startServer } from "../server/index.ts";
+import { messageOf, UsageError } from "../errors.ts";
+import { isEveryAddress, isLoopback, type PageHandler, SERVER_STEP_BUDGET, startServer } from "../server/index.ts";
 import * as limits from "../server/limits.ts";
 import { playgroundHandler } from "../server/playground.node.ts";
 import { resolveDataSet } from "./dataset.ts";
@@ -21,11 +22,15 @@ interface ServeFlags {
   readonly stepBudget: number;
   readonly threads?: number;
   readonly maxSessions: number;
+  readonly sessionsPerClient: number;
   readonly maxMessageBytes: number;
   readonly idleSeconds: number;
   readonly ratePerClient: number;
-  readonly apiKey?: string;
+  readonly apiKey?: readonly string[];
+  readonly apiKeyFile?: string;
   readonly origin?: readonly string[];
+  readonly allowedHost?: readonly string[];
+  readonly trustProxy?: readonly string[];
   readonly quiet?: boolean;
   readonly json?: boolean;
 }
@@ -42,6 +47,12 @@ export function serveCommand(): Command {
     .option("--threads <number>", "threads environments live in (default: one a core)", wholeNumber("--threads"))
     .option("--max-sessions <number>", "sessions at a time", wholeNumber("--max-sessions"), limits.MAX_SESSIONS)
     .option(
+      "--sessions-per-client <number>",
+      "sessions of one client: an address, or a key where keys are asked for",
+      wholeNumber("--sessions-per-client"),
+      limits.SESSIONS_PER_CLIENT,
+    )
+    .option(
       "--max-message-bytes <number>",
       "size of a message",
       wholeNumber("--max-message-bytes"),
@@ -55,12 +66,18 @@ export function serveCommand(): Command {
     )
     .option(
       "--rate-per-client <number>",
-      "messages a second of one address; 0 for no limit",
+      "messages a second of one client; 0 for no limit",
       wholeNumber("--rate-per-client"),
       limits.RATE_PER_CLIENT,
     )
-    .option("--api-key <key>", "ask for this key (default: $SQLENV_API_KEY, or none)")
+    .option(
+      "--api-key <keys...>",
+      "ask for one of these keys; others can see them in the list of processes (default: $SQLENV_API_KEY, with commas between several)",
+    )
+    .option("--api-key-file <file>", "ask for one of the keys in this file, one a line")
     .option("--origin <origins...>", "web pages that may use the server besides its own; * for all")
+    .option("--allowed-host <names...>", "names the server answers to besides this machine's and --host")
+    .option("--trust-proxy <addresses...>", "proxies, by address or network, whose X-Forwarded-For is believed")
     .option("--quiet", "log nothing but errors")
     .option("--json", "print where it listens as one JSON object")
     .action(run);
@@ -70,7 +87,7 @@ async function run(flags: ServeFlags): Promise<void> {
   const out = output(flags);
   surviveLostOutput(); // a log collector that restarts must not end the server
   const { host, dbDir, quiet = false, origin: origins } = flags;
-  const apiKey = flags.apiKey ?? (process.env.SQLENV_API_KEY || undefined);
+  const apiKeys = keysOf(flags);
   const data = await resolveDataSet(flags.data, { dbDir });
   const stop = interruptSignal(); // before it says where it listens: a reader may stop it at once
   const server = await startServer(data, {
@@ -78,23 +95,43 @@ async function run(flags: ServeFlags): Promise<void> {
     host,
     port: flags.port ?? portOf(process.env.PORT),
     step_budget: flags.stepBudget,
-    apiKey,
+    apiKeys,
     origins,
+    allowedHosts: flags.allowedHost,
+    trustProxies: flags.trustProxy,
     pages: PAGES,
     onLog: (record) => {
       if (!quiet || record.level === "error") process.stderr.write(`${JSON.stringify(record)}\n`);
     },
   });
   data.databases.close();
-  if (!isLoopback(host) && !apiKey) {
-    process.stderr.write(
-      `${styled("yellow", `warning: anyone who reaches ${host} may use this server; set --api-key to ask for one`)}\n`,
-    );
-  }
+  const warn = (text: string) => process.stderr.write(`${styled("yellow", `warning: ${text}`)}\n`);
+  if (!isLoopback(host) && apiKeys.length === 0)
+    warn(`anyone who reaches ${host} may use this server; set --api-key-file or SQLENV_API_KEY to ask for a key`);
+  if (isEveryAddress(host) && !flags.allowedHost)
+    warn("any web site may point its own name at this server; name the server's own with --allowed-host");
   if (!quiet) out.line(`${data.name}: ${data.questions.length} questions on ${server.url} (Ctrl-C stops it)`);
   out.result({ url: server.url, port: server.port, pid: process.pid });
   if (!stop.aborted) await once(stop, "abort");
   await server.close();
+}
+
+/** Keys from the command line, a file or the environment, the first that is given. */
+function keysOf({ apiKey, apiKeyFile }: ServeFlags): readonly string[] {
+  const given =
+    apiKey ?? (apiKeyFile === undefined ? process.env.SQLENV_API_KEY?.split(",") : readLines(apiKeyFile)) ?? [];
+  const keys = given.map((key) => key.trim()).filter((key) => key !== "");
+  if (apiKeyFile !== undefined && keys.length === 0)
+    throw new UsageError({ what: "no key in", value: apiKeyFile, remedy: "write one a line" });
+  return keys;
+}
+
+function readLines(file: string): string[] {
+  try {
+    return readFileSync(file, "utf8").split("\n");
+  } catch (cause) {
+    throw new UsageError({ what: "cannot read --api-key-file", value: file, remedy: messageOf(cause), cause });
+  }
 }
 
 function portOf(text: string | undefined): number {

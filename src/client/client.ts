@@ -5,7 +5,7 @@ import type { PlayableEnvironment } from "../evaluation/index.ts";
 import { type SocketLike, type SocketMaker, Talk } from "./socket.ts";
 
 export interface ClientOptions {
-  /** Sent as `?api_key=`, which browsers can too. */
+  /** Sent in a header, or where WebSockets cannot have one, as in browsers, as `?api_key=`. */
   readonly apiKey?: string | undefined;
   /** For the connection to stand. @default 10 */
   readonly connectSeconds?: number;
@@ -47,7 +47,7 @@ export class SQLEnvClient implements PlayableEnvironment {
 
   /** `url` is the server's, such as http://localhost:8000. */
   constructor(url: string, options: ClientOptions = {}) {
-    this.#url = socketUrl(url, options.apiKey);
+    this.#url = socketUrl(url);
     this.#options = options;
   }
 
@@ -98,8 +98,13 @@ export class SQLEnvClient implements PlayableEnvironment {
   }
 
   async #connect(): Promise<Talk> {
-    const make = this.#options.socket ?? (await platformSocket());
-    return Talk.open(this.#url, make, (this.#options.connectSeconds ?? 10) * 1000);
+    const { apiKey, socket, connectSeconds = 10 } = this.#options;
+    const milliseconds = connectSeconds * 1000;
+    if (!socket && typeof WebSocket === "undefined")
+      return Talk.open(this.#url, await nodeSocket(apiKey), milliseconds);
+    const url = new URL(this.#url);
+    if (apiKey) url.searchParams.set("api_key", apiKey);
+    return Talk.open(url.href, socket ?? ((address) => new WebSocket(address) as SocketLike), milliseconds);
   }
 
   async #ask(type: string, message: object): Promise<unknown> {
@@ -134,18 +139,17 @@ function observationOf(data: unknown): SQLObservation {
   return { ...observation, reward, done };
 }
 
-function socketUrl(text: string, apiKey: string | undefined): string {
+function socketUrl(text: string): string {
   if (!URL.canParse(text))
     throw new ServerError("bad_url", { what: "not a URL", value: text, remedy: "such as http://localhost:8000" });
   const url = new URL(text);
   url.protocol = url.protocol.replace("http", "ws");
   url.pathname = `${url.pathname.replace(/\/+$/, "")}/ws`;
-  if (apiKey) url.searchParams.set("api_key", apiKey);
   return url.href;
 }
 
-async function platformSocket(): Promise<SocketMaker> {
-  if (typeof WebSocket !== "undefined") return (url) => new WebSocket(url) as SocketLike;
+async function nodeSocket(apiKey: string | undefined): Promise<SocketMaker> {
   const { WebSocket: NodeSocket } = await import("ws");
-  return (url) => new NodeSocket(url) as unknown as SocketLike;
+  const headers = apiKey ? { authorization: `Bearer ${apiKey}` } : {};
+  return (url) => new NodeSocket(url, { headers }) as unknown as SocketLike;
 }

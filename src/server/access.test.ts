@@ -1,33 +1,77 @@
-// Who is let in: keys in three places, pages by their origin, names that were made to point here.
-import { expect, test } from "vitest";
-import { Access } from "./access.ts";
+// Who is let in: names of the server, keys and where they may stand, pages by their origin.
+import { describe, expect, test } from "vitest";
+import { Access, type Caller } from "./access.ts";
+import { hostsFor, isAllowedHost } from "./hosts.ts";
 
-const caller = (address: string, headers: Record<string, string> = {}) => ({
-  url: new URL(address),
-  header: (name: string) => headers[name],
-});
+const caller = (address: string, headers: Record<string, string> = {}, more: Partial<Caller> = {}): Caller => {
+  const url = new URL(address);
+  const all: Record<string, string> = { host: url.host, ...headers };
+  return { address: "203.0.113.9", url, header: (name) => all[name], isUpgrade: true, ...more };
+};
 const local = "http://127.0.0.1:8000/ws";
 
-test("without a key everyone may come in; with one, only who shows it", () => {
-  expect(new Access({ isLocal: true }).refuse(caller(local))).toBeUndefined();
-  const access = new Access({ apiKey: "k", isLocal: true });
-  expect(access.refuse(caller(local))?.status).toBe(401);
-  expect(access.refuse(caller("http://127.0.0.1:8000/health"))).toBeUndefined();
-  expect(access.refuse(caller(`${local}?api_key=k`))).toBeUndefined();
-  expect(access.refuse(caller(local, { authorization: "bearer k" }))).toBeUndefined();
-  expect(access.refuse(caller(local, { "x-api-key": "k" }))).toBeUndefined();
-  expect(access.refuse(caller(local, { "x-api-key": "kk" }))?.status).toBe(401);
+describe("keys", () => {
+  test("without one everyone may come in and is known by the address; with some, by the key", () => {
+    expect(new Access().admit(caller(local))).toEqual({ client: "203.0.113.9" });
+    const access = new Access({ apiKeys: ["k", "l"] });
+    expect(access.admit(caller(local))).toMatchObject({ status: 401 });
+    expect(access.admit(caller("http://127.0.0.1:8000/health"))).toEqual({ client: "203.0.113.9" });
+    expect(access.admit(caller(local, { authorization: "bearer k" }))).toEqual({ client: "key 1" });
+    expect(access.admit(caller(local, { "x-api-key": "l" }))).toEqual({ client: "key 2" });
+    expect(access.admit(caller(local, { "x-api-key": "kk" }))).toMatchObject({ status: 401 });
+  });
+
+  test("in the address only for sockets", () => {
+    const access = new Access({ apiKeys: ["k"] });
+    expect(access.admit(caller(`${local}?api_key=k`))).toEqual({ client: "key 1" });
+    expect(access.admit(caller(`${local}?api_key=k`, {}, { isUpgrade: false }))).toMatchObject({ status: 401 });
+  });
+
+  test("wrong ones: ten, then a wait that doubles, for this address only, and no key is looked at meanwhile", () => {
+    const access = new Access({ apiKeys: ["k"] });
+    const wrong = caller(local, { "x-api-key": "x" });
+    const right = caller(local, { "x-api-key": "k" });
+    for (let i = 0; i < 10; i++) expect(access.admit(wrong, 0)).toMatchObject({ status: 401 });
+    expect(access.admit(wrong, 1)).toMatchObject({ status: 429, retryAfter: 1 });
+    expect(access.admit(right, 1)).toMatchObject({ status: 429 });
+    expect(access.admit({ ...right, address: "203.0.113.10" }, 1)).toEqual({ client: "key 1" });
+    expect(access.admit(wrong, 1_001)).toMatchObject({ status: 401 });
+    expect(access.admit(wrong, 1_002)).toMatchObject({ status: 429, retryAfter: 2 });
+    expect(access.admit(right, 4_000)).toEqual({ client: "key 1" });
+    for (let now = 4_000, tries = 0; tries < 20; now += 60_000, tries++) access.admit(wrong, now);
+    expect(access.admit(wrong, 4_000 + 19 * 60_000 + 1)).toMatchObject({ retryAfter: 60 });
+  });
 });
 
-test("pages: the server's own, those allowed, and no foreign name for this machine", () => {
-  const access = new Access({ isLocal: true, origins: ["https://a.example"] });
+describe("hosts", () => {
+  test("this machine's names and the address it listens on; a foreign name is refused before all else", () => {
+    const access = new Access({ hosts: hostsFor("192.168.1.5"), apiKeys: ["k"] });
+    for (const host of ["localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:8000", "192.168.1.5:8000", "localhost."])
+      expect(access.refusePlace(caller(`http://${host}/state`)), host).toBeUndefined();
+    for (const host of ["evil.example", "localhost.evil.example", "192.168.1.50", "127.0.0.1.evil.example"])
+      expect(access.refusePlace(caller(`http://${host}/state`)), host).toMatchObject({ status: 403 });
+    const absolute = caller("http://evil.example/state", { host: "localhost" }); // GET http://evil.example/state
+    expect(access.refusePlace(absolute)).toMatchObject({ status: 403 });
+  });
+
+  test("a server on every address answers to any name, or to those it was given", () => {
+    expect(hostsFor("0.0.0.0")).toBe("any");
+    const hosts = hostsFor("0.0.0.0", ["env.example"]);
+    expect(["env.example:443", "127.0.0.1", "evil.example"].map((host) => isAllowedHost(host, hosts))).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+});
+
+test("pages: the server's own and those allowed", () => {
+  const access = new Access({ origins: ["https://a.example"] });
   const from = (address: string, origin: string) => access.allowsOrigin(caller(address, { origin }));
   expect(from(local, "http://127.0.0.1:8000")).toBe(true);
   expect(from(local, "http://127.0.0.1:9000")).toBe(false);
   expect(from(local, "https://a.example")).toBe(true);
   expect(from(local, "null")).toBe(false);
-  expect(from("http://rebound.example:8000/ws", "http://rebound.example:8000")).toBe(false);
-  expect(new Access({ isLocal: true, origins: ["*"] }).allowsOrigin(caller(local, { origin: "null" }))).toBe(true);
-  const open = new Access({ isLocal: false });
-  expect(open.allowsOrigin(caller("https://env.example/ws", { origin: "https://env.example" }))).toBe(true);
+  expect(from("https://env.example/ws", "https://env.example")).toBe(true);
+  expect(new Access({ origins: ["*"] }).allowsOrigin(caller(local, { origin: "null" }))).toBe(true);
 });

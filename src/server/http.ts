@@ -1,15 +1,22 @@
-// The HTTP routes: OpenEnv's, the Task API, metrics; then the pages that were mounted; then 404.
-import { SqlEnvError } from "../errors.ts";
+// The HTTP routes: OpenEnv's, metrics; then the pages that were mounted; then the Task API; then 404.
+// The host, the origin, the key and the rate are looked at before a body is read.
+import type { HttpBindings } from "@hono/node-server";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
+import { cors } from "hono/cors";
+import { HTTPException } from "hono/http-exception";
+import { messageOf, SqlEnvError } from "../errors.ts";
 import type { QuestionRecord } from "../questions/index.ts";
-import type { Access } from "./access.ts";
-import { CapacityError, type Hub } from "./hub.ts";
+import type { Access, Caller, Refusal } from "./access.ts";
+import type { Proxies } from "./addresses.ts";
+import { withBody } from "./body.ts";
+import type { HeldBytes } from "./bytes.ts";
+import type { Hub } from "./hub.ts";
 import type { Log } from "./log.ts";
+import { answerMcp } from "./mcp.ts";
 import type { Metrics } from "./metrics.ts";
 import { docsPage, openApi } from "./openapi.ts";
 import type { Pool } from "./pool.ts";
 import type { RateLimit } from "./rate.ts";
-import { paramsOf, parseRpc, RPC, RpcFault, type RpcRequest, type RpcResponse, rpcFailure, rpcResult } from "./rpc.ts";
-import { unknownSession } from "./session.ts";
 import { answerTasks } from "./tasks.ts";
 import { wireSchemas } from "./wire.ts";
 
@@ -20,7 +27,12 @@ export interface RouteOptions {
   readonly pool: Pool;
   readonly hub: Hub;
   readonly access: Access;
+  readonly proxies: Proxies;
   readonly rate: RateLimit;
+  /** How often a refusal is logged. */
+  readonly logged: RateLimit;
+  readonly held: HeldBytes;
+  readonly maxMessageBytes: number;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly questions: readonly QuestionRecord[];
@@ -28,168 +40,129 @@ export interface RouteOptions {
   readonly pages: readonly PageHandler[];
 }
 
-/** The one session plain HTTP shares; it takes no slot, as in the protocol. */
-export const HTTP_SESSION = "http";
-
-type Route = (request: Request, client: string) => Response | Promise<Response>;
+interface Env {
+  Bindings: HttpBindings;
+  Variables: { client: string };
+}
+type Handler = (c: Context<Env>) => Response | Promise<Response>;
 
 export interface Routes {
-  /** Answers a request. */
-  readonly handle: (request: Request, client: string) => Promise<Response>;
+  readonly fetch: Hono<Env>["fetch"];
   /** Resolves when no request of the protocol is under way; pages may stream on. */
   readonly settled: () => Promise<unknown>;
 }
 
+const JSON_TYPE = { "content-type": "application/json" };
+
 /** Answers every HTTP request. */
 export function routes(options: RouteOptions): Routes {
-  const underWay = new Set<Promise<Response>>();
-  const { pool, hub, access, rate, metrics, log, questions, about, pages } = options;
+  const { pool, hub, access, proxies, rate, logged, held, maxMessageBytes, metrics, log, questions, about, pages } =
+    options;
+  const underWay = new Set<Promise<unknown>>();
   const [schemas, api, docs] = [wireSchemas(), openApi(), docsPage()];
-  const html = () => new Response(docs, { headers: { "content-type": "text/html; charset=utf-8" } });
-  const environment =
-    (verb: "reset" | "step" | "state"): Route =>
-    async (request, client) => {
-      const { status = 500, text } = await pool.ask(HTTP_SESSION, client, { verb, body: await request.text() });
-      if (status === 500) return failed(text ?? "");
-      return new Response(text, { status, headers: { "content-type": "application/json" } });
-    };
-  const known: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
-    "/reset": { POST: environment("reset") },
-    "/step": { POST: environment("step") },
-    "/state": { GET: environment("state") },
+
+  const posted =
+    (answer: (body: string, c: Context<Env>) => Promise<Response>): Handler =>
+    (c) =>
+      withBody(c.env.incoming, { client: c.get("client"), held, maxBytes: maxMessageBytes }, (body) => answer(body, c));
+
+  /** A request of the session that the client's plain HTTP requests share. */
+  const environment = async (verb: "reset" | "step" | "state", body: string, client: string) => {
+    const slot = hub.plain(client);
+    await slot.ready;
+    const { status = 500, text } = await pool.ask(slot.id, client, { verb, body });
+    if (status === 500) return failed(text ?? "");
+    if (status === 200 && verb !== "state") slot.isUsed = true;
+    return new Response(text, { status, headers: JSON_TYPE });
+  };
+
+  const html: Handler = (c) => c.html(docs);
+  const known: Readonly<Record<string, Readonly<Partial<Record<"GET" | "POST", Handler>>>>> = {
+    "/reset": { POST: posted((body, c) => environment("reset", body, c.get("client"))) },
+    "/step": { POST: posted((body, c) => environment("step", body, c.get("client"))) },
+    "/state": { GET: (c) => environment("state", "", c.get("client")) },
     "/mcp": {
-      POST: async (request, client) =>
-        new Response(await mcp(await request.text(), client), { headers: { "content-type": "application/json" } }),
+      POST: posted(async (body, c) => {
+        const text = await answerMcp(body, c.get("client"), { pool, hub, metrics });
+        return new Response(text, { headers: JSON_TYPE });
+      }),
     },
-    "/health": { GET: () => Response.json({ status: "healthy" }) },
-    "/metadata": { GET: () => Response.json(about) },
-    "/schema": { GET: () => Response.json(schemas) },
-    "/openapi.json": { GET: () => Response.json(api) },
+    "/health": { GET: (c) => c.json({ status: "healthy" }) },
+    "/metadata": { GET: (c) => c.json(about) },
+    "/schema": { GET: (c) => c.json(schemas) },
+    "/openapi.json": { GET: (c) => c.json(api) },
     "/docs": { GET: html },
     "/redoc": { GET: html },
-    "/metrics": {
-      GET: () => new Response(metrics.text(gauges()), { headers: { "content-type": "text/plain; version=0.0.4" } }),
-    },
+    "/metrics": { GET: (c) => c.text(metrics.text(gauges()), 200, { "content-type": "text/plain; version=0.0.4" }) },
   };
 
-  const handle = async (request: Request, client: string): Promise<Response> => {
-    const url = new URL(request.url);
-    const origin = request.headers.get("origin");
-    const header = (name: string) => request.headers.get(name) ?? undefined;
-    const response = await decide(request, url, client, header);
-    const route = url.pathname in known ? url.pathname : "other";
-    metrics.count("sqlenv_http_requests_total", { route, status: response.status });
-    if (origin !== null && access.allowsOrigin({ url, header })) {
-      response.headers.set("access-control-allow-origin", origin);
-      response.headers.set("vary", "origin");
-    }
-    return response;
-  };
-
-  return { handle, settled: () => Promise.all(underWay) };
-
-  async function decide(
-    request: Request,
-    url: URL,
-    client: string,
-    header: (name: string) => string | undefined,
-  ): Promise<Response> {
-    if (request.method === "OPTIONS" && header("access-control-request-method")) return preflight(url, header);
-    const refusal = access.refuse({ url, header });
-    if (refusal) return Response.json({ detail: refusal.detail }, { status: refusal.status });
-    const wait = url.pathname === "/health" ? 0 : rate.take(client);
-    if (wait > 0) {
-      rate.giveBack(client);
-      const headers = { "retry-after": String(Math.ceil(wait / 1000)) };
-      return Response.json({ detail: "Too Many Requests" }, { status: 429, headers });
-    }
-    const methods = Object.hasOwn(known, url.pathname) ? known[url.pathname] : undefined;
-    if (methods) {
-      const route = methods[request.method === "HEAD" ? "GET" : request.method];
-      if (route) {
-        const response = guarded(route, request, client);
-        underWay.add(response);
-        return response.finally(() => underWay.delete(response));
-      }
-      const headers = { allow: Object.keys(methods).join(", ") };
-      return Response.json({ detail: "Method Not Allowed" }, { status: 405, headers });
-    }
-    return elsewhere(request, url);
+  const app = new Hono<Env>();
+  app.use(count);
+  app.use(async (c, next) => refused(access.refusePlace(callerOf(c)), c) ?? next());
+  app.use(ifPreflight(cors({ origin: (origin) => origin, allowMethods: ["GET", "POST"], allowHeaders: HEADERS })));
+  app.use(admit);
+  for (const [path, methods] of Object.entries(known)) {
+    for (const [method, handler] of Object.entries(methods)) app.on(method, path, handler);
+    app.all(path, (c) => c.json({ detail: "Method Not Allowed" }, 405, { allow: Object.keys(methods).join(", ") }));
   }
-
-  /** Pages come before the Task API's paths, whose first part is any name. */
-  async function elsewhere(request: Request, url: URL): Promise<Response> {
+  app.use(async (c, next) => {
     for (const page of pages) {
-      const response = await page(request.clone() as Request);
+      const response = await page(c.req.raw);
       if (response) return isolated(response);
     }
-    const body = request.method === "POST" ? await request.text() : "";
-    const task = answerTasks(request.method, url.pathname, body, questions);
-    return task
-      ? Response.json(task.body, { status: task.status })
-      : Response.json({ detail: "Not Found" }, { status: 404 });
-  }
+    return next();
+  });
+  app.get("/list_environments", (c) => tasks("", c));
+  app.post("/:env/:verb", posted(tasks));
+  app.all("/:env/:verb", (c) => tasks("", c));
+  app.all("/list_environments", (c) => tasks("", c));
+  app.notFound((c) => c.json({ detail: "Not Found" }, 404));
+  app.onError((error, c) => {
+    if (error instanceof HTTPException) return error.getResponse();
+    log("error", "request_failed", { path: c.req.path, message: messageOf(error) });
+    const isLate = error instanceof SqlEnvError && error.code === "late";
+    return isLate ? c.json({ detail: error.message }, 503, { "retry-after": "1" }) : failed(messageOf(error));
+  });
 
-  async function guarded(route: Route, request: Request, client: string): Promise<Response> {
+  return { fetch: app.fetch, settled: () => Promise.all(underWay) };
+
+  async function count(c: Context<Env>, next: () => Promise<void>): Promise<void> {
+    const { path } = c.req;
+    const route = Object.hasOwn(known, path) ? path : "other";
+    const answered = next();
+    if (route !== "other") underWay.add(answered);
     try {
-      return await route(request, client);
-    } catch (error) {
-      const isLate = error instanceof SqlEnvError && error.code === "late";
-      log("error", "request_failed", { path: new URL(request.url).pathname, message: String(error) });
-      return isLate ? Response.json({ detail: error.message }, { status: 503 }) : failed(String(error));
+      await answered;
+    } finally {
+      underWay.delete(answered);
     }
+    metrics.count("sqlenv_http_requests_total", { route, status: c.res.status });
   }
 
-  function preflight(url: URL, header: (name: string) => string | undefined): Response {
-    const isAllowed = access.allowsOrigin({ url, header });
-    const headers = {
-      "access-control-allow-methods": "GET, POST",
-      "access-control-allow-headers": "content-type, authorization, x-api-key",
-    };
-    return new Response(null, isAllowed ? { status: 204, headers } : { status: 403 });
-  }
-
-  /** POST /mcp: sessions are the server's, tools a session's. Without a session the shared one is used. */
-  async function mcp(text: string, client: string): Promise<string> {
-    const request = parseRpc(text);
-    return "method" in request ? answerRpc(request, text, client) : JSON.stringify(request);
-  }
-
-  async function answerRpc(request: RpcRequest, text: string, client: string): Promise<string> {
-    try {
-      const params = paramsOf(request);
-      if (request.method === "openenv/session/create") return JSON.stringify(await createSession(request, client));
-      const slot = hub.get(params.session_id);
-      if (request.method === "openenv/session/close") {
-        if (!slot || !hub.release(slot.id)) throw unknownSession(params.session_id);
-        return JSON.stringify(rpcResult(request.id, { session_id: slot.id, closed: true }));
-      }
-      if (params.session_id !== undefined && params.session_id !== null && !slot)
-        throw unknownSession(params.session_id);
-      if (slot) slot.touchedAt = Date.now();
-      const { text: answer } = await pool.ask(slot?.id ?? HTTP_SESSION, client, { verb: "rpcFrame", text });
-      return answer!;
-    } catch (error) {
-      return JSON.stringify(rpcFailure(request.id, error));
+  async function admit(c: Context<Env>, next: () => Promise<void>): Promise<Response | undefined> {
+    const admitted = access.admit(callerOf(c));
+    if (!("client" in admitted)) {
+      const { status, detail } = admitted;
+      const { address } = callerOf(c);
+      if (logged.tryTake(address)) log("warning", "refused", { client: address, status, detail });
+      return refused(admitted, c);
     }
+    const { client } = admitted;
+    if (c.req.path !== "/health" && !rate.tryTake(client))
+      return refused({ status: 429, detail: "Too Many Requests", retryAfter: 1 }, c);
+    c.set("client", client);
+    await next();
+    return undefined;
   }
 
-  async function createSession({ id }: RpcRequest, client: string): Promise<RpcResponse> {
-    try {
-      const slot = hub.take(client);
-      await slot.ready.catch((error: unknown) => {
-        hub.release(slot.id);
-        throw error;
-      });
-      metrics.count("sqlenv_sessions_total", { kind: "http" });
-      return rpcResult(id, { session_id: slot.id });
-    } catch (error) {
-      if (error instanceof CapacityError) {
-        const { active_sessions, max_sessions } = error;
-        throw new RpcFault(RPC.server, error.message, { active_sessions, max_sessions });
-      }
-      throw new RpcFault(RPC.server, String(error), { factory_name: "SQLEnvironment" });
-    }
+  function callerOf(c: Context<Env>): Caller {
+    const address = proxies.addressOf(c.env.incoming);
+    return { address, url: new URL(c.req.url), header: (name) => c.req.header(name), isUpgrade: false };
+  }
+
+  async function tasks(body: string, c: Context<Env>): Promise<Response> {
+    const task = answerTasks(c.req.method, c.req.path, body, questions);
+    return task ? Response.json(task.body, { status: task.status }) : c.notFound();
   }
 
   function gauges() {
@@ -200,11 +173,36 @@ export function routes(options: RouteOptions): Routes {
       sqlenv_sessions_max: ["Slots there are", hub.max],
       sqlenv_threads: ["Environment threads", pool.threads],
       sqlenv_requests_waiting: ["Requests that wait for a thread or are in work", pool.waiting],
+      sqlenv_held_bytes: ["Bytes of messages that wait and of replies not read", held.total],
       process_cpu_seconds_total: ["Processor time used", (user + system) / 1e6],
       process_resident_memory_bytes: ["Memory of the process", rss],
       nodejs_heap_used_bytes: ["JavaScript's share of it, main thread", heapUsed],
     } as const;
   }
+}
+
+const HEADERS = ["content-type", "authorization", "x-api-key"];
+
+/** OPTIONS is a preflight only when it asks for a method; programs may ask what a path allows. */
+function ifPreflight(handler: MiddlewareHandler): MiddlewareHandler {
+  return (c, next) =>
+    c.req.method === "OPTIONS" && c.req.header("access-control-request-method") === undefined
+      ? next()
+      : c.req.header("origin") === undefined
+        ? next()
+        : handler(c, next);
+}
+
+/** The answer to those who are not let in. A body they send is not read, so the connection ends. */
+function refused(refusal: Refusal | undefined, c: Context<Env>): Response | undefined {
+  if (!refusal) return undefined;
+  const { status, detail, retryAfter } = refusal;
+  const { "content-length": length = "0", "transfer-encoding": coding } = c.env.incoming.headers;
+  const headers = {
+    ...((length !== "0" || coding !== undefined) && { connection: "close" }),
+    ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+  };
+  return Response.json({ detail }, { status, headers });
 }
 
 /** The protocol's answer to an environment that raises; the reason goes into a header. */

@@ -1,4 +1,5 @@
 // The OpenEnv server: HTTP, WebSocket and MCP over the environment, for clients and trainers in any language.
+export { isEveryAddress, isLoopback } from "./hosts.ts";
 export type { PageHandler } from "./http.ts";
 export * from "./limits.ts";
 export type { LogRecord } from "./log.ts";

@@ -37,7 +37,7 @@ export function openApi(): object {
     paths: {
       "/reset": {
         post: {
-          summary: "Start an episode of the session that plain HTTP shares",
+          summary: "Start an episode of the session that plain HTTP requests of a client share",
           ...takes(bodyOf(resetRequestSchema), false),
           ...answers(envelope, invalid),
         },

@@ -27,9 +27,12 @@ export function checked<T>(schema: z.ZodType<T>, value: unknown, at: readonly (s
   throw new Invalid(problemsOf(parsed.error, value, at));
 }
 
-/** The problems a schema found in a value; `at` is put before each place. */
+/** Problems told of one message: whoever makes more hears of the rest after correcting these. */
+const MAX_PROBLEMS = 20;
+
+/** The first problems a schema found in a value; `at` is put before each place. */
 export function problemsOf(error: z.ZodError, value: unknown, at: readonly (string | number)[] = []): Problem[] {
-  return error.issues.flatMap((issue): Problem[] => {
+  const problems = error.issues.slice(0, MAX_PROBLEMS).flatMap((issue): Problem[] => {
     const path = issue.path.map((key) => (typeof key === "symbol" ? String(key) : key));
     const input = path.reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], value);
     const one = (type: string, msg: string, ctx?: Record<string, unknown>): Problem[] => [
@@ -37,11 +40,11 @@ export function problemsOf(error: z.ZodError, value: unknown, at: readonly (stri
     ];
     switch (issue.code) {
       case "unrecognized_keys":
-        return issue.keys.map((key) => ({
+        return issue.keys.slice(0, MAX_PROBLEMS).map((key) => ({
           type: "extra_forbidden",
-          loc: [...at, ...path, key],
+          loc: [...at, ...path, key.slice(0, MAX_KEY)],
           msg: "Extra inputs are not permitted",
-          input: echo((input as Record<string, unknown>)[key]),
+          input: null,
         }));
       case "invalid_value": {
         if (input === undefined) return missing(path);
@@ -67,9 +70,10 @@ export function problemsOf(error: z.ZodError, value: unknown, at: readonly (stri
               le: Number(issue.maximum),
             });
       default:
-        return one("value_error", issue.message);
+        return one("value_error", issue.message.slice(0, MAX_ECHO));
     }
   });
+  return problems.slice(0, MAX_PROBLEMS);
 
   function missing(path: readonly (string | number)[]): Problem[] {
     const parent = path.slice(0, -1).reduce<unknown>((inner, key) => (inner as Record<string, unknown>)[key], value);
@@ -78,6 +82,7 @@ export function problemsOf(error: z.ZodError, value: unknown, at: readonly (stri
 }
 
 const MAX_ECHO = 1_000; // characters of JSON
+const MAX_KEY = 100; // characters of a key that is not known
 
 /** A value as it is shown to whoever sent it: in full when it is small. What nests too deep to be written is not. */
 function echo(value: unknown): unknown {

@@ -28,6 +28,13 @@ export class RateLimit {
     return bucket.tokens >= 0 ? 0 : (-bucket.tokens / this.#perSecond) * 1000;
   }
 
+  /** Takes a token if there is one. */
+  tryTake(client: string, now = performance.now()): boolean {
+    if (this.take(client, now) === 0) return true;
+    this.giveBack(client);
+    return false;
+  }
+
   /** Gives back a token that was not used. */
   giveBack(client: string): void {
     const bucket = this.#buckets.get(client);

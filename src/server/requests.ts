@@ -1,4 +1,4 @@
-// POST /reset, POST /step and GET /state, on a session that plain HTTP shares.
+// POST /reset, POST /step and GET /state, on the session that plain HTTP requests of a client share.
 import { messageOf, UsageError } from "../errors.ts";
 import { parseJson } from "./json.ts";
 import { checked, Invalid, jsonProblem, type Problem, passCrash } from "./problems.ts";

@@ -68,6 +68,8 @@ export function parseRpc(text: string): RpcRequest | RpcResponse {
   return isObject ? checkRpc(value) : rpcError(null, RPC.parse, "Parse error");
 }
 
+const MAX_SAID = 1_000; // characters; a message names every key that is not known
+
 /** Checks a request that is an object already. */
 export function checkRpc(value: unknown): RpcRequest | RpcResponse {
   const parsed = requestSchema.safeParse(value);
@@ -76,7 +78,7 @@ export function checkRpc(value: unknown): RpcRequest | RpcResponse {
     return { method, params: params === undefined ? {} : params, id };
   }
   const said = parsed.error.issues.map(({ path, message }) => `${path.join(".") || "request"}: ${message}`);
-  return rpcError(null, RPC.request, `Invalid request: ${said.join("; ")}`);
+  return rpcError(null, RPC.request, `Invalid request: ${said.join("; ").slice(0, MAX_SAID)}`);
 }
 
 /** A request's parameters, which must be an object. */

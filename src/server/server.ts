@@ -2,12 +2,15 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { availableParallelism } from "node:os";
+import { getRequestListener, RequestError } from "@hono/node-server";
 import type { EnvironmentOptions } from "../env/index.ts";
 import { SqlEnvError, UsageError } from "../errors.ts";
 import type { DataSet } from "../questions/index.ts";
 import { Access } from "./access.ts";
-import { listener } from "./adapter.ts";
-import { HTTP_SESSION, type PageHandler, routes } from "./http.ts";
+import { networkOf, Proxies } from "./addresses.ts";
+import { HeldBytes } from "./bytes.ts";
+import { hostsFor } from "./hosts.ts";
+import { type PageHandler, routes } from "./http.ts";
 import { Hub } from "./hub.ts";
 import * as limits from "./limits.ts";
 import { type LogRecord, logTo } from "./log.ts";
@@ -29,6 +32,8 @@ export interface ServerOptions extends EnvironmentOptions {
   readonly threads?: number | undefined;
   /** @default MAX_SESSIONS */
   readonly maxSessions?: number | undefined;
+  /** Of one client. @default SESSIONS_PER_CLIENT */
+  readonly sessionsPerClient?: number | undefined;
   /** @default MAX_MESSAGE_BYTES */
   readonly maxMessageBytes?: number | undefined;
   /** @default IDLE_SECONDS */
@@ -37,10 +42,16 @@ export interface ServerOptions extends EnvironmentOptions {
   readonly pingSeconds?: number | undefined;
   /** @default SILENT_SECONDS */
   readonly silentSeconds?: number | undefined;
+  /** Seconds in which whoever is sent a reply has to read some of it. @default REPLY_SECONDS */
+  readonly replySeconds?: number | undefined;
   /** 0 for no limit. @default RATE_PER_CLIENT */
   readonly ratePerClient?: number | undefined;
-  /** Asked of every request but GET /health. @default none */
-  readonly apiKey?: string | undefined;
+  /** Any of them is asked of every request but GET /health, and says which client it is. @default none */
+  readonly apiKeys?: readonly string[] | undefined;
+  /** Names the server answers to, besides this machine's and `host`. @default none; any, when `host` is every address */
+  readonly allowedHosts?: readonly string[] | undefined;
+  /** Addresses or networks of proxies whose `X-Forwarded-For` is believed. @default none */
+  readonly trustProxies?: readonly string[] | undefined;
   /** Origins of web pages that may use the server besides its own; "*" lets all. */
   readonly origins?: readonly string[] | undefined;
   /** Tried in order before the 404. */
@@ -61,12 +72,14 @@ export interface RunningServer {
 
 /** Serves a data set's questions. Resolves when it listens; the data set may be closed then. */
 export async function startServer(data: DataSet, options: ServerOptions = {}): Promise<RunningServer> {
-  const { host = "127.0.0.1", port = 8000, threads = availableParallelism(), pages = [], apiKey, origins } = options;
-  const { maxSessions = limits.MAX_SESSIONS, maxMessageBytes = limits.MAX_MESSAGE_BYTES } = options;
+  const { host = "127.0.0.1", port = 8000, threads = availableParallelism(), pages = [], apiKeys, origins } = options;
+  const { maxSessions = limits.MAX_SESSIONS, sessionsPerClient = limits.SESSIONS_PER_CLIENT } = options;
+  const { maxMessageBytes = limits.MAX_MESSAGE_BYTES, replySeconds = limits.REPLY_SECONDS } = options;
   const { idleSeconds = limits.IDLE_SECONDS, pingSeconds = limits.PING_SECONDS } = options;
   const { silentSeconds = limits.SILENT_SECONDS, ratePerClient = limits.RATE_PER_CLIENT } = options;
-  for (const [name, value] of Object.entries({ threads, maxSessions, maxMessageBytes }))
+  for (const [name, value] of Object.entries({ threads, maxSessions, sessionsPerClient, maxMessageBytes }))
     if (!Number.isInteger(value) || value < 1) throw new UsageError({ what: `${name} must be at least 1`, value });
+  const proxies = new Proxies(options.trustProxies);
   const log = logTo(options.onLog ?? (() => {}));
   const metrics = new Metrics();
   const pool = new Pool(specOf(data, options), {
@@ -76,20 +89,20 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
       log("error", "thread_lost", { reason, sessions });
     },
   });
-  const hub = new Hub(pool, maxSessions);
-  const access = new Access({ apiKey, origins, isLocal: isLoopback(host) });
-  const shared = { pool, hub, access, metrics, log, rate: new RateLimit(ratePerClient) };
-  const { handle, settled } = routes({ ...shared, pages, questions: data.questions, about: aboutOf(data) });
-  const onError = (message: string) => log("warning", "request_broken", { message });
+  const hub = new Hub(pool, { max: maxSessions, perClient: sessionsPerClient, idleSeconds });
+  const access = new Access({ apiKeys, origins, hosts: hostsFor(host, options.allowedHosts) });
+  const held = new HeldBytes({ perClient: limits.HELD_BYTES_PER_CLIENT, total: limits.HELD_BYTES });
+  const [rate, logged] = [new RateLimit(ratePerClient), new RateLimit(1)];
+  const shared = { pool, hub, access, proxies, held, metrics, log, rate, logged, maxMessageBytes };
+  const { fetch, settled } = routes({ ...shared, pages, questions: data.questions, about: aboutOf(data) });
   const server = createServer(
     { requestTimeout: 30_000, keepAliveTimeout: 65_000 },
-    listener(handle, { maxBytes: maxMessageBytes, onError }),
+    getRequestListener(fetch, { overrideGlobalObjects: false, hostname: "localhost", errorHandler: badRequest }),
   );
-  const sockets = new Sockets(server, { ...shared, maxMessageBytes, pingSeconds, silentSeconds });
-  const reaper = setInterval(
-    () => hub.reap(Date.now() - idleSeconds * 1000),
-    Math.min(Math.max(idleSeconds * 250, 10), 60_000),
-  );
+  server.setTimeout(replySeconds * 1000); // ends connections without any progress; sockets have their own rules
+  limitConnections(server, proxies, maxSessions, sessionsPerClient);
+  const sockets = new Sockets(server, { ...shared, pingSeconds, silentSeconds, replySeconds });
+  const reaper = setInterval(() => hub.reap(), Math.min(Math.max(idleSeconds * 250, 10), 15_000));
   reaper.unref();
   const end = async () => {
     clearInterval(reaper);
@@ -97,9 +110,6 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
   };
   try {
     await pool.ready();
-    await pool
-      .open(HTTP_SESSION, HTTP_SESSION)
-      .catch((error: unknown) => log("error", "no_environment", { message: String(error) }));
     await listen(server, host, port);
   } catch (error) {
     await end();
@@ -132,9 +142,32 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
   };
 }
 
-/** Whether a host name means this machine only. */
-export function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127\./.test(host);
+/** A request that cannot be read at all. */
+function badRequest(error: unknown): Response {
+  const isBad = error instanceof RequestError;
+  return Response.json({ detail: isBad ? "Bad Request" : "Internal Server Error" }, { status: isBad ? 400 : 500 });
+}
+
+/** Bounds the connections there are, of everyone and of each address; a trusted proxy's are those of many. */
+function limitConnections(server: Server, proxies: Proxies, maxSessions: number, perClient: number): void {
+  const counts = new Map<string, number>();
+  server.maxConnections = 2 * (maxSessions + limits.SPARE_CONNECTIONS);
+  server.on("connection", (socket) => {
+    const address = proxies.addressOf({ socket, headers: {} });
+    if (proxies.isTrusted(address)) return;
+    const network = networkOf(address);
+    const count = (counts.get(network) ?? 0) + 1;
+    if (count > perClient + limits.SPARE_CONNECTIONS) {
+      socket.destroy();
+      return;
+    }
+    counts.set(network, count);
+    socket.once("close", () => {
+      const left = counts.get(network)! - 1;
+      if (left > 0) counts.set(network, left);
+      else counts.delete(network);
+    });
+  });
 }
 
 /** Copies the database files into memory that all threads share. */

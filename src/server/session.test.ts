@@ -22,7 +22,7 @@ test("problems name type, place, input and what would be right", () => {
       ctx: { expected: "'DESCRIBE', 'SAMPLE', 'QUERY' or 'ANSWER'" },
     },
     { type: "string_type", loc: ["argument"], msg: "Input should be a valid string", input: 3 },
-    { type: "extra_forbidden", loc: ["more"], msg: "Extra inputs are not permitted", input: 1 },
+    { type: "extra_forbidden", loc: ["more"], msg: "Extra inputs are not permitted", input: null },
   ]);
 });
 

@@ -139,7 +139,7 @@ export class Session {
             ? new RpcFault(RPC.request, "Cannot close active WebSocket-managed session via MCP method")
             : unknownSession(params.session_id);
         default:
-          throw new RpcFault(RPC.method, `Method not found: ${method}`);
+          throw new RpcFault(RPC.method, `Method not found: ${method.slice(0, 100)}`);
       }
     } catch (error) {
       passCrash(error);
@@ -165,7 +165,7 @@ export class Session {
         return reply("mcp", "method" in request ? this.rpc(request) : request, type);
       }
       default:
-        return errorReply("UNKNOWN_TYPE", `Unknown message type: ${type}`);
+        return errorReply("UNKNOWN_TYPE", `Unknown message type: ${type.slice(0, 100)}`);
     }
   }
 }
@@ -183,7 +183,7 @@ export function errorReply(code: WireErrorCode, message: string, more: object = 
 export function unknownSession(id: unknown): RpcFault {
   return id === undefined || id === ""
     ? new RpcFault(RPC.params, "Invalid params - 'session_id' is required")
-    : new RpcFault(RPC.params, `Unknown session_id: ${String(id)}`);
+    : new RpcFault(RPC.params, `Unknown session_id: ${String(id).slice(0, 100)}`);
 }
 
 function reply(type: string, data: object, kind: string): Reply {

@@ -125,11 +125,11 @@ class ToolFault extends Error {
 
 function call(session: Session, name: string, args: unknown): { result: object; envelope: Envelope } {
   const tool = TOOLS.find((known) => known.name === name);
-  if (!tool) throw new ToolFault("tool_not_found", `Unknown tool: '${name}'`);
+  if (!tool) throw new ToolFault("tool_not_found", `Unknown tool: '${name.slice(0, 100)}'`);
   const parsed = tool.input.safeParse(args);
   if (!parsed.success) {
     const said = parsed.error.issues.map(({ path, message }) => `${path.join(".") || "arguments"}: ${message}`);
-    throw new ToolFault("invalid_args", `Invalid arguments for tool '${name}': ${said.join("; ")}`);
+    throw new ToolFault("invalid_args", `Invalid arguments for tool '${name}': ${said.join("; ").slice(0, 1_000)}`);
   }
   try {
     if (!session.isPlaying && name !== "start") session.reset();
