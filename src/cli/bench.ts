@@ -3,6 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Command } from "commander";
 import { benchEnv } from "../bench/env.ts";
+import { benchFunctions } from "../bench/functions.ts";
 import { benchVerifier, type VerifierBench } from "../bench/verifier.ts";
 import { loadSqlite } from "../sql/index.ts";
 import { cudaCommand } from "./bench-cuda.ts";
@@ -35,15 +36,25 @@ interface BenchOptions {
 
 function envCommand(): Command {
   return new Command("env")
-    .description("steps per second on one core, and the memory of 1,000 open environments")
+    .description(
+      "steps per second on one core, the memory of 1,000 open environments, and what guarding SQLite's functions costs",
+    )
     .option("--json", "print one JSON object")
     .action(async (options: BenchOptions) => {
       const out = output(options);
-      await loadSqlite();
-      const result = benchEnv(await resolveDataSet("bundled"), memoryInUse);
+      const engine = await loadSqlite();
+      const result = { ...benchEnv(await resolveDataSet("bundled"), memoryInUse), functions: benchFunctions(engine) };
       const rows = Object.entries(result.by_action).map(([action, { per_s }]) => [action, per_s]);
       out.line(drawTable(["action", "per second"], [["mixed", result.mixed.steps_per_s], ...rows]));
       out.line(`1,000 open environments: ${formatBytes(result.open_1000_bytes)}; medians of ${result.rounds} rounds`);
+      const functions = result.functions.map(({ where, guarded_ms, sqlite_ms, ratio }) => [
+        where,
+        guarded_ms,
+        sqlite_ms,
+        ratio,
+      ]);
+      out.line();
+      out.line(drawTable(["500,000 rows WHERE", "here ms", "SQLite's own ms", "ratio"], functions));
       out.result(result);
     });
 }

@@ -1,7 +1,7 @@
 // The glass around a database: what a statement may do is decided inside SQLite while it is compiled, by an
 // allow-list, and what it may use up while it runs. No text is searched for keywords.
-import { installClocklessDates } from "./clockless.ts";
-import { installCountedFunctions } from "./functions.ts";
+import { installDateFunctions, stopClock } from "./dates.ts";
+import { type Budget, installChargedFunctions } from "./functions.ts";
 import * as limits from "./limits.ts";
 import { type Pointer, type Sqlite, sqlite } from "./sqlite.ts";
 
@@ -51,6 +51,40 @@ export function limitStatementTime(milliseconds: () => number = () => limits.MAX
   allowedMilliseconds = milliseconds;
 }
 
+function installHooks(): typeof hooks & {} {
+  const { wasm } = sqlite();
+  stopClock(sqlite());
+  tryFunctions();
+  return {
+    authorize: wasm.installFunction("i(pipppp)", authorize),
+    progress: wasm.installFunction("i(p)", progress),
+  };
+}
+
+const TRIALS = `SELECT length('aé'), substr('héllo', 2, 2), substring('héllo', -2), upper('aé'), lower('AÉ'), hex('aé'),
+  quote('a''b'), unistr('\\0041'), trim(' a '), ltrim(' a '), rtrim(' a '), trim('xax', 'x'), ltrim('xax', 'x'),
+  rtrim('xax', 'x'), replace('abc', 'b', 'xyz'), printf('%5d|%s', 7, 'é'), format('%x', 255), 'aéb' LIKE 'A_%', 'ab' LIKE 'a!%' ESCAPE '!',
+  'aéb' GLOB 'a[^b]*', instr('éab', 'ab'), date('2020-01-31', '+1 month'), time('12:34:56', '+1 hour'), datetime(2459000.5),
+  julianday('2020-01-01'), unixepoch('2020-01-01'), strftime('%Y', '2020-01-01'), timediff('2020-01-02', '2020-01-01')`;
+
+/** Tries the functions out beside SQLite's own, and that long results are charged: their addresses and layouts come from no public interface. */
+function tryFunctions(): void {
+  const { oo1 } = sqlite();
+  const scratch = new oo1.DB(":memory:");
+  try {
+    const expected = scratch.selectArray(TRIALS);
+    installDateFunctions(scratch.pointer!, budget);
+    installChargedFunctions(scratch.pointer!, budget);
+    const { value: given } = underWatch(new Set(), () => scratch.selectArray(TRIALS));
+    const { report } = underWatch(new Set(), () => scratch.selectArray("SELECT printf('%.16000c', 'x')"));
+    if (JSON.stringify(given) !== JSON.stringify(expected) || Math.abs(report.instructions - 1002) > 2) {
+      throw new Error(`SQLite ${sqlite().version} is not the build SQLEnv was made for; install the pinned version`);
+    }
+  } finally {
+    scratch.close();
+  }
+}
+
 /** Gives all statements run by `work` one time limit together, counted from now. */
 export function sharingTime<T>(work: () => T): T {
   if (sharedStart !== undefined) return work();
@@ -64,7 +98,7 @@ export function sharingTime<T>(work: () => T): T {
 
 /** Bounds what a connection may use up, before its schema is read: a hostile file's views are compiled then. */
 export function bound(db: Pointer): void {
-  const { capi, wasm } = sqlite();
+  const { capi } = sqlite();
   for (const [limit, value] of [
     [capi.SQLITE_LIMIT_COLUMN, limits.MAX_COLUMNS],
     [capi.SQLITE_LIMIT_EXPR_DEPTH, limits.MAX_EXPRESSION_DEPTH],
@@ -84,10 +118,7 @@ export function bound(db: Pointer): void {
   ] as const) {
     capi.sqlite3_db_config(db, option, on, 0);
   }
-  hooks ??= {
-    authorize: wasm.installFunction("i(pipppp)", authorize),
-    progress: wasm.installFunction("i(p)", progress),
-  };
+  hooks ??= installHooks();
   capi.sqlite3_progress_handler(db, limits.INSTRUCTIONS_PER_CHECK, hooks.progress as never, 0);
 }
 
@@ -98,8 +129,8 @@ export function guard(db: Pointer): void {
   capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, limits.MAX_VALUE_BYTES);
   capi.sqlite3_limit(db, capi.SQLITE_LIMIT_SQL_LENGTH, limits.MAX_SQL_BYTES);
   capi.sqlite3_drop_modules(db, 0 as never); // no virtual tables: json_each, dbstat, other sessions' statements
-  installClocklessDates(db);
-  installCountedFunctions(db, charge);
+  installDateFunctions(db, budget);
+  installChargedFunctions(db, budget);
   capi.sqlite3_set_authorizer(db, hooks!.authorize as never, 0);
 }
 
@@ -127,6 +158,8 @@ export function readableNames(tables: Iterable<string>): ReadonlySet<string> {
   return new Set([...SCHEMA_TABLES, ...[...tables].map((name) => name.toLowerCase())]);
 }
 
+const budget: Budget = { charge, left: () => watch?.instructionsLeft ?? 0 };
+
 function progress(): number {
   return charge(limits.INSTRUCTIONS_PER_CHECK) ? 0 : 1;
 }
@@ -136,6 +169,7 @@ function charge(instructions: number): boolean {
   if (!watch) return false;
   watch.instructionsLeft -= instructions;
   if (watch.instructionsLeft <= 0) return false;
+  if (instructions < limits.INSTRUCTIONS_PER_CHECK) return true; // the next check is near, and reading the clock takes time
   if (performance.now() - watch.startedAt < allowedMilliseconds()) return true;
   watch.stoppedByClock = true;
   return false;

@@ -27,7 +27,7 @@ export const MAX_CELL_BYTES = 16_384;
 /** Working memory of the engine for all connections together: sorters, temporary tables, page caches. Database files do not count. */
 export const MAX_HEAP_BYTES = 128 * 1024 * 1024;
 
-/** Characters of a LIKE or GLOB pattern; matching takes at most the product of pattern and text. */
+/** Characters of a LIKE or GLOB pattern; matching takes at most the product of pattern and text, and is charged for the steps it takes. */
 export const MAX_PATTERN_LENGTH = 100;
 
 /** Page cache of one connection, in KiB. Small, since pages only copy the file's own bytes in memory, and the heap is shared by all connections. */

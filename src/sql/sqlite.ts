@@ -27,6 +27,12 @@ export interface SqliteExports {
   sqlite3_column_blob(statement: Pointer, column: number): Pointer;
   sqlite3_column_bytes(statement: Pointer, column: number): number;
   sqlite3_column_name(statement: Pointer, column: number): Pointer;
+  sqlite3_value_type(value: Pointer): number;
+  sqlite3_value_text(value: Pointer): Pointer;
+  sqlite3_value_blob(value: Pointer): Pointer;
+  sqlite3_value_bytes(value: Pointer): number;
+  sqlite3_result_int(context: Pointer, value: number): void;
+  sqlite3_result_error_code(context: Pointer, code: number): void;
   sqlite3_prepare_v3(
     db: Pointer,
     sql: Pointer,
@@ -68,10 +74,10 @@ async function load(): Promise<Sqlite> {
 
 const [UTF8, DETERMINISTIC, INNOCUOUS] = [1, 0x800, 0x200000];
 
-/** Gives a connection a function of its own, by a pointer that all connections may share; `count` −1 takes any number of arguments. */
-export function registerFunction(db: Pointer, name: string, count: number, pointer: Pointer): void {
+/** Gives a connection a function of its own, by a pointer that all connections may share; `count` −1 takes any number of arguments, `data` is what `sqlite3_user_data` gives. */
+export function registerFunction(db: Pointer, name: string, count: number, pointer: Pointer, data: Pointer): void {
   const { capi } = sqlite();
   // The wrapper's types know only JavaScript functions; a pointer passes through.
-  const args = [db, name, count, UTF8 | DETERMINISTIC | INNOCUOUS, 0, pointer, 0, 0, 0] as const;
+  const args = [db, name, count, UTF8 | DETERMINISTIC | INNOCUOUS, data, pointer, 0, 0, 0] as const;
   (capi.sqlite3_create_function_v2 as unknown as (...args: readonly unknown[]) => number)(...args);
 }

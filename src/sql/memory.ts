@@ -1,0 +1,18 @@
+// The engine's memory as JavaScript sees it, for code that runs once per cell. A view is kept until the memory grows,
+// which detaches it: take it anew after every call that may allocate.
+import { sqlite } from "./sqlite.ts";
+
+let bytes: Uint8Array = new Uint8Array(0);
+let words: Uint32Array = new Uint32Array(0);
+
+/** The memory in bytes. */
+export function byteView(): Uint8Array {
+  if (bytes.length === 0) bytes = sqlite().wasm.heap8u();
+  return bytes;
+}
+
+/** The memory in unsigned 32-bit words: pointers and lengths. */
+export function wordView(): Uint32Array {
+  if (words.length === 0) words = sqlite().wasm.heap32u();
+  return words;
+}
