@@ -1,6 +1,6 @@
 // `sqlenv data check`: opens every database, runs every gold query, counts what is usable and says what is not.
 import { Command } from "commander";
-import { checkDataSet, type DataSetCheck, SPLITS } from "../questions/index.ts";
+import { checkDataSet, type DataSetCheck, SEEN_ROWS, SPLITS } from "../questions/index.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "./output.ts";
 
@@ -49,6 +49,11 @@ function draw(check: DataSetCheck, out: Output): void {
   );
   out.line(`\ndifficulty   ${listed(check.by_difficulty)}`);
   out.line(`answer type  ${listed(check.by_answer_type)}`);
+  const { train, eval: evaluation } = check.long_golds;
+  if (train + evaluation > 0) {
+    out.line(`answers of more rows than the ${SEEN_ROWS} a player sees at once: train ${train}, eval ${evaluation}`);
+  }
+  out.line(`SHA-256 of the evaluation questions' ids: ${check.eval_ids_sha256}`);
   for (const split of SPLITS) {
     if (sum(check.by_reason[split]) > 0) out.line(`rejected in ${split}: ${listed(check.by_reason[split])}`);
   }

@@ -11,7 +11,7 @@ import {
   type Progress,
   type Summary,
 } from "../evaluation/index.ts";
-import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, type Split } from "../questions/index.ts";
+import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, evalIdsSha256, type Split } from "../questions/index.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { addFilterOptions, checkDatabases, type FilterFlags, listOf, splitNamed } from "./filters.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
@@ -102,7 +102,8 @@ async function run(flags: EvalFlags): Promise<void> {
   );
   if (report.scored > 0) draw(report, out);
   if (report.errors < report.episodes || report.interrupted) drawNotes(report, out);
-  out.result({ ...report, data: data.name, split, seed, step_budget });
+  const eval_ids_sha256 = await evalIdsSha256(data.questions);
+  out.result({ ...report, data: data.name, eval_ids_sha256, split, seed, step_budget });
   if (report.interrupted) process.exitCode = interruptedCode(signal);
   else if (report.errors === report.episodes) {
     throw new SqlEnvError("all_failed", {

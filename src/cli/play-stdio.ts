@@ -10,7 +10,7 @@ import { messageOf, SqlEnvError, UsageError } from "../errors.ts";
 import { SPLITS, type Split } from "../questions/index.ts";
 import { type Line, readLines } from "./lines.ts";
 
-/** Bytes of a line; an action's argument may have 100,000 characters. */
+/** Bytes of a line; an action's argument may have 20,000 characters. */
 export const MAX_LINE_BYTES = 1_000_000;
 
 const resetSchema = z.strictObject({

@@ -1,7 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cases } from "../../test/cases.ts";
+import { MAX_ANSWER_LENGTH, SEEN_ROWS } from "../questions/index.ts";
 import { ACTION_TYPES, MAX_ARGUMENT_LENGTH, normalizeAction, parseAction, tableName } from "./action.ts";
+import { SHOWN_ROWS } from "./render.ts";
 
 test.each([
   ["QUERY: SELECT 1", "QUERY", "SELECT 1"],
@@ -137,4 +139,8 @@ test("marks before an action are read in linear time", () => {
     action_type: "QUERY",
     argument: "SELECT 1",
   });
+});
+
+test("limits that data sets are checked with are the environment's", () => {
+  expect([SEEN_ROWS, MAX_ANSWER_LENGTH]).toEqual([SHOWN_ROWS, MAX_ARGUMENT_LENGTH]);
 });

@@ -1,6 +1,7 @@
 // What a player may do, and how its words are read.
 import { z } from "zod";
 import { ActionParseError } from "../errors.ts";
+import { MAX_ANSWER_LENGTH } from "../questions/answer.ts";
 import { normalizeSql } from "../sql/index.ts";
 
 export const ACTION_TYPES = ["DESCRIBE", "SAMPLE", "QUERY", "ANSWER"] as const;
@@ -17,8 +18,8 @@ export const actionSchema = z
 export type SQLAction = z.infer<typeof actionSchema>;
 export type ActionType = SQLAction["action_type"];
 
-/** Characters of an argument; far above the longest sensible query or answer. */
-export const MAX_ARGUMENT_LENGTH = 20_000;
+/** Characters of an argument; far above the longest sensible query or answer. Questions with a longer answer are left out of data sets. */
+export const MAX_ARGUMENT_LENGTH = MAX_ANSWER_LENGTH;
 
 export interface ParsedAction {
   readonly action: SQLAction;

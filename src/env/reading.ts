@@ -1,5 +1,6 @@
 // How an answer's text may be read: every table of cells it could stand for. The verifier accepts an answer when one
 // of its readings is right, so a player may write values plainly, as a list, as rows, as JSON or as a Markdown table.
+import { MAX_ANSWER_LENGTH } from "../questions/answer.ts";
 
 /** A cell as written. Quotes are gone, but known: "NULL" in quotes is a word. */
 export interface GivenCell {
@@ -10,9 +11,6 @@ export interface GivenCell {
 }
 
 export type Reading = readonly (readonly GivenCell[])[];
-
-/** Answers longer than this are not read; the largest answer a player can have seen is far smaller. */
-export const MAX_ANSWER_LENGTH = 20_000;
 
 /** All readings of an answer with `columns.length` columns; a first row that repeats the column names may be a header. */
 export function readAnswer(answer: string, columns: readonly string[]): Reading[] {

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { openShop } from "../../test/fixtures.ts";
-import { formatAnswer } from "../questions/index.ts";
+import { formatAnswer, MAX_ANSWER_LENGTH } from "../questions/index.ts";
 import { goldOf } from "./gold.ts";
-import { MAX_ANSWER_LENGTH } from "./reading.ts";
 import { readNumber, verifyAnswer } from "./verifier.ts";
 
 const shop = openShop();

@@ -2,6 +2,9 @@
 import type { Cell, ResultTable, StorageClass } from "../sql/index.ts";
 import type { AnswerType } from "./record.ts";
 
+/** Characters of an answer that a player can give; the environment's limit on arguments is the same. */
+export const MAX_ANSWER_LENGTH = 20_000;
+
 /** The kind of answer a result is: one value, one column, or a table. */
 export function answerTypeOf({ columns, types, rows }: ResultTable): AnswerType {
   if (columns.length > 1) return "table";

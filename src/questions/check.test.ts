@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { petsDatabase } from "../../test/data-files.ts";
 import { DatabaseShelf } from "../sql/index.ts";
@@ -39,6 +40,24 @@ test("counts what is usable, seen and unseen, and what was rejected", async () =
     by_reason: { train: {}, eval: { gold_empty: 1 } },
     by_difficulty: { easy: 2, medium: 1, hard: 0 },
     by_answer_type: { integer: 1, float: 0, string: 0, list: 1, table: 1 },
+  });
+});
+
+test("golds that nobody can type are left out, those of many rows are counted, and the evaluation set has a number", async () => {
+  const dataset = await pets();
+  const numbers = (count: number) =>
+    `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ${count}) SELECT i FROM n`;
+  const ask = (gold_sql: string) => ({ question_text: "?", database_name: "a", gold_sql, split: "eval" as const });
+  const golds = ["SELECT id FROM pet", numbers(20), numbers(21), numbers(4_000)].map(ask);
+  const long = await assemble("long", golds, dataset.databases, { layout: "spider" });
+  expect(long.questions).toHaveLength(3);
+  expect(long.rejected).toMatchObject([{ question_id: "a_eval_003", reason: "gold_too_long" }]);
+  expect(long.rejected[0]!.detail).toMatch(/^the answer has 22891 characters, and 20000 can be given$/);
+  expect(await checkDataSet(long)).toMatchObject({
+    long_golds: { train: 0, eval: 1 },
+    by_reason: { eval: { gold_too_long: 1 } },
+    failed: [],
+    eval_ids_sha256: createHash("sha256").update("a_eval_000\na_eval_001\na_eval_002").digest("hex"),
   });
 });
 

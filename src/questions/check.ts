@@ -4,7 +4,11 @@ import { loadSqlite } from "../sql/index.ts";
 import { breathe } from "./assemble.ts";
 import type { DataSet, Rejection, RejectionReason } from "./dataset.ts";
 import { checkGold } from "./gold.ts";
+import { evalIdsSha256 } from "./ids.ts";
 import { ANSWER_TYPES, DIFFICULTIES, type QuestionRecord, questionSchema, type Split } from "./record.ts";
+
+/** Rows of a result that the environment shows. */
+export const SEEN_ROWS = 20;
 
 export interface DataSetCheck {
   readonly name: string;
@@ -17,6 +21,10 @@ export interface DataSetCheck {
   readonly eval_unseen: number;
   readonly train_databases: number;
   readonly eval_databases: number;
+  /** SHA-256 of the evaluation questions' ids, for results to quote; see `evalIdsSha256`. */
+  readonly eval_ids_sha256: string;
+  /** Usable questions whose answer has more rows than a player sees at once. */
+  readonly long_golds: Readonly<Record<Split, number>>;
   readonly questions_before: number;
   readonly questions_after: number;
   /** What should not be: damaged databases, stale golds, and rejected questions of a set of our own, which should have none. */
@@ -42,6 +50,7 @@ export async function checkDataSet(dataset: DataSet): Promise<DataSetCheck> {
     }
   }
   const ids = new Set<string>();
+  const long = { train: 0, eval: 0 };
   let database = "";
   for (const question of questions) {
     if (question.database_name !== database) await breathe();
@@ -66,6 +75,8 @@ export async function checkDataSet(dataset: DataSet): Promise<DataSetCheck> {
     eval_unseen: evaluation.length - seen,
     train_databases: trained.size,
     eval_databases: new Set(evaluation.map(({ database_name }) => database_name)).size,
+    eval_ids_sha256: await evalIdsSha256(questions),
+    long_golds: long,
     questions_before: questions.length + rejected.length,
     questions_after: questions.length,
     failed,
@@ -98,7 +109,9 @@ export async function checkDataSet(dataset: DataSet): Promise<DataSetCheck> {
     const stranger = question.tables_involved.find((table) => !database.table(table));
     if (stranger) return { reason: "malformed", detail: `tables_involved names ${stranger}, which is not there` };
     const gold = checkGold(question, database);
-    return gold.ok ? undefined : { reason: gold.reason, detail: gold.detail };
+    if (!gold.ok) return { reason: gold.reason, detail: gold.detail };
+    if (gold.table.rows.length > SEEN_ROWS) long[question.split]++;
+    return undefined;
   }
 
   function countReasons(split: Split): Partial<Record<RejectionReason, number>> {

@@ -9,6 +9,7 @@ export const REJECTION_REASONS = [
   "gold_fails", // the gold query is refused or fails
   "gold_empty", // it gives no rows: an empty answer would be right by accident
   "gold_only_nulls",
+  "gold_too_long", // nobody can give it: the answer has more characters than an answer may have
   "gold_mismatch", // the file's gold_answer or answer_type is not what the gold query gives
   "duplicate_id",
   "malformed", // a field is missing or of the wrong type

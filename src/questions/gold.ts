@@ -1,6 +1,6 @@
 // The gold query put to the test: it must run and give an answer, and the answer the file states, if it states one.
 import type { Database, ResultTable } from "../sql/index.ts";
-import { formatAnswer } from "./answer.ts";
+import { formatAnswer, MAX_ANSWER_LENGTH } from "./answer.ts";
 import type { RejectionReason } from "./dataset.ts";
 import type { AnswerType } from "./record.ts";
 
@@ -31,6 +31,10 @@ export function checkGold({ gold_sql, gold_answer, answer_type }: GoldFields, da
     return reject("gold_only_nulls", "the gold query gives nothing but NULL");
   }
   if (table.truncated) return reject("gold_fails", `too_large: ${table.truncated}`);
+  const { length } = formatAnswer(table);
+  if (length > MAX_ANSWER_LENGTH) {
+    return reject("gold_too_long", `the answer has ${length} characters, and ${MAX_ANSWER_LENGTH} can be given`);
+  }
   if (answer_type !== undefined && !suits(answer_type, table)) {
     return reject("gold_mismatch", `answer_type ${answer_type} does not suit a result ${shapeOf(table)}`);
   }

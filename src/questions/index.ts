@@ -7,4 +7,5 @@ export { difficultyOf, tablesInvolved } from "./difficulty.ts";
 export * from "./file.ts";
 export * from "./filter.ts";
 export * from "./gold.ts";
+export { evalIdsSha256 } from "./ids.ts";
 export * from "./record.ts";

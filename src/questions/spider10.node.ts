@@ -23,7 +23,7 @@ const [TRAIN, EVAL] = [473, 203];
 /**
  * The ten databases from a Spider folder, from a folder with just their pool of questions, or from a loaded data set.
  * A folder's 676 questions are split 473/203 before any is checked, so that the split does not depend on what is
- * usable; 40 of them have an empty answer and are then rejected. Questions with the same gold query stay on one side.
+ * usable; 40 of them have an empty answer, two one that is too long to give, and are then rejected. Questions with the same gold query stay on one side.
  * A loaded data set has only its usable questions left: they are split in the same proportion.
  */
 export async function spider10(source: DataSet | string, seed = 42): Promise<DataSet> {
