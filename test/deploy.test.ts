@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { MAX_MESSAGE_BYTES } from "../src/server/limits.ts";
 import { commandOf, isIgnored, ROOT, readCopy, readStages } from "./dockerfile.ts";
 
 const read = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
@@ -48,14 +49,57 @@ test("the image runs a supported Node as an ordinary user, for production, and s
   expect(build.instructions.map(({ text }) => text)).toContain("npm prune --omit=dev --ignore-scripts");
 });
 
+interface Service {
+  readonly [key: string]: unknown;
+  readonly command: readonly string[];
+  readonly volumes: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly deploy: { readonly resources: { readonly limits: Readonly<Record<string, string | number>> } };
+}
+const compose = parse(read("compose.yaml"), { merge: true });
+const { env, proxy } = compose.services as { env: Service; proxy: Service };
+
 test("compose, OpenEnv and Space files agree on the port", () => {
-  const compose = parse(read("compose.yaml"));
-  expect(compose.services.proxy.ports).toEqual(["8000:8000"]);
-  expect(existsSync(resolve(ROOT, compose.services.proxy.volumes[0].split(":")[0]))).toBe(true);
+  expect(proxy.ports).toEqual(["8000:8000"]);
+  expect(existsSync(resolve(ROOT, proxy.volumes[0]!.split(":")[0]!))).toBe(true);
+  expect(read("deploy/nginx.conf")).toMatch(/server env:8000;[\s\S]*listen 8000;/);
   expect(parse(read("openenv.yaml"))).toMatchObject({ spec_version: 1, name: "sqlenv", type: "space", port: 8000 });
   const front = parse(read("deploy/space/README.md").split("---")[1]!);
   expect(front).toMatchObject({ sdk: "docker", app_port: 8000, base_path: "/web", tags: ["openenv"] });
   expect(read("Dockerfile")).toContain("PORT=8000");
+});
+
+test("what compose starts has no privileges, a read-only disk and limits", () => {
+  for (const service of [env, proxy]) {
+    expect(service).toMatchObject({ read_only: true, tmpfs: ["/tmp"], cap_drop: ["ALL"] });
+    expect(service.security_opt).toEqual(["no-new-privileges:true"]);
+    expect(Object.keys(service.deploy.resources.limits).sort()).toEqual(["cpus", "memory", "pids"]);
+  }
+  expect(proxy.image).toMatch(/^nginx:\d+\.\d+$/);
+  expect(proxy.user).toBe("101:101");
+});
+
+test("compose asks for a key, and keeps the limits of the server", () => {
+  expect(env.environment.SQLENV_API_KEY).toMatch(/^\$\{SQLENV_API_KEY:\?/); // an error where it is not set
+  const [node, main, command, ...flags] = env.command;
+  expect([node, main, command]).toEqual(["node", "dist/cli/main.js", "serve"]);
+  expect(flags).not.toContain("--rate-per-client");
+  const help = execFileSync(process.execPath, [resolve(ROOT, main!), "serve", "--help"], { encoding: "utf8" });
+  for (const flag of flags.filter((text) => text.startsWith("--"))) expect(help).toContain(`${flag} `);
+  // Only the proxy is in that network besides the servers.
+  expect(flags[flags.indexOf("--trust-proxy") + 1]).toBe(compose.networks.inside.ipam.config[0].subnet);
+  expect(compose.networks.inside.internal).toBe(true);
+  expect(env.networks).toEqual(["inside"]);
+});
+
+test("nginx limits what an address may ask for, and says what address it is", () => {
+  const nginx = read("deploy/nginx.conf");
+  for (const [, location] of nginx.matchAll(/location [^{]*\{([^}]*)\}/g))
+    expect(location).toMatch(/limit_req zone=\w+ burst=/);
+  expect(nginx).toMatch(/^ {4}limit_conn \w+ \d+;/m);
+  expect(nginx).toContain("proxy_set_header X-Forwarded-For $remote_addr;");
+  const size = Number(/client_max_body_size (\d+)k;/.exec(nginx)![1]) * 1024;
+  expect(size).toBe(MAX_MESSAGE_BYTES);
 });
 
 test("CI runs scripts that exist, on each version of Node that is supported", () => {
