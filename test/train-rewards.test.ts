@@ -1,8 +1,9 @@
 // Reward functions of one's own, from a TypeScript file: scored beside the three, and told apart when they fail.
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { sqlenv } from "./cli-process.ts";
-import { TrainingPlace } from "./training-place.ts";
+import { ended, sqlenv, start } from "./cli-process.ts";
+import { signalAt, TrainingPlace } from "./training-place.ts";
 
 const place = await TrainingPlace.make();
 afterAll(() => place.remove());
@@ -104,4 +105,74 @@ describe.concurrent("refused, with the function's name", () => {
     expect(ran.stderr).toMatch(message);
     expect(existsSync(place.path(name))).toBe(false);
   });
+});
+
+describe.concurrent("one that misbehaves in the third step loses nothing that was learned", () => {
+  /** Trains with a function that does this in the third step, and says when it does. */
+  const misbehaving = (name: string, what: string, settings = {}) => {
+    const code = `
+      import { writeFileSync } from "node:fs";
+      export const own = (completions: unknown[], { step }: { step: number }) => {
+        if (step === 3) {
+          writeFileSync(${JSON.stringify(place.path(`${name}.reached`))}, "");
+          ${what}
+        }
+        return completions.map(() => 0);
+      };`;
+    const args = { "--max-steps": 6, "--save-steps": 100, "--reward-funcs": rewards(name, code), ...settings };
+    return start(place.args(name, args));
+  };
+  const checkpoints = (run: string) => readdirSync(place.path(run, "checkpoints"));
+
+  test.each([
+    [
+      "leaves a rejected promise",
+      'void Promise.reject(new Error("left behind"));',
+      "own left a promise or timer behind that failed: left behind",
+      {},
+    ],
+    ["exits", "process.exit(0);", "own ended the thread it runs in, as process.exit(0) does", {}],
+    [
+      "never answers in time",
+      "return new Promise(() => {});",
+      "own took longer than reward_timeout allows: 1 seconds",
+      { "--reward-timeout": 1 },
+    ],
+  ])("%s: named, and saved", async (name, what, message, settings) => {
+    const { code, stderr } = await ended(misbehaving(name, what, settings));
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      new RegExp(`^error: reward function ${message.replace(/[()]/g, "\\$&")}.*\\(reward_failed\\)$`, "m"),
+    );
+    const reached = place.lines(name, "timings.jsonl").at(-1)!.step;
+    expect(checkpoints(name)).toEqual([`step-${reached}`]);
+    expect(reached).toBeGreaterThanOrEqual(2);
+  });
+
+  test.each([
+    ["waits for ever", "return new Promise(() => {});"],
+    ["loops for ever", "for (;;);"],
+  ])("%s: a request to stop is granted, and saves", async (name, what) => {
+    const child = misbehaving(name, what);
+    const end = ended(child);
+    expect(await signalAt(child, name, () => existsSync(place.path(`${name}.reached`)), "SIGTERM")).toBe(true);
+    expect((await end).code).toBe(143);
+    expect(checkpoints(name)).toEqual(["step-2"]);
+  });
+});
+
+test("TypeScript is stripped in memory: nothing is written beside the file, and it imports its neighbours", async () => {
+  const folder = mkdtempSync(place.path("neighbours-"));
+  writeFileSync(join(folder, "helper.ts"), "export const half: number = 0.5;\n");
+  writeFileSync(
+    join(folder, "rewards.ts"),
+    `import { readdirSync } from "node:fs";
+     import { half } from "./helper.ts";
+     const there: string[] = readdirSync(new URL(".", import.meta.url)).sort();
+     if (there.join() !== "helper.ts,rewards.ts") throw new Error("there is also " + there.join());
+     export const neighbour = (completions: unknown[]): number[] => completions.map(() => half);`,
+  );
+  const ran = await place.train("neighbours", { "--reward-funcs": join(folder, "rewards.ts") }, "--dry-run");
+  expect(ran.code, ran.stderr).toBe(0);
+  expect(ran.stdout).toContain("neighbour");
 });

@@ -109,7 +109,13 @@ export function configText(config: GRPOConfig): string {
 }
 
 /** Settings that may change when a run is resumed: they do not touch its results. */
-const FREE: readonly (keyof GRPOConfig)[] = ["threads", "save_steps", "save_total_limit", "output_dir"];
+const FREE: readonly (keyof GRPOConfig)[] = [
+  "threads",
+  "save_steps",
+  "save_total_limit",
+  "output_dir",
+  "reward_timeout",
+];
 
 /** The config of a run that is resumed. Settings that would make it another run are refused, by name. */
 export function resumedConfig(kept: GRPOConfig, flags: ConfigFlags): GRPOConfig {

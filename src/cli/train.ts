@@ -11,6 +11,7 @@ import {
   checkRewards,
   type GRPOConfig,
   loadQuestionPrompts,
+  type RewardFunction,
   resolveConfig,
   runTraining,
   stepsOf,
@@ -23,7 +24,7 @@ import { resolveDataSet } from "./dataset.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { type LostOutput, surviveLostOutput } from "./lost-output.ts";
 import { formatNumber, type Output, output, printable, wholeNumber } from "./output.ts";
-import { rewardFunctions } from "./reward-file.ts";
+import { rewardFile } from "./reward-file.ts";
 import { aborted, startDashboard } from "./serve-dashboard.ts";
 import {
   addConfigOptions,
@@ -69,7 +70,22 @@ async function train(flags: TrainFlags): Promise<void> {
   const out = output(flags);
   const lost = surviveLostOutput();
   const { config, run } = flags.resume === undefined ? newRun(flags) : oldRun(flags.resume, flags);
-  const rewardFuncs = await rewardFunctions(config.reward_funcs);
+  const rewards = await rewardFile(config.reward_funcs);
+  try {
+    await trainWith(rewards.functions, config, run, flags, lost, out);
+  } finally {
+    await rewards.close();
+  }
+}
+
+async function trainWith(
+  rewardFuncs: readonly RewardFunction[],
+  config: GRPOConfig,
+  run: string,
+  flags: TrainFlags,
+  lost: readonly LostOutput[],
+  out: Output,
+): Promise<void> {
   const data = await resolveDataSet(config.questions_path, {
     dbDir: config.db_dir === "bundled" ? undefined : config.db_dir,
   });

@@ -109,6 +109,10 @@ export const configSchema = z
       z.string().min(1).nullable().default(null),
       "more reward functions: a TypeScript or JavaScript file that exports them",
     ),
+    reward_timeout: note(
+      z.number().positive().nullable().default(600),
+      "seconds a reward function may take for the episodes of a generation; null: no limit",
+    ),
     reward_weights: note(z.array(z.number()).nullable().default(null), "one for each reward function; null: ones", {
       trl: null,
     }),

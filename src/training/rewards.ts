@@ -75,18 +75,34 @@ export interface Scores {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** Asks every function. One that throws, or answers with anything but a number or null for each episode, is named. */
+export interface ScoreOptions {
+  /** Seconds a function may take; null for as long as it likes. @default null */
+  readonly timeout?: number | null;
+  /** A function that has not answered shortly after this is aborted is not waited for. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Seconds a function may still take when the training was asked to stop: most are done, and their work is kept. */
+const GRACE = 2;
+
+/** Throws when a metric's name is one the trainer logs itself. */
+export function checkMetricName(name: string): void {
+  if (meaningOf(name) === undefined) return;
+  throw new UsageError({ what: "a metric of this name is logged already", value: name, remedy: "choose another" });
+}
+
+/** Asks every function. One that throws, takes too long, or answers with anything but a number or null for each episode, is named. */
 export async function score(
   episodes: readonly Episode[],
   functions: readonly RewardFunction[],
   step: number,
+  { timeout = null, signal }: ScoreOptions = {},
 ): Promise<Scores> {
   const completions = episodes.map(({ messages }) => messages.slice(2));
   const prompts = episodes.map(({ question }) => question);
   const logged: Record<string, number[]> = {};
   const log_metric = (name: string, value: number) => {
-    if (meaningOf(name) !== undefined)
-      throw new UsageError({ what: "a metric of this name is logged already", value: name, remedy: "choose another" });
+    checkMetricName(name);
     logged[name] = [...(logged[name] ?? []), value];
   };
   const columns = await Promise.all(
@@ -99,10 +115,17 @@ export async function score(
           cause,
         });
       let scores: readonly (number | null)[];
+      const limit = new Limit(timeout, signal);
       try {
-        scores = await scoreAll(completions, { episodes, prompts, step, log_metric });
+        const answer = async () => scoreAll(completions, { episodes, prompts, step, log_metric });
+        scores = await Promise.race([answer(), limit.reached]);
       } catch (cause) {
+        if (cause instanceof SqlEnvError && cause.code === "reward_failed") throw cause; // it says by itself which it was
+        if (signal?.aborted && cause === signal.reason) throw cause;
+        if (cause === TOO_LONG) throw failed("took longer than reward_timeout allows", `${timeout} seconds`);
         throw failed("threw", messageOf(cause), cause);
+      } finally {
+        limit.clear();
       }
       if (!Array.isArray(scores)) throw failed("did not give a list but", typeof scores);
       if (scores.length !== episodes.length)
@@ -122,4 +145,33 @@ export async function score(
     rows: episodes.map(({ correctness }, i) => columns.map((column) => (correctness === null ? null : column[i]!))),
     metrics: Object.fromEntries(Object.entries(logged).map(([name, values]) => [name, mean(values)])),
   };
+}
+
+const TOO_LONG = Symbol("too long");
+
+/** Rejects when a time is over, or a while after a request to stop. */
+class Limit {
+  readonly reached: Promise<never>;
+  readonly #timers: ReturnType<typeof setTimeout>[] = [];
+  readonly #signal: AbortSignal | undefined;
+  readonly #onAbort: () => void;
+
+  constructor(seconds: number | null, signal: AbortSignal | undefined) {
+    this.#signal = signal;
+    let reject: (reason: unknown) => void;
+    this.reached = new Promise((_, fail) => {
+      reject = fail;
+    });
+    const after = (time: number, reason: () => unknown) =>
+      void this.#timers.push(setTimeout(() => reject(reason()), 1000 * time));
+    this.#onAbort = () => after(GRACE, () => signal?.reason);
+    if (seconds !== null) after(seconds, () => TOO_LONG);
+    if (signal?.aborted) this.#onAbort();
+    else signal?.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  clear(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+  }
 }

@@ -17,19 +17,20 @@ import { z } from "zod";
 import { ModelLoadError, messageOf, SqlEnvError, UsageError } from "../errors.ts";
 import { syncFile, writeFileWhole, writeFolderWhole } from "../io/atomic-write.node.ts";
 import { RunLock } from "./lock.node.ts";
-import { type Checkpoint, LOGS, type Log, type RunStore, type TrainerState } from "./store.ts";
+import {
+  type Checkpoint,
+  LOGS,
+  type Log,
+  type LogLengths,
+  type RestPoint,
+  type RunStore,
+  type TrainerState,
+} from "./store.ts";
 
 const CHECKPOINTS = "checkpoints";
 const STATE = "trainer.json";
 /** Names of what is being written aside. */
 const ASIDE = /^\.(step-\d+|.+\.part)(\.old)?$|^\.(model|warmed)-\w{6}(\.old)?$/;
-
-/** What trainer.json holds. */
-interface Saved {
-  readonly state: TrainerState;
-  /** Bytes of each log. */
-  readonly logs: Readonly<Record<Log, number>>;
-}
 
 const count = z.int().min(0);
 const savedSchema = z.object({
@@ -88,20 +89,32 @@ export class RunFolder implements RunStore {
     return existsSync(path) ? readFileSync(path, "utf8") : null;
   }
 
-  async checkpoint(state: TrainerState, save: (dir: string) => Promise<void>, keep: number): Promise<void> {
+  lengths(): LogLengths {
+    return Object.fromEntries(LOGS.map((log) => [log, sizeOf(join(this.name, log))])) as LogLengths;
+  }
+
+  async checkpoint(
+    state: TrainerState,
+    save: (dir: string) => Promise<void>,
+    keep: number,
+    logs?: LogLengths,
+  ): Promise<void> {
+    const { step } = state;
     const folder = join(this.name, CHECKPOINTS);
     const fill = async (aside: string) => {
       await save(aside);
-      const logs = Object.fromEntries(LOGS.map((log) => [log, sizeOf(join(this.name, log))])) as Saved["logs"];
       for (const log of LOGS) syncFile(join(this.name, log));
-      writeFileSync(join(aside, STATE), `${JSON.stringify({ state, logs } satisfies Saved)}\n`);
+      writeFileSync(
+        join(aside, STATE),
+        `${JSON.stringify({ state, logs: logs ?? this.lengths() } satisfies RestPoint)}\n`,
+      );
       this.#lock?.check();
     };
     try {
       this.#lock?.check();
-      await writeFolderWhole(join(folder, `step-${state.step}`), fill, join(folder, `.step-${state.step}`));
+      await writeFolderWhole(join(folder, `step-${step}`), fill, join(folder, `.step-${step}`));
     } catch (error) {
-      throw failure(`save checkpoint step-${state.step}`, this.name, error);
+      throw failure(`save checkpoint step-${step}`, this.name, error);
     }
     for (const step of this.#steps().slice(keep))
       rmSync(join(folder, `step-${step}`), { recursive: true, force: true });
@@ -146,7 +159,7 @@ export class RunFolder implements RunStore {
   }
 }
 
-function readState(dir: string): Saved {
+function readState(dir: string): RestPoint {
   const path = join(dir, STATE);
   try {
     return savedSchema.parse(JSON.parse(readFileSync(path, "utf8")));

@@ -27,6 +27,12 @@ export interface Checkpoint {
   readonly dir: string | null;
 }
 
+/** A moment to resume from: the counters, and what of the logs belongs to them. */
+export interface RestPoint {
+  readonly state: TrainerState;
+  readonly logs: LogLengths;
+}
+
 export interface RunStore {
   /** Where it is, for people. */
   readonly name: string;
@@ -35,8 +41,10 @@ export interface RunStore {
   /** Writes a small file, whole or not at all. */
   write(file: string, text: string): void;
   read(file: string): string | null;
+  /** How long each log is now. */
+  lengths(): LogLengths;
   /** Keeps the state, the engine's numbers (which `save` writes into a folder) and the logs' lengths, all or nothing. */
-  checkpoint(state: TrainerState, save: (dir: string) => Promise<void>, keep: number): Promise<void>;
+  checkpoint(state: TrainerState, save: (dir: string) => Promise<void>, keep: number, logs?: LogLengths): Promise<void>;
   /** The newest checkpoint; null for none. */
   newest(): Checkpoint | null;
   /** Cuts the logs back to where they were at the newest checkpoint, or to nothing. */
@@ -45,6 +53,8 @@ export interface RunStore {
 
 export const LOGS = ["metrics.jsonl", "timings.jsonl", "episodes.jsonl", "warnings.jsonl"] as const;
 export type Log = (typeof LOGS)[number];
+/** Bytes of each log. */
+export type LogLengths = Readonly<Record<Log, number>>;
 
 /** Keeps everything in memory: for tests, notebooks and pages. Nothing can be resumed from it. */
 export class MemoryStore implements RunStore {
@@ -68,6 +78,10 @@ export class MemoryStore implements RunStore {
   read(file: string): string | null {
     const log = Object.hasOwn(this.logs, file) ? this.logs[file as Log] : null;
     return log ? log.map((record) => `${JSON.stringify(record)}\n`).join("") : (this.files.get(file) ?? null);
+  }
+
+  lengths(): LogLengths {
+    return { "metrics.jsonl": 0, "timings.jsonl": 0, "episodes.jsonl": 0, "warnings.jsonl": 0 }; // nothing is cut
   }
 
   async checkpoint(): Promise<void> {}

@@ -46,7 +46,7 @@ import type { EpisodeLine, MetricLine, Standing, TimingLine } from "./records.ts
 import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
 import { rolloutFunc } from "./rollout.ts";
 import { playerOf, standingOf } from "./standing.ts";
-import { MemoryStore, type RunStore, type TrainerState } from "./store.ts";
+import { MemoryStore, type RestPoint, type RunStore, type TrainerState } from "./store.ts";
 
 /** An engine that can also be put away and taken up again. */
 export interface TrainableEngine extends Engine {
@@ -114,6 +114,8 @@ export class GRPOTrainer {
   /** Generations whose gradients wait for an optimizer step. */
   #accumulated = 0;
   #saved = -1;
+  /** Where everything was when no gradient was waiting. */
+  #rest: RestPoint | undefined;
 
   constructor({ model, data, config, rewardFuncs = REWARD_FUNCTIONS, callbacks = [], store }: TrainerOptions) {
     this.model = model;
@@ -150,12 +152,15 @@ export class GRPOTrainer {
       while (this.#state.step < this.total_steps) {
         await this.#evaluateWhenDue(signal);
         await this.#saveWhenDue();
-        // Waiting gradients are in no checkpoint: a step that has begun is finished before an interruption counts.
-        const generation = await this.#play(watch, this.#accumulated > 0 ? undefined : signal);
+        // Waiting gradients are in no checkpoint: a step that has begun is finished before an interruption counts,
+        // unless a reward function does not let it.
+        if (this.#accumulated === 0) this.#rest = { state: this.#state, logs: this.store.lengths() };
+        const generation = await this.#play(watch, signal);
         await this.#learn(generation, watch);
       }
     } catch (error) {
-      if (error instanceof SqlEnvError && error.code === "reward_failed") await this.save(); // what was learned is kept
+      const isReward = error instanceof SqlEnvError && error.code === "reward_failed";
+      if (isReward) await this.save().catch(() => {}); // what was learned is kept; that a function failed is what is told
       if (!signal?.aborted || error !== signal.reason) throw error;
     }
     await this.save();
@@ -165,8 +170,9 @@ export class GRPOTrainer {
   }
 
   /** One generation: rollout → rewards → advantages. */
-  async #play(watch: Stopwatch, signal: AbortSignal | undefined): Promise<Generation> {
+  async #play(watch: Stopwatch, requested: AbortSignal | undefined): Promise<Generation> {
     const { config, data } = this;
+    const signal = this.#accumulated > 0 ? undefined : requested;
     const { generation, step } = this.#state;
     const { shuffle_dataset: shuffle, seed, num_generations } = config;
     const order = { chunk: this.#batching.questions, shuffle, seed };
@@ -186,7 +192,10 @@ export class GRPOTrainer {
     watch.tokens += episodes.reduce((sum, { segments }) => sum + segments.reduce((n, s) => n + s.tokens.length, 0), 0);
 
     const scoring = performance.now();
-    const { rows, metrics } = await score(episodes, this.#rewardFuncs, step + 1);
+    const { rows, metrics } = await score(episodes, this.#rewardFuncs, step + 1, {
+      timeout: config.reward_timeout,
+      signal: requested,
+    });
     watch.rewards += (performance.now() - scoring) / 1000;
     const played = generationOf(episodes, rows, this.#rewardFuncs.map(rewardName), config);
     this.#count({ ...played.metrics, ...metrics });
@@ -330,11 +339,14 @@ export class GRPOTrainer {
     if (passedMultiple(this.config.save_steps, Math.max(0, this.#saved), this.#state.step)) await this.save();
   }
 
-  /** Writes a checkpoint, unless this step has one, or waiting gradients would be lost. */
+  /** Writes a checkpoint, unless this step has one: of now, or with gradients waiting of when the step began. */
   async save(): Promise<void> {
     const { engine } = this.model;
-    if (this.#saved === this.#state.step || this.#accumulated > 0 || !engine.saveState) return;
-    await this.store.checkpoint(this.#state, (dir) => engine.saveState!(dir), this.config.save_total_limit);
+    const rest = this.#accumulated > 0 ? this.#rest : { state: this.#state, logs: this.store.lengths() };
+    // A step may begin within a generation, whose rest is not played again.
+    if (this.#saved === this.#state.step || rest?.state.step !== this.#state.step || !engine.saveState) return;
+    const { state, logs } = rest;
+    await this.store.checkpoint(state, (dir) => engine.saveState!(dir), this.config.save_total_limit, logs);
     this.#saved = this.#state.step;
     await this.#tell("on_save", this.store.name);
   }
