@@ -1,9 +1,11 @@
-import { readFileSync, rmSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EpisodeRecord, EvaluationReport } from "../src/evaluation/index.ts";
+import type { QuestionRecord } from "../src/questions/index.ts";
 import { ended, smallDataFolder, sqlenv, sqlenvInside, start } from "./cli-process.ts";
 
 let data: string;
@@ -42,6 +44,31 @@ describe("sqlenv eval", () => {
     expect(stdout).not.toMatch(/gold/);
     const again = await evaluate(["--player", "oracle", "--json", "--concurrency", "7"]);
     expect(again.stdout).toBe(stdout);
+  });
+
+  test("says what to do when the split has no questions, and quotes the evaluation set", async () => {
+    const folder = join(dirname(data), "own");
+    cpSync(join(data, "databases"), join(folder, "databases"), { recursive: true });
+    const all = JSON.parse(readFileSync(join(data, "questions/questions_train.json"), "utf8")) as QuestionRecord[];
+    const questions = all.slice(0, 3).map(({ split: _, ...question }) => question);
+    writeFileSync(join(folder, "questions.json"), JSON.stringify(questions));
+    const none = await sqlenvInside(["eval", "--player", "oracle", "--data", folder]);
+    expect(none).toMatchObject({ code: 2, stdout: "" });
+    expect(none.stderr).toMatch(
+      /no questions of the split eval, but 3 of train: own; give --split train, or mark questions with "split": "eval"/,
+    );
+    const { stdout } = await sqlenvInside([
+      "eval",
+      "--player",
+      "oracle",
+      "--data",
+      folder,
+      "--split",
+      "train",
+      "--json",
+    ]);
+    const nothing = createHash("sha256").update("").digest("hex");
+    expect(JSON.parse(stdout)).toMatchObject({ episodes: 3, eval_ids_sha256: nothing });
   });
 
   test("prints a table for people, transcripts with --show and episodes with --out", async () => {

@@ -13,7 +13,7 @@ import {
 } from "../evaluation/index.ts";
 import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, evalIdsSha256, type Split } from "../questions/index.ts";
 import { resolveDataSet } from "./dataset.ts";
-import { addFilterOptions, checkDatabases, type FilterFlags, listOf, splitNamed } from "./filters.ts";
+import { addFilterOptions, checkDatabases, checkSplit, type FilterFlags, listOf, splitNamed } from "./filters.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { surviveLostOutput } from "./lost-output.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "./output.ts";
@@ -68,6 +68,7 @@ async function run(flags: EvalFlags): Promise<void> {
   const { stepBudget: step_budget, concurrency = CONCURRENCY[flags.player] ?? 1 } = flags;
   const data = await resolveDataSet(flags.data);
   checkDatabases(databases, data);
+  checkSplit(split, data);
   const signal = interruptSignal();
   const file = flags.out === undefined ? undefined : openFile(flags.out);
   if (file !== undefined) surviveLostOutput();
@@ -150,9 +151,14 @@ function draw(report: EvaluationReport, out: Output): void {
   if (!isListed) out.line(`each of the ${databases.length} databases: --json`);
   out.line();
   if (report.tries > 1) {
-    const parts = [report, report.seen, report.unseen].map(({ solved_in_tries }) => percent(solved_in_tries));
+    const parts = [
+      ["seen", report.seen],
+      ["unseen", report.unseen],
+    ] as const;
+    const shown = parts.filter(([, { episodes }]) => episodes > 0);
+    const places = shown.map(([place, { solved_in_tries }]) => `${place} databases ${percent(solved_in_tries)}`);
     out.line(
-      `right at least once in ${report.tries} tries: ${parts[0]} of the questions (seen databases ${parts[1]}, unseen ${parts[2]})`,
+      `right at least once in ${report.tries} tries: ${percent(report.solved_in_tries)} of the questions (${places.join(", ")})`,
     );
   }
   const { described_first, answers_seen } = report.behaviour;

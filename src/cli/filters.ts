@@ -35,6 +35,17 @@ export function checkDatabases(names: readonly string[] | undefined, { databases
   for (const name of names ?? []) one("--database", name, databases.names);
 }
 
+/** Refuses a split that the set has no questions in. */
+export function checkSplit(split: Split, { questions, name }: DataSet): void {
+  if (questions.some((question) => question.split === split)) return;
+  const other = split === "eval" ? "train" : "eval";
+  throw new UsageError({
+    what: `the data set has no questions of the split ${split}, but ${questions.length} of ${other}`,
+    value: name,
+    remedy: `give --split ${other}, or mark questions with "split": "${split}", or put them into a file named questions_${split}.json`,
+  });
+}
+
 function one<T extends string>(option: string, text: string, allowed: readonly T[]): T {
   const found = allowed.find((candidate) => candidate === text);
   if (found !== undefined) return found;

@@ -1,5 +1,5 @@
 // What `sqlenv train` shows: a line a step, what the live callback has to show, warnings, and at the end what improved.
-import { behaviourRows, headline, standingRows, withInterval } from "../reports/index.ts";
+import { behaviourRows, headline, isScored, standingRows, withInterval } from "../reports/index.ts";
 import {
   type EpisodeLine,
   LiveVisualizationCallback,
@@ -79,17 +79,21 @@ export class TrainingScreen implements TrainerCallback {
   /** The closing summary. */
   result(result: TrainingResult, files: readonly string[]): void {
     const { run, steps, episodes, tokens, seconds } = result;
-    const rows = standingRows(result).map((row) => [
+    const evaluated = standingRows(result).filter((row) => isScored(row));
+    const rows = evaluated.map((row) => [
       `${row.place} databases, ${row.manner}`,
       ...[row.random, row.before, row.after].map(withInterval),
     ]);
     this.#out.line();
     this.#out.line(styled("bold", headline(result)));
     this.#out.line();
-    this.#out.line(drawTable(["right answers", "random", "before", "after"], rows));
-    this.#out.line();
-    this.#out.line(drawTable(["how it plays unseen databases", "random", "before", "after"], behaviourRows(result)));
-    this.#out.line();
+    if (evaluated[0]) {
+      this.#out.line(drawTable(["right answers", "random", "before", "after"], rows));
+      this.#out.line();
+      const title = `how it plays ${evaluated[0].place} databases`;
+      this.#out.line(drawTable([title, "random", "before", "after"], behaviourRows(result)));
+      this.#out.line();
+    }
     this.#out.line(
       `${formatNumber(steps)} steps, ${formatNumber(episodes)} episodes, ${formatNumber(tokens)} tokens, ${minutes(seconds)}`,
     );

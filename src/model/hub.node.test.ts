@@ -116,6 +116,15 @@ test("a folder is itself, and what is neither folder nor name is refused", async
   await expect(resolveModel("org/tiny", { ...QUICK, revision: "../x" })).rejects.toThrow(/not a revision/);
 });
 
+test("the folder of a training is refused with the path of its model", async () => {
+  const run = temporaryFolder();
+  mkdirSync(join(run, "model"));
+  writeFileSync(join(run, "model", "config.json"), "{}");
+  await expect(resolveModel(run)).rejects.toThrow(
+    `the folder is a training's, not a model's: ${run}; give ${run}/model`,
+  );
+});
+
 test("fetches what a model needs into the standard cache, and then needs no network", async () => {
   const { origin, seen, large } = await serveHub();
   const cacheDir = temporaryFolder();

@@ -48,6 +48,7 @@ const REVISION = /^[\w][\w./-]{0,199}$/;
 const COMMIT = /^[0-9a-f]{40}$/;
 const TOKENIZER_FILE = "tokenizer.json";
 const CONFIG_FILE = "config.json";
+const ADAPTER_FILE = "adapter_config.json";
 /** Fetched where a model has them; weights come last, so that whoever finds them finds the rest. */
 const SMALL_FILES = [
   CONFIG_FILE,
@@ -80,7 +81,7 @@ const BUNDLED = new URL("../../models/", import.meta.url);
 /** The folder of a model: an existing folder is itself, a bundled name such as "starter" one of ours, `org/name` is found in the cache or fetched from the Hub. */
 export async function resolveModel(nameOrPath: string, options: HubOptions = {}): Promise<string> {
   const own = ownFolder(nameOrPath);
-  if (own !== undefined) return own;
+  if (own !== undefined) return notARun(own);
   const { revision = "main" } = options;
   if (!NAME.test(nameOrPath) || nameOrPath.includes("..")) {
     throw new ModelLoadError({
@@ -116,6 +117,20 @@ export function findModel(nameOrPath: string, { cacheDir, revision = "main" }: H
   const own = ownFolder(nameOrPath);
   if (own !== undefined || !NAME.test(nameOrPath)) return own;
   return cachedSnapshot(join(cacheDir ?? hubCache(), `models--${nameOrPath.replace("/", "--")}`), revision);
+}
+
+/** Refuses the folder of a training, whose model lies one level down. */
+function notARun(folder: string): string {
+  if (existsSync(join(folder, CONFIG_FILE)) || existsSync(join(folder, ADAPTER_FILE))) return folder;
+  const inside = ["model", "adapter"]
+    .map((name) => join(folder, name))
+    .find((path) => existsSync(join(path, CONFIG_FILE)) || existsSync(join(path, ADAPTER_FILE)));
+  if (inside === undefined) return folder;
+  throw new ModelLoadError({
+    what: "the folder is a training's, not a model's",
+    value: folder,
+    remedy: `give ${inside}`,
+  });
 }
 
 /** An existing folder, or a bundled model's. */

@@ -11,17 +11,27 @@ export interface DatabaseFolder {
   readonly file: (name: string) => Uint8Array;
 }
 
-/** Paths of the databases in a folder, as `<name>/<name>.sqlite` or `<name>.sqlite` (also .sqlite3, .db), by name. */
+/** Paths of the databases in a folder, as `<name>/<name>.sqlite` or `<name>.sqlite` (also .sqlite3, .db, in any case), by name. */
 export function findDatabases(folder: string): Map<string, string> {
   const found = new Map<string, string>();
+  const add = (name: string, path: string) => {
+    if (name !== "" && !found.has(name) && isFile(path)) found.set(name, path);
+  };
   for (const entry of list(folder)) {
-    const extension = EXTENSIONS.find((ending) => entry.endsWith(ending));
-    const candidates = extension
-      ? [[entry.slice(0, -extension.length), join(folder, entry)] as const]
-      : EXTENSIONS.map((ending) => [entry, join(folder, entry, entry + ending)] as const);
-    for (const [name, path] of candidates) if (name !== "" && !found.has(name) && isFile(path)) found.set(name, path);
+    const path = join(folder, entry);
+    const extension = extensionOf(entry);
+    if (extension) add(entry.slice(0, -extension.length), path);
+    else if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+      const inside = list(path).filter((file) => extensionOf(file) && file.replace(/\.[^.]*$/, "") === entry);
+      const first = (file: string) => EXTENSIONS.indexOf(extensionOf(file)!);
+      for (const file of inside.sort((one, other) => first(one) - first(other))) add(entry, join(path, file));
+    }
   }
   return found;
+}
+
+function extensionOf(file: string): string | undefined {
+  return EXTENSIONS.find((ending) => file.toLowerCase().endsWith(ending));
 }
 
 /** A shelf over the databases of one or more folders; the first folder that has a name wins. */
@@ -53,11 +63,25 @@ export function readDatabaseFile(path: string): Uint8Array {
       "database_wal",
     );
   }
+  let bytes: Uint8Array;
   try {
-    return readFileSync(path);
+    bytes = readFileSync(path);
   } catch (cause) {
     throw new QuestionLoadError({ what: "database file cannot be read", value: path, remedy: messageOf(cause), cause });
   }
+  if (isUtf16(bytes)) {
+    const remedy = `write it again in UTF-8 with: sqlite3 '${path}' .dump | sqlite3 new.sqlite`;
+    throw new QuestionLoadError({ what: "database is encoded in UTF-16", value: path, remedy }, "database_utf16");
+  }
+  return bytes;
+}
+
+/** Whether a database's header says that its texts are UTF-16, which the guarded connections do not read. */
+function isUtf16(bytes: Uint8Array): boolean {
+  const isDatabase = new TextDecoder().decode(bytes.subarray(0, 15)) === "SQLite format 3";
+  return (
+    isDatabase && bytes.length >= 60 && [2, 3].includes(new DataView(bytes.buffer, bytes.byteOffset).getUint32(56))
+  );
 }
 
 function list(folder: string): string[] {

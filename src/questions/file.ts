@@ -20,7 +20,7 @@ export interface ParseOptions {
 const text = z.string().trim().min(1);
 
 const seedsRecord = z.object({
-  question_id: text.optional(),
+  question_id: z.union([text, z.int().transform(String)]).optional(),
   question_text: text,
   database_name: text,
   gold_sql: text,
@@ -154,6 +154,7 @@ function malformed(record: unknown, issue: z.core.$ZodIssue, where: string): str
 
 function expected(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_value") return `it should be one of ${issue.values.join(", ")}`;
+  if (issue.code === "invalid_union") return "it should be a string or a whole number"; // only ids have a choice
   if (issue.code === "too_small") return "it should not be empty";
   if (issue.code === "invalid_type")
     return `it should be ${issue.expected === "array" ? "an array" : `a ${issue.expected}`}`;
@@ -168,5 +169,6 @@ function kindOf(value: unknown): string {
 
 function idOf(record: unknown): string | undefined {
   const id = (record as { question_id?: unknown } | null)?.question_id;
+  if (Number.isInteger(id)) return String(id);
   return typeof id === "string" && id !== "" ? id : undefined;
 }

@@ -131,7 +131,9 @@ test("what cannot be imported leaves nothing behind", async () => {
     ["linked", /holds a link/],
     ["absent.zip", /nothing to import/],
   ] as const) {
-    await expect(importDataSet(join(source, name), into), name).rejects.toThrow(message);
+    const importing = importDataSet(join(source, name), into);
+    await expect(importing, name).rejects.toThrow(message);
+    await expect(importing, "no temporary folder is named").rejects.not.toThrow(/\.import-/);
     expect(left(into)).toEqual([]);
   }
   expect(existsSync(join(into, "../evil.txt"))).toBe(false);

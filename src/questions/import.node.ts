@@ -87,10 +87,27 @@ export async function importDataSet(
       throw error;
     }
     return { name, path: target, layout, ...(sha256 && { sha256 }) };
+  } catch (error) {
+    throw withoutFolder(error, aside, source);
   } finally {
     clean();
     process.removeListener("exit", clean);
   }
+}
+
+/** The error as it concerns the source: the folder it was unpacked into is gone when a person reads of it. */
+function withoutFolder(error: unknown, aside: string, source: string): unknown {
+  if (!(error instanceof QuestionLoadError) || !error.message.includes(aside)) return error;
+  const { what, value, remedy, code, cause } = error;
+  const named = (text: string) =>
+    text
+      .replaceAll(join(aside, "archive"), source)
+      .replaceAll(join(aside, "new", "/"), "")
+      .replaceAll(join(aside, "new"), source);
+  return new QuestionLoadError(
+    { what: named(what), value: value && named(value), remedy: remedy && named(remedy), cause },
+    code,
+  );
 }
 
 /** Brings the source into `aside/new`; returns an archive's SHA-256. What a download has left is kept at `part`, to be resumed. */

@@ -28,7 +28,7 @@ export function findLayout(dir: string): FoundLayout {
     what: "no data set found in the folder",
     value: dir,
     remedy:
-      "it should hold questions/*.json with databases/ (ours), train_spider.json or dev.json with database/ (Spider), or dev.json with dev_databases/ (BIRD)",
+      "it should hold questions/*.json with databases/ (ours), train_spider.json or dev.json with database/ (Spider), or dev.json or mini_dev_sqlite.json with dev_databases/ (BIRD)",
   });
 }
 

@@ -102,17 +102,46 @@ test("databases are found nested and flat, and strings in double quotes only whe
     "c/c.sqlite3": pets,
     "d/other.sqlite": pets,
     "notes.txt": "",
+    "E.SQLITE": pets,
+    "F/F.Db": pets,
   });
-  expect([...findDatabases(folder).keys()]).toEqual(["a", "b", "c"]);
+  expect([...findDatabases(folder).keys()].sort()).toEqual(["E", "F", "a", "b", "c"]);
   const ada = 'SELECT id FROM owner WHERE name = "Ada"';
   expect(databaseFolder(folder).databases.get("a").run(ada).ok).toBe(false);
   expect(databaseFolder(folder, { doubleQuotedStrings: true }).databases.get("b").run(ada).ok).toBe(true);
 });
 
-test("a file's name tells its split", () => {
-  expect(["questions_eval.json", "dev.json", "x/test.json", "val.json"].map(splitOfFile)).toEqual(
-    Array(4).fill("eval"),
+test("a database in UTF-16 is named, with a remedy that changes the encoding", async () => {
+  const pets = Uint8Array.from(await petsDatabase());
+  pets[59] = 2; // the header's text encoding
+  const { questions, databases } = await folderWith({ "q.json": [question], "db/pets/pets.sqlite": pets });
+  await expect(loadQuestions(questions, databases)).rejects.toThrow(
+    /database is encoded in UTF-16: .*pets\.sqlite; .*\.dump \| sqlite3 new\.sqlite/,
   );
+});
+
+test("ids may be whole numbers", async () => {
+  const { questions, databases } = await folderWith({
+    "q.json": [
+      { ...question, question_id: 7 },
+      { ...question, question_id: {} },
+    ],
+  });
+  const dataset = await loadQuestions(questions, databases);
+  expect(dataset.questions.map(({ question_id }) => question_id)).toEqual(["7"]);
+  expect(dataset.rejected[0]!.detail).toBe("q.json[1].question_id is {}; it should be a string or a whole number");
+});
+
+test("a file's name tells its split", () => {
+  const names = [
+    "questions_eval.json",
+    "dev.json",
+    "x/test.json",
+    "val.json",
+    "Spider-DK.json",
+    "spider-realistic.json",
+  ];
+  expect(names.map(splitOfFile)).toEqual(names.map(() => "eval"));
   expect(["questions_train.json", "q.json", "latest.json", "devices.json"].map(splitOfFile)).toEqual(
     Array(4).fill("train"),
   );

@@ -49,9 +49,11 @@ export function readFiles(
   return { drafts: parts.flatMap((part) => part.drafts), rejected: parts.flatMap((part) => part.rejected) };
 }
 
-/** The split a file's name tells: eval, dev, test and validation files are for evaluation. */
+/** The split a file's name tells: eval, dev, test and validation files are for evaluation, as are Spider-DK and Spider-Realistic. */
 export function splitOfFile(path: string): Split {
-  return /(?:^|[^a-z])(?:eval|dev|test|val|validation)(?:[^a-z]|$)/i.test(basename(path)) ? "eval" : "train";
+  return /(?:^|[^a-z])(?:eval|dev|test|val|validation|spider-(?:dk|realistic))(?:[^a-z]|$)/i.test(basename(path))
+    ? "eval"
+    : "train";
 }
 
 const LOOK_BYTES = 65_536; // holds the first record of every known file; the files themselves may be huge

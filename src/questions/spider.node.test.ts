@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { birdFiles, petsDatabase, spiderFiles, temporaryFolder, writeFiles } from "../../test/data-files.ts";
 import { normalizeSql } from "../sql/index.ts";
 import type { DataSet } from "./dataset.ts";
+import { openDataSet } from "./open.node.ts";
 import { loadBird, loadSpider } from "./spider.node.ts";
 import { SPIDER10_DATABASES, spider10 } from "./spider10.node.ts";
 import { unpack } from "./unpack.node.ts";
@@ -57,6 +58,28 @@ test("BIRD's folder: evidence joins the question, its difficulty stands, both ha
   ]);
   expect((await loadBird(join(folder, "dev"))).questions).toHaveLength(1);
   await expect(loadBird(join(folder, "dev/dev_databases"))).rejects.toThrow(/lacks the expected files/);
+});
+
+test("BIRD Mini-Dev and Spider-DK are evaluation questions", async () => {
+  const folder = temporaryFolder();
+  const pets = await petsDatabase();
+  const [bird] = (await birdFiles())["dev/dev.json"] as object[];
+  const asked = { db_id: "zoo", question: "How many?", query: "SELECT count(*) FROM pet" };
+  writeFiles(folder, {
+    "minidev/MINIDEV/mini_dev_sqlite.json": [{ ...bird, question_id: 1471 }],
+    "minidev/MINIDEV/mini_dev_mysql.json": [],
+    "minidev/MINIDEV/dev_databases/zoo/zoo.sqlite": pets,
+    "dk/Spider-DK.json": [asked],
+    "dk/tables.json": [{ db_id: "zoo" }],
+    "dk/database/zoo/zoo.sqlite": pets,
+  });
+  for (const [name, layout] of [
+    ["minidev", "bird"],
+    ["dk", "spider"],
+  ] as const) {
+    const dataset = await openDataSet(join(folder, name));
+    expect([dataset.layout, ...dataset.questions.map(({ split }) => split)]).toEqual([layout, "eval"]);
+  }
 });
 
 test("spider10 takes its ten databases and splits them 473 to 203 by query", async () => {

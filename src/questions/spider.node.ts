@@ -44,7 +44,7 @@ export async function loadBird(dir: string): Promise<DataSet> {
   const files = need(
     dir,
     parts.map((part) => part.questions),
-    "train.json with train_databases/, or dev.json with dev_databases/",
+    "train.json with train_databases/, or dev.json or mini_dev_sqlite.json with dev_databases/",
   );
   const { drafts, rejected } = readFiles(files, parseBird);
   const { databases, file } = databaseFolder(
@@ -54,11 +54,14 @@ export async function loadBird(dir: string): Promise<DataSet> {
   return assemble(basename(resolve(dir)), drafts, databases, { rejected, file, layout: "bird" });
 }
 
-/** The halves of BIRD that a folder holds. */
+/** The halves of BIRD that a folder holds; Mini-Dev has other questions about dev's databases. */
 export function birdParts(dir: string): { readonly questions: string; readonly databases: string }[] {
-  return ["train", "dev"].flatMap((split) =>
+  const names = { train: ["train.json"], dev: ["dev.json", "mini_dev_sqlite.json"] };
+  return Object.entries(names).flatMap(([split, files]) =>
     [dir, join(dir, split)]
-      .map((root) => ({ questions: join(root, `${split}.json`), databases: join(root, `${split}_databases`) }))
+      .flatMap((root) =>
+        files.map((file) => ({ questions: join(root, file), databases: join(root, `${split}_databases`) })),
+      )
       .filter(({ questions, databases }) => existsSync(questions) && existsSync(databases))
       .slice(0, 1),
   );

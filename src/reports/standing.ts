@@ -36,6 +36,11 @@ export function standingRows({ random, before, after }: Standings): StandingRow[
   );
 }
 
+/** Whether anything was evaluated there: a set of one database has no unseen ones. */
+export function isScored({ random, before, after }: StandingRow): boolean {
+  return [random, before, after].some(({ scored }) => scored > 0);
+}
+
 /** Whether two intervals lie apart, and which way. */
 export function verdictOf({ success_ci: was }: Summary, { success_ci: is }: Summary): StandingRow["verdict"] {
   if (!was || !is) return "not told apart";
@@ -51,7 +56,7 @@ export function withInterval({ success_rate, success_ci }: Summary): string {
 /** One line: what the training did to success on databases it never saw. */
 export function headline(result: Standings): string {
   const row = standingRows(result).find(({ before, after }) => before.scored > 0 && after.scored > 0);
-  if (!row) return "nothing was evaluated";
+  if (!row) return 'nothing was evaluated: questions with "split": "eval" would be';
   const told = row.verdict === "not told apart" ? ", intervals overlap" : "";
   return `success on ${row.name}: ${withInterval(row.before)} before, ${withInterval(row.after)} after${told}; random ${percent(row.random.success_rate)}`;
 }
@@ -63,9 +68,10 @@ const BEHAVIOUR: readonly (readonly [keyof Behaviour, string])[] = [
   ["repeats", "repeated actions an episode"],
 ];
 
-/** What the players do, greedy, on the databases of the first row: a name, then random, before and after. Runs of old have none. */
+/** What the players do, greedy, on the databases of the first row that was evaluated: a name, then random, before and after. Runs of old have none. */
 export function behaviourRows(result: Standings): string[][] {
-  const row = standingRows(result)[0]!;
+  const rows = standingRows(result);
+  const row = rows.find(isScored) ?? rows[0]!;
   const summaries = [row.random, row.before, row.after].map(({ behaviour }) => behaviour as Behaviour | undefined);
   if (summaries.some((behaviour) => behaviour === undefined)) return [];
   return BEHAVIOUR.map(([key, name]) => [
