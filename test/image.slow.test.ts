@@ -25,7 +25,7 @@ beforeAll(() => {
     if (stage.name) folders.set(stage.name, folder);
   }
 }, 300_000);
-afterAll(() => rmSync(place, { recursive: true }));
+afterAll(() => rmSync(place, { recursive: true }), 60_000);
 
 /** Follows a stage's lines. What npm would fetch is taken from this checkout. */
 function make(stage: Stage, folder: string, folders: ReadonlyMap<string, string>): void {

@@ -40,7 +40,7 @@ beforeAll(() => {
   const [{ files }] = JSON.parse(list) as [{ files: { path: string }[] }];
   packed = files.map(({ path }) => path);
 }, 300_000);
-afterAll(() => rmSync(place, { recursive: true }));
+afterAll(() => rmSync(place, { recursive: true }), 60_000);
 
 test.skipIf(!sources)("packing builds once", () => {
   expect(readFileSync(join(place, "runs/builds.txt"), "utf8")).toBe("built\n");

@@ -15,13 +15,11 @@ import type { Log } from "./log.ts";
 import { answerMcp } from "./mcp.ts";
 import type { Metrics } from "./metrics.ts";
 import { docsPage, openApi } from "./openapi.ts";
+import type { PageHandler } from "./page.ts";
 import type { Pool } from "./pool.ts";
 import type { RateLimit } from "./rate.ts";
 import { answerTasks } from "./tasks.ts";
 import { wireSchemas } from "./wire.ts";
-
-/** Serves some pages; undefined for requests that are not its own. */
-export type PageHandler = (request: Request) => Promise<Response | undefined>;
 
 export interface RouteOptions {
   readonly pool: Pool;
