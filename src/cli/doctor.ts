@@ -1,6 +1,7 @@
 // `sqlenv doctor`: what this machine has for the engine, what is missing, and how to get it.
-import { availableParallelism, totalmem } from "node:os";
+import { totalmem } from "node:os";
 import { Command } from "commander";
+import { usableCpus } from "../cpus.node.ts";
 import { createCpu } from "../devices/cpu/start.node.ts";
 import { Compiler } from "../devices/cuda/compiler.node.ts";
 import { createCuda, LEAST_CAPABILITY } from "../devices/cuda/create.node.ts";
@@ -94,7 +95,7 @@ function cpuFindings(): Finding[] {
   const products = native
     ? "as machine code (AVX2 and FMA), the bits of WebAssembly"
     : "in WebAssembly; machine code needs Linux on x64, AVX2 and FMA, the package koffi, and SQLENV_NATIVE not 0";
-  const found = `${availableParallelism()} cores, ${formatBytes(totalmem())} of memory, ${variant}, Node ${process.versions.node}`;
+  const found = `${usableCpus()} cores, ${formatBytes(totalmem())} of memory, ${variant}, Node ${process.versions.node}`;
   return [
     { what: "CPU", ok: true, found },
     { what: "CPU products", ok: true, found: products },

@@ -1,8 +1,8 @@
 // The OpenEnv server: sockets and HTTP in this thread, environments in others, and an orderly end.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { availableParallelism } from "node:os";
 import { getRequestListener, RequestError } from "@hono/node-server";
+import { usableCpus } from "../cpus.node.ts";
 import type { EnvironmentOptions } from "../env/index.ts";
 import { SqlEnvError, UsageError } from "../errors.ts";
 import type { DataSet } from "../questions/index.ts";
@@ -29,7 +29,7 @@ export interface ServerOptions extends EnvironmentOptions {
   readonly host?: string;
   /** 0 takes any that is free. @default 8000 */
   readonly port?: number;
-  /** Threads that environments live in. @default one a core */
+  /** Threads that environments live in. @default one a core this process may use */
   readonly threads?: number | undefined;
   /** @default MAX_SESSIONS */
   readonly maxSessions?: number | undefined;
@@ -73,7 +73,7 @@ export interface RunningServer {
 
 /** Serves a data set's questions. Resolves when it listens; the data set may be closed then. */
 export async function startServer(data: DataSet, options: ServerOptions = {}): Promise<RunningServer> {
-  const { host = "127.0.0.1", port = 8000, threads = availableParallelism(), pages = [], apiKeys, origins } = options;
+  const { host = "127.0.0.1", port = 8000, threads = usableCpus(), pages = [], apiKeys, origins } = options;
   const { maxSessions = limits.MAX_SESSIONS, sessionsPerClient = limits.SESSIONS_PER_CLIENT } = options;
   const { maxMessageBytes = limits.MAX_MESSAGE_BYTES, replySeconds = limits.REPLY_SECONDS } = options;
   const { idleSeconds = limits.IDLE_SECONDS, pingSeconds = limits.PING_SECONDS } = options;

@@ -1,12 +1,12 @@
 // The CPU device under Node: worker threads, and relaxed SIMD switched on in Node 20.
-import { availableParallelism } from "node:os";
 import { setFlagsFromString } from "node:v8";
+import { usableCpus } from "../../cpus.node.ts";
 import { type CpuDevice, type CpuOptions, createCpuDevice } from "./cpu.ts";
 import { bindFromText, bindingText, nativeCode } from "./native/native.node.ts";
 import { startThread } from "./thread.node.ts";
 
 export interface CpuNodeOptions extends Omit<CpuOptions, "startWorker" | "native"> {
-  /** @default as many as the machine has cores, at most 8 */
+  /** @default as many as this process may use cores, at most 8 */
   readonly threads?: number;
   /** Products as machine code where processor and system allow it; the bits are the same. @default true, unless SQLENV_NATIVE=0 */
   readonly native?: boolean;
@@ -14,7 +14,7 @@ export interface CpuNodeOptions extends Omit<CpuOptions, "startWorker" | "native
 
 /** Makes the CPU device with threads. */
 export function createCpu({
-  threads = Math.min(8, availableParallelism()),
+  threads = Math.min(8, usableCpus()),
   native: wantsNative = process.env.SQLENV_NATIVE !== "0",
   ...options
 }: CpuNodeOptions = {}): CpuDevice {

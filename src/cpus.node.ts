@@ -1,0 +1,52 @@
+// How many processors this process may use: those the system gives it, within the quota of its container. Node's own
+// count does not know quotas before version 22.
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+
+/** Processors worth a thread each; at least 1. `root` is where the system's files are looked for. */
+export function usableCpus(root = "/"): number {
+  return Math.max(1, Math.min(availableParallelism(), Math.ceil(cpuQuota(root))));
+}
+
+/** Processors' worth of time that control groups allow; infinite where there is no limit. */
+export function cpuQuota(root = "/"): number {
+  const groups = textOf(root, "proc/self/cgroup").split("\n");
+  const quotas = groups.flatMap((line) => {
+    const [, controllers = "", path = "/"] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+    if (controllers === "") return upwards(path).map((at) => quotaOfV2(root, at));
+    if (!controllers.split(",").includes("cpu")) return [];
+    return upwards(path).map((at) => quotaOfV1(root, controllers, at));
+  });
+  return Math.min(Number.POSITIVE_INFINITY, ...quotas);
+}
+
+/** A group and those it is in: each may have a limit. Inside a container the outer ones are not to be seen. */
+function upwards(path: string): string[] {
+  const parts = path.split("/").filter((part) => part !== "" && part !== "..");
+  return parts.reduceRight<string[]>((paths, _, i) => [...paths, parts.slice(0, i + 1).join("/")], []).concat("");
+}
+
+/** `cpu.max` holds "quota period" or "max period", in microseconds. */
+function quotaOfV2(root: string, group: string): number {
+  const [quota, period] = textOf(root, "sys/fs/cgroup", group, "cpu.max").trim().split(" ").map(Number);
+  return ratio(quota, period);
+}
+
+function quotaOfV1(root: string, controllers: string, group: string): number {
+  const read = (file: string) => textOf(root, "sys/fs/cgroup", controllers, group, file).trim();
+  return ratio(Number(read("cpu.cfs_quota_us") || Number.NaN), Number(read("cpu.cfs_period_us") || Number.NaN));
+}
+
+/** A quota of -1, "max" or none is no limit. */
+function ratio(quota = Number.NaN, period = Number.NaN): number {
+  return quota > 0 && period > 0 ? quota / period : Number.POSITIVE_INFINITY;
+}
+
+function textOf(...path: string[]): string {
+  try {
+    return readFileSync(join(...path), "utf8");
+  } catch {
+    return ""; // not Linux, or another version of control groups
+  }
+}
