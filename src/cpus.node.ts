@@ -24,7 +24,7 @@ export function cpuQuota(root = "/"): number {
 /** A group and those it is in: each may have a limit. Inside a container the outer ones are not to be seen. */
 function upwards(path: string): string[] {
   const parts = path.split("/").filter((part) => part !== "" && part !== "..");
-  return parts.reduceRight<string[]>((paths, _, i) => [...paths, parts.slice(0, i + 1).join("/")], []).concat("");
+  return Array.from({ length: parts.length + 1 }, (_, i) => parts.slice(0, parts.length - i).join("/"));
 }
 
 /** `cpu.max` holds "quota period" or "max period", in microseconds. */

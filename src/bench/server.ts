@@ -1,5 +1,5 @@
 // A server under load: many sessions that step at a stated rate, as many steps as it can take, and many episodes on end.
-import { SQLEnvClient } from "../client/index.ts";
+import { type SocketMaker, SQLEnvClient } from "../client/index.ts";
 import { type SQLAction, SQLEnvironment } from "../env/index.ts";
 import type { DataSet, QuestionRecord } from "../questions/index.ts";
 import { type Random, random } from "../random.ts";
@@ -27,6 +27,8 @@ export interface LoadOptions {
   /** Steps a second of each session; 0 for as many as it can. */
   readonly rate: number;
   readonly seed?: string;
+  /** Makes the sockets. @default as the client does */
+  readonly socket?: SocketMaker;
   /** Called once every session is in the middle of an episode. */
   readonly onOpen?: () => Promise<void>;
 }
@@ -49,9 +51,12 @@ function turnsOf(data: DataSet): readonly Turn[] {
 
 /** Holds sessions open and lets each step at its rate, whatever the server does. A step that starts late because the one before took too long counts from when it was due. */
 export async function loadServer(url: string, data: DataSet, options: LoadOptions): Promise<Load> {
-  const { sessions, seconds, rate, seed = "load", onOpen } = options;
+  const { sessions, seconds, rate, seed = "load", socket, onOpen } = options;
   const turns = turnsOf(data);
-  const clients = Array.from({ length: sessions }, () => new SQLEnvClient(url, { retries: 5 }));
+  const clients = Array.from(
+    { length: sessions },
+    () => new SQLEnvClient(url, { retries: 5, ...(socket && { socket }) }),
+  );
   const latencies: number[] = [];
   let [errors, firstError] = [0, null as string | null];
   const failed = (error: unknown) => {

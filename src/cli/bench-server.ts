@@ -3,8 +3,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
+import { benchHostile } from "../bench/hostile.node.ts";
 import { type Load, loadServer, soakServer, stepInProcess } from "../bench/server.ts";
-import { SqlEnvError } from "../errors.ts";
+import { SqlEnvError, UsageError } from "../errors.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "./output.ts";
 
@@ -14,6 +15,7 @@ interface Flags {
   readonly rate: number;
   readonly episodes: number;
   readonly threads?: number;
+  readonly hostile?: boolean;
   readonly json?: boolean;
 }
 
@@ -32,19 +34,19 @@ export function serverCommand(): Command {
       100_000,
     )
     .option("--threads <number>", "the server's threads (default: one a core)", wholeNumber("--threads"))
+    .option("--hostile", "honest sessions beside attackers from four addresses, on two threads; needs Linux")
     .option("--json", "print one JSON object")
-    .action(run);
+    .action((flags: Flags) => (flags.hostile ? runHostile(flags) : run(flags)));
 }
 
 async function run({ sessions, seconds, rate, episodes, threads, json }: Flags): Promise<void> {
   const out = output({ json });
   const data = await resolveDataSet("bundled");
-  const server = await startProcess(sessions, threads);
+  const free = ["--rate-per-client", "0", "--max-sessions", String(sessions + 64)];
+  free.push("--sessions-per-client", String(sessions + 64)); // all of them come from this machine
+  const server = await startProcess(threads, free);
   const { url } = server;
-  const metric = async (name: string) => {
-    const text = await (await fetch(`${url}/metrics`)).text();
-    return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
-  };
+  const metric = (name: string) => metricOf(url, name);
   const memory = () => metric("process_resident_memory_bytes");
   try {
     out.progress("warming up");
@@ -104,15 +106,55 @@ async function run({ sessions, seconds, rate, episodes, threads, json }: Flags):
   }
 }
 
+const HONEST = { sessions: 16, rate: 5 };
+
+/** The server with its limits as they are by default. */
+async function runHostile({ seconds, threads = 2, json }: Flags): Promise<void> {
+  const out = output({ json });
+  if (process.platform !== "linux")
+    throw new UsageError({
+      what: "--hostile needs Linux, where 127.0.0.2 and the like are there without setting them up",
+    });
+  const data = await resolveDataSet("bundled");
+  const server = await startProcess(threads, []);
+  const { url } = server;
+  try {
+    const before = await metricOf(url, "process_resident_memory_bytes");
+    const onProgress = (text: string) => out.progress(text);
+    const { alone, attacked, attacks } = await benchHostile(url, data, { ...HONEST, seconds, onProgress });
+    const memory = { before, after: await metricOf(url, "process_resident_memory_bytes") };
+    const threads_lost = (await metricOf(url, "sqlenv_threads_lost_total")) || 0;
+    out.line(
+      drawTable(
+        ["honest sessions", "sessions", "steps/s", "p50 ms", "p99 ms", "errors"],
+        [row("alone", alone), row("under attack", attacked)],
+      ),
+    );
+    const { statements, sessions, half_bodies, large_frames } = attacks;
+    out.line(
+      `attackers: ${formatNumber(statements)} answers to heavy messages, ${formatNumber(sessions)} empty sessions, ${formatNumber(half_bodies)} half bodies, ${formatNumber(large_frames)} large frames`,
+    );
+    out.line(`threads lost: ${threads_lost}; memory ${formatBytes(memory.before)}, then ${formatBytes(memory.after)}`);
+    out.result({ seconds, threads, ...HONEST, alone, attacked, attacks, threads_lost, memory });
+  } finally {
+    server.stop();
+    data.databases.close();
+  }
+}
+
+async function metricOf(url: string, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
+}
+
 function row(name: string, { sessions, steps_per_s, p50_ms, p99_ms, errors }: Load): (string | number)[] {
   return [name, sessions, steps_per_s, p50_ms, p99_ms, errors];
 }
 
 /** `sqlenv serve` in a process of its own; resolves when it listens. */
-async function startProcess(sessions: number, threads: number | undefined) {
+async function startProcess(threads: number | undefined, more: readonly string[]) {
   const main = fileURLToPath(new URL("./main.js", import.meta.url));
-  const flags = ["--port", "0", "--json", "--quiet", "--rate-per-client", "0", "--max-sessions", String(sessions + 64)];
-  flags.push("--sessions-per-client", String(sessions + 64)); // all of them come from this machine
+  const flags = ["--port", "0", "--json", "--quiet", ...more];
   if (threads !== undefined) flags.push("--threads", String(threads));
   const child = spawn(process.execPath, [main, "serve", ...flags], { stdio: ["ignore", "pipe", "inherit"] });
   const stop = () => child.kill("SIGTERM");

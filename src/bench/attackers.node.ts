@@ -1,0 +1,100 @@
+// A thread of clients that attack a server from four addresses until it is ended: slow statements on sixteen sockets, empty
+// sessions, half-sent bodies, frames that are too large. It says how much it did twice a second.
+import { request } from "node:http";
+import { connect } from "node:net";
+import { parentPort, workerData } from "node:worker_threads";
+import { WebSocket } from "ws";
+import { HEAVY_MESSAGES } from "./attacks.ts";
+
+export interface AttackerData {
+  readonly url: string;
+  readonly addresses: readonly string[];
+}
+
+/** What the attackers did so far. */
+export interface Attacks {
+  readonly statements: number;
+  readonly sessions: number;
+  readonly half_bodies: number;
+  readonly large_frames: number;
+  readonly refused: number;
+}
+
+const { url, addresses } = workerData as AttackerData;
+const { hostname, port } = new URL(url);
+const done = { statements: 0, sessions: 0, half_bodies: 0, large_frames: 0, refused: 0 };
+
+const [SOCKETS, HALF_BODIES, SESSIONS, PIPELINED] = [4, 50, 256, 4]; // of each address
+const SESSIONS_EVERY_MS = 10_000;
+const AGAIN_MS = 200; // before a connection that was ended is tried again
+
+/** Sends heavy messages, a few before the answers come, for as long as the socket lives; then again. */
+function playHeavily(localAddress: string, from: number): void {
+  let next = from;
+  const socket = new WebSocket(`${url.replace("http", "ws")}/ws`, { localAddress });
+  const send = () => {
+    const isReset = next % 8 === 0; // an episode ends after fifteen steps
+    socket.send(isReset ? '{"type":"reset"}' : HEAVY_MESSAGES[next % HEAVY_MESSAGES.length]!);
+    next++;
+  };
+  socket.on("open", () => {
+    socket.send('{"type":"reset"}');
+    for (let i = 0; i < PIPELINED; i++) send();
+  });
+  socket.on("message", () => {
+    done.statements++;
+    if (socket.readyState === socket.OPEN) send();
+  });
+  socket.on("error", () => done.refused++);
+  socket.on("close", () => setTimeout(() => playHeavily(localAddress, next), AGAIN_MS));
+}
+
+function sendLargeFrames(localAddress: string): void {
+  const socket = new WebSocket(`${url.replace("http", "ws")}/ws`, { localAddress });
+  socket.on("open", () => {
+    done.large_frames++;
+    socket.send("x".repeat(900_000));
+  });
+  socket.on("error", () => {});
+  socket.on("close", () => setTimeout(() => sendLargeFrames(localAddress), AGAIN_MS));
+}
+
+function sendHalfABody(localAddress: string): void {
+  const socket = connect({ host: hostname, port: Number(port), localAddress });
+  socket.on("connect", () => {
+    done.half_bodies++;
+    socket.write("POST /step HTTP/1.1\r\nHost: localhost\r\nContent-Length: 120000\r\n\r\n");
+    socket.write("x".repeat(100_000));
+  });
+  socket.resume();
+  socket.on("error", () => {});
+  socket.on("close", () => setTimeout(() => sendHalfABody(localAddress), AGAIN_MS));
+}
+
+function createSession(localAddress: string): Promise<void> {
+  const body = '{"jsonrpc":"2.0","method":"openenv/session/create","id":1}';
+  return new Promise((resolve) => {
+    const options = { host: hostname, port, path: "/mcp", method: "POST", localAddress };
+    const sent = request(options, (response) => {
+      response.resume();
+      response.on("end", resolve);
+    });
+    sent.on("error", () => resolve());
+    sent.end(body);
+    done.sessions++;
+  });
+}
+
+/** Fills the slots with sessions nobody uses, and fills them again when they were taken away. */
+async function fillSlots(localAddress: string): Promise<void> {
+  for (let i = 0; i < SESSIONS; i += 8) await Promise.all(Array.from({ length: 8 }, () => createSession(localAddress)));
+  setTimeout(() => void fillSlots(localAddress), SESSIONS_EVERY_MS);
+}
+
+await Promise.all(addresses.map(fillSlots));
+for (const [i, address] of addresses.entries()) {
+  for (let k = 0; k < SOCKETS; k++) playHeavily(address, 1 + 5 * (i * SOCKETS + k));
+  for (let k = 0; k < HALF_BODIES; k++) sendHalfABody(address);
+  sendLargeFrames(address);
+}
+setInterval(() => parentPort!.postMessage({ ...done } satisfies Attacks), 500);
