@@ -28,7 +28,8 @@ export function start(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): ChildProcessWithoutNullStreams {
-  return spawn(process.execPath, [MAIN, ...args], { env: { ...process.env, ...env } });
+  // Its WebAssembly is compiled once: the compiler that optimizes would take half of the second or two it runs.
+  return spawn(process.execPath, ["--liftoff-only", MAIN, ...args], { env: { ...process.env, ...env } });
 }
 
 /** Runs `sqlenv` to its end, with this input. */

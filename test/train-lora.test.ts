@@ -19,7 +19,7 @@ const ADAPTERS = {
 
 const place = await TrainingPlace.make();
 afterAll(() => place.remove());
-const ran = await place.train("one", ADAPTERS);
+const ran = await place.trainInside("one", ADAPTERS);
 
 describe("a run that learns adapters", () => {
   test("says what it learns", () => {

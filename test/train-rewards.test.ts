@@ -43,7 +43,10 @@ const NEVER = 0;
 const WEIGHTS = { "--reward-weights": "1,1,1,2,0.5", "--max-steps": 3, "--save-steps": 100 };
 
 test("typed, async, with no opinion on some: each has its own curve, under its snake_case name", async () => {
-  const { code, stderr } = await place.train("typed", { ...WEIGHTS, "--reward-funcs": rewards("typed", typed(NEVER)) });
+  const { code, stderr } = await place.trainInside("typed", {
+    ...WEIGHTS,
+    "--reward-funcs": rewards("typed", typed(NEVER)),
+  });
   expect(code, stderr).toBe(0);
   const lines = place.lines("typed", "metrics.jsonl").filter(({ loss }) => loss !== undefined);
   const episodes = place.lines("typed", "episodes.jsonl");
@@ -84,7 +87,7 @@ describe.concurrent("refused, with the function's name", () => {
     ["too short", "export const short = () => [1];", /function short gave another number .* 6 completions .*: 1;/],
     ["no numbers", 'export const words = (c: unknown[]) => c.map(() => "good");', /function words gave: good;/],
   ])("%s", async (name, code, message) => {
-    const ran = await place.train(name, { "--reward-funcs": rewards(name, code) }, "--json");
+    const ran = await place.trainInside(name, { "--reward-funcs": rewards(name, code) }, "--json");
     expect({ code: ran.code, stdout: ran.stdout }, ran.stderr).toEqual({ code: 1, stdout: "" });
     expect(ran.stderr).toMatch(message);
   });
@@ -172,7 +175,7 @@ test("TypeScript is stripped in memory: nothing is written beside the file, and 
      if (there.join() !== "helper.ts,rewards.ts") throw new Error("there is also " + there.join());
      export const neighbour = (completions: unknown[]): number[] => completions.map(() => half);`,
   );
-  const ran = await place.train("neighbours", { "--reward-funcs": join(folder, "rewards.ts") }, "--dry-run");
+  const ran = await place.trainInside("neighbours", { "--reward-funcs": join(folder, "rewards.ts") }, "--dry-run");
   expect(ran.code, ran.stderr).toBe(0);
   expect(ran.stdout).toContain("neighbour");
 });
