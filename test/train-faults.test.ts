@@ -179,6 +179,22 @@ describe.concurrent("an engine that is lost", () => {
   });
 });
 
+test.skipIf(process.platform !== "linux")("too little address space: says what to do, and that helps", async () => {
+  const limited = (env: NodeJS.ProcessEnv) => {
+    const args = ["eval", "--player", "random", "--episodes", "1", "--data", place.data];
+    return spawn("sh", ["-c", 'ulimit -v 8000000; exec "$@"', "sh", process.execPath, MAIN, ...args], {
+      env: { ...process.env, ...env },
+    });
+  };
+  const { code, stderr } = await ended(limited({}));
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^error: WebAssembly gets no memory: .*NODE_OPTIONS=--disable-wasm-trap-handler.* \(out_of_memory\)\n$/,
+  );
+  const helped = await ended(limited({ NODE_OPTIONS: "--disable-wasm-trap-handler" }));
+  expect(helped.code, helped.stderr).toBe(0);
+});
+
 /** Runs JavaScript in a process of its own. */
 function script(code: string) {
   return spawn(process.execPath, ["--input-type=module", "-e", code]);

@@ -76,7 +76,13 @@ test("one that throws keeps what was learned; mended, the run goes on as if it n
   );
   expect(place.files("failed")).toContain("checkpoints/step-2");
   rewards("mended", typed(NEVER));
-  const resumed = await sqlenv(["train", "--resume", place.path("failed")]); // the run knows its reward file
+  const resume = ["train", "--resume", place.path("failed")]; // the run knows its reward file
+  const refused = await sqlenv(resume);
+  expect(refused.code).toBe(2);
+  expect(refused.stderr).toMatch(
+    /begun with other inputs; what has changed is: the reward file \(.*mended\.ts\); .*--accept-changes/,
+  );
+  const resumed = await sqlenv([...resume, "--accept-changes"]);
   expect(resumed.code, resumed.stderr).toBe(0);
   for (const log of ["metrics.jsonl", "episodes.jsonl"])
     expect(place.text("failed", log)).toBe(place.text("typed", log));

@@ -7,6 +7,9 @@ import { printable } from "./output.ts";
 
 export const [FAILED, WRONG_USE] = [1, 2];
 
+/** V8 reserves 10 GiB of addresses for each WebAssembly memory, however little of it is used. */
+const NO_ADDRESSES = /could not allocate memory|Cannot allocate Wasm memory/;
+
 export interface Explanation {
   /** Empty when there is nothing to say, as after --help. */
   readonly line: string;
@@ -23,6 +26,14 @@ export function explain(error: unknown): Explanation {
   if (error instanceof Error && error.name === "AbortError") {
     const exitCode = error instanceof Interruption ? error.exitCode : signalExitCode("SIGINT");
     return { line: "interrupted", exitCode };
+  }
+  if (error instanceof Error && NO_ADDRESSES.test(error.message)) {
+    const remedy =
+      "raise the limit (ulimit -v), or set NODE_OPTIONS=--disable-wasm-trap-handler: slower, and far less is reserved";
+    return {
+      line: `error: WebAssembly gets no memory: ${oneLine(error.message, " ")}; ${remedy} (out_of_memory)`,
+      exitCode: FAILED,
+    };
   }
   const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "internal";
   return { line: `error: ${shown(messageOf(error))} (${code})`, exitCode: FAILED };

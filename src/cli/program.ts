@@ -1,7 +1,7 @@
 // The commands there are, each loaded when it is asked for: starting `sqlenv` should cost what the command costs.
-import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { explain } from "./failure.ts";
+import { packageInfo } from "./package-info.ts";
 
 /** Every command, in the order the help lists them. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
@@ -34,9 +34,7 @@ export async function runProgram(args: readonly string[]): Promise<void> {
 
 /** The program for these arguments: with the command they name, or with all where the help or an error lists them. */
 export async function programFor(args: readonly string[]): Promise<Command> {
-  const { version, description } = JSON.parse(
-    readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
-  ) as Record<"version" | "description", string>;
+  const { version, description } = packageInfo();
   const program = new Command("sqlenv")
     .description(description)
     .version(version)

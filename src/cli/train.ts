@@ -35,12 +35,14 @@ import {
   resumedConfig,
 } from "./train-config.ts";
 import { dryRun } from "./train-dry.ts";
+import { checkInputs } from "./train-inputs.ts";
 import { baseName, trainingModel } from "./train-model.ts";
 import { TrainingScreen } from "./train-screen.ts";
 
 interface TrainFlags extends ConfigFlags {
   readonly resume?: string;
   readonly force?: boolean;
+  readonly acceptChanges?: boolean;
   readonly dryRun?: boolean;
   readonly dashboard?: boolean;
   readonly dashboardPort?: number;
@@ -54,6 +56,10 @@ export function trainCommand(): Command {
     .description("train a model by playing; without options, the starter in a few minutes")
     .option("--resume <run>", "continue a run that was stopped, to the same result")
     .option("--force", "with --resume: take the run over from a process that seems to train in it; that one then ends")
+    .option(
+      "--accept-changes",
+      "with --resume: continue although questions, databases, model or reward file have changed",
+    )
     .option("--dry-run", "show the settings, what memory and time it would take, and stop")
     .option("--dashboard", "show the training in the browser while it goes on")
     .option(
@@ -108,9 +114,14 @@ async function trainWith(
     void dashboard?.close();
     throw error;
   });
-  if (!model) return interrupted(run, signal, out);
+  if (!model) {
+    await dashboard?.close();
+    return interrupted(run, signal, out);
+  }
   try {
     const { engine } = model;
+    const resume = flags.resume !== undefined;
+    await checkInputs({ model, data, config, store, resume, accept: flags.acceptChanges === true }, out);
     const { parameters, trained, variant, threads } = engine.facts;
     const learned = trained === parameters ? "" : `, ${formatNumber(trained)} learned in adapters`;
     out.line(
@@ -119,7 +130,7 @@ async function trainWith(
     const result = await runTraining({
       ...{ model, data, config, rewardFuncs, store, signal },
       callbacks: [screen, screen.live(steps), lostOutputWarnings(lost, store)],
-      resume: flags.resume !== undefined,
+      resume,
       spent: performance.now() / 1000, // since the process began
       onPhase: (phase) => screen.phase(phase),
       onProgress: (phase, done) => screen.progress(phase, done),
