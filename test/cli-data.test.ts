@@ -166,7 +166,10 @@ test("what is not there is said in one line", async () => {
   expect(bundle.stderr).toBe("error: no such data set: bundeld; did you mean bundled? (unknown_dataset)\n");
 });
 
-test("Ctrl-C during an import ends with 130 and leaves no half-imported set", async () => {
+test.each([
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+] as const)("%s: Ctrl-C during an import ends with 130 and leaves no half-imported set", async (signal, expected) => {
   const home = temporaryFolder();
   let asked = () => {};
   const request = new Promise<void>((resolve) => (asked = resolve));
@@ -185,8 +188,8 @@ test("Ctrl-C during an import ends with 130 and leaves no half-imported set", as
   );
   const finished = ended(child);
   await request;
-  child.kill("SIGINT");
-  expect((await finished).code).toBe(130);
+  child.kill(signal);
+  expect((await finished).code).toBe(expected);
   const left = existsSync(join(home, "datasets")) ? readdirSync(join(home, "datasets")) : [];
   expect(left.filter((name) => !name.startsWith(".download-"))).toEqual([]);
 });

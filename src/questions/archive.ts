@@ -59,6 +59,9 @@ export class UnpackBudget {
   }
 }
 
+/** Characters of a path and bytes of its parts; file systems take no more. */
+const [MAX_PATH_CHARACTERS, MAX_PART_BYTES] = [1_000, 255];
+
 /** Devices of Windows: a file of such a name, with any ending, would be written to the device. */
 const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?$/i;
 
@@ -69,8 +72,12 @@ export function safePath(name: string): string {
   const isUnsafe =
     path === "" ||
     path.startsWith("/") ||
+    path.length > MAX_PATH_CHARACTERS ||
     /[\0:]/.test(path) || // drives, and streams of NTFS
-    parts.some((part) => part === ".." || DEVICE.test(part) || (part !== "." && /[. ]$/.test(part))); // Windows drops a last dot or space
+    parts.some(
+      (part) =>
+        part === ".." || sizeOf(part) > MAX_PART_BYTES || DEVICE.test(part) || (part !== "." && /[. ]$/.test(part)),
+    ); // Windows drops a last dot or space
   if (isUnsafe) {
     throw archiveError({
       what: "archive holds an unsafe path",
@@ -79,6 +86,10 @@ export function safePath(name: string): string {
     });
   }
   return path;
+}
+
+function sizeOf(text: string): number {
+  return new TextEncoder().encode(text).length;
 }
 
 /** Refuses paths that are the same twice, also for file systems that do not tell cases or forms of accents apart. */

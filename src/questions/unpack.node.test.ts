@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { makeTar, makeZip, temporaryFolder } from "../../test/data-files.ts";
+import { smallDisk } from "../../test/small-disk.ts";
 import { SqlEnvError } from "../errors.ts";
 import { random } from "../random.ts";
 import { UnpackBudget } from "./archive.ts";
@@ -125,6 +126,14 @@ test("files arrive as they were, and the budget counts what they took", async ()
   await expect(unpackBytes(makeZip([{ name: "z", data: data.repeat(2) }]), budget)).rejects.toThrow(
     /unpacks to more than allowed: 1000000 bytes.*--max-bytes/,
   );
+});
+
+test("a full disk is named, with what to do", async (context) => {
+  const disk = smallDisk(65_536);
+  if (!disk) return context.skip("no file system can be mounted here: needs root on Linux");
+  const archive = join(temporaryFolder(), "a.zip");
+  writeFileSync(archive, makeZip([{ name: "big", data: new Uint8Array(500_000) }]));
+  await expect(unpack(archive, join(disk, "out"))).rejects.toThrow(/cannot be unpacked \(ENOSPC.*free space/);
 });
 
 test("a cut or damaged .gz is refused in our own words", async () => {

@@ -26,21 +26,30 @@ export async function unpack(
   const seen = new SeenPaths();
   for await (const { path, content } of entriesOf(archive, budget)) {
     seen.file(path);
-    const target = join(folder, path);
-    mkdirSync(dirname(target), { recursive: true });
-    const out = openSync(target, "wx");
     try {
-      for await (const piece of content) {
-        for (let done = 0; done < piece.length; ) done += writeSync(out, piece, done);
-      }
-    } finally {
-      closeSync(out);
+      await write(join(folder, path), content);
+    } catch (cause) {
+      if (cause instanceof SqlEnvError) throw cause;
+      const what = `the archive cannot be unpacked (${messageOf(cause)})`;
+      throw archiveError({ what, value: path, remedy: "check the folder's permissions and the free space", cause });
     }
     files++;
     onFile?.(path);
   }
   if (files === 0) throw archiveError({ what: "archive holds no files", value: archive });
   return files;
+}
+
+async function write(target: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+  mkdirSync(dirname(target), { recursive: true });
+  const out = openSync(target, "wx");
+  try {
+    for await (const piece of content) {
+      for (let done = 0; done < piece.length; ) done += writeSync(out, piece, done);
+    }
+  } finally {
+    closeSync(out);
+  }
 }
 
 function entriesOf(archive: string, budget: UnpackBudget): AsyncIterable<ArchiveEntry> {

@@ -49,6 +49,7 @@ test("reads short and long names in all formats, in pieces of any length", async
 test.each([
   ...["../evil", "a/../../evil", "/etc/evil", "C:\\evil", "..\\evil", "a\0b/../evil"],
   ...["dev.json:stream", "aux", "a/NUL.txt", "com1.sqlite", "Lpt9", "a./b", "ends with space ", "..."],
+  ...["x".repeat(256), "ü".repeat(128), "x/".repeat(600)],
 ])("refuses the path %s", async (name) => {
   const long = [{ name: "././@LongLink", type: "L", data: `${name}\0` }, { name: "innocent" }];
   const pax = [{ name: "PaxHeader", type: "x", data: paxRecord("path", name) }, { name: "innocent" }];
