@@ -34,6 +34,7 @@ export default defineConfig(({ mode }) => {
   };
   return {
     test: {
+      reporters: ["default", `${root}test/skipped-reporter.ts`],
       maxWorkers: "100%", // vitest's own choice leaves one core idle, which is half of a machine with two
       projects: [units, behaviour].map((test) => ({ resolve, test })),
     },

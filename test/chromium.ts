@@ -4,12 +4,13 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join, normalize } from "node:path";
 import { chromiumPath } from "../src/bench/browser.node.ts";
+import { without } from "./needs.ts";
 
 /** Where chromium is; undefined where there is none, and tests skip. */
 export const CHROMIUM = chromiumPath() ?? undefined;
 
 /** For the name of a suite: says why it is skipped. */
-export const WITHOUT = CHROMIUM ? "" : " (skipped: no chromium; apt-get install chromium)";
+export const WITHOUT = without("chromium", Boolean(CHROMIUM), "apt-get install chromium");
 
 export interface Site {
   readonly url: string;

@@ -1,30 +1,18 @@
 // SQLEnvClient in a real browser: a page that the server itself serves plays an episode. Left out where there is no Chromium.
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { CHROMIUM, WITHOUT } from "./chromium.ts";
 import { serve } from "./server-place.ts";
 import { smallDataSet } from "./small-data.ts";
 
 const dist = fileURLToPath(new URL("../dist/", import.meta.url));
 
-function findChromium(): string | undefined {
-  return [process.env.CHROMIUM ?? "", "chromium", "chromium-browser", "google-chrome"].find((name) => {
-    try {
-      return name !== "" && execFileSync(name, ["--version"], { stdio: "pipe" }).length > 0;
-    } catch {
-      return false;
-    }
-  });
-}
-
-const chromium = findChromium();
-if (!chromium) console.warn("client-browser: left out; there is no Chromium, or name it in CHROMIUM");
-
-test.skipIf(!chromium)("a page plays an episode and shows the outcome", async () => {
+test.skipIf(!CHROMIUM)(`a page plays an episode and shows the outcome${WITHOUT}`, async () => {
   const { question_id, gold_answer } = (await smallDataSet()).questions[0]!;
   const page = `<!doctype html><title>test</title><script type="module">
     import { SQLEnvClient } from "/page/client/index.js";
@@ -61,7 +49,7 @@ test.skipIf(!chromium)("a page plays an episode and shows the outcome", async ()
   });
   const profile = mkdtempSync(join(tmpdir(), "sqlenv-chromium-"));
   const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"];
-  const browser = spawn(chromium!, [...flags, `--user-data-dir=${profile}`, `${server.url}/page/`], {
+  const browser = spawn(CHROMIUM!, [...flags, `--user-data-dir=${profile}`, `${server.url}/page/`], {
     stdio: "ignore",
   });
   const seen = await said;

@@ -10,13 +10,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { SQLEnvClient } from "../src/client/index.ts";
 import { ROOT } from "./dockerfile.ts";
+import { without } from "./needs.ts";
 import { serve } from "./server-place.ts";
 
 const hasNginx = spawnSync("nginx", ["-v"]).status === 0;
-if (!hasNginx)
-  console.warn("nginx is not installed: its configuration is not tried (Debian: apt-get install nginx-light)");
+const note = without("nginx", hasNginx, "apt-get install nginx-light");
 
-describe.skipIf(!hasNginx)("nginx before a server", () => {
+describe.skipIf(!hasNginx)(`nginx before a server${note}`, () => {
   const place = mkdtempSync(join(tmpdir(), "sqlenv-nginx-"));
   const conf = join(place, "nginx.conf");
   const log = join(place, "access.log");

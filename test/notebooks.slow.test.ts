@@ -1,6 +1,7 @@
 // Both notebooks from the first cell to the last, in a fresh clone.
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
+import { without } from "./needs.ts";
 
 const scripts = new URL("../scripts/", import.meta.url).href;
 const { problemsOf } = (await import(`${scripts}notebook-checks.mjs`)) as {
@@ -26,10 +27,12 @@ const SHORT = {
 const deno = hasJupyter() ? findDeno() : null;
 const hasStarter = existsSync(new URL("../models/starter/config.json", import.meta.url)); // made on the spot it would take minutes
 const lacking = !hasJupyter() ? "jupyter" : deno === null ? "deno" : !hasStarter ? "models/starter" : null;
-if (lacking) console.warn(`notebooks are not run: there is no ${lacking}`);
+const note =
+  without("jupyter", hasJupyter(), "install it as CONTRIBUTING.md says") ||
+  (lacking ? ` (skipped: no ${lacking})` : "");
 
 test.skipIf(lacking)(
-  `both notebooks run without a person, and show a rise${lacking ? ` (skipped: no ${lacking})` : ""}`,
+  `both notebooks run without a person, and show a rise${note}`,
   async () => {
     const executed = await runNotebooks({ deno, settings: SHORT });
     expect(Object.keys(executed).sort()).toEqual(NAMES);

@@ -4,6 +4,7 @@ import { execFile, execFileSync } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, test } from "vitest";
 import type { RunningServer } from "../src/server/index.ts";
+import { without } from "./needs.ts";
 import { serve } from "./server-place.ts";
 import { smallDataSet } from "./small-data.ts";
 
@@ -20,7 +21,7 @@ function hasOpenEnv(): boolean {
 }
 
 const isThere = hasOpenEnv();
-if (!isThere) console.warn("openenv-stock: left out; set SQLENV_PYTHON to a Python with openenv to run it");
+const note = without("openenv", isThere, "set SQLENV_PYTHON to a Python that has it");
 
 const EPISODE = `
 import json, sys
@@ -39,7 +40,7 @@ with GenericEnvClient(base_url=url).sync() as env:
                       "reward": last.reward, "done": last.done, "state": env.state()}))
 `;
 
-describe.skipIf(!isThere)("stock OpenEnv", () => {
+describe.skipIf(!isThere)(`stock OpenEnv${note}`, () => {
   let server: RunningServer;
   afterAll(() => server?.close());
   const run = async (...args: string[]) => (await promisify(execFile)(python, args)).stdout;

@@ -10,6 +10,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { type ActionType, SQLEnvironment } from "../src/env/index.ts";
 import type { QuestionRecord } from "../src/questions/index.ts";
 import type { RunningServer } from "../src/server/index.ts";
+import { without } from "./needs.ts";
 import { serve } from "./server-place.ts";
 import { smallDataSet } from "./small-data.ts";
 
@@ -27,7 +28,7 @@ function hasTrl(): boolean {
 }
 
 const isThere = hasTrl();
-if (!isThere) console.warn("trl-bridge: left out; set SQLENV_PYTHON to a Python with trl to run it");
+const note = without("trl", isThere, "set SQLENV_PYTHON to a Python that has it");
 
 type Turn = readonly [ActionType, string];
 
@@ -63,7 +64,7 @@ interface Given {
   readonly value: number;
 }
 
-describe.skipIf(!isThere)("TRL", () => {
+describe.skipIf(!isThere)(`TRL${note}`, () => {
   let server: RunningServer | undefined;
   afterAll(() => server?.close());
 
