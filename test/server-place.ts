@@ -105,7 +105,11 @@ export async function post(url: string, body?: object | string): Promise<{ statu
 
 /** Waits until something holds, for as long as a test may take. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 5));
+  const end = performance.now() + 50_000; // before the test's own limit, which would not say what was waited for
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error(`waited 50 s in vain for ${holds}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
 }
 
 /** A statement that runs into the limit of instructions: about a second. */
