@@ -169,7 +169,7 @@ test("what is not there is said in one line", async () => {
 test.each([
   ["SIGINT", 130],
   ["SIGTERM", 143],
-] as const)("%s: Ctrl-C during an import ends with 130 and leaves no half-imported set", async (signal, expected) => {
+] as const)("%s during an import ends it with its exit code and leaves no half-imported set", async (signal, expected) => {
   const home = temporaryFolder();
   let asked = () => {};
   const request = new Promise<void>((resolve) => (asked = resolve));
