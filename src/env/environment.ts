@@ -4,6 +4,7 @@ import type { DataSet, QuestionRecord, Split } from "../questions/index.ts";
 import { random } from "../random.ts";
 import {
   type Database,
+  isUnscorable,
   quoteName,
   type ResultTable,
   type RunResult,
@@ -166,14 +167,14 @@ export class SQLEnvironment {
     episode.step_count++;
     episode.operational += operationalOf(breakdown);
     episode.history.push(historyLine(checked.action, effect));
-    if (effect.error_class === "timeout") episode.unscorable = true;
+    if (isUnscorable(effect.error_class)) episode.unscorable = true;
     if (effect.correct !== undefined) {
       episode.correct = effect.correct;
       episode.doneReason = "answered";
     } else if (episode.step_count >= this.step_budget) {
       episode.doneReason = "budget";
     }
-    return this.#observe(effect, breakdown, effect.error_class === "timeout" ? null : sumOf(breakdown));
+    return this.#observe(effect, breakdown, isUnscorable(effect.error_class) ? null : sumOf(breakdown));
   }
 
   /** What can be told of the episode without giving the gold away. */

@@ -1,9 +1,11 @@
 // A database behind glass: opened from bytes, described, sampled, and asked one SELECT at a time.
 import { messageOf, SqlEnvError } from "../errors.ts";
-import { faultOf, type SqlFault } from "./fault.ts";
-import { bound, guard, readableNames, underWatch, type WatchReport } from "./guard.ts";
+import { faultOf, isNoMemory, type SqlFault } from "./fault.ts";
+import { bound, guard, hasUsedUpMemory, readableNames, underWatch, type WatchReport } from "./guard.ts";
 import {
   MAX_CELL_BYTES,
+  MAX_CHECK_INSTRUCTIONS,
+  MAX_CHECK_MILLISECONDS,
   MAX_RESULT_BYTES,
   MAX_ROWS,
   MAX_SQL_BYTES,
@@ -12,7 +14,7 @@ import {
   PAGE_CACHE_KIB,
   SAMPLE_ROWS,
 } from "./limits.ts";
-import { type Pointer, sqlite } from "./sqlite.ts";
+import { hasCrashed, type Pointer, sqlite, sqliteCrashed } from "./sqlite.ts";
 import { quoteName, tokenize } from "./tokens.ts";
 
 /** One value. Integers beyond 2^53 are bigints; blobs are shown as `x'0a0b'`. */
@@ -107,13 +109,14 @@ export class Database {
         capi.sqlite3_db_config(this.#db, capi.SQLITE_DBCONFIG_DQS_DML, 1, 0);
       }
       bound(this.#db);
-      this.tables = underWatch(new Set(), () => {
-        this.#exec(`PRAGMA cache_size=-${PAGE_CACHE_KIB}`);
+      this.tables = underWatch({ db: this.#db }, () => {
+        for (const pragma of [`cache_size=-${PAGE_CACHE_KIB}`, "cell_size_check=ON"]) this.#exec(`PRAGMA ${pragma}`);
         return this.#readSchema();
       }).value;
       this.#readable = readableNames(this.tables.map((table) => table.name));
       guard(this.#db);
     } catch (error) {
+      if (isCrash(error)) throw sqliteCrashed(error);
       this.close();
       if (error instanceof SqlEnvError) throw error;
       throw bad(name, "the database cannot be read", messageOf(error));
@@ -154,13 +157,21 @@ export class Database {
 
   /** Damage found by SQLite's own check, one line each; empty for a sound file. */
   integrityErrors(): string[] {
-    // A fresh, unguarded connection to the same bytes: PRAGMA is denied on the guarded one.
+    // A fresh connection to the same bytes: PRAGMA is denied on the guarded one. It is bounded like that, and CHECK
+    // constraints, which are code of the file's author, are not run.
     const db = deserialize(this.#memory, this.byteLength);
     try {
-      const lines = select(db, "PRAGMA quick_check(10)").rows.map((row) => String(row[0]));
+      bound(db);
+      const budget = { db, instructions: MAX_CHECK_INSTRUCTIONS, milliseconds: MAX_CHECK_MILLISECONDS };
+      const { value: lines } = underWatch(budget, () => {
+        for (const pragma of ["cell_size_check", "ignore_check_constraints"]) select(db, `PRAGMA ${pragma}=ON`);
+        return select(db, "PRAGMA quick_check(10)").rows.map((row) => String(row[0]));
+      });
       return lines.length === 1 && lines[0] === "ok" ? [] : lines;
     } catch (error) {
-      return [messageOf(error)];
+      if (isCrash(error)) throw sqliteCrashed(error);
+      const message = messageOf(error);
+      return [message === "interrupted" ? "the check was given up: it took too long" : message];
     } finally {
       sqlite().capi.sqlite3_close_v2(db);
     }
@@ -169,6 +180,7 @@ export class Database {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    if (hasCrashed()) return;
     const { capi, wasm } = sqlite();
     capi.sqlite3_close_v2(this.#db);
     wasm.exports.free(this.#memory);
@@ -189,26 +201,28 @@ export class Database {
         return { ok: false, fault: notSelect("only one SELECT statement is allowed") };
       }
       const limits = { maxRows, maxBytes, maxRowBytes: MAX_RESULT_BYTES, maxCellBytes: MAX_CELL_BYTES };
-      const read = readRows(statement, limits);
+      const read = this.#readRows(statement, limits);
       if (read.code === ROW || read.code === DONE) return { ok: true, table: read.table };
-      return { ok: false, fault: faultOf(read.code, capi.sqlite3_errmsg(this.#db)) };
+      return { ok: false, fault: faultAt(this.#db, read.code) };
     } finally {
-      wasm.exports.sqlite3_finalize(statement);
+      if (!hasCrashed()) wasm.exports.sqlite3_finalize(statement);
     }
   }
 
-  /** Runs under watch. A WebAssembly trap leaves the shared engine in an unknown state: nothing may go on after it. */
+  #readRows(statement: Pointer, limits: ReadLimits): ReturnType<typeof readRows> {
+    try {
+      return readRows(statement, limits);
+    } catch (error) {
+      throw sqliteCrashed(error); // at once, so that nothing is cleaned up
+    }
+  }
+
+  /** Runs under watch. What is thrown through SQLite (a trap, an overflow of the stack, an error of a callback) leaves the shared engine in an unknown state. */
   #watched<T>(work: () => T): { value: T; report: WatchReport } {
     try {
-      return underWatch(this.#readable, work);
+      return underWatch({ db: this.#db, readable: this.#readable }, work);
     } catch (error) {
-      if (!(error instanceof WebAssembly.RuntimeError)) throw error;
-      throw new SqlEnvError("sqlite_crashed", {
-        what: "SQLite crashed",
-        value: error.message,
-        remedy: "restart the process",
-        cause: error,
-      });
+      throw error instanceof SqlEnvError ? error : sqliteCrashed(error);
     }
   }
 
@@ -267,12 +281,36 @@ function refuseText(sql: string): SqlFault | undefined {
   return undefined;
 }
 
+/** What SQLite has just said about a statement. Memory that the statement does not use itself is held by others. */
+function faultAt(db: Pointer, code: number): SqlFault {
+  const fault = faultOf(code, sqlite().capi.sqlite3_errmsg(db));
+  return isNoMemory(code) && !hasUsedUpMemory() ? NO_MEMORY : fault;
+}
+
+/** The same while it is compiled, when SQLite calls a program that is too long "out of memory" too. */
+function compileFaultAt(db: Pointer, code: number): SqlFault {
+  const { exports } = sqlite().wasm;
+  const probe = isNoMemory(code) ? exports.sqlite3_malloc(COMPILE_BYTES) : 0;
+  exports.sqlite3_free(probe);
+  return probe === 0 ? faultAt(db, code) : faultOf(code, sqlite().capi.sqlite3_errmsg(db));
+}
+
+const COMPILE_BYTES = 1_000_000; // more than compiling a statement asks for at once
+
+const NO_MEMORY: SqlFault = { error_class: "no_memory", message: "other databases hold the engine's memory" };
+
+/** Whether an error means that the engine stopped in the middle of its work. */
+function isCrash(error: unknown): boolean {
+  return error instanceof WebAssembly.RuntimeError || error instanceof RangeError;
+}
+
 function notSelect(message: string): SqlFault {
   return { error_class: "not_select", message };
 }
 
 /** Says what the guard knows and SQLite's message does not. */
 function explain(fault: SqlFault, report: WatchReport, sql: string): SqlFault {
+  if (report.stoppedByMemory) return { error_class: "too_large", message: "out of memory" };
   if (report.stoppedByClock) return { error_class: "timeout", message: "the statement ran too long for this machine" };
   if (fault.error_class === "too_long")
     return { error_class: "too_long", message: "the statement needs too many steps; make it simpler" };
@@ -289,7 +327,7 @@ type Prepared = { ok: true; statement: Pointer } | { ok: false; fault: SqlFault 
 
 /** Compiles exactly one statement. */
 function prepare(db: Pointer, sql: string): Prepared {
-  const { wasm, capi } = sqlite();
+  const { wasm } = sqlite();
   const bytes = encoder.encode(sql);
   const memory = wasm.exports.malloc(8 + bytes.length + 1); // two pointers for SQLite to fill, the text, its NUL
   if (memory === 0) throw new Error("out of WebAssembly memory");
@@ -299,7 +337,7 @@ function prepare(db: Pointer, sql: string): Prepared {
     heap.set(bytes, text);
     heap[text + bytes.length] = 0;
     const code = wasm.exports.sqlite3_prepare_v3(db, text, bytes.length + 1, 0, pStatement, pTail);
-    if (code !== 0) return { ok: false, fault: faultOf(code, capi.sqlite3_errmsg(db)) };
+    if (code !== 0) return { ok: false, fault: compileFaultAt(db, code) };
     const statement = wasm.peekPtr(pStatement);
     if (statement === 0) return { ok: false, fault: { error_class: "syntax", message: "the statement is empty" } };
     const consumed = wasm.peekPtr(pTail) - text;

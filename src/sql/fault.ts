@@ -11,9 +11,15 @@ export const SQL_FAULT_CLASSES = [
   "denied", // a SELECT that reaches for something forbidden: the clock, chance, the engine's insides
   "too_long", // stopped at the instruction limit
   "too_large", // a value, the text, the program or memory outgrew its limit
-  "timeout", // stopped by the clock: the only class that depends on the machine
+  "timeout", // stopped by the clock: depends on the machine, not on the player
+  "no_memory", // other databases hold the engine's memory: depends on what else is open, not on the player
   "corrupt", // the database file is damaged
 ] as const;
+
+/** Faults that say nothing about the player: such an episode cannot be scored. */
+export function isUnscorable(error_class: string | undefined): boolean {
+  return error_class === "timeout" || error_class === "no_memory";
+}
 
 export type SqlFaultClass = (typeof SQL_FAULT_CLASSES)[number];
 
@@ -35,6 +41,11 @@ const NOTADB = 26;
 export function faultOf(code: number, message: string): SqlFault {
   const primary = code & 0xff;
   return { error_class: classify(primary, message), message };
+}
+
+/** Whether a result code says that there is no memory. */
+export function isNoMemory(code: number): boolean {
+  return (code & 0xff) === NOMEM;
 }
 
 function classify(primary: number, message: string): SqlFaultClass {

@@ -3,6 +3,7 @@
 import { installDateFunctions, stopClock } from "./dates.ts";
 import { type Budget, installChargedFunctions } from "./functions.ts";
 import * as limits from "./limits.ts";
+import { wordView } from "./memory.ts";
 import { type Pointer, type Sqlite, sqlite } from "./sqlite.ts";
 
 /** Functions a statement may call: those whose value depends on nothing but their arguments, and are bounded in time and space. */
@@ -20,13 +21,21 @@ const SCHEMA_TABLES = ["sqlite_master", "sqlite_schema"];
 // Actions of the authorizer: https://sqlite.org/c3ref/c_alter_table.html
 const [READ, SELECT, FUNCTION, RECURSIVE] = [20, 21, 31, 33];
 const [OK, DENY] = [0, 1];
+const [MEMORY_USED, CACHE_USED] = [0, 1]; // counters of sqlite3_status64 and sqlite3_db_status
+const CHECKS_PER_MEMORY_CHECK = 10; // so few instructions cannot take much
 
 /** What the running statement may still do; one at a time, since every call into SQLite is synchronous. */
 interface Watch {
   readonly readable: ReadonlySet<string>;
   instructionsLeft: number;
   readonly startedAt: number;
+  readonly milliseconds: () => number;
+  readonly db: Pointer;
+  /** Bytes of the engine's heap that were in use before it started. */
+  readonly bytesBefore: number;
+  checks: number;
   stoppedByClock: boolean;
+  stoppedByMemory: boolean;
   /** What the authorizer last refused, for the message. */
   refused: string | undefined;
 }
@@ -39,6 +48,7 @@ let hooks: { readonly authorize: Pointer; readonly progress: Pointer } | undefin
 export interface WatchReport {
   readonly instructions: number;
   readonly stoppedByClock: boolean;
+  readonly stoppedByMemory: boolean;
   readonly refused: string | undefined;
 }
 
@@ -75,8 +85,10 @@ function tryFunctions(): void {
     const expected = scratch.selectArray(TRIALS);
     installDateFunctions(scratch.pointer!, budget);
     installChargedFunctions(scratch.pointer!, budget);
-    const { value: given } = underWatch(new Set(), () => scratch.selectArray(TRIALS));
-    const { report } = underWatch(new Set(), () => scratch.selectArray("SELECT printf('%.16000c', 'x')"));
+    const { value: given } = underWatch({ db: scratch.pointer! }, () => scratch.selectArray(TRIALS));
+    const { report } = underWatch({ db: scratch.pointer! }, () =>
+      scratch.selectArray("SELECT printf('%.16000c', 'x')"),
+    );
     if (JSON.stringify(given) !== JSON.stringify(expected) || Math.abs(report.instructions - 1002) > 2) {
       throw new Error(`SQLite ${sqlite().version} is not the build SQLEnv was made for; install the pinned version`);
     }
@@ -96,7 +108,7 @@ export function sharingTime<T>(work: () => T): T {
   }
 }
 
-/** Bounds what a connection may use up, before its schema is read: a hostile file's views are compiled then. */
+/** Bounds what a connection may use up and takes clock and modules away, before its schema is read: a hostile file's views are compiled then. */
 export function bound(db: Pointer): void {
   const { capi } = sqlite();
   for (const [limit, value] of [
@@ -120,37 +132,74 @@ export function bound(db: Pointer): void {
   }
   hooks ??= installHooks();
   capi.sqlite3_progress_handler(db, limits.INSTRUCTIONS_PER_CHECK, hooks.progress as never, 0);
+  capi.sqlite3_drop_modules(db, 0 as never); // no virtual tables: json_each, dbstat, FTS5, other sessions' statements
+  installDateFunctions(db, budget);
+  installChargedFunctions(db, budget);
 }
 
-/** Puts the glass on a bounded connection: authorizer, functions without clock and with counted time. After this it can only read. */
+/** Makes a bounded connection safe for untrusted SQL: authorizer, sizes. After this it can only read. */
 export function guard(db: Pointer): void {
   const { capi } = sqlite();
   // Only now, since a table's own DDL may be longer.
   capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, limits.MAX_VALUE_BYTES);
   capi.sqlite3_limit(db, capi.SQLITE_LIMIT_SQL_LENGTH, limits.MAX_SQL_BYTES);
-  capi.sqlite3_drop_modules(db, 0 as never); // no virtual tables: json_each, dbstat, other sessions' statements
-  installDateFunctions(db, budget);
-  installChargedFunctions(db, budget);
   capi.sqlite3_set_authorizer(db, hooks!.authorize as never, 0);
 }
 
-/** Runs `work` under watch; `readable` names the tables and views it may read, in lower case. */
-export function underWatch<T>(readable: ReadonlySet<string>, work: () => T): { value: T; report: WatchReport } {
+export interface WatchOptions {
+  readonly db: Pointer;
+  /** Tables and views that may be read, in lower case. @default none */
+  readonly readable?: ReadonlySet<string>;
+  /** @default MAX_INSTRUCTIONS */
+  readonly instructions?: number;
+  /** @default what `limitStatementTime` set */
+  readonly milliseconds?: number;
+}
+
+/** Runs `work`, which uses the connection `db`, under watch. */
+export function underWatch<T>(options: WatchOptions, work: () => T): { value: T; report: WatchReport } {
+  const { db, readable = NOTHING, instructions = limits.MAX_INSTRUCTIONS, milliseconds } = options;
   const mine: Watch = {
     readable,
-    instructionsLeft: limits.MAX_INSTRUCTIONS,
-    startedAt: sharedStart ?? performance.now(),
+    db,
+    bytesBefore: bytesInUse(db),
+    instructionsLeft: instructions,
+    checks: 0,
+    startedAt: milliseconds === undefined && sharedStart !== undefined ? sharedStart : performance.now(),
+    milliseconds: milliseconds === undefined ? allowedMilliseconds : () => milliseconds,
     stoppedByClock: false,
+    stoppedByMemory: false,
     refused: undefined,
   };
   watch = mine;
   try {
     const value = work();
-    const instructions = Math.ceil(limits.MAX_INSTRUCTIONS - mine.instructionsLeft);
-    return { value, report: { instructions, stoppedByClock: mine.stoppedByClock, refused: mine.refused } };
+    const { stoppedByClock, stoppedByMemory, refused } = mine;
+    const used = Math.ceil(instructions - mine.instructionsLeft);
+    return { value, report: { instructions: used, stoppedByClock, stoppedByMemory, refused } };
   } finally {
     watch = undefined;
   }
+}
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+/** Whether the running statement has used up its memory; asked when SQLite says that there is none. */
+export function hasUsedUpMemory(): boolean {
+  return watch !== undefined && bytesInUse(watch.db) - watch.bytesBefore > limits.MAX_STATEMENT_BYTES;
+}
+
+let counters: Pointer | undefined; // where SQLite writes its counters
+
+/** Bytes of the engine's heap in use, without the connection's page cache: that is kept between statements. */
+function bytesInUse(db: Pointer): number {
+  const { exports } = sqlite().wasm;
+  const out = counters ?? exports.malloc(16);
+  counters = out;
+  exports.sqlite3_status64(MEMORY_USED, out, out + 8, 0);
+  const used = wordView()[out >> 2]!;
+  exports.sqlite3_db_status(db, CACHE_USED, out, out + 8, 0);
+  return used - wordView()[out >> 2]!;
 }
 
 /** The set of names `underWatch` takes: the given tables and views, and SQLite's own list of them. */
@@ -161,7 +210,10 @@ export function readableNames(tables: Iterable<string>): ReadonlySet<string> {
 const budget: Budget = { charge, left: () => watch?.instructionsLeft ?? 0 };
 
 function progress(): number {
-  return charge(limits.INSTRUCTIONS_PER_CHECK) ? 0 : 1;
+  if (!charge(limits.INSTRUCTIONS_PER_CHECK)) return 1;
+  if (++watch!.checks % CHECKS_PER_MEMORY_CHECK !== 0 || !hasUsedUpMemory()) return 0;
+  watch!.stoppedByMemory = true;
+  return 1;
 }
 
 /** Takes instructions off the running statement's budget; false when it must stop. */
@@ -170,7 +222,7 @@ function charge(instructions: number): boolean {
   watch.instructionsLeft -= instructions;
   if (watch.instructionsLeft <= 0) return false;
   if (instructions < limits.INSTRUCTIONS_PER_CHECK) return true; // the next check is near, and reading the clock takes time
-  if (performance.now() - watch.startedAt < allowedMilliseconds()) return true;
+  if (performance.now() - watch.startedAt < watch.milliseconds()) return true;
   watch.stoppedByClock = true;
   return false;
 }

@@ -12,6 +12,10 @@ export const MAX_INSTRUCTIONS = 30_000_000;
 /** How often the engine asks whether to go on, in instructions; at 100 the asking costs nothing measurable. */
 export const INSTRUCTIONS_PER_CHECK = 100;
 
+/** Instructions and time of checking a whole file for damage, a multiple of what a statement may use. */
+export const MAX_CHECK_INSTRUCTIONS = 300_000_000;
+export const MAX_CHECK_MILLISECONDS = 50_000;
+
 /** Backstop for what instructions do not measure. Hitting it depends on the machine, so such an episode is unscorable. */
 export const MAX_MILLISECONDS = 5_000;
 
@@ -24,13 +28,16 @@ export const MAX_RESULT_BYTES = 1_000_000;
 /** Bytes kept of one cell. A row as a whole keeps at most MAX_RESULT_BYTES, so with more than 61 columns each cell's share is smaller. */
 export const MAX_CELL_BYTES = 16_384;
 
-/** Working memory of the engine for all connections together: sorters, temporary tables, page caches. Database files do not count. */
-export const MAX_HEAP_BYTES = 128 * 1024 * 1024;
+/** Working memory of one statement: sorters, temporary tables, values. Counted from its start, so that it does not depend on what else is open. */
+export const MAX_STATEMENT_BYTES = 64 * 1024 * 1024;
+
+/** Working memory of the engine for all connections together, behind the limit above: an open database takes 140 KB, so 1,000 of them and a statement fit. Database files do not count. */
+export const MAX_HEAP_BYTES = 512 * 1024 * 1024;
 
 /** Characters of a LIKE or GLOB pattern; matching takes at most the product of pattern and text, and is charged for the steps it takes. */
 export const MAX_PATTERN_LENGTH = 100;
 
-/** Page cache of one connection, in KiB. Small, since pages only copy the file's own bytes in memory, and the heap is shared by all connections. */
+/** Page cache of one connection, in KiB. Small, since pages only copy the file's own bytes in memory. */
 export const PAGE_CACHE_KIB = 128;
 
 /** SELECTs in all views of a database together: compiling nested views takes native stack, which WebAssembly cannot check. */

@@ -1,5 +1,6 @@
 // The SQLite engine itself: one WebAssembly module for the whole process, loaded once.
 import type { CAPI, Sqlite3Static, WASM_API } from "@sqlite.org/sqlite-wasm";
+import { messageOf, SqlEnvError } from "../errors.ts";
 import { MAX_HEAP_BYTES } from "./limits.ts";
 
 /** A pointer into the module's memory. */
@@ -17,6 +18,8 @@ export interface Sqlite {
 export interface SqliteExports {
   malloc(bytes: number): Pointer;
   free(pointer: Pointer): void;
+  sqlite3_malloc(bytes: number): Pointer;
+  sqlite3_free(pointer: Pointer): void;
   sqlite3_step(statement: Pointer): number;
   sqlite3_finalize(statement: Pointer): number;
   sqlite3_column_count(statement: Pointer): number;
@@ -33,6 +36,8 @@ export interface SqliteExports {
   sqlite3_value_bytes(value: Pointer): number;
   sqlite3_result_int(context: Pointer, value: number): void;
   sqlite3_result_error_code(context: Pointer, code: number): void;
+  sqlite3_status64(which: number, current: Pointer, highest: Pointer, reset: number): number;
+  sqlite3_db_status(db: Pointer, which: number, current: Pointer, highest: Pointer, reset: number): number;
   sqlite3_prepare_v3(
     db: Pointer,
     sql: Pointer,
@@ -52,8 +57,26 @@ export function loadSqlite(): Promise<Sqlite> {
   return loading;
 }
 
-/** The engine after `loadSqlite()`; an error before. */
+let crash: SqlEnvError | undefined;
+
+/** Takes note that the engine ended in the middle of a call: its memory is in an unknown state, and nothing may use it again. */
+export function sqliteCrashed(cause: unknown): SqlEnvError {
+  crash ??= new SqlEnvError("sqlite_crashed", {
+    what: "SQLite crashed",
+    value: messageOf(cause),
+    remedy: "restart the process",
+    cause,
+  });
+  return crash;
+}
+
+export function hasCrashed(): boolean {
+  return crash !== undefined;
+}
+
+/** The engine after `loadSqlite()`; an error before, and after a crash. */
 export function sqlite(): Sqlite {
+  if (crash) throw crash;
   if (!loaded) throw new Error("SQLite is not loaded yet: await loadSqlite() first");
   return loaded;
 }
