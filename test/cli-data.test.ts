@@ -169,30 +169,33 @@ test("what is not there is said in one line", async () => {
 test.each([
   ["SIGINT", 130],
   ["SIGTERM", 143],
-] as const)("%s during an import ends it with its exit code and leaves no half-imported set", async (signal, expected) => {
-  const home = temporaryFolder();
-  let asked = () => {};
-  const request = new Promise<void>((resolve) => (asked = resolve));
-  const server = createServer((_, response) => {
-    response.writeHead(200, { "content-length": 1000 }).write("PK");
-    asked();
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const child = start(
-    ["data", "import", `http://127.0.0.1:${(server.address() as AddressInfo).port}/x.zip`],
-    environment(home),
-  );
-  const finished = ended(child);
-  await request;
-  child.kill(signal);
-  expect((await finished).code).toBe(expected);
-  const left = existsSync(join(home, "datasets")) ? readdirSync(join(home, "datasets")) : [];
-  expect(left.filter((name) => !name.startsWith(".download-"))).toEqual([]);
-});
+] as const)(
+  "%s during an import ends it with its exit code and leaves no half-imported set",
+  async (signal, expected) => {
+    const home = temporaryFolder();
+    let asked = () => {};
+    const request = new Promise<void>((resolve) => (asked = resolve));
+    const server = createServer((_, response) => {
+      response.writeHead(200, { "content-length": 1000 }).write("PK");
+      asked();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const child = start(
+      ["data", "import", `http://127.0.0.1:${(server.address() as AddressInfo).port}/x.zip`],
+      environment(home),
+    );
+    const finished = ended(child);
+    await request;
+    child.kill(signal);
+    expect((await finished).code).toBe(expected);
+    const left = existsSync(join(home, "datasets")) ? readdirSync(join(home, "datasets")) : [];
+    expect(left.filter((name) => !name.startsWith(".download-"))).toEqual([]);
+  },
+);
 
 test("the bundled set is perfect", async () => {
   const checked = await json(["data", "check"]);
