@@ -42,6 +42,15 @@ type Settings = Readonly<Record<string, string | number>>;
 /** Something to wait for in a run's folder. */
 export type Moment = (run: string) => boolean;
 
+/** Waits for the moment; false when the process ended before. */
+export async function reached(child: ChildProcess, run: string, moment: Moment): Promise<boolean> {
+  while (child.exitCode === null && child.signalCode === null) {
+    if (moment(run)) return true;
+    await setTimeout(1); // between looks at the folder
+  }
+  return false;
+}
+
 /** Sends the signal when the moment has come; false when the process ended before. */
 export async function signalAt(
   child: ChildProcess,
@@ -49,11 +58,7 @@ export async function signalAt(
   moment: Moment,
   signal: NodeJS.Signals,
 ): Promise<boolean> {
-  while (child.exitCode === null) {
-    if (moment(run)) return child.kill(signal);
-    await setTimeout(1); // between looks at the folder
-  }
-  return false;
+  return (await reached(child, run, moment)) && child.kill(signal);
 }
 
 export class TrainingPlace {

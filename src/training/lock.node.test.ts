@@ -161,13 +161,11 @@ describe("a run that was taken over", () => {
     second.unlock();
   });
 
-  test("is still its own when its lock was merely deleted", () => {
-    const run = lock();
-    const text = readFileSync(file, "utf8");
-    rmSync(file);
-    run.append("metrics.jsonl", { step: 1 });
-    expect(readFileSync(file, "utf8")).toBe(text);
-    run.unlock();
+  test("and given up since is not its own again", () => {
+    const first = lock();
+    lock({ force: true }).unlock();
+    expect(() => first.append("metrics.jsonl", { step: 1 })).toThrow(/taken over this run: its lock is gone/);
+    first.unlock();
   });
 });
 

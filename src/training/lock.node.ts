@@ -52,14 +52,13 @@ export class RunLock {
     this.#timer = setInterval(() => this.#beat(), BEAT_MS).unref();
   }
 
-  /** Throws when somebody has taken the lock: two that write would spoil the run. */
+  /** Throws when somebody has taken the lock: two that write would spoil the run. One that is gone was taken, and given up since. */
   check(): void {
     const text = readText(this.#file);
     if (text === this.#text) return;
-    if (text === null && create(this.#file, this.#text)) return; // somebody tidied up: it is ours as before
     throw new SqlEnvError("run_taken", {
       what: "another process has taken over this run",
-      value: nameOf(readText(this.#file) ?? ""),
+      value: text === null ? "its lock is gone" : nameOf(text),
       remedy: "this one ends without writing anything more; its last checkpoint is whole",
     });
   }

@@ -186,10 +186,10 @@ function guarded<T>(what: string, folder: string, work: () => T): T {
 }
 
 function failure(what: string, folder: string, cause: unknown): Error {
-  if (cause instanceof SqlEnvError) return cause;
-  const full = (cause as { code?: string }).code === "ENOSPC";
+  if (cause instanceof SqlEnvError && cause.code !== "model_save") return cause; // which is about the folder too
+  const full = /\b(ENOSPC|EDQUOT|EFBIG)\b/.test(messageOf(cause));
   return new SqlEnvError("run_write", {
-    what: `cannot ${what}: ${messageOf(cause)}`,
+    what: `cannot ${what}: ${cause instanceof SqlEnvError ? cause.what : messageOf(cause)}`,
     value: folder,
     remedy: full
       ? "free some space, then resume: the checkpoint before is whole"
