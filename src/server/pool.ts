@@ -40,7 +40,7 @@ interface Slot {
 }
 
 /** Requests a thread may be given at once while only one client asks: saves wake-ups. It returns what it has not begun when another comes. */
-const AHEAD = 4;
+const AHEAD = 16;
 
 const MAX_FAILURES = 3; // starts; then a new one is tried only when a session asks
 
@@ -218,6 +218,8 @@ export class Pool {
     const now = performance.now();
     for (const slot of this.#slots) {
       this.#rejectAll(slot, (job) => now > job.expires, late());
+      // What was given ahead and has expired comes back, as if somebody else waited, and is answered then.
+      if ([...slot.running.values()].some(({ expires }) => now > expires)) Atomics.store(slot.others, 0, 1);
       const isSilent = slot.running.size > 0 && now - slot.since > this.#silentMs;
       if (isSilent && slot.isReady) void slot.worker?.terminate();
     }
