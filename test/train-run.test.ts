@@ -31,6 +31,7 @@ describe("a whole run", () => {
             mean_reward: expect.any(Number),
             mean_steps: expect.any(Number),
           });
+    expect(result.eval_ids_sha256).toMatch(/^[0-9a-f]{64}$/);
     expect(JSON.parse(place.text("one", "results.json"))).toEqual(result);
   });
 

@@ -3,7 +3,7 @@ import { SQLEnvironment } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
 import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
 import { randomPlayer } from "../players/index.ts";
-import type { DataSet } from "../questions/index.ts";
+import { type DataSet, evalIdsSha256 } from "../questions/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import { comparisonOf, type Played, type PlayedOptions, playedAtRandom, playedBy } from "./played.ts";
 import type { MetricLine, TrainingResult } from "./records.ts";
@@ -93,6 +93,7 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     const result: TrainingResult = {
       run: store.name,
       model_name: config.model_name,
+      ...(globalThis.crypto?.subtle && { eval_ids_sha256: await evalIdsSha256(data.questions) }),
       seconds: spent + Math.max(trainer.state.elapsed, (performance.now() - started) / 1000),
       steps,
       episodes: trainer.state.episodes,
