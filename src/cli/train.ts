@@ -150,6 +150,7 @@ async function trainWith(
   } finally {
     await Promise.allSettled([dashboard?.close(), model.engine.close()]); // never in place of the error there is
     data.databases.close();
+    store.unlock();
   }
 }
 
