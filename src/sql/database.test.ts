@@ -66,6 +66,39 @@ test("cuts long results and says so", () => {
   expect(wide.ok && wide.table.truncated).toMatch(/too large/);
 });
 
+test("texts longer than a cell can be sampled, cut and searched", () => {
+  const long = (length: number) => `${"word ".repeat(length / 5 - 1)}needl`;
+  const database = new Database(
+    "long",
+    createDatabase([
+      {
+        name: "t",
+        ddl: "CREATE TABLE t (id, body)",
+        rows: [20_000, 900_000, 10].map((length, i) => [i, long(length)]),
+      },
+      { name: "huge", ddl: "CREATE TABLE huge (body)", rows: [[long(1_500_000)]] },
+    ]),
+  );
+  const sampled = database.sample(database.table("t")!);
+  expect(sampled).toMatchObject({ ok: true, table: { cut_at: 16_384, truncated: expect.stringContaining("16384") } });
+  expect(sampled.ok && sampled.table.rows.map(([, body]) => String(body).length)).toEqual([16_384, 16_384, 10]);
+  const value = (sql: string) => {
+    const result = database.run(sql);
+    return result.ok ? result.table.rows : result.fault;
+  };
+  expect(value("SELECT length(body), substr(body, -5), instr(body, 'needl'), body LIKE '%needl' FROM t")).toEqual([
+    [20_000, "needl", 19_996, 1],
+    [900_000, "needl", 899_996, 1],
+    [10, "needl", 6, 1],
+  ]);
+  expect(value("SELECT count(*) FROM t WHERE upper(body) GLOB '*NEEDL' OR replace(body, 'word', 'x') = ''")).toEqual([
+    [3],
+  ]);
+  expect(value("SELECT id FROM t ORDER BY body DESC")).toHaveLength(3);
+  expect(value("SELECT substr(body, 1, 3) FROM huge")).toMatchObject({ error_class: "too_large" });
+  expect(value("SELECT count(*), max(octet_length(body)) FROM huge")).toEqual([[1, 1_500_000]]);
+});
+
 test("a row as a whole is bounded, blobs too, and says what was cut", () => {
   const shop = openShop();
   const columns = Array.from({ length: 490 }, () => "b").join(", ");

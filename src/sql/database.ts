@@ -1,7 +1,16 @@
 // A database behind glass: opened from bytes, described, sampled, and asked one SELECT at a time.
 import { messageOf, SqlEnvError } from "../errors.ts";
 import { faultOf, isNoMemory, type SqlFault } from "./fault.ts";
-import { bound, guard, hasUsedUpMemory, readableNames, underWatch, type WatchReport } from "./guard.ts";
+import {
+  bound,
+  guard,
+  hasUsedUpMemory,
+  LARGER_VALUES,
+  readableNames,
+  underWatch,
+  type WatchReport,
+  withLargerValues,
+} from "./guard.ts";
 import {
   MAX_CELL_BYTES,
   MAX_CHECK_INSTRUCTIONS,
@@ -150,7 +159,14 @@ export class Database {
     if (this.#closed) throw new Error(`database ${this.name} is closed`);
     const refusal = refuseText(sql);
     if (refusal) return { ok: false, fault: refusal };
-    const { value, report } = this.#watched(() => this.#run(sql, maxRows, maxBytes));
+    const { value, report } = this.#watched(() => {
+      let result = this.#run(sql, maxRows, maxBytes);
+      for (const room of LARGER_VALUES) {
+        if (result.ok || result.fault.message !== TOO_BIG) break;
+        result = withLargerValues(this.#db, room, () => this.#run(sql, maxRows, maxBytes));
+      }
+      return result;
+    });
     if (value.ok) return { ...value, instructions: report.instructions };
     return { ok: false, fault: explain(value.fault, report, sql) };
   }
@@ -296,6 +312,8 @@ function compileFaultAt(db: Pointer, code: number): SqlFault {
 }
 
 const COMPILE_BYTES = 1_000_000; // more than compiling a statement asks for at once
+
+const TOO_BIG = "string or blob too big"; // SQLite's words
 
 const NO_MEMORY: SqlFault = { error_class: "no_memory", message: "other databases hold the engine's memory" };
 

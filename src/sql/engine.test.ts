@@ -75,6 +75,7 @@ test("checking a hostile file does not run its author's code", async () => {
     CREATE VIRTUAL TABLE f USING fts5(body); INSERT INTO f VALUES ('words');`);
   const database = new Database("hostile", capi.sqlite3_js_db_export(file));
   expect(database.integrityErrors()).toEqual([]);
+  expect(database.run("SELECT * FROM f WHERE f MATCH 'words'")).toMatchObject({ ok: false });
   file.exec("UPDATE f_data SET block = x'ffffffff'"); // damage only FTS5's own code would find
   const damaged = new Database("hostile", capi.sqlite3_js_db_export(file));
   expect(damaged.integrityErrors()).toEqual([]);

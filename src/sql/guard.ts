@@ -34,6 +34,8 @@ interface Watch {
   /** Bytes of the engine's heap that were in use before it started. */
   readonly bytesBefore: number;
   checks: number;
+  /** Instructions each one counts for. */
+  weight: number;
   stoppedByClock: boolean;
   stoppedByMemory: boolean;
   /** What the authorizer last refused, for the message. */
@@ -165,6 +167,7 @@ export function underWatch<T>(options: WatchOptions, work: () => T): { value: T;
     bytesBefore: bytesInUse(db),
     instructionsLeft: instructions,
     checks: 0,
+    weight: 1,
     startedAt: milliseconds === undefined && sharedStart !== undefined ? sharedStart : performance.now(),
     milliseconds: milliseconds === undefined ? allowedMilliseconds : () => milliseconds,
     stoppedByClock: false,
@@ -183,6 +186,22 @@ export function underWatch<T>(options: WatchOptions, work: () => T): { value: T;
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
+
+/** Room for longer values than at first, and what each instruction counts for then. */
+export const LARGER_VALUES = [
+  { bytes: limits.MAX_LARGE_VALUE_BYTES, weight: limits.LARGE_VALUE_WEIGHT },
+  { bytes: limits.MAX_HUGE_VALUE_BYTES, weight: limits.HUGE_VALUE_WEIGHT },
+] as const;
+
+/** Runs a statement with room for larger values, within the budget it is using already. */
+export function withLargerValues<T>(db: Pointer, { bytes, weight }: (typeof LARGER_VALUES)[number], work: () => T): T {
+  const { capi } = sqlite();
+  capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, bytes);
+  if (watch) watch.weight = weight;
+  const value = work(); // what is thrown through SQLite ends the engine's use
+  capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, limits.MAX_VALUE_BYTES);
+  return value;
+}
 
 /** Whether the running statement has used up its memory; asked when SQLite says that there is none. */
 export function hasUsedUpMemory(): boolean {
@@ -210,7 +229,7 @@ export function readableNames(tables: Iterable<string>): ReadonlySet<string> {
 const budget: Budget = { charge, left: () => watch?.instructionsLeft ?? 0 };
 
 function progress(): number {
-  if (!charge(limits.INSTRUCTIONS_PER_CHECK)) return 1;
+  if (!charge(limits.INSTRUCTIONS_PER_CHECK * (watch?.weight ?? 1))) return 1;
   if (++watch!.checks % CHECKS_PER_MEMORY_CHECK !== 0 || !hasUsedUpMemory()) return 0;
   watch!.stoppedByMemory = true;
   return 1;

@@ -3,8 +3,20 @@
 /** One SQL text, in bytes. The longest gold query of Spider has 577, of BIRD about 1,300. */
 export const MAX_SQL_BYTES = 10_000;
 
-/** One string or blob anywhere inside the engine. Functions such as `instr` run without interruption and cost up to the product of two lengths. */
+/** One string or blob anywhere inside the engine, at first: an instruction may copy or compare one. A statement that meets a longer one is run again with room for large values, and once more with room for huge ones. */
 export const MAX_VALUE_BYTES = 16_384;
+
+/** One large value, so that long stored texts can be sampled, cut and searched. */
+export const MAX_LARGE_VALUE_BYTES = 131_072;
+
+/** What each instruction counts for where values may be large: 100,000 rows can still be searched, and work on long values stays bounded. */
+export const LARGE_VALUE_WEIGHT = 64;
+
+/** One huge value; what is longer cannot be read, only counted and measured. */
+export const MAX_HUGE_VALUE_BYTES = 1_000_000;
+
+/** What each instruction counts for where values may be huge. */
+export const HUGE_VALUE_WEIGHT = 256;
 
 /** Virtual-machine instructions of one statement: about a second of work. The same statement always stops at the same instruction. */
 export const MAX_INSTRUCTIONS = 30_000_000;
