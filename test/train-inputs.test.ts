@@ -2,7 +2,7 @@
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { sqlenv } from "./cli-process.ts";
+import { sqlenvInside } from "./cli-process.ts";
 import { TrainingPlace } from "./training-place.ts";
 
 const place = await TrainingPlace.make();
@@ -10,11 +10,11 @@ afterAll(() => place.remove());
 const run = "run";
 const inputs = place.path(run, "inputs.json");
 beforeAll(async () => {
-  const { code, stderr } = await place.train(run, { "--max-steps": 1 });
+  const { code, stderr } = await place.trainInside(run, { "--max-steps": 1 });
   expect(code, stderr).toBe(0);
 }, 60_000);
 
-const resume = (...more: string[]) => sqlenv(["train", "--resume", place.path(run), ...more]);
+const resume = (...more: string[]) => sqlenvInside(["train", "--resume", place.path(run), ...more]);
 
 test.each([
   ["a database", () => place.path("small", "databases"), /databases \(.+\)/],
