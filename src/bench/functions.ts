@@ -26,14 +26,19 @@ const CONDITIONS = [
 ];
 
 /** Medians of rounds in which both take turns. */
-export function benchFunctions({ oo1, capi }: Engine): FunctionBench[] {
-  const native = new oo1.DB(":memory:");
-  native.exec(
+export function benchFunctions({ oo1, capi, wasm }: Engine): FunctionBench[] {
+  const maker = new oo1.DB(":memory:");
+  maker.exec(
     `CREATE TABLE t (id INTEGER PRIMARY KEY, day TEXT, name TEXT);
      WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT ${ROWS}) INSERT INTO t
      SELECT n, date('2000-01-01', (n % 9000) || ' days'), 'customer number ' || n || ' of the shop in ' || char(65 + n % 26) || 'slo' FROM r`,
   );
-  const guarded = new Database("functions", capi.sqlite3_js_db_export(native));
+  const bytes = capi.sqlite3_js_db_export(maker);
+  maker.close();
+  const guarded = new Database("functions", bytes);
+  const native = new oo1.DB(":memory:");
+  const copy = wasm.allocFromTypedArray(bytes);
+  capi.sqlite3_deserialize(native, "main", copy, bytes.length, bytes.length, capi.SQLITE_DESERIALIZE_READONLY);
   const results = CONDITIONS.map((where) => {
     const sql = `SELECT count(*) FROM t WHERE ${where}`;
     const times = Array.from({ length: ROUNDS }, () => ({
@@ -51,6 +56,7 @@ export function benchFunctions({ oo1, capi }: Engine): FunctionBench[] {
   });
   guarded.close();
   native.close();
+  wasm.dealloc(copy);
   return results;
 }
 

@@ -59,6 +59,11 @@ test.each([
   ["substr", 3],
   ["printf", 1],
   ["printf", 3],
+  ["concat", 0],
+  ["concat", 1],
+  ["concat", 3],
+  ["concat_ws", 1],
+  ["concat_ws", 3],
 ] as const)("%s of %d arguments is SQLite's", (name, count) => {
   fc.assert(
     fc.property(fc.array(value, { minLength: count, maxLength: count }), (args) => {
@@ -111,6 +116,7 @@ test.each([
   "max(date(n, '+1 month', '+1 month', '+1 month', '+1 month', '+1 month', '+1 month', '+1 month', '+1 month'))",
   "sum('abcdefghijklmnopqrstuvwxyz' || n LIKE '%y%x%w%')",
   "sum(n LIKE '%' || n)",
+  "max(concat(printf('%.16000c', 'x'), n))",
 ])("what functions work through is charged: %s ends as too_long, at the same work each time", (expression) => {
   const sql = `WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 2500000) SELECT ${expression} FROM r`;
   expect(shop.run(sql)).toMatchObject({ ok: false, fault: { error_class: "too_long" } });

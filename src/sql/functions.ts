@@ -36,9 +36,14 @@ const CHARGED: readonly (readonly [names: string, counts: readonly number[], Cos
   ["trim ltrim rtrim", [2], product],
   ["replace", [3], product],
   ["printf format", [-1], perByte(SLOW)],
+  ["concat concat_ws", [-1], () => 1],
 ];
 
-const GROWS = new Set(["replace", "printf", "format", "hex", "quote"]); // charged for what they give too
+/** Charged for what they give too. */
+const GROWS = new Set(["replace", "printf", "format", "hex", "quote", "concat", "concat_ws"]);
+
+/** Arguments that SQLite makes sure of before it calls a built-in function, but not before it calls ours. */
+const FEWEST: Readonly<Record<string, number>> = { concat: 1, concat_ws: 2 };
 
 const COUNTED: readonly (readonly [name: string, counts: readonly number[], (budget: Budget) => SqlFunction])[] = [
   ["like", [2, 3], like],
@@ -71,7 +76,7 @@ function makeFunctions(engine: Sqlite, budget: Budget) {
     ...charged.map(({ name, count, cost }) => {
       const native = natives.get(`${name}/${count}`);
       if (!native) throw new Error(`this build of SQLite has no ${name}() of ${count} arguments where it should be`);
-      const code = call(native, cost, GROWS.has(name), budget);
+      const code = call(name, native, cost, budget);
       return { name, count, pointer: wasm.installFunction("v(pip)", code), data: native.data };
     }),
     ...COUNTED.flatMap(([name, counts, make]) => {
@@ -88,8 +93,15 @@ export function interrupt(context: Pointer): void {
 
 const sizes = new Float64Array(128); // of the call under way; SQLite allows no more arguments
 
-function call({ call }: Native, cost: Cost, grows: boolean, budget: Budget): SqlFunction {
+function call(name: string, { call }: Native, cost: Cost, budget: Budget): SqlFunction {
+  const { capi } = sqlite();
+  const grows = GROWS.has(name);
+  const fewest = FEWEST[name] ?? 0;
   return (context, count, values) => {
+    if (count < fewest) {
+      capi.sqlite3_result_error(context, `wrong number of arguments to function ${name}()`, -1);
+      return;
+    }
     const words = wordView();
     sizes[0] = 0;
     for (let i = 0; i < count; i++) sizes[i] = valueBytes(words, words[(values >> 2) + i]!);

@@ -75,7 +75,7 @@ function installHooks(): typeof hooks & {} {
 
 const TRIALS = `SELECT length('aé'), substr('héllo', 2, 2), substring('héllo', -2), upper('aé'), lower('AÉ'), hex('aé'),
   quote('a''b'), unistr('\\0041'), trim(' a '), ltrim(' a '), rtrim(' a '), trim('xax', 'x'), ltrim('xax', 'x'),
-  rtrim('xax', 'x'), replace('abc', 'b', 'xyz'), printf('%5d|%s', 7, 'é'), format('%x', 255), 'aéb' LIKE 'A_%', 'ab' LIKE 'a!%' ESCAPE '!',
+  rtrim('xax', 'x'), replace('abc', 'b', 'xyz'), printf('%5d|%s', 7, 'é'), format('%x', 255), concat('a', 1), concat_ws('-', 'a', 'b'), 'aéb' LIKE 'A_%', 'ab' LIKE 'a!%' ESCAPE '!',
   'aéb' GLOB 'a[^b]*', instr('éab', 'ab'), date('2020-01-31', '+1 month'), time('12:34:56', '+1 hour'), datetime(2459000.5),
   julianday('2020-01-01'), unixepoch('2020-01-01'), strftime('%Y', '2020-01-01'), timediff('2020-01-02', '2020-01-01')`;
 

@@ -145,10 +145,8 @@ function findNext(heap: Uint8Array, from: number, end: number, wanted: number, f
   if (wanted <= 0 || wanted >= 0x80) return from;
   const other = folds && wanted >= 97 && wanted <= 122 ? wanted - 32 : wanted;
   let at = from;
-  for (; at < end; at++) {
-    const byte = heap[at];
-    if (byte === wanted || byte === other || byte === 0) break;
-  }
+  if (other === wanted) while (at < end && heap[at] !== wanted && heap[at] !== 0) at++;
+  else while (at < end && heap[at] !== wanted && heap[at] !== other && heap[at] !== 0) at++;
   return at;
 }
 
