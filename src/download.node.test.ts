@@ -99,6 +99,20 @@ test("a second call continues what a first one left", async () => {
   expect(readFileSync(file).equals(BODY)).toBe(true);
 });
 
+test("starts again when a server that ignores If-Range continues another version", async () => {
+  const changed = Buffer.from(BODY).reverse();
+  const { url } = await serve((request, response, count) => {
+    if (count === 1) return send(request, response, { bytes: 50_000 });
+    const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1] ?? 0);
+    const range = { "content-range": `bytes ${start}-${changed.length - 1}/${changed.length}` };
+    response.writeHead(start > 0 ? 206 : 200, { etag: '"v2"', "content-length": changed.length - start, ...range });
+    response.end(changed.subarray(start));
+  });
+  const file = join(temporaryFolder(), "f");
+  await download(url, file, QUICK);
+  expect(readFileSync(file).equals(changed)).toBe(true);
+});
+
 test("starts again when the file has changed, or when the server knows no ranges", async () => {
   const changed = Buffer.from(BODY).reverse();
   const versions = await serve((request, response, count) =>

@@ -139,7 +139,7 @@ async function attempt(
       },
       signal ? AbortSignal.any([signal, stall.signal]) : stall.signal,
     );
-    const { offset, total } = placeOf(response, part, resume?.offset ?? 0);
+    const { offset, total } = placeOf(response, part, resume);
     if (offset > 0 && offset === total) return; // all of it was already there
     if (total !== undefined && total > maxBytes) {
       await response.body?.cancel();
@@ -180,10 +180,17 @@ function tooLarge(maxBytes: number, total?: number): FinalError {
 }
 
 /** Where the answer's bytes belong: at the end of the part, or at the beginning when the server sends all of it. */
-function placeOf(response: Response, part: Part, asked: number): { offset: number; total: number | undefined } {
+function placeOf(
+  response: Response,
+  part: Part,
+  resume: ResumeInfo | undefined,
+): { offset: number; total: number | undefined } {
+  const asked = resume?.offset ?? 0;
   const range = /^bytes (?:(\d+)-\d+|\*)\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "");
   const rangeTotal = range?.[2] === undefined || range[2] === "*" ? undefined : Number(range[2]);
-  if (response.status === 206 && asked > 0 && Number(range?.[1]) === asked) return { offset: asked, total: rangeTotal };
+  const continues = response.status === 206 && asked > 0 && Number(range?.[1]) === asked;
+  // A server or cache that does not know If-Range continues another version of the file.
+  if (continues && isSameFile(resume!.validator, response.headers)) return { offset: asked, total: rangeTotal };
   if (response.status === 416 && rangeTotal === asked) return { offset: asked, total: asked };
   if (response.status === 206 || response.status === 416) {
     part.clear(); // what we have is not a beginning of what the server has
@@ -202,7 +209,18 @@ function placeOf(response: Response, part: Part, asked: number): { offset: numbe
   );
 }
 
-function resumeInfo(url: string, part: Part): { offset: number; validator: string } | undefined {
+interface ResumeInfo {
+  readonly offset: number;
+  readonly validator: string;
+}
+
+/** Whether an answer names the version of the file that the part began with; one that names none is believed. */
+function isSameFile(validator: string, headers: Headers): boolean {
+  const now = validator.startsWith('"') ? headers.get("etag") : headers.get("last-modified");
+  return now === null || now === validator;
+}
+
+function resumeInfo(url: string, part: Part): ResumeInfo | undefined {
   const { size: offset, info } = part;
   return offset > 0 && info?.url === url && info.validator ? { offset, validator: info.validator } : undefined;
 }

@@ -1,5 +1,5 @@
 // `sqlenv train` with something wrong: one line that says what, which value and what to do; and nothing is lost.
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Explanation, explain } from "../src/cli/failure.ts";
 import { type ConfigFlags, configOf } from "../src/cli/train-config.ts";
@@ -99,6 +99,13 @@ describe.concurrent("files", () => {
     const other = await place.trainInside("refused-1", { "--model-name": place.data }, "--json");
     expectRefused(other, 1, /cannot be read .*small\/config\.json; .*Hugging Face layout/);
     expect(existsSync(place.path("refused-1"))).toBe(false);
+  });
+
+  test("an empty output folder that was there before a model fails to load is there afterwards", async () => {
+    mkdirSync(place.path("empty"));
+    const ran = await place.trainInside("empty", { "--model-name": place.path("nowhere") }, "--json");
+    expect(ran.code).not.toBe(0);
+    expect(readdirSync(place.path("empty"))).toEqual([]);
   });
 
   test("questions that are missing, empty or filtered away are named by their path", async () => {

@@ -35,6 +35,14 @@ test.each([
   expect(stderr).toMatch(message);
 });
 
+test("a file that no model is made of may come and go", async () => {
+  const file = join(place.model, "notes.json");
+  writeFileSync(file, "{}");
+  const { code, stderr } = await resume();
+  rmSync(file);
+  expect(code, stderr).toBe(0);
+});
+
 test("a run of another version is resumed with a warning, one that knows nothing with a note", async () => {
   const kept = readFileSync(inputs, "utf8");
   writeFileSync(inputs, kept.replace(/"version": "[^"]*"/, '"version": "0.0.1"'));

@@ -102,6 +102,7 @@ async function trainWith(
   if (flags.dryRun) return dryRun(config, data, rewardFuncs, out);
 
   const signal = interruptSignal();
+  const wasThere = existsSync(run);
   const store = new RunFolder(run);
   store.lock({ force: flags.force === true });
   process.once("exit", () => store.unlock());
@@ -110,7 +111,7 @@ async function trainWith(
   const screen = new TrainingScreen(out);
   const model = await trainingModel(config, data, run, out, signal).catch((error: unknown) => {
     if (signal.aborted && error === signal.reason) return null;
-    if (flags.resume === undefined) rmSync(run, { recursive: true, force: true }); // nothing has begun: its name stays free
+    if (flags.resume === undefined) removeRun(run, wasThere); // nothing has begun: its name stays free
     void dashboard?.close();
     throw error;
   });
@@ -177,6 +178,12 @@ function lostOutputWarnings(lost: readonly LostOutput[], store: RunFolder): Trai
       told = lost.length;
     },
   };
+}
+
+/** Removes what a run has written; an empty folder that was there before stays. */
+function removeRun(run: string, wasThere: boolean): void {
+  const paths = wasThere ? readdirSync(run).map((name) => join(run, name)) : [run];
+  for (const path of paths) rmSync(path, { recursive: true, force: true });
 }
 
 /** The dashboard of this run, where one is wanted. */

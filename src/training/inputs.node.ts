@@ -38,8 +38,9 @@ export interface InputSources {
   readonly rewardFile: string | null;
 }
 
-/** Files of a model folder that its results depend on. */
-const MODEL_FILES = /(\.safetensors|\.json|\.jinja)$/;
+/** Files of a model folder that are loaded. Others may come and go: tools that share a cache add theirs. */
+const MODEL_FILES =
+  /^(config|generation_config|tokenizer|tokenizer_config|chat_template|adapter_config|.+\.safetensors\.index)\.json$|\.safetensors$|^chat_template\.jinja$/;
 
 /** Sums up what there is now. */
 export async function sumInputs({ version, data, modelFolders, rewardFile }: InputSources): Promise<RunInputs> {
