@@ -159,6 +159,64 @@ test("damage inside a table is a fault of the query and found by the check", () 
   expect(openShop().integrityErrors()).toEqual([]);
 });
 
+/** A database with three rows whose column `g` is computed by an expression of the file's author. */
+const generated = (expression: string) =>
+  new Database(
+    "x",
+    createDatabase([
+      { name: "t", ddl: `CREATE TABLE t (a, g AS (${expression}) NOT NULL)`, rows: [["41"], ["42"], ["43"]] },
+    ]),
+  );
+
+test.each([
+  "unhex(a)",
+  "unhex(a || '!', '!')",
+  "json_extract('[' || a || ']', '$[0]')",
+  "('[' || a || ']') -> 0",
+  "('[' || a || ']') ->> 0",
+  "hex(zeroblob(a))",
+  "unistr_quote(a)",
+  "json_quote(a)",
+])("a generated column calls only allowed functions, in a query and in the check: %s", (expression) => {
+  const database = generated(expression);
+  const message = expect.stringMatching(/not authorized: function \S+$/);
+  expect(database.run("SELECT g FROM t")).toMatchObject({ ok: false, fault: { error_class: "denied", message } });
+  expect(database.run("SELECT a FROM t")).toMatchObject({ ok: true, table: { rows: [["41"], ["42"], ["43"]] } });
+  expect(database.integrityErrors()).toEqual([
+    expect.stringMatching(/^the check was given up: not authorized: function/),
+  ]);
+  database.close();
+});
+
+test("a generated column of allowed functions is read and checked", () => {
+  const database = generated(
+    "upper(a) || CASE WHEN a LIKE '%1' OR a GLOB '*2' THEN date('2020-01-31', '+1 month') ELSE '' END",
+  );
+  expect(database.run("SELECT g FROM t")).toMatchObject({
+    table: { rows: [["412020-03-02"], ["422020-03-02"], ["43"]] },
+  });
+  expect(database.integrityErrors()).toEqual([]);
+  database.close();
+});
+
+test.each([
+  ["length(printf('%.600000c', 'x') || printf('%.600000c', 'x'))", "the check was given up: string or blob too big"],
+  ["trim(printf('%.90000c', 'x') || a, printf('%.90000c', 'y'))", "the check was given up: it took too long"],
+])("the check is given up where a generated column takes too much: %s", (expression, error) => {
+  const database = generated(expression);
+  expect(database.integrityErrors()).toEqual([error]);
+  database.close();
+});
+
+test("the check passes over long values", () => {
+  const long = "x".repeat(1_500_000);
+  const ddl =
+    "CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT NOT NULL, n INTEGER NOT NULL, s REAL DEFAULT CURRENT_TIMESTAMP)";
+  const database = new Database("x", createDatabase([{ name: "t", ddl, rows: [[1, long, 2, 1.5]] }]));
+  expect(database.integrityErrors()).toEqual([]);
+  database.close();
+});
+
 test("a shelf opens each database once and puts the least used away", () => {
   let reads = 0;
   const read = () => {

@@ -15,6 +15,7 @@ import {
   MAX_CELL_BYTES,
   MAX_CHECK_INSTRUCTIONS,
   MAX_CHECK_MILLISECONDS,
+  MAX_HUGE_VALUE_BYTES,
   MAX_RESULT_BYTES,
   MAX_ROWS,
   MAX_SQL_BYTES,
@@ -174,10 +175,12 @@ export class Database {
   /** Damage found by SQLite's own check, one line each; empty for a sound file. */
   integrityErrors(): string[] {
     // A fresh connection to the same bytes: PRAGMA is denied on the guarded one. It is bounded like that, and CHECK
-    // constraints, which are code of the file's author, are not run.
+    // constraints, which are code of the file's author, are not run. Generated columns that are NOT NULL are.
     const db = deserialize(this.#memory, this.byteLength);
     try {
+      const { capi } = sqlite();
       bound(db);
+      capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, MAX_HUGE_VALUE_BYTES);
       const budget = { db, instructions: MAX_CHECK_INSTRUCTIONS, milliseconds: MAX_CHECK_MILLISECONDS };
       const { value: lines } = underWatch(budget, () => {
         for (const pragma of ["cell_size_check", "ignore_check_constraints"]) select(db, `PRAGMA ${pragma}=ON`);
@@ -187,7 +190,8 @@ export class Database {
     } catch (error) {
       if (isCrash(error)) throw sqliteCrashed(error);
       const message = messageOf(error);
-      return [message === "interrupted" ? "the check was given up: it took too long" : message];
+      if (message === "interrupted") return ["the check was given up: it took too long"];
+      return [message === TOO_BIG || NOT_AUTHORIZED.test(message) ? `the check was given up: ${message}` : message];
     } finally {
       sqlite().capi.sqlite3_close_v2(db);
     }
@@ -314,6 +318,8 @@ function compileFaultAt(db: Pointer, code: number): SqlFault {
 const COMPILE_BYTES = 1_000_000; // more than compiling a statement asks for at once
 
 const TOO_BIG = "string or blob too big"; // SQLite's words
+
+const NOT_AUTHORIZED = /^not authorized/; // the guard's words
 
 const NO_MEMORY: SqlFault = { error_class: "no_memory", message: "other databases hold the engine's memory" };
 

@@ -4,6 +4,7 @@ import { installDateFunctions, stopClock } from "./dates.ts";
 import { type Budget, installChargedFunctions } from "./functions.ts";
 import * as limits from "./limits.ts";
 import { wordView } from "./memory.ts";
+import { refuseOtherFunctions } from "./refusals.ts";
 import { type Pointer, type Sqlite, sqlite } from "./sqlite.ts";
 
 /** Functions a statement may call: those whose value depends on nothing but their arguments, and are bounded in time and space. */
@@ -135,6 +136,7 @@ export function bound(db: Pointer): void {
   hooks ??= installHooks();
   capi.sqlite3_progress_handler(db, limits.INSTRUCTIONS_PER_CHECK, hooks.progress as never, 0);
   capi.sqlite3_drop_modules(db, 0 as never); // no virtual tables: json_each, dbstat, FTS5, other sessions' statements
+  refuseOtherFunctions(db, ALLOWED_FUNCTIONS);
   installDateFunctions(db, budget);
   installChargedFunctions(db, budget);
 }

@@ -35,7 +35,9 @@ export interface SqliteExports {
   sqlite3_value_blob(value: Pointer): Pointer;
   sqlite3_value_bytes(value: Pointer): number;
   sqlite3_result_int(context: Pointer, value: number): void;
+  sqlite3_result_error(context: Pointer, message: Pointer, bytes: number): void;
   sqlite3_result_error_code(context: Pointer, code: number): void;
+  sqlite3_user_data(context: Pointer): Pointer;
   sqlite3_status64(which: number, current: Pointer, highest: Pointer, reset: number): number;
   sqlite3_db_status(db: Pointer, which: number, current: Pointer, highest: Pointer, reset: number): number;
   sqlite3_prepare_v3(
@@ -95,12 +97,22 @@ async function load(): Promise<Sqlite> {
   return loaded;
 }
 
-const [UTF8, DETERMINISTIC, INNOCUOUS] = [1, 0x800, 0x200000];
+const [UTF8, INNOCUOUS] = [1, 0x200000];
+
+/** Flag of a function whose value depends on nothing but its arguments. */
+export const DETERMINISTIC = 0x800;
 
 /** Gives a connection a function of its own, by a pointer that all connections may share; `count` −1 takes any number of arguments, `data` is what `sqlite3_user_data` gives. */
-export function registerFunction(db: Pointer, name: string, count: number, pointer: Pointer, data: Pointer): void {
+export function registerFunction(
+  db: Pointer,
+  name: string,
+  count: number,
+  pointer: Pointer,
+  data: Pointer,
+  flags: number = DETERMINISTIC,
+): void {
   const { capi } = sqlite();
   // The wrapper's types know only JavaScript functions; a pointer passes through.
-  const args = [db, name, count, UTF8 | DETERMINISTIC | INNOCUOUS, data, pointer, 0, 0, 0] as const;
+  const args = [db, name, count, UTF8 | flags | INNOCUOUS, data, pointer, 0, 0, 0] as const;
   (capi.sqlite3_create_function_v2 as unknown as (...args: readonly unknown[]) => number)(...args);
 }

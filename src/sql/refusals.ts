@@ -1,0 +1,43 @@
+// Stubs in place of the built-in functions that are not allowed. The authorizer sees only what a statement itself calls: the
+// expressions of generated columns and indexes are resolved while the schema is read, when SQLite does not ask it.
+import { DETERMINISTIC, type Pointer, registerFunction, type Sqlite, sqlite } from "./sqlite.ts";
+
+interface Stub {
+  readonly name: string;
+  readonly count: number;
+  /** As of the function replaced: SQLite refuses a schema that calls others where it must not. */
+  readonly flags: number;
+  /** The error's text, inside the engine's memory. */
+  readonly message: Pointer;
+}
+
+let installed: { readonly refuse: Pointer; readonly stubs: readonly Stub[] } | undefined;
+
+/** Replaces every built-in function of a connection whose name is not in `allowed` (the same for all connections) by one that refuses to run. */
+export function refuseOtherFunctions(db: Pointer, allowed: ReadonlySet<string>): void {
+  installed ??= makeStubs(sqlite(), allowed);
+  const { refuse, stubs } = installed;
+  for (const { name, count, message, flags } of stubs) registerFunction(db, name, count, refuse, message, flags);
+}
+
+function makeStubs({ oo1, wasm }: Sqlite, allowed: ReadonlySet<string>): typeof installed & {} {
+  const scratch = new oo1.DB(":memory:"); // has its modules still, so it can list the functions
+  try {
+    const listed = scratch.selectArrays("SELECT DISTINCT name, narg, flags FROM pragma_function_list");
+    const stubs = listed
+      .map(([name, count, flags]) => ({ name: String(name), count: Number(count), flags: Number(flags) }))
+      .filter(({ name }) => !allowed.has(name.toLowerCase()))
+      .map(({ name, count, flags }) => ({
+        name,
+        count: Math.max(count, -1), // less than −1 says how many arguments there must be at least
+        flags: flags & DETERMINISTIC,
+        message: wasm.allocCString(`not authorized: function ${name}`, false) as Pointer,
+      }));
+    const refuse = wasm.installFunction("v(pip)", (context: Pointer) => {
+      wasm.exports.sqlite3_result_error(context, wasm.exports.sqlite3_user_data(context), -1);
+    });
+    return { refuse, stubs };
+  } finally {
+    scratch.close();
+  }
+}
