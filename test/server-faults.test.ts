@@ -216,6 +216,33 @@ test("connections that never finish their request, or ask for what is not there"
   lazy.destroy();
 });
 
+test("a refused upgrade ends its connection, even when the client never closes its side", async () => {
+  const guarded = await serve({ apiKeys: ["secret"], threads: 1 });
+  const upgrade = (path: string, headers: string) =>
+    `GET ${path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n${headers}\r\n`;
+  const refusals = [
+    ["404", upgrade("/elsewhere", "")],
+    ["401", upgrade("/ws", "")],
+    ["403", upgrade("/ws", "Origin: https://evil.example\r\n")],
+    ["400", upgrade("/ws", "X-API-Key: secret\r\n")], // no Sec-WebSocket-Key
+  ] as const;
+  for (const [status, head] of refusals) {
+    const socket = connect({ port: guarded.port, host: "127.0.0.1", allowHalfOpen: true });
+    socket.on("error", () => {});
+    socket.write(head);
+    const ended = once(socket, "end");
+    const [reply] = (await once(socket, "data")) as [Buffer];
+    expect(String(reply).slice(9, 12)).toBe(status);
+    await ended;
+    // This side is still open: bytes are answered with a reset once the server's side is gone.
+    await until(() => {
+      if (!socket.destroyed) socket.write("x");
+      return socket.destroyed;
+    });
+  }
+  await guarded.close();
+});
+
 test("above the rate of a client its sockets are slowed down and plain HTTP is refused", async () => {
   const slow = await serve({ ratePerClient: 3, threads: 1 });
   const talker = new Talker(slow.url);

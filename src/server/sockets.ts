@@ -129,7 +129,8 @@ export class Sockets {
       `Content-Length: ${Buffer.byteLength(body)}`,
       ...(retryAfter === undefined ? [] : [`Retry-After: ${retryAfter}`]),
     ];
-    socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+    // Destroyed once it is sent: a client that never closes its side would keep the connection, as no HTTP timeout applies.
+    socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());
   }
 
   #ping(): void {
