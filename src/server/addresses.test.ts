@@ -21,6 +21,20 @@ test("behind trusted proxies it is the last address that none of them has", () =
   expect(proxies.addressOf(from("10.1.2.3"))).toBe("10.1.2.3");
 });
 
+test.each([
+  ["1.2.3.4:5555", "1.2.3.4"],
+  ["[2001:db8::7]:443", "2001:db8::7"],
+  ["[2001:db8::7]", "2001:db8::7"],
+  ["2001:db8::7:443", "2001:db8::7:443"], // an address as it stands
+  ["[::ffff:1.2.3.4]:443", "1.2.3.4"],
+  ["1.2.3.4,", "1.2.3.4"],
+  ["6.6.6.6, , 1.2.3.4:1 ,, 10.0.0.9:80, ", "1.2.3.4"],
+  ["1.2.3.4, [nonsense]:1", "10.1.2.3"],
+  [" , ,", "10.1.2.3"],
+])("X-Forwarded-For %j from a trusted proxy means %s", (forwarded, address) => {
+  expect(new Proxies(["10.0.0.0/8"]).addressOf(from("10.1.2.3", forwarded))).toBe(address);
+});
+
 test.each(["10.0.0.0/33", "ten", "10.0.0.0/8/8", "::/x", ""])("%j is no network", (text) => {
   expect(() => new Proxies([text])).toThrow(/not an address or network/);
 });

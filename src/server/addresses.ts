@@ -32,9 +32,10 @@ export class Proxies {
   }: Pick<IncomingMessage, "headers"> & { socket: { remoteAddress?: string | undefined } }) {
     let address = plain(socket.remoteAddress ?? "unknown");
     if (!this.isTrusted(address)) return address;
-    const chain = [headers["x-forwarded-for"] ?? []].flat().join(",").split(",");
-    for (let i = chain.length - 1; i >= 0; i--) {
-      const next = plain(chain[i]!.trim());
+    const header = [headers["x-forwarded-for"] ?? []].flat().join(",");
+    const chain = header.split(",").map((element) => element.trim());
+    for (const element of chain.filter((text) => text !== "").reverse()) {
+      const next = plain(withoutPort(element));
       if (isIP(next) === 0) break; // not an address: nothing before it can be believed
       address = next;
       if (!this.isTrusted(address)) break;
@@ -56,8 +57,13 @@ export function networkOf(address: string): string {
   return `${network.join(":")}::/64`;
 }
 
-/** An IPv4 address that arrives in IPv6's dress, without it. */
-function plain(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  return mapped ?? address.replace(/^\[(.*)\]$/, "$1");
+/** An address without brackets, and an IPv4 address that is mapped into IPv6 as IPv4. */
+function plain(text: string): string {
+  const address = text.replace(/^\[(.*)\]$/, "$1");
+  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
+}
+
+/** `1.2.3.4:5555` and `[2001:db8::1]:443`, as some proxies write them, without the port. A bare IPv6 address has none. */
+function withoutPort(text: string): string {
+  return /^(\[[^\]]*\]|[\d.]+):\d{1,5}$/.exec(text)?.[1] ?? text;
 }
