@@ -274,7 +274,7 @@ describe("names and keys", () => {
     await Promise.all([any.close(), named.close()]);
   });
 
-  test("wrong keys: ten are answered, then the address waits; the log does not repeat itself", async () => {
+  test("wrong keys: ten are answered, then the address waits, but not who has the key; the log does not repeat itself", async () => {
     const log: LogRecord[] = [];
     const guarded = await serve({ apiKeys: ["secret"], threads: 1, onLog: (record) => log.push(record) });
     const statuses = [];
@@ -286,8 +286,11 @@ describe("names and keys", () => {
     let waiting = await fetch(`${guarded.url}/schema`, { headers });
     while (waiting.status !== 429) waiting = await fetch(`${guarded.url}/schema`, { headers });
     expect(Number(waiting.headers.get("retry-after"))).toBeGreaterThan(0);
-    const socket = new Talker(guarded.url, "/ws?api_key=secret");
-    await expect(socket.opened).rejects.toThrow("429");
+    const wrong = new Talker(guarded.url, "/ws?api_key=guess");
+    await expect(wrong.opened).rejects.toThrow("429");
+    const right = new Talker(guarded.url, "/ws?api_key=secret"); // at the same address
+    expect((await right.ask({ type: "reset" })).type).toBe("observation");
+    await right.close();
     expect((await fetch(`${guarded.url}/health`)).status).toBe(200);
     expect(log.filter(({ event }) => event === "refused").length).toBeLessThan(10);
     await guarded.close();

@@ -61,12 +61,13 @@ export class Access {
   admit(caller: Caller, now = performance.now()): Admitted | Refusal {
     const address = networkOf(caller.address);
     if (this.#keys.length === 0 || caller.url.pathname === "/health") return { client: address };
-    const wait = this.#wrongKeys.waitOf(address, now);
-    if (wait > 0) return { status: 429, detail: "Too many wrong keys", retryAfter: Math.ceil(wait / 1000) };
     const shown = digest(keyOf(caller));
     let found = -1;
     for (const [i, key] of this.#keys.entries()) if (timingSafeEqual(key, shown)) found = i; // all, so that time tells nothing
     if (found >= 0) return { client: `key ${found + 1}` };
+    // After the comparison: others at the same address must not be able to lock out those who have a key.
+    const wait = this.#wrongKeys.waitOf(address, now);
+    if (wait > 0) return { status: 429, detail: "Too many wrong keys", retryAfter: Math.ceil(wait / 1000) };
     this.#wrongKeys.miss(address, now);
     return { status: 401, detail: "Unauthorized" };
   }

@@ -1,6 +1,6 @@
-// Wrong keys, counted by address: after some, that address waits, each time twice as long.
+// Wrong keys, counted by address: after some, wrong keys from there get 429 for a while, each time twice as long.
 
-/** Wrong keys an address may show before it has to wait: a person who mistypes, a trainer with an old key. */
+/** Wrong keys an address may show before it is told to wait: a person who mistypes, a trainer with an old key. */
 export const WRONG_KEYS = 10;
 
 const MAX_WAIT_MS = 60_000; // also how long a series is remembered after its end
@@ -8,7 +8,7 @@ const MAX_ADDRESSES = 10_000; // remembered; the longest unheard are forgotten f
 
 interface Series {
   count: number;
-  /** Until when nothing is looked at. */
+  /** Until when further wrong keys are refused with 429. */
   until: number;
 }
 
