@@ -59,6 +59,18 @@ test.each([
   ["substr", 3],
   ["printf", 1],
   ["printf", 3],
+  ["unicode", 1],
+  ["abs", 1],
+  ["round", 1],
+  ["round", 2],
+  ["sign", 1],
+  ["char", 0],
+  ["char", 2],
+  ["sqrt", 1],
+  ["ceil", 1],
+  ["log", 1],
+  ["log", 2],
+  ["mod", 2],
   ["concat", 0],
   ["concat", 1],
   ["concat", 3],
@@ -123,6 +135,27 @@ test.each([
   const short = () => shop.run(sql.replace("2500000", "2000"));
   const [first, second] = [short(), short()];
   expect(first.ok && second.ok && first.instructions === second.instructions).toBe(true);
+});
+
+test.each([
+  "abs(s)",
+  "round(s)",
+  "round(1.5, s)",
+  "sign(s)",
+  "unicode(s)",
+  "char(s)",
+  "sqrt(s)",
+  "ceil(s)",
+  "mod(7, s)",
+  "pow(s, s)",
+  "substr('abc', s)",
+  "printf('%d', s)",
+])("numbers read from long texts are charged: %s", (call) => {
+  const work = (expression: string) => {
+    const result = shop.run(`WITH a AS MATERIALIZED (SELECT printf('%.16000c', '9') s) SELECT ${expression} FROM a`);
+    return result.ok ? result.instructions : 0;
+  };
+  expect(work(call) - work("s")).toBeGreaterThanOrEqual(16_000 / 32);
 });
 
 test("half a million rows of honest work fit into the budget", () => {

@@ -77,6 +77,7 @@ function installHooks(): typeof hooks & {} {
 const TRIALS = `SELECT length('aé'), substr('héllo', 2, 2), substring('héllo', -2), upper('aé'), lower('AÉ'), hex('aé'),
   quote('a''b'), unistr('\\0041'), trim(' a '), ltrim(' a '), rtrim(' a '), trim('xax', 'x'), ltrim('xax', 'x'),
   rtrim('xax', 'x'), replace('abc', 'b', 'xyz'), printf('%5d|%s', 7, 'é'), format('%x', 255), concat('a', 1), concat_ws('-', 'a', 'b'), 'aéb' LIKE 'A_%', 'ab' LIKE 'a!%' ESCAPE '!',
+  unicode('é'), abs('-2'), round(2.567, 1), round('2.5'), sign('-3'), char(65, 233), sqrt(2), ceil(1.5), log(2, 8), mod(7, 4), atan2(1, 2),
   'aéb' GLOB 'a[^b]*', instr('éab', 'ab'), date('2020-01-31', '+1 month'), time('12:34:56', '+1 hour'), datetime(2459000.5),
   julianday('2020-01-01'), unixepoch('2020-01-01'), strftime('%Y', '2020-01-01'), timediff('2020-01-02', '2020-01-01')`;
 
