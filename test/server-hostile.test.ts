@@ -179,6 +179,7 @@ describe("sessions", () => {
     for (let i = 0; i < 4; i++) ids.push((await rpc(1, "openenv/session/create")).result.session_id);
     const fifth = await rpc(1, "openenv/session/create");
     expect(fifth.error).toMatchObject({ code: -32000, data: { active_sessions: 4, max_sessions: 4 } });
+    expect(fifth.error.message).toContain("--sessions-per-client");
     await rpc(1, "tools/call", { name: "start", arguments: {}, session_id: ids[0] });
     const others = [new Talker(server.url, "/ws", as(2)), new Talker(server.url, "/ws", as(2))];
     for (const talker of others) await talker.ask({ type: "reset" });
@@ -242,6 +243,7 @@ describe("sessions", () => {
     expect(() => hub.take("b", "http", () => {}, 500_000)).toThrow(/Server at capacity: 2\/2/); // both are in use
     hub.take("b", "http", () => {}, 700_000); // and now idle for more than ten minutes
     expect(ended).toEqual(["unused idle", "used evicted"]);
+    expect(ended).toHaveLength(2);
     hub.reap(3_601_000);
     expect(ended.slice(2)).toEqual(["socket idle"]);
     hub.plain("c", 0);
@@ -252,6 +254,21 @@ describe("sessions", () => {
     expect(pool.sessions).toBe(0);
     await pool.close();
   });
+});
+
+test("a socket that was opened a moment ago is not closed for another client", async () => {
+  const root = fileURLToPath(new URL("..", import.meta.url));
+  const { Pool } = (await import(resolve(root, "dist/server/pool.js"))) as typeof PoolModule;
+  const { Hub } = (await import(resolve(root, "dist/server/hub.js"))) as typeof HubModule;
+  const pool = new Pool(await poolSpec(), { threads: 1 });
+  await pool.ready();
+  const hub = new Hub(pool, { max: 2, perClient: 10, idleSeconds: 3_600 });
+  const ended: string[] = [];
+  for (const name of ["first", "second"]) hub.take("a", "socket", (reason) => ended.push(`${name} ${reason}`), 0);
+  expect(() => hub.take("b", "socket", () => {}, 9_000)).toThrow(/Server at capacity: 2\/2/);
+  hub.take("b", "socket", () => {}, 11_000);
+  expect(ended).toEqual(["first evicted"]);
+  await pool.close();
 });
 
 describe("names and keys", () => {

@@ -2,7 +2,7 @@
 // once; the one that a client's plain HTTP requests share holds none, as the protocol has it.
 import { randomUUID } from "node:crypto";
 import { SqlEnvError } from "../errors.ts";
-import { EVICTABLE_SECONDS, UNUSED_SECONDS } from "./limits.ts";
+import { EVICTABLE_SECONDS, GRACE_SECONDS, UNUSED_SECONDS } from "./limits.ts";
 import type { Pool } from "./pool.ts";
 
 /** No slot is left, for anyone or for this client. */
@@ -15,7 +15,7 @@ export class CapacityError extends SqlEnvError {
     const what =
       whose === "server"
         ? `Server at capacity: ${count}. Cannot accept new connections.`
-        : `Client at capacity: ${count}. Close one first.`;
+        : `Client at capacity: ${count}. Close one first, or start the server with a larger --sessions-per-client.`;
     super("capacity", { what });
     this.active_sessions = active_sessions;
     this.max_sessions = max_sessions;
@@ -141,8 +141,9 @@ export class Hub {
     for (const slots of this.#byClient.values()) if (slots.size > most.size) most = slots;
     if (most.size <= own + 1) return false;
     const idle = [...most].sort((a, b) => a.touchedAt - b.touchedAt);
+    const isNew = ({ kind, openedAt }: Slot) => kind === "socket" && now - openedAt < GRACE_SECONDS * 1000;
     const victim =
-      idle.find(({ isUsed }) => !isUsed) ?? idle.find(({ touchedAt }) => now - touchedAt > EVICTABLE_SECONDS * 1000);
+      idle.find((slot) => !slot.isUsed && !isNew(slot)) ?? idle.find(({ touchedAt }) => now - touchedAt > EVICTABLE_SECONDS * 1000);
     if (!victim) return false;
     this.#end(victim, "evicted");
     return true;

@@ -24,6 +24,9 @@ export const UNUSED_SECONDS = 60;
 /** Seconds without use after which a session may be closed for a client that has fewer, when no slot is left. */
 export const EVICTABLE_SECONDS = 600;
 
+/** Seconds a socket has for its first message before it may be closed for another client, when no slot is left. */
+export const GRACE_SECONDS = 10;
+
 /** Seconds between the server's pings. */
 export const PING_SECONDS = 30;
 
