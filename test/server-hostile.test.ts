@@ -66,6 +66,30 @@ describe("memory", () => {
     await until(async () => (await metric("sqlenv_held_bytes")) === 0);
   });
 
+  test("requests that wait are bounded in number, even those without a body on one connection", async () => {
+    const busy = await serve({ threads: 1, ratePerClient: 0 });
+    const talkers = [1, 2, 3].map(() => new Talker(busy.url));
+    for (const talker of talkers) {
+      await talker.ask({ type: "reset" });
+      await talker.send({ type: "step", data: { action_type: "QUERY", argument: SLOW } }); // keeps the only thread busy
+    }
+    const count = 6_000;
+    const socket = connect(busy.port, "127.0.0.1");
+    socket.on("error", () => {});
+    let replies = "";
+    socket.on("data", (bytes) => {
+      replies += bytes.toString("latin1");
+    });
+    socket.write("GET /state HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(count));
+    const answered = (status: string) => replies.split(`HTTP/1.1 ${status}`).length - 1;
+    await until(() => answered("") === count);
+    expect(answered("200")).toBeGreaterThan(512); // more than a client with all its sessions asks at once
+    expect(answered("429")).toBeGreaterThan(0);
+    socket.destroy();
+    await Promise.all(talkers.map((talker) => talker.close()));
+    await busy.close();
+  });
+
   test("without the key, or from elsewhere, nobody's body is waited for", async () => {
     const guarded = await serve({ apiKeys: ["secret"], threads: 1 });
     const answers = [];

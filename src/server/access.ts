@@ -15,7 +15,7 @@ export interface AccessOptions {
 }
 
 export interface Refusal {
-  readonly status: 401 | 403 | 429;
+  readonly status: 401 | 403 | 429 | 503;
   readonly detail: string;
   /** Seconds after which to try again. */
   readonly retryAfter?: number;

@@ -11,6 +11,7 @@ import type { Proxies } from "./addresses.ts";
 import { withBody } from "./body.ts";
 import type { HeldBytes } from "./bytes.ts";
 import type { Hub } from "./hub.ts";
+import { REQUEST_BYTES } from "./limits.ts";
 import type { Log } from "./log.ts";
 import { answerMcp } from "./mcp.ts";
 import type { Metrics } from "./metrics.ts";
@@ -149,7 +150,19 @@ export function routes(options: RouteOptions): Routes {
     if (c.req.path !== "/health" && !rate.tryTake(client))
       return refused({ status: 429, detail: "Too Many Requests", retryAfter: 1 }, c);
     c.set("client", client);
-    await next();
+    if (!Object.hasOwn(known, c.req.path) || c.req.path === "/health" || c.req.path === "/metrics") {
+      await next(); // pages may stream for hours
+      return undefined;
+    }
+    const full = held.over(client);
+    if (full === "client") return refused({ status: 429, detail: "Too many requests are waiting", retryAfter: 1 }, c);
+    if (full === "server") return refused({ status: 503, detail: "The server is busy", retryAfter: 1 }, c);
+    held.add(client, REQUEST_BYTES);
+    try {
+      await next();
+    } finally {
+      held.giveBack(client, REQUEST_BYTES);
+    }
     return undefined;
   }
 

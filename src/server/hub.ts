@@ -143,7 +143,8 @@ export class Hub {
     const idle = [...most].sort((a, b) => a.touchedAt - b.touchedAt);
     const isNew = ({ kind, openedAt }: Slot) => kind === "socket" && now - openedAt < GRACE_SECONDS * 1000;
     const victim =
-      idle.find((slot) => !slot.isUsed && !isNew(slot)) ?? idle.find(({ touchedAt }) => now - touchedAt > EVICTABLE_SECONDS * 1000);
+      idle.find((slot) => !slot.isUsed && !isNew(slot)) ??
+      idle.find(({ touchedAt }) => now - touchedAt > EVICTABLE_SECONDS * 1000);
     if (!victim) return false;
     this.#end(victim, "evicted");
     return true;

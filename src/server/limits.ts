@@ -45,6 +45,9 @@ export const MAX_WAITING = 64;
 /** Bytes of one socket's messages that wait; more are left in the network. */
 export const MAX_WAITING_BYTES = 262_144;
 
+/** Bytes that a request under way counts for besides its body: its objects in this thread. With them the bytes of a client bound the number, at 4,096. */
+export const REQUEST_BYTES = 2_048;
+
 /** Bytes of messages and unread replies of one client: 64 of the largest. */
 export const HELD_BYTES_PER_CLIENT = 8_388_608;
 
