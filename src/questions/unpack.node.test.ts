@@ -43,6 +43,10 @@ async function unpacked(bytes: Uint8Array): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
+/** A tar archive of two files. */
+const TAR_XZ =
+  "/Td6WFoAAATm1rRGAgAhARYAAAB0L+Wj4A//AF9dADCLywMN5+txTm45dnXP0k64TB8fFHHZx7ixKZ+mGx5jY2EU9d2Gamj86EjZSx7lUX5G6QIKRHnRy1BplRXhCZgYtB4OYyzkk1mNWrva1upURWusMOgDWLwccVVBgO0AAACHDqtmY16OxwABe4AgAAAAczZks7HEZ/sCAAAAAARZWg==";
+
 /** 300 bytes that do not compress, so that xz stores them. */
 function noise(): Buffer {
   let x = 1n;
@@ -61,6 +65,18 @@ test("unpacks what xz packed: checks, several blocks, other properties, stored c
   for (const name of ["rows", "rows_blocks", "rows_properties"] as const)
     expect((await unpacked(file(name))).toString()).toBe(ROWS);
   expect(await unpacked(file("noise"))).toEqual(noise());
+});
+
+test("whoever has enough of an .xz file may stop, also when it has just been read to its end", async () => {
+  const path = join(temporaryFolder(), "a.xz");
+  // The tar reader stops at the empty block that ends an archive, while the library may already be at the end.
+  writeFileSync(path, Buffer.from(TAR_XZ, "base64"));
+  for (let turns = 0; turns < 20; turns++) {
+    const pieces = unxz(path);
+    expect((await pieces.next()).done).toBe(false);
+    for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+    await pieces.return(undefined);
+  }
 });
 
 test("streams of xz may follow each other, with padding in fours", async () => {

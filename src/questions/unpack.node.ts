@@ -79,9 +79,11 @@ const XZ_UNSUPPORTED = /code [36]$/; // memory, options: other filters, the chec
 
 /** The bytes of an .xz file; its checks and index are verified. */
 export async function* unxz(archive: string): AsyncGenerator<Uint8Array> {
-  const packed = Readable.toWeb(createReadStream(archive)) as ReadableStream<Uint8Array>;
+  const file = createReadStream(archive);
+  const packed = Readable.toWeb(file) as ReadableStream<Uint8Array>;
+  const reader = new xz.XzReadableStream(packed).getReader();
   try {
-    yield* new xz.XzReadableStream(packed) as unknown as AsyncIterable<Uint8Array>;
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) yield piece.value;
   } catch (cause) {
     if (cause instanceof SqlEnvError) throw cause;
     const message = messageOf(cause);
@@ -93,6 +95,10 @@ export async function* unxz(archive: string): AsyncGenerator<Uint8Array> {
           cause,
         })
       : archiveError({ what: "the .xz file is damaged or cut off", value: archive, cause });
+  } finally {
+    // Whoever needs no more of it may stop early; the library cannot be cancelled once it has reached the end.
+    await reader.cancel().catch(() => {});
+    file.destroy();
   }
 }
 
