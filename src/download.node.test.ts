@@ -6,9 +6,9 @@ import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { temporaryFolder } from "../test/data-files.ts";
 import { follow, isPrivate } from "./download/follow.node.ts";
-import { processName } from "./download/part.node.ts";
 import { type DownloadOptions, download } from "./download.node.ts";
 import { DownloadError } from "./errors.ts";
+import { processName } from "./io/process.node.ts";
 
 const BODY = Buffer.from(Array.from({ length: 200_000 }, (_, i) => (i * 31 + (i >> 8)) & 255));
 

@@ -246,12 +246,7 @@ describe("sessions", () => {
   });
 
   test("those over HTTP that are never used end after a minute, others when they were idle for long", async () => {
-    const root = fileURLToPath(new URL("..", import.meta.url));
-    const { Pool } = (await import(resolve(root, "dist/server/pool.js"))) as typeof PoolModule;
-    const { Hub } = (await import(resolve(root, "dist/server/hub.js"))) as typeof HubModule;
-    const pool = new Pool(await poolSpec(), { threads: 1 });
-    await pool.ready();
-    const hub = new Hub(pool, { max: 2, perClient: 10, idleSeconds: 3_600 });
+    const { pool, hub } = await twoSlots();
     const ended: string[] = [];
     const open = (name: string, kind: "http" | "socket", client = "a") =>
       hub.take(client, kind, (reason) => ended.push(`${name} ${reason}`), 0);
@@ -281,12 +276,7 @@ describe("sessions", () => {
 });
 
 test("a socket that was opened a moment ago is not closed for another client", async () => {
-  const root = fileURLToPath(new URL("..", import.meta.url));
-  const { Pool } = (await import(resolve(root, "dist/server/pool.js"))) as typeof PoolModule;
-  const { Hub } = (await import(resolve(root, "dist/server/hub.js"))) as typeof HubModule;
-  const pool = new Pool(await poolSpec(), { threads: 1 });
-  await pool.ready();
-  const hub = new Hub(pool, { max: 2, perClient: 10, idleSeconds: 3_600 });
+  const { pool, hub } = await twoSlots();
   const ended: string[] = [];
   for (const name of ["first", "second"]) hub.take("a", "socket", (reason) => ended.push(`${name} ${reason}`), 0);
   expect(() => hub.take("b", "socket", () => {}, 9_000)).toThrow(/Server at capacity: 2\/2/);
@@ -376,3 +366,13 @@ describe("names and keys", () => {
     expect(JSON.stringify(log)).not.toContain(session_id);
   });
 });
+
+/** The sessions of a server with room for two. */
+async function twoSlots() {
+  const root = fileURLToPath(new URL("..", import.meta.url));
+  const { Pool } = (await import(resolve(root, "dist/server/pool.js"))) as typeof PoolModule;
+  const { Hub } = (await import(resolve(root, "dist/server/hub.js"))) as typeof HubModule;
+  const pool = new Pool(await poolSpec(), { threads: 1 });
+  await pool.ready();
+  return { pool, hub: new Hub(pool, { max: 2, perClient: 10, idleSeconds: 3_600 }) };
+}

@@ -1,8 +1,8 @@
 // What has come of a file so far, in a folder of its own that one process works in: `FILE.part` while nobody does, `FILE.part-WHO` while somebody does.
 // A rename takes it over with all that is in it, and only one process can.
 import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { hasEnded, processName } from "../io/process.node.ts";
 
 /** What must be the same for a resume to make sense. */
 export interface PartInfo {
@@ -13,25 +13,6 @@ export interface PartInfo {
 
 const HOUR_MS = 3_600_000;
 let calls = 0;
-
-/** This process in a file's name: machine, process id. */
-export function processName(): string {
-  return `${hostname()
-    .replace(/[^\w-]/g, "_")
-    .slice(0, 40)}.${process.pid}`;
-}
-
-/** Whether the process with a name that `processName` gave has ended; another machine's counts as running. */
-export function hasEnded(name: string): boolean {
-  const [host, id] = [name.slice(0, name.lastIndexOf(".")), Number(name.slice(name.lastIndexOf(".") + 1))];
-  if (!processName().startsWith(`${host}.`) || id === process.pid || !Number.isInteger(id) || id < 1) return false;
-  try {
-    process.kill(id, 0);
-    return false;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ESRCH";
-  }
-}
 
 /** A file's part, held by this process until it is released or removed. */
 export class Part {

@@ -33,11 +33,14 @@ export function writeFileWhole(path: string, data: string | Uint8Array): void {
   syncFolder(dirname(path));
 }
 
+/** Writes a part of the bytes at the file's position and returns how many were written; fewer than asked is not an error. */
+export type WriteBytes = (file: number, bytes: Uint8Array) => number;
+
 /** Writes all bytes: the system may take fewer at a time, as it does just before a disk is full. */
-export function writeFully(file: number, bytes: Uint8Array): void {
+export function writeFully(file: number, bytes: Uint8Array, write: WriteBytes = writeSync): void {
   for (let done = 0; done < bytes.length; ) {
-    const count = writeSync(file, bytes, done, bytes.length - done);
-    if (count === 0) throw new Error("the file system takes no more bytes");
+    const count = write(file, bytes.subarray(done));
+    if (count <= 0) throw new Error("the file system takes no more bytes");
     done += count;
   }
 }
@@ -106,7 +109,8 @@ function syncTree(folder: string): void {
   syncFolder(folder);
 }
 
-function sync(file: number): void {
+/** Writes an open file or folder to the disk. */
+export function sync(file: number): void {
   try {
     fsyncSync(file);
   } catch (error) {

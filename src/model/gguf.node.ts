@@ -1,8 +1,8 @@
 // GGUF files on disk: one tensor at a time out, and the header back in.
-import { closeSync, fstatSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ModelLoadError, messageOf } from "../errors.ts";
-import { syncFolder } from "../io/atomic-write.node.ts";
+import { sync, syncFolder, type WriteBytes, writeFully } from "../io/atomic-write.node.ts";
 import { ggufBytes, ggufData, ggufHeader, ggufNumbers, ggufTypeOf, padded } from "./gguf.ts";
 import { type GgufHeader, parseGgufHeader } from "./gguf-header.ts";
 import { forLlamaRotary, type GgufModel, ggufFacts, ggufName, ggufShapes } from "./gguf-model.ts";
@@ -10,9 +10,6 @@ import type { WeightSource } from "./safetensors.ts";
 
 /** Elements converted and written at a time: whole blocks, and far below the 2 GiB that one call to the system may write. */
 const PIECE_ELEMENTS = 1 << 22;
-
-/** Writes a part of the bytes at the file's position and returns how many were written; fewer than asked is not an error. */
-export type WriteBytes = (file: number, bytes: Uint8Array) => number;
 
 export interface WriteGgufOptions {
   /** For tests of short writes. @default writeSync of node:fs */
@@ -24,7 +21,7 @@ export async function writeGguf(
   file: string,
   model: GgufModel,
   weights: Pick<WeightSource, "read">,
-  { write = writeSync }: WriteGgufOptions = {},
+  { write }: WriteGgufOptions = {},
 ): Promise<number> {
   const tensors = ggufShapes(model.config).map(({ name, shape }) => ({
     source: name,
@@ -38,16 +35,20 @@ export async function writeGguf(
   try {
     const out = openSync(aside, "w");
     let bytes = 0;
+    const put = (data: Uint8Array) => {
+      writeFully(out, data, write);
+      bytes += data.length;
+    };
     try {
-      bytes += writeAll(out, header, write);
+      put(header);
       for (const { source, tensor } of tensors) {
         const data = forLlamaRotary(model.config, source, await weights.read(source));
         for (let at = 0; at < data.length; at += PIECE_ELEMENTS) {
-          bytes += writeAll(out, ggufData(data.subarray(at, at + PIECE_ELEMENTS), tensor.type), write);
+          put(ggufData(data.subarray(at, at + PIECE_ELEMENTS), tensor.type));
         }
-        bytes += writeAll(out, new Uint8Array(padded(ggufBytes(tensor)) - ggufBytes(tensor)), write);
+        put(new Uint8Array(padded(ggufBytes(tensor)) - ggufBytes(tensor)));
       }
-      fsyncSync(out);
+      sync(out);
     } finally {
       closeSync(out);
     }
@@ -63,16 +64,6 @@ export async function writeGguf(
       "model_save",
     );
   }
-}
-
-/** Writes all of the bytes: a nearly full disk takes a part of them without an error. */
-function writeAll(file: number, bytes: Uint8Array, write: WriteBytes): number {
-  for (let done = 0; done < bytes.length; ) {
-    const written = write(file, bytes.subarray(done));
-    if (written <= 0) throw new Error("the file system takes no more bytes");
-    done += written;
-  }
-  return bytes.length;
 }
 
 export interface GgufFile extends GgufHeader {

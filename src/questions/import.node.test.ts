@@ -14,7 +14,7 @@ import {
   temporaryFolder,
   writeFiles,
 } from "../../test/data-files.ts";
-import { processName } from "../download/part.node.ts";
+import { processName } from "../io/process.node.ts";
 import { exportDataSet } from "./export.node.ts";
 import { importDataSet, nameOf } from "./import.node.ts";
 import { findLayout } from "./layout.node.ts";

@@ -11,9 +11,9 @@ import {
   statSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { hasEnded, processName } from "../download/part.node.ts";
 import { type DownloadOptions, digestOf, download } from "../download.node.ts";
 import { QuestionLoadError, UsageError } from "../errors.ts";
+import { hasEnded, processName } from "../io/process.node.ts";
 import { archiveError, linkError, MAX_UNPACKED_BYTES, UnpackBudget } from "./archive.ts";
 import type { Layout } from "./dataset.ts";
 import { findLayout } from "./layout.node.ts";

@@ -1,10 +1,11 @@
 // Any archive to a folder, piece by piece: the kind is told from the first bytes, not from the name.
-import { closeSync, createReadStream, mkdirSync, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, createReadStream, mkdirSync, openSync, readSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pipeline, Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import xz from "xz-decompress";
 import { messageOf, SqlEnvError } from "../errors.ts";
+import { writeFully } from "../io/atomic-write.node.ts";
 import { type ArchiveEntry, archiveError, SeenPaths, UnpackBudget } from "./archive.ts";
 import { isTar, untar } from "./untar.ts";
 import { unzip } from "./unzip.node.ts";
@@ -45,7 +46,7 @@ async function write(target: string, content: AsyncIterable<Uint8Array>): Promis
   const out = openSync(target, "wx");
   try {
     for await (const piece of content) {
-      for (let done = 0; done < piece.length; ) done += writeSync(out, piece, done);
+      writeFully(out, piece);
     }
   } finally {
     closeSync(out);

@@ -14,7 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { trainingProcess } from "./lock.node.ts";
+import { type Holder, trainingProcess } from "./lock.node.ts";
 import { RunFolder } from "./store.node.ts";
 
 let folder: string;
@@ -29,15 +29,6 @@ afterEach(() => {
 });
 
 const isLinux = process.platform === "linux";
-
-interface Holder {
-  readonly pid: number;
-  readonly host: string;
-  readonly boot: string | null;
-  readonly namespace: string | null;
-  readonly start: string | null;
-  readonly nonce: string;
-}
 
 const holder = () => JSON.parse(readFileSync(file, "utf8")) as Holder;
 /** A lock of this process's parent, which is alive, with these changes. */

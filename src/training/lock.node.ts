@@ -15,6 +15,7 @@ import {
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { SqlEnvError, UsageError } from "../errors.ts";
+import { isAlive } from "../io/process.node.ts";
 
 const LOCK = "lock";
 /** How often a holder shows that it runs. */
@@ -23,7 +24,7 @@ const BEAT_MS = 10_000;
 const STALE_MS = 60_000;
 
 /** What the file holds. */
-interface Holder {
+export interface Holder {
   readonly pid: number;
   readonly host: string;
   /** The machine since its start, and its process ids' namespace: two processes with the same of both see each other. Null where the system does not tell. */
@@ -162,16 +163,6 @@ function startOf(pid: number): string | null {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]!;
   });
-}
-
-/** Whether there is such a process; signal 0 only asks. */
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM"; // there is, and it is somebody else's
-  }
 }
 
 /** Whether there is such a process and it may be a training. */
