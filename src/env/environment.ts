@@ -32,11 +32,13 @@ import {
   rewardSchema,
   sumOf,
 } from "./reward.ts";
+import { type EnvironmentRules, rulesOf } from "./rules.ts";
 import { verifyAnswer } from "./verifier.ts";
 
 export const DEFAULT_STEP_BUDGET = 10;
 
-export interface EnvironmentOptions {
+/** The rules are settings too: `error_hints`, `end_after_failures`, `answer_last`. @default DEFAULT_RULES */
+export interface EnvironmentOptions extends Partial<EnvironmentRules> {
   /** Actions an episode may take. @default 10 */
   readonly step_budget?: number;
   /** Amounts other than the defaults of `rewardSchema`. */
@@ -101,18 +103,22 @@ const golds = new WeakMap<DataSet["databases"], WeakMap<QuestionRecord, Gold>>()
 /** A gym over a data set. Cheap: thousands may share one data set, whose databases are opened once and never change. */
 export class SQLEnvironment {
   readonly step_budget: number;
+  /** What may change the game, as this environment has it; `rulesId` names it. */
+  readonly rules: EnvironmentRules;
   readonly #data: DataSet;
   readonly #rewards: RewardConfig;
   readonly #seed: number;
   #resets = 0;
   #episode: Episode | undefined;
 
-  constructor(data: DataSet, { step_budget = DEFAULT_STEP_BUDGET, rewards = {}, seed = 0 }: EnvironmentOptions = {}) {
+  constructor(data: DataSet, options: EnvironmentOptions = {}) {
+    const { step_budget = DEFAULT_STEP_BUDGET, rewards = {}, seed = 0 } = options;
     if (!Number.isInteger(step_budget) || step_budget < 1) {
       throw new UsageError({ what: "step_budget must be a whole number from 1 on", value: step_budget });
     }
     this.#data = data;
     this.step_budget = step_budget;
+    this.rules = rulesOf(options);
     this.#rewards = checkedRewards(rewards);
     this.#seed = seed;
   }

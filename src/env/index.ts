@@ -6,4 +6,5 @@ export * from "./observation.ts";
 export { progressOf } from "./progress.ts";
 export { SHOWN_CELL, SHOWN_ROWS } from "./render.ts";
 export * from "./reward.ts";
+export * from "./rules.ts";
 export { verifyAnswer } from "./verifier.ts";

@@ -1,5 +1,15 @@
 // One episode from reset to the end, as a plain record without the gold.
-import type { DoneReason, Outcome, ResetOptions, RewardBreakdown, SQLAction, SQLObservation } from "../env/index.ts";
+import {
+  DEFAULT_RULES,
+  type DoneReason,
+  type EnvironmentRules,
+  type Outcome,
+  type ResetOptions,
+  type RewardBreakdown,
+  rulesId,
+  type SQLAction,
+  type SQLObservation,
+} from "../env/index.ts";
 import { messageOf } from "../errors.ts";
 import type { Player } from "../players/index.ts";
 import type { AnswerType, Difficulty, QuestionRecord, Split } from "../questions/index.ts";
@@ -9,6 +19,8 @@ export interface PlayableEnvironment {
   reset(options: ResetOptions): SQLObservation | Promise<SQLObservation>;
   step(action: SQLAction): SQLObservation | Promise<SQLObservation>;
   readonly outcome: Outcome | Promise<Outcome>;
+  /** @default DEFAULT_RULES */
+  readonly rules?: EnvironmentRules | Promise<EnvironmentRules>;
   close?(): void | Promise<void>;
 }
 
@@ -31,6 +43,8 @@ export interface EpisodeRecord {
   readonly difficulty: Difficulty;
   readonly answer_type: AnswerType;
   readonly split: Split;
+  /** Id of the environment's rules; absent in records of versions that had one set of rules. */
+  readonly rules?: string;
   /** Whether training has questions on this database. */
   readonly seen: boolean;
   /** The first observation; null when the environment could not be reset. */
@@ -72,12 +86,14 @@ export async function playEpisode(
 ): Promise<EpisodeRecord> {
   let start: SQLObservation | null = null;
   let outcome: Outcome = UNSCORED;
+  let rules = DEFAULT_RULES;
   let error: string | null = null;
   const steps: StepRecord[] = [];
   try {
     start = await unlessAborted(env.reset({ question_id: question.question_id }), signal);
     await onStart?.(start);
-    const turn = player.start({ seed, question, signal });
+    rules = (await unlessAborted(env.rules, signal)) ?? DEFAULT_RULES;
+    const turn = player.start({ seed, question, rules, signal });
     let observation = start;
     // The budget bounds the loop whatever a remote environment says.
     for (let left = start.budget_remaining; !observation.done && left > 0; left--) {
@@ -104,6 +120,7 @@ export async function playEpisode(
     difficulty: question.difficulty,
     answer_type: question.answer_type,
     split: question.split,
+    rules: rulesId(rules),
     seen,
     start,
     steps,

@@ -75,10 +75,10 @@ export class ModelGame {
   /** Whether the model was cut off before it had closed its last turn, or may write no more. */
   truncated = false;
   readonly #options: ModelPlayerOptions;
-  readonly #episode: Pick<EpisodeContext, "seed" | "signal">;
+  readonly #episode: Pick<EpisodeContext, "seed" | "signal" | "rules">;
   readonly #conversation: Conversation;
 
-  constructor(options: ModelPlayerOptions, episode: Pick<EpisodeContext, "seed" | "signal">) {
+  constructor(options: ModelPlayerOptions, episode: Pick<EpisodeContext, "seed" | "signal" | "rules">) {
     const { max_context_tokens = 2048, max_new_tokens = 256, turns } = options;
     this.#options = options;
     this.#episode = episode;

@@ -1,5 +1,5 @@
 // Who acts: a player starts an episode and gets back a function that answers each observation with a move.
-import type { SQLAction, SQLObservation } from "../env/index.ts";
+import type { EnvironmentRules, SQLAction, SQLObservation } from "../env/index.ts";
 import type { ActionParseError } from "../errors.ts";
 import type { QuestionRecord } from "../questions/index.ts";
 
@@ -9,6 +9,8 @@ export interface EpisodeContext {
   readonly seed: string | number;
   /** The question with its gold. Only the oracle looks at it; everyone else has the observations. */
   readonly question: QuestionRecord;
+  /** The environment's rules: whether `@last` may be answered, for one. @default DEFAULT_RULES */
+  readonly rules?: EnvironmentRules | undefined;
   /** Aborted when the episode is not wanted any more. */
   readonly signal?: AbortSignal | undefined;
 }

@@ -4,7 +4,7 @@
 // Names and defaults are the project's first design's where that set them ("seed"), else those of TRL 1.13 ("trl"), so
 // that habits and configs carry over. Where ours differs from TRL's, the table in docs/reference.md shows both.
 import { z } from "zod";
-import { rewardSchema } from "../env/index.ts";
+import { type EnvironmentOptions, type EnvironmentRules, rewardSchema, rulesOf, rulesSchema } from "../env/index.ts";
 import { nearest, UsageError } from "../errors.ts";
 import { LORA_MODULES } from "../model/lora.ts";
 import { DIFFICULTIES } from "../questions/index.ts";
@@ -23,6 +23,7 @@ const note = <T extends z.ZodType>(type: T, description: string, others: Note = 
 const positive = z.number().positive();
 const share = z.number().min(0).max(1);
 const count = z.int().min(1);
+const rules = rulesSchema.unwrap().shape;
 
 export const configSchema = z
   .object({
@@ -46,6 +47,10 @@ export const configSchema = z
       { seed: ["easy", "medium"] },
     ),
     step_budget: note(count.default(10), "actions an episode may take", { seed: 10 }),
+    // Rules of the environment that may change the game
+    error_hints: rules.error_hints,
+    end_after_failures: rules.end_after_failures,
+    answer_last: rules.answer_last,
     reward: note(
       rewardSchema.prefault({}),
       "what the environment pays for each step; training reads its looking and repeating parts, correctness as 0 or 1 and progress as Φ",
@@ -317,6 +322,13 @@ export function batchingOf(config: GRPOConfig): Batching {
     slices: Math.max(1, perGeneration / accumulated),
     accumulations: Math.max(1, accumulated / perGeneration),
   };
+}
+
+/** The environment a config describes. */
+export function environmentOptionsOf(
+  config: Pick<GRPOConfig, "step_budget" | "reward"> & Partial<EnvironmentRules>,
+): EnvironmentOptions {
+  return { step_budget: config.step_budget, rewards: config.reward, ...rulesOf(config) };
 }
 
 /** Optimizer steps a training on this many questions has. */

@@ -1,6 +1,6 @@
 // Episodes to imitate, made by players on practice worlds in a given mixture: endless, and the same for the same seed.
 import { z } from "zod";
-import { SQLEnvironment } from "../env/index.ts";
+import { type EnvironmentRules, rulesOf, rulesSchema, SQLEnvironment } from "../env/index.ts";
 import { playEpisode } from "../evaluation/index.ts";
 import {
   flailerPlayer,
@@ -62,6 +62,7 @@ export const mixtureSchema = z
       .default(0)
       .describe("of what the environment says; above 0 a fresh model reads as it learns to act"),
     step_budget: z.int().min(1).default(10).describe("actions an episode may take"),
+    ...rulesSchema.unwrap().shape,
     only_right: z.boolean().default(false).describe("leave out episodes that end without the right answer"),
   })
   .strict();
@@ -76,6 +77,8 @@ export interface DataDemonstrationOptions {
   readonly episodes?: number;
   readonly difficulties: readonly Difficulty[];
   readonly step_budget: number;
+  /** @default DEFAULT_RULES */
+  readonly rules?: EnvironmentRules;
   readonly seed: number | string;
 }
 
@@ -88,10 +91,11 @@ const GOOD: Mixture["players"] = [
 /** Episodes on the training questions of a data set that end with the right answer, in random order. */
 export async function* dataDemonstrations(
   data: DataSet,
-  { players = GOOD, episodes = Number.POSITIVE_INFINITY, difficulties, step_budget, seed }: DataDemonstrationOptions,
+  options: DataDemonstrationOptions,
 ): AsyncGenerator<Transcript, void> {
+  const { players = GOOD, episodes = Number.POSITIVE_INFINITY, difficulties, step_budget, rules, seed } = options;
   const questions = filterQuestions(data.questions, { split: "train", difficulty: difficulties });
-  const env = new SQLEnvironment(data, { step_budget });
+  const env = new SQLEnvironment(data, { step_budget, ...rules });
   let made = 0;
   for (const question of random("data demonstrations", seed).shuffle(questions)) {
     if (made >= episodes) return;
@@ -126,7 +130,7 @@ export async function* demonstrations(
     const questions = world.questions.map(({ record }) => record);
     const env = new SQLEnvironment(
       { name: "practice", questions, databases, rejected: [] },
-      { step_budget: mixture.step_budget },
+      { step_budget: mixture.step_budget, ...rulesOf(mixture) },
     );
     try {
       for (const question of questions) {

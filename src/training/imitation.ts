@@ -1,5 +1,6 @@
 // The first part of a training that has one: right episodes on training databases, made on the spot and imitated.
 import type { Datum } from "../engine/index.ts";
+import { rulesOf } from "../env/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import { dataDemonstrations } from "./demonstrations.ts";
@@ -20,7 +21,8 @@ export async function imitate(
   const { imitation_episodes: episodes, imitation_epochs: epochs, imitation_learning_rate: learning_rate } = config;
   const { difficulty_filter: difficulties, step_budget, seed, max_context_tokens } = config;
   const examples: Datum[] = [];
-  for await (const transcript of dataDemonstrations(data, { episodes, difficulties, step_budget, seed }))
+  const rules = rulesOf(config);
+  for await (const transcript of dataDemonstrations(data, { episodes, difficulties, step_budget, rules, seed }))
     examples.push(encodeTranscript(transcript, tokenizer, turns));
   const fitting = examples.filter(({ tokens }) => tokens.length <= max_context_tokens);
   const total = fitting.reduce((sum, { tokens }) => sum + tokens.length, 0);

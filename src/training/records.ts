@@ -70,6 +70,8 @@ export type Standing = Readonly<Record<Place, Readonly<Record<Manner, Summary>>>
 export interface TrainingResult {
   readonly run: string;
   readonly model_name: string;
+  /** Id of the environment's rules; absent in results of versions that had one set of rules. */
+  readonly rules?: string;
   /** SHA-256 of the evaluation questions' ids: results that share it are about the same questions. Absent in pages without crypto.subtle. */
   readonly eval_ids_sha256?: string;
   readonly seconds: number;

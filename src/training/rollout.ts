@@ -7,7 +7,7 @@ import { createTurnEncoder, type Tokenizer, type TurnEncoder } from "../model/in
 import { ModelGame, type ModelPlayerOptions, type TokenSampler } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { bundledDataSet } from "../worlds/index.ts";
-import type { GRPOConfig } from "./config.ts";
+import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
 import { watchFailures } from "./failures.ts";
 import { type QuestionPrompt, questionOf } from "./questions.ts";
 import type { Episode } from "./records.ts";
@@ -41,16 +41,20 @@ export async function rolloutFunc(
 ): Promise<Episode[]> {
   const { turns = createTurnEncoder(tokenizer), key = [config.seed, "rollout"], onEpisode, signal } = options;
   const data = options.data ?? dataOf(config);
-  const { step_budget, reward } = config;
+  const environment = environmentOptionsOf(config);
   const trained = new Set(data.questions.filter(({ split }) => split === "train").map((q) => q.database_name));
   const clock = { seconds: 0 };
   let done = 0;
   const episodes = prompts.map(async (prompt, index) => {
     const question = questionOf(prompt, data);
     const own = signal && AbortSignal.any([signal]); // one each: they collect listeners
-    const game = new ModelGame({ ...samplingOf(config, tokenizer), engine, turns, key }, { seed: index, signal: own });
+    const env = timed(new SQLEnvironment(data, environment), clock);
+    const { rules } = env;
+    const game = new ModelGame(
+      { ...samplingOf(config, tokenizer), engine, turns, key },
+      { seed: index, signal: own, rules },
+    );
     const watched = watchFailures({ name: "model", start: () => (observation) => game.move(observation) });
-    const env = timed(new SQLEnvironment(data, { step_budget, rewards: reward }), clock);
     const seen = trained.has(question.database_name);
     const record = await playEpisode(env, watched.player, { question, seen, signal: own });
     watched.throwFirst();
@@ -97,7 +101,7 @@ function dataOf({ questions_path }: GRPOConfig): DataSet {
 }
 
 /** The environment, with a stopwatch on it. */
-function timed(env: SQLEnvironment, clock: { seconds: number }): PlayableEnvironment {
+function timed(env: SQLEnvironment, clock: { seconds: number }): PlayableEnvironment & Pick<SQLEnvironment, "rules"> {
   const watch = <T>(work: () => T): T => {
     const start = performance.now();
     try {
@@ -107,6 +111,7 @@ function timed(env: SQLEnvironment, clock: { seconds: number }): PlayableEnviron
     }
   };
   return {
+    rules: env.rules,
     reset: (options) => watch(() => env.reset(options)),
     step: (action) => watch(() => env.step(action)),
     get outcome() {

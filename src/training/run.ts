@@ -1,10 +1,10 @@
 // A whole training as one call: how good the model is before, the training, how good it is after, and what to compare.
-import { SQLEnvironment } from "../env/index.ts";
+import { type EnvironmentRules, rulesId, rulesOf, SQLEnvironment } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
 import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
 import { randomPlayer } from "../players/index.ts";
 import { type DataSet, evalIdsSha256 } from "../questions/index.ts";
-import type { GRPOConfig } from "./config.ts";
+import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
 import { comparisonOf, type Played, type PlayedOptions, playedAtRandom, playedBy } from "./played.ts";
 import type { MetricLine, TrainingResult } from "./records.ts";
 import { GRPOTrainer, type TrainerOptions } from "./trainer.ts";
@@ -27,11 +27,11 @@ export async function runTrainingWithMetrics(
 /** What acting at random earns: the floor to compare with. */
 export async function sampleRandomBaseline(
   data: DataSet,
-  config: Pick<GRPOConfig, "difficulty_filter" | "step_budget" | "seed" | "reward">,
+  config: Pick<GRPOConfig, "difficulty_filter" | "step_budget" | "seed" | "reward"> & Partial<EnvironmentRules>,
   episodes = 8,
 ): Promise<EpisodeRecord[]> {
-  const { difficulty_filter: difficulty, step_budget, seed, reward: rewards } = config;
-  const environment = () => new SQLEnvironment(data, { step_budget, rewards });
+  const { difficulty_filter: difficulty, seed } = config;
+  const environment = () => new SQLEnvironment(data, environmentOptionsOf(config));
   const records: EpisodeRecord[] = [];
   const onEpisode = (record: EpisodeRecord) => void records.push(record);
   await evaluate(data, randomPlayer(), { split: "train", episodes, difficulty, environment, seed, onEpisode });
@@ -93,6 +93,7 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     const result: TrainingResult = {
       run: store.name,
       model_name: config.model_name,
+      rules: rulesId(rulesOf(config)),
       ...(globalThis.crypto?.subtle && { eval_ids_sha256: await evalIdsSha256(data.questions) }),
       seconds: spent + Math.max(trainer.state.elapsed, (performance.now() - started) / 1000),
       steps,

@@ -4,7 +4,7 @@ import { type EpisodeRecord, evaluate, summaryOf } from "../evaluation/index.ts"
 import type { Tokenizer, TurnEncoder } from "../model/index.ts";
 import { modelPlayer, type Player, randomPlayer, type TokenSampler } from "../players/index.ts";
 import { type DataSet, filterQuestions } from "../questions/index.ts";
-import type { GRPOConfig } from "./config.ts";
+import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
 import { watchFailures } from "./failures.ts";
 import type { Manner, Place, Standing } from "./records.ts";
 import { samplingOf } from "./rollout.ts";
@@ -60,8 +60,8 @@ async function play(
   config: GRPOConfig,
   { episodes, signal, onEpisode, onProgress }: StandingOptions,
 ): Promise<Standing> {
-  const { difficulty_filter: difficulty, step_budget, seed, reward: rewards } = config;
-  const environment = () => new SQLEnvironment(data, { step_budget, rewards });
+  const { difficulty_filter: difficulty, seed } = config;
+  const environment = () => new SQLEnvironment(data, environmentOptionsOf(config));
   const places = placesOf(data, config);
   let done = 0;
   const standing: Record<Place, Partial<Standing[Place]>> = { seen: {}, unseen: {} };

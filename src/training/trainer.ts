@@ -23,7 +23,7 @@ import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
 import type { Tokenizer, TurnEncoder } from "../model/index.ts";
 import { type DataSet, filterQuestions } from "../questions/index.ts";
 import { evaluationMetrics, type TrainerCallback, type TrainingView } from "./callbacks.ts";
-import { type Batching, batchingOf, type GRPOConfig, learningRateAt, stepsOf } from "./config.ts";
+import { type Batching, batchingOf, environmentOptionsOf, type GRPOConfig, learningRateAt, stepsOf } from "./config.ts";
 import { watchFailures } from "./failures.ts";
 import {
   dataOf,
@@ -389,13 +389,13 @@ export class GRPOTrainer {
 
   /** A few episodes to look at; they change nothing. */
   async #show(split: "train" | "eval", episodes: number): Promise<EpisodeRecord[]> {
-    const { difficulty_filter: difficulty, step_budget, seed, reward: rewards } = this.config;
+    const { difficulty_filter: difficulty, seed } = this.config;
     const shown: EpisodeRecord[] = [];
     if (filterQuestions(this.data.questions, { split, difficulty }).length === 0) return shown;
     const watched = watchFailures(playerOf(this.model, "greedy", this.config));
     await evaluate(this.data, watched.player, {
       ...{ split, episodes, difficulty, seed: seed + this.#state.step, concurrency: episodes },
-      environment: () => new SQLEnvironment(this.data, { step_budget, rewards }),
+      environment: () => new SQLEnvironment(this.data, environmentOptionsOf(this.config)),
       onEpisode: (record) => shown.push(record),
     });
     watched.throwFirst();
