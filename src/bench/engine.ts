@@ -19,6 +19,7 @@ const BASE = {
   architecture: "Qwen3ForCausalLM",
   rms_norm_eps: 1e-6,
   rope_theta: 1e6,
+  rope_scaling: null,
   max_position_embeddings: 2048,
 } as const;
 const TOKENS = {
@@ -27,6 +28,7 @@ const TOKENS = {
   pad_token_id: null,
   tie_word_embeddings: true,
   qk_norm: true,
+  qkv_bias: false,
 } as const;
 
 /** The sizes measured. */

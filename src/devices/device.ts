@@ -22,7 +22,7 @@ export interface Weight {
   readonly grad: Buffer | null;
 }
 
-/** A vector of learned factors (the norms'). */
+/** A learned vector: a norm's factors, or a bias. */
 export interface Scale {
   readonly name: string;
   readonly value: Buffer;
@@ -176,7 +176,10 @@ export interface Device {
   /** dx += …; the scale's gradient too. */
   rmsNormBackward(x: Buffer, scale: Scale, rstd: Buffer, dOut: Buffer, dx: Buffer, rows: number): void;
 
-  /** q with norm and rotary position; k likewise and v into the store. */
+  /**
+   * q with norm and rotary position; k likewise and v into the store. `bias` is added to the rows of qkv first: here, since
+   * this kernel reads them anyway, a bias costs no pass of its own. Norms and a bias never come together.
+   */
   rotate(
     qkv: Buffer,
     norms: { readonly q: Scale; readonly k: Scale } | null,
@@ -186,6 +189,7 @@ export interface Device {
     layout: TokenLayout,
     rotary: Buffer,
     shape: HeadShape,
+    bias?: Scale | null,
   ): void;
   /** Copies the keys and values of a run's first tokens to another place; absent where a context in pieces is as good as in one. */
   moveRun?(store: Buffer, from: RunPlace, to: RunPlace, tokens: number, shape: KvShape): void;
@@ -198,7 +202,9 @@ export interface Device {
     layout: TokenLayout,
     rotary: Buffer,
     shape: HeadShape,
+    bias?: Scale | null,
   ): boolean;
+  /** In place: from the gradient of what `rotate` wrote to that of its rows; those of scales and bias are added to. */
   rotateBackward(
     dqkv: Buffer,
     qkv: Buffer,
@@ -207,6 +213,7 @@ export interface Device {
     layout: TokenLayout,
     rotary: Buffer,
     shape: HeadShape,
+    bias?: Scale | null,
   ): void;
   /** Each row's log-sum-exp is kept for the way back, unless there is none. */
   attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void;

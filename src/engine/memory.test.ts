@@ -46,7 +46,14 @@ test("a model that cannot fit is refused with what it needs", () => {
 const QWEN: ModelConfig = {
   ...{ architecture: "Qwen3ForCausalLM", vocab_size: 151_936, hidden_size: 1024, intermediate_size: 3072 },
   ...{ num_hidden_layers: 28, num_attention_heads: 16, num_key_value_heads: 8, head_dim: 128, rms_norm_eps: 1e-6 },
-  ...{ rope_theta: 1e6, max_position_embeddings: 40_960, tie_word_embeddings: true, qk_norm: true },
+  ...{
+    rope_theta: 1e6,
+    rope_scaling: null,
+    max_position_embeddings: 40_960,
+    tie_word_embeddings: true,
+    qk_norm: true,
+    qkv_bias: false,
+  },
   ...{ bos_token_id: null, eos_token_ids: [151_645], pad_token_id: null },
 };
 

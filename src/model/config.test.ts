@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ModelLoadError } from "../errors.ts";
-import { configToJson, parameterCount, parameterShapes, parseConfig } from "./config.ts";
+import { configToJson, inverseFrequencies, parameterCount, parameterShapes, parseConfig } from "./config.ts";
 
 const QWEN3 = {
   architectures: ["Qwen3ForCausalLM"],
@@ -32,6 +32,19 @@ const LLAMA = {
   num_attention_heads: 8,
   vocab_size: 6400,
 };
+/** As the published config.json of Qwen2.5-Coder-1.5B-Instruct has them: no head_dim, keys of windows that are not used. */
+const QWEN2 = {
+  ...{ architectures: ["Qwen2ForCausalLM"], attention_dropout: 0, bos_token_id: 151643, eos_token_id: 151645 },
+  ...{ hidden_act: "silu", hidden_size: 1536, initializer_range: 0.02, intermediate_size: 8960 },
+  ...{ max_position_embeddings: 32768, max_window_layers: 28, model_type: "qwen2", num_attention_heads: 12 },
+  ...{ num_hidden_layers: 28, num_key_value_heads: 2, rms_norm_eps: 1e-6, rope_theta: 1000000, sliding_window: 32768 },
+  ...{ tie_word_embeddings: true, use_sliding_window: false, vocab_size: 151936 },
+};
+/** Llama-3.2-1B's. */
+const LLAMA3 = {
+  ...{ factor: 32, low_freq_factor: 1, high_freq_factor: 4 },
+  ...{ original_max_position_embeddings: 8192, rope_type: "llama3" },
+} as const;
 
 test("reads Qwen3-0.6B's configuration and counts its parameters", () => {
   const config = parseConfig(QWEN3);
@@ -39,6 +52,37 @@ test("reads Qwen3-0.6B's configuration and counts its parameters", () => {
   expect(parameterCount(config)).toBe(596_049_920); // the published 0.6B: 0.44B without the embedding
   expect(parameterShapes(config).has("lm_head.weight")).toBe(false);
   expect(parameterShapes(config).get("model.layers.27.self_attn.o_proj.weight")).toEqual([1024, 2048]);
+});
+
+test("a Qwen2 has biases on q, k and v, and heads of hidden_size / num_attention_heads", () => {
+  const config = parseConfig({ ...QWEN2, layer_types: Array(28).fill("full_attention") });
+  expect(config).toMatchObject({ qk_norm: false, qkv_bias: true, head_dim: 128, rope_scaling: null });
+  expect(parameterCount(config)).toBe(1_543_714_304); // the published 1.54B
+  const shapes = parameterShapes(config);
+  expect(shapes.get("model.layers.27.self_attn.q_proj.bias")).toEqual([1536]);
+  expect(shapes.get("model.layers.0.self_attn.v_proj.bias")).toEqual([256]);
+  expect([...shapes.keys()].filter((name) => name.endsWith(".bias"))).toHaveLength(84);
+  expect(configToJson(config)).not.toHaveProperty("attention_bias");
+});
+
+/** What transformers' own function gives for Llama-3.2-1B, by the pair of dimensions. */
+const FROM_TRANSFORMERS: Readonly<Record<number, number>> = {
+  ...{ 0: 1, 1: 0.663601279258728, 14: 0.0032114461064338684, 15: 0.0012905480107292533 },
+  ...{ 16: 0.000429556705057621, 17: 9.708286233944818e-5, 18: 1.9461638657958247e-5, 31: 9.418306490260875e-8 },
+};
+
+test("llama3 rotary positions: fast turns stay, slow ones are slowed down, those between interpolated", () => {
+  const scaled = { ...LLAMA, head_dim: 64, rope_theta: 500_000, rope_scaling: LLAMA3 };
+  const config = parseConfig(scaled);
+  expect(config.rope_scaling).toEqual(LLAMA3);
+  const { rope_theta: _, rope_scaling, ...newer } = { ...scaled, rope_parameters: { ...LLAMA3, rope_theta: 500_000 } };
+  expect(parseConfig(newer)).toEqual(config);
+  expect(rope_scaling).toEqual(configToJson(config).rope_scaling);
+  const frequencies = inverseFrequencies(config);
+  expect(frequencies).toHaveLength(32);
+  for (const [i, want] of Object.entries(FROM_TRANSFORMERS)) {
+    expect(Math.abs(frequencies[Number(i)]! / want - 1), i).toBeLessThan(1e-6);
+  }
 });
 
 test("what a Llama configuration leaves open has the family's values", () => {
@@ -56,7 +100,13 @@ test("rotary positions are read from the newer key too", () => {
 });
 
 test("a configuration survives saving and loading", () => {
-  for (const file of [QWEN3, LLAMA, { ...QWEN3, eos_token_id: [1, 2], pad_token_id: 0 }]) {
+  for (const file of [
+    QWEN3,
+    QWEN2,
+    LLAMA,
+    { ...LLAMA, rope_scaling: LLAMA3 },
+    { ...QWEN3, eos_token_id: [1, 2], pad_token_id: 0 },
+  ]) {
     const config = parseConfig(file);
     expect(parseConfig(JSON.parse(JSON.stringify(configToJson(config))))).toEqual(config);
   }
@@ -69,7 +119,9 @@ test.each([
   [{ architectures: undefined }, /architectures is not usable/],
   [{ rope_scaling: { rope_type: "yarn", factor: 4 } }, /rope_scaling\.rope_type is not supported: "yarn"/],
   [{ rope_scaling: { type: "linear", factor: 2 } }, /rope_scaling\.rope_type is not supported: "linear"/],
-  [{ rope_parameters: { rope_type: "llama3" } }, /rope_parameters\.rope_type is not supported/],
+  [{ rope_parameters: { rope_type: "llama3" } }, /rope_parameters\.factor is not usable .*: undefined/],
+  [{ rope_scaling: { ...LLAMA3, high_freq_factor: 1 } }, /rope_scaling\.low_freq_factor is not usable .*: 1/],
+  [{ architectures: ["Qwen2ForCausalLM"], use_sliding_window: true }, /use_sliding_window is not supported/],
   [{ attention_bias: true }, /attention_bias is not supported: true/],
   [{ mlp_bias: true }, /mlp_bias is not supported/],
   [{ hidden_act: "gelu" }, /hidden_act is not supported: "gelu"/],

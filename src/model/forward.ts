@@ -136,7 +136,7 @@ function forwardLayer(
   device.rmsNorm(x, residual, layer.attentionNorm, h1, rstd1, T, eps, x1);
   const [qkv, q, headRstd] = [make((H + 2 * G) * d), make(H * d), floats(H + G)];
   device.linear(layer.qkv, h1, qkv, T);
-  device.rotate(qkv, layer.headNorms, q, headRstd, store, layout, rotary, shape);
+  device.rotate(qkv, layer.headNorms, q, headRstd, store, layout, rotary, shape, layer.qkvBias);
   const [attended, lse] = [make(H * d), floats(H)];
   device.attention(q, store, attended, lse, layout, shape);
 
@@ -224,7 +224,7 @@ function backwardLayer(
   const dqkv = make((H + 2 * G) * d);
   device.fill(dqkv, 0);
   device.attentionBackward(kept.q, kept.store, kept.attended, dAttended, kept.lse, dqkv, layout, shape);
-  device.rotateBackward(dqkv, kept.qkv, layer.headNorms, kept.headRstd, layout, rotary, shape);
+  device.rotateBackward(dqkv, kept.qkv, layer.headNorms, kept.headRstd, layout, rotary, shape, layer.qkvBias);
   const dh1 = wanted ? make(D) : dh2;
   productBackward(model, layer.qkv, kept.h1, dqkv, dh1, T);
   device.rmsNormBackward(kept.x1, layer.attentionNorm, kept.rstd1, dh1, before, T);
@@ -272,8 +272,9 @@ export function infer(
         device.rmsNorm(x, residual, layer.attentionNorm, h, rstd, T, eps);
         device.linear(layer.qkv, h, qkv, T);
       }
-      if (!device.rotateAttend?.(qkv, layer.headNorms, stores[i]!, attended, layout, model.rotary, shape)) {
-        device.rotate(qkv, layer.headNorms, q, headRstd, stores[i]!, layout, model.rotary, shape);
+      const { headNorms, qkvBias } = layer;
+      if (!device.rotateAttend?.(qkv, headNorms, stores[i]!, attended, layout, model.rotary, shape, qkvBias)) {
+        device.rotate(qkv, headNorms, q, headRstd, stores[i]!, layout, model.rotary, shape, qkvBias);
         device.attention(q, stores[i]!, attended, null, layout, shape);
       }
       if (wanted && i === model.layers.length - 1) {

@@ -9,8 +9,15 @@ export interface KnownModel {
 
 const QWEN3: Omit<ModelConfig, "hidden_size" | "intermediate_size"> = {
   ...{ architecture: "Qwen3ForCausalLM", vocab_size: 151_936, num_hidden_layers: 28 },
-  ...{ num_attention_heads: 16, num_key_value_heads: 8, head_dim: 128, rms_norm_eps: 1e-6, rope_theta: 1e6 },
-  ...{ max_position_embeddings: 40_960, tie_word_embeddings: true, qk_norm: true },
+  ...{
+    num_attention_heads: 16,
+    num_key_value_heads: 8,
+    head_dim: 128,
+    rms_norm_eps: 1e-6,
+    rope_theta: 1e6,
+    rope_scaling: null,
+  },
+  ...{ max_position_embeddings: 40_960, tie_word_embeddings: true, qk_norm: true, qkv_bias: false },
   ...{ bos_token_id: 151_643, eos_token_ids: [151_645], pad_token_id: null },
 };
 

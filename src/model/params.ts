@@ -2,14 +2,16 @@
 // one after the other, as do gate and up, so that each is one product; files see them by their Hugging Face names.
 import type { Buffer, Device, Scale, Weight } from "../devices/index.ts";
 import { ModelLoadError } from "../errors.ts";
-import type { ModelConfig } from "./config.ts";
+import { inverseFrequencies, type ModelConfig } from "./config.ts";
 import { freeLora, type Lora } from "./lora.ts";
 
 export interface Layer {
   readonly attentionNorm: Scale;
   /** [(H + 2G)·d, D]. */
   readonly qkv: Weight;
-  /** Of each head, before the rotary position; null for the Llama family. */
+  /** [(H + 2G)·d], added to the product with `qkv`; null unless the model is a Qwen2. */
+  readonly qkvBias: Scale | null;
+  /** Of each head, before the rotary position; null unless the model is a Qwen3. */
   readonly headNorms: { readonly q: Scale; readonly k: Scale } | null;
   readonly output: Weight;
   readonly mlpNorm: Scale;
@@ -36,7 +38,7 @@ export interface Model {
   readonly head: Weight;
   readonly values: Buffer;
   readonly grads: Buffer | null;
-  /** The norms' factors, where the matrices are bf16 and so not among them. */
+  /** Vectors (norms, biases), which stay f32, where the matrices are bf16. */
   readonly scales: Buffer | null;
   /** cos and sin of every position, [positions, d]. */
   readonly rotary: Buffer;
@@ -90,6 +92,7 @@ export function createModel(device: Device, config: ModelConfig, { trains, weigh
       down: reserve(D * F),
       attentionNorm: reserve(D, true),
       mlpNorm: reserve(D, true),
+      qkvBias: config.qkv_bias ? reserve((H + 2 * G) * d, true) : null,
       q: config.qk_norm ? reserve(d, true) : null,
       k: config.qk_norm ? reserve(d, true) : null,
     })),
@@ -126,6 +129,7 @@ export function createModel(device: Device, config: ModelConfig, { trains, weigh
     return {
       attentionNorm: scale(name("input_layernorm"), plan.attentionNorm),
       qkv: weight(name("self_attn.qkv"), plan.qkv, (H + 2 * G) * d, D),
+      qkvBias: plan.qkvBias && scale(`model.layers.${i}.self_attn.qkv.bias`, plan.qkvBias),
       headNorms:
         plan.q && plan.k
           ? { q: scale(name("self_attn.q_norm"), plan.q), k: scale(name("self_attn.k_norm"), plan.k) }
@@ -206,15 +210,24 @@ function slots(device: Device, config: ModelConfig, { embedding, layers, norm, h
     const cut = (buffer: Buffer) => device.part(buffer, first * columns, rows * columns);
     return { name, shape: [rows, columns], value: cut(value), grad: grad && cut(grad) };
   };
+  const entriesOf = ({ value, grad }: Scale, name: string, first: number, length: number): TensorSlot => {
+    const cut = (buffer: Buffer) => device.part(buffer, first, length);
+    return { name, shape: [length], value: cut(value), grad: grad && cut(grad) };
+  };
   return [
     whole(embedding),
     ...layers.flatMap((layer, i) => {
-      const name = (part: string) => `model.layers.${i}.${part}.weight`;
+      const at = `model.layers.${i}`;
+      const name = (part: string) => `${at}.${part}.weight`;
+      const projection = (part: string, first: number, rows: number): TensorSlot[] => [
+        rowsOf(layer.qkv, name(`self_attn.${part}`), first, rows),
+        ...(layer.qkvBias ? [entriesOf(layer.qkvBias, `${at}.self_attn.${part}.bias`, first, rows)] : []),
+      ];
       return [
         vector(layer.attentionNorm),
-        rowsOf(layer.qkv, name("self_attn.q_proj"), 0, H * d),
-        rowsOf(layer.qkv, name("self_attn.k_proj"), H * d, G * d),
-        rowsOf(layer.qkv, name("self_attn.v_proj"), (H + G) * d, G * d),
+        ...projection("q_proj", 0, H * d),
+        ...projection("k_proj", H * d, G * d),
+        ...projection("v_proj", (H + G) * d, G * d),
         ...(layer.headNorms ? [vector(layer.headNorms.q), vector(layer.headNorms.k)] : []),
         whole(layer.output),
         vector(layer.mlpNorm),
@@ -228,14 +241,13 @@ function slots(device: Device, config: ModelConfig, { embedding, layers, norm, h
   ];
 }
 
-/** cos and sin of position · theta^(−2i/d), computed in double precision. */
+/** cos and sin of position · frequency, computed in double precision. */
 function rotaryTable(device: Device, config: ModelConfig): Buffer {
-  const { head_dim: d, rope_theta } = config;
+  const { head_dim: d } = config;
   const half = d / 2;
   const positions = windowOf(config) + SPARE_POSITIONS;
   const table = new Float32Array(positions * d);
-  for (let i = 0; i < half; i++) {
-    const frequency = rope_theta ** (-i / half);
+  for (const [i, frequency] of inverseFrequencies(config).entries()) {
     for (let position = 0; position < positions; position++) {
       table[position * d + i] = Math.cos(position * frequency);
       table[position * d + half + i] = Math.sin(position * frequency);

@@ -1,6 +1,6 @@
-"""Makes the reference models: four tiny random decoders and what transformers computes with them, in float64.
+"""Makes the reference models: tiny random decoders and what transformers computes with them, in float64.
 
-    python test/reference/make.py && npx biome check --write test/reference
+    python test/reference/make.py [NAME…] && npx biome check --write test/reference
 
 Needs torch, transformers and safetensors; README.md here says what each file holds. The weights come from a seed, but
 torch may draw other numbers on another version: the files are the reference, this script says how they were made.
@@ -8,11 +8,12 @@ torch may draw other numbers on another version: the files are the reference, th
 
 import copy
 import json
+import sys
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, LlamaConfig, Qwen3Config
+from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 from truth import double
 
 HERE = Path(__file__).parent
@@ -46,16 +47,35 @@ MODELS = {
         intermediate_size=88, vocab_size=115, tie_word_embeddings=False, rms_norm_eps=1e-5, mlp_bias=False,
         rope_parameters={"rope_type": "default", "rope_theta": 500_000.0}, **SHARED,
     ),
+    # biases on q, k and v, which no key of the config says; keys for sliding windows that are off
+    "qwen2-tied": Qwen2Config(
+        hidden_size=48, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=2,
+        intermediate_size=64, vocab_size=109, tie_word_embeddings=True, rms_norm_eps=1e-6,
+        use_sliding_window=False, sliding_window=16, max_window_layers=1,
+        rope_parameters={"rope_type": "default", "rope_theta": 1_000_000.0},
+        max_position_embeddings=64, bos_token_id=None, eos_token_id=1,
+    ),
+    # wavelengths of 6 (kept), 20 (interpolated) and 63 to 20,000 positions (slowed down)
+    "llama3-untied": LlamaConfig(
+        hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+        intermediate_size=72, vocab_size=103, tie_word_embeddings=False, rms_norm_eps=1e-5, mlp_bias=False,
+        rope_parameters={
+            "rope_type": "llama3", "rope_theta": 10_000.0, "factor": 8.0, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 32,
+        }, **SHARED,
+    ),
 }  # fmt: skip
-OLD_STYLE = {"qwen3-untied", "llama-tied"}  # their config.json is written as transformers 4 did: rope_theta on its own
+OLD_STYLE = {"qwen3-untied", "llama-tied", "qwen2-tied"}  # their config.json is written as transformers 4 did: rope_theta on its own
 
 
 def init(model, generator):
     """Weights large enough that attention is not uniform, and norms that are not all ones; float32 values."""
     with torch.no_grad():
-        for parameter in model.parameters():
+        for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
-            if parameter.dim() == 1:
+            if name.endswith(".bias"):
+                parameter.copy_(0.5 * noise)
+            elif parameter.dim() == 1:
                 parameter.copy_(1 + 0.2 * noise)
             elif parameter.shape[0] == model.config.vocab_size:
                 parameter.copy_(0.4 * noise)
@@ -110,7 +130,8 @@ def write_config(config, folder, old_style):
     names = (
         "architectures model_type hidden_size num_hidden_layers num_attention_heads num_key_value_heads head_dim "
         "intermediate_size vocab_size tie_word_embeddings rms_norm_eps hidden_act attention_bias mlp_bias "
-        "max_position_embeddings rope_parameters bos_token_id eos_token_id"
+        "max_position_embeddings rope_parameters bos_token_id eos_token_id "
+        "use_sliding_window sliding_window max_window_layers layer_types"
     ).split()
     values = {name: values[name] for name in names if name in values}
     if old_style:
@@ -182,5 +203,5 @@ def make(name, config):
 
 
 if __name__ == "__main__":
-    for model_name, model_config in MODELS.items():
-        make(model_name, model_config)
+    for model_name in sys.argv[1:] or MODELS:
+        make(model_name, MODELS[model_name])

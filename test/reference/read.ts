@@ -5,8 +5,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { unpack } from "../../src/questions/unpack.node.ts";
 
-/** The four tiny models, each a folder beside this file in Hugging Face layout. */
-export const REFERENCES = ["qwen3-tied", "qwen3-untied", "llama-tied", "llama-untied"] as const;
+/** The tiny models, each a folder beside this file in Hugging Face layout. */
+export const REFERENCES = [
+  ...["qwen3-tied", "qwen3-untied", "llama-tied", "llama-untied"],
+  ...["qwen2-tied", "llama3-untied"],
+] as const;
 export type ReferenceName = (typeof REFERENCES)[number];
 
 export interface ReferenceTensor {

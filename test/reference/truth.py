@@ -9,14 +9,14 @@ import torch
 
 
 def double(model):
-    """Turns a Qwen3 or Llama model to float64, norms and rotary angles included; returns it in evaluation mode."""
+    """Turns a Qwen2, Qwen3 or Llama model to float64, norms and rotary angles included; returns it in evaluation mode."""
     model = model.double().eval()
     for module in model.modules():
         name = type(module).__name__
         if name.endswith("RMSNorm"):
             module.forward = rms_norm(module)
         elif name.endswith("RotaryEmbedding"):
-            module.forward = rotary(model.config)
+            module.forward = rotary(model.config, module)
     return model
 
 
@@ -27,10 +27,18 @@ def rms_norm(module):
     return forward
 
 
-def rotary(config):
-    assert config.rope_parameters["rope_type"] == "default", config.rope_parameters
-    size = config.head_dim
-    frequencies = config.rope_parameters["rope_theta"] ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
+def rotary(config, module):
+    rope = config.rope_parameters
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    frequencies = rope["rope_theta"] ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
+    if rope["rope_type"] == "llama3":
+        turns = rope["original_max_position_embeddings"] * frequencies / (2 * torch.pi)
+        low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+        share = ((turns - low) / (high - low)).clamp(0, 1)
+        frequencies = (1 - share) * frequencies / rope["factor"] + share * frequencies
+    else:
+        assert rope["rope_type"] == "default", rope
+    assert torch.allclose(frequencies, module.inv_freq.double(), rtol=1e-6), (frequencies, module.inv_freq)
 
     def forward(x, position_ids):
         angles = position_ids[:, :, None].double() * frequencies

@@ -248,10 +248,12 @@ class Cpu implements CpuDevice {
     { tokens, positions, blocks, capacities, indices }: TokenLayout,
     rotary: Buffer,
     { heads, kvHeads, headDim, eps }: HeadShape,
+    bias: Scale | null = null,
   ): void {
     const [qScale, kScale] = [norms?.q.value ?? 0, norms?.k.value ?? 0];
     const where = [blocks, capacities, indices, positions, rotary] as const;
-    this.#run("rotate", qkv, q, store, ...where, qScale, kScale, rstd, tokens, heads, kvHeads, headDim, eps);
+    const sizes = [tokens, heads, kvHeads, headDim, eps] as const;
+    this.#run("rotate", qkv, q, store, ...where, qScale, kScale, rstd, ...sizes, bias?.value ?? 0);
   }
 
   moveRun(store: Buffer, from: RunPlace, to: RunPlace, tokens: number, { kvHeads, headDim }: KvShape): void {
@@ -266,8 +268,10 @@ class Cpu implements CpuDevice {
     { tokens, positions }: TokenLayout,
     rotary: Buffer,
     { heads, kvHeads, headDim }: HeadShape,
+    bias: Scale | null = null,
   ): void {
     this.#run("unrotate", dqkv, positions, rotary, tokens, heads, kvHeads, headDim);
+    if (bias?.grad) this.#run("biasBackward", dqkv, bias.grad, tokens, bias.grad.length);
     if (!norms) return;
     for (const [scale, first, count] of [
       [norms.q, 0, heads],

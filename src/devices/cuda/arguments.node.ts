@@ -26,6 +26,11 @@ export function scalesOf(norms: { readonly q: Scale; readonly k: Scale } | null)
   return norms ? [at(norms.q.value), at(norms.k.value)] : [NULL, NULL];
 }
 
+/** Scales and bias of a layer's heads, as `rotate` and `attention_next` take them. */
+export function vectorsOf(norms: { readonly q: Scale; readonly k: Scale } | null, bias: Scale | null): KernelArg[] {
+  return [...scalesOf(norms), bias ? at(bias.value) : NULL];
+}
+
 /** Threads for a row, eight numbers each. */
 export function normThreads(width: number): number {
   if (width > MAX_NORM_WIDTH) throw new RangeError(`rows of ${width} numbers are too wide for the CUDA device`);

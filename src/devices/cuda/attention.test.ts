@@ -128,7 +128,7 @@ test("next tokens are started with as many arguments as the kernel takes, on car
     (typeof names)[number],
     Buffer
   >;
-  attentionNext(launch, kernels, 64, 132, 1e-6, io, [{ ptr: 1 }, { ptr: 2 }]);
+  attentionNext(launch, kernels, 64, 132, 1e-6, io, [{ ptr: 1 }, { ptr: 2 }, { ptr: 3 }]);
   expect(started.map(({ kernel }) => kernel)).toEqual([kernels.next]);
   for (const { kernel, args } of started) expect(args.length, kernel).toBe(parametersOf(kernels, kernel));
   expect(started[0]!.grid).toEqual([8, 16, 1]); // four rows a block

@@ -358,14 +358,14 @@ export function attentionNext(
   io: Readonly<
     Record<"qkv" | "store" | "out" | "partials" | "counters" | "work" | "ranges" | "positions" | "rotary", Buffer>
   >,
-  scales: readonly KernelArg[],
+  vectors: readonly KernelArg[],
 ): void {
   const { heads, kvHeads, headDim } = shape;
   const { tiles, splits } = sharingCut(rows, sharingShape(shape, multiprocessors));
   const tables = [io.work, io.ranges, io.positions, io.rotary];
   launch(next!, [kvHeads, tiles * splits, 1], [32 * NEXT_WARPS, 1, 1], nextShared(headDim), [
     ...[io.qkv, io.store, io.out, io.partials, io.counters, ...tables].map(address),
-    ...scales,
+    ...vectors,
     ...[{ i32: heads }, { i32: kvHeads }, { i32: splits }, { f32: 1 / Math.sqrt(headDim) }, { f32: eps }],
   ]);
 }

@@ -1,7 +1,7 @@
 // The CUDA device: cuBLAS for products, our own kernels for the rest, on one stream. Activations are bf16 or float; the residual
 // stream, sums, parameters, gradients and the optimizer are float always. Every sum has a fixed order: the same bits each time.
 import type { AdamStep, Buffer, Decoding, Dtype, HeadShape, Recording, Scale, TokenLayout, Weight } from "../device.ts";
-import { at, f32, i32, inverse, matrix, NULL, normThreads, rotaryCut, scalesOf } from "./arguments.node.ts";
+import { at, f32, i32, inverse, matrix, NULL, normThreads, rotaryCut, scalesOf, vectorsOf } from "./arguments.node.ts";
 import {
   type AttentionKernels,
   type AttentionPlan,
@@ -307,12 +307,13 @@ export class Cuda implements CudaDevice {
     { tokens, positions, blocks, capacities, indices }: TokenLayout,
     rotary: Buffer,
     { heads, kvHeads, headDim, eps }: HeadShape,
+    bias: Scale | null = null,
   ): void {
     const { lanes, dims } = rotaryCut(headDim);
     const items = tokens * (heads + 2 * kvHeads);
     const where = [blocks, capacities, indices, positions, rotary].map(at);
     const sizes = [i32(tokens), i32(heads), i32(kvHeads), i32(headDim), f32(eps), i32(lanes)];
-    const args = [at(qkv), at(q), at(store), ...where, ...scalesOf(norms), at(rstd), ...sizes];
+    const args = [at(qkv), at(q), at(store), ...where, ...vectorsOf(norms, bias), at(rstd), ...sizes];
     const grid = Math.ceil((items * lanes) / ROTARY_THREADS);
     this.#launch(`rotate_${qkv.dtype}_${dims}`, [grid, 1, 1], [ROTARY_THREADS, 1, 1], 0, args);
   }
@@ -325,6 +326,7 @@ export class Cuda implements CudaDevice {
     { tokens, sharing, ranges, positions }: TokenLayout,
     rotary: Buffer,
     shape: HeadShape,
+    bias: Scale | null = null,
   ): boolean {
     if (!sharing) return false;
     const kernels = this.#attentionFor(shape, qkv.dtype);
@@ -334,7 +336,7 @@ export class Cuda implements CudaDevice {
     if (lengths.counters > DECODE_COUNTERS) return false;
     const scratch = { partials: this.#partialsOf(lengths.partials), counters: this.#counters };
     const io = { qkv, store, out, ...scratch, ...tables };
-    attentionNext(this.#launch, kernels, tokens, this.card.multiprocessors, shape.eps, io, scalesOf(norms));
+    attentionNext(this.#launch, kernels, tokens, this.card.multiprocessors, shape.eps, io, vectorsOf(norms, bias));
     return true;
   }
 
@@ -346,6 +348,7 @@ export class Cuda implements CudaDevice {
     { tokens, positions }: TokenLayout,
     rotary: Buffer,
     { heads, kvHeads, headDim }: HeadShape,
+    bias: Scale | null = null,
   ): void {
     const { lanes, dims } = rotaryCut(headDim);
     const groups = ROTARY_THREADS / lanes;
@@ -364,6 +367,7 @@ export class Cuda implements CudaDevice {
       if (norms?.q.grad) this.#addParts(parts, norms.q.grad, blocks, 2 * headDim, 0, headDim);
       if (norms?.k.grad) this.#addParts(parts, norms.k.grad, blocks, 2 * headDim, headDim, headDim);
     });
+    if (bias?.grad) this.#addRows(dqkv, bias.grad, tokens);
   }
 
   attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void {
@@ -662,6 +666,19 @@ export class Cuda implements CudaDevice {
   #addParts(parts: Buffer, out: Buffer, count: number, stride: number, from: number, width: number): void {
     const args = [at(parts), at(out), i32(count), i32(stride), i32(from), i32(width)];
     this.#launch("addParts", [Math.ceil(width / 32), 1, 1], [32, 32, 1], 0, args);
+  }
+
+  /** out += the sum of x's rows. */
+  #addRows(x: Buffer, out: Buffer, rows: number): void {
+    const width = out.length;
+    const columns = Math.ceil(width / (4 * ROW_THREADS));
+    const parts = Math.max(1, Math.min(rows, Math.ceil((8 * this.card.multiprocessors) / columns)));
+    this.scope(() => {
+      const sums = this.alloc("f32", parts * width);
+      const args = [at(x), at(sums), i32(rows), i32(width)];
+      this.#launch(`sumRows_${x.dtype}`, [columns, parts, 1], [ROW_THREADS, 1, 1], 0, args);
+      this.#addParts(sums, out, parts, width, 0, width);
+    });
   }
 
   /** Whether there is a kernel that reads what rows have in common once. */

@@ -200,11 +200,11 @@ describe.skipIf(!hasCompiler)("emulated (skipped where there is no g++),", () =>
           [null, 0, 1700],
           [0, 1700, 20],
         ];
-        for (const [nodes, ends, blocks] of [
-          [TREE, ENDS, 1],
-          [TREE, ENDS, 4],
-          [TREE, ENDS, 70],
-          [long, [1], 40], // several blocks for one tile
+        for (const [nodes, ends, blocks, hasBias] of [
+          [TREE, ENDS, 1, 0],
+          [TREE, ENDS, 4, 1],
+          [TREE, ENDS, 70, 0],
+          [long, [1], 40, 1], // several blocks for one tile
         ] as const) {
           const { segments, ranges, stored } = batchOf(nodes, ends, 2 * kvHeads * headDim);
           const cutShape = { together, blocks };
@@ -212,7 +212,7 @@ describe.skipIf(!hasCompiler)("emulated (skipped where there is no g++),", () =>
           const tables = [segments, ranges, work].map((table) => `${table.length} ${table.join(" ")}`);
           const { tiles, splits } = sharingCut(ends.length, cutShape);
           const going = run(program, { timeout: 60_000 });
-          going.child.stdin!.end(`${tables.join("\n")}\n${stored} ${tiles} ${splits}\n`);
+          going.child.stdin!.end(`${tables.join("\n")}\n${stored} ${tiles} ${splits} ${hasBias}\n`);
           const { stdout } = await going;
           const { out, keys } = JSON.parse(stdout.replaceAll(/-?nan/g, "null")) as Record<string, number | null>;
           expect(out ?? Number.NaN, `${blocks} blocks`).toBeLessThan(6e-3);

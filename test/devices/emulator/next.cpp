@@ -1,6 +1,7 @@
 // Attention of the next tokens by the emulated kernel and by plain sums in double; prints the relative errors as JSON. Compiled with
 // NEXT (a file of kernel source), NAME (the kernel), HEADS_ALL and KV_HEADS; reads a batch from stdin, each table as its length and its
-// numbers: segments, ranges, work; then the numbers a store has, the tiles and how many blocks each may have.
+// numbers: segments, ranges, work; then the numbers a store has, the tiles, how many blocks
+// each may have, and whether there is a bias.
 #include "cuda.h"
 #define EMULATED_MMA "mma.h"
 namespace kernel {
@@ -35,12 +36,13 @@ std::vector<int> table() {
 
 constexpr int d = D, H = HEADS_ALL, G = KV_HEADS, width = H + 2 * G;
 
-/* A head with its norm and position, rounded. */
-Doubles turned(const unsigned short* from, const std::vector<float>& scale, int position) {
+/* A head with its bias, norm and position, rounded. */
+Doubles turned(const unsigned short* from, const float* bias, const std::vector<float>& scale, int position) {
   Doubles x(d);
   double squares = 0;
-  for (int i = 0; i < d; i++) squares += valueOf(from[i]) * valueOf(from[i]);
-  for (int i = 0; i < d; i++) x[i] = valueOf(from[i]) / sqrt(squares / d + 1e-6) * scale[i];
+  for (int i = 0; i < d; i++) x[i] = valueOf(from[i]) + bias[i];
+  for (int i = 0; i < d; i++) squares += x[i] * x[i];
+  for (int i = 0; i < d; i++) x[i] = x[i] / sqrt(squares / d + 1e-6) * scale[i];
   for (int i = 0; i < d / 2; i++) {
     const double angle = position * pow(1000, -2.0 * i / d), a = x[i], b = x[i + d / 2];
     x[i] = a * cos(angle) - b * sin(angle);
@@ -52,13 +54,14 @@ Doubles turned(const unsigned short* from, const std::vector<float>& scale, int 
 
 int main() {
   const std::vector<int> segments = table(), ranges = table(), work = table();
-  const int stored = word(), tiles = word(), splits = word(), rows = (int)segments.size() / 4 - 1;
+  const int stored = word(), tiles = word(), splits = word(), hasBias = word(), rows = (int)segments.size() / 4 - 1;
   std::vector<unsigned short> qkv(rows * width * d), store(stored), out(rows * H * d, 0x7fff);
   for (auto& x : qkv) x = rounded(normal());
   for (auto& x : store) x = rounded(normal());
-  std::vector<float> qScale(d), kScale(d), cosSin;
+  std::vector<float> qScale(d), kScale(d), bias(width * d), cosSin;
   for (float& x : qScale) x = 1 + 0.3f * normal();
   for (float& x : kScale) x = 1 + 0.3f * normal();
+  for (float& x : bias) x = hasBias ? normal() : 0;
   std::vector<int> positions(rows);
   int longest = 0;
   for (int t = 0; t < rows; t++) longest = max(longest, positions[t] = segments[4 * t + 2]);
@@ -78,8 +81,8 @@ int main() {
   for (int t = 0; t < rows; t++) {
     for (int h = 0; h < H; h++) {
       const int kv = h / (H / G), last = segments[4 * t + 7] - 1;
-      const Doubles q = turned(&qkv[(t * width + h) * d], qScale, positions[t]);
-      const Doubles k = turned(&qkv[(t * width + H + kv) * d], kScale, positions[t]);
+      const Doubles q = turned(&qkv[(t * width + h) * d], &bias[h * d], qScale, positions[t]);
+      const Doubles k = turned(&qkv[(t * width + H + kv) * d], &bias[(H + kv) * d], kScale, positions[t]);
       Doubles scores, sums(d);
       std::vector<std::pair<const unsigned short*, const unsigned short*>> context;
       for (int range = segments[4 * t + 3]; range <= last; range++) {
@@ -98,7 +101,7 @@ int main() {
       for (double& x : scores) weight += x = exp(x - top);
       for (size_t j = 0; j <= context.size(); j++)
         for (int i = 0; i < d; i++)
-          want[(t * H + h) * d + i] += scores[j] / weight * valueOf(j == context.size() ? qkv[(t * width + H + G + kv) * d + i] : context[j].second[i]);
+          want[(t * H + h) * d + i] += scores[j] / weight * (j == context.size() ? valueOf(qkv[(t * width + H + G + kv) * d + i]) + bias[(H + G + kv) * d + i] : valueOf(context[j].second[i]));
       newKeys.insert(newKeys.end(), k.begin(), k.end());
     }
   }
@@ -112,7 +115,7 @@ int main() {
   std::vector<int> counters(tiles * G);
   const float scale = (float)(1 / sqrt((double)d));
   emulator::launch({G, (unsigned)(tiles * splits), 1}, 32 * WARPS, [&] {
-    kernel::NAME((const kernel::bf16*)qkv.data(), (kernel::bf16*)store.data(), (kernel::bf16*)out.data(), partials.data(), counters.data(), work.data(), ranges.data(), positions.data(), cosSin.data(), qScale.data(), kScale.data(), H, G, splits, scale, 1e-6f);
+    kernel::NAME((const kernel::bf16*)qkv.data(), (kernel::bf16*)store.data(), (kernel::bf16*)out.data(), partials.data(), counters.data(), work.data(), ranges.data(), positions.data(), cosSin.data(), qScale.data(), kScale.data(), hasBias ? bias.data() : 0, H, G, splits, scale, 1e-6f);
   });
 
   double wrong = 0, size = 0, wrongKeys = 0;

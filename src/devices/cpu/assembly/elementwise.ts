@@ -69,6 +69,17 @@ export function rmsNormWeightBackward(
   }
 }
 
+/** db += Σ over tokens of dy: a bias's gradient. */
+export function biasBackward(dy: usize, db: usize, rows: i32, width: i32, part: i32, parts: i32): void {
+  const bytes = usize(width) << 2;
+  const from = usize(bound(width >> 2, part, parts)) << 4;
+  const to = usize(bound(width >> 2, part + 1, parts)) << 4;
+  for (let t = 0; t < rows; t++) {
+    const at = dy + usize(t) * bytes;
+    for (let i = from; i < to; i += 16) v128.store(db + i, f32x4.add(v128.load(db + i), v128.load(at + i)));
+  }
+}
+
 /** a = silu(gate) · up, with gate and up side by side in a row of h. */
 export function swiGlu(h: usize, a: usize, rows: i32, width: i32, part: i32, parts: i32): void {
   const bytes = usize(width) << 2;

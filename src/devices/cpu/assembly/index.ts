@@ -2,7 +2,7 @@
 export { attention } from "./attention";
 export { attentionBackward, repack, rowDots } from "./attentionBackward";
 export {
-  adamW, addTo, embed, embedBackward, logProb, logProbBackward, rmsNorm, rmsNormBackward, rmsNormWeightBackward,
+  adamW, addTo, biasBackward, embed, embedBackward, logProb, logProbBackward, rmsNorm, rmsNormBackward, rmsNormWeightBackward,
   sample, sumSquares, swiGlu, swiGluBackward,
 } from "./elementwise";
 export { gemm, gemmRows, pack, packRows } from "./gemm";

@@ -3,10 +3,14 @@
 import { bound, sum4 } from "./math";
 import { madd } from "./micro";
 
-/** Writes q (normed, turned) and puts k and v (k normed, turned) into the store. One row of qkv is [q heads | k heads | v heads]. */
+/**
+ * Writes q (normed, turned) and puts k and v (k normed, turned) into the store. One row of qkv is [q heads | k heads | v heads];
+ * `bias`, if given, is added to it first (then there are no norms).
+ */
 export function rotate(
   qkv: usize, q: usize, store_: usize, blocks: usize, caps: usize, indices: usize, positions: usize, cosSin: usize,
-  qWeight: usize, kWeight: usize, rstd: usize, rows: i32, heads: i32, kvHeads: i32, d: i32, eps: f32, part: i32, parts: i32,
+  qWeight: usize, kWeight: usize, rstd: usize, rows: i32, heads: i32, kvHeads: i32, d: i32, eps: f32, bias: usize,
+  part: i32, parts: i32,
 ): void {
   const from = bound(rows, part, parts);
   const to = bound(rows, part + 1, parts);
@@ -26,7 +30,7 @@ export function rotate(
       const out = q + (usize(t) * usize(heads) + usize(h)) * head;
       const r = qWeight ? headScale(x, d, eps) : 1;
       store<f32>(scales + (usize(h) << 2), r);
-      turn(x, qWeight, r, table, out, half, 4);
+      turn(x, bias ? bias + usize(h) * head : 0, qWeight, r, table, out, half, 4);
     }
     for (let h = 0; h < kvHeads; h++) {
       const x = row + usize(heads + h) * head;
@@ -34,13 +38,20 @@ export function rotate(
       const r = kWeight ? headScale(x, d, eps) : 1;
       store<f32>(scales + (usize(heads + h) << 2), r);
       const panel = kBlock + (((index >> 3) * usize(d) * 8 + (index & 7)) << 2);
-      turn(x, kWeight, r, table, panel, half, 32);
+      turn(x, bias ? bias + usize(heads + h) * head : 0, kWeight, r, table, panel, half, 32);
       const v = row + usize(heads + kvHeads + h) * head;
+      const vBias = bias + usize(heads + kvHeads + h) * head;
       const vBlock = kBlock + ((cap * usize(d)) << 2);
       for (let p: usize = 0; p < usize(d); p += 8) {
         const out = vBlock + ((p * cap + index * 8) << 2);
-        v128.store(out, v128.load(v + (p << 2)));
-        v128.store(out, v128.load(v + (p << 2), 16), 16);
+        let a = v128.load(v + (p << 2));
+        let b = v128.load(v + (p << 2), 16);
+        if (bias) {
+          a = f32x4.add(a, v128.load(vBias + (p << 2)));
+          b = f32x4.add(b, v128.load(vBias + (p << 2), 16));
+        }
+        v128.store(out, a);
+        v128.store(out, b, 16);
       }
     }
   }
@@ -73,13 +84,19 @@ function headScale(x: usize, d: i32, eps: f32): f32 {
 }
 
 /** Norms and turns one head, (a, b) to (a cos − b sin, b cos + a sin), a and b the halves; floats go `apart` bytes apart. */
-function turn(x: usize, w: usize, r: f32, table: usize, out: usize, half: usize, apart: usize): void {
+function turn(x: usize, bias: usize, w: usize, r: f32, table: usize, out: usize, half: usize, apart: usize): void {
   const r4 = f32x4.splat(r);
   for (let i: usize = 0; i < half; i += 16) {
     const c = v128.load(table + i);
     const s = v128.load(table + half + i);
-    let a = f32x4.mul(v128.load(x + i), r4);
-    let b = f32x4.mul(v128.load(x + half + i), r4);
+    let a = v128.load(x + i);
+    let b = v128.load(x + half + i);
+    if (bias) {
+      a = f32x4.add(a, v128.load(bias + i));
+      b = f32x4.add(b, v128.load(bias + half + i));
+    }
+    a = f32x4.mul(a, r4);
+    b = f32x4.mul(b, r4);
     if (w) {
       a = f32x4.mul(a, v128.load(w + i));
       b = f32x4.mul(b, v128.load(w + half + i));

@@ -1,5 +1,5 @@
-// The next token of every row: q and k with their norms and rotary positions, k and v into the store, and attention over the
-// row's context, in one kernel. What rows have in common of their contexts is read once for all of them.
+// The next token of every row: q, k and v with their bias, q and k with their norms and rotary positions, k and v into the store,
+// and attention over the row's context, in one kernel. What rows have in common of their contexts is read once for all of them.
 //
 // qkv bf16 [rows, heads + 2·kvHeads, D], out bf16 [rows, heads, D]; the KV store as in kernels/common.ts, the ranges and positions
 // of a layout. `work` (made by ../sharing.ts) gives a block its tile of up to 16 queries, of rows that are neighbours in the tree of
@@ -45,12 +45,23 @@ export const nextKernel = (suffix: string): string => `
 #define NONE -1e30f
 #define LOWEST -1e29f /* so that NONE weighs nothing beside it */
 
+/* Eight bf16 numbers with eight floats added. */
+__device__ __forceinline__ unsigned plus(unsigned pair, float low, float high) {
+  return packBf16(__uint_as_float(pair << 16) + low, __uint_as_float(pair & 0xffff0000u) + high);
+}
+__device__ __forceinline__ uint4 plus(uint4 eight, const float* bias) {
+  float b[8];
+  load8(bias, b);
+  return make_uint4(plus(eight.x, b[0], b[1]), plus(eight.y, b[2], b[3]), plus(eight.z, b[4], b[5]), plus(eight.w, b[6], b[7]));
+}
+
 /* A head of a row, to be normed and turned by a warp: a lane has MINE dims in a row. All but the numbers themselves is known before. */
 struct Head {
   const bf16* from;
   bf16* to;
   const bf16* values; /* to be stored behind a key, or 0 */
   bf16* valuesTo;
+  const float *bias, *valuesBias; /* or 0; read with the numbers, since registers are dearer than the second read */
   float scale[MINE], cosine[MINE], sine[MINE];
 
   __device__ __forceinline__ void aim(const float* scales, const float* angles) {
@@ -71,7 +82,15 @@ struct Head {
       v[j] = __uint_as_float(pair << 16);
       v[j + 1] = __uint_as_float(pair & 0xffff0000u);
     }
-    if (values && lane < PIECES) ((uint4*)valuesTo)[lane] = ((const uint4*)values)[lane];
+    if (values && lane < PIECES) {
+      uint4 eight = ((const uint4*)values)[lane];
+      if (bias) eight = plus(eight, valuesBias + 8 * lane);
+      ((uint4*)valuesTo)[lane] = eight;
+    }
+    if (bias) {
+#pragma unroll
+      for (int j = 0; j < MINE; j++) v[j] += bias[dim + j];
+    }
 #pragma unroll
     for (int j = 0; j < MINE; j++) squares += v[j] * v[j];
     const float r = isNormed ? 1.0f / sqrtf(warpSum(squares) / D + eps) : 1.0f;
@@ -178,7 +197,7 @@ static_assert(STAGES * TILE >= QUERIES * (D + 4), "a warp's sums take its ring's
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix}(
     const bf16* qkv, bf16* store, bf16* out, float* partials, int* counters, const int* work, const int* ranges, const int* positions,
-    const float* cosSin, const float* qScale, const float* kScale, int heads, int kvHeads, int splits, float scale, float eps) {
+    const float* cosSin, const float* qScale, const float* kScale, const float* bias, int heads, int kvHeads, int splits, float scale, float eps) {
   __shared__ int2 about[WARPS][STAGES];
   __shared__ float2 stats[QUERIES][MOST];
   __shared__ int isLast;
@@ -221,11 +240,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
       head.from = of + (kv * TOGETHER + number) * D;
       head.to = queries + (which * TOGETHER + number) * D;
       head.values = 0;
+      head.bias = bias ? bias + (kv * TOGETHER + number) * D : 0;
     } else {
       const int last = 3 * task[${TASK_RANGES} + which], cap = ranges[last + 1];
       head.from = of + (heads + kv) * D;
       head.to = store + ranges[last] + (long long)2 * kv * cap * D + (long long)(ranges[last + 2] - 1) * D;
       head.values = head.from + (long long)kvHeads * D;
+      head.bias = bias ? bias + (heads + kv) * D : 0;
+      head.valuesBias = head.bias + kvHeads * D;
       head.valuesTo = head.to + (long long)cap * D;
     }
     head.aim(number < TOGETHER ? qScale : kScale, cosSin + (long long)positions[row] * D);

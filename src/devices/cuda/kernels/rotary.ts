@@ -1,4 +1,4 @@
-// q and k with their norms and rotary positions, k and v into the KV store; and the way back. A group of threads has a
+// Heads with their bias, norms and rotary positions, k and v into the KV store; and the backward pass. A group of threads has a
 // head of a token; each thread has eight dims of the first half (four where that does not come out even) and those that turn
 // with them.
 import type { KernelSource } from "../launch.ts";
@@ -24,7 +24,8 @@ template <int V, typename A> __device__ __forceinline__ void storeV(A* p, const 
 template <typename A, int V>
 __device__ void rotate(
   const A* qkv, A* q, A* store, const int* blocks, const int* caps, const int* indices, const int* positions,
-  const float* cosSin, const float* qScale, const float* kScale, float* rstd, int rows, int heads, int kvHeads, int d, float eps, int lanes) {
+  const float* cosSin, const float* qScale, const float* kScale, const float* bias, float* rstd, int rows, int heads, int kvHeads, int d,
+  float eps, int lanes) {
   const int width = heads + 2 * kvHeads, half = d >> 1, items = rows * width;
   const int item = (blockIdx.x * blockDim.x + threadIdx.x) / lanes, lane = threadIdx.x % lanes, i = V * lane;
   const bool isIn = item < items && i < half;
@@ -36,6 +37,16 @@ __device__ void rotate(
   if (isIn) {
     loadV<V>(qkv + (long long)item * d + i, a);
     loadV<V>(qkv + (long long)item * d + half + i, b);
+    if (bias) {
+      float ba[V], bb[V];
+      loadV<V>(bias + h * d + i, ba);
+      loadV<V>(bias + h * d + half + i, bb);
+#pragma unroll
+      for (int j = 0; j < V; j++) {
+        a[j] += ba[j];
+        b[j] += bb[j];
+      }
+    }
     if (!isValue) {
       const float* table = cosSin + (long long)positions[t] * d;
       loadV<V>(table + i, c);
@@ -176,9 +187,9 @@ __device__ void rotateBackward(
 #define KERNELS(T, A, V) \\
   extern "C" __global__ void rotate_##T##_##V( \\
     const A* qkv, A* q, A* store, const int* blocks, const int* caps, const int* indices, const int* positions, const float* cosSin, \\
-    const float* qScale, const float* kScale, float* rstd, int rows, int heads, int kvHeads, int d, float eps, int lanes) { \\
+    const float* qScale, const float* kScale, const float* bias, float* rstd, int rows, int heads, int kvHeads, int d, float eps, int lanes) { \\
     CHAINED(); \\
-    rotate<A, V>(qkv, q, store, blocks, caps, indices, positions, cosSin, qScale, kScale, rstd, rows, heads, kvHeads, d, eps, lanes); \\
+    rotate<A, V>(qkv, q, store, blocks, caps, indices, positions, cosSin, qScale, kScale, bias, rstd, rows, heads, kvHeads, d, eps, lanes); \\
   } \\
   extern "C" __global__ void rotateBackward_##T##_##V( \\
     A* dqkv, const A* qkv, const float* rstd, const int* positions, const float* cosSin, const float* qScale, const float* kScale, \\

@@ -1,4 +1,4 @@
-// Rows picked and added up by id, and whole buffers added or converted.
+// Rows picked and added up by id or all together, and whole buffers added or converted.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 
@@ -62,6 +62,20 @@ template <typename A> __device__ void scatterAdd(const A* y, const int* ids, A* 
   store4(to, v);
 }
 
+/* Sums of columns over every gridDim.y-th row, as parts that addParts adds up: a thread has four columns. */
+template <typename A> __device__ void sumRows(const A* x, float* parts, int rows, int width) {
+  const int column = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+  if (column >= width) return;
+  float sum[4] = {0, 0, 0, 0};
+  for (int t = blockIdx.y; t < rows; t += gridDim.y) {
+    float v[4];
+    load4(x + (long long)t * width + column, v);
+#pragma unroll
+    for (int c = 0; c < 4; c++) sum[c] += v[c];
+  }
+  store4(parts + (long long)blockIdx.y * width + column, sum);
+}
+
 /* y += x. */
 template <typename A, typename B> __device__ void addTo(const A* x, B* y, long long n) {
   const long long first = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * 4;
@@ -96,6 +110,8 @@ extern "C" __global__ void gather_f32(const float* x, const int* ids, float* out
 extern "C" __global__ void gather_bf16(const bf16* x, const int* ids, bf16* out, int width) { CHAINED(); gather<bf16>(x, ids, out, width); }
 extern "C" __global__ void scatterAdd_f32(const float* y, const int* ids, float* x, int rows, int width) { scatterAdd<float>(y, ids, x, rows, width); }
 extern "C" __global__ void scatterAdd_bf16(const bf16* y, const int* ids, bf16* x, int rows, int width) { scatterAdd<bf16>(y, ids, x, rows, width); }
+extern "C" __global__ void sumRows_f32(const float* x, float* parts, int rows, int width) { sumRows<float>(x, parts, rows, width); }
+extern "C" __global__ void sumRows_bf16(const bf16* x, float* parts, int rows, int width) { sumRows<bf16>(x, parts, rows, width); }
 extern "C" __global__ void addTo_f32_f32(const float* x, float* y, long long n) { addTo<float, float>(x, y, n); }
 extern "C" __global__ void addTo_bf16_f32(const bf16* x, float* y, long long n) { addTo<bf16, float>(x, y, n); }
 extern "C" __global__ void addTo_bf16_bf16(const bf16* x, bf16* y, long long n) { addTo<bf16, bf16>(x, y, n); }
