@@ -31,15 +31,15 @@ export function train(
     const ids = ints(runs.flatMap((run) => run.tokens));
     const { hidden, kept } = forward(model, ids, layout, storeLength);
     const [rows, targets] = [ints(wanted.rows), ints(wanted.targets)];
-    const x = device.alloc("f32", N * D);
+    const x = device.alloc(device.activations, N * D);
     device.gather(hidden, rows, x, N, D);
     const out = { logp: device.alloc("f32", N), entropy: device.alloc("f32", N), lse: device.alloc("f32", N) };
     device.logProbs(model.head, x, targets, wanted.temperature, N, out);
     const dLogp = put(model, Float32Array.from(wanted.weights));
     const dEntropy = put(model, new Float32Array(N).fill(wanted.entropyWeight));
-    const dx = device.alloc("f32", N * D);
+    const dx = device.alloc(device.activations, N * D);
     device.logProbsBackward(model.head, x, targets, wanted.temperature, N, out, dLogp, dEntropy, dx);
-    const dHidden = device.alloc("f32", layout.tokens * D);
+    const dHidden = device.alloc(device.activations, layout.tokens * D);
     device.fill(dHidden, 0);
     device.scatterAdd(dx, rows, dHidden, N, D);
     backward(model, kept, dHidden);
@@ -54,7 +54,7 @@ export function logitsOf(model: Model, runs: readonly Run[]): Float32Array {
     const shape = { kvHeads: config.num_key_value_heads, headDim: config.head_dim };
     const { layout, storeLength } = forestLayout(device, runs, shape);
     const ids = put(model, Int32Array.from(runs.flatMap((run) => run.tokens)));
-    const stores = model.layers.map(() => device.alloc("f32", storeLength));
+    const stores = model.layers.map(() => device.alloc(device.activations, storeLength));
     const hidden = infer(model, ids, layout, stores);
     const stride = device.outStride(head);
     const logits = device.alloc("f32", layout.tokens * stride);

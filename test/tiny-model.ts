@@ -27,6 +27,19 @@ export const TINY: ModelConfig = {
   pad_token_id: null,
 };
 
+/** What makes another family of such a model. */
+export const FAMILIES = {
+  qwen3: {},
+  qwen2: { architecture: "Qwen2ForCausalLM", qk_norm: false, qkv_bias: true },
+  llama3: {
+    ...{ architecture: "LlamaForCausalLM", qk_norm: false },
+    rope_scaling: {
+      ...{ rope_type: "llama3", factor: 8, low_freq_factor: 1, high_freq_factor: 4 },
+      original_max_position_embeddings: 32,
+    },
+  },
+} as const satisfies Readonly<Record<string, Partial<ModelConfig>>>;
+
 export interface TinyOptions {
   readonly config?: Partial<ModelConfig>;
   /** @default a new one with one thread */
@@ -41,11 +54,12 @@ export function tinyModel({ config, device, seed = "tiny", deviation = 0.3 }: Ti
   const on = device ?? createCpu({ threads: 1 });
   const model = createModel(on, { ...TINY, ...config }, { trains: true });
   const r = random(seed);
-  for (const { shape, value } of model.tensors) {
-    const around = shape.length === 1 ? 1 : 0;
+  for (const { name, shape, value } of model.tensors) {
+    const isBias = name.endsWith(".bias");
+    const [around, width] = isBias ? [0, 0.5] : [shape.length === 1 ? 1 : 0, deviation];
     on.write(
       value,
-      Float32Array.from({ length: value.length }, () => r.normal(around, deviation)),
+      Float32Array.from({ length: value.length }, () => r.normal(around, width)),
     );
   }
   parametersChanged(model);

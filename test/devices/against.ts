@@ -9,7 +9,7 @@ import { forestLayout, layoutOf, type NewTokens } from "../../src/model/layout.t
 import { addLora, mergeLora } from "../../src/model/lora.ts";
 import { createModel, parametersChanged } from "../../src/model/params.ts";
 import { random } from "../../src/random.ts";
-import { tinyModel } from "../tiny-model.ts";
+import { FAMILIES, tinyModel } from "../tiny-model.ts";
 import { angleOf, Bench, tree } from "./bench.ts";
 import { everyKernel } from "./every.ts";
 import { linear, swiGlu } from "./reference.ts";
@@ -66,35 +66,42 @@ export function againstCpu(
     expect(wrong).toEqual([]);
   });
 
-  const SHAPES: [heads: number, kvHeads: number, headDim: number][] = [
-    [4, 2, 64],
-    [6, 2, 32],
-    [16, 8, 128],
-    [5, 1, 40],
+  const SHAPES: [heads: number, kvHeads: number, headDim: number, vectors: Vectors][] = [
+    [4, 2, 64, "norms"],
+    [6, 2, 32, "norms"],
+    [16, 8, 128, "norms"],
+    [5, 1, 40, "norms"],
+    [12, 2, 128, "bias"],
+    [14, 2, 64, "bias"],
+    [5, 1, 40, "bias"],
   ];
-  for (const [heads, kvHeads, headDim] of SHAPES) {
-    test(`${name}: attention, ${heads} heads on ${kvHeads} of ${headDim}, is the CPU's`, () => {
+  for (const [heads, kvHeads, headDim, vectors] of SHAPES) {
+    test(`${name}: attention, ${heads} heads on ${kvHeads} of ${headDim} with ${vectors}, is the CPU's`, () => {
       const runs = tree([200, null], [70, 0], [1, 0], [129, 0], [64, 1], [3, 1], [257, null], [1, null], [33, 6]);
       const shape = { heads, kvHeads, headDim, eps: 1e-6 };
       const [want, got] = [
-        on(cpu, (device) => attend(device, runs, shape)),
-        on(make, (device) => attend(device, runs, shape)),
+        on(cpu, (device) => attend(device, runs, shape, vectors)),
+        on(make, (device) => attend(device, runs, shape, vectors)),
       ];
-      for (const key of ["q", "out", "lse", "dTurned", "dqkv", "dq", "dk"] as const) {
-        const off = distance(got[key], want[key]);
+      for (const [key, values] of Object.entries(want)) {
+        const off = distance(got[key]!, values);
         note(`${name}: attention ${heads}/${kvHeads}·${headDim}: ${key}: ${off.toExponential(1)}`);
         expect(off, key).toBeLessThanOrEqual(tolerances.kernel);
       }
     });
   }
 
-  for (const [heads, kvHeads, headDim] of [
-    [16, 8, 128],
-    [6, 2, 64],
+  for (const [heads, kvHeads, headDim, vectors] of [
+    [16, 8, 128, "norms"],
+    [6, 2, 64, "norms"],
+    [12, 2, 128, "bias"], // Qwen2.5-Coder-1.5B
+    [14, 2, 64, "bias"], // Qwen2.5-0.5B
+    [32, 8, 64, "neither"], // Llama-3.2-1B
+    [9, 3, 64, "neither"], // SmolLM2-135M
   ] as const) {
-    test(`${name}: next tokens that share their contexts, ${heads} heads on ${kvHeads} of ${headDim}`, () => {
+    test(`${name}: next tokens that share their contexts, ${heads} heads on ${kvHeads} of ${headDim} with ${vectors}`, () => {
       on(make, (device) => {
-        const off = nextTokens(device, { heads, kvHeads, headDim, eps: 1e-6 });
+        const off = nextTokens(device, { heads, kvHeads, headDim, eps: 1e-6 }, vectors);
         note(`${name}: next tokens ${heads}/${kvHeads}·${headDim}: ${JSON.stringify(off)}`);
         for (const [what, distance] of Object.entries(off))
           expect(distance, what).toBeLessThanOrEqual(tolerances.kernel);
@@ -137,14 +144,18 @@ export function againstCpu(
     ...{ vocab_size: 1024, hidden_size: 256, intermediate_size: 512, num_hidden_layers: 3 },
     ...{ num_attention_heads: 4, num_key_value_heads: 2, head_dim: 64 },
   };
-  const engineOn = (device: Device, recompute = false) =>
-    new LocalEngine(tinyModel({ device, config: SMALL, deviation: 0.06, seed: "against" }), { recompute });
+  type Family = keyof typeof FAMILIES;
+  const families = Object.keys(FAMILIES) as Family[];
+  const engineOn = (device: Device, family: Family = "qwen3", recompute = false) => {
+    const config = { ...SMALL, ...FAMILIES[family] };
+    return new LocalEngine(tinyModel({ device, config, deviation: 0.06, seed: "against" }), { recompute });
+  };
   const batch = groups();
 
-  for (const recompute of [false, true]) {
-    test(`${name}: gradients of a whole model are the CPU's${recompute ? ", activations computed again" : ""}`, async () => {
+  for (const [family, recompute] of [...families.map((each) => [each, false] as const), ["qwen3", true] as const]) {
+    test(`${name}: gradients of a whole ${family} are the CPU's${recompute ? ", activations computed again" : ""}`, async () => {
       const grads = async (device: Device) => {
-        const engine = engineOn(device, recompute);
+        const engine = engineOn(device, family, recompute);
         const { loss, logprobs } = await engine.forwardBackward(batch, { loss: { type: "cross_entropy" } });
         const tensors = engine.model.tensors.map(
           ({ name, grad }) => [name, device.read(grad!) as Float32Array] as const,
@@ -189,159 +200,179 @@ export function againstCpu(
     expect(again.weights.every((value, i) => Object.is(value, got.weights[i]))).toBe(true);
   });
 
-  test(`${name}: adapters: gradients and ten steps as on the CPU, sampled log-probs the learned ones, the model as it was behind them`, async () => {
-    const learn = async (device: Device) => {
-      const weights = device.activations === "bf16" ? "bf16" : "f32"; // frozen, as products read them
-      const whole = tinyModel({ config: SMALL, deviation: 0.06, seed: "against" });
-      const plain = createModel(device, whole.config, { trains: false, weights });
-      for (const [i, { value }] of plain.tensors.entries())
-        device.write(value, whole.device.read(whole.tensors[i]!.value) as Float32Array);
-      whole.device.close();
-      parametersChanged(plain);
-      const model = addLora(plain, { r: 8, alpha: 16 }, { seed: 3 });
-      const draw = random("adapters");
-      const { values } = model.lora!.trained; // B too: with zeros A has no gradient
-      device.write(
-        values,
-        Float32Array.from({ length: values.length }, () => draw.normal(0, 0.03)),
+  for (const family of families) {
+    test(`${name}: adapters of a ${family}: gradients and ten steps as on the CPU, sampled log-probs the learned ones, the model as it was behind them`, async () => {
+      const learn = async (device: Device) => {
+        const weights = device.activations === "bf16" ? "bf16" : "f32"; // frozen, as products read them
+        const whole = tinyModel({ config: { ...SMALL, ...FAMILIES[family] }, deviation: 0.06, seed: "against" });
+        const plain = createModel(device, whole.config, { trains: false, weights });
+        for (const [i, { value }] of plain.tensors.entries())
+          device.write(value, whole.device.read(whole.tensors[i]!.value) as Float32Array);
+        whole.device.close();
+        parametersChanged(plain);
+        const model = addLora(plain, { r: 8, alpha: 16 }, { seed: 3 });
+        const draw = random("adapters");
+        const { values } = model.lora!.trained; // B too: with zeros A has no gradient
+        device.write(
+          values,
+          Float32Array.from({ length: values.length }, () => draw.normal(0, 0.03)),
+        );
+        mergeLora(model);
+        const engine = new LocalEngine(model, { reference: true });
+        const untouched = await engine.logprobs(batch.slice(0, 3));
+        const losses: number[] = [];
+        let grads: Float32Array = new Float32Array();
+        for (let step = 0; step < 10; step++) {
+          losses.push((await engine.forwardBackward(batch, { loss: { type: "cross_entropy" } })).loss);
+          if (step === 0) grads = device.read(model.lora!.trained.grads) as Float32Array;
+          await engine.optimStep({ learning_rate: 3e-4, max_grad_norm: 1 });
+        }
+        const reference = await engine.logprobs(batch.slice(0, 3), { weights: "reference" });
+        const prompt = tokensOf(30, "adapted");
+        const { tokens, logprobs } = await engine.sample({
+          prompt,
+          max_new_tokens: 24,
+          stop_ids: [],
+          key: ["adapted"],
+        });
+        const context = [...prompt, ...tokens];
+        const [again] = await engine.logprobs([{ tokens: context, weights: [] }]);
+        await engine.close();
+        const apart = Math.max(...logprobs.map((logp, i) => Math.abs(logp - again![prompt.length + i]!)));
+        return { untouched, reference, losses, grads, apart };
+      };
+      const [want, got] = [await learn(cpu()), await learn(make())];
+      const off = distance(got.grads, want.grads);
+      note(
+        `${name}: adapters of a ${family}: gradients ${off.toExponential(1)}, sampled against learned ${got.apart.toExponential(1)}`,
       );
-      mergeLora(model);
-      const engine = new LocalEngine(model, { reference: true });
-      const untouched = await engine.logprobs(batch.slice(0, 3));
-      const losses: number[] = [];
-      let grads: Float32Array = new Float32Array();
-      for (let step = 0; step < 10; step++) {
-        losses.push((await engine.forwardBackward(batch, { loss: { type: "cross_entropy" } })).loss);
-        if (step === 0) grads = device.read(model.lora!.trained.grads) as Float32Array;
-        await engine.optimStep({ learning_rate: 3e-4, max_grad_norm: 1 });
-      }
-      const reference = await engine.logprobs(batch.slice(0, 3), { weights: "reference" });
-      const prompt = tokensOf(30, "adapted");
-      const { tokens, logprobs } = await engine.sample({ prompt, max_new_tokens: 24, stop_ids: [], key: ["adapted"] });
-      const context = [...prompt, ...tokens];
-      const [again] = await engine.logprobs([{ tokens: context, weights: [] }]);
-      await engine.close();
-      const apart = Math.max(...logprobs.map((logp, i) => Math.abs(logp - again![prompt.length + i]!)));
-      return { untouched, reference, losses, grads, apart };
-    };
-    const [want, got] = [await learn(cpu()), await learn(make())];
-    const off = distance(got.grads, want.grads);
-    note(`${name}: adapters: gradients ${off.toExponential(1)}, sampled against learned ${got.apart.toExponential(1)}`);
-    note(`${name}: adapters: losses ${got.losses.map((loss) => loss.toFixed(4)).join(" ")}`);
-    expect(off).toBeLessThanOrEqual(tolerances.gradient);
-    expect(got.apart).toBeLessThanOrEqual(tolerances.logprob);
-    expect(got.reference).toEqual(got.untouched);
-    expect(want.losses.at(-1)!).toBeLessThan(want.losses[0]!);
-    for (const [i, loss] of want.losses.entries())
-      expect(Math.abs(got.losses[i]! / loss - 1), `step ${i}`).toBeLessThanOrEqual(3 * tolerances.loss);
-  });
-
-  test(`${name}: sampled log-probs are the recomputed ones, and the same key gives the same tokens`, async () => {
-    const engine = engineOn(make());
-    const prompts = Array.from({ length: 9 }, (_, i) => tokensOf(5 + 7 * i, "prompt", i % 3));
-    const run = () =>
-      Promise.all(
-        prompts.map((prompt, i) => engine.sample({ prompt, max_new_tokens: 20 + i, stop_ids: [3], key: ["k", i] })),
-      );
-    const samples = await run();
-    engine.forgetCache();
-    const again = await run();
-    const data = prompts.map((prompt, i): Datum => {
-      const tokens = [...prompt, ...samples[i]!.tokens];
-      return { tokens, weights: tokens.map((_, at) => (at < prompt.length ? 0 : 1)) };
+      note(`${name}: adapters of a ${family}: losses ${got.losses.map((loss) => loss.toFixed(4)).join(" ")}`);
+      expect(off).toBeLessThanOrEqual(tolerances.gradient);
+      expect(got.apart).toBeLessThanOrEqual(tolerances.logprob);
+      expect(got.reference).toEqual(got.untouched);
+      expect(want.losses.at(-1)!).toBeLessThan(want.losses[0]!);
+      for (const [i, loss] of want.losses.entries())
+        expect(Math.abs(got.losses[i]! / loss - 1), `step ${i}`).toBeLessThanOrEqual(3 * tolerances.loss);
     });
-    const computed = await engine.logprobs(data);
-    let worst = 0;
-    for (const [i, { logprobs }] of samples.entries()) {
-      for (const [at, logp] of logprobs.entries()) {
-        const off = Math.abs(logp - computed[i]![prompts[i]!.length + at]!);
-        if (!(off <= worst)) worst = off;
-      }
-    }
-    note(`${name}: sampled against recomputed log-probs: at most ${worst.toExponential(1)} apart`);
-    expect(worst).toBeLessThanOrEqual(tolerances.logprob);
-    expect(again.map(({ tokens }) => tokens)).toEqual(samples.map(({ tokens }) => tokens));
-    expect(again.map(({ logprobs }) => logprobs)).toEqual(samples.map(({ logprobs }) => logprobs));
-    await engine.close();
-  });
+  }
 
-  test(`${name}: two turns of forty samples in groups: log-probs are the recomputed ones`, async () => {
-    const engine = new LocalEngine(
-      tinyModel({
-        ...{
-          device: make(),
-          config: { ...SMALL, hidden_size: 512, head_dim: 128, max_position_embeddings: 512 },
-          deviation: 0.06,
-          seed: "turns",
-        },
-      }),
-    );
-    let contexts = Array.from({ length: 40 }, (_, i) => tokensOf(300, "task", i >> 3));
-    let [worst, sum, count] = [0, 0, 0];
-    for (let turn = 0; turn < 2; turn++) {
-      const samples = await Promise.all(
-        contexts.map((prompt, i) => engine.sample({ prompt, max_new_tokens: 30, stop_ids: [], key: ["t", turn, i] })),
-      );
-      const whole = contexts.map((context, i) => [...context, ...samples[i]!.tokens]);
-      const weights = whole.map((tokens, i) => tokens.map((_, at) => (at < contexts[i]!.length ? 0 : 1)));
-      const computed = await engine.logprobs(whole.map((tokens, i): Datum => ({ tokens, weights: weights[i]! })));
+  for (const family of families) {
+    test(`${name}: sampled log-probs of a ${family} are the recomputed ones, and the same key gives the same tokens`, async () => {
+      const engine = engineOn(make(), family);
+      const prompts = Array.from({ length: 9 }, (_, i) => tokensOf(5 + 7 * i, "prompt", i % 3));
+      const run = () =>
+        Promise.all(
+          prompts.map((prompt, i) => engine.sample({ prompt, max_new_tokens: 20 + i, stop_ids: [3], key: ["k", i] })),
+        );
+      const samples = await run();
+      engine.forgetCache();
+      const again = await run();
+      const data = prompts.map((prompt, i): Datum => {
+        const tokens = [...prompt, ...samples[i]!.tokens];
+        return { tokens, weights: tokens.map((_, at) => (at < prompt.length ? 0 : 1)) };
+      });
+      const computed = await engine.logprobs(data);
+      let worst = 0;
       for (const [i, { logprobs }] of samples.entries()) {
         for (const [at, logp] of logprobs.entries()) {
-          const off = Math.abs(logp - computed[i]![contexts[i]!.length + at]!);
+          const off = Math.abs(logp - computed[i]![prompts[i]!.length + at]!);
           if (!(off <= worst)) worst = off;
-          sum += off;
-          count++;
         }
       }
-      contexts = whole.map((tokens, i) => [...tokens, ...tokensOf(9, "told", turn, i)]);
-    }
-    const mean = sum / count;
-    note(
-      `${name}: ${count} tokens of two turns: log-probs ${mean.toExponential(1)} apart, at most ${worst.toExponential(1)}`,
-    );
-    expect(mean).toBeLessThanOrEqual(tolerances.logprob / 4);
-    expect(worst).toBeLessThanOrEqual(2 * tolerances.logprob); // of 2,400
-    await engine.close();
-  });
+      note(`${name}: ${family}: sampled against recomputed log-probs: at most ${worst.toExponential(1)} apart`);
+      expect(worst).toBeLessThanOrEqual(tolerances.logprob);
+      expect(again.map(({ tokens }) => tokens)).toEqual(samples.map(({ tokens }) => tokens));
+      expect(again.map(({ logprobs }) => logprobs)).toEqual(samples.map(({ logprobs }) => logprobs));
+      await engine.close();
+    });
+  }
 
-  test(`${name}: batches that are filled up, contexts that are long or grow: log-probs are the recomputed ones, twice the same`, async () => {
-    const config = {
-      ...{ ...SMALL, hidden_size: 512, max_position_embeddings: 2048 },
-      ...{ num_attention_heads: 16, num_key_value_heads: 8, head_dim: 128 },
-    };
-    const engine = new LocalEngine(tinyModel({ device: make(), config, deviation: 0.06, seed: "filled up" }));
-    for (const [count, length, max_new_tokens] of [
-      [20, 300, 110], // 24 with copies, shared out anew three times
-      [1, 1500, 40], // several blocks for one row
-      [3, 1500, 40],
-    ] as const) {
-      const prompts = Array.from({ length: count }, (_, i) => tokensOf(length, "filled", i >> 3));
-      const sampled = async () => {
-        engine.forgetCache();
-        return Promise.all(
-          prompts.map((prompt, i) => engine.sample({ prompt, max_new_tokens, stop_ids: [], key: ["filled", i] })),
-        );
-      };
-      const [once, again] = [await sampled(), await sampled()];
-      const said = (samples: typeof once) => samples.map(({ tokens, logprobs }) => ({ tokens, logprobs }));
-      expect(said(again)).toEqual(said(once));
-      const whole = prompts.map((prompt, i): Datum => {
-        const tokens = [...prompt, ...once[i]!.tokens];
-        return { tokens, weights: tokens.map((_, at) => (at < length ? 0 : 1)) };
-      });
-      const computed = await engine.logprobs(whole);
-      const off = once.flatMap(({ logprobs }, i) =>
-        logprobs.map((logp, at) => Math.abs(logp - computed[i]![length + at]!)),
+  for (const family of families) {
+    test(`${name}: two turns of forty samples of a ${family} in groups: log-probs are the recomputed ones`, async () => {
+      const engine = new LocalEngine(
+        tinyModel({
+          ...{
+            device: make(),
+            config: {
+              ...{ ...SMALL, ...FAMILIES[family], hidden_size: 512 },
+              ...{ head_dim: 128, max_position_embeddings: 512 },
+            },
+            deviation: 0.06,
+            seed: "turns",
+          },
+        }),
       );
-      const mean = off.reduce((sum, each) => sum + each, 0) / off.length;
+      let contexts = Array.from({ length: 40 }, (_, i) => tokensOf(300, "task", i >> 3));
+      let [worst, sum, count] = [0, 0, 0];
+      for (let turn = 0; turn < 2; turn++) {
+        const samples = await Promise.all(
+          contexts.map((prompt, i) => engine.sample({ prompt, max_new_tokens: 30, stop_ids: [], key: ["t", turn, i] })),
+        );
+        const whole = contexts.map((context, i) => [...context, ...samples[i]!.tokens]);
+        const weights = whole.map((tokens, i) => tokens.map((_, at) => (at < contexts[i]!.length ? 0 : 1)));
+        const computed = await engine.logprobs(whole.map((tokens, i): Datum => ({ tokens, weights: weights[i]! })));
+        for (const [i, { logprobs }] of samples.entries()) {
+          for (const [at, logp] of logprobs.entries()) {
+            const off = Math.abs(logp - computed[i]![contexts[i]!.length + at]!);
+            if (!(off <= worst)) worst = off;
+            sum += off;
+            count++;
+          }
+        }
+        contexts = whole.map((tokens, i) => [...tokens, ...tokensOf(9, "told", turn, i)]);
+      }
+      const mean = sum / count;
       note(
-        `${name}: ${count} of ${length}: ${mean.toExponential(1)} apart, at most ${Math.max(...off).toExponential(1)}`,
+        `${name}: ${family}: ${count} tokens of two turns: log-probs ${mean.toExponential(1)} apart, at most ${worst.toExponential(1)}`,
       );
       expect(mean).toBeLessThanOrEqual(tolerances.logprob / 4);
-      expect(Math.max(...off)).toBeLessThanOrEqual(2 * tolerances.logprob);
-    }
-    await engine.close();
-  });
+      expect(worst).toBeLessThanOrEqual(2 * tolerances.logprob); // of 2,400
+      await engine.close();
+    });
+  }
+
+  for (const family of families) {
+    test(`${name}: batches of a ${family} that are filled up, contexts that are long or grow: log-probs are the recomputed ones, twice the same`, async () => {
+      const config = {
+        ...{ ...SMALL, ...FAMILIES[family], hidden_size: 512, max_position_embeddings: 2048 },
+        ...(family === "qwen2"
+          ? { num_attention_heads: 12, num_key_value_heads: 2, head_dim: 128 }
+          : { num_attention_heads: 16, num_key_value_heads: 8, head_dim: family === "llama3" ? 64 : 128 }),
+      };
+      const engine = new LocalEngine(tinyModel({ device: make(), config, deviation: 0.06, seed: "filled up" }));
+      for (const [count, length, max_new_tokens] of [
+        [20, 300, 110], // 24 with copies, shared out anew three times
+        [1, 1500, 40], // several blocks for one row
+        [3, 1500, 40],
+      ] as const) {
+        const prompts = Array.from({ length: count }, (_, i) => tokensOf(length, "filled", i >> 3));
+        const sampled = async () => {
+          engine.forgetCache();
+          return Promise.all(
+            prompts.map((prompt, i) => engine.sample({ prompt, max_new_tokens, stop_ids: [], key: ["filled", i] })),
+          );
+        };
+        const [once, again] = [await sampled(), await sampled()];
+        const said = (samples: typeof once) => samples.map(({ tokens, logprobs }) => ({ tokens, logprobs }));
+        expect(said(again)).toEqual(said(once));
+        const whole = prompts.map((prompt, i): Datum => {
+          const tokens = [...prompt, ...once[i]!.tokens];
+          return { tokens, weights: tokens.map((_, at) => (at < length ? 0 : 1)) };
+        });
+        const computed = await engine.logprobs(whole);
+        const off = once.flatMap(({ logprobs }, i) =>
+          logprobs.map((logp, at) => Math.abs(logp - computed[i]![length + at]!)),
+        );
+        const mean = off.reduce((sum, each) => sum + each, 0) / off.length;
+        note(
+          `${name}: ${family}: ${count} of ${length}: ${mean.toExponential(1)} apart, at most ${Math.max(...off).toExponential(1)}`,
+        );
+        expect(mean).toBeLessThanOrEqual(tolerances.logprob / 4);
+        expect(Math.max(...off)).toBeLessThanOrEqual(2 * tolerances.logprob);
+      }
+      await engine.close();
+    });
+  }
 
   test(`${name}: every kernel gives the same bits twice`, () => {
     const [first, second] = [on(make, everyKernel), on(make, everyKernel)];
@@ -419,8 +450,18 @@ function fewRows(device: Device, rows: number, n: number, k: number): Record<str
   });
 }
 
+/** What is done to heads before their rotary positions. */
+type Vectors = "norms" | "bias" | "neither";
+
+function vectorsOf(b: Bench, { heads, kvHeads, headDim }: HeadShape, vectors: Vectors, r: ReturnType<typeof random>) {
+  return {
+    norms: vectors === "norms" ? { q: b.scale(headDim, r).on, k: b.scale(headDim, r).on } : null,
+    bias: vectors === "bias" ? b.scale((heads + 2 * kvHeads) * headDim, r).on : null,
+  };
+}
+
 /** How far the kernel for next tokens is from the kernels it stands for, on a batch with prompts in common; nothing where there is none. */
-function nextTokens(device: Device, shape: HeadShape): Record<string, number> {
+function nextTokens(device: Device, shape: HeadShape, vectors: Vectors): Record<string, number> {
   return device.scope(() => {
     const b = new Bench(device, { forward: 0, backward: 0, optimizer: 0 });
     const { heads, kvHeads, headDim } = shape;
@@ -449,12 +490,12 @@ function nextTokens(device: Device, shape: HeadShape): Record<string, number> {
     device.write(sharing, words);
     const qkv = b.floats(b.normal(r, rows * (heads + 2 * kvHeads) * headDim), A);
     const stores = [b.normal(r, stored)].flatMap((data) => [b.floats(data, A), b.floats(data, A)]);
-    const norms = { q: b.scale(headDim, r).on, k: b.scale(headDim, r).on };
+    const { norms, bias } = vectorsOf(b, shape, vectors, r);
     const rotary = b.rotary(layout.maxContext, headDim, angleOf(headDim));
     const [q, want, got] = [0, 0, 0].map(() => b.empty(rows * heads * headDim, A));
-    device.rotate(qkv, norms, q!, b.empty(rows * (heads + kvHeads)), stores[0]!, layout, rotary, shape);
+    device.rotate(qkv, norms, q!, b.empty(rows * (heads + kvHeads)), stores[0]!, layout, rotary, shape, bias);
     device.attention(q!, stores[0]!, want!, null, layout, shape);
-    const next = () => device.rotateAttend?.(qkv, norms, stores[1]!, got!, { ...layout, sharing }, rotary, shape);
+    const next = () => device.rotateAttend?.(qkv, norms, stores[1]!, got!, { ...layout, sharing }, rotary, shape, bias);
     if (!next()) return {};
     next(); // as the first left it: counters, and the new keys where they belong
     const read = (buffer: Parameters<Device["read"]>[0]) => device.read(buffer);
@@ -462,7 +503,12 @@ function nextTokens(device: Device, shape: HeadShape): Record<string, number> {
   });
 }
 
-function attend(device: Device, runs: ReturnType<typeof tree>, shape: HeadShape) {
+function attend(
+  device: Device,
+  runs: ReturnType<typeof tree>,
+  shape: HeadShape,
+  vectors: Vectors,
+): Record<string, Float32Array> {
   return device.scope(() => {
     const b = new Bench(device, { forward: 0, backward: 0, optimizer: 0 });
     const r = random("attend", shape.heads, shape.headDim);
@@ -472,20 +518,21 @@ function attend(device: Device, runs: ReturnType<typeof tree>, shape: HeadShape)
     const T = layout.tokens;
     const width = (heads + 2 * kvHeads) * headDim;
     const qkv = b.floats(b.normal(r, T * width), A);
-    const norms = { q: b.scale(headDim, r).on, k: b.scale(headDim, r).on };
+    const { norms, bias } = vectorsOf(b, shape, vectors, r);
     const rotary = b.rotary(layout.maxContext, headDim, angleOf(headDim));
     const [q, store, out] = [b.empty(T * heads * headDim, A), b.empty(storeLength, A), b.empty(T * heads * headDim, A)];
     const [rstd, lse] = [b.empty(T * (heads + kvHeads)), b.empty(T * heads)];
-    device.rotate(qkv, norms, q, rstd, store, layout, rotary, shape);
+    device.rotate(qkv, norms, q, rstd, store, layout, rotary, shape, bias);
     device.attention(q, store, out, lse, layout, shape);
     const dqkv = b.floats(new Float32Array(T * width), A);
     device.attentionBackward(q, store, out, b.floats(b.normal(r, T * heads * headDim), A), lse, dqkv, layout, shape);
     const read = (buffer: Parameters<Device["read"]>[0]) => device.read(buffer) as Float32Array;
     const dTurned = read(dqkv);
-    device.rotateBackward(dqkv, qkv, norms, rstd, layout, rotary, shape);
+    device.rotateBackward(dqkv, qkv, norms, rstd, layout, rotary, shape, bias);
     return {
       ...{ q: read(q), out: read(out), lse: read(lse), dTurned, dqkv: read(dqkv) },
-      ...{ dq: read(norms.q.grad!), dk: read(norms.k.grad!) },
+      ...(norms && { dq: read(norms.q.grad!), dk: read(norms.k.grad!) }),
+      ...(bias && { dBias: read(bias.grad!) }),
     };
   });
 }

@@ -50,6 +50,12 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   const [store, headRstd, lse] = [b.empty(storeLength, A), b.empty(T * (H + G)), b.empty(T * H)];
   out.rotate = b.empty(T * H * d, A);
   device.rotate(out.linear, norms, out.rotate, headRstd, store, layout, rotary, shape);
+  const bias = b.scale(width, random("every bias", scale)).on;
+  const biasedStore = b.floats(new Float32Array(storeLength), A); // capacities are rounded up: nobody writes the last rows
+  out["rotate, bias"] = b.empty(T * H * d, A);
+  out["rotate, bias, store"] = biasedStore;
+  const spare = b.empty(T * (H + G));
+  device.rotate(out.linear, null, out["rotate, bias"], spare, biasedStore, layout, rotary, shape, bias);
   out.attention = b.empty(T * H * d, A);
   device.attention(out.rotate, store, out.attention, lse, layout, shape);
 
@@ -71,6 +77,10 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   out.rotateBackward = device.alloc(A, T * width);
   device.copy(out.attentionBackward, out.rotateBackward);
   device.rotateBackward(out.rotateBackward, out.linear, norms, headRstd, layout, rotary, shape);
+  const dBiased = device.alloc(A, T * width);
+  device.copy(out.attentionBackward, dBiased);
+  device.rotateBackward(dBiased, out.linear, null, spare, layout, rotary, shape, bias);
+  out["rotateBackward, bias"] = bias.grad!;
   out["rotateBackward, q scale"] = norms.q.grad!;
   out["rotateBackward, k scale"] = norms.k.grad!;
   out.linearBackward = b.empty(T * D, A);

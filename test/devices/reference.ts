@@ -55,15 +55,16 @@ export function contextsOf(runs: readonly Run[]): number[][] {
   return contexts;
 }
 
-/** Rows of [q heads | k heads | v heads] → q and k with norm (if any) and rotary position, v as it is. */
+/** Rows of [q heads | k heads | v heads], with a bias if any → q and k with norm (if any) and rotary position, v as it is. */
 export function rotate(
   qkv: Numbers,
   norms: { readonly q: Numbers; readonly k: Numbers } | null,
   positions: readonly number[],
   angle: (position: number, i: number) => number,
   { heads, kvHeads, headDim: d, eps }: HeadShape,
+  bias: Numbers | null = null,
 ): Float64Array {
-  const out = Float64Array.from(qkv);
+  const out = Float64Array.from(qkv, (x, i) => x + (bias ? bias[i % bias.length]! : 0));
   const width = (heads + 2 * kvHeads) * d;
   const half = d / 2;
   for (const [t, position] of positions.entries()) {

@@ -168,14 +168,15 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
       ["depth three", tree([7, null], [5, 0], [2, 1], [9, 1], [4, 0], [1, 4], [3, 4])],
       ["two trees and a sequence", tree([3, null], [6, 0], [6, 0], [11, null], [10, null], [34, 4], [2, 4])],
     ];
-    const SHAPES: [heads: number, kvHeads: number, headDim: number, normed: boolean][] = [
-      [2, 2, 8, true],
-      [4, 2, 16, false],
-      [3, 1, 8, true],
-      [4, 1, 24, true],
-      [5, 1, 8, false],
+    const SHAPES: [heads: number, kvHeads: number, headDim: number, vectors: "norms" | "bias" | "neither"][] = [
+      [2, 2, 8, "norms"],
+      [4, 2, 16, "bias"],
+      [3, 1, 8, "norms"],
+      [4, 1, 24, "norms"],
+      [5, 1, 8, "neither"],
     ];
-    describe.each(SHAPES)("%i heads on %i of %i, head norms %s:", (heads, kvHeads, headDim, normed) => {
+    describe.each(SHAPES)("%i heads on %i of %i, norms or bias: %s:", (heads, kvHeads, headDim, vectors) => {
+      const normed = vectors === "norms";
       const shape: HeadShape = { heads, kvHeads, headDim, eps: EPS };
       const width = (heads + 2 * kvHeads) * headDim;
 
@@ -189,13 +190,14 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
           const [qScale, kScale] = [b.scale(headDim, r), b.scale(headDim, r)];
           const norms = normed ? { q: qScale.value, k: kScale.value } : null;
           const onDevice = normed ? { q: qScale.on, k: kScale.on } : null;
+          const bias = vectors === "bias" ? b.scale(width, r) : null;
           const rotary = b.rotary(Math.max(...positions) + 1, headDim, angleOf(headDim));
           const { layout, storeLength } = forestLayout(device, runs, shape);
           const store = b.empty(storeLength);
           const [q, rstd] = [b.empty(rows * heads * headDim), b.empty(rows * (heads + kvHeads))];
           const qkvBuffer = b.floats(qkv);
-          device.rotate(qkvBuffer, onDevice, q, rstd, store, layout, rotary, shape);
-          const turned = reference.rotate(qkv, norms, positions, angleOf(headDim), shape);
+          device.rotate(qkvBuffer, onDevice, q, rstd, store, layout, rotary, shape, bias?.on);
+          const turned = reference.rotate(qkv, norms, positions, angleOf(headDim), shape, bias?.value);
           const queries = Float64Array.from({ length: rows * heads * headDim }, (_, i) => {
             const t = Math.floor(i / (heads * headDim));
             return turned[t * width + (i % (heads * headDim))]!;
@@ -210,13 +212,17 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
           device.attentionBackward(q, store, out, b.floats(c), lse, dqkv, layout, shape);
           // The gradient of the turned rows themselves, then of what they were made from.
           b.gradient(dqkv, turned, (at) => dot(reference.attention(at, contexts, shape), c), r, undefined, 0.1);
-          device.rotateBackward(dqkv, qkvBuffer, onDevice, rstd, layout, rotary, shape);
-          const through = (from: ArrayLike<number>, scales: Record<"q" | "k", ArrayLike<number>> | null) =>
-            dot(
-              reference.attention(reference.rotate(from, scales, positions, angleOf(headDim), shape), contexts, shape),
-              c,
-            );
+          device.rotateBackward(dqkv, qkvBuffer, onDevice, rstd, layout, rotary, shape, bias?.on);
+          const through = (
+            from: ArrayLike<number>,
+            scales: Record<"q" | "k", ArrayLike<number>> | null,
+            added: ArrayLike<number> | undefined = bias?.value,
+          ) => {
+            const rows = reference.rotate(from, scales, positions, angleOf(headDim), shape, added);
+            return dot(reference.attention(rows, contexts, shape), c);
+          };
           b.gradient(dqkv, qkv, (at) => through(at, norms), r, undefined, 0.1);
+          if (bias) b.gradient(bias.on.grad!, bias.value, (at) => through(qkv, null, at), r, bias.grad, 1);
           if (!norms) return;
           b.gradient(qScale.on.grad!, qScale.value, (at) => through(qkv, { ...norms, q: at }), r, qScale.grad, 1);
           b.gradient(kScale.on.grad!, kScale.value, (at) => through(qkv, { ...norms, k: at }), r, kScale.grad, 1);

@@ -49,8 +49,8 @@ MODELS = {
     ),
     # biases on q, k and v, which no key of the config says; keys for sliding windows that are off
     "qwen2-tied": Qwen2Config(
-        hidden_size=48, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=2,
-        intermediate_size=64, vocab_size=109, tie_word_embeddings=True, rms_norm_eps=1e-6,
+        hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1,
+        intermediate_size=72, vocab_size=109, tie_word_embeddings=True, rms_norm_eps=1e-6,
         use_sliding_window=False, sliding_window=16, max_window_layers=1,
         rope_parameters={"rope_type": "default", "rope_theta": 1_000_000.0},
         max_position_embeddings=64, bos_token_id=None, eos_token_id=1,

@@ -53,9 +53,9 @@ export const TEMPERATURE = 0.8;
 export const ENTROPY_WEIGHT = 0.01;
 export const ADAMW = { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01, max_grad_norm: 1 } as const;
 
-/** Reads one of the tiny models. */
-export function readReference(name: ReferenceName): Reference {
-  const folder = fileURLToPath(new URL(`${name}/`, import.meta.url));
+/** Reads one of the tiny models; `root` is where this file is, for those who bundle it. */
+export function readReference(name: ReferenceName, root: string | URL = import.meta.url): Reference {
+  const folder = fileURLToPath(new URL(`${name}/`, root));
   const expected = readSafetensors(`${folder}expected.safetensors`);
   const floats = (key: string) => tensor(expected, key, Float32Array);
   const doubles = (key: string) => tensor(expected, key, Float64Array).data;
