@@ -12,13 +12,16 @@ import { engineCommand } from "./bench-engine.ts";
 import { grpoCommand } from "./bench-grpo.ts";
 import { memoryCommand } from "./bench-memory.ts";
 import { serverCommand } from "./bench-server.ts";
+import { benchSqlCommand } from "./bench-sql.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { drawTable, formatBytes, formatNumber, output } from "./output.ts";
 
 /** The `bench` command with its sub-commands. */
 export function benchCommand(): Command {
   return new Command("bench")
-    .description("measure what is claimed")
+    .description("measure what is claimed, and models as papers measure them")
+    .addCommand(benchSqlCommand("spider"))
+    .addCommand(benchSqlCommand("bird"))
     .addCommand(envCommand())
     .addCommand(verifierCommand())
     .addCommand(engineCommand())

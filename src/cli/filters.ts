@@ -14,10 +14,13 @@ export interface FilterFlags {
 export function addFilterOptions(command: Command): Command {
   return command
     .option("--data <name>", "data set: bundled, spider10[:path], an imported name or a path", "bundled")
-    .option("--difficulty <list>", `some of ${DIFFICULTIES.join(",")}`, (text: string) =>
-      listOf("--difficulty", text, DIFFICULTIES),
-    )
+    .option("--difficulty <list>", `some of ${DIFFICULTIES.join(",")}`, listDifficulties)
     .option("--database <list>", "only questions on these databases", (text: string) => text.split(","));
+}
+
+/** Difficulties between commas. */
+export function listDifficulties(text: string): Difficulty[] {
+  return listOf("--difficulty", text, DIFFICULTIES);
 }
 
 /** A split by its name. */

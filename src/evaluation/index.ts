@@ -3,6 +3,7 @@ export * from "./behaviour.ts";
 export * from "./cluster.ts";
 export * from "./episode.ts";
 export * from "./evaluate.ts";
+export * from "./execution.ts";
 export * from "./report.ts";
 export * from "./transcript.ts";
 export * from "./wilson.ts";

@@ -47,10 +47,18 @@ export function chatPlayer(options: ChatOptions): Player {
       const messages: ChatMessage[] = [{ role: "system", content: getSystemPrompt() }];
       return async (observation) => {
         messages.push({ role: "user", content: formatObservation(observation) });
-        const text = await complete(messages, { signal, key: `${seed}/${observation.step_count}` });
+        let usage: ChatUsage | undefined;
+        const text = await complete(messages, {
+          signal,
+          key: `${seed}/${observation.step_count}`,
+          onUsage: (counted) => {
+            usage = counted;
+          },
+        });
         messages.push({ role: "assistant", content: withoutThinking(text) || "(nothing)" }); // some servers refuse ""
         const { action, error } = parseAction(text);
-        return { action, text, parse_error: error };
+        const counted = usage && { tokens: usage.completion_tokens, prompt_tokens: usage.prompt_tokens };
+        return { action, text, parse_error: error, ...counted };
       };
     },
   };
@@ -59,8 +67,19 @@ export function chatPlayer(options: ChatOptions): Player {
 /** Asks an endpoint for one reply to a conversation; throws ChatError, or the signal's reason when aborted. */
 export type Complete = (
   messages: readonly ChatMessage[],
-  options?: { readonly signal?: AbortSignal | undefined; readonly key?: string },
+  options?: {
+    readonly signal?: AbortSignal | undefined;
+    readonly key?: string;
+    /** Told the tokens read and written, where the endpoint counts them. */
+    readonly onUsage?: (usage: ChatUsage) => void;
+  },
 ) => Promise<string>;
+
+/** Tokens of one request. */
+export interface ChatUsage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+}
 
 /** A client of one endpoint and model. */
 export function chatClient({
@@ -116,14 +135,19 @@ export function chatClient({
     }
   }
 
-  return async (messages, { signal, key = "" } = {}) => {
+  return async (messages, { signal, key = "", onUsage } = {}) => {
     for (let attempt = 0; ; attempt++) {
       let retryAfter: number | undefined;
       let failure: ChatError;
       try {
         const response = await request(messages, signal);
         const body = await response.text();
-        if (response.ok) return contentOf(body, (what, remedy) => fail("chat_reply", what, remedy));
+        if (response.ok) {
+          const content = contentOf(body, (what, remedy) => fail("chat_reply", what, remedy));
+          const usage = usageOf(body);
+          if (usage) onUsage?.(usage);
+          return content;
+        }
         if (response.status === 400 && tokensKey === "max_tokens" && body.includes("max_completion_tokens")) {
           tokensKey = "max_completion_tokens";
           continue;
@@ -169,6 +193,13 @@ function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : undefined;
   return code ?? messageOf(cause ?? error);
+}
+
+/** The token counts of a reply that has them. */
+function usageOf(body: string): ChatUsage | undefined {
+  const { prompt_tokens, completion_tokens } = (JSON.parse(body) as { usage?: Partial<ChatUsage> | null }).usage ?? {};
+  const isCount = (value: unknown): value is number => typeof value === "number" && value >= 0;
+  return isCount(prompt_tokens) && isCount(completion_tokens) ? { prompt_tokens, completion_tokens } : undefined;
 }
 
 /** The reply's text; a message without text (cut off while thinking) is empty, which is data and no failure. */

@@ -77,6 +77,8 @@ export class ModelGame {
   readonly #options: ModelPlayerOptions;
   readonly #episode: Pick<EpisodeContext, "seed" | "signal" | "rules">;
   readonly #conversation: Conversation;
+  /** Tokens of the running segment that the model has read or written. */
+  #known = 0;
 
   constructor(options: ModelPlayerOptions, episode: Pick<EpisodeContext, "seed" | "signal" | "rules">) {
     const { max_context_tokens = 2048, max_new_tokens = 256, turns } = options;
@@ -100,6 +102,7 @@ export class ModelGame {
     }
     this.messages.push({ role: "user", content: formatObservation(observation) });
     const segment = this.#show(prompt);
+    const prompt_tokens = segment.tokens.length - this.#known;
     const { tokens, logprobs } = await engine.sample({
       ...{ prompt, max_new_tokens: room, stop_ids: turns.stopIds, temperature },
       ...(top_k === undefined ? {} : { top_k }),
@@ -111,17 +114,21 @@ export class ModelGame {
     });
     this.#conversation.said(tokens);
     push(segment, tokens, 1, logprobs);
+    this.#known = segment.tokens.length;
     this.written += tokens.length;
     this.truncated = !turns.closed(tokens);
     const text = decode(tokens);
     this.messages.push({ role: "assistant", content: text });
     const { action, error } = parseAction(text);
-    return { action, text, parse_error: error };
+    return { action, text, parse_error: error, tokens: tokens.length, prompt_tokens };
   }
 
   /** What the model is shown: the rest of the running segment, or after a cut the beginning of another. */
   #show(prompt: readonly number[]): Segment {
-    if (this.segments.length === this.#conversation.cuts) this.segments.push({ tokens: [], mask: [], logprobs: [] });
+    if (this.segments.length === this.#conversation.cuts) {
+      this.segments.push({ tokens: [], mask: [], logprobs: [] });
+      this.#known = 0;
+    }
     const segment = this.segments.at(-1)!;
     push(segment, prompt.slice(segment.tokens.length), 0);
     return segment;

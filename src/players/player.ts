@@ -21,6 +21,9 @@ export interface Move {
   readonly text?: string;
   /** Set when the text was not an action and went to the environment as a QUERY as it stands. */
   readonly parse_error?: ActionParseError | null;
+  /** Tokens the player wrote for this move, and tokens it was shown that it had not seen before, where it counts them. */
+  readonly tokens?: number;
+  readonly prompt_tokens?: number;
 }
 
 /** Decides one move; called with the first observation, then with what each action led to. Null ends the episode as it stands. */

@@ -43,6 +43,8 @@ export interface ResultTable {
   readonly has_more?: boolean;
   /** Bytes kept of each cell, when one of them was longer. */
   readonly cut_at?: number;
+  /** The storage class of each cell, where `RunOptions.classes` asked for them. */
+  readonly classes?: readonly (readonly StorageClass[])[];
 }
 
 export interface Column {
@@ -80,6 +82,8 @@ export interface RunOptions {
   readonly maxRows?: number;
   /** @default MAX_RESULT_BYTES */
   readonly maxBytes?: number;
+  /** Also give the storage class of each cell: tells 3 from 3.0, and a blob from the text that shows it. @default false */
+  readonly classes?: boolean;
 }
 
 const [ROW, DONE] = [100, 101];
@@ -156,15 +160,16 @@ export class Database {
   }
 
   /** Runs one SELECT within the limits. Never throws for what the SQL does; the same SQL always gives the same result. */
-  run(sql: string, { maxRows = MAX_ROWS, maxBytes = MAX_RESULT_BYTES }: RunOptions = {}): RunResult {
+  run(sql: string, { maxRows = MAX_ROWS, maxBytes = MAX_RESULT_BYTES, classes = false }: RunOptions = {}): RunResult {
     if (this.#closed) throw new Error(`database ${this.name} is closed`);
     const refusal = refuseText(sql);
     if (refusal) return { ok: false, fault: refusal };
     const { value, report } = this.#watched(() => {
-      let result = this.#run(sql, maxRows, maxBytes);
+      const options = { maxRows, maxBytes, classes };
+      let result = this.#run(sql, options);
       for (const room of LARGER_VALUES) {
         if (result.ok || result.fault.message !== TOO_BIG) break;
-        result = withLargerValues(this.#db, room, () => this.#run(sql, maxRows, maxBytes));
+        result = withLargerValues(this.#db, room, () => this.#run(sql, options));
       }
       return result;
     });
@@ -208,8 +213,7 @@ export class Database {
 
   #run(
     sql: string,
-    maxRows: number,
-    maxBytes: number,
+    { maxRows, maxBytes, classes }: Required<RunOptions>,
   ): { ok: true; table: ResultTable } | { ok: false; fault: SqlFault } {
     const { wasm, capi } = sqlite();
     const prepared = prepare(this.#db, sql);
@@ -220,7 +224,7 @@ export class Database {
       if (!isRead || wasm.exports.sqlite3_column_count(statement) === 0) {
         return { ok: false, fault: notSelect("only one SELECT statement is allowed") };
       }
-      const limits = { maxRows, maxBytes, maxRowBytes: MAX_RESULT_BYTES, maxCellBytes: MAX_CELL_BYTES };
+      const limits = { maxRows, maxBytes, classes, maxRowBytes: MAX_RESULT_BYTES, maxCellBytes: MAX_CELL_BYTES };
       const read = this.#readRows(statement, limits);
       if (read.code === ROW || read.code === DONE) return { ok: true, table: read.table };
       return { ok: false, fault: faultAt(this.#db, read.code) };
@@ -385,12 +389,13 @@ interface ReadLimits {
   readonly maxBytes: number;
   readonly maxRowBytes: number;
   readonly maxCellBytes: number;
+  readonly classes?: boolean;
 }
 
 /** Steps through the rows. What is kept is at most `maxBytes` and one row, which has at most twice `maxRowBytes` (blobs in hexadecimal). */
 function readRows(
   statement: Pointer,
-  { maxRows, maxBytes, maxRowBytes, maxCellBytes }: ReadLimits,
+  { maxRows, maxBytes, maxRowBytes, maxCellBytes, classes: wantsClasses = false }: ReadLimits,
 ): { code: number; table: ResultTable } {
   const { exports, cstrToJs } = sqlite().wasm;
   const width = exports.sqlite3_column_count(statement);
@@ -398,6 +403,7 @@ function readRows(
   const types: StorageClass[] = columns.map(() => "null");
   const cellBytes = Math.min(maxCellBytes, Math.floor(maxRowBytes / width));
   const rows: Cell[][] = [];
+  const classes: StorageClass[][] = [];
   const truncated: string[] = [];
   let bytes = 0;
   let isCut = false;
@@ -407,6 +413,7 @@ function readRows(
     else if (bytes > maxBytes) truncated.push(`only the first ${rows.length} rows are kept: the result is too large`);
     if (truncated.length > 0) break;
     const row: Cell[] = [];
+    const rowClasses: StorageClass[] = [];
     for (let i = 0; i < width; i++) {
       const type = exports.sqlite3_column_type(statement, i);
       const cell = readCell(statement, i, type, cellBytes);
@@ -415,13 +422,19 @@ function readRows(
       if (WIDTH[storage] > WIDTH[types[i]!]) types[i] = storage;
       bytes += typeof cell === "string" ? cell.length : 8;
       row.push(cell);
+      if (wantsClasses) rowClasses.push(storage);
     }
     rows.push(row);
+    if (wantsClasses) classes.push(rowClasses);
   }
   const has_more = truncated.length > 0;
   if (isCut) truncated.push(`only the first ${cellBytes} bytes of a cell are kept`);
-  const cuts = { ...(has_more ? { has_more } : {}), ...(isCut ? { cut_at: cellBytes } : {}) };
-  return { code, table: { columns, types, rows, truncated: truncated.join("; ") || null, ...cuts } };
+  const extra = {
+    ...(has_more ? { has_more } : {}),
+    ...(isCut ? { cut_at: cellBytes } : {}),
+    ...(wantsClasses ? { classes } : {}),
+  };
+  return { code, table: { columns, types, rows, truncated: truncated.join("; ") || null, ...extra } };
 }
 
 /** One cell, at most `maxBytes` of it. */

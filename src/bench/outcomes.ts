@@ -1,0 +1,115 @@
+// Attempts judged: for each question whether the answer and the query that counts are right, and why not.
+import { type ExecutionRule, executeGold, type GoldExecution, judge, resultKey } from "../evaluation/index.ts";
+import { type DataSet, type Difficulty, outline, type QuestionRecord } from "../questions/index.ts";
+import type { Database } from "../sql/index.ts";
+import type { Attempt, Attempts } from "./attempts.ts";
+import { elect } from "./votes.ts";
+
+/** What can be right. */
+export const MEASURES = ["answer", "spider", "bird"] as const;
+
+export type Measure = (typeof MEASURES)[number];
+
+/** Whether each measure is met; null where it does not apply. */
+export type Marks = Readonly<Record<Measure, boolean | null>>;
+
+/** A question's outcome: ids and verdicts only, no text of the data set. */
+export interface QuestionOutcome extends Marks {
+  readonly id: string;
+  readonly database: string;
+  readonly difficulty: Difficulty;
+  /** Joins of the gold query. */
+  readonly joins: number;
+  /** Why the query is not right by a rule: no query, SQLite's class of error, another result; null when it is by both. */
+  readonly reason: string | null;
+  /** With several attempts: how many agree with the one chosen, and whether any is right. */
+  readonly votes?: number;
+  readonly any?: Marks;
+  /** Tokens of all attempts together; null where nobody counted. */
+  readonly tokens: number | null;
+  readonly prompt_tokens: number | null;
+  /** What broke an attempt. */
+  readonly error: string | null;
+}
+
+export interface JudgeOptions {
+  /** Called after each question. */
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
+/** Judges every attempt; the questions in the data set's order. */
+export async function judgeAttempts(
+  data: DataSet,
+  attempts: Attempts,
+  { onProgress }: JudgeOptions = {},
+): Promise<QuestionOutcome[]> {
+  const asked = data.questions.filter(({ question_id }) => attempts.has(question_id));
+  const outcomes: QuestionOutcome[] = [];
+  for (const question of asked) {
+    outcomes.push(judgeQuestion(question, attempts.get(question.question_id)!, data));
+    onProgress?.(outcomes.length, asked.length);
+    if (outcomes.length % QUESTIONS_PER_BREATH === 0) await breathe();
+  }
+  return outcomes;
+}
+
+const QUESTIONS_PER_BREATH = 16;
+
+/** Lets signals in: SQLite runs in this thread. */
+function breathe(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve));
+}
+
+function judgeQuestion(question: QuestionRecord, attempts: readonly Attempt[], data: DataSet): QuestionOutcome {
+  const { question_id: id, database_name: database, difficulty, gold_sql } = question;
+  const gold = executeGold(data.databases.get(database), gold_sql);
+  const judged = attempts.map((attempt) => judgeAttempt(attempt, gold, data.databases.get(database)));
+  const { index, votes } = elect(judged.map(({ ballot }) => ballot));
+  const chosen = judged[index]!;
+  return {
+    id,
+    database,
+    difficulty,
+    joins: outline(gold_sql).joins,
+    ...chosen.marks,
+    reason: chosen.reason,
+    ...(attempts.length > 1 && { votes, any: anyOf(judged.map(({ marks }) => marks)) }),
+    tokens: total(attempts.map(({ tokens }) => tokens)),
+    prompt_tokens: total(attempts.map(({ prompt_tokens }) => prompt_tokens)),
+    error: attempts.find(({ error }) => error !== null)?.error ?? null,
+  };
+}
+
+interface Judged {
+  readonly marks: Marks;
+  readonly reason: string | null;
+  /** Equal for attempts whose queries gave the same rows; undefined without a result. */
+  readonly ballot: string | undefined;
+}
+
+function judgeAttempt({ sql, answer, error }: Attempt, gold: GoldExecution, database: Database): Judged {
+  if (sql === null) {
+    const marks = { answer, spider: false, bird: false };
+    return { marks, reason: error === null ? "no query" : "broken", ballot: undefined };
+  }
+  const { spider, bird, fault, result } = judge(database, sql, gold);
+  const reason = fault ? fault.error_class : wrongBy({ spider, bird }, gold);
+  return { marks: { answer, spider, bird }, reason, ballot: result ? resultKey(result) : undefined };
+}
+
+function wrongBy({ spider, bird }: Record<ExecutionRule, boolean>, gold: GoldExecution): string | null {
+  if (spider && bird) return null;
+  if (!gold.spider.ok || !gold.bird.ok) return "the gold fails";
+  return spider ? "another result by bird" : bird ? "another result by spider" : "another result";
+}
+
+function anyOf(marks: readonly Marks[]): Marks {
+  const any = (measure: Measure) =>
+    marks.every((one) => one[measure] === null) ? null : marks.some((one) => one[measure] === true);
+  return { answer: any("answer"), spider: any("spider"), bird: any("bird") };
+}
+
+function total(counts: readonly (number | null)[]): number | null {
+  const known = counts.filter((count) => count !== null);
+  return known.length === 0 ? null : known.reduce((sum, count) => sum + count, 0);
+}

@@ -1,0 +1,161 @@
+// `sqlenv bench spider` and `bench bird`: a model measured as papers measure, on databases no training has seen.
+import { accessSync, constants } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { Command } from "commander";
+import { playAttempts } from "../bench/attempts.ts";
+import { judgeAttempts } from "../bench/outcomes.ts";
+import { askedData, type BenchResult, type Protocol, resultOf } from "../bench/result.ts";
+import { DEFAULT_STEP_BUDGET, GUIDED_RULES, rulesId } from "../env/index.ts";
+import { SqlEnvError, UsageError } from "../errors.ts";
+import { writeFileWhole } from "../io/atomic-write.node.ts";
+import type { DataSet } from "../questions/index.ts";
+import { drawBench } from "./bench-sql-table.ts";
+import { resolveDataSet } from "./dataset.ts";
+import { checkDatabases, checkSplit, type FilterFlags, listDifficulties } from "./filters.ts";
+import { interruptedCode, interruptSignal } from "./interrupt.ts";
+import { output, wholeNumber } from "./output.ts";
+import { packageInfo } from "./package-info.ts";
+import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "./player.ts";
+import { weightsSha256 } from "./weights.ts";
+
+interface BenchSqlFlags extends FilterFlags, PlayerFlags {
+  readonly player?: string;
+  readonly questions?: number;
+  readonly votes: number;
+  readonly seed: number;
+  readonly stepBudget: number;
+  readonly concurrency?: number;
+  readonly out?: string;
+  readonly json?: boolean;
+}
+
+/** The command of one benchmark. */
+export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
+  const published = benchmark === "spider" ? "Spider" : "BIRD";
+  const command = new Command(benchmark)
+    .description(`measure a model on ${published}'s evaluation questions, as papers measure`)
+    .option("--data <name>", "the data set, by name or folder", benchmark)
+    .option("--player <name>", `one of ${PLAYER_NAMES.join(", ")} (default: model, or chat with --base-url)`)
+    .option("--questions <number>", "draw this many of the questions (default: all)", wholeNumber("--questions"))
+    .option("--difficulty <list>", "some of easy,medium,hard", listDifficulties)
+    .option("--database <list>", "only questions on these databases", (text: string) => text.split(","))
+    .option("--votes <number>", "attempts at each question, put to the vote", wholeNumber("--votes"), 1)
+    .option("--seed <number>", "of sampling and of drawing questions", wholeNumber("--seed"), 7)
+    .option("--step-budget <number>", "actions an episode may take", wholeNumber("--step-budget"), DEFAULT_STEP_BUDGET)
+    .option(
+      "--concurrency <number>",
+      `questions at a time (default: 1, chat ${CONCURRENCY.chat}, model ${CONCURRENCY.model})`,
+      wholeNumber("--concurrency"),
+    )
+    .option("--out <file>", "write the result there, to compare others with")
+    .option("--json", "print the result as one JSON object");
+  return addPlayerOptions(command).action((flags: BenchSqlFlags) => run(benchmark, flags));
+}
+
+async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<void> {
+  const out = output(flags);
+  const name = playerOf(flags);
+  const { votes, seed, stepBudget: step_budget, difficulty } = flags;
+  const temperature = votes > 1 && flags.temperature === 0 ? VOTE_TEMPERATURE : flags.temperature;
+  if (votes < 1) throw new UsageError({ what: "--votes must be at least 1", value: votes });
+  if (flags.out !== undefined) checkWritable(flags.out);
+  const data = await resolveDataSet(flags.data);
+  checkDatabases(flags.database, data);
+  const databases = unseenDatabases(data, flags.database);
+  const player = await playerNamed(name, { ...flags, temperature });
+  const signal = interruptSignal();
+  const started = performance.now();
+  try {
+    const attempts = await playAttempts(data, player, {
+      ...{ seed, step_budget, difficulty, databases, signal },
+      rules: GUIDED_RULES,
+      tries: votes,
+      questions: flags.questions,
+      concurrency: flags.concurrency ?? CONCURRENCY[name] ?? 1,
+      onProgress: ({ done, total }) => out.progress(`${player.name}: ${done} of ${total} episodes`),
+    });
+    const seconds = (performance.now() - started) / 1000;
+    const outcomes =
+      attempts &&
+      (await judgeAttempts(data, attempts, {
+        onProgress: (done, total) => out.progress(`judged ${done} of ${total} questions`),
+      }));
+    out.endProgress();
+    if (!outcomes || signal.aborted) {
+      out.line("interrupted: nothing was written");
+      process.exitCode = interruptedCode(signal);
+      return;
+    }
+    const protocol: Protocol = {
+      ...{ benchmark, schema: "unknown", rules: rulesId(GUIDED_RULES), prompt: null, step_budget, votes, temperature },
+      max_tokens: flags.maxTokens,
+    };
+    const result = resultOf(outcomes, {
+      sqlenv: packageInfo().version,
+      command: commandLine(),
+      ...{ protocol, seed, seconds },
+      data: await askedData(data, outcomes),
+      model: { player: name, name: flags.model ?? player.name, weights_sha256: await weightsOf(name, flags) },
+    });
+    report(result, flags, out);
+  } finally {
+    await player.close?.();
+  }
+}
+
+/** Of attempts that are put to the vote, where none is given: greedy ones would all be the same. */
+const VOTE_TEMPERATURE = 0.8;
+
+function report(result: BenchResult, flags: BenchSqlFlags, out: ReturnType<typeof output>): void {
+  const { questions, errors, first_error } = result;
+  if (errors === questions.length)
+    throw new SqlEnvError("all_failed", { what: "every episode broke; the first error", value: first_error ?? "" });
+  if (flags.out !== undefined) writeFileWhole(flags.out, `${JSON.stringify(result)}\n`);
+  drawBench(result, out);
+  if (flags.out !== undefined) out.line(`wrote ${flags.out}`);
+  out.result(result);
+}
+
+function playerOf({ player, model, baseUrl }: BenchSqlFlags): string {
+  if (player !== undefined) return player;
+  if (model === undefined)
+    throw new UsageError({
+      what: "nobody to measure",
+      remedy: "give --model, or --player oracle to check the gold queries",
+    });
+  return baseUrl === undefined ? "model" : "chat";
+}
+
+/** Databases with evaluation questions and none of training. */
+function unseenDatabases(data: DataSet, wanted: readonly string[] | undefined): string[] {
+  checkSplit("eval", data);
+  const trained = new Set(data.questions.filter(({ split }) => split === "train").map((q) => q.database_name));
+  const asked = data.questions.filter(({ split }) => split === "eval").map(({ database_name }) => database_name);
+  const unseen = [...new Set(asked)].filter((name) => !trained.has(name) && (wanted?.includes(name) ?? true));
+  if (unseen.length > 0) return unseen;
+  throw new UsageError({
+    what: "the data set has no evaluation questions on databases that training has not seen",
+    value: data.name,
+    remedy: "split it by database, or take another with --data",
+  });
+}
+
+/** The command as it was typed, without a password in a URL. */
+function commandLine(): string {
+  return ["sqlenv", ...process.argv.slice(2)].join(" ").replace(/:\/\/[^/\s@]*@/g, "://");
+}
+
+function checkWritable(path: string): void {
+  try {
+    accessSync(dirname(resolve(path)), constants.W_OK);
+  } catch (cause) {
+    const remedy = "name a file in a folder that exists";
+    throw new UsageError({ what: "--out cannot be written", value: path, remedy, cause });
+  }
+}
+
+async function weightsOf(player: string, { model }: PlayerFlags): Promise<string | null> {
+  if (player !== "model" || model === undefined) return null;
+  const { resolveModel } = await import("../model/hub.node.ts");
+  return weightsSha256(await resolveModel(model));
+}

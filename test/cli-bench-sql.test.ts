@@ -1,0 +1,46 @@
+import { readFileSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { BenchResult } from "../src/bench/result.ts";
+import { smallDataFolder, sqlenvInside } from "./cli-process.ts";
+
+let data: string;
+beforeAll(async () => {
+  data = await smallDataFolder();
+});
+afterAll(() => rmSync(dirname(data), { recursive: true }));
+
+const bench = (...args: readonly string[]) => sqlenvInside(["bench", "spider", "--data", data, ...args]);
+
+describe("sqlenv bench spider", () => {
+  test("gold queries are right by every measure, on unseen databases only", async () => {
+    const file = join(dirname(data), "oracle.json");
+    const { stdout, stderr, code } = await bench("--player", "oracle", "--json", "--out", file);
+    expect(code).toBe(0);
+    const result = JSON.parse(stdout) as BenchResult;
+    expect(JSON.parse(readFileSync(file, "utf8"))).toEqual(result);
+    const all = result.scores.all;
+    for (const measure of ["answer", "spider", "bird"] as const) expect(all[measure]).toMatchObject({ rate: 1 });
+    expect(all.questions).toBe(result.questions.length);
+    expect(result.protocol).toMatchObject({ benchmark: "spider", schema: "unknown", votes: 1, step_budget: 10 });
+    expect(result.questions.every(({ reason, tokens }) => reason === null && tokens === null)).toBe(true);
+    expect(stdout).not.toMatch(/SELECT/); // ids and verdicts only
+    expect(Math.max(...stderr.split("\n").map(({ length }) => length))).toBeLessThanOrEqual(160);
+  });
+
+  test("a player that never queries is wrong, with the reason", async () => {
+    const { stdout } = await bench("--player", "looker", "--json", "--votes", "3");
+    const result = JSON.parse(stdout) as BenchResult;
+    expect(result.protocol).toMatchObject({ votes: 3, temperature: 0.8 });
+    expect(result.scores.any).not.toBeNull();
+    const [first] = result.questions;
+    expect(Object.keys(first!)).toContain("votes");
+  });
+
+  test("says in one line what is missing", async () => {
+    expect((await bench()).stderr).toMatch(/^error: nobody to measure; give --model/);
+    const nowhere = await bench("--player", "oracle", "--out", "/nowhere/x.json");
+    expect(nowhere.stderr).toMatch(/--out cannot be written/);
+    expect((await bench("--player", "oracle", "--votes", "0")).stderr).toMatch(/--votes must be at least 1/);
+  });
+});
