@@ -65,6 +65,14 @@ export function tableName(argument: string): string {
   return text.slice(start, end);
 }
 
+// `@last` alone on the first line, in any letter case, perhaps in quotes or backticks; or the whole answer "last result".
+const LAST = /^[\s`"'*(<[]*(?:@ ?last(?:[ _](?:result|query))?|(?:the )?last result)[\s`"'*)>\].;]*(?:\n|$)/i;
+
+/** Whether an answer refers to the last result instead of writing it out. */
+export function isLastReference(answer: string): boolean {
+  return LAST.test(answer);
+}
+
 function withoutThinking(text: string): string {
   const end = text.lastIndexOf("</think>");
   return end >= 0 ? text.slice(end + "</think>".length) : text.replace(/^\s*<think>/, "");

@@ -2,24 +2,18 @@
 import { nearest, UsageError } from "../errors.ts";
 import type { DataSet, QuestionRecord, Split } from "../questions/index.ts";
 import { random } from "../random.ts";
-import {
-  type Database,
-  isUnscorable,
-  quoteName,
-  type ResultTable,
-  type RunResult,
-  type SqlFaultClass,
-  sharingTime,
-} from "../sql/index.ts";
+import { type Database, isUnscorable, quoteName, type ResultTable, type RunResult, sharingTime } from "../sql/index.ts";
 import {
   ACTION_TYPES,
   actionSchema,
+  isLastReference,
   MAX_ARGUMENT_LENGTH,
   normalizeAction,
   type SQLAction,
   tableName,
 } from "./action.ts";
-import { type Gold, goldOf } from "./gold.ts";
+import { type Gold, goldOf, MAX_GOLD } from "./gold.ts";
+import { hintFor, severalTablesHint } from "./hints.ts";
 import type { ErrorClass, SQLObservation } from "./observation.ts";
 import { progressOf } from "./progress.ts";
 import { renderDescription, renderResult, renderSchema } from "./render.ts";
@@ -33,7 +27,7 @@ import {
   sumOf,
 } from "./reward.ts";
 import { type EnvironmentRules, rulesOf } from "./rules.ts";
-import { verifyAnswer } from "./verifier.ts";
+import { rowsWanted, verifyAnswer, verifyResult } from "./verifier.ts";
 
 export const DEFAULT_STEP_BUDGET = 10;
 
@@ -55,7 +49,10 @@ export interface ResetOptions {
   readonly seed?: number | string;
 }
 
-export type DoneReason = "answered" | "budget";
+export const DONE_REASONS = ["answered", "budget", "stuck"] as const;
+
+/** Why an episode ended; `stuck` by the rule `end_after_failures`. */
+export type DoneReason = (typeof DONE_REASONS)[number];
 
 /** How an episode stands; the three rewards GRPO reads. `null` where a crash or the clock made it unscorable. */
 export interface Outcome {
@@ -79,6 +76,10 @@ interface Episode {
   readonly described: Set<string>;
   readonly seen: Set<string>;
   readonly actions: Set<string>;
+  /** How often each action failed. */
+  readonly failures: Map<string, number>;
+  /** The last query that worked, and whether its result is the answer; null where the result was cut. */
+  last: { readonly sql: string; readonly right: boolean | null } | undefined;
   readonly history: string[];
   step_count: number;
   operational: number;
@@ -95,6 +96,8 @@ interface Effect {
   readonly isNew?: boolean;
   readonly phi?: number;
   readonly correct?: boolean;
+  /** The action could not be tried at all. */
+  readonly isEmpty?: boolean;
 }
 
 /** Golds that were run, by the databases they were run on. */
@@ -135,6 +138,8 @@ export class SQLEnvironment {
       described: new Set(),
       seen: new Set(),
       actions: new Set(),
+      failures: new Map(),
+      last: undefined,
       history: [],
       step_count: 0,
       operational: 0,
@@ -166,7 +171,7 @@ export class SQLEnvironment {
       worked: effect.error === undefined && checked.ok && checked.action.action_type !== "ANSWER",
       isNew: effect.isNew ?? false,
       isRepeat,
-      isEmpty: !checked.ok,
+      isEmpty: !checked.ok || effect.isEmpty,
       phi: effect.phi,
       correct: effect.correct,
     });
@@ -177,6 +182,8 @@ export class SQLEnvironment {
     if (effect.correct !== undefined) {
       episode.correct = effect.correct;
       episode.doneReason = "answered";
+    } else if (this.#isStuck(checked, effect)) {
+      episode.doneReason = "stuck";
     } else if (episode.step_count >= this.step_budget) {
       episode.doneReason = "budget";
     }
@@ -266,13 +273,26 @@ export class SQLEnvironment {
     return known;
   }
 
+  /** Whether the action failed, or only repeated one that worked, as often as the rules allow. */
+  #isStuck(checked: ReturnType<typeof checkAction>, { error, error_class }: Effect): boolean {
+    const { end_after_failures } = this.rules;
+    // What the clock stopped may work another time, on another machine.
+    if (end_after_failures === null || error === undefined || isUnscorable(error_class)) return false;
+    const { failures } = this.#current();
+    const key = checked.ok ? normalizeAction(checked.action) : `bad action: ${error}`;
+    const count = (failures.get(key) ?? 0) + 1;
+    failures.set(key, count);
+    return count >= end_after_failures;
+  }
+
   #act({ action_type, argument }: SQLAction): Effect {
     const episode = this.#current();
     switch (action_type) {
       case "ANSWER":
+        if (this.rules.answer_last && isLastReference(argument)) return this.#answerLast();
         return { result: "", correct: verifyAnswer(argument, this.#goldOf(episode.question)) };
       case "QUERY":
-        return this.#query(this.database.run(argument));
+        return this.#query(argument);
       case "DESCRIBE":
       case "SAMPLE":
         return this.#look(action_type, argument);
@@ -285,7 +305,8 @@ export class SQLEnvironment {
     const table = database.table(argument.trim()) ?? database.table(name);
     if (!table) {
       const names = database.tables.map((known) => quoteName(known.name));
-      return { error: `no such table: ${name}; tables: ${names.join(", ")}`, error_class: "unknown_table" };
+      const hint = this.rules.error_hints ? severalTablesHint(argument, database) : "";
+      return { error: `no such table: ${name}${hint}; tables: ${names.join(", ")}`, error_class: "unknown_table" };
     }
     const { seen, described } = this.#current();
     const isNew = !seen.has(`table ${table.name}`);
@@ -298,13 +319,39 @@ export class SQLEnvironment {
     return sampled.ok ? { result: renderResult(sampled.table), isNew } : failed(sampled);
   }
 
-  #query(result: RunResult): Effect {
-    if (!result.ok) return failed(result);
-    const { seen, question } = this.#current();
+  #query(sql: string): Effect {
+    const result = this.database.run(sql);
+    if (!result.ok) return this.#failedQuery(result, sql);
+    const episode = this.#current();
+    const { seen } = episode;
+    const gold = this.#goldOf(episode.question);
+    if (this.rules.answer_last) episode.last = { sql, right: isRight(result.table, gold) };
     const fingerprint = `result ${fingerprintOf(result.table)}`;
     const isNew = result.table.rows.length > 0 && !seen.has(fingerprint);
     seen.add(fingerprint);
-    return { result: renderResult(result.table), isNew, phi: progressOf(result.table, this.#goldOf(question)) };
+    return { result: renderResult(result.table), isNew, phi: progressOf(result.table, gold) };
+  }
+
+  #failedQuery(result: Failure, sql: string): Effect {
+    const effect = failed(result);
+    if (!this.rules.error_hints) return effect;
+    return {
+      ...effect,
+      error: `${effect.error}${hintFor(result.fault, sql, this.database, this.#current().described)}`,
+    };
+  }
+
+  /** Answers with the last result. The verdict was found with it; a result that was cut is run again in full. */
+  #answerLast(): Effect {
+    const { last, question } = this.#current();
+    if (!last) {
+      const error = "there is no last result: no QUERY has worked yet";
+      return { error, error_class: "bad_action", isEmpty: true };
+    }
+    if (last.right !== null) return { result: "", correct: last.right };
+    const whole = this.database.run(last.sql, MAX_GOLD);
+    if (!whole.ok) return failed(whole);
+    return { result: "", correct: whole.table.truncated === null && verifyResult(whole.table, this.#goldOf(question)) };
   }
 
   #observe(effect: Effect, reward_breakdown: RewardBreakdown, reward: number | null): SQLObservation {
@@ -336,7 +383,15 @@ function checkedRewards(rewards: Partial<RewardConfig>): RewardConfig {
   });
 }
 
-function failed({ fault }: { fault: { message: string; error_class: SqlFaultClass } }): Effect {
+/** Whether a result is right; null where what was cut off decides. A cell that was cut is longer than any of the gold's. */
+function isRight(table: ResultTable, gold: Gold): boolean | null {
+  if (table.truncated === null) return verifyResult(table, gold);
+  return table.cut_at === undefined && rowsWanted(gold) > table.rows.length ? null : false;
+}
+
+type Failure = Extract<RunResult, { ok: false }>;
+
+function failed({ fault }: Failure): Effect {
   return { error: fault.message, error_class: fault.error_class };
 }
 

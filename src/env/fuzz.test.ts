@@ -7,7 +7,9 @@ import { SQL_FAULT_CLASSES } from "../sql/index.ts";
 import { ACTION_TYPES, MAX_ARGUMENT_LENGTH, parseAction } from "./action.ts";
 import { SQLEnvironment } from "./environment.ts";
 import { readAnswer } from "./reading.ts";
+import { DEFAULT_RULES, GUIDED_RULES } from "./rules.ts";
 
+const STRICT = { ...GUIDED_RULES, end_after_failures: 2 };
 const RUNS = cases(3_000, 60_000);
 const CLASSES: readonly unknown[] = [
   null,
@@ -21,7 +23,7 @@ const CLASSES: readonly unknown[] = [
 const PIECES =
   `DESCRIBE: SAMPLE: QUERY: ANSWER: describe answer the is: Action: action_type= <think> </think> \`\`\` \`\`\`sql ** * _ > # - 1. 2) • | |---| , ; : = .
    ( ) [ ] { } " ' '' "" “ ” ‘ ’ null NULL None true 3 3.0 -1 1,234 1e999 0x1f customers orders group oslo Oslo Ada SELECT * FROM WHERE UNION ALL WITH
-   RECURSIVE count(*) name LIKE GLOB '%a%' printf('%.16000c','x') group_concat(name) hex( upper( replace( date('now') x'6e6f7700' char(0) || AS JOIN
+   @last @LAST \`@last\` last result RECURSIVE count(*) name LIKE GLOB '%a%' printf('%.16000c','x') group_concat(name) hex( upper( replace( date('now') x'6e6f7700' char(0) || AS JOIN
    ORDER BY LIMIT 5 é 🙂 \u202e \ufeff \u0000 \ud800 \\ \\n \\" {"action_type":"QUERY","argument":"SELECT`.split(/\s+/);
 const separator = fc.constantFrom("", " ", "\n", "\t", "\r\n", "  ");
 
@@ -52,10 +54,15 @@ const turn = fc.oneof(
 
 test(`${RUNS} episodes of hostile actions: no throw, bounded results, known errors`, () => {
   const data = shopDataSet();
-  const env = new SQLEnvironment(data, { step_budget: 4 });
+  const [plain, guided, again] = [DEFAULT_RULES, STRICT, STRICT].map(
+    (rules) => new SQLEnvironment(data, { step_budget: 4, ...rules }),
+  );
   let worked = 0;
   fc.assert(
     fc.property(fc.nat(data.questions.length - 1), fc.array(turn, { minLength: 1, maxLength: 4 }), (index, turns) => {
+      const isGuided = turns.length % 2 === 0;
+      const env = (isGuided ? guided : plain)!;
+      if (isGuided) again!.reset({ question_id: data.questions[index]!.question_id });
       env.reset({ question_id: data.questions[index]!.question_id });
       for (const action of turns) {
         const { result, error, error_class, action_history, reward } = env.step(action);
@@ -65,7 +72,9 @@ test(`${RUNS} episodes of hostile actions: no throw, bounded results, known erro
         expect((error ?? "").length).toBeLessThan(MAX_ARGUMENT_LENGTH + 1000);
         expect(action_history.at(-1)!.length).toBeLessThan(300);
         expect(reward === null || Math.abs(reward) <= 2).toBe(true);
+        if (isGuided) again!.step(action);
       }
+      if (isGuided) expect(again!.outcome).toEqual(env.outcome);
     }),
     { numRuns: RUNS, seed: 20261116 },
   );

@@ -18,7 +18,8 @@ import {
   tokenize,
 } from "../sql/index.ts";
 
-const MAX_GOLD = { maxRows: MAX_GOLD_ROWS, maxBytes: MAX_GOLD_BYTES } as const;
+/** What is kept of a result that must be whole. */
+export const MAX_GOLD = { maxRows: MAX_GOLD_ROWS, maxBytes: MAX_GOLD_BYTES } as const;
 
 /** A run of the answer's rows: `take` of these rows, in any order. */
 export interface TieGroup {

@@ -2,16 +2,17 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { shopDataSet } from "../../test/fixtures.ts";
-import type { SQLAction } from "./action.ts";
+import { normalizeAction, type SQLAction } from "./action.ts";
 import { SQLEnvironment } from "./environment.ts";
 import { RewardMeter, rewardSchema, sumOf } from "./reward.ts";
+import { DEFAULT_RULES, type EnvironmentRules, GUIDED_RULES } from "./rules.ts";
 
 const data = shopDataSet();
 const BUDGET = 10;
 
 /** Plays actions to the end; the return, and what GRPO is given with the presets' weights. */
-function play(question_id: string, actions: readonly SQLAction[]) {
-  const env = new SQLEnvironment(data, { step_budget: BUDGET });
+function play(question_id: string, actions: readonly SQLAction[], rules: EnvironmentRules = DEFAULT_RULES) {
+  const env = new SQLEnvironment(data, { step_budget: BUDGET, ...rules });
   env.reset({ question_id });
   let total = 0;
   for (const action of actions) total += env.step(action).reward ?? 0;
@@ -110,6 +111,24 @@ test("idling until the budget ends never beats answering wrong", () => {
       expect(idled.weighted).toBeLessThan(answered.weighted);
     }),
     { numRuns: 500, seed: 8 },
+  );
+});
+
+test("an early end after failures never beats answering wrong, nor a reference the same answer in words", () => {
+  const rules = fc.constantFrom(...[2, 3, 4].map((end_after_failures) => ({ ...GUIDED_RULES, end_after_failures })));
+  const different = fc.uniqueArray(look, { maxLength: 4, selector: normalizeAction });
+  fc.assert(
+    fc.property(question, different, idle, rules, ({ question_id, gold_sql, gold_answer }, before, turn, rules) => {
+      const answered = play(question_id, [...before, wrong], rules);
+      const stuck = play(question_id, [...before, ...Array(BUDGET - before.length).fill(turn)], rules);
+      expect(stuck.total).toBeLessThan(answered.total);
+      expect(stuck.weighted).toBeLessThan(answered.weighted);
+      const looked: SQLAction[] = [...before, { action_type: "QUERY", argument: gold_sql }];
+      const byText = play(question_id, [...looked, { action_type: "ANSWER", argument: gold_answer }], rules);
+      const byLast = play(question_id, [...looked, { action_type: "ANSWER", argument: "@last" }], rules);
+      expect(byLast).toEqual(byText);
+    }),
+    { numRuns: 300, seed: 9 },
   );
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { shopDataSet } from "../../test/fixtures.ts";
-import { DEFAULT_RULES, GUIDED_RULES, rulesFromId, rulesId, rulesOf, SQLEnvironment } from "./index.ts";
+import { DEFAULT_RULES, GUIDED_RULES, rulesFromId, rulesId, rulesOf, rulesSchema, SQLEnvironment } from "./index.ts";
 
 test("an id names the rules and gives them back", () => {
   expect(rulesId(DEFAULT_RULES)).toBe("env-1");
@@ -16,6 +16,12 @@ test("an id names the rules and gives them back", () => {
   for (const id of ["", "env-2", "env-1+", "env-1+last+hints", "env-1+stuck1", "env-1+stuck03", "env-1+new"]) {
     expect(rulesFromId(id)).toBeUndefined();
   }
+});
+
+test("the schema has the same defaults and limits", () => {
+  expect(rulesSchema.parse({})).toEqual(DEFAULT_RULES);
+  expect(rulesSchema.parse(GUIDED_RULES)).toEqual(GUIDED_RULES);
+  expect(rulesSchema.safeParse({ end_after_failures: 1 }).success).toBe(false);
 });
 
 test("an environment knows its rules, and refuses what is none", () => {

@@ -1,35 +1,26 @@
 // The rules of the environment that may be switched, and the id that names them in every result.
-import { z } from "zod";
+// Free of other libraries, since the client in a browser reads ids too; rules-schema.ts describes them to programs.
 import { UsageError } from "../errors.ts";
 
 /** Raised when the same settings come to mean another game: other observations, rewards or verdicts. */
 export const RULES_VERSION = "env-1";
 
-export const rulesSchema = z
-  .object({
-    error_hints: z
-      .boolean()
-      .default(false)
-      .describe("errors about columns name the columns of tables already described"),
-    end_after_failures: z
-      .int()
-      .min(2)
-      .nullable()
-      .default(null)
-      .describe("end the episode when the same failing action was taken this often; null: never"),
-    answer_last: z
-      .boolean()
-      .default(false)
-      .describe("ANSWER: @last answers with the whole result of the last query that worked"),
-  })
-  .strict()
-  .readonly();
-
 /** Settings that change the game. */
-export type EnvironmentRules = z.infer<typeof rulesSchema>;
+export interface EnvironmentRules {
+  /** Errors about names end with the columns of described tables that the query uses. */
+  readonly error_hints: boolean;
+  /** The episode ends when the same action has failed this often; null: never. */
+  readonly end_after_failures: number | null;
+  /** `ANSWER: @last` answers with the whole result of the last query that worked. */
+  readonly answer_last: boolean;
+}
 
 /** Text answers, plain errors, no early end. */
-export const DEFAULT_RULES: EnvironmentRules = Object.freeze(rulesSchema.parse({}));
+export const DEFAULT_RULES: EnvironmentRules = Object.freeze({
+  error_hints: false,
+  end_after_failures: null,
+  answer_last: false,
+});
 
 /** For models that others pretrained and for benchmarks: the query counts, not the copying of its result. */
 export const GUIDED_RULES: EnvironmentRules = Object.freeze({
@@ -37,6 +28,9 @@ export const GUIDED_RULES: EnvironmentRules = Object.freeze({
   end_after_failures: 3,
   answer_last: true,
 });
+
+/** With fewer, a single failure would end an episode at the price of a wrong answer. */
+export const MIN_FAILURES = 2;
 
 /** A short name for the rules: `env-1` for the defaults, `env-1+hints+stuck3+last` with everything on. */
 export function rulesId({ error_hints, end_after_failures, answer_last }: EnvironmentRules): string {
@@ -50,26 +44,37 @@ export function rulesId({ error_hints, end_after_failures, answer_last }: Enviro
 
 /** The rules an id names; undefined for an id of another version. */
 export function rulesFromId(id: string): EnvironmentRules | undefined {
-  const [version, ...parts] = id.split("+");
-  const failures = parts.map((part) => /^stuck(\d{1,6})$/.exec(part)?.[1]).find((count) => count !== undefined);
-  const rules = rulesSchema.safeParse({
+  const parts = id.split("+");
+  const failures = /(?:^|\+)stuck(\d{1,6})(?:\+|$)/.exec(id)?.[1];
+  const rules: EnvironmentRules = {
     error_hints: parts.includes("hints"),
     end_after_failures: failures === undefined ? null : Number(failures),
     answer_last: parts.includes("last"),
-  });
-  return version === RULES_VERSION && rules.success && rulesId(rules.data) === id ? rules.data : undefined;
+  };
+  return isCount(rules.end_after_failures) && rulesId(rules) === id ? rules : undefined;
 }
 
-/** Only the rules among other settings; throws UsageError for a value that is none. */
-export function rulesOf(settings: Partial<EnvironmentRules>): EnvironmentRules {
-  const { error_hints, end_after_failures, answer_last } = settings;
-  const parsed = rulesSchema.safeParse({ error_hints, end_after_failures, answer_last });
-  if (parsed.success) return parsed.data;
-  const { path } = parsed.error.issues[0]!;
-  const key = path[0] as keyof EnvironmentRules;
-  throw new UsageError({
-    what:
-      key === "end_after_failures" ? `${key} must be a whole number from 2, or null` : `${key} must be true or false`,
-    value: String(settings[key]),
-  });
+/** Only the rules among other settings, defaults where they are absent; throws UsageError for a value that is none. */
+export function rulesOf(
+  settings: { readonly [K in keyof EnvironmentRules]?: EnvironmentRules[K] | undefined },
+): EnvironmentRules {
+  const {
+    error_hints = DEFAULT_RULES.error_hints,
+    end_after_failures = DEFAULT_RULES.end_after_failures,
+    answer_last = DEFAULT_RULES.answer_last,
+  } = settings;
+  for (const [name, value] of Object.entries({ error_hints, answer_last }))
+    if (typeof value !== "boolean")
+      throw new UsageError({ what: `${name} must be true or false`, value: String(value) });
+  if (!isCount(end_after_failures)) {
+    throw new UsageError({
+      what: `end_after_failures must be a whole number from ${MIN_FAILURES}, or null`,
+      value: String(end_after_failures),
+    });
+  }
+  return { error_hints, end_after_failures, answer_last };
+}
+
+function isCount(value: number | null): boolean {
+  return value === null || (Number.isSafeInteger(value) && value >= MIN_FAILURES);
 }

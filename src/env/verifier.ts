@@ -6,7 +6,8 @@
 //  - NULL is written NULL or None, without quotes, or left empty; what is written so may also stand for that very text.
 //  - rows: each as often as in the gold; in its order only where the outermost query orders; columns in the gold's order.
 //  - ties: rows equal in the gold's order may change places, and where LIMIT cuts a tie any of its members is right.
-import type { Cell, StorageClass } from "../sql/index.ts";
+import { formatCell } from "../questions/index.ts";
+import type { Cell, ResultTable, StorageClass } from "../sql/index.ts";
 import type { Gold, TieGroup } from "./gold.ts";
 import { fold, type GivenCell, type Reading, readAnswer } from "./reading.ts";
 
@@ -26,13 +27,40 @@ interface Effort {
 /** Whether the answer is right. Never throws. */
 export function verifyAnswer(answer: string, gold: Gold): boolean {
   const effort: Effort = { steps: MAX_VERIFIER_STEPS };
-  return readAnswer(answer, gold.columns).some((reading) => matches(reading, gold, effort));
+  return readAnswer(answer, gold.columns).some(
+    (reading) => hasShape(reading, gold) && matches(parseReading(reading), gold, effort),
+  );
 }
 
-function matches(reading: Reading, gold: Gold, effort: Effort): boolean {
-  if (reading.length !== gold.groups.reduce((sum, group) => sum + group.take, 0)) return false;
-  if (reading.some((row) => row.length !== gold.columns.length)) return false;
-  const given = reading.map((row) => row.map(parseGiven));
+/**
+ * Whether a query's whole result is right: what `verifyAnswer` says of a perfect copy of it, decided cell by cell, so that
+ * no cell is misread. Rows and columns must be as many as the gold's; a text `a, b` in one cell is not two values.
+ */
+export function verifyResult(result: Pick<ResultTable, "columns" | "types" | "rows">, gold: Gold): boolean {
+  if (result.columns.length !== gold.columns.length || !hasShape(result.rows, gold)) return false;
+  const given = result.rows.map((row) => row.map((cell, i) => parseGiven(writtenCell(cell, result.types[i]!))));
+  return matches(given, gold, { steps: MAX_VERIFIER_STEPS });
+}
+
+/** A cell as it would be written; text in quotes, so that the word NULL is not taken for NULL. */
+function writtenCell(cell: Cell, type: StorageClass): GivenCell {
+  return { text: formatCell(cell, type), quoted: typeof cell === "string" };
+}
+
+/** Rows of a right answer. */
+export function rowsWanted({ groups }: Gold): number {
+  return groups.reduce((sum, group) => sum + group.take, 0);
+}
+
+function hasShape(rows: readonly (readonly unknown[])[], gold: Gold): boolean {
+  return rows.length === rowsWanted(gold) && rows.every((row) => row.length === gold.columns.length);
+}
+
+function parseReading(reading: Reading): ParsedCell[][] {
+  return reading.map((row) => row.map(parseGiven));
+}
+
+function matches(given: readonly (readonly ParsedCell[])[], gold: Gold, effort: Effort): boolean {
   let position = 0;
   for (const group of gold.groups) {
     if (!matchesGroup(given.slice(position, position + group.take), group, gold.types, effort)) return false;

@@ -35,6 +35,9 @@ test("an answer was seen when each of its values stood in a result", () => {
   expect(share("red | 3\nblue | 1", "c | n\nblue | 1\nred | 3")).toBe(1);
   expect(share("Ada, Cy", "name\nBo\nAda")).toBe(0);
   expect(share("", "name\nBo")).toBe(0);
+  expect(share("@last", "name\nBo")).toBe(0);
+  const byReference = { ...episode(1, ["QUERY", "SELECT …", "name\nBo"], ["ANSWER", "@last"]), rules: "env-1+last" };
+  expect(behaviourOf([byReference]).answers_seen).toBe(1);
   expect(behaviourOf([episode(0, ["DESCRIBE", "lamps"])]).answers_seen).toBeNull();
 });
 

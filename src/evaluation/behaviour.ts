@@ -1,4 +1,5 @@
 // What players do, counted: whether they look before they query, and answer what they saw.
+import { isLastReference, rulesFromId } from "../env/index.ts";
 import type { EpisodeRecord } from "./episode.ts";
 
 /** Shares are 0–1; null where there was nothing to count. */
@@ -38,9 +39,11 @@ function describedFirst({ steps }: EpisodeRecord): boolean {
   });
 }
 
-function answersWhatItSaw({ steps }: EpisodeRecord): boolean {
+function answersWhatItSaw({ steps, rules }: EpisodeRecord): boolean {
+  const { argument } = steps.at(-1)!.action;
+  if (rulesFromId(rules ?? "")?.answer_last && isLastReference(argument)) return true;
   const shown = steps.map(({ observation }) => observation.result.toLowerCase()).join("\n");
-  const values = valuesOf(steps.at(-1)!.action.argument);
+  const values = valuesOf(argument);
   return values.length > 0 && values.every((value) => shown.includes(value));
 }
 

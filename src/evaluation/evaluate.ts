@@ -1,5 +1,5 @@
 // Many episodes, counted: a seeded sample of questions, played side by side, the same report for any concurrency.
-import { SQLEnvironment } from "../env/index.ts";
+import { type EnvironmentRules, SQLEnvironment } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
 import type { Player } from "../players/index.ts";
 import {
@@ -31,6 +31,8 @@ export interface EvaluateOptions {
   readonly databases?: readonly string[] | undefined;
   /** @default 10 */
   readonly step_budget?: number;
+  /** @default DEFAULT_RULES */
+  readonly rules?: EnvironmentRules;
   /** Episodes at a time. @default 1 */
   readonly concurrency?: number;
   /** Makes an environment for each episode at a time, such as a remote one. @default an SQLEnvironment on the data */
@@ -56,8 +58,8 @@ export async function evaluate(
   player: Player,
   options: EvaluateOptions = {},
 ): Promise<EvaluationReport> {
-  const { step_budget = 10, concurrency = 1, seed = 0, onEpisode, onProgress, signal } = options;
-  const { environment = () => new SQLEnvironment(data, { step_budget }) } = options;
+  const { step_budget = 10, rules, concurrency = 1, seed = 0, onEpisode, onProgress, signal } = options;
+  const { environment = () => new SQLEnvironment(data, { step_budget, ...rules }) } = options;
   const sample = sampleQuestions(data.questions, options);
   const trained = new Set(data.questions.filter(({ split }) => split === "train").map((q) => q.database_name));
   const records: (EpisodeRecord | undefined)[] = new Array(sample.length);

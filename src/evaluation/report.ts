@@ -28,6 +28,8 @@ export interface Summary {
 
 export interface EvaluationReport extends Summary {
   readonly player: string;
+  /** Id of the environment's rules; null where no episode names them. */
+  readonly rules: string | null;
   /** Episodes broken by an error, of the player or its endpoint. */
   readonly errors: number;
   readonly first_error: string | null;
@@ -68,6 +70,7 @@ export function reportOf(
   const names = [...new Set(records.map(({ database_name }) => database_name))].sort();
   return {
     player,
+    rules: records[0]?.rules ?? null,
     ...summaryOf(records),
     errors: broken.length,
     first_error: broken[0]?.error ?? null,

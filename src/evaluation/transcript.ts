@@ -30,7 +30,9 @@ export function formatVerdict({ correctness, reward, step_count, error, done_rea
   const steps = step_count === 1 ? "1 step" : `${step_count} steps`;
   if (error !== null) return `=> broken after ${steps}: ${error}`;
   if (correctness === null) return `=> cannot be scored, ${steps}`;
-  const verdict = correctness === 1 ? "right" : done_reason === "answered" ? "wrong" : "no answer within the budget";
+  const missing =
+    done_reason === "stuck" ? "no answer, the same action failed too often" : "no answer within the budget";
+  const verdict = correctness === 1 ? "right" : done_reason === "answered" ? "wrong" : missing;
   return `=> ${verdict}, reward ${signed(reward ?? 0)}, ${steps}`;
 }
 

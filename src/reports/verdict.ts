@@ -11,7 +11,14 @@ export function verdict(
   const steps = count(step_count, "step");
   if (error !== null) return { tone: "none", text: `broken after ${steps}: ${cut(error, 200)}` };
   if (correctness === null) return { tone: "none", text: `cannot be scored, ${steps}` };
-  const word = correctness === 1 ? "right" : done_reason === "answered" ? "wrong" : "no answer";
+  const word =
+    correctness === 1
+      ? "right"
+      : done_reason === "answered"
+        ? "wrong"
+        : done_reason === "stuck"
+          ? "stuck"
+          : "no answer";
   return {
     tone: correctness === 1 ? "good" : "bad",
     text: `${word}, reward ${signed(reward ?? 0)}, ${steps}`,

@@ -1,5 +1,5 @@
 // Episodes in a file: lines of episodes.jsonl, one JSON object of `sqlenv play --json`, a comparison, or chats.
-import { type ActionType, NO_REWARD, parseAction, type SQLObservation } from "../../src/env/index.ts";
+import { type ActionType, DONE_REASONS, NO_REWARD, parseAction, type SQLObservation } from "../../src/env/index.ts";
 import { UsageError } from "../../src/errors.ts";
 import type { EpisodeRecord, StepRecord } from "../../src/evaluation/index.ts";
 import type { Replay } from "./protocol.ts";
@@ -78,7 +78,8 @@ function recordOf(value: Loose, steps: readonly StepRecord[]): EpisodeRecord {
     operational: number("operational"),
     reward: number("reward"),
     step_count: steps.length,
-    done_reason: done === "answered" || done === "budget" ? done : null,
+    done_reason: DONE_REASONS.find((reason) => reason === done) ?? null,
+    ...(typeof value.rules === "string" && { rules: value.rules }),
     parse_failures: steps.filter(({ parse_error }) => parse_error !== null).length,
     repeats: 0,
     invalid: 0,
