@@ -40,10 +40,20 @@ describe("sqlenv eval", () => {
     const report = JSON.parse(stdout) as EvaluationReport;
     expect(report).toMatchObject({ player: "oracle", success_rate: 1, episodes: 15, scored: 15, errors: 0 });
     expect(report.success_ci).toHaveLength(2);
+    expect(report.rules).toBe("env-1");
     expect(report.seen.episodes + report.unseen.episodes).toBe(15);
     expect(stdout).not.toMatch(/gold/);
     const again = await evaluate(["--player", "oracle", "--json", "--concurrency", "7"]);
     expect(again.stdout).toBe(stdout);
+  });
+
+  test("plays by the rules that flags name, and says which in every result", async () => {
+    const out = join(dirname(data), "guided.jsonl");
+    const flags = ["--player", "keyword", "--guided", "--end-after-failures", "4", "--out", out, "--json"];
+    const { stdout } = await evaluate(flags);
+    expect(JSON.parse(stdout)).toMatchObject({ rules: "env-1+hints+stuck4+last" });
+    const records = readFileSync(out, "utf8").trim().split("\n");
+    expect(records.every((line) => JSON.parse(line).rules === "env-1+hints+stuck4+last")).toBe(true);
   });
 
   test("says what to do when the split has no questions, and quotes the evaluation set", async () => {
@@ -97,6 +107,7 @@ describe("sqlenv eval", () => {
     [["--player", "random", "--database", "shp"], /did you mean shop\?/],
     [["--player", "random", "--split", "test"], /--split cannot be: test/],
     [["--player", "random", "--step-budget", "0"], /step_budget/],
+    [["--player", "random", "--end-after-failures", "1"], /end_after_failures must be a whole number from 2/],
     [["--player", "random", "--episodes", "0"], /episodes/],
     [["--player", "random", "--database", "park", "--difficulty", "hard"], /no question fits/],
     [["--player", "random", "--out", "/nowhere/at/all.jsonl"], /--out cannot be written/],

@@ -3,10 +3,10 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
 import { afterAll, expect, test } from "vitest";
 import { SQLEnvClient } from "../src/client/index.ts";
-import { SQLEnvironment } from "../src/env/index.ts";
+import { GUIDED_RULES, SQLEnvironment } from "../src/env/index.ts";
 import { ServerError } from "../src/errors.ts";
 import { evaluate, playEpisode } from "../src/evaluation/index.ts";
-import { keywordPlayer, oraclePlayer, randomPlayer } from "../src/players/index.ts";
+import { keywordPlayer, oraclePlayer, type Player, randomPlayer } from "../src/players/index.ts";
 import { smallDataFolder, sqlenv } from "./cli-process.ts";
 import { SLOW, serve, Talker, until } from "./server-place.ts";
 import { smallDataSet } from "./small-data.ts";
@@ -35,6 +35,33 @@ test("every observation is the one our own environment gives", async () => {
   expect((await theirs.state()).step_budget).toBe(10);
   await theirs.close();
 });
+
+test("a server's rules are those it was started with, and its clients learn them", async () => {
+  const guided = await serve({ step_budget: 10, threads: 1, ...GUIDED_RULES });
+  const [ours, theirs] = [new SQLEnvironment(data, GUIDED_RULES), new SQLEnvClient(guided.url)];
+  try {
+    for (const question of data.questions.slice(0, 3)) {
+      for (const player of [keywordPlayer(), oraclePlayer(), stubborn]) {
+        const here = await playEpisode(ours, player, { question });
+        expect(await playEpisode(theirs, player, { question })).toEqual(here);
+        expect(here.rules).toBe("env-1+hints+stuck3+last");
+        if (player === stubborn) expect(here).toMatchObject({ done_reason: "stuck", step_count: 3, correctness: 0 });
+      }
+    }
+    expect((await theirs.state()).rules).toBe("env-1+hints+stuck3+last");
+    const about = (await (await fetch(`${guided.url}/metadata`)).json()) as { description: string };
+    expect(about.description).toContain("env-1+hints+stuck3+last");
+  } finally {
+    await theirs.close();
+    await guided.close();
+  }
+});
+
+/** Takes the same failing action until the end. */
+const stubborn: Player = {
+  name: "stubborn",
+  start: () => () => ({ action: { action_type: "QUERY", argument: "SELECT nope" } }),
+};
 
 test("evaluate() gives the same report for a remote environment", async () => {
   const options = { split: "eval", seed: 3, episodes: 30, concurrency: 4 } as const;

@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Command } from "commander";
+import { rulesId } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
 import {
   type EpisodeRecord,
@@ -21,8 +22,9 @@ import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { surviveLostOutput } from "./lost-output.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "./output.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "./player.ts";
+import { addRulesOptions, type RulesFlags, rulesNamed } from "./rules.ts";
 
-interface CompareFlags extends FilterFlags, PlayerFlags {
+interface CompareFlags extends FilterFlags, PlayerFlags, RulesFlags {
   readonly player: string;
   readonly questions: number;
   readonly split: Split;
@@ -50,7 +52,7 @@ export function compareCommand(): Command {
       "after",
       "\n--model may be given several times: a name in --player that needs one takes the next, the others play too.",
     );
-  return addPlayerOptions(addFilterOptions(command))
+  return addRulesOptions(addPlayerOptions(addFilterOptions(command)))
     .on("option:model", (model: string) => models.push(model))
     .action((flags: CompareFlags) => run(flags, models));
 }
@@ -74,7 +76,16 @@ async function run(flags: CompareFlags, models: readonly string[]): Promise<void
   for (const file of files) out.line(`wrote ${printable(file)}`);
   const { split, seed, stepBudget: step_budget } = flags;
   const reports = played.map(({ report }) => report);
-  out.result({ ...comparison, reports, data: data.name, split, seed, step_budget, files });
+  out.result({
+    ...comparison,
+    reports,
+    data: data.name,
+    split,
+    seed,
+    step_budget,
+    rules: rulesId(rulesNamed(flags)),
+    files,
+  });
   if (signal.aborted) process.exitCode = interruptedCode(signal);
 }
 
@@ -122,7 +133,7 @@ async function play(
   const episodes: EpisodeRecord[] = [];
   try {
     const report = await evaluate(data, player, {
-      ...{ split, seed, difficulty, databases, step_budget, signal },
+      ...{ split, seed, difficulty, databases, step_budget, rules: rulesNamed(flags), signal },
       episodes: questions,
       concurrency: CONCURRENCY[name] ?? 1,
       onEpisode: (episode) => episodes.push(episode),

@@ -2,6 +2,7 @@
 import { closeSync, openSync, writeFileSync } from "node:fs";
 import { Command } from "commander";
 import { SQLEnvClient } from "../client/index.ts";
+import { rulesId } from "../env/index.ts";
 import { SqlEnvError, UsageError } from "../errors.ts";
 import {
   type EpisodeRecord,
@@ -18,8 +19,9 @@ import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { surviveLostOutput } from "./lost-output.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "./output.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "./player.ts";
+import { addRulesOptions, type RulesFlags, rulesNamed } from "./rules.ts";
 
-interface EvalFlags extends FilterFlags, PlayerFlags {
+interface EvalFlags extends FilterFlags, PlayerFlags, RulesFlags {
   readonly player: string;
   readonly split: Split;
   readonly episodes?: number;
@@ -54,11 +56,14 @@ export function evalCommand(): Command {
       `episodes at a time (default: 1, chat ${CONCURRENCY.chat}, model ${CONCURRENCY.model})`,
       wholeNumber("--concurrency"),
     )
-    .option("--server <url>", "play on a server of `sqlenv serve` with the same data, which sets the step budget")
+    .option(
+      "--server <url>",
+      "play on a server of `sqlenv serve` with the same data, which sets the step budget and the rules",
+    )
     .option("--out <file>", "write every episode there, one JSON object a line")
     .option("--show <number>", "print the transcripts of the first episodes", wholeNumber("--show"), 0)
     .option("--json", "print one JSON object");
-  return addPlayerOptions(addFilterOptions(command)).action(run);
+  return addRulesOptions(addPlayerOptions(addFilterOptions(command))).action(run);
 }
 
 async function run(flags: EvalFlags): Promise<void> {
@@ -66,6 +71,7 @@ async function run(flags: EvalFlags): Promise<void> {
   const player = await playerNamed(flags.player, flags);
   const { split, seed, episodes, tries, questions, difficulty, answerType: answerTypes, database: databases } = flags;
   const { stepBudget: step_budget, concurrency = CONCURRENCY[flags.player] ?? 1 } = flags;
+  const rules = rulesNamed(flags);
   const data = await resolveDataSet(flags.data);
   checkDatabases(databases, data);
   checkSplit(split, data);
@@ -90,6 +96,7 @@ async function run(flags: EvalFlags): Promise<void> {
     answerTypes,
     databases,
     step_budget,
+    rules,
     concurrency,
     ...(environment && { environment }),
   };
@@ -99,7 +106,7 @@ async function run(flags: EvalFlags): Promise<void> {
   if (file !== undefined) closeSync(file);
 
   out.line(
-    `${styled("bold", printable(player.name))} on ${printable(data.name)}, ${split} split, seed ${seed}, ${server ? `on ${printable(server)}` : `budget ${step_budget}`}`,
+    `${styled("bold", printable(player.name))} on ${printable(data.name)}, ${split} split, seed ${seed}, ${server ? `on ${printable(server)}` : `budget ${step_budget}`}, rules ${report.rules ?? rulesId(rules)}`,
   );
   if (report.scored > 0) draw(report, out);
   if (report.errors < report.episodes || report.interrupted) drawNotes(report, out);

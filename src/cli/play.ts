@@ -12,8 +12,9 @@ import { playPerson } from "./play-person.ts";
 import { playStdio } from "./play-stdio.ts";
 import { watch } from "./play-watch.ts";
 import { addPlayerOptions, PLAYER_NAMES, type PlayerFlags, playerNamed } from "./player.ts";
+import { addRulesOptions, type RulesFlags, rulesNamed } from "./rules.ts";
 
-interface PlayFlags extends FilterFlags, PlayerFlags {
+interface PlayFlags extends FilterFlags, PlayerFlags, RulesFlags {
   readonly question?: string;
   readonly seed?: number;
   readonly stepBudget: number;
@@ -39,7 +40,7 @@ export function playCommand(): Command {
     )
     .option("--stdio", "one JSON message a line in, one JSON observation a line out")
     .option("--json", "with --player: print the episode as one JSON object");
-  return addPlayerOptions(addFilterOptions(command)).action(run);
+  return addRulesOptions(addPlayerOptions(addFilterOptions(command))).action(run);
 }
 
 async function run(flags: PlayFlags): Promise<void> {
@@ -54,7 +55,7 @@ async function run(flags: PlayFlags): Promise<void> {
   const data: DataSet = { ...all, questions: filterQuestions(all.questions, flags) };
   // Another question every time is what a person wants; a number given makes it repeatable.
   const seed = flags.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]!;
-  const env = new SQLEnvironment(data, { step_budget, seed });
+  const env = new SQLEnvironment(data, { step_budget, seed, ...rulesNamed(flags) });
   if (stdio) return playStdio(env, flags);
   const questions = inOrder(data.questions, flags.question, seed);
   if (!player) return playPerson(env, questions);

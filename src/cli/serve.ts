@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { rulesId } from "../env/index.ts";
 import { messageOf, UsageError } from "../errors.ts";
 import { isEveryAddress, isLoopback, type PageHandler, SERVER_STEP_BUDGET, startServer } from "../server/index.ts";
 import * as limits from "../server/limits.ts";
@@ -10,11 +11,12 @@ import { resolveDataSet } from "./dataset.ts";
 import { interruptSignal } from "./interrupt.ts";
 import { surviveLostOutput } from "./lost-output.ts";
 import { output, styled, wholeNumber } from "./output.ts";
+import { addRulesOptions, type RulesFlags, rulesNamed } from "./rules.ts";
 
 /** Web pages served beside the protocol, tried in this order before the 404. */
 const PAGES: readonly PageHandler[] = [playgroundHandler()];
 
-interface ServeFlags {
+interface ServeFlags extends RulesFlags {
   readonly host: string;
   readonly port?: number;
   readonly data: string;
@@ -37,7 +39,7 @@ interface ServeFlags {
 
 /** The `serve` command. */
 export function serveCommand(): Command {
-  return new Command("serve")
+  const command = new Command("serve")
     .description("serve the environment to OpenEnv clients: HTTP, WebSocket and MCP")
     .option("--host <address>", "where to listen; 0.0.0.0 for every network", "127.0.0.1")
     .option("--port <number>", "0 for any that is free (default: $PORT or 8000)", wholeNumber("--port"))
@@ -79,8 +81,8 @@ export function serveCommand(): Command {
     .option("--allowed-host <names...>", "names the server answers to besides this machine's and --host")
     .option("--trust-proxy <addresses...>", "proxies, by address or network, whose X-Forwarded-For is believed")
     .option("--quiet", "log nothing but errors")
-    .option("--json", "print where it listens as one JSON object")
-    .action(run);
+    .option("--json", "print where it listens as one JSON object");
+  return addRulesOptions(command).action(run);
 }
 
 async function run(flags: ServeFlags): Promise<void> {
@@ -88,6 +90,7 @@ async function run(flags: ServeFlags): Promise<void> {
   surviveLostOutput(); // a log collector that restarts must not end the server
   const { host, dbDir, quiet = false, origin: origins } = flags;
   const apiKeys = keysOf(flags);
+  const rules = rulesNamed(flags);
   const data = await resolveDataSet(flags.data, { dbDir });
   const stop = interruptSignal(); // before it says where it listens: a reader may stop it at once
   const server = await startServer(data, {
@@ -95,6 +98,7 @@ async function run(flags: ServeFlags): Promise<void> {
     host,
     port: flags.port ?? portOf(process.env.PORT),
     step_budget: flags.stepBudget,
+    ...rules,
     apiKeys,
     origins,
     allowedHosts: flags.allowedHost,
@@ -111,7 +115,7 @@ async function run(flags: ServeFlags): Promise<void> {
   if (isEveryAddress(host) && !flags.allowedHost)
     warn("any web site may point its own name at this server; name the server's own with --allowed-host");
   if (!quiet) out.line(`${data.name}: ${data.questions.length} questions on ${server.url} (Ctrl-C stops it)`);
-  out.result({ url: server.url, port: server.port, pid: process.pid });
+  out.result({ url: server.url, port: server.port, pid: process.pid, rules: rulesId(rules) });
   if (!stop.aborted) await once(stop, "abort");
   await server.close();
 }

@@ -1,5 +1,6 @@
 // SQLEnvClient: an environment on a server, used like one of ours, in Node and in browsers.
 import type { Outcome, ResetOptions, SQLAction, SQLObservation } from "../env/index.ts";
+import { DEFAULT_RULES, type EnvironmentRules, rulesFromId } from "../env/rules.ts";
 import { ServerError } from "../errors.ts";
 import type { PlayableEnvironment } from "../evaluation/index.ts";
 import { type SocketLike, type SocketMaker, Talk } from "./socket.ts";
@@ -25,6 +26,8 @@ export interface RemoteState extends Outcome {
   readonly step_count: number;
   readonly question_id: string | null;
   readonly step_budget: number;
+  /** Id of the environment's rules; older servers do not send it. */
+  readonly rules?: string;
 }
 
 /** What a reset may ask for, beside the question. */
@@ -43,6 +46,7 @@ export class SQLEnvClient implements PlayableEnvironment {
   readonly #url: string;
   readonly #options: ClientOptions;
   #talk: Talk | undefined;
+  #rules: Promise<EnvironmentRules> | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
   /** `url` is the server's, such as http://localhost:8000. */
@@ -89,6 +93,12 @@ export class SQLEnvClient implements PlayableEnvironment {
     }));
   }
 
+  /** The rules the server was started with; the defaults where it names none, or rules of another version. */
+  get rules(): Promise<EnvironmentRules> {
+    this.#rules ??= this.state().then(({ rules }) => rulesFromId(rules ?? "") ?? DEFAULT_RULES);
+    return this.#rules;
+  }
+
   /** Ends the session. A later reset opens another. */
   async close(): Promise<void> {
     await this.#inTurn(async () => {
@@ -98,6 +108,7 @@ export class SQLEnvClient implements PlayableEnvironment {
   }
 
   async #connect(): Promise<Talk> {
+    this.#rules = undefined; // another server may have been started in its place
     const { apiKey, socket, connectSeconds = 10 } = this.#options;
     const milliseconds = connectSeconds * 1000;
     if (!socket && typeof WebSocket === "undefined")

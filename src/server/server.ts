@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener, RequestError } from "@hono/node-server";
 import { usableCpus } from "../cpus.node.ts";
-import type { EnvironmentOptions } from "../env/index.ts";
+import { type EnvironmentOptions, type EnvironmentRules, rulesId, rulesOf } from "../env/index.ts";
 import { SqlEnvError, UsageError } from "../errors.ts";
 import type { DataSet } from "../questions/index.ts";
 import { Access } from "./access.ts";
@@ -95,7 +95,12 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
   const held = new HeldBytes({ perClient: limits.HELD_BYTES_PER_CLIENT, total: limits.HELD_BYTES });
   const [rate, logged] = [new RateLimit(ratePerClient), new RateLimit(1)];
   const shared = { pool, hub, access, proxies, held, metrics, log, rate, logged, maxMessageBytes };
-  const { fetch, settled } = routes({ ...shared, pages, questions: data.questions, about: aboutOf(data) });
+  const { fetch, settled } = routes({
+    ...shared,
+    pages,
+    questions: data.questions,
+    about: aboutOf(data, rulesOf(options)),
+  });
   const server = createServer(
     { requestTimeout: 30_000, keepAliveTimeout: 65_000 },
     getRequestListener(fetch, { overrideGlobalObjects: false, hostname: "localhost", errorHandler: badRequest }),
@@ -184,15 +189,20 @@ function specOf({ name, questions, file, layout }: DataSet, options: Environment
     }),
   );
   const { step_budget = SERVER_STEP_BUDGET, rewards, seed } = options;
-  const environment = { step_budget, ...(rewards && { rewards }), ...(seed !== undefined && { seed }) };
+  const environment = {
+    step_budget,
+    ...(rewards && { rewards }),
+    ...(seed !== undefined && { seed }),
+    ...rulesOf(options),
+  };
   const doubleQuotedStrings = layout === "spider" || layout === "bird";
   return { name, questions, files, doubleQuotedStrings, environment };
 }
 
-function aboutOf({ name, questions }: DataSet) {
+function aboutOf({ name, questions }: DataSet, rules: EnvironmentRules) {
   return {
     name: "sqlenv",
-    description: `Questions about SQL databases, answered by looking: DESCRIBE, SAMPLE, QUERY, ANSWER. Data: ${name}, ${questions.length} questions.`,
+    description: `Questions about SQL databases, answered by looking: DESCRIBE, SAMPLE, QUERY, ANSWER. Data: ${name}, ${questions.length} questions. Rules: ${rulesId(rules)}.`,
     readme_content: null,
     version: "1.0.0",
     author: null,

@@ -50,6 +50,7 @@ test("the state before an episode has no rewards", () => {
     step_count: 0,
     question_id: null,
     step_budget: 10,
+    rules: "env-1",
     correctness: null,
     progress: null,
     operational: null,

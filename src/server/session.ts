@@ -1,6 +1,6 @@
 // One client's environment: takes OpenEnv's messages and gives the replies. No socket, no thread, no clock in here.
 import { z } from "zod";
-import { type Outcome, SQLEnvironment } from "../env/index.ts";
+import { type EnvironmentRules, type Outcome, rulesId, SQLEnvironment } from "../env/index.ts";
 import { messageOf } from "../errors.ts";
 import { parseJson } from "./json.ts";
 import { checked, Invalid, passCrash } from "./problems.ts";
@@ -74,7 +74,12 @@ export class Session {
   get state(): WireState {
     const { step_count, question_id } = this.#env.state;
     const { step_budget } = this.#env;
-    return { episode_id: this.#episode, step_count, question_id, step_budget, ...this.outcome };
+    const rules = rulesId(this.rules);
+    return { episode_id: this.#episode, step_count, question_id, step_budget, rules, ...this.outcome };
+  }
+
+  get rules(): EnvironmentRules {
+    return this.#env.rules;
   }
 
   get outcome(): Outcome {
@@ -129,7 +134,7 @@ export class Session {
       const params = paramsOf(request);
       switch (method) {
         case "tools/list":
-          return rpcResult(id, { tools: listTools() });
+          return rpcResult(id, { tools: listTools(this.rules) });
         case "tools/call":
           return rpcResult(id, callTool(this, params));
         case "openenv/session/create":

@@ -1,6 +1,6 @@
 // The environment as MCP tools: the four actions, one to start an episode, one that takes an action as a model writes it.
 import { z } from "zod";
-import { type ActionType, actionSchema, type SQLObservation } from "../env/index.ts";
+import { type ActionType, actionSchema, type EnvironmentRules, type SQLObservation } from "../env/index.ts";
 import { messageOf } from "../errors.ts";
 import { formatObservation, getSystemPrompt } from "../players/index.ts";
 import { checked, passCrash } from "./problems.ts";
@@ -62,11 +62,20 @@ const TOOLS: readonly Tool[] = [
 ];
 
 /** The tools as MCP lists them. Both spellings of the schema's name: clients differ. */
-export function listTools(): object[] {
-  return TOOLS.map(({ name, description, input }) => {
+export function listTools(rules: EnvironmentRules): object[] {
+  return TOOLS.map((tool) => {
+    const { name, input } = tool;
+    const description = describe(tool, rules);
     const schema = inputSchema(input);
     return { name, title: name, description, inputSchema: schema, input_schema: schema, annotations: null };
   });
+}
+
+/** What a tool does under the session's rules. */
+function describe({ name, description }: Tool, { answer_last }: EnvironmentRules): string {
+  return name === "answer" && answer_last
+    ? `${description} @last answers with the whole result of the last query that worked.`
+    : description;
 }
 
 function inputSchema(input: z.ZodType): object {
@@ -85,10 +94,10 @@ export function callTool(session: Session, params: Readonly<Record<string, unkno
 export function toolAction(session: Session, data: Readonly<Record<string, unknown>>): Envelope {
   if (data.type === "list_tools") {
     checked(LIST, data);
-    const tools = TOOLS.map(({ name, description, input }) => ({
-      name,
-      description,
-      input_schema: inputSchema(input),
+    const tools = TOOLS.map((tool) => ({
+      name: tool.name,
+      description: describe(tool, session.rules),
+      input_schema: inputSchema(tool.input),
     }));
     return { observation: { tools }, reward: null, done: false };
   }

@@ -3,6 +3,7 @@ import { z } from "zod";
 import {
   type ActionType,
   actionSchema,
+  DONE_REASONS,
   type Outcome,
   observationSchema,
   parseAction,
@@ -39,6 +40,7 @@ export interface WireState extends Outcome {
   readonly step_count: number;
   readonly question_id: string | null;
   readonly step_budget: number;
+  readonly rules: string;
 }
 
 const metadata = z.record(z.string(), z.unknown()).optional().describe("accepted and not looked at");
@@ -75,7 +77,11 @@ const stateSchema = z.looseObject({
   correctness: z.number().nullable().describe("1 after the right answer, else 0; null where it cannot be scored"),
   progress: z.number().nullable().describe("how near the best result came, 0 to 1"),
   operational: z.number().nullable().describe("exec_ok + new_info + repeat, summed over the episode"),
-  done_reason: z.enum(["answered", "budget"]).nullable(),
+  done_reason: z
+    .enum(DONE_REASONS)
+    .nullable()
+    .describe("stuck: the same action failed too often, where the rules say so"),
+  rules: z.string().optional().describe("id of the environment's rules, such as env-1"),
 });
 
 /** The schemas of GET /schema. The observation's lists reward and done too, although they travel beside it. */
