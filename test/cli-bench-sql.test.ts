@@ -1,4 +1,6 @@
 import { readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { BenchResult } from "../src/bench/result.ts";
@@ -35,6 +37,24 @@ describe("sqlenv bench spider", () => {
     expect(result.scores.any).not.toBeNull();
     const [first] = result.questions;
     expect(Object.keys(first!)).toContain("votes");
+  });
+
+  test("with the schema given, a model behind an endpoint writes one query", async () => {
+    const server = createServer((_, response) => {
+      const message = { content: "```sql\nSELECT count(*) FROM animal\n```" };
+      response.end(JSON.stringify({ choices: [{ message }], usage: { prompt_tokens: 70, completion_tokens: 9 } }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    const { stdout } = await bench("--schema", "given", "--base-url", url, "--model", "counter", "--json");
+    server.close();
+    const result = JSON.parse(stdout) as BenchResult;
+    expect(result.protocol).toMatchObject({ schema: "given", prompt: "given-1", rules: null, step_budget: null });
+    expect(result.per_question).toMatchObject({ tokens: 9, prompt_tokens: 70 });
+    expect(result.scores.all.answer).toBeNull();
+    expect(result.questions.some(({ spider }) => spider)).toBe(true);
+    const teacher = await bench("--schema", "given", "--player", "teacher");
+    expect(teacher.stderr).toMatch(/--schema given needs a model: teacher/);
   });
 
   test("says in one line what is missing", async () => {

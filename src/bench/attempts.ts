@@ -1,6 +1,6 @@
 // Attempts at a benchmark's questions: what a player's episode came to, reduced to the query and the answer that count.
 import { type EnvironmentRules, SQLEnvironment } from "../env/index.ts";
-import { type EpisodeRecord, evaluate, type Progress } from "../evaluation/index.ts";
+import { type EpisodeRecord, evaluate, formatTranscript, type Progress } from "../evaluation/index.ts";
 import type { Player } from "../players/index.ts";
 import type { DataSet, Difficulty } from "../questions/index.ts";
 
@@ -15,6 +15,10 @@ export interface Attempt {
   readonly prompt_tokens: number | null;
   /** What broke the attempt, which then counts as wrong. */
   readonly error: string | null;
+  /** What was done or written, for people; not kept in results. */
+  readonly shown?: string;
+  /** Why there is no query, where it is not the player's fault. */
+  readonly why?: string;
 }
 
 /** The attempts at each question, by its id. */
@@ -57,7 +61,10 @@ export async function playAttempts(
       const { error, correctness } = record;
       attempts.set(record.question_id, [
         ...before,
-        { sql: lastQuery(record), answer: correctness === 1, tokens, prompt_tokens, error },
+        {
+          ...{ sql: lastQuery(record), answer: correctness === 1, tokens, prompt_tokens, error },
+          ...(before.length === 0 && { shown: formatTranscript(record) }),
+        },
       ]);
     },
   });

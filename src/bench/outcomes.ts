@@ -87,10 +87,10 @@ interface Judged {
   readonly ballot: string | undefined;
 }
 
-function judgeAttempt({ sql, answer, error }: Attempt, gold: GoldExecution, database: Database): Judged {
+function judgeAttempt({ sql, answer, error, why }: Attempt, gold: GoldExecution, database: Database): Judged {
   if (sql === null) {
     const marks = { answer, spider: false, bird: false };
-    return { marks, reason: error === null ? "no query" : "broken", ballot: undefined };
+    return { marks, reason: why ?? (error === null ? "no query" : "broken"), ballot: undefined };
   }
   const { spider, bird, fault, result } = judge(database, sql, gold);
   const reason = fault ? fault.error_class : wrongBy({ spider, bird }, gold);

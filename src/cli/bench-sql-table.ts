@@ -1,6 +1,7 @@
 // A benchmark's result as tables that fit 80 columns.
 import type { Measure } from "../bench/outcomes.ts";
 import type { BenchResult } from "../bench/result.ts";
+import { TOO_LONG } from "../bench/schema-given.ts";
 import type { GroupScores, Score } from "../bench/scores.ts";
 import { drawTable, formatNumber, type Output, printable, styled } from "./output.ts";
 
@@ -48,7 +49,7 @@ export function drawBench(result: BenchResult, out: Output): void {
   const counted =
     tokens === null ? "" : `${Math.round(tokens)} tokens written, ${Math.round(prompt_tokens ?? 0)} shown, `;
   out.line(`a question: ${counted}${seconds.toFixed(3)} s; intervals are over databases`);
-  for (const line of consistency(result)) out.line(line);
+  for (const line of [...consistency(result), ...tooLong(result)]) out.line(line);
   if (errors > 0)
     out.line(
       styled("yellow", `${errors} questions broke and count as wrong; the first: ${printable(first_error ?? "")}`),
@@ -91,6 +92,14 @@ function consistency({ questions, model }: BenchResult): string[] {
     ...wrong.slice(0, LISTED).map(({ id, reason }) => `  ${id}: ${reason}`),
     ...(wrong.length > LISTED ? [`  and ${wrong.length - LISTED} more: --json`] : []),
   ];
+}
+
+/** Questions whose schema is longer than the model's context. */
+function tooLong({ questions }: BenchResult): string[] {
+  const left = questions.filter(({ reason }) => reason === TOO_LONG);
+  if (left.length === 0) return [];
+  const databases = [...new Set(left.map(({ database }) => database))].join(", ");
+  return [`${left.length} questions count as wrong: the schema is longer than the context (${printable(databases)})`];
 }
 
 function percent(rate: number): string {

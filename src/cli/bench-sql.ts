@@ -1,10 +1,11 @@
 // `sqlenv bench spider` and `bench bird`: a model measured as papers measure, on databases no training has seen.
 import { accessSync, constants } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { Command } from "commander";
-import { playAttempts } from "../bench/attempts.ts";
+import { Command, Option } from "commander";
+import { type AttemptOptions, type Attempts, playAttempts } from "../bench/attempts.ts";
 import { judgeAttempts } from "../bench/outcomes.ts";
 import { askedData, type BenchResult, type Protocol, resultOf } from "../bench/result.ts";
+import { givenPromptId, writeAttempts } from "../bench/schema-given.ts";
 import { DEFAULT_STEP_BUDGET, GUIDED_RULES, rulesId } from "../env/index.ts";
 import { SqlEnvError, UsageError } from "../errors.ts";
 import { writeFileWhole } from "../io/atomic-write.node.ts";
@@ -13,19 +14,23 @@ import { drawBench } from "./bench-sql-table.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { checkDatabases, checkSplit, type FilterFlags, listDifficulties } from "./filters.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
-import { output, wholeNumber } from "./output.ts";
+import { output, printable, wholeNumber } from "./output.ts";
 import { packageInfo } from "./package-info.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "./player.ts";
 import { weightsSha256 } from "./weights.ts";
+import { writerNamed } from "./writer.ts";
 
 interface BenchSqlFlags extends FilterFlags, PlayerFlags {
   readonly player?: string;
   readonly questions?: number;
+  readonly schema: Protocol["schema"];
+  readonly sampleRows: number;
   readonly votes: number;
   readonly seed: number;
   readonly stepBudget: number;
   readonly concurrency?: number;
   readonly out?: string;
+  readonly show: number;
   readonly json?: boolean;
 }
 
@@ -39,6 +44,15 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
     .option("--questions <number>", "draw this many of the questions (default: all)", wholeNumber("--questions"))
     .option("--difficulty <list>", "some of easy,medium,hard", listDifficulties)
     .option("--database <list>", "only questions on these databases", (text: string) => text.split(","))
+    .addOption(
+      new Option(
+        "--schema <how>",
+        "unknown: explored by actions; given: in the prompt, as in papers, one query written",
+      )
+        .choices(["unknown", "given"])
+        .default("unknown"),
+    )
+    .option("--sample-rows <number>", "given: rows shown of each table", wholeNumber("--sample-rows"), 0)
     .option("--votes <number>", "attempts at each question, put to the vote", wholeNumber("--votes"), 1)
     .option("--seed <number>", "of sampling and of drawing questions", wholeNumber("--seed"), 7)
     .option("--step-budget <number>", "actions an episode may take", wholeNumber("--step-budget"), DEFAULT_STEP_BUDGET)
@@ -48,6 +62,7 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
       wholeNumber("--concurrency"),
     )
     .option("--out <file>", "write the result there, to compare others with")
+    .option("--show <number>", "print what was done for the first questions", wholeNumber("--show"), 0)
     .option("--json", "print the result as one JSON object");
   return addPlayerOptions(command).action((flags: BenchSqlFlags) => run(benchmark, flags));
 }
@@ -55,24 +70,23 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
 async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<void> {
   const out = output(flags);
   const name = playerOf(flags);
-  const { votes, seed, stepBudget: step_budget, difficulty } = flags;
+  const { votes, seed, difficulty, schema, sampleRows } = flags;
   const temperature = votes > 1 && flags.temperature === 0 ? VOTE_TEMPERATURE : flags.temperature;
   if (votes < 1) throw new UsageError({ what: "--votes must be at least 1", value: votes });
   if (flags.out !== undefined) checkWritable(flags.out);
   const data = await resolveDataSet(flags.data);
   checkDatabases(flags.database, data);
   const databases = unseenDatabases(data, flags.database);
-  const player = await playerNamed(name, { ...flags, temperature });
+  const asked = await (schema === "given" ? askGiven : askUnknown)(name, { ...flags, temperature }, data);
   const signal = interruptSignal();
   const started = performance.now();
   try {
-    const attempts = await playAttempts(data, player, {
-      ...{ seed, step_budget, difficulty, databases, signal },
-      rules: GUIDED_RULES,
+    const attempts = await asked.attempts({
+      ...{ seed, difficulty, databases, signal },
       tries: votes,
       questions: flags.questions,
       concurrency: flags.concurrency ?? CONCURRENCY[name] ?? 1,
-      onProgress: ({ done, total }) => out.progress(`${player.name}: ${done} of ${total} episodes`),
+      onProgress: ({ done, total }) => out.progress(`${asked.name}: ${done} of ${total} attempts`),
     });
     const seconds = (performance.now() - started) / 1000;
     const outcomes =
@@ -86,21 +100,51 @@ async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<
       process.exitCode = interruptedCode(signal);
       return;
     }
+    for (const { id } of outcomes.slice(0, flags.show))
+      out.line(`${printableLines(attempts.get(id)![0]?.shown ?? id)}\n`);
     const protocol: Protocol = {
-      ...{ benchmark, schema: "unknown", rules: rulesId(GUIDED_RULES), prompt: null, step_budget, votes, temperature },
-      max_tokens: flags.maxTokens,
+      ...{ benchmark, schema, votes, temperature, max_tokens: flags.maxTokens },
+      ...(schema === "given"
+        ? { rules: null, prompt: givenPromptId(sampleRows), step_budget: null }
+        : { rules: rulesId(GUIDED_RULES), prompt: null, step_budget: flags.stepBudget }),
     };
     const result = resultOf(outcomes, {
       sqlenv: packageInfo().version,
       command: commandLine(),
       ...{ protocol, seed, seconds },
       data: await askedData(data, outcomes),
-      model: { player: name, name: flags.model ?? player.name, weights_sha256: await weightsOf(name, flags) },
+      model: { player: name, name: flags.model ?? asked.name, weights_sha256: await weightsOf(name, flags) },
     });
     report(result, flags, out);
   } finally {
-    await player.close?.();
+    await asked.close?.();
   }
+}
+
+/** Who is asked, and how. */
+interface Asked {
+  readonly name: string;
+  attempts(options: AttemptOptions): Promise<Attempts | undefined>;
+  close?: (() => Promise<void>) | undefined;
+}
+
+async function askUnknown(name: string, flags: BenchSqlFlags, data: DataSet): Promise<Asked> {
+  const player = await playerNamed(name, flags);
+  const game = { step_budget: flags.stepBudget, rules: GUIDED_RULES };
+  return {
+    name: player.name,
+    attempts: (options) => playAttempts(data, player, { ...options, ...game }),
+    close: player.close,
+  };
+}
+
+async function askGiven(name: string, flags: BenchSqlFlags, data: DataSet): Promise<Asked> {
+  const writer = await writerNamed(name, flags, data);
+  return {
+    name: writer.name,
+    attempts: (options) => writeAttempts(data, writer, { ...options, sample_rows: flags.sampleRows }),
+    close: writer.close,
+  };
 }
 
 /** Of attempts that are put to the vote, where none is given: greedy ones would all be the same. */
@@ -138,6 +182,10 @@ function unseenDatabases(data: DataSet, wanted: readonly string[] | undefined): 
     value: data.name,
     remedy: "split it by database, or take another with --data",
   });
+}
+
+function printableLines(text: string): string {
+  return text.split("\n").map(printable).join("\n");
 }
 
 /** The command as it was typed, without a password in a URL. */

@@ -12,3 +12,4 @@ export * from "./prompt.ts";
 export * from "./random.ts";
 export * from "./scripted.ts";
 export * from "./teacher.ts";
+export * from "./writer.ts";

@@ -1,0 +1,48 @@
+// Writers by the name of the player: models that are asked once, and the gold itself.
+import { UsageError } from "../errors.ts";
+import { chatWriter, modelWriter, type Writer } from "../players/index.ts";
+import type { DataSet } from "../questions/index.ts";
+import { deviceOptions } from "./device.ts";
+import type { PlayerFlags } from "./player.ts";
+
+/** A writer, with what must be given back at the end. */
+export type SeatedWriter = Writer & { close?: () => Promise<void> };
+
+/** Tokens of schema, question and query together, where the model has room for more: the key-value cache is paid for each of them. */
+const MAX_CONTEXT = 8192;
+
+/** Tokens of one query; Spider's longest gold takes about 250. */
+const MAX_QUERY_TOKENS = 256;
+
+/** The writer behind a player's name; throws UsageError for players that do not write. */
+export async function writerNamed(name: string, flags: PlayerFlags, data: DataSet): Promise<SeatedWriter> {
+  const { model, baseUrl, temperature, apiKeyEnv, timeout } = flags;
+  if (name === "oracle") return goldWriter(data);
+  if (name !== "chat" && name !== "model")
+    throw new UsageError({ what: "--schema given needs a model", value: name, remedy: "give --model" });
+  if (model === undefined)
+    throw new UsageError({ what: "--schema given needs --model", remedy: "give a model folder, or a name on the Hub" });
+  const max_new_tokens = Math.min(flags.maxTokens, MAX_QUERY_TOKENS);
+  if (name === "chat") {
+    if (baseUrl === undefined)
+      throw new UsageError({ what: "the chat player needs --base-url", remedy: "give one ending in /v1" });
+    const apiKey = process.env[apiKeyEnv] || undefined;
+    return chatWriter({ baseUrl, model, apiKey, temperature, maxTokens: flags.maxTokens, timeoutMs: timeout * 1000 });
+  }
+  const { loadModelAndTokenizer } = await import("../engine/index.node.ts");
+  const loaded = await loadModelAndTokenizer(model, { ...deviceOptions(flags), trains: false });
+  const { engine, tokenizer, turns, config } = loaded;
+  const max_context_tokens = Math.min(MAX_CONTEXT, config.max_position_embeddings);
+  const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
+  const options = { engine, turns, decode, temperature, max_new_tokens, max_context_tokens };
+  return { ...modelWriter({ ...options, name: model }), close: () => engine.close() };
+}
+
+/** Writes the gold queries: the check that they pass. */
+function goldWriter({ questions }: DataSet): Writer {
+  const golds = new Map(questions.map(({ question_id, gold_sql }) => [question_id, gold_sql]));
+  return {
+    name: "oracle",
+    write: async ({ question_id }) => ({ text: golds.get(question_id)!, tokens: null, prompt_tokens: null }),
+  };
+}
