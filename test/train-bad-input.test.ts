@@ -95,7 +95,11 @@ describe.concurrent("files", () => {
 
   test("a model that is not there, or is no model, is named, and the folder's name stays free", async () => {
     const none = await place.trainInside("refused-1", { "--model-name": "nowhere" }, "--json");
-    expectRefused(none, 1, /no such model folder, .*: nowhere; give the path of a folder, or a name/);
+    expectRefused(
+      none,
+      1,
+      /no such model folder or GGUF file, .*: nowhere; give the path of a folder or a GGUF file, .* or a name/,
+    );
     const other = await place.trainInside("refused-1", { "--model-name": place.data }, "--json");
     expectRefused(other, 1, /cannot be read .*small\/config\.json; .*Hugging Face layout/);
     expect(existsSync(place.path("refused-1"))).toBe(false);

@@ -25,10 +25,10 @@ interface Options {
 export function exportCommand(): Command {
   return new Command("export")
     .description("a model, or an adapter with its model, as a whole folder or as a GGUF file")
-    .requiredOption("--model <name>", "a model or adapter folder, or a name on the Hub")
+    .requiredOption("--model <name>", "a model or adapter folder, a GGUF file, ollama:NAME, or a name on the Hub")
     .option("--merge <folder>", "write a whole model in the Hugging Face layout, an adapter added to its weights")
     .option("--gguf <file>", "write a file that llama.cpp and what is built on it open")
-    .addOption(new Option("--type <name>", "of a GGUF file's matrices").choices(["f16", "q8_0"]).default("f16"))
+    .addOption(new Option("--type <name>", "of a GGUF file's matrices").choices(["f32", "f16", "q8_0"]).default("f16"))
     .addOption(new Option("--dtype <name>", "of the folder (default: as the model's own)").choices(["f32", "bf16"]))
     .option("--json", "print one JSON object")
     .action(run);
@@ -57,8 +57,9 @@ async function run({ model, merge, gguf, type, dtype, json }: Options): Promise<
       written[merge] = statSync(`${merge}/model.safetensors`).size;
     }
     if (gguf !== undefined) {
-      const name = basename(resolve(model));
-      written[gguf] = await writeGguf(gguf, { config, tokenizer, chatTemplate, name, type }, weights);
+      const { metadata } = weights;
+      const name = metadata["general.name"] ?? basename(resolve(model));
+      written[gguf] = await writeGguf(gguf, { config, tokenizer, chatTemplate, name, type, metadata }, weights);
     }
   } finally {
     await weights.close();

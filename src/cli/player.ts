@@ -89,7 +89,10 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
 export function addPlayerOptions(command: Command): Command {
   return addDeviceOptions(command)
     .option("--base-url <url>", "chat: where /chat/completions lives, such as http://localhost:8000/v1")
-    .option("--model <name>", "chat: the model's name there; model: a folder, or a name on the Hub")
+    .option(
+      "--model <name>",
+      "chat: the model's name there; model: a folder, a GGUF file, ollama:NAME, or a name on the Hub",
+    )
     .option("--api-key-env <variable>", "chat: environment variable that holds the key", "OPENAI_API_KEY")
     .addOption(new Option("--temperature <number>", "chat, model: 0 is greedy").default(0).argParser(temperature))
     .option("--max-tokens <number>", "chat, model (at most 256): of one turn", wholeNumber("--max-tokens"), 1024)

@@ -3,7 +3,8 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from
 import { join } from "node:path";
 import { Command } from "commander";
 import { SqlEnvError, UsageError } from "../errors.ts";
-import { loadModelFolder } from "../model/folder.node.ts";
+import { loadModelFolder, saveModelFolder } from "../model/folder.node.ts";
+import { isGgufFile, loadGguf } from "../model/gguf.node.ts";
 import { resolveModel } from "../model/hub.node.ts";
 import { PLAYGROUND_MODEL, PLAYGROUND_SITE } from "../server/playground.node.ts";
 import { output, printable } from "./output.ts";
@@ -23,7 +24,10 @@ export function playgroundCommand(): Command {
   return new Command("playground")
     .description("write the playground as a static site: play, watch and train in a browser, without a server")
     .requiredOption("--out <folder>", "where to; a playground that is there is replaced")
-    .option("--model <name>", "the model beside it: a folder, or a name on the Hub (default: the bundled starter)")
+    .option(
+      "--model <name>",
+      "the model beside it: a folder, a GGUF file, ollama:NAME, or a name on the Hub (default: the bundled starter)",
+    )
     .option("--json", "print one JSON object")
     .action(run);
 }
@@ -39,7 +43,8 @@ async function run({ out: folder, model: name, json }: PlaygroundFlags): Promise
   mkdirSync(folder, { recursive: true });
   const ownModel = join(PLAYGROUND_SITE, "model");
   cpSync(PLAYGROUND_SITE, folder, { recursive: true, filter: (from) => from !== ownModel });
-  if (model) {
+  if (model && isGgufFile(model)) await saveAsFolder(model, join(folder, "model"));
+  else if (model) {
     const chosen = readdirSync(model).filter((file) => MODEL_FILES.test(file));
     mkdirSync(join(folder, "model"), { recursive: true });
     for (const file of chosen) cpSync(join(model, file), join(folder, "model", file));
@@ -54,12 +59,26 @@ function isPlayground(folder: string): boolean {
   return existsSync(page) && readFileSync(page, "utf8").includes("<title>SQLEnv playground</title>");
 }
 
-/** The model's folder, checked; null when none was asked for and none is bundled. */
+/** A page reads folders: a GGUF file is written as one. */
+async function saveAsFolder(gguf: string, folder: string): Promise<void> {
+  const { config, tokenizer, chatTemplate, generationConfig, weights } = loadGguf(gguf);
+  async function* tensors() {
+    for (const name of weights.names) yield { name, data: await weights.read(name) };
+  }
+  try {
+    const whole = { config, tokenizerFiles: tokenizer.files, chatTemplate, generationConfig };
+    await saveModelFolder(folder, { ...whole, tensors: tensors() });
+  } finally {
+    await weights.close();
+  }
+}
+
+/** The model's folder or GGUF file, checked; null when none was asked for and none is bundled. */
 async function modelFolder(name: string | undefined): Promise<string | null> {
   if (name === undefined) return existsSync(PLAYGROUND_MODEL) ? PLAYGROUND_MODEL : null;
   const folder = await resolveModel(name);
   const { weights } = await loadModelFolder(folder);
   await weights.close();
-  if (existsSync(join(folder, "model.safetensors"))) return folder;
+  if (isGgufFile(folder) || existsSync(join(folder, "model.safetensors"))) return folder;
   throw new UsageError({ what: "weights in several files do not load in a page", value: name });
 }

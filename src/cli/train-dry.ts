@@ -7,6 +7,7 @@ import { estimateMemory, type MemoryEstimate } from "../engine/index.ts";
 import { CPU_MEMORY_LIMIT } from "../engine/memory.ts";
 import { SqlEnvError } from "../errors.ts";
 import { type ModelConfig, parameterCount, parseConfig } from "../model/config.ts";
+import { isGgufFile, loadGguf } from "../model/gguf.node.ts";
 import { KNOWN_MODELS } from "../model/known.ts";
 import { isAdapterFolder } from "../model/peft.node.ts";
 import type { DataSet } from "../questions/index.ts";
@@ -93,6 +94,11 @@ function tellWeights({ model_name }: GRPOConfig, folder: string | undefined, out
 /** The model's sizes: from its folder, or known by its name. */
 async function shapeOf({ model_name }: GRPOConfig, folder: string | undefined): Promise<ModelConfig | undefined> {
   const whole = folder && isAdapterFolder(folder) ? await baseFolderOf(folder) : folder;
+  if (whole && isGgufFile(whole)) {
+    const { config, weights } = loadGguf(whole);
+    await weights.close();
+    return config;
+  }
   const file = whole && join(whole, "config.json");
   if (file && existsSync(file)) return parseConfig(JSON.parse(readFileSync(file, "utf8")), file);
   return KNOWN_MODELS[model_name]?.config;

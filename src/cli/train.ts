@@ -209,12 +209,20 @@ function newRun(flags: TrainFlags): { config: GRPOConfig; run: string } {
       });
     return { config, run: output_dir };
   }
-  const name = basename(config.model_name).toLowerCase();
+  const name = runName(config.model_name);
   const free = (number: number): string => {
     const run = join("runs", number === 1 ? name : `${name}-${number}`);
     return existsSync(run) ? free(number + 1) : run;
   };
   return { config, run: free(1) };
+}
+
+/** A folder's name for a model: `runs/qwen3-0.6b` for Qwen/Qwen3-0.6B, `runs/llama3.2-1b` for ollama:llama3.2:1b. */
+function runName(model: string): string {
+  const name = model.startsWith("ollama:") ? model.slice("ollama:".length).replaceAll(":", "-") : model;
+  return basename(name)
+    .toLowerCase()
+    .replace(/\.gguf$/, "");
 }
 
 /** A run that goes on, with the settings it was begun with. */

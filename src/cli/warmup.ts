@@ -52,7 +52,7 @@ interface Options extends DeviceFlags {
 export function warmupCommand(): Command {
   const command = new Command("warmup")
     .description("let a model imitate transcripts, masking all but its own words")
-    .option("--model <name>", "a model folder, a name on the Hub, or starter")
+    .option("--model <name>", "a model folder, a GGUF file, ollama:NAME, a name on the Hub, or starter")
     .option("--recipe <file>", "YAML: a model made from nothing, with its lessons and steps; in place of --model")
     .requiredOption("--out <folder>", "where the warmed-up model is saved")
     .option(

@@ -21,11 +21,11 @@ export interface LoadedModel {
   readonly tokenizer: Tokenizer;
   readonly turns: TurnEncoder;
   readonly config: ModelConfig;
-  /** Where its files are; an adapter's base model's. */
+  /** Where its files are, or its GGUF file; an adapter's base model's. */
   readonly folder: string;
 }
 
-/** Loads a model from a folder (PEFT's too, merged or to go on with), or by a Hub id such as "Qwen/Qwen3-0.6B" (downloaded once into the Hub's cache). */
+/** Loads a model from a folder (PEFT's too, merged or to go on with) or a GGUF file, from Ollama's store as "ollama:NAME", or by a Hub id such as "Qwen/Qwen3-0.6B" (downloaded once into the Hub's cache). */
 export async function loadModelAndTokenizer(
   nameOrPath: string,
   { hub, ...options }: LoadModelOptions = {},

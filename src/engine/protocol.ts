@@ -13,7 +13,7 @@ import type {
 } from "./engine.ts";
 
 export interface EngineSpec {
-  /** A folder in the Hugging Face layout. */
+  /** A folder in the Hugging Face layout, or a GGUF file. */
   readonly folder: string;
   readonly trains: boolean;
   readonly threads: number | undefined;

@@ -12,14 +12,17 @@ import {
   type ModelFolder,
   WEIGHTS_FILE,
 } from "./folder.ts";
+import { loadGguf } from "./gguf.node.ts";
 import { type NamedTensor, openSafetensors, writeSafetensors } from "./safetensors.node.ts";
 import { checkWeights } from "./safetensors.ts";
 import { loadTokenizer, readJson, saveTokenizer, writeJson } from "./tokenizer.node.ts";
 import { checkVocabulary, type TokenizerFiles } from "./tokenizer.ts";
 
-/** Opens a model folder and checks that its files belong together. */
+/** Opens a model folder, or a GGUF file, and checks that its parts belong together. */
 export async function loadModelFolder(dir: string): Promise<ModelFolder> {
-  if (!statSync(dir, { throwIfNoEntry: false })?.isDirectory()) {
+  const stats = statSync(dir, { throwIfNoEntry: false });
+  if (stats?.isFile()) return loadGguf(dir);
+  if (!stats?.isDirectory()) {
     throw new ModelLoadError({ what: "no such model folder", value: dir, remedy: "check the path" });
   }
   const configPath = join(dir, CONFIG_FILE);

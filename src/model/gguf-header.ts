@@ -1,6 +1,7 @@
 // A GGUF file's header, read from bytes that may be hostile: every count, length, type and offset is checked before it is used.
 import { ModelLoadError } from "../errors.ts";
-import { BLOCK, GGML_TYPE, GGUF_ALIGNMENT, type GgmlType, type GgufTensor, ggufBytes } from "./gguf.ts";
+import { GGUF_ALIGNMENT } from "./gguf.ts";
+import { GGML_TYPES, type GgmlType, type GgufTensor, ggufBytes, typeName } from "./gguf-types.ts";
 
 /** Bytes before the numbers; a vocabulary of 256,000 tokens with its merges has about 12 MB. */
 export const MAX_GGUF_HEADER_BYTES = 100_000_000;
@@ -19,18 +20,11 @@ export const MAX_GGUF_DIMENSIONS = 4;
 /** Largest `general.alignment`; published files have 32. */
 export const MAX_GGUF_ALIGNMENT = 65_536;
 
-/** Names of types by number, for messages; those of GGML_TYPE can be read. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md */
+/** Names of types that are not read, by number, for messages. */
 const TYPE_NAMES: Readonly<Record<number, string>> = {
-  2: "q4_0",
-  3: "q4_1",
-  6: "q5_0",
-  7: "q5_1",
   9: "q8_1",
   10: "q2_k",
   11: "q3_k",
-  12: "q4_k",
-  13: "q5_k",
-  14: "q6_k",
   15: "q8_k",
   16: "iq2_xxs",
   17: "iq2_xs",
@@ -46,7 +40,6 @@ const TYPE_NAMES: Readonly<Record<number, string>> = {
   27: "i64",
   28: "f64",
   29: "iq1_m",
-  30: "bf16",
   34: "tq1_0",
   35: "tq2_0",
   39: "mxfp4",
@@ -127,13 +120,22 @@ function tensorInfo(input: Input): { tensor: GgufTensor; offset: number } {
   const length = shape.reduce((product, size) => product * size, 1);
   if (!Number.isSafeInteger(8 * length)) throw input.bad(`tensor ${name} is too large`, `[${shape}]`);
   const number = input.u32();
-  const type = (Object.keys(GGML_TYPE) as GgmlType[]).find((known) => GGML_TYPE[known] === number);
+  const known = Object.keys(GGML_TYPES) as GgmlType[];
+  const type = known.find((each) => GGML_TYPES[each].number === number);
   if (type === undefined) {
-    const known = TYPE_NAMES[number] ?? `number ${number}`;
-    throw input.bad(`tensor ${name} has a type other than ${Object.keys(GGML_TYPE).join(", ")}`, known);
+    const other = number in TYPE_NAMES ? typeName(TYPE_NAMES[number]!) : `number ${number}`;
+    throw input.bad(
+      `tensor ${name} has a type that is not read`,
+      other,
+      `use a file of ${known.map(typeName).join(", ")}`,
+    );
   }
-  if (type === "q8_0" && shape.at(-1)! % BLOCK !== 0) {
-    throw input.bad(`tensor ${name} of type q8_0 has rows that are not whole blocks of ${BLOCK}`, `[${shape}]`);
+  const { block } = GGML_TYPES[type];
+  if (shape.at(-1)! % block !== 0) {
+    throw input.bad(
+      `tensor ${name} of type ${typeName(type)} has rows that are not whole blocks of ${block}`,
+      `[${shape}]`,
+    );
   }
   return { tensor: { name, shape, type }, offset: input.u64(`the offset of tensor ${name}`) };
 }
@@ -184,8 +186,7 @@ class Input {
     this.#fileSize = fileSize;
   }
 
-  bad(what: string, value?: string | number): ModelLoadError {
-    const remedy = "check the file, or fetch it again";
+  bad(what: string, value?: string | number, remedy = "check the file, or fetch it again"): ModelLoadError {
     return new ModelLoadError({ what: `${this.#file}: ${what}`, value, remedy });
   }
 

@@ -1,7 +1,9 @@
 // A model in GGUF's words: what llama.cpp calls its tensors, its sizes and its tokens.
-import { ModelLoadError } from "../errors.ts";
 import { type ModelConfig, parameterShapes } from "./config.ts";
 import type { GgufType, GgufValue } from "./gguf.ts";
+import { GGUF_ARCHITECTURES } from "./gguf-config.ts";
+import { TOKEN_TYPE } from "./gguf-tokenizer.ts";
+import { nameOfWords } from "./gguf-words.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
 const LAYER_NAMES: Readonly<Record<string, string>> = {
@@ -20,8 +22,8 @@ const LAYER_NAMES: Readonly<Record<string, string>> = {
 
 /** A tensor's name there. */
 export function ggufName(name: string): string {
-  const layer = /^model\.layers\.(\d+)\.(.+)\.weight$/.exec(name);
-  if (layer) return `blk.${layer[1]}.${LAYER_NAMES[layer[2]!]!}.weight`;
+  const layer = /^model\.layers\.(\d+)\.(.+)\.(weight|bias)$/.exec(name);
+  if (layer) return `blk.${layer[1]}.${LAYER_NAMES[layer[2]!]!}.${layer[3]}`;
   if (name === "model.embed_tokens.weight") return "token_embd.weight";
   return name === "model.norm.weight" ? "output_norm.weight" : "output.weight";
 }
@@ -31,17 +33,35 @@ export function ggufShapes(config: ModelConfig): { name: string; shape: readonly
   return [...parameterShapes(config)].map(([name, shape]) => ({ name, shape }));
 }
 
-/** llama.cpp turns neighbours among a Llama head's numbers, files of transformers halves: rows of q and k change places. */
+/** llama.cpp rotates neighbouring numbers of a Llama's head, `transformers` rotates halves: rows of q and k change places. */
 export function forLlamaRotary(config: ModelConfig, name: string, data: Float32Array): Float32Array {
+  return rowsMoved(config, name, data, (row, half) => [(row % 2) * half + Math.floor(row / 2), row]);
+}
+
+/** The way back: rows of q and k as `transformers` has them. */
+export function fromLlamaRotary<T extends Float32Array>(config: ModelConfig, name: string, data: T): T {
+  return rowsMoved(config, name, data, (row, half) => [row, (row % 2) * half + Math.floor(row / 2)]);
+}
+
+/** Copies rows of every head of a Llama's q and k from one place to another; other tensors come back as they are. */
+function rowsMoved<T extends Float32Array>(
+  config: ModelConfig,
+  name: string,
+  data: T,
+  places: (row: number, half: number) => readonly [from: number, to: number],
+): T {
   const part = /self_attn\.([qk])_proj\.weight$/.exec(name)?.[1];
   if (config.architecture !== "LlamaForCausalLM" || part === undefined) return data;
   const heads = part === "q" ? config.num_attention_heads : config.num_key_value_heads;
-  const [columns, half] = [config.hidden_size, config.head_dim / 2];
-  const out = new Float32Array(data.length);
+  const { hidden_size: columns, head_dim } = config;
+  const out = new Float32Array(data.length) as T;
   for (let head = 0; head < heads; head++) {
-    for (let i = 0; i < config.head_dim; i++) {
-      const from = head * config.head_dim + (i % 2) * half + Math.floor(i / 2);
-      out.set(data.subarray(from * columns, (from + 1) * columns), (head * config.head_dim + i) * columns);
+    for (let row = 0; row < head_dim; row++) {
+      const [from, to] = places(row, head_dim / 2).map((place) => (head * head_dim + place) * columns) as [
+        number,
+        number,
+      ];
+      out.set(data.subarray(from, from + columns), to);
     }
   }
   return out;
@@ -53,17 +73,29 @@ export interface GgufModel {
   readonly chatTemplate: string | undefined;
   readonly name: string;
   readonly type: GgufType;
+  /** What the model's own file said of itself; author, license and the like are kept. @default {} */
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
+/** Facts about a model that stay true of one trained from it. */
+const KEPT = ["basename", "size_label", "organization", "author", "license", "license.name", "license.link"];
+
 /** The header's facts. */
-export function ggufFacts({ config, tokenizer, chatTemplate, name, type }: GgufModel): Map<string, GgufValue> {
-  const arch = config.architecture === "Qwen3ForCausalLM" ? "qwen3" : "llama";
+export function ggufFacts({
+  config,
+  tokenizer,
+  chatTemplate,
+  name,
+  type,
+  metadata = {},
+}: GgufModel): Map<string, GgufValue> {
+  const arch = Object.keys(GGUF_ARCHITECTURES).find((name) => GGUF_ARCHITECTURES[name] === config.architecture)!;
   const u32 = (value: number): GgufValue => ({ u32: value });
   const facts = new Map<string, GgufValue>([
     ["general.architecture", { text: arch }],
     ["general.type", { text: "model" }],
     ["general.name", { text: name }],
-    ["general.file_type", u32(type === "f16" ? 1 : 7)],
+    ["general.file_type", u32({ f32: 0, f16: 1, q8_0: 7 }[type])],
     ["general.quantization_version", u32(2)],
     [`${arch}.block_count`, u32(config.num_hidden_layers)],
     [`${arch}.context_length`, u32(config.max_position_embeddings)],
@@ -78,24 +110,31 @@ export function ggufFacts({ config, tokenizer, chatTemplate, name, type }: GgufM
     [`${arch}.rope.dimension_count`, u32(config.head_dim)],
     [`${arch}.vocab_size`, u32(config.vocab_size)],
   ]);
+  for (const key of KEPT.map((name) => `general.${name}`)) {
+    if (metadata[key] !== undefined) facts.set(key, { text: metadata[key] });
+  }
   const { tokens, types, merges, pre } = vocabularyOf(tokenizer, config.vocab_size);
   facts.set("tokenizer.ggml.model", { text: "gpt2" });
   facts.set("tokenizer.ggml.pre", { text: pre });
   facts.set("tokenizer.ggml.tokens", { texts: tokens });
   facts.set("tokenizer.ggml.token_type", { ints: types });
   facts.set("tokenizer.ggml.merges", { texts: merges });
-  facts.set("tokenizer.ggml.add_bos_token", { bool: false });
-  if (config.bos_token_id !== null) facts.set("tokenizer.ggml.bos_token_id", u32(config.bos_token_id));
-  if (config.eos_token_ids.length > 0) facts.set("tokenizer.ggml.eos_token_id", u32(config.eos_token_ids[0]!));
-  if (config.pad_token_id !== null) facts.set("tokenizer.ggml.padding_token_id", u32(config.pad_token_id));
+  facts.set("tokenizer.ggml.add_bos_token", { bool: tokenizer.files.config.add_bos_token === true });
+  const [eos, ...others] = config.eos_token_ids;
+  const isMessageEnd = (id: number) => tokenizer.tokenOf(id) === "<|eom_id|>";
+  const ids = {
+    bos: config.bos_token_id,
+    eos,
+    eot: others.find((id) => !isMessageEnd(id)),
+    eom: others.find(isMessageEnd),
+    padding: config.pad_token_id,
+  };
+  for (const [name, id] of Object.entries(ids)) {
+    if (id !== null && id !== undefined) facts.set(`tokenizer.ggml.${name}_token_id`, u32(id));
+  }
   if (chatTemplate !== undefined) facts.set("tokenizer.chat_template", { text: chatTemplate });
   return facts;
 }
-
-const NORMAL = 1;
-const CONTROL = 3;
-const USER_DEFINED = 4;
-const UNUSED = 5;
 
 /** Tokens by id, what kind each is, and how pieces merge. */
 function vocabularyOf({ files }: Tokenizer, size: number) {
@@ -108,40 +147,15 @@ function vocabularyOf({ files }: Tokenizer, size: number) {
     };
   };
   const tokens = Array.from({ length: size }, (_, id) => `[PAD${id}]`);
-  const types = new Array<number>(size).fill(UNUSED);
+  const types = new Array<number>(size).fill(TOKEN_TYPE.unused);
   for (const [token, id] of Object.entries(json.model.vocab)) {
     tokens[id] = token;
-    types[id] = NORMAL;
+    types[id] = TOKEN_TYPE.normal;
   }
   for (const { id, content, special } of json.added_tokens ?? []) {
     tokens[id] = content;
-    types[id] = special ? CONTROL : USER_DEFINED;
+    types[id] = special ? TOKEN_TYPE.control : TOKEN_TYPE.userDefined;
   }
   const merges = json.model.merges.map((merge) => (typeof merge === "string" ? merge : merge.join(" ")));
-  return { tokens, types, merges, pre: splitterName(json.pre_tokenizer) };
-}
-
-interface PreTokenizer {
-  readonly type: string;
-  readonly use_regex?: boolean;
-  readonly pattern?: { readonly Regex?: string };
-  readonly pretokenizers?: readonly PreTokenizer[];
-}
-
-/** Qwen's words: letters with one character before them, digits one by one. */
-const QWEN_WORDS = String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
-
-/** llama.cpp knows ways to cut a text into words by name only; one it does not know cannot be written down. */
-function splitterName(given: unknown): string {
-  const pre = given as PreTokenizer | null | undefined;
-  const parts = pre?.type === "Sequence" ? (pre.pretokenizers ?? []) : pre ? [pre] : [];
-  const pattern = parts.find(({ type }) => type === "Split")?.pattern?.Regex;
-  if (pattern === QWEN_WORDS) return "qwen2";
-  if (pattern === undefined && parts.some(({ type, use_regex }) => type === "ByteLevel" && use_regex !== false))
-    return "gpt-2";
-  throw new ModelLoadError({
-    what: "llama.cpp has no name for the way this tokenizer cuts words",
-    value: pattern ?? JSON.stringify(given),
-    remedy: "export a model with the tokenizer of Qwen3 or GPT-2's way of cutting",
-  });
+  return { tokens, types, merges, pre: nameOfWords(json.pre_tokenizer) };
 }

@@ -12,7 +12,8 @@ import { ModelLoadError } from "../errors.ts";
 import { trainBpe } from "./bpe.ts";
 import { parseConfig } from "./config.ts";
 import { openGguf, writeGguf } from "./gguf.node.ts";
-import { fromHalf, ggufData, ggufNumbers, toHalf } from "./gguf.ts";
+import { fromHalf, ggufData, toHalf } from "./gguf.ts";
+import { dequantized } from "./gguf-dequantize.ts";
 import { forLlamaRotary, type GgufModel } from "./gguf-model.ts";
 import { loadWeights, tensorsOf } from "./load.ts";
 import { addLora } from "./lora.ts";
@@ -143,7 +144,7 @@ test("a way of cutting words that llama.cpp has no name for is refused", async (
   const tokenizer = new Tokenizer({ tokenizer: { ...json }, config: {} });
   const writing = writeGguf(join(scratch, "no.gguf"), { ...about, tokenizer }, { read });
   await expect(writing).rejects.toThrow(ModelLoadError);
-  await expect(writing).rejects.toThrow(/no name for the way this tokenizer cuts words/);
+  await expect(writing).rejects.toThrow(/no name for the way this tokenizer splits words/);
   expect(readdirSync(scratch).filter((name) => name.startsWith("no.gguf"))).toEqual([]);
 });
 
@@ -159,10 +160,10 @@ test("16-bit floats: every one of them comes back, and others round to the neare
 
 test("blocks of q8_0 are off by half a level at most", () => {
   const data = Float32Array.from({ length: 64 }, (_, i) => Math.sin(i) * (i < 32 ? 1 : 100));
-  const back = ggufNumbers(ggufData(data, "q8_0"), "q8_0");
+  const back = dequantized(ggufData(data, "q8_0"), "q8_0");
   for (const [i, value] of data.entries())
     expect(Math.abs(back[i]! - value)).toBeLessThan((i < 32 ? 1 : 100) * (0.5 / 127 + 6e-4));
-  expect(ggufNumbers(ggufData(new Float32Array(32), "q8_0"), "q8_0")).toEqual(new Float32Array(32));
+  expect(dequantized(ggufData(new Float32Array(32), "q8_0"), "q8_0")).toEqual(new Float32Array(32));
 });
 
 test.each(LORA_REFERENCES)("%s: weights merged tensor by tensor are those the device merges", async (name) => {

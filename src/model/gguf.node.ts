@@ -1,11 +1,16 @@
 // GGUF files on disk: one tensor at a time out, and the header back in.
-import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ModelLoadError, messageOf } from "../errors.ts";
 import { sync, syncFolder, type WriteBytes, writeFully } from "../io/atomic-write.node.ts";
-import { ggufBytes, ggufData, ggufHeader, ggufNumbers, ggufTypeOf, padded } from "./gguf.ts";
-import { type GgufHeader, parseGgufHeader } from "./gguf-header.ts";
+import type { ModelFolder } from "./folder.ts";
+import { ggufData, ggufHeader, ggufTypeOf, padded } from "./gguf.ts";
+import { ROPE_FACTORS, ropeFactorsOf } from "./gguf-config.ts";
+import { dequantize } from "./gguf-dequantize.ts";
+import { type GgufFile, openGgufModel } from "./gguf-folder.ts";
+import { type GgufHeader, type GgufPlace, parseGgufHeader } from "./gguf-header.ts";
 import { forLlamaRotary, type GgufModel, ggufFacts, ggufName, ggufShapes } from "./gguf-model.ts";
+import { GGML_TYPES, ggufBytes } from "./gguf-types.ts";
 import type { WeightSource } from "./safetensors.ts";
 
 /** Elements converted and written at a time: whole blocks, and far below the 2 GiB that one call to the system may write. */
@@ -23,10 +28,15 @@ export async function writeGguf(
   weights: Pick<WeightSource, "read">,
   { write }: WriteGgufOptions = {},
 ): Promise<number> {
+  const factors = ropeFactorsOf(model.config);
   const tensors = ggufShapes(model.config).map(({ name, shape }) => ({
-    source: name,
+    read: async () => forLlamaRotary(model.config, name, await weights.read(name)),
     tensor: { name: ggufName(name), shape, type: ggufTypeOf(shape, model.type) },
   }));
+  if (factors) {
+    const tensor = { name: ROPE_FACTORS, shape: [factors.length], type: "f32" as const };
+    tensors.push({ read: async () => factors, tensor });
+  }
   const header = ggufHeader(
     ggufFacts(model),
     tensors.map(({ tensor }) => tensor),
@@ -41,8 +51,8 @@ export async function writeGguf(
     };
     try {
       put(header);
-      for (const { source, tensor } of tensors) {
-        const data = forLlamaRotary(model.config, source, await weights.read(source));
+      for (const { read, tensor } of tensors) {
+        const data = await read();
         for (let at = 0; at < data.length; at += PIECE_ELEMENTS) {
           put(ggufData(data.subarray(at, at + PIECE_ELEMENTS), tensor.type));
         }
@@ -66,18 +76,36 @@ export async function writeGguf(
   }
 }
 
-export interface GgufFile extends GgufHeader {
-  /** A tensor's numbers. */
-  read(name: string): Float32Array;
-  close(): void;
-}
-
 const FIRST_CHUNK = 1 << 20;
 const MAX_READ = 1 << 30; // bytes of one call; the system refuses 2 GiB
 
-/** Opens a GGUF file whose tensors are f32, f16 or q8_0. Its header may be hostile: what is wrong is refused by name. */
+/** Whether a path is a file that is or claims to be GGUF; Ollama's files have no ending. */
+export function isGgufFile(path: string): boolean {
+  if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return false;
+  if (/\.gguf$/i.test(path)) return true;
+  const handle = opened(path);
+  try {
+    const first = new Uint8Array(4);
+    return readSync(handle, first, 0, 4, 0) === 4 && new TextDecoder().decode(first) === "GGUF";
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** Opens a model in a GGUF file: its header is read now, its numbers one tensor at a time when asked for. */
+export function loadGguf(path: string): ModelFolder {
+  const file = openGguf(path);
+  try {
+    return openGgufModel(file, path);
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+}
+
+/** Opens a GGUF file. Its header may be hostile: what is wrong is refused by name. */
 export function openGguf(file: string): GgufFile {
-  const handle = openSync(file, "r");
+  const handle = opened(file);
   try {
     const { size } = fstatSync(handle);
     let header: GgufHeader | undefined;
@@ -90,12 +118,10 @@ export function openGguf(file: string): GgufFile {
     return {
       facts,
       tensors,
-      read: (name) => {
+      read: (name, rows) => {
         const place = tensors.get(name);
         if (!place) throw new ModelLoadError({ what: `${file}: no such tensor`, value: name });
-        const bytes = new Uint8Array(place.bytes);
-        readAll(handle, bytes, place.begin, file);
-        return ggufNumbers(bytes, place.type);
+        return readNumbers(handle, place, rows, file);
       },
       close: () => closeSync(handle),
     };
@@ -103,6 +129,36 @@ export function openGguf(file: string): GgufFile {
     closeSync(handle);
     throw error;
   }
+}
+
+function opened(file: string): number {
+  try {
+    return openSync(file, "r");
+  } catch (error) {
+    throw new ModelLoadError({ what: `${file}: the file cannot be opened`, value: messageOf(error), cause: error });
+  }
+}
+
+/** Converted in pieces, so that little memory is needed beside the result. */
+function readNumbers(
+  handle: number,
+  { shape, type, begin }: GgufPlace,
+  rows: { readonly first: number; readonly count: number } | undefined,
+  file: string,
+): Float32Array<ArrayBuffer> {
+  const { block, bytes } = GGML_TYPES[type];
+  const columns = shape.length === 1 ? 1 : shape.at(-1)!;
+  const all = shape.reduce((product, size) => product * size, 1);
+  const [from, length] = rows ? [rows.first * columns, rows.count * columns] : [0, all];
+  const out = new Float32Array(length);
+  const piece = new Uint8Array((Math.min(length, PIECE_ELEMENTS) / block) * bytes);
+  for (let at = 0; at < length; at += PIECE_ELEMENTS) {
+    const count = Math.min(PIECE_ELEMENTS, length - at);
+    const part = piece.subarray(0, (count / block) * bytes);
+    readAll(handle, part, begin + ((from + at) / block) * bytes, file);
+    dequantize(part, type, out.subarray(at, at + count));
+  }
+  return out;
 }
 
 function readAll(handle: number, into: Uint8Array, position: number, file: string): void {

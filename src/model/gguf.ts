@@ -1,18 +1,15 @@
-// The GGUF format, which llama.cpp reads: a header of typed facts, a list of tensors, and their numbers. Written by hand: what
-// stands where is a page, and a library would bring a runtime.
+// Writing the GGUF format: a header of typed facts, a list of tensors, and their numbers. Written by hand: the format is a page,
+// and a library would bring a runtime.
 import { UsageError } from "../errors.ts";
+import { GGML_TYPES, type GgufTensor, ggufBytes } from "./gguf-types.ts";
 
-/** How matrices are stored: 16-bit floats, or blocks of 32 whole numbers with a common factor. Vectors are 32-bit floats always. */
-export type GgufType = "f16" | "q8_0";
-
-/** Numbers of the types, as llama.cpp knows them. */
-export const GGML_TYPE = { f32: 0, f16: 1, q8_0: 8 } as const;
-export type GgmlType = keyof typeof GGML_TYPE;
+/** How matrices are stored: floats, or blocks of 32 whole numbers with a common factor. Vectors are 32-bit floats always. */
+export type GgufType = "f32" | "f16" | "q8_0";
 
 export const GGUF_ALIGNMENT = 32;
 const VERSION = 3;
 /** Numbers of a q8_0 block. */
-export const BLOCK = 32;
+const BLOCK = GGML_TYPES.q8_0.block;
 
 /** A fact of the header. Whole numbers are unsigned 32 bits, others 32-bit floats. */
 export type GgufValue =
@@ -23,21 +20,8 @@ export type GgufValue =
   | { readonly texts: readonly string[] }
   | { readonly ints: readonly number[] };
 
-export interface GgufTensor {
-  readonly name: string;
-  /** [rows, columns], or [length]. */
-  readonly shape: readonly number[];
-  readonly type: GgmlType;
-}
-
-/** Bytes a tensor's numbers take. */
-export function ggufBytes({ shape, type }: GgufTensor): number {
-  const length = shape.reduce((product, size) => product * size, 1);
-  return type === "f32" ? 4 * length : type === "f16" ? 2 * length : (length / BLOCK) * (2 + BLOCK);
-}
-
 /** The type a tensor is stored in: whole blocks only fit rows that are made of them. */
-export function ggufTypeOf(shape: readonly number[], wanted: GgufType): GgmlType {
+export function ggufTypeOf(shape: readonly number[], wanted: GgufType): GgufType {
   if (shape.length === 1) return "f32";
   return wanted === "q8_0" && shape[1]! % BLOCK !== 0 ? "f16" : wanted;
 }
@@ -51,7 +35,7 @@ export function ggufHeader(facts: ReadonlyMap<string, GgufValue>, tensors: reado
   for (const tensor of tensors) {
     out.text(tensor.name).u32(tensor.shape.length);
     for (const size of [...tensor.shape].reverse()) out.u64(size);
-    out.u32(GGML_TYPE[tensor.type]).u64(offset);
+    out.u32(GGML_TYPES[tensor.type].number).u64(offset);
     offset += padded(ggufBytes(tensor));
   }
   return out.take(GGUF_ALIGNMENT);
@@ -77,7 +61,7 @@ function writeFact(out: Bytes, key: string, value: GgufValue): void {
 }
 
 /** A tensor's numbers as they are stored. */
-export function ggufData(data: Float32Array, type: GgmlType): Uint8Array {
+export function ggufData(data: Float32Array, type: GgufType): Uint8Array {
   if (type === "f32") return new Uint8Array(data.slice().buffer);
   if (type === "f16") {
     const out = new Uint16Array(data.length);
@@ -100,19 +84,6 @@ export function ggufData(data: Float32Array, type: GgmlType): Uint8Array {
     }
   }
   return out;
-}
-
-/** The numbers that stored bytes stand for. */
-export function ggufNumbers(bytes: Uint8Array, type: GgmlType): Float32Array {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (type === "f32") return Float32Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
-  if (type === "f16")
-    return Float32Array.from({ length: bytes.length / 2 }, (_, i) => fromHalf(view.getUint16(2 * i, true)));
-  const blocks = bytes.length / (2 + BLOCK);
-  return Float32Array.from({ length: blocks * BLOCK }, (_, i) => {
-    const at = Math.floor(i / BLOCK) * (2 + BLOCK);
-    return fromHalf(view.getUint16(at, true)) * view.getInt8(at + 2 + (i % BLOCK));
-  });
 }
 
 const scratch = new DataView(new ArrayBuffer(4));

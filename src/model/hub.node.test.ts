@@ -111,7 +111,9 @@ test("a folder is itself, and what is neither folder nor name is refused", async
   const dir = temporaryFolder();
   expect(await resolveModel(dir)).toBe(dir);
   for (const name of ["./no/such/folder", "Qwen3", "a/b/c", "../up/x", "org/..", "a b/c", ""]) {
-    await expect(resolveModel(name, QUICK)).rejects.toThrow(/no such model folder, and not a model's name on the Hub/);
+    await expect(resolveModel(name, QUICK)).rejects.toThrow(
+      /no such model folder or GGUF file, and not a model's name on the Hub/,
+    );
   }
   await expect(resolveModel("org/tiny", { ...QUICK, revision: "../x" })).rejects.toThrow(/not a revision/);
 });

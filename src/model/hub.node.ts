@@ -18,6 +18,8 @@ import { z } from "zod";
 import { type Checksum, type DownloadOptions, download } from "../download.node.ts";
 import { DownloadError, ModelLoadError, messageOf } from "../errors.ts";
 import { WEIGHTS_FILE, WEIGHTS_INDEX } from "./folder.ts";
+import { isGgufFile } from "./gguf.node.ts";
+import { isOllamaName, ollamaModel } from "./ollama.node.ts";
 import { parseIndex } from "./safetensors.node.ts";
 
 export interface HubProgress {
@@ -78,16 +80,20 @@ interface Request {
 /** Models that come with the package; they lie beside its code. */
 const BUNDLED = new URL("../../models/", import.meta.url);
 
-/** The folder of a model: an existing folder is itself, a bundled name such as "starter" one of ours, `org/name` is found in the cache or fetched from the Hub. */
+/** The folder or GGUF file of a model: an existing path is itself, a bundled name such as "starter" one of ours, `ollama:name` a file of Ollama's, `org/name` is found in the cache or fetched from the Hub. */
 export async function resolveModel(nameOrPath: string, options: HubOptions = {}): Promise<string> {
   const own = ownFolder(nameOrPath);
   if (own !== undefined) return notARun(own);
+  if (isOllamaName(nameOrPath)) return ollamaModel(nameOrPath);
+  if (/\.gguf$/i.test(nameOrPath)) {
+    throw new ModelLoadError({ what: "no such GGUF file", value: nameOrPath, remedy: "check the path" });
+  }
   const { revision = "main" } = options;
   if (!NAME.test(nameOrPath) || nameOrPath.includes("..")) {
     throw new ModelLoadError({
-      what: "no such model folder, and not a model's name on the Hub",
+      what: "no such model folder or GGUF file, and not a model's name on the Hub",
       value: nameOrPath,
-      remedy: "give the path of a folder, or a name such as Qwen/Qwen3-0.6B",
+      remedy: "give the path of a folder or a GGUF file, ollama:NAME, or a name such as Qwen/Qwen3-0.6B",
     });
   }
   if (!REVISION.test(revision) || revision.includes("..")) {
@@ -112,9 +118,9 @@ export async function resolveModel(nameOrPath: string, options: HubOptions = {})
   return fetchModel({ id: nameOrPath, revision, endpoint, token, options }, repo);
 }
 
-/** The folder of a model that is here already: a path, or a name that was fetched before; undefined where there is none. */
+/** The folder or file of a model that is here already: a path, Ollama's, or a name that was fetched before; undefined where there is none. */
 export function findModel(nameOrPath: string, { cacheDir, revision = "main" }: HubOptions = {}): string | undefined {
-  const own = ownFolder(nameOrPath);
+  const own = isOllamaName(nameOrPath) ? ollamaModel(nameOrPath) : ownFolder(nameOrPath);
   if (own !== undefined || !NAME.test(nameOrPath)) return own;
   return cachedSnapshot(join(cacheDir ?? hubCache(), `models--${nameOrPath.replace("/", "--")}`), revision);
 }
@@ -133,9 +139,9 @@ function notARun(folder: string): string {
   });
 }
 
-/** An existing folder, or a bundled model's. */
+/** An existing folder or file, or a bundled model's folder. */
 function ownFolder(nameOrPath: string): string | undefined {
-  if (statSync(nameOrPath, { throwIfNoEntry: false })?.isDirectory()) return nameOrPath;
+  if (statSync(nameOrPath, { throwIfNoEntry: false })?.isDirectory() || isGgufFile(nameOrPath)) return nameOrPath;
   if (!/^[a-z0-9-]+$/.test(nameOrPath)) return undefined;
   const bundled = fileURLToPath(new URL(`${nameOrPath}/`, BUNDLED));
   return existsSync(join(bundled, CONFIG_FILE)) ? bundled : undefined;

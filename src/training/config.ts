@@ -30,7 +30,7 @@ export const configSchema = z
     // What is trained, on what
     model_name: note(
       z.string().min(1).default("Qwen/Qwen3-1.7B"),
-      'a model folder, or a name on the Hub; "starter" is ours',
+      'a model folder, a GGUF file, ollama:NAME, or a name on the Hub; "starter" is ours',
       { seed: "Qwen/Qwen3-1.7B" },
     ),
     questions_path: note(

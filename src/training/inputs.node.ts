@@ -1,8 +1,8 @@
 // What a run was begun with, as SHA-256 sums: a run that is resumed with other questions, databases, weights or reward
 // functions would be another run.
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { createReadStream, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { z } from "zod";
 import type { DataSet } from "../questions/index.ts";
@@ -25,7 +25,7 @@ export interface RunInputs {
   readonly questions: string;
   /** By name. */
   readonly databases: Readonly<Record<string, string>>;
-  /** By file, of the folders the model is made of. */
+  /** By file, of the folders or GGUF files the model is made of. */
   readonly model: Readonly<Record<string, string>>;
   /** By file; empty without one. What it imports is not looked at. */
   readonly reward_funcs: Readonly<Record<string, string>>;
@@ -47,11 +47,9 @@ export async function sumInputs({ version, data, modelFolders, rewardFile }: Inp
   const names = [...new Set(data.questions.map(({ database_name }) => database_name))].sort();
   const databases = data.file ? names.map((name) => [name, sha256(data.file!(name))]) : [];
   const model: Record<string, string> = {};
-  for (const [i, folder] of [...new Set(modelFolders)].entries())
-    for (const name of readdirSync(folder)
-      .filter((file) => MODEL_FILES.test(file))
-      .sort())
-      model[i === 0 ? name : `${i}/${name}`] = await fileSum(join(folder, name));
+  for (const [i, path] of [...new Set(modelFolders)].entries())
+    for (const file of modelFiles(path))
+      model[i === 0 ? basename(file) : `${i}/${basename(file)}`] = await fileSum(file);
   return {
     version,
     questions: sha256(JSON.stringify(data.questions)),
@@ -59,6 +57,13 @@ export async function sumInputs({ version, data, modelFolders, rewardFile }: Inp
     model,
     reward_funcs: rewardFile === null ? {} : { [rewardFile]: await fileSum(rewardFile) },
   };
+}
+
+/** The files that are loaded: a GGUF file itself, or those of a folder. */
+function modelFiles(path: string): string[] {
+  if (!statSync(path).isDirectory()) return [path];
+  const names = readdirSync(path).filter((name) => MODEL_FILES.test(name));
+  return names.sort().map((name) => join(path, name));
 }
 
 /** What a run's folder says of its beginning; null for one of an earlier version. */
