@@ -151,8 +151,12 @@ describe.concurrent("--resume", () => {
   });
 
   test("with other settings says which differ, and changes nothing", async () => {
-    const other = await resume("other", () => {}, "--seed", "7", "--beta", "0.5");
-    expectRefused(other, 2, /begun with other settings: seed 42, now 7; beta 0, now 0\.5; leave them as they were, or/);
+    const other = await resume("other", () => {}, "--seed", "7", "--answer-last", "--beta", "0.5");
+    expectRefused(
+      other,
+      2,
+      /begun with other settings: answer_last false, now true; seed 42, now 7; beta 0, now 0\.5; leave them as they were, or/,
+    );
     const preset = await resume("other", () => {}, "--preset", "starter");
     expectRefused(preset, 2, /begun with other settings: model_name "\/.*", now "starter"/);
     for (const file of WHOLE) expect(place.text("other", file)).toBe(place.text("whole", file));

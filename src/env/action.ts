@@ -65,6 +65,9 @@ export function tableName(argument: string): string {
   return text.slice(start, end);
 }
 
+/** The answer that stands for the last result, where the rules have `answer_last`. */
+export const LAST_RESULT = "@last";
+
 // `@last` alone on the first line, in any letter case, perhaps in quotes or backticks; or the whole answer "last result".
 const LAST = /^[\s`"'*(<[]*(?:@ ?last(?:[ _](?:result|query))?|(?:the )?last result)[\s`"'*)>\].;]*(?:\n|$)/i;
 

@@ -1,6 +1,6 @@
 // A player that reads keywords: it matches the question's words with tables, columns and stored values and builds one
 // plain query from what matched (see sketch.ts). It sees observations only.
-import type { SQLAction } from "../env/index.ts";
+import { LAST_RESULT, type SQLAction } from "../env/index.ts";
 import { type NotedDescription, readDescription, readResult, readTables } from "./notes.ts";
 import type { Player } from "./player.ts";
 import { answerFrom, scriptedPlayer } from "./scripted.ts";
@@ -11,7 +11,7 @@ const TABLES_READ = 3; // described at most; a step each
 
 /** Describes the tables the question names, finds the stored values it names, then queries and answers. */
 export function keywordPlayer(): Player {
-  return scriptedPlayer("keyword", function* ({ question, schema_info }) {
+  return scriptedPlayer("keyword", function* ({ question, schema_info }, _, rules) {
     const tables: NotedDescription[] = [];
     const names = readTables(schema_info).map(({ name }) => name);
     for (let queue = rankTables(names, question); queue.length > 0 && tables.length < TABLES_READ; ) {
@@ -30,7 +30,7 @@ export function keywordPlayer(): Player {
       const seen = yield query(sql);
       const { rows } = readResult(seen.result);
       if (seen.error === null && rows.some((row) => row.some((cell) => cell !== "NULL")))
-        return answerFrom(seen.result);
+        return rules.answer_last ? LAST_RESULT : answerFrom(seen.result);
     }
     return "unknown";
   });

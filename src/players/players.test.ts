@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { smallDataSet } from "../../test/small-data.ts";
-import { SQLEnvironment } from "../env/index.ts";
+import { DEFAULT_RULES, GUIDED_RULES, SQLEnvironment } from "../env/index.ts";
 import type { DataSet, QuestionRecord } from "../questions/index.ts";
 import { keywordPlayer, lookerPlayer, oraclePlayer, type Player, randomPlayer, teacherPlayer } from "./index.ts";
 
@@ -12,10 +12,14 @@ beforeAll(async () => {
 const HIDDEN: Partial<QuestionRecord> = { gold_sql: "SELECT 'hidden'", gold_answer: "hidden", tables_involved: [] };
 
 /** Plays an episode and tells the actions taken and whether the answer was right. */
-async function play(player: Player, question: QuestionRecord, { seed = 1, step_budget = 10, context = question } = {}) {
-  const env = new SQLEnvironment(data, { step_budget });
+async function play(
+  player: Player,
+  question: QuestionRecord,
+  { seed = 1, step_budget = 10, context = question, rules = DEFAULT_RULES } = {},
+) {
+  const env = new SQLEnvironment(data, { step_budget, ...rules });
   let observation = env.reset({ question_id: question.question_id });
-  const turn = player.start({ seed, question: context });
+  const turn = player.start({ seed, question: context, rules });
   const actions: string[] = [];
   while (!observation.done) {
     const { action } = (await turn(observation))!;
@@ -116,6 +120,55 @@ describe("the teacher", () => {
     const { actions } = await play(teacherPlayer({ stumbles: 0, repeats: 0 }), question);
     const described = actions.filter((action) => action.startsWith("DESCRIBE"));
     expect(described).toEqual(["DESCRIBE: maker", "DESCRIBE: product"]);
+  });
+});
+
+describe("by the guided rules", () => {
+  const rules = GUIDED_RULES;
+
+  test("those who query refer to the last result, and are as right as in words", async () => {
+    const count = asked("How many products are there?");
+    const query = "QUERY: SELECT count(*) FROM product";
+    const teacher = teacherPlayer({ stumbles: 0, repeats: 1 });
+    expect((await play(oraclePlayer(), count, { rules })).actions).toEqual([
+      "DESCRIBE: product",
+      query,
+      "ANSWER: @last",
+    ]);
+    expect((await play(teacher, count, { rules })).actions).toEqual([
+      "DESCRIBE: product",
+      query,
+      query,
+      "ANSWER: @last",
+    ]);
+    for (const question of data.questions) {
+      for (const step_budget of [1, 2, 3, 10]) {
+        for (const player of [oraclePlayer(), teacherPlayer({ stumbles: 1, repeats: 1 })]) {
+          const { correctness, actions } = await play(player, question, { step_budget, rules });
+          expect({ question, actions, correctness }).toMatchObject({ correctness: 1 });
+          expect(actions.at(-1)!.endsWith("@last")).toBe(step_budget > 1);
+        }
+      }
+      const [words, reference] = [
+        await play(keywordPlayer(), question),
+        await play(keywordPlayer(), question, { rules }),
+      ];
+      expect(reference.correctness).toBe(words.correctness);
+      expect(reference.actions.slice(0, -1)).toEqual(words.actions.slice(0, -1));
+    }
+    expect((await play(keywordPlayer(), count, { rules })).actions.at(-1)).toBe("ANSWER: @last");
+  });
+
+  test("the random player refers to it by chance, and plays as before by the default rules", async () => {
+    const seeds = Array.from({ length: 40 }, (_, seed) => seed);
+    const last = async (options: object) => {
+      const played = await Promise.all(
+        seeds.map((seed) => play(randomPlayer(), data.questions[0]!, { seed, ...options })),
+      );
+      return played.filter(({ actions }) => actions.at(-1) === "ANSWER: @last").length;
+    };
+    expect(await last({ rules })).toBeGreaterThan(5);
+    expect(await last({})).toBe(0);
   });
 });
 

@@ -1,5 +1,5 @@
 // The player that knows nothing: random tables, random columns, random simple queries, and a value it happened to see.
-import type { SQLAction, SQLObservation } from "../env/index.ts";
+import { LAST_RESULT, type SQLAction, type SQLObservation } from "../env/index.ts";
 import { type Random, random } from "../random.ts";
 import { quoteName } from "../sql/index.ts";
 import { type NotedTable, readResult, readTables } from "./notes.ts";
@@ -28,16 +28,26 @@ function acting(name: string, answers: number): Player {
   ] as const;
   return {
     name,
-    start: ({ seed }) => {
+    start: ({ seed, rules }) => {
       const rng = random(`${name} player`, seed);
       const seen: string[] = [];
       return (observation) => {
         remember(observation, seen);
         const type = observation.budget_remaining <= 1 ? "ANSWER" : rng.pickWeighted(weights);
+        // Whoever may refer to the last result does so by chance too, or the floor would be that of another game.
+        if (type === "ANSWER" && rules?.answer_last && hasQueried(observation) && rng.chance(0.5))
+          return { action: { action_type: type, argument: LAST_RESULT } };
         return { action: { action_type: type, argument: randomArgument(type, observation, seen, rng) } };
       };
     },
   };
+}
+
+/** Whether a query has worked. */
+function hasQueried({ action_history }: SQLObservation): boolean {
+  return action_history.some(
+    (line) => line.startsWith("QUERY") && (!/ -> \w+$/.test(line) || line.endsWith(" -> repeat")),
+  );
 }
 
 /** Keeps the cells of a result; an answer may come from any of them. */

@@ -1,17 +1,21 @@
 // Players written as a script: a generator that yields looks, gets observations back and returns its answer.
-import type { SQLAction, SQLObservation } from "../env/index.ts";
+import { DEFAULT_RULES, type EnvironmentRules, type SQLAction, type SQLObservation } from "../env/index.ts";
 import { type Random, random } from "../random.ts";
 import { readResult } from "./notes.ts";
 import type { Player } from "./player.ts";
 
 /** Yields DESCRIBE, SAMPLE and QUERY actions and returns the text of the answer. */
-export type Script = (first: SQLObservation, rng: Random) => Generator<SQLAction, string, SQLObservation>;
+export type Script = (
+  first: SQLObservation,
+  rng: Random,
+  rules: EnvironmentRules,
+) => Generator<SQLAction, string, SQLObservation>;
 
 /** A player that follows a script; on its last step it answers with the last rows it saw, finished or not. */
 export function scriptedPlayer(name: string, script: Script): Player {
   return {
     name,
-    start: ({ seed }) => {
+    start: ({ seed, rules = DEFAULT_RULES }) => {
       let play: ReturnType<Script> | undefined;
       let lastSeen = "unknown";
       return (observation) => {
@@ -19,7 +23,7 @@ export function scriptedPlayer(name: string, script: Script): Player {
         let step: IteratorResult<SQLAction, string>;
         if (play) step = play.next(observation);
         else {
-          play = script(observation, random(name, seed));
+          play = script(observation, random(name, seed), rules);
           step = play.next();
         }
         if (step.done) return { action: answer(step.value) };

@@ -1,7 +1,7 @@
 // The player to learn from: like the oracle it knows the gold, but it shows every look that someone who does not know it
 // would need: the columns, the values where a condition names one, other tables where the question names none; and now and
 // then a mistake and its mending, or the same query twice.
-import type { SQLAction, SQLObservation } from "../env/index.ts";
+import { LAST_RESULT, type SQLAction, type SQLObservation } from "../env/index.ts";
 import { type Random, random } from "../random.ts";
 import { quoteName } from "../sql/index.ts";
 import type { Player } from "./player.ts";
@@ -19,7 +19,7 @@ const SEARCHED = 3;
 export function teacherPlayer({ stumbles = STUMBLES, repeats = REPEATS } = {}): Player {
   return {
     name: "teacher",
-    start: ({ question: { question_text, tables_involved, gold_sql, gold_answer }, seed }) => {
+    start: ({ question: { question_text, tables_involved, gold_sql, gold_answer }, rules, seed }) => {
       const r = random("teacher player", seed);
       const sql = rounded(gold_sql);
       const sampled = tables_involved.filter((table) => hasTextCondition(sql, table, tables_involved.length === 1));
@@ -38,10 +38,11 @@ export function teacherPlayer({ stumbles = STUMBLES, repeats = REPEATS } = {}): 
         ];
         if (queried === 1) result = shown(observation);
         const isRepeat = queried === 1 && mayRepeat && left > 2;
-        if (left <= 1 || (queried > 0 && !isRepeat))
-          return {
-            action: { action_type: "ANSWER", argument: queried > 0 && sql !== gold_sql ? result : gold_answer },
-          };
+        if (left <= 1 || (queried > 0 && !isRepeat)) {
+          const written = queried > 0 && sql !== gold_sql ? result : gold_answer;
+          const argument = queried > 0 && rules?.answer_last ? LAST_RESULT : written;
+          return { action: { action_type: "ANSWER", argument } };
+        }
         const look = left > 2 ? looks.shift() : undefined;
         if (look) return { action: look };
         const wrong = mayStumble && left > 3 ? mistaken(sql, observation, r) : undefined;

@@ -27,6 +27,9 @@ const SHOWN_SETTINGS = [
   "temperature",
   "reward_weights",
   "step_budget",
+  "error_hints",
+  "end_after_failures",
+  "answer_last",
   "max_new_tokens",
   "max_context_tokens",
   "seed",
@@ -119,7 +122,8 @@ export function behaviourTable(result: TrainingResult): string {
 }
 
 function settingsTable(config: Readonly<Record<string, unknown>> | null): string {
-  const known = SHOWN_SETTINGS.filter((key) => config?.[key] !== undefined && config[key] !== null);
+  const isOff = (value: unknown) => value === undefined || value === null || value === false;
+  const known = SHOWN_SETTINGS.filter((key) => !isOff(config?.[key]));
   if (known.length === 0) return "The settings were not kept.";
   return [
     "| setting | value |",

@@ -1,10 +1,13 @@
 import { expect, test } from "vitest";
+import { smallDataSet } from "../../test/small-data.ts";
 import { tinyModel } from "../../test/tiny-model.ts";
 import { LocalEngine } from "../engine/index.ts";
+import { GUIDED_RULES } from "../env/index.ts";
 import { trainBpe } from "../model/bpe.ts";
 import { createTurnEncoder, Tokenizer } from "../model/index.ts";
+import { DIFFICULTIES } from "../questions/index.ts";
 import { loadSqlite } from "../sql/index.ts";
-import { demonstrations, mixtureSchema } from "./demonstrations.ts";
+import { dataDemonstrations, demonstrations, mixtureSchema } from "./demonstrations.ts";
 import { encodeTranscript, parseTranscripts, type Transcript } from "./transcripts.ts";
 import { learningRate, warmup } from "./warmup.ts";
 
@@ -61,6 +64,20 @@ test("demonstrations are the mixture's, and the same for the same seed", async (
   );
   expect(right.length).toBeGreaterThan(0);
   expect(new Set(first.map(({ messages }) => messages[1]!.content)).size).toBe(24);
+});
+
+test("where the rules have answer_last, those who know answer with @last", async () => {
+  const rules = { error_hints: true, answer_last: true };
+  const parsed = mixtureSchema.parse({ seed: 5, players: [{ player: "teacher", share: 1 }], ...rules });
+  let taken = 0;
+  for await (const { messages } of demonstrations(parsed)) {
+    expect(messages.at(-1)!.content).toBe("ANSWER: @last");
+    if (++taken === 8) break;
+  }
+  const data = await smallDataSet();
+  const options = { difficulties: DIFFICULTIES, step_budget: 6, rules: GUIDED_RULES, seed: 1, episodes: 6 };
+  for await (const { messages } of dataDemonstrations(data, options))
+    expect(messages.at(-1)!.content).toBe("ANSWER: @last");
 });
 
 test("a share of the worlds has the named forms, the others have all", async () => {
