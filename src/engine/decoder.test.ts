@@ -1,7 +1,7 @@
 // Decoding by recordings gives what decoding step by step gives.
 import { expect, test } from "vitest";
 import { decodingCpu } from "../../test/devices/decoding.ts";
-import { tinyModel, tokens } from "../../test/tiny-model.ts";
+import { FAMILIES, tinyModel, tokens } from "../../test/tiny-model.ts";
 import type { Sample, SampleRequest } from "./engine.ts";
 import { Sampler } from "./sampler.ts";
 
@@ -31,19 +31,23 @@ async function playedBy(sampler: Sampler): Promise<Sample[]> {
   return Promise.all(samples);
 }
 
-test("recorded steps give the same tokens and log-probs as single steps", async () => {
-  const { device, counts } = decodingCpu();
-  const recorded = new Sampler(tinyModel({ device }));
-  const got = await playedBy(recorded);
-  const want = await playedBy(new Sampler(tinyModel()));
-  const shown = (samples: readonly Sample[]) =>
-    samples.map(({ tokens, logprobs, finish_reason }) => ({ tokens, logprobs, finish_reason }));
-  expect(shown(got)).toEqual(shown(want));
-  expect(counts.run).toBeGreaterThan(10);
-  expect(counts.recorded).toBeLessThanOrEqual(8);
-  expect(counts.shared.length).toBeGreaterThan(0);
-  recorded.close(new Error("done"));
-});
+test.each(["qwen3", "qwen2"] as const)(
+  "recorded steps of a %s give the same tokens and log-probs as single steps",
+  async (family) => {
+    const config = FAMILIES[family];
+    const { device, counts } = decodingCpu();
+    const recorded = new Sampler(tinyModel({ device, config }));
+    const got = await playedBy(recorded);
+    const want = await playedBy(new Sampler(tinyModel({ config })));
+    const shown = (samples: readonly Sample[]) =>
+      samples.map(({ tokens, logprobs, finish_reason }) => ({ tokens, logprobs, finish_reason }));
+    expect(shown(got)).toEqual(shown(want));
+    expect(counts.run).toBeGreaterThan(10);
+    expect(counts.recorded).toBeLessThanOrEqual(8);
+    expect(counts.shared.length).toBeGreaterThan(0);
+    recorded.close(new Error("done"));
+  },
+);
 
 test("what was decoded is known to the next turn", async () => {
   const { device } = decodingCpu();
