@@ -60,9 +60,10 @@ function messagesOf({ system, user, turns }: Chat): ChatMessage[] {
 
 /** The whole chat rendered at once with one private character for each message, then encoded section by section: special tokens are the template's, messages are plain, the model's are ids of their own. */
 function rendered(template: string, tokenizer: Tokenizer, chat: Chat): number[] {
+  const { bosToken: bos_token } = tokenizer;
   const messages = messagesOf(chat);
   const holes = messages.map(({ role }, i) => ({ role, content: String.fromCharCode(0xe000 + i) }));
-  const text = renderChat(template, holes);
+  const text = renderChat(template, holes, { bos_token });
   const ids: number[] = [];
   const special = tokenizer.addedTokens.map(({ content }) => content.replace(/[|]/g, "\\|"));
   const models = messages.flatMap(({ role }, i) => (role === "assistant" ? String.fromCharCode(0xe000 + i) : []));
@@ -175,6 +176,108 @@ test("ChatML for models without a template: rendering is append-only, ids are th
   );
   const text = small.decode(encoder.start("S", "U"));
   expect(text).toBe("<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n");
+});
+
+// What Qwen2.5's template has beside ChatML: a section for tools, a default system prompt, and turns that call or answer tools.
+const QWEN2 = `
+{%- set first = messages[0] %}
+{%- if tools %}
+  {{- '<|im_start|>system\\n' + (first['content'] if first['role'] == 'system' else 'Default.') + '\\n\\n# Tools\\n<tools>' }}
+  {%- for tool in tools %}{{- '\\n' }}{{- tool | tojson }}{%- endfor %}
+  {{- '\\n</tools>\\n<tool_call>\\n{{"name": <function-name>}}\\n</tool_call><|im_end|>\\n' }}
+{%- elif first['role'] == 'system' %}
+  {{- '<|im_start|>system\\n' + first['content'] + '<|im_end|>\\n' }}
+{%- else %}
+  {{- '<|im_start|>system\\nDefault.<|im_end|>\\n' }}
+{%- endif %}
+{%- for message in messages %}
+  {%- if message.role == "user" or (message.role == "system" and not loop.first) or (message.role == "assistant" and not message.tool_calls) %}
+    {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}
+  {%- elif message.role == "assistant" %}
+    {%- for call in message.tool_calls %}{{- call.function.name }}{{- call.arguments | tojson }}{%- endfor %}
+  {%- elif message.role == "tool" and (loop.last or messages[loop.index0 + 1].role != "tool") %}
+    {{- '\\n<tool_response>\\n' }}{{- message.content }}{{- '\\n</tool_response><|im_end|>\\n' }}
+  {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}
+`;
+
+test("Qwen2.5's kind of template: no tools, no default system prompt, append-only", () => {
+  const encoder = createTurnEncoder(qwen, QWEN2);
+  expect([encoder.opening, encoder.stopIds]).toEqual(["", [IM_END]]);
+  expect(encoder.start("S", "U")).toEqual(createTurnEncoder(qwen).start("S", "U"));
+  expect(renderChat(QWEN2, [{ role: "user", content: "x" }])).toMatch(/^<\|im_start\|>system\nDefault\.<\|im_end\|>\n/);
+  fc.assert(
+    fc.property(chat(wild, wild), (chat) => {
+      expect(play(encoder, qwen, chat).ids).toEqual(rendered(QWEN2, qwen, chat));
+    }),
+    { numRuns: cases(30, 100) },
+  );
+});
+
+const HEADERS = ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"];
+
+/** As Llama 3's tokenizer is: words looked up whole before merges, and a post-processor that would put BOS before a text. */
+function llamaTokenizer(): Tokenizer {
+  const json = trainBpe(["SELECT name FROM pets"], { vocabSize: 280, specialTokens: HEADERS });
+  const model = json.model as { vocab: Record<string, number> };
+  const bos = { SpecialToken: { id: HEADERS[0], type_id: 0 } };
+  const post_processor = {
+    ...{ type: "TemplateProcessing", single: [bos, { Sequence: { id: "A", type_id: 0 } }], pair: [] },
+    special_tokens: { [HEADERS[0]!]: { id: HEADERS[0], ids: [0], tokens: [HEADERS[0]] } },
+  };
+  const vocab = { ...model.vocab, Ġstudents: Object.keys(model.vocab).length }; // no merge makes it
+  const tokenizer = { ...json, post_processor, model: { ...model, vocab, ignore_merges: true } };
+  return new Tokenizer({ tokenizer, config: { bos_token: HEADERS[0], eos_token: HEADERS[4] } });
+}
+
+// What Llama 3's template has: BOS, headers, texts trimmed, the system's text behind two lines about dates, tools where there are some.
+const LLAMA3 = `
+{{- bos_token }}
+{%- if not date_string is defined %}
+  {%- set date_string = strftime_now("%d %b %Y") if strftime_now is defined else "26 Jul 2024" %}
+{%- endif %}
+{%- if not tools is defined %}{%- set tools = none %}{%- endif %}
+{%- set system_message = "" %}
+{%- if messages[0]['role'] == 'system' %}
+  {%- set system_message = messages[0]['content']|trim %}
+  {%- set messages = messages[1:] %}
+{%- endif %}
+{{- "<|start_header_id|>system<|end_header_id|>\\n\\n" }}
+{%- if tools is not none %}{{- "Environment: ipython\\n" }}{%- endif %}
+{{- "Cutting Knowledge Date: December 2023\\nToday Date: " + date_string + "\\n\\n" + system_message + "<|eot_id|>" }}
+{%- for message in messages %}
+  {%- if not (message.role == 'ipython' or message.role == 'tool' or 'tool_calls' in message) %}
+    {{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' + message['content'] | trim + '<|eot_id|>' }}
+  {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{%- endif %}
+`;
+
+test("Llama 3's kind of template and tokenizer: BOS comes once, dates stand still, words are looked up whole", () => {
+  const llama = llamaTokenizer();
+  expect(llama.encode(" students")).toEqual([llama.idOf("Ġstudents")]);
+  const encoder = createTurnEncoder(llama, LLAMA3, { eosIds: [1, 4] });
+  expect(encoder.stopIds).toEqual([4, 1]);
+  const ids = encoder.start(" S\n", "U ");
+  expect(ids.filter((id) => id === llama.bosId)).toHaveLength(1);
+  expect(llama.decode(ids)).toBe(
+    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\nS<|eot_id|>" +
+      "<|start_header_id|>user<|end_header_id|>\n\nU<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+  );
+  expect(encoder.next("x", { closed: true })).not.toContain(llama.bosId);
+  fc.assert(
+    fc.property(
+      chat(
+        wild,
+        wild.map((text) => text.trim()),
+      ),
+      (chat) => {
+        expect(play(encoder, llama, chat).ids).toEqual(rendered(LLAMA3, llama, chat));
+      },
+    ),
+    { numRuns: cases(30, 100) },
+  );
 });
 
 test("a turn the model did not close is closed for it, also after another end of text", () => {
