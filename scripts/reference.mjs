@@ -87,9 +87,10 @@ const presets = training.PRESET_NAMES.map((name) => [
   Object.entries(training.presetNamed(name))
     .map(([key, value]) => `${key} ${JSON.stringify(value)}`)
     .join(", "),
+  training.PRESET_NOTES[name],
 ]);
 
-/** The Qwen3 presets on kinds of cards, as the estimator sees them. */
+/** Presets of known models on kinds of GPUs, as the estimator sees them. */
 const gigabytes = (bytes) => `${(bytes / 1e9).toFixed(1)} GB`;
 const cards = training
   .presetTable()
@@ -155,9 +156,9 @@ ${table(["setting", "default", "first design", "TRL", "meaning"], settings)}
 
 ### Presets
 
-${table(["preset", "settings that differ"], presets)}
+${table(["preset", "settings that differ", "what they were tried on"], presets)}
 
-The Qwen3 presets on kinds of cards: what they need at least, what they use where there is more (longer batches, more contexts kept), and a step's time. All of it is estimated, memory by
+The presets of pretrained models on kinds of GPUs: what they need at least, what they use where there is more (longer batches, more contexts kept), and a step's time. All of it is estimated, memory by
 \`sqlenv bench memory\`'s formulas, time from the makers' figures and good to a factor of two; \`--dry-run\` measures a step.
 
 ${table(["preset", "card", "precision", "needs", "uses", "a step"], cards)}

@@ -56,7 +56,7 @@ interface Need {
   readonly fits: boolean;
 }
 
-/** What a Qwen3 needs here, used in three ways. */
+/** What known models need here, used in three ways. */
 function whatFits(card: { readonly memory: number; readonly precision: Precision } | undefined): Fit[] {
   const place: MemoryPlace = card ? { device: "cuda", ...card } : { device: "cpu" };
   const room = card ? 0.94 * card.memory : CPU_MEMORY_LIMIT;

@@ -87,7 +87,7 @@ function tellWeights({ model_name }: GRPOConfig, folder: string | undefined, out
     `weights: not here yet. \`sqlenv train\` fetches ${name} from the Hub${size} into ${printable(hubCache())}, once.`,
   );
   out.line(
-    `  Without a way to the Hub: on a machine that has one, \`hf download ${name} --local-dir qwen3\`; bring the folder here, and give --model-name qwen3.`,
+    `  Without a way to the Hub: on a machine that has one, \`hf download ${name} --local-dir model\`; bring the folder here, and give --model-name ./model.`,
   );
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { KNOWN_MODELS } from "../model/known.ts";
 import { batchingOf, CONFIG_KEYS, configSchema, learningRateAt, resolveConfig } from "./config.ts";
-import { PRESET_NAMES, presetNamed } from "./presets.ts";
+import { PRESET_NAMES, PRESET_NOTES, presetNamed } from "./presets.ts";
 
 describe("defaults", () => {
   test("are those of the first design", () => {
@@ -32,7 +33,9 @@ describe("defaults", () => {
   });
 
   test.each(PRESET_NAMES)("preset %s fits together", (name) => {
-    expect(() => resolveConfig(presetNamed(name))).not.toThrow();
+    const config = resolveConfig(presetNamed(name));
+    expect(PRESET_NOTES[name]).toMatch(/tried/);
+    if (name !== "starter") expect(KNOWN_MODELS).toHaveProperty([config.model_name]);
   });
 });
 

@@ -7,7 +7,7 @@ import { KNOWN_MODELS } from "../model/known.ts";
 import type { LoraSpec } from "../model/lora.ts";
 import type { DataSet } from "../questions/index.ts";
 import { batchingOf, type GRPOConfig, resolveConfig, stepsOf } from "./config.ts";
-import { presetNamed } from "./presets.ts";
+import { PRESET_NAMES, presetNamed } from "./presets.ts";
 import { easyPrompts, loadQuestionPrompts } from "./questions.ts";
 
 /** A kind of card, with what its makers say of it. */
@@ -159,11 +159,12 @@ export interface PresetLine {
   readonly plan: CardPlan;
 }
 
-/** Every Qwen3 preset on every kind of card. */
+/** Every preset of a known model on every kind of GPU; presets of the same model on other questions are left out. */
 export function presetTable(): PresetLine[] {
-  return ["qwen3-0.6b", "qwen3-1.7b"].flatMap((preset) => {
+  return PRESET_NAMES.flatMap((preset) => {
     const config = resolveConfig(presetNamed(preset));
-    const { config: model } = KNOWN_MODELS[config.model_name]!;
+    const model = KNOWN_MODELS[config.model_name]?.config;
+    if (!model || config.questions_path !== "bundled") return [];
     return CARD_CLASSES.map((card) => ({ preset, plan: planFor(config.model_name, model, config, card) }));
   });
 }
