@@ -178,6 +178,8 @@ describe.skipIf(!hasCompiler)("emulated (skipped where there is no g++),", () =>
       [3, 1, 64],
       [4, 2, 128],
       [2, 2, 64],
+      [7, 1, 64], // Qwen2.5-0.5B's groups
+      [6, 1, 128], // Qwen2.5-Coder-1.5B's
     ] as const),
   )(
     "%i heads on %i of %i: rows that share are as right as rows alone",
