@@ -4,7 +4,7 @@ import { createCpu } from "../devices/cpu/start.node.ts";
 import { OOMError } from "../errors.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { LocalEngine } from "./local.ts";
-import { checkCpuMemory, cudaLimits, estimateMemory } from "./memory.ts";
+import { CPU_MEMORY_LIMIT, checkCpuMemory, cudaLimits, estimateMemory } from "./memory.ts";
 
 const SIZE = {
   ...{ hidden_size: 128, intermediate_size: 384, num_hidden_layers: 6, vocab_size: 500 },
@@ -56,6 +56,23 @@ const QWEN: ModelConfig = {
   },
   ...{ bos_token_id: null, eos_token_ids: [151_645], pad_token_id: null },
 };
+
+/** As SmolLM2-135M, which has 30 layers. */
+const SMOL: ModelConfig = {
+  ...{ ...QWEN, architecture: "LlamaForCausalLM", qk_norm: false, vocab_size: 49_152, max_position_embeddings: 8_192 },
+  ...{ hidden_size: 576, intermediate_size: 1536, num_attention_heads: 9, num_key_value_heads: 3, head_dim: 64 },
+};
+
+test.each([
+  [20, true, CPU_MEMORY_LIMIT, /of 4\.0 GiB .*; it fits with gradient_checkpointing; or use a smaller model/],
+  [30, true, CPU_MEMORY_LIMIT, /; it fits with use_peft and gradient_checkpointing; or/],
+  [44, true, CPU_MEMORY_LIMIT, /; it can be sampled here, but not trained; or use a smaller model/],
+  [30, false, 2 ** 30, /of 1\.0 GiB .*; use a smaller model/],
+] as const)("%d layers that do not fit: what would is said", (num_hidden_layers, trains, available, message) => {
+  const check = () => checkCpuMemory("x", { ...SMOL, num_hidden_layers }, { trains }, available);
+  expect(check).toThrow(`x does not fit the CPU: ${trains ? "training" : "sampling"} needs`);
+  expect(check).toThrow(message);
+});
 
 function cardOf(memory: number) {
   const rest = { multiprocessors: 40, sharedPerBlock: 65_536, driverVersion: 12_000 };

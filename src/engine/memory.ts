@@ -5,7 +5,7 @@ import type { Precision } from "../devices/cuda/device.ts";
 import { roundedSize } from "../devices/cuda/pool.ts";
 import { OOMError } from "../errors.ts";
 import { type ModelConfig, parameterCount } from "../model/config.ts";
-import { adaptedLength, type LoraSpec, loraLength } from "../model/lora.ts";
+import { adaptedLength, LORA_MODULES, type LoraSpec, loraLength } from "../model/lora.ts";
 import { windowOf } from "../model/params.ts";
 import { MAX_ROWS } from "./learner.ts";
 
@@ -158,15 +158,38 @@ function activationBytes(
   return Math.max(sampling, trains ? learning : 0, trains && reference ? looking : 0);
 }
 
-/** Refuses a model that cannot fit, before any of it is read. */
-export function checkCpuMemory(name: string, config: ModelConfig, options: MemoryOptions): MemoryEstimate {
+/** Refuses a model that cannot fit, before any of its weights are read. `available` is the machine's memory. */
+export function checkCpuMemory(
+  name: string,
+  config: ModelConfig,
+  options: MemoryOptions,
+  available = CPU_MEMORY_LIMIT,
+): MemoryEstimate {
   const estimate = estimateMemory(config, options);
-  if (estimate.total <= CPU_MEMORY_LIMIT) return estimate;
+  const limit = Math.min(available, CPU_MEMORY_LIMIT);
+  if (estimate.total <= limit) return estimate;
+  const other = waysToTrain(options).find(([, way]) => estimateMemory(config, { ...options, ...way }).total <= limit);
+  const samples = options.trains && estimateMemory(config, { ...options, trains: false }).total <= limit;
+  const remedy = [
+    ...(other ? [`it fits with ${other[0]}`] : samples ? ["it can be sampled here, but not trained"] : []),
+    "use a smaller model (about 150M parameters train, 900M sample) or a GPU",
+  ];
   throw new OOMError({
     what: `${name} does not fit the CPU: ${options.trains ? "training" : "sampling"} needs`,
-    value: `${gib(estimate.total)} of ${gib(CPU_MEMORY_LIMIT)} (${largest(estimate)})`,
-    remedy: `use a smaller model (about 150M parameters train, 900M sample)${options.recompute ? "" : ", or recompute activations"}`,
+    value: `${gib(estimate.total)} of ${gib(limit)} (${largest(estimate)})`,
+    remedy: remedy.join("; or "),
   });
+}
+
+/** Settings under which training takes less memory, by name; none for sampling. */
+function waysToTrain({ trains, recompute, lora }: MemoryOptions): [string, Partial<MemoryOptions>][] {
+  const adapters = { lora: { r: 16, alpha: 32, targets: LORA_MODULES } };
+  const ways: [string, Partial<MemoryOptions>][] = [
+    ["gradient_checkpointing", { recompute: true }],
+    ["use_peft", adapters],
+    ["use_peft and gradient_checkpointing", { ...adapters, recompute: true }],
+  ];
+  return trains ? ways.filter(([, way]) => !(way.lora && lora) && !(way.recompute && recompute)) : [];
 }
 
 const CUDA_SPARE = 0.94; // of the card's memory: cuBLAS, fragments and other programs need some
