@@ -3,6 +3,7 @@ import type { CudaDevice } from "../devices/cuda/device.ts";
 import type { Buffer, Device, HeadShape, TokenLayout, Weight } from "../devices/index.ts";
 import type { Datum, LocalEngine } from "../engine/index.ts";
 import type { ModelConfig } from "../model/config.ts";
+import { KNOWN_MODELS } from "../model/known.ts";
 import { forestLayout, layoutOf, type NewTokens } from "../model/layout.ts";
 import { createModel, type Model, parameterCount, parametersChanged } from "../model/params.ts";
 import { random } from "../random.ts";
@@ -30,7 +31,14 @@ const BASE = {
 export const CUDA_MODELS: Readonly<Record<string, ModelConfig>> = {
   "qwen3-0.6b": { ...BASE, hidden_size: 1024, intermediate_size: 3072 },
   "qwen3-1.7b": { ...BASE, hidden_size: 2048, intermediate_size: 6144 },
+  "qwen2.5-1.5b": shapeOf("Qwen/Qwen2.5-1.5B-Instruct"),
+  "llama-3.2-1b": shapeOf("meta-llama/Llama-3.2-1B-Instruct"),
+  "smollm2-135m": shapeOf("HuggingFaceTB/SmolLM2-135M-Instruct"),
 };
+
+function shapeOf(name: string): ModelConfig {
+  return { ...KNOWN_MODELS[name]!.config, max_position_embeddings: BASE.max_position_embeddings };
+}
 
 /** What is measured; the peer gets the same. */
 export const CUDA_SPEC = { sequences: 8, length: 1024, prompt: 512, new_tokens: 128, batch_sizes: [1, 8, 64] } as const;
@@ -248,7 +256,7 @@ export function measureRoofline(
     };
     linear("qkv", layer.qkv, h, qkv);
     measure("rotate", 2 * T * width * a, 0, () =>
-      device.rotate(qkv, layer.headNorms, q, headRstd, store, layout, model.rotary, shape),
+      device.rotate(qkv, layer.headNorms, q, headRstd, store, layout, model.rotary, shape, layer.qkvBias),
     );
     const square = ((T / length) * (length * (length + 1))) / 2;
     const attentionBytes = a * T * (2 * H + 2 * G) * d;
@@ -268,7 +276,7 @@ export function measureRoofline(
       device.attentionBackward(q, store, attended, dAttended, lse, dqkv, layout, shape),
     );
     measure("rotate backward", 3 * T * (H + G) * d * a, 0, () =>
-      device.rotateBackward(dqkv, qkv, layer.headNorms, headRstd, layout, model.rotary, shape),
+      device.rotateBackward(dqkv, qkv, layer.headNorms, headRstd, layout, model.rotary, shape, layer.qkvBias),
     );
     back("qkv", layer.qkv, h, dqkv, h);
     measure("embed backward", T * D * 12, 0, () => device.embedBackward(model.embedding, ids, dx, T));
@@ -324,9 +332,9 @@ export function measureDecodeRoofline(
     const shared = news.map(({ own }) => ({ own, start: 0, count: 1, ancestors: one }));
     const [layout, sharedLayout] = [decodeLayout(device, news, shape), decodeLayout(device, shared, shape)];
     const attend = (i: number, of: TokenLayout) => {
-      const { headNorms } = layers[i]!;
-      if (device.rotateAttend?.(qkv, headNorms, stores[i]!, attended, of, model.rotary, shape)) return;
-      device.rotate(qkv, headNorms, q, headRstd, stores[i]!, of, model.rotary, shape);
+      const { headNorms, qkvBias } = layers[i]!;
+      if (device.rotateAttend?.(qkv, headNorms, stores[i]!, attended, of, model.rotary, shape, qkvBias)) return;
+      device.rotate(qkv, headNorms, q, headRstd, stores[i]!, of, model.rotary, shape, qkvBias);
       device.attention(q, stores[i]!, attended, null, of, shape);
     };
     const [draw, out] = [

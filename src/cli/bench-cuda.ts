@@ -95,6 +95,10 @@ export function cudaCommand(): Command {
         const remedy = `use ${Object.keys(CUDA_MODELS).join(" or ")}`;
         throw new UsageError({ what: "no such model", value: model, remedy });
       }
+      if (peer && CUDA_MODELS[model]!.architecture !== "Qwen3ForCausalLM") {
+        const remedy = "leave --peer out, or measure a Qwen3";
+        throw new UsageError({ what: "the peer measures Qwen3 only, not", value: model, remedy });
+      }
       const { ours, played } = await measure(model, precision, quick, (what) => out.progress(what));
       out.progress("the peer");
       const theirs = peer ? runPeer(peer, model, peerSeconds, played) : undefined;
