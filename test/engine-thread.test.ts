@@ -26,6 +26,16 @@ test("the caller's thread stays free, and a checkpoint continues to the same bit
   expect(streamed).toEqual(sample.tokens);
   expect(sample.tokens).toHaveLength(12);
 
+  // A stop by text: rule and texts cross to the thread, and the sample ends after whole tokens.
+  const [begins, second, third] = sample.tokens as [number, number, number];
+  const texts = Array.from({ length: 400 }, (_, id) =>
+    id === begins ? "ANSWER: 5" : id === third ? "\nResult:" : " and",
+  );
+  const rule = { begin: /^ANSWER:/, before: /^Result:/, oneLine: /^DESCRIBE:/, statement: /^QUERY:/ };
+  const stopped = await engine.sample({ ...request, stop: { rule, texts } });
+  expect(stopped).toMatchObject({ tokens: [begins, second], finish_reason: "stop" });
+  expect(stopped.logprobs).toEqual(sample.logprobs.slice(0, 2));
+
   let turns = 0;
   const count = () => {
     turns++;

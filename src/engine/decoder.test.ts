@@ -2,8 +2,12 @@
 import { expect, test } from "vitest";
 import { decodingCpu } from "../../test/devices/decoding.ts";
 import { FAMILIES, tinyModel, tokens } from "../../test/tiny-model.ts";
+import { INSTRUCT_STOP } from "../players/instruct.ts";
 import type { Sample, SampleRequest } from "./engine.ts";
 import { Sampler } from "./sampler.ts";
+
+/** Every token begins an action, a line or a result: some samples end by their text. */
+const TEXTS = Array.from({ length: 61 }, (_, id) => ["QUERY: a", "\n", "Result:", " b"][id % 4]!);
 
 /** Requests of all lengths, some sharing their beginning, some ending early, some greedy. */
 function requests(): SampleRequest[] {
@@ -13,6 +17,7 @@ function requests(): SampleRequest[] {
     stop_ids: i % 2 ? [5, 9, 33] : [],
     temperature: i % 4 === 0 ? 0 : 0.9,
     key: ["decoder", i],
+    ...(i % 3 === 1 && { stop: { rule: INSTRUCT_STOP, texts: TEXTS } }),
   }));
 }
 
@@ -42,6 +47,9 @@ test.each(["qwen3", "qwen2"] as const)(
     const shown = (samples: readonly Sample[]) =>
       samples.map(({ tokens, logprobs, finish_reason }) => ({ tokens, logprobs, finish_reason }));
     expect(shown(got)).toEqual(shown(want));
+    const isByText = ({ finish_reason, tokens }: Sample) =>
+      finish_reason === "stop" && ![5, 9, 33].includes(tokens.at(-1)!);
+    expect(got.some(isByText)).toBe(true);
     expect(counts.run).toBeGreaterThan(10);
     expect(counts.recorded).toBeLessThanOrEqual(8);
     expect(counts.shared.length).toBeGreaterThan(0);

@@ -1,6 +1,7 @@
 // The seam between algorithm and arithmetic: a model that can sample and learn. Token ids go in, token ids come out.
 import type { BatchTotals } from "./loss.ts";
 import type { LossSpec } from "./loss-spec.ts";
+import type { TextStop } from "./token-stop.ts";
 
 export interface SampleRequest {
   /** The whole context so far. Tokens the engine has seen before, in whatever episode, are not computed again. */
@@ -8,6 +9,8 @@ export interface SampleRequest {
   readonly max_new_tokens: number;
   /** Sampling ends behind one of these, which is part of the sample. */
   readonly stop_ids: readonly number[];
+  /** Sampling also ends where the text does by this rule; tokens from there on are not part of the sample. */
+  readonly stop?: TextStop;
   /** 0 takes the likeliest token. @default 1 */
   readonly temperature?: number;
   /** Keep the k likeliest tokens; 0 keeps all. @default 0 */

@@ -1,6 +1,7 @@
 // What the caller's thread and the engine's thread say to each other.
 
 import type { LoraSpec } from "../model/lora.ts";
+import type { StopRule } from "../stop.ts";
 import type {
   AdamParams,
   Datum,
@@ -60,9 +61,15 @@ export interface EngineMemory {
 export interface Verbs {
   sample: {
     /** `stream`: tell each token as it is drawn. */
-    readonly take: Omit<SampleRequest, "signal" | "onToken"> & { readonly stream: boolean };
+    readonly take: Omit<SampleRequest, "signal" | "onToken" | "stop"> & {
+      readonly stream: boolean;
+      /** For the texts that came last. */
+      readonly stop?: StopRule | undefined;
+    };
     readonly give: Sample;
   };
+  /** The text of every token id, once: it is as large as the vocabulary. */
+  texts: { readonly take: readonly string[]; readonly give: null };
   forwardBackward: {
     readonly take: { readonly batch: readonly Datum[]; readonly options: ForwardBackwardOptions };
     readonly give: ForwardBackwardOutput;

@@ -7,12 +7,14 @@ import { type CacheRun, type CacheShape, type Match, PrefixCache } from "./cache
 import { type DecodeRow, Decoder, MAX_DECODE_ROWS } from "./decoder.ts";
 import type { Sample, SampleRequest } from "./engine.ts";
 import { chooseFiltered, hasFilter } from "./filter.ts";
+import { TokenStop } from "./token-stop.ts";
 import { seedsOf, type Uniform, uniformOf } from "./uniform.ts";
 
 /** A request on its way. */
 interface Live {
   readonly request: SampleRequest;
   readonly uniform: Uniform;
+  readonly stop: TokenStop | undefined;
   readonly run: CacheRun;
   /** Where the runs before it lie, from the first on, and how many of their tokens it goes on from. */
   readonly path: readonly number[];
@@ -206,7 +208,8 @@ export class Sampler {
     const run = this.cache.add(match, room, isMovable ? Math.max(2 * room, LEAST_ROOM) : undefined);
     run.tokens.push(...rest);
     const path = ancestorsOf(run).flatMap(({ block, tokens }) => [block, tokens]);
-    return { request, uniform: uniformOf(key), run, path, tokens: [], logprobs: [], cached, resolve, reject };
+    const stop = request.stop && new TokenStop(request.stop);
+    return { request, uniform: uniformOf(key), stop, run, path, tokens: [], logprobs: [], cached, resolve, reject };
   }
 
   /** Computes the new tokens and draws one for each row. */
@@ -265,16 +268,29 @@ export class Sampler {
       return false;
     }
     if (this.#closed) return false; // by the listener
-    const stopped = request.stop_ids.includes(token);
+    const isEnd = request.stop_ids.includes(token);
+    const kept = isEnd ? -1 : (live.stop?.add(token) ?? -1);
+    const stopped = isEnd || kept >= 0;
     if (!stopped && live.tokens.length < request.max_new_tokens && !request.signal?.aborted) {
       run.tokens.push(token);
       return true;
     }
+    if (kept >= 0) dropFrom(live, kept);
     this.cache.release(run);
     const finish_reason = stopped ? "stop" : request.signal?.aborted ? "aborted" : "length";
     live.resolve({ tokens: live.tokens, logprobs: live.logprobs, finish_reason, cached_tokens: live.cached });
     return false;
   }
+}
+
+/** Leaves out the tokens from the kept ones on. Its run ends with them too, so that the next turn can continue in it. */
+function dropFrom({ tokens, logprobs, run }: Live, kept: number): void {
+  const dropped = tokens.length - kept;
+  tokens.length = kept;
+  logprobs.length = kept;
+  if (dropped < 2 || run.children.size > 0) return; // the newest token is not in the run
+  run.tokens.length -= dropped - 1;
+  run.computed = Math.min(run.computed, run.tokens.length);
 }
 
 /** By what samples go on from, so that those with a beginning in common are neighbours. */

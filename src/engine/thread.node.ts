@@ -106,6 +106,8 @@ export class ThreadEngine implements Engine {
   readonly #worker: Thread;
   readonly #pending = new Map<number, Pending>();
   #next = 0;
+  /** The token texts that the thread has. */
+  #texts: readonly string[] | undefined;
   #ended: Error | undefined;
 
   constructor(worker: Thread, facts: EngineFacts) {
@@ -120,10 +122,14 @@ export class ThreadEngine implements Engine {
     worker.on("exit", (code) => this.#end(threadEnded(code)));
   }
 
-  sample({ signal, onToken, ...take }: SampleRequest): Promise<Sample> {
+  sample({ signal, onToken, stop, ...take }: SampleRequest): Promise<Sample> {
+    if (stop && stop.texts !== this.#texts) {
+      this.#texts = stop.texts;
+      this.#call("texts", stop.texts).catch(() => {}); // a thread that ended tells the sample
+    }
     const id = this.#next;
     const abort = () => this.#worker.postMessage({ abort: id } satisfies ToEngine);
-    const sampled = this.#call("sample", { ...take, stream: onToken !== undefined }, onToken);
+    const sampled = this.#call("sample", { ...take, stop: stop?.rule, stream: onToken !== undefined }, onToken);
     if (signal?.aborted) abort();
     signal?.addEventListener("abort", abort, { once: true });
     return sampled.finally(() => signal?.removeEventListener("abort", abort));

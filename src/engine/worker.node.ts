@@ -33,6 +33,7 @@ async function start(): Promise<void> {
   await files.weights.close();
   const engine = new LocalEngine(model, { recompute, reference, ...limits });
   const aborts = new Map<number, AbortController>();
+  let texts: readonly string[] = [];
 
   const serve = async ({ id, verb, take }: Call): Promise<unknown> => {
     switch (verb) {
@@ -41,11 +42,18 @@ async function start(): Promise<void> {
         aborts.set(id, abort);
         try {
           const onToken = take.stream ? { onToken: (token: number) => say({ id, token }) } : {};
-          return await engine.sample({ ...take, signal: abort.signal, ...onToken });
+          const { stop: rule, ...request } = take;
+          return await engine.sample({
+            ...{ ...request, signal: abort.signal, ...onToken },
+            ...(rule && { stop: { rule, texts } }),
+          });
         } finally {
           aborts.delete(id);
         }
       }
+      case "texts":
+        texts = take;
+        return null;
       case "forwardBackward":
         return engine.forwardBackward(take.batch, take.options);
       case "optimStep":

@@ -52,6 +52,29 @@ const text = fc
   .array(fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom(...SPECIAL_LIKE, "\n", " ", "system\n")))
   .map((parts) => parts.join(""));
 
+test("texts are what the ids say by themselves, byte by byte", () => {
+  const bytes = (text: string) => Buffer.from(text, "utf8").toString("latin1");
+  for (const [text, ids] of GOLDEN.slice(2, 3))
+    expect(ids.map((id) => qwen.texts[id]).join("")).toBe(bytes(text.normalize("NFC")));
+  expect(qwen.texts[qwen.idOf("<|im_start|>")!]).toBe("");
+  expect(qwen.texts[qwen.idOf("<tool_call>")!]).toBe("<tool_call>");
+  expect(qwen.texts).toHaveLength(qwen.vocabSize);
+  const words = new Tokenizer({
+    tokenizer: {
+      model: { type: "BPE", vocab: { "\u2581a": 0, "<0x0A>": 1, b: 2 }, merges: [] },
+      ...{
+        added_tokens: [],
+        normalizer: null,
+        pre_tokenizer: null,
+        post_processor: null,
+        decoder: { type: "ByteFallback" },
+      },
+    },
+    config: {},
+  });
+  expect(words.texts).toEqual([" a", "\n", "b"]);
+});
+
 test("no text from outside becomes a special token, and none is lost", () => {
   const added = new Set(qwen.addedTokens.map(({ id }) => id));
   fc.assert(

@@ -121,6 +121,7 @@ export class Tokenizer {
   readonly #full: HfTokenizer;
   readonly #plain: HfTokenizer;
   readonly #specialIds: ReadonlySet<number>;
+  #texts: readonly string[] | undefined;
 
   constructor(files: TokenizerFiles) {
     const json = read(tokenizerJson, files.tokenizer, "tokenizer.json");
@@ -170,6 +171,12 @@ export class Tokenizer {
     return known.length === 0 ? "" : this.#full.decode(known, { clean_up_tokenization_spaces: false });
   }
 
+  /** The text of every id by itself, one byte a character where the vocabulary is made of bytes; that of special tokens is empty. */
+  get texts(): readonly string[] {
+    this.#texts ??= textsOf(this.#full.model.vocab, this.addedTokens, this.files.tokenizer.decoder);
+    return this.#texts;
+  }
+
   idOf(token: string): number | undefined {
     return this.#full.token_to_id(token);
   }
@@ -181,6 +188,24 @@ export class Tokenizer {
   isSpecial(id: number): boolean {
     return this.#specialIds.has(id);
   }
+}
+
+/** What tokens say by themselves: the bytes that a byte-level vocabulary spells, or the words of one that marks spaces. */
+function textsOf(vocab: readonly string[], added: readonly AddedToken[], decoder: unknown): string[] {
+  const isByteLevel = JSON.stringify(decoder ?? null).includes('"ByteLevel"');
+  const bytes = new Map<string, string>();
+  for (let byte = 0, beyond = 256; byte < 256; byte++) {
+    const isVisible = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad);
+    bytes.set(String.fromCharCode(isVisible ? byte : beyond++), String.fromCharCode(byte));
+  }
+  const spelled = (token: string) => Array.from(token, (character) => bytes.get(character) ?? "").join("");
+  const marked = (token: string) => {
+    const code = /^<0x([0-9A-F]{2})>$/.exec(token)?.[1]; // a byte that the vocabulary has no word for
+    return code === undefined ? token.replaceAll("\u2581", " ") : String.fromCharCode(Number.parseInt(code, 16));
+  };
+  const texts = vocab.map((token) => (isByteLevel ? spelled(token) : marked(token)));
+  for (const { id, content, special } of added) texts[id] = special ? "" : content;
+  return texts;
 }
 
 /** A tokenizer that knows no added tokens; the vocabulary, which is most of the memory, is shared where that is safe. */
