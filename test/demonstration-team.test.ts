@@ -36,7 +36,7 @@ test("one thread, three threads and the caller's own make the same", async () =>
   const turns = createTurnEncoder(tokenizer, chatTemplate);
   const own: number[][] = [];
   for await (const transcript of demonstrations(mixture, 0, 3))
-    own.push([...encodeTranscript(transcript, tokenizer, turns).tokens]);
+    own.push([...encodeTranscript(transcript, turns).tokens]);
   expect(own.length).toBeGreaterThan(3);
   expect(await made(1)).toEqual(own);
   expect(await made(3)).toEqual(own);

@@ -31,7 +31,7 @@ export async function writePlaygroundModel(dir: string): Promise<void> {
   parametersChanged(model);
   const tokenizer = new Tokenizer(tokenizerFiles);
   const turns = createTurnEncoder(tokenizer, chatTemplate);
-  const encoded = transcripts.map((transcript) => encodeTranscript(transcript, tokenizer, turns));
+  const encoded = transcripts.map((transcript) => encodeTranscript(transcript, turns));
   function* again() {
     for (;;) yield* encoded;
   }

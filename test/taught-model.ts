@@ -36,7 +36,7 @@ export async function teach(data: DataSet, steps = 150): Promise<Lesson> {
   });
   const turns = createTurnEncoder(tokenizer);
   const engine = new LocalEngine(tinyModel({ config: CONFIG, deviation: 0.1 }));
-  const encoded = transcripts.map((one) => encodeTranscript(one, tokenizer, turns));
+  const encoded = transcripts.map((one) => encodeTranscript(one, turns));
   function* again() {
     for (;;) yield* encoded;
   }

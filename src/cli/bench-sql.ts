@@ -16,7 +16,7 @@ import { checkDatabases, checkSplit, type FilterFlags, listDifficulties } from "
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { output, printable, wholeNumber } from "./output.ts";
 import { packageInfo } from "./package-info.ts";
-import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "./player.ts";
+import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed, turnTokens } from "./player.ts";
 import { weightsSha256 } from "./weights.ts";
 import { writerNamed } from "./writer.ts";
 
@@ -103,10 +103,10 @@ async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<
     for (const { id } of outcomes.slice(0, flags.show))
       out.line(`${printableLines(attempts.get(id)![0]?.shown ?? id)}\n`);
     const protocol: Protocol = {
-      ...{ benchmark, schema, votes, temperature, max_tokens: flags.maxTokens },
+      ...{ benchmark, schema, votes, temperature, max_tokens: turnTokens(name, flags) },
       ...(schema === "given"
         ? { rules: null, prompt: givenPromptId(sampleRows), step_budget: null }
-        : { rules: rulesId(GUIDED_RULES), prompt: null, step_budget: flags.stepBudget }),
+        : { rules: rulesId(GUIDED_RULES), prompt: asked.prompt_id ?? null, step_budget: flags.stepBudget }),
     };
     const result = resultOf(outcomes, {
       sqlenv: packageInfo().version,
@@ -124,6 +124,7 @@ async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<
 /** Who is asked, and how. */
 interface Asked {
   readonly name: string;
+  readonly prompt_id?: string | undefined;
   attempts(options: AttemptOptions): Promise<Attempts | undefined>;
   close?: (() => Promise<void>) | undefined;
 }
@@ -133,6 +134,7 @@ async function askUnknown(name: string, flags: BenchSqlFlags, data: DataSet): Pr
   const game = { step_budget: flags.stepBudget, rules: GUIDED_RULES };
   return {
     name: player.name,
+    prompt_id: player.prompt_id,
     attempts: (options) => playAttempts(data, player, { ...options, ...game }),
     close: player.close,
   };

@@ -106,12 +106,20 @@ async function run(flags: EvalFlags): Promise<void> {
   if (file !== undefined) closeSync(file);
 
   out.line(
-    `${styled("bold", printable(player.name))} on ${printable(data.name)}, ${split} split, seed ${seed}, ${server ? `on ${printable(server)}` : `budget ${step_budget}`}, rules ${report.rules ?? rulesId(rules)}`,
+    `${styled("bold", printable(player.name))}${player.prompt_id ? ` (prompt ${player.prompt_id})` : ""} on ${printable(data.name)}, ${split} split, seed ${seed}, ${server ? `on ${printable(server)}` : `budget ${step_budget}`}, rules ${report.rules ?? rulesId(rules)}`,
   );
   if (report.scored > 0) draw(report, out);
   if (report.errors < report.episodes || report.interrupted) drawNotes(report, out);
   const eval_ids_sha256 = await evalIdsSha256(data.questions);
-  out.result({ ...report, data: data.name, eval_ids_sha256, split, seed, step_budget });
+  out.result({
+    ...report,
+    ...(player.prompt_id && { prompt: player.prompt_id }),
+    data: data.name,
+    eval_ids_sha256,
+    split,
+    seed,
+    step_budget,
+  });
   if (report.interrupted) process.exitCode = interruptedCode(signal);
   else if (report.errors === report.episodes) {
     throw new SqlEnvError("all_failed", {

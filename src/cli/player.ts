@@ -12,14 +12,18 @@ import {
   teacherPlayer,
 } from "../players/index.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
+import { readModelUse } from "./model-use.ts";
 import { wholeNumber } from "./output.ts";
+import { addPromptOptions, type PromptFlags, promptChoice } from "./prompt.ts";
 
-export interface PlayerFlags extends DeviceFlags {
+export interface PlayerFlags extends DeviceFlags, PromptFlags {
   readonly baseUrl?: string;
   readonly model?: string;
   readonly apiKeyEnv: string;
   readonly temperature: number;
-  readonly maxTokens: number;
+  readonly topP?: number;
+  readonly maxTokens?: number;
+  readonly maxContextTokens?: number;
   readonly timeout: number;
 }
 
@@ -53,7 +57,19 @@ export async function playerNamed(name: string, flags: PlayerFlags): Promise<Sea
   });
 }
 
-function chat({ baseUrl, model, apiKeyEnv, temperature, maxTokens, timeout }: PlayerFlags): Player {
+/** Tokens of context and reply unless told otherwise, where the model's window has as many. */
+const CONTEXT_TOKENS = 2048;
+/** Tokens of one turn, likewise: of a model here, and of one behind an endpoint, which may think first. */
+const TURN_TOKENS = { model: 256, chat: 1024 };
+
+/** Tokens of one turn: as the flags say, or what the player has without them. */
+export function turnTokens(name: string, { maxTokens }: Pick<PlayerFlags, "maxTokens">): number {
+  return maxTokens ?? (name === "model" ? TURN_TOKENS.model : TURN_TOKENS.chat);
+}
+
+function chat(flags: PlayerFlags): Player {
+  const { baseUrl, model, apiKeyEnv, temperature, topP, timeout } = flags;
+  const maxTokens = turnTokens("chat", flags);
   if (!baseUrl || !model) {
     throw new UsageError({
       what: "the chat player needs --base-url and --model",
@@ -61,7 +77,9 @@ function chat({ baseUrl, model, apiKeyEnv, temperature, maxTokens, timeout }: Pl
     });
   }
   const apiKey = process.env[apiKeyEnv] || undefined;
-  return chatPlayer({ baseUrl, model, apiKey, temperature, maxTokens, timeoutMs: timeout * 1000 });
+  const prompt = promptChoice(flags, { prompt: "instruct" });
+  const sampling = { temperature, maxTokens, ...(topP !== undefined && { topP }) };
+  return chatPlayer({ baseUrl, model, apiKey, ...sampling, prompt, timeoutMs: timeout * 1000 });
 }
 
 /** A model in this process, from a folder or the Hub. */
@@ -72,22 +90,49 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
       remedy: "give a model folder, or a name on the Hub",
     });
   }
-  const { loadModelAndTokenizer } = await import("../engine/index.node.ts"); // the other players do without
+  // The other players do without.
+  const { loadModelAndTokenizer } = await import("../engine/index.node.ts");
+  const { resolveModel } = await import("../model/hub.node.ts");
+  const folder = await resolveModel(flags.model);
+  const prompt = promptChoice(flags, readModelUse(folder) ?? { prompt: "compact" });
   const { engine, tokenizer, turns, config } = await loadModelAndTokenizer(flags.model, {
     ...deviceOptions(flags),
     trains: false,
   });
-  const { temperature } = flags;
-  const max_context_tokens = Math.min(2048, config.max_position_embeddings);
-  const max_new_tokens = Math.min(flags.maxTokens, 256, Math.floor(max_context_tokens / 4));
-  const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
-  const options = { engine, turns, decode, temperature, max_new_tokens, max_context_tokens };
-  return { ...modelPlayer({ ...options, name: flags.model }), close: () => engine.close() };
+  try {
+    const { temperature, topP: top_p } = flags;
+    const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
+    const words = { turns, decode, texts: tokenizer.texts, prompt };
+    const sampling = { temperature, ...(top_p !== undefined && { top_p }) };
+    const options = { engine, ...words, ...sampling, ...lengthsOf(flags, config.max_position_embeddings) };
+    return { ...modelPlayer({ ...options, name: flags.model }), close: () => engine.close() };
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+/** Tokens of a context and of a turn, within the model's window. */
+function lengthsOf({ maxContextTokens, maxTokens }: PlayerFlags, window: number) {
+  if (maxContextTokens !== undefined && maxContextTokens > window)
+    throw new UsageError({
+      what: `--max-context-tokens is above the model's window of ${window}`,
+      value: maxContextTokens,
+    });
+  const max_context_tokens = maxContextTokens ?? Math.min(CONTEXT_TOKENS, window);
+  const max_new_tokens = maxTokens ?? Math.max(1, Math.min(TURN_TOKENS.model, Math.floor(max_context_tokens / 4)));
+  if (max_new_tokens > max_context_tokens / 2)
+    throw new UsageError({
+      what: "--max-tokens leaves less than half of the context to what the model is shown",
+      value: `${max_new_tokens} of ${max_context_tokens}`,
+      remedy: "lower it, or raise --max-context-tokens",
+    });
+  return { max_context_tokens, max_new_tokens };
 }
 
 /** Adds the options of the players that speak. */
 export function addPlayerOptions(command: Command): Command {
-  return addDeviceOptions(command)
+  return addPromptOptions(addDeviceOptions(command))
     .option("--base-url <url>", "chat: where /chat/completions lives, such as http://localhost:8000/v1")
     .option(
       "--model <name>",
@@ -95,12 +140,31 @@ export function addPlayerOptions(command: Command): Command {
     )
     .option("--api-key-env <variable>", "chat: environment variable that holds the key", "OPENAI_API_KEY")
     .addOption(new Option("--temperature <number>", "chat, model: 0 is greedy").default(0).argParser(temperature))
-    .option("--max-tokens <number>", "chat, model (at most 256): of one turn", wholeNumber("--max-tokens"), 1024)
+    .addOption(
+      new Option("--top-p <number>", "chat, model: sample from the likeliest tokens with this share").argParser(topP),
+    )
+    .option(
+      "--max-tokens <number>",
+      `chat, model: of one turn (default: chat ${TURN_TOKENS.chat}, model ${TURN_TOKENS.model})`,
+      wholeNumber("--max-tokens"),
+    )
+    .option(
+      "--max-context-tokens <number>",
+      `model: of everything it is shown and a turn (default: ${CONTEXT_TOKENS}, or the model's window)`,
+      wholeNumber("--max-context-tokens"),
+    )
     .option("--timeout <seconds>", "chat: of one request", wholeNumber("--timeout"), 120);
 }
 
 function temperature(value: string): number {
   const number = Number(value);
   if (value.trim() === "" || !(number >= 0 && number <= 2)) throw new InvalidArgumentError("give a number from 0 to 2");
+  return number;
+}
+
+function topP(value: string): number {
+  const number = Number(value);
+  if (value.trim() === "" || !(number > 0 && number <= 1))
+    throw new InvalidArgumentError("give a number above 0, to 1");
   return number;
 }

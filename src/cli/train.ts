@@ -3,6 +3,7 @@ import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Command } from "commander";
 import type { LoadedModel } from "../engine/index.node.ts";
+import { rulesOf } from "../env/index.ts";
 import { SqlEnvError, UsageError } from "../errors.ts";
 import type { DataSet } from "../questions/index.ts";
 import { modelCard, writeReport } from "../reports/index.node.ts";
@@ -23,6 +24,7 @@ import { RunFolder } from "../training/store.node.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { type LostOutput, surviveLostOutput } from "./lost-output.ts";
+import { writeModelUse } from "./model-use.ts";
 import { formatNumber, type Output, output, printable, wholeNumber } from "./output.ts";
 import { rewardFile } from "./reward-file.ts";
 import { aborted, startDashboard } from "./serve-dashboard.ts";
@@ -242,6 +244,8 @@ async function saveModel({ engine, folder }: LoadedModel, result: TrainingResult
   const card = modelCard({ result, config });
   if (config.use_peft) await engine.saveAdapter(join(run, "adapter"), baseName(folder), { card });
   await engine.saveModel(join(run, "model"), { card });
+  for (const name of config.use_peft ? ["adapter", "model"] : ["model"])
+    writeModelUse(join(run, name), { prompt: config.prompt, shots: config.shots }, rulesOf(config));
 }
 
 function interrupted(run: string, signal: AbortSignal, out: Output): void {

@@ -5,8 +5,10 @@ import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { type LoadedModel, loadModelAndTokenizer } from "../engine/index.node.ts";
 import type { Datum } from "../engine/index.ts";
+import { DEFAULT_RULES, rulesOf } from "../env/index.ts";
 import { messageOf, UsageError } from "../errors.ts";
 import { LORA_MODULES, type LoraModule } from "../model/lora.ts";
+import type { PromptChoice } from "../players/index.ts";
 import { random } from "../random.ts";
 import { loadSqlite } from "../sql/index.ts";
 import { teamDemonstrations } from "../training/demonstration-team.node.ts";
@@ -26,10 +28,12 @@ import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
 import { listOf } from "./filters.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { surviveLostOutput } from "./lost-output.ts";
+import { writeModelUse } from "./model-use.ts";
 import { drawTable, formatNumber, type Output, output, wholeNumber } from "./output.ts";
+import { type PromptFlags, promptOption, shotsOption } from "./prompt.ts";
 import { baseName } from "./train-model.ts";
 
-interface Options extends DeviceFlags {
+interface Options extends DeviceFlags, Pick<PromptFlags, "prompt" | "shots"> {
   readonly model?: string;
   readonly recipe?: string;
   readonly out: string;
@@ -60,6 +64,8 @@ export function warmupCommand(): Command {
       "JSONL, one {messages: […]} a line, or what `eval --out` wrote, of which the right episodes count; gone through again and again",
     )
     .option("--mixture <file>", "YAML: which players to imitate on practice worlds, in which shares")
+    .addOption(promptOption("in whose words the model is asked (default: the mixture's, or compact)"))
+    .addOption(shotsOption("example episodes before each question, which are not learned"))
     .option("--transcripts-share <x>", "of the episodes, where both are given", positive("--transcripts-share"), 0.5)
     .option("--use-peft", "learn LoRA adapters; --out is then a folder in PEFT's layout")
     .option("--lora-r <n>", "rank of the adapters", wholeNumber("--lora-r"), 16)
@@ -136,8 +142,10 @@ async function imitate(options: Options & { readonly model: string }, out: Outpu
     });
   }
   await loadSqlite();
-  const mixture = options.mixture === undefined ? undefined : readYaml(options.mixture, mixtureSchema, "mixture");
-  const transcripts = options.transcripts === undefined ? [] : readTranscripts(options.transcripts);
+  const read = options.mixture === undefined ? undefined : readYaml(options.mixture, mixtureSchema, "mixture");
+  const { prompt = read?.prompt ?? "compact", shots = read?.shots ?? 0 } = options;
+  const mixture = read && { ...read, prompt, shots };
+  const transcripts = options.transcripts === undefined ? [] : readTranscripts(options.transcripts, { prompt, shots });
   const { usePeft = false, loraR: r, loraAlpha: alpha, loraTargetModules: targets, seed } = options;
   const model = await loadModelAndTokenizer(options.model, {
     ...deviceOptions(options),
@@ -171,6 +179,7 @@ async function imitate(options: Options & { readonly model: string }, out: Outpu
     });
     if (usePeft) await model.engine.saveAdapter(options.out, baseName(model.folder));
     else await model.engine.saveModel(options.out);
+    writeModelUse(options.out, { prompt, shots }, mixture ? rulesOf(mixture) : DEFAULT_RULES);
     told(report, (performance.now() - start) / 1000, { model: options.model, out: options.out }, out);
     if (report.interrupted) process.exitCode = interruptedCode(signal);
   } finally {
@@ -180,22 +189,22 @@ async function imitate(options: Options & { readonly model: string }, out: Outpu
 
 async function* encoded(
   source: AsyncIterable<Transcript> | Iterable<Transcript>,
-  { tokenizer, turns }: LoadedModel,
+  { turns }: LoadedModel,
 ): AsyncGenerator<Datum> {
-  for await (const transcript of source) yield encodeTranscript(transcript, tokenizer, turns);
+  for await (const transcript of source) yield encodeTranscript(transcript, turns);
 }
 
 /** Transcripts in a new random order each time round, encoded when first met, and in between what else there is. */
 async function* interleaved(
   others: AsyncGenerator<Datum> | undefined,
   transcripts: readonly Transcript[],
-  { tokenizer, turns }: LoadedModel,
+  { turns }: LoadedModel,
   { transcriptsShare, seed }: Options,
 ): AsyncGenerator<Datum> {
   const draw = random("warm-up", seed);
   const known = new Map<Transcript, Datum>();
   const encode = (transcript: Transcript): Datum => {
-    const datum = known.get(transcript) ?? encodeTranscript(transcript, tokenizer, turns);
+    const datum = known.get(transcript) ?? encodeTranscript(transcript, turns);
     known.set(transcript, datum);
     return datum;
   };
@@ -216,8 +225,8 @@ async function* interleaved(
   }
 }
 
-function readTranscripts(file: string): Transcript[] {
-  return parseTranscripts(readText(file), file);
+function readTranscripts(file: string, prompt: PromptChoice): Transcript[] {
+  return parseTranscripts(readText(file), file, prompt);
 }
 
 /** Reads the YAML; an error names file, field and value. */

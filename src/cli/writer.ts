@@ -3,7 +3,7 @@ import { UsageError } from "../errors.ts";
 import { chatWriter, modelWriter, type Writer } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { deviceOptions } from "./device.ts";
-import type { PlayerFlags } from "./player.ts";
+import { type PlayerFlags, turnTokens } from "./player.ts";
 
 /** A writer, with what must be given back at the end. */
 export type SeatedWriter = Writer & { close?: () => Promise<void> };
@@ -22,12 +22,13 @@ export async function writerNamed(name: string, flags: PlayerFlags, data: DataSe
     throw new UsageError({ what: "--schema given needs a model", value: name, remedy: "give --model" });
   if (model === undefined)
     throw new UsageError({ what: "--schema given needs --model", remedy: "give a model folder, or a name on the Hub" });
-  const max_new_tokens = Math.min(flags.maxTokens, MAX_QUERY_TOKENS);
+  const maxTokens = turnTokens(name, flags);
+  const max_new_tokens = Math.min(maxTokens, MAX_QUERY_TOKENS);
   if (name === "chat") {
     if (baseUrl === undefined)
       throw new UsageError({ what: "the chat player needs --base-url", remedy: "give one ending in /v1" });
     const apiKey = process.env[apiKeyEnv] || undefined;
-    return chatWriter({ baseUrl, model, apiKey, temperature, maxTokens: flags.maxTokens, timeoutMs: timeout * 1000 });
+    return chatWriter({ baseUrl, model, apiKey, temperature, maxTokens, timeoutMs: timeout * 1000 });
   }
   const { loadModelAndTokenizer } = await import("../engine/index.node.ts");
   const loaded = await loadModelAndTokenizer(model, { ...deviceOptions(flags), trains: false });

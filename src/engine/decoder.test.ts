@@ -6,8 +6,8 @@ import { INSTRUCT_STOP } from "../players/instruct.ts";
 import type { Sample, SampleRequest } from "./engine.ts";
 import { Sampler } from "./sampler.ts";
 
-/** Every token begins an action, a line or a result: some samples end by their text. */
-const TEXTS = Array.from({ length: 61 }, (_, id) => ["QUERY: a", "\n", "Result:", " b"][id % 4]!);
+/** Every other token begins an action: some samples end by their text. */
+const TEXTS = Array.from({ length: 61 }, (_, id) => ["\nQUERY: a", " b"][id % 2]!);
 
 /** Requests of all lengths, some sharing their beginning, some ending early, some greedy. */
 function requests(): SampleRequest[] {
@@ -17,7 +17,7 @@ function requests(): SampleRequest[] {
     stop_ids: i % 2 ? [5, 9, 33] : [],
     temperature: i % 4 === 0 ? 0 : 0.9,
     key: ["decoder", i],
-    ...(i % 3 === 1 && { stop: { rule: INSTRUCT_STOP, texts: TEXTS } }),
+    ...(i % 6 === 1 && { stop: { rule: INSTRUCT_STOP, texts: TEXTS } }),
   }));
 }
 

@@ -50,6 +50,8 @@ export interface TurnEncoder {
   start(system: string, user: string): number[];
   /** Ids to append after the model's own: the end of its turn, the user's answer, and up to where the model speaks again. */
   next(user: string, options: NextOptions): number[];
+  /** Ids of a whole turn of the model's, with the token that closes it. */
+  say(text: string): number[];
   /** Whether these sampled ids end with the token that closes a turn. */
   closed(ids: readonly number[]): boolean;
   /** Ids at which sampling stops: the closing token first, then every other end of text. */
@@ -139,6 +141,7 @@ export function createTurnEncoder(
   return {
     start: (first, question) => encode([pieces.head, system(first), pieces.between, user(question), pieces.ask]),
     next: (text, { closed }) => [...(closed ? [] : [closing.id]), ...encode([afterClosing, user(text), pieces.ask])],
+    say: (text) => [...tokenizer.encodePlain(text), closing.id],
     closed: (ids) => ids.at(-1) === closing.id,
     stopIds,
     opening: pieces.opening,

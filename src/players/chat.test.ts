@@ -5,7 +5,7 @@ import { smallDataSet } from "../../test/small-data.ts";
 import { SQLEnvironment } from "../env/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { type ChatError, type ChatOptions, chatClient, chatPlayer } from "./chat.ts";
-import { getSystemPrompt } from "./prompt.ts";
+import { getSystemPrompt, promptFor } from "./prompt.ts";
 
 interface Received {
   readonly path: string;
@@ -104,11 +104,56 @@ describe("chatPlayer", () => {
     expect(body).toMatchObject({ model: "tiny", temperature: 0.5, max_tokens: 64, seed: 3 });
     expect(body).not.toHaveProperty("stream");
     expect(body.messages.map(({ role }) => role).join(" ")).toBe(`system${" user assistant".repeat(4)} user`);
-    expect(body.messages[0]!.content).toBe(getSystemPrompt());
+    expect(body.messages[0]!.content).toBe(promptFor({ prompt: "instruct" }).system);
+    expect(body).toMatchObject({ stop: ["\nResult:\n", "\nError: ", "\nSteps left: "] });
+    expect(player.prompt_id).toBe("instruct-1");
     expect(body.messages[1]!.content).toMatch(/^Question: How many products are there\?\nTables: maker, product/);
     expect(body.messages[4]!.content).toBe("QUERY: SELECT count(*) FROM product"); // thinking is not sent back
     expect(body.messages[5]!.content).toBe("Result:\ncount(*)\n5\nSteps left: 8");
     expect(body.messages[8]!.content).not.toBe(""); // an empty reply is kept as something a server accepts
+  });
+
+  test("what is written after an action is cut, and examples are earlier turns; compact is as it was", async () => {
+    const said = "Let me see.\nDESCRIBE: product\n\nResult:\nproduct: 9 rows\nANSWER: 9";
+    const { baseUrl, received } = await endpoint((_, response) => reply(response, said));
+    const env = new SQLEnvironment(data);
+    const first = env.reset({ question_id: "shop_train_000" });
+    const turn = chatPlayer({ baseUrl, model: "tiny", prompt: { prompt: "instruct", shots: 1 } }).start({
+      ...{ seed: 1, question: env.reveal(), rules: env.rules },
+    });
+    const move = (await turn(first))!;
+    expect(move).toMatchObject({ action: { action_type: "DESCRIBE", argument: "product" }, text: said });
+    await turn(env.step(move.action));
+    const { messages } = received[1]!.body;
+    expect(messages.at(-2)!.content).toBe("Let me see.\nDESCRIBE: product");
+    expect(messages.slice(1, 4).map(({ content }) => content)).toEqual([
+      expect.stringMatching(
+        /^A new task, on another database\.\nQuestion: .*\nTables: musher, sled_run\nSteps left: 10$/,
+      ),
+      "DESCRIBE: musher",
+      expect.stringContaining("home_valley TEXT\nSteps left: 9"),
+    ]);
+    expect(messages.at(-3)!.content).toMatch(/^A new task.*\nQuestion: How many products/);
+
+    const compact = chatPlayer({ baseUrl, model: "tiny", prompt: { prompt: "compact" } });
+    await compact.start({ seed: 1, question: env.reveal() })(first);
+    expect(received[2]!.body.messages[0]!.content).toBe(getSystemPrompt());
+    expect(received[2]!.body).not.toHaveProperty("stop");
+    expect(compact.prompt_id).toBe("compact-1");
+  });
+
+  test("a server that does not know `stop` is asked without", async () => {
+    const { baseUrl, received } = await endpoint((_, response) =>
+      "stop" in received.at(-1)!.body
+        ? json(response, 400, { error: { message: "Unsupported parameter: 'stop'" } })
+        : reply(response, "ANSWER: 5\nANSWER: 6"),
+    );
+    const env = new SQLEnvironment(data);
+    const first = env.reset({ question_id: "shop_train_000" });
+    const turn = chatPlayer({ baseUrl, model: "tiny" }).start({ seed: 1, question: env.reveal() });
+    expect((await turn(first))!.action.argument).toBe("5");
+    await turn(first);
+    expect(received.map(({ body }) => "stop" in body)).toEqual([true, false, false]);
   });
 
   test("episodes side by side have conversations of their own", async () => {

@@ -2,8 +2,9 @@
 import { parseAction } from "../env/index.ts";
 import { messageOf, SqlEnvError, UsageError } from "../errors.ts";
 import { random } from "../random.ts";
+import { cutReply } from "../stop.ts";
 import type { Player } from "./player.ts";
-import { formatObservation, getSystemPrompt } from "./prompt.ts";
+import { type PromptChoice, promptFor, promptId } from "./prompt.ts";
 
 export interface ChatOptions {
   /** Where `/chat/completions` lives, usually ending in /v1: "http://localhost:8000/v1". */
@@ -13,10 +14,14 @@ export interface ChatOptions {
   readonly apiKey?: string | undefined;
   /** @default 0 */
   readonly temperature?: number;
+  /** @default the server's */
+  readonly topP?: number;
   /** Tokens of one turn; models that think need room for it. @default 1024 */
   readonly maxTokens?: number;
   /** Sent with every request; servers that know it sample reproducibly. @default none */
   readonly seed?: number | undefined;
+  /** @default instruct, without examples */
+  readonly prompt?: PromptChoice | undefined;
   /** One request, in milliseconds. @default 120000 */
   readonly timeoutMs?: number;
   /** Further tries after 429, 5xx and broken connections. @default 3 */
@@ -41,22 +46,29 @@ const MAX_SHOWN_BODY = 300; // characters of a server's own words in a message
 /** A player that asks a chat model for each move. */
 export function chatPlayer(options: ChatOptions): Player {
   const complete = chatClient(options);
+  const choice = options.prompt ?? { prompt: "instruct" };
   return {
     name: `chat:${options.model}`,
-    start: ({ signal, seed }) => {
-      const messages: ChatMessage[] = [{ role: "system", content: getSystemPrompt() }];
+    prompt_id: promptId(choice),
+    start: ({ signal, seed, rules }) => {
+      const { system, examples, format, stop, stopStrings } = promptFor(choice, rules);
+      const messages: ChatMessage[] = [{ role: "system", content: system }];
+      for (const { user, assistant } of examples)
+        messages.push({ role: "user", content: user }, { role: "assistant", content: assistant });
       return async (observation) => {
-        messages.push({ role: "user", content: formatObservation(observation) });
+        messages.push({ role: "user", content: format(observation) });
         let usage: ChatUsage | undefined;
         const text = await complete(messages, {
           signal,
           key: `${seed}/${observation.step_count}`,
+          stop: stopStrings,
           onUsage: (counted) => {
             usage = counted;
           },
         });
-        messages.push({ role: "assistant", content: withoutThinking(text) || "(nothing)" }); // some servers refuse ""
-        const { action, error } = parseAction(text);
+        const reply = cutReply(withoutThinking(text), stop);
+        messages.push({ role: "assistant", content: reply || "(nothing)" }); // some servers refuse ""
+        const { action, error } = parseAction(stop ? reply : text);
         const counted = usage && { tokens: usage.completion_tokens, prompt_tokens: usage.prompt_tokens };
         return { action, text, parse_error: error, ...counted };
       };
@@ -72,6 +84,8 @@ export type Complete = (
     readonly key?: string;
     /** Told the tokens read and written, where the endpoint counts them. */
     readonly onUsage?: (usage: ChatUsage) => void;
+    /** Texts at which the server ends the reply; those that do not know the parameter are asked without. */
+    readonly stop?: readonly string[];
   },
 ) => Promise<string>;
 
@@ -87,6 +101,7 @@ export function chatClient({
   model,
   apiKey,
   temperature = 0,
+  topP,
   maxTokens = 1024,
   seed,
   timeoutMs = 120_000,
@@ -97,11 +112,16 @@ export function chatClient({
   if (model.trim() === "")
     throw new UsageError({ what: "a chat player needs a model", remedy: "name one with --model" });
   let tokensKey = "max_tokens"; // newer hosted models want max_completion_tokens, and say so
+  let knowsStop = true;
   const hide = (text: string) => (apiKey ? text.replaceAll(apiKey, "[key]") : text);
   const fail = (code: string, what: string, remedy: string, cause?: unknown) =>
     new ChatError(code, { what: hide(what), value: shownUrl(url), remedy, cause });
 
-  async function request(messages: readonly ChatMessage[], signal: AbortSignal | undefined): Promise<Response> {
+  async function request(
+    messages: readonly ChatMessage[],
+    stop: readonly string[],
+    signal: AbortSignal | undefined,
+  ): Promise<Response> {
     const deadline = AbortSignal.timeout(timeoutMs);
     try {
       const response = await fetch(url, {
@@ -111,8 +131,10 @@ export function chatClient({
           model,
           messages,
           temperature,
+          ...(topP !== undefined && { top_p: topP }),
           [tokensKey]: maxTokens,
           ...(seed !== undefined && { seed }),
+          ...(stop.length > 0 && knowsStop && { stop }),
         }),
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
       });
@@ -135,12 +157,12 @@ export function chatClient({
     }
   }
 
-  return async (messages, { signal, key = "", onUsage } = {}) => {
+  return async (messages, { signal, key = "", stop = [], onUsage } = {}) => {
     for (let attempt = 0; ; attempt++) {
       let retryAfter: number | undefined;
       let failure: ChatError;
       try {
-        const response = await request(messages, signal);
+        const response = await request(messages, stop, signal);
         const body = await response.text();
         if (response.ok) {
           const content = contentOf(body, (what, remedy) => fail("chat_reply", what, remedy));
@@ -150,6 +172,10 @@ export function chatClient({
         }
         if (response.status === 400 && tokensKey === "max_tokens" && body.includes("max_completion_tokens")) {
           tokensKey = "max_completion_tokens";
+          continue;
+        }
+        if (response.status === 400 && stop.length > 0 && knowsStop && /\bstop\b/.test(body)) {
+          knowsStop = false;
           continue;
         }
         failure = refusal(response.status, body, model, fail);

@@ -4,7 +4,8 @@ import { SQLEnvironment } from "../env/index.ts";
 import { trainBpe } from "../model/bpe.ts";
 import { createTurnEncoder, Tokenizer } from "../model/index.ts";
 import { Conversation } from "./conversation.ts";
-import { modelPlayer, type TokenSampler } from "./model.ts";
+import { ModelGame, modelPlayer, type TokenSampler } from "./model.ts";
+import { promptFor } from "./prompt.ts";
 
 const tokenizer = new Tokenizer({
   tokenizer: trainBpe(["DESCRIBE: customers"], { vocabSize: 280, specialTokens: ["<|im_start|>", "<|im_end|>"] }),
@@ -58,4 +59,51 @@ test("a model's words become actions; what is none is counted and goes on", asyn
   expect(errors).toEqual([false, true, false]);
   expect(env.outcome.correctness).toBe(1);
   expect(asked).toEqual([...asked].sort((a, b) => a - b));
+});
+
+test("examples come before the question as turns, stay when the context is cut, and go when they leave no room", () => {
+  const prompt = promptFor({ prompt: "instruct", shots: 1 });
+  const env = new SQLEnvironment(shopDataSet(), { step_budget: 12 });
+  const first = env.reset({ question_id: "shop_eval_000" });
+  const length = new Conversation(turns, { max_context_tokens: 9000, max_new_tokens: 50, prompt }).prompt(first).length;
+  const conversation = new Conversation(turns, { max_context_tokens: length + 700, max_new_tokens: 50, prompt });
+  let observation = first;
+  for (let turn = 0; turn < 8; turn++) {
+    const text = tokenizer.decode(conversation.prompt(observation));
+    expect(text.match(/DESCRIBE: musher<\|im_end\|>/g)).toHaveLength(1);
+    expect(text.indexOf("musher")).toBeLessThan(text.indexOf("How many customers"));
+    conversation.said(words(`QUERY: SELECT ${turn}`));
+    observation = env.step({ action_type: "QUERY", argument: `SELECT *, ${turn} FROM customers` });
+  }
+  expect(conversation.cuts).toBeGreaterThan(0);
+  const short = new Conversation(turns, { max_context_tokens: length - 500, max_new_tokens: 50, prompt });
+  short.prompt(first);
+  short.said(words("QUERY: SELECT 1"));
+  expect(tokenizer.decode(short.prompt(observation))).not.toContain("musher");
+});
+
+test("a reply that was ended by its text is not cut off, and its turn is closed for the model", async () => {
+  const data = shopDataSet();
+  const env = new SQLEnvironment(data);
+  const prompts: string[] = [];
+  const tokens = tokenizer.encodePlain("DESCRIBE: customers");
+  const engine: TokenSampler = {
+    sample: async ({ prompt, stop }) => {
+      expect(stop?.texts).toBe(tokenizer.texts);
+      prompts.push(tokenizer.decode(prompt));
+      return { tokens, logprobs: tokens.map(() => -1), finish_reason: prompts.length === 1 ? "stop" : "length" };
+    },
+  };
+  const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
+  const options = { engine, turns, decode, texts: tokenizer.texts, prompt: { prompt: "instruct" } as const };
+  const game = new ModelGame(options, { seed: 1 });
+  const first = env.reset({ question_id: "shop_eval_000" });
+  const move = await game.move(first);
+  expect(game.truncated).toBe(false);
+  await game.move(env.step(move!.action));
+  expect(game.truncated).toBe(true);
+  expect(prompts[1]).toContain("<|im_start|>assistant\nDESCRIBE: customers<|im_end|>\n<|im_start|>user\nResult:");
+  // What was sampled is learned, what closes the turn is not.
+  const [segment] = game.segments;
+  expect(segment!.mask.filter((mark) => mark === 1)).toHaveLength(2 * tokens.length);
 });

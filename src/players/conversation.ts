@@ -1,12 +1,14 @@
 // An episode as the token ids a model sees: turns are appended, never encoded again. When the context is full it is cut to
-// the system prompt, the question and the last three observations with what the model said to them, and goes on from there.
+// the system prompt, the examples, the question and the last three observations with what the model said to them.
 import type { SQLObservation } from "../env/index.ts";
-import { formatObservation, getSystemPrompt } from "./prompt.ts";
+import { type Prompt, promptFor } from "./prompt.ts";
 
 /** What the conversation needs of a model's turn encoder. */
 export interface Turns {
   start(system: string, user: string): number[];
   next(user: string, options: { readonly closed: boolean }): number[];
+  /** A whole turn of the model's, closed: an example. */
+  say(text: string): number[];
   closed(ids: readonly number[]): boolean;
 }
 
@@ -24,6 +26,8 @@ export interface ConversationOptions {
   readonly max_context_tokens: number;
   /** Room to leave for an answer. */
   readonly max_new_tokens: number;
+  /** @default the compact one */
+  readonly prompt?: Prompt;
 }
 
 /** The context of one episode. */
@@ -32,6 +36,7 @@ export class Conversation {
   cuts = 0;
   readonly #turns: Turns;
   readonly #options: ConversationOptions;
+  readonly #prompt: Prompt;
   readonly #pairs: Pair[] = [];
   #ids: number[] = [];
   #first: SQLObservation | undefined;
@@ -40,6 +45,7 @@ export class Conversation {
   constructor(turns: Turns, options: ConversationOptions) {
     this.#turns = turns;
     this.#options = options;
+    this.#prompt = options.prompt ?? promptFor();
   }
 
   /** The whole context, up to where the model speaks, after it was shown an observation. */
@@ -47,11 +53,11 @@ export class Conversation {
     this.#open = observation;
     if (!this.#first) {
       this.#first = observation;
-      this.#ids = this.#turns.start(getSystemPrompt(), formatObservation(observation));
+      this.#ids = this.#openWith(this.#prompt.format(observation));
       return this.#ids;
     }
     const closed = this.#turns.closed(this.#pairs.at(-1)!.said);
-    const longer = [...this.#ids, ...this.#turns.next(formatObservation(observation), { closed })];
+    const longer = [...this.#ids, ...this.#turns.next(this.#prompt.format(observation), { closed })];
     this.#ids = longer.length + this.#options.max_new_tokens <= this.#options.max_context_tokens ? longer : this.#cut();
     return this.#ids;
   }
@@ -62,7 +68,13 @@ export class Conversation {
     this.#ids = [...this.#ids, ...ids];
   }
 
-  /** As many of the last pairs as fit, at most three, behind the question. */
+  /** The examples and a first turn, up to where the model speaks. */
+  #openWith(text: string, examples = this.#prompt.examples): number[] {
+    if (examples.length === 0) return this.#turns.start(this.#prompt.system, text);
+    return [...exampleIds(this.#turns, this.#prompt.system, examples), ...this.#turns.next(text, { closed: true })];
+  }
+
+  /** As many of the last pairs as fit, at most three, behind the question; without examples where they leave no room at all. */
   #cut(): number[] {
     this.cuts++;
     const { max_context_tokens, max_new_tokens } = this.#options;
@@ -70,18 +82,35 @@ export class Conversation {
       const ids = this.#contextOf(this.#pairs.slice(-kept));
       if (ids.length + max_new_tokens <= max_context_tokens) return ids;
     }
-    return this.#contextOf([]);
+    const ids = this.#contextOf([]);
+    return ids.length + max_new_tokens <= max_context_tokens ? ids : this.#contextOf([], []);
   }
 
-  #contextOf(pairs: readonly Pair[]): number[] {
+  #contextOf(pairs: readonly Pair[], examples = this.#prompt.examples): number[] {
     const shown = [...pairs.map(({ observation }) => observation), this.#open!];
-    const question = formatObservation(this.#first!);
-    const [first, ...rest] = shown.map((observation) => formatObservation(observation));
-    const ids = this.#turns.start(getSystemPrompt(), first === question ? question : `${question}\n…\n${first}`);
+    const question = this.#prompt.format(this.#first!);
+    const [first, ...rest] = shown.map((observation) => this.#prompt.format(observation));
+    const ids = this.#openWith(first === question ? question : `${question}\n…\n${first}`, examples);
     for (const [i, text] of rest.entries()) {
       const { said } = pairs[i]!;
       ids.push(...said, ...this.#turns.next(text, { closed: this.#turns.closed(said) }));
     }
     return ids;
   }
+}
+
+/** Ids of examples that were encoded before, the last ones of each encoder: they begin every episode. */
+const encoded = new WeakMap<Turns, { readonly key: string; readonly ids: readonly number[] }>();
+
+/** A system prompt and examples, up to the end of the last one's reply. */
+function exampleIds(turns: Turns, system: string, examples: Prompt["examples"]): readonly number[] {
+  const key = JSON.stringify([system, examples]);
+  const known = encoded.get(turns);
+  if (known?.key === key) return known.ids;
+  const ids = examples.flatMap(({ user, assistant }, i) => [
+    ...(i === 0 ? turns.start(system, user) : turns.next(user, { closed: true })),
+    ...turns.say(assistant),
+  ]);
+  encoded.set(turns, { key, ids });
+  return ids;
 }

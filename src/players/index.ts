@@ -11,5 +11,7 @@ export * from "./player.ts";
 export * from "./prompt.ts";
 export * from "./random.ts";
 export * from "./scripted.ts";
+export { SHOT_COUNTS, type ShotCount } from "./shots.ts";
+export { MAX_SHOWN_RESULT, type Shown } from "./shown.ts";
 export * from "./teacher.ts";
 export * from "./writer.ts";

@@ -1,8 +1,9 @@
 // A model of ours as a player: token ids to and from an engine, the action read from its words.
 import { parseAction, type SQLObservation } from "../env/index.ts";
+import type { StopRule } from "../stop.ts";
 import { Conversation, type Turns } from "./conversation.ts";
 import type { EpisodeContext, Move, Player } from "./player.ts";
-import { formatObservation, getSystemPrompt } from "./prompt.ts";
+import { type Prompt, type PromptChoice, promptFor, promptId } from "./prompt.ts";
 
 /** What the player needs of an engine. */
 export interface TokenSampler {
@@ -10,13 +11,19 @@ export interface TokenSampler {
     readonly prompt: readonly number[];
     readonly max_new_tokens: number;
     readonly stop_ids: readonly number[];
+    readonly stop?: { readonly rule: StopRule; readonly texts: readonly string[] };
     readonly temperature: number;
     readonly top_k?: number;
     readonly top_p?: number;
     readonly min_p?: number;
     readonly key: readonly (string | number)[];
     readonly signal?: AbortSignal;
-  }): Promise<{ readonly tokens: readonly number[]; readonly logprobs: readonly number[] }>;
+  }): Promise<{
+    readonly tokens: readonly number[];
+    readonly logprobs: readonly number[];
+    /** @default "length" where the tokens do not end with the token that closes a turn */
+    readonly finish_reason?: "stop" | "length" | "aborted";
+  }>;
 }
 
 export interface ModelPlayerOptions {
@@ -24,6 +31,10 @@ export interface ModelPlayerOptions {
   readonly turns: Turns & { readonly stopIds: readonly number[] };
   /** Text of sampled ids, without special tokens. */
   readonly decode: (ids: readonly number[]) => string;
+  /** The text of every token id (the tokenizer's `texts`), for prompts that end replies by their text. @default they do not */
+  readonly texts?: readonly string[] | undefined;
+  /** @default compact, without examples */
+  readonly prompt?: PromptChoice | undefined;
   /** @default "model" */
   readonly name?: string;
   /** 0 plays greedily. @default 0 */
@@ -45,6 +56,7 @@ export interface ModelPlayerOptions {
 export function modelPlayer(options: ModelPlayerOptions): Player {
   return {
     name: options.name ?? "model",
+    prompt_id: promptId(options.prompt),
     start(episode) {
       const game = new ModelGame(options, episode);
       return (observation) => game.move(observation);
@@ -69,7 +81,8 @@ export interface Message {
 /** One episode of a model, remembered token by token. */
 export class ModelGame {
   readonly segments: Segment[] = [];
-  readonly messages: Message[] = [{ role: "system", content: getSystemPrompt() }];
+  /** What was said, without the prompt's examples. */
+  readonly messages: Message[];
   /** Tokens the model wrote. */
   written = 0;
   /** Whether the model was cut off before it had closed its last turn, or may write no more. */
@@ -79,12 +92,15 @@ export class ModelGame {
   readonly #conversation: Conversation;
   /** Tokens of the running segment that the model has read or written. */
   #known = 0;
+  readonly #prompt: Prompt;
 
   constructor(options: ModelPlayerOptions, episode: Pick<EpisodeContext, "seed" | "signal" | "rules">) {
     const { max_context_tokens = 2048, max_new_tokens = 256, turns } = options;
     this.#options = options;
     this.#episode = episode;
-    this.#conversation = new Conversation(turns, { max_context_tokens, max_new_tokens });
+    this.#prompt = promptFor(options.prompt, episode.rules);
+    this.messages = [{ role: "system", content: this.#prompt.system }];
+    this.#conversation = new Conversation(turns, { max_context_tokens, max_new_tokens, prompt: this.#prompt });
   }
 
   /** The model's answer to an observation; null when it has written all it may, or cannot be shown it. */
@@ -100,11 +116,14 @@ export class ModelGame {
       this.truncated = true;
       return null;
     }
-    this.messages.push({ role: "user", content: formatObservation(observation) });
+    this.messages.push({ role: "user", content: this.#prompt.format(observation) });
     const segment = this.#show(prompt);
     const prompt_tokens = segment.tokens.length - this.#known;
-    const { tokens, logprobs } = await engine.sample({
+    const { stop } = this.#prompt;
+    const { texts } = this.#options;
+    const { tokens, logprobs, finish_reason } = await engine.sample({
       ...{ prompt, max_new_tokens: room, stop_ids: turns.stopIds, temperature },
+      ...(stop && texts ? { stop: { rule: stop, texts } } : {}),
       ...(top_k === undefined ? {} : { top_k }),
       ...(top_p === undefined ? {} : { top_p }),
       ...(min_p === undefined ? {} : { min_p }),
@@ -116,7 +135,7 @@ export class ModelGame {
     push(segment, tokens, 1, logprobs);
     this.#known = segment.tokens.length;
     this.written += tokens.length;
-    this.truncated = !turns.closed(tokens);
+    this.truncated = !turns.closed(tokens) && !(stop && finish_reason === "stop");
     const text = decode(tokens);
     this.messages.push({ role: "assistant", content: text });
     const { action, error } = parseAction(text);

@@ -32,5 +32,7 @@ export type Turn = (observation: SQLObservation) => Move | null | Promise<Move |
 /** Plays any number of episodes at once: what belongs to an episode lives in the function `start` returns. */
 export interface Player {
   readonly name: string;
+  /** Which prompt it was asked with, such as `instruct-1/1-shot`; absent for players that are not asked in words. */
+  readonly prompt_id?: string | undefined;
   start(episode: EpisodeContext): Turn;
 }

@@ -7,6 +7,7 @@ import { z } from "zod";
 import { type EnvironmentOptions, type EnvironmentRules, rewardSchema, rulesOf, rulesSchema } from "../env/index.ts";
 import { nearest, UsageError } from "../errors.ts";
 import { LORA_MODULES } from "../model/lora.ts";
+import { PROMPT_NAMES, SHOT_COUNTS } from "../players/index.ts";
 import { DIFFICULTIES } from "../questions/index.ts";
 
 /** What a field is for, and what others set it to. */
@@ -96,7 +97,15 @@ export const configSchema = z
     imitation_learning_rate: note(positive.default(2e-5), "at its highest, in imitation"),
     shuffle_dataset: note(z.boolean().default(true), "questions in a new random order each epoch", { trl: true }),
 
-    // How the model speaks
+    // How the model is asked, and speaks
+    prompt: note(
+      z.enum(PROMPT_NAMES).default("compact"),
+      "what the model is told: compact is the starter's, instruct is for models that others trained",
+    ),
+    shots: note(
+      z.literal(SHOT_COUNTS).default(0),
+      "example episodes before the question, as earlier turns of the chat",
+    ),
     max_new_tokens: note(count.default(256), "of one turn", { seed: 256 }),
     max_completion_length: note(count.default(2560), "tokens the model may write in a whole episode", { trl: 512 }),
     max_context_tokens: note(count.default(4096), "a longer history is cut to the question and the last three turns"),

@@ -17,7 +17,7 @@ parentPort!.on("message", async ({ number, mixture }: Order) => {
   try {
     const data: Batch["data"][number][] = [];
     for await (const transcript of demonstrations(mixture, number * worldsPerBatch, worldsPerBatch)) {
-      const { tokens, weights } = encodeTranscript(transcript, tokenizer, turns);
+      const { tokens, weights } = encodeTranscript(transcript, turns);
       data.push({ tokens: Uint32Array.from(tokens), weights: Float32Array.from(weights) });
     }
     parentPort!.postMessage({ number, data } satisfies Batch);

@@ -9,7 +9,10 @@ import {
   lookerPlayer,
   oraclePlayer,
   type Player,
+  PROMPT_NAMES,
+  type PromptChoice,
   randomPlayer,
+  SHOT_COUNTS,
   teacherPlayer,
 } from "../players/index.ts";
 import { type DataSet, DIFFICULTIES, type Difficulty, filterQuestions } from "../questions/index.ts";
@@ -63,6 +66,8 @@ export const mixtureSchema = z
       .describe("of what the environment says; above 0 a fresh model reads as it learns to act"),
     step_budget: z.int().min(1).default(10).describe("actions an episode may take"),
     ...rulesSchema.unwrap().shape,
+    prompt: z.enum(PROMPT_NAMES).default("compact").describe("in whose words the model is asked"),
+    shots: z.literal(SHOT_COUNTS).default(0).describe("example episodes before each question; they are not learned"),
     only_right: z.boolean().default(false).describe("leave out episodes that end without the right answer"),
   })
   .strict();
@@ -79,6 +84,8 @@ export interface DataDemonstrationOptions {
   readonly step_budget: number;
   /** @default DEFAULT_RULES */
   readonly rules?: EnvironmentRules;
+  /** In whose words the model is asked. @default compact, without examples */
+  readonly prompt?: PromptChoice;
   readonly seed: number | string;
 }
 
@@ -93,7 +100,15 @@ export async function* dataDemonstrations(
   data: DataSet,
   options: DataDemonstrationOptions,
 ): AsyncGenerator<Transcript, void> {
-  const { players = GOOD, episodes = Number.POSITIVE_INFINITY, difficulties, step_budget, rules, seed } = options;
+  const {
+    players = GOOD,
+    episodes = Number.POSITIVE_INFINITY,
+    difficulties,
+    step_budget,
+    rules,
+    prompt,
+    seed,
+  } = options;
   const questions = filterQuestions(data.questions, { split: "train", difficulty: difficulties });
   const env = new SQLEnvironment(data, { step_budget, ...rules });
   let made = 0;
@@ -106,7 +121,7 @@ export async function* dataDemonstrations(
     if (record.correctness !== 1) record = await playEpisode(env, oraclePlayer(), { question, seed: key });
     if (record.error !== null || record.correctness !== 1) continue;
     made++;
-    yield { ...transcriptOf(record), weight };
+    yield { ...transcriptOf(record, prompt), weight };
   }
 }
 
@@ -139,7 +154,7 @@ export async function* demonstrations(
         const record = await playEpisode(env, PLAYERS[player](), { question, seed: key });
         if (record.error !== null || record.steps.length === 0 || (mixture.only_right && record.correctness !== 1))
           continue;
-        yield { ...transcriptOf(record), weight, observed_weight: mixture.observed_weight };
+        yield { ...transcriptOf(record, mixture), weight, observed_weight: mixture.observed_weight };
       }
     } finally {
       databases.close();

@@ -1,6 +1,7 @@
 // The first part of a training that has one: right episodes on training databases, made on the spot and imitated.
 import type { Datum } from "../engine/index.ts";
 import { rulesOf } from "../env/index.ts";
+import type { PromptChoice } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import { dataDemonstrations } from "./demonstrations.ts";
@@ -13,7 +14,7 @@ const EPISODES_A_STEP = 8;
 
 /** Teaches the model what `imitation_…` says; the same config and data give the same weights. */
 export async function imitate(
-  { engine, tokenizer, turns }: TrainableModel,
+  { engine, turns }: TrainableModel,
   data: DataSet,
   config: GRPOConfig,
   { onStep, signal }: Pick<WarmupOptions, "onStep" | "signal"> = {},
@@ -22,8 +23,9 @@ export async function imitate(
   const { difficulty_filter: difficulties, step_budget, seed, max_context_tokens } = config;
   const examples: Datum[] = [];
   const rules = rulesOf(config);
-  for await (const transcript of dataDemonstrations(data, { episodes, difficulties, step_budget, rules, seed }))
-    examples.push(encodeTranscript(transcript, tokenizer, turns));
+  const prompt: PromptChoice = { prompt: config.prompt, shots: config.shots };
+  for await (const transcript of dataDemonstrations(data, { episodes, difficulties, step_budget, rules, prompt, seed }))
+    examples.push(encodeTranscript(transcript, turns));
   const fitting = examples.filter(({ tokens }) => tokens.length <= max_context_tokens);
   const total = fitting.reduce((sum, { tokens }) => sum + tokens.length, 0);
   const batch_tokens = Math.ceil((total / Math.max(1, fitting.length)) * EPISODES_A_STEP);

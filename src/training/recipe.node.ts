@@ -52,8 +52,8 @@ export async function makeModel(
   }
 }
 
-async function* encoded(recipe: Recipe, { tokenizer, turns }: LoadedModel): AsyncGenerator<Datum> {
+async function* encoded(recipe: Recipe, { turns }: LoadedModel): AsyncGenerator<Datum> {
   for await (const transcript of recipeDemonstrations(recipe, WORLDS_PER_BATCH)) {
-    yield encodeTranscript(transcript, tokenizer, turns);
+    yield encodeTranscript(transcript, turns);
   }
 }

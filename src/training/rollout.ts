@@ -77,6 +77,8 @@ export function samplingOf(
 ): Pick<
   ModelPlayerOptions,
   | "decode"
+  | "texts"
+  | "prompt"
   | "temperature"
   | "top_k"
   | "top_p"
@@ -87,8 +89,10 @@ export function samplingOf(
 > {
   const { temperature, top_k, top_p, min_p, max_new_tokens, max_completion_length, max_context_tokens } = config;
   const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
+  const { prompt, shots } = config;
+  const words = { decode, texts: prompt === "compact" ? undefined : tokenizer.texts, prompt: { prompt, shots } };
   const lengths = { max_new_tokens, max_completion_length, max_context_tokens };
-  return { decode, temperature, top_k, top_p, min_p: min_p ?? 0, ...lengths };
+  return { ...words, temperature, top_k, top_p, min_p: min_p ?? 0, ...lengths };
 }
 
 function dataOf({ questions_path }: GRPOConfig): DataSet {

@@ -1,10 +1,11 @@
 // Conversations to imitate: messages in, token ids with weights out. Only what the model itself would say is learned.
 import { z } from "zod";
 import type { Datum } from "../engine/index.ts";
+import { rulesFromId } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
 import type { EpisodeRecord } from "../evaluation/index.ts";
-import type { Tokenizer, TurnEncoder } from "../model/index.ts";
-import { formatObservation, getSystemPrompt } from "../players/index.ts";
+import type { TurnEncoder } from "../model/index.ts";
+import { type PromptChoice, promptFor, wordsOf } from "../players/index.ts";
 
 /** One line of a transcript file. */
 export const transcriptSchema = z.object({
@@ -13,6 +14,7 @@ export const transcriptSchema = z.object({
     .min(3)
     .describe("system, then user and assistant in turn"),
   weight: z.number().positive().default(1).describe("how much it counts"),
+  examples: z.int().min(0).optional().describe("exchanges at the beginning that are only shown: they are not learned"),
   observed_weight: z.number().min(0).optional().describe("how much what the others say counts"),
 });
 
@@ -25,8 +27,11 @@ const episodeSchema = z.looseObject({
   correctness: z.number().nullable(),
 });
 
-/** Reads a JSONL file's text: transcripts, or episodes, of which those with a right answer count; an error names the line. */
-export function parseTranscripts(text: string, file: string): Transcript[] {
+/**
+ * Reads a JSONL file's text: transcripts, or episodes, of which those with a right answer count, in the words of a prompt; an error
+ * names the line.
+ */
+export function parseTranscripts(text: string, file: string, prompt?: PromptChoice): Transcript[] {
   const transcripts = text.split("\n").flatMap((line, i) => {
     if (line.trim() === "") return [];
     const bad = (what: string) =>
@@ -42,11 +47,12 @@ export function parseTranscripts(text: string, file: string): Transcript[] {
       throw bad("not JSON");
     }
     const episode = episodeSchema.safeParse(json);
-    if (episode.success) return episode.data.correctness === 1 ? [transcriptOf(json as EpisodeRecord)] : [];
+    if (episode.success) return episode.data.correctness === 1 ? [transcriptOf(json as EpisodeRecord, prompt)] : [];
     const parsed = transcriptSchema.safeParse(json);
     if (!parsed.success) throw bad(parsed.error.issues[0]!.message);
     const roles = parsed.data.messages.map(({ role }) => role);
     const isInTurn = roles.every((role, at) => role === (at === 0 ? "system" : at % 2 === 1 ? "user" : "assistant"));
+    if (2 * (parsed.data.examples ?? 0) >= roles.length - 1) throw bad("nothing is left but examples");
     if (!isInTurn || roles.length % 2 === 0) throw bad("the roles must be system, then user and assistant in turn");
     return [parsed.data];
   });
@@ -56,20 +62,26 @@ export function parseTranscripts(text: string, file: string): Transcript[] {
 }
 
 /** An episode as the conversation it would have been with a model. */
-export function transcriptOf({ start, steps }: Pick<EpisodeRecord, "start" | "steps">): Transcript {
-  const messages: Transcript["messages"] = [{ role: "system", content: getSystemPrompt() }];
+export function transcriptOf(
+  { start, steps, rules = "" }: Pick<EpisodeRecord, "start" | "steps" | "rules">,
+  prompt?: PromptChoice,
+): Transcript {
+  const { system, examples, format } = promptFor(prompt, rulesFromId(rules));
+  const messages: Transcript["messages"] = [{ role: "system", content: system }];
+  const exchange = (user: string, assistant: string) =>
+    messages.push({ role: "user", content: user }, { role: "assistant", content: assistant });
+  for (const { user, assistant } of examples) exchange(user, assistant);
   let observation = start!;
-  for (const step of steps) {
-    messages.push({ role: "user", content: formatObservation(observation) });
-    const { action_type, argument } = step.action;
-    messages.push({ role: "assistant", content: step.text ?? `${action_type}: ${argument}` });
-    observation = step.observation;
+  for (const { action, text, observation: next } of steps) {
+    exchange(format(observation), text ?? wordsOf(action));
+    observation = next;
   }
-  return { messages, weight: 1 };
+  return { messages, weight: 1, examples: examples.length };
 }
 
 /** Token ids, with the transcript's weight on what the assistant says (its closing token too) and that of the others, mostly 0, elsewhere. */
-export function encodeTranscript(transcript: Transcript, tokenizer: Tokenizer, turns: TurnEncoder): Datum {
+export function encodeTranscript(transcript: Transcript, turns: TurnEncoder): Datum {
+  const { weight, observed_weight = 0, examples = 0 } = transcript;
   const [system, ...rest] = transcript.messages;
   const tokens: number[] = [];
   const weights: number[] = [];
@@ -78,12 +90,13 @@ export function encodeTranscript(transcript: Transcript, tokenizer: Tokenizer, t
     weights.push(...ids.map(() => weight));
   };
   for (let i = 0; i < rest.length; i += 2) {
+    const isExample = i / 2 < examples;
     const [user, assistant] = [rest[i]!.content, rest[i + 1]!.content];
     add(
       i === 0 ? turns.start(system!.content, user) : turns.next(user, { closed: true }),
-      transcript.observed_weight ?? 0,
+      isExample ? 0 : observed_weight,
     );
-    add([...tokenizer.encodePlain(assistant), turns.stopIds[0]!], transcript.weight);
+    add(turns.say(assistant), isExample ? 0 : weight);
   }
   return { tokens, weights };
 }

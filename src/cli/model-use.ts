@@ -1,0 +1,48 @@
+// sqlenv.json in a model's folder: how the model was asked when it was trained, so that others ask it the same way.
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { DEFAULT_RULES, type EnvironmentRules, rulesId } from "../env/index.ts";
+import { ModelLoadError, messageOf } from "../errors.ts";
+import { PROMPT_NAMES, type PromptChoice, promptId, SHOT_COUNTS } from "../players/index.ts";
+
+export const MODEL_USE_FILE = "sqlenv.json";
+
+const modelUseSchema = z.looseObject({
+  prompt: z.enum(PROMPT_NAMES),
+  shots: z.literal(SHOT_COUNTS).default(0),
+});
+
+/** Says beside a saved model how it was asked; a model that knows the compact prompt only needs no such file. */
+export function writeModelUse(
+  folder: string,
+  { prompt = "compact", shots = 0 }: PromptChoice,
+  rules: EnvironmentRules,
+): void {
+  const use = { prompt, shots, prompt_id: promptId({ prompt, shots }), rules: rulesId(rules) };
+  if (use.prompt_id === promptId() && use.rules === rulesId(DEFAULT_RULES)) return;
+  writeFileSync(join(folder, MODEL_USE_FILE), `${JSON.stringify(use, null, 2)}\n`);
+}
+
+/** How the model in a folder was asked in training; undefined where nothing says so. */
+export function readModelUse(folder: string): PromptChoice | undefined {
+  const file = join(folder, MODEL_USE_FILE);
+  if (!existsSync(file)) return undefined;
+  try {
+    const { prompt, shots } = modelUseSchema.parse(JSON.parse(readFileSync(file, "utf8")));
+    return { prompt, shots };
+  } catch (cause) {
+    throw new ModelLoadError({
+      what: `${MODEL_USE_FILE} does not say which prompt the model was trained with (${reasonOf(cause)})`,
+      value: file,
+      remedy: "correct or remove it",
+      cause,
+    });
+  }
+}
+
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof z.ZodError)) return messageOf(cause);
+  const { path, message } = cause.issues[0]!;
+  return `${path.join(".")}: ${message}`;
+}
