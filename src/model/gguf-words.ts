@@ -22,7 +22,7 @@ const DIGIT = String.raw`\p{N}`;
 
 const WORDS: Readonly<Record<string, Words>> = {
   "gpt-2": { normalizer: null, pre_tokenizer: bytes(true), ignore_merges: false },
-  // A pattern instead of the step "Digits", which in JavaScript knows ASCII's digits only.
+  // Where the original has the step "Digits", which some libraries apply to ASCII's digits only.
   smollm: { normalizer: null, pre_tokenizer: steps(split(DIGIT), bytes(true)), ignore_merges: false },
   qwen2: { normalizer: { type: "NFC" }, pre_tokenizer: steps(split(QWEN_WORDS), bytes(false)), ignore_merges: false },
   "llama-bpe": { normalizer: null, pre_tokenizer: steps(split(LLAMA3_WORDS), bytes(false)), ignore_merges: true },

@@ -97,6 +97,28 @@ test("a model that looks words up whole does not find special tokens in plain te
   expect(tokenizer.decode(tokenizer.encodePlain("<|im_start|>"))).toBe("<|im_start|>");
 });
 
+test("the step Digits splits numbers of every script", () => {
+  const { vocab } = small.model as { vocab: Record<string, number> };
+  const size = Object.keys(vocab).length;
+  const model = {
+    ...(small.model as object),
+    vocab: { ...vocab, "Â½": size, "Â½Â½": size + 1 },
+    merges: ["Â ½", "Â½ Â½"],
+  };
+  const count = (individual_digits: boolean) => {
+    const steps = [
+      { type: "Digits", individual_digits },
+      { type: "ByteLevel", add_prefix_space: false, use_regex: true },
+    ];
+    const json = { ...small, model, pre_tokenizer: { type: "Sequence", pretokenizers: steps } };
+    const tokenizer = new Tokenizer({ tokenizer: json, config: {} });
+    expect(tokenizer.files.tokenizer).toBe(json);
+    return tokenizer.encode("½½").length;
+  };
+  expect(count(true)).toBe(2);
+  expect(count(false)).toBe(1);
+});
+
 test("refuses other kinds of tokenizers and special tokens that text can reach", () => {
   const make =
     (tokenizer: Record<string, unknown>, config = {}) =>

@@ -132,9 +132,10 @@ export class Tokenizer {
     this.files = files;
     this.addedTokens = json.added_tokens;
     try {
-      this.#full = new Hf(files.tokenizer, { ...files.config, clean_up_tokenization_spaces: false });
+      const read = { ...files, tokenizer: withEveryDigit(files.tokenizer) };
+      this.#full = new Hf(read.tokenizer, { ...files.config, clean_up_tokenization_spaces: false });
       this.#full.model.cache = wordCache();
-      this.#plain = plainTokenizer(json, files, this.#full);
+      this.#plain = plainTokenizer(json, read, this.#full);
     } catch (error) {
       throw new ModelLoadError({
         what: `tokenizer.json: ${messageOf(error)}`,
@@ -206,6 +207,17 @@ function textsOf(vocab: readonly string[], added: readonly AddedToken[], decoder
   const texts = vocab.map((token) => (isByteLevel ? spelled(token) : marked(token)));
   for (const { id, content, special } of added) texts[id] = special ? "" : content;
   return texts;
+}
+
+/** The library's step "Digits" splits ASCII's digits only, that of `tokenizers` every number's: a pattern does as the latter. */
+function withEveryDigit(json: TokenizerFiles["tokenizer"]): TokenizerFiles["tokenizer"] {
+  const replaced = (step: unknown): unknown => {
+    const { type, individual_digits, pretokenizers } = (step ?? {}) as Readonly<Record<string, unknown>>;
+    if (Array.isArray(pretokenizers)) return { ...(step as object), pretokenizers: pretokenizers.map(replaced) };
+    if (type !== "Digits") return step;
+    return { type: "Split", pattern: { Regex: individual_digits ? "\\p{N}" : "\\p{N}+" }, behavior: "Isolated" };
+  };
+  return { ...json, pre_tokenizer: replaced(json.pre_tokenizer) };
 }
 
 /** A tokenizer that knows no added tokens; the vocabulary, which is most of the memory, is shared where that is safe. */

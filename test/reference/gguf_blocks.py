@@ -1,6 +1,6 @@
 """Random blocks of every GGUF type that is read, and the sha256 of what Python's gguf package makes of them.
 
-Run: pip install gguf==0.17.1 && python test/reference/gguf_blocks.py > test/reference/gguf-blocks.json
+Run: pip install gguf==0.19.0 && python test/reference/gguf_blocks.py > test/reference/gguf-blocks.json
 Scales include zero, both signs, the smallest and the largest 16-bit floats.
 """
 
