@@ -42,12 +42,18 @@ export interface Verdict {
 
 /** Runs a query and keeps the whole result; one that is too large to keep is a fault. */
 export function execute(database: Database, sql: string): Execution {
+  const tokens = tokenize(sql);
+  const end = tokens.findIndex(({ text }) => text === ";");
+  // Python's module takes a second semicolon for a second statement.
+  if (end >= 0 && end < tokens.length - 1) return { ok: false, fault: SEVERAL };
   const ran = database.run(sql, { maxRows: MAX_GOLD_ROWS, maxBytes: MAX_GOLD_BYTES, classes: true });
   if (!ran.ok) return ran;
   const { rows, classes = [], has_more } = ran.table;
   if (has_more) return { ok: false, fault: { error_class: "too_large", message: "the result is too large" } };
   return { ok: true, result: { rows, classes } };
 }
+
+const SEVERAL: SqlFault = { error_class: "not_select", message: "only one statement is allowed" };
 
 /** Runs a gold query for both rules. */
 export function executeGold(database: Database, sql: string): GoldExecution {
