@@ -22,12 +22,25 @@ describe("sqlenv bench spider", () => {
     const result = JSON.parse(stdout) as BenchResult;
     expect(JSON.parse(readFileSync(file, "utf8"))).toEqual(result);
     const all = result.scores.all;
-    for (const measure of ["answer", "spider", "bird"] as const) expect(all[measure]).toMatchObject({ rate: 1 });
+    for (const measure of ["answer", "spider", "bird", "twins"] as const)
+      expect(all[measure]).toMatchObject({ rate: 1 });
     expect(all.questions).toBe(result.questions.length);
     expect(result.protocol).toMatchObject({ benchmark: "spider", schema: "unknown", votes: 1, step_budget: 10 });
     expect(result.questions.every(({ reason, tokens }) => reason === null && tokens === null)).toBe(true);
+    expect(result.twins).toMatchObject({ right_looking: result.questions.length, rejected: 0 });
     expect(stdout).not.toMatch(/SELECT/); // ids and verdicts only
-    expect(Math.max(...stderr.split("\n").map(({ length }) => length))).toBeLessThanOrEqual(160);
+    for (const line of stderr.split("\n")) expect(line.replace(file, "").length).toBeLessThanOrEqual(80);
+
+    const other = join(dirname(data), "keyword.json");
+    await bench("--player", "keyword", "--out", other);
+    const compared = await sqlenvInside(["bench", "compare", other, file]);
+    expect(compared).toMatchObject({ code: 0 });
+    expect(compared.stdout).toMatch(/A: keyword\nB: oracle\n10 questions, 2 databases/);
+    for (const line of compared.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+    await bench("--player", "oracle", "--out", other, "--questions", "3");
+    const refused = await sqlenvInside(["bench", "compare", other, file]);
+    expect(refused).toMatchObject({ code: 2, stdout: "" });
+    expect(refused.stderr).toMatch(/the results are about different questions: 3 and 10/);
   });
 
   test("a player that never queries is wrong, with the reason", async () => {

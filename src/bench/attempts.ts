@@ -1,5 +1,5 @@
 // Attempts at a benchmark's questions: what a player's episode came to, reduced to the query and the answer that count.
-import { type EnvironmentRules, SQLEnvironment } from "../env/index.ts";
+import type { EnvironmentRules } from "../env/index.ts";
 import { type EpisodeRecord, evaluate, formatTranscript, type Progress } from "../evaluation/index.ts";
 import type { Player } from "../players/index.ts";
 import type { DataSet, Difficulty } from "../questions/index.ts";
@@ -46,14 +46,13 @@ export interface EpisodeAttemptOptions extends AttemptOptions {
 export async function playAttempts(
   data: DataSet,
   player: Player,
-  { rules, step_budget, ...options }: EpisodeAttemptOptions,
+  options: EpisodeAttemptOptions,
 ): Promise<Attempts | undefined> {
   const counts = new Map<string, Counts>();
   const attempts = new Map<string, Attempt[]>();
   const report = await evaluate(data, counting(player, counts), {
     ...options,
     split: "eval",
-    environment: () => new SQLEnvironment(data, { step_budget, ...rules }),
     onEpisode: (record) => {
       const before = attempts.get(record.question_id) ?? [];
       const { tokens = null, prompt_tokens = null } =

@@ -1,12 +1,12 @@
 // Attempts judged: for each question whether the answer and the query that counts are right, and why not.
-import { type ExecutionRule, executeGold, type GoldExecution, judge, resultKey } from "../evaluation/index.ts";
+import { type ExecutionRule, executeGold, type GoldExecution, judge, resultKey, Twins } from "../evaluation/index.ts";
 import { type DataSet, type Difficulty, outline, type QuestionRecord } from "../questions/index.ts";
 import type { Database } from "../sql/index.ts";
 import type { Attempt, Attempts } from "./attempts.ts";
 import { elect } from "./votes.ts";
 
-/** What can be right. */
-export const MEASURES = ["answer", "spider", "bird"] as const;
+/** What can be right: the answer, the query by each rule, and the query by Spider's rule on perturbed twins as well. */
+export const MEASURES = ["answer", "spider", "bird", "twins"] as const;
 
 export type Measure = (typeof MEASURES)[number];
 
@@ -22,6 +22,8 @@ export interface QuestionOutcome extends Marks {
   readonly joins: number;
   /** Why the query is not right by a rule: no query, SQLite's class of error, another result; null when it is by both. */
   readonly reason: string | null;
+  /** Twins on which the gold has a sensible answer; fewer than asked for where none was found. */
+  readonly tried_twins?: number;
   /** With several attempts: how many agree with the one chosen, and whether any is right. */
   readonly votes?: number;
   readonly any?: Marks;
@@ -33,6 +35,8 @@ export interface QuestionOutcome extends Marks {
 }
 
 export interface JudgeOptions {
+  /** Twins on which a query must agree with the gold too. @default 0 */
+  readonly twins?: number;
   /** Called after each question. */
   readonly onProgress?: (done: number, total: number) => void;
 }
@@ -41,15 +45,17 @@ export interface JudgeOptions {
 export async function judgeAttempts(
   data: DataSet,
   attempts: Attempts,
-  { onProgress }: JudgeOptions = {},
+  { twins: count = 0, onProgress }: JudgeOptions = {},
 ): Promise<QuestionOutcome[]> {
+  const twins = count > 0 ? new Twins(data, count) : undefined;
   const asked = data.questions.filter(({ question_id }) => attempts.has(question_id));
   const outcomes: QuestionOutcome[] = [];
   for (const question of asked) {
-    outcomes.push(judgeQuestion(question, attempts.get(question.question_id)!, data));
+    outcomes.push(judgeQuestion(question, attempts.get(question.question_id)!, data, twins));
     onProgress?.(outcomes.length, asked.length);
     if (outcomes.length % QUESTIONS_PER_BREATH === 0) await breathe();
   }
+  twins?.close();
   return outcomes;
 }
 
@@ -60,10 +66,17 @@ function breathe(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }
 
-function judgeQuestion(question: QuestionRecord, attempts: readonly Attempt[], data: DataSet): QuestionOutcome {
+function judgeQuestion(
+  question: QuestionRecord,
+  attempts: readonly Attempt[],
+  data: DataSet,
+  twins: Twins | undefined,
+): QuestionOutcome {
   const { question_id: id, database_name: database, difficulty, gold_sql } = question;
   const gold = executeGold(data.databases.get(database), gold_sql);
-  const judged = attempts.map((attempt) => judgeAttempt(attempt, gold, data.databases.get(database)));
+  const twinGolds = twins?.goldsOf(question) ?? [];
+  const agrees = twins && ((sql: string) => twins.agrees(question, sql, twinGolds));
+  const judged = attempts.map((attempt) => judgeAttempt(attempt, gold, data.databases.get(database), agrees));
   const { index, votes } = elect(judged.map(({ ballot }) => ballot));
   const chosen = judged[index]!;
   return {
@@ -73,6 +86,7 @@ function judgeQuestion(question: QuestionRecord, attempts: readonly Attempt[], d
     joins: outline(gold_sql).joins,
     ...chosen.marks,
     reason: chosen.reason,
+    ...(twins && { tried_twins: twinGolds.length }),
     ...(attempts.length > 1 && { votes, any: anyOf(judged.map(({ marks }) => marks)) }),
     tokens: total(attempts.map(({ tokens }) => tokens)),
     prompt_tokens: total(attempts.map(({ prompt_tokens }) => prompt_tokens)),
@@ -87,14 +101,20 @@ interface Judged {
   readonly ballot: string | undefined;
 }
 
-function judgeAttempt({ sql, answer, error, why }: Attempt, gold: GoldExecution, database: Database): Judged {
+function judgeAttempt(
+  { sql, answer, error, why }: Attempt,
+  gold: GoldExecution,
+  database: Database,
+  agrees: ((sql: string) => boolean) | undefined,
+): Judged {
   if (sql === null) {
-    const marks = { answer, spider: false, bird: false };
+    const marks = { answer, spider: false, bird: false, twins: agrees ? false : null };
     return { marks, reason: why ?? (error === null ? "no query" : "broken"), ballot: undefined };
   }
   const { spider, bird, fault, result } = judge(database, sql, gold);
   const reason = fault ? fault.error_class : wrongBy({ spider, bird }, gold);
-  return { marks: { answer, spider, bird }, reason, ballot: result ? resultKey(result) : undefined };
+  const twins = agrees ? spider && agrees(sql) : null;
+  return { marks: { answer, spider, bird, twins }, reason, ballot: result ? resultKey(result) : undefined };
 }
 
 function wrongBy({ spider, bird }: Record<ExecutionRule, boolean>, gold: GoldExecution): string | null {
@@ -106,7 +126,7 @@ function wrongBy({ spider, bird }: Record<ExecutionRule, boolean>, gold: GoldExe
 function anyOf(marks: readonly Marks[]): Marks {
   const any = (measure: Measure) =>
     marks.every((one) => one[measure] === null) ? null : marks.some((one) => one[measure] === true);
-  return { answer: any("answer"), spider: any("spider"), bird: any("bird") };
+  return { answer: any("answer"), spider: any("spider"), bird: any("bird"), twins: any("twins") };
 }
 
 function total(counts: readonly (number | null)[]): number | null {

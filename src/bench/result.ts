@@ -20,6 +20,8 @@ export interface Protocol {
   readonly votes: number;
   readonly temperature: number;
   readonly max_tokens: number;
+  /** Version and number of the perturbed twins, such as `twins-1x2`; null without them. */
+  readonly twins: string | null;
 }
 
 /** Which questions were asked. */
@@ -29,6 +31,8 @@ export interface AskedData {
   readonly eval_ids_sha256: string;
   /** Of the questions asked: they may be a part. */
   readonly ids_sha256: string;
+  /** Of their ids, words and gold queries. */
+  readonly content_sha256: string;
   readonly questions: number;
   readonly databases: number;
   /** Evaluation questions that the data set had to leave out, by reason. */
@@ -51,6 +55,12 @@ export interface BenchResult {
   readonly model: BenchedModel;
   readonly seed: number;
   readonly scores: BenchScores;
+  /** Queries that Spider's rule takes for right, and of those the ones that twins reject; questions without any twin. */
+  readonly twins: {
+    readonly right_looking: number;
+    readonly rejected: number;
+    readonly without: number;
+  } | null;
   /** Questions with an attempt that broke; they count as wrong. */
   readonly errors: number;
   readonly first_error: string | null;
@@ -74,6 +84,7 @@ export function resultOf(
   return {
     ...{ format: BENCH_FORMAT, sqlenv, command, protocol, data, model, seed },
     scores: scoresOf(outcomes),
+    twins: protocol.twins === null ? null : countTwins(outcomes),
     errors: broken.length,
     first_error: broken[0]?.error ?? null,
     per_question: {
@@ -86,16 +97,31 @@ export function resultOf(
   };
 }
 
+function countTwins(outcomes: readonly QuestionOutcome[]): BenchResult["twins"] {
+  const looking = outcomes.filter(({ spider }) => spider === true);
+  return {
+    right_looking: looking.length,
+    rejected: looking.filter(({ twins }) => twins === false).length,
+    without: outcomes.filter(({ tried_twins }) => tried_twins === 0).length,
+  };
+}
+
 /** What was asked of a data set. */
 export async function askedData(data: DataSet, outcomes: readonly QuestionOutcome[]): Promise<AskedData> {
   const rejected: Partial<Record<RejectionReason, number>> = {};
   for (const { split, reason } of data.rejected) {
     if (split === "eval") rejected[reason] = (rejected[reason] ?? 0) + 1;
   }
+  const asked = new Set(outcomes.map(({ id }) => id));
   return {
     name: data.name,
     eval_ids_sha256: await evalIdsSha256(data.questions),
-    ids_sha256: await idsSha256(outcomes.map(({ id }) => id)),
+    ids_sha256: await idsSha256([...asked]),
+    content_sha256: await idsSha256(
+      data.questions.flatMap(({ question_id, question_text, gold_sql }) =>
+        asked.has(question_id) ? [JSON.stringify([question_id, question_text, gold_sql])] : [],
+      ),
+    ),
     questions: outcomes.length,
     databases: new Set(outcomes.map(({ database }) => database)).size,
     rejected,

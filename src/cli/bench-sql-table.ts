@@ -8,7 +8,7 @@ import { drawTable, formatNumber, type Output, printable, styled } from "./outpu
 /** More databases than this are only in the JSON. */
 const LISTED_DATABASES = 24;
 
-const HEADS: Readonly<Record<Measure, string>> = { answer: "answer", spider: "spider", bird: "bird" };
+const HEADS: Readonly<Record<Measure, string>> = { answer: "answer", spider: "spider", bird: "bird", twins: "twins" };
 
 /** Prints what was measured, the measures by group, and what they cost. */
 export function drawBench(result: BenchResult, out: Output): void {
@@ -49,7 +49,7 @@ export function drawBench(result: BenchResult, out: Output): void {
   const counted =
     tokens === null ? "" : `${Math.round(tokens)} tokens written, ${Math.round(prompt_tokens ?? 0)} shown, `;
   out.line(`a question: ${counted}${seconds.toFixed(3)} s; intervals are over databases`);
-  for (const line of [...consistency(result), ...tooLong(result)]) out.line(line);
+  for (const line of [...twinsLine(result), ...consistency(result), ...tooLong(result)]) out.line(line);
   if (errors > 0)
     out.line(
       styled("yellow", `${errors} questions broke and count as wrong; the first: ${printable(first_error ?? "")}`),
@@ -71,6 +71,15 @@ function describe({ protocol }: BenchResult): string {
   ].join(", ");
 }
 
+/** How many right-looking queries the twins reject. */
+function twinsLine({ twins }: BenchResult): string[] {
+  if (!twins) return [];
+  const { right_looking, rejected, without } = twins;
+  const share = right_looking === 0 ? "" : ` (${percent(rejected / right_looking)})`;
+  const none = without > 0 ? `; ${without} questions have no twin` : "";
+  return [`twins reject ${rejected} of ${right_looking} right-looking queries${share}${none}`];
+}
+
 /** Players that know the gold: what they get wrong is listed, question by question. */
 const KNOWING = new Set(["oracle", "teacher"]);
 
@@ -82,14 +91,14 @@ function consistency({ questions, model }: BenchResult): string[] {
   const lucky = questions.filter(({ answer, spider }) => answer === true && !spider);
   const lost = questions.filter(({ answer, spider }) => answer === false && spider);
   const answered = questions.some(({ answer }) => answer !== null);
-  const wrong = KNOWING.has(model.player) ? questions.filter(({ spider, bird }) => !spider || !bird) : [];
+  const wrong = KNOWING.has(model.player)
+    ? questions.filter(({ spider, bird, twins }) => !spider || !bird || twins === false)
+    : [];
   return [
     ...(answered
-      ? [
-          `answer right with another last query: ${lucky.length}; last query right (spider) and answer wrong: ${lost.length}`,
-        ]
+      ? [`answer right, last query wrong (spider): ${lucky.length}; answer wrong, last query right: ${lost.length}`]
       : []),
-    ...wrong.slice(0, LISTED).map(({ id, reason }) => `  ${id}: ${reason}`),
+    ...wrong.slice(0, LISTED).map(({ id, reason }) => `  ${id}: ${reason ?? "another result on a twin"}`),
     ...(wrong.length > LISTED ? [`  and ${wrong.length - LISTED} more: --json`] : []),
   ];
 }

@@ -6,8 +6,9 @@ import { type AttemptOptions, type Attempts, playAttempts } from "../bench/attem
 import { judgeAttempts } from "../bench/outcomes.ts";
 import { askedData, type BenchResult, type Protocol, resultOf } from "../bench/result.ts";
 import { givenPromptId, writeAttempts } from "../bench/schema-given.ts";
-import { DEFAULT_STEP_BUDGET, GUIDED_RULES, rulesId } from "../env/index.ts";
+import { DEFAULT_RULES, DEFAULT_STEP_BUDGET, type EnvironmentRules, GUIDED_RULES, rulesId } from "../env/index.ts";
 import { SqlEnvError, UsageError } from "../errors.ts";
+import { MAX_TWIN_SEEDS, TWINS_VERSION } from "../evaluation/index.ts";
 import { writeFileWhole } from "../io/atomic-write.node.ts";
 import type { DataSet } from "../questions/index.ts";
 import { drawBench } from "./bench-sql-table.ts";
@@ -26,6 +27,8 @@ interface BenchSqlFlags extends FilterFlags, PlayerFlags {
   readonly schema: Protocol["schema"];
   readonly sampleRows: number;
   readonly votes: number;
+  readonly twins: number;
+  readonly unguided?: boolean;
   readonly seed: number;
   readonly stepBudget: number;
   readonly concurrency?: number;
@@ -54,6 +57,13 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
     )
     .option("--sample-rows <number>", "given: rows shown of each table", wholeNumber("--sample-rows"), 0)
     .option("--votes <number>", "attempts at each question, put to the vote", wholeNumber("--votes"), 1)
+    .option(
+      "--twins <number>",
+      "perturbed twins of each database that queries must pass too",
+      wholeNumber("--twins"),
+      2,
+    )
+    .option("--unguided", "play by the environment's default rules instead of the guided ones")
     .option("--seed <number>", "of sampling and of drawing questions", wholeNumber("--seed"), 7)
     .option("--step-budget <number>", "actions an episode may take", wholeNumber("--step-budget"), DEFAULT_STEP_BUDGET)
     .option(
@@ -70,8 +80,10 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
 async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<void> {
   const out = output(flags);
   const name = playerOf(flags);
-  const { votes, seed, difficulty, schema, sampleRows } = flags;
+  const { votes, twins, seed, difficulty, schema, sampleRows } = flags;
   const temperature = votes > 1 && flags.temperature === 0 ? VOTE_TEMPERATURE : flags.temperature;
+  if (twins > MAX_TWINS)
+    throw new UsageError({ what: `--twins cannot be more than ${MAX_TWINS}`, value: twins, remedy: "2 find most" });
   if (votes < 1) throw new UsageError({ what: "--votes must be at least 1", value: votes });
   if (flags.out !== undefined) checkWritable(flags.out);
   const data = await resolveDataSet(flags.data);
@@ -92,6 +104,7 @@ async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<
     const outcomes =
       attempts &&
       (await judgeAttempts(data, attempts, {
+        twins,
         onProgress: (done, total) => out.progress(`judged ${done} of ${total} questions`),
       }));
     out.endProgress();
@@ -104,9 +117,10 @@ async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<
       out.line(`${printableLines(attempts.get(id)![0]?.shown ?? id)}\n`);
     const protocol: Protocol = {
       ...{ benchmark, schema, votes, temperature, max_tokens: turnTokens(name, flags) },
+      twins: twins > 0 ? `${TWINS_VERSION}x${twins}` : null,
       ...(schema === "given"
         ? { rules: null, prompt: givenPromptId(sampleRows), step_budget: null }
-        : { rules: rulesId(GUIDED_RULES), prompt: asked.prompt_id ?? null, step_budget: flags.stepBudget }),
+        : { rules: rulesId(rulesFor(flags)), prompt: asked.prompt_id ?? null, step_budget: flags.stepBudget }),
     };
     const result = resultOf(outcomes, {
       sqlenv: packageInfo().version,
@@ -131,13 +145,17 @@ interface Asked {
 
 async function askUnknown(name: string, flags: BenchSqlFlags, data: DataSet): Promise<Asked> {
   const player = await playerNamed(name, flags);
-  const game = { step_budget: flags.stepBudget, rules: GUIDED_RULES };
+  const game = { step_budget: flags.stepBudget, rules: rulesFor(flags) };
   return {
     name: player.name,
     prompt_id: player.prompt_id,
     attempts: (options) => playAttempts(data, player, { ...options, ...game }),
     close: player.close,
   };
+}
+
+function rulesFor({ unguided = false }: BenchSqlFlags): EnvironmentRules {
+  return unguided ? DEFAULT_RULES : GUIDED_RULES;
 }
 
 async function askGiven(name: string, flags: BenchSqlFlags, data: DataSet): Promise<Asked> {
@@ -151,6 +169,9 @@ async function askGiven(name: string, flags: BenchSqlFlags, data: DataSet): Prom
 
 /** Of attempts that are put to the vote, where none is given: greedy ones would all be the same. */
 const VOTE_TEMPERATURE = 0.8;
+
+/** More twins than seeds that are tried cannot be had. */
+const MAX_TWINS = MAX_TWIN_SEEDS;
 
 function report(result: BenchResult, flags: BenchSqlFlags, out: ReturnType<typeof output>): void {
   const { questions, errors, first_error } = result;

@@ -6,6 +6,7 @@ import { benchEnv } from "../bench/env.ts";
 import { benchFunctions } from "../bench/functions.ts";
 import { benchVerifier, type VerifierBench } from "../bench/verifier.ts";
 import { loadSqlite } from "../sql/index.ts";
+import { benchCompareCommand } from "./bench-compare.ts";
 import { cudaCommand } from "./bench-cuda.ts";
 import { dashboardCommand } from "./bench-dashboard.ts";
 import { engineCommand } from "./bench-engine.ts";
@@ -22,6 +23,7 @@ export function benchCommand(): Command {
     .description("measure what is claimed, and models as papers measure them")
     .addCommand(benchSqlCommand("spider"))
     .addCommand(benchSqlCommand("bird"))
+    .addCommand(benchCompareCommand())
     .addCommand(envCommand())
     .addCommand(verifierCommand())
     .addCommand(engineCommand())

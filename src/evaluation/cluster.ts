@@ -27,6 +27,11 @@ export function clusterInterval(clusters: readonly Cluster[]): Interval | null {
   // The ratio estimator's variance: each cluster's surplus over the common rate.
   const surplus = counted.reduce((sum, cluster) => sum + (cluster.successes - rate * cluster.trials) ** 2, 0);
   const deviation = Math.sqrt((counted.length / (counted.length - 1)) * surplus) / total;
-  const half = (T[counted.length - 2] ?? 2) * deviation;
+  const half = studentT(counted.length - 1) * deviation;
   return [Math.max(0, Math.min(plain[0], rate - half)), Math.min(1, Math.max(plain[1], rate + half))];
+}
+
+/** The 97.5 % point of Student's t. */
+export function studentT(degrees: number): number {
+  return T[degrees - 1] ?? 2;
 }

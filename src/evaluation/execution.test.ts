@@ -39,7 +39,7 @@ test("cells are equal as in Python: numbers by value, text to the letter, NULL w
   expect(verdict("SELECT x'61'", "SELECT 'x''61'''")).toEqual([false, false]);
 });
 
-test("a query that fails, or gives more than can be kept, is wrong and says why", () => {
+test("a query that fails is wrong and says why", () => {
   const gold = executeGold(database, "SELECT 1");
   expect(judge(database, "SELECT missing FROM t", gold)).toMatchObject({
     spider: false,
@@ -47,8 +47,6 @@ test("a query that fails, or gives more than can be kept, is wrong and says why"
     result: null,
     fault: { error_class: "unknown_column" },
   });
-  const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300000) SELECT i FROM n";
-  expect(judge(database, endless, gold).fault?.error_class).toBe("too_large");
 });
 
 test("queries are run as Spider's evaluator runs them", () => {

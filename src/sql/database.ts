@@ -98,6 +98,8 @@ const decoder = new TextDecoder();
 export class Database {
   readonly name: string;
   readonly byteLength: number;
+  /** Whether "text" in double quotes may be a string. */
+  readonly doubleQuotedStrings: boolean;
   readonly tables: readonly Table[];
   readonly #db: Pointer;
   readonly #memory: Pointer;
@@ -109,6 +111,7 @@ export class Database {
   constructor(name: string, bytes: Uint8Array, { doubleQuotedStrings = false }: OpenOptions = {}) {
     this.name = name;
     this.byteLength = bytes.length;
+    this.doubleQuotedStrings = doubleQuotedStrings;
     checkHeader(name, bytes);
     this.#memory = copyToHeap(name, bytes);
     try {

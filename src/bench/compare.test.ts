@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { type Comparable, compareResults, readResult } from "./compare.ts";
+
+const result = (name: string, right: readonly number[], changes: Partial<Comparable["protocol"]> = {}): Comparable => ({
+  format: "sqlenv-bench-1",
+  model: { player: "model", name },
+  data: { name: "d", ids_sha256: "1", content_sha256: "2" },
+  protocol: {
+    ...{ schema: "unknown", rules: "env-1", prompt: "p-1", step_budget: 10 },
+    ...{ votes: 1, temperature: 0, max_tokens: 160, twins: "twins-1x2", ...changes },
+  },
+  questions: Array.from({ length: 12 }, (_, i) => ({
+    ...{ id: `q${i}`, database: `db${i % 3}`, answer: changes.schema ? null : right.includes(i) },
+    ...{ spider: right.includes(i), bird: right.includes(i), twins: right.includes(i) },
+  })),
+});
+
+test("compares the measures both have, question by question", () => {
+  const { measures, differing, a } = compareResults(result("one", [0, 1, 2]), result("other", [1, 2, 3, 4, 5]));
+  expect(a.name).toBe("one");
+  expect(differing).toEqual([]);
+  expect(measures.spider).toMatchObject({ questions: 12, databases: 3, only_a: 1, only_b: 3, mcnemar_p: 0.625 });
+  expect(Object.keys(measures)).toEqual(["answer", "spider", "bird", "twins"]);
+});
+
+test("refuses results of different things and names the difference", () => {
+  const one = result("one", [1]);
+  const refuse = (other: Comparable, pattern: RegExp) => expect(() => compareResults(one, other)).toThrow(pattern);
+  refuse(result("b", [1], { prompt: "p-2" }), /differ in the prompt: p-1 and p-2; add --differing prompt/);
+  refuse(result("b", [1], { rules: "env-1+hints" }), /the environment's rules: env-1 and env-1\+hints/);
+  refuse(result("b", [1], { votes: 8 }), /the number of votes: 1 and 8/);
+  refuse(result("b", [1], { twins: null }), /the twins: twins-1x2 and null/);
+  refuse({ ...one, data: { ...one.data, ids_sha256: "9" } }, /about different questions: 12 and 12/);
+  refuse({ ...one, data: { ...one.data, content_sha256: "99" } }, /questions or gold queries of the same ids/);
+});
+
+test("differences that are wanted are allowed and listed", () => {
+  const given = result("b", [1], { schema: "given", prompt: "given-1", rules: null, step_budget: null });
+  const { differing, measures } = compareResults(result("a", [1]), given, { allowed: ["schema"] });
+  expect(differing).toEqual(["schema", "prompt", "rules"]);
+  expect(measures.answer).toBeUndefined();
+  expect(measures.spider!.difference).toBe(0);
+});
+
+test("a file that is no result is named", () => {
+  expect(() => readResult("{", "x.json")).toThrow(/the file is not JSON: x\.json; give files that/);
+  expect(() => readResult('{"format":"other"}', "x.json")).toThrow(
+    /not a result of format sqlenv-bench-1 \(format\): x/,
+  );
+  const kept = result("a", [1]);
+  expect(readResult(JSON.stringify(kept), "x.json")).toEqual(kept);
+});
