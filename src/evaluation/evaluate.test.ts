@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { smallDataSet } from "../../test/small-data.ts";
-import { SQLEnvironment } from "../env/index.ts";
+import { GUIDED_RULES, SQLEnvironment } from "../env/index.ts";
 import { ActionParseError } from "../errors.ts";
 import { keywordPlayer, oraclePlayer, type Player, randomPlayer } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
@@ -50,6 +50,10 @@ describe("the report", () => {
 
   test("counts repeats, failures and the want of an answer", async () => {
     const report = await evaluate(data, stubborn("QUERY", "SELECT nothing"), { step_budget: 4 });
+    expect(report.done_reasons).toEqual({ answered: 0, budget: report.episodes, stuck: 0, none: 0 });
+    const guided = await evaluate(data, stubborn("QUERY", "SELECT nothing"), { step_budget: 4, rules: GUIDED_RULES });
+    expect(guided).toMatchObject({ rules: "env-1+hints+stuck3+last", mean_steps: 3, success_rate: 0 });
+    expect(guided.done_reasons).toEqual({ answered: 0, budget: 0, stuck: report.episodes, none: 0 });
     expect(report.success_rate).toBe(0);
     expect(report.mean_steps).toBe(4);
     expect(report.invalid_rate).toBe(1);

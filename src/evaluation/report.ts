@@ -1,4 +1,5 @@
 // Episodes counted: success with an interval, rewards and habits, for all and for each group.
+import type { DoneReason } from "../env/index.ts";
 import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, type Difficulty } from "../questions/index.ts";
 import { type Behaviour, behaviourOf } from "./behaviour.ts";
 import { type Cluster, clusterInterval } from "./cluster.ts";
@@ -39,6 +40,8 @@ export interface EvaluationReport extends Summary {
   readonly parse_failure_rate: number | null;
   readonly repeat_rate: number | null;
   readonly invalid_rate: number | null;
+  /** How the scored episodes ended; `none` where the player gave up or may write no more. */
+  readonly done_reasons: Readonly<Record<DoneReason | "none", number>>;
   readonly by_difficulty: Readonly<Record<Difficulty, Summary>>;
   readonly by_answer_type: Readonly<Record<AnswerType, Summary>>;
   /** Databases that occur in training, asked other questions. */
@@ -78,6 +81,7 @@ export function reportOf(
     parse_failure_rate: rate(({ parse_failures }) => parse_failures),
     repeat_rate: rate(({ repeats }) => repeats),
     invalid_rate: rate(({ invalid }) => invalid),
+    done_reasons: doneReasons(scored),
     by_difficulty: group(DIFFICULTIES, ({ difficulty }) => difficulty),
     by_answer_type: group(ANSWER_TYPES, ({ answer_type }) => answer_type),
     seen: summaryOf(records.filter(({ seen }) => seen)),
@@ -87,6 +91,12 @@ export function reportOf(
     ),
     by_database: group(names, ({ database_name }) => database_name),
   };
+}
+
+function doneReasons(scored: readonly EpisodeRecord[]): Record<DoneReason | "none", number> {
+  const counts = { answered: 0, budget: 0, stuck: 0, none: 0 };
+  for (const { done_reason } of scored) counts[done_reason ?? "none"]++;
+  return counts;
 }
 
 /** A player's statement that the clock stopped is no success: leaving it out would pay for stalling. */
