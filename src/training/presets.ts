@@ -1,4 +1,5 @@
 // Named sets of settings that are known to work together.
+import { GUIDED_RULES } from "../env/index.ts";
 import { nearest, UsageError } from "../errors.ts";
 import type { GRPOConfigInput } from "./config.ts";
 
@@ -10,6 +11,7 @@ const REWARD_WEIGHTS = [1, 0.15, 1];
  * easy questions before others; and a KL term, without which the words of the format drift. Adapters, so that a T4 is enough.
  */
 const QWEN3: GRPOConfigInput = {
+  ...GUIDED_RULES,
   reward_weights: REWARD_WEIGHTS,
   use_peft: true,
   lora_r: 16,
@@ -39,6 +41,7 @@ const QWEN3: GRPOConfigInput = {
  * and undivided advantages. The short imitation replaces that supervised training here.
  */
 const SMOLLM2: GRPOConfigInput = {
+  ...GUIDED_RULES,
   reward_weights: REWARD_WEIGHTS,
   scale_rewards: "none",
   imitation_episodes: 240,
@@ -130,7 +133,7 @@ export const PRESET_NOTES: Readonly<Record<string, string>> = {
   "qwen3-0.6b": "settings not tried yet; put together from what others report for Qwen3",
   "qwen3-1.7b": "settings not tried yet; as qwen3-0.6b, slower",
   "smollm2-135m":
-    "GRPO settings tried on Spider: 34.4 to 48.7 % on unseen databases in 550 steps, after supervised training on practice worlds and a third of its training databases; the short imitation that begins this preset is not tried yet",
+    "GRPO settings tried on Spider: 34.4 to 48.7 % on unseen databases in 550 steps, after supervised training on practice worlds and a third of its training databases, by the default rules; the guided rules and the short imitation that begins this preset are not tried yet",
   "smollm2-360m": "settings not tried yet; as smollm2-135m with a lower learning rate",
   "qwen2.5-coder-0.5b": "settings not tried yet; LoRA",
   "qwen2.5-coder-1.5b": "settings not tried yet; LoRA",
