@@ -12,7 +12,7 @@ import { ModelLoadError } from "../errors.ts";
 import { trainBpe } from "./bpe.ts";
 import { parseConfig } from "./config.ts";
 import { openGguf, writeGguf } from "./gguf.node.ts";
-import { fromHalf, ggufData, toHalf } from "./gguf.ts";
+import { fromHalf, type GgufType, ggufData, toHalf } from "./gguf.ts";
 import { dequantized } from "./gguf-dequantize.ts";
 import { forLlamaRotary, type GgufModel } from "./gguf-model.ts";
 import { loadWeights, tensorsOf } from "./load.ts";
@@ -29,7 +29,7 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 const WIDE = { hidden_size: 64, intermediate_size: 96, vocab_size: 320, head_dim: 32, num_attention_heads: 2 };
 const SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
 
-function exported(type: "f16" | "q8_0", architecture: "Qwen3ForCausalLM" | "LlamaForCausalLM") {
+function exported(type: GgufType, architecture: "Qwen3ForCausalLM" | "LlamaForCausalLM") {
   const config = { ...WIDE, architecture, qk_norm: architecture === "Qwen3ForCausalLM" };
   const model = tinyModel({ config });
   const json = trainBpe(["SELECT name FROM customers", "DESCRIBE: customers"], {
@@ -74,6 +74,23 @@ test.each([
   back.close();
   expect(readdirSync(scratch).filter((name) => name.endsWith(".part"))).toEqual([]);
 });
+
+test.each(["f32", "q8_0"] as const)(
+  "rows of a %s matrix are read by themselves, and a vector's numbers",
+  async (type) => {
+    const { about, read } = exported(type, "LlamaForCausalLM");
+    const file = join(scratch, `rows-${type}.gguf`);
+    await writeGguf(file, about, { read });
+    const back = openGguf(file);
+    const whole = back.read("token_embd.weight");
+    expect(whole).toHaveLength(320 * 64);
+    expect(back.read("token_embd.weight", { first: 7, count: 3 })).toEqual(whole.slice(7 * 64, 10 * 64));
+    expect(back.read("output_norm.weight", { first: 5, count: 2 })).toEqual(
+      back.read("output_norm.weight").slice(5, 7),
+    );
+    back.close();
+  },
+);
 
 test("writes that take a few bytes at a time give the same file", async () => {
   const { about, read } = exported("q8_0", "Qwen3ForCausalLM");

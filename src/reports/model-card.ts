@@ -43,7 +43,8 @@ export function modelCard({
   base_model,
   license,
 }: ModelCardOptions): string {
-  const base = base_model ?? (/^[\w.-]+\/[\w.-]+$/.test(result.model_name) ? result.model_name : undefined);
+  const isHubName = /^[\w.-]+\/[\w.-]+$/.test(result.model_name) && !/\.gguf$/i.test(result.model_name);
+  const base = base_model ?? (isHubName ? result.model_name : undefined);
   const front = [
     "library_name: transformers",
     "pipeline_tag: text-generation",

@@ -120,6 +120,9 @@ describe("Markdown", () => {
     });
     const odd = 'a: "b"\n---\n';
     expect(frontOf(modelCard({ result, base_model: odd }))).toMatchObject({ base_model: odd });
+    expect(frontOf(modelCard({ result: { ...result, model_name: "models/own.gguf" } }))).not.toHaveProperty(
+      "base_model",
+    );
   });
 
   test("a post has the claim, the picture and a question that changed", () => {
