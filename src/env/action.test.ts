@@ -25,6 +25,16 @@ test.each([
   ['{"action_type": "query", "argument": "SELECT 1"}', "QUERY", "SELECT 1"],
   ['DESCRIBE: "order items"', "DESCRIBE", "order items"],
   ["ANSWER:", "ANSWER", ""],
+  // What models that others trained write around an action.
+  ["QUERY:\n```sql\nSELECT 1\n```\nThis counts.", "QUERY", "SELECT 1"],
+  ["QUERY: I count them:\n```sql\nSELECT 1\n```", "QUERY", "SELECT 1"],
+  ["QUERY: SELECT 1;\nThis query counts them.", "QUERY", "SELECT 1"],
+  ["QUERY: SELECT a\nFROM t\n\nThe result will be one row.", "QUERY", "SELECT a\nFROM t"],
+  ["QUERY: SELECT a\n\nFROM t", "QUERY", "SELECT a\n\nFROM t"],
+  ["QUERY: SELECT 1;\nSELECT 2", "QUERY", "SELECT 1;\nSELECT 2"], // refused by the environment, which says why
+  ["Action: DESCRIBE\nArgument: singers", "DESCRIBE", "singers"],
+  ["ACTION: QUERY\nArgument: SELECT 1", "QUERY", "SELECT 1"],
+  ["DESCRIBE: singers, concerts", "DESCRIBE", "singers, concerts"], // no such table: one at a time
 ])("reads %j", (text, action_type, argument) => {
   expect(parseAction(text)).toEqual({ action: { action_type, argument }, error: null });
 });
@@ -32,6 +42,7 @@ test.each([
 test.each([
   ["SELECT count(*) FROM singers", "SELECT count(*) FROM singers"],
   ["```sql\nSELECT 1\n```", "SELECT 1"],
+  ["I count them:\n```sql\nSELECT 1\n```\nDone.", "SELECT 1"],
   ["I will answer the question by a query.", "I will answer the question by a query."],
   ["answer the question", "answer the question"],
   ["", ""],

@@ -47,7 +47,7 @@ export function parseAction(text: string): ParsedAction {
     value: text,
     remedy: `start a line with one of ${ACTION_TYPES.join(", ")} and a colon`,
   });
-  return { action: { action_type: "QUERY", argument: withoutFences(cleaned) }, error };
+  return { action: { action_type: "QUERY", argument: fencedSql(cleaned) ?? withoutFences(cleaned) }, error };
 }
 
 /** One spelling for actions that do the same: letter case, quotes and white space do not make a new action. */
@@ -103,6 +103,20 @@ function parseJson(text: string): SQLAction | undefined {
   }
 }
 
+/** The statement of a code block that follows upon other words; undefined where there is none. */
+function fencedSql(text: string): string | undefined {
+  const start = text.indexOf("```", 1); // at the beginning it is taken off anyway
+  if (start < 0 || STATEMENT.test(text.slice(0, start))) return undefined;
+  const block = withoutFences(text.slice(start));
+  return STATEMENT.test(block) ? block : undefined;
+}
+
+const STATEMENT = /^\s*(?:select|with)\b/i;
+
+// What models write on the lines after a statement: an explanation. It begins with a word that no statement goes on with.
+const EXPLANATION =
+  /(?:;[ \t]{0,8}|\n[ \t]{0,8})\n\s{0,8}(?:this|these|the|that|note|explanation|here|it|i|we|now|so|in this|please|after|once|if)\b[\s\S]*$/i;
+
 /** The first line that starts an action, and the lines up to the next such line. */
 function parseLines(text: string): SQLAction | undefined {
   const lines = text.split("\n");
@@ -112,9 +126,12 @@ function parseLines(text: string): SQLAction | undefined {
   const rest = lines.slice(first + 1);
   const next = rest.findIndex((line) => headOf(line));
   const body = [lines[first]!.slice(head.length), ...(next < 0 ? rest : rest.slice(0, next))].join("\n");
-  const argument = trimArgument(head.type, body);
+  const argument = trimArgument(head.type, body.replace(ARGUMENT, ""));
   return { action_type: head.type, argument };
 }
+
+// "Action: DESCRIBE" on one line and "Argument: student" on the next.
+const ARGUMENT = /^[ \t]*\n[ \t]*(?:argument|action[ _]input|input)[ \t]*[:=][ \t]*/i;
 
 function headOf(line: string): { type: ActionType; length: number } | undefined {
   const marks = MARKS.exec(line)![0].length;
@@ -126,7 +143,7 @@ function headOf(line: string): { type: ActionType; length: number } | undefined 
 
 function trimArgument(type: ActionType, body: string): string {
   if (type === "DESCRIBE" || type === "SAMPLE") return tableName(withoutFences(body).split("\n")[0]!);
-  if (type === "QUERY") return unquote(withoutFences(body));
+  if (type === "QUERY") return unquote((fencedSql(body) ?? withoutFences(body)).replace(EXPLANATION, ""));
   return body.replace(/\n?```\s*$/, (fence) => (/```[\s\S]*```/.test(body) ? fence : "")).trim(); // the verifier undresses answers
 }
 
