@@ -1,9 +1,10 @@
 // What `sqlenv train` shows: a line a step, what the live callback has to show, warnings, and at the end what improved.
-import { behaviourRows, headline, isScored, standingRows, withInterval } from "../reports/index.ts";
+import { behaviourRows, headline, isScored, reachText, standingRows, withInterval } from "../reports/index.ts";
 import {
   type EpisodeLine,
   LiveVisualizationCallback,
   type Phase,
+  type Reach,
   type TimingLine,
   type TrainerCallback,
   type TrainingResult,
@@ -28,6 +29,7 @@ export class TrainingScreen implements TrainerCallback {
     const words: Readonly<Record<Phase, string>> = {
       random: "playing at random: the floor",
       before: "playing with the model as it is",
+      reach: "trying training questions several times, to know what reward can reach",
       training: "training",
       after: "playing with the trained model",
     };
@@ -61,6 +63,12 @@ export class TrainingScreen implements TrainerCallback {
 
   on_warning(_: TrainingView, { step, message, remedy }: Warning): void {
     this.#out.line(styled("yellow", `step ${step}: ${message}; ${remedy}`));
+  }
+
+  /** What the model can do before it is trained. */
+  reach(reach: Reach, warning: Warning | null): void {
+    this.#out.line(reachText(reach));
+    if (warning) this.#out.line(styled("yellow", `${warning.message}; ${warning.remedy}`));
   }
 
   /** The live callback of a training of so many steps, on this screen. */

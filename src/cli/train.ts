@@ -137,6 +137,7 @@ async function trainWith(
       spent: performance.now() / 1000, // since the process began
       onPhase: (phase) => screen.phase(phase),
       onProgress: (phase, done) => screen.progress(phase, done),
+      onReach: (reach, warning) => screen.reach(reach, warning),
     });
     if (!result) return interrupted(run, signal, out);
     await saveModel(model, result, config, run);

@@ -43,6 +43,8 @@ export interface EpisodeRecord {
   readonly difficulty: Difficulty;
   readonly answer_type: AnswerType;
   readonly split: Split;
+  /** Id of the prompt that the player was asked with; absent for players that are not asked in words. */
+  readonly prompt?: string;
   /** Id of the environment's rules; absent in records of versions that had one set of rules. */
   readonly rules?: string;
   /** Whether training has questions on this database. */
@@ -120,6 +122,7 @@ export async function playEpisode(
     difficulty: question.difficulty,
     answer_type: question.answer_type,
     split: question.split,
+    ...(player.prompt_id !== undefined && { prompt: player.prompt_id }),
     rules: rulesId(rules),
     seen,
     start,

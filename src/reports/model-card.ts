@@ -1,7 +1,7 @@
 // A run in Markdown: the card that goes with a saved model, and a summary for a post.
 import type { Comparison, TrainingResult } from "../training/records.ts";
 import { questionMarkdown } from "./comparison.ts";
-import { behaviourRows, headline, standingRows, withInterval } from "./standing.ts";
+import { behaviourRows, headline, reachText, standingRows, withInterval } from "./standing.ts";
 import { tellingQuestion } from "./telling.ts";
 import { codeSpan, count, duration, escapeMarkdown, settingText } from "./words.ts";
 
@@ -18,6 +18,8 @@ export interface ModelCardOptions {
 
 // What a reader asks first; the rest is in config.yaml.
 const SHOWN_SETTINGS = [
+  "prompt",
+  "shots",
   "questions_path",
   "difficulty_filter",
   "learning_rate",
@@ -67,7 +69,7 @@ A language model that answers questions about SQL databases by looking at them: 
 
 ${standingTable(result)}
 
-${behaviourTable(result)}
+${behaviourTable(result)}${result.reach ? `\n\nOf the model ${reachText(result.reach)}.` : ""}
 
 ## Training
 
@@ -90,7 +92,7 @@ model = AutoModelForCausalLM.from_pretrained(".")
 tokenizer = AutoTokenizer.from_pretrained(".")
 \`\`\`
 
-It expects the environment's system prompt and observations, one chat turn each, with thinking off.
+It expects the environment's system prompt and observations, one chat turn each, with thinking off${result.prompt ? ` (prompt \`${result.prompt}\`)` : ""}.
 `;
 }
 

@@ -5,7 +5,7 @@ import { comparisonSection } from "./comparison.ts";
 import type { Habits } from "./habits.ts";
 import { learningCurve } from "./learning-curve.ts";
 import { htmlPage } from "./page.ts";
-import { behaviourRows, type StandingRow, standingRows, withInterval } from "./standing.ts";
+import { behaviourRows, reachText, type StandingRow, standingRows, withInterval } from "./standing.ts";
 import { count, duration, escapeHtml, isNumber, percent, percentRange, settingText, shortNumber } from "./words.ts";
 
 /** What is known of a run; one that goes on, or was stopped, has no result yet. */
@@ -77,7 +77,13 @@ function standingHtml(result: TrainingResult): string {
     : "";
   return `<div class="headline">${rows.map(standingCard).join("")}</div>
 <div class="card"><div class="scroll standing"><table><thead><tr><th>success on</th><th>random</th><th>before</th><th>after</th><th></th><th>steps, before and after</th></tr></thead><tbody>${table.join("")}</tbody></table></div>
-<p class="note">Held-out questions. In brackets: 95 % intervals; before and after are called better or worse only where theirs do not overlap.${clustered} Greedy takes the likeliest action each time, sampled draws as in training.</p></div>${behaviourHtml(result)}`;
+<p class="note">Held-out questions. In brackets: 95 % intervals; before and after are called better or worse only where theirs do not overlap.${clustered} Greedy takes the likeliest action each time, sampled draws as in training.</p>${reachHtml(result)}</div>${behaviourHtml(result)}`;
+}
+
+function reachHtml({ reach }: TrainingResult): string {
+  if (!reach) return "";
+  const text = reachText(reach);
+  return `<p class="note">${escapeHtml(text[0]!.toUpperCase() + text.slice(1))}.</p>`;
 }
 
 function behaviourHtml(result: TrainingResult): string {

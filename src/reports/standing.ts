@@ -1,6 +1,6 @@
 // A training's result as rows to read: random, before and after, where training has questions and where it has none.
 import type { Behaviour, Summary } from "../evaluation/index.ts";
-import type { Manner, Place, TrainingResult } from "../training/records.ts";
+import type { Manner, Place, Reach, TrainingResult } from "../training/records.ts";
 import { percent, percentRange } from "./words.ts";
 
 /** Where three players stand; a training's result is one. */
@@ -67,6 +67,11 @@ const BEHAVIOUR: readonly (readonly [keyof Behaviour, string])[] = [
   ["steps_to_solve", "actions to a right answer"],
   ["repeats", "repeated actions an episode"],
 ];
+
+/** What the model could do before training, in a sentence. */
+export function reachText({ questions, tries, greedy, solved_in_tries }: Reach): string {
+  return `before training, on ${questions} training questions: right ${percent(greedy)}, right at least once in ${tries} tries ${percent(solved_in_tries)}: this is what reward can reach first`;
+}
 
 /** What the players do, greedy, on the databases of the first row that was evaluated: a name, then random, before and after. Runs of old have none. */
 export function behaviourRows(result: Standings): string[][] {

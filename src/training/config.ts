@@ -219,6 +219,15 @@ export const configSchema = z
       count.nullable().default(null),
       "episodes of the evaluations before and after, likewise; null: every question once",
     ),
+    pass_k: note(
+      z
+        .int()
+        .min(0)
+        .refine((tries) => tries !== 1, "give 0 or a number from 2")
+        .default(0),
+      "before training: how often each of some training questions is tried, to know what reward can reach; 0: not at all",
+    ),
+    pass_questions: note(count.default(64), "how many training questions that are"),
     comparison_episodes: note(z.int().min(0).default(6), "questions in the side-by-side comparison"),
     save_steps: note(count.default(50), "steps between checkpoints", { trl: 500 }),
     save_total_limit: note(count.default(2), "checkpoints kept", { trl: null }),

@@ -10,6 +10,7 @@ export function watchFailures(player: Player): { readonly player: Player; throwF
   return {
     player: {
       name: player.name,
+      prompt_id: player.prompt_id,
       start(episode) {
         const turn = player.start(episode);
         return async (observation) => {

@@ -66,10 +66,22 @@ export type Manner = "greedy" | "sampled";
 /** Success where training has questions, and where it has none; the likeliest actions, and sampled ones. */
 export type Standing = Readonly<Record<Place, Readonly<Record<Manner, Summary>>>>;
 
+/** What a model could do before training, on training questions: reward can make likelier what it does now and then. */
+export interface Reach {
+  readonly questions: number;
+  readonly tries: number;
+  /** Shares of right answers: the likeliest actions; sampled as in training; and of questions that were solved at least once. */
+  readonly greedy: number | null;
+  readonly sampled: number | null;
+  readonly solved_in_tries: number | null;
+}
+
 /** results.json: what a training says of itself at its end. */
 export interface TrainingResult {
   readonly run: string;
   readonly model_name: string;
+  /** Id of the prompt; absent in results of versions that had one. */
+  readonly prompt?: string;
   /** Id of the environment's rules; absent in results of versions that had one set of rules. */
   readonly rules?: string;
   /** SHA-256 of the evaluation questions' ids: results that share it are about the same questions. Absent in pages without crypto.subtle. */
@@ -81,6 +93,8 @@ export interface TrainingResult {
   readonly random: Standing;
   readonly before: Standing;
   readonly after: Standing;
+  /** Measured where pass_k asks for it. */
+  readonly reach?: Reach;
   readonly warnings: number;
 }
 

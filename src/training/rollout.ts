@@ -4,7 +4,7 @@ import { SQLEnvironment } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
 import { type PlayableEnvironment, playEpisode } from "../evaluation/index.ts";
 import { createTurnEncoder, type Tokenizer, type TurnEncoder } from "../model/index.ts";
-import { ModelGame, type ModelPlayerOptions, type TokenSampler } from "../players/index.ts";
+import { ModelGame, type ModelPlayerOptions, promptId, type TokenSampler } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { bundledDataSet } from "../worlds/index.ts";
 import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
@@ -42,6 +42,7 @@ export async function rolloutFunc(
   const { turns = createTurnEncoder(tokenizer), key = [config.seed, "rollout"], onEpisode, signal } = options;
   const data = options.data ?? dataOf(config);
   const environment = environmentOptionsOf(config);
+  const prompt_id = promptId({ prompt: config.prompt, shots: config.shots });
   const trained = new Set(data.questions.filter(({ split }) => split === "train").map((q) => q.database_name));
   const clock = { seconds: 0 };
   let done = 0;
@@ -54,7 +55,7 @@ export async function rolloutFunc(
       { ...samplingOf(config, tokenizer), engine, turns, key },
       { seed: index, signal: own, rules },
     );
-    const watched = watchFailures({ name: "model", start: () => (observation) => game.move(observation) });
+    const watched = watchFailures({ name: "model", prompt_id, start: () => (observation) => game.move(observation) });
     const seen = trained.has(question.database_name);
     const record = await playEpisode(env, watched.player, { question, seen, signal: own });
     watched.throwFirst();

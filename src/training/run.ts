@@ -2,11 +2,12 @@
 import { type EnvironmentRules, rulesId, rulesOf, SQLEnvironment } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
 import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
-import { randomPlayer } from "../players/index.ts";
+import { promptId, randomPlayer } from "../players/index.ts";
 import { type DataSet, evalIdsSha256 } from "../questions/index.ts";
 import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
 import { comparisonOf, type Played, type PlayedOptions, playedAtRandom, playedBy } from "./played.ts";
-import type { MetricLine, TrainingResult } from "./records.ts";
+import { reachOf, reachWarning } from "./reach.ts";
+import type { MetricLine, Reach, TrainingResult, Warning } from "./records.ts";
 import { GRPOTrainer, type TrainerOptions } from "./trainer.ts";
 
 /** Makes a trainer; the questions come from the data set, filtered as the config says. */
@@ -39,7 +40,7 @@ export async function sampleRandomBaseline(
 }
 
 /** What is happening, for whoever watches. */
-export type Phase = "random" | "before" | "training" | "after";
+export type Phase = "random" | "before" | "reach" | "training" | "after";
 
 export interface RunTrainingOptions extends TrainerOptions {
   /** Continue the store's run instead of starting anew. */
@@ -50,11 +51,13 @@ export interface RunTrainingOptions extends TrainerOptions {
   readonly onPhase?: (phase: Phase) => void;
   /** Episodes that an evaluation has played so far. */
   readonly onProgress?: (phase: Phase, done: number) => void;
+  /** What the model can do before training, where pass_k asks for it; with the warning that this is worth. */
+  readonly onReach?: (reach: Reach, warning: Warning | null) => void;
 }
 
 /** Runs it all and keeps it in the store; null when the signal came first, with the training saved. */
 export async function runTraining(options: RunTrainingOptions): Promise<TrainingResult | null> {
-  const { model, data, config, signal, onPhase, onProgress, resume = false, spent = 0 } = options;
+  const { model, data, config, signal, onPhase, onProgress, onReach, resume = false, spent = 0 } = options;
   const trainer = new GRPOTrainer(options);
   const { store } = trainer;
   const started = performance.now();
@@ -79,11 +82,25 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     return played;
   };
 
+  /** What reward can reach; a resumed run finds it. */
+  const measureReach = async (): Promise<Reach> => {
+    const kept = store.read("reach.json");
+    if (kept !== null && store.newest() !== null) return JSON.parse(kept) as Reach;
+    onPhase?.("reach");
+    const reach = await reachOf(data, model, config, { signal, onProgress: (done) => onProgress?.("reach", done) });
+    const warning = reachWarning(reach);
+    store.write("reach.json", `${JSON.stringify(reach)}\n`);
+    if (warning) store.append("warnings.jsonl", warning);
+    onReach?.(reach, warning);
+    return reach;
+  };
+
   try {
     const floor = await once("random", () => playedAtRandom(data, config, watch("random")));
     const isNew = store.newest() === null;
     const before = await once("before", () => playedBy(model, data, config, watch("before")));
     if (isNew) await trainer.record(before.standing);
+    const reach = config.pass_k > 0 ? await measureReach() : null;
     onPhase?.("training");
     const { interrupted, steps } = await trainer.train({ signal });
     if (interrupted) return null;
@@ -93,6 +110,7 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     const result: TrainingResult = {
       run: store.name,
       model_name: config.model_name,
+      prompt: promptId({ prompt: config.prompt, shots: config.shots }),
       rules: rulesId(rulesOf(config)),
       ...(globalThis.crypto?.subtle && { eval_ids_sha256: await evalIdsSha256(data.questions) }),
       seconds: spent + Math.max(trainer.state.elapsed, (performance.now() - started) / 1000),
@@ -102,6 +120,7 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
       random: floor.standing,
       before: before.standing,
       after: after.standing,
+      ...(reach && { reach }),
       warnings: (store.read("warnings.jsonl") ?? "").split("\n").filter(Boolean).length,
     };
     store.write("results.json", `${JSON.stringify(result, null, 2)}\n`);

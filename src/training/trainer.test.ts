@@ -8,6 +8,7 @@ import type { TrainerCallback } from "./callbacks.ts";
 import { type GRPOConfigInput, resolveConfig } from "./config.ts";
 import { type LiveView, LiveVisualizationCallback } from "./live.ts";
 import { meaningOf } from "./metric-names.ts";
+import { reachWarning } from "./reach.ts";
 import type { EpisodeLine, MetricLine, TrainingResult } from "./records.ts";
 import { type RewardFunction, rewardCorrectness } from "./rewards.ts";
 import { buildTrainer, runTraining, runTrainingWithMetrics, sampleRandomBaseline } from "./run.ts";
@@ -169,6 +170,35 @@ test("a whole run knows how good the model was before and after, on seen and uns
     "after",
   ]);
   await model.engine.close();
+});
+
+test("what reward can reach is measured before, told, and changes nothing else", async () => {
+  const told: unknown[] = [];
+  const run = async (more: GRPOConfigInput) => {
+    const model = taughtModel(lesson);
+    const store = new MemoryStore();
+    const few = { max_steps: 2, final_eval_episodes: 1, comparison_episodes: 0 };
+    const config = resolveConfig({ ...SMALL, ...few, ...more });
+    const onReach = (...all: unknown[]) => void told.push(...all);
+    const result = await runTraining({ model, data, config, store, onReach });
+    const weights = model.engine.model.device.read(model.engine.model.values) as Float32Array;
+    await model.engine.close();
+    return { result: result!, weights, store };
+  };
+  const plain = await run({});
+  const tried = await run({ pass_k: 4, pass_questions: 3 });
+  const { reach, prompt } = tried.result;
+  expect(prompt).toBe("compact-1");
+  expect(reach).toMatchObject({ questions: 3, tries: 4 });
+  expect(reach!.solved_in_tries).toBeGreaterThanOrEqual(reach!.sampled!);
+  expect(told).toEqual([reach, reachWarning(reach!)]);
+  expect(JSON.parse(tried.store.read("reach.json")!)).toEqual(reach);
+  expect(tried.weights).toEqual(plain.weights);
+  expect(tried.store.logs["metrics.jsonl"]).toEqual(plain.store.logs["metrics.jsonl"]);
+  expect(plain.result).not.toHaveProperty("reach");
+  const none = { questions: 64, tries: 8, greedy: 0, sampled: 0.001, solved_in_tries: 1 / 64 };
+  expect(reachWarning(none)!.message).toMatch(/right at least once in 8 tries on 1\.6 % of 64 training questions/);
+  expect(reachWarning({ ...none, solved_in_tries: 0.31 })).toBeNull();
 });
 
 test("callbacks are told, and the live one shows rewards, transcripts and success without changing anything", async () => {
