@@ -1,4 +1,4 @@
-import { readFileSync, rmSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
@@ -68,6 +68,50 @@ describe("sqlenv bench spider", () => {
     expect(result.questions.some(({ spider }) => spider)).toBe(true);
     const teacher = await bench("--schema", "given", "--player", "teacher");
     expect(teacher.stderr).toMatch(/--schema given needs a model: teacher/);
+  });
+
+  test("asks the questions of another file about the same databases: Spider-Syn's words", async () => {
+    const file = join(dirname(data), "dev_syn.json");
+    const words = {
+      SpiderQuestion: "How many animals are there?",
+      SpiderSynQuestion: "What number of beasts is there?",
+    };
+    const records = [
+      { db_id: "park", query: "SELECT count(*) FROM animal", ...words },
+      { db_id: "gone", query: "SELECT 1", ...words },
+    ];
+    writeFileSync(file, JSON.stringify(records));
+    const args = ["--player", "oracle", "--questions-from", file];
+    const { stdout, stderr } = await bench(...args, "--json", "--show", "1");
+    expect(stderr).toMatch(/What number of beasts is there\?/);
+    const { questions, data: asked } = JSON.parse(stdout) as BenchResult;
+    expect(questions).toMatchObject([{ id: "park_eval_000", spider: true }]);
+    expect(asked).toMatchObject({ questions: 1, rejected: { database_missing: 1 } });
+    writeFileSync(file, JSON.stringify(records.slice(1)));
+    expect((await bench(...args)).stderr).toMatch(/no usable question: 1 database_missing/);
+    expect((await bench(...args, "--questions-from", "none.json")).stderr).toMatch(
+      /question file not found: none\.json/,
+    );
+  });
+
+  test("BIRD's questions come with their evidence unless it is not wanted", async () => {
+    const folder = join(dirname(data), "bird");
+    mkdirSync(join(folder, "dev_databases", "park"), { recursive: true });
+    copyFileSync(join(data, "databases", "park", "park.sqlite"), join(folder, "dev_databases", "park", "park.sqlite"));
+    const record = { db_id: "park", question: "How many are old?", SQL: "SELECT count(*) FROM animal WHERE age > 5" };
+    const records = [{ ...record, evidence: "old refers to age > 5", difficulty: "simple" }];
+    writeFileSync(join(folder, "dev.json"), JSON.stringify(records));
+    const bird = (...args: readonly string[]) =>
+      sqlenvInside(["bench", "bird", "--data", folder, "--player", "oracle", "--show", "1", "--json", ...args]);
+    const given = await bird();
+    expect(given.stderr).toMatch(/How many are old\? Hint: old refers to age > 5/);
+    const left = await bird("--no-evidence");
+    expect(left.stderr).not.toMatch(/Hint/);
+    const [one, other] = [given, left].map(({ stdout }) => JSON.parse(stdout) as BenchResult);
+    expect(one!.protocol).toMatchObject({ benchmark: "bird", evidence: true });
+    expect(other!.protocol.evidence).toBe(false);
+    expect(other!.data.content_sha256).not.toBe(one!.data.content_sha256);
+    expect(one!.scores.all.bird!.rate).toBe(1);
   });
 
   test("says in one line what is missing", async () => {

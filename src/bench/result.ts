@@ -20,6 +20,8 @@ export interface Protocol {
   readonly votes: number;
   readonly temperature: number;
   readonly max_tokens: number;
+  /** Whether BIRD's questions came with their evidence; null for Spider, which has none. */
+  readonly evidence: boolean | null;
   /** Version and number of the perturbed twins, such as `twins-1x2`; null without them. */
   readonly twins: string | null;
 }

@@ -10,19 +10,24 @@ import { DEFAULT_RULES, DEFAULT_STEP_BUDGET, type EnvironmentRules, GUIDED_RULES
 import { SqlEnvError, UsageError } from "../errors.ts";
 import { MAX_TWIN_SEEDS, TWINS_VERSION } from "../evaluation/index.ts";
 import { writeFileWhole } from "../io/atomic-write.node.ts";
+import { withQuestionsFrom } from "../questions/index.node.ts";
 import type { DataSet } from "../questions/index.ts";
 import { drawBench } from "./bench-sql-table.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { checkDatabases, checkSplit, type FilterFlags, listDifficulties } from "./filters.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
+import { readModelUse } from "./model-use.ts";
 import { output, printable, wholeNumber } from "./output.ts";
 import { packageInfo } from "./package-info.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed, turnTokens } from "./player.ts";
+import type { PromptFlags } from "./prompt.ts";
 import { weightsSha256 } from "./weights.ts";
 import { writerNamed } from "./writer.ts";
 
 interface BenchSqlFlags extends FilterFlags, PlayerFlags {
   readonly player?: string;
+  readonly questionsFrom?: string;
+  readonly evidence?: boolean;
   readonly questions?: number;
   readonly schema: Protocol["schema"];
   readonly sampleRows: number;
@@ -43,6 +48,7 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
   const command = new Command(benchmark)
     .description(`measure a model on ${published}'s evaluation questions, as papers measure`)
     .option("--data <name>", "the data set, by name or folder", benchmark)
+    .option("--questions-from <file>", "ask the questions of this JSON file: Spider-DK, Spider-Syn, your own")
     .option("--player <name>", `one of ${PLAYER_NAMES.join(", ")} (default: model, or chat with --base-url)`)
     .option("--questions <number>", "draw this many of the questions (default: all)", wholeNumber("--questions"))
     .option("--difficulty <list>", "some of easy,medium,hard", listDifficulties)
@@ -74,6 +80,7 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
     .option("--out <file>", "write the result there, to compare others with")
     .option("--show <number>", "print what was done for the first questions", wholeNumber("--show"), 0)
     .option("--json", "print the result as one JSON object");
+  if (benchmark === "bird") command.option("--no-evidence", "leave the evidence out of the questions");
   return addPlayerOptions(command).action((flags: BenchSqlFlags) => run(benchmark, flags));
 }
 
@@ -86,7 +93,7 @@ async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<
     throw new UsageError({ what: `--twins cannot be more than ${MAX_TWINS}`, value: twins, remedy: "2 find most" });
   if (votes < 1) throw new UsageError({ what: "--votes must be at least 1", value: votes });
   if (flags.out !== undefined) checkWritable(flags.out);
-  const data = await resolveDataSet(flags.data);
+  const data = await dataFor(flags);
   checkDatabases(flags.database, data);
   const databases = unseenDatabases(data, flags.database);
   const asked = await (schema === "given" ? askGiven : askUnknown)(name, { ...flags, temperature }, data);
@@ -117,6 +124,7 @@ async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<
       out.line(`${printableLines(attempts.get(id)![0]?.shown ?? id)}\n`);
     const protocol: Protocol = {
       ...{ benchmark, schema, votes, temperature, max_tokens: turnTokens(name, flags) },
+      evidence: benchmark === "bird" ? (flags.evidence ?? true) : null,
       twins: twins > 0 ? `${TWINS_VERSION}x${twins}` : null,
       ...(schema === "given"
         ? { rules: null, prompt: givenPromptId(sampleRows), step_budget: null }
@@ -144,7 +152,7 @@ interface Asked {
 }
 
 async function askUnknown(name: string, flags: BenchSqlFlags, data: DataSet): Promise<Asked> {
-  const player = await playerNamed(name, flags);
+  const player = await playerNamed(name, { ...flags, ...(await defaultPrompt(name, flags)) });
   const game = { step_budget: flags.stepBudget, rules: rulesFor(flags) };
   return {
     name: player.name,
@@ -152,6 +160,13 @@ async function askUnknown(name: string, flags: BenchSqlFlags, data: DataSet): Pr
     attempts: (options) => playAttempts(data, player, { ...options, ...game }),
     close: player.close,
   };
+}
+
+/** Models that others trained are asked with the prompt made for them; one of ours whose folder says how it was trained, in that way. */
+async function defaultPrompt(name: string, { prompt, promptFile, model }: BenchSqlFlags): Promise<PromptFlags> {
+  if (name !== "model" || model === undefined || prompt !== undefined || promptFile !== undefined) return {};
+  const { resolveModel } = await import("../model/hub.node.ts");
+  return readModelUse(await resolveModel(model)) ? {} : { prompt: "instruct" };
 }
 
 function rulesFor({ unguided = false }: BenchSqlFlags): EnvironmentRules {
@@ -191,6 +206,11 @@ function playerOf({ player, model, baseUrl }: BenchSqlFlags): string {
       remedy: "give --model, or --player oracle to check the gold queries",
     });
   return baseUrl === undefined ? "model" : "chat";
+}
+
+async function dataFor({ data: name, questionsFrom, evidence }: BenchSqlFlags): Promise<DataSet> {
+  const data = await resolveDataSet(name, { evidence });
+  return questionsFrom === undefined ? data : withQuestionsFrom(data, questionsFrom, { evidence });
 }
 
 /** Databases with evaluation questions and none of training. */

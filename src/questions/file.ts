@@ -31,12 +31,19 @@ const seedsRecord = z.object({
   split: z.enum(["train", "eval", "dev", "test"]).optional(),
 });
 
-const spiderRecord = z.object({
-  db_id: text,
-  question: text,
-  query: text,
-  split: z.enum(["train", "eval", "dev", "test"]).optional().catch(undefined),
-});
+/** Spider-Syn has Spider's question beside its own, which is the one to ask. */
+const spiderRecord = z.preprocess(
+  (record) => {
+    const { SpiderSynQuestion } = (record ?? {}) as { SpiderSynQuestion?: unknown };
+    return SpiderSynQuestion === undefined ? record : { ...(record as object), question: SpiderSynQuestion };
+  },
+  z.object({
+    db_id: text,
+    question: text,
+    query: text,
+    split: z.enum(["train", "eval", "dev", "test"]).optional().catch(undefined),
+  }),
+);
 
 const BIRD_DIFFICULTY: Readonly<Record<string, Difficulty>> = {
   simple: "easy",
@@ -57,7 +64,7 @@ export function parseQuestions(json: string, options: ParseOptions): QuestionFil
   return parseRecords(json, options, seedsRecord, ({ split, ...record }) => ({ ...record, split: splitOf(split) }));
 }
 
-/** Reads Spider's format: db_id, question, query. */
+/** Reads Spider's format: db_id, question, query; that of Spider-Syn too. */
 export function parseSpider(json: string, options: ParseOptions): QuestionFile {
   return parseRecords(json, options, spiderRecord, ({ db_id, question, query, split }) => ({
     question_text: question,
@@ -67,10 +74,10 @@ export function parseSpider(json: string, options: ParseOptions): QuestionFile {
   }));
 }
 
-/** Reads BIRD's format: Spider's with SQL for query, its own difficulty, and evidence, which joins the question. */
-export function parseBird(json: string, options: ParseOptions): QuestionFile {
+/** Reads BIRD's format: Spider's with SQL for query, its own difficulty, and evidence, which joins the question unless it is not wanted. */
+export function parseBird(json: string, options: ParseOptions & { readonly evidence?: boolean }): QuestionFile {
   return parseRecords(json, options, birdRecord, ({ db_id, question, SQL, evidence, difficulty }) => ({
-    question_text: evidence?.trim() ? `${question} Hint: ${evidence.trim()}` : question,
+    question_text: options.evidence !== false && evidence?.trim() ? `${question} Hint: ${evidence.trim()}` : question,
     database_name: db_id,
     gold_sql: SQL,
     difficulty: difficulty && BIRD_DIFFICULTY[difficulty],

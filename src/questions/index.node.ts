@@ -8,6 +8,6 @@ export * from "./import.node.ts";
 export * from "./layout.node.ts";
 export { type LoadOptions, loadQuestions } from "./load.node.ts";
 export * from "./open.node.ts";
-export { loadBird, loadSpider } from "./spider.node.ts";
+export { type BirdOptions, loadBird, loadSpider, withQuestionsFrom } from "./spider.node.ts";
 export * from "./spider10.node.ts";
 export * from "./unpack.node.ts";

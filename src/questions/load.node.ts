@@ -49,9 +49,9 @@ export function readFiles(
   return { drafts: parts.flatMap((part) => part.drafts), rejected: parts.flatMap((part) => part.rejected) };
 }
 
-/** The split a file's name tells: eval, dev, test and validation files are for evaluation, as are Spider-DK and Spider-Realistic. */
+/** The split a file's name tells: eval, dev, test and validation files are for evaluation, as are Spider-DK, Spider-Syn and Spider-Realistic. */
 export function splitOfFile(path: string): Split {
-  return /(?:^|[^a-z])(?:eval|dev|test|val|validation|spider-(?:dk|realistic))(?:[^a-z]|$)/i.test(basename(path))
+  return /(?:^|[^a-z])(?:eval|dev|test|val|validation|spider-(?:dk|realistic|syn))(?:[^a-z]|$)/i.test(basename(path))
     ? "eval"
     : "train";
 }
@@ -60,7 +60,7 @@ const LOOK_BYTES = 65_536; // holds the first record of every known file; the fi
 
 /** Whether a key occurs near the beginning of a JSON file. */
 export function mentions(path: string, key: string): boolean {
-  if (!statSync(path).isFile()) return false;
+  if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return false;
   const file = openSync(path, "r");
   try {
     const start = Buffer.alloc(LOOK_BYTES);

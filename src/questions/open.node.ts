@@ -29,10 +29,15 @@ export interface OpenDataSetOptions {
   readonly dbDir?: string | undefined;
   /** @default dataSetsFolder() */
   readonly imported?: string;
+  /** Whether BIRD's questions come with their evidence. @default true */
+  readonly evidence?: boolean | undefined;
 }
 
 /** Opens a folder, a question file or an imported data set, and checks every gold query. */
-export async function openDataSet(nameOrPath: string, { dbDir, imported }: OpenDataSetOptions = {}): Promise<DataSet> {
+export async function openDataSet(
+  nameOrPath: string,
+  { dbDir, imported, evidence }: OpenDataSetOptions = {},
+): Promise<DataSet> {
   const path = findDataSet(nameOrPath, imported);
   if (statSync(path).isFile()) return openFile(path, dbDir);
   const { layout, root } = findLayout(path);
@@ -40,7 +45,7 @@ export async function openDataSet(nameOrPath: string, { dbDir, imported }: OpenD
     layout === "spider"
       ? await loadSpider(root)
       : layout === "bird"
-        ? await loadBird(root)
+        ? await loadBird(root, { evidence })
         : await loadQuestions(questionFiles(root), dbDir ?? databasesOf(root)!);
   return { ...dataset, name: basename(resolve(path)) };
 }

@@ -5,8 +5,8 @@ import { QuestionLoadError } from "../errors.ts";
 import { assemble } from "./assemble.ts";
 import { type DatabaseFolder, databaseFolder } from "./databases.node.ts";
 import type { DataSet } from "./dataset.ts";
-import { parseBird, parseSpider, type QuestionFile } from "./file.ts";
-import { mentions, readFiles } from "./load.node.ts";
+import { type ParseOptions, parseBird, parseSpider, type QuestionFile } from "./file.ts";
+import { mentions, readFiles, readText } from "./load.node.ts";
 
 // Gold queries of both sets write text in double quotes.
 const PUBLISHED = { doubleQuotedStrings: true } as const;
@@ -38,20 +38,47 @@ export function spiderFiles(dir: string): string[] {
     .filter(isPool);
 }
 
+export interface BirdOptions {
+  /** Whether a question comes with its evidence. @default true */
+  readonly evidence?: boolean | undefined;
+}
+
 /** Loads a BIRD folder, or one holding its train/ and dev/ folders; difficulty is BIRD's own where given. */
-export async function loadBird(dir: string): Promise<DataSet> {
+export async function loadBird(dir: string, { evidence = true }: BirdOptions = {}): Promise<DataSet> {
   const parts = birdParts(dir);
   const files = need(
     dir,
     parts.map((part) => part.questions),
     "train.json with train_databases/, or dev.json or mini_dev_sqlite.json with dev_databases/",
   );
-  const { drafts, rejected } = readFiles(files, parseBird);
+  const { drafts, rejected } = readFiles(files, (json, options) => parseBird(json, { ...options, evidence }));
   const { databases, file } = databaseFolder(
     parts.map((part) => part.databases),
     PUBLISHED,
   );
   return assemble(basename(resolve(dir)), drafts, databases, { rejected, file, layout: "bird" });
+}
+
+/** A data set with its evaluation questions from another file, in Spider's or BIRD's format: Spider-Syn and Spider-DK ask other questions about Spider's databases. */
+export async function withQuestionsFrom(
+  data: DataSet,
+  path: string,
+  { evidence = true }: BirdOptions = {},
+): Promise<DataSet> {
+  const file = basename(path);
+  const isBird = mentions(path, "SQL");
+  const parse = (json: string, options: ParseOptions): QuestionFile =>
+    isBird ? parseBird(json, { ...options, evidence }) : parseSpider(json, options);
+  const { drafts, rejected } = parse(readText(path), { file, split: "eval" });
+  const asked = drafts.map((draft) => ({ ...draft, split: "eval" as const }));
+  const { layout, file: read, databases } = data;
+  const name = `${data.name}+${file.replace(/\.json$/, "")}`;
+  const made = await assemble(name, asked, databases, {
+    rejected,
+    ...(layout && { layout }),
+    ...(read && { file: read }),
+  });
+  return { ...made, questions: [...data.questions.filter(({ split }) => split === "train"), ...made.questions] };
 }
 
 /** The halves of BIRD that a folder holds; Mini-Dev has other questions about dev's databases. */

@@ -11,12 +11,14 @@ export interface ResolveOptions {
   readonly seed?: number | undefined;
   /** Databases of a question file. */
   readonly dbDir?: string | undefined;
+  /** Whether BIRD's questions come with their evidence. @default true */
+  readonly evidence?: boolean | undefined;
 }
 
 /** Opens the data set of that name. */
 export async function resolveDataSet(
   name = "bundled",
-  { seed = DEFAULT_SEED, dbDir }: ResolveOptions = {},
+  { seed = DEFAULT_SEED, dbDir, evidence }: ResolveOptions = {},
 ): Promise<DataSet> {
   if (name === "bundled") {
     await loadSqlite();
@@ -30,7 +32,7 @@ export async function resolveDataSet(
   }
   if (name === "spider10" || name.startsWith("spider10:"))
     return spider10(spiderFolder(name.slice("spider10:".length)), seed);
-  return openDataSet(name, { dbDir });
+  return openDataSet(name, { dbDir, evidence });
 }
 
 /** The folder spider10 is taken from: the one given, or an imported set called spider10 or spider. */
