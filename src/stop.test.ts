@@ -4,6 +4,7 @@ import { cutReply, StopWatcher } from "./stop.ts";
 
 const cases: readonly (readonly [string, string, string])[] = [
   ["a second action", "DESCRIBE: student\nDESCRIBE: pets", "DESCRIBE: student"],
+  ["a second action without colons", "DESCRIBE student\nQUERY SELECT 1", "DESCRIBE student"],
   ["a second action after a thought", "I look first.\nQUERY: SELECT 1\nANSWER: 1", "I look first.\nQUERY: SELECT 1"],
   ["an invented result", "QUERY: SELECT a\nFROM b\nResult:\na\n1", "QUERY: SELECT a\nFROM b"],
   ["an invented error", "QUERY: SELECT a\nError: no such column", "QUERY: SELECT a"],
@@ -33,6 +34,7 @@ test.each([
   "Question: they want a count.\nResult: unknown yet.\n\nSo I count.\nQUERY: SELECT count(*) FROM b",
   "QUERY:\n\n```sql\nSELECT a, 'Result' AS result\nFROM error\nWHERE x = 'QUERY: 1;'",
   "ANSWER: Result\nError | 2\nquestion",
+  "I answer the question.\nQuery the table first:\nQUERY: SELECT 1",
   "no action at all\n\nResult: 5",
   "DESCRIBE:\nstudent",
   "",

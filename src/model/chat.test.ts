@@ -2,6 +2,8 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cases } from "../../test/cases.ts";
+import { DEFAULT_RULES } from "../env/index.ts";
+import { actionTools } from "../players/index.ts";
 import { trainBpe } from "./bpe.ts";
 import { CHATML_TEMPLATE, type ChatMessage, createTurnEncoder, renderChat, type TurnEncoder } from "./chat.ts";
 import { loadTokenizer } from "./tokenizer.node.ts";
@@ -337,4 +339,41 @@ test("special tokens that swallow spaces are refused", () => {
   const added_tokens = small.addedTokens.map((token) => ({ ...token, rstrip: true }));
   const greedy = new Tokenizer({ ...small.files, tokenizer: { ...small.files.tokenizer, added_tokens } });
   expect(() => createTurnEncoder(greedy)).toThrow(/<\|im_start\|> swallows spaces/);
+});
+
+test("with tools, turns are those of the template: calls, results, and a next question", () => {
+  const tools = actionTools(DEFAULT_RULES);
+  const encoder = createTurnEncoder(qwen, QWEN3).withTools(tools);
+  const call = '<tool_call>\n{"name": "query", "arguments": {"sql": "SELECT 1"}}\n</tool_call>';
+  const messages: ChatMessage[] = [
+    { role: "system", content: "s" },
+    { role: "user", content: "q" },
+    { role: "assistant", content: call },
+    { role: "tool", content: "1\n<tool_call>" },
+    { role: "assistant", content: call },
+    { role: "tool", content: "2" },
+  ];
+  const opening = qwen.encode(encoder.opening);
+  const parts = [
+    encoder.start("s", "q"),
+    encoder.say(call),
+    encoder.next("1\n<tool_call>", { closed: true, from: "tool" }),
+    encoder.say(call),
+    encoder.next("2", { closed: true, from: "tool" }),
+  ];
+  // What comes from the environment is plain text: its marks are no tokens. Else all is as the template's whole text.
+  const text = renderChat(QWEN3, messages, { tools });
+  expect(text).toContain('"name": "describe"');
+  const spoken = parts.flatMap((ids, i) => (i === 0 || i === 2 ? ids.slice(0, ids.length - opening.length) : ids));
+  const marks = (ids: readonly number[]) => ids.filter((id) => id === qwen.idOf("<tool_call>")).length;
+  expect(qwen.decode(spoken)).toBe(text);
+  expect(marks(qwen.encode(text)) - marks(spoken)).toBe(1);
+  expect(encoder.next("new", { closed: true })).toEqual(createTurnEncoder(qwen, QWEN3).next("new", { closed: true }));
+  expect(createTurnEncoder(qwen, QWEN3).withTools(tools).stopIds).toEqual(encoder.stopIds);
+
+  const plain = createTurnEncoder(small);
+  expect(() => plain.withTools(tools)).toThrow(
+    /^the model's chat template has no section for tools .*; use --prompt instruct/,
+  );
+  expect(() => plain.next("x", { closed: true, from: "tool" })).toThrow("this chat has no tools that could answer");
 });

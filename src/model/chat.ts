@@ -1,6 +1,6 @@
 // Chats as token ids: the model's own template, taken apart once, so that each turn is appended and nothing is tokenized twice.
 // docs/decisions/0006-turns.md says which templates are accepted and why.
-import { ModelLoadError, messageOf } from "../errors.ts";
+import { ModelLoadError, messageOf, UsageError } from "../errors.ts";
 import { type ParsedTemplate, parseTemplate, renderTemplate } from "./template.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
@@ -10,7 +10,20 @@ export interface ChatMessage {
   readonly reasoning_content?: string;
 }
 
+/** A function that the model may call, as chat templates and OpenAI's API take it. */
+export interface Tool {
+  readonly type: "function";
+  readonly function: {
+    readonly name: string;
+    readonly description: string;
+    /** JSON Schema. */
+    readonly parameters: Readonly<Record<string, unknown>>;
+  };
+}
+
 export interface RenderOptions {
+  /** @default none */
+  readonly tools?: readonly Tool[] | undefined;
   readonly add_generation_prompt?: boolean;
   /** Passed on to the template; models without it ignore it. @default false */
   readonly enable_thinking?: boolean;
@@ -29,11 +42,12 @@ export const CHATML_TEMPLATE =
 export function renderChat(
   template: string | ParsedTemplate,
   messages: readonly ChatMessage[],
-  { add_generation_prompt = true, enable_thinking = false, bos_token = "", eos_token = "" }: RenderOptions = {},
+  { tools, add_generation_prompt = true, enable_thinking = false, bos_token = "", eos_token = "" }: RenderOptions = {},
 ): string {
   try {
     const parsed = typeof template === "string" ? parseTemplate(template) : template;
-    return renderTemplate(parsed, { messages, add_generation_prompt, enable_thinking, bos_token, eos_token });
+    const variables = { messages, add_generation_prompt, enable_thinking, bos_token, eos_token };
+    return renderTemplate(parsed, tools ? { ...variables, tools } : variables);
   } catch (error) {
     throw refused(`it cannot be rendered (${messageOf(error)})`, error);
   }
@@ -42,6 +56,8 @@ export function renderChat(
 export interface NextOptions {
   /** Whether the model's last ids end with the token that closes its turn; `closed(ids)` tells. */
   readonly closed: boolean;
+  /** Who answers the model; `tool` needs an encoder that has tools. @default "user" */
+  readonly from?: "user" | "tool";
 }
 
 /** Turns a chat into ids piece by piece; what it gave before stays as it is. */
@@ -54,6 +70,8 @@ export interface TurnEncoder {
   say(text: string): number[];
   /** Whether these sampled ids end with the token that closes a turn. */
   closed(ids: readonly number[]): boolean;
+  /** The encoder of chats in which the model is given these tools. Throws ModelLoadError where its template has no place for them. */
+  withTools(tools: readonly Tool[]): TurnEncoder;
   /** Ids at which sampling stops: the closing token first, then every other end of text. */
   readonly stopIds: readonly number[];
   /** The fixed text that the generation prompt puts into the model's mouth and the template leaves out of history; often empty. */
@@ -74,6 +92,8 @@ interface Pieces {
   readonly opening: string;
   /** From the end of the model's text to the user's next text. */
   readonly close: string;
+  /** The same around a tool's text, where there are tools. */
+  readonly tool: { readonly close: string; readonly ask: string } | undefined;
   readonly trims: { readonly system: boolean; readonly user: boolean };
 }
 
@@ -86,14 +106,17 @@ export function createTurnEncoder(
   tokenizer: Tokenizer,
   template: string = CHATML_TEMPLATE,
   { eosIds = [] }: TurnEncoderOptions = {},
+  tools?: readonly Tool[],
 ): TurnEncoder {
-  const pieces = takeApart(template, tokenizer);
+  const pieces = takeApart(template, tokenizer, tools);
   const cut = sectionCutter(tokenizer);
   const [first = ""] = cut(pieces.close);
   const closing = tokenizer.addedTokens.find(({ content, special }) => special && content === first);
   if (!closing)
     throw refused(`a model's turn is not closed by a special token, but by ${JSON.stringify(pieces.close)}`);
   const afterClosing = pieces.close.slice(closing.content.length);
+  if (pieces.tool && !pieces.tool.close.startsWith(closing.content))
+    throw refused(`before a tool's result a turn is closed by ${JSON.stringify(pieces.tool.close)}`);
   const ends = tokenizer.eosId === undefined ? eosIds : [tokenizer.eosId, ...eosIds];
   const stopIds = [...new Set([closing.id, ...ends])];
   const user = (text: string) => (pieces.trims.user ? text.trim() : text);
@@ -138,14 +161,38 @@ export function createTurnEncoder(
     return ids;
   }
 
+  const answers = {
+    user: { before: afterClosing, after: pieces.ask },
+    tool: pieces.tool && { before: pieces.tool.close.slice(closing.content.length), after: pieces.tool.ask },
+  };
+  const withTools = new Map<string, TurnEncoder>();
+
   return {
     start: (first, question) => encode([pieces.head, system(first), pieces.between, user(question), pieces.ask]),
-    next: (text, { closed }) => [...(closed ? [] : [closing.id]), ...encode([afterClosing, user(text), pieces.ask])],
-    say: (text) => [...tokenizer.encodePlain(text), closing.id],
+    next: (text, { closed, from = "user" }) => {
+      const answer = answers[from];
+      if (!answer) throw new UsageError({ what: "this chat has no tools that could answer" });
+      return [...(closed ? [] : [closing.id]), ...encode([answer.before, user(text), answer.after])];
+    },
+    say: (text) => [...(tools ? encodeCall(text, tokenizer) : tokenizer.encodePlain(text)), closing.id],
+    withTools(given) {
+      const key = JSON.stringify(given);
+      const known = withTools.get(key) ?? createTurnEncoder(tokenizer, template, { eosIds }, given);
+      withTools.set(key, known);
+      return known;
+    },
     closed: (ids) => ids.at(-1) === closing.id,
     stopIds,
     opening: pieces.opening,
   };
+}
+
+/** A reply in which the marks of a tool call are the tokens that they are in the vocabulary, where they are some. */
+function encodeCall(text: string, tokenizer: Tokenizer): number[] {
+  return text.split(/(<\/?tool_call>)/).flatMap((part) => {
+    const token = tokenizer.addedTokens.find(({ content }) => content === part);
+    return token ? [token.id] : tokenizer.encodePlain(part);
+  });
 }
 
 /** Splits template text at added tokens, longest first where one begins another; the tokens are sections of their own. */
@@ -162,7 +209,7 @@ const SENTINELS = [
   { system: "Zz", user: ["Zy\n\nZy", "Zx", "Zw Zw."], model: ["Zv: Zv;", "Zu\nZu"] },
 ] as const;
 
-function takeApart(template: string, tokenizer: Tokenizer): Pieces {
+function takeApart(template: string, tokenizer: Tokenizer, tools?: readonly Tool[]): Pieces {
   let parsed: ParsedTemplate;
   try {
     parsed = parseTemplate(template);
@@ -170,10 +217,19 @@ function takeApart(template: string, tokenizer: Tokenizer): Pieces {
     throw refused(`it cannot be parsed (${messageOf(error)})`, error);
   }
   const render = (messages: readonly ChatMessage[]) =>
-    renderChat(parsed, messages, { bos_token: tokenizer.bosToken, eos_token: tokenizer.eosToken });
-  const [one, two] = SENTINELS.map((texts) => takeApartWith(render, texts));
+    renderChat(parsed, messages, { bos_token: tokenizer.bosToken, eos_token: tokenizer.eosToken, tools });
+  const piecesOf = (texts: (typeof SENTINELS)[number]) => {
+    const pieces = takeApartWith(render, texts, "user");
+    if (!tools) return { ...pieces, tool: undefined };
+    if (![pieces.head, pieces.between].some((part) => part.includes("<tool_call>"))) throw withoutTools();
+    const { head, between, ask, close, toolAsk } = takeApartWith(render, texts, "tool");
+    same([head, between, ask], [pieces.head, pieces.between, pieces.ask]);
+    return { ...pieces, tool: { close, ask: toolAsk } };
+  };
+  const [one, two] = SENTINELS.map(piecesOf);
   if (JSON.stringify(one) !== JSON.stringify(two)) throw refused("what it puts around a text depends on the text");
-  const used = [one!.head, one!.between, one!.ask, one!.close].flatMap(sectionCutter(tokenizer));
+  const { head, between, ask, close, tool } = one!;
+  const used = [head, between, ask, close, tool?.close ?? "", tool?.ask ?? ""].flatMap(sectionCutter(tokenizer));
   const eats = tokenizer.addedTokens.find(
     ({ content, lstrip, rstrip, single_word }) => used.includes(content) && (lstrip || rstrip || single_word),
   );
@@ -183,7 +239,10 @@ function takeApart(template: string, tokenizer: Tokenizer): Pieces {
 
 type Render = (messages: readonly ChatMessage[]) => string;
 
-function takeApartWith(render: Render, texts: (typeof SENTINELS)[number]): Omit<Pieces, "trims"> {
+type Taken = Omit<Pieces, "trims" | "tool"> & { readonly toolAsk: string };
+
+/** Takes a template apart by a chat in which the model is answered by the user, or by a tool. */
+function takeApartWith(render: Render, texts: (typeof SENTINELS)[number], from: "user" | "tool"): Taken {
   const { system, user, model } = texts;
   const messages: ChatMessage[] = [
     { role: "system", content: system },
@@ -191,19 +250,23 @@ function takeApartWith(render: Render, texts: (typeof SENTINELS)[number]): Omit<
   ];
   const first = around(render(messages), [system, user[0]]);
   const [head = "", between = "", ask = ""] = first;
-  messages.push({ role: "assistant", content: model[0] }, { role: "user", content: user[1] });
+  messages.push({ role: "assistant", content: model[0] }, { role: from, content: user[1] });
   const second = around(render(messages), [system, user[0], model[0], user[1]]);
-  const [, , beforeModel = "", close = ""] = second;
+  const [, , beforeModel = "", close = "", last = ""] = second;
   // The prompt may end with words put into the model's mouth that history then leaves out (Qwen3: an empty think block).
   if (!ask.startsWith(beforeModel)) {
     throw refused(`after a turn it writes ${JSON.stringify(beforeModel)} where the prompt had ${JSON.stringify(ask)}`);
   }
-  const pieces = { head, between, ask, opening: ask.slice(beforeModel.length), close };
-  same(second, [head, between, beforeModel, close, ask]);
-  messages.push({ role: "assistant", content: model[1] }, { role: "user", content: user[2] });
+  const opening = ask.slice(beforeModel.length);
+  if (!last.endsWith(opening))
+    throw refused(`after a tool's result the model begins otherwise: ${JSON.stringify(last)}`);
+  const toolAsk = from === "tool" ? last : ask;
+  same(second, [head, between, beforeModel, close, toolAsk]);
+  messages.push({ role: "assistant", content: model[1] }, { role: from, content: user[2] });
   const third = around(render(messages), [system, user[0], model[0], user[1], model[1], user[2]]);
-  same(third, [head, between, beforeModel, close, beforeModel, close, ask]);
-  return pieces;
+  const again = toolAsk.slice(0, toolAsk.length - opening.length);
+  same(third, [head, between, beforeModel, close, again, close, toolAsk]);
+  return { head, between, ask, opening, close, toolAsk };
 }
 
 /** The text before, between and after the given texts, each of which must be there once and in this order. */
@@ -243,6 +306,13 @@ function trims(render: Render, role: "system" | "user"): boolean {
   if (text === render(plain)) return true;
   if (text === render(plain).replace("Qtextq", padded)) return false;
   throw refused(`it changes the spaces around a ${role} message`);
+}
+
+function withoutTools(): ModelLoadError {
+  return new ModelLoadError({
+    what: "the model's chat template has no section for tools that are called by <tool_call>",
+    remedy: "use --prompt instruct",
+  });
 }
 
 function refused(reason: string, cause?: unknown): ModelLoadError {

@@ -142,6 +142,39 @@ describe("chatPlayer", () => {
     expect(compact.prompt_id).toBe("compact-1");
   });
 
+  test("with tools, calls and their results are messages of their own", async () => {
+    const calls = [{ id: "x", type: "function", function: { name: "describe", arguments: '{"table": "product"}' } }];
+    const { baseUrl, received } = await endpoint((_, response, count) =>
+      json(response, 200, {
+        choices: [{ message: count === 1 ? { content: null, tool_calls: calls } : { content: "I do not know." } }],
+      }),
+    );
+    const env = new SQLEnvironment(data);
+    const first = env.reset({ question_id: "shop_train_000" });
+    const player = chatPlayer({ baseUrl, model: "tiny", prompt: { prompt: "tools", shots: 1 } });
+    const turn = player.start({ seed: 1, question: env.reveal(), rules: env.rules });
+    const move = (await turn(first))!;
+    expect(move.action).toEqual({ action_type: "DESCRIBE", argument: "product" });
+    const second = env.step(move.action);
+    expect((await turn(second))!.parse_error?.code).toBe("action_parse");
+    await turn(second);
+    const { tools, messages } = received[1]!.body as unknown as {
+      tools: unknown[];
+      messages: Record<string, unknown>[];
+    };
+    expect(tools).toHaveLength(4);
+    const roles = ["system", ...["user", "assistant", "tool", "assistant", "tool", "assistant", "tool", "assistant"]];
+    expect(messages.map(({ role }) => role)).toEqual([
+      ...[...roles, "tool", "assistant", "tool"], // the example, to its end
+      ...["user", "assistant", "tool"],
+    ]);
+    expect(messages.at(-2)).toMatchObject({
+      tool_calls: [{ type: "function", function: { name: "describe", arguments: '{"table":"product"}' } }],
+    });
+    expect(messages.at(-1)!.tool_call_id).toBe((messages.at(-2) as { tool_calls: { id: string }[] }).tool_calls[0]!.id);
+    expect((received[2]!.body.messages as { role: string }[]).at(-1)!.role).toBe("user"); // no call, no result of one
+  });
+
   test("a server that does not know `stop` is asked without", async () => {
     const { baseUrl, received } = await endpoint((_, response) =>
       "stop" in received.at(-1)!.body

@@ -1,10 +1,11 @@
 // A player behind any OpenAI-compatible endpoint (vLLM, Ollama, llama.cpp, hosted ones): a whole reply a turn, no streaming.
-import { parseAction } from "../env/index.ts";
+import type { SQLAction } from "../env/index.ts";
 import { messageOf, SqlEnvError, UsageError } from "../errors.ts";
 import { random } from "../random.ts";
 import { cutReply } from "../stop.ts";
 import type { Player } from "./player.ts";
 import { type PromptChoice, promptFor, promptId } from "./prompt.ts";
+import { type ActionTool, callOf } from "./tools.ts";
 
 export interface ChatOptions {
   /** Where `/chat/completions` lives, usually ending in /v1: "http://localhost:8000/v1". */
@@ -31,8 +32,17 @@ export interface ChatOptions {
 }
 
 export interface ChatMessage {
-  readonly role: "system" | "user" | "assistant";
+  readonly role: "system" | "user" | "assistant" | "tool";
   readonly content: string;
+  readonly tool_calls?: readonly ToolCall[];
+  readonly tool_call_id?: string;
+}
+
+interface ToolCall {
+  readonly id: string;
+  readonly type: "function";
+  /** Arguments as JSON. */
+  readonly function: { readonly name: string; readonly arguments: string };
 }
 
 /** A request that gave no reply; `code` is chat_connection, chat_timeout, chat_auth, chat_not_found, chat_http or chat_reply. */
@@ -51,24 +61,41 @@ export function chatPlayer(options: ChatOptions): Player {
     name: `chat:${options.model}`,
     prompt_id: promptId(choice),
     start: ({ signal, seed, rules }) => {
-      const { system, examples, format, stop, stopStrings } = promptFor(choice, rules);
+      const { system, examples, format, stop, stopStrings, tools, parse } = promptFor(choice, rules);
       const messages: ChatMessage[] = [{ role: "system", content: system }];
-      for (const { user, assistant } of examples)
-        messages.push({ role: "user", content: user }, { role: "assistant", content: assistant });
+      let called: string | undefined; // the tool call that has no answer yet
+      const show = (content: string, isFirst: boolean) => {
+        const answer = { role: "tool", tool_call_id: called ?? "" } as const;
+        if (isFirst && called !== undefined) messages.push({ ...answer, content: "The task is over." });
+        messages.push(isFirst || called === undefined ? { role: "user", content } : { ...answer, content });
+        called = undefined;
+      };
+      const hear = (reply: string) => {
+        const call = tools ? parse(reply) : null;
+        if (call && !call.error) {
+          called = `call_${messages.length}`;
+          messages.push(callMessage(call.action, called));
+        } else messages.push({ role: "assistant", content: reply || "(nothing)" }); // some servers refuse ""
+      };
+      for (const { user, assistant, isFirst = false } of examples) {
+        show(user, isFirst);
+        hear(assistant);
+      }
       return async (observation) => {
-        messages.push({ role: "user", content: format(observation) });
+        show(format(observation), observation.step_count === 0);
         let usage: ChatUsage | undefined;
         const text = await complete(messages, {
           signal,
           key: `${seed}/${observation.step_count}`,
           stop: stopStrings,
+          ...(tools && { tools }),
           onUsage: (counted) => {
             usage = counted;
           },
         });
         const reply = cutReply(withoutThinking(text), stop);
-        messages.push({ role: "assistant", content: reply || "(nothing)" }); // some servers refuse ""
-        const { action, error } = parseAction(stop ? reply : text);
+        hear(reply);
+        const { action, error } = parse(stop ? reply : text);
         const counted = usage && { tokens: usage.completion_tokens, prompt_tokens: usage.prompt_tokens };
         return { action, text, parse_error: error, ...counted };
       };
@@ -77,17 +104,18 @@ export function chatPlayer(options: ChatOptions): Player {
 }
 
 /** Asks an endpoint for one reply to a conversation; throws ChatError, or the signal's reason when aborted. */
-export type Complete = (
-  messages: readonly ChatMessage[],
-  options?: {
-    readonly signal?: AbortSignal | undefined;
-    readonly key?: string;
-    /** Told the tokens read and written, where the endpoint counts them. */
-    readonly onUsage?: (usage: ChatUsage) => void;
-    /** Texts at which the server ends the reply; those that do not know the parameter are asked without. */
-    readonly stop?: readonly string[];
-  },
-) => Promise<string>;
+export type Complete = (messages: readonly ChatMessage[], options?: AskOptions) => Promise<string>;
+
+export interface AskOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly key?: string;
+  /** Told the tokens read and written, where the endpoint counts them. */
+  readonly onUsage?: (usage: ChatUsage) => void;
+  /** Texts at which the server ends the reply; those that do not know the parameter are asked without. */
+  readonly stop?: readonly string[];
+  /** Functions that the model may call; a call is given back as the text between <tool_call> marks. */
+  readonly tools?: readonly ActionTool[];
+}
 
 /** Tokens of one request. */
 export interface ChatUsage {
@@ -119,7 +147,7 @@ export function chatClient({
 
   async function request(
     messages: readonly ChatMessage[],
-    stop: readonly string[],
+    { stop = [], tools }: Pick<AskOptions, "stop" | "tools">,
     signal: AbortSignal | undefined,
   ): Promise<Response> {
     const deadline = AbortSignal.timeout(timeoutMs);
@@ -135,6 +163,7 @@ export function chatClient({
           [tokensKey]: maxTokens,
           ...(seed !== undefined && { seed }),
           ...(stop.length > 0 && knowsStop && { stop }),
+          ...(tools && { tools }),
         }),
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
       });
@@ -157,12 +186,12 @@ export function chatClient({
     }
   }
 
-  return async (messages, { signal, key = "", stop = [], onUsage } = {}) => {
+  return async (messages, { signal, key = "", stop = [], tools, onUsage } = {}) => {
     for (let attempt = 0; ; attempt++) {
       let retryAfter: number | undefined;
       let failure: ChatError;
       try {
-        const response = await request(messages, stop, signal);
+        const response = await request(messages, { stop, ...(tools && { tools }) }, signal);
         const body = await response.text();
         if (response.ok) {
           const content = contentOf(body, (what, remedy) => fail("chat_reply", what, remedy));
@@ -239,7 +268,8 @@ function contentOf(body: string, fail: (what: string, remedy: string) => ChatErr
       "check that --base-url is an OpenAI-compatible API, usually ending in /v1",
     );
   }
-  const choice = (reply as { choices?: { message?: { content?: unknown } }[] } | null)?.choices?.[0];
+  type Reply = { choices?: { message?: { content?: unknown; tool_calls?: unknown } }[] } | null;
+  const choice = (reply as Reply)?.choices?.[0];
   const content = choice?.message?.content ?? null;
   if (!choice?.message || (content !== null && typeof content !== "string")) {
     throw fail(
@@ -247,7 +277,20 @@ function contentOf(body: string, fail: (what: string, remedy: string) => ChatErr
       "check that the server speaks the chat completions API",
     );
   }
-  return content ?? "";
+  return (content ?? "") + callsText(choice.message.tool_calls);
+}
+
+/** Calls as the text that a model writes for them; only the first one is ever taken. */
+function callsText(calls: unknown): string {
+  const call = Array.isArray(calls) ? (calls[0] as Partial<ToolCall> | null) : null;
+  return call?.function ? `\n<tool_call>\n${JSON.stringify(call.function)}\n</tool_call>` : "";
+}
+
+/** An action as the message in which the model took it. */
+function callMessage(action: SQLAction, id: string): ChatMessage {
+  const { name, arguments: given } = callOf(action);
+  const call = { id, type: "function", function: { name, arguments: JSON.stringify(given) } } as const;
+  return { role: "assistant", content: "", tool_calls: [call] };
 }
 
 function refusal(

@@ -1,15 +1,19 @@
 // An episode as the token ids a model sees: turns are appended, never encoded again. When the context is full it is cut to
 // the system prompt, the examples, the question and the last three observations with what the model said to them.
 import type { SQLObservation } from "../env/index.ts";
+import { UsageError } from "../errors.ts";
 import { type Prompt, promptFor } from "./prompt.ts";
+import type { ActionTool } from "./tools.ts";
 
 /** What the conversation needs of a model's turn encoder. */
 export interface Turns {
   start(system: string, user: string): number[];
-  next(user: string, options: { readonly closed: boolean }): number[];
+  next(user: string, options: { readonly closed: boolean; readonly from?: "user" | "tool" }): number[];
   /** A whole turn of the model's, closed: an example. */
   say(text: string): number[];
   closed(ids: readonly number[]): boolean;
+  /** The same for a model that is given tools; needed only for prompts that have some. */
+  withTools?(tools: readonly ActionTool[]): Turns;
 }
 
 /** An observation and the model's answer to it. */
@@ -43,9 +47,9 @@ export class Conversation {
   #open: SQLObservation | undefined;
 
   constructor(turns: Turns, options: ConversationOptions) {
-    this.#turns = turns;
     this.#options = options;
     this.#prompt = options.prompt ?? promptFor();
+    this.#turns = turnsFor(turns, this.#prompt);
   }
 
   /** The whole context, up to where the model speaks, after it was shown an observation. */
@@ -57,7 +61,7 @@ export class Conversation {
       return this.#ids;
     }
     const closed = this.#turns.closed(this.#pairs.at(-1)!.said);
-    const longer = [...this.#ids, ...this.#turns.next(this.#prompt.format(observation), { closed })];
+    const longer = [...this.#ids, ...this.#next(this.#prompt.format(observation), closed)];
     this.#ids = longer.length + this.#options.max_new_tokens <= this.#options.max_context_tokens ? longer : this.#cut();
     return this.#ids;
   }
@@ -68,10 +72,15 @@ export class Conversation {
     this.#ids = [...this.#ids, ...ids];
   }
 
+  /** What follows upon the model's words: the environment, or the tool that was called. */
+  #next(text: string, closed: boolean): number[] {
+    return this.#turns.next(text, { closed, from: this.#prompt.tools ? "tool" : "user" });
+  }
+
   /** The examples and a first turn, up to where the model speaks. */
   #openWith(text: string, examples = this.#prompt.examples): number[] {
     if (examples.length === 0) return this.#turns.start(this.#prompt.system, text);
-    return [...exampleIds(this.#turns, this.#prompt.system, examples), ...this.#turns.next(text, { closed: true })];
+    return [...exampleIds(this.#turns, this.#prompt, examples), ...this.#turns.next(text, { closed: true })];
   }
 
   /** As many of the last pairs as fit, at most three, behind the question; without examples where they leave no room at all. */
@@ -93,22 +102,30 @@ export class Conversation {
     const ids = this.#openWith(first === question ? question : `${question}\n…\n${first}`, examples);
     for (const [i, text] of rest.entries()) {
       const { said } = pairs[i]!;
-      ids.push(...said, ...this.#turns.next(text, { closed: this.#turns.closed(said) }));
+      ids.push(...said, ...this.#next(text, this.#turns.closed(said)));
     }
     return ids;
   }
+}
+
+/** The encoder of a prompt's chats. */
+function turnsFor(turns: Turns, { tools }: Prompt): Turns {
+  if (!tools) return turns;
+  if (turns.withTools) return turns.withTools(tools);
+  throw new UsageError({ what: "this model cannot be given tools", remedy: "use --prompt instruct" });
 }
 
 /** Ids of examples that were encoded before, the last ones of each encoder: they begin every episode. */
 const encoded = new WeakMap<Turns, { readonly key: string; readonly ids: readonly number[] }>();
 
 /** A system prompt and examples, up to the end of the last one's reply. */
-function exampleIds(turns: Turns, system: string, examples: Prompt["examples"]): readonly number[] {
+function exampleIds(turns: Turns, { system, tools }: Prompt, examples: Prompt["examples"]): readonly number[] {
   const key = JSON.stringify([system, examples]);
   const known = encoded.get(turns);
   if (known?.key === key) return known.ids;
-  const ids = examples.flatMap(({ user, assistant }, i) => [
-    ...(i === 0 ? turns.start(system, user) : turns.next(user, { closed: true })),
+  const from = (isFirst = false) => (tools && !isFirst ? "tool" : "user");
+  const ids = examples.flatMap(({ user, assistant, isFirst }, i) => [
+    ...(i === 0 ? turns.start(system, user) : turns.next(user, { closed: true, from: from(isFirst) })),
     ...turns.say(assistant),
   ]);
   encoded.set(turns, { key, ids });

@@ -14,4 +14,5 @@ export * from "./scripted.ts";
 export { SHOT_COUNTS, type ShotCount } from "./shots.ts";
 export { MAX_SHOWN_RESULT, type Shown } from "./shown.ts";
 export * from "./teacher.ts";
+export { type ActionTool, actionTools, parseCall } from "./tools.ts";
 export * from "./writer.ts";

@@ -29,7 +29,8 @@ gives the whole result of your last QUERY as the final answer and ends the task.
 
 `;
 
-const RULES = `Rules:
+/** What applies to every reply. */
+export const REPLY_RULES = `Rules:
 - Write exactly one action and stop. The result comes in the next message. Never write a result yourself.
 - You do not know the columns of a table until you DESCRIBE it. First DESCRIBE every table that you need, one at a time.
 - Use only tables and columns that you have seen. Join tables through their foreign keys.
@@ -39,7 +40,7 @@ const RULES = `Rules:
 
 /** What the model is told first. */
 export function instructSystem({ answer_last }: EnvironmentRules): string {
-  return ACTIONS + (answer_last ? LAST_ANSWER : TEXT_ANSWER) + RULES;
+  return ACTIONS + (answer_last ? LAST_ANSWER : TEXT_ANSWER) + REPLY_RULES;
 }
 
 /** Steps after which the question is repeated: it is far above by then. */
@@ -62,19 +63,21 @@ export function instructObservation(observation: Shown): string {
   return lines.join("\n");
 }
 
-// Heads of lines as models write them: perhaps after list or emphasis marks, in any case.
-const head = (words: string) =>
-  new RegExp(
-    String.raw`^[ \t>*#-]{0,8}(?:action[ \t]*:[ \t]*)?[*_\x60"]{0,3}(?:${words})[*_\x60"]{0,3}[ \t]*:[*_\x60]{0,2}`,
-    "i",
-  );
+// Heads of lines as models write them: perhaps after list or emphasis marks; with a colon in any case, without one in capitals.
+const MARKS = String.raw`^[ \t>*#-]{0,8}(?:[Aa][Cc][Tt][Ii][Oo][Nn][ \t]*:[ \t]*)?[*_\x60"]{0,3}`;
+const COLON = String.raw`[*_\x60"]{0,3}[ \t]*:[*_\x60]{0,2}`;
+const anyCase = (words: string) => words.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
+const action = (words: string) =>
+  new RegExp(`${MARKS}(?:(?:${anyCase(words)})${COLON}|(?:${words.toUpperCase()})(?=[ \\t]))`);
 
 /** A reply is one action, and nothing that the environment would say. */
 export const INSTRUCT_STOP: StopRule = {
-  begin: head("describe|sample|query|answer"),
-  before: head("results?|error|steps left|question|tables|output|observation|user|assistant|system"),
-  oneLine: head("describe|sample"),
-  statement: head("query"),
+  begin: action("describe|sample|query|answer"),
+  before: new RegExp(
+    `${MARKS}(?:${anyCase("results?|error|steps left|question|tables|output|observation|user|assistant|system")})${COLON}`,
+  ),
+  oneLine: action("describe|sample"),
+  statement: action("query"),
 };
 
 /** As the environment writes them: in a model's thoughts before its action they are unlikely. */

@@ -1,5 +1,5 @@
 // A model of ours as a player: token ids to and from an engine, the action read from its words.
-import { parseAction, type SQLObservation } from "../env/index.ts";
+import type { SQLObservation } from "../env/index.ts";
 import type { StopRule } from "../stop.ts";
 import { Conversation, type Turns } from "./conversation.ts";
 import type { EpisodeContext, Move, Player } from "./player.ts";
@@ -138,7 +138,7 @@ export class ModelGame {
     this.truncated = !turns.closed(tokens) && !(stop && finish_reason === "stop");
     const text = decode(tokens);
     this.messages.push({ role: "assistant", content: text });
-    const { action, error } = parseAction(text);
+    const { action, error } = this.#prompt.parse(text);
     return { action, text, parse_error: error, tokens: tokens.length, prompt_tokens };
   }
 

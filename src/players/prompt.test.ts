@@ -59,12 +59,16 @@ test("parseModelOutput never throws and falls back to QUERY", () => {
 describe("prompts", () => {
   const sum = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 16);
   const textOf = (choice: Parameters<typeof promptFor>[0], last: boolean) => {
-    const { system, examples, format } = promptFor(choice, { ...DEFAULT_RULES, answer_last: last, error_hints: last });
+    const { system, examples, format, tools } = promptFor(choice, {
+      ...DEFAULT_RULES,
+      answer_last: last,
+      error_hints: last,
+    });
     const env = new SQLEnvironment(data, { step_budget: 6 });
     const seen = [env.reset({ question_id: "shop_train_002" })];
     for (const argument of ["x", "maker", "maker", "product", "x"])
       seen.push(env.step({ action_type: "DESCRIBE", argument }));
-    return JSON.stringify([system, examples, seen.map(format)]);
+    return JSON.stringify([system, examples, seen.map(format), ...(tools ?? [])]);
   };
 
   // A prompt's id stands for its words: whoever changes these gives it another.
@@ -74,6 +78,8 @@ describe("prompts", () => {
     ["instruct-1", { prompt: "instruct" }],
     ["instruct-1/1-shot", { prompt: "instruct", shots: 1 }],
     ["instruct-1/3-shot", { prompt: "instruct", shots: 3 }],
+    ["tools-1", { prompt: "tools" }],
+    ["tools-1/1-shot", { prompt: "tools", shots: 1 }],
   ] as const)("%s has the words it had", (id, choice) => {
     expect(promptId(choice)).toBe(id);
     expect({ id, text: sum(textOf(choice, false)), last: sum(textOf(choice, true)) }).toMatchSnapshot();

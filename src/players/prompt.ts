@@ -1,13 +1,24 @@
 // The words between environment and model. A prompt is plain data: what the model is told first, example episodes, how an
 // observation becomes a turn, and where a reply ends. Its id is in every result; a prompt whose words change gets a new one.
-import { DEFAULT_RULES, type EnvironmentRules, parseAction, type SQLAction } from "../env/index.ts";
+import { DEFAULT_RULES, type EnvironmentRules, type ParsedAction, parseAction, type SQLAction } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
 import type { StopRule } from "../stop.ts";
 import { INSTRUCT_ID, INSTRUCT_STOP, INSTRUCT_STOP_STRINGS, instructObservation, instructSystem } from "./instruct.ts";
 import { SHOT_COUNTS, type ShotCount, shotsFor, shotTurns } from "./shots.ts";
 import { cut, type Shown } from "./shown.ts";
+import {
+  type ActionTool,
+  actionTools,
+  callText,
+  parseCall,
+  TOOLS_ID,
+  TOOLS_STOP,
+  TOOLS_STOP_STRINGS,
+  toolsObservation,
+  toolsSystem,
+} from "./tools.ts";
 
-export const PROMPT_NAMES = ["compact", "instruct"] as const;
+export const PROMPT_NAMES = ["compact", "instruct", "tools"] as const;
 export type PromptName = (typeof PROMPT_NAMES)[number];
 
 /** Which prompt, and with how many examples. */
@@ -24,6 +35,8 @@ export interface PromptChoice {
 export interface Exchange {
   readonly user: string;
   readonly assistant: string;
+  /** Whether it begins an episode: what the model is shown later comes from its tools, where it has some. @default false */
+  readonly isFirst?: boolean;
 }
 
 export interface CustomPrompt {
@@ -46,10 +59,16 @@ export interface Prompt {
   readonly stop: StopRule | null;
   /** Some of that for endpoints, which know at most four strings and count them from the reply's first character on. */
   readonly stopStrings: readonly string[];
+  /** The actions as tools for the model's own way to call them; null where it writes them as words. */
+  readonly tools: readonly ActionTool[] | null;
+  /** An action as the model should write it. */
+  readonly write: (action: SQLAction) => string;
+  /** The action in what it wrote; never throws. */
+  readonly parse: (text: string) => ParsedAction;
 }
 
 // Every token of it is paid for in every episode of the starter, and the starter knows no other words.
-const COMPACT_ID = "compact-1";
+const IDS: Readonly<Record<PromptName, string>> = { compact: "compact-1", instruct: INSTRUCT_ID, tools: TOOLS_ID };
 const COMPACT_SYSTEM = `Answer a question about a SQLite database. Each turn, write one action on one line:
 DESCRIBE: table (its columns)
 SAMPLE: table (its first rows)
@@ -58,27 +77,53 @@ ANSWER: the answer, which ends the episode
 First look at the tables, then query, then answer with nothing but the values: one value; a list a, b, c; or one row a line, cells between " | ".`;
 const COMPACT_LAST = "\nANSWER: @last answers with the whole result of the last query.";
 
+/** What is each prompt's own. */
+type Kind = Pick<Prompt, "system" | "format" | "stop" | "stopStrings" | "tools" | "write" | "parse">;
+
+function kindOf(name: PromptName, rules: EnvironmentRules): Kind {
+  switch (name) {
+    case "compact":
+      return {
+        system: COMPACT_SYSTEM + (rules.answer_last ? COMPACT_LAST : ""),
+        ...{ format: formatObservation, stop: null, stopStrings: [] },
+        ...{ tools: null, write: wordsOf, parse: parseAction },
+      };
+    case "instruct":
+      return {
+        system: instructSystem(rules),
+        ...{ format: instructObservation, stop: INSTRUCT_STOP, stopStrings: INSTRUCT_STOP_STRINGS },
+        ...{ tools: null, write: wordsOf, parse: parseAction },
+      };
+    case "tools":
+      return {
+        system: toolsSystem(),
+        ...{ format: toolsObservation, stop: TOOLS_STOP, stopStrings: TOOLS_STOP_STRINGS },
+        ...{ tools: actionTools(rules), write: callText, parse: parseCall },
+      };
+  }
+}
+
 /** The words of a choice, for an environment with these rules. */
 export function promptFor(
   { prompt = "compact", shots = 0, custom }: PromptChoice = {},
   rules: EnvironmentRules = DEFAULT_RULES,
 ): Prompt {
   checkShots(shots);
-  const isCompact = prompt === "compact";
-  const format = isCompact ? formatObservation : instructObservation;
-  const system = isCompact ? COMPACT_SYSTEM + (rules.answer_last ? COMPACT_LAST : "") : instructSystem(rules);
+  const kind = kindOf(prompt, rules);
+  const { format, write } = kind;
   const examples =
     custom?.shots ??
     shotsFor(shots, rules).flatMap((shot) =>
-      shotTurns(shot).map(({ seen, action }) => ({ user: anew(format)(seen), assistant: wordsOf(action) })),
+      shotTurns(shot).map(({ seen, action }) => ({
+        ...{ user: anew(format)(seen), assistant: write(action), isFirst: seen.step_count === 0 },
+      })),
     );
   return {
+    ...kind,
     id: promptId({ prompt, shots, custom }),
-    system: custom?.system ?? system,
+    system: custom?.system ?? kind.system,
     examples,
     format: examples.length > 0 ? anew(format) : format,
-    stop: isCompact ? null : INSTRUCT_STOP,
-    stopStrings: isCompact ? [] : INSTRUCT_STOP_STRINGS,
   };
 }
 
@@ -89,7 +134,7 @@ function anew(format: Prompt["format"]): Prompt["format"] {
 
 /** The name of a choice in results. */
 export function promptId({ prompt = "compact", shots = 0, custom }: PromptChoice = {}): string {
-  const id = custom?.id ?? (prompt === "compact" ? COMPACT_ID : INSTRUCT_ID);
+  const id = custom?.id ?? IDS[prompt];
   return shots === 0 || custom?.shots ? id : `${id}/${shots}-shot`;
 }
 

@@ -100,7 +100,7 @@ export const configSchema = z
     // How the model is asked, and speaks
     prompt: note(
       z.enum(PROMPT_NAMES).default("compact"),
-      "what the model is told: compact is the starter's, instruct is for models that others trained",
+      "what the model is told: compact is the starter's; instruct and tools (calls in the model's own format) are for models that others trained",
     ),
     shots: note(
       z.literal(SHOT_COUNTS).default(0),

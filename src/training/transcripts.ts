@@ -4,17 +4,18 @@ import type { Datum } from "../engine/index.ts";
 import { rulesFromId } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
 import type { EpisodeRecord } from "../evaluation/index.ts";
-import type { TurnEncoder } from "../model/index.ts";
-import { type PromptChoice, promptFor, wordsOf } from "../players/index.ts";
+import type { Tool, TurnEncoder } from "../model/index.ts";
+import { type PromptChoice, promptFor } from "../players/index.ts";
 
 /** One line of a transcript file. */
 export const transcriptSchema = z.object({
   messages: z
-    .array(z.object({ role: z.enum(["system", "user", "assistant"]), content: z.string() }))
+    .array(z.object({ role: z.enum(["system", "user", "assistant", "tool"]), content: z.string() }))
     .min(3)
     .describe("system, then user and assistant in turn"),
   weight: z.number().positive().default(1).describe("how much it counts"),
   examples: z.int().min(0).optional().describe("exchanges at the beginning that are only shown: they are not learned"),
+  tools: z.array(z.custom<Tool>()).optional().describe("functions the model may call; role tool answers for them"),
   observed_weight: z.number().min(0).optional().describe("how much what the others say counts"),
 });
 
@@ -51,7 +52,9 @@ export function parseTranscripts(text: string, file: string, prompt?: PromptChoi
     const parsed = transcriptSchema.safeParse(json);
     if (!parsed.success) throw bad(parsed.error.issues[0]!.message);
     const roles = parsed.data.messages.map(({ role }) => role);
-    const isInTurn = roles.every((role, at) => role === (at === 0 ? "system" : at % 2 === 1 ? "user" : "assistant"));
+    const isInTurn = roles.every(
+      (role, at) => role === (at === 0 ? "system" : at % 2 === 0 ? "assistant" : role === "tool" ? "tool" : "user"),
+    );
     if (2 * (parsed.data.examples ?? 0) >= roles.length - 1) throw bad("nothing is left but examples");
     if (!isInTurn || roles.length % 2 === 0) throw bad("the roles must be system, then user and assistant in turn");
     return [parsed.data];
@@ -66,21 +69,22 @@ export function transcriptOf(
   { start, steps, rules = "" }: Pick<EpisodeRecord, "start" | "steps" | "rules">,
   prompt?: PromptChoice,
 ): Transcript {
-  const { system, examples, format } = promptFor(prompt, rulesFromId(rules));
+  const { system, examples, format, tools, write } = promptFor(prompt, rulesFromId(rules));
   const messages: Transcript["messages"] = [{ role: "system", content: system }];
-  const exchange = (user: string, assistant: string) =>
-    messages.push({ role: "user", content: user }, { role: "assistant", content: assistant });
-  for (const { user, assistant } of examples) exchange(user, assistant);
+  const exchange = (content: string, assistant: string, isFirst: boolean) =>
+    messages.push({ role: tools && !isFirst ? "tool" : "user", content }, { role: "assistant", content: assistant });
+  for (const { user, assistant, isFirst = false } of examples) exchange(user, assistant, isFirst);
   let observation = start!;
   for (const { action, text, observation: next } of steps) {
-    exchange(format(observation), text ?? wordsOf(action));
+    exchange(format(observation), text ?? write(action), observation === start);
     observation = next;
   }
-  return { messages, weight: 1, examples: examples.length };
+  return { messages, weight: 1, examples: examples.length, ...(tools && { tools: [...tools] }) };
 }
 
 /** Token ids, with the transcript's weight on what the assistant says (its closing token too) and that of the others, mostly 0, elsewhere. */
-export function encodeTranscript(transcript: Transcript, turns: TurnEncoder): Datum {
+export function encodeTranscript(transcript: Transcript, plain: TurnEncoder): Datum {
+  const turns = transcript.tools ? plain.withTools(transcript.tools) : plain;
   const { weight, observed_weight = 0, examples = 0 } = transcript;
   const [system, ...rest] = transcript.messages;
   const tokens: number[] = [];
@@ -91,9 +95,12 @@ export function encodeTranscript(transcript: Transcript, turns: TurnEncoder): Da
   };
   for (let i = 0; i < rest.length; i += 2) {
     const isExample = i / 2 < examples;
-    const [user, assistant] = [rest[i]!.content, rest[i + 1]!.content];
+    const { role, content: user } = rest[i]!;
+    const assistant = rest[i + 1]!.content;
     add(
-      i === 0 ? turns.start(system!.content, user) : turns.next(user, { closed: true }),
+      i === 0
+        ? turns.start(system!.content, user)
+        : turns.next(user, { closed: true, from: role === "tool" ? "tool" : "user" }),
       isExample ? 0 : observed_weight,
     );
     add(turns.say(assistant), isExample ? 0 : weight);
