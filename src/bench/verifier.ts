@@ -1,7 +1,7 @@
 // How often the verifier is wrong: right values it rejects, wrong values it accepts, and changed queries it lets pass.
-import { type Gold, goldOf, verifyAnswer } from "../env/index.ts";
+import { type Gold, goldOf, verifyAnswer, verifyResult } from "../env/index.ts";
 import type { DataSet } from "../questions/index.ts";
-import { formatAnswer } from "../questions/index.ts";
+import { formatAnswer, MAX_ANSWER_LENGTH } from "../questions/index.ts";
 import { random } from "../random.ts";
 import { type Database, normalizeSql } from "../sql/index.ts";
 import { rightAnswers } from "./clothes.ts";
@@ -20,6 +20,8 @@ export interface VerifierBench {
   readonly false_rejects: number;
   /** Golds whose outermost query orders, and of those the ones whose LIMIT cuts through a tie: another right query may give other rows. */
   readonly ordered: { readonly golds: number; readonly cut_ties: number };
+  /** Results of the gold, rewritten and changed queries, and those that `@last` judges otherwise than their text. */
+  readonly by_reference: { readonly tried: number; readonly differ: number };
   readonly tried: { readonly wrong: number; readonly right: number };
   /** Of all changed queries, the share whose result each rule set takes for the gold's. */
   readonly mutants: Shares;
@@ -36,7 +38,16 @@ export function benchVerifier(
   data: DataSet,
   onProgress: (done: number, all: number) => void = () => {},
 ): VerifierBench {
-  const counts = { wrong: 0, right: 0, false_accepts: 0, false_rejects: 0, golds: 0, cut_ties: 0 };
+  const counts = {
+    wrong: 0,
+    right: 0,
+    false_accepts: 0,
+    false_rejects: 0,
+    golds: 0,
+    cut_ties: 0,
+    results: 0,
+    differ: 0,
+  };
   const examples: string[] = [];
   const mutations = new Map<string, { n: number } & Shares>();
   data.questions.forEach((question, i) => {
@@ -64,8 +75,18 @@ export function benchVerifier(
       }
     }
     countMutants(question.gold_sql, gold, database, mutations);
+    const changed = Object.values(MUTATIONS).map((mutate) => mutate(question.gold_sql));
+    const rewritten = rewritesOf(question.gold_sql).map(([, sql]) => sql);
+    for (const sql of new Set([question.gold_sql, ...changed, ...rewritten])) {
+      const agrees = agreesWithText(sql, gold, database);
+      if (agrees === undefined) continue;
+      counts.results++;
+      if (agrees) continue;
+      counts.differ++;
+      fail("judged otherwise by @last", "query", sql);
+    }
   });
-  const { wrong, right, false_accepts, false_rejects, golds, cut_ties } = counts;
+  const { wrong, right, false_accepts, false_rejects, golds, cut_ties, results: tried, differ } = counts;
   const total = [...mutations.values()].reduce((sum, row) => addTo(sum, row), {
     n: 0,
     set: 0,
@@ -79,6 +100,7 @@ export function benchVerifier(
     false_accepts,
     false_rejects,
     ordered: { golds, cut_ties },
+    by_reference: { tried, differ },
     tried: { wrong, right },
     mutants: sharesOf(total),
     by_mutation: Object.fromEntries([...mutations].map(([name, row]) => [name, { n: row.n, ...sharesOf(row) }])),
@@ -113,6 +135,14 @@ function wrongTexts(gold: Gold, i: number): { change: string; text: string }[] {
 function plain(rows: readonly (readonly unknown[])[]): unknown {
   const cells = rows.map((row) => row.map((cell) => (typeof cell === "bigint" ? Number(cell) : cell)));
   return cells[0]?.length === 1 ? cells.map(([cell]) => cell) : cells;
+}
+
+/** Whether a query's result is judged alike by its cells and by its text; undefined where it has none that can be written. */
+function agreesWithText(sql: string, gold: Gold, database: Database): boolean | undefined {
+  const result = database.run(sql);
+  if (!result.ok || result.table.truncated || result.table.rows.length === 0) return undefined;
+  const text = formatAnswer(result.table);
+  return text.length > MAX_ANSWER_LENGTH ? undefined : verifyResult(result.table, gold) === verifyAnswer(text, gold);
 }
 
 function countMutants(

@@ -107,6 +107,7 @@ function describe(result: VerifierBench): string {
     `${result.data}: ${formatNumber(result.questions)} questions`,
     `  wrong values accepted: ${result.false_accepts} of ${formatNumber(result.tried.wrong)}`,
     `  right values rejected: ${result.false_rejects} of ${formatNumber(result.tried.right)}`,
+    `  results judged otherwise by @last than by their text: ${result.by_reference.differ} of ${formatNumber(result.by_reference.tried)}`,
     `  golds that order: ${formatNumber(result.ordered.golds)}, of which LIMIT cuts a tie in ${formatNumber(result.ordered.cut_ties)}`,
     ...result.examples.map((example) => `    ${example}`),
     "  changed gold queries whose result each rule set takes for the gold's:",
