@@ -68,8 +68,9 @@ export function tableName(argument: string): string {
 /** The answer that stands for the last result, where the rules have `answer_last`. */
 export const LAST_RESULT = "@last";
 
-// `@last` alone on the first line, in any letter case, perhaps in quotes or backticks; or the whole answer "last result".
-const LAST = /^[\s`"'*(<[]*(?:@ ?last(?:[ _](?:result|query))?|(?:the )?last result)[\s`"'*)>\].;]*(?:\n|$)/i;
+// `@last` alone on the first line, in any letter case, perhaps in quotes or backticks; or "last result" in its place.
+const LAST =
+  /^\s{0,20}(?:(?:the )?(?:final )?answer(?: is)?[ :=]{0,4})?[\s`"'*(<[]*(?:@ ?last(?:[ _](?:result|query))?|(?:the )?last result)[\s`"'*)>\].;]*(?:\n|$)/i;
 
 /** Whether an answer refers to the last result instead of writing it out. */
 export function isLastReference(answer: string): boolean {

@@ -27,6 +27,8 @@ test.each([
   "the last result",
   "last result",
   "@last\nbecause",
+  "The answer is @last.",
+  "Answer: @last",
 ])("%j refers to the last result", (text) => expect(isLastReference(text)).toBe(true));
 
 test.each(["last", "@lasting", "5 @last", "@last 5", "@last, @last", "last results of 2020", "@", "", "@first"])(

@@ -87,6 +87,7 @@ interface NamedTable {
 /** The tables a query names, in order. An approximation by tokens: SQLite refused the query, so it cannot be parsed for sure. */
 function namedTables(sql: string, database: Database): NamedTable[] {
   const tokens = tokenize(sql);
+  const tables = new Map(database.tables.map((table) => [table.name.toLowerCase(), table]));
   const names = tokens.map(({ kind, text }) => (kind === "word" || kind === "quoted" ? bareName(text) : undefined));
   const isName = (i: number) =>
     names[i] !== undefined && (tokens[i]!.kind === "quoted" || quoteName(names[i]!) === names[i]);
@@ -96,7 +97,7 @@ function namedTables(sql: string, database: Database): NamedTable[] {
     if (key === "FROM" || key === "JOIN") isFrom = true;
     else if (key === "SELECT" || key === "WHERE" || key === "ON" || key === "GROUP" || key === "ORDER") isFrom = false;
     if (names[i] === undefined || tokens[i - 1]?.text === "." || tokens[i + 1]?.text === "(") continue;
-    const table = database.table(names[i]!);
+    const table = tables.get(names[i]!.toLowerCase());
     if (!table) continue;
     const isJoined = isFrom && tokens[i + 1]?.text !== ".";
     const at = tokens[i + 1]?.key === "AS" ? i + 2 : i + 1;
