@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { type BenchComparison, compareResults, DIFFERENCES, type Difference, readResult } from "../bench/compare.ts";
 import { UsageError } from "../errors.ts";
+import { shortName } from "./bench-sql-table.ts";
 import { listOf } from "./filters.ts";
 import { drawTable, type Output, output, printable, wholeNumber } from "./output.ts";
 
@@ -46,8 +47,8 @@ function read(file: string): ReturnType<typeof readResult> {
 function draw({ a, b, differing, measures }: BenchComparison, out: Output): void {
   const all = Object.entries(measures);
   const { questions = 0, databases = 0 } = all[0]?.[1] ?? {};
-  out.line(`A: ${printable(a.name)}`);
-  out.line(`B: ${printable(b.name)}`);
+  out.line(`A: ${printable(shortName(a.name))}`);
+  out.line(`B: ${printable(shortName(b.name))}`);
   out.line(`${questions} questions, ${databases} databases`);
   if (differing.length > 0) out.line(`they also differ in: ${differing.join(", ")}`);
   out.line();

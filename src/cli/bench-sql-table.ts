@@ -15,7 +15,7 @@ export function drawBench(result: BenchResult, out: Output): void {
   const { scores, data, protocol, model, per_question, errors, first_error } = result;
   const { votes } = protocol;
   out.line(
-    `${styled("bold", printable(model.name))} on ${printable(data.name)}: ${formatNumber(data.questions)} questions, ${data.databases} unseen databases`,
+    `${styled("bold", printable(shortName(model.name)))} on ${printable(data.name)}: ${formatNumber(data.questions)} questions, ${data.databases} unseen databases`,
   );
   out.line(describe(result));
   out.line();
@@ -54,6 +54,11 @@ export function drawBench(result: BenchResult, out: Output): void {
     out.line(
       styled("yellow", `${errors} questions broke and count as wrong; the first: ${printable(first_error ?? "")}`),
     );
+}
+
+/** The last part of a path. */
+export function shortName(name: string): string {
+  return name.split(/[/\\]/).findLast((part) => part !== "") ?? name;
 }
 
 function describe({ protocol }: BenchResult): string {
