@@ -37,6 +37,8 @@ export interface QuestionOutcome extends Marks {
 export interface JudgeOptions {
   /** Twins on which a query must agree with the gold too. @default 0 */
   readonly twins?: number;
+  /** Aborted, the outcomes are those of the questions judged so far. */
+  readonly signal?: AbortSignal | undefined;
   /** Called after each question. */
   readonly onProgress?: (done: number, total: number) => void;
 }
@@ -45,12 +47,13 @@ export interface JudgeOptions {
 export async function judgeAttempts(
   data: DataSet,
   attempts: Attempts,
-  { twins: count = 0, onProgress }: JudgeOptions = {},
+  { twins: count = 0, signal, onProgress }: JudgeOptions = {},
 ): Promise<QuestionOutcome[]> {
   const twins = count > 0 ? new Twins(data, count) : undefined;
   const asked = data.questions.filter(({ question_id }) => attempts.has(question_id));
   const outcomes: QuestionOutcome[] = [];
   for (const question of asked) {
+    if (signal?.aborted) break;
     outcomes.push(judgeQuestion(question, attempts.get(question.question_id)!, data, twins));
     onProgress?.(outcomes.length, asked.length);
     if (outcomes.length % QUESTIONS_PER_BREATH === 0) await breathe();

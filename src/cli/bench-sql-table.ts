@@ -3,7 +3,10 @@ import type { Measure } from "../bench/outcomes.ts";
 import type { BenchResult } from "../bench/result.ts";
 import { TOO_LONG } from "../bench/schema-given.ts";
 import type { GroupScores, Score } from "../bench/scores.ts";
+import { wrapLine } from "./columns.ts";
 import { drawTable, formatNumber, type Output, printable, styled } from "./output.ts";
+
+const COLUMNS = 80;
 
 /** More databases than this are only in the JSON. */
 const LISTED_DATABASES = 24;
@@ -17,7 +20,7 @@ export function drawBench(result: BenchResult, out: Output): void {
   out.line(
     `${styled("bold", printable(shortName(model.name)))} on ${printable(data.name)}: ${formatNumber(data.questions)} questions, ${data.databases} unseen databases`,
   );
-  out.line(describe(result));
+  for (const line of wrapLine(describe(result), COLUMNS)) out.line(line);
   out.line();
   const measures = (Object.keys(HEADS) as Measure[]).filter((measure) => scores.all[measure] !== null);
   const databases = Object.entries(scores.by_database);

@@ -112,6 +112,7 @@ async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<
       attempts &&
       (await judgeAttempts(data, attempts, {
         twins,
+        signal,
         onProgress: (done, total) => out.progress(`judged ${done} of ${total} questions`),
       }));
     out.endProgress();

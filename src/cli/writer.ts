@@ -11,31 +11,29 @@ export type SeatedWriter = Writer & { close?: () => Promise<void> };
 /** Tokens of schema, question and query together, where the model has room for more: the key-value cache is paid for each of them. */
 const MAX_CONTEXT = 8192;
 
-/** Tokens of one query; Spider's longest gold takes about 250. */
-const MAX_QUERY_TOKENS = 256;
-
 /** The writer behind a player's name; throws UsageError for players that do not write. */
 export async function writerNamed(name: string, flags: PlayerFlags, data: DataSet): Promise<SeatedWriter> {
-  const { model, baseUrl, temperature, apiKeyEnv, timeout } = flags;
+  const { model, baseUrl, temperature, topP, apiKeyEnv, timeout } = flags;
   if (name === "oracle") return goldWriter(data);
   if (name !== "chat" && name !== "model")
     throw new UsageError({ what: "--schema given needs a model", value: name, remedy: "give --model" });
   if (model === undefined)
     throw new UsageError({ what: "--schema given needs --model", remedy: "give a model folder, or a name on the Hub" });
   const maxTokens = turnTokens(name, flags);
-  const max_new_tokens = Math.min(maxTokens, MAX_QUERY_TOKENS);
   if (name === "chat") {
     if (baseUrl === undefined)
       throw new UsageError({ what: "the chat player needs --base-url", remedy: "give one ending in /v1" });
     const apiKey = process.env[apiKeyEnv] || undefined;
-    return chatWriter({ baseUrl, model, apiKey, temperature, maxTokens, timeoutMs: timeout * 1000 });
+    const sampling = { temperature, maxTokens, ...(topP !== undefined && { topP }) };
+    return chatWriter({ baseUrl, model, apiKey, ...sampling, timeoutMs: timeout * 1000 });
   }
   const { loadModelAndTokenizer } = await import("../engine/index.node.ts");
   const loaded = await loadModelAndTokenizer(model, { ...deviceOptions(flags), trains: false });
   const { engine, tokenizer, turns, config } = loaded;
   const max_context_tokens = Math.min(MAX_CONTEXT, config.max_position_embeddings);
   const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
-  const options = { engine, turns, decode, temperature, max_new_tokens, max_context_tokens };
+  const sampling = { temperature, ...(topP !== undefined && { top_p: topP }) };
+  const options = { engine, turns, decode, ...sampling, max_new_tokens: maxTokens, max_context_tokens };
   return { ...modelWriter({ ...options, name: model }), close: () => engine.close() };
 }
 

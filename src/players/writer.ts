@@ -27,13 +27,14 @@ export interface Writer {
 
 /** A model of ours; requests made at the same time are sampled together. */
 export function modelWriter(
-  options: Pick<ModelPlayerOptions, "engine" | "decode" | "name" | "temperature"> & {
+  options: Pick<ModelPlayerOptions, "engine" | "decode" | "name" | "temperature" | "top_p"> & {
     readonly turns: Pick<Turns, "start"> & { readonly stopIds: readonly number[] };
     readonly max_new_tokens: number;
     readonly max_context_tokens: number;
   },
 ): Writer {
-  const { engine, turns, decode, name = "model", temperature = 0, max_new_tokens, max_context_tokens } = options;
+  const { engine, turns, decode, name = "model", temperature = 0, top_p } = options;
+  const { max_new_tokens, max_context_tokens } = options;
   return {
     name,
     async write({ system, user, key, signal }) {
@@ -42,6 +43,7 @@ export function modelWriter(
       if (prompt_tokens + max_new_tokens > max_context_tokens) return { text: null, tokens: 0, prompt_tokens };
       const { tokens } = await engine.sample({
         ...{ prompt, max_new_tokens, stop_ids: turns.stopIds, temperature, key: ["writer", key] },
+        ...(top_p === undefined ? {} : { top_p }),
         ...(signal ? { signal } : {}),
       });
       return { text: decode(tokens), tokens: tokens.length, prompt_tokens };
