@@ -9,7 +9,7 @@ import { writeTinyFolder } from "./tiny-folder.ts";
 const scratch = mkdtempSync(join(tmpdir(), "sqlenv-model-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 const model = join(scratch, "model");
-await writeTinyFolder(model, { max_position_embeddings: 2048 });
+await writeTinyFolder(model, { max_position_embeddings: 8192 });
 
 test("eval --player model", async () => {
   const run = async (concurrency: number) => {
@@ -44,7 +44,7 @@ test("a model that is not there is one line", async () => {
 test("eval says which prompt was used: what the model's folder says, unless a flag says otherwise", async () => {
   writeFileSync(join(model, "sqlenv.json"), JSON.stringify({ prompt: "instruct", shots: 3 }));
   const args = ["--player", "model", "--model", model, "--episodes", "1", "--step-budget", "1", "--max-tokens", "4"];
-  const { stdout } = await sqlenvInside(["eval", ...args, "--json"]);
+  const { stdout } = await sqlenvInside(["eval", ...args, "--max-context-tokens", "8000", "--json"]);
   expect(JSON.parse(stdout)).toMatchObject({ prompt: "instruct-1/3-shot", errors: 0 });
   rmSync(join(model, "sqlenv.json"));
   const { stderr } = await sqlenvInside(["eval", ...args, "--max-tokens", "1500"]);

@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { nearest, UsageError } from "../errors.ts";
 import {
   chatPlayer,
+  checkRoom,
   keywordPlayer,
   lookerPlayer,
   modelPlayer,
@@ -104,7 +105,9 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
     const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
     const words = { turns, decode, texts: tokenizer.texts, prompt };
     const sampling = { temperature, ...(top_p !== undefined && { top_p }) };
-    const options = { engine, ...words, ...sampling, ...lengthsOf(flags, config.max_position_embeddings) };
+    const lengths = lengthsOf(flags, config.max_position_embeddings);
+    checkRoom(turns, prompt, lengths);
+    const options = { engine, ...words, ...sampling, ...lengths };
     return { ...modelPlayer({ ...options, name: flags.model }), close: () => engine.close() };
   } catch (error) {
     await engine.close();

@@ -2,7 +2,9 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type LoadedModel, loadModelAndTokenizer } from "../engine/index.node.ts";
+import { rulesOf } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
+import { checkRoom } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { type GRPOConfig, imitate, type WarmupStep } from "../training/index.ts";
 import { formatNumber, type Output, styled } from "./output.ts";
@@ -75,8 +77,12 @@ function shown(out: Output): (step: WarmupStep) => void {
   };
 }
 
-function checkWindow({ max_context_tokens }: GRPOConfig, { config }: LoadedModel): void {
-  if (max_context_tokens <= config.max_position_embeddings) return;
+function checkWindow(settings: GRPOConfig, { config, turns }: LoadedModel): void {
+  const { max_context_tokens, max_new_tokens, prompt, shots } = settings;
+  if (max_context_tokens <= config.max_position_embeddings) {
+    checkRoom(turns, { prompt, shots }, { max_context_tokens, max_new_tokens }, rulesOf(settings));
+    return;
+  }
   throw new UsageError({
     what: `max_context_tokens is above the model's window of ${config.max_position_embeddings}`,
     value: max_context_tokens,

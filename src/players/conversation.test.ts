@@ -3,7 +3,7 @@ import { shopDataSet } from "../../test/fixtures.ts";
 import { SQLEnvironment } from "../env/index.ts";
 import { trainBpe } from "../model/bpe.ts";
 import { createTurnEncoder, Tokenizer } from "../model/index.ts";
-import { Conversation } from "./conversation.ts";
+import { Conversation, checkRoom } from "./conversation.ts";
 import { ModelGame, modelPlayer, type TokenSampler } from "./model.ts";
 import { promptFor } from "./prompt.ts";
 
@@ -106,4 +106,13 @@ test("a reply that was ended by its text is not cut off, and its turn is closed 
   // What was sampled is learned, what closes the turn is not.
   const [segment] = game.segments;
   expect(segment!.mask.filter((mark) => mark === 1)).toHaveLength(2 * tokens.length);
+});
+
+test("a prompt that leaves no room is refused before anything is played", () => {
+  const room = { max_new_tokens: 50, max_context_tokens: 2000 };
+  expect(() => checkRoom(turns, undefined, room)).not.toThrow();
+  expect(() => checkRoom(turns, { prompt: "instruct", shots: 3 }, room)).toThrow(
+    /^the prompt instruct-1\/3-shot takes \d+ tokens, a turn up to 50: there is no room to play in a context of: 2000; raise/,
+  );
+  expect(() => checkRoom(turns, { prompt: "tools" }, room)).toThrow(/has no section for tools/);
 });

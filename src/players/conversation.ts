@@ -1,8 +1,8 @@
 // An episode as the token ids a model sees: turns are appended, never encoded again. When the context is full it is cut to
 // the system prompt, the examples, the question and the last three observations with what the model said to them.
-import type { SQLObservation } from "../env/index.ts";
+import { type EnvironmentRules, NO_REWARD, type SQLObservation } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
-import { type Prompt, promptFor } from "./prompt.ts";
+import { type Prompt, type PromptChoice, promptFor } from "./prompt.ts";
 import type { ActionTool } from "./tools.ts";
 
 /** What the conversation needs of a model's turn encoder. */
@@ -130,4 +130,27 @@ function exampleIds(turns: Turns, { system, tools }: Prompt, examples: Prompt["e
   ]);
   encoded.set(turns, { key, ids });
   return ids;
+}
+
+/** Tokens a question and a look at a table need at least. */
+const LEAST_ROOM = 200;
+
+/** Refuses a prompt that leaves no room to play in; its template may refuse it too, where it has tools. */
+export function checkRoom(
+  turns: Turns,
+  choice: PromptChoice | undefined,
+  { max_context_tokens, max_new_tokens }: Pick<ConversationOptions, "max_context_tokens" | "max_new_tokens">,
+  rules?: EnvironmentRules,
+): void {
+  const prompt = promptFor(choice, rules);
+  const counts = { step_count: 0, budget_remaining: 1, done: false };
+  const empty = { question: "", schema_info: "", result: "", error: null, error_class: null, ...counts };
+  const conversation = new Conversation(turns, { max_context_tokens, max_new_tokens, prompt });
+  const taken = conversation.prompt({ ...empty, action_history: [], reward: null, reward_breakdown: NO_REWARD }).length;
+  if (taken + max_new_tokens + LEAST_ROOM <= max_context_tokens) return;
+  throw new UsageError({
+    what: `the prompt ${prompt.id} takes ${taken} tokens, a turn up to ${max_new_tokens}: there is no room to play in a context of`,
+    value: max_context_tokens,
+    remedy: `raise max_context_tokens to ${taken + max_new_tokens + 4 * LEAST_ROOM} or more, lower max_new_tokens, or use fewer shots`,
+  });
 }

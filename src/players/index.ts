@@ -1,6 +1,6 @@
 // Who acts: random, scripted and all-knowing players, any chat endpoint, and the prompt and parser models share.
 export * from "./chat.ts";
-export { Conversation, type ConversationOptions, type Turns } from "./conversation.ts";
+export { Conversation, type ConversationOptions, checkRoom, type Turns } from "./conversation.ts";
 export * from "./guesser.ts";
 export * from "./keyword.ts";
 export * from "./looker.ts";

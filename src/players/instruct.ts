@@ -29,18 +29,20 @@ gives the whole result of your last QUERY as the final answer and ends the task.
 
 `;
 
-/** What applies to every reply. */
-export const REPLY_RULES = `Rules:
-- Write exactly one action and stop. The result comes in the next message. Never write a result yourself.
+/** What applies to every reply, however it is written. */
+export const replyRules = (oneAction: string) => `Rules:
+- ${oneAction} The result comes in the next message. Never write a result yourself.
 - You do not know the columns of a table until you DESCRIBE it. First DESCRIBE every table that you need, one at a time.
 - Use only tables and columns that you have seen. Join tables through their foreign keys.
 - If a query fails, read the error, correct the query and try again. Never repeat an action.
 - Select only the columns that the question asks for, in the order it asks for them, and all the rows.
 - When a query has shown what is asked, give the ANSWER.`;
 
+const ONE_ACTION = "A reply begins with DESCRIBE:, SAMPLE:, QUERY: or ANSWER: and has exactly one action. Then stop.";
+
 /** What the model is told first. */
 export function instructSystem({ answer_last }: EnvironmentRules): string {
-  return ACTIONS + (answer_last ? LAST_ANSWER : TEXT_ANSWER) + REPLY_RULES;
+  return ACTIONS + (answer_last ? LAST_ANSWER : TEXT_ANSWER) + replyRules(ONE_ACTION);
 }
 
 /** Steps after which the question is repeated: it is far above by then. */

@@ -1,7 +1,7 @@
 // The four actions as tools that a model calls in its own way: a JSON object between <tool_call> marks, or an API's tool_calls.
 import { type EnvironmentRules, type ParsedAction, parseAction, type SQLAction } from "../env/index.ts";
 import type { StopRule } from "../stop.ts";
-import { instructObservation, REPLY_RULES } from "./instruct.ts";
+import { instructObservation, replyRules } from "./instruct.ts";
 import type { Shown } from "./shown.ts";
 
 export const TOOLS_ID = "tools-1";
@@ -60,7 +60,7 @@ export function actionTools({ answer_last }: EnvironmentRules): readonly ActionT
 export function toolsSystem(): string {
   return `You answer a question about a SQLite database that you cannot see. You explore it with tools, one call per reply, and end with the tool answer.
 
-${REPLY_RULES.replaceAll("DESCRIBE", "describe").replaceAll("ANSWER", "answer").replace("Write exactly one action", "Call exactly one tool")}`;
+${replyRules("Call exactly one tool and stop.").replaceAll("DESCRIBE", "describe").replaceAll("ANSWER", "answer")}`;
 }
 
 export function toolsObservation(observation: Shown): string {
