@@ -61,6 +61,17 @@ describe("a person plays", () => {
     expect((await play([])).code).toBe(0);
   });
 
+  test("by the guided rules: hints, @last, and an end when nothing changes", async () => {
+    const lines = ["d product", "SELECT nam FROM product", "SELECT count(*) FROM product", "a @last", "n"];
+    const { stdout } = await play(["--question", "shop_train_000", "--guided"], lines);
+    expect(stdout).toContain("a @last    answer with the whole result of the last query");
+    expect(stdout).toContain("no such column: nam; did you mean product.name? columns: product(");
+    expect(stdout).toContain("Right!");
+    const failing = Array(3).fill("SELECT nam FROM product");
+    const stuck = await play(["--question", "shop_train_000", "--end-after-failures", "3"], failing);
+    expect(stuck.stdout).toContain("The same action failed too often.");
+  });
+
   test("Ctrl-C leaves with 130", async () => {
     const child = start(["play", "--data", data]);
     const ending = ended(child);

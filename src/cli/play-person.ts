@@ -7,7 +7,7 @@ import { sqlSkeleton } from "../sql/index.ts";
 import { signalExitCode } from "./interrupt.ts";
 import { printable, styled } from "./output.ts";
 import { drawBudget, drawEnd, drawStart, drawStep, drawTables } from "./play-screen.ts";
-import { COMMAND_WORDS, HELP, readLine } from "./play-words.ts";
+import { COMMAND_WORDS, helpFor, readLine } from "./play-words.ts";
 
 /** Asks the person one line; null at the end of input. */
 type Ask = (prompt: string) => Promise<string | null>;
@@ -42,7 +42,9 @@ export async function playPerson(env: SQLEnvironment, questions: Iterable<Questi
     return String(value);
   };
   try {
-    write(`${styled("bold", "SQLEnv")}: answer the question by looking at the database.\n\n${styled("dim", HELP)}\n`);
+    write(
+      `${styled("bold", "SQLEnv")}: answer the question by looking at the database.\n\n${styled("dim", helpFor(env.rules))}\n`,
+    );
     for (const question of questions) {
       const finished = await playOne(env, question, ask, (observation) => {
         schema_info = observation.schema_info;
@@ -81,7 +83,7 @@ async function playOne(
       case "nothing":
         break;
       case "help":
-        write(HELP);
+        write(helpFor(env.rules));
         break;
       case "tables":
         write(drawTables(observation));

@@ -1,5 +1,5 @@
 // What a person sees while playing or watching: the question, each step and the end.
-import type { SQLAction, SQLObservation } from "../env/index.ts";
+import { isLastReference, type Outcome, type SQLAction, type SQLObservation } from "../env/index.ts";
 import { explainReward, signed } from "../evaluation/index.ts";
 import { oneLine } from "../one-line.ts";
 import { readDescription, readResult, readTables } from "../players/index.ts";
@@ -99,14 +99,15 @@ function drawResult(result: string): string {
 export function drawEnd(
   question: QuestionRecord,
   given: string | null,
-  { correctness }: { readonly correctness: 0 | 1 | null },
+  { correctness, done_reason }: Pick<Outcome, "correctness" | "done_reason">,
   total: number,
   database: Database,
 ): string {
+  const silent = done_reason === "stuck" ? "The same action failed too often." : "The steps are used up.";
   const verdict =
     correctness === 1
       ? styled("green", `Right! ${signed(total)} in all.`)
-      : styled("red", `${given === null ? "The steps are used up." : "Not quite."} ${signed(total)} in all.`);
+      : styled("red", `${given === null ? silent : "Not quite."} ${signed(total)} in all.`);
   const lines = [`  ${styled("bold", verdict)}`, ""];
   if (given !== null && correctness !== 1) {
     lines.push(wrap(`You answered: ${oneLine(given, "; ")}${comparison(given, question)}`, columns() - 2, 2));
@@ -118,6 +119,7 @@ export function drawEnd(
 
 /** How far a wrong number or list is from the right one, in words. */
 function comparison(given: string, { gold_answer, answer_type }: QuestionRecord): string {
+  if (isLastReference(given)) return "";
   const [ours, right] = [given, gold_answer].map((text) => (text.trim() === "" ? Number.NaN : Number(text)));
   const difference = ours! - right!;
   if (!Number.isNaN(difference) && difference !== 0) {

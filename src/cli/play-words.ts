@@ -1,13 +1,16 @@
 // What a person types while playing, and what it means.
-import type { SQLAction } from "../env/index.ts";
+import type { EnvironmentRules, SQLAction } from "../env/index.ts";
 import { nearest } from "../errors.ts";
 import { readTables } from "../players/index.ts";
 
-export const HELP = `  d TABLE    describe it: columns, types and keys
+/** What a person can type. */
+export function helpFor({ answer_last }: EnvironmentRules): string {
+  return `  d TABLE    describe it: columns, types and keys
   s TABLE    sample it: the first rows
   SELECT …   query
-  a ANSWER   answer and end: 42, or a list a, b, or rows a | 1; b | 2
+  a ANSWER   answer and end: 42, or a list a, b, or rows a | 1; b | 2${answer_last ? "\n  a @last    answer with the whole result of the last query" : ""}
   tables, history, hint, help, quit`;
+}
 
 /** What a line came to: an action for the environment, a word for the game, or something to tell the person. */
 export type Said =

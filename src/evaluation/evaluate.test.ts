@@ -4,7 +4,7 @@ import { GUIDED_RULES, SQLEnvironment } from "../env/index.ts";
 import { ActionParseError } from "../errors.ts";
 import { keywordPlayer, oraclePlayer, type Player, randomPlayer } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
-import type { EpisodeRecord, PlayableEnvironment } from "./episode.ts";
+import { type EpisodeRecord, type PlayableEnvironment, playEpisode } from "./episode.ts";
 import { evaluate, sampleQuestions } from "./evaluate.ts";
 import { formatTranscript } from "./transcript.ts";
 import { wilson } from "./wilson.ts";
@@ -54,6 +54,9 @@ describe("the report", () => {
     const guided = await evaluate(data, stubborn("QUERY", "SELECT nothing"), { step_budget: 4, rules: GUIDED_RULES });
     expect(guided).toMatchObject({ rules: "env-1+hints+stuck3+last", mean_steps: 3, success_rate: 0 });
     expect(guided.done_reasons).toEqual({ answered: 0, budget: 0, stuck: report.episodes, none: 0 });
+    const env = new SQLEnvironment(data, GUIDED_RULES);
+    const stuck = await playEpisode(env, stubborn("QUERY", "SELECT nothing"), { question: data.questions[0]! });
+    expect(formatTranscript(stuck)).toMatch(/=> no answer, the same action failed too often, reward −0\.075, 3 steps$/);
     expect(report.success_rate).toBe(0);
     expect(report.mean_steps).toBe(4);
     expect(report.invalid_rate).toBe(1);

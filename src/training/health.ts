@@ -55,7 +55,8 @@ const SIGNS: readonly Sign[] = [
     holds: (metrics) => (metrics["actions/repeat_rate"] ?? 0) > 0.3,
     message: (metrics) =>
       `${percent(metrics["actions/repeat_rate"])} of the actions repeat an earlier one: the model uses up its budget on what failed before`,
-    remedy: "set reward.repeat lower than -0.03, lower step_budget, or fine-tune on episodes that repair an error",
+    remedy:
+      "turn on error_hints and set end_after_failures to 3, set reward.repeat lower than -0.03, or fine-tune on episodes that repair an error",
   },
   {
     code: "entropy_collapsed",
