@@ -73,7 +73,7 @@ test("hints tell joined columns and what columns are compared with", () => {
 test("a twin has the same tables and other rows; keys stay unique and references lead somewhere", () => {
   const hints = goldHints(GOLDS);
   const seen = new Set<string>();
-  for (let seed = 0; seed < 5; seed++) {
+  for (let seed = 0; seed < 3; seed++) {
     const twin = makeTwin(database, hints, seed);
     const names = ({ tables }: Database) => tables.map(({ name, columns }) => [name, columns.map((c) => c.name)]);
     expect(names(twin)).toEqual(names(database));
@@ -95,7 +95,7 @@ test("a twin has the same tables and other rows; keys stay unique and references
     expect(near).toBeGreaterThan(0); // what a condition compares with is among the values
     twin.close();
   }
-  expect(seen.size).toBe(5);
+  expect(seen.size).toBe(3);
 });
 
 test("twins reject queries that are right by luck, and accept the gold written in another way", () => {

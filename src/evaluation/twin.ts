@@ -6,11 +6,11 @@ import { type Cell, createDatabase, Database, type Table, type Token, tokenize }
 /** Raised when the same seed gives another twin. */
 export const TWINS_VERSION = "twins-1";
 
-/** Rows copied of one table; larger ones are cut. */
-export const MAX_TWIN_ROWS = 20_000;
+/** Rows copied of one table; larger ones are cut: a dozen twins of a database may be open at a time. */
+export const MAX_TWIN_ROWS = 10_000;
 
 /** Bytes copied of one table. */
-export const MAX_TWIN_BYTES = 10_000_000;
+export const MAX_TWIN_BYTES = 4_000_000;
 
 const MOVED = 0.5; // rows whose cells change; the others keep several conditions on one row meaningful
 const DROPPED = 0.12; // rows left out
