@@ -48,10 +48,21 @@ test.each([
   [
     "SELECT c.zzz, o.placed FROM customers c, orders o",
     ["customers"],
-    `no such column: c.zzz; ${CUSTOMERS}; not described yet: orders`,
+    `no such column: c.zzz; DESCRIBE orders first; ${CUSTOMERS}`,
   ],
-  ["SELECT zzz FROM customers", ["orders"], `no such column: zzz; columns: ${ORDERS}; not described yet: customers`],
-  ["SELECT zzz FROM customers", [], "no such column: zzz; not described yet: customers"],
+  ["SELECT zzz FROM customers", ["orders"], "no such column: zzz; DESCRIBE customers first"],
+  ["SELECT zzz FROM customers", [], "no such column: zzz; DESCRIBE customers first"],
+  // The column may be in the table that was not described: no guess leads away from it.
+  [
+    "SELECT o.name FROM customers c, orders o",
+    ["customers"],
+    `no such column: o.name; DESCRIBE orders first; ${CUSTOMERS}`,
+  ],
+  [
+    "SELECT c.nam FROM customers c, orders o",
+    ["customers"],
+    `no such column: c.nam; DESCRIBE orders first; did you mean c.name? ${CUSTOMERS}`,
+  ],
   ["SELECT zzz", [], "no such column: zzz"],
   [
     "SELECT 1 FROM custmers",

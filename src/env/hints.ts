@@ -27,15 +27,25 @@ export function hintFor(
   const others = database.tables
     .filter((table) => described.has(table.name) && named.every((name) => name.table !== table))
     .map((table): NamedTable => ({ table, shownAs: quoteName(table.name), isJoined: false }));
-  const unknown = named.filter(({ table }) => !described.has(table.name)).map(({ table }) => quoteName(table.name));
+  const unknown = named.filter(({ table }) => !described.has(table.name));
+  // The column may well be in a table whose columns are unknown: a guess from other tables would lead away from it.
+  const mayBeUnknown = unknown.some(
+    ({ shownAs }) => mistaken.qualifier === undefined || plain(shownAs) === plain(mistaken.qualifier),
+  );
   return joined([
-    suggestion(mistaken, [...known, ...others]),
+    describeFirst(unknown),
+    mayBeUnknown ? "" : suggestion(mistaken, [...known, ...others]),
     columnsHint(
       mistaken.column,
-      (known.length > 0 ? known : others).map(({ table }) => table),
+      (known.length > 0 || unknown.length > 0 ? known : others).map(({ table }) => table),
     ),
-    unknown.length === 0 ? "" : `not described yet: ${[...new Set(unknown)].join(", ")}`,
   ]);
+}
+
+/** "DESCRIBE a first": the query uses tables whose columns the player has not seen. */
+function describeFirst(unknown: readonly NamedTable[]): string {
+  const names = [...new Set(unknown.map(({ table }) => quoteName(table.name)))];
+  return names.length === 0 ? "" : `DESCRIBE ${names.join(" and ")} first`;
 }
 
 /** Several tables where DESCRIBE and SAMPLE take one. */
