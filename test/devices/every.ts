@@ -53,9 +53,10 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   const bias = b.scale(width, random("every bias", scale)).on;
   const biasedStore = b.floats(new Float32Array(storeLength), A); // capacities are rounded up: nobody writes the last rows
   out["rotate, bias"] = b.empty(T * H * d, A);
-  out["rotate, bias, store"] = biasedStore;
   const spare = b.empty(T * (H + G));
   device.rotate(out.linear, null, out["rotate, bias"], spare, biasedStore, layout, rotary, shape, bias);
+  out["attention, bias"] = b.empty(T * H * d, A); // devices lay out the cache each in its own way: it is compared by what is read from it
+  device.attention(out["rotate, bias"], biasedStore, out["attention, bias"], null, layout, shape);
   out.attention = b.empty(T * H * d, A);
   device.attention(out.rotate, store, out.attention, lse, layout, shape);
 
