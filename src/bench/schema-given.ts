@@ -1,4 +1,4 @@
-// The protocol most papers use: the schema stands in the prompt, and the model writes one query.
+// The protocol most papers use: the schema is in the prompt, and the model writes one query.
 
 import { messageOf } from "../errors.ts";
 import { sampleQuestions } from "../evaluation/index.ts";

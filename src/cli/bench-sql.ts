@@ -50,7 +50,7 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
     .option("--data <name>", "the data set, by name or folder", benchmark)
     .option("--questions-from <file>", "ask the questions of this JSON file: Spider-DK, Spider-Syn, your own")
     .option("--player <name>", `one of ${PLAYER_NAMES.join(", ")} (default: model, or chat with --base-url)`)
-    .option("--questions <number>", "draw this many of the questions (default: all)", wholeNumber("--questions"))
+    .option("--questions <number>", "number of questions to draw (default: all)", wholeNumber("--questions"))
     .option("--difficulty <list>", "some of easy,medium,hard", listDifficulties)
     .option("--database <list>", "only questions on these databases", (text: string) => text.split(","))
     .addOption(
@@ -62,10 +62,10 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
         .default("unknown"),
     )
     .option("--sample-rows <number>", "given: rows shown of each table", wholeNumber("--sample-rows"), 0)
-    .option("--votes <number>", "attempts at each question, put to the vote", wholeNumber("--votes"), 1)
+    .option("--votes <number>", "attempts per question, decided by majority vote (voted@k)", wholeNumber("--votes"), 1)
     .option(
       "--twins <number>",
-      "perturbed twins of each database that queries must pass too",
+      "perturbed copies of each database that a query must also pass",
       wholeNumber("--twins"),
       2,
     )
@@ -77,8 +77,8 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
       `questions at a time (default: 1, chat ${CONCURRENCY.chat}, model ${CONCURRENCY.model})`,
       wholeNumber("--concurrency"),
     )
-    .option("--out <file>", "write the result there, to compare others with")
-    .option("--show <number>", "print what was done for the first questions", wholeNumber("--show"), 0)
+    .option("--out <file>", "write the result there, for bench compare")
+    .option("--show <number>", "print the transcripts of the first questions", wholeNumber("--show"), 0)
     .option("--json", "print the result as one JSON object");
   if (benchmark === "bird") command.option("--no-evidence", "leave the evidence out of the questions");
   return addPlayerOptions(command).action((flags: BenchSqlFlags) => run(benchmark, flags));
@@ -163,7 +163,7 @@ async function askUnknown(name: string, flags: BenchSqlFlags, data: DataSet): Pr
   };
 }
 
-/** Models that others trained are asked with the prompt made for them; one of ours whose folder says how it was trained, in that way. */
+/** The prompt a model was trained with where its folder names one, otherwise the one for models that others trained. */
 async function defaultPrompt(name: string, { prompt, promptFile, model }: BenchSqlFlags): Promise<PromptFlags> {
   if (name !== "model" || model === undefined || prompt !== undefined || promptFile !== undefined) return {};
   const { resolveModel } = await import("../model/hub.node.ts");
@@ -183,10 +183,10 @@ async function askGiven(name: string, flags: BenchSqlFlags, data: DataSet): Prom
   };
 }
 
-/** Of attempts that are put to the vote, where none is given: greedy ones would all be the same. */
+/** Sampling temperature of votes where none is given: greedy attempts would all be the same. */
 const VOTE_TEMPERATURE = 0.8;
 
-/** More twins than seeds that are tried cannot be had. */
+/** No more twins than seeds are tried. */
 const MAX_TWINS = MAX_TWIN_SEEDS;
 
 function report(result: BenchResult, flags: BenchSqlFlags, out: ReturnType<typeof output>): void {
