@@ -69,6 +69,16 @@ test.each([
     [],
     'no such table: custmers; did you mean customers? tables: customers, orders, "group", oslo',
   ],
+  [
+    "SELECT o.ids FROM customers c JOIN orders o ON c.id = o.customer_id",
+    ["customers", "orders"],
+    `no such column: o.ids; did you mean o.id? ${CUSTOMERS}, ${ORDERS}`,
+  ],
+  [
+    "SELECT customer FROM orders",
+    ["orders"],
+    `no such column: customer; did you mean orders.customer_id? columns: ${ORDERS}`,
+  ],
   ["SELECT 1 +", ["customers"], "incomplete input"],
 ] as const)("%s", (sql, described, error) => {
   expect(errorOf(sql, described)).toBe(error);

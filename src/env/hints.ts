@@ -126,18 +126,21 @@ function bareName(text: string): string {
   return quote === '"' || quote === "`" ? text.slice(1, -1).replaceAll(quote + quote, quote) : text;
 }
 
-/** "did you mean t.name?": the nearest column, of the tables in FROM if one of them has any that is near. */
+/** "did you mean t.name?": the same name in another table, else the nearest one; the table that was meant, then those in FROM, come first. */
 function suggestion({ column, qualifier, isAmbiguous }: Mistaken, tables: readonly NamedTable[]): string {
   const has = ({ table }: NamedTable) => table.columns.find(({ name }) => plain(name) === plain(column));
+  const isMeant = ({ shownAs, table }: NamedTable) =>
+    qualifier !== undefined && [shownAs, table.name].some((name) => plain(name) === plain(qualifier));
+  const meant = tables.filter(isMeant);
   const inFrom = tables.filter(({ isJoined }) => isJoined);
   if (isAmbiguous) {
     const owners = inFrom.filter(has).map((owner) => `${owner.shownAs}.${quoteName(has(owner)!.name)}`);
     return owners.length === 0 ? "" : `did you mean ${[...new Set(owners)].join(" or ")}?`;
   }
-  const owner = inFrom.find(has) ?? tables.find(has);
+  const owner = meant.find(has) ?? inFrom.find(has) ?? tables.find(has);
   const near = owner
     ? { owner, name: has(owner)!.name }
-    : (nearestColumn(column, inFrom) ?? nearestColumn(column, tables));
+    : (nearestColumn(column, meant) ?? nearestColumn(column, inFrom) ?? nearestColumn(column, tables));
   if (!near) return "";
   const { shownAs, table, isJoined } = near.owner;
   const text = `${shownAs}.${quoteName(near.name)}`;
@@ -147,15 +150,25 @@ function suggestion({ column, qualifier, isAmbiguous }: Mistaken, tables: readon
   return isSame ? missing : `did you mean ${text}? ${missing}`;
 }
 
-/** A column whose name holds the mistaken one or is held by it, else one that is nearly spelled like it. */
+/** A column that has the mistaken name as a word or holds it or is held by it, else one that is nearly spelled like it. */
 function nearestColumn(column: string, tables: readonly NamedTable[]): { owner: NamedTable; name: string } | undefined {
   if (column.length > MAX_COMPARED) return undefined;
-  const all = tables.flatMap((owner) => owner.table.columns.map(({ name }) => ({ owner, name })));
+  const all = tables.flatMap((owner) =>
+    owner.table.columns.map(({ name, primary_key }) => ({ owner, name, isKey: primary_key })),
+  );
   const wanted = plain(column);
+  const holds = (name: string) => {
+    if (wordsOf(name).includes(wanted)) return true;
+    const letters = plain(name);
+    return letters.length > 2 && wanted.length > 2 && (letters.includes(wanted) || wanted.includes(letters));
+  };
   const holding = all
-    .filter(({ name }) => plain(name).length > 2 && wanted.length > 2)
-    .filter(({ name }) => plain(name).includes(wanted) || wanted.includes(plain(name)))
-    .sort((a, b) => Math.abs(a.name.length - column.length) - Math.abs(b.name.length - column.length));
+    .filter(({ name }) => holds(name))
+    .sort(
+      (a, b) =>
+        (wanted === "id" ? Number(b.isKey) - Number(a.isKey) : 0) || // whoever writes t.id means its key
+        Math.abs(a.name.length - column.length) - Math.abs(b.name.length - column.length),
+    );
   const spelled = nearest(
     column,
     all.map(({ name }) => name),
@@ -193,6 +206,14 @@ function tablesHint(message: string, { tables }: Database): string {
   const names = tables.map((table) => table.name);
   const near = nearest(name, names);
   return `${near === undefined ? "" : `did you mean ${quoteName(near)}? `}tables: ${names.map(quoteName).join(", ")}`;
+}
+
+/** The words of a name: `stuId`, `stu_id` and `Stu ID` have two. */
+function wordsOf(name: string): string[] {
+  return name
+    .replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u);
 }
 
 /** Letters and digits only, in lower case: `Full_Name` and `full name` are one name. */
