@@ -71,7 +71,7 @@ async function run(flags: EvalFlags): Promise<void> {
   const player = await playerNamed(flags.player, flags);
   const { split, seed, episodes, tries, questions, difficulty, answerType: answerTypes, database: databases } = flags;
   const { stepBudget: step_budget, concurrency = CONCURRENCY[flags.player] ?? 1 } = flags;
-  const rules = rulesNamed(flags);
+  const rules = rulesNamed(flags, player.trainedRules);
   const data = await resolveDataSet(flags.data);
   checkDatabases(databases, data);
   checkSplit(split, data);
@@ -106,14 +106,13 @@ async function run(flags: EvalFlags): Promise<void> {
   if (file !== undefined) closeSync(file);
 
   out.line(
-    `${styled("bold", printable(player.name))}${player.prompt_id ? ` (prompt ${player.prompt_id})` : ""} on ${printable(data.name)}, ${split} split, seed ${seed}, ${server ? `on ${printable(server)}` : `budget ${step_budget}`}, rules ${report.rules ?? rulesId(rules)}`,
+    `${styled("bold", printable(player.name))}${report.prompt ? ` (prompt ${printable(report.prompt)})` : ""} on ${printable(data.name)}, ${split} split, seed ${seed}, ${server ? `on ${printable(server)}` : `budget ${step_budget}`}, rules ${report.rules ?? rulesId(rules)}`,
   );
   if (report.scored > 0) draw(report, out);
   if (report.errors < report.episodes || report.interrupted) drawNotes(report, out);
   const eval_ids_sha256 = await evalIdsSha256(data.questions);
   out.result({
     ...report,
-    ...(player.prompt_id && { prompt: player.prompt_id }),
     data: data.name,
     eval_ids_sha256,
     split,

@@ -1,8 +1,9 @@
-// sqlenv.json in a model's folder: how the model was asked when it was trained, so that others ask it the same way.
+// sqlenv.json in a model's folder: how the model was asked when it was trained, and by which rules it played, so that others do
+// the same.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { DEFAULT_RULES, type EnvironmentRules, rulesId } from "../env/index.ts";
+import { DEFAULT_RULES, type EnvironmentRules, rulesFromId, rulesId } from "../env/index.ts";
 import { ModelLoadError, messageOf } from "../errors.ts";
 import { PROMPT_NAMES, type PromptChoice, promptId, SHOT_COUNTS } from "../players/index.ts";
 
@@ -11,7 +12,16 @@ export const MODEL_USE_FILE = "sqlenv.json";
 const modelUseSchema = z.looseObject({
   prompt: z.enum(PROMPT_NAMES),
   shots: z.literal(SHOT_COUNTS).default(0),
+  rules: z
+    .string()
+    .refine((id) => rulesFromId(id) !== undefined, "no rules of this version")
+    .default(rulesId(DEFAULT_RULES)),
 });
+
+export interface ModelUse {
+  readonly prompt: PromptChoice;
+  readonly rules: EnvironmentRules;
+}
 
 /** Says beside a saved model how it was asked; a model that knows the compact prompt only needs no such file. */
 export function writeModelUse(
@@ -25,15 +35,15 @@ export function writeModelUse(
 }
 
 /** How the model in a folder was asked in training; undefined where nothing says so. */
-export function readModelUse(folder: string): PromptChoice | undefined {
+export function readModelUse(folder: string): ModelUse | undefined {
   const file = join(folder, MODEL_USE_FILE);
   if (!existsSync(file)) return undefined;
   try {
-    const { prompt, shots } = modelUseSchema.parse(JSON.parse(readFileSync(file, "utf8")));
-    return { prompt, shots };
+    const { prompt, shots, rules } = modelUseSchema.parse(JSON.parse(readFileSync(file, "utf8")));
+    return { prompt: { prompt, shots }, rules: rulesFromId(rules)! };
   } catch (cause) {
     throw new ModelLoadError({
-      what: `${MODEL_USE_FILE} does not say which prompt the model was trained with (${reasonOf(cause)})`,
+      what: `${MODEL_USE_FILE} does not say how the model was trained (${reasonOf(cause)})`,
       value: file,
       remedy: "correct or remove it",
       cause,

@@ -55,7 +55,7 @@ async function run(flags: PlayFlags): Promise<void> {
   const data: DataSet = { ...all, questions: filterQuestions(all.questions, flags) };
   // Another question every time is what a person wants; a number given makes it repeatable.
   const seed = flags.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]!;
-  const env = new SQLEnvironment(data, { step_budget, seed, ...rulesNamed(flags) });
+  const env = new SQLEnvironment(data, { step_budget, seed, ...rulesNamed(flags, player?.trainedRules) });
   if (stdio) return playStdio(env, flags);
   const questions = inOrder(data.questions, flags.question, seed);
   if (!player) return playPerson(env, questions);

@@ -1,5 +1,6 @@
 // Players by the name a person types, and the options of those behind an endpoint.
 import { type Command, InvalidArgumentError, Option } from "commander";
+import type { EnvironmentRules } from "../env/index.ts";
 import { nearest, UsageError } from "../errors.ts";
 import {
   chatPlayer,
@@ -29,7 +30,11 @@ export interface PlayerFlags extends DeviceFlags, PromptFlags {
 }
 
 /** A player, with what must be given back when it has played. */
-export type SeatedPlayer = Player & { close?: () => Promise<void> };
+export type SeatedPlayer = Player & {
+  close?: () => Promise<void>;
+  /** The environment's rules that it was trained by, where it says so. */
+  readonly trainedRules?: EnvironmentRules;
+};
 
 const PLAYERS: Readonly<Record<string, (flags: PlayerFlags) => SeatedPlayer | Promise<SeatedPlayer>>> = {
   random: randomPlayer,
@@ -95,7 +100,8 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
   const { loadModelAndTokenizer } = await import("../engine/index.node.ts");
   const { resolveModel } = await import("../model/hub.node.ts");
   const folder = await resolveModel(flags.model);
-  const prompt = promptChoice(flags, readModelUse(folder) ?? { prompt: "compact" });
+  const use = readModelUse(folder);
+  const prompt = promptChoice(flags, use?.prompt ?? { prompt: "compact" });
   const { engine, tokenizer, turns, config } = await loadModelAndTokenizer(flags.model, {
     ...deviceOptions(flags),
     trains: false,
@@ -103,12 +109,13 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
   try {
     const { temperature, topP: top_p } = flags;
     const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
-    const words = { turns, decode, texts: tokenizer.texts, prompt };
+    const words = { turns, decode, prompt, ...(prompt.prompt !== "compact" && { texts: tokenizer.texts }) };
     const sampling = { temperature, ...(top_p !== undefined && { top_p }) };
     const lengths = lengthsOf(flags, config.max_position_embeddings);
     checkRoom(turns, prompt, lengths);
     const options = { engine, ...words, ...sampling, ...lengths };
-    return { ...modelPlayer({ ...options, name: flags.model }), close: () => engine.close() };
+    const player = modelPlayer({ ...options, name: flags.model });
+    return { ...player, ...(use && { trainedRules: use.rules }), close: () => engine.close() };
   } catch (error) {
     await engine.close();
     throw error;

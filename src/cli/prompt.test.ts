@@ -6,6 +6,7 @@ import { DEFAULT_RULES, GUIDED_RULES } from "../env/index.ts";
 import { promptId } from "../players/index.ts";
 import { readModelUse, writeModelUse } from "./model-use.ts";
 import { type PromptFlags, promptChoice } from "./prompt.ts";
+import { rulesNamed } from "./rules.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "sqlenv-prompt-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -62,9 +63,15 @@ test("a model's folder says how it was asked, unless that was the default", () =
   writeModelUse(folder, { prompt: "compact", shots: 0 }, DEFAULT_RULES);
   expect(readModelUse(folder)).toBeUndefined();
   writeModelUse(folder, { prompt: "instruct", shots: 1 }, GUIDED_RULES);
-  expect(readModelUse(folder)).toEqual({ prompt: "instruct", shots: 1 });
+  expect(readModelUse(folder)).toEqual({ prompt: { prompt: "instruct", shots: 1 }, rules: GUIDED_RULES });
+  expect(rulesNamed({}, GUIDED_RULES)).toEqual(GUIDED_RULES);
+  expect(rulesNamed({ guided: false }, GUIDED_RULES)).toEqual(DEFAULT_RULES);
+  file("sqlenv.json", '{"prompt": "compact"}');
+  expect(readModelUse(folder)).toEqual({ prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES });
+  file("sqlenv.json", '{"prompt": "compact", "rules": "env-9"}');
+  expect(() => readModelUse(folder)).toThrow(/rules: no rules of this version/);
   file("sqlenv.json", '{"prompt": "other"}');
-  expect(() => readModelUse(folder)).toThrow(/^sqlenv\.json does not say which prompt .*\(prompt: /);
+  expect(() => readModelUse(folder)).toThrow(/^sqlenv\.json does not say how the model was trained \(prompt: /);
   file("sqlenv.json", "{");
-  expect(() => readModelUse(folder)).toThrow(/^sqlenv\.json does not say which prompt/);
+  expect(() => readModelUse(folder)).toThrow(/^sqlenv\.json does not say how the model was trained/);
 });

@@ -1,6 +1,6 @@
 // Flags for the environment's rules, the same in every command that makes environments.
 import type { Command } from "commander";
-import { type EnvironmentRules, GUIDED_RULES, rulesOf, rulesSchema } from "../env/index.ts";
+import { DEFAULT_RULES, type EnvironmentRules, GUIDED_RULES, rulesOf, rulesSchema } from "../env/index.ts";
 import { wholeNumber } from "./output.ts";
 
 export interface RulesFlags {
@@ -15,13 +15,16 @@ export function addRulesOptions(command: Command): Command {
   const { error_hints, end_after_failures, answer_last } = rulesSchema.unwrap().shape;
   return command
     .option("--guided", "the rules for models that others pretrained: all three below, with 3 failures")
+    .option("--no-guided", "the environment's own rules, whatever the model was trained by")
     .option("--error-hints", error_hints.description!)
     .option("--end-after-failures <number>", end_after_failures.description!, wholeNumber("--end-after-failures"))
     .option("--answer-last", answer_last.description!);
 }
 
-/** The rules the flags ask for. */
-export function rulesNamed({ guided, errorHints, endAfterFailures, answerLast }: RulesFlags): EnvironmentRules {
+/** The rules the flags ask for; without any, those that a model was trained by. */
+export function rulesNamed(flags: RulesFlags, trained: EnvironmentRules = DEFAULT_RULES): EnvironmentRules {
+  const { guided, errorHints, endAfterFailures, answerLast } = flags;
+  if ([guided, errorHints, endAfterFailures, answerLast].every((flag) => flag === undefined)) return trained;
   return rulesOf({
     ...(guided && GUIDED_RULES),
     ...(errorHints !== undefined && { error_hints: errorHints }),

@@ -29,6 +29,8 @@ export interface Summary {
 
 export interface EvaluationReport extends Summary {
   readonly player: string;
+  /** Id of the prompt; absent for players that are not asked in words. */
+  readonly prompt?: string;
   /** Id of the environment's rules; null where no episode names them. */
   readonly rules: string | null;
   /** Episodes broken by an error, of the player or its endpoint. */
@@ -73,6 +75,7 @@ export function reportOf(
   const names = [...new Set(records.map(({ database_name }) => database_name))].sort();
   return {
     player,
+    ...(records[0]?.prompt !== undefined && { prompt: records[0].prompt }),
     rules: records[0]?.rules ?? null,
     ...summaryOf(records),
     errors: broken.length,
