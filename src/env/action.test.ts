@@ -34,6 +34,7 @@ test.each([
   ["QUERY: SELECT 1;\nSELECT 2", "QUERY", "SELECT 1;\nSELECT 2"], // refused by the environment, which says why
   ["Action: DESCRIBE\nArgument: singers", "DESCRIBE", "singers"],
   ["ACTION: QUERY\nArgument: SELECT 1", "QUERY", "SELECT 1"],
+  ["DESCRIBE: singers; DESCRIBE: concerts; SAMPLE: singers", "DESCRIBE", "singers"],
   ["DESCRIBE: singers, concerts", "DESCRIBE", "singers, concerts"], // no such table: one at a time
 ])("reads %j", (text, action_type, argument) => {
   expect(parseAction(text)).toEqual({ action: { action_type, argument }, error: null });
