@@ -132,8 +132,9 @@ function exampleIds(turns: Turns, { system, tools }: Prompt, examples: Prompt["e
   return ids;
 }
 
-/** Tokens a question and a look at a table need at least. */
-const LEAST_ROOM = 200;
+/** Tokens that a question needs at least, and that an episode fits into without being cut at once. */
+const QUESTION_TOKENS = 32;
+const EPISODE_TOKENS = 800;
 
 /** Refuses a prompt that leaves no room to play in; its template may refuse it too, where it has tools. */
 export function checkRoom(
@@ -147,10 +148,10 @@ export function checkRoom(
   const empty = { question: "", schema_info: "", result: "", error: null, error_class: null, ...counts };
   const conversation = new Conversation(turns, { max_context_tokens, max_new_tokens, prompt });
   const taken = conversation.prompt({ ...empty, action_history: [], reward: null, reward_breakdown: NO_REWARD }).length;
-  if (taken + max_new_tokens + LEAST_ROOM <= max_context_tokens) return;
+  if (taken + max_new_tokens + QUESTION_TOKENS <= max_context_tokens) return;
   throw new UsageError({
     what: `the prompt ${prompt.id} takes ${taken} tokens, a turn up to ${max_new_tokens}: there is no room to play in a context of`,
     value: max_context_tokens,
-    remedy: `raise max_context_tokens to ${taken + max_new_tokens + 4 * LEAST_ROOM} or more, lower max_new_tokens, or use fewer shots`,
+    remedy: `raise max_context_tokens to ${taken + max_new_tokens + EPISODE_TOKENS} or more, lower max_new_tokens, or use fewer shots`,
   });
 }
