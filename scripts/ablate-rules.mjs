@@ -5,7 +5,14 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-const RULES = [[], ["--error-hints"], ["--end-after-failures", "3"], ["--answer-last"], ["--guided"]];
+const RULES = [
+  [],
+  ["--error-hints"],
+  ["--end-after-failures", "3"],
+  ["--answer-last"],
+  ["--describe-many"],
+  ["--guided"],
+];
 const cli = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
 const args = process.argv.slice(2);
 const at = args.indexOf("--out");

@@ -44,13 +44,13 @@ test("a server's rules are those it was started with, and its clients learn them
       for (const player of [keywordPlayer(), oraclePlayer(), stubborn]) {
         const here = await playEpisode(ours, player, { question });
         expect(await playEpisode(theirs, player, { question })).toEqual(here);
-        expect(here.rules).toBe("env-1+hints+stuck3+last");
+        expect(here.rules).toBe("env-1+hints+stuck3+last+many");
         if (player === stubborn) expect(here).toMatchObject({ done_reason: "stuck", step_count: 3, correctness: 0 });
       }
     }
-    expect((await theirs.state()).rules).toBe("env-1+hints+stuck3+last");
+    expect((await theirs.state()).rules).toBe("env-1+hints+stuck3+last+many");
     const about = (await (await fetch(`${guided.url}/metadata`)).json()) as { description: string };
-    expect(about.description).toContain("env-1+hints+stuck3+last");
+    expect(about.description).toContain("env-1+hints+stuck3+last+many");
   } finally {
     await theirs.close();
     await guided.close();

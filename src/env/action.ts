@@ -65,6 +65,17 @@ export function tableName(argument: string): string {
   return text.slice(start, end);
 }
 
+/** Several tables' names, as players write them: between commas, bars or "and"; each once. */
+export function tableNames(argument: string): string[] {
+  const names = argument
+    .trim()
+    .replace(/^tables?\s+(?=\S)/i, "")
+    .split(/[|,;&\n]|\s+and\s+/i)
+    .map(tableName);
+  const known = new Set<string>();
+  return names.filter((name) => name !== "" && !known.has(name.toLowerCase()) && known.add(name.toLowerCase()));
+}
+
 /** The answer that stands for the last result, where the rules have `answer_last`. */
 export const LAST_RESULT = "@last";
 

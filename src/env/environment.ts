@@ -11,6 +11,7 @@ import {
   normalizeAction,
   type SQLAction,
   tableName,
+  tableNames,
 } from "./action.ts";
 import { type Gold, goldOf, MAX_GOLD } from "./gold.ts";
 import { hintFor, severalTablesHint } from "./hints.ts";
@@ -31,7 +32,10 @@ import { rowsWanted, verifyAnswer, verifyResult } from "./verifier.ts";
 
 export const DEFAULT_STEP_BUDGET = 10;
 
-/** The rules are settings too: `error_hints`, `end_after_failures`, `answer_last`. @default DEFAULT_RULES */
+/** Tables one DESCRIBE may show where several are allowed; more would not fit what a model is shown of a result. */
+export const MAX_DESCRIBED = 8;
+
+/** The rules are settings too: `error_hints`, `end_after_failures`, `answer_last`, `describe_many`. @default DEFAULT_RULES */
 export interface EnvironmentOptions extends Partial<EnvironmentRules> {
   /** Actions an episode may take. @default 10 */
   readonly step_budget?: number;
@@ -264,10 +268,17 @@ export class SQLEnvironment {
     return gold;
   }
 
+  /** What two actions that do the same have in common. */
+  #keyOf(action: SQLAction): string {
+    if (action.action_type !== "DESCRIBE" || !this.rules.describe_many) return normalizeAction(action);
+    const names = tableNames(action.argument).map((name) => name.toLowerCase());
+    return `DESCRIBE: ${names.sort().join(", ")}`;
+  }
+
   #isRepeat(action: SQLAction): boolean {
     if (action.action_type === "ANSWER") return false;
     const { actions } = this.#current();
-    const key = normalizeAction(action);
+    const key = this.#keyOf(action);
     const known = actions.has(key);
     actions.add(key);
     return known;
@@ -279,7 +290,7 @@ export class SQLEnvironment {
     // What the clock stopped may work another time, on another machine.
     if (end_after_failures === null || error === undefined || isUnscorable(error_class)) return false;
     const { failures } = this.#current();
-    const key = checked.ok ? normalizeAction(checked.action) : `bad action: ${error}`;
+    const key = checked.ok ? this.#keyOf(checked.action) : `bad action: ${error}`;
     const count = (failures.get(key) ?? 0) + 1;
     failures.set(key, count);
     return count >= end_after_failures;
@@ -294,9 +305,32 @@ export class SQLEnvironment {
       case "QUERY":
         return this.#query(argument);
       case "DESCRIBE":
+        return this.#describeMany(argument) ?? this.#look(action_type, argument);
       case "SAMPLE":
         return this.#look(action_type, argument);
     }
+  }
+
+  /** The descriptions of several tables, one after the other; undefined where the rules or the argument want one. */
+  #describeMany(argument: string): Effect | undefined {
+    const { database } = this;
+    if (!this.rules.describe_many || database.table(argument.trim())) return undefined;
+    const names = tableNames(argument);
+    if (names.length < 2) return undefined;
+    if (names.length > MAX_DESCRIBED) {
+      return { error: `describe at most ${MAX_DESCRIBED} tables in one action`, error_class: "bad_action" };
+    }
+    const effects: Effect[] = [];
+    // A name that is no table fails the whole action: nothing must count as seen that is not shown.
+    for (const name of [...names.filter((name) => !database.table(name)), ...names]) {
+      const effect = this.#look("DESCRIBE", name);
+      if (effect.error !== undefined) return effect;
+      effects.push(effect);
+    }
+    return {
+      result: effects.map(({ result }) => result).join("\n\n"),
+      isNew: effects.some(({ isNew }) => isNew),
+    };
   }
 
   #look(action_type: "DESCRIBE" | "SAMPLE", argument: string): Effect {
@@ -305,7 +339,8 @@ export class SQLEnvironment {
     const table = database.table(argument.trim()) ?? database.table(name);
     if (!table) {
       const names = database.tables.map((known) => quoteName(known.name));
-      const hint = this.rules.error_hints ? severalTablesHint(argument, database) : "";
+      const isOne = action_type === "SAMPLE" || !this.rules.describe_many;
+      const hint = this.rules.error_hints && isOne ? severalTablesHint(argument, database) : "";
       return { error: `no such table: ${name}${hint}; tables: ${names.join(", ")}`, error_class: "unknown_table" };
     }
     const { seen, described } = this.#current();

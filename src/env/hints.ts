@@ -45,7 +45,7 @@ export function hintFor(
 /** "DESCRIBE a first": the query uses tables whose columns the player has not seen. */
 function describeFirst(unknown: readonly NamedTable[]): string {
   const names = [...new Set(unknown.map(({ table }) => quoteName(table.name)))];
-  return names.length === 0 ? "" : `DESCRIBE ${names.join(" and ")} first`;
+  return names.length === 0 ? "" : `DESCRIBE ${names.join(", ")} first`;
 }
 
 /** Several tables where DESCRIBE and SAMPLE take one. */

@@ -18,6 +18,10 @@ export const rulesSchema = z
       .boolean()
       .default(DEFAULT_RULES.answer_last)
       .describe("ANSWER: @last answers with the whole result of the last query that worked"),
+    describe_many: z
+      .boolean()
+      .default(DEFAULT_RULES.describe_many)
+      .describe("DESCRIBE: a, b describes several tables in one action"),
   })
   .strict()
   .readonly();

@@ -4,16 +4,27 @@ import { DEFAULT_RULES, GUIDED_RULES, rulesFromId, rulesId, rulesOf, rulesSchema
 
 test("an id names the rules and gives them back", () => {
   expect(rulesId(DEFAULT_RULES)).toBe("env-1");
-  expect(rulesId(GUIDED_RULES)).toBe("env-1+hints+stuck3+last");
+  expect(rulesId(GUIDED_RULES)).toBe("env-1+hints+stuck3+last+many");
   for (const error_hints of [false, true]) {
     for (const end_after_failures of [null, 2, 17]) {
       for (const answer_last of [false, true]) {
-        const rules = { error_hints, end_after_failures, answer_last };
-        expect(rulesFromId(rulesId(rules))).toEqual(rules);
+        for (const describe_many of [false, true]) {
+          const rules = { error_hints, end_after_failures, answer_last, describe_many };
+          expect(rulesFromId(rulesId(rules))).toEqual(rules);
+        }
       }
     }
   }
-  for (const id of ["", "env-2", "env-1+", "env-1+last+hints", "env-1+stuck1", "env-1+stuck03", "env-1+new"]) {
+  for (const id of [
+    "",
+    "env-2",
+    "env-1+",
+    "env-1+last+hints",
+    "env-1+many+last",
+    "env-1+stuck1",
+    "env-1+stuck03",
+    "env-1+new",
+  ]) {
     expect(rulesFromId(id)).toBeUndefined();
   }
 });

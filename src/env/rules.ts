@@ -13,6 +13,8 @@ export interface EnvironmentRules {
   readonly end_after_failures: number | null;
   /** `ANSWER: @last` answers with the whole result of the last query that worked. */
   readonly answer_last: boolean;
+  /** `DESCRIBE: a, b` describes several tables in one action. */
+  readonly describe_many: boolean;
 }
 
 /** Text answers, plain errors, no early end. */
@@ -20,6 +22,7 @@ export const DEFAULT_RULES: EnvironmentRules = Object.freeze({
   error_hints: false,
   end_after_failures: null,
   answer_last: false,
+  describe_many: false,
 });
 
 /** For models that others pretrained and for benchmarks: the query counts, not the copying of its result. */
@@ -27,18 +30,20 @@ export const GUIDED_RULES: EnvironmentRules = Object.freeze({
   error_hints: true,
   end_after_failures: 3,
   answer_last: true,
+  describe_many: true,
 });
 
 /** With fewer, a single failure would end an episode at the price of a wrong answer. */
 export const MIN_FAILURES = 2;
 
-/** A short name for the rules: `env-1` for the defaults, `env-1+hints+stuck3+last` with everything on. */
-export function rulesId({ error_hints, end_after_failures, answer_last }: EnvironmentRules): string {
+/** A short name for the rules: `env-1` for the defaults, `env-1+hints+stuck3+last+many` with everything on. */
+export function rulesId({ error_hints, end_after_failures, answer_last, describe_many }: EnvironmentRules): string {
   return [
     RULES_VERSION,
     ...(error_hints ? ["hints"] : []),
     ...(end_after_failures === null ? [] : [`stuck${end_after_failures}`]),
     ...(answer_last ? ["last"] : []),
+    ...(describe_many ? ["many"] : []),
   ].join("+");
 }
 
@@ -50,6 +55,7 @@ export function rulesFromId(id: string): EnvironmentRules | undefined {
     error_hints: parts.includes("hints"),
     end_after_failures: failures === undefined ? null : Number(failures),
     answer_last: parts.includes("last"),
+    describe_many: parts.includes("many"),
   };
   return isCount(rules.end_after_failures) && rulesId(rules) === id ? rules : undefined;
 }
@@ -62,8 +68,9 @@ export function rulesOf(
     error_hints = DEFAULT_RULES.error_hints,
     end_after_failures = DEFAULT_RULES.end_after_failures,
     answer_last = DEFAULT_RULES.answer_last,
+    describe_many = DEFAULT_RULES.describe_many,
   } = settings;
-  for (const [name, value] of Object.entries({ error_hints, answer_last }))
+  for (const [name, value] of Object.entries({ error_hints, answer_last, describe_many }))
     if (typeof value !== "boolean")
       throw new UsageError({ what: `${name} must be true or false`, value: String(value) });
   if (!isCount(end_after_failures)) {
@@ -72,7 +79,7 @@ export function rulesOf(
       value: String(end_after_failures),
     });
   }
-  return { error_hints, end_after_failures, answer_last };
+  return { error_hints, end_after_failures, answer_last, describe_many };
 }
 
 function isCount(value: number | null): boolean {

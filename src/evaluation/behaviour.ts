@@ -1,5 +1,5 @@
 // What players do, counted: whether they look before they query, and answer what they saw.
-import { isLastReference, rulesFromId } from "../env/index.ts";
+import { isLastReference, rulesFromId, tableNames } from "../env/index.ts";
 import type { EpisodeRecord } from "./episode.ts";
 
 /** Shares are 0–1; null where there was nothing to count. */
@@ -31,11 +31,8 @@ function describedFirst({ steps }: EpisodeRecord): boolean {
   if (first < 0) return false;
   const sql = steps[first]!.action.argument.toLowerCase();
   return steps.slice(0, first).some(({ action: { action_type, argument }, observation }) => {
-    const table = argument
-      .trim()
-      .replace(/^["'`[]|["'`\]]$/g, "")
-      .toLowerCase();
-    return action_type === "DESCRIBE" && observation.error === null && table !== "" && sql.includes(table);
+    if (action_type !== "DESCRIBE" || observation.error !== null) return false;
+    return tableNames(argument).some((table) => sql.includes(table.toLowerCase()));
   });
 }
 

@@ -1,5 +1,5 @@
 // The player that knows: looks at the tables of the gold query, runs it and gives its answer. The upper bound.
-import { LAST_RESULT, type SQLAction } from "../env/index.ts";
+import { LAST_RESULT, MAX_DESCRIBED, type SQLAction, tableNames } from "../env/index.ts";
 import type { Player } from "./player.ts";
 
 /** Always right; the only player that reads the gold. A small budget costs it looks, never the answer. */
@@ -8,7 +8,11 @@ export function oraclePlayer(): Player {
     name: "oracle",
     start: ({ question, rules }) => {
       const { tables_involved, gold_sql, gold_answer } = question;
-      const looks = tables_involved.map((table): SQLAction => ({ action_type: "DESCRIBE", argument: table }));
+      const list = tables_involved.join(", ");
+      const isOne = rules?.describe_many && tables_involved.length <= MAX_DESCRIBED;
+      // A name may hold a comma, and would be taken for two.
+      const names = isOne && tableNames(list).length === tables_involved.length ? [list] : [...tables_involved];
+      const looks = names.map((argument): SQLAction => ({ action_type: "DESCRIBE", argument }));
       const query: SQLAction = { action_type: "QUERY", argument: gold_sql };
       const answer: SQLAction = { action_type: "ANSWER", argument: gold_answer };
       const reference: SQLAction = { action_type: "ANSWER", argument: LAST_RESULT };

@@ -37,9 +37,15 @@ const tool = (type: SQLAction["action_type"], description: string, argument: str
 });
 
 /** The tools, by the environment's rules. */
-export function actionTools({ answer_last }: EnvironmentRules): readonly ActionTool[] {
+export function actionTools({ answer_last, describe_many }: EnvironmentRules): readonly ActionTool[] {
   return [
-    tool("DESCRIBE", "Shows the columns and foreign keys of one table.", "the name of one table"),
+    describe_many
+      ? tool(
+          "DESCRIBE",
+          "Shows the columns and foreign keys of tables.",
+          "the names of the tables, separated by commas",
+        )
+      : tool("DESCRIBE", "Shows the columns and foreign keys of one table.", "the name of one table"),
     tool("SAMPLE", "Shows the first rows of one table.", "the name of one table"),
     tool("QUERY", "Runs one SELECT statement and shows its rows.", "one SQLite SELECT statement"),
     answer_last
@@ -57,10 +63,10 @@ export function actionTools({ answer_last }: EnvironmentRules): readonly ActionT
 }
 
 /** What the model is told first; its template adds the tools. */
-export function toolsSystem(): string {
-  return `You answer a question about a SQLite database that you cannot see. You explore it with tools, one call per reply, and end with the tool answer.
+export function toolsSystem(rules: EnvironmentRules): string {
+  return `You answer a question about a SQLite database that you cannot see. You explore it with tools, exactly one call per reply, and end with the tool answer.
 
-${replyRules("Call exactly one tool and stop.").replaceAll("DESCRIBE", "describe").replaceAll("ANSWER", "answer")}`;
+${replyRules(rules).replaceAll("DESCRIBE", "describe").replaceAll("ANSWER", "answer")}`;
 }
 
 export function toolsObservation(observation: Shown): string {

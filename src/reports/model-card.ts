@@ -32,6 +32,7 @@ const SHOWN_SETTINGS = [
   "error_hints",
   "end_after_failures",
   "answer_last",
+  "describe_many",
   "max_new_tokens",
   "max_context_tokens",
   "seed",

@@ -72,10 +72,10 @@ export function listTools(rules: EnvironmentRules): object[] {
 }
 
 /** What a tool does under the session's rules. */
-function describe({ name, description }: Tool, { answer_last }: EnvironmentRules): string {
-  return name === "answer" && answer_last
-    ? `${description} @last answers with the whole result of the last query that worked.`
-    : description;
+function describe({ name, description }: Tool, { answer_last, describe_many }: EnvironmentRules): string {
+  if (name === "answer" && answer_last)
+    return `${description} @last answers with the whole result of the last query that worked.`;
+  return name === "describe" && describe_many ? `${description} Several names are separated by commas.` : description;
 }
 
 function inputSchema(input: z.ZodType): object {

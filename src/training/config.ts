@@ -52,6 +52,7 @@ export const configSchema = z
     error_hints: rules.error_hints,
     end_after_failures: rules.end_after_failures,
     answer_last: rules.answer_last,
+    describe_many: rules.describe_many,
     reward: note(
       rewardSchema.prefault({}),
       "what the environment pays for each step; training reads its looking and repeating parts, correctness as 0 or 1 and progress as Φ",
