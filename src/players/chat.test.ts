@@ -128,10 +128,10 @@ describe("chatPlayer", () => {
     expect(messages.at(-2)!.content).toBe("Let me see.\nDESCRIBE: product");
     expect(messages.slice(1, 4).map(({ content }) => content)).toEqual([
       expect.stringMatching(
-        /^A new task, on another database\.\nQuestion: .*\nTables: musher, sled_run\nSteps left: 10$/,
+        /^A new task, on another database\.\nQuestion: .*\nTables: dog, musher, sled_run, sponsor, valley\nSteps left: 10$/,
       ),
-      "DESCRIBE: musher",
-      expect.stringContaining("home_valley TEXT\nSteps left: 9"),
+      "DESCRIBE: sled_run",
+      expect.stringContaining("miles INTEGER\ndogs INTEGER\nSteps left: 9"),
     ]);
     expect(messages.at(-3)!.content).toMatch(/^A new task.*\nQuestion: How many products/);
 
@@ -165,7 +165,7 @@ describe("chatPlayer", () => {
     expect(tools).toHaveLength(4);
     const roles = ["system", ...["user", "assistant", "tool", "assistant", "tool", "assistant", "tool", "assistant"]];
     expect(messages.map(({ role }) => role)).toEqual([
-      ...[...roles, "tool", "assistant", "tool"], // the example, to its end
+      ...[...roles, "tool", "assistant", "tool", "assistant", "tool"], // the example, to its end
       ...["user", "assistant", "tool"],
     ]);
     expect(messages.at(-2)).toMatchObject({

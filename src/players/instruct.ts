@@ -6,50 +6,46 @@ import { cut, type Shown } from "./shown.ts";
 
 export const INSTRUCT_ID = "instruct-1";
 
-const ACTIONS = `You answer a question about a SQLite database that you cannot see. You explore it with actions, one action per reply:
+const describeAction = ({ describe_many }: EnvironmentRules) =>
+  describe_many ? "DESCRIBE: table_a, table_b" : "DESCRIBE: table_name";
 
-DESCRIBE: table_name
-shows the columns and foreign keys of one table.
+const describeMeaning = ({ describe_many }: EnvironmentRules) =>
+  `DESCRIBE shows the columns and foreign keys of ${describe_many ? "the tables that you name" : "one table"}`;
 
-SAMPLE: table_name
-shows the first rows of one table.
+const TEXT_ANSWER =
+  "ANSWER gives the final answer and ends the task. Write only the values: one value, several values separated by commas, or, for several columns, the rows exactly as the last result shows them, one row per line.";
 
-QUERY: SELECT ...
-runs one SELECT statement and shows its rows.
-
-`;
-
-const TEXT_ANSWER = `ANSWER: the values
-gives the final answer and ends the task. Write only the values: one value, several values separated by commas, or, for several columns, the rows exactly as the last result shows them, one row per line.
-
-`;
-
-const LAST_ANSWER = `ANSWER: @last
-gives the whole result of your last QUERY as the final answer and ends the task. Use it when that result is exactly what the question asks for.
-
-`;
+const LAST_ANSWER = "ANSWER: @last gives the whole result of your last query as the final answer and ends the task.";
 
 /** What applies to every reply, however it is written. */
-export const replyRules = (oneAction: string) => `Rules:
-- ${oneAction} The result comes in the next message. Never write a result yourself.
-- You do not know the columns of a table until you DESCRIBE it. First DESCRIBE every table that you need, one at a time.
-- Use only tables and columns that you have seen. Join tables through their foreign keys.
-- If a query fails, read the error, correct the query and try again. Never repeat an action.
-- Select only the columns that the question asks for, in the order it asks for them, and all the rows.
-- When a query has shown what is asked, give the ANSWER.`;
-
-const ONE_ACTION = "A reply begins with DESCRIBE:, SAMPLE:, QUERY: or ANSWER: and has exactly one action. Then stop.";
+export const replyRules = ({ describe_many }: EnvironmentRules) =>
+  `First DESCRIBE every table that you need${describe_many ? "" : ", one at a time"}, also the tables that link them. Use only columns that you have seen. Then write one query for the whole question that returns only the columns it asks for, in that order. If the query fails, read the error and send a corrected query. Never repeat an action, and never write a result yourself. When the result answers the question, give the ANSWER.`;
 
 /** What the model is told first. */
-export function instructSystem({ answer_last }: EnvironmentRules): string {
-  return ACTIONS + (answer_last ? LAST_ANSWER : TEXT_ANSWER) + replyRules(ONE_ACTION);
+export function instructSystem(rules: EnvironmentRules): string {
+  const { answer_last } = rules;
+  return `You answer questions about a SQLite database. At first you know only the names of its tables. Reply with exactly one action:
+
+${describeAction(rules)}
+SAMPLE: table_name
+QUERY: SELECT ...
+ANSWER: ${answer_last ? "@last" : "the values"}
+
+${describeMeaning(rules)}, SAMPLE the first rows of one table, QUERY runs one SELECT statement. ${answer_last ? LAST_ANSWER : TEXT_ANSWER}
+
+${replyRules(rules)}`;
 }
 
 /** Steps after which the question is repeated: it is far above by then. */
 const REMIND_AFTER = 4;
 
+const SOMETHING_ELSE = "You have done this before, with the same result. Do something else now.";
+
+// A model that has seen no example describes the same tables until it is stuck unless it is told what comes next.
+const QUERY_NOW = "You have done this already. Now send a QUERY that uses the columns you have seen, or your ANSWER.";
+
 /** As compact's, with the question again late in the episode, and what to do next where models were seen to be at a loss. */
-export function instructObservation(observation: Shown): string {
+export function instructObservation(observation: Shown, hasExamples = true): string {
   const { question, schema_info, result, error, error_class, step_count, budget_remaining, done } = observation;
   const isRepeat = error_class === "repeat";
   if (done) return "The task is over.";
@@ -60,7 +56,7 @@ export function instructObservation(observation: Shown): string {
   if (step_count >= REMIND_AFTER) lines.push(`Question: ${question}`);
   lines.push(`Steps left: ${budget_remaining}`);
   if (budget_remaining === 1) lines.push("This is the last step: give your ANSWER now.");
-  else if (isRepeat) lines.push("You have done this before, with the same result. Do something else now.");
+  else if (isRepeat) lines.push(hasExamples ? SOMETHING_ELSE : QUERY_NOW);
   else if (error !== null) lines.push("Read the error and write a corrected action.");
   return lines.join("\n");
 }

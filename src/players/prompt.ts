@@ -80,7 +80,7 @@ const COMPACT_LAST = "\nANSWER: @last answers with the whole result of the last 
 /** What is each prompt's own. */
 type Kind = Pick<Prompt, "system" | "format" | "stop" | "stopStrings" | "tools" | "write" | "parse">;
 
-function kindOf(name: PromptName, rules: EnvironmentRules): Kind {
+function kindOf(name: PromptName, rules: EnvironmentRules, hasExamples: boolean): Kind {
   switch (name) {
     case "compact":
       return {
@@ -91,12 +91,13 @@ function kindOf(name: PromptName, rules: EnvironmentRules): Kind {
     case "instruct":
       return {
         system: instructSystem(rules),
-        ...{ format: instructObservation, stop: INSTRUCT_STOP, stopStrings: INSTRUCT_STOP_STRINGS },
+        format: (seen) => instructObservation(seen, hasExamples),
+        ...{ stop: INSTRUCT_STOP, stopStrings: INSTRUCT_STOP_STRINGS },
         ...{ tools: null, write: wordsOf, parse: parseAction },
       };
     case "tools":
       return {
-        system: toolsSystem(),
+        system: toolsSystem(rules),
         ...{ format: toolsObservation, stop: TOOLS_STOP, stopStrings: TOOLS_STOP_STRINGS },
         ...{ tools: actionTools(rules), write: callText, parse: parseCall },
       };
@@ -109,7 +110,7 @@ export function promptFor(
   rules: EnvironmentRules = DEFAULT_RULES,
 ): Prompt {
   checkShots(shots);
-  const kind = kindOf(prompt, rules);
+  const kind = kindOf(prompt, rules, (custom?.shots?.length ?? shots) > 0);
   const { format, write } = kind;
   const examples =
     custom?.shots ??

@@ -7,16 +7,24 @@ import { bundledDataSet } from "../worlds/index.ts";
 import { wordsOf } from "./prompt.ts";
 import { shotsFor, shotTurns } from "./shots.ts";
 
+/** A table that the question does not need. */
+const other = (name: string): NewTable => ({
+  name,
+  ddl: `CREATE TABLE ${name} (id INTEGER PRIMARY KEY, note TEXT)`,
+  rows: [],
+});
+
 const DATABASES: Readonly<Record<string, readonly NewTable[]>> = {
   sleds: [
+    other("dog"),
     {
       name: "musher",
-      ddl: "CREATE TABLE musher (musher_id INTEGER PRIMARY KEY, name TEXT, home_valley TEXT)",
+      ddl: "CREATE TABLE musher (musher_id INTEGER PRIMARY KEY, musher_name TEXT, valley_id INTEGER REFERENCES valley (valley_id))",
       rows: [
-        [1, "Ilka Brandt", "Birchfold"],
-        [2, "Tor Vey", "Cold Ridge"],
-        [3, "Masha Quill", "Birchfold"],
-        [4, "Per Odal", "Ossel"],
+        [1, "Ilka Brandt", 1],
+        [2, "Tor Vey", 2],
+        [3, "Masha Quill", 1],
+        [4, "Per Odal", 3],
       ],
     },
     {
@@ -31,8 +39,20 @@ const DATABASES: Readonly<Record<string, readonly NewTable[]>> = {
         [6, 4, 18, 7],
       ],
     },
+    other("sponsor"),
+    {
+      name: "valley",
+      ddl: "CREATE TABLE valley (valley_id INTEGER PRIMARY KEY, valley_name TEXT, height INTEGER)",
+      rows: [
+        [1, "Birchfold", 410],
+        [2, "Cold Ridge", 890],
+        [3, "Ossel", 120],
+      ],
+    },
   ],
   tremors: [
+    other("crew"),
+    other("repair"),
     {
       name: "seismograph",
       ddl: "CREATE TABLE seismograph (id INTEGER PRIMARY KEY, bedrock TEXT, installed INTEGER)",
@@ -53,8 +73,16 @@ const DATABASES: Readonly<Record<string, readonly NewTable[]>> = {
         [5, 3, 1.9],
       ],
     },
+    other("volcano"),
   ],
   honey: [
+    other("beekeeper"),
+    other("hive"),
+    {
+      name: "honey_harvest",
+      ddl: "CREATE TABLE honey_harvest (harvest_id INTEGER PRIMARY KEY, apiary_id INTEGER REFERENCES apiary (apiary_id), kilos REAL)",
+      rows: [[1, 1, 12.5]],
+    },
     {
       name: "apiary",
       ddl: "CREATE TABLE apiary (apiary_id INTEGER PRIMARY KEY, name TEXT, metres INTEGER)",
@@ -66,21 +94,19 @@ const DATABASES: Readonly<Record<string, readonly NewTable[]>> = {
         [5, "Reed Bank", 610],
       ],
     },
-    {
-      name: "honey_harvest",
-      ddl: "CREATE TABLE honey_harvest (harvest_id INTEGER PRIMARY KEY, apiary_id INTEGER REFERENCES apiary (apiary_id), kilos REAL)",
-      rows: [[1, 1, 12.5]],
-    },
   ],
 };
 
 const GOLDS: readonly (readonly [string, string])[] = [
+  ["honey", "SELECT name FROM apiary WHERE metres > 900 ORDER BY metres DESC"],
   [
     "tremors",
     "SELECT count(*) FROM tremor JOIN seismograph ON station = seismograph.id WHERE bedrock = 'Granite' AND strength > 3",
   ],
-  ["honey", "SELECT name FROM apiary WHERE metres > 900 ORDER BY metres DESC"],
-  ["sleds", "SELECT home_valley, sum(miles) FROM musher JOIN sled_run USING (musher_id) GROUP BY home_valley"],
+  [
+    "sleds",
+    "SELECT valley_name, sum(miles) FROM sled_run JOIN musher USING (musher_id) JOIN valley USING (valley_id) GROUP BY 1",
+  ],
 ];
 
 let data: DataSet;
@@ -94,11 +120,14 @@ beforeAll(async () => {
   data = await assemble("examples", drafts, new DatabaseShelf({ names: Object.keys(DATABASES), read }), { file: read });
 });
 
-const rulesAndNumbers = [DEFAULT_RULES, GUIDED_RULES].flatMap((rules) =>
-  [0, 1, 2].map((number) => [rulesId(rules), number, rules] as const),
+const HINTED_ONE_BY_ONE = { ...GUIDED_RULES, describe_many: false };
+const played = [DEFAULT_RULES, HINTED_ONE_BY_ONE, GUIDED_RULES].flatMap((rules) =>
+  ([1, 3] as const).flatMap((count) =>
+    Array.from({ length: count }, (_, number) => [rulesId(rules), number + 1, count, rules] as const),
+  ),
 );
-test.each(rulesAndNumbers)("by the rules %s, example %i is what would happen", (_, number, rules) => {
-  const shot = shotsFor(3, rules)[number]!;
+test.each(played)("by the rules %s, example %i of %i is what would happen", (_, number, count, rules) => {
+  const shot = shotsFor(count, rules)[number - 1]!;
   const { question_id } = data.questions.find(({ question_text }) => question_text === shot.question)!;
   const env = new SQLEnvironment(data, rules);
   let observation = env.reset({ question_id });
@@ -117,7 +146,7 @@ test.each(rulesAndNumbers)("by the rules %s, example %i is what would happen", (
 test("one example has two looks and a repaired error; three cover a value, a list and a table", () => {
   const [one] = shotsFor(1, DEFAULT_RULES);
   expect(one!.steps.map(({ action: { action_type }, error }) => (error ? "error" : action_type))).toEqual([
-    ...["DESCRIBE", "DESCRIBE", "error", "QUERY", "ANSWER"],
+    ...["DESCRIBE", "DESCRIBE", "error", "DESCRIBE", "QUERY", "ANSWER"],
   ]);
   expect(data.questions.map(({ answer_type }) => answer_type).sort()).toEqual(["integer", "list", "table"]);
   const last = shotsFor(3, { ...DEFAULT_RULES, answer_last: true });

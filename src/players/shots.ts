@@ -1,6 +1,6 @@
 // Example episodes, written by hand on databases that no data set has. What the environment says in them is checked against the
 // real environment by a test; how the turns are worded is the prompt's business.
-import type { EnvironmentRules, SQLAction } from "../env/index.ts";
+import { type EnvironmentRules, LAST_RESULT, type SQLAction } from "../env/index.ts";
 import type { Shown } from "./shown.ts";
 
 export interface ShotStep {
@@ -8,8 +8,6 @@ export interface ShotStep {
   /** What the environment shows; the answer's step shows nothing. */
   readonly result?: string;
   readonly error?: string;
-  /** What the error adds by the rule `error_hints`. */
-  readonly hint?: string;
 }
 
 export interface Shot {
@@ -19,50 +17,82 @@ export interface Shot {
   readonly steps: readonly ShotStep[];
 }
 
+/** An example as its steps are by some rules. */
+type Script = Omit<Shot, "steps"> & { readonly play: (rules: EnvironmentRules) => readonly ShotStep[] };
+
 const BUDGET = 10;
 
-const describe = (table: string, result: string): ShotStep => ({
-  action: { action_type: "DESCRIBE", argument: table },
-  result,
-});
-const query = (sql: string, shown: Omit<ShotStep, "action">): ShotStep => ({
+/** Looks at tables, in one action where the rules let it. */
+function describe({ describe_many }: EnvironmentRules, tables: Readonly<Record<string, string>>): ShotStep[] {
+  const names = Object.keys(tables);
+  const step = (argument: string, result: string): ShotStep => ({
+    action: { action_type: "DESCRIBE", argument },
+    result,
+  });
+  if (describe_many) return [step(names.join(", "), Object.values(tables).join("\n\n"))];
+  return names.map((name) => step(name, tables[name]!));
+}
+
+const query = (sql: string, shown: { readonly result: string } | { readonly error: string }): ShotStep => ({
   action: { action_type: "QUERY", argument: sql },
   ...shown,
 });
-const answer = (argument: string): ShotStep => ({ action: { action_type: "ANSWER", argument } });
+const answer = ({ answer_last }: EnvironmentRules, text: string): ShotStep => ({
+  action: { action_type: "ANSWER", argument: answer_last ? LAST_RESULT : text },
+});
 
-/** A table with two columns, after a join that failed at first. */
-const TABLE: Shot = {
-  question: "How many miles were run in total by the mushers of each home valley? Give the valley and the miles.",
-  tables: "musher, sled_run",
-  steps: [
-    describe("musher", "musher: 4 rows\nmusher_id INTEGER primary key\nname TEXT\nhome_valley TEXT"),
-    describe(
-      "sled_run",
-      "sled_run: 6 rows\nrun_id INTEGER primary key\nmusher_id INTEGER -> musher.musher_id\nmiles INTEGER\ndogs INTEGER",
-    ),
-    query("SELECT home_valley, SUM(miles) FROM sled_run GROUP BY home_valley", {
-      error: "no such column: home_valley",
-      hint: "; did you mean musher.home_valley? musher is not in FROM; columns: sled_run(run_id, musher_id, miles, dogs)",
+// Models copy the order of the steps more than the rules: tables are chosen by the question, not by their place in the list, and
+// as many as it needs.
+
+const SLEDS = {
+  sled_run:
+    "sled_run: 6 rows\nrun_id INTEGER primary key\nmusher_id INTEGER -> musher.musher_id\nmiles INTEGER\ndogs INTEGER",
+  musher: "musher: 4 rows\nmusher_id INTEGER primary key\nmusher_name TEXT\nvalley_id INTEGER -> valley.valley_id",
+};
+const VALLEY = { valley: "valley: 3 rows\nvalley_id INTEGER primary key\nvalley_name TEXT\nheight INTEGER" };
+
+const milesOfEachValley = (rules: EnvironmentRules): ShotStep[] => [
+  query(
+    "SELECT v.valley_name, SUM(r.miles) FROM sled_run AS r JOIN musher AS m ON r.musher_id = m.musher_id JOIN valley AS v ON m.valley_id = v.valley_id GROUP BY v.valley_id",
+    { result: "valley_name | SUM(r.miles)\nBirchfold | 61\nCold Ridge | 45\nOssel | 18" },
+  ),
+  answer(rules, "Birchfold | 61\nCold Ridge | 45\nOssel | 18"),
+];
+
+/** A table with two columns, from three tables that are all described first. */
+const TABLE: Script = {
+  question:
+    "How many miles were run in total by the mushers of each valley? Give the name of the valley and the miles.",
+  tables: "dog, musher, sled_run, sponsor, valley",
+  play: (rules) => [...describe(rules, { ...SLEDS, ...VALLEY }), ...milesOfEachValley(rules)],
+};
+
+/** The same, where one of the tables is found only after a query has failed. */
+const REPAIRED: Script = {
+  ...TABLE,
+  play: (rules) => [
+    ...describe(rules, SLEDS),
+    query("SELECT valley, SUM(miles) FROM musher JOIN sled_run USING (musher_id) GROUP BY valley", {
+      error: `no such column: valley${
+        rules.error_hints
+          ? "; DESCRIBE valley first; columns: musher(musher_id, musher_name, valley_id), sled_run(run_id, musher_id, miles, dogs)"
+          : ""
+      }`,
     }),
-    query(
-      "SELECT m.home_valley, SUM(r.miles) FROM musher AS m JOIN sled_run AS r ON r.musher_id = m.musher_id GROUP BY m.home_valley",
-      { result: "home_valley | SUM(r.miles)\nBirchfold | 61\nCold Ridge | 45\nOssel | 18" },
-    ),
-    answer("Birchfold | 61\nCold Ridge | 45\nOssel | 18"),
+    ...describe(rules, VALLEY),
+    ...milesOfEachValley(rules),
   ],
 };
 
-/** A single value; rows are looked at before a text is compared. */
-const VALUE: Shot = {
+/** A single value from two tables; rows are looked at before a text is compared. */
+const VALUE: Script = {
   question: "How many tremors stronger than 3 were recorded by seismographs on granite?",
-  tables: "seismograph, tremor",
-  steps: [
-    describe(
-      "tremor",
-      "tremor: 5 rows\ntremor_id INTEGER primary key\nstation INTEGER -> seismograph.id\nstrength REAL",
-    ),
-    describe("seismograph", "seismograph: 3 rows\nid INTEGER primary key\nbedrock TEXT\ninstalled INTEGER"),
+  tables: "crew, repair, seismograph, tremor, volcano",
+  play: (rules) => [
+    ...describe(rules, {
+      tremor: "tremor: 5 rows\ntremor_id INTEGER primary key\nstation INTEGER -> seismograph.id\nstrength REAL",
+      seismograph: "seismograph: 3 rows\nid INTEGER primary key\nbedrock TEXT\ninstalled INTEGER",
+    }),
     {
       action: { action_type: "SAMPLE", argument: "seismograph" },
       result: "id | bedrock | installed\n1 | Granite | 1998\n2 | Basalt | 2004\n3 | Granite | 2011",
@@ -71,20 +101,20 @@ const VALUE: Shot = {
       "SELECT COUNT(*) FROM tremor AS t JOIN seismograph AS s ON t.station = s.id WHERE s.bedrock = 'Granite' AND t.strength > 3",
       { result: "COUNT(*)\n2" },
     ),
-    answer("2"),
+    answer(rules, "2"),
   ],
 };
 
-/** A list, in order. */
-const LIST: Shot = {
+/** A list from one table, in order. */
+const LIST: Script = {
   question: "Which apiaries are above 900 metres? Give their names, the highest first.",
-  tables: "apiary, honey_harvest",
-  steps: [
-    describe("apiary", "apiary: 5 rows\napiary_id INTEGER primary key\nname TEXT\nmetres INTEGER"),
+  tables: "beekeeper, hive, honey_harvest, apiary",
+  play: (rules) => [
+    ...describe(rules, { apiary: "apiary: 5 rows\napiary_id INTEGER primary key\nname TEXT\nmetres INTEGER" }),
     query("SELECT name FROM apiary WHERE metres > 900 ORDER BY metres DESC", {
       result: "name\nUpper Sorrel\nKestrel Field\nThornhead",
     }),
-    answer("Upper Sorrel, Kestrel Field, Thornhead"),
+    answer(rules, "Upper Sorrel, Kestrel Field, Thornhead"),
   ],
 };
 
@@ -92,16 +122,12 @@ const LIST: Shot = {
 export const SHOT_COUNTS = [0, 1, 3] as const;
 export type ShotCount = (typeof SHOT_COUNTS)[number];
 
-/** The one with a repaired error is the last of three, nearest to the question, and the only one of one. */
-const SHOTS: Readonly<Record<ShotCount, readonly Shot[]>> = { 0: [], 1: [TABLE], 3: [VALUE, LIST, TABLE] };
+/** One example repairs an error; three show how many tables a question needs, from one to three, in this order of best results. */
+const SHOTS: Readonly<Record<ShotCount, readonly Script[]>> = { 0: [], 1: [REPAIRED], 3: [LIST, VALUE, TABLE] };
 
-/** The examples as they go by the environment's rules. */
-export function shotsFor(count: ShotCount, { answer_last, error_hints }: EnvironmentRules): readonly Shot[] {
-  const byRules = (step: ShotStep): ShotStep => {
-    if (answer_last && step.action.action_type === "ANSWER") return answer("@last");
-    return error_hints && step.hint ? { ...step, error: `${step.error}${step.hint}` } : step;
-  };
-  return SHOTS[count].map((shot) => ({ ...shot, steps: shot.steps.map(byRules) }));
+/** The examples, as the environment's rules let them be played; `BUDGET` steps each. */
+export function shotsFor(count: ShotCount, rules: EnvironmentRules): readonly Shot[] {
+  return SHOTS[count].map(({ question, tables, play }) => ({ question, tables, steps: play(rules) }));
 }
 
 /** Each action of an example, with what it follows upon. */
