@@ -10,6 +10,7 @@ import {
   modelPlayer,
   oraclePlayer,
   type Player,
+  type PromptChoice,
   randomPlayer,
   teacherPlayer,
 } from "../players/index.ts";
@@ -65,6 +66,8 @@ export async function playerNamed(name: string, flags: PlayerFlags): Promise<Sea
 
 /** Tokens of context and reply unless told otherwise, where the model's window has as many. */
 const CONTEXT_TOKENS = 2048;
+/** Three examples take over a thousand tokens. */
+const CONTEXT_WITH_EXAMPLES = 4096;
 /** Tokens of one turn, likewise: of a model here, and of one behind an endpoint, which may think first. */
 const TURN_TOKENS = { model: 256, chat: 1024 };
 
@@ -111,7 +114,7 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
     const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
     const words = { turns, decode, prompt, ...(prompt.prompt !== "compact" && { texts: tokenizer.texts }) };
     const sampling = { temperature, ...(top_p !== undefined && { top_p }) };
-    const lengths = lengthsOf(flags, config.max_position_embeddings);
+    const lengths = lengthsOf(flags, prompt, config.max_position_embeddings);
     checkRoom(turns, prompt, lengths);
     const options = { engine, ...words, ...sampling, ...lengths };
     const player = modelPlayer({ ...options, name: flags.model });
@@ -123,13 +126,14 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
 }
 
 /** Tokens of a context and of a turn, within the model's window. */
-function lengthsOf({ maxContextTokens, maxTokens }: PlayerFlags, window: number) {
+function lengthsOf({ maxContextTokens, maxTokens }: PlayerFlags, { shots, custom }: PromptChoice, window: number) {
   if (maxContextTokens !== undefined && maxContextTokens > window)
     throw new UsageError({
       what: `--max-context-tokens is above the model's window of ${window}`,
       value: maxContextTokens,
     });
-  const max_context_tokens = maxContextTokens ?? Math.min(CONTEXT_TOKENS, window);
+  const max_context_tokens =
+    maxContextTokens ?? Math.min((custom?.shots ?? shots) ? CONTEXT_WITH_EXAMPLES : CONTEXT_TOKENS, window);
   const max_new_tokens = maxTokens ?? Math.max(1, Math.min(TURN_TOKENS.model, Math.floor(max_context_tokens / 4)));
   if (max_new_tokens > max_context_tokens / 2)
     throw new UsageError({
@@ -160,7 +164,7 @@ export function addPlayerOptions(command: Command): Command {
     )
     .option(
       "--max-context-tokens <number>",
-      `model: of everything it is shown and a turn (default: ${CONTEXT_TOKENS}, or the model's window)`,
+      `model: of everything it is shown and a turn (default: ${CONTEXT_TOKENS}, with examples ${CONTEXT_WITH_EXAMPLES}, or the model's window)`,
       wholeNumber("--max-context-tokens"),
     )
     .option("--timeout <seconds>", "chat: of one request", wholeNumber("--timeout"), 120);
