@@ -51,9 +51,9 @@ describe("sqlenv eval", () => {
     const out = join(dirname(data), "guided.jsonl");
     const flags = ["--player", "keyword", "--guided", "--end-after-failures", "4", "--out", out, "--json"];
     const { stdout } = await evaluate(flags);
-    expect(JSON.parse(stdout)).toMatchObject({ rules: "env-1+hints+stuck4+last" });
+    expect(JSON.parse(stdout)).toMatchObject({ rules: "env-1+hints+stuck4+last+many" });
     const records = readFileSync(out, "utf8").trim().split("\n");
-    expect(records.every((line) => JSON.parse(line).rules === "env-1+hints+stuck4+last")).toBe(true);
+    expect(records.every((line) => JSON.parse(line).rules === "env-1+hints+stuck4+last+many")).toBe(true);
   });
 
   test("says what to do when the split has no questions, and quotes the evaluation set", async () => {

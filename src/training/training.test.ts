@@ -45,13 +45,13 @@ test("in other words, examples are shown and not learned", async () => {
   const asked = mixtureSchema.parse({ seed: 5, players, prompt: "instruct", shots: 1, observed_weight: 0.5 });
   for await (const transcript of demonstrations(asked)) {
     expect(transcript.messages[0]!.content).toBe(promptFor({ prompt: "instruct" }).system);
-    expect(transcript.examples).toBe(5);
+    expect(transcript.examples).toBe(6);
     const { tokens, weights } = encodeTranscript(transcript, turns);
-    const said = transcript.messages.filter(({ role }) => role === "assistant").slice(5);
+    const said = transcript.messages.filter(({ role }) => role === "assistant").slice(6);
     expect(tokenizer.decode(tokens.filter((_, i) => weights[i] === 1))).toBe(
       said.map(({ content }) => `${content}<|im_end|>`).join(""),
     );
-    expect(tokenizer.decode(tokens.filter((_, i) => weights[i] === 0))).toContain("home_valley");
+    expect(tokenizer.decode(tokens.filter((_, i) => weights[i] === 0))).toContain("valley_name");
     break;
   }
 });
