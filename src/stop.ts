@@ -73,11 +73,16 @@ export class StopWatcher {
     if (this.#action === "none") return false;
     const text = this.#line.slice(this.#from);
     const isFence = FENCE.test(text);
-    if (this.#isFilled && (isFence || text.trim() === "")) return true;
+    if (this.#isFilled && (isFence || isBlank(text))) return true;
     if (!isFence && /[^ \t\r*_`"]/.test(text)) this.#isFilled = true;
     if (!this.#isFilled) return false;
     return this.#action === "one-line" || (this.#action === "statement" && SEMICOLON.test(text));
   }
+}
+
+/** Not `trim`, which takes bytes of other letters for blanks: texts have one byte a character. */
+export function isBlank(text: string): boolean {
+  return /^[ \t\r\n]*$/.test(text);
 }
 
 /** A whole reply, cut where it should have ended. */

@@ -16,7 +16,11 @@ const keptOf = (pieces: readonly string[]) => {
 test("whole tokens before the end are kept, blank ones at the end are not", () => {
   expect(keptOf(["QUERY", ": SELECT", " 1", "\n", "Result", ":"])).toBe(3);
   expect(keptOf(["QUERY", ": SELECT", " 1", ";\n", "x"])).toBe(4);
-  expect(keptOf(["QUERY", ": SELECT", " 1", ";\n\n"])).toBe(3); // the token goes beyond the end
+  // Blanks beyond the end are part of a token that is needed.
+  expect(keptOf(["QUERY", ": SELECT", " (1", ");\n\n", "Result"])).toBe(4);
+  expect(keptOf(["QUERY", ": SELECT", " 'x", "';\n\n\n"])).toBe(4);
+  expect(keptOf(["DESCRIBE:", ' "a', '"\n\n', "b"])).toBe(3);
+  expect(keptOf(["ANSWER:", " \xe1\x88", "\xa0", "\n", "Result:"])).toBe(3); // the last byte of a letter is no blank
   expect(keptOf(["DESCRIBE:", " a", "\n\n", "b"])).toBe(2);
   expect(keptOf(["DESCRIBE: a\nDESCRIBE: b"])).toBe(1); // never nothing
   expect(keptOf(["QUERY", ": SELECT", " 1"])).toBe(-1);

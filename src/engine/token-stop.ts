@@ -1,5 +1,5 @@
 // A stop rule on a sample's tokens: which of them are kept when the text says that the reply is over.
-import { type StopRule, StopWatcher } from "../stop.ts";
+import { isBlank, type StopRule, StopWatcher } from "../stop.ts";
 
 /** A rule, and the text of every token id: the tokenizer's `texts`. */
 export interface TextStop {
@@ -8,9 +8,9 @@ export interface TextStop {
 }
 
 /**
- * Follows one sample. Only whole tokens are kept, as they were sampled: those that end where the reply ends or before it,
- * without blank ones at the end. What a token has before the end and after it is lost; tokenizers that split at line ends,
- * as those of Qwen, Llama and SmolLM do, have no such token.
+ * Follows one sample. Only whole tokens are kept, as they were sampled: those of which nothing but blanks is beyond the end of
+ * the reply, such as Qwen's `);\n\n`, without blank ones at the end. A token with text on both sides of the end is lost;
+ * tokenizers that split at line ends, as those of Qwen, Llama and SmolLM do, have none.
  */
 export class TokenStop {
   readonly #watcher: StopWatcher;
@@ -28,12 +28,13 @@ export class TokenStop {
     this.#sampled.push(text);
     const characters = this.#watcher.add(text);
     if (characters < 0) return -1;
-    let kept = 0;
-    for (let end = this.#sampled[0]!.length; end <= characters && kept < this.#sampled.length; ) {
+    let [kept, start] = [0, 0];
+    for (const piece of this.#sampled) {
+      if (!isBlank(piece.slice(Math.max(0, characters - start)))) break;
       kept++;
-      end += this.#sampled[kept]?.length ?? 0;
+      start += piece.length;
     }
-    while (kept > 1 && this.#sampled[kept - 1]!.trim() === "") kept--;
+    while (kept > 1 && isBlank(this.#sampled[kept - 1]!)) kept--;
     return Math.max(1, kept);
   }
 }
