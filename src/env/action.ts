@@ -154,7 +154,8 @@ function headOf(line: string): { type: ActionType; length: number } | undefined 
 }
 
 function trimArgument(type: ActionType, body: string): string {
-  if (type === "DESCRIBE" || type === "SAMPLE") return tableName(withoutFences(body).split(/\n|; /)[0]!);
+  if (type === "DESCRIBE" || type === "SAMPLE")
+    return tableName(withoutFences(body).split(/\n|; (?=(?:DESCRIBE|SAMPLE|QUERY|ANSWER)\b)/i)[0]!);
   if (type === "QUERY") return unquote((fencedSql(body) ?? withoutFences(body)).replace(EXPLANATION, ""));
   return body.replace(/\n?```\s*$/, (fence) => (/```[\s\S]*```/.test(body) ? fence : "")).trim(); // the verifier undresses answers
 }

@@ -39,6 +39,13 @@ test("the same tables in another order are a repeat", () => {
   expect(env.step(act("DESCRIBE", "orders | CUSTOMERS"))).toMatchObject({ error_class: "repeat" });
 });
 
+test("a table named twice is that table, and described again a repeat", () => {
+  const env = started(GUIDED_RULES);
+  const twice = env.step(act("DESCRIBE", "customers, customers"));
+  expect(twice).toMatchObject({ error: null, result: started().step(act("DESCRIBE", "customers")).result });
+  expect(env.step(act("DESCRIBE", "customers")).error_class).toBe("repeat");
+});
+
 test("a name that is no table fails the whole action, and nothing counts as described", () => {
   const env = started(GUIDED_RULES);
   const { error, schema_info } = env.step(act("DESCRIBE", "customers, prices"));

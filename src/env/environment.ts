@@ -316,7 +316,8 @@ export class SQLEnvironment {
     const { database } = this;
     if (!this.rules.describe_many || database.table(argument.trim())) return undefined;
     const names = tableNames(argument);
-    if (names.length < 2) return undefined;
+    if (names.length === 0) return undefined;
+    if (names.length === 1) return this.#look("DESCRIBE", names[0]!); // `singer, singer` is one table
     if (names.length > MAX_DESCRIBED) {
       return { error: `describe at most ${MAX_DESCRIBED} tables in one action`, error_class: "bad_action" };
     }
