@@ -1,6 +1,6 @@
 // A model by name or path, ready to use: its engine in a thread of its own, its tokenizer and its turns here.
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { ModelLoadError } from "../errors.ts";
 import { createTurnEncoder, type TurnEncoder } from "../model/chat.ts";
 import type { ModelConfig } from "../model/config.ts";
@@ -55,5 +55,16 @@ export async function baseFolderOf(adapter: string, hub?: HubOptions): Promise<s
       remedy: "write base_model_name_or_path into its adapter_config.json",
     });
   const beside = join(adapter, base);
-  return existsSync(beside) ? beside : resolveModel(base, hub);
+  if (existsSync(beside)) return beside;
+  try {
+    return await resolveModel(base, hub);
+  } catch (cause) {
+    if (!isAbsolute(base)) throw cause;
+    throw new ModelLoadError({
+      what: `the model that the adapter ${adapter} is for is not here`,
+      value: base,
+      remedy: "put it there again, or write its new place into base_model_name_or_path of adapter_config.json",
+      cause,
+    });
+  }
 }

@@ -112,6 +112,12 @@ export function createTurnEncoder(
   const cut = sectionCutter(tokenizer);
   const [first = ""] = cut(pieces.close);
   const closing = tokenizer.addedTokens.find(({ content, special }) => special && content === first);
+  if (!closing && template === CHATML_TEMPLATE)
+    throw new ModelLoadError({
+      what: "the model has no chat template, and its vocabulary lacks the tokens of ChatML",
+      value: first,
+      remedy: "use the version of the model that was trained for chats, such as its Instruct version",
+    });
   if (!closing)
     throw refused(`a model's turn is not closed by a special token, but by ${JSON.stringify(pieces.close)}`);
   const afterClosing = pieces.close.slice(closing.content.length);

@@ -12,11 +12,9 @@ export const GGUF_ARCHITECTURES: Readonly<Record<string, ModelConfig["architectu
 /** The tensor by whose numbers rotary frequencies are divided; Llama 3.1 and later have it. */
 export const ROPE_FACTORS = "rope_freqs.weight";
 
-/** Facts that change the computation and are not supported; absent, 0 and 1 are what is computed. */
-const UNSUPPORTED = [
-  ...["expert_count", "logit_scale", "embedding_scale", "residual_scale", "attention.scale", "attention.clamp_kqv"],
-  ...["attention.max_alibi_bias", "rope.scale_linear"],
-];
+/** Facts that change the computation and are not supported: where they are absent or 0, and where factors are 1, they change nothing. */
+const UNSUPPORTED = ["attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias"];
+const UNSUPPORTED_FACTORS = ["expert_count", "logit_scale", "embedding_scale", "residual_scale", "rope.scale_linear"];
 
 /** What the facts and the tensors say beside each other. */
 export interface GgufSizes {
@@ -101,9 +99,9 @@ function scalingOf(config: ModelConfig, factors: Float32Array, facts: GgufFacts)
 
 /** Refuses what would be computed wrongly. */
 function checkComputed(facts: GgufFacts, arch: string, headDim: number): void {
-  for (const name of UNSUPPORTED) {
+  for (const name of [...UNSUPPORTED, ...UNSUPPORTED_FACTORS]) {
     const value = facts.number(`${arch}.${name}`) ?? 0;
-    if (value !== 0 && value !== 1)
+    if (value !== 0 && !(value === 1 && UNSUPPORTED_FACTORS.includes(name)))
       throw facts.bad(`${arch}.${name} is not supported`, value, "use a model without it");
   }
   for (const name of ["attention.value_length", "rope.dimension_count"]) {

@@ -156,6 +156,11 @@ test.each<[string, Change, RegExp]>([
   ["one of several files", set("split.count", { u32: 3 }), /split into several files: 3; merge them/],
   ["a mixture of experts", set("llama.expert_count", { u32: 8 }), /llama.expert_count is not supported: 8/],
   [
+    "scores that are scaled otherwise",
+    set("llama.attention.scale", { f32: 1 }),
+    /llama.attention.scale is not supported: 1/,
+  ],
+  [
     "scaled positions",
     ({ facts }) =>
       void facts.set("llama.rope.scaling.type", { text: "yarn" }).set("llama.rope.scaling.factor", { f32: 4 }),

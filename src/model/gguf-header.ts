@@ -169,6 +169,9 @@ const SCALARS: Readonly<Record<number, readonly [number, (view: DataView, at: nu
   12: [8, (view, at) => view.getFloat64(at, true)],
 };
 
+/** Characters of a reason in an error. */
+const MAX_SHOWN_REASON = 200;
+
 /** Bytes read in order; asks for more at the end of those at hand, refuses at the end of the file. */
 class Input {
   position = 0;
@@ -187,7 +190,9 @@ class Input {
   }
 
   bad(what: string, value?: string | number, remedy = "check the file, or fetch it again"): ModelLoadError {
-    return new ModelLoadError({ what: `${this.#file}: ${what}`, value, remedy });
+    // Keys and names are the file's own, and may be long.
+    const shown = what.length <= MAX_SHOWN_REASON ? what : `${what.slice(0, MAX_SHOWN_REASON)}…`;
+    return new ModelLoadError({ what: `${this.#file}: ${shown}`, value, remedy });
   }
 
   /** Moves over bytes that must be there; returns where they begin. */
