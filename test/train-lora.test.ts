@@ -136,7 +136,7 @@ describe("what will happen, told before", () => {
       /weights: not here yet\. `sqlenv train` fetches Qwen\/Qwen3-0\.6B from the Hub, 1\.5 GB into .*empty/,
     );
     expect(said).toMatch(/hf download Qwen\/Qwen3-0\.6B/);
-    expect(said).toMatch(/it does not fit: the CPU engine ends at 4\.3 GB/);
+    expect(said).toMatch(/it does not fit: the CPU engine can have [\d.]+ GB here/);
     expect(said).toMatch(/^T4 +fp32 +[\d.]+ GB +[\d.]+ GB +\d+ s a step/m);
   });
 

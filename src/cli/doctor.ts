@@ -9,7 +9,7 @@ import type { Card, Precision } from "../devices/cuda/device.ts";
 import { openCard } from "../devices/cuda/driver.node.ts";
 import { type LibraryName, loadFfi, loadLibrary } from "../devices/cuda/libraries.node.ts";
 import { estimateMemory, type MemoryPlace } from "../engine/index.ts";
-import { CPU_MEMORY_LIMIT } from "../engine/memory.ts";
+import { cpuMemory } from "../engine/machine-memory.node.ts";
 import { messageOf, SqlEnvError } from "../errors.ts";
 import { KNOWN_MODELS } from "../model/known.ts";
 import type { LoraSpec } from "../model/lora.ts";
@@ -59,7 +59,7 @@ interface Need {
 /** What known models need here, used in three ways. */
 function whatFits(card: { readonly memory: number; readonly precision: Precision } | undefined): Fit[] {
   const place: MemoryPlace = card ? { device: "cuda", ...card } : { device: "cpu" };
-  const room = card ? 0.94 * card.memory : CPU_MEMORY_LIMIT;
+  const room = card ? 0.94 * card.memory : cpuMemory();
   const least = { place, rows: 1_024, cacheTokens: 8_192, recompute: true };
   return Object.entries(KNOWN_MODELS).map(([model, { config }]) => {
     const need = (options: { readonly trains: boolean; readonly lora?: LoraSpec }): Need => {

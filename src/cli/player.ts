@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { EnvironmentRules } from "../env/index.ts";
 import { nearest, UsageError } from "../errors.ts";
+import { windowOf } from "../model/params.ts";
 import {
   chatPlayer,
   checkRoom,
@@ -114,7 +115,7 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
     const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
     const words = { turns, decode, prompt, ...(prompt.prompt !== "compact" && { texts: tokenizer.texts }) };
     const sampling = { temperature, ...(top_p !== undefined && { top_p }) };
-    const lengths = lengthsOf(flags, prompt, config.max_position_embeddings);
+    const lengths = lengthsOf(flags, prompt, windowOf(config));
     checkRoom(turns, prompt, lengths);
     const options = { engine, ...words, ...sampling, ...lengths };
     const player = modelPlayer({ ...options, name: flags.model });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { openCard } from "../devices/cuda/driver.node.ts";
 import { baseFolderOf, findModel, hubCache, loadModelAndTokenizer } from "../engine/index.node.ts";
 import { estimateMemory, type MemoryEstimate } from "../engine/index.ts";
-import { CPU_MEMORY_LIMIT } from "../engine/memory.ts";
+import { cpuMemory } from "../engine/machine-memory.node.ts";
 import { SqlEnvError } from "../errors.ts";
 import { type ModelConfig, parameterCount, parseConfig } from "../model/config.ts";
 import { isGgufFile, loadGguf } from "../model/gguf.node.ts";
@@ -137,12 +137,13 @@ function tellMemory(
     return { memory, fits: plan.refused === null };
   }
   const memory = estimateMemory(model, options);
-  const fits = memory.total <= CPU_MEMORY_LIMIT;
+  const limit = cpuMemory();
+  const fits = memory.total <= limit;
   out.line(`no GPU that can be used here (\`sqlenv doctor\` says why); memory on the CPU, fp32: ${what}`);
   drawMemory(memory, out);
   if (!fits)
     out.line(
-      `it does not fit: the CPU engine ends at ${formatBytes(CPU_MEMORY_LIMIT)}. What trains here: \`sqlenv train\`, the starter, in minutes; or a model of up to about 150M parameters`,
+      `it does not fit: the CPU engine can have ${formatBytes(limit)} here. What trains here: \`sqlenv train\`, the starter, in minutes; or a model of up to about 150M parameters`,
     );
   return { memory, fits };
 }

@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { type LoadedModel, loadModelAndTokenizer } from "../engine/index.node.ts";
 import { rulesOf } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
+import { windowOf } from "../model/params.ts";
 import { checkRoom } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { type GRPOConfig, imitate, type WarmupStep } from "../training/index.ts";
@@ -79,13 +80,14 @@ function shown(out: Output): (step: WarmupStep) => void {
 
 function checkWindow(settings: GRPOConfig, { config, turns }: LoadedModel): void {
   const { max_context_tokens, max_new_tokens, prompt, shots } = settings;
-  if (max_context_tokens <= config.max_position_embeddings) {
+  const window = windowOf(config);
+  if (max_context_tokens <= window) {
     checkRoom(turns, { prompt, shots }, { max_context_tokens, max_new_tokens }, rulesOf(settings));
     return;
   }
   throw new UsageError({
-    what: `max_context_tokens is above the model's window of ${config.max_position_embeddings}`,
+    what: `max_context_tokens is above the window of ${window} that the engine computes for this model`,
     value: max_context_tokens,
-    remedy: `give --max-context-tokens ${config.max_position_embeddings}`,
+    remedy: `give --max-context-tokens ${window}`,
   });
 }

@@ -1,5 +1,6 @@
 // Writers by the name of the player: models that are asked once, and the gold itself.
 import { UsageError } from "../errors.ts";
+import { windowOf } from "../model/params.ts";
 import { chatWriter, modelWriter, type Writer } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { deviceOptions } from "./device.ts";
@@ -30,7 +31,7 @@ export async function writerNamed(name: string, flags: PlayerFlags, data: DataSe
   const { loadModelAndTokenizer } = await import("../engine/index.node.ts");
   const loaded = await loadModelAndTokenizer(model, { ...deviceOptions(flags), trains: false });
   const { engine, tokenizer, turns, config } = loaded;
-  const max_context_tokens = Math.min(MAX_CONTEXT, config.max_position_embeddings);
+  const max_context_tokens = Math.min(MAX_CONTEXT, windowOf(config));
   const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
   const sampling = { temperature, ...(topP !== undefined && { top_p: topP }) };
   const options = { engine, turns, decode, ...sampling, max_new_tokens: maxTokens, max_context_tokens };
