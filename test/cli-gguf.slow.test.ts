@@ -37,6 +37,18 @@ test("eval plays with a model of Ollama's", async () => {
   expect(JSON.parse(stdout)).toMatchObject({ episodes: 2, errors: 0 });
 });
 
+test("how a model was asked in training goes with the folder it is exported to, and is said with a file", async () => {
+  const [trained, merged] = ["trained", "merged"].map((name) => join(scratch, name)) as [string, string];
+  expect((await sqlenvInside(["export", "--model", model, "--merge", trained])).code).toBe(0);
+  const use = { prompt: "instruct", shots: 3, prompt_id: "instruct-1/3-shot", rules: "env-1+hints+stuck3+last+many" };
+  writeFileSync(join(trained, "sqlenv.json"), JSON.stringify(use));
+  const args = ["export", "--model", trained, "--merge", merged, "--gguf", join(scratch, "asked.gguf")];
+  const { code, stdout, stderr } = await sqlenvInside(args);
+  expect(code, stderr).toBe(0);
+  expect(stdout).toContain("ask the GGUF file as it was trained: --prompt instruct --shots 3 --guided");
+  expect(JSON.parse(readFileSync(join(merged, "sqlenv.json"), "utf8"))).toEqual(use);
+});
+
 test("exported as a folder and as a file, and the file of the folder, it is the same model", async () => {
   const [folder, again, last] = ["folder", "again.gguf", "last.gguf"].map((name) => join(scratch, name)) as string[];
   for (const args of [

@@ -165,11 +165,13 @@ async function askUnknown(name: string, flags: BenchSqlFlags, data: DataSet): Pr
 
 /** The prompt a model was trained with where its folder names one, otherwise the one for models that others trained, with examples. */
 async function defaultPrompt(name: string, { prompt, shots, promptFile, model }: BenchSqlFlags): Promise<PromptFlags> {
-  if (model === undefined || prompt !== undefined || promptFile !== undefined) return {};
+  if (model === undefined || promptFile !== undefined) return {};
   const asked = { prompt: "instruct", shots: shots ?? 3 } as const;
+  if (prompt !== undefined) return prompt === "instruct" ? asked : {};
   if (name === "chat") return asked;
   const { resolveModel } = await import("../model/hub.node.ts");
-  return readModelUse(await resolveModel(model)) ? {} : asked;
+  const folder = await resolveModel(model);
+  return readModelUse(folder) ? {} : asked;
 }
 
 function rulesFor({ unguided = false }: BenchSqlFlags): EnvironmentRules {

@@ -11,6 +11,7 @@ import type { GgufType } from "../model/gguf.ts";
 import { resolveModel } from "../model/hub.node.ts";
 import { mergedWeights } from "../model/merge.node.ts";
 import { isAdapterFolder, readAdapterConfig } from "../model/peft.node.ts";
+import { readModelUse, useFlags, writeModelUse } from "./model-use.ts";
 import { formatBytes, output, printable } from "./output.ts";
 
 interface Options {
@@ -54,6 +55,8 @@ async function run({ model, merge, gguf, type, dtype, json }: Options): Promise<
       }
       const whole = { config, tokenizerFiles: tokenizer.files, chatTemplate, generationConfig };
       await saveModelFolder(merge, { ...whole, tensors: tensors(), dtype: chosen });
+      const use = readModelUse(named);
+      if (use) writeModelUse(merge, use.prompt, use.rules);
       written[merge] = statSync(`${merge}/model.safetensors`).size;
     }
     if (gguf !== undefined) {
@@ -64,6 +67,8 @@ async function run({ model, merge, gguf, type, dtype, json }: Options): Promise<
   } finally {
     await weights.close();
   }
+  const use = gguf === undefined ? undefined : readModelUse(named);
+  if (use) out.line(`ask the GGUF file as it was trained: ${useFlags(use)}`);
   for (const [file, bytes] of Object.entries(written)) out.line(`${printable(file)}: ${formatBytes(bytes)}`);
   out.result({ model, written });
 }

@@ -59,9 +59,10 @@ test("a file that is not there is one line", () => {
   );
 });
 
-test("a model's folder says how it was asked, unless that was the default", () => {
-  writeModelUse(folder, { prompt: "compact", shots: 0 }, DEFAULT_RULES);
+test("a model's folder says how it was asked", () => {
   expect(readModelUse(folder)).toBeUndefined();
+  writeModelUse(folder, { prompt: "compact", shots: 0 }, DEFAULT_RULES);
+  expect(readModelUse(folder)).toEqual({ prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES });
   writeModelUse(folder, { prompt: "instruct", shots: 1 }, GUIDED_RULES);
   expect(readModelUse(folder)).toEqual({ prompt: { prompt: "instruct", shots: 1 }, rules: GUIDED_RULES });
   expect(rulesNamed({}, GUIDED_RULES)).toEqual(GUIDED_RULES);
@@ -70,6 +71,8 @@ test("a model's folder says how it was asked, unless that was the default", () =
   expect(readModelUse(folder)).toEqual({ prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES });
   file("sqlenv.json", '{"prompt": "compact", "rules": "env-9"}');
   expect(() => readModelUse(folder)).toThrow(/rules: no rules of this version/);
+  file("sqlenv.json", '{"prompt": "instruct", "prompt_id": "instruct-0"}');
+  expect(() => readModelUse(folder)).toThrow(/prompt_id: instruct-0, this version has instruct-1/);
   file("sqlenv.json", '{"prompt": "other"}');
   expect(() => readModelUse(folder)).toThrow(/^sqlenv\.json does not say how the model was trained \(prompt: /);
   file("sqlenv.json", "{");

@@ -152,6 +152,6 @@ export function checkRoom(
   throw new UsageError({
     what: `the prompt ${prompt.id} takes ${taken} tokens, a turn up to ${max_new_tokens}: there is no room to play in a context of`,
     value: max_context_tokens,
-    remedy: `raise max_context_tokens to ${taken + max_new_tokens + EPISODE_TOKENS} or more, lower max_new_tokens, or use fewer shots`,
+    remedy: `raise max_context_tokens to ${taken + max_new_tokens + EPISODE_TOKENS} or more, lower max_new_tokens, use fewer shots, or the prompt compact where the model was trained with it`,
   });
 }

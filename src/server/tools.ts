@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { type ActionType, actionSchema, type EnvironmentRules, type SQLObservation } from "../env/index.ts";
 import { messageOf } from "../errors.ts";
-import { formatObservation, getSystemPrompt } from "../players/index.ts";
+import { formatObservation, promptFor } from "../players/index.ts";
 import { checked, passCrash } from "./problems.ts";
 import { RPC, RpcFault } from "./rpc.ts";
 import type { Session } from "./session.ts";
@@ -151,9 +151,9 @@ function call(session: Session, name: string, args: unknown): { result: object; 
 }
 
 /** What a tool gives: the text a model should read, and everything there is for programs. */
-function resultOf({ outcome }: Session, { observation, reward, done }: Envelope, isStart: boolean): object {
+function resultOf({ outcome, rules }: Session, { observation, reward, done }: Envelope, isStart: boolean): object {
   const text = formatObservation({ ...observation, reward, done } as SQLObservation);
-  const more = isStart ? { system_prompt: getSystemPrompt() } : {};
+  const more = isStart ? { system_prompt: promptFor({}, rules).system } : {};
   return {
     content: [{ type: "text", text, annotations: null, meta: null }],
     structured_content: { result: text, observation, reward, done, outcome, ...more },

@@ -63,6 +63,6 @@ export function reachWarning({ solved_in_tries, tries, questions }: Reach): Warn
     code: "out_of_reach",
     message: `the model was right at least once in ${tries} tries on ${share} of ${questions} training questions: reward has almost nothing to make likelier`,
     remedy:
-      "fine-tune on episodes first (imitation_episodes, `sqlenv warmup`), try --prompt instruct with --shots 1, or ask easier questions",
+      "fine-tune on episodes first (imitation_episodes, `sqlenv warmup`), try --prompt instruct with --shots 3, or ask easier questions",
   };
 }
