@@ -18,7 +18,22 @@ test.each([
   ["```sql\nWITH x AS (SELECT 1) SELECT * FROM x", "WITH x AS (SELECT 1) SELECT * FROM x"], // cut off before the fence
   ["<think>SELECT wrong</think>\nSELECT right_one FROM t", "SELECT right_one FROM t"],
   ["```sql\n-- all\nSELECT a FROM t\n```", "SELECT a FROM t"],
-  ["I do not know.", null],
+  ["With the given schema, the query is:\nSELECT a FROM b", "SELECT a FROM b"],
+  ["With that in mind: SELECT a FROM b", "SELECT a FROM b"],
+  ["Run this:\nwith recursive n(i) as (SELECT 1) SELECT i FROM n", "with recursive n(i) as (SELECT 1) SELECT i FROM n"],
+  ['WITH "a b" AS NOT MATERIALIZED (SELECT 1)\n\nSELECT 2', 'WITH "a b" AS NOT MATERIALIZED (SELECT 1)\n\nSELECT 2'],
+  ["```\nshop, park\n```\nso\n```sql\nSELECT a FROM b\n```", "SELECT a FROM b"],
+  ["``` ```\nSELECT a FROM b", "SELECT a FROM b"],
+  ["(SELECT 1)", "SELECT 1"],
+  ["```sql\n(\n  SELECT max(a) FROM b\n);\n```", "SELECT max(a) FROM b"],
+  ["The query (SELECT max(a) FROM b) finds it.", "SELECT max(a) FROM b"],
+  ["(SELECT 1) UNION (SELECT 2)", "(SELECT 1) UNION (SELECT 2)"], // not SQLite's: an error, not half of it
+  ["SELECT a FROM b\n\nThis query is about b; it's short.", "SELECT a FROM b"],
+  ["SELECT count(*) FROM b\n\n**Explanation**", "SELECT count(*) FROM b"],
+  ["SELECT a FROM b ORDER BY a DESC\n\nFirst, we sort.", "SELECT a FROM b ORDER BY a DESC"],
+  ["SELECT a,\n\nb FROM t\n\nWHERE a = 'x\n\ny z'", "SELECT a,\n\nb FROM t\n\nWHERE a = 'x\n\ny z'"],
+  ["SELECT a\nFROM t\n\nx JOIN u ON x.a = u.a", "SELECT a\nFROM t\n\nx JOIN u ON x.a = u.a"],
+  ["I do not know, with regrets.", null],
   ["", null],
 ])("reads the query in %j", (text, sql) => {
   expect(readSql(text)).toBe(sql);
