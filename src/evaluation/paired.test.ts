@@ -48,3 +48,16 @@ test("two players are compared question by question, with an interval over datab
   expect(difference_ci![1]).toBeCloseTo(0.2634320491478624, 4);
   expect(comparePaired(outcomes.slice(0, 10), 1).difference_ci).toBeNull();
 });
+
+test("the interval is never narrower than that of paired questions", () => {
+  const pairs = (only: number, both: number) =>
+    Array.from({ length: 100 }, (_, i) => ({ database: `db${i % 2}`, a: i < both, b: i < both + only }));
+  // Each database gains exactly five questions: there is no spread between them.
+  const gained = comparePaired(pairs(10, 40), 1).difference_ci!;
+  expect(gained[0]).toBeCloseTo(0.03722, 4); // 10/102 ± 1.96 √(11 − 10²/102) / 102
+  expect(gained[1]).toBeCloseTo(0.15886, 4);
+  // No verdict differs: a difference of a question or two is still possible.
+  const [low, high] = comparePaired(pairs(0, 40), 1).difference_ci!;
+  expect(low).toBeCloseTo(-0.0192, 3);
+  expect(high).toBe(-low);
+});

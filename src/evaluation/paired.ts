@@ -3,7 +3,7 @@
 //  - The permutation test flips the sign of whole databases: questions on one database succeed and fail together.
 import { random } from "../random.ts";
 import { studentT } from "./cluster.ts";
-import type { Interval } from "./wilson.ts";
+import { type Interval, Z } from "./wilson.ts";
 
 /** One question answered by both. */
 export interface PairedOutcome {
@@ -19,7 +19,7 @@ export interface PairedComparison {
   readonly a: number;
   readonly b: number;
   readonly difference: number;
-  /** 95 %, over databases; null where there are fewer than two. */
+  /** 95 %, over databases and never narrower than over questions; null where there are fewer than two databases. */
   readonly difference_ci: Interval | null;
   /** Questions that only one of them got right. */
   readonly only_a: number;
@@ -52,7 +52,7 @@ export function comparePaired(outcomes: readonly PairedOutcome[], seed: number):
     a: count(({ a }) => a) / outcomes.length,
     b: count(({ b }) => b) / outcomes.length,
     difference: (only_b - only_a) / outcomes.length,
-    difference_ci: differenceInterval(counted),
+    difference_ci: differenceInterval(counted, only_a, only_b),
     only_a,
     only_b,
     mcnemar_p: mcnemar(only_a, only_b),
@@ -108,9 +108,14 @@ export function signFlips(
   return { p: atLeast / (SAMPLED_PATTERNS + 1), permutations: SAMPLED_PATTERNS };
 }
 
-/** A t interval on the spread of the databases' differences around the common one. */
+/**
+ * A t interval on the spread of the databases' differences around the common one, widened to the interval of paired
+ * questions where that is wider: a handful of databases that happen to agree prove little.
+ */
 function differenceInterval(
   clusters: readonly { readonly difference: number; readonly trials: number }[],
+  onlyA: number,
+  onlyB: number,
 ): Interval | null {
   if (clusters.length < 2) return null;
   const total = clusters.reduce((sum, { trials }) => sum + trials, 0);
@@ -118,5 +123,14 @@ function differenceInterval(
   const spread = clusters.reduce((sum, { difference, trials }) => sum + (difference - mean * trials) ** 2, 0);
   const deviation = Math.sqrt((clusters.length / (clusters.length - 1)) * spread) / total;
   const half = studentT(clusters.length - 1) * deviation;
-  return [Math.max(-1, mean - half), Math.min(1, mean + half)];
+  const [low, high] = pairedInterval(onlyA, onlyB, total);
+  return [Math.max(-1, Math.min(low, mean - half)), Math.min(1, Math.max(high, mean + half))];
+}
+
+/** Agresti and Min's interval of a paired difference: Wald's with half a question added to each of the four cells, so that no discordant question does not mean no doubt. */
+function pairedInterval(onlyA: number, onlyB: number, questions: number): Interval {
+  const [a, b, n] = [onlyA + 0.5, onlyB + 0.5, questions + 2];
+  const mean = (b - a) / n;
+  const half = (Z * Math.sqrt(a + b - (b - a) ** 2 / n)) / n;
+  return [mean - half, mean + half];
 }

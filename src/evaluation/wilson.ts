@@ -1,6 +1,7 @@
 // The 95 % interval of a rate counted over independent trials.
 
-const Z = 1.959963984540054; // 97.5 % point of the normal distribution
+/** 97.5 % point of the normal distribution. */
+export const Z = 1.959963984540054;
 
 /** Lower and upper end, each from 0 to 1. */
 export type Interval = readonly [number, number];
