@@ -37,6 +37,11 @@ describe("sqlenv bench spider", () => {
     expect(compared).toMatchObject({ code: 0 });
     expect(compared.stdout).toMatch(/A: keyword\nB: oracle\n10 questions, 2 databases/);
     for (const line of compared.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+    expect(compared.stdout).not.toMatch(/broke/);
+    writeFileSync(other, JSON.stringify({ ...result, errors: 9 }));
+    const broken = await sqlenvInside(["bench", "compare", other, file]);
+    expect(broken.stdout).toMatch(/^A: 9 of 10 questions broke and count as wrong$/m);
+    expect(broken.stdout).not.toMatch(/^B: \d/m);
     await bench("--player", "oracle", "--out", other, "--questions", "3");
     const refused = await sqlenvInside(["bench", "compare", other, file]);
     expect(refused).toMatchObject({ code: 2, stdout: "" });
@@ -53,14 +58,22 @@ describe("sqlenv bench spider", () => {
   });
 
   test("with the schema given, a model behind an endpoint writes one query", async () => {
+    let requests = 0;
     const server = createServer((_, response) => {
+      if (++requests === 11)
+        return response.writeHead(400).end(JSON.stringify({ error: { message: "too warm ".repeat(20) } }));
       const message = { content: "```sql\nSELECT count(*) FROM animal\n```" };
       response.end(JSON.stringify({ choices: [{ message }], usage: { prompt_tokens: 70, completion_tokens: 9 } }));
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
     const { stdout } = await bench("--schema", "given", "--base-url", url, "--model", "counter", "--json");
+    const broken = await bench("--schema", "given", "--base-url", url, "--model", "counter");
     server.close();
+    expect(broken.stdout.replace(/\n/g, " ")).toMatch(
+      / 1 of 10 questions broke and count as wrong; the first: .*too warm/,
+    );
+    for (const line of broken.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
     const result = JSON.parse(stdout) as BenchResult;
     expect(result.protocol).toMatchObject({ schema: "given", prompt: "given-1", rules: null, step_budget: null });
     expect(result.per_question).toMatchObject({ tokens: 9, prompt_tokens: 70 });
@@ -118,6 +131,12 @@ describe("sqlenv bench spider", () => {
     expect((await bench()).stderr).toMatch(/^error: nobody to measure; give --model/);
     const nowhere = await bench("--player", "oracle", "--out", "/nowhere/x.json");
     expect(nowhere.stderr).toMatch(/--out cannot be written/);
+    const folder = await bench("--player", "oracle", "--out", dirname(data));
+    expect(folder).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: `error: --out is a folder: ${dirname(data)}; name a file (usage)\n`,
+    });
     expect((await bench("--player", "oracle", "--votes", "0")).stderr).toMatch(/--votes must be at least 1/);
   });
 });

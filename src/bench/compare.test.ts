@@ -9,6 +9,7 @@ const result = (name: string, right: readonly number[], changes: Partial<Compara
     ...{ schema: "unknown", rules: "env-1", prompt: "p-1", step_budget: 10 },
     ...{ votes: 1, temperature: 0, max_tokens: 160, twins: "twins-1x2", ...changes },
   },
+  errors: 2,
   questions: Array.from({ length: 12 }, (_, i) => ({
     ...{ id: `q${i}`, database: `db${i % 3}`, answer: changes.schema ? null : right.includes(i) },
     ...{ spider: right.includes(i), bird: right.includes(i), twins: right.includes(i) },
@@ -17,7 +18,7 @@ const result = (name: string, right: readonly number[], changes: Partial<Compara
 
 test("compares the measures both have, question by question", () => {
   const { measures, differing, a } = compareResults(result("one", [0, 1, 2]), result("other", [1, 2, 3, 4, 5]));
-  expect(a.name).toBe("one");
+  expect(a).toEqual({ player: "model", name: "one", questions: 12, errors: 2 });
   expect(differing).toEqual([]);
   expect(measures.spider).toMatchObject({ questions: 12, databases: 3, only_a: 1, only_b: 3, mcnemar_p: 0.625 });
   expect(Object.keys(measures)).toEqual(["answer", "spider", "bird", "twins"]);

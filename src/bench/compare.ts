@@ -27,6 +27,7 @@ const comparableSchema = z.object({
     max_tokens: z.number(),
     twins: z.string().nullable(),
   }),
+  errors: z.number().int().min(0),
   questions: z
     .array(z.object({ id: z.string(), database: z.string(), answer: mark, spider: mark, bird: mark, twins: mark }))
     .min(1),
@@ -34,10 +35,17 @@ const comparableSchema = z.object({
 
 export type Comparable = z.infer<typeof comparableSchema>;
 
+/** One side of a comparison. */
+export interface Compared extends Pick<BenchResult["model"], "player" | "name"> {
+  readonly questions: number;
+  /** Questions that broke and count as wrong. */
+  readonly errors: number;
+}
+
 export interface BenchComparison {
   readonly format: "sqlenv-bench-comparison-1";
-  readonly a: Pick<BenchResult["model"], "player" | "name">;
-  readonly b: Pick<BenchResult["model"], "player" | "name">;
+  readonly a: Compared;
+  readonly b: Compared;
   /** Settings in which the results differ, as allowed. */
   readonly differing: readonly Difference[];
   readonly seed: number;
@@ -90,12 +98,16 @@ export function compareResults(
   }
   return {
     format: "sqlenv-bench-comparison-1",
-    a: a.model,
-    b: b.model,
+    a: comparedOf(a),
+    b: comparedOf(b),
     differing: [...new Set(differing.map(({ name }) => name))],
     seed,
     measures,
   };
+}
+
+function comparedOf({ model, questions, errors }: Comparable): Compared {
+  return { ...model, questions: questions.length, errors };
 }
 
 /** With another schema protocol come another prompt and other rules. */

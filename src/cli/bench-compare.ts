@@ -5,7 +5,7 @@ import { type BenchComparison, compareResults, DIFFERENCES, type Difference, rea
 import { UsageError } from "../errors.ts";
 import { shortName } from "./bench-sql-table.ts";
 import { listOf } from "./filters.ts";
-import { drawTable, type Output, output, printable, wholeNumber } from "./output.ts";
+import { drawTable, type Output, output, printable, styled, wholeNumber } from "./output.ts";
 
 interface CompareFlags {
   readonly differing?: Difference[];
@@ -50,6 +50,8 @@ function draw({ a, b, differing, measures }: BenchComparison, out: Output): void
   out.line(`A: ${printable(shortName(a.name))}`);
   out.line(`B: ${printable(shortName(b.name))}`);
   out.line(`${questions} questions, ${databases} databases`);
+  for (const [side, { errors, questions: asked }] of Object.entries({ A: a, B: b }))
+    if (errors > 0) out.line(styled("yellow", `${side}: ${errors} of ${asked} questions broke and count as wrong`));
   if (differing.length > 0) out.line(`they also differ in: ${differing.join(", ")}`);
   out.line();
   const points = (value: number) => `${value < 0 ? "−" : "+"}${(100 * Math.abs(value)).toFixed(1)}`;
@@ -73,7 +75,8 @@ function draw({ a, b, differing, measures }: BenchComparison, out: Output): void
   );
   out.line();
   out.line("McNemar: exact, as if questions were independent. by db: permutation test that");
-  out.line("flips the signs of whole databases. The interval is over databases too.");
+  out.line("flips the signs of whole databases. The interval is over databases too,");
+  out.line("and never narrower than that of paired questions.");
 }
 
 function probability(p: number): string {

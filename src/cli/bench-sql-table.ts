@@ -53,10 +53,10 @@ export function drawBench(result: BenchResult, out: Output): void {
     tokens === null ? "" : `${Math.round(tokens)} tokens written, ${Math.round(prompt_tokens ?? 0)} shown, `;
   out.line(`a question: ${counted}${seconds.toFixed(3)} s; intervals are over databases`);
   for (const line of [...twinsLine(result), ...consistency(result), ...tooLong(result)]) out.line(line);
-  if (errors > 0)
-    out.line(
-      styled("yellow", `${errors} questions broke and count as wrong; the first: ${printable(first_error ?? "")}`),
-    );
+  if (errors > 0) {
+    const broke = `${errors} of ${data.questions} questions broke and count as wrong; the first: ${first_error ?? ""}`;
+    for (const line of wrapLine(broke, COLUMNS)) out.line(styled("yellow", line));
+  }
 }
 
 /** The last part of a path. */

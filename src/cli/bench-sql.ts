@@ -1,5 +1,5 @@
 // `sqlenv bench spider` and `bench bird`: a model measured as papers measure, on databases no training has seen.
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { Command, Option } from "commander";
 import { type AttemptOptions, type Attempts, playAttempts } from "../bench/attempts.ts";
@@ -197,9 +197,11 @@ function report(result: BenchResult, flags: BenchSqlFlags, out: ReturnType<typeo
   const { questions, errors, first_error } = result;
   if (errors === questions.length)
     throw new SqlEnvError("all_failed", { what: "every episode broke; the first error", value: first_error ?? "" });
-  if (flags.out !== undefined) writeFileWhole(flags.out, `${JSON.stringify(result)}\n`);
-  drawBench(result, out);
-  if (flags.out !== undefined) out.line(`wrote ${flags.out}`);
+  drawBench(result, out); // first: a file that cannot be written does not lose the result
+  if (flags.out !== undefined) {
+    writeFileWhole(flags.out, `${JSON.stringify(result)}\n`);
+    out.line(`wrote ${flags.out}`);
+  }
   out.result(result);
 }
 
@@ -242,6 +244,8 @@ function commandLine(): string {
 }
 
 function checkWritable(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    throw new UsageError({ what: "--out is a folder", value: path, remedy: "name a file" });
   try {
     accessSync(dirname(resolve(path)), constants.W_OK);
   } catch (cause) {
