@@ -33,7 +33,14 @@ describe.concurrent("settings", () => {
     [{ "--learning-rate": "fast" }, /learning_rate cannot be: "fast"; expected number/],
     [{ "--num-generations": 4 }, /6 episodes .* groups of num_generations: 4; choose .* divisors of 6/],
     [{ "--per-device-train-batch-size": 60 }, /asks 20 questions, and there are only: 5; lower per_device/],
-    [{ "--max-context-tokens": 4096 }, /above the model's window of 1024: 4096; give --max-context-tokens 1024/],
+    [
+      { "--max-context-tokens": 4096 },
+      /above the window of 1024 that the engine computes .*: 4096; give --max-context-tokens 1024/,
+    ],
+    [
+      { "--imitation-episodes": 2, "--max-context-tokens": 200, "--max-new-tokens": 16 },
+      /no episode to imitate fits max_context_tokens: 200; the shortest has \d+ tokens: raise/,
+    ],
     [
       { "--reward-weights": "1,2" },
       /3 reward functions \(reward_correctness, .*\) need as many reward_weights, not: 2; give one/,

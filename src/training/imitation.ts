@@ -1,6 +1,7 @@
 // The first part of a training that has one: right episodes on training databases, made on the spot and imitated.
 import type { Datum } from "../engine/index.ts";
 import { rulesOf } from "../env/index.ts";
+import { UsageError } from "../errors.ts";
 import type { PromptChoice } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import type { GRPOConfig } from "./config.ts";
@@ -27,6 +28,17 @@ export async function imitate(
   for await (const transcript of dataDemonstrations(data, { episodes, difficulties, step_budget, rules, prompt, seed }))
     examples.push(encodeTranscript(transcript, turns));
   const fitting = examples.filter(({ tokens }) => tokens.length <= max_context_tokens);
+  if (fitting.length === 0) {
+    const shortest = examples.reduce((least, { tokens }) => Math.min(least, tokens.length), Number.POSITIVE_INFINITY);
+    throw new UsageError({
+      what: "no episode to imitate fits max_context_tokens",
+      value: max_context_tokens,
+      remedy:
+        examples.length === 0
+          ? "choose questions that the players answer right, or set imitation_episodes to 0"
+          : `the shortest has ${shortest} tokens: raise max_context_tokens, or use fewer shots`,
+    });
+  }
   const total = fitting.reduce((sum, { tokens }) => sum + tokens.length, 0);
   const batch_tokens = Math.ceil((total / Math.max(1, fitting.length)) * EPISODES_A_STEP);
   function* repeatedly(): Generator<Datum> {
