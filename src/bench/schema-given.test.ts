@@ -27,6 +27,8 @@ test.each([
   ["(SELECT 1)", "SELECT 1"],
   ["```sql\n(\n  SELECT max(a) FROM b\n);\n```", "SELECT max(a) FROM b"],
   ["The query (SELECT max(a) FROM b) finds it.", "SELECT max(a) FROM b"],
+  ["The query: SELECT a FROM t WHERE a IN\n(SELECT b FROM u)", "SELECT a FROM t WHERE a IN\n(SELECT b FROM u)"],
+  ["It is SELECT a FROM t WHERE a IN (\nSELECT b FROM u)", "SELECT a FROM t WHERE a IN (\nSELECT b FROM u)"],
   ["(SELECT 1) UNION (SELECT 2)", "(SELECT 1) UNION (SELECT 2)"], // not SQLite's: an error, not half of it
   ["SELECT a FROM b\n\nThis query is about b; it's short.", "SELECT a FROM b"],
   ["SELECT count(*) FROM b\n\n**Explanation**", "SELECT count(*) FROM b"],

@@ -88,12 +88,13 @@ export function readSql(text: string): string | null {
   return null;
 }
 
-/** Where a statement begins, at the beginning of a line if any does; an opening parenthesis before it belongs to it. */
+/** Where a statement begins, at the beginning of a line if any does; opening parentheses before it belong to it. */
 function statementStart(body: string): number | null {
   const starts = [...body.matchAll(/(^[ \t]*)?((?:\([ \t\r\n]*){0,8})\b(SELECT|WITH)\b/gim)].filter(
     ({ 0: { length }, 3: word, index }) => !/with/i.test(word!) || isWithClause(body.slice(index + length - 4)),
   );
-  const first = starts.find(({ 1: indent }) => indent !== undefined) ?? starts[0];
+  // A line that begins with a parenthesis may be inside a query that began in the line before.
+  const first = starts.find(({ 1: indent, 2: opened }) => indent !== undefined && opened === "") ?? starts[0];
   return first ? first.index : null;
 }
 
