@@ -15,6 +15,8 @@ export interface Attempt {
   readonly prompt_tokens: number | null;
   /** What broke the attempt, which then counts as wrong. */
   readonly error: string | null;
+  /** Whether the clock stopped one of its statements. */
+  readonly stopped?: boolean;
   /** What was done or written, for people; not kept in results. */
   readonly shown?: string;
   /** Why there is no query, where it is not the player's fault. */
@@ -62,6 +64,7 @@ export async function playAttempts(
         ...before,
         {
           ...{ sql: lastQuery(record), answer: correctness === 1, tokens, prompt_tokens, error },
+          ...(record.steps.some(({ observation }) => observation.error_class === "timeout") && { stopped: true }),
           ...(before.length === 0 && { shown: formatTranscript(record) }),
         },
       ]);

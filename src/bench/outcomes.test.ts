@@ -2,8 +2,10 @@ import { beforeAll, expect, test } from "vitest";
 import { smallDataSet } from "../../test/small-data.ts";
 import type { StepRecord } from "../evaluation/index.ts";
 import type { DataSet } from "../questions/index.ts";
+import { limitStatementTime } from "../sql/index.ts";
 import { type Attempt, lastQuery } from "./attempts.ts";
 import { judgeAttempts } from "./outcomes.ts";
+import { resultOf } from "./result.ts";
 import { scoresOf } from "./scores.ts";
 
 let data: DataSet;
@@ -67,4 +69,25 @@ test("scores are counted by difficulty, joins and database, with intervals over 
   const [low, high] = scores.all.spider!.ci;
   expect(high - low).toBeGreaterThan(0.5); // databases differ as much as they can
   expect(scores.any).toBeNull();
+});
+
+test("a query that the clock stops is counted apart from wrong ones", async () => {
+  const question = data.questions.find(({ gold_sql }) => gold_sql === "SELECT count(*) FROM animal")!;
+  const long = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT count(*) FROM n";
+  const judged = async (...attempts: readonly Attempt[]) =>
+    (await judgeAttempts(data, new Map([[question.question_id, attempts]])))[0]!;
+  limitStatementTime(() => -1); // whatever asks the clock is stopped: statements of a hundred instructions
+  try {
+    const stopped = await judged(attempt(long));
+    expect(stopped).toMatchObject({ spider: false, bird: false, reason: "clock", stopped: true });
+    const right = attempt(question.gold_sql);
+    expect(await judged(right, right, attempt(long))).toMatchObject({ spider: true, reason: null, stopped: true });
+    expect((await judged({ ...right, stopped: true })).stopped).toBe(true); // in its episode
+    expect((await judged(right)).stopped).toBeUndefined();
+    const facts = { sqlenv: "0", command: "", protocol: { twins: null }, data: {}, model: {}, seed: 1, seconds: 1 };
+    expect(resultOf([stopped], facts as unknown as Parameters<typeof resultOf>[1]).stopped).toBe(1);
+  } finally {
+    limitStatementTime();
+  }
+  expect((await judged(attempt(long))).reason).toBe("another result");
 });

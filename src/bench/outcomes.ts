@@ -20,8 +20,10 @@ export interface QuestionOutcome extends Marks {
   readonly difficulty: Difficulty;
   /** Joins of the gold query. */
   readonly joins: number;
-  /** Why the query is not right by a rule: no query, SQLite's class of error, another result; null when it is by both. */
+  /** Why the query is not right by a rule: no query, SQLite's class of error, `clock`, another result; null when it is by both. */
   readonly reason: string | null;
+  /** Whether the clock stopped a statement of any attempt, of the gold, or on a twin: the verdict depends on the machine. */
+  readonly stopped?: true;
   /** Twins on which the gold has a sensible answer; fewer than asked for where none was found. */
   readonly tried_twins?: number;
   /** With several attempts: how many agree with the one chosen, and whether any is right. */
@@ -79,9 +81,11 @@ function judgeQuestion(
   const gold = executeGold(data.databases.get(database), gold_sql);
   const twinGolds = twins?.goldsOf(question) ?? [];
   const agrees = twins && ((sql: string) => twins.agrees(question, sql, twinGolds));
+  const stoppedBefore = twins?.stopped ?? 0;
   const judged = attempts.map((attempt) => judgeAttempt(attempt, gold, data.databases.get(database), agrees));
   const { index, votes } = elect(judged.map(({ ballot }) => ballot));
   const chosen = judged[index]!;
+  const stopped = (twins?.stopped ?? 0) > stoppedBefore || [...attempts, ...judged].some((one) => one.stopped);
   return {
     id,
     database,
@@ -89,6 +93,7 @@ function judgeQuestion(
     joins: outline(gold_sql).joins,
     ...chosen.marks,
     reason: chosen.reason,
+    ...(stopped && { stopped }),
     ...(twins && { tried_twins: twinGolds.length }),
     ...(attempts.length > 1 && { votes, any: anyOf(judged.map(({ marks }) => marks)) }),
     tokens: total(attempts.map(({ tokens }) => tokens)),
@@ -102,6 +107,7 @@ interface Judged {
   readonly reason: string | null;
   /** Equal for attempts whose queries gave the same rows; undefined without a result. */
   readonly ballot: string | undefined;
+  readonly stopped: boolean;
 }
 
 function judgeAttempt(
@@ -112,13 +118,17 @@ function judgeAttempt(
 ): Judged {
   if (sql === null) {
     const marks = { answer, spider: false, bird: false, twins: agrees ? false : null };
-    return { marks, reason: why ?? (error === null ? "no query" : "broken"), ballot: undefined };
+    return { marks, reason: why ?? (error === null ? "no query" : "broken"), ballot: undefined, stopped: false };
   }
-  const { spider, bird, fault, result } = judge(database, sql, gold);
-  const reason = fault ? fault.error_class : wrongBy({ spider, bird }, gold);
+  const { spider, bird, fault, result, stopped } = judge(database, sql, gold);
+  const isRight = spider && bird;
+  const reason = stopped && !isRight ? STOPPED : fault ? fault.error_class : wrongBy({ spider, bird }, gold);
   const twins = agrees ? spider && agrees(sql) : null;
-  return { marks: { answer, spider, bird, twins }, reason, ballot: result ? resultKey(result) : undefined };
+  return { marks: { answer, spider, bird, twins }, reason, ballot: result ? resultKey(result) : undefined, stopped };
 }
+
+/** The reason of a query that the clock stopped, or whose gold it stopped. */
+const STOPPED = "clock";
 
 function wrongBy({ spider, bird }: Record<ExecutionRule, boolean>, gold: GoldExecution): string | null {
   if (spider && bird) return null;

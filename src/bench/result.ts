@@ -66,12 +66,15 @@ export interface BenchResult {
   /** Questions with an attempt that broke; they count as wrong. */
   readonly errors: number;
   readonly first_error: string | null;
-  /** Of a question: tokens written, tokens shown, and seconds of the whole run divided by the questions. */
+  /** Questions whose verdict depends on the machine: the clock stopped a statement. */
+  readonly stopped: number;
+  /** Of a question: tokens written, tokens shown, and the seconds of asking all divided by the questions: no loading, no judging. */
   readonly per_question: {
     readonly tokens: number | null;
     readonly prompt_tokens: number | null;
     readonly seconds: number;
   };
+  /** Of asking: from the first question to the last reply. */
   readonly seconds: number;
   readonly questions: readonly QuestionOutcome[];
 }
@@ -89,6 +92,7 @@ export function resultOf(
     twins: protocol.twins === null ? null : countTwins(outcomes),
     errors: broken.length,
     first_error: broken[0]?.error ?? null,
+    stopped: outcomes.filter((outcome) => outcome.stopped).length,
     per_question: {
       tokens: mean(outcomes.map(({ tokens }) => tokens)),
       prompt_tokens: mean(outcomes.map(({ prompt_tokens }) => prompt_tokens)),

@@ -15,7 +15,7 @@ const HEADS: Readonly<Record<Measure, string>> = { answer: "answer", spider: "sp
 
 /** Prints what was measured, the measures by group, and what they cost. */
 export function drawBench(result: BenchResult, out: Output): void {
-  const { scores, data, protocol, model, per_question, errors, first_error } = result;
+  const { scores, data, protocol, model, per_question, errors, first_error, stopped } = result;
   const { votes } = protocol;
   out.line(
     `${styled("bold", printable(shortName(model.name)))} on ${printable(data.name)}: ${formatNumber(data.questions)} questions, ${data.databases} unseen databases`,
@@ -53,6 +53,10 @@ export function drawBench(result: BenchResult, out: Output): void {
     tokens === null ? "" : `${Math.round(tokens)} tokens written, ${Math.round(prompt_tokens ?? 0)} shown, `;
   out.line(`a question: ${counted}${seconds.toFixed(3)} s; intervals are over databases`);
   for (const line of [...twinsLine(result), ...consistency(result), ...tooLong(result)]) out.line(line);
+  if (stopped > 0) {
+    const words = `the clock stopped statements of ${stopped} of ${data.questions} questions: a faster machine may judge them otherwise`;
+    for (const line of wrapLine(words, COLUMNS)) out.line(styled("yellow", line));
+  }
   if (errors > 0) {
     const broke = `${errors} of ${data.questions} questions broke and count as wrong; the first: ${first_error ?? ""}`;
     for (const line of wrapLine(broke, COLUMNS)) out.line(styled("yellow", line));

@@ -38,6 +38,13 @@ export interface Verdict {
   /** The query's result as it was written, and why it gave none; one of them is null. */
   readonly result: Executed | null;
   readonly fault: SqlFault | null;
+  /** Whether the clock stopped the query or the gold, which depends on the machine and not on the query alone. */
+  readonly stopped: boolean;
+}
+
+/** Whether the clock stopped a query: another machine may run it to its end. */
+export function isStopped(execution: Execution): boolean {
+  return !execution.ok && execution.fault.error_class === "timeout";
 }
 
 /** Runs a query and keeps the whole result; one that is too large to keep is a fault. */
@@ -73,6 +80,7 @@ export function judge(database: Database, sql: string, gold: GoldExecution): Ver
     bird: bird.ok && gold.bird.ok && sameByBird(gold.bird.result, bird.result),
     result: bird.ok ? bird.result : null,
     fault: bird.ok ? null : bird.fault,
+    stopped: [spider, bird, gold.spider, gold.bird].some(isStopped),
   };
 }
 

@@ -3,7 +3,7 @@ import { goldOf } from "../env/index.ts";
 import { SqlEnvError } from "../errors.ts";
 import type { DataSet, QuestionRecord } from "../questions/index.ts";
 import type { Database } from "../sql/index.ts";
-import { asSpiderRuns, type Executed, execute, ordersBySpider, sameBySpider } from "./execution.ts";
+import { asSpiderRuns, type Executed, execute, isStopped, ordersBySpider, sameBySpider } from "./execution.ts";
 import { type GoldHints, goldHints, makeTwin } from "./twin.ts";
 
 /** Seeds tried until a question has the twins it should have. */
@@ -20,6 +20,8 @@ interface TwinGold {
 export class Twins {
   /** How many each question should have. */
   readonly count: number;
+  /** Queries that the clock stopped. */
+  stopped = 0;
   readonly #data: DataSet;
   readonly #hints = new Map<string, GoldHints>();
   /** Of one database at a time: questions come sorted by database, or nearly so. */
@@ -45,6 +47,7 @@ export class Twins {
   agrees(question: QuestionRecord, sql: string, golds: readonly TwinGold[]): boolean {
     return golds.every(({ seed, result, ordered }) => {
       const given = execute(this.#twin(question.database_name, seed)!, asSpiderRuns(sql));
+      if (isStopped(given)) this.stopped++;
       return given.ok && sameBySpider(result, given.result, ordered);
     });
   }
