@@ -4,7 +4,10 @@ import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { BenchResult } from "../src/bench/result.ts";
+import { drawBench } from "../src/cli/bench-sql-table.ts";
+import type { Output } from "../src/cli/output.ts";
 import { smallDataFolder, sqlenvInside } from "./cli-process.ts";
+import { writeTinyFolder } from "./tiny-folder.ts";
 
 let data: string;
 beforeAll(async () => {
@@ -29,6 +32,10 @@ describe("sqlenv bench spider", () => {
     expect(result.questions.every(({ reason, tokens }) => reason === null && tokens === null)).toBe(true);
     expect(result.twins).toMatchObject({ right_looking: result.questions.length, rejected: 0 });
     expect(stdout).not.toMatch(/SELECT/); // ids and verdicts only
+    const lines: string[] = [];
+    drawBench({ ...result, stopped: 3 }, { line: (line = "") => lines.push(line) } as unknown as Output);
+    expect(lines.join(" ")).toMatch(/ the clock stopped statements of 3 of 10 questions: /);
+    expect(stderr).not.toMatch(/clock/);
     for (const line of stderr.split("\n")) expect(line.replace(file, "").length).toBeLessThanOrEqual(80);
 
     const other = join(dirname(data), "keyword.json");
@@ -49,12 +56,54 @@ describe("sqlenv bench spider", () => {
   });
 
   test("a player that never queries is wrong, with the reason", async () => {
+    const server = createServer((_, response) => {
+      response.end(JSON.stringify({ choices: [{ message: { content: "ANSWER: 4" } }] }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    const { stdout } = await bench("--base-url", url, "--model", "guesser", "--json", "--unguided", "--shots", "0");
+    server.close();
+    const { questions, scores, errors } = JSON.parse(stdout) as BenchResult;
+    expect(questions).toHaveLength(10);
+    for (const question of questions)
+      expect(question).toMatchObject({ spider: false, bird: false, twins: false, reason: "no query" });
+    expect(questions.some(({ answer }) => answer)).toBe(true); // "4" is right where four are counted
+    expect(scores.all).toMatchObject({ spider: { right: 0 }, bird: { right: 0 }, twins: { right: 0 } });
+    expect(errors).toBe(0);
+  });
+
+  test("votes are sampled, and passes are counted beside them", async () => {
     const { stdout } = await bench("--player", "looker", "--json", "--votes", "3");
     const result = JSON.parse(stdout) as BenchResult;
     expect(result.protocol).toMatchObject({ votes: 3, temperature: 0.8 });
     expect(result.scores.any).not.toBeNull();
-    const [first] = result.questions;
-    expect(Object.keys(first!)).toContain("votes");
+    for (const { votes } of result.questions) expect(votes).toBeGreaterThanOrEqual(1);
+  });
+
+  test.each([
+    [["--schema", "given", "--prompt", "instruct"], /^error: --prompt has no effect with --schema given; leave it out/],
+    [["--schema", "given", "--shots", "0"], /^error: --shots has no effect/],
+    [["--schema", "given", "--prompt-file", "x"], /^error: --prompt-file has no effect/],
+    [["--schema", "given", "--unguided"], /^error: --unguided has no effect/],
+    [["--schema", "given", "--step-budget", "10"], /^error: --step-budget has no effect/],
+    [["--sample-rows", "0"], /^error: --sample-rows has no effect with --schema unknown; leave it out/],
+    [["--votes", "3", "--temperature", "0"], /^error: --votes with --temperature 0 would ask for the same attempt/],
+  ])("refuses flags without an effect: %j", async (flags, line) => {
+    expect(await bench("--player", "oracle", ...flags)).toMatchObject({ code: 2, stderr: expect.stringMatching(line) });
+  });
+
+  test("--max-context-tokens bounds schema, question and query where the schema is given", async () => {
+    const folder = join(dirname(data), "tiny");
+    await writeTinyFolder(folder, { max_position_embeddings: 4096 });
+    const given = ["--schema", "given", "--model", folder, "--device", "cpu", "--max-tokens", "1", "--twins", "0"];
+    const reasons = async (...flags: readonly string[]) => {
+      const { stdout } = await bench(...given, "--json", "--questions", "2", ...flags);
+      return (JSON.parse(stdout) as BenchResult).questions.map(({ reason }) => reason);
+    };
+    expect(await reasons("--max-context-tokens", "64")).toEqual(["schema too long", "schema too long"]);
+    expect(await reasons()).toEqual(["no query", "no query"]);
+    const above = await bench(...given, "--max-context-tokens", "4097");
+    expect(above.stderr).toMatch(/^error: --max-context-tokens is above the model's window of 4096: 4097/m);
   });
 
   test("with the schema given, a model behind an endpoint writes one query", async () => {

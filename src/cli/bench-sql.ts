@@ -81,7 +81,35 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
     .option("--show <number>", "print the transcripts of the first questions", wholeNumber("--show"), 0)
     .option("--json", "print the result as one JSON object");
   if (benchmark === "bird") command.option("--no-evidence", "leave the evidence out of the questions");
-  return addPlayerOptions(command).action((flags: BenchSqlFlags) => run(benchmark, flags));
+  return addPlayerOptions(command).action((flags: BenchSqlFlags) => {
+    checkFlags(flags, (name) => command.getOptionValueSource(name) === "cli");
+    return run(benchmark, flags);
+  });
+}
+
+/** Flags that say nothing in a protocol. */
+const UNUSED: Readonly<Record<Protocol["schema"], Readonly<Record<string, string>>>> = {
+  given: {
+    prompt: "--prompt",
+    shots: "--shots",
+    promptFile: "--prompt-file",
+    unguided: "--unguided",
+    stepBudget: "--step-budget",
+  },
+  unknown: { sampleRows: "--sample-rows" },
+};
+
+/** Refuses flags that would change nothing, and votes that would all be equal. */
+function checkFlags({ schema, votes, temperature }: BenchSqlFlags, isTyped: (name: string) => boolean): void {
+  const unused = Object.entries(UNUSED[schema]).find(([name]) => isTyped(name));
+  if (unused)
+    throw new UsageError({ what: `${unused[1]} has no effect with --schema ${schema}`, remedy: "leave it out" });
+  if (votes > 1 && temperature === 0 && isTyped("temperature"))
+    throw new UsageError({
+      what: "--votes with --temperature 0 would ask for the same attempt each time",
+      value: votes,
+      remedy: `leave --temperature out for ${VOTE_TEMPERATURE}, or raise it`,
+    });
 }
 
 async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<void> {

@@ -31,7 +31,13 @@ export async function writerNamed(name: string, flags: PlayerFlags, data: DataSe
   const { loadModelAndTokenizer } = await import("../engine/index.node.ts");
   const loaded = await loadModelAndTokenizer(model, { ...deviceOptions(flags), trains: false });
   const { engine, tokenizer, turns, config } = loaded;
-  const max_context_tokens = Math.min(MAX_CONTEXT, windowOf(config));
+  const window = windowOf(config);
+  const { maxContextTokens: max_context_tokens = Math.min(MAX_CONTEXT, window) } = flags;
+  if (max_context_tokens > window) {
+    await engine.close();
+    const what = `--max-context-tokens is above the model's window of ${window}`;
+    throw new UsageError({ what, value: max_context_tokens });
+  }
   const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
   const sampling = { temperature, ...(topP !== undefined && { top_p: topP }) };
   const options = { engine, turns, decode, ...sampling, max_new_tokens: maxTokens, max_context_tokens };
