@@ -14,7 +14,7 @@ const parts = ggufParts({
   pre: "qwen2",
   config: { architecture: "Qwen2ForCausalLM", max_position_embeddings: 1024, num_hidden_layers: 1 },
 });
-parts.facts.set("tokenizer.chat_template", { text: CHATML_TEMPLATE });
+parts.facts.set("tokenizer.chat_template", { text: CHATML_TEMPLATE }).set("general.name", { text: "tiny base" });
 writeFileSync(model, ggufOf(parts));
 const LONG = { "--max-context-tokens": 1024 };
 const ADAPTERS = { "--model-name": model, "--use-peft": "true", "--lora-r": 4, "--max-steps": 1 };
@@ -55,6 +55,7 @@ test("an adapter that was learned for a GGUF file is played, resumed and exporte
   await ok(["export", "--model", adapter, "--gguf", out, "--type", "f32"]);
   const [tuned, whole, before] = await Promise.all([out, place.path("adapted", "model"), model].map(loadModelFolder));
   expect(tuned!.config).toEqual(before!.config);
+  expect([before!, tuned!].map(({ weights }) => weights.metadata["general.name"])).toEqual(["tiny base", "adapter"]);
   expect(tuned!.tokenizer.files).toEqual(before!.tokenizer.files);
   for (const name of before!.weights.names) {
     const [got, want] = [await tuned!.weights.read(name), await whole!.weights.read(name)];

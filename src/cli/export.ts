@@ -61,7 +61,8 @@ async function run({ model, merge, gguf, type, dtype, json }: Options): Promise<
     }
     if (gguf !== undefined) {
       const { metadata } = weights;
-      const name = metadata["general.name"] ?? basename(resolve(model));
+      // A model with an adapter is another model than its base.
+      const name = (adapter === undefined ? metadata["general.name"] : undefined) ?? basename(resolve(model));
       written[gguf] = await writeGguf(gguf, { config, tokenizer, chatTemplate, name, type, metadata }, weights);
     }
   } finally {
