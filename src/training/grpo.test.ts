@@ -134,23 +134,23 @@ test("episodes that were cut off can be left out", () => {
   expect(Array.from(dataOf(generation, [0], { old: null, reference: null }, config)[0]!.weights)).toEqual([0, 0, 0]);
 });
 
-/** A step of which only its kind of error matters. */
-function turn(error_class: ErrorClass | null): Episode["steps"][number] {
-  return { observation: { error_class } } as Episode["steps"][number];
+/** A step of which only its argument and its kind of error matter. */
+function turn(error_class: ErrorClass | null, argument = "t"): Episode["steps"][number] {
+  return { action: { action_type: "ANSWER", argument }, observation: { error_class } } as Episode["steps"][number];
 }
 
 test("lengths count what the model wrote, and those that closed their turn apart", () => {
   const metrics = playMetrics([
     episode([[0, 1, 1, 1]], {
-      step_count: 3,
+      step_count: 4,
       parse_failures: 1,
-      steps: [turn(null), turn("bad_action"), turn("repeat")],
+      steps: [turn(null), turn("bad_action", " "), turn("bad_action", "@last"), turn("repeat")],
     }),
     episode([[0, 1]], { truncated: true, correctness: null }),
   ]);
   expect(metrics).toMatchObject({
     ...{ "completions/mean_length": 2, "completions/min_length": 1, "completions/max_length": 3 },
-    ...{ "completions/clipped_ratio": 0.5, "completions/mean_terminated_length": 3, "actions/per_episode": 2 },
-    ...{ "actions/parse_failure_rate": 0.25, "actions/empty_rate": 0.25, "episodes/unscorable": 1 },
+    ...{ "completions/clipped_ratio": 0.5, "completions/mean_terminated_length": 3, "actions/per_episode": 2.5 },
+    ...{ "actions/parse_failure_rate": 0.2, "actions/empty_rate": 0.2, "episodes/unscorable": 1 },
   });
 });

@@ -122,9 +122,9 @@ export function playMetrics(episodes: readonly Episode[]): Record<string, number
   };
 }
 
-/** Whether a turn held no action at all. */
-function isEmptyTurn({ observation }: Episode["steps"][number]): boolean {
-  return observation.error_class === "bad_action";
+/** Whether a turn held no action at all; `@last` before any query has worked is a bad action too, but not an empty one. */
+function isEmptyTurn({ action, observation }: Episode["steps"][number]): boolean {
+  return observation.error_class === "bad_action" && action.argument.trim() === "";
 }
 
 /** Mean of −log π over what all episodes said: what entropy is in the mean, also where nothing is learned from. */
