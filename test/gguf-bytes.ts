@@ -7,8 +7,8 @@ import { dequantized } from "../src/model/gguf-dequantize.ts";
 import { type GgufFile, openGgufModel } from "../src/model/gguf-folder.ts";
 import { parseGgufHeader } from "../src/model/gguf-header.ts";
 import { forLlamaRotary, ggufFacts, ggufName } from "../src/model/gguf-model.ts";
+import { preTokenizerNamed } from "../src/model/gguf-pretokenizer.ts";
 import { GGML_TYPES, type GgmlType, ggufBytes } from "../src/model/gguf-types.ts";
-import { wordsOf } from "../src/model/gguf-words.ts";
 import { Tokenizer } from "../src/model/tokenizer.ts";
 import { random } from "../src/random.ts";
 import { TINY } from "./tiny-model.ts";
@@ -22,7 +22,7 @@ const tokenizers = new Map<string, Tokenizer>();
 export function tokenizerOf(pre: string): Tokenizer {
   const known = tokenizers.get(pre);
   if (known) return known;
-  const { normalizer, pre_tokenizer, ignore_merges } = wordsOf(pre)!;
+  const { normalizer, pre_tokenizer, ignore_merges } = preTokenizerNamed(pre)!;
   const json = trainBpe(["SELECT name FROM customers", "DESCRIBE: customers"], {
     ...{ vocabSize: 300, specialTokens: SPECIAL },
   }) as { model: object };

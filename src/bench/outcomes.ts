@@ -1,5 +1,6 @@
 // Attempts judged: for each question whether the answer and the query that counts are right, and why not.
 import { type ExecutionRule, executeGold, type GoldExecution, judge, resultKey, Twins } from "../evaluation/index.ts";
+import { breathe } from "../questions/assemble.ts";
 import { type DataSet, type Difficulty, outline, type QuestionRecord } from "../questions/index.ts";
 import type { Database } from "../sql/index.ts";
 import type { Attempt, Attempts } from "./attempts.ts";
@@ -65,11 +66,6 @@ export async function judgeAttempts(
 }
 
 const QUESTIONS_PER_BREATH = 16;
-
-/** Lets signals in: SQLite runs in this thread. */
-function breathe(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve));
-}
 
 function judgeQuestion(
   question: QuestionRecord,

@@ -8,7 +8,7 @@ import { loadModelFolder } from "../model/folder.node.ts";
 import { type HubOptions, resolveModel } from "../model/hub.node.ts";
 import { isAdapterFolder, readAdapterConfig } from "../model/peft.node.ts";
 import type { Tokenizer } from "../model/tokenizer.ts";
-import { machineMemory } from "./machine-memory.node.ts";
+import { cpuMemory } from "./machine-memory.node.ts";
 import { checkCpuMemory } from "./memory.ts";
 import { startEngine, type ThreadEngine, type ThreadEngineOptions } from "./thread.node.ts";
 
@@ -38,7 +38,7 @@ export async function loadModelAndTokenizer(
   await weights.close(); // the engine's thread reads them
   if (options.device === "cpu") {
     const { trains = true, recompute = false, lora, reference } = options;
-    checkCpuMemory(nameOrPath, config, { trains, recompute, lora, reference }, machineMemory());
+    checkCpuMemory(nameOrPath, config, { trains, recompute, lora, reference }, cpuMemory());
   }
   const turns = createTurnEncoder(tokenizer, chatTemplate, { eosIds: generationConfig.eos_token_ids });
   const engine = await startEngine(folder, { ...options, adapter });

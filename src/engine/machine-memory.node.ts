@@ -3,7 +3,7 @@ import { totalmem } from "node:os";
 import { CPU_MEMORY_LIMIT } from "./memory.ts";
 
 /** Bytes there are in all, whoever uses them now. */
-export function machineMemory(): number {
+function machineMemory(): number {
   const limit = process.constrainedMemory?.() ?? 0; // 0 or undefined without a limit, beyond all memory on some systems
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }

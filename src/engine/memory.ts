@@ -158,15 +158,14 @@ function activationBytes(
   return Math.max(sampling, trains ? learning : 0, trains && reference ? looking : 0);
 }
 
-/** Refuses a model that cannot fit, before any of its weights are read. `available` is the machine's memory. */
+/** Refuses a model that cannot fit, before any of its weights are read. `limit` is what the engine may have here. */
 export function checkCpuMemory(
   name: string,
   config: ModelConfig,
   options: MemoryOptions,
-  available = CPU_MEMORY_LIMIT,
+  limit = CPU_MEMORY_LIMIT,
 ): MemoryEstimate {
   const estimate = estimateMemory(config, options);
-  const limit = Math.min(available, CPU_MEMORY_LIMIT);
   if (estimate.total <= limit) return estimate;
   const other = waysToTrain(options).find(([, way]) => estimateMemory(config, { ...options, ...way }).total <= limit);
   const samples = options.trains && estimateMemory(config, { ...options, trains: false }).total <= limit;

@@ -10,7 +10,7 @@ import { addLora, foldLora } from "../model/lora.ts";
 import { createModel, type Model, parameterCount, trainedOf } from "../model/params.ts";
 import { loadAdapter, readAdapterConfig, saveAdapter } from "../model/peft.node.ts";
 import { LocalEngine } from "./local.ts";
-import { machineMemory } from "./machine-memory.node.ts";
+import { cpuMemory } from "./machine-memory.node.ts";
 import { checkCpuMemory, cudaLimits } from "./memory.ts";
 import type { Call, EngineSpec, ErrorFields, FromEngine, ToEngine } from "./protocol.ts";
 import { loadEngineState, saveEngineState } from "./state.node.ts";
@@ -28,7 +28,7 @@ async function start(): Promise<void> {
   const lora = trains ? spec.lora : undefined;
   const options = { trains, recompute, lora, reference };
   const limits = "card" in device ? cudaLimits(folder, files.config, device, options) : {};
-  if (device.name === "cpu") checkCpuMemory(folder, files.config, options, machineMemory());
+  if (device.name === "cpu") checkCpuMemory(folder, files.config, options, cpuMemory());
   const model = await modelOf(spec, device, files);
   await files.weights.close();
   const engine = new LocalEngine(model, { recompute, reference, ...limits });

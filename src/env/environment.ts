@@ -321,13 +321,10 @@ export class SQLEnvironment {
     if (names.length > MAX_DESCRIBED) {
       return { error: `describe at most ${MAX_DESCRIBED} tables in one action`, error_class: "bad_action" };
     }
-    const effects: Effect[] = [];
     // A name that is no table fails the whole action: nothing must count as seen that is not shown.
-    for (const name of [...names.filter((name) => !database.table(name)), ...names]) {
-      const effect = this.#look("DESCRIBE", name);
-      if (effect.error !== undefined) return effect;
-      effects.push(effect);
-    }
+    const unknown = names.find((name) => !database.table(name));
+    if (unknown !== undefined) return this.#look("DESCRIBE", unknown);
+    const effects = names.map((name) => this.#look("DESCRIBE", name));
     return {
       result: effects.map(({ result }) => result).join("\n\n"),
       isNew: effects.some(({ isNew }) => isNew),

@@ -2,6 +2,7 @@
 import { type EnvironmentRules, SQLEnvironment } from "../env/index.ts";
 import { UsageError } from "../errors.ts";
 import type { Player } from "../players/index.ts";
+import { breathe } from "../questions/assemble.ts";
 import {
   type AnswerType,
   type DataSet,
@@ -146,9 +147,4 @@ function checkCount(name: string, value: number): void {
 
 const MAX_COUNT = 1_000_000; // every record is kept until the report
 
-const EPISODES_PER_BREATH = 16;
-
-/** Lets signals and timers in: players and environments that answer at once never do. */
-function breathe(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve));
-}
+const EPISODES_PER_BREATH = 16; // players and environments that answer at once let no signals in

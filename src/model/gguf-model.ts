@@ -2,8 +2,8 @@
 import { type ModelConfig, parameterShapes } from "./config.ts";
 import type { GgufType, GgufValue } from "./gguf.ts";
 import { GGUF_ARCHITECTURES } from "./gguf-config.ts";
+import { preTokenizerName } from "./gguf-pretokenizer.ts";
 import { TOKEN_TYPE } from "./gguf-tokenizer.ts";
-import { nameOfWords } from "./gguf-words.ts";
 import type { Tokenizer } from "./tokenizer.ts";
 
 const LAYER_NAMES: Readonly<Record<string, string>> = {
@@ -157,5 +157,5 @@ function vocabularyOf({ files }: Tokenizer, size: number) {
     types[id] = special ? TOKEN_TYPE.control : TOKEN_TYPE.userDefined;
   }
   const merges = json.model.merges.map((merge) => (typeof merge === "string" ? merge : merge.join(" ")));
-  return { tokens, types, merges, pre: nameOfWords(json.pre_tokenizer) };
+  return { tokens, types, merges, pre: preTokenizerName(json.pre_tokenizer) };
 }

@@ -1,6 +1,6 @@
 // A GGUF header's tokenizer facts as the tokenizer.json and tokenizer_config.json of the same tokenizer.
 import type { GgufFacts } from "./gguf-facts.ts";
-import { WORD_NAMES, wordsOf } from "./gguf-words.ts";
+import { PRE_TOKENIZER_NAMES, preTokenizerNamed } from "./gguf-pretokenizer.ts";
 import { MAX_TEMPLATE_CHARACTERS } from "./template.ts";
 import type { TokenizerFiles } from "./tokenizer.ts";
 
@@ -88,9 +88,13 @@ function stepsOf(facts: GgufFacts) {
     throw facts.bad("its tokenizer is not supported", kind, "use a model with a byte-level BPE tokenizer (gpt2)");
   }
   const pre = facts.needed("tokenizer.ggml.pre", facts.text("tokenizer.ggml.pre"));
-  const words = wordsOf(pre);
+  const words = preTokenizerNamed(pre);
   if (words) return words;
-  throw facts.bad("its tokenizer.ggml.pre is not supported", pre, `use a model with one of ${WORD_NAMES.join(", ")}`);
+  throw facts.bad(
+    "its tokenizer.ggml.pre is not supported",
+    pre,
+    `use a model with one of ${PRE_TOKENIZER_NAMES.join(", ")}`,
+  );
 }
 
 /** How many tokens there are without those that only fill up the embedding's rows. */

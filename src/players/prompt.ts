@@ -67,8 +67,8 @@ export interface Prompt {
   readonly parse: (text: string) => ParsedAction;
 }
 
-// Every token of it is paid for in every episode of the starter, and the starter knows no other words.
 const IDS: Readonly<Record<PromptName, string>> = { compact: "compact-1", instruct: INSTRUCT_ID, tools: TOOLS_ID };
+// Every token of it is paid for in every episode of the starter, and the starter knows no other words.
 const COMPACT_SYSTEM = `Answer a question about a SQLite database. Each turn, write one action on one line:
 DESCRIBE: table (its columns)
 SAMPLE: table (its first rows)

@@ -120,7 +120,7 @@ function noneUsable(name: string, rejected: readonly Rejection[]): QuestionLoadE
   });
 }
 
-/** Lets signals and timers in between databases: a large set takes many seconds. */
+/** Lets signals and timers in during work that never waits. */
 export function breathe(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }

@@ -1,7 +1,7 @@
 // How tokenizers cut a text into words before merging, by the names llama.cpp gives them (`tokenizer.ggml.pre`).
 import { ModelLoadError } from "../errors.ts";
 
-interface Words {
+interface PreTokenization {
   /** The `normalizer` and `pre_tokenizer` of tokenizer.json. */
   readonly normalizer: object | null;
   readonly pre_tokenizer: object;
@@ -20,7 +20,7 @@ const QWEN_WORDS = words(String.raw`\p{N}`);
 const LLAMA3_WORDS = words(String.raw`\p{N}{1,3}`);
 const DIGIT = String.raw`\p{N}`;
 
-const WORDS: Readonly<Record<string, Words>> = {
+const PRE_TOKENIZERS: Readonly<Record<string, PreTokenization>> = {
   "gpt-2": { normalizer: null, pre_tokenizer: bytes(true), ignore_merges: false },
   // Where the original has the step "Digits", which some libraries apply to ASCII's digits only.
   smollm: { normalizer: null, pre_tokenizer: steps(split(DIGIT), bytes(true)), ignore_merges: false },
@@ -31,13 +31,13 @@ const WORDS: Readonly<Record<string, Words>> = {
 const ALIASES: Readonly<Record<string, string>> = { gpt2: "gpt-2", llama3: "llama-bpe", "llama-v3": "llama-bpe" };
 
 /** The steps that a name stands for; undefined for one that is not known. */
-export function wordsOf(pre: string): Words | undefined {
+export function preTokenizerNamed(pre: string): PreTokenization | undefined {
   const name = Object.hasOwn(ALIASES, pre) ? ALIASES[pre]! : pre;
-  return Object.hasOwn(WORDS, name) ? WORDS[name] : undefined;
+  return Object.hasOwn(PRE_TOKENIZERS, name) ? PRE_TOKENIZERS[name] : undefined;
 }
 
 /** The names that can be read. */
-export const WORD_NAMES: readonly string[] = Object.keys(WORDS);
+export const PRE_TOKENIZER_NAMES: readonly string[] = Object.keys(PRE_TOKENIZERS);
 
 interface PreTokenizer {
   readonly type: string;
@@ -48,7 +48,7 @@ interface PreTokenizer {
 }
 
 /** llama.cpp's name for a tokenizer.json's steps; steps that it has no name for cannot be written down. */
-export function nameOfWords(given: unknown): string {
+export function preTokenizerName(given: unknown): string {
   const pre = given as PreTokenizer | null | undefined;
   const parts = pre?.type === "Sequence" ? (pre.pretokenizers ?? []) : pre ? [pre] : [];
   const kinds = parts.map(
@@ -64,7 +64,7 @@ export function nameOfWords(given: unknown): string {
   throw new ModelLoadError({
     what: "llama.cpp has no name for the way this tokenizer splits words",
     value: parts.find(({ type }) => type === "Split")?.pattern?.Regex ?? JSON.stringify(given),
-    remedy: `export a model whose tokenizer splits like one of ${WORD_NAMES.join(", ")}`,
+    remedy: `export a model whose tokenizer splits like one of ${PRE_TOKENIZER_NAMES.join(", ")}`,
   });
 }
 
