@@ -3,7 +3,8 @@ import { smallDataSet } from "../../test/small-data.ts";
 import type { Writer } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { judgeAttempts } from "./outcomes.ts";
-import { givenPrompt, readSql, schemaText, TOO_LONG, writeAttempts } from "./schema-given.ts";
+import { readSql } from "./read-sql.ts";
+import { givenPrompt, schemaText, TOO_LONG, writeAttempts } from "./schema-given.ts";
 
 let data: DataSet;
 beforeAll(async () => {

@@ -128,13 +128,8 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
 
 /** Tokens of a context and of a turn, within the model's window. */
 function lengthsOf({ maxContextTokens, maxTokens }: PlayerFlags, { shots, custom }: PromptChoice, window: number) {
-  if (maxContextTokens !== undefined && maxContextTokens > window)
-    throw new UsageError({
-      what: `--max-context-tokens is above the model's window of ${window}`,
-      value: maxContextTokens,
-    });
-  const max_context_tokens =
-    maxContextTokens ?? Math.min((custom?.shots ?? shots) ? CONTEXT_WITH_EXAMPLES : CONTEXT_TOKENS, window);
+  const usual = (custom?.shots ?? shots) ? CONTEXT_WITH_EXAMPLES : CONTEXT_TOKENS;
+  const max_context_tokens = contextWithin(window, maxContextTokens, usual);
   const max_new_tokens = maxTokens ?? Math.max(1, Math.min(TURN_TOKENS.model, Math.floor(max_context_tokens / 4)));
   if (max_new_tokens > max_context_tokens / 2)
     throw new UsageError({
@@ -143,6 +138,13 @@ function lengthsOf({ maxContextTokens, maxTokens }: PlayerFlags, { shots, custom
       remedy: "lower it, or raise --max-context-tokens",
     });
   return { max_context_tokens, max_new_tokens };
+}
+
+/** Tokens of a context: as given, or as usual where the window has as many. */
+export function contextWithin(window: number, given: number | undefined, usual: number): number {
+  if (given === undefined) return Math.min(usual, window);
+  if (given <= window) return given;
+  throw new UsageError({ what: `--max-context-tokens is above the model's window of ${window}`, value: given });
 }
 
 /** Adds the options of the players that speak. */

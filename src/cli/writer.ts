@@ -1,10 +1,11 @@
 // Writers by the name of the player: models that are asked once, and the gold itself.
+import type { LoadedModel } from "../engine/index.node.ts";
 import { UsageError } from "../errors.ts";
 import { windowOf } from "../model/params.ts";
 import { chatWriter, modelWriter, type Writer } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { deviceOptions } from "./device.ts";
-import { type PlayerFlags, turnTokens } from "./player.ts";
+import { contextWithin, type PlayerFlags, turnTokens } from "./player.ts";
 
 /** A writer, with what must be given back at the end. */
 export type SeatedWriter = Writer & { close?: () => Promise<void> };
@@ -30,18 +31,22 @@ export async function writerNamed(name: string, flags: PlayerFlags, data: DataSe
   }
   const { loadModelAndTokenizer } = await import("../engine/index.node.ts");
   const loaded = await loadModelAndTokenizer(model, { ...deviceOptions(flags), trains: false });
-  const { engine, tokenizer, turns, config } = loaded;
-  const window = windowOf(config);
-  const { maxContextTokens: max_context_tokens = Math.min(MAX_CONTEXT, window) } = flags;
-  if (max_context_tokens > window) {
-    await engine.close();
-    const what = `--max-context-tokens is above the model's window of ${window}`;
-    throw new UsageError({ what, value: max_context_tokens });
-  }
+  const { engine, tokenizer, turns } = loaded;
+  const max_context_tokens = await contextOf(loaded, flags);
   const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
   const sampling = { temperature, ...(topP !== undefined && { top_p: topP }) };
   const options = { engine, turns, decode, ...sampling, max_new_tokens: maxTokens, max_context_tokens };
   return { ...modelWriter({ ...options, name: model }), close: () => engine.close() };
+}
+
+/** The context's length; the engine is closed where it cannot be. */
+async function contextOf({ engine, config }: LoadedModel, { maxContextTokens }: PlayerFlags): Promise<number> {
+  try {
+    return contextWithin(windowOf(config), maxContextTokens, MAX_CONTEXT);
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
 }
 
 /** Writes the gold queries: the check that they pass. */
