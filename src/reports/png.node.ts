@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { inflateSync } from "node:zlib";
 import { initWasm, Resvg } from "@resvg/resvg-wasm";
+import { messageOf } from "../errors.ts";
 
 export interface PngOptions {
   /** Pixels for each unit of the SVG. @default 2, sharp on dense screens and in print */
@@ -31,7 +32,12 @@ export async function svgToPng(svg: string, { scale = 2 }: PngOptions = {}): Pro
 }
 
 async function load(): Promise<Uint8Array[]> {
-  await initWasm(readFileSync(require.resolve("@resvg/resvg-wasm/index_bg.wasm")));
+  try {
+    await initWasm(readFileSync(require.resolve("@resvg/resvg-wasm/index_bg.wasm")));
+  } catch (error) {
+    // The library is initialized once per process: by the program around this one, too, or another copy of this module.
+    if (!/already initialized/i.test(messageOf(error))) throw error;
+  }
   return [
     readFileSync(require.resolve("@fontsource/lato/files/lato-latin-400-normal.woff")),
     readFileSync(require.resolve("@fontsource/lato/files/lato-latin-700-normal.woff")),
