@@ -56,6 +56,13 @@ test("the caller's thread stays free, and a checkpoint continues to the same bit
   await engine.loadState(join(scratch, "state"));
   expect([await step(), await step()]).toEqual(first);
   expect(first[1]).toBeLessThan(first[0]!);
+
+  // Advantages by token cross to the thread as an array of any kind.
+  const policy = { loss: { type: "policy", loss_type: "dapo" } } as const;
+  const lossOf = async (advantage: number | ArrayLike<number>) =>
+    (await engine.forwardBackward([{ ...batch[0]!, advantage, old_logp: context.map(() => -6) }], policy)).loss;
+  expect(await lossOf(new Float64Array(8).fill(0.5))).toBe(await lossOf(0.5));
+  expect(await lossOf([0, 1, 1, 1, 1, 0, 0, 0])).not.toBe(await lossOf(1));
   await engine.close();
 });
 

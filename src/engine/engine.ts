@@ -41,7 +41,8 @@ export interface Datum {
   readonly weights: ArrayLike<number>;
   /** Data with the same number are one sequence in the loss: the segments of an episode. @default one of its own */
   readonly sequence?: number;
-  readonly advantage?: number;
+  /** One number, or one for each token; those of tokens with weight 0 are not read. */
+  readonly advantage?: number | ArrayLike<number>;
   readonly old_logp?: ArrayLike<number> | null;
   readonly ref_logp?: ArrayLike<number> | null;
 }

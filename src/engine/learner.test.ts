@@ -25,8 +25,10 @@ function learned(batch: readonly Datum[], options: ForwardBackwardOptions, maxRo
   return { ...output, gradient: gradientOf(model) };
 }
 
+type Compared = Datum & { readonly advantage: number };
+
 /** A group: `n` completions of one prompt, two of which also share their first turn. */
-function group(key: string, n: number, promptLength: number): Datum[] {
+function group(key: string, n: number, promptLength: number): Compared[] {
   const prompt = tokens(promptLength, key, "prompt");
   const turn = tokens(14, key, "turn");
   return Array.from({ length: n }, (_, i) => {
@@ -120,10 +122,10 @@ test("log-probs of contexts that share a long prompt are those of each alone, th
 });
 
 test("segments of one episode are one sequence", () => {
-  const [a, b, c] = group("segments", 3, 20) as [Datum, Datum, Datum];
+  const [a, b, c] = group("segments", 3, 20) as [Compared, Compared, Compared];
   const spec = { loss: { type: "policy", loss_type: "grpo" } } as const;
-  const asOne = learned([{ ...a, sequence: 5 }, c, { ...b, sequence: 5, advantage: a.advantage! }], spec);
-  const apart = learned([a, c, { ...b, advantage: a.advantage! }], spec);
+  const asOne = learned([{ ...a, sequence: 5 }, c, { ...b, sequence: 5, advantage: a.advantage }], spec);
+  const apart = learned([a, c, { ...b, advantage: a.advantage }], spec);
   expect(asOne.loss).not.toBe(apart.loss); // two sequences to average over, not three
   const length = (datum: Datum) => Array.from(datum.weights).reduce((x, y) => x + y, 0);
   // grpo: each sequence is a mean over its tokens.
@@ -131,10 +133,44 @@ test("segments of one episode are one sequence", () => {
     Array.from(datum.weights, (m, t) => (m ? Math.exp(output.logprobs[at]![t]! - datum.old_logp![t]!) : 0));
   const surrogate = (ratios: number[], A: number) =>
     ratios.reduce((sum, w) => (w ? sum - Math.min(w * A, Math.min(Math.max(w, 0.8), 1.2) * A) : sum), 0);
-  const [A, C] = [a.advantage!, c.advantage!];
+  const [A, C] = [a.advantage, c.advantage];
   const joined = surrogate(ratioOf(a, 0, asOne), A) + surrogate(ratioOf(b, 2, asOne), A);
   const want = (joined / (length(a) + length(b)) + surrogate(ratioOf(c, 1, asOne), C) / length(c)) / 2;
   expect(asOne.loss).toBeCloseTo(want, 6);
+});
+
+describe("advantages by token", () => {
+  const batch = group("by token", 3, 20);
+  const spec = { loss: { type: "policy", loss_type: "dapo", beta: 0.1 }, temperature: 0.9 } as const;
+
+  test("the same for every token: the same bits as one number", () => {
+    const spread = batch.map((d) => ({
+      ...d,
+      advantage: d.tokens.map((_, t) => (d.weights[t] ? d.advantage : Number.NaN)),
+    }));
+    expect(learned(spread, spec)).toEqual(learned(batch, spec));
+  });
+
+  test("each weighs its own token, in every segment of an episode", () => {
+    const [a, b, c] = batch as [Compared, Compared, Compared];
+    const at = (datum: Datum, from: number) => datum.tokens.map((_, t) => (t < from ? 0.5 : -2));
+    const whole = learned(
+      [{ ...a, sequence: 1, advantage: at(a, 30) }, c, { ...b, sequence: 1, advantage: 0.5 }],
+      spec,
+    );
+    // Two passes, one for each value, with the other tokens masked, have the same sum.
+    const totals = batchTotals([a, b, c]);
+    const only = (datum: Datum, isWanted: (t: number) => boolean, advantage: number): Datum => ({
+      ...datum,
+      ...{ advantage, weights: Array.from(datum.weights, (w, t) => (isWanted(t) ? w : 0)) },
+    });
+    const early = [only(a, (t) => t < 30, 0.5), { ...b, advantage: 0.5 }, c];
+    const late = [only(a, (t) => t >= 30, -2)];
+    const parts = [early, late].map((data) => learned(data, { ...spec, totals }));
+    expect(whole.loss).toBeCloseTo(parts[0]!.loss + parts[1]!.loss, 9);
+    const sum = parts[0]!.gradient.map((g, i) => g + parts[1]!.gradient[i]!);
+    expect(difference(whole.gradient, sum)).toBeLessThan(1e-5);
+  });
 });
 
 test("a group whose advantages are all 0 costs no backward pass and leaves no gradient", () => {
@@ -181,7 +217,7 @@ describe("steps", () => {
     const after = await engine.logprobs(batch);
     for (const [i, { advantage, weights }] of batch.entries()) {
       const moved = after[i]!.reduce((sum, lp, t) => sum + weights[t]! * (lp - before[i]![t]!), 0);
-      expect(Math.sign(moved)).toBe(Math.sign(advantage!));
+      expect(Math.sign(moved)).toBe(Math.sign(advantage));
     }
     const again = await engine.forwardBackward(data, options);
     expect(again.loss).toBeLessThan(output.loss);
@@ -310,6 +346,7 @@ describe("wrong use", () => {
       "longer than the model's window: 300 > 256",
     ],
     ["weights of another length", { weights: [1, 1] }, "datum 1: weights for 3 tokens: 2"],
+    ["advantages of another length", { advantage: [1, 1] }, "datum 1: advantage for 3 tokens: 2"],
     ["log-probs of another length", { old_logp: [1] }, "datum 1: old_logp for 3 tokens: 1"],
   ])("data with %s are refused", async (_, change, message) => {
     const learning = engine.forwardBackward([good, { ...good, ...change }], CROSS_ENTROPY);

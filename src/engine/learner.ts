@@ -62,7 +62,7 @@ export function learn(
             logp: logp.subarray(start, from),
             entropy: entropy.subarray(start, from),
             weights: picked(batch, items, "weights", start, from),
-            advantage: batch[sequence[0]!]!.advantage ?? 0,
+            advantage: advantageOf(batch, sequence, items, start, from),
             old_logp: optional("old_logp"),
             ref_logp: optional("ref_logp"),
           };
@@ -314,6 +314,25 @@ function itemsWhere(
     }
   }
   return { count, datums, positions };
+}
+
+/** The advantage of a sequence: a number where all its data have the same one, else one for each item. */
+function advantageOf(
+  batch: readonly Datum[],
+  sequence: readonly number[],
+  { datums, positions }: Items,
+  start: number,
+  end: number,
+): number | Float64Array {
+  const { advantage: first = 0 } = batch[sequence[0]!]!;
+  if (typeof first === "number" && sequence.every((datum) => Object.is(batch[datum]!.advantage ?? 0, first)))
+    return first;
+  const numbers = new Float64Array(end - start);
+  for (let i = start; i < end; i++) {
+    const { advantage = 0 } = batch[datums[i]!]!;
+    numbers[i - start] = typeof advantage === "number" ? advantage : advantage[positions[i]!]!;
+  }
+  return numbers;
 }
 
 /** A number of each item of a stretch. */

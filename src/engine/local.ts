@@ -64,7 +64,7 @@ export class LocalEngine implements Engine {
 
   async forwardBackward(batch: readonly Datum[], options: ForwardBackwardOptions): Promise<ForwardBackwardOutput> {
     this.#trained();
-    checkBatch(batch, this.model, ["weights", "old_logp", "ref_logp"]);
+    checkBatch(batch, this.model, ["weights", "advantage", "old_logp", "ref_logp"]);
     const output = learn(this.model, batch, options, this.#learning);
     if (!Number.isFinite(output.loss)) this.#poisoned = true;
     return output;
@@ -218,7 +218,7 @@ function checkRequest({ prompt, max_new_tokens, temperature = 1 }: SampleRequest
 function checkBatch(
   batch: readonly Datum[],
   model: Model,
-  arrays: readonly ("weights" | "old_logp" | "ref_logp")[] = [],
+  arrays: readonly ("weights" | "advantage" | "old_logp" | "ref_logp")[] = [],
 ) {
   const window = windowOf(model.config);
   for (const [i, datum] of batch.entries()) {
@@ -234,7 +234,7 @@ function checkBatch(
     }
     for (const key of arrays) {
       const array = datum[key];
-      if (array && array.length !== length) {
+      if (array && typeof array !== "number" && array.length !== length) {
         throw new UsageError({ what: `datum ${i}: ${key} for ${length} tokens`, value: array.length });
       }
     }

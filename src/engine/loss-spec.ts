@@ -10,8 +10,8 @@ export interface TokenGroup {
   readonly entropy: ArrayLike<number>;
   /** 1 for tokens to learn from, 0 for the others (never looked at); cross-entropy takes any weight. */
   readonly weights: ArrayLike<number>;
-  /** Policy losses: how much better than its group the episode did. */
-  readonly advantage?: number;
+  /** Policy losses: how much better than its group the episode did, or each of its tokens. */
+  readonly advantage?: number | ArrayLike<number>;
   /** log π_old; null when the model has not changed since it sampled: the ratio is then exactly 1. */
   readonly old_logp?: ArrayLike<number> | null;
   /** log π_ref; needed when β ≠ 0. */

@@ -162,7 +162,7 @@ function expectGradients(sequences: TokenGroup[], spec: PolicySpec, loss: LossOf
 }
 
 /** Random sequences whose ratios fall on both sides of the clip. */
-function randomSequences(key: string, count = 5): TokenGroup[] {
+function randomSequences(key: string, count = 5): (TokenGroup & { readonly advantage: number })[] {
   const dice = random("loss.test", key);
   return Array.from({ length: count }, () => {
     const logp = Array.from({ length: dice.int(1, 7) }, () => -3 * dice.next() - 0.01);
@@ -222,8 +222,70 @@ describe("central differences", () => {
   });
 });
 
+const ALL_TYPES: PolicyLossType[] = ["grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo"];
+
+describe("advantages by token", () => {
+  const variants: Partial<PolicyOptions>[] = [
+    {},
+    { beta: 0.3, use_bias_correction_kl: false, entropy_coef: 0.05, top_entropy_quantile: 0.6 },
+    { delta: 1.35, off_policy_mask_threshold: 0.05 },
+  ];
+  const settings = { max_completion_length: 11, gradient_accumulation_steps: 3, num_items_in_batch: 40 };
+  const specs = (loss_type: PolicyLossType) =>
+    variants.map((variant): PolicySpec => ({ type: "policy", loss_type, ...settings, ...variant }));
+  /** Tokens of both signs in one sequence; those without weight have no advantage. */
+  const mixed = (key: string) => {
+    const dice = random("advantages", key);
+    return randomSequences(key).map((sequence) => ({
+      ...sequence,
+      advantage: Array.from(sequence.weights, (m) => (m === 0 ? Number.NaN : dice.normal(0, 1))),
+    }));
+  };
+
+  test.each(ALL_TYPES)("%s: the same for every token gives the same bits as one number", (loss_type) => {
+    for (const spec of specs(loss_type)) {
+      const sequences = randomSequences(`constant ${loss_type}`, 9);
+      const spread = sequences.map((s) => ({ ...s, advantage: new Float64Array(s.logp.length).fill(s.advantage) }));
+      expect(policyLoss(spread, spec)).toEqual(policyLoss(sequences, spec));
+    }
+  });
+
+  test.each(ALL_TYPES)("%s: central differences", (loss_type) => {
+    for (const spec of specs(loss_type)) {
+      const sequences = mixed(loss_type).map((s) =>
+        loss_type === "vespo" ? { ...s, old_logp: Array.from(s.logp, (lp) => lp - 0.05) } : s,
+      );
+      const still = (moved: TokenGroup[]) =>
+        loss_type === "vespo" ? moved.map((s) => ({ ...s, old_logp: Array.from(s.logp, (lp) => lp - 0.05) })) : moved;
+      expectGradients(sequences, spec, (moved) => policyLoss(still(moved), spec).loss);
+    }
+  });
+
+  test("clips, gates and VESPO's weight follow the sign of each token", () => {
+    const drifted = { logp: [-1, -1], entropy: [0, 0], weights: [1, 1], old_logp: [-0.5, -0.5] };
+    const sequence = { ...drifted, advantage: [1, -1] };
+    const masked = policyLoss([sequence], { type: "policy", off_policy_mask_threshold: 0.1 });
+    expect(masked.dLogp[0]![0]).toBeLessThan(0);
+    expect(masked.dLogp[0]![1]).toBe(0);
+    expect(policyLoss([sequence], { type: "policy" }).metrics["clip_ratio/low_mean"]).toBe(0.5);
+    const phi = (advantage: number) =>
+      policyLoss([{ ...drifted, advantage }], { type: "policy", loss_type: "vespo" }).metrics["vespo/phi_seq_mean"]!;
+    const vespo = policyLoss([sequence], { type: "policy", loss_type: "vespo" });
+    expect(vespo.metrics["vespo/phi_seq_mean"]).toBeCloseTo((phi(1) + phi(-1)) / 2, 12);
+    expect(Array.from(vespo.dLogp[0]!)).toEqual([Math.fround(-phi(1) / 2), Math.fround(phi(-1) / 2)]);
+  });
+
+  test("one ratio for a whole sequence is refused, and so are too few advantages", () => {
+    const sequence = mixed("refused")[0]!;
+    expect(() => policyLoss([sequence], { type: "policy", importance_sampling_level: "sequence" })).toThrow(
+      /advantages by token do not go with importance_sampling_level: sequence/,
+    );
+    expect(() => policyLoss([{ ...sequence, advantage: [] }], { type: "policy" })).toThrow(/number of advantage: 0/);
+  });
+});
+
 describe("parts of a batch", () => {
-  const types: PolicyLossType[] = ["grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo"];
+  const types = ALL_TYPES;
   test.each(types)("%s: losses, gradients and metrics of the parts make those of the whole", (loss_type) => {
     for (const importance_sampling_level of ["token", "sequence"] as const) {
       const spec: PolicySpec = {

@@ -1,18 +1,22 @@
 // The losses: log-probs and entropies of the sampled tokens in, a number and its gradients out. Host arithmetic only.
 //
 // Letters, as in the papers: i a sequence (one whole episode), t one of its tokens, m its weight (1 where the model wrote
-// it, 0 where the environment did), A the sequence's advantage, and π the model now, π_old the one that sampled, π_ref
-// the one we started from. Formulas are those of TRL 1.13 (GRPOTrainer._compute_loss), whose option names we keep.
+// it, 0 where the environment did), A the advantage of the sequence or of the token, and π the model now, π_old the one
+// that sampled, π_ref the one we started from. Formulas are those of TRL 1.13 (GRPOTrainer._compute_loss), whose option
+// names we keep.
 //
 // Every policy loss below has the same shape:
 //
-//     loss = Σ_i share_i · Σ_t m_it · ( gate_it · surrogate(w_it, A_i) + β · KL_it )  −  entropy_coef · mean entropy
+//     loss = Σ_i share_i · Σ_t m_it · ( gate_it · surrogate(w_it, A_it) + β · KL_it )  −  entropy_coef · mean entropy
 //
 //   w          how much likelier π makes the token than π_old did: the importance weight  (`importanceWeights`)
 //   surrogate  what pushes likely tokens of good episodes up, within bounds               (`surrogate`)
 //   gate       0 for tokens that are left out: low entropy, or too far off policy         (`isKept`, `isOnPolicy`)
 //   KL         how far π has moved from π_ref at this token                               (`klToReference`)
 //   share      how tokens and sequences are averaged: where most of the names differ      (`shareOf`)
+//
+// Where tokens have advantages of their own, whatever depends on the sign of A (clip, gates, VESPO's weight) is decided
+// for each token. A sequence-level ratio is refused then: all tokens move it, so each would get the mean of the advantages.
 //
 // The model's parameters are reached only through log π and the entropy, so their gradients are all that the device needs.
 import { UsageError } from "../errors.ts";
@@ -105,10 +109,13 @@ export function policyLoss(
 
   for (const [i, sequence] of sequences.entries()) {
     const { logp, entropy, weights, ref_logp, advantage } = checked(sequence, i, options);
-    const share = shareOf(sum(weights), options, totals);
+    const advantageAt = typeof advantage === "number" ? () => advantage : (t: number) => advantage[t]!;
+    const length = sum(weights);
+    const share = shareOf(length, options, totals);
     const w = importanceWeights(sequence, options);
-    const onPolicy = isOnPolicy(sequence, options);
-    const phi = options.loss_type === "vespo" ? gammaWeight(sequence, options) : 1;
+    const drifted = hasDrifted(sequence, options);
+    const phi = options.loss_type === "vespo" ? gammaWeights(sequence, options) : { good: 1, bad: 1 };
+    let good = 0; // weight of the tokens with A ≥ 0
 
     // Gradient of the sequence's loss by each log-prob directly, and by each importance weight.
     const byLogp = new Float64Array(logp.length);
@@ -119,8 +126,11 @@ export function policyLoss(
       const m = weights[t]!;
       if (m === 0) continue;
       const ratio = w.at(t);
+      const A = advantageAt(t);
+      if (A >= 0) good += m;
       const kept = isKept(entropy[t]!, cut);
-      const push = kept && onPolicy ? surrogate(ratio, logp[t]!, advantage, phi, options) : NOTHING;
+      const taught = kept && !(drifted && A < 0);
+      const push = taught ? surrogate(ratio, logp[t]!, A, A >= 0 ? phi.good : phi.bad, options) : NOTHING;
       policy += share * m * push.value;
       byLogp[t] = share * m * push.byLogp;
       byWeight[t] = share * m * push.byWeight;
@@ -139,10 +149,11 @@ export function policyLoss(
         bonus += bonusShare * m * entropy[t]!;
         byEntropy[t] = -bonusShare * m || 0;
       }
-      tally.token(m, entropy[t]!, kl, clippedSides(ratio, advantage, options));
+      tally.token(m, entropy[t]!, kl, clippedSides(ratio, A, options));
     }
     w.backward(byWeight, byLogp);
-    tally.end(phi);
+    const goodShare = length === 0 ? 1 : good / length;
+    tally.end(goodShare * phi.good + (1 - goodShare) * phi.bad);
     dLogp.push(Float32Array.from(byLogp));
     dEntropy.push(byEntropy);
   }
@@ -273,26 +284,31 @@ function klToReference(logp: number, ref: number): { value: number; byLogp: numb
 }
 
 /** VESPO: φ(w) = e^λ · w^k · e^(−λw) of the whole sequence's ratio (a product, not a mean), 1 at w = 1; a constant. */
-function gammaWeight({ logp, old_logp, weights, advantage = 0 }: TokenGroup, options: PolicyOptions): number {
+function gammaWeights({ logp, old_logp, weights }: TokenGroup, options: PolicyOptions): { good: number; bad: number } {
   let logW = 0;
   if (old_logp)
     for (let t = 0; t < logp.length; t++)
       if (weights[t] !== 0) logW += weights[t]! * clamp(logp[t]! - old_logp[t]!, -20, 20);
   logW = clamp(logW, Math.log(1e-8), 20);
-  const k = advantage >= 0 ? options.vespo_k_pos : options.vespo_k_neg;
-  const lambda = Math.max(advantage >= 0 ? options.vespo_lambda_pos : options.vespo_lambda_neg, 1e-4);
-  const phi = Math.exp(lambda + k * logW - lambda * Math.exp(logW));
-  return Number.isFinite(phi) ? phi : 0;
+  const phi = (k: number, least: number) => {
+    const lambda = Math.max(least, 1e-4);
+    const weight = Math.exp(lambda + k * logW - lambda * Math.exp(logW));
+    return Number.isFinite(weight) ? weight : 0;
+  };
+  return {
+    good: phi(options.vespo_k_pos, options.vespo_lambda_pos),
+    bad: phi(options.vespo_k_neg, options.vespo_lambda_neg),
+  };
 }
 
-/** DeepSeek-V3.2: a bad episode that the model would by now hardly sample teaches nothing; good ones are kept. */
-function isOnPolicy(sequence: TokenGroup, { off_policy_mask_threshold }: PolicyOptions): boolean {
-  const { logp, weights, advantage = 0, sampling_logp, old_logp } = sequence;
+/** DeepSeek-V3.2: bad tokens of an episode that the model would by now hardly sample teach nothing; good ones are kept. */
+function hasDrifted(sequence: TokenGroup, { off_policy_mask_threshold }: PolicyOptions): boolean {
+  const { logp, weights, sampling_logp, old_logp } = sequence;
   const then = sampling_logp ?? old_logp;
-  if (off_policy_mask_threshold === null || advantage >= 0) return true;
+  if (off_policy_mask_threshold === null) return false;
   let drift = 0;
   if (then) for (let t = 0; t < logp.length; t++) if (weights[t] !== 0) drift += weights[t]! * (then[t]! - logp[t]!);
-  return drift / Math.max(sum(weights), 1) <= off_policy_mask_threshold;
+  return !(drift / Math.max(sum(weights), 1) <= off_policy_mask_threshold);
 }
 
 function isKept(entropy: number, cut: EntropyCut | null): boolean {
@@ -324,7 +340,11 @@ function quantile(values: readonly number[], q: number): number {
 }
 
 /** The sequence with every array it needs present and of one length. */
-function checked(sequence: TokenGroup, i: number, { beta }: PolicyOptions): TokenGroup & { advantage: number } {
+function checked(
+  sequence: TokenGroup,
+  i: number,
+  { beta, importance_sampling_level }: PolicyOptions,
+): TokenGroup & { advantage: number | ArrayLike<number> } {
   const { logp, entropy, weights, old_logp, ref_logp, sampling_logp, advantage } = sequence;
   if (advantage === undefined)
     throw new UsageError({ what: "a policy loss needs an advantage; missing in sequence", value: i });
@@ -335,6 +355,15 @@ function checked(sequence: TokenGroup, i: number, { beta }: PolicyOptions): Toke
       remedy: "compute them with the reference weights, or set beta to 0",
     });
   sameLength(i, logp, { entropy, weights, old_logp, ref_logp, sampling_logp });
+  if (typeof advantage !== "number") {
+    sameLength(i, logp, { advantage });
+    if (importance_sampling_level === "sequence")
+      throw new UsageError({
+        what: "advantages by token do not go with importance_sampling_level",
+        value: "sequence",
+        remedy: "a ratio that all tokens share gives each the mean of their advantages; use token",
+      });
+  }
   return { ...sequence, advantage };
 }
 
