@@ -3,6 +3,7 @@
 import { computeAdvantages, type Datum, type PolicySpec } from "../engine/index.ts";
 import { random } from "../random.ts";
 import type { Batching, GRPOConfig } from "./config.ts";
+import { habitMetrics } from "./habits.ts";
 import type { Episode, EpisodeLine } from "./records.ts";
 
 /** A batch of played episodes with what they are worth. Rows of one question stand together. */
@@ -27,7 +28,8 @@ export function generationOf(
   const comparing = { num_generations, reward_weights, scale_rewards, multi_objective_aggregation, reward_names };
   const { advantages, rewards, metrics } = computeAdvantages(rows, comparing);
   const tokens = episodes.reduce((sum, episode) => sum + weightOf(episode, config), 0);
-  return { episodes, rows, rewards, advantages, tokens, metrics: { ...playMetrics(episodes), ...metrics } };
+  const play = { ...playMetrics(episodes), ...habitMetrics(episodes, num_generations) };
+  return { episodes, rows, rewards, advantages, tokens, metrics: { ...play, ...metrics } };
 }
 
 /** Tokens of an episode that count. */

@@ -33,6 +33,13 @@ export const METRIC_MEANINGS: Readonly<Record<string, string>> = {
   "actions/per_episode": "how many actions an episode took",
   "actions/{parse_failure,repeat,invalid}_rate": "share of actions that were not understood, done before, or failed",
   "actions/empty_rate": "share of turns without an action: no text, or no argument",
+  "actions/early_last_rate": "share of actions that answer with @last before any query has worked",
+  "episodes/describes_everything":
+    "share of episodes that spend most of their actions on describing most tables of a database with four or more",
+  "episodes/repeats_to_the_end": "share of episodes that end without an answer after repeating actions",
+  "episodes/answer_cut_off": "share of episodes whose answer was ended by max_new_tokens or max_completion_length",
+  "episodes/answer_miscopied": "share of episodes that answer wrong although a query returned the right values",
+  "groups/{all_right,all_wrong}": "share of groups whose episodes are all right, or all wrong",
   "episodes/unscorable": "episodes left out because the environment could not score them",
   "episodes/segments": "stretches an episode's history was cut into; 1 when nothing was cut",
   "eval_{seen,unseen}/{greedy,sampled}/success_rate":

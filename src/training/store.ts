@@ -17,8 +17,9 @@ export interface TrainerState {
   readonly evaluated: number;
   /** Metrics since the last line of metrics.jsonl: their sums, and how many steps each is of. */
   readonly since_log: Sums;
-  /** Codes of warnings that still hold. */
+  /** Codes of warnings that still hold, and by code the steps in a row in which it held or did not (health.ts). */
   readonly warned: readonly string[];
+  readonly streaks?: Readonly<Record<string, number>>;
 }
 
 export interface Checkpoint {

@@ -147,6 +147,7 @@ export class GRPOTrainer {
   async train({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<TrainOutput> {
     await this.#takeUp();
     await this.#tell("on_train_begin");
+    await this.#warn({}); // of the settings
     const watch = idle();
     try {
       while (this.#state.step < this.total_steps) {
@@ -302,13 +303,8 @@ export class GRPOTrainer {
     this.#update({ elapsed });
     store.append("timings.jsonl", timing);
 
-    const { warnings, holding } = warningsAt(step, meansOf(this.#ofStep), config, this.#state.warned);
+    await this.#warn(meansOf(this.#ofStep));
     this.#ofStep = {};
-    this.#update({ warned: holding });
-    for (const warning of warnings) {
-      store.append("warnings.jsonl", warning);
-      await this.#tell("on_warning", warning);
-    }
 
     if (step % config.logging_steps === 0 || step === this.total_steps) {
       const epoch = generation / Math.floor(this.prompts.length / this.#batching.questions);
@@ -318,6 +314,16 @@ export class GRPOTrainer {
       await this.#tell("on_log", line);
     }
     await this.#tell("on_step_end", { timing, episodes });
+  }
+
+  /** Says what has begun to go wrong. */
+  async #warn(metrics: Readonly<Record<string, number>>): Promise<void> {
+    const { warnings, ...health } = warningsAt(this.#state.step, metrics, this.config, this.#state);
+    this.#update(health);
+    for (const warning of warnings) {
+      this.store.append("warnings.jsonl", warning);
+      await this.#tell("on_warning", warning);
+    }
   }
 
   async #evaluateWhenDue(signal: AbortSignal | undefined): Promise<void> {
