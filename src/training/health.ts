@@ -168,7 +168,7 @@ export interface Health {
   /** Codes that were told and have not been quiet since. */
   readonly warned: readonly string[];
   /** By code: steps in a row in which it has held, or below 0 has not since it was told. @default none */
-  readonly streaks?: Readonly<Record<string, number>>;
+  readonly streaks?: Readonly<Record<string, number>> | undefined;
 }
 
 /**

@@ -39,6 +39,7 @@ const savedSchema = z.object({
     elapsed: z.number(),
     since_log: z.record(z.string(), z.tuple([z.number(), z.number()])),
     warned: z.array(z.string()),
+    streaks: z.record(z.string(), z.int()).optional(),
   }),
   logs: z.record(z.enum(LOGS), count),
 });

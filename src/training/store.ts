@@ -19,7 +19,7 @@ export interface TrainerState {
   readonly since_log: Sums;
   /** Codes of warnings that still hold, and by code the steps in a row in which it held or did not (health.ts). */
   readonly warned: readonly string[];
-  readonly streaks?: Readonly<Record<string, number>>;
+  readonly streaks?: Readonly<Record<string, number>> | undefined;
 }
 
 export interface Checkpoint {
