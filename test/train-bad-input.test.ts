@@ -38,8 +38,8 @@ describe.concurrent("settings", () => {
       /above the window of 1024 that the engine computes .*: 4096; give --max-context-tokens 1024/,
     ],
     [
-      { "--imitation-episodes": 2, "--max-context-tokens": 200, "--max-new-tokens": 16 },
-      /no episode to imitate fits max_context_tokens: 200; the shortest has \d+ tokens: raise/,
+      { "--sft-steps": 1, "--sft-max-context-tokens": 200 },
+      /no episode to imitate fits sft_max_context_tokens: 200; the shortest of 64 has \d+ tokens: raise/,
     ],
     [
       { "--reward-weights": "1,2" },

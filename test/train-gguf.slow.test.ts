@@ -32,7 +32,12 @@ test("a dry run reads the file's sizes", async () => {
 });
 
 test("an adapter that was learned for a GGUF file is played, resumed and exported with it", async () => {
-  const { code, stderr } = await place.trainInside("adapted", { ...ADAPTERS, "--imitation-episodes": 4, ...LONG });
+  const { code, stderr } = await place.trainInside("adapted", {
+    ...ADAPTERS,
+    "--sft-steps": 1,
+    "--sft-max-context-tokens": 1024,
+    ...LONG,
+  });
   expect(code, stderr).toBe(0);
   const adapter = place.path("adapted", "adapter");
   expect(JSON.parse(place.text("adapted", "adapter/adapter_config.json")).base_model_name_or_path).toBe(model);

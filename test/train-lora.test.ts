@@ -1,4 +1,4 @@
-// Training with adapters, as people do it: imitation first, a kill in between, PEFT's files, and models for others.
+// Training with adapters, as people do it: SFT first, a kill in between, PEFT's files, and models for others.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ const { loadModelAndTokenizer } = (await import(built("engine/index.node.js"))) 
 
 const ADAPTERS = {
   ...{ "--use-peft": "true", "--lora-r": 4, "--lora-alpha": 8, "--beta": 0.05, "--easy-steps": 2 },
-  ...{ "--imitation-episodes": 6, "--imitation-epochs": 1, "--imitation-learning-rate": 0.01 },
+  ...{ "--sft-steps": 2, "--sft-batch-tokens": 1000, "--sft-learning-rate": 0.01, "--sft-max-context-tokens": 1024 },
 };
 
 const place = await TrainingPlace.make();
@@ -24,7 +24,9 @@ const ran = await place.trainInside("one", ADAPTERS);
 describe("a run that learns adapters", () => {
   test("says what it learns", () => {
     expect(ran.code, ran.stderr).toBe(0);
-    expect(ran.stdout).toMatch(/imitation of 6 right episodes on training databases/);
+    expect(ran.stdout).toMatch(
+      /split by database, seed 42: SFT imitates \d questions on 1 databases; GRPO asks \d questions on 1 databases/,
+    );
     expect(ran.stdout).toMatch(/parameters, [\d,]+ learned in adapters/);
   });
 
@@ -70,7 +72,7 @@ describe("a run that learns adapters", () => {
     expect(difference(logprobs[1]!, logprobs[0]!)).toBeLessThan(1e-5);
     expect(difference(logprobs[2]!, logprobs[0]!)).toBeLessThan(1e-5);
     const metrics = place.lines("one", "metrics.jsonl").filter((line) => "kl" in line);
-    expect(metrics[0]!.kl).toBe(0); // the reference is the model after imitation
+    expect(metrics[0]!.kl).toBe(0); // the reference is the model after SFT
     expect(metrics.at(-1)!.kl).toBeGreaterThan(0);
   });
 
@@ -129,7 +131,9 @@ describe("what will happen, told before", () => {
     );
     expect(code, stderr).toBe(0);
     const said = stdout + stderr;
-    expect(said).toMatch(/1\. imitation of 120 right episodes on training databases/);
+    expect(said).toMatch(
+      /1\. SFT on right episodes on practice worlds and \(40 %\) on \d+ questions on 3 training databases/,
+    );
     expect(said).toMatch(/2\. GRPO on the \d+ easy training questions: 8 questions × 8 episodes/);
     expect(said).toMatch(/3\. GRPO on all \d+ training questions that are easy and medium/);
     expect(said).toMatch(
@@ -145,7 +149,7 @@ describe("what will happen, told before", () => {
     expect(code, stderr).toBe(0);
     const plan = JSON.parse(stdout);
     expect(plan).toMatchObject({ fits: true, total_steps: 4, step_time: expect.any(Number) });
-    expect(plan.stages.map(({ name }: { name: string }) => name)).toEqual(["imitation", "easy", "all"]);
+    expect(plan.stages.map(({ name }: { name: string }) => name)).toEqual(["sft", "easy", "all"]);
     expect(existsSync(place.path("never"))).toBe(false);
   });
 });

@@ -40,11 +40,15 @@ export async function dryRun(
   const { questions, generation_batch_size } = batchingOf(config);
   out.line(`a generation: ${questions} questions × ${config.num_generations} episodes = ${generation_batch_size}`);
   const stages = stagesOf(config, data);
-  const total_steps = stages.reduce((sum, { name, steps }) => sum + (name === "imitation" ? 0 : steps), 0);
+  const total_steps = stages.reduce((sum, { name, steps }) => sum + (name === "sft" ? 0 : steps), 0);
   out.line("what will happen:");
-  out.line(`  before: every evaluation question is played, greedily and sampled`);
-  stages.forEach(({ text, steps }, i) => void out.line(`  ${i + 1}. ${text}: ${formatNumber(steps)} steps`));
-  out.line(`  after: every evaluation question again; the model, reports and transcripts are in the run's folder`);
+  const is = evaluationWords(config);
+  out.line(`  before: ${is} with the model as it is`);
+  for (const [i, { name, text, steps }] of stages.entries()) {
+    out.line(`  ${i + 1}. ${text}: ${formatNumber(steps)} steps`);
+    if (name === "sft") out.line(`     then ${is} again: this is where GRPO begins`);
+  }
+  out.line(`  after: ${is} again; the model, reports and transcripts are in the run's folder`);
   const folder = findModel(config.model_name);
   tellWeights(config, folder, out);
   const model = await shapeOf(config, folder);
@@ -60,7 +64,7 @@ export async function dryRun(
     const seconds = card && fits ? total_steps * stepSeconds(model, config, card) : null;
     if (seconds !== null)
       out.line(
-        `time: ${formatNumber(total_steps)} steps of about ${stepSeconds(model, config, card!).toFixed(0)} s: ${minutes(seconds)}, evaluations and imitation not counted (an estimate, good to a factor of two; with the weights here, a step is measured)`,
+        `time: ${formatNumber(total_steps)} steps of about ${stepSeconds(model, config, card!).toFixed(0)} s: ${minutes(seconds)}, evaluations and SFT not counted (an estimate, good to a factor of two; with the weights here, a step is measured)`,
       );
     const cards = CARD_CLASSES.map((kind) => planFor(config.model_name, model, config, kind));
     tellCards(cards, total_steps, out);
@@ -70,9 +74,15 @@ export async function dryRun(
   const step_time = await measuredStep(config, data, rewardFuncs, out);
   const seconds = total_steps * step_time;
   out.line(
-    `${formatNumber(total_steps)} steps of ${step_time.toFixed(1)} s: about ${minutes(seconds)}, evaluations and imitation not counted`,
+    `${formatNumber(total_steps)} steps of ${step_time.toFixed(1)} s: about ${minutes(seconds)}, evaluations and SFT not counted`,
   );
   out.result({ ...common, memory, fits, step_time, seconds });
+}
+
+/** "every evaluation question is played, greedily and sampled" */
+function evaluationWords({ final_eval_episodes, final_eval_sampled_episodes: sampled }: GRPOConfig): string {
+  const what = final_eval_episodes === null ? "every evaluation question is" : "evaluation questions are";
+  return `${what} played greedily${sampled === 0 ? "" : " and sampled"}`;
 }
 
 /** Where the weights are, or how to get them. */

@@ -29,7 +29,7 @@ export async function checkInputs(
   const folders = [await resolveModel(config.model_name), model.folder].map((folder) => resolve(folder));
   const now = await sumInputs({
     ...{ version: packageInfo().version, data, rewardFile: config.reward_funcs },
-    modelFolders: folders.filter((folder) => !folder.startsWith(run + sep)), // what imitation made is the run's own
+    modelFolders: folders.filter((folder) => !folder.startsWith(run + sep)), // what a stage made is the run's own
   });
   const kept = resume ? readInputs(store.name) : null;
   const note = (text: string) => out.line(styled("yellow", text));

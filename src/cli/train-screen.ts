@@ -9,6 +9,7 @@ import {
   type TrainerCallback,
   type TrainingResult,
   type TrainingView,
+  type WarmupStep,
   type Warning,
 } from "../training/index.ts";
 import { drawTable, formatNumber, type Output, printable, styled } from "./output.ts";
@@ -27,8 +28,10 @@ export class TrainingScreen implements TrainerCallback {
 
   phase(phase: Phase): void {
     const words: Readonly<Record<Phase, string>> = {
+      base: "playing with the untrained model",
+      sft: "supervised fine-tuning on right episodes",
       random: "playing at random: the floor",
-      before: "playing with the model as it is",
+      before: "playing with the model that GRPO begins with",
       reach: "trying training questions several times, to know what reward can reach",
       training: "training",
       after: "playing with the trained model",
@@ -38,6 +41,13 @@ export class TrainingScreen implements TrainerCallback {
 
   progress(phase: Phase, done: number): void {
     this.#out.progress(`${phase}: ${formatNumber(done)} episodes`);
+  }
+
+  /** A step of SFT: on a terminal each, in a log every tenth. */
+  sftStep({ step, loss }: WarmupStep, total: number): void {
+    const line = `SFT: step ${formatNumber(step)}/${formatNumber(total)}, loss ${loss.toFixed(3)}`;
+    if (process.stderr.isTTY && step !== total) this.#out.progress(line);
+    else if (step % 10 === 0 || step === total) this.#out.line(line);
   }
 
   on_step_end(

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Command } from "commander";
+import { usableCpus } from "../cpus.node.ts";
 import type { LoadedModel } from "../engine/index.node.ts";
 import { rulesOf } from "../env/index.ts";
 import { SqlEnvError, UsageError } from "../errors.ts";
@@ -11,15 +12,22 @@ import type { DashboardServer } from "../server/dashboard-serve.node.ts";
 import {
   checkRewards,
   type GRPOConfig,
+  keepSplit,
   loadQuestionPrompts,
+  type Phase,
   type RewardFunction,
   resolveConfig,
   runTraining,
+  type SplitPart,
+  splitOf,
   stepsOf,
   type TrainerCallback,
   type TrainingResult,
+  type TrainingSplit,
+  type WarmupStep,
   type Warning,
 } from "../training/index.ts";
+import { baseName, runStages } from "../training/stages.node.ts";
 import { RunFolder } from "../training/store.node.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
@@ -38,7 +46,7 @@ import {
 } from "./train-config.ts";
 import { dryRun } from "./train-dry.ts";
 import { checkInputs } from "./train-inputs.ts";
-import { baseName, trainingModel } from "./train-model.ts";
+import { trainingModel } from "./train-model.ts";
 import { TrainingScreen } from "./train-screen.ts";
 
 interface TrainFlags extends ConfigFlags {
@@ -101,6 +109,8 @@ async function trainWith(
   // What can be known to be wrong is said before anything is made.
   checkRewards(rewardFuncs, config.reward_weights);
   const steps = stepsOf(config, loadQuestionPrompts(data, config).length);
+  const split = await splitOf(data, config);
+  for (const line of splitLines(split)) out.line(line);
   if (flags.dryRun) return dryRun(config, data, rewardFuncs, out);
 
   const signal = interruptSignal();
@@ -108,28 +118,36 @@ async function trainWith(
   const store = new RunFolder(run);
   store.lock({ force: flags.force === true });
   process.once("exit", () => store.unlock());
-  if (flags.resume === undefined) store.write("config.yaml", configText({ ...config, output_dir: run }));
+  const resume = flags.resume !== undefined;
+  if (!resume) store.write("config.yaml", configText({ ...config, output_dir: run }));
+  keepSplit(store, split);
   const dashboard = await dashboardOf(run, flags, out);
   const screen = new TrainingScreen(out);
-  const model = await trainingModel(config, data, run, out, signal).catch((error: unknown) => {
+  let isChecked = false;
+  const check = async (model: LoadedModel) => {
+    if (!isChecked)
+      await checkInputs({ model, data, config, store, resume, accept: flags.acceptChanges === true }, out);
+    isChecked = true;
+  };
+  const stages = {
+    ...{ data, config, split, store, signal, workers: Math.max(0, Math.min(MAX_WORKERS, usableCpus() - 2)) },
+    load: (name: string) => loadChecked(name, config, check, out),
+    onPhase: (phase: Phase) => screen.phase(phase),
+    onProgress: (phase: Phase, done: number) => screen.progress(phase, done),
+    onStep: (_: Phase, step: WarmupStep) => screen.sftStep(step, config.sft_steps),
+  };
+  const model = await runStages(stages).catch((error: unknown) => {
     if (signal.aborted && error === signal.reason) return null;
-    if (flags.resume === undefined) removeRun(run, wasThere); // nothing has begun: its name stays free
+    store.unlock();
+    if (!resume && !isLost(error)) removeRun(run, wasThere); // nothing worth keeping was made: its name stays free
     void dashboard?.close();
-    throw error;
+    throw resumable(error, run);
   });
   if (!model) {
     await dashboard?.close();
     return interrupted(run, signal, out);
   }
   try {
-    const { engine } = model;
-    const resume = flags.resume !== undefined;
-    await checkInputs({ model, data, config, store, resume, accept: flags.acceptChanges === true }, out);
-    const { parameters, trained, variant, threads } = engine.facts;
-    const learned = trained === parameters ? "" : `, ${formatNumber(trained)} learned in adapters`;
-    out.line(
-      `${printable(config.model_name)}: ${formatNumber(parameters)} parameters${learned}, ${variant}, ${threads} threads`,
-    );
     const result = await runTraining({
       ...{ model, data, config, rewardFuncs, store, signal },
       callbacks: [screen, screen.live(steps), lostOutputWarnings(lost, store)],
@@ -158,9 +176,39 @@ async function trainWith(
   }
 }
 
+/** The most threads that make episodes for SFT: more than a GPU learns from. */
+const MAX_WORKERS = 12;
+
+/** Loads a model of this run; what the run is made from is checked and kept before anything is learned. */
+async function loadChecked(
+  name: string,
+  config: GRPOConfig,
+  check: (model: LoadedModel) => Promise<void>,
+  out: Output,
+): Promise<LoadedModel> {
+  const model = await trainingModel(name, config);
+  try {
+    await check(model);
+  } catch (error) {
+    await model.engine.close();
+    throw error;
+  }
+  const { parameters, trained, variant, threads } = model.engine.facts;
+  const learned = trained === parameters ? "" : `, ${formatNumber(trained)} learned in adapters`;
+  const from = name === config.model_name ? "" : ` (${basename(name)})`;
+  out.line(
+    `${printable(config.model_name)}${from}: ${formatNumber(parameters)} parameters${learned}, ${variant}, ${threads} threads`,
+  );
+  return model;
+}
+
+function isLost(error: unknown): error is SqlEnvError {
+  return error instanceof SqlEnvError && ["device_lost", "engine_lost"].includes(error.code);
+}
+
 /** An error of a device or thread that was lost, with how to continue. */
 function resumable(error: unknown, run: string): unknown {
-  if (!(error instanceof SqlEnvError) || !["device_lost", "engine_lost"].includes(error.code)) return error;
+  if (!isLost(error)) return error;
   const { code, what, value } = error;
   return new SqlEnvError(code, {
     ...{ what, value, cause: error },
@@ -252,6 +300,17 @@ async function saveModel({ engine, folder }: LoadedModel, result: TrainingResult
 function interrupted(run: string, signal: AbortSignal, out: Output): void {
   out.line(`stopped and saved; resume with: sqlenv train --resume ${printable(run)}`);
   process.exitCode = interruptedCode(signal);
+}
+
+/** Which databases each part of the training has questions on. */
+function splitLines({ sft, grpo, eval: evaluated, overlap, seed }: TrainingSplit): string[] {
+  const part = ({ databases, questions }: SplitPart) =>
+    `${formatNumber(questions)} questions on ${formatNumber(databases.length)} databases`;
+  if (sft.databases.length === 0) return [];
+  return [
+    `split by database, seed ${seed}: SFT imitates ${part(sft)}; GRPO asks ${part(grpo)}${overlap ? ", imitated ones included" : ""}`,
+    `evaluation: ${part(evaluated)}`,
+  ];
 }
 
 function describeData({ name, questions }: DataSet, { difficulty_filter }: GRPOConfig): string {

@@ -9,12 +9,12 @@ import { DEFAULT_RULES, rulesOf } from "../env/index.ts";
 import { messageOf, UsageError } from "../errors.ts";
 import { LORA_MODULES, type LoraModule } from "../model/lora.ts";
 import type { PromptChoice } from "../players/index.ts";
-import { random } from "../random.ts";
 import { loadSqlite } from "../sql/index.ts";
 import { teamDemonstrations } from "../training/demonstration-team.node.ts";
 import {
   demonstrations,
   encodeTranscript,
+  mixed,
   mixtureSchema,
   parseTranscripts,
   type Recipe,
@@ -24,6 +24,7 @@ import {
   warmup,
 } from "../training/index.ts";
 import { makeModel } from "../training/recipe.node.ts";
+import { baseName } from "../training/stages.node.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
 import { listOf } from "./filters.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
@@ -31,7 +32,6 @@ import { surviveLostOutput } from "./lost-output.ts";
 import { writeModelUse } from "./model-use.ts";
 import { drawTable, formatNumber, type Output, output, wholeNumber } from "./output.ts";
 import { type PromptFlags, promptOption, shotsOption } from "./prompt.ts";
-import { baseName } from "./train-model.ts";
 
 interface Options extends DeviceFlags, Pick<PromptFlags, "prompt" | "shots"> {
   readonly model?: string;
@@ -155,7 +155,9 @@ async function imitate(options: Options & { readonly model: string }, out: Outpu
     mixture && options.workers
       ? teamDemonstrations(model.folder, { threads: options.workers, mixtureOf: () => mixture })
       : mixture && encoded(demonstrations(mixture), model);
-  const source = transcripts.length === 0 ? made! : interleaved(made, transcripts, model, options);
+  const encode = (transcript: Transcript) => encodeTranscript(transcript, model.turns);
+  const { transcriptsShare: share } = options;
+  const source = transcripts.length === 0 ? made! : mixed(made, transcripts, encode, { share, seed });
   const {
     steps,
     batchTokens: batch_tokens,
@@ -192,37 +194,6 @@ async function* encoded(
   { turns }: LoadedModel,
 ): AsyncGenerator<Datum> {
   for await (const transcript of source) yield encodeTranscript(transcript, turns);
-}
-
-/** Transcripts in a new random order each time round, encoded when first met, and in between what else there is. */
-async function* interleaved(
-  others: AsyncGenerator<Datum> | undefined,
-  transcripts: readonly Transcript[],
-  { turns }: LoadedModel,
-  { transcriptsShare, seed }: Options,
-): AsyncGenerator<Datum> {
-  const draw = random("warm-up", seed);
-  const known = new Map<Transcript, Datum>();
-  const encode = (transcript: Transcript): Datum => {
-    const datum = known.get(transcript) ?? encodeTranscript(transcript, turns);
-    known.set(transcript, datum);
-    return datum;
-  };
-  let left: Transcript[] = [];
-  try {
-    for (;;) {
-      if (others && !draw.chance(transcriptsShare)) {
-        const { value, done } = await others.next();
-        if (done) return;
-        yield value;
-        continue;
-      }
-      if (left.length === 0) left = draw.shuffle(transcripts);
-      yield encode(left.pop()!);
-    }
-  } finally {
-    await others?.return(undefined);
-  }
 }
 
 function readTranscripts(file: string, prompt: PromptChoice): Transcript[] {

@@ -48,6 +48,10 @@ export const configSchema = z
       { seed: ["easy", "medium"] },
     ),
     step_budget: note(count.default(10), "actions an episode may take", { seed: 10 }),
+    eval_step_budget: note(
+      count.nullable().default(null),
+      "actions an evaluation episode may take, each of up to max_new_tokens; null: step_budget, within max_completion_length",
+    ),
     // Rules of the environment that may change the game
     error_hints: rules.error_hints,
     end_after_failures: rules.end_after_failures,
@@ -90,12 +94,26 @@ export const configSchema = z
     ),
     num_iterations: note(count.default(1), "times each generation is learned from", { trl: 1 }),
     easy_steps: note(z.int().min(0).default(0), "steps at the beginning that ask only the easy ones of the questions"),
-    imitation_episodes: note(
+    // SFT before GRPO
+    sft_steps: note(
       z.int().min(0).default(0),
-      "before any reward: right episodes of the oracle, teacher and keyword players on training databases that the model imitates",
+      "optimizer steps of supervised fine-tuning (SFT) on right episodes before GRPO; 0: none",
     ),
-    imitation_epochs: note(count.default(2), "times it goes through them"),
-    imitation_learning_rate: note(positive.default(2e-5), "at its highest, in imitation"),
+    sft_batch_tokens: note(count.default(16_384), "SFT: tokens a step, context included"),
+    sft_learning_rate: note(positive.default(4e-4), "SFT: peak learning rate"),
+    sft_max_context_tokens: note(count.default(1_536), "SFT: longer episodes are left out"),
+    sft_database_share: note(
+      share.default(1 / 3),
+      "SFT: share of the training databases, drawn by seed, whose gold SQL is imitated and which GRPO does not ask about; 0: no gold SQL of the data set is imitated",
+    ),
+    sft_data_share: note(
+      share.default(0.4),
+      "SFT: share of the episodes on those databases; the others are on practice worlds",
+    ),
+    sft_overlap: note(
+      z.boolean().default(false),
+      "let GRPO reward questions that SFT imitated; their groups are mostly all right or all wrong and teach nothing",
+    ),
     shuffle_dataset: note(z.boolean().default(true), "questions in a new random order each epoch", { trl: true }),
 
     // How the model is asked, and speaks
@@ -220,6 +238,10 @@ export const configSchema = z
       count.nullable().default(null),
       "episodes of the evaluations before and after, likewise; null: every question once",
     ),
+    final_eval_sampled_episodes: note(
+      z.int().min(0).nullable().default(null),
+      "sampled episodes of the evaluations before and after; null: as many as greedy ones; 0: none",
+    ),
     pass_k: note(
       z
         .int()
@@ -280,6 +302,12 @@ export function resolveConfig(given: Readonly<Record<string, unknown>> = {}): GR
 
 /** The error for a key there is not. */
 export function unknownKey(key: string): UsageError {
+  if (key.startsWith("imitation_"))
+    return new UsageError({
+      what: "no such setting any more",
+      value: key,
+      remedy: "supervised fine-tuning before GRPO has sft_steps, sft_learning_rate and the other sft_ settings",
+    });
   const guess = nearest(key, [...CONFIG_KEYS, ...Object.keys(rewardSchema.unwrap().shape).map((k) => `reward.${k}`)]);
   return new UsageError({
     what: "no such setting",

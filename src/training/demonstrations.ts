@@ -1,6 +1,6 @@
 // Episodes to imitate, made by players on practice worlds in a given mixture: endless, and the same for the same seed.
 import { z } from "zod";
-import { type EnvironmentRules, rulesOf, rulesSchema, SQLEnvironment } from "../env/index.ts";
+import { rulesOf, rulesSchema, SQLEnvironment } from "../env/index.ts";
 import { playEpisode } from "../evaluation/index.ts";
 import {
   flailerPlayer,
@@ -15,7 +15,7 @@ import {
   SHOT_COUNTS,
   teacherPlayer,
 } from "../players/index.ts";
-import { type DataSet, DIFFICULTIES, type Difficulty, filterQuestions } from "../questions/index.ts";
+import { DIFFICULTIES, type QuestionRecord } from "../questions/index.ts";
 import { random } from "../random.ts";
 import { DatabaseShelf } from "../sql/index.ts";
 import { practiceWorlds, STARTER_FORMS } from "../worlds/index.ts";
@@ -74,55 +74,25 @@ export const mixtureSchema = z
 
 export type Mixture = z.infer<typeof mixtureSchema>;
 
-/** Whom to imitate on a data set, and how often. */
+/** An episode on a question of a data set, to imitate. */
 export interface DataDemonstrationOptions {
-  /** @default the oracle and the teacher twice in five times each, else the keyword player */
-  readonly players?: Mixture["players"];
-  /** Episodes in all. @default each training question once */
-  readonly episodes?: number;
-  readonly difficulties: readonly Difficulty[];
-  readonly step_budget: number;
-  /** @default DEFAULT_RULES */
-  readonly rules?: EnvironmentRules;
+  /** Who plays; where its answer is wrong the oracle plays instead. @default the teacher */
+  readonly player?: (typeof NAMES)[number];
   /** In whose words the model is asked. @default compact, without examples */
   readonly prompt?: PromptChoice;
   readonly seed: number | string;
 }
 
-const GOOD: Mixture["players"] = [
-  { player: "oracle", share: 2, weight: 1 },
-  { player: "teacher", share: 2, weight: 1 },
-  { player: "keyword", share: 1, weight: 1 },
-];
-
-/** Episodes on the training questions of a data set that end with the right answer, in random order. */
-export async function* dataDemonstrations(
-  data: DataSet,
-  options: DataDemonstrationOptions,
-): AsyncGenerator<Transcript, void> {
-  const {
-    players = GOOD,
-    episodes = Number.POSITIVE_INFINITY,
-    difficulties,
-    step_budget,
-    rules,
-    prompt,
-    seed,
-  } = options;
-  const questions = filterQuestions(data.questions, { split: "train", difficulty: difficulties });
-  const env = new SQLEnvironment(data, { step_budget, ...rules });
-  let made = 0;
-  for (const question of random("data demonstrations", seed).shuffle(questions)) {
-    if (made >= episodes) return;
-    const key = `${seed}/${question.question_id}`;
-    const { player, weight } = random("demonstration", key).pickWeighted(players.map((part) => [part, part.share]));
-    let record = await playEpisode(env, PLAYERS[player](), { question, seed: key });
-    // Whoever fails is no example; who knows takes the turn.
-    if (record.correctness !== 1) record = await playEpisode(env, oraclePlayer(), { question, seed: key });
-    if (record.error !== null || record.correctness !== 1) continue;
-    made++;
-    yield { ...transcriptOf(record, prompt), weight };
-  }
+/** An episode that ends with the right answer; null where not even the oracle has one. */
+export async function dataDemonstration(
+  env: SQLEnvironment,
+  question: QuestionRecord,
+  { player = "teacher", prompt, seed }: DataDemonstrationOptions,
+): Promise<Transcript | null> {
+  const key = `${seed}/${question.question_id}`;
+  let record = await playEpisode(env, PLAYERS[player](), { question, seed: key });
+  if (record.correctness !== 1) record = await playEpisode(env, oraclePlayer(), { question, seed: key });
+  return record.error !== null || record.correctness !== 1 ? null : transcriptOf(record, prompt);
 }
 
 /** One transcript after the other, of all worlds from the first on or of so many. `loadSqlite()` must have been awaited. */

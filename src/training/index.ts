@@ -1,11 +1,11 @@
-// Teaching a model: imitation first, then GRPO in the environment.
+// Teaching a model: SFT first, then GRPO in the environment.
 export * from "./callbacks.ts";
 export * from "./config.ts";
 export * from "./demonstrations.ts";
 export * from "./fresh.ts";
-export * from "./imitation.ts";
 export * from "./live.ts";
 export * from "./metric-names.ts";
+export * from "./mixing.ts";
 export * from "./plan.ts";
 export * from "./played.ts";
 export * from "./presets.ts";
@@ -15,6 +15,8 @@ export * from "./records.ts";
 export * from "./rewards.ts";
 export * from "./rollout.ts";
 export * from "./run.ts";
+export * from "./sft.ts";
+export * from "./split.ts";
 export * from "./standing.ts";
 export * from "./store.ts";
 export * from "./trainer.ts";

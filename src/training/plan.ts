@@ -9,6 +9,7 @@ import type { DataSet } from "../questions/index.ts";
 import { batchingOf, type GRPOConfig, resolveConfig, stepsOf } from "./config.ts";
 import { PRESET_NAMES, presetNamed } from "./presets.ts";
 import { easyPrompts, loadQuestionPrompts } from "./questions.ts";
+import { imitatedDatabases, imitatedQuestions } from "./split.ts";
 
 /** A kind of card, with what its makers say of it. */
 export interface CardClass {
@@ -28,52 +29,45 @@ export const CARD_CLASSES: readonly CardClass[] = [
   { name: "A100 or H100, 80 GB", memory: 84e9, precision: "bf16", flops: 312e12, bandwidth: 2000e9 },
 ];
 
-/** One part of a training. */
-export interface Stage {
-  readonly name: "imitation" | "easy" | "all";
+/** One part of a training that learns. */
+export interface PlannedStage {
+  readonly name: "sft" | "easy" | "all";
   readonly text: string;
   readonly steps: number;
 }
 
 /** Its parts, in order. */
-export function stagesOf(config: GRPOConfig, data: DataSet): Stage[] {
-  const { imitation_episodes, imitation_epochs, imitation_learning_rate, easy_steps, difficulty_filter, beta } = config;
+export function stagesOf(config: GRPOConfig, data: DataSet): PlannedStage[] {
+  const { sft_steps, easy_steps, difficulty_filter, beta } = config;
   const prompts = loadQuestionPrompts(data, config);
   const total = stepsOf(config, prompts.length);
   const easy = Math.min(easy_steps, total);
   const { questions } = batchingOf(config);
-  const rest = { count: total - easy, kinds: difficulty_filter.join(" and ") };
   const kl = beta > 0 ? `, KL ${beta} to the model before them` : "";
   const asked = `${questions} questions × ${config.num_generations} episodes a step, learning rate ${config.learning_rate}${kl}`;
-  return [
-    ...(imitation_episodes > 0
-      ? [
-          {
-            name: "imitation" as const,
-            text: `imitation of ${imitation_episodes} right episodes on training databases, ${imitation_epochs} times, learning rate ${imitation_learning_rate}`,
-            steps: Math.ceil((imitation_episodes * imitation_epochs) / 8),
-          },
-        ]
-      : []),
-    ...(easy > 0
-      ? [
-          {
-            name: "easy" as const,
-            text: `GRPO on the ${easyPrompts(prompts, data).length} easy training questions: ${asked}`,
-            steps: easy,
-          },
-        ]
-      : []),
-    ...(rest.count > 0
-      ? [
-          {
-            name: "all" as const,
-            text: `GRPO on all ${prompts.length} training questions that are ${rest.kinds}: ${asked}`,
-            steps: rest.count,
-          },
-        ]
-      : []),
+  const easyText = () => `GRPO on the ${easyPrompts(prompts, data).length} easy training questions: ${asked}`;
+  const kinds = difficulty_filter.join(" and ");
+  const stages: PlannedStage[] = [
+    { name: "sft", text: sft_steps > 0 ? sftText(config, data) : "", steps: sft_steps },
+    { name: "easy", text: easy > 0 ? easyText() : "", steps: easy },
+    {
+      name: "all",
+      text: `GRPO on all ${prompts.length} training questions that are ${kinds}: ${asked}`,
+      steps: total - easy,
+    },
   ];
+  return stages.filter(({ steps }) => steps > 0);
+}
+
+function sftText(config: GRPOConfig, data: DataSet): string {
+  const { sft_data_share, sft_batch_tokens, sft_learning_rate } = config;
+  const databases = imitatedDatabases(data, config);
+  const share = Math.round(100 * sft_data_share);
+  const on =
+    databases.length === 0
+      ? "practice worlds; no SQL of the data set is imitated"
+      : `${share < 100 ? `practice worlds and (${share} %) on ` : ""}${imitatedQuestions(data, config).length} questions on ${databases.length} training databases`;
+  return `SFT on right episodes on ${on}: ${sft_batch_tokens} tokens a step, learning rate ${sft_learning_rate}`;
 }
 
 /** What a config asks of memory. */

@@ -45,6 +45,7 @@ async function played(
   const greedy = new Map<string, EpisodeRecord>();
   const standing = await play({
     episodes: config.final_eval_episodes,
+    sampled: config.final_eval_sampled_episodes,
     signal,
     onEpisode: (record, manner) => {
       if (manner === "greedy") greedy.set(record.question_id, { ...record, player });

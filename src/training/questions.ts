@@ -1,7 +1,7 @@
 // The questions a training asks, as prompts.
 import { QuestionLoadError, UsageError } from "../errors.ts";
 import { type DataSet, filterQuestions, type QuestionRecord } from "../questions/index.ts";
-import type { GRPOConfig } from "./config.ts";
+import { imitatedDatabases, rewardedQuestions, type SplitConfig } from "./split.ts";
 
 /** A question to play; its text alone is enough where no other question has the same. */
 export interface QuestionPrompt {
@@ -9,10 +9,11 @@ export interface QuestionPrompt {
   readonly text: string;
 }
 
-/** The training questions that pass the difficulty filter, in the order of the data set. */
-export function loadQuestionPrompts(data: DataSet, config: Pick<GRPOConfig, "difficulty_filter">): QuestionPrompt[] {
+/** The training questions that GRPO asks: those that pass the difficulty filter, on databases that SFT did not imitate. */
+export function loadQuestionPrompts(data: DataSet, config: SplitConfig): QuestionPrompt[] {
   const all = filterQuestions(data.questions, { split: "train" });
-  const chosen = filterQuestions(all, { difficulty: config.difficulty_filter });
+  const { difficulty_filter: difficulty } = config;
+  const chosen = filterQuestions(all, { difficulty });
   if (chosen.length === 0)
     throw new QuestionLoadError({
       what: all.length === 0 ? "no training questions in" : `none of the ${all.length} training questions passes in`,
@@ -20,9 +21,16 @@ export function loadQuestionPrompts(data: DataSet, config: Pick<GRPOConfig, "dif
       remedy:
         all.length === 0
           ? "use a data set with a train split: see `sqlenv data check`"
-          : `difficulty_filter is ${config.difficulty_filter.join(", ")}`,
+          : `difficulty_filter is ${difficulty.join(", ")}`,
     });
-  return chosen.map(({ question_id, question_text }) => ({ question_id, text: question_text }));
+  const asked = rewardedQuestions(data, config);
+  if (asked.length === 0)
+    throw new UsageError({
+      what: `all training questions that are ${difficulty.join(" or ")} are on databases that SFT imitates`,
+      value: imitatedDatabases(data, config).join(", "),
+      remedy: "lower sft_database_share, or widen difficulty_filter",
+    });
+  return asked.map(({ question_id, question_text }) => ({ question_id, text: question_text }));
 }
 
 /** The prompts whose questions are easy: what a training may begin with. */

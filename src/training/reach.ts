@@ -3,15 +3,13 @@
 import { SQLEnvironment } from "../env/index.ts";
 import { evaluate } from "../evaluation/index.ts";
 import { modelPlayer } from "../players/index.ts";
-import { type DataSet, filterQuestions } from "../questions/index.ts";
+import type { DataSet } from "../questions/index.ts";
 import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
 import { watchFailures } from "./failures.ts";
 import type { Reach, Warning } from "./records.ts";
 import { samplingOf } from "./rollout.ts";
-import type { SpeakingModel } from "./standing.ts";
-
-/** Episodes played at once: enough to fill a batch. */
-const CONCURRENCY = 64;
+import { rewardedQuestions } from "./split.ts";
+import { concurrencyOf, type SpeakingModel } from "./standing.ts";
 
 /** A smaller share of questions that are ever solved leaves most groups without any reward to compare. */
 const LEAST_SOLVED = 0.05;
@@ -29,7 +27,9 @@ export async function reachOf(
   { signal, onProgress }: ReachOptions = {},
 ): Promise<Reach> {
   const { pass_k: tries, pass_questions, difficulty_filter: difficulty, seed } = config;
-  const questions = Math.min(pass_questions, filterQuestions(data.questions, { split: "train", difficulty }).length);
+  const asked = rewardedQuestions(data, config);
+  const databases = [...new Set(asked.map(({ database_name }) => database_name))];
+  const questions = Math.min(pass_questions, asked.length);
   const environment = () => new SQLEnvironment(data, environmentOptionsOf(config));
   let done = 0;
   const play = async (manner: "greedy" | "sampled") => {
@@ -39,7 +39,16 @@ export async function reachOf(
       modelPlayer({ ...sampling, temperature, engine, turns, key: [seed, "reach", manner] }),
     );
     const report = await evaluate(data, watched.player, {
-      ...{ split: "train", difficulty, questions, seed, signal, environment, concurrency: CONCURRENCY },
+      ...{
+        split: "train",
+        difficulty,
+        databases,
+        questions,
+        seed,
+        signal,
+        environment,
+        concurrency: concurrencyOf(config),
+      },
       tries: manner === "greedy" ? 1 : tries,
       onProgress: () => onProgress?.(++done),
     });
@@ -63,6 +72,6 @@ export function reachWarning({ solved_in_tries, tries, questions }: Reach): Warn
     code: "out_of_reach",
     message: `the model was right at least once in ${tries} tries on ${share} of ${questions} training questions: reward has almost nothing to make likelier`,
     remedy:
-      "fine-tune on episodes first (imitation_episodes, `sqlenv warmup`), try --prompt instruct with --shots 3, or ask easier questions",
+      "fine-tune on episodes first (sft_steps, `sqlenv warmup`), try --prompt instruct with --shots 3, or ask easier questions",
   };
 }

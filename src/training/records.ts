@@ -1,6 +1,7 @@
 // What a training leaves behind, as plain records: every file of a run folder is made of these.
 import type { EpisodeRecord, Summary } from "../evaluation/index.ts";
 import type { Message, Segment } from "../players/index.ts";
+import type { TrainingSplit } from "./split.ts";
 
 /** An episode of the model that is trained: the record everyone has, what was said, and the tokens to learn from. */
 export interface Episode extends EpisodeRecord {
@@ -76,6 +77,20 @@ export interface Reach {
   readonly solved_in_tries: number | null;
 }
 
+/** NAME.json of a stage before GRPO, such as sft.json: what it learned from. */
+export interface StageReport {
+  /** Optimizer steps. */
+  readonly steps: number;
+  readonly tokens: number;
+  readonly transcripts: number;
+  /** Transcripts that were longer than the context. */
+  readonly too_long: number;
+  readonly first_loss: number;
+  /** Mean of the last tenth of the steps. */
+  readonly last_loss: number;
+  readonly seconds: number;
+}
+
 /** results.json: what a training says of itself at its end. */
 export interface TrainingResult {
   readonly run: string;
@@ -91,14 +106,21 @@ export interface TrainingResult {
   readonly episodes: number;
   readonly tokens: number;
   readonly random: Standing;
+  /** Before SFT; absent where there was none. */
+  readonly base?: Standing;
+  /** Where GRPO began. */
   readonly before: Standing;
   readonly after: Standing;
   /** Measured where pass_k asks for it. */
   readonly reach?: Reach;
+  /** What SFT before GRPO learned from. */
+  readonly sft?: StageReport;
+  /** Which databases each part had questions on; absent in results of versions that did not keep it. */
+  readonly split?: TrainingSplit;
   readonly warnings: number;
 }
 
-/** comparison.json: the same questions played by three players. */
+/** comparison.json: the same questions by the players of a training: random, base, before and after. */
 export interface Comparison {
   readonly players: readonly string[];
   readonly questions: readonly ComparedQuestion[];

@@ -7,7 +7,9 @@ import { type DataSet, evalIdsSha256 } from "../questions/index.ts";
 import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
 import { comparisonOf, type Played, type PlayedOptions, playedAtRandom, playedBy } from "./played.ts";
 import { reachOf, reachWarning } from "./reach.ts";
-import type { MetricLine, Reach, TrainingResult, Warning } from "./records.ts";
+import type { MetricLine, Reach, StageReport, TrainingResult, Warning } from "./records.ts";
+import { keepSplit, overlapWarning, splitOf } from "./split.ts";
+import type { RunStore } from "./store.ts";
 import { GRPOTrainer, type TrainerOptions } from "./trainer.ts";
 
 /** Makes a trainer; the questions come from the data set, filtered as the config says. */
@@ -40,7 +42,7 @@ export async function sampleRandomBaseline(
 }
 
 /** What is happening, for whoever watches. */
-export type Phase = "random" | "before" | "reach" | "training" | "after";
+export type Phase = "base" | "sft" | "random" | "before" | "reach" | "training" | "after";
 
 export interface RunTrainingOptions extends TrainerOptions {
   /** Continue the store's run instead of starting anew. */
@@ -75,8 +77,8 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
   };
   /** Plays once; a resumed run finds what was played before. */
   const once = async (phase: "random" | "before", play: () => Promise<Played>): Promise<Played> => {
-    const kept = store.read(`${phase}.json`);
-    if (kept !== null && store.newest() !== null) return JSON.parse(kept) as Played;
+    const kept = keptIn<Played>(store, `${phase}.json`);
+    if (kept) return kept;
     const played = await play();
     store.write(`${phase}.json`, `${JSON.stringify(played)}\n`);
     return played;
@@ -84,29 +86,36 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
 
   /** What reward can reach; a resumed run finds it. */
   const measureReach = async (): Promise<Reach> => {
-    const kept = store.read("reach.json");
-    if (kept !== null && store.newest() !== null) return JSON.parse(kept) as Reach;
+    const kept = keptIn<Reach>(store, "reach.json");
+    if (kept) return kept;
     onPhase?.("reach");
     const reach = await reachOf(data, model, config, { signal, onProgress: (done) => onProgress?.("reach", done) });
-    const warning = reachWarning(reach);
     store.write("reach.json", `${JSON.stringify(reach)}\n`);
-    if (warning) store.append("warnings.jsonl", warning);
-    onReach?.(reach, warning);
+    onReach?.(reach, reachWarning(reach));
     return reach;
   };
 
   try {
+    const split = await splitOf(data, config);
+    keepSplit(store, split);
+    const base = config.sft_steps > 0 ? keptIn<Played>(store, "base.json") : null;
+    const sft = config.sft_steps > 0 ? keptIn<StageReport>(store, "sft.json") : null;
     const floor = await once("random", () => playedAtRandom(data, config, watch("random")));
     const isNew = store.newest() === null;
     const before = await once("before", () => playedBy(model, data, config, watch("before")));
     if (isNew) await trainer.record(before.standing);
     const reach = config.pass_k > 0 ? await measureReach() : null;
+    const first = [overlapWarning(split), reach && reachWarning(reach)].filter((warning) => warning !== null);
+    if (isNew) store.append("warnings.jsonl", ...first);
     onPhase?.("training");
     const { interrupted, steps } = await trainer.train({ signal });
     if (interrupted) return null;
     const after = await playedBy(model, data, config, watch("after"));
     await trainer.record(after.standing);
-    store.write("comparison.json", `${JSON.stringify(comparisonOf([floor, before, after]))}\n`);
+    store.write(
+      "comparison.json",
+      `${JSON.stringify(comparisonOf([floor, ...(base ? [base] : []), before, after]))}\n`,
+    );
     const result: TrainingResult = {
       run: store.name,
       model_name: config.model_name,
@@ -118,9 +127,12 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
       episodes: trainer.state.episodes,
       tokens: trainer.state.tokens,
       random: floor.standing,
+      ...(base && { base: base.standing }),
       before: before.standing,
       after: after.standing,
       ...(reach && { reach }),
+      ...(sft && { sft }),
+      split,
       warnings: (store.read("warnings.jsonl") ?? "").split("\n").filter(Boolean).length,
     };
     store.write("results.json", `${JSON.stringify(result, null, 2)}\n`);
@@ -129,4 +141,10 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     if (!signal?.aborted || error !== signal.reason) throw error;
     return null;
   }
+}
+
+/** What an earlier part of the run left; null for nothing. */
+function keptIn<T>(store: RunStore, file: string): T | null {
+  const text = store.read(file);
+  return text === null ? null : (JSON.parse(text) as T);
 }

@@ -4,7 +4,7 @@ import { type EpisodeRecord, evaluate, summaryOf } from "../evaluation/index.ts"
 import type { Tokenizer, TurnEncoder } from "../model/index.ts";
 import { modelPlayer, type Player, randomPlayer, type TokenSampler } from "../players/index.ts";
 import { type DataSet, filterQuestions } from "../questions/index.ts";
-import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
+import { batchingOf, environmentOptionsOf, type GRPOConfig } from "./config.ts";
 import { watchFailures } from "./failures.ts";
 import type { Manner, Place, Standing } from "./records.ts";
 import { samplingOf } from "./rollout.ts";
@@ -16,8 +16,13 @@ export interface SpeakingModel {
   readonly turns: TurnEncoder;
 }
 
-/** Episodes played at once: enough to fill a batch. */
-const CONCURRENCY = 64;
+/** Enough to fill a batch. */
+const LEAST_CONCURRENCY = 64;
+
+/** Evaluation episodes played at once: as many as training plays, for which there is room, and not too few for a batch. */
+export function concurrencyOf(config: GRPOConfig): number {
+  return Math.max(LEAST_CONCURRENCY, batchingOf(config).generation_batch_size);
+}
 
 export const PLACES: readonly Place[] = ["seen", "unseen"];
 export const MANNERS: readonly Manner[] = ["greedy", "sampled"];
@@ -25,6 +30,8 @@ export const MANNERS: readonly Manner[] = ["greedy", "sampled"];
 export interface StandingOptions {
   /** On each place; null plays each question once. */
   readonly episodes: number | null;
+  /** Sampled episodes on each place, where they are to be others than greedy ones; 0: none. @default as `episodes` */
+  readonly sampled?: number | null;
   readonly signal?: AbortSignal | undefined;
   readonly onEpisode?: (record: EpisodeRecord, manner: Manner) => void;
   /** Called as episodes end. */
@@ -34,9 +41,17 @@ export interface StandingOptions {
 /** The model as a player that takes the likeliest action, or samples as in training. */
 export function playerOf(model: SpeakingModel, manner: Manner, config: GRPOConfig, name = "model"): Player {
   const { engine, tokenizer, turns } = model;
-  const sampling = samplingOf(config, tokenizer);
+  const sampling = samplingOf(evaluationConfig(config), tokenizer);
   const temperature = manner === "greedy" ? 0 : sampling.temperature!;
   return modelPlayer({ ...sampling, temperature, engine, turns, name, key: [config.seed, "evaluation", manner] });
+}
+
+/** The settings that evaluation episodes are played with. */
+function evaluationConfig(config: GRPOConfig): GRPOConfig {
+  const { eval_step_budget: step_budget, max_new_tokens, max_completion_length } = config;
+  if (step_budget === null) return config;
+  const all = step_budget * max_new_tokens;
+  return { ...config, step_budget, max_completion_length: Math.max(max_completion_length, all) };
 }
 
 /** Where a model stands. */
@@ -58,23 +73,25 @@ async function play(
   data: DataSet,
   player: (manner: Manner) => Player,
   config: GRPOConfig,
-  { episodes, signal, onEpisode, onProgress }: StandingOptions,
+  { episodes: wanted, sampled, signal, onEpisode, onProgress }: StandingOptions,
 ): Promise<Standing> {
   const { difficulty_filter: difficulty, seed } = config;
-  const environment = () => new SQLEnvironment(data, environmentOptionsOf(config));
+  const environment = () => new SQLEnvironment(data, environmentOptionsOf(evaluationConfig(config)));
+  const concurrency = concurrencyOf(config);
   const places = placesOf(data, config);
   let done = 0;
   const standing: Record<Place, Partial<Standing[Place]>> = { seen: {}, unseen: {} };
   for (const place of PLACES) {
     for (const manner of MANNERS) {
       const databases = places[place];
-      if (databases.length === 0) {
+      const episodes = manner === "sampled" ? (sampled ?? wanted) : wanted;
+      if (databases.length === 0 || episodes === 0) {
         standing[place] = { ...standing[place], [manner]: summaryOf([]) };
         continue;
       }
       const watched = watchFailures(player(manner));
       const report = await evaluate(data, watched.player, {
-        ...{ split: "eval", difficulty, databases, seed, signal, environment, concurrency: CONCURRENCY },
+        ...{ split: "eval", difficulty, databases, seed, signal, environment, concurrency },
         ...(episodes === null ? {} : { episodes: Math.min(episodes, questionsOn(data, config, databases)) }),
         onEpisode: (record) => onEpisode?.(record, manner),
         onProgress: () => onProgress?.(++done),

@@ -2,13 +2,12 @@ import { expect, test } from "vitest";
 import { smallDataSet } from "../../test/small-data.ts";
 import { tinyModel } from "../../test/tiny-model.ts";
 import { LocalEngine } from "../engine/index.ts";
-import { GUIDED_RULES } from "../env/index.ts";
+import { GUIDED_RULES, SQLEnvironment } from "../env/index.ts";
 import { trainBpe } from "../model/bpe.ts";
 import { createTurnEncoder, Tokenizer } from "../model/index.ts";
 import { promptFor } from "../players/index.ts";
-import { DIFFICULTIES } from "../questions/index.ts";
 import { loadSqlite } from "../sql/index.ts";
-import { dataDemonstrations, demonstrations, mixtureSchema } from "./demonstrations.ts";
+import { dataDemonstration, demonstrations, mixtureSchema } from "./demonstrations.ts";
 import { encodeTranscript, parseTranscripts, type Transcript } from "./transcripts.ts";
 import { learningRate, warmup } from "./warmup.ts";
 
@@ -92,9 +91,11 @@ test("where the rules have answer_last, those who know answer with @last", async
     if (++taken === 8) break;
   }
   const data = await smallDataSet();
-  const options = { difficulties: DIFFICULTIES, step_budget: 6, rules: GUIDED_RULES, seed: 1, episodes: 6 };
-  for await (const { messages } of dataDemonstrations(data, options))
-    expect(messages.at(-1)!.content).toBe("ANSWER: @last");
+  const env = new SQLEnvironment(data, { step_budget: 6, ...GUIDED_RULES });
+  for (const question of data.questions.slice(0, 6)) {
+    const transcript = await dataDemonstration(env, question, { seed: 1 });
+    expect(transcript!.messages.at(-1)!.content).toBe("ANSWER: @last");
+  }
 });
 
 test("a share of the worlds has the named forms, the others have all", async () => {

@@ -1,0 +1,109 @@
+// The stages of a training before GRPO, in their order. Each is given the model the one before it left, teaches it and
+// saves it as a folder of the run, whole or not at all: a run that was killed repeats the stage it was in and no other.
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { LoadedModel } from "../engine/index.node.ts";
+import type { DataSet } from "../questions/index.ts";
+import { loadSqlite } from "../sql/index.ts";
+import type { GRPOConfig } from "./config.ts";
+import { teamDemonstrations } from "./demonstration-team.node.ts";
+import { type Played, playedBy } from "./played.ts";
+import type { StageReport } from "./records.ts";
+import type { Phase } from "./run.ts";
+import { fineTune } from "./sft.ts";
+import type { TrainingSplit } from "./split.ts";
+import type { RunStore } from "./store.ts";
+import type { WarmupStep } from "./warmup.ts";
+
+/** What a stage works with. */
+export interface StageContext {
+  readonly data: DataSet;
+  readonly config: GRPOConfig;
+  readonly split: TrainingSplit;
+  /** Threads besides this one that may play episodes; they change nothing but the time. */
+  readonly workers: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly onPhase?: (phase: Phase) => void;
+  /** Episodes played so far in an evaluation or a stage. */
+  readonly onProgress?: (phase: Phase, done: number) => void;
+  readonly onStep?: (phase: Phase, step: WarmupStep) => void;
+}
+
+/** One way to teach a model before GRPO. */
+export interface Stage {
+  /** Its folder in the run; its report is beside it as `NAME.json`. */
+  readonly name: "sft";
+  isWanted(config: GRPOConfig): boolean;
+  /** Teaches the model; null when the signal came first, and nothing is kept then. */
+  teach(model: LoadedModel, context: StageContext): Promise<Omit<StageReport, "seconds"> | null>;
+}
+
+const SFT: Stage = {
+  name: "sft",
+  isWanted: ({ sft_steps }) => sft_steps > 0,
+  async teach(model, { data, config, workers, signal, onStep }) {
+    const report = await fineTune(model, data, config, {
+      ...(signal && { signal }),
+      ...(workers > 0 && {
+        practice: (mixture) => teamDemonstrations(model.folder, { threads: workers, mixtureOf: () => mixture }),
+      }),
+      onStep: (step) => onStep?.("sft", step),
+    });
+    return report.interrupted ? null : report;
+  },
+};
+
+/** In the order they are taken. */
+export const STAGES: readonly Stage[] = [SFT];
+
+export interface RunStagesOptions extends StageContext {
+  /** The run's folder. */
+  readonly store: RunStore;
+  /** Loads a model for training, by the config's name or from a folder of the run. */
+  readonly load: (nameOrFolder: string) => Promise<LoadedModel>;
+}
+
+/** The model that GRPO begins with: loaded, after the stages that the config asks for. Null when the signal came first. */
+export async function runStages(options: RunStagesOptions): Promise<LoadedModel | null> {
+  const { config, store, load, onPhase } = options;
+  await loadSqlite();
+  let from = config.model_name;
+  for (const stage of STAGES.filter((one) => one.isWanted(config))) {
+    const folder = join(store.name, stage.name);
+    if (!existsSync(folder)) {
+      const model = await load(from);
+      try {
+        if (from === config.model_name) await evaluateBase(model, options);
+        onPhase?.(stage.name);
+        const started = performance.now();
+        const report = await stage.teach(model, options);
+        if (!report) return null;
+        const seconds = (performance.now() - started) / 1000;
+        store.write(`${stage.name}.json`, `${JSON.stringify({ ...report, seconds } satisfies StageReport)}\n`);
+        if (config.use_peft) await model.engine.saveAdapter(folder, baseName(model.folder));
+        else await model.engine.saveModel(folder);
+      } finally {
+        await model.engine.close();
+      }
+    }
+    from = folder;
+  }
+  return load(from);
+}
+
+/** How good the model is before any stage; a resumed run finds it. */
+async function evaluateBase(model: LoadedModel, options: RunStagesOptions): Promise<void> {
+  const { data, config, store, signal, onPhase, onProgress } = options;
+  if (store.read("base.json") !== null) return;
+  onPhase?.("base");
+  const played: Played = await playedBy(model, data, config, {
+    ...{ player: "base", signal },
+    onProgress: (done) => onProgress?.("base", done),
+  });
+  store.write("base.json", `${JSON.stringify(played)}\n`);
+}
+
+/** The model as others name it: a path that does not depend on where one stands, or a name on the Hub. */
+export function baseName(name: string): string {
+  return existsSync(name) ? resolve(name) : name;
+}
