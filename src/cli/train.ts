@@ -30,6 +30,7 @@ import {
 import { baseName, runStages } from "../training/stages.node.ts";
 import { RunFolder } from "../training/store.node.ts";
 import { resolveDataSet } from "./dataset.ts";
+import { CommandEnvironments } from "./environments.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { type LostOutput, surviveLostOutput } from "./lost-output.ts";
 import { writeModelUse } from "./model-use.ts";
@@ -129,9 +130,25 @@ async function trainWith(
       await checkInputs({ model, data, config, store, resume, accept: flags.acceptChanges === true }, out);
     isChecked = true;
   };
+  const environments = new CommandEnvironments(data, config.environment_threads, out);
   const stages = {
-    ...{ data, config, split, store, signal, workers: Math.max(0, Math.min(MAX_WORKERS, usableCpus() - 2)) },
-    load: (name: string) => loadChecked(name, config, check, out),
+    ...{
+      data,
+      config,
+      split,
+      store,
+      signal,
+      environments,
+      workers: Math.max(0, Math.min(MAX_WORKERS, usableCpus() - 2)),
+    },
+    load: async (name: string) => {
+      const model = await loadChecked(name, config, check, out);
+      await environments.start(model.engine.facts.device).catch(async (error: unknown) => {
+        await model.engine.close();
+        throw error;
+      });
+      return model;
+    },
     onPhase: (phase: Phase) => screen.phase(phase),
     onProgress: (phase: Phase, done: number) => screen.progress(phase, done),
     onStep: (_: Phase, step: WarmupStep) => screen.sftStep(step, config.sft_steps),
@@ -141,15 +158,16 @@ async function trainWith(
     store.unlock();
     if (!resume && !isLost(error)) removeRun(run, wasThere); // nothing worth keeping was made: its name stays free
     void dashboard?.close();
+    void environments.close();
     throw resumable(error, run);
   });
   if (!model) {
-    await dashboard?.close();
+    await Promise.all([dashboard?.close(), environments.close()]);
     return interrupted(run, signal, out);
   }
   try {
     const result = await runTraining({
-      ...{ model, data, config, rewardFuncs, store, signal },
+      ...{ model, data, config, rewardFuncs, store, signal, environments },
       callbacks: [screen, screen.live(steps), lostOutputWarnings(lost, store)],
       resume,
       spent: performance.now() / 1000, // since the process began
@@ -170,7 +188,7 @@ async function trainWith(
   } catch (error) {
     throw resumable(error, run);
   } finally {
-    await Promise.allSettled([dashboard?.close(), model.engine.close()]); // never in place of the error there is
+    await Promise.allSettled([dashboard?.close(), model.engine.close(), environments.close()]); // never in place of the error there is
     data.databases.close();
     store.unlock();
   }

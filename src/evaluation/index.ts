@@ -1,6 +1,7 @@
 // Many episodes, counted: success with intervals, transcripts.
 export * from "./behaviour.ts";
 export * from "./cluster.ts";
+export * from "./environment-source.ts";
 export * from "./episode.ts";
 export * from "./evaluate.ts";
 export * from "./execution.ts";

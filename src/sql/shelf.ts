@@ -14,6 +14,8 @@ export interface ShelfOptions extends OpenOptions {
 /** One open connection per database, however many environments use it. */
 export class DatabaseShelf {
   readonly names: readonly string[];
+  /** Whether "text" in double quotes may be a string in its databases. */
+  readonly doubleQuotedStrings: boolean;
   readonly #options: ShelfOptions;
   readonly #open = new Map<string, Database>(); // in order of last use
   #openBytes = 0;
@@ -21,6 +23,7 @@ export class DatabaseShelf {
   constructor(options: ShelfOptions) {
     this.#options = options;
     this.names = options.names;
+    this.doubleQuotedStrings = options.doubleQuotedStrings ?? false;
   }
 
   /** The database of that name. Ask again rather than keep it: it may be closed when others are opened. */

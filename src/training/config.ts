@@ -265,6 +265,10 @@ export const configSchema = z
       "of a GPU's activations; auto: bf16 where the card has it; the CPU has fp32",
     ),
     threads: note(count.nullable().default(null), "of the CPU; null: as many as it has; results do not depend on it"),
+    environment_threads: note(
+      z.int().min(0).max(64).nullable().default(null),
+      "threads in which episodes step; 0: the main thread; null: beside a GPU at most 8 of the cores left over, else 0; results do not depend on it",
+    ),
     max_gpu_memory: note(positive.nullable().default(null), "gigabytes of a GPU's memory to use; null: all it has"),
     gradient_checkpointing: note(
       z.boolean().default(false),

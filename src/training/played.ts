@@ -12,7 +12,7 @@ export interface Played {
   readonly compared: readonly EpisodeRecord[];
 }
 
-export interface PlayedOptions extends Pick<StandingOptions, "signal" | "onProgress"> {
+export interface PlayedOptions extends Pick<StandingOptions, "signal" | "environments" | "onProgress"> {
   /** The player's name in comparisons, such as "before". */
   readonly player: string;
 }
@@ -40,13 +40,13 @@ async function played(
   play: (watch: StandingOptions) => Promise<Standing>,
   data: DataSet,
   config: GRPOConfig,
-  { player, signal, onProgress }: PlayedOptions,
+  { player, signal, environments, onProgress }: PlayedOptions,
 ): Promise<Played> {
   const greedy = new Map<string, EpisodeRecord>();
   const standing = await play({
     episodes: config.final_eval_episodes,
     sampled: config.final_eval_sampled_episodes,
-    signal,
+    ...{ signal, environments },
     onEpisode: (record, manner) => {
       if (manner === "greedy") greedy.set(record.question_id, { ...record, player });
     },

@@ -1,7 +1,6 @@
 // What a model can do before it is trained: right at once, and right at least once in several tries. Reward can only make
 // likelier what the model already does now and then.
-import { SQLEnvironment } from "../env/index.ts";
-import { evaluate } from "../evaluation/index.ts";
+import { type EnvironmentSource, evaluate, localEnvironments } from "../evaluation/index.ts";
 import { modelPlayer } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
@@ -16,6 +15,8 @@ const LEAST_SOLVED = 0.05;
 
 export interface ReachOptions {
   readonly signal?: AbortSignal | undefined;
+  /** @default in this thread */
+  readonly environments?: EnvironmentSource | undefined;
   readonly onProgress?: (done: number) => void;
 }
 
@@ -24,13 +25,13 @@ export async function reachOf(
   data: DataSet,
   { engine, tokenizer, turns }: SpeakingModel,
   config: GRPOConfig,
-  { signal, onProgress }: ReachOptions = {},
+  { signal, environments = localEnvironments(data), onProgress }: ReachOptions = {},
 ): Promise<Reach> {
   const { pass_k: tries, pass_questions, difficulty_filter: difficulty, seed } = config;
   const asked = rewardedQuestions(data, config);
   const databases = [...new Set(asked.map(({ database_name }) => database_name))];
   const questions = Math.min(pass_questions, asked.length);
-  const environment = () => new SQLEnvironment(data, environmentOptionsOf(config));
+  const environment = () => environments.open(environmentOptionsOf(config));
   let done = 0;
   const play = async (manner: "greedy" | "sampled") => {
     const sampling = samplingOf(config, tokenizer);

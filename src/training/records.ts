@@ -44,7 +44,10 @@ export interface TimingLine {
   readonly step: number;
   readonly step_time: number;
   readonly sampling: number;
+  /** In which nothing was sampled because of environments: all they took in the main thread, or the waiting for other threads. */
   readonly environment: number;
+  /** That environments worked, added up over their threads; absent in records of earlier versions. */
+  readonly environment_work?: number;
   readonly rewards: number;
   readonly training: number;
   readonly tokens_per_s: number;

@@ -1,8 +1,7 @@
 // Rollouts: a batch of questions is played by the model, all episodes together. The engine samples whoever has the turn
-// in one batch; the environments, which take microseconds, are stepped in between.
-import { SQLEnvironment } from "../env/index.ts";
+// in one batch; environments step in between, or at the same time where they have threads of their own.
 import { UsageError } from "../errors.ts";
-import { type PlayableEnvironment, playEpisode } from "../evaluation/index.ts";
+import { type EnvironmentSource, localEnvironments, playEpisode } from "../evaluation/index.ts";
 import { createTurnEncoder, type Tokenizer, type TurnEncoder } from "../model/index.ts";
 import { ModelGame, type ModelPlayerOptions, promptId, type TokenSampler } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
@@ -11,6 +10,7 @@ import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
 import { watchFailures } from "./failures.ts";
 import { type QuestionPrompt, questionOf } from "./questions.ts";
 import type { Episode } from "./records.ts";
+import { RolloutClock } from "./rollout-clock.ts";
 
 export { parseModelOutput } from "../players/index.ts";
 
@@ -23,8 +23,10 @@ export interface RolloutOptions {
   readonly key?: readonly (string | number)[];
   /** Called as each episode ends. */
   readonly onEpisode?: (done: number, all: number) => void;
-  /** Told the seconds spent in environments. */
-  readonly onEnvironment?: (seconds: number) => void;
+  /** Where the environments are. @default in this thread */
+  readonly environments?: EnvironmentSource | undefined;
+  /** Told the seconds in which nothing was sampled because of environments, and the seconds that they worked. */
+  readonly onEnvironment?: (waited: number, worked: number) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -41,30 +43,34 @@ export async function rolloutFunc(
 ): Promise<Episode[]> {
   const { turns = createTurnEncoder(tokenizer), key = [config.seed, "rollout"], onEpisode, signal } = options;
   const data = options.data ?? dataOf(config);
+  const environments = options.environments ?? localEnvironments(data);
   const environment = environmentOptionsOf(config);
   const prompt_id = promptId({ prompt: config.prompt, shots: config.shots });
   const trained = new Set(data.questions.filter(({ split }) => split === "train").map((q) => q.database_name));
-  const clock = { seconds: 0 };
+  const clock = new RolloutClock();
+  const sampler = clock.sampler(engine);
+  const workedBefore = environments.workSeconds ?? 0;
   let done = 0;
   const episodes = prompts.map(async (prompt, index) => {
     const question = questionOf(prompt, data);
     const own = signal && AbortSignal.any([signal]); // one each: they collect listeners
-    const env = timed(new SQLEnvironment(data, environment), clock);
-    const { rules } = env;
+    const opened = environments.open(environment);
+    const env = clock.environment(opened);
+    const { rules } = opened;
     const game = new ModelGame(
-      { ...samplingOf(config, tokenizer), engine, turns, key },
+      { ...samplingOf(config, tokenizer), engine: sampler, turns, key },
       { seed: index, signal: own, rules },
     );
     const watched = watchFailures({ name: "model", prompt_id, start: () => (observation) => game.move(observation) });
     const seen = trained.has(question.database_name);
-    const record = await playEpisode(env, watched.player, { question, seen, signal: own });
+    const record = await playEpisode(env, watched.player, { question, seen, signal: own }).finally(() => env.close?.());
     watched.throwFirst();
     onEpisode?.(++done, prompts.length);
     const { messages, segments, truncated, written: completion_tokens } = game;
     return { ...record, messages, segments, truncated, completion_tokens };
   });
   const ended = await Promise.allSettled(episodes); // none is left running when this returns
-  options.onEnvironment?.(clock.seconds);
+  options.onEnvironment?.(clock.waited, clock.worked + (environments.workSeconds ?? 0) - workedBefore);
   return ended.map((end) => {
     if (end.status === "rejected") throw end.reason;
     return end.value;
@@ -103,25 +109,4 @@ function dataOf({ questions_path }: GRPOConfig): DataSet {
     value: questions_path,
     remedy: "open the data set and pass it as the option `data`",
   });
-}
-
-/** The environment, with a stopwatch on it. */
-function timed(env: SQLEnvironment, clock: { seconds: number }): PlayableEnvironment & Pick<SQLEnvironment, "rules"> {
-  const watch = <T>(work: () => T): T => {
-    const start = performance.now();
-    try {
-      return work();
-    } finally {
-      clock.seconds += (performance.now() - start) / 1000;
-    }
-  };
-  return {
-    rules: env.rules,
-    reset: (options) => watch(() => env.reset(options)),
-    step: (action) => watch(() => env.step(action)),
-    get outcome() {
-      return env.outcome;
-    },
-    close: () => env.close(),
-  };
 }

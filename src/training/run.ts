@@ -59,7 +59,18 @@ export interface RunTrainingOptions extends TrainerOptions {
 
 /** Runs it all and keeps it in the store; null when the signal came first, with the training saved. */
 export async function runTraining(options: RunTrainingOptions): Promise<TrainingResult | null> {
-  const { model, data, config, signal, onPhase, onProgress, onReach, resume = false, spent = 0 } = options;
+  const {
+    model,
+    data,
+    config,
+    environments,
+    signal,
+    onPhase,
+    onProgress,
+    onReach,
+    resume = false,
+    spent = 0,
+  } = options;
   const trainer = new GRPOTrainer(options);
   const { store } = trainer;
   const started = performance.now();
@@ -73,7 +84,7 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
 
   const watch = (phase: Phase): PlayedOptions => {
     onPhase?.(phase);
-    return { player: phase, signal, onProgress: (done) => onProgress?.(phase, done) };
+    return { player: phase, signal, environments, onProgress: (done) => onProgress?.(phase, done) };
   };
   /** Plays once; a resumed run finds what was played before. */
   const once = async (phase: "random" | "before", play: () => Promise<Played>): Promise<Played> => {
@@ -89,7 +100,9 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     const kept = keptIn<Reach>(store, "reach.json");
     if (kept) return kept;
     onPhase?.("reach");
-    const reach = await reachOf(data, model, config, { signal, onProgress: (done) => onProgress?.("reach", done) });
+    const reach = await reachOf(data, model, config, {
+      ...{ signal, environments, onProgress: (done) => onProgress?.("reach", done) },
+    });
     store.write("reach.json", `${JSON.stringify(reach)}\n`);
     onReach?.(reach, reachWarning(reach));
     return reach;

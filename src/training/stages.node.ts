@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { LoadedModel } from "../engine/index.node.ts";
+import type { EnvironmentSource } from "../evaluation/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { loadSqlite } from "../sql/index.ts";
 import type { GRPOConfig } from "./config.ts";
@@ -22,6 +23,8 @@ export interface StageContext {
   readonly split: TrainingSplit;
   /** Threads besides this one that may play episodes; they change nothing but the time. */
   readonly workers: number;
+  /** Where models play episodes. @default in this thread */
+  readonly environments?: EnvironmentSource | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onPhase?: (phase: Phase) => void;
   /** Episodes played so far in an evaluation or a stage. */
@@ -93,11 +96,11 @@ export async function runStages(options: RunStagesOptions): Promise<LoadedModel 
 
 /** How good the model is before any stage; a resumed run finds it. */
 async function evaluateBase(model: LoadedModel, options: RunStagesOptions): Promise<void> {
-  const { data, config, store, signal, onPhase, onProgress } = options;
+  const { data, config, store, environments, signal, onPhase, onProgress } = options;
   if (store.read("base.json") !== null) return;
   onPhase?.("base");
   const played: Played = await playedBy(model, data, config, {
-    ...{ player: "base", signal },
+    ...{ player: "base", environments, signal },
     onProgress: (done) => onProgress?.("base", done),
   });
   store.write("base.json", `${JSON.stringify(played)}\n`);

@@ -1,6 +1,11 @@
 // How good a player is: success on databases that training has questions on and on those it has none, greedy and sampled.
-import { SQLEnvironment } from "../env/index.ts";
-import { type EpisodeRecord, evaluate, summaryOf } from "../evaluation/index.ts";
+import {
+  type EnvironmentSource,
+  type EpisodeRecord,
+  evaluate,
+  localEnvironments,
+  summaryOf,
+} from "../evaluation/index.ts";
 import type { Tokenizer, TurnEncoder } from "../model/index.ts";
 import { modelPlayer, type Player, randomPlayer, type TokenSampler } from "../players/index.ts";
 import { type DataSet, filterQuestions } from "../questions/index.ts";
@@ -33,6 +38,8 @@ export interface StandingOptions {
   /** Sampled episodes on each place, where they are to be others than greedy ones; 0: none. @default as `episodes` */
   readonly sampled?: number | null;
   readonly signal?: AbortSignal | undefined;
+  /** @default in this thread */
+  readonly environments?: EnvironmentSource | undefined;
   readonly onEpisode?: (record: EpisodeRecord, manner: Manner) => void;
   /** Called as episodes end. */
   readonly onProgress?: (done: number) => void;
@@ -73,10 +80,10 @@ async function play(
   data: DataSet,
   player: (manner: Manner) => Player,
   config: GRPOConfig,
-  { episodes: wanted, sampled, signal, onEpisode, onProgress }: StandingOptions,
+  { episodes: wanted, sampled, signal, environments = localEnvironments(data), onEpisode, onProgress }: StandingOptions,
 ): Promise<Standing> {
   const { difficulty_filter: difficulty, seed } = config;
-  const environment = () => new SQLEnvironment(data, environmentOptionsOf(evaluationConfig(config)));
+  const environment = () => environments.open(environmentOptionsOf(evaluationConfig(config)));
   const concurrency = concurrencyOf(config);
   const places = placesOf(data, config);
   let done = 0;

@@ -17,9 +17,8 @@
 // Every random number has a name (seed, purpose, generation, episode, position), so nothing about chance needs saving:
 // weights, optimizer and the counters in TrainerState are all that a resumed training needs to go on to the same bits.
 import type { Engine } from "../engine/index.ts";
-import { SQLEnvironment } from "../env/index.ts";
 import { SqlEnvError } from "../errors.ts";
-import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
+import { type EnvironmentSource, type EpisodeRecord, evaluate, localEnvironments } from "../evaluation/index.ts";
 import type { Tokenizer, TurnEncoder } from "../model/index.ts";
 import { type DataSet, filterQuestions } from "../questions/index.ts";
 import { evaluationMetrics, type TrainerCallback, type TrainingView } from "./callbacks.ts";
@@ -69,6 +68,8 @@ export interface TrainerOptions {
   readonly callbacks?: readonly TrainerCallback[];
   /** @default memory */
   readonly store?: RunStore;
+  /** Where episodes find their environments. @default in this thread */
+  readonly environments?: EnvironmentSource | undefined;
 }
 
 export interface TrainOutput {
@@ -82,12 +83,15 @@ export interface TrainOutput {
 interface Stopwatch {
   sampling: number;
   environment: number;
+  environment_work: number;
   rewards: number;
   training: number;
   tokens: number;
 }
 
-const idle = (): Stopwatch => ({ sampling: 0, environment: 0, rewards: 0, training: 0, tokens: 0 });
+const idle = (): Stopwatch => ({
+  ...{ sampling: 0, environment: 0, environment_work: 0, rewards: 0, training: 0, tokens: 0 },
+});
 
 /** Trains a model in the environment. */
 export class GRPOTrainer {
@@ -104,6 +108,7 @@ export class GRPOTrainer {
   readonly #easyGenerations: number;
   readonly #rewardFuncs: readonly RewardFunction[];
   readonly #callbacks: readonly TrainerCallback[];
+  readonly #environments: EnvironmentSource;
   readonly #lines: MetricLine[] = [];
   #state: TrainerState = {
     ...{ step: 0, generation: 0, episodes: 0, tokens: 0, elapsed: 0, evaluated: 0 },
@@ -117,7 +122,8 @@ export class GRPOTrainer {
   /** Where everything was when no gradient was waiting. */
   #rest: RestPoint | undefined;
 
-  constructor({ model, data, config, rewardFuncs = REWARD_FUNCTIONS, callbacks = [], store }: TrainerOptions) {
+  constructor(options: TrainerOptions) {
+    const { model, data, config, rewardFuncs = REWARD_FUNCTIONS, callbacks = [], store, environments } = options;
     this.model = model;
     this.data = data;
     this.config = config;
@@ -130,6 +136,7 @@ export class GRPOTrainer {
     if (this.#easy.length > 0) stepsOf(config, this.#easy.length); // enough for a generation
     this.#rewardFuncs = rewardFuncs;
     this.#callbacks = callbacks;
+    this.#environments = environments ?? localEnvironments(data);
     this.total_steps = stepsOf(config, this.prompts.length);
     checkRewards(rewardFuncs, config.reward_weights);
   }
@@ -183,10 +190,11 @@ export class GRPOTrainer {
     const { engine, tokenizer, turns } = this.model;
     const started = performance.now();
     const episodes = await rolloutFunc(repeated(asked, num_generations), engine, tokenizer, config, {
-      ...{ data, turns, signal, key: [seed, "rollout", generation] },
-      onEnvironment: (seconds) => {
-        watch.environment += seconds;
-        watch.sampling -= seconds; // what is left of the rollout's time
+      ...{ data, turns, signal, key: [seed, "rollout", generation], environments: this.#environments },
+      onEnvironment: (waited, worked) => {
+        watch.environment += waited;
+        watch.sampling -= waited; // what is left of the rollout's time
+        watch.environment_work += worked;
       },
     });
     watch.sampling += (performance.now() - started) / 1000;
@@ -293,11 +301,11 @@ export class GRPOTrainer {
   async #endStep(watch: Stopwatch, episodes: readonly EpisodeLine[]): Promise<void> {
     const { config, store } = this;
     const { step, tokens, generation } = this.#state;
-    const { sampling, environment, rewards, training } = watch;
+    const { sampling, environment, environment_work, rewards, training } = watch;
     const step_time = sampling + environment + rewards + training;
     const elapsed = this.#state.elapsed + step_time;
     const timing: TimingLine = {
-      ...{ step, step_time, sampling, environment, rewards, training, elapsed },
+      ...{ step, step_time, sampling, environment, environment_work, rewards, training, elapsed },
       tokens_per_s: watch.tokens / step_time,
     };
     this.#update({ elapsed });
@@ -330,7 +338,9 @@ export class GRPOTrainer {
     const { step, evaluated } = this.#state;
     const { eval_steps, eval_episodes: episodes } = this.config;
     if (eval_steps === 0 || !passedMultiple(eval_steps, evaluated, step) || this.#accumulated > 0) return;
-    const standing = await standingOf(this.data, this.model, this.config, { episodes, signal });
+    const standing = await standingOf(this.data, this.model, this.config, {
+      ...{ episodes, signal, environments: this.#environments },
+    });
     this.#update({ evaluated: step });
     await this.record(standing);
   }
@@ -401,7 +411,7 @@ export class GRPOTrainer {
     const watched = watchFailures(playerOf(this.model, "greedy", this.config));
     await evaluate(this.data, watched.player, {
       ...{ split, episodes, difficulty, seed: seed + this.#state.step, concurrency: episodes },
-      environment: () => new SQLEnvironment(this.data, environmentOptionsOf(this.config)),
+      environment: () => this.#environments.open(environmentOptionsOf(this.config)),
       onEpisode: (record) => shown.push(record),
     });
     watched.throwFirst();

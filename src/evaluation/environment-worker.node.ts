@@ -1,0 +1,55 @@
+// An environment thread: SQLite and the episodes that were given to it, one request at a time.
+import { parentPort, workerData } from "node:worker_threads";
+import { SQLEnvironment, type SQLObservation } from "../env/index.ts";
+import { messageOf, SqlEnvError } from "../errors.ts";
+import type { DataSet } from "../questions/index.ts";
+import { DatabaseShelf, loadSqlite } from "../sql/index.ts";
+import {
+  type EnvironmentThreadData,
+  type FromEnvironments,
+  newsOf,
+  type ToEnvironments,
+} from "./environment-messages.ts";
+
+const port = parentPort!;
+const { name, questions, databases: names, doubleQuotedStrings } = workerData as EnvironmentThreadData;
+const files = new Map<string, Uint8Array>();
+const episodes = new Map<number, { readonly env: SQLEnvironment; observation: SQLObservation }>();
+
+await loadSqlite();
+const databases = new DatabaseShelf({ names, read: (database) => files.get(database)!, doubleQuotedStrings });
+const data: DataSet = { name, questions, databases, rejected: [] };
+
+port.on("message", (message: ToEnvironments) => {
+  if ("database" in message) files.set(message.database, message.bytes);
+  else if ("close" in message) episodes.delete(message.close);
+  else {
+    const start = performance.now();
+    const answer = answerTo(message);
+    const reply: FromEnvironments = { id: message.id, seconds: (performance.now() - start) / 1000, ...answer };
+    port.postMessage(reply);
+  }
+});
+port.postMessage({ ready: true } satisfies FromEnvironments);
+
+function answerTo(message: Extract<ToEnvironments, { id: number }>) {
+  try {
+    if ("question_id" in message) {
+      const env = new SQLEnvironment(data, message.options);
+      const observation = env.reset({ question_id: message.question_id });
+      episodes.set(message.episode, { env, observation });
+      return { news: newsOf(undefined, observation), outcome: env.outcome };
+    }
+    const episode = episodes.get(message.episode);
+    if (!episode)
+      throw new SqlEnvError("environment_lost", { what: "the environment's episode is not on this thread" });
+    const observation = episode.env.step(message.action);
+    const news = newsOf(episode.observation, observation);
+    episode.observation = observation;
+    return { news, outcome: episode.env.outcome };
+  } catch (error) {
+    const code = error instanceof SqlEnvError ? error.code : undefined;
+    if (code === "sqlite_crashed") throw error; // ends the thread; the pool starts another
+    return { error: { code, message: messageOf(error) } };
+  }
+}
