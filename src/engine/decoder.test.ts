@@ -104,3 +104,27 @@ test("filters and new requests leave and enter the recorded way; a listener's er
   expect((await plain).tokens).toEqual((await sampler.sample(request(1))).tokens);
   expect(counts.run).toBeGreaterThan(0);
 });
+
+test("requests that come while a batch decodes join it together", async () => {
+  const { device, counts } = decodingCpu();
+  const sampler = new Sampler(tinyModel({ device }));
+  const late: Promise<Sample>[] = [];
+  const ask = (key: string, max_new_tokens: number, onToken?: () => void) =>
+    sampler.sample({ prompt: tokens(6, key), max_new_tokens, stop_ids: [], key: [key], ...(onToken && { onToken }) });
+  let heard = 0;
+  const batch = Array.from({ length: 12 }, (_, i) =>
+    ask(`batch ${i}`, 28, () => {
+      if (i === 0 && [2, 10, 15].includes(++heard)) late.push(ask(`late ${heard}`, 4));
+    }),
+  );
+  await Promise.all(batch);
+  const got = await Promise.all(late);
+  expect(got).toHaveLength(3);
+  // The batch, the batch with all three, and the batch without them or what is left of it.
+  expect(counts.shared.filter((rows) => rows.length >= 12)).toHaveLength(2);
+  const alone = new Sampler(tinyModel());
+  const prompt = tokens(6, "late 10");
+  const want = await alone.sample({ prompt, max_new_tokens: 4, stop_ids: [], key: ["late 10"] });
+  expect(got[1]!.tokens).toEqual(want.tokens);
+  expect(got[1]!.logprobs).toEqual(want.logprobs);
+});

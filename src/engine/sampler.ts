@@ -34,6 +34,13 @@ interface Waiting {
 /** Prompt tokens computed in one step at most; more wait a step, so that memory stays bounded. */
 const MAX_STEP_TOKENS = 8_192;
 
+/**
+ * While a batch decodes by recordings, new requests wait for each other: they join when as many wait as this share of the
+ * batch, or after so many steps. Each joining leaves the recordings for one step, which takes as long as four recorded ones.
+ */
+const JOIN_SHARE = 0.5;
+const JOIN_STEPS = 16;
+
 const SHARED_LEAST = 64; // tokens that others may want, too
 const LEAST_ROOM = 128; // tokens a sample's own run has room for, so that turns to come may go on in it
 
@@ -52,6 +59,8 @@ export class Sampler {
   /** On devices that can decode by themselves; and whose row is which there, undefined where its sample is done. */
   readonly #decoder: Decoder | undefined;
   #rows: (Live | undefined)[] = [];
+  /** Steps decoded since the first of the waiting requests came. */
+  #held = 0;
   #running = false;
   #closed: unknown;
 
@@ -113,8 +122,9 @@ export class Sampler {
   }
 
   #step(): void {
-    if (this.#decoder && this.#waiting.length === 0 && this.#decode(this.#decoder)) return;
+    if (this.#decoder && this.#mayDecode() && this.#decode(this.#decoder)) return;
     if (this.#decoder) this.#catchUp(this.#decoder);
+    this.#held = 0;
     const news: NewTokens[] = [];
     const rows: { live: Live; row: number }[] = [];
     const ids: number[] = [];
@@ -146,6 +156,13 @@ export class Sampler {
     const drawn = this.#draw(news, ids, rows);
     this.#live = rows.flatMap(({ live }, i) => (this.#take(live, drawn.tokens[i]!, drawn.logp[i]!) ? [live] : []));
     if (hadNew) this.#live.sort(inTreeOrder); // those that begin alike side by side, for the device to read that once
+  }
+
+  /** Whether the batch decodes on: nobody waits, or too few to join already. */
+  #mayDecode(): boolean {
+    const { length: waiting } = this.#waiting;
+    if (waiting === 0) return true;
+    return waiting < JOIN_SHARE * this.#live.length && this.#held++ < JOIN_STEPS;
   }
 
   /** A step of all samples on the device alone; false when they are not of that kind. */
@@ -181,7 +198,8 @@ export class Sampler {
       live.run.computed++;
       if (!this.#take(live, tokens[i]!, logp[i]!)) this.#rows[i] = undefined;
     }
-    this.#live = this.#live.filter((live) => this.#rows.includes(live));
+    const there = new Set(this.#rows);
+    this.#live = this.#live.filter((live) => there.has(live));
   }
 
   /**
