@@ -25,9 +25,26 @@ describe("a run that learns adapters", () => {
   test("says what it learns", () => {
     expect(ran.code, ran.stderr).toBe(0);
     expect(ran.stdout).toMatch(
-      /split by database, seed 42: SFT imitates \d questions on 1 databases; GRPO asks \d questions on 1 databases/,
+      /split by database, seed 42: SFT imitates \d questions on 1 database; GRPO asks \d questions on 1 database$/m,
     );
     expect(ran.stdout).toMatch(/parameters, [\d,]+ learned in adapters/);
+  });
+
+  test("evaluates the untrained model, then SFT, then where GRPO begins, then after it, on a split that is kept", () => {
+    const order = ["untrained model", "supervised fine-tuning", "GRPO begins with", "training …", "the trained model"];
+    const places = order.map((words) => ran.stdout.indexOf(words));
+    expect(places.toSorted((a, b) => a - b)).toEqual(places);
+    const split = JSON.parse(place.text("one", "split.json"));
+    const result = JSON.parse(place.text("one", "results.json"));
+    expect(result).toMatchObject({ split, sft: { steps: 2 }, base: { unseen: { greedy: { episodes: 2 } } } });
+    const rewarded = new Set(place.lines("one", "episodes.jsonl").map(({ database_name }) => database_name));
+    expect([...rewarded]).toEqual(split.grpo.databases);
+    expect(split.sft.databases).not.toEqual(split.grpo.databases);
+    const outcomes = JSON.parse(place.text("one", "outcomes.json"));
+    expect(outcomes.stages).toEqual(["base", "before", "after"]);
+    expect(Object.keys(outcomes.questions)).toHaveLength(4); // two on seen databases, two on unseen ones
+    expect(result.paired.map(({ from, to }: { from: string; to: string }) => `${from} ${to}`)).toContain("base before");
+    expect(place.text("one", "report.html")).toMatch(/Split by database, seed 42: SFT \d questions on 1 database/);
   });
 
   test("leaves an adapter for the model it began with, and the whole model", async () => {
@@ -88,6 +105,8 @@ describe("a run that learns adapters", () => {
     for (const file of [
       "metrics.jsonl",
       "episodes.jsonl",
+      "split.json",
+      "outcomes.json",
       "model/model.safetensors",
       "adapter/adapter_model.safetensors",
     ])

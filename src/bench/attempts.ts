@@ -1,6 +1,6 @@
 // Attempts at a benchmark's questions: what a player's episode came to, reduced to the query and the answer that count.
 import type { EnvironmentRules } from "../env/index.ts";
-import { type EpisodeRecord, evaluate, formatTranscript, type Progress } from "../evaluation/index.ts";
+import { evaluate, formatTranscript, lastQuery, type Progress } from "../evaluation/index.ts";
 import type { Player } from "../players/index.ts";
 import type { DataSet, Difficulty } from "../questions/index.ts";
 
@@ -71,18 +71,6 @@ export async function playAttempts(
     },
   });
   return report.interrupted ? undefined : attempts;
-}
-
-/**
- * The query of an episode that execution accuracy is about: the last one that ran. Queries that failed after it do not
- * replace it: they gave no result that an answer could rest on.
- */
-export function lastQuery({ steps }: Pick<EpisodeRecord, "steps">): string | null {
-  const ran = steps.findLast(
-    ({ action, observation: { error_class } }) =>
-      action.action_type === "QUERY" && (error_class === null || error_class === "repeat"),
-  );
-  return ran?.action.argument ?? null;
 }
 
 interface Counts {

@@ -1,9 +1,10 @@
 import { beforeAll, expect, test } from "vitest";
 import { smallDataSet } from "../../test/small-data.ts";
 import type { StepRecord } from "../evaluation/index.ts";
+import { lastQuery } from "../evaluation/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { limitStatementTime } from "../sql/index.ts";
-import { type Attempt, lastQuery } from "./attempts.ts";
+import type { Attempt } from "./attempts.ts";
 import { judgeAttempts } from "./outcomes.ts";
 import { resultOf } from "./result.ts";
 import { scoresOf } from "./scores.ts";

@@ -1,5 +1,15 @@
 // What `sqlenv train` shows: a line a step, what the live callback has to show, warnings, and at the end what improved.
-import { behaviourRows, headline, isScored, reachText, standingRows, withInterval } from "../reports/index.ts";
+import {
+  accuracyTable,
+  behaviourRows,
+  headline,
+  isScored,
+  pairedSummary,
+  reachText,
+  recipeLines,
+  standingRows,
+  withInterval,
+} from "../reports/index.ts";
 import {
   type EpisodeLine,
   LiveVisualizationCallback,
@@ -112,6 +122,13 @@ export class TrainingScreen implements TrainerCallback {
       this.#out.line(drawTable([title, "random", "before", "after"], behaviourRows(result)));
       this.#out.line();
     }
+    const accuracy = accuracyTable(result);
+    if (accuracy) {
+      this.#out.line(drawTable(accuracy.head, accuracy.rows));
+      for (const line of pairedSummary(result)) this.#out.line(line);
+      this.#out.line();
+    }
+    for (const line of recipeLines(result)) this.#out.line(line);
     this.#out.line(
       `${formatNumber(steps)} steps, ${formatNumber(episodes)} episodes, ${formatNumber(tokens)} tokens, ${minutes(seconds)}`,
     );

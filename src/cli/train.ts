@@ -14,6 +14,7 @@ import {
   type GRPOConfig,
   keepSplit,
   loadQuestionPrompts,
+  overlapWarning,
   type Phase,
   type RewardFunction,
   resolveConfig,
@@ -34,7 +35,7 @@ import { CommandEnvironments } from "./environments.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { type LostOutput, surviveLostOutput } from "./lost-output.ts";
 import { writeModelUse } from "./model-use.ts";
-import { formatNumber, type Output, output, printable, wholeNumber } from "./output.ts";
+import { formatNumber, type Output, output, printable, styled, wholeNumber } from "./output.ts";
 import { rewardFile } from "./reward-file.ts";
 import { aborted, startDashboard } from "./serve-dashboard.ts";
 import {
@@ -112,6 +113,8 @@ async function trainWith(
   const steps = stepsOf(config, loadQuestionPrompts(data, config).length);
   const split = await splitOf(data, config);
   for (const line of splitLines(split)) out.line(line);
+  const overlap = overlapWarning(split);
+  if (overlap) out.line(styled("yellow", `${overlap.message}; ${overlap.remedy}`));
   if (flags.dryRun) return dryRun(config, data, rewardFuncs, out);
 
   const signal = interruptSignal();
@@ -322,8 +325,9 @@ function interrupted(run: string, signal: AbortSignal, out: Output): void {
 
 /** Which databases each part of the training has questions on. */
 function splitLines({ sft, grpo, eval: evaluated, overlap, seed }: TrainingSplit): string[] {
+  const counted = (n: number, noun: string) => `${formatNumber(n)} ${noun}${n === 1 ? "" : "s"}`;
   const part = ({ databases, questions }: SplitPart) =>
-    `${formatNumber(questions)} questions on ${formatNumber(databases.length)} databases`;
+    `${counted(questions, "question")} on ${counted(databases.length, "database")}`;
   if (sft.databases.length === 0) return [];
   return [
     `split by database, seed ${seed}: SFT imitates ${part(sft)}; GRPO asks ${part(grpo)}${overlap ? ", imitated ones included" : ""}`,

@@ -3,6 +3,7 @@ export * from "./behaviour.ts";
 export * from "./cluster.ts";
 export * from "./environment-source.ts";
 export * from "./episode.ts";
+export * from "./episode-accuracy.ts";
 export * from "./evaluate.ts";
 export * from "./execution.ts";
 export * from "./paired.ts";

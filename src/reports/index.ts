@@ -6,5 +6,6 @@ export * from "./learning-curve.ts";
 export * from "./live-plots.ts";
 export * from "./model-card.ts";
 export * from "./run-page.ts";
+export * from "./stages.ts";
 export * from "./standing.ts";
 export * from "./telling.ts";

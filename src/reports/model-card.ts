@@ -1,6 +1,7 @@
 // A run in Markdown: the card that goes with a saved model, and a summary for a post.
 import type { Comparison, TrainingResult } from "../training/records.ts";
 import { questionMarkdown } from "./comparison.ts";
+import { accuracyTable, pairedSummary, recipeLines } from "./stages.ts";
 import { behaviourRows, headline, reachText, standingRows, withInterval } from "./standing.ts";
 import { tellingQuestion } from "./telling.ts";
 import { codeSpan, count, duration, escapeMarkdown, settingText } from "./words.ts";
@@ -70,7 +71,7 @@ A language model that answers questions about SQL databases by looking at them: 
 
 ${standingTable(result)}
 
-${behaviourTable(result)}${result.reach ? `\n\nOf the model ${reachText(result.reach)}.` : ""}
+${accuracyMarkdown(result)}${behaviourTable(result)}${result.reach ? `\n\nOf the model ${reachText(result.reach)}.` : ""}
 
 ## Training
 
@@ -113,6 +114,15 @@ export function standingTable(result: TrainingResult): string {
     "",
     `Held-out questions; in brackets 95 % intervals${clustered}. Unseen databases were not part of the training at all; seen ones were, with other questions.`,
   ].join("\n");
+}
+
+/** Right answers and queries by stage, as a Markdown table with the paired tests under it; empty for results without. */
+function accuracyMarkdown(result: TrainingResult): string {
+  const table = accuracyTable(result);
+  if (!table) return "";
+  const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  const lines = [...pairedSummary(result), ...recipeLines(result)].map((line) => `- ${line}`);
+  return `${[row(table.head), row(table.head.map(() => "---")), ...table.rows.map(row), "", ...lines].join("\n")}\n\n`;
 }
 
 /** What it does differently, as a Markdown table. */

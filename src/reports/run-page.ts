@@ -5,6 +5,7 @@ import { comparisonSection } from "./comparison.ts";
 import type { Habits } from "./habits.ts";
 import { learningCurve } from "./learning-curve.ts";
 import { htmlPage } from "./page.ts";
+import { accuracyTable, pairedLines, recipeLines } from "./stages.ts";
 import { behaviourRows, reachText, type StandingRow, standingRows, withInterval } from "./standing.ts";
 import { count, duration, escapeHtml, isNumber, percent, percentRange, settingText, shortNumber } from "./words.ts";
 
@@ -77,13 +78,32 @@ function standingHtml(result: TrainingResult): string {
     : "";
   return `<div class="headline">${rows.map(standingCard).join("")}</div>
 <div class="card"><div class="scroll standing"><table><thead><tr><th>success on</th><th>random</th><th>before</th><th>after</th><th></th><th>steps, before and after</th></tr></thead><tbody>${table.join("")}</tbody></table></div>
-<p class="note">Held-out questions. In brackets: 95 % intervals; before and after are called better or worse only where theirs do not overlap.${clustered} Greedy takes the likeliest action each time, sampled draws as in training.</p>${reachHtml(result)}</div>${behaviourHtml(result)}`;
+<p class="note">Held-out questions. In brackets: 95 % intervals; before and after are called better or worse only where theirs do not overlap.${clustered} Greedy takes the likeliest action each time, sampled draws as in training.</p>${reachHtml(result)}</div>${accuracyHtml(result)}${behaviourHtml(result)}`;
 }
 
 function reachHtml({ reach }: TrainingResult): string {
   if (!reach) return "";
   const text = reachText(reach);
   return `<p class="note">${escapeHtml(text[0]!.toUpperCase() + text.slice(1))}.</p>`;
+}
+
+/** Right answers and queries by stage, the paired tests between stages, and what SFT and GRPO had. */
+function accuracyHtml(result: TrainingResult): string {
+  const table = accuracyTable(result);
+  if (!table) return "";
+  const cells = (tag: string, row: readonly string[]) =>
+    row.map((cell) => `<${tag}>${escapeHtml(cell)}</${tag}>`).join("");
+  const rows = table.rows.map((row) => `<tr>${cells("td", row)}</tr>`).join("");
+  const stages = result.accuracy?.base
+    ? "Base is the untrained model, before the model that GRPO began with, after SFT. "
+    : "";
+  const notes = [
+    `${stages}A query is the last one that ran in an episode, judged as Spider's and BIRD's evaluators do. In brackets: 95 % intervals.`,
+    ...pairedLines(result).map((line) => `${line[0]!.toUpperCase()}${line.slice(1)}.`),
+    ...recipeLines(result).map((line) => `${line[0]!.toUpperCase()}${line.slice(1)}.`),
+  ];
+  return `<div class="card"><div class="scroll standing"><table><thead><tr>${cells("th", table.head)}</tr></thead><tbody>${rows}</tbody></table></div>
+${notes.map((note) => `<p class="note">${escapeHtml(note)}</p>`).join("")}</div>`;
 }
 
 function behaviourHtml(result: TrainingResult): string {

@@ -15,6 +15,9 @@ const summarySchema = z.looseObject({
 });
 const mannersSchema = z.looseObject({ greedy: summarySchema, sampled: summarySchema });
 const standingSchema = z.looseObject({ seen: mannersSchema, unseen: mannersSchema });
+const scoreSchema = z.object({ right: z.number(), rate: z.number(), ci: z.tuple([z.number(), z.number()]) }).nullable();
+const placeSchema = z.looseObject({ answer: scoreSchema, spider: scoreSchema, bird: scoreSchema });
+const accuracySchema = z.looseObject({ seen: placeSchema, unseen: placeSchema });
 export const resultSchema = z.looseObject({
   run: z.string(),
   model_name: z.string(),
@@ -24,6 +27,8 @@ export const resultSchema = z.looseObject({
   random: standingSchema,
   before: standingSchema,
   after: standingSchema,
+  base: standingSchema.optional(),
+  accuracy: z.partialRecord(z.enum(["base", "before", "after"]), accuracySchema).optional(),
 });
 const playedSchema = z.looseObject({
   player: z.string(),

@@ -6,6 +6,7 @@ export * from "./fresh.ts";
 export * from "./live.ts";
 export * from "./metric-names.ts";
 export * from "./mixing.ts";
+export * from "./outcomes.ts";
 export * from "./plan.ts";
 export * from "./played.ts";
 export * from "./presets.ts";

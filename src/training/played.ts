@@ -2,7 +2,8 @@
 import { type EpisodeRecord, sampleQuestions } from "../evaluation/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import type { GRPOConfig } from "./config.ts";
-import type { ComparedQuestion, Comparison, Place, Standing } from "./records.ts";
+import { marksOf } from "./outcomes.ts";
+import type { ComparedQuestion, Comparison, Place, QuestionMarks, Standing } from "./records.ts";
 import { placesOf, randomStanding, type SpeakingModel, type StandingOptions, standingOf } from "./standing.ts";
 
 /** Where a player stands, and its greedy episodes on the questions that are compared. */
@@ -10,6 +11,8 @@ export interface Played {
   readonly player: string;
   readonly standing: Standing;
   readonly compared: readonly EpisodeRecord[];
+  /** Greedy episodes judged; absent for random play. */
+  readonly marks?: readonly QuestionMarks[];
 }
 
 export interface PlayedOptions extends Pick<StandingOptions, "signal" | "environments" | "onProgress"> {
@@ -24,7 +27,7 @@ export function playedBy(
   config: GRPOConfig,
   options: PlayedOptions,
 ): Promise<Played> {
-  return played((watch) => standingOf(data, model, config, watch), data, config, options);
+  return played((watch) => standingOf(data, model, config, watch), data, config, { ...options, judged: true });
 }
 
 /** Plays them at random: the floor. */
@@ -40,7 +43,7 @@ async function played(
   play: (watch: StandingOptions) => Promise<Standing>,
   data: DataSet,
   config: GRPOConfig,
-  { player, signal, environments, onProgress }: PlayedOptions,
+  { player, signal, environments, onProgress, judged = false }: PlayedOptions & { readonly judged?: boolean },
 ): Promise<Played> {
   const greedy = new Map<string, EpisodeRecord>();
   const standing = await play({
@@ -52,7 +55,8 @@ async function played(
     },
     ...(onProgress && { onProgress }),
   });
-  return { player, standing, compared: comparedQuestions(data, config).flatMap((id) => greedy.get(id) ?? []) };
+  const compared = comparedQuestions(data, config).flatMap((id) => greedy.get(id) ?? []);
+  return { player, standing, compared, ...(judged && { marks: await marksOf([...greedy.values()], data) }) };
 }
 
 /** Evaluation questions to show side by side, those of unseen databases first: the first that every evaluation plays. */

@@ -1,5 +1,5 @@
 // What a training leaves behind, as plain records: every file of a run folder is made of these.
-import type { EpisodeRecord, Summary } from "../evaluation/index.ts";
+import type { EpisodeRecord, Interval, PairedComparison, Summary } from "../evaluation/index.ts";
 import type { Message, Segment } from "../players/index.ts";
 import type { TrainingSplit } from "./split.ts";
 
@@ -80,6 +80,49 @@ export interface Reach {
   readonly solved_in_tries: number | null;
 }
 
+/** A way of being right: the answer as the environment judges it, or the last query by Spider's or BIRD's rule. */
+export type Mark = "answer" | "spider" | "bird";
+
+/** Whether a greedy evaluation episode was right. */
+export interface QuestionMarks extends Readonly<Record<Mark, boolean>> {
+  readonly question_id: string;
+  readonly database: string;
+  readonly seen: boolean;
+}
+
+/** The rate is 0–1; the interval 95 %, over databases where training has no questions on them. */
+export interface Score {
+  readonly right: number;
+  readonly rate: number;
+  readonly ci: Interval;
+}
+
+export interface PlaceAccuracy extends Readonly<Record<Mark, Score | null>> {
+  readonly questions: number;
+}
+
+/** Greedy accuracy of one stage; null where there are no questions. */
+export type Accuracy = Readonly<Record<Place, PlaceAccuracy>>;
+
+/** Two stages on the same questions; the difference is `to` − `from`. */
+export interface StagePair extends PairedComparison {
+  readonly from: string;
+  readonly to: string;
+  readonly place: Place;
+  readonly mark: Mark;
+}
+
+/** outcomes.json: each question's outcome at each stage, ids and bits only. */
+export interface Outcomes {
+  readonly format: "sqlenv-outcomes-1";
+  readonly stages: readonly string[];
+  /** What each bit says, the lowest first. */
+  readonly bits: readonly Mark[];
+  readonly eval_ids_sha256?: string;
+  /** By question id, a number for each stage; null where it was not asked. */
+  readonly questions: Readonly<Record<string, readonly (number | null)[]>>;
+}
+
 /** NAME.json of a stage before GRPO, such as sft.json: what it learned from. */
 export interface StageReport {
   /** Optimizer steps. */
@@ -116,6 +159,10 @@ export interface TrainingResult {
   readonly after: Standing;
   /** Measured where pass_k asks for it. */
   readonly reach?: Reach;
+  /** Greedy, by stage: answers, and last queries by the rules of Spider and BIRD. */
+  readonly accuracy?: Readonly<Partial<Record<"base" | "before" | "after", Accuracy>>>;
+  /** Each stage compared with the one before it. */
+  readonly paired?: readonly StagePair[];
   /** What SFT before GRPO learned from. */
   readonly sft?: StageReport;
   /** Which databases each part had questions on; absent in results of versions that did not keep it. */

@@ -5,6 +5,7 @@ import { type EpisodeRecord, evaluate } from "../evaluation/index.ts";
 import { promptId, randomPlayer } from "../players/index.ts";
 import { type DataSet, evalIdsSha256 } from "../questions/index.ts";
 import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
+import { accuracyOf, outcomesOf, pairsOf } from "./outcomes.ts";
 import { comparisonOf, type Played, type PlayedOptions, playedAtRandom, playedBy } from "./played.ts";
 import { reachOf, reachWarning } from "./reach.ts";
 import type { MetricLine, Reach, StageReport, TrainingResult, Warning } from "./records.ts";
@@ -129,12 +130,15 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
       "comparison.json",
       `${JSON.stringify(comparisonOf([floor, ...(base ? [base] : []), before, after]))}\n`,
     );
+    const stages = [...(base ? [base] : []), before, after].map(({ player, marks = [] }) => ({ stage: player, marks }));
+    const eval_ids_sha256 = globalThis.crypto?.subtle ? await evalIdsSha256(data.questions) : undefined;
+    store.write("outcomes.json", `${JSON.stringify(outcomesOf(stages, eval_ids_sha256))}\n`);
     const result: TrainingResult = {
       run: store.name,
       model_name: config.model_name,
       prompt: promptId({ prompt: config.prompt, shots: config.shots }),
       rules: rulesId(rulesOf(config)),
-      ...(globalThis.crypto?.subtle && { eval_ids_sha256: await evalIdsSha256(data.questions) }),
+      ...(eval_ids_sha256 !== undefined && { eval_ids_sha256 }),
       seconds: spent + Math.max(trainer.state.elapsed, (performance.now() - started) / 1000),
       steps,
       episodes: trainer.state.episodes,
@@ -144,6 +148,8 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
       before: before.standing,
       after: after.standing,
       ...(reach && { reach }),
+      accuracy: Object.fromEntries(stages.map(({ stage, marks }) => [stage, accuracyOf(marks)])),
+      paired: pairsOf(stages, config.seed),
       ...(sft && { sft }),
       split,
       warnings: (store.read("warnings.jsonl") ?? "").split("\n").filter(Boolean).length,

@@ -24,6 +24,8 @@ export interface SplitPart {
 /** split.json: what each part of a training has questions on. */
 export interface TrainingSplit {
   readonly seed: number;
+  /** Of the training databases that SFT imitates, and of SFT's episodes that are on them. */
+  readonly shares: { readonly databases: number; readonly episodes: number };
   /** Imitated by SFT; no databases where no gold SQL is. */
   readonly sft: SplitPart;
   /** Asked by GRPO. */
@@ -84,6 +86,10 @@ export async function splitOf(data: DataSet, config: SplitConfig): Promise<Train
   checkApart(imitated, evaluated);
   return {
     seed,
+    shares:
+      imitated.length === 0
+        ? { databases: 0, episodes: 0 }
+        : { databases: config.sft_database_share, episodes: config.sft_data_share },
     sft: { ...(await partOf(imitated)), databases: imitatedDatabases(data, config) },
     grpo: await partOf(rewardedQuestions(data, config)),
     eval: await partOf(evaluated),

@@ -1,0 +1,91 @@
+// Which evaluation questions the model got right at each stage of a training, counted, and the stages compared in pairs.
+import {
+  type Cluster,
+  clusterInterval,
+  comparePaired,
+  type EpisodeRecord,
+  judgeEpisode,
+  wilson,
+} from "../evaluation/index.ts";
+import { breathe } from "../questions/assemble.ts";
+import type { DataSet } from "../questions/index.ts";
+import type { Accuracy, Mark, Outcomes, PlaceAccuracy, QuestionMarks, Score, StagePair } from "./records.ts";
+
+export const MARKS: readonly Mark[] = ["answer", "spider", "bird"];
+
+/** Questions judged between two breaths: SQLite lets no signals in. */
+const QUESTIONS_PER_BREATH = 16;
+
+/** Judges episodes: the answer as the environment did, the last query by Spider's and BIRD's rules. */
+export async function marksOf(records: readonly EpisodeRecord[], data: DataSet): Promise<QuestionMarks[]> {
+  const questions = new Map(data.questions.map((question) => [question.question_id, question]));
+  const marks: QuestionMarks[] = [];
+  for (const record of records) {
+    const { question_id, database_name: database, seen, correctness } = record;
+    const judged = judgeEpisode(record, questions.get(question_id)!, data.databases.get(database));
+    marks.push({ question_id, database, seen, answer: correctness === 1, ...judged });
+    if (marks.length % QUESTIONS_PER_BREATH === 0) await breathe();
+  }
+  return marks;
+}
+
+/** How many were right, where training has questions and where it has none. */
+export function accuracyOf(marks: readonly QuestionMarks[]): Accuracy {
+  const place = (seen: boolean): PlaceAccuracy => {
+    const some = marks.filter((one) => one.seen === seen);
+    const score = (mark: Mark) => scoreOf(some, mark, seen);
+    return { questions: some.length, answer: score("answer"), spider: score("spider"), bird: score("bird") };
+  };
+  return { seen: place(true), unseen: place(false) };
+}
+
+/** The interval counts databases where those are what was sampled, as evaluations do. */
+function scoreOf(marks: readonly QuestionMarks[], mark: Mark, seen: boolean): Score | null {
+  if (marks.length === 0) return null;
+  const right = marks.filter((one) => one[mark]).length;
+  const clusters = new Map<string, Cluster>();
+  for (const { database, [mark]: isRight } of marks) {
+    const { successes, trials } = clusters.get(database) ?? { successes: 0, trials: 0 };
+    clusters.set(database, { successes: successes + Number(isRight), trials: trials + 1 });
+  }
+  const ci = (seen ? null : clusterInterval([...clusters.values()])) ?? wilson(right, marks.length)!;
+  return { right, rate: right / marks.length, ci };
+}
+
+/** The marks of one stage. */
+export interface StageMarks {
+  readonly stage: string;
+  readonly marks: readonly QuestionMarks[];
+}
+
+/** Each stage with the one before it, on the questions both played. */
+export function pairsOf(stages: readonly StageMarks[], seed: number): StagePair[] {
+  return stages.slice(1).flatMap((to, i) => {
+    const from = stages[i]!;
+    const earlier = new Map(from.marks.map((marks) => [marks.question_id, marks]));
+    return (["unseen", "seen"] as const).flatMap((place) =>
+      MARKS.flatMap((mark): StagePair[] => {
+        const pairs = to.marks.flatMap(({ question_id, database, seen, [mark]: b }) => {
+          const was = earlier.get(question_id);
+          return was && seen === (place === "seen") ? [{ database, a: was[mark], b }] : [];
+        });
+        if (pairs.length === 0) return [];
+        return [{ from: from.stage, to: to.stage, place, mark, ...comparePaired(pairs, seed) }];
+      }),
+    );
+  });
+}
+
+/** outcomes.json: small enough to keep with a result, and without any text of the data set. */
+export function outcomesOf(stages: readonly StageMarks[], eval_ids_sha256?: string): Outcomes {
+  const bits = ({ answer, spider, bird }: QuestionMarks) => Number(answer) + 2 * Number(spider) + 4 * Number(bird);
+  const byStage = stages.map(({ marks }) => new Map(marks.map((one) => [one.question_id, bits(one)])));
+  const ids = [...new Set(byStage.flatMap((stage) => [...stage.keys()]))].sort();
+  return {
+    format: "sqlenv-outcomes-1",
+    stages: stages.map(({ stage }) => stage),
+    bits: MARKS,
+    ...(eval_ids_sha256 !== undefined && { eval_ids_sha256 }),
+    questions: Object.fromEntries(ids.map((id) => [id, byStage.map((stage) => stage.get(id) ?? null)])),
+  };
+}
