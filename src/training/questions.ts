@@ -45,12 +45,37 @@ export function easyPrompts(prompts: readonly QuestionPrompt[], { name, question
   });
 }
 
+interface Lookup {
+  readonly byId: ReadonlyMap<string, readonly QuestionRecord[]>;
+  readonly byText: ReadonlyMap<string, readonly QuestionRecord[]>;
+}
+
+/** Every rollout looks up hundreds of questions among thousands. */
+const lookups = new WeakMap<readonly QuestionRecord[], Lookup>();
+
+function lookupOf(questions: readonly QuestionRecord[]): Lookup {
+  const known = lookups.get(questions) ?? {
+    byId: grouped(questions, ({ question_id }) => question_id),
+    byText: grouped(questions, ({ question_text }) => question_text),
+  };
+  lookups.set(questions, known);
+  return known;
+}
+
+function grouped(questions: readonly QuestionRecord[], keyOf: (question: QuestionRecord) => string) {
+  const groups = new Map<string, QuestionRecord[]>();
+  for (const question of questions) {
+    const same = groups.get(keyOf(question));
+    if (same) same.push(question);
+    else groups.set(keyOf(question), [question]);
+  }
+  return groups;
+}
+
 /** The question a prompt means. */
 export function questionOf(prompt: QuestionPrompt | string, { name, questions }: DataSet): QuestionRecord {
-  const fits =
-    typeof prompt === "string"
-      ? questions.filter(({ question_text }) => question_text === prompt)
-      : questions.filter(({ question_id }) => question_id === prompt.question_id);
+  const { byId, byText } = lookupOf(questions);
+  const fits = (typeof prompt === "string" ? byText.get(prompt) : byId.get(prompt.question_id)) ?? [];
   if (fits.length === 1) return fits[0]!;
   throw new UsageError({
     what: fits.length === 0 ? `no such question in ${name}` : `${fits.length} questions of ${name} have this text`,
