@@ -114,6 +114,14 @@ export const configSchema = z
       z.boolean().default(false),
       "let GRPO reward questions that SFT imitated; their groups are mostly all right or all wrong and teach nothing",
     ),
+    dynamic_sampling: note(
+      z.number().min(0).default(0),
+      "replace groups that are right throughout or wrong throughout with new questions; at most this many times a step's questions more; 0: off",
+    ),
+    skip_solved: note(
+      z.int().min(0).default(0),
+      "epochs for which a question is not asked again when all its episodes were right; half as many when all were wrong; 0: off",
+    ),
     shuffle_dataset: note(z.boolean().default(true), "questions in a new random order each epoch", { trl: true }),
 
     // How the model is asked, and speaks
@@ -158,6 +166,11 @@ export const configSchema = z
       z.enum(["sum_then_normalize", "normalize_then_sum"]).default("sum_then_normalize"),
       "add rewards first, or compare each by itself first",
       { trl: "sum_then_normalize" },
+    ),
+
+    turn_credit: note(
+      z.number().min(0).default(0),
+      "weight of a second advantage, by the best query's progress, for the turns up to that query; 0: off",
     ),
 
     // The loss
@@ -375,6 +388,11 @@ export function batchingOf(config: GRPOConfig): Batching {
   };
 }
 
+/** Whether steps take as many questions from a queue as they need, instead of a fixed number. */
+export function usesQueue({ dynamic_sampling, skip_solved }: GRPOConfig): boolean {
+  return dynamic_sampling > 0 || skip_solved > 0;
+}
+
 /** The environment a config describes. */
 export function environmentOptionsOf(
   config: Pick<GRPOConfig, "step_budget" | "reward"> & Partial<EnvironmentRules>,
@@ -411,6 +429,24 @@ function checkTogether(config: GRPOConfig): void {
       what: `max_completion_length (a whole episode) must be at least max_new_tokens (a turn, ${max_new_tokens})`,
       value: max_completion_length,
       remedy: "raise it, or lower max_new_tokens",
+    });
+  if (usesQueue(config) && config.max_steps < 0)
+    throw new UsageError({
+      what: "dynamic_sampling and skip_solved need max_steps, which is",
+      value: config.max_steps,
+      remedy: "give the number of steps: how many questions each will ask is not known beforehand",
+    });
+  if (config.turn_credit > 0 && config.reward.progress === 0)
+    throw new UsageError({
+      what: "turn_credit needs reward.progress above 0; it is",
+      value: config.reward.progress,
+      remedy: "turns are credited for progress: give it a reward, or leave turn_credit out",
+    });
+  if (config.turn_credit > 0 && config.importance_sampling_level === "sequence")
+    throw new UsageError({
+      what: "turn_credit does not go with importance_sampling_level",
+      value: "sequence",
+      remedy: "one ratio for a whole episode gives all its turns the same credit; use token",
     });
   if (config.off_policy_mask_threshold !== null && num_iterations === 1 && batchingOf(config).slices === 1)
     throw new UsageError({

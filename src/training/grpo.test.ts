@@ -80,7 +80,8 @@ describe.each(LOSS_TYPES)("%s", (loss_type) => {
 });
 
 test("slices deal every episode out once, differently for every generation, in order within", () => {
-  const deal = (generation: number) => slicesOf(16, 4, [1, generation]);
+  const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
+  const deal = (generation: number) => slicesOf(numbers(16), 4, [1, generation]);
   expect(
     deal(0)
       .flat()
@@ -89,7 +90,8 @@ test("slices deal every episode out once, differently for every generation, in o
   for (const slice of deal(0)) expect(slice).toEqual(slice.toSorted((a, b) => a - b));
   expect(deal(1)).not.toEqual(deal(0));
   expect(deal(0)).toEqual(deal(0));
-  expect(slicesOf(3, 1, [])).toEqual([[0, 1, 2]]);
+  expect(slicesOf(numbers(3), 1, [])).toEqual([[0, 1, 2]]);
+  expect(slicesOf([4, 5, 6, 7, 8], 2, [1]).map(({ length }) => length)).toEqual([2, 3]);
 });
 
 test("all segments of an episode are one sequence with one advantage; only the model's tokens count", () => {

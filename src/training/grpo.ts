@@ -5,6 +5,7 @@ import { random } from "../random.ts";
 import type { Batching, GRPOConfig } from "./config.ts";
 import { habitMetrics } from "./habits.ts";
 import type { Episode, EpisodeLine } from "./records.ts";
+import { creditedAdvantages, type TurnCredit, turnCredits } from "./turn-credit.ts";
 
 /** A batch of played episodes with what they are worth. Rows of one question stand together. */
 export interface Generation {
@@ -12,24 +13,53 @@ export interface Generation {
   /** A row an episode, a column a reward function. */
   readonly rows: readonly (readonly (number | null)[])[];
   readonly rewards: readonly (number | null)[];
+  /** 0 for episodes that are not learned from. */
   readonly advantages: readonly number[];
+  /** What some turns of each episode are credited with besides; only with turn_credit. */
+  readonly credits?: readonly (TurnCredit | undefined)[];
+  /** Numbers of the episodes that are learned from: all, or with dynamic_sampling those of groups with spread. */
+  readonly learned: readonly number[];
   /** Tokens that are learned from: the denominators of several losses. */
   readonly tokens: number;
   readonly metrics: Readonly<Record<string, number>>;
 }
 
+/** @param isLearned whether the group of this number is learned from; advantages, denominators and credit are of those alone */
 export function generationOf(
   episodes: readonly Episode[],
   rows: readonly (readonly (number | null)[])[],
   reward_names: readonly string[],
   config: GRPOConfig,
+  isLearned: (group: number) => boolean = () => true,
 ): Generation {
   const { num_generations, reward_weights, scale_rewards, multi_objective_aggregation } = config;
   const comparing = { num_generations, reward_weights, scale_rewards, multi_objective_aggregation, reward_names };
-  const { advantages, rewards, metrics } = computeAdvantages(rows, comparing);
-  const tokens = episodes.reduce((sum, episode) => sum + weightOf(episode, config), 0);
-  const play = { ...playMetrics(episodes), ...habitMetrics(episodes, num_generations) };
-  return { episodes, rows, rewards, advantages, tokens, metrics: { ...play, ...metrics } };
+  const all = computeAdvantages(rows, comparing);
+  const learned = episodes.map((_, i) => i).filter((i) => isLearned(Math.floor(i / num_generations)));
+  const isAll = learned.length === episodes.length;
+  const some = isAll ? all : computeAdvantages(pick(rows, learned), comparing);
+  const credit = config.turn_credit > 0 ? turnCredits(pick(episodes, learned), config) : undefined;
+  const spreadOut = <T>(values: readonly T[]) => {
+    const byEpisode: (T | undefined)[] = episodes.map(() => undefined);
+    for (const [n, i] of learned.entries()) byEpisode[i] = values[n];
+    return byEpisode;
+  };
+  const metrics = {
+    ...playMetrics(episodes),
+    ...habitMetrics(episodes, num_generations),
+    ...all.metrics,
+    ...credit?.metrics,
+  };
+  return {
+    ...{ episodes, rows, rewards: all.rewards, learned, metrics },
+    advantages: spreadOut(some.advantages).map((advantage) => advantage ?? 0),
+    tokens: sum(learned.map((i) => weightOf(episodes[i]!, config))),
+    ...(credit && { credits: spreadOut(credit.credits) }),
+  };
+}
+
+function pick<T>(values: readonly T[], numbers: readonly number[]): T[] {
+  return numbers.map((i) => values[i]!);
 }
 
 /** Tokens of an episode that count. */
@@ -38,12 +68,15 @@ function weightOf({ truncated, completion_tokens }: Episode, { mask_truncated_co
 }
 
 /** Episodes of each optimizer step a generation is cut into. They are dealt out at random, as TRL does, and put back in order so that groups share their prompts. */
-export function slicesOf(episodes: number, slices: number, key: readonly (string | number)[]): number[][] {
-  const all = Array.from({ length: episodes }, (_, i) => i);
-  if (slices === 1) return [all];
-  const dealt = random("slices", ...key).shuffle(all);
-  const size = episodes / slices;
-  return Array.from({ length: slices }, (_, s) => dealt.slice(s * size, (s + 1) * size).sort((a, b) => a - b));
+export function slicesOf(
+  episodes: readonly number[],
+  slices: number,
+  key: readonly (string | number)[],
+): (readonly number[])[] {
+  if (slices === 1) return [episodes];
+  const dealt = random("slices", ...key).shuffle(episodes);
+  const end = (s: number) => Math.floor((s * episodes.length) / slices); // a batch that was not filled may not divide
+  return Array.from({ length: slices }, (_, s) => dealt.slice(end(s), end(s + 1)).sort((a, b) => a - b));
 }
 
 /** Log-probs to compare with, for each segment of each episode. */
@@ -54,7 +87,7 @@ export interface Logprobs {
 
 /** What the engine learns from: the segments of the given episodes, all of an episode one sequence. */
 export function dataOf(
-  { episodes, advantages }: Generation,
+  { episodes, advantages, credits }: Generation,
   members: readonly number[],
   logprobs: Logprobs,
   config: GRPOConfig,
@@ -62,15 +95,22 @@ export function dataOf(
   return members.flatMap((i) => {
     const episode = episodes[i]!;
     const counts = weightOf(episode, config) > 0;
+    const bySegment = creditedAdvantages(episode.segments, advantages[i]!, credits?.[i]);
     return episode.segments.map(({ tokens, mask }, s) => ({
       tokens,
       weights: counts ? mask : mask.map(() => 0),
       sequence: i,
-      advantage: advantages[i]!,
+      advantage: bySegment[s]!,
       old_logp: logprobs.old?.[i]?.[s] ?? null,
       ref_logp: logprobs.reference?.[i]?.[s] ?? null,
     }));
   });
+}
+
+/** Without the episodes that have no advantage at all; an episode's segments stay together. */
+export function withAdvantage(data: readonly Datum[]): Datum[] {
+  const taught = new Set(data.filter(({ advantage }) => advantage !== 0).map(({ sequence }) => sequence));
+  return data.filter(({ sequence }) => taught.has(sequence));
 }
 
 /** Whether an episode without an advantage still has something to teach. */
@@ -157,12 +197,13 @@ export function promptTokens({ segments }: Episode): number {
 
 /** The episodes of a generation as episodes.jsonl has them. */
 export function episodeLines(
-  { episodes, rows, rewards, advantages }: Generation,
+  { episodes, rows, rewards, advantages, credits, learned }: Generation,
   step: number,
   firstGroup: number,
   names: readonly string[],
   { num_generations }: GRPOConfig,
 ): EpisodeLine[] {
+  const taught = new Set(learned);
   return episodes.map(({ messages: _, segments, ...record }, i) => ({
     step,
     group: firstGroup + Math.floor(i / num_generations),
@@ -171,9 +212,16 @@ export function episodeLines(
     rewards: Object.fromEntries(names.map((name, k) => [name, rows[i]![k]!])),
     total_reward: rewards[i]!,
     advantage: advantages[i]!,
+    ...(taught.has(i) ? creditOf(credits?.[i]) : { dropped: true as const }),
     prompt_tokens: promptTokens(episodes[i]!),
     segments: segments.length,
   }));
+}
+
+function creditOf(credit: TurnCredit | undefined): Pick<EpisodeLine, "turn_credit"> {
+  if (!credit) return {};
+  const { advantage, turns } = credit;
+  return { turn_credit: { advantage, turns: Number.isFinite(turns) ? turns : null } };
 }
 
 /** How far the log-probs of sampling and of learning are apart, under TRL's names. */

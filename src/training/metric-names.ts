@@ -29,6 +29,12 @@ export const METRIC_MEANINGS: Readonly<Record<string, string>> = {
   "sampling/surprise":
     "mean of −log π over everything the model said: the entropy in the mean, groups without spread included",
   "groups/skipped": "share of groups not computed, because all did equally well",
+  "groups/asked": "dynamic_sampling: questions asked for a generation, one group each",
+  "groups/kept": "dynamic_sampling: of them, groups with right and wrong episodes, which are learned from",
+  "groups/refilled": "dynamic_sampling: of them, those asked to replace others",
+  "questions/skipped": "skip_solved: questions of the queue that were passed over for a generation",
+  "turn_credit/progress": "turn_credit: mean progress of an episode's best query",
+  "turn_credit/zero_std": "turn_credit: share of episodes in groups whose best queries came equally near",
   "steps/skipped": "1 when the gradient was not a number and the weights were left as they were",
   "actions/per_episode": "how many actions an episode took",
   "actions/{parse_failure,repeat,invalid}_rate": "share of actions that were not understood, done before, or failed",

@@ -25,6 +25,10 @@ export interface EpisodeLine extends EpisodeRecord {
   /** Weighted sum; null when nothing could be scored. */
   readonly total_reward: number | null;
   readonly advantage: number;
+  /** Added to the advantage of the first turns, as many as `turns` says, or of all (null); only with turn_credit. */
+  readonly turn_credit?: { readonly advantage: number; readonly turns: number | null };
+  /** Set where its group had no spread and was replaced (dynamic_sampling): nothing was learned from it. */
+  readonly dropped?: true;
   readonly completion_tokens: number;
   readonly prompt_tokens: number;
   readonly segments: number;

@@ -25,6 +25,8 @@ export interface RolloutOptions {
   readonly onEpisode?: (done: number, all: number) => void;
   /** Where the environments are. @default in this thread */
   readonly environments?: EnvironmentSource | undefined;
+  /** Measures rollouts that run at the same time together. @default one for this alone */
+  readonly clock?: RolloutClock | undefined;
   /** Told the seconds in which nothing was sampled because of environments, and the seconds that they worked. */
   readonly onEnvironment?: (waited: number, worked: number) => void;
   readonly signal?: AbortSignal | undefined;
@@ -47,7 +49,7 @@ export async function rolloutFunc(
   const environment = environmentOptionsOf(config);
   const prompt_id = promptId({ prompt: config.prompt, shots: config.shots });
   const trained = new Set(data.questions.filter(({ split }) => split === "train").map((q) => q.database_name));
-  const clock = new RolloutClock();
+  const clock = options.clock ?? new RolloutClock();
   const sampler = clock.sampler(engine);
   const workedBefore = environments.workSeconds ?? 0;
   let done = 0;

@@ -40,6 +40,7 @@ const savedSchema = z.object({
     since_log: z.record(z.string(), z.tuple([z.number(), z.number()])),
     warned: z.array(z.string()),
     streaks: z.record(z.string(), z.int()).optional(),
+    queue: z.object({ position: count, outcomes: z.record(z.string(), z.tuple([count, count, count])) }).optional(),
   }),
   logs: z.record(z.enum(LOGS), count),
 });

@@ -1,6 +1,7 @@
 // Where a run is kept: logs that grow line by line, small files, and checkpoints. A folder on disk (store.node.ts), or memory.
 
 import type { Sums } from "./ledger.ts";
+import type { QueueState } from "./queue.ts";
 
 /** What a checkpoint holds besides the engine's numbers. */
 export interface TrainerState {
@@ -20,6 +21,8 @@ export interface TrainerState {
   /** Codes of warnings that still hold, and by code the steps in a row in which it held or did not (health.ts). */
   readonly warned: readonly string[];
   readonly streaks?: Readonly<Record<string, number>> | undefined;
+  /** Only of trainings with dynamic_sampling or skip_solved. */
+  readonly queue?: QueueState | undefined;
 }
 
 export interface Checkpoint {

@@ -4,6 +4,7 @@ import { smallDataSet } from "../../test/small-data.ts";
 import { type Lesson, taughtModel, teach } from "../../test/taught-model.ts";
 import type { TokenSampler } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
+import { random } from "../random.ts";
 import type { TrainerCallback } from "./callbacks.ts";
 import { type GRPOConfigInput, resolveConfig } from "./config.ts";
 import { type LiveView, LiveVisualizationCallback } from "./live.ts";
@@ -31,16 +32,33 @@ const SMALL: GRPOConfigInput = {
 
 async function train(
   given: GRPOConfigInput,
-  more: { rewardFuncs?: RewardFunction[]; callbacks?: TrainerCallback[]; threads?: number } = {},
+  more: { rewardFuncs?: RewardFunction[]; callbacks?: TrainerCallback[]; threads?: number; uneven?: boolean } = {},
 ) {
-  const { threads = 1, ...options } = more;
+  const { threads = 1, uneven = false, ...options } = more;
   const model = taughtModel(lesson, { threads });
   const store = new MemoryStore();
   const config = resolveConfig({ ...SMALL, ...given });
-  const { metrics } = await buildTrainer({ model, data, config, store, ...options }).train();
+  const played = uneven ? { ...model, engine: unevenly(model.engine) } : model;
+  const { metrics } = await buildTrainer({ model: played, data, config, store, ...options }).train();
   const weights = model.engine.model.device.read(model.engine.model.values) as Float32Array;
   await model.engine.close();
   return { metrics, store, weights, episodes: store.logs["episodes.jsonl"] as EpisodeLine[] };
+}
+
+/** Some of its samples come back later than they would. */
+function unevenly(engine: TrainableEngine): TrainableEngine {
+  const dice = random("uneven");
+  return {
+    sample: async (request) => {
+      const sample = await engine.sample(request);
+      for (let turns = dice.int(0, 9) ** 2; turns > 0; turns--) await new Promise(setImmediate);
+      return sample;
+    },
+    forwardBackward: (batch, options) => engine.forwardBackward(batch, options),
+    optimStep: (adam) => engine.optimStep(adam),
+    logprobs: (batch, options) => engine.logprobs(batch, options),
+    close: () => engine.close(),
+  };
 }
 
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -92,6 +110,62 @@ describe("settings", () => {
     expect(store.logs["warnings.jsonl"]).toMatchObject([{ step: 1, code: "no_spread" }]);
   });
 
+  test("groups without right and wrong episodes are replaced from the queue, up to a limit", async () => {
+    const { metrics, episodes } = await train({ dynamic_sampling: 2 });
+    for (const line of metrics) {
+      const own = episodes.filter(({ step }) => step === line.step);
+      const groups = Array.from({ length: own.length / 8 }, (_, g) => own.filter(({ group }) => group === g));
+      const hasSpread = (group: readonly EpisodeLine[]) =>
+        new Set(group.map(({ correctness }) => correctness)).size > 1;
+      const kept = groups.filter(hasSpread);
+      expect(groups.every((group) => group.length === 8)).toBe(true);
+      expect(groups.every((group) => group.every(({ dropped = false }) => dropped === !hasSpread(group)))).toBe(true);
+      expect(own.filter(({ dropped }) => dropped).every(({ advantage }) => advantage === 0)).toBe(true);
+      expect([line["groups/asked"], line["groups/kept"]]).toEqual([groups.length, kept.length]);
+      expect(groups.length === 12 || (kept.length === 4 && hasSpread(groups.at(-1)!))).toBe(true); // full, or at the limit
+      expect(line["groups/refilled"]).toBe(Math.max(0, groups.length - 4));
+      expect(mean(own.map(({ total_reward }) => total_reward!))).toBeCloseTo(line.reward!, 12); // of all that were asked
+    }
+    const asked = metrics.reduce((sum, line) => sum + line["groups/asked"]!, 0);
+    expect(asked).toBeGreaterThan(12);
+    expect(metrics.at(-1)!.epoch).toBe(asked / 5);
+    expect(metrics.some((line) => line["groups/kept"] === 4 && line["groups/refilled"]! > 0)).toBe(true);
+  });
+
+  test("refill gives the same bits, whichever episodes end first", async () => {
+    const refill = { dynamic_sampling: 2, skip_solved: 2, turn_credit: 0.25, max_steps: 2 };
+    const [first, second] = [await train(refill), await train(refill, { uneven: true })];
+    expect(second.metrics).toEqual(first.metrics);
+    expect(second.episodes).toEqual(first.episodes);
+    expect(second.weights).toEqual(first.weights);
+  });
+
+  test.each<[string, GRPOConfigInput]>([
+    ["two steps a generation", { gradient_accumulation_steps: 2, steps_per_generation: 4, beta: 0 }],
+    ["two generations a step", { generation_batch_size: 16 }],
+    ["two passes", { num_iterations: 2 }],
+    ["an easy beginning", { easy_steps: 1, per_device_train_batch_size: 4 }],
+  ])("refill with %s", async (_, given) => {
+    const { metrics, episodes } = await train({ dynamic_sampling: 1.5, max_steps: 2, ...given });
+    expect(metrics).toHaveLength(2);
+    expect(metrics[0]!["groups/asked"]).toBeGreaterThan(0);
+    const places = episodes.map(({ step, group, generation }) => `${step} ${group} ${generation}`);
+    expect(new Set(places).size).toBe(places.length);
+  });
+
+  test("questions that were all right or all wrong are not asked again for a while", async () => {
+    const { metrics, episodes } = await train({ skip_solved: 2, max_steps: 3 });
+    const rights = new Map<string, number>();
+    for (const { step, question_id, correctness } of episodes)
+      rights.set(`${step} ${question_id}`, (rights.get(`${step} ${question_id}`) ?? 0) + correctness!);
+    const settled = [...rights.values()].filter((right) => right === 0 || right === 8).length;
+    const skipped = metrics.reduce((sum, line) => sum + line["questions/skipped"]!, 0);
+    expect(skipped).toBeGreaterThan(0);
+    expect(skipped).toBeLessThanOrEqual(2 * settled);
+    expect(metrics.at(-1)!.epoch).toBe((3 * 4 + skipped) / 5);
+    expect(episodes.every(({ dropped }) => dropped === undefined)).toBe(true);
+  });
+
   test("learning twice from a generation compares with the model that played it", async () => {
     const { metrics } = await train({ num_iterations: 2, max_steps: 4, learning_rate: 1e-2 });
     const moved = metrics.map((line) => line["clip_ratio/region_mean"]!);
@@ -139,6 +213,7 @@ describe("settings", () => {
     await expect(train({ per_device_train_batch_size: 80 })).rejects.toThrow(
       /asks 40 questions, and there are only: 5/,
     );
+    await expect(train({ dynamic_sampling: 1, max_steps: -1 })).rejects.toThrow(/need max_steps, which is: -1/);
     await expect(train({ difficulty_filter: ["hard"] })).rejects.toThrow(
       /none of the 5 training questions passes in: small/,
     );

@@ -11,7 +11,8 @@
 //     the engine packs it, computes what a group shares once, and cuts it to fit memory. Sums are the same; bnpo, whose
 //     mean is over a piece, has it over the whole (docs/decisions/0009-batches.md).
 //  2. Groups in which all did equally well have no gradient; they are counted and not computed (unless β, an entropy bonus
-//     or an entropy quantile needs them). Their tokens stay in the denominators.
+//     or an entropy quantile needs them). Their tokens stay in the denominators. With dynamic_sampling they are replaced,
+//     and the denominators count what is learned from (docs/decisions/0027-refill.md).
 //  3. An episode whose history was cut is learned from in segments, each with exactly the context it was sampled in.
 //
 // Every random number has a name (seed, purpose, generation, episode, position), so nothing about chance needs saving:
@@ -21,6 +22,7 @@ import { SqlEnvError } from "../errors.ts";
 import { type EnvironmentSource, type EpisodeRecord, evaluate, localEnvironments } from "../evaluation/index.ts";
 import type { Tokenizer, TurnEncoder } from "../model/index.ts";
 import { type DataSet, filterQuestions } from "../questions/index.ts";
+import { playBatch } from "./batch.ts";
 import { evaluationMetrics, type TrainerCallback, type TrainingView } from "./callbacks.ts";
 import { type Batching, batchingOf, environmentOptionsOf, type GRPOConfig, learningRateAt, stepsOf } from "./config.ts";
 import { watchFailures } from "./failures.ts";
@@ -36,14 +38,16 @@ import {
   lossOf,
   promptTokens,
   slicesOf,
+  withAdvantage,
 } from "./grpo.ts";
 import { warningsAt } from "./health.ts";
 import { added, meansOf, type Sums } from "./ledger.ts";
-import { generationAt, repeated } from "./order.ts";
 import { easyPrompts, loadQuestionPrompts, type QuestionPrompt } from "./questions.ts";
 import type { EpisodeLine, MetricLine, Standing, TimingLine } from "./records.ts";
+import { awaitable } from "./refill.ts";
 import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
 import { rolloutFunc } from "./rollout.ts";
+import { RolloutClock } from "./rollout-clock.ts";
 import { playerOf, standingOf } from "./standing.ts";
 import { MemoryStore, type RestPoint, type RunStore, type TrainerState } from "./store.ts";
 
@@ -116,8 +120,11 @@ export class GRPOTrainer {
   };
   /** Metrics since the last optimizer step, for the warnings. */
   #ofStep: Sums = {};
-  /** Generations whose gradients wait for an optimizer step. */
+  /** Generations whose gradients wait for an optimizer step, and the groups of that step so far. */
   #accumulated = 0;
+  #groups = 0;
+  /** Share of the last generation's groups that had spread: how many to start early, which changes no result. */
+  #spread = 1;
   #saved = -1;
   /** Where everything was when no gradient was waiting. */
   #rest: RestPoint | undefined;
@@ -182,22 +189,25 @@ export class GRPOTrainer {
     const { config, data } = this;
     const signal = this.#accumulated > 0 ? undefined : requested;
     const { generation, step } = this.#state;
-    const { shuffle_dataset: shuffle, seed, num_generations } = config;
-    const order = { chunk: this.#batching.questions, shuffle, seed };
-    const isEasy = generation < this.#easyGenerations;
-    const [prompts, first] = isEasy ? [this.#easy, 0] : [this.prompts, this.#easyGenerations];
-    const asked = generationAt(generation - first, prompts.length, order).map((number) => prompts[number]!);
-    const { engine, tokenizer, turns } = this.model;
+    const { prompts, first } = this.#promptsAt(generation);
+    const { tokenizer, turns } = this.model;
+    const { engine, settled } = awaitable(this.model.engine);
+    const clock = new RolloutClock();
+    const workedBefore = this.#environments.workSeconds ?? 0;
     const started = performance.now();
-    const episodes = await rolloutFunc(repeated(asked, num_generations), engine, tokenizer, config, {
-      ...{ data, turns, signal, key: [seed, "rollout", generation], environments: this.#environments },
-      onEnvironment: (waited, worked) => {
-        watch.environment += waited;
-        watch.sampling -= waited; // what is left of the rollout's time
-        watch.environment_work += worked;
-      },
-    });
-    watch.sampling += (performance.now() - started) / 1000;
+    const batch = await playBatch({
+      ...{ config, batching: this.#batching, prompts, generation, first, signal },
+      ...{ queue: this.#state.queue, expected: this.#spread },
+      play: (asked, key, options) =>
+        rolloutFunc(asked, engine, tokenizer, config, {
+          ...{ data, turns, key, environments: this.#environments, clock, ...options },
+        }),
+    }).finally(settled);
+    const { episodes, isLearned, queue } = batch;
+    if (isLearned) this.#spread = batch.metrics["groups/kept"]! / batch.metrics["groups/asked"]!;
+    watch.environment += clock.waited;
+    watch.environment_work += clock.worked + (this.#environments.workSeconds ?? 0) - workedBefore;
+    watch.sampling += (performance.now() - started) / 1000 - clock.waited;
     watch.tokens += episodes.reduce((sum, { segments }) => sum + segments.reduce((n, s) => n + s.tokens.length, 0), 0);
 
     const scoring = performance.now();
@@ -206,9 +216,10 @@ export class GRPOTrainer {
       signal: requested,
     });
     watch.rewards += (performance.now() - scoring) / 1000;
-    const played = generationOf(episodes, rows, this.#rewardFuncs.map(rewardName), config);
-    this.#count({ ...played.metrics, ...metrics });
+    const played = generationOf(episodes, rows, this.#rewardFuncs.map(rewardName), config, isLearned);
+    this.#count({ ...played.metrics, ...batch.metrics, ...metrics });
     this.#update({
+      ...(queue && { queue }),
       episodes: this.#state.episodes + episodes.length,
       tokens:
         this.#state.tokens +
@@ -217,14 +228,20 @@ export class GRPOTrainer {
     return played;
   }
 
+  /** What a generation may ask, and the first generation that may ask it. */
+  #promptsAt(generation: number): { readonly prompts: readonly QuestionPrompt[]; readonly first: number } {
+    const isEasy = generation < this.#easyGenerations;
+    return isEasy ? { prompts: this.#easy, first: 0 } : { prompts: this.prompts, first: this.#easyGenerations };
+  }
+
   /** What a generation teaches: loss → optimizer step → log, num_iterations times over each of its slices. */
   async #learn(generation: Generation, watch: Stopwatch): Promise<void> {
     const { config } = this;
     const names = this.#rewardFuncs.map(rewardName);
-    const firstGroup = this.#accumulated * this.#batching.questions;
-    const lines = episodeLines(generation, this.#state.step + 1, firstGroup, names, config);
+    const lines = episodeLines(generation, this.#state.step + 1, this.#groups, names, config);
+    this.#groups += generation.episodes.length / config.num_generations;
     this.store.append("episodes.jsonl", ...lines);
-    const slices = slicesOf(generation.episodes.length, this.#batching.slices, [config.seed, this.#state.generation]);
+    const slices = slicesOf(generation.learned, this.#batching.slices, [config.seed, this.#state.generation]);
     const started = performance.now();
     const logprobs = await this.#logprobsOf(generation);
     watch.training += (performance.now() - started) / 1000;
@@ -248,11 +265,13 @@ export class GRPOTrainer {
   async #logprobsOf(generation: Generation): Promise<Logprobs> {
     const { engine } = this.model;
     const { beta, temperature } = this.config;
-    const everyone = generation.episodes.map((_, i) => i);
-    const data = dataOf(generation, everyone, { old: null, reference: null }, this.config);
+    const { episodes, learned } = generation;
+    const data = dataOf(generation, learned, { old: null, reference: null }, this.config);
     const bySegment = (flat: readonly Float32Array[]) => {
       let at = 0;
-      return generation.episodes.map(({ segments }) => segments.map(() => flat[at++]!));
+      const found: Float32Array[][] = episodes.map(() => []);
+      for (const i of learned) found[i] = episodes[i]!.segments.map(() => flat[at++]!);
+      return found;
     };
     return {
       old: isOffPolicy(this.config, this.#batching) ? bySegment(await engine.logprobs(data, { temperature })) : null,
@@ -264,7 +283,7 @@ export class GRPOTrainer {
   async #addGradient(generation: Generation, members: readonly number[], logprobs: Logprobs): Promise<void> {
     const { config } = this;
     const all = dataOf(generation, members, logprobs, config);
-    const data = learnsFromAll(config) ? all : all.filter(({ advantage }) => advantage !== 0);
+    const data = learnsFromAll(config) ? all : withAdvantage(all);
     const groups = new Set(members.map((i) => Math.floor(i / config.num_generations)));
     const taught = new Set(data.map(({ sequence }) => Math.floor(sequence! / config.num_generations)));
     this.#count({ "groups/skipped": 1 - taught.size / groups.size });
@@ -300,7 +319,7 @@ export class GRPOTrainer {
   /** Warnings, metrics and callbacks of an optimizer step. */
   async #endStep(watch: Stopwatch, episodes: readonly EpisodeLine[]): Promise<void> {
     const { config, store } = this;
-    const { step, tokens, generation } = this.#state;
+    const { step, tokens, generation, queue } = this.#state;
     const { sampling, environment, environment_work, rewards, training } = watch;
     const step_time = sampling + environment + rewards + training;
     const elapsed = this.#state.elapsed + step_time;
@@ -313,9 +332,12 @@ export class GRPOTrainer {
 
     await this.#warn(meansOf(this.#ofStep));
     this.#ofStep = {};
+    this.#groups = 0;
 
     if (step % config.logging_steps === 0 || step === this.total_steps) {
-      const epoch = generation / Math.floor(this.prompts.length / this.#batching.questions);
+      const epoch = queue
+        ? queue.position / this.#promptsAt(generation - 1).prompts.length
+        : generation / Math.floor(this.prompts.length / this.#batching.questions);
       const line: MetricLine = { step, epoch, num_tokens: tokens, ...meansOf(this.#state.since_log) };
       this.#update({ since_log: {} });
       this.#write(line);
