@@ -18,6 +18,7 @@ import {
   type GRPOConfig,
   GRPOTrainer,
   memoryOptionsOf,
+  type PlannedStage,
   planFor,
   type RewardFunction,
   stagesOf,
@@ -40,13 +41,14 @@ export async function dryRun(
   const { questions, generation_batch_size } = batchingOf(config);
   out.line(`a generation: ${questions} questions × ${config.num_generations} episodes = ${generation_batch_size}`);
   const stages = stagesOf(config, data);
-  const total_steps = stages.reduce((sum, { name, steps }) => sum + (name === "sft" ? 0 : steps), 0);
+  const total_steps = stages.reduce((sum, { name, steps }) => sum + (isBeforeGrpo(name) ? 0 : steps), 0);
   out.line("what will happen:");
   const is = evaluationWords(config);
   out.line(`  before: ${is} with the model as it is`);
   for (const [i, { name, text, steps }] of stages.entries()) {
-    out.line(`  ${i + 1}. ${text}: ${formatNumber(steps)} steps`);
-    if (name === "sft") out.line(`     then ${is} again: this is where GRPO begins`);
+    out.line(`  ${i + 1}. ${text}: ${formatNumber(steps)} ${name === "self_taught" ? "rounds" : "steps"}`);
+    const isLast = isBeforeGrpo(name) && !isBeforeGrpo(stages[i + 1]!.name);
+    if (isLast) out.line(`     then ${is} again: this is where GRPO begins`);
   }
   out.line(`  after: ${is} again; the model, reports and transcripts are in the run's folder`);
   const folder = findModel(config.model_name);
@@ -195,4 +197,8 @@ async function measuredStep(
   } finally {
     await model.engine.close();
   }
+}
+
+function isBeforeGrpo(name: PlannedStage["name"]): boolean {
+  return name === "sft" || name === "self_taught";
 }

@@ -15,6 +15,8 @@ import {
   LiveVisualizationCallback,
   type Phase,
   type Reach,
+  type SelfTaughtReport,
+  type StageReport,
   type TimingLine,
   type TrainerCallback,
   type TrainingResult,
@@ -40,6 +42,7 @@ export class TrainingScreen implements TrainerCallback {
     const words: Readonly<Record<Phase, string>> = {
       base: "playing with the untrained model",
       sft: "supervised fine-tuning on right episodes",
+      self_taught: "a self-taught round: sampling episodes on training questions, then fine-tuning on the right ones",
       random: "playing at random: the floor",
       before: "playing with the model that GRPO begins with",
       reach: "trying training questions several times, to know what reward can reach",
@@ -53,11 +56,23 @@ export class TrainingScreen implements TrainerCallback {
     this.#out.progress(`${phase}: ${formatNumber(done)} episodes`);
   }
 
-  /** A step of SFT: on a terminal each, in a log every tenth. */
-  sftStep({ step, loss }: WarmupStep, total: number): void {
-    const line = `SFT: step ${formatNumber(step)}/${formatNumber(total)}, loss ${loss.toFixed(3)}`;
+  /** A step of SFT, of a known number or not: on a terminal each, in a log every tenth. */
+  sftStep({ step, loss }: WarmupStep, total: number | null): void {
+    const of = total === null ? "" : `/${formatNumber(total)}`;
+    const line = `SFT: step ${formatNumber(step)}${of}, loss ${loss.toFixed(3)}`;
     if (process.stderr.isTTY && step !== total) this.#out.progress(line);
     else if (step % 10 === 0 || step === total) this.#out.line(line);
+  }
+
+  /** What a stage before GRPO learned from. */
+  stageEnd(name: string, report: StageReport | SelfTaughtReport): void {
+    if (!("solved" in report)) return;
+    const [episodes, right, kept, solved, questions] = [
+      ...[report.episodes, report.right, report.kept, report.solved, report.questions],
+    ].map(formatNumber);
+    this.#out.line(
+      `${name}: ${right} of ${episodes} episodes right, on ${solved} of ${questions} questions; fine-tuned on ${kept} of them, loss ${report.last_loss.toFixed(3)}`,
+    );
   }
 
   on_step_end(

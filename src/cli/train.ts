@@ -154,7 +154,8 @@ async function trainWith(
     },
     onPhase: (phase: Phase) => screen.phase(phase),
     onProgress: (phase: Phase, done: number) => screen.progress(phase, done),
-    onStep: (_: Phase, step: WarmupStep) => screen.sftStep(step, config.sft_steps),
+    onStep: (phase: Phase, step: WarmupStep) => screen.sftStep(step, phase === "sft" ? config.sft_steps : null),
+    onStageEnd: screen.stageEnd.bind(screen),
   };
   const model = await runStages(stages).catch((error: unknown) => {
     if (signal.aborted && error === signal.reason) return null;

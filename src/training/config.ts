@@ -212,6 +212,18 @@ export const configSchema = z
     vespo_k_neg: note(positive.default(3), "vespo, bad episodes", { trl: 3 }),
     vespo_lambda_neg: note(positive.default(2), "vespo, bad episodes", { trl: 2 }),
 
+    // Self-taught rounds: SFT on the model's own right episodes, after SFT and before GRPO
+    self_taught_rounds: note(
+      z.int().min(0).default(0),
+      "self-taught: rounds before GRPO in which the model samples episodes on the training questions and is fine-tuned on its right ones; 0: none",
+    ),
+    self_taught_samples: note(count.default(8), "self-taught: episodes sampled for each question of a round"),
+    self_taught_questions: note(
+      count.nullable().default(1024),
+      "self-taught: training questions of a round, drawn by seed anew each round; null: all",
+    ),
+    self_taught_learning_rate: note(positive.default(1e-4), "self-taught: peak learning rate"),
+
     // What is learned: all weights, or adapters in front of them
     use_peft: note(
       z.boolean().default(false),

@@ -16,6 +16,7 @@ export * from "./records.ts";
 export * from "./rewards.ts";
 export * from "./rollout.ts";
 export * from "./run.ts";
+export { encodeEpisode, type SelfTaughtOptions, selectEpisodes, selfTaughtRound } from "./self-taught.ts";
 export * from "./sft.ts";
 export * from "./split.ts";
 export * from "./standing.ts";

@@ -31,8 +31,9 @@ export const CARD_CLASSES: readonly CardClass[] = [
 
 /** One part of a training that learns. */
 export interface PlannedStage {
-  readonly name: "sft" | "easy" | "all";
+  readonly name: "sft" | "self_taught" | "easy" | "all";
   readonly text: string;
+  /** Optimizer steps; rounds of self_taught, whose steps depend on what is right. */
   readonly steps: number;
 }
 
@@ -49,6 +50,7 @@ export function stagesOf(config: GRPOConfig, data: DataSet): PlannedStage[] {
   const kinds = difficulty_filter.join(" and ");
   const stages: PlannedStage[] = [
     { name: "sft", text: sft_steps > 0 ? sftText(config, data) : "", steps: sft_steps },
+    { name: "self_taught", text: selfTaughtText(config, prompts.length), steps: config.self_taught_rounds },
     { name: "easy", text: easy > 0 ? easyText() : "", steps: easy },
     {
       name: "all",
@@ -68,6 +70,11 @@ function sftText(config: GRPOConfig, data: DataSet): string {
       ? "practice worlds; no SQL of the data set is imitated"
       : `${share < 100 ? `practice worlds and (${share} %) on ` : ""}${imitatedQuestions(data, config).length} questions on ${databases.length} training databases`;
   return `SFT on right episodes on ${on}: ${sft_batch_tokens} tokens a step, learning rate ${sft_learning_rate}`;
+}
+
+function selfTaughtText(config: GRPOConfig, questions: number): string {
+  const { self_taught_samples: samples, self_taught_questions: most, self_taught_learning_rate: rate } = config;
+  return `SFT on the model's own right episodes, of ${samples} on each of ${Math.min(questions, most ?? questions)} training questions, learning rate ${rate}`;
 }
 
 /** What a config asks of memory. */

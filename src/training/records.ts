@@ -141,6 +141,17 @@ export interface StageReport {
   readonly seconds: number;
 }
 
+/** self-taught-N.json: a round of SFT on the model's own right episodes. */
+export interface SelfTaughtReport extends StageReport {
+  /** Questions that were tried, and of them those solved at least once. */
+  readonly questions: number;
+  readonly solved: number;
+  /** Episodes that were sampled, those that were right, and those learned from. */
+  readonly episodes: number;
+  readonly right: number;
+  readonly kept: number;
+}
+
 /** results.json: what a training says of itself at its end. */
 export interface TrainingResult {
   readonly run: string;
@@ -156,7 +167,7 @@ export interface TrainingResult {
   readonly episodes: number;
   readonly tokens: number;
   readonly random: Standing;
-  /** Before SFT; absent where there was none. */
+  /** Before SFT and self-taught rounds; absent where there were none. */
   readonly base?: Standing;
   /** Where GRPO began. */
   readonly before: Standing;
@@ -169,6 +180,8 @@ export interface TrainingResult {
   readonly paired?: readonly StagePair[];
   /** What SFT before GRPO learned from. */
   readonly sft?: StageReport;
+  /** What each self-taught round before GRPO learned from. */
+  readonly self_taught?: readonly SelfTaughtReport[];
   /** Which databases each part had questions on; absent in results of versions that did not keep it. */
   readonly split?: TrainingSplit;
   readonly warnings: number;

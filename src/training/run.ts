@@ -8,7 +8,8 @@ import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
 import { accuracyOf, outcomesOf, pairsOf } from "./outcomes.ts";
 import { comparisonOf, type Played, type PlayedOptions, playedAtRandom, playedBy } from "./played.ts";
 import { reachOf, reachWarning } from "./reach.ts";
-import type { MetricLine, Reach, StageReport, TrainingResult, Warning } from "./records.ts";
+import type { MetricLine, Reach, SelfTaughtReport, StageReport, TrainingResult, Warning } from "./records.ts";
+import { selfTaughtName } from "./self-taught.ts";
 import { keepSplit, overlapWarning, splitOf } from "./split.ts";
 import type { RunStore } from "./store.ts";
 import { GRPOTrainer, type TrainerOptions } from "./trainer.ts";
@@ -43,7 +44,7 @@ export async function sampleRandomBaseline(
 }
 
 /** What is happening, for whoever watches. */
-export type Phase = "base" | "sft" | "random" | "before" | "reach" | "training" | "after";
+export type Phase = "base" | "sft" | "self_taught" | "random" | "before" | "reach" | "training" | "after";
 
 export interface RunTrainingOptions extends TrainerOptions {
   /** Continue the store's run instead of starting anew. */
@@ -112,8 +113,12 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
   try {
     const split = await splitOf(data, config);
     keepSplit(store, split);
-    const base = config.sft_steps > 0 ? keptIn<Played>(store, "base.json") : null;
-    const sft = config.sft_steps > 0 ? keptIn<StageReport>(store, "sft.json") : null;
+    const { sft_steps, self_taught_rounds } = config;
+    const base = sft_steps > 0 || self_taught_rounds > 0 ? keptIn<Played>(store, "base.json") : null;
+    const sft = sft_steps > 0 ? keptIn<StageReport>(store, "sft.json") : null;
+    const self_taught = Array.from({ length: self_taught_rounds }, (_, i) =>
+      keptIn<SelfTaughtReport>(store, `${selfTaughtName(i + 1)}.json`),
+    ).filter((report) => report !== null);
     const floor = await once("random", () => playedAtRandom(data, config, watch("random")));
     const isNew = store.newest() === null;
     const before = await once("before", () => playedBy(model, data, config, watch("before")));
@@ -151,6 +156,7 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
       accuracy: Object.fromEntries(stages.map(({ stage, marks }) => [stage, accuracyOf(marks)])),
       paired: pairsOf(stages, config.seed),
       ...(sft && { sft }),
+      ...(self_taught.length > 0 && { self_taught }),
       split,
       warnings: (store.read("warnings.jsonl") ?? "").split("\n").filter(Boolean).length,
     };

@@ -9,8 +9,9 @@ import { loadSqlite } from "../sql/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import { teamDemonstrations } from "./demonstration-team.node.ts";
 import { type Played, playedBy } from "./played.ts";
-import type { StageReport } from "./records.ts";
+import type { SelfTaughtReport, StageReport } from "./records.ts";
 import type { Phase } from "./run.ts";
+import { selfTaughtName, selfTaughtRound } from "./self-taught.ts";
 import { fineTune } from "./sft.ts";
 import type { TrainingSplit } from "./split.ts";
 import type { RunStore } from "./store.ts";
@@ -35,15 +36,17 @@ export interface StageContext {
 /** One way to teach a model before GRPO. */
 export interface Stage {
   /** Its folder in the run; its report is beside it as `NAME.json`. */
-  readonly name: "sft";
-  isWanted(config: GRPOConfig): boolean;
+  readonly name: string;
+  readonly phase: Phase;
   /** Teaches the model; null when the signal came first, and nothing is kept then. */
-  teach(model: LoadedModel, context: StageContext): Promise<Omit<StageReport, "seconds"> | null>;
+  teach(model: LoadedModel, context: StageContext): Promise<Taught | null>;
 }
+
+type Taught = Omit<StageReport, "seconds"> | Omit<SelfTaughtReport, "seconds">;
 
 const SFT: Stage = {
   name: "sft",
-  isWanted: ({ sft_steps }) => sft_steps > 0,
+  phase: "sft",
   async teach(model, { data, config, workers, signal, onStep }) {
     const report = await fineTune(model, data, config, {
       ...(signal && { signal }),
@@ -56,14 +59,33 @@ const SFT: Stage = {
   },
 };
 
-/** In the order they are taken. */
-export const STAGES: readonly Stage[] = [SFT];
+/** A round of SFT on the model's own right episodes, from 1. */
+function selfTaught(round: number): Stage {
+  return {
+    name: selfTaughtName(round),
+    phase: "self_taught",
+    teach: (model, { data, config, environments, signal, onProgress, onStep }) =>
+      selfTaughtRound(model, data, config, round, {
+        ...{ environments, ...(signal && { signal }) },
+        onEpisode: (done) => onProgress?.("self_taught", done),
+        onStep: (step) => onStep?.("self_taught", step),
+      }),
+  };
+}
+
+/** The stages a config asks for, in the order they are taken. */
+function stagesFor({ sft_steps, self_taught_rounds }: GRPOConfig): Stage[] {
+  const rounds = Array.from({ length: self_taught_rounds }, (_, i) => selfTaught(i + 1));
+  return [...(sft_steps > 0 ? [SFT] : []), ...rounds];
+}
 
 export interface RunStagesOptions extends StageContext {
   /** The run's folder. */
   readonly store: RunStore;
   /** Loads a model for training, by the config's name or from a folder of the run. */
   readonly load: (nameOrFolder: string) => Promise<LoadedModel>;
+  /** Called when a stage is over and its model saved. */
+  readonly onStageEnd?: (name: string, report: StageReport | SelfTaughtReport) => void;
 }
 
 /** The model that GRPO begins with: loaded, after the stages that the config asks for. Null when the signal came first. */
@@ -71,20 +93,21 @@ export async function runStages(options: RunStagesOptions): Promise<LoadedModel 
   const { config, store, load, onPhase } = options;
   await loadSqlite();
   let from = config.model_name;
-  for (const stage of STAGES.filter((one) => one.isWanted(config))) {
+  for (const stage of stagesFor(config)) {
     const folder = join(store.name, stage.name);
     if (!existsSync(folder)) {
       const model = await load(from);
       try {
         if (from === config.model_name) await evaluateBase(model, options);
-        onPhase?.(stage.name);
+        onPhase?.(stage.phase);
         const started = performance.now();
-        const report = await stage.teach(model, options);
-        if (!report) return null;
-        const seconds = (performance.now() - started) / 1000;
-        store.write(`${stage.name}.json`, `${JSON.stringify({ ...report, seconds } satisfies StageReport)}\n`);
+        const taught = await stage.teach(model, options);
+        if (!taught) return null;
+        const report = { ...taught, seconds: (performance.now() - started) / 1000 };
+        store.write(`${stage.name}.json`, `${JSON.stringify(report)}\n`);
         if (config.use_peft) await model.engine.saveAdapter(folder, baseName(model.folder));
         else await model.engine.saveModel(folder);
+        options.onStageEnd?.(stage.name, report);
       } finally {
         await model.engine.close();
       }

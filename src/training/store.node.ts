@@ -30,7 +30,7 @@ import {
 const CHECKPOINTS = "checkpoints";
 const STATE = "trainer.json";
 /** Names of what is being written aside. */
-const ASIDE = /^\.(step-\d+|.+\.part)(\.old)?$|^\.(model|adapter|sft)-\w{6}(\.old)?$/;
+const ASIDE = /^\.(step-\d+|.+\.part)(\.old)?$|^\.(model|adapter|sft|self-taught-\d+)-\w{6}(\.old)?$/;
 
 const count = z.int().min(0);
 const savedSchema = z.object({

@@ -1,0 +1,57 @@
+// `sqlenv train` with self-taught rounds: what they leave behind, and that a run that was killed ends with the same bytes.
+import { existsSync, readFileSync } from "node:fs";
+import { afterAll, expect, test } from "vitest";
+import { ended, sqlenv, start } from "./cli-process.ts";
+import { signalAt, TrainingPlace } from "./training-place.ts";
+
+const place = await TrainingPlace.make();
+afterAll(() => place.remove());
+
+/** The place's model after more of the same lesson: it is now and then right. */
+const learned = place.path("learned");
+const lesson = ["--model", place.model, "--transcripts", place.path("transcripts.jsonl"), "--out", learned];
+const warm = await sqlenv(["warmup", ...lesson, "--steps", "300", "--batch-tokens", "1000", "--learning-rate", "0.02"]);
+if (warm.code !== 0) throw new Error(warm.stderr);
+
+const SETTINGS = {
+  ...{ "--self-taught-rounds": 2, "--self-taught-samples": 24, "--self-taught-learning-rate": 0.003 },
+  ...{ "--model-name": learned, "--max-new-tokens": 40, "--max-completion-length": 120 },
+};
+const model = (run: string, folder = "model") => readFileSync(place.path(run, folder, "model.safetensors"));
+
+test("rounds come before GRPO, are counted, and are not repeated by a run that was killed", async () => {
+  const ran = await place.train("whole", SETTINGS, "--json");
+  expect(ran.code, ran.stderr).toBe(0);
+  const { self_taught, base, before } = JSON.parse(ran.stdout);
+  expect(self_taught).toHaveLength(2);
+  for (const { questions, solved, episodes, right, kept, steps } of self_taught) {
+    expect([questions, episodes]).toEqual([5, 120]);
+    expect(right).toBeGreaterThanOrEqual(solved);
+    expect(kept).toBeGreaterThan(0);
+    expect(kept).toBeLessThanOrEqual(2 * solved);
+    expect(steps).toBeGreaterThan(0);
+  }
+  expect(base.seen.greedy.episodes).toBe(before.seen.greedy.episodes);
+  expect(ran.stderr).toMatch(
+    /^self-taught-1: \d+ of 120 episodes right, on \d of 5 questions; fine-tuned on \d+ of them/m,
+  );
+
+  const child = start(place.args("killed", SETTINGS));
+  const end = ended(child);
+  expect(await signalAt(child, "killed", (run) => existsSync(place.path(run, "self-taught-1")), "SIGKILL")).toBe(true);
+  await end;
+  expect(existsSync(place.path("killed", "self-taught-2"))).toBe(false);
+  const resumed = await sqlenv(["train", "--resume", place.path("killed")]);
+  expect(resumed.code, resumed.stderr).toBe(0);
+  expect(resumed.stderr).not.toMatch(/^self-taught-1:/m);
+  for (const folder of ["self-taught-1", "self-taught-2", "model"])
+    expect(model("killed", folder)).toEqual(model("whole", folder));
+  expect(place.files("killed").filter((name) => /(^|\/)\./.test(name))).toEqual([]);
+});
+
+test("without a right episode there is one line, and no run", async () => {
+  const ran = await place.train("wrong", { ...SETTINGS, "--max-new-tokens": 1, "--max-completion-length": 1 });
+  expect(ran.code).toBe(2);
+  expect(ran.stderr).toMatch(/self_taught_rounds: in round 1 none was right after a query, .*: 120; fine-tune on/);
+  expect(existsSync(place.path("wrong"))).toBe(false);
+});
