@@ -97,9 +97,8 @@ interface Pieces {
   readonly trims: { readonly system: boolean; readonly user: boolean };
 }
 
-/** Parts of a first turn: head, system, between, user, ask. */
-const FIRST_PARTS = 5;
-const SYSTEMS_KEPT = 4;
+/** Texts whose ids are kept: what the episodes of some training steps are shown. */
+const TEXTS_KEPT = 4_096;
 
 /** Takes a template apart and checks that it only ever appends; a template that rewrites what was said is refused with the reason. */
 export function createTurnEncoder(
@@ -128,14 +127,14 @@ export function createTurnEncoder(
   const user = (text: string) => (pieces.trims.user ? text.trim() : text);
   const system = (text: string) => (pieces.trims.system ? text.trim() : text);
 
-  // The system's text is the same in every chat, and as long as the rest of a first turn.
-  const systems = new Map<string, readonly number[]>();
-  const encodeSystem = (run: string): readonly number[] => {
-    const known = systems.get(run);
+  // The episodes of a group begin with the same texts, and many look at the same tables.
+  const texts = new Map<string, readonly number[]>();
+  const encodeText = (text: string): readonly number[] => {
+    const known = texts.get(text);
     if (known) return known;
-    const ids = tokenizer.encodePlain(run);
-    if (systems.size >= SYSTEMS_KEPT) systems.clear();
-    systems.set(run, ids);
+    const ids = tokenizer.encodePlain(text);
+    if (texts.size >= TEXTS_KEPT) texts.clear();
+    texts.set(text, ids);
     return ids;
   };
 
@@ -144,8 +143,7 @@ export function createTurnEncoder(
     const ids: number[] = [];
     let run = "";
     const flush = () => {
-      const isSystem = parts.length === FIRST_PARTS && parts[1] !== "" && run.includes(parts[1]!);
-      for (const id of isSystem ? encodeSystem(run) : tokenizer.encodePlain(run)) ids.push(id);
+      for (const id of encodeText(run)) ids.push(id);
       run = "";
     };
     parts.forEach((part, place) => {

@@ -155,8 +155,8 @@ export class ModelGame {
 }
 
 function push({ tokens, mask, logprobs }: Segment, ids: readonly number[], mark: 0 | 1, logp?: readonly number[]) {
-  for (const [i, id] of ids.entries()) {
-    tokens.push(id);
+  for (let i = 0; i < ids.length; i++) {
+    tokens.push(ids[i]!);
     mask.push(mark);
     logprobs.push(logp?.[i] ?? 0);
   }

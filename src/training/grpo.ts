@@ -171,10 +171,15 @@ function isEmptyTurn({ action, observation }: Episode["steps"][number]): boolean
 
 /** Mean of −log π over what all episodes said: what entropy is in the mean, also where nothing is learned from. */
 function surprise(episodes: readonly Episode[]): number {
-  const said = episodes.flatMap(({ segments }) =>
-    segments.flatMap(({ logprobs, mask }) => logprobs.filter((_, i) => mask[i] === 1)),
-  );
-  return said.length === 0 ? 0 : -sum(said) / said.length;
+  let [total, count] = [0, 0];
+  for (const { segments } of episodes)
+    for (const { logprobs, mask } of segments)
+      for (let i = 0; i < mask.length; i++) {
+        if (mask[i] === 0) continue;
+        total += logprobs[i]!;
+        count++;
+      }
+  return count === 0 ? 0 : -total / count;
 }
 
 function spread(room: string, name: string, values: readonly number[]): Record<string, number> {
