@@ -2,7 +2,15 @@
 import { nearest, UsageError } from "../errors.ts";
 import type { DataSet, QuestionRecord, Split } from "../questions/index.ts";
 import { random } from "../random.ts";
-import { type Database, isUnscorable, quoteName, type ResultTable, type RunResult, sharingTime } from "../sql/index.ts";
+import {
+  type Database,
+  isUnscorable,
+  MAX_INSTRUCTIONS,
+  quoteName,
+  type ResultTable,
+  type RunResult,
+  sharingTime,
+} from "../sql/index.ts";
 import {
   ACTION_TYPES,
   actionSchema,
@@ -35,6 +43,9 @@ export const DEFAULT_STEP_BUDGET = 10;
 /** Tables one DESCRIBE may show where several are allowed; more would not fit what a model is shown of a result. */
 export const MAX_DESCRIBED = 8;
 
+/** A statement may take this many times what the gold query takes, whatever `max_instructions` is: nobody writes the cheapest query. */
+export const GOLD_MARGIN = 10;
+
 /** The rules are settings too: `error_hints`, `end_after_failures`, `answer_last`, `describe_many`. @default DEFAULT_RULES */
 export interface EnvironmentOptions extends Partial<EnvironmentRules> {
   /** Actions an episode may take. @default 10 */
@@ -43,6 +54,11 @@ export interface EnvironmentOptions extends Partial<EnvironmentRules> {
   readonly rewards?: Partial<RewardConfig>;
   /** Seed of the questions drawn by `reset()` without options. @default 0 */
   readonly seed?: number;
+  /**
+   * Virtual-machine instructions one QUERY may take, at least GOLD_MARGIN times those of the gold query and at most
+   * MAX_INSTRUCTIONS. @default MAX_INSTRUCTIONS
+   */
+  readonly max_instructions?: number;
 }
 
 /** Which question to ask: by id; by place in a split; or drawn by a seed. */
@@ -115,11 +131,12 @@ export class SQLEnvironment {
   readonly #data: DataSet;
   readonly #rewards: RewardConfig;
   readonly #seed: number;
+  readonly #maxInstructions: number;
   #resets = 0;
   #episode: Episode | undefined;
 
   constructor(data: DataSet, options: EnvironmentOptions = {}) {
-    const { step_budget = DEFAULT_STEP_BUDGET, rewards = {}, seed = 0 } = options;
+    const { step_budget = DEFAULT_STEP_BUDGET, rewards = {}, seed = 0, max_instructions = MAX_INSTRUCTIONS } = options;
     if (!Number.isInteger(step_budget) || step_budget < 1) {
       throw new UsageError({ what: "step_budget must be a whole number from 1 on", value: step_budget });
     }
@@ -128,6 +145,7 @@ export class SQLEnvironment {
     this.rules = rulesOf(options);
     this.#rewards = checkedRewards(rewards);
     this.#seed = seed;
+    this.#maxInstructions = max_instructions;
   }
 
   /** Starts an episode. Throws UsageError for a question that is not there. */
@@ -353,11 +371,11 @@ export class SQLEnvironment {
   }
 
   #query(sql: string): Effect {
-    const result = this.database.run(sql);
-    if (!result.ok) return this.#failedQuery(result, sql);
     const episode = this.#current();
-    const { seen } = episode;
     const gold = this.#goldOf(episode.question);
+    const result = this.database.run(sql, { maxInstructions: this.#instructionsFor(gold) });
+    if (!result.ok) return this.#failedQuery(result, sql);
+    const { seen } = episode;
     if (this.rules.answer_last) episode.last = { sql, right: isRight(result.table, gold) };
     const fingerprint = `result ${fingerprintOf(result.table)}`;
     const isNew = result.table.rows.length > 0 && !seen.has(fingerprint);
@@ -382,9 +400,15 @@ export class SQLEnvironment {
       return { error, error_class: "bad_action", isEmpty: true };
     }
     if (last.right !== null) return { result: "", correct: last.right };
-    const whole = this.database.run(last.sql, MAX_GOLD);
+    const gold = this.#goldOf(question);
+    const whole = this.database.run(last.sql, { ...MAX_GOLD, maxInstructions: this.#instructionsFor(gold) });
     if (!whole.ok) return failed(whole);
-    return { result: "", correct: whole.table.truncated === null && verifyResult(whole.table, this.#goldOf(question)) };
+    return { result: "", correct: whole.table.truncated === null && verifyResult(whole.table, gold) };
+  }
+
+  /** What a statement may take on this question. */
+  #instructionsFor({ instructions }: Gold): number {
+    return Math.min(MAX_INSTRUCTIONS, Math.max(this.#maxInstructions, GOLD_MARGIN * instructions));
   }
 
   #observe(effect: Effect, reward_breakdown: RewardBreakdown, reward: number | null): SQLObservation {

@@ -33,6 +33,8 @@ export interface Gold extends ResultTable {
   readonly ordered: boolean;
   /** In the order the answer must have; one group when order does not count. */
   readonly groups: readonly TieGroup[];
+  /** Virtual-machine instructions its query took. */
+  readonly instructions: number;
 }
 
 /** Runs a question's gold query and finds its ties. Throws SqlEnvError `bad_gold` when it gives no usable answer. */
@@ -47,7 +49,8 @@ export function goldOf(question: Pick<QuestionRecord, "question_id" | "gold_sql"
   if (table.rows.every((row) => row.every((cell) => cell === null))) throw refuse("the gold query gives only NULLs");
   const clauses = withLimit(outermostClauses(question.gold_sql), database);
   const groups = tieGroups(clauses, table, database);
-  return { ...table, answer_type: answerTypeOf(table), ordered: clauses.order !== undefined, groups };
+  const { instructions } = result;
+  return { ...table, answer_type: answerTypeOf(table), ordered: clauses.order !== undefined, groups, instructions };
 }
 
 interface Clauses {

@@ -207,7 +207,7 @@ test("the work on one answer is bounded, however many ties the gold has", () => 
   const group = { rows: rows([...close, 7]), take: 300 };
   const gold = {
     ...{ columns: ["x"], types: ["real" as const], rows: group.rows, truncated: null },
-    ...{ answer_type: "list" as const, ordered: false, groups: [group] },
+    ...{ answer_type: "list" as const, ordered: false, groups: [group], instructions: 0 },
   };
   expect(verifyAnswer(Array.from({ length: 300 }, () => "0.500").join("\n"), gold)).toBe(false);
   expect(verifyAnswer([...Array.from({ length: 299 }, () => "0.500"), "7"].join("\n"), gold)).toBe(true);

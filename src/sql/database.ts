@@ -84,6 +84,8 @@ export interface RunOptions {
   readonly maxBytes?: number;
   /** Also give the storage class of each cell: tells 3 from 3.0, and a blob from the text that shows it. @default false */
   readonly classes?: boolean;
+  /** Virtual-machine instructions it may take. @default MAX_INSTRUCTIONS */
+  readonly maxInstructions?: number;
 }
 
 const [ROW, DONE] = [100, 101];
@@ -163,16 +165,17 @@ export class Database {
   }
 
   /** Runs one SELECT within the limits. Never throws for what the SQL does; the same SQL always gives the same result. */
-  run(sql: string, { maxRows = MAX_ROWS, maxBytes = MAX_RESULT_BYTES, classes = false }: RunOptions = {}): RunResult {
+  run(sql: string, options: RunOptions = {}): RunResult {
+    const { maxRows = MAX_ROWS, maxBytes = MAX_RESULT_BYTES, classes = false, maxInstructions } = options;
     if (this.#closed) throw new Error(`database ${this.name} is closed`);
     const refusal = refuseText(sql);
     if (refusal) return { ok: false, fault: refusal };
-    const { value, report } = this.#watched(() => {
-      const options = { maxRows, maxBytes, classes };
-      let result = this.#run(sql, options);
+    const { value, report } = this.#watched(maxInstructions, () => {
+      const kept = { maxRows, maxBytes, classes };
+      let result = this.#run(sql, kept);
       for (const room of LARGER_VALUES) {
         if (result.ok || result.fault.message !== TOO_BIG) break;
-        result = withLargerValues(this.#db, room, () => this.#run(sql, options));
+        result = withLargerValues(this.#db, room, () => this.#run(sql, kept));
       }
       return result;
     });
@@ -216,7 +219,7 @@ export class Database {
 
   #run(
     sql: string,
-    { maxRows, maxBytes, classes }: Required<RunOptions>,
+    { maxRows, maxBytes, classes }: Required<Omit<RunOptions, "maxInstructions">>,
   ): { ok: true; table: ResultTable } | { ok: false; fault: SqlFault } {
     const { wasm, capi } = sqlite();
     const prepared = prepare(this.#db, sql);
@@ -245,9 +248,9 @@ export class Database {
   }
 
   /** Runs under watch. What is thrown through SQLite (a trap, an overflow of the stack, an error of a callback) leaves the shared engine in an unknown state. */
-  #watched<T>(work: () => T): { value: T; report: WatchReport } {
+  #watched<T>(instructions: number | undefined, work: () => T): { value: T; report: WatchReport } {
     try {
-      return underWatch({ db: this.#db, readable: this.#readable }, work);
+      return underWatch({ db: this.#db, readable: this.#readable, instructions }, work);
     } catch (error) {
       throw error instanceof SqlEnvError ? error : sqliteCrashed(error);
     }

@@ -156,7 +156,7 @@ export interface WatchOptions {
   /** Tables and views that may be read, in lower case. @default none */
   readonly readable?: ReadonlySet<string>;
   /** @default MAX_INSTRUCTIONS */
-  readonly instructions?: number;
+  readonly instructions?: number | undefined;
   /** @default what `limitStatementTime` set */
   readonly milliseconds?: number;
 }

@@ -9,6 +9,7 @@ import { nearest, UsageError } from "../errors.ts";
 import { LORA_MODULES } from "../model/lora.ts";
 import { PROMPT_NAMES, SHOT_COUNTS } from "../players/index.ts";
 import { DIFFICULTIES } from "../questions/index.ts";
+import { MAX_INSTRUCTIONS } from "../sql/index.ts";
 
 /** What a field is for, and what others set it to. */
 interface Note {
@@ -51,6 +52,10 @@ export const configSchema = z
     eval_step_budget: note(
       count.nullable().default(null),
       "actions an evaluation episode may take, each of up to max_new_tokens; null: step_budget, within max_completion_length",
+    ),
+    max_instructions: note(
+      z.int().min(1).max(MAX_INSTRUCTIONS).nullable().default(null),
+      "VM instructions of one query in training, at least ten times its gold query's; null: as many as in evaluations (30,000,000)",
     ),
     // Rules of the environment that may change the game
     error_hints: rules.error_hints,
@@ -410,6 +415,12 @@ export function environmentOptionsOf(
   config: Pick<GRPOConfig, "step_budget" | "reward"> & Partial<EnvironmentRules>,
 ): EnvironmentOptions {
   return { step_budget: config.step_budget, rewards: config.reward, ...rulesOf(config) };
+}
+
+/** The same for episodes that are learned from, whose statements may be given less. */
+export function trainingEnvironmentOptions(config: GRPOConfig): EnvironmentOptions {
+  const { max_instructions } = config;
+  return { ...environmentOptionsOf(config), ...(max_instructions !== null && { max_instructions }) };
 }
 
 /** Optimizer steps a training on this many questions has. */

@@ -89,6 +89,7 @@ const LARGER: GRPOConfigInput = {
 const SPIDER: GRPOConfigInput = {
   questions_path: "spider",
   difficulty_filter: ["easy", "medium", "hard"],
+  max_instructions: 3_000_000, // no step waits long for a product of tables (docs/decisions/0029-environment-threads.md)
   eval_step_budget: 10,
   eval_steps: 110,
   eval_episodes: 128,

@@ -6,7 +6,7 @@ import { createTurnEncoder, type Tokenizer, type TurnEncoder } from "../model/in
 import { ModelGame, type ModelPlayerOptions, promptId, type TokenSampler } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import { bundledDataSet } from "../worlds/index.ts";
-import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
+import { type GRPOConfig, trainingEnvironmentOptions } from "./config.ts";
 import { watchFailures } from "./failures.ts";
 import { type QuestionPrompt, questionOf } from "./questions.ts";
 import type { Episode } from "./records.ts";
@@ -46,7 +46,7 @@ export async function rolloutFunc(
   const { turns = createTurnEncoder(tokenizer), key = [config.seed, "rollout"], onEpisode, signal } = options;
   const data = options.data ?? dataOf(config);
   const environments = options.environments ?? localEnvironments(data);
-  const environment = environmentOptionsOf(config);
+  const environment = trainingEnvironmentOptions(config);
   const prompt_id = promptId({ prompt: config.prompt, shots: config.shots });
   const trained = new Set(data.questions.filter(({ split }) => split === "train").map((q) => q.database_name));
   const clock = options.clock ?? new RolloutClock();
