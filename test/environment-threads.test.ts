@@ -16,7 +16,8 @@ const question = data.questions[0]!;
 const SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
 
 test("an evaluation gives the same records, and observations cross whole", async () => {
-  const threads = await EnvironmentThreads.start(data, { threads: 2 });
+  const ahead = data.questions.map(({ question_id }) => question_id);
+  const threads = await EnvironmentThreads.start(data, { threads: 2, ahead });
   const options = { step_budget: 4, error_hints: true, describe_many: true, answer_last: true };
   const play = async (source: Pick<typeof threads, "open">, player: Player) => {
     const records: unknown[] = [];

@@ -26,12 +26,15 @@ export class CommandEnvironments implements EnvironmentSource {
   readonly #data: DataSet;
   readonly #asked: number | null;
   readonly #out: Output;
+  readonly #ahead: readonly string[];
   readonly #local: EnvironmentSource;
   #threads: EnvironmentThreads | undefined;
   #isStarted = false;
 
-  constructor(data: DataSet, asked: number | null, out: Output) {
+  /** `ahead` are questions that will be asked. */
+  constructor(data: DataSet, asked: number | null, out: Output, ahead: readonly string[] = []) {
     this.#data = data;
+    this.#ahead = ahead;
     this.#asked = asked;
     this.#out = out;
     this.#local = localEnvironments(data);
@@ -46,7 +49,7 @@ export class CommandEnvironments implements EnvironmentSource {
       this.#out.line(
         styled("yellow", `an environment thread was lost (${reason}) with ${episodes} episodes; another begins`),
       );
-    this.#threads = await EnvironmentThreads.start(this.#data, { threads, onLost });
+    this.#threads = await EnvironmentThreads.start(this.#data, { threads, ahead: this.#ahead, onLost });
   }
 
   open(options: EnvironmentOptions): OpenedEnvironment {

@@ -110,7 +110,8 @@ async function trainWith(
   out.line(describeData(data, config));
   // What can be known to be wrong is said before anything is made.
   checkRewards(rewardFuncs, config.reward_weights);
-  const steps = stepsOf(config, loadQuestionPrompts(data, config).length);
+  const asked = loadQuestionPrompts(data, config).map(({ question_id }) => question_id);
+  const steps = stepsOf(config, asked.length);
   const split = await splitOf(data, config);
   for (const line of splitLines(split)) out.line(line);
   const overlap = overlapWarning(split);
@@ -133,7 +134,7 @@ async function trainWith(
       await checkInputs({ model, data, config, store, resume, accept: flags.acceptChanges === true }, out);
     isChecked = true;
   };
-  const environments = new CommandEnvironments(data, config.environment_threads, out);
+  const environments = new CommandEnvironments(data, config.environment_threads, out, asked);
   const stages = {
     ...{
       data,

@@ -9,6 +9,8 @@ export interface EnvironmentThreadData {
   readonly questions: readonly QuestionRecord[];
   readonly databases: readonly string[];
   readonly doubleQuotedStrings: boolean;
+  /** Questions whose golds are run when there is nothing else to do. */
+  readonly ahead: readonly string[];
 }
 
 export type ToEnvironments =

@@ -16,6 +16,9 @@ import type { EnvironmentSource, OpenedEnvironment } from "./environment-source.
 /** A statement ends after five seconds, and a gold is given as many; a thread that is silent for this long will not answer. */
 export const SILENT_MS = 30_000;
 
+/** Bytes of database files that threads are sent before anything is asked; others follow when they are needed. */
+const SENT_AHEAD_BYTES = 256 * 1024 * 1024;
+
 /** Longest that a thread may take to start. */
 const START_MS = 60_000;
 
@@ -27,6 +30,8 @@ const MAX_FAILURES = 3;
 
 export interface EnvironmentThreadsOptions {
   readonly threads: number;
+  /** Questions that will be asked: each thread runs their gold queries while it has nothing else to do. @default none */
+  readonly ahead?: readonly string[];
   /** @default SILENT_MS */
   readonly silentMs?: number;
   /** Called when a thread was lost; its open episodes are. */
@@ -91,13 +96,14 @@ export class EnvironmentThreads implements EnvironmentSource {
   }
 
   /** Throws UsageError where the data set does not give its database files. */
-  private constructor(data: DataSet, { threads, silentMs = SILENT_MS, onLost }: EnvironmentThreadsOptions) {
+  private constructor(data: DataSet, options: EnvironmentThreadsOptions) {
+    const { threads, ahead = [], silentMs = SILENT_MS, onLost } = options;
     const { name, questions, file, databases } = data;
     if (!file) throw new UsageError({ what: "the data set does not give its database files", value: name });
     this.#file = file;
     this.#questions = new Map(questions.map((question) => [question.question_id, question]));
     const { names, doubleQuotedStrings } = databases;
-    this.#spec = { name, questions, databases: names, doubleQuotedStrings };
+    this.#spec = { name, questions, databases: names, doubleQuotedStrings, ahead };
     this.#silentMs = silentMs;
     this.#onLost = onLost;
     this.#failures = Array.from({ length: threads }, () => 0);
@@ -190,6 +196,18 @@ export class EnvironmentThreads implements EnvironmentSource {
     });
   }
 
+  /** Databases of the questions that will be asked, as far as they are small enough to be held. */
+  *#databasesAhead(): Generator<string> {
+    const names = new Set(this.#spec.ahead.map((id) => this.#questions.get(id)?.database_name));
+    let bytes = 0;
+    for (const name of names) {
+      if (name === undefined) continue;
+      if (bytes > SENT_AHEAD_BYTES) return;
+      yield name;
+      bytes += this.#shared.get(name)!.length;
+    }
+  }
+
   #sendDatabase(thread: Thread, database: string): void {
     if (thread.databases.has(database)) return;
     let bytes = this.#shared.get(database);
@@ -214,6 +232,7 @@ export class EnvironmentThreads implements EnvironmentSource {
     worker.on("error", (error) => this.#lose(thread, slot, error.message));
     worker.on("messageerror", (error) => this.#lose(thread, slot, error.message));
     worker.on("exit", () => this.#lose(thread, slot, "it ended"));
+    for (const database of this.#databasesAhead()) this.#sendDatabase(thread, database);
     return thread;
   }
 

@@ -12,13 +12,29 @@ import {
 } from "./environment-messages.ts";
 
 const port = parentPort!;
-const { name, questions, databases: names, doubleQuotedStrings } = workerData as EnvironmentThreadData;
+const { name, questions, databases: names, doubleQuotedStrings, ahead } = workerData as EnvironmentThreadData;
 const files = new Map<string, Uint8Array>();
 const episodes = new Map<number, { readonly env: SQLEnvironment; observation: SQLObservation }>();
 
 await loadSqlite();
 const databases = new DatabaseShelf({ names, read: (database) => files.get(database)!, doubleQuotedStrings });
 const data: DataSet = { name, questions, databases, rejected: [] };
+const waiting = [...ahead].reverse();
+const databaseOf = new Map(questions.map(({ question_id, database_name }) => [question_id, database_name]));
+
+/** Runs the gold of one question that will be asked; requests that came meanwhile are served before the next. */
+function runAhead(): void {
+  const question_id = waiting.pop();
+  if (question_id === undefined) return;
+  if (files.has(databaseOf.get(question_id) ?? "")) {
+    try {
+      new SQLEnvironment(data).reset({ question_id });
+    } catch (error) {
+      passCrash(error); // anything else is told when the question is asked
+    }
+  }
+  setImmediate(runAhead);
+}
 
 port.on("message", (message: ToEnvironments) => {
   if ("database" in message) files.set(message.database, message.bytes);
@@ -31,6 +47,7 @@ port.on("message", (message: ToEnvironments) => {
   }
 });
 port.postMessage({ ready: true } satisfies FromEnvironments);
+setImmediate(runAhead);
 
 function answerTo(message: Extract<ToEnvironments, { id: number }>) {
   try {
@@ -48,8 +65,12 @@ function answerTo(message: Extract<ToEnvironments, { id: number }>) {
     episode.observation = observation;
     return { news, outcome: episode.env.outcome };
   } catch (error) {
-    const code = error instanceof SqlEnvError ? error.code : undefined;
-    if (code === "sqlite_crashed") throw error; // ends the thread; the pool starts another
-    return { error: { code, message: messageOf(error) } };
+    passCrash(error);
+    return { error: { code: error instanceof SqlEnvError ? error.code : undefined, message: messageOf(error) } };
   }
+}
+
+/** A crash of SQLite ends the thread; the pool starts another. */
+function passCrash(error: unknown): void {
+  if (error instanceof SqlEnvError && error.code === "sqlite_crashed") throw error;
 }
