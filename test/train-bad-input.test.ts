@@ -1,5 +1,6 @@
 // `sqlenv train` with something wrong: one line that says what, which value and what to do; and nothing is lost.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Explanation, explain } from "../src/cli/failure.ts";
 import { type ConfigFlags, configOf } from "../src/cli/train-config.ts";
@@ -15,6 +16,35 @@ function expectRefused({ code, stdout, stderr }: Ran, expected: number, message:
   const errors = stderr.split("\n").filter((line) => line.startsWith("error: "));
   expect(errors).toHaveLength(1);
   expect(errors[0]).toMatch(message);
+}
+
+/** Makes the MLP of the tiny model this wide; the weights become a file with a hole, of which only the header is read. */
+function widen(folder: string, width: number): void {
+  const [config, weights] = [join(folder, "config.json"), join(folder, "model.safetensors")];
+  const facts = JSON.parse(readFileSync(config, "utf8"));
+  const hidden = 8192;
+  writeFileSync(config, JSON.stringify({ ...facts, hidden_size: hidden, intermediate_size: width }));
+  const file = readFileSync(weights);
+  const header = JSON.parse(file.toString("utf8", 8, 8 + Number(file.readBigUInt64LE(0))));
+  let end = 0;
+  for (const [name, tensor] of Object.entries<{ dtype: string; shape: number[]; data_offsets: number[] }>(header)) {
+    if (name === "__metadata__") continue;
+    const [rows, columns] = tensor.shape as [number, number?];
+    const { intermediate_size: narrow, hidden_size: small } = facts;
+    const isWide = /(o_proj|down_proj)\.weight$/.test(name) || columns === undefined;
+    const grown = (size: number, isHidden: boolean) => (size === narrow ? width : isHidden ? hidden : size);
+    if (!/[qk]_norm/.test(name))
+      tensor.shape =
+        columns === undefined ? [hidden] : [grown(rows, isWide && rows === small), grown(columns, !isWide)];
+    const size = tensor.shape.reduce((a, b) => a * b) * (tensor.dtype === "F32" ? 4 : 2);
+    tensor.data_offsets = [end, end + size];
+    end += size;
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  writeFileSync(weights, Buffer.concat([length, text]));
+  truncateSync(weights, 8 + text.length + end);
 }
 
 /** What a person is told of what is thrown. */
@@ -42,6 +72,14 @@ describe.concurrent("settings", () => {
       /no episode to imitate fits sft_max_context_tokens: 200; the shortest of 64 has \d+ tokens: raise/,
     ],
     [
+      { "--sft-steps": 1, "--sft-max-context-tokens": 4096 },
+      /sft_max_context_tokens is above the window of 1024 .*: 4096; give --sft-max-context-tokens 1024/,
+    ],
+    [
+      { "--sft-steps": 1, "--sft-database-share": 0.9 },
+      /takes all 2 training databases of small and leaves none to GRPO: 0\.9; give less than 0\.75, or --sft-overlap/,
+    ],
+    [
       { "--reward-weights": "1,2" },
       /3 reward functions \(reward_correctness, .*\) need as many reward_weights, not: 2; give one/,
     ],
@@ -56,6 +94,7 @@ describe.concurrent("settings", () => {
     [{ learningRate: "-1" }, /learning_rate cannot be: -1; .*>0/],
     [{ difficultyFilter: "easy,mediun" }, /difficulty_filter\.1 cannot be: "mediun"; .*"medium"/],
     [{ maxContextTokens: "12" }, /max_new_tokens must be below max_context_tokens \(12\): 96; a turn must leave room/],
+    [{ sftDatabaseShare: "2" }, /sft_database_share cannot be: 2; .*<=1/],
     [{ preset: "startr" }, /no such preset: startr; did you mean starter\?/],
     [{ config: "nothing.yaml" }, /no such config file: nothing\.yaml/],
   ])("%j is wrong use", (flags, message) => {
@@ -73,6 +112,7 @@ describe.concurrent("settings", () => {
     ["reward: {step_csot: 0}", /no such setting: reward\.step_csot; did you mean reward\.step_cost\?/],
     ["epsilon: high", /epsilon cannot be: "high"; expected number/],
     ["- a list", /does not hold settings: .*; write `key: value` lines/],
+    ["imitation_episodes: 120", /no such setting any more: imitation_episodes; .* has sft_steps/],
     ["open: [1", /is not YAML: .* at line \d/],
   ])("a config file that holds %j is wrong use", (text, message) => {
     const file = place.path("wrong.yaml");
@@ -110,6 +150,16 @@ describe.concurrent("files", () => {
     const other = await place.trainInside("refused-1", { "--model-name": place.data }, "--json");
     expectRefused(other, 1, /cannot be read .*small\/config\.json; .*Hugging Face layout/);
     expect(existsSync(place.path("refused-1"))).toBe(false);
+  });
+
+  test("a model too large for the memory is refused before SFT, and the folder's name stays free", async () => {
+    const huge = place.path("huge");
+    cpSync(place.model, huge, { recursive: true });
+    widen(huge, 65_536);
+    const settings = { "--model-name": huge, "--sft-steps": 1, "--sft-max-context-tokens": 512, "--device": "cpu" };
+    const ran = await place.trainInside("refused-huge", settings, "--json");
+    expectRefused(ran, 1, /huge does not fit the CPU: training needs: [\d.]+ GiB of [\d.]+ GiB/);
+    expect(existsSync(place.path("refused-huge"))).toBe(false);
   });
 
   test("an empty output folder that was there before a model fails to load is there afterwards", async () => {

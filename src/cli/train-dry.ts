@@ -15,12 +15,14 @@ import {
   batchingOf,
   CARD_CLASSES,
   type CardClass,
+  fineTune,
   type GRPOConfig,
   GRPOTrainer,
   memoryOptionsOf,
   type PlannedStage,
   planFor,
   type RewardFunction,
+  sftSeconds,
   stagesOf,
   stepSeconds,
   type TimingLine,
@@ -63,22 +65,45 @@ export async function dryRun(
   }
   const { memory, fits } = tellMemory(config, model, card, out);
   if (!folder || !fits) {
-    const seconds = card && fits ? total_steps * stepSeconds(model, config, card) : null;
-    if (seconds !== null)
-      out.line(
-        `time: ${formatNumber(total_steps)} steps of about ${stepSeconds(model, config, card!).toFixed(0)} s: ${minutes(seconds)}, evaluations and SFT not counted (an estimate, good to a factor of two; with the weights here, a step is measured)`,
-      );
+    const times = card && {
+      step_time: stepSeconds(model, config, card),
+      sft_step_time: sftSeconds(model, config, card),
+    };
+    const seconds = times && fits ? tellTime(config, total_steps, times, out) : null;
+    if (seconds !== null) out.line("(an estimate, good to a factor of two; with the weights here, a step is measured)");
     const cards = CARD_CLASSES.map((kind) => planFor(config.model_name, model, config, kind));
     tellCards(cards, total_steps, out);
     out.result({ ...common, memory, fits, seconds, cards });
     return;
   }
-  const step_time = await measuredStep(config, data, rewardFuncs, out);
-  const seconds = total_steps * step_time;
-  out.line(
-    `${formatNumber(total_steps)} steps of ${step_time.toFixed(1)} s: about ${minutes(seconds)}, evaluations and SFT not counted`,
-  );
-  out.result({ ...common, memory, fits, step_time, seconds });
+  const times = await measuredSteps(config, data, rewardFuncs, out);
+  const seconds = tellTime(config, total_steps, times, out);
+  out.result({ ...common, memory, fits, ...times, seconds });
+}
+
+/** Seconds of a step of each kind. */
+interface StepTimes {
+  readonly step_time: number;
+  readonly sft_step_time: number;
+}
+
+/** Says how long SFT and GRPO take; their seconds. */
+function tellTime(
+  { sft_steps, self_taught_rounds }: GRPOConfig,
+  total_steps: number,
+  { step_time, sft_step_time }: StepTimes,
+  out: Output,
+): number {
+  const kinds: [string, number, number][] = [
+    ["SFT", sft_steps, sft_step_time],
+    ["GRPO", total_steps, step_time],
+  ];
+  const parts = kinds.filter(([, steps]) => steps > 0);
+  const seconds = parts.reduce((sum, [, steps, each]) => sum + steps * each, 0);
+  const each = parts.map(([name, steps, time]) => `${name} ${formatNumber(steps)} steps of ${time.toFixed(1)} s`);
+  const left = self_taught_rounds > 0 ? "evaluations and self-taught rounds" : "evaluations";
+  out.line(`time: ${each.join(", ")}: about ${minutes(seconds)}, ${left} not counted`);
+  return seconds;
 }
 
 /** "every evaluation question is played, greedily and sampled" */
@@ -175,13 +200,13 @@ function tellCards(cards: readonly ReturnType<typeof planFor>[], steps: number, 
   out.line(drawTable(["card", "precision", "needs", "would use", "time"], rows));
 }
 
-/** Seconds of one step, played and learned here. */
-async function measuredStep(
+/** Seconds of one step of each kind, played and learned here. */
+async function measuredSteps(
   config: GRPOConfig,
   data: DataSet,
   rewardFuncs: readonly RewardFunction[],
   out: Output,
-): Promise<number> {
+): Promise<StepTimes> {
   const model = await loadModelAndTokenizer(config.model_name, engineOptions(config));
   try {
     const timings: TimingLine[] = [];
@@ -193,7 +218,10 @@ async function measuredStep(
     out.line(
       `one step, measured: sampling ${sampling.toFixed(1)} s, training ${training.toFixed(1)} s, ${formatBytes(peak)} of memory`,
     );
-    return step_time;
+    if (config.sft_steps === 0) return { step_time, sft_step_time: 0 };
+    const started = performance.now();
+    await fineTune(model, data, { ...config, sft_steps: 1 });
+    return { step_time, sft_step_time: (performance.now() - started) / 1000 };
   } finally {
     await model.engine.close();
   }

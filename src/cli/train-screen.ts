@@ -56,12 +56,12 @@ export class TrainingScreen implements TrainerCallback {
     this.#out.progress(`${phase}: ${formatNumber(done)} episodes`);
   }
 
-  /** A step of SFT, of a known number or not: on a terminal each, in a log every tenth. */
+  /** A step of SFT, of a known number or not: on a terminal each, in a log the first and every tenth. */
   sftStep({ step, loss }: WarmupStep, total: number | null): void {
     const of = total === null ? "" : `/${formatNumber(total)}`;
     const line = `SFT: step ${formatNumber(step)}${of}, loss ${loss.toFixed(3)}`;
     if (process.stderr.isTTY && step !== total) this.#out.progress(line);
-    else if (step % 10 === 0 || step === total) this.#out.line(line);
+    else if (step === 1 || step % 10 === 0 || step === total) this.#out.line(line);
   }
 
   /** What a stage before GRPO learned from. */

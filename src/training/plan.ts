@@ -142,9 +142,7 @@ export function stepSeconds(
   const { generation_batch_size: episodes, accumulations } = batchingOf(config);
   const parameters = parameterCount(model);
   const rows = episodes * EPISODE.context * EPISODE.shared;
-  // Forward, again where activations are not kept, the stream's gradient, the weights' own, and the reference's forward.
-  const passes =
-    2 + (config.gradient_checkpointing ? 2 : 0) + 2 + (config.use_peft ? 0 : 2) + (config.beta > 0 ? 2 : 0);
+  const passes = passesOf(config) + (config.beta > 0 ? 2 : 0); // the reference's forward
   const learning = (passes * parameters * rows) / (USED_FLOPS * flops);
   const prompts = (2 * parameters * rows) / (USED_FLOPS * flops);
   const a = precision === "bf16" ? 2 : 4;
@@ -152,6 +150,16 @@ export function stepSeconds(
   const read = a * (parameters + (episodes * EPISODE.context * 2 * G * d * L) / 2);
   const decoding = 1.5 * EPISODE.written * (read / (USED_BANDWIDTH * bandwidth) + HOST_SECONDS);
   return accumulations * (learning + prompts + decoding);
+}
+
+/** Seconds of an SFT step on a card; good to a factor of two. */
+export function sftSeconds(model: ModelConfig, config: GRPOConfig, { flops }: Pick<CardClass, "flops">): number {
+  return (passesOf(config) * parameterCount(model) * config.sft_batch_tokens) / (USED_FLOPS * flops);
+}
+
+/** Operations for each parameter and token: forward, again where activations are not kept, the stream's gradient and the weights' own. */
+function passesOf(config: GRPOConfig): number {
+  return 2 + (config.gradient_checkpointing ? 2 : 0) + 2 + (config.use_peft ? 0 : 2);
 }
 
 /** A line of the table of presets by card: what a preset is there. */
