@@ -36,17 +36,32 @@ import { saveModelFolder } from "../model/folder.node.ts";
 import { getSystemPrompt } from "../players/index.ts";
 import type { DataSet } from "../questions/index.ts";
 import type { GRPOConfig } from "../training/index.ts";
+import { benchLive, type LiveOptions } from "./bench-grpo-live.ts";
 import { resolveDataSet } from "./dataset.ts";
 import { drawTable, formatNumber, type Output, output, wholeNumber } from "./output.ts";
 
 interface Options {
   readonly json?: boolean;
-  readonly shape: readonly string[];
-  readonly steps: number;
-  readonly threads: number;
+  readonly shape?: readonly string[];
+  readonly steps?: number;
+  readonly threads?: number;
   readonly peer?: string;
   readonly tiny?: boolean;
 }
+
+interface ScriptedOptions extends Options {
+  readonly shape: readonly string[];
+  readonly steps: number;
+  readonly threads: number;
+}
+
+const SCRIPTED = { shape: Object.keys(GRPO_SHAPES), steps: 7, threads: 2 };
+
+/** Flags that only one of the two benchmarks has. */
+const SCRIPTED_ONLY = ["shape", "peer", "tiny"] as const;
+const LIVE_ONLY = [
+  ...["model", "device", "preset", "config", "questions", "generations", "environmentThreads"],
+] as readonly string[] as readonly (keyof LiveOptions)[];
 
 interface GRPOBench {
   readonly shape: string;
@@ -68,39 +83,66 @@ interface GRPOBench {
 export function grpoCommand(): Command {
   return new Command("grpo")
     .description("seconds of one whole GRPO step by what they go into, beside TRL's when a Python with it is given")
+    .option("--data <name>", "a real model's steps on these questions instead, as they are played")
+    .option("--model <name>", "with --data: the model (default: the preset's)")
+    .option("--device <name>", "with --data: auto, cpu or cuda")
+    .option("--preset <name>", "with --data: settings of the steps (default: spider-smollm2)")
+    .option("--config <file>", "with --data: YAML with settings")
+    .option("--questions <n>", "with --data: questions of a step (default: the preset's)", wholeNumber("--questions"))
+    .option("--generations <n>", "with --data: episodes of a question", wholeNumber("--generations"))
+    .option(
+      "--environment-threads <n>",
+      "with --data: threads that are compared with the main thread (default: as in training)",
+      wholeNumber("--environment-threads"),
+    )
     .option(
       "--shape <names...>",
-      `questions x generations of a step: ${Object.keys(GRPO_SHAPES).join(", ")}`,
-      Object.keys(GRPO_SHAPES),
+      `without --data: questions x generations of a step: ${Object.keys(GRPO_SHAPES).join(", ")} (default: all)`,
     )
-    .option("--steps <n>", "steps measured, after one that is not", wholeNumber("--steps"), 7)
-    .option("--threads <n>", "threads, of the peer too", wholeNumber("--threads"), 2)
-    .option("--peer <python>", "a Python with TRL, whose steps are taken in turn with ours")
-    .option("--tiny", "a very small model: to see that it works")
+    .option(
+      "--steps <n>",
+      "steps measured, after some that are not (default: 7; with --data 10)",
+      wholeNumber("--steps"),
+    )
+    .option("--threads <n>", "CPU threads, of the peer too (default: 2; with --data all)", wholeNumber("--threads"))
+    .option("--peer <python>", "without --data: a Python with TRL, whose steps are taken in turn with ours")
+    .option("--tiny", "without --data: a very small model, to see that it works")
     .option("--json", "print one JSON object")
-    .action(async (options: Options) => {
+    .action(async (options: Options & Partial<LiveOptions>) => {
       const out = output(options);
-      for (const name of options.shape) {
-        if (name in GRPO_SHAPES) continue;
-        const remedy = `use ${Object.keys(GRPO_SHAPES).join(" or ")}`;
-        throw new UsageError({ what: "no such shape", value: name, remedy });
+      const { data } = options;
+      const unused = (data === undefined ? LIVE_ONLY : SCRIPTED_ONLY).find((key) => key in options);
+      if (unused) {
+        const flag = `--${unused.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+        const what = `${flag} has no effect ${data === undefined ? "without" : "with"} --data`;
+        throw new UsageError({ what, remedy: "leave it out" });
       }
-      const data = await resolveDataSet("practice");
-      const folder = mkdtempSync(join(tmpdir(), "sqlenv-bench-"));
-      const results: GRPOBench[] = [];
-      try {
-        out.progress("making a model");
-        await saveModelFolder(folder, await grpoModel(options.tiny ? TINY : {}));
-        for (const name of options.shape) {
-          const result = await measure(name, folder, data, options, out);
-          out.line(describe(result));
-          results.push(result);
-        }
-      } finally {
-        rmSync(folder, { recursive: true, force: true });
-      }
-      out.result({ ...results[0], shapes: results });
+      if (data === undefined) await benchScripted({ ...SCRIPTED, ...options }, out);
+      else out.result(await benchLive({ ...options, data }, out));
     });
+}
+
+async function benchScripted(options: ScriptedOptions, out: Output): Promise<void> {
+  for (const name of options.shape) {
+    if (name in GRPO_SHAPES) continue;
+    const remedy = `use ${Object.keys(GRPO_SHAPES).join(" or ")}`;
+    throw new UsageError({ what: "no such shape", value: name, remedy });
+  }
+  const data = await resolveDataSet("practice");
+  const folder = mkdtempSync(join(tmpdir(), "sqlenv-bench-"));
+  const results: GRPOBench[] = [];
+  try {
+    out.progress("making a model");
+    await saveModelFolder(folder, await grpoModel(options.tiny ? TINY : {}));
+    for (const name of options.shape) {
+      const result = await measure(name, folder, data, options, out);
+      out.line(describe(result));
+      results.push(result);
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  out.result({ ...results[0], shapes: results });
 }
 
 const TINY = {
@@ -113,7 +155,7 @@ async function measure(
   name: string,
   folder: string,
   data: DataSet,
-  { steps, threads, peer: python }: Options,
+  { steps, threads, peer: python }: ScriptedOptions,
   out: Output,
 ): Promise<GRPOBench> {
   const shape = GRPO_SHAPES[name]!;
