@@ -210,6 +210,10 @@ export const configSchema = z
     mask_truncated_completions: note(z.boolean().default(false), "do not learn from episodes that were cut off", {
       trl: false,
     }),
+    self_distillation: note(
+      z.number().min(0).default(0),
+      "weight of self-distillation in groups that are wrong throughout: the model is drawn towards what it says when it is shown their errors first; 0: off",
+    ),
     sapo_temperature_pos: note(positive.default(1), "sapo, good episodes", { trl: 1 }),
     sapo_temperature_neg: note(positive.default(1.05), "sapo, bad episodes", { trl: 1.05 }),
     vespo_k_pos: note(positive.default(2), "vespo, good episodes", { trl: 2 }),
@@ -470,6 +474,18 @@ function checkTogether(config: GRPOConfig): void {
       what: "turn_credit does not go with importance_sampling_level",
       value: "sequence",
       remedy: "one ratio for a whole episode gives all its turns the same credit; use token",
+    });
+  if (config.self_distillation > 0 && config.importance_sampling_level === "sequence")
+    throw new UsageError({
+      what: "self_distillation does not go with importance_sampling_level",
+      value: "sequence",
+      remedy: "it gives each token an advantage of its own; use token",
+    });
+  if (config.self_distillation > 0 && config.dynamic_sampling > 0)
+    throw new UsageError({
+      what: "self_distillation learns from groups that dynamic_sampling replaces; its weight is",
+      value: config.self_distillation,
+      remedy: "set one of them to 0",
     });
   if (config.off_policy_mask_threshold !== null && num_iterations === 1 && batchingOf(config).slices === 1)
     throw new UsageError({

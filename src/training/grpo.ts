@@ -17,6 +17,8 @@ export interface Generation {
   readonly advantages: readonly number[];
   /** What some turns of each episode are credited with besides; only with turn_credit. */
   readonly credits?: readonly (TurnCredit | undefined)[];
+  /** By episode: advantages for each token of its segments, in place of the others; only with self_distillation. */
+  readonly distilled?: ReadonlyMap<number, readonly ArrayLike<number>[]>;
   /** Numbers of the episodes that are learned from: all, or with dynamic_sampling those of groups with spread. */
   readonly learned: readonly number[];
   /** Tokens that are learned from: the denominators of several losses. */
@@ -87,7 +89,7 @@ export interface Logprobs {
 
 /** What the engine learns from: the segments of the given episodes, all of an episode one sequence. */
 export function dataOf(
-  { episodes, advantages, credits }: Generation,
+  { episodes, advantages, credits, distilled }: Generation,
   members: readonly number[],
   logprobs: Logprobs,
   config: GRPOConfig,
@@ -95,7 +97,7 @@ export function dataOf(
   return members.flatMap((i) => {
     const episode = episodes[i]!;
     const counts = weightOf(episode, config) > 0;
-    const bySegment = creditedAdvantages(episode.segments, advantages[i]!, credits?.[i]);
+    const bySegment = distilled?.get(i) ?? creditedAdvantages(episode.segments, advantages[i]!, credits?.[i]);
     return episode.segments.map(({ tokens, mask }, s) => ({
       tokens,
       weights: counts ? mask : mask.map(() => 0),
@@ -202,7 +204,7 @@ export function promptTokens({ segments }: Episode): number {
 
 /** The episodes of a generation as episodes.jsonl has them. */
 export function episodeLines(
-  { episodes, rows, rewards, advantages, credits, learned }: Generation,
+  { episodes, rows, rewards, advantages, credits, distilled, learned }: Generation,
   step: number,
   firstGroup: number,
   names: readonly string[],
@@ -218,6 +220,7 @@ export function episodeLines(
     total_reward: rewards[i]!,
     advantage: advantages[i]!,
     ...(taught.has(i) ? creditOf(credits?.[i]) : { dropped: true as const }),
+    ...(distilled?.has(i) && { distilled: true as const }),
     prompt_tokens: promptTokens(episodes[i]!),
     segments: segments.length,
   }));

@@ -40,7 +40,7 @@ const SIGNS: readonly Sign[] = [
     holds: (metrics) => of(metrics, "completions/clipped_ratio") > 0.5,
     message: (metrics, { max_new_tokens, max_completion_length }) =>
       `${percent(metrics["completions/clipped_ratio"])} of the episodes were cut off at max_new_tokens ${max_new_tokens} or max_completion_length ${max_completion_length}: they cannot end with an answer`,
-    remedy: () => "raise the limits, or fine-tune the model first so that it closes its turns",
+    remedy: () => "raise the limits, or fine-tune the model first (sft_steps) so that it closes its turns",
   },
   {
     code: "no_spread",
@@ -48,26 +48,30 @@ const SIGNS: readonly Sign[] = [
     holds: (metrics) => metrics.frac_reward_zero_std === 1,
     message: () => "in no group did the episodes differ in reward: nothing was learned from this step",
     remedy: () =>
-      "if success is near 0, fine-tune the model first or ask easier questions; if near 1, ask harder ones; or raise num_generations or temperature",
+      "if success is near 0, fine-tune the model first (sft_steps) or ask easier questions; if near 1, ask harder ones; or raise num_generations or temperature",
   },
   {
     code: "uniform_groups",
     metric: "groups/all_right",
     holds: (metrics) => uniform(metrics) > 0.8,
     patience: A_WHILE,
-    message: (metrics) =>
-      `for ${A_WHILE} steps, more than 80 % of the groups had no spread in correctness; now ${percent(metrics["groups/all_right"])} are all right and ${percent(metrics["groups/all_wrong"])} all wrong: only shaping rewards tell their episodes apart`,
-    remedy: (metrics) =>
-      of(metrics, "groups/all_right") > of(metrics, "groups/all_wrong")
-        ? "ask harder questions (difficulty_filter), or raise num_generations or temperature; where most are right, little is left to learn"
-        : "fine-tune the model first, ask easier questions (difficulty_filter, easy_steps), or raise num_generations or temperature",
+    message: (metrics, { dynamic_sampling }) =>
+      `for ${A_WHILE} steps, more than 80 % of the groups had no spread in correctness; now ${percent(metrics["groups/all_right"])} are all right and ${percent(metrics["groups/all_wrong"])} all wrong: ${dynamic_sampling > 0 ? "most episodes are played for nothing" : "only shaping rewards tell their episodes apart"}`,
+    remedy: (metrics, { dynamic_sampling }) =>
+      [
+        of(metrics, "groups/all_right") > of(metrics, "groups/all_wrong")
+          ? "ask harder questions (difficulty_filter), set skip_solved to 2"
+          : "fine-tune the model first (sft_steps, self_taught_rounds), ask easier questions (difficulty_filter, easy_steps)",
+        ...(dynamic_sampling > 0 ? [] : ["set dynamic_sampling to 1"]),
+        "or raise num_generations or temperature",
+      ].join(", "),
   },
   {
     code: "parse_failures",
     metric: "actions/parse_failure_rate",
     holds: (metrics) => of(metrics, "actions/parse_failure_rate") > 0.5,
     message: (metrics) => `${percent(metrics["actions/parse_failure_rate"])} of what the model wrote was no action`,
-    remedy: () => "fine-tune it on demonstrations first, or give it examples (shots), so that it knows the format",
+    remedy: () => "fine-tune it first (sft_steps), or give it examples (shots), so that it knows the format",
   },
   {
     code: "empty_turns",
@@ -85,7 +89,7 @@ const SIGNS: readonly Sign[] = [
     message: (metrics) =>
       `${percent(metrics["actions/early_last_rate"])} of the actions answer with @last before any query has worked: there is nothing to answer with`,
     remedy: () =>
-      "this often ends within some steps; if not, show it whole episodes (shots, or fine-tuning first), or turn answer_last off",
+      "this often ends within some steps; if not, show it whole episodes (shots, sft_steps), or turn answer_last off",
   },
   {
     code: "describes_everything",

@@ -35,6 +35,9 @@ export const METRIC_MEANINGS: Readonly<Record<string, string>> = {
   "questions/skipped": "skip_solved: questions of the queue that were passed over for a generation",
   "turn_credit/progress": "turn_credit: mean progress of an episode's best query",
   "turn_credit/zero_std": "turn_credit: share of episodes in groups whose best queries came equally near",
+  "distillation/groups":
+    "share of groups with advantages by self-distillation: wrong throughout, and with errors to show",
+  "distillation/kl": "of the model to the same model that is shown the errors, in nats per token, on those groups",
   "steps/skipped": "1 when the gradient was not a number and the weights were left as they were",
   "actions/per_episode": "how many actions an episode took",
   "actions/{parse_failure,repeat,invalid}_rate": "share of actions that were not understood, done before, or failed",

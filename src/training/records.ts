@@ -25,6 +25,8 @@ export interface EpisodeLine extends EpisodeRecord {
   /** Weighted sum; null when nothing could be scored. */
   readonly total_reward: number | null;
   readonly advantage: number;
+  /** Its tokens had advantages by self-distillation instead. */
+  readonly distilled?: true;
   /** Added to the advantage of the first turns, as many as `turns` says, or of all (null); only with turn_credit. */
   readonly turn_credit?: { readonly advantage: number; readonly turns: number | null };
   /** Set where its group had no spread and was replaced (dynamic_sampling): nothing was learned from it. */

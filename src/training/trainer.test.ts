@@ -72,6 +72,24 @@ test("a model gets better by playing", async () => {
   expect(mean(rewards(metrics).slice(-4))).toBeGreaterThan(mean(rewards(metrics).slice(0, 3)) + 0.25);
 });
 
+test("self-distillation teaches where all are wrong, the same way every time, and only there", async () => {
+  const options = { max_steps: 1, learning_rate: 3e-3, error_hints: true };
+  const [without, first, second] = [
+    await train(options),
+    await train({ ...options, self_distillation: 0.5 }),
+    await train({ ...options, self_distillation: 0.5 }),
+  ];
+  expect(second.weights).toEqual(first.weights);
+  expect(second.metrics).toEqual(first.metrics);
+  expect(first.weights).not.toEqual(without.weights);
+  expect(first.metrics[0]!["distillation/groups"]).toBeGreaterThan(0);
+  expect(first.metrics[0]!["distillation/kl"]).not.toBe(0);
+  const taught = first.episodes.filter(({ distilled }) => distilled);
+  expect(taught.length).toBeGreaterThan(0);
+  expect(taught.filter(({ correctness }) => correctness !== 0)).toEqual([]);
+  expect(without.episodes.filter(({ distilled }) => distilled)).toEqual([]);
+});
+
 test("twice, and with more threads, the same metrics, episodes and weights", async () => {
   const [first, second, threaded] = [await train({}), await train({}), await train({}, { threads: 2 })];
   for (const other of [second, threaded]) {

@@ -48,6 +48,7 @@ import { awaitable } from "./refill.ts";
 import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
 import { rolloutFunc } from "./rollout.ts";
 import { RolloutClock } from "./rollout-clock.ts";
+import { distill } from "./self-distillation.ts";
 import { playerOf, standingOf } from "./standing.ts";
 import { MemoryStore, type RestPoint, type RunStore, type TrainerState } from "./store.ts";
 
@@ -235,8 +236,9 @@ export class GRPOTrainer {
   }
 
   /** What a generation teaches: loss → optimizer step → log, num_iterations times over each of its slices. */
-  async #learn(generation: Generation, watch: Stopwatch): Promise<void> {
+  async #learn(played: Generation, watch: Stopwatch): Promise<void> {
     const { config } = this;
+    const generation = config.self_distillation > 0 ? await this.#distill(played, watch) : played;
     const names = this.#rewardFuncs.map(rewardName);
     const lines = episodeLines(generation, this.#state.step + 1, this.#groups, names, config);
     this.#groups += generation.episodes.length / config.num_generations;
@@ -259,6 +261,15 @@ export class GRPOTrainer {
         Object.assign(watch, idle());
       }
     }
+  }
+
+  /** A generation whose groups that are wrong throughout have advantages by self-distillation. */
+  async #distill(played: Generation, watch: Stopwatch): Promise<Generation> {
+    const started = performance.now();
+    const { advantages: distilled, metrics } = await distill(played.episodes, this.model, this.config);
+    watch.training += (performance.now() - started) / 1000;
+    this.#count(metrics);
+    return { ...played, distilled };
   }
 
   /** Log-probs of the model that played and of the one training began with, where the loss compares with them. */
