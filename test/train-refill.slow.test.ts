@@ -44,7 +44,8 @@ test.each([
     await end;
   }
   expect(kills).toBeGreaterThan(1);
-  const resumed = await sqlenv(["train", "--resume", place.path(run), "--threads", "2"]);
+  const threads = ["--threads", "2", "--environment-threads", "2"];
+  const resumed = await sqlenv(["train", "--resume", place.path(run), ...threads]);
   expect(resumed.code, resumed.stderr).toBe(0);
   for (const file of ["metrics.jsonl", "episodes.jsonl", "warnings.jsonl", "model/model.safetensors"])
     expect(readFileSync(place.path(run, file)).equals(readFileSync(place.path(reference, file))), file).toBe(true);

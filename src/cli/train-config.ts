@@ -111,6 +111,7 @@ export function configText(config: GRPOConfig): string {
 /** Settings that may change when a run is resumed: they do not touch its results. */
 const FREE: readonly (keyof GRPOConfig)[] = [
   "threads",
+  "environment_threads",
   "save_steps",
   "save_total_limit",
   "output_dir",

@@ -33,6 +33,8 @@ export interface Batch {
   readonly episodes: readonly Episode[];
   /** Whether the group of this number is learned from; undefined: all are. */
   readonly isLearned?: ((group: number) => boolean) | undefined;
+  /** Groups that were started and not needed. */
+  readonly stopped: number;
   /** Where the queue is now; undefined where there is none. */
   readonly queue?: QueueState;
   readonly metrics: Readonly<Record<string, number>>;
@@ -49,7 +51,7 @@ export async function playBatch(options: BatchOptions): Promise<Batch> {
   if (!usesQueue(config)) {
     const order = { chunk: questions, shuffle, seed };
     const asked = generationAt(generation - first, prompts.length, order).map((number) => prompts[number]!);
-    return { episodes: await playAll(asked), metrics: {} };
+    return { episodes: await playAll(asked), stopped: 0, metrics: {} };
   }
 
   const { position, outcomes } = generation === first ? UNUSED : (options.queue ?? UNUSED);
@@ -58,21 +60,23 @@ export async function playBatch(options: BatchOptions): Promise<Batch> {
   const next = Array.from({ length: limit }, () => queue.next().value);
   let episodes: readonly Episode[];
   let isLearned: Batch["isLearned"];
+  let stopped = 0;
   if (dynamic_sampling === 0) episodes = await playAll(next.map(({ prompt }) => prompt));
   else {
-    const groups = await fillBatch({
+    const { groups, ...filled } = await fillBatch({
       ...{ wanted: questions, limit, size, expected, signal, hasSpread: differInCorrectness },
       play: (group, group_options) =>
         play(repeated([next[group]!.prompt], size), [...key, "group", group], group_options),
     });
     episodes = groups.flatMap((group) => group.episodes);
     isLearned = (group) => groups[group]!.hasSpread;
+    stopped = filled.stopped;
   }
   const asked = next.slice(0, episodes.length / size);
   const end = asked.at(-1)!.next;
   const kept = isLearned ? asked.filter((_, group) => isLearned(group)).length : asked.length;
   return {
-    ...{ episodes, isLearned },
+    ...{ episodes, isLearned, stopped },
     queue: { position: end, outcomes: skip_solved > 0 ? { ...outcomes, ...outcomesOf(asked, episodes, size) } : {} },
     metrics: {
       ...(isLearned && { "groups/asked": asked.length, "groups/kept": kept }),

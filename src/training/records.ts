@@ -56,6 +56,8 @@ export interface TimingLine {
   readonly environment_work?: number;
   readonly rewards: number;
   readonly training: number;
+  /** Groups that were started and stopped because the batch was full without them; only with dynamic_sampling. */
+  readonly stopped_groups?: number;
   readonly tokens_per_s: number;
   /** Seconds of all steps so far; evaluations and pauses between resumes are not in it. */
   readonly elapsed: number;

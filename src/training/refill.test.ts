@@ -66,7 +66,8 @@ describe("the batch", () => {
         const table = new Table(spread);
         const filling = table.fill(wanted, limit, { expected });
         await table.endAll(seed);
-        const groups = await filling;
+        const { groups, stopped } = await filling;
+        expect(stopped).toBe(table.started.length - asked);
         expect(groups.map(({ episodes }) => episodes[0]).join("")).toBe(spread.slice(0, asked));
         expect(groups.map(({ hasSpread }) => (hasSpread ? "+" : "-")).join("")).toBe(spread.slice(0, asked));
         expect(table.most).toBeLessThanOrEqual(wanted); // never more episodes at once than a batch has
@@ -84,14 +85,14 @@ describe("the batch", () => {
     table.running.get(1)!.end(); // found one; two of four places and one more are free, and 1 + 0.5 is less than 2
     expect(table.started).toEqual([0, 1, 2]);
     await table.endAll(0);
-    expect(await filling).toHaveLength(2);
+    expect((await filling).groups).toHaveLength(2);
   });
 
   test("where all are expected to have spread, none is started in vain", async () => {
     const table = new Table("++++");
     const filling = table.fill(2, 4, { expected: 1 });
     await table.endAll(1);
-    expect(await filling).toHaveLength(2);
+    expect((await filling).groups).toHaveLength(2);
     expect(table.started).toEqual([0, 1]);
   });
 
@@ -101,7 +102,7 @@ describe("the batch", () => {
     table.running.get(1)!.end();
     expect([...table.running.keys()]).toEqual([0, 2]);
     table.running.get(0)!.end();
-    expect(await filling).toHaveLength(2);
+    expect((await filling).groups).toHaveLength(2);
     expect(table.running.size).toBe(0);
   });
 });

@@ -32,8 +32,14 @@ export interface FillOptions<E> {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The groups that were asked, in the order of the queue: up to the one that completes the batch, or as many as the limit allows. */
-export async function fillBatch<E>(options: FillOptions<E>): Promise<PlayedGroup<E>[]> {
+export interface FilledBatch<E> {
+  /** In the order of the queue: up to the one that completes the batch, or as many as the limit allows. */
+  readonly groups: readonly PlayedGroup<E>[];
+  /** Groups that were started beyond them, which depends on the machine. */
+  readonly stopped: number;
+}
+
+export async function fillBatch<E>(options: FillOptions<E>): Promise<FilledBatch<E>> {
   const { wanted, limit, size, expected, play, hasSpread } = options;
   const stop = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
@@ -43,8 +49,9 @@ export async function fillBatch<E>(options: FillOptions<E>): Promise<PlayedGroup
   return new Promise((resolve, reject) => {
     const settle = () => {
       if (running > 0) return; // none is left running when this is over
-      if (failure) reject(failure.error);
-      else resolve(ended.slice(0, endOf(ended, wanted, limit)!) as PlayedGroup<E>[]);
+      if (failure) return reject(failure.error);
+      const groups = ended.slice(0, endOf(ended, wanted, limit)!) as PlayedGroup<E>[];
+      resolve({ groups, stopped: started - groups.length });
     };
     /** One standard deviation below the number of groups with spread to expect when all that run have ended. */
     const likely = () => found + expected * running - Math.sqrt(expected * (1 - expected) * running);

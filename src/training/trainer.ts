@@ -89,13 +89,14 @@ interface Stopwatch {
   sampling: number;
   environment: number;
   environment_work: number;
+  stopped_groups: number;
   rewards: number;
   training: number;
   tokens: number;
 }
 
 const idle = (): Stopwatch => ({
-  ...{ sampling: 0, environment: 0, environment_work: 0, rewards: 0, training: 0, tokens: 0 },
+  ...{ sampling: 0, environment: 0, environment_work: 0, stopped_groups: 0, rewards: 0, training: 0, tokens: 0 },
 });
 
 /** Trains a model in the environment. */
@@ -207,6 +208,7 @@ export class GRPOTrainer {
     const { episodes, isLearned, queue } = batch;
     if (isLearned) this.#spread = batch.metrics["groups/kept"]! / batch.metrics["groups/asked"]!;
     watch.environment += clock.waited;
+    watch.stopped_groups += batch.stopped;
     watch.environment_work += clock.worked + (this.#environments.workSeconds ?? 0) - workedBefore;
     watch.sampling += (performance.now() - started) / 1000 - clock.waited;
     watch.tokens += episodes.reduce((sum, { segments }) => sum + segments.reduce((n, s) => n + s.tokens.length, 0), 0);
@@ -337,6 +339,7 @@ export class GRPOTrainer {
     const timing: TimingLine = {
       ...{ step, step_time, sampling, environment, environment_work, rewards, training, elapsed },
       tokens_per_s: watch.tokens / step_time,
+      ...(config.dynamic_sampling > 0 && { stopped_groups: watch.stopped_groups }),
     };
     this.#update({ elapsed });
     store.append("timings.jsonl", timing);
