@@ -1,6 +1,6 @@
 // Attempts at a benchmark's questions: what a player's episode came to, reduced to the query and the answer that count.
 import type { EnvironmentRules } from "../env/index.ts";
-import { evaluate, formatTranscript, lastQuery, type Progress } from "../evaluation/index.ts";
+import { evaluate, formatTranscript, lastQuery, type PlayableEnvironment, type Progress } from "../evaluation/index.ts";
 import type { Player } from "../players/index.ts";
 import type { DataSet, Difficulty } from "../questions/index.ts";
 
@@ -42,6 +42,8 @@ export interface AttemptOptions {
 export interface EpisodeAttemptOptions extends AttemptOptions {
   readonly step_budget: number;
   readonly rules: EnvironmentRules;
+  /** @default in this thread */
+  readonly environment?: () => PlayableEnvironment;
 }
 
 /** Lets a player explore databases it is told nothing about; undefined when interrupted. */

@@ -14,10 +14,11 @@ import { withQuestionsFrom } from "../questions/index.node.ts";
 import type { DataSet } from "../questions/index.ts";
 import { drawBench } from "./bench-sql-table.ts";
 import { resolveDataSet } from "./dataset.ts";
+import { environmentsFor } from "./environments.ts";
 import { checkDatabases, checkSplit, type FilterFlags, listDifficulties } from "./filters.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { readModelUse } from "./model-use.ts";
-import { output, printable, wholeNumber } from "./output.ts";
+import { type Output, output, printable, wholeNumber } from "./output.ts";
 import { packageInfo } from "./package-info.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed, turnTokens } from "./player.ts";
 import type { PromptFlags } from "./prompt.ts";
@@ -124,7 +125,7 @@ async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<
   const data = await dataFor(flags);
   checkDatabases(flags.database, data);
   const databases = unseenDatabases(data, flags.database);
-  const asked = await (schema === "given" ? askGiven : askUnknown)(name, { ...flags, temperature }, data);
+  const asked = await (schema === "given" ? askGiven : askUnknown)(name, { ...flags, temperature }, data, out);
   const signal = interruptSignal();
   const started = performance.now();
   try {
@@ -180,14 +181,18 @@ interface Asked {
   close?: (() => Promise<void>) | undefined;
 }
 
-async function askUnknown(name: string, flags: BenchSqlFlags, data: DataSet): Promise<Asked> {
+async function askUnknown(name: string, flags: BenchSqlFlags, data: DataSet, out: Output): Promise<Asked> {
   const player = await playerNamed(name, { ...flags, ...(await defaultPrompt(name, flags)) });
+  const environments = await environmentsFor(player, data, out);
   const game = { step_budget: flags.stepBudget, rules: rulesFor(flags) };
+  const environment = () => environments.open({ step_budget: game.step_budget, ...game.rules });
   return {
     name: player.name,
     prompt_id: player.prompt_id,
-    attempts: (options) => playAttempts(data, player, { ...options, ...game }),
-    close: player.close,
+    attempts: (options) => playAttempts(data, player, { ...options, ...game, environment }),
+    close: async () => {
+      await Promise.all([player.close?.(), environments.close()]);
+    },
   };
 }
 

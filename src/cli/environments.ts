@@ -64,3 +64,14 @@ export class CommandEnvironments implements EnvironmentSource {
     await this.#threads?.close();
   }
 }
+
+/** The environments of a player: on threads where it is a model on a GPU. */
+export async function environmentsFor(
+  { device = "cpu" }: { readonly device?: string },
+  data: DataSet,
+  out: Output,
+): Promise<CommandEnvironments> {
+  const environments = new CommandEnvironments(data, null, out);
+  await environments.start(device);
+  return environments;
+}

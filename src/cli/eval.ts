@@ -14,6 +14,7 @@ import {
 } from "../evaluation/index.ts";
 import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, evalIdsSha256, type Split } from "../questions/index.ts";
 import { resolveDataSet } from "./dataset.ts";
+import { environmentsFor } from "./environments.ts";
 import { addFilterOptions, checkDatabases, checkSplit, type FilterFlags, listOf, splitNamed } from "./filters.ts";
 import { interruptedCode, interruptSignal } from "./interrupt.ts";
 import { surviveLostOutput } from "./lost-output.ts";
@@ -85,7 +86,10 @@ async function run(flags: EvalFlags): Promise<void> {
   };
   const onProgress = (progress: Progress) => out.progress(progressLine(player.name, progress));
   const { server } = flags;
-  const environment = server && (() => new SQLEnvClient(server, { apiKey: process.env.SQLENV_API_KEY }));
+  const environments = await environmentsFor(server ? {} : player, data, out);
+  const environment = server
+    ? () => new SQLEnvClient(server, { apiKey: process.env.SQLENV_API_KEY })
+    : () => environments.open({ step_budget, ...rules });
   const options = {
     split,
     seed,
@@ -98,11 +102,11 @@ async function run(flags: EvalFlags): Promise<void> {
     step_budget,
     rules,
     concurrency,
-    ...(environment && { environment }),
+    environment,
   };
   const report = await evaluate(data, player, { ...options, onEpisode, onProgress, signal });
   out.endProgress();
-  await player.close?.();
+  await Promise.all([player.close?.(), environments.close()]);
   if (file !== undefined) closeSync(file);
 
   out.line(

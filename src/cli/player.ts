@@ -36,6 +36,8 @@ export type SeatedPlayer = Player & {
   close?: () => Promise<void>;
   /** The environment's rules that it was trained by, where it says so. */
   readonly trainedRules?: EnvironmentRules;
+  /** Where a model of ours runs. */
+  readonly device?: string;
 };
 
 const PLAYERS: Readonly<Record<string, (flags: PlayerFlags) => SeatedPlayer | Promise<SeatedPlayer>>> = {
@@ -119,7 +121,8 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
     checkRoom(turns, prompt, lengths);
     const options = { engine, ...words, ...sampling, ...lengths };
     const player = modelPlayer({ ...options, name: flags.model });
-    return { ...player, ...(use && { trainedRules: use.rules }), close: () => engine.close() };
+    const { device } = engine.facts;
+    return { ...player, ...(use && { trainedRules: use.rules }), device, close: () => engine.close() };
   } catch (error) {
     await engine.close();
     throw error;
