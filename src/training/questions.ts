@@ -48,6 +48,8 @@ export function easyPrompts(prompts: readonly QuestionPrompt[], { name, question
 interface Lookup {
   readonly byId: ReadonlyMap<string, readonly QuestionRecord[]>;
   readonly byText: ReadonlyMap<string, readonly QuestionRecord[]>;
+  /** Databases with training questions. */
+  readonly trained: ReadonlySet<string>;
 }
 
 /** Every rollout looks up hundreds of questions among thousands. */
@@ -57,6 +59,7 @@ function lookupOf(questions: readonly QuestionRecord[]): Lookup {
   const known = lookups.get(questions) ?? {
     byId: grouped(questions, ({ question_id }) => question_id),
     byText: grouped(questions, ({ question_text }) => question_text),
+    trained: new Set(questions.filter(({ split }) => split === "train").map((q) => q.database_name)),
   };
   lookups.set(questions, known);
   return known;
@@ -70,6 +73,11 @@ function grouped(questions: readonly QuestionRecord[], keyOf: (question: Questio
     else groups.set(keyOf(question), [question]);
   }
   return groups;
+}
+
+/** Databases that training has questions on. */
+export function trainedDatabases({ questions }: DataSet): ReadonlySet<string> {
+  return lookupOf(questions).trained;
 }
 
 /** The question a prompt means. */

@@ -8,7 +8,7 @@ import type { DataSet } from "../questions/index.ts";
 import { bundledDataSet } from "../worlds/index.ts";
 import { type GRPOConfig, trainingEnvironmentOptions } from "./config.ts";
 import { watchFailures } from "./failures.ts";
-import { type QuestionPrompt, questionOf } from "./questions.ts";
+import { type QuestionPrompt, questionOf, trainedDatabases } from "./questions.ts";
 import type { Episode } from "./records.ts";
 import { RolloutClock } from "./rollout-clock.ts";
 
@@ -48,7 +48,7 @@ export async function rolloutFunc(
   const environments = options.environments ?? localEnvironments(data);
   const environment = trainingEnvironmentOptions(config);
   const prompt_id = promptId({ prompt: config.prompt, shots: config.shots });
-  const trained = new Set(data.questions.filter(({ split }) => split === "train").map((q) => q.database_name));
+  const trained = trainedDatabases(data);
   const clock = options.clock ?? new RolloutClock();
   const sampler = clock.sampler(engine);
   const workedBefore = environments.workSeconds ?? 0;
