@@ -51,3 +51,17 @@ test("a file that is no result is named", () => {
   const kept = result("a", [1]);
   expect(readResult(JSON.stringify(kept), "x.json")).toEqual(kept);
 });
+
+test("trainings are compared by their outcomes.json, at their last stage", () => {
+  const outcomes = (after: readonly number[]) => ({
+    ...{ format: "sqlenv-outcomes-1", model_name: "m", seed: 1, data: "d", prompt: "p", rules: "r", ids_sha256: "1" },
+    ...{ step_budget: 10, max_new_tokens: 160, stages: ["before", "after"], bits: ["answer", "spider", "bird"] },
+    questions: { one: { a: [0, after[0]], b: [7, after[1]] }, two: { c: [0, after[2]] } },
+  });
+  const [a, b] = [outcomes([0, 2, 0]), outcomes([7, 3, 6])].map((of) => readResult(JSON.stringify(of), "x.json"));
+  const { measures } = compareResults(a!, b!);
+  expect(measures.answer).toMatchObject({ questions: 3, databases: 2, only_a: 0, only_b: 2 });
+  expect(measures.spider).toMatchObject({ only_a: 0, only_b: 2 });
+  expect(measures.bird).toMatchObject({ only_b: 2 });
+  expect(measures.twins).toBeUndefined();
+});

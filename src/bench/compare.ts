@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { UsageError } from "../errors.ts";
 import { comparePaired, type PairedComparison } from "../evaluation/index.ts";
+import type { Outcomes } from "../training/records.ts";
 import { MEASURES, type Measure } from "./outcomes.ts";
 import { BENCH_FORMAT, type BenchResult } from "./result.ts";
 
@@ -53,16 +54,52 @@ export interface BenchComparison {
   readonly measures: Readonly<Partial<Record<Measure, PairedComparison>>>;
 }
 
-/** Reads a result; throws UsageError that names the file. */
+/** What a comparison reads of a training's outcomes.json. */
+const outcomesSchema = z.object({
+  format: z.literal("sqlenv-outcomes-1" satisfies Outcomes["format"]),
+  ...{ model_name: z.string(), data: z.string(), prompt: z.string(), rules: z.string(), ids_sha256: z.string() },
+  ...{ step_budget: z.number(), max_new_tokens: z.number() },
+  stages: z.array(z.string()).min(1),
+  bits: z.array(z.enum(["answer", "spider", "bird"])),
+  questions: z.record(z.string(), z.record(z.string(), z.array(z.int().min(0).nullable()))),
+});
+
+/** A training's outcomes at its last stage, as a result to compare. */
+function comparableOf(outcomes: z.infer<typeof outcomesSchema>): Comparable {
+  const { model_name: name, data, prompt, rules, ids_sha256, step_budget, max_new_tokens, stages, bits } = outcomes;
+  const bitOf = (mark: (typeof bits)[number], bit: number | null) =>
+    bit === null || !bits.includes(mark) ? null : ((bit >> bits.indexOf(mark)) & 1) === 1;
+  return {
+    format: BENCH_FORMAT,
+    model: { player: "model", name: `${name} (${stages.at(-1)})` },
+    data: { name: data, ids_sha256, content_sha256: ids_sha256 }, // the content's sum is not kept
+    protocol: {
+      ...{ schema: "unknown", rules, prompt, step_budget, votes: 1, temperature: 0 },
+      ...{ max_tokens: max_new_tokens, twins: null },
+    },
+    errors: 0,
+    questions: Object.entries(outcomes.questions).flatMap(([database, asked]) =>
+      Object.entries(asked).map(([id, byStage]) => {
+        const bit = byStage.at(-1) ?? null;
+        const marks = { answer: bitOf("answer", bit), spider: bitOf("spider", bit), bird: bitOf("bird", bit) };
+        return { id, database, ...marks, twins: null };
+      }),
+    ),
+  };
+}
+
+/** Reads a result, or a training's outcomes.json; throws UsageError that names the file. */
 export function readResult(json: string, file: string): Comparable {
-  const refuse = (what: string, cause?: unknown) =>
-    new UsageError({ what, value: file, remedy: "give files that `sqlenv bench … --out` wrote", cause });
+  const remedy = "give files that `sqlenv bench … --out` wrote, or outcomes.json of trainings";
+  const refuse = (what: string, cause?: unknown) => new UsageError({ what, value: file, remedy, cause });
   let value: unknown;
   try {
     value = JSON.parse(json);
   } catch (cause) {
     throw refuse("the file is not JSON", cause);
   }
+  const outcomes = outcomesSchema.safeParse(value);
+  if (outcomes.success) return comparableOf(outcomes.data);
   const parsed = comparableSchema.safeParse(value);
   if (parsed.success) return parsed.data;
   const { path } = parsed.error.issues[0]!;

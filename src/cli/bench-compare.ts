@@ -16,8 +16,8 @@ interface CompareFlags {
 /** The command. */
 export function benchCompareCommand(): Command {
   return new Command("compare")
-    .description("compare two results that bench spider or bench bird wrote")
-    .argument("<a>", "a file of --out")
+    .description("compare two results that bench spider or bench bird wrote, or the outcomes.json of two trainings")
+    .argument("<a>", "a file of --out, or outcomes.json of a run")
     .argument("<b>", "another, on the same questions")
     .option("--differing <list>", `settings that may differ: some of ${DIFFERENCES.join(",")}`, (text: string) =>
       listOf("--differing", text, DIFFERENCES),

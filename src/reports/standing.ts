@@ -4,7 +4,7 @@ import type { Manner, Place, Reach, TrainingResult } from "../training/records.t
 import { percent, percentRange } from "./words.ts";
 
 /** Where three players stand; a training's result is one. */
-export type Standings = Pick<TrainingResult, "random" | "before" | "after">;
+export type Standings = Pick<TrainingResult, "random" | "before" | "after" | "base">;
 
 export interface StandingRow {
   readonly place: Place;
@@ -58,7 +58,11 @@ export function headline(result: Standings): string {
   const row = standingRows(result).find(({ before, after }) => before.scored > 0 && after.scored > 0);
   if (!row) return 'nothing was evaluated: questions with "split": "eval" would be';
   const told = row.verdict === "not told apart" ? ", intervals overlap" : "";
-  return `success on ${row.name}: ${withInterval(row.before)} before, ${withInterval(row.after)} after${told}; random ${percent(row.random.success_rate)}`;
+  const base = result.base?.[row.place][row.manner];
+  const was = base
+    ? `${percent(base.success_rate)} untrained, ${withInterval(row.before)} before GRPO`
+    : `${withInterval(row.before)} before`;
+  return `success on ${row.name}: ${was}, ${withInterval(row.after)} after${told}; random ${percent(row.random.success_rate)}`;
 }
 
 const BEHAVIOUR: readonly (readonly [keyof Behaviour, string])[] = [

@@ -25,10 +25,20 @@ test("answers and last queries are counted by place, stages are compared, and ou
   const pair = pairs.find(({ place, mark }) => place === "unseen" && mark === "answer")!;
   const wrong = base.filter(({ seen, answer }) => !seen && !answer).length;
   expect(pair).toMatchObject({ from: "base", to: "after", questions: 10, databases: 2, only_a: 0, only_b: wrong });
-  const { stages, bits, questions } = outcomesOf([stageA, stageB], "sum");
+  const about = {
+    model_name: "m",
+    seed: 1,
+    data: "small",
+    prompt: "p",
+    rules: "r",
+    step_budget: 10,
+    max_new_tokens: 9,
+  };
+  const { stages, bits, questions } = await outcomesOf([stageA, stageB], about);
   expect({ stages, bits }).toEqual({ stages: ["base", "after"], bits: ["answer", "spider", "bird"] });
-  expect(Object.values(questions).every(([, is]) => is === 7)).toBe(true);
-  expect(Object.keys(questions)).toHaveLength(15);
+  const counts = Object.entries(questions).map(([database, of]) => [database, Object.keys(of).length]);
+  expect(Object.fromEntries(counts)).toEqual({ park: 4, shop: 3, store: 6, zoo: 2 });
+  expect(Object.values(questions).every((of) => Object.values(of).every(([, is]) => is === 7))).toBe(true);
 });
 
 test("a right answer after a wrong query counts as an answer only", async () => {

@@ -8,7 +8,7 @@ import {
   wilson,
 } from "../evaluation/index.ts";
 import { breathe } from "../questions/assemble.ts";
-import type { DataSet } from "../questions/index.ts";
+import { type DataSet, idsSha256 } from "../questions/index.ts";
 import type { Accuracy, Mark, Outcomes, PlaceAccuracy, QuestionMarks, Score, StagePair } from "./records.ts";
 
 export const MARKS: readonly Mark[] = ["answer", "spider", "bird"];
@@ -76,16 +76,26 @@ export function pairsOf(stages: readonly StageMarks[], seed: number): StagePair[
   });
 }
 
+/** What outcomes are about. */
+export type OutcomesAbout = Omit<Outcomes, "format" | "ids_sha256" | "stages" | "bits" | "questions">;
+
 /** outcomes.json: small enough to keep with a result, and without any text of the data set. */
-export function outcomesOf(stages: readonly StageMarks[], eval_ids_sha256?: string): Outcomes {
+export async function outcomesOf(stages: readonly StageMarks[], about: OutcomesAbout): Promise<Outcomes> {
   const bits = ({ answer, spider, bird }: QuestionMarks) => Number(answer) + 2 * Number(spider) + 4 * Number(bird);
   const byStage = stages.map(({ marks }) => new Map(marks.map((one) => [one.question_id, bits(one)])));
-  const ids = [...new Set(byStage.flatMap((stage) => [...stage.keys()]))].sort();
+  const databaseOf = new Map(stages.flatMap(({ marks }) => marks.map((one) => [one.question_id, one.database])));
+  const ids = [...databaseOf.keys()].sort();
+  const asked = (database: string) =>
+    ids
+      .filter((id) => databaseOf.get(id) === database)
+      .map((id) => [id, byStage.map((stage) => stage.get(id) ?? null)] as const);
+  const databases = [...new Set(databaseOf.values())].sort();
   return {
     format: "sqlenv-outcomes-1",
+    ...about,
+    ...(globalThis.crypto?.subtle && { ids_sha256: await idsSha256(ids) }),
     stages: stages.map(({ stage }) => stage),
     bits: MARKS,
-    ...(eval_ids_sha256 !== undefined && { eval_ids_sha256 }),
-    questions: Object.fromEntries(ids.map((id) => [id, byStage.map((stage) => stage.get(id) ?? null)])),
+    questions: Object.fromEntries(databases.map((database) => [database, Object.fromEntries(asked(database))])),
   };
 }

@@ -123,12 +123,21 @@ export interface StagePair extends PairedComparison {
 /** outcomes.json: each question's outcome at each stage, ids and bits only. */
 export interface Outcomes {
   readonly format: "sqlenv-outcomes-1";
+  /** What was evaluated, and how: greedily, with the schema unknown. */
+  readonly model_name: string;
+  readonly seed: number;
+  readonly data: string;
+  readonly prompt: string;
+  readonly rules: string;
+  readonly step_budget: number;
+  readonly max_new_tokens: number;
+  /** SHA-256 of the questions' ids; absent in pages without crypto.subtle. */
+  readonly ids_sha256?: string;
   readonly stages: readonly string[];
   /** What each bit says, the lowest first. */
   readonly bits: readonly Mark[];
-  readonly eval_ids_sha256?: string;
-  /** By question id, a number for each stage; null where it was not asked. */
-  readonly questions: Readonly<Record<string, readonly (number | null)[]>>;
+  /** By database and question id, a number for each stage; null where it was not asked. */
+  readonly questions: Readonly<Record<string, Readonly<Record<string, readonly (number | null)[]>>>>;
 }
 
 /** NAME.json of a stage before GRPO, such as sft.json: what it learned from. */

@@ -137,12 +137,19 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     );
     const stages = [...(base ? [base] : []), before, after].map(({ player, marks = [] }) => ({ stage: player, marks }));
     const eval_ids_sha256 = globalThis.crypto?.subtle ? await evalIdsSha256(data.questions) : undefined;
-    store.write("outcomes.json", `${JSON.stringify(outcomesOf(stages, eval_ids_sha256))}\n`);
-    const result: TrainingResult = {
-      run: store.name,
+    const asked = {
       model_name: config.model_name,
       prompt: promptId({ prompt: config.prompt, shots: config.shots }),
       rules: rulesId(rulesOf(config)),
+    };
+    const outcomes = await outcomesOf(stages, {
+      ...{ ...asked, seed: config.seed, data: data.name, max_new_tokens: config.max_new_tokens },
+      step_budget: config.eval_step_budget ?? config.step_budget,
+    });
+    store.write("outcomes.json", `${JSON.stringify(outcomes)}\n`);
+    const result: TrainingResult = {
+      run: store.name,
+      ...asked,
       ...(eval_ids_sha256 !== undefined && { eval_ids_sha256 }),
       seconds: spent + Math.max(trainer.state.elapsed, (performance.now() - started) / 1000),
       steps,
