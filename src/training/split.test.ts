@@ -54,8 +54,17 @@ test("overlap is only on request, and warned of", async () => {
 
 test.each<[object, DataSet, RegExp]>([
   [{}, spread(1), /need a training database each; those of small are: 1; give --sft-database-share 0/],
+  [
+    {},
+    { ...small, questions: small.questions.map((q) => ({ ...q, gold_sql: "SELECT 42", tables_involved: [] })) },
+    /have answers but no gold SQL that SFT could imitate; sft_database_share is: 0\.333; give --sft-database-share 0/,
+  ],
   [{ sft_database_share: 0.9 }, small, /takes all 2 training databases of small and leaves none to GRPO: 0\.9; give l/],
-  [{ difficulty_filter: ["hard"] }, spread(9), /no training question on the databases drawn for SFT .* is: hard/],
+  [
+    { difficulty_filter: ["hard"] },
+    spread(9),
+    /no training question with gold SQL on the databases drawn for SFT .* is: hard/,
+  ],
   [
     { sft_overlap: true, sft_database_share: 1 },
     {

@@ -46,6 +46,12 @@ export function imitatedDatabases(data: DataSet, config: SplitConfig): string[] 
       value: names.length,
       remedy: "give --sft-database-share 0: SFT then uses practice worlds only",
     });
+  if (!data.questions.some(hasGoldSql))
+    throw new UsageError({
+      what: `the questions of ${data.name} have answers but no gold SQL that SFT could imitate; sft_database_share is`,
+      value: Number(share.toFixed(3)),
+      remedy: "give --sft-database-share 0: SFT then uses practice worlds only, and rewards need only answers",
+    });
   const count = Math.max(1, Math.round(share * names.length));
   if (count >= names.length && !sft_overlap)
     throw new UsageError({
@@ -61,13 +67,18 @@ export function imitatedQuestions(data: DataSet, config: SplitConfig): QuestionR
   const database = imitatedDatabases(data, config);
   if (database.length === 0) return [];
   const { difficulty_filter: difficulty } = config;
-  const questions = filterQuestions(data.questions, { split: "train", difficulty, database });
+  const questions = filterQuestions(data.questions, { split: "train", difficulty, database }).filter(hasGoldSql);
   if (questions.length > 0) return questions;
   throw new UsageError({
-    what: `no training question on the databases drawn for SFT (${database.join(", ")}) is`,
+    what: `no training question with gold SQL on the databases drawn for SFT (${database.join(", ")}) is`,
     value: difficulty.join(" or "),
     remedy: "widen difficulty_filter, raise sft_database_share, or set it to 0",
   });
+}
+
+/** Whether the gold query looks anything up; `SELECT 42` only writes an answer down. */
+function hasGoldSql({ tables_involved }: QuestionRecord): boolean {
+  return tables_involved.length > 0;
 }
 
 /** The questions that GRPO asks, in the order of the data set; may be none. */
