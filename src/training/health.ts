@@ -18,7 +18,8 @@ interface Sign {
 
 /** Steps in a row without a sign after which it may be told again: numbers near a threshold cross it often. */
 export const QUIET_STEPS = 10;
-/** Steps in a row for what may be chance in one step. */
+/** Steps in a row for what one step or some may show by chance. */
+const A_FEW = 3;
 const A_WHILE = 10;
 
 const percent = (share: number | undefined) => `${Math.round(100 * (share ?? 0))} %`;
@@ -57,12 +58,12 @@ const SIGNS: readonly Sign[] = [
     patience: A_WHILE,
     message: (metrics, { dynamic_sampling }) =>
       `for ${A_WHILE} steps, more than 80 % of the groups had no spread in correctness; now ${percent(metrics["groups/all_right"])} are all right and ${percent(metrics["groups/all_wrong"])} all wrong: ${dynamic_sampling > 0 ? "most episodes are played for nothing" : "only shaping rewards tell their episodes apart"}`,
-    remedy: (metrics, { dynamic_sampling }) =>
+    remedy: (metrics, { dynamic_sampling, self_distillation }) =>
       [
         of(metrics, "groups/all_right") > of(metrics, "groups/all_wrong")
           ? "ask harder questions (difficulty_filter), set skip_solved to 2"
           : "fine-tune the model first (sft_steps, self_taught_rounds), ask easier questions (difficulty_filter, easy_steps)",
-        ...(dynamic_sampling > 0 ? [] : ["set dynamic_sampling to 1"]),
+        ...(dynamic_sampling > 0 || self_distillation > 0 ? [] : ["set dynamic_sampling to 1"]),
         "or raise num_generations or temperature",
       ].join(", "),
   },
@@ -95,7 +96,7 @@ const SIGNS: readonly Sign[] = [
     code: "describes_everything",
     metric: "episodes/describes_everything",
     holds: (metrics) => of(metrics, "episodes/describes_everything") > 0.5,
-    patience: 3,
+    patience: A_FEW,
     message: (metrics, { step_budget }) =>
       `${percent(metrics["episodes/describes_everything"])} of the episodes spend most of their actions on describing most of the tables, out of a budget of ${step_budget}`,
     remedy: (_, { describe_many }) =>
@@ -121,6 +122,7 @@ const SIGNS: readonly Sign[] = [
     code: "answers_cut_off",
     metric: "episodes/answer_cut_off",
     holds: (metrics) => of(metrics, "episodes/answer_cut_off") > 0.1,
+    patience: A_FEW, // one group with a long answer is enough for a step
     message: (metrics, { max_new_tokens, max_completion_length }) =>
       `${percent(metrics["episodes/answer_cut_off"])} of the episodes were cut off within their answer, at max_new_tokens ${max_new_tokens} or max_completion_length ${max_completion_length}`,
     remedy: (_, { answer_last }) =>
@@ -132,7 +134,7 @@ const SIGNS: readonly Sign[] = [
     code: "answers_miscopied",
     metric: "episodes/answer_miscopied",
     holds: (metrics) => of(metrics, "episodes/answer_miscopied") > 0.15,
-    patience: 3,
+    patience: A_FEW,
     message: (metrics) =>
       `${percent(metrics["episodes/answer_miscopied"])} of the episodes answer wrong although a query returned the right values: miscopied, cut off, in another order, or from another query`,
     remedy: (_, { answer_last }) =>
