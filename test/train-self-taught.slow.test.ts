@@ -49,6 +49,16 @@ test("rounds come before GRPO, are counted, and are not repeated by a run that w
   expect(place.files("killed").filter((name) => /(^|\/)\./.test(name))).toEqual([]);
 });
 
+test("adapters go from round to round into GRPO", async () => {
+  const lora = { "--use-peft": "true", "--lora-r": 4, "--lora-alpha": 8, "--learning-rate": 0.001 };
+  const ran = await place.train("lora", { ...SETTINGS, ...lora }, "--json");
+  expect(ran.code, ran.stderr).toBe(0);
+  expect(JSON.parse(ran.stdout).self_taught).toHaveLength(2);
+  const adapter = (...parts: string[]) => readFileSync(place.path("lora", ...parts, "adapter_model.safetensors"));
+  expect(adapter("self-taught-2")).not.toEqual(adapter("self-taught-1"));
+  expect(adapter("adapter")).not.toEqual(adapter("self-taught-2"));
+});
+
 test("without a right episode there is one line, and no run", async () => {
   const ran = await place.train("wrong", { ...SETTINGS, "--max-new-tokens": 1, "--max-completion-length": 1 });
   expect(ran.code).toBe(2);

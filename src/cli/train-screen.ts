@@ -7,6 +7,7 @@ import {
   pairedSummary,
   reachText,
   recipeLines,
+  selfTaughtText,
   standingRows,
   withInterval,
 } from "../reports/index.ts";
@@ -66,13 +67,7 @@ export class TrainingScreen implements TrainerCallback {
 
   /** What a stage before GRPO learned from. */
   stageEnd(name: string, report: StageReport | SelfTaughtReport): void {
-    if (!("solved" in report)) return;
-    const [episodes, right, kept, solved, questions] = [
-      ...[report.episodes, report.right, report.kept, report.solved, report.questions],
-    ].map(formatNumber);
-    this.#out.line(
-      `${name}: ${right} of ${episodes} episodes right, on ${solved} of ${questions} questions; fine-tuned on ${kept} of them, loss ${report.last_loss.toFixed(3)}`,
-    );
+    if ("solved" in report) this.#out.line(`${name}: ${selfTaughtText(report)}`);
   }
 
   on_step_end(

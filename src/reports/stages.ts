@@ -1,5 +1,5 @@
 // What each stage of a training was worth: right answers and queries before SFT, before GRPO and after it, in words.
-import type { Mark, Place, StagePair, TrainingResult } from "../training/records.ts";
+import type { Mark, Place, SelfTaughtReport, StagePair, TrainingResult } from "../training/records.ts";
 import { count, duration, percent, percentRange } from "./words.ts";
 
 const NAMES: Readonly<Record<Mark, string>> = {
@@ -49,19 +49,27 @@ function pText(p: number): string {
 }
 
 /** What SFT learned from, and which databases each part had. */
-export function recipeLines({ sft, split }: TrainingResult): string[] {
+export function recipeLines({ sft, self_taught = [], split }: TrainingResult): string[] {
   return [
     ...(sft
       ? [
           `SFT: ${count(sft.steps, "step")}, ${count(sft.transcripts, "episode")}, ${count(sft.tokens, "token")}, loss ${sft.last_loss.toFixed(3)}, ${duration(sft.seconds)}`,
         ]
       : []),
+    ...self_taught.map((report, i) => `self-taught-${i + 1}: ${selfTaughtText(report)}`),
     ...(split && sft
       ? [
           `split by database, seed ${split.seed}: SFT ${part(split.sft)}, GRPO ${part(split.grpo)}, evaluation ${part(split.eval)}${split.overlap ? "; GRPO asked imitated questions too" : ""}`,
         ]
       : []),
   ];
+}
+
+/** "1,204 of 8,192 episodes right, on 530 of 1,024 questions; fine-tuned on 812 of them, loss 0.213, 1:02 min" */
+export function selfTaughtText(report: SelfTaughtReport): string {
+  const { episodes, right, kept, solved, questions, last_loss, seconds } = report;
+  const shown = (value: number) => value.toLocaleString("en-US");
+  return `${shown(right)} of ${count(episodes, "episode")} right, on ${shown(solved)} of ${count(questions, "question")}; fine-tuned on ${shown(kept)} of them, loss ${last_loss.toFixed(3)}, ${duration(seconds)}`;
 }
 
 function part({ databases, questions }: { readonly databases: readonly string[]; readonly questions: number }): string {
