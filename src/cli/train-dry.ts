@@ -106,10 +106,10 @@ function tellTime(
   return seconds;
 }
 
-/** "every evaluation question is played, greedily and sampled" */
+/** "every evaluation question is played greedily and sampled" */
 function evaluationWords({ final_eval_episodes, final_eval_sampled_episodes: sampled }: GRPOConfig): string {
   const what = final_eval_episodes === null ? "every evaluation question is" : "evaluation questions are";
-  return `${what} played greedily${sampled === 0 ? "" : " and sampled"}`;
+  return `${what} played greedily${sampled === 0 ? "" : sampled === null ? " and sampled" : `, ${sampled} also sampled`}`;
 }
 
 /** Where the weights are, or how to get them. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { parse as parseYaml } from "yaml";
 import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../test/run-records.ts";
+import type { TrainingResult } from "../training/records.ts";
 import { trainingCharts } from "./charts.ts";
 import { habitsOf } from "./habits.ts";
 import { blogMarkdown, modelCard } from "./model-card.ts";
@@ -90,6 +91,56 @@ describe("standing", () => {
     expect(verdicts(RESULT.after, RESULT.before)).toEqual(new Set(["worse"]));
     expect(verdicts(RESULT.random, RESULT.before)).toEqual(new Set(["not told apart"]));
     expect(headline({ ...RESULT, after: RESULT.before })).toContain("intervals overlap");
+  });
+});
+
+describe("stages", () => {
+  const score = (rate: number) => ({ right: 100 * rate, rate, ci: [rate - 0.05, rate + 0.05] as const });
+  const place = (rate: number) => ({ questions: 100, answer: score(rate), spider: score(rate), bird: score(rate) });
+  const accuracy = (rate: number) => ({
+    unseen: place(rate),
+    seen: { questions: 0, answer: null, spider: null, bird: null },
+  });
+  const part = (databases: readonly string[]) => ({ databases, questions: 10 * databases.length, ids_sha256: "0" });
+  const result: TrainingResult = {
+    ...RESULT,
+    base: RESULT.random,
+    accuracy: { base: accuracy(0.1), before: accuracy(0.3), after: accuracy(0.5) },
+    paired: [
+      {
+        ...{ from: "before", to: "after", place: "unseen", mark: "answer", questions: 100, databases: 5 },
+        ...{ a: 0.3, b: 0.5, difference: 0.2, difference_ci: [0.1, 0.3], only_a: 5, only_b: 25 },
+        ...{ mcnemar_p: 0.0003, permutation_p: 0.0625, permutations: 32 },
+      },
+    ],
+    sft: { steps: 8, tokens: 9000, transcripts: 20, too_long: 0, first_loss: 2, last_loss: 0.5, seconds: 12 },
+    split: {
+      ...{ seed: 1, shares: { databases: 0.333, episodes: 0.4 }, overlap: false },
+      ...{ sft: part(["a"]), grpo: part(["b", "c"]), eval: part(["d"]) },
+    },
+  };
+
+  test("a page has each stage's accuracy, the paired tests, SFT and the split", () => {
+    const page = runPage({ run: "lamps", config, metrics: metrics(), result });
+    expect(page).toContain("queries by Spider&#39;s rule on unseen databases");
+    expect(page).toContain(
+      "<td>10.0 % (5.0 – 15.0 %)</td><td>30.0 % (25.0 – 35.0 %)</td><td>50.0 % (45.0 – 55.0 %)</td>",
+    );
+    expect(page).not.toContain("on seen databases</td>");
+    expect(page).toContain(
+      "Unseen databases, before to after: answers +20.0 points (+10.0 to +30.0), p &#60; 0.001 by questions, p = 0.063 by databases.",
+    );
+    expect(page).toContain("SFT: 8 steps, 20 episodes, 9,000 tokens, loss 0.500, 12 s.");
+    expect(page).toContain(
+      "Split by database, seed 1: SFT 10 questions on 1 database, GRPO 20 questions on 2 databases",
+    );
+  });
+
+  test("the headline tells three stages, and the model card has their table", () => {
+    expect(headline(result)).toMatch(/: 2\.0 % untrained, 10\.0 % \(.*\) before GRPO, 80\.0 % \(.*\) after; random/);
+    const card = modelCard({ result });
+    expect(card).toContain("| right, greedy | base | before | after |");
+    expect(card).toContain("- before to after: answers +20.0 points");
   });
 });
 

@@ -1,4 +1,5 @@
 // Data sets by the name a person types: "bundled", "practice", "starter", "spider10[:path]", a folder, or what was imported.
+import { existsSync } from "node:fs";
 import { QuestionLoadError } from "../errors.ts";
 import { findDataSet, findLayout, importedDataSets, openDataSet, spider10 } from "../questions/index.node.ts";
 import type { DataSet } from "../questions/index.ts";
@@ -32,8 +33,13 @@ export async function resolveDataSet(
   }
   if (name === "spider10" || name.startsWith("spider10:"))
     return spider10(spiderFolder(name.slice("spider10:".length)), seed);
+  if (name === "spider" && !importedDataSets().includes(name) && !existsSync(name))
+    throw new QuestionLoadError({ what: "Spider is not imported", remedy: GET_SPIDER }, "unknown_dataset");
   return openDataSet(name, { dbDir, evidence });
 }
+
+const GET_SPIDER =
+  "get Spider from https://yale-lily.github.io/spider, then: sqlenv data import spider.zip --name spider";
 
 /** The folder spider10 is taken from: the one given, or an imported set called spider10 or spider. */
 function spiderFolder(given: string): string {
@@ -46,7 +52,7 @@ function spiderFolder(given: string): string {
   throw new QuestionLoadError(
     {
       what: "spider10 needs the Spider databases, and none are imported",
-      remedy: "get Spider from https://yale-lily.github.io/spider, then: sqlenv data import spider.zip --name spider",
+      remedy: GET_SPIDER,
     },
     "unknown_dataset",
   );
