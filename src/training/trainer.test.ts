@@ -13,6 +13,7 @@ import { reachWarning } from "./reach.ts";
 import type { EpisodeLine, MetricLine, TrainingResult } from "./records.ts";
 import { type RewardFunction, rewardCorrectness } from "./rewards.ts";
 import { buildTrainer, runTraining, runTrainingWithMetrics, sampleRandomBaseline } from "./run.ts";
+import { imitatedDatabases } from "./split.ts";
 import { standingOf } from "./standing.ts";
 import { MemoryStore } from "./store.ts";
 import type { TrainableEngine } from "./trainer.ts";
@@ -319,6 +320,20 @@ test("callbacks are told, and the live one shows rewards, transcripts and succes
   ]);
   expect(shown[2]!.text).toMatch(/^step 2: reward -?\d\.\d{3} {2}[▁▂▃▄▅▆▇█]{2}$/);
   expect(live.success.map(({ step }) => step)).toEqual([0, 4]);
+});
+
+test("questions on databases that SFT imitated are neither rewarded nor shown as training questions", async () => {
+  const shown: string[] = [];
+  const callback: TrainerCallback = {
+    on_train_begin: async ({ play }) =>
+      void shown.push(...(await play("train", 6)).map(({ database_name }) => database_name)),
+  };
+  const given = { sft_steps: 1, max_steps: 1, gradient_accumulation_steps: 1, per_device_train_batch_size: 8 };
+  const { episodes } = await train(given, { callbacks: [callback] });
+  const [imitated] = imitatedDatabases(data, resolveConfig({ ...SMALL, ...given }));
+  expect(new Set([...shown, ...episodes.map(({ database_name }) => database_name)])).toEqual(
+    new Set(["shop", "zoo"].filter((name) => name !== imitated)),
+  );
 });
 
 test("the random baseline plays the training questions, and rewards come out by step", async () => {

@@ -49,6 +49,7 @@ import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score 
 import { rolloutFunc } from "./rollout.ts";
 import { RolloutClock } from "./rollout-clock.ts";
 import { distill } from "./self-distillation.ts";
+import { rewardedQuestions } from "./split.ts";
 import { playerOf, standingOf } from "./standing.ts";
 import { MemoryStore, type RestPoint, type RunStore, type TrainerState } from "./store.ts";
 
@@ -443,10 +444,14 @@ export class GRPOTrainer {
   async #show(split: "train" | "eval", episodes: number): Promise<EpisodeRecord[]> {
     const { difficulty_filter: difficulty, seed } = this.config;
     const shown: EpisodeRecord[] = [];
-    if (filterQuestions(this.data.questions, { split, difficulty }).length === 0) return shown;
+    const isTrain = split === "train"; // of the training questions those that are rewarded
+    const { data, config } = this;
+    const pool = isTrain ? rewardedQuestions(data, config) : filterQuestions(data.questions, { split, difficulty });
+    if (pool.length === 0) return shown;
+    const databases = [...new Set(pool.map(({ database_name }) => database_name))];
     const watched = watchFailures(playerOf(this.model, "greedy", this.config));
     await evaluate(this.data, watched.player, {
-      ...{ split, episodes, difficulty, seed: seed + this.#state.step, concurrency: episodes },
+      ...{ split, episodes, difficulty, databases, seed: seed + this.#state.step, concurrency: episodes },
       environment: () => this.#environments.open(environmentOptionsOf(this.config)),
       onEpisode: (record) => shown.push(record),
     });
