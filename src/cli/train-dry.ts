@@ -48,7 +48,9 @@ export async function dryRun(
   const is = evaluationWords(config);
   out.line(`  before: ${is} with the model as it is`);
   for (const [i, { name, text, steps }] of stages.entries()) {
-    out.line(`  ${i + 1}. ${text}: ${formatNumber(steps)} ${name === "self_taught" ? "rounds" : "steps"}`);
+    out.line(
+      `  ${i + 1}. ${text}: ${formatNumber(steps)} ${name === "self_taught" ? "round" : "step"}${steps === 1 ? "" : "s"}`,
+    );
     const isLast = isBeforeGrpo(name) && !isBeforeGrpo(stages[i + 1]!.name);
     if (isLast) out.line(`     then ${is} again: this is where GRPO begins`);
   }
