@@ -59,7 +59,7 @@ export async function benchLive(options: LiveOptions, out: Output): Promise<Live
     const config = resolveConfig({ ...settings, max_steps: all, num_train_epochs: all });
     let done = 0;
     const results = await benchLiveGRPO(model, data, config, sides, ({ threads }, { step, environment }) => {
-      const where = threads === 0 ? "main thread" : `${threads} threads`;
+      const where = sideName(threads);
       out.progress(
         `step ${++done} of ${all}, ${where}: ${step.toFixed(2)} s, of them ${environment.toFixed(2)} s for environments`,
       );
@@ -107,7 +107,7 @@ function settingsOf(options: LiveOptions): GRPOConfig {
 
 function describe(bench: LiveBench): string {
   const { sides, ratio } = bench;
-  const names = sides.map(({ environment_threads: n }) => (n === 0 ? "main thread" : `${n} threads`));
+  const names = sides.map(({ environment_threads: n }) => sideName(n));
   const seconds = (part: keyof LiveResult["median_s"]) => sides.map(({ median_s }) => median_s[part].toFixed(3));
   const sum = (key: "stopped" | "timeouts" | "unscorable") =>
     sides.map(({ steps }) => formatNumber(steps.reduce((total, step) => total + step[key], 0)));
@@ -131,4 +131,8 @@ function describe(bench: LiveBench): string {
     ...(ratio === null ? [] : [`a step in the main thread takes ${ratio.toFixed(2)} times as long`]),
     "",
   ].join("\n");
+}
+
+function sideName(threads: number): string {
+  return threads === 0 ? "main thread" : threads === 1 ? "1 thread" : `${threads} threads`;
 }

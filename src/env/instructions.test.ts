@@ -45,3 +45,21 @@ test("a stopped query can be scored, and the next one has the whole budget again
   env.step({ action_type: "ANSWER", argument: "10" });
   expect(env.outcome).toMatchObject({ correctness: 1, done_reason: "answered" });
 });
+
+test("a statement that was too long is so again, unless it may take more or gives less", async () => {
+  const { databases } = await smallDataSet();
+  const database = databases.get("shop");
+  const sql = counted(50_000);
+  const run = (options: Parameters<typeof database.run>[1]) => {
+    const result = database.run(sql, options);
+    return result.ok ? "ok" : result.fault.error_class;
+  };
+  expect(run({ maxInstructions: 200_000 })).toBe("too_long");
+  expect(run({ maxInstructions: 200_000 })).toBe("too_long");
+  expect(run({ maxInstructions: 100_000 })).toBe("too_long");
+  expect(run({ maxInstructions: 2_000_000 })).toBe("ok");
+  expect(run({})).toBe("ok");
+  const rows = sql.replace("count(*)", "i");
+  expect(database.run(rows, { maxInstructions: 100 })).toMatchObject({ ok: false });
+  expect(database.run(rows, { maxInstructions: 100, maxRows: 1 })).toMatchObject({ ok: true });
+});

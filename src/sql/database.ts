@@ -16,6 +16,7 @@ import {
   MAX_CHECK_INSTRUCTIONS,
   MAX_CHECK_MILLISECONDS,
   MAX_HUGE_VALUE_BYTES,
+  MAX_INSTRUCTIONS,
   MAX_RESULT_BYTES,
   MAX_ROWS,
   MAX_SQL_BYTES,
@@ -107,6 +108,8 @@ export class Database {
   readonly #memory: Pointer;
   readonly #readable: ReadonlySet<string>;
   readonly #counts = new Map<string, number>();
+  /** Statements that needed more than a lowered limit: in training the same ones come again and again. */
+  readonly #tooLong = new Map<string, number>();
   #closed = false;
 
   /** Opens a copy of `bytes`; `loadSqlite()` must have been awaited. Throws SqlEnvError `bad_database`. */
@@ -166,10 +169,13 @@ export class Database {
 
   /** Runs one SELECT within the limits. Never throws for what the SQL does; the same SQL always gives the same result. */
   run(sql: string, options: RunOptions = {}): RunResult {
-    const { maxRows = MAX_ROWS, maxBytes = MAX_RESULT_BYTES, classes = false, maxInstructions } = options;
+    const { maxRows = MAX_ROWS, maxBytes = MAX_RESULT_BYTES, classes = false } = options;
+    const { maxInstructions = MAX_INSTRUCTIONS } = options;
     if (this.#closed) throw new Error(`database ${this.name} is closed`);
     const refusal = refuseText(sql);
     if (refusal) return { ok: false, fault: refusal };
+    const isWhole = maxRows >= MAX_ROWS && maxBytes >= MAX_RESULT_BYTES; // a shorter result may take less
+    if (isWhole && maxInstructions <= (this.#tooLong.get(sql) ?? 0)) return { ok: false, fault: TOO_LONG };
     const { value, report } = this.#watched(maxInstructions, () => {
       const kept = { maxRows, maxBytes, classes };
       let result = this.#run(sql, kept);
@@ -180,7 +186,16 @@ export class Database {
       return result;
     });
     if (value.ok) return { ...value, instructions: report.instructions };
-    return { ok: false, fault: explain(value.fault, report, sql) };
+    const fault = explain(value.fault, report, sql);
+    const isUsual = maxRows === MAX_ROWS && maxBytes === MAX_RESULT_BYTES;
+    if (fault === TOO_LONG && isUsual) this.#rememberTooLong(sql, maxInstructions);
+    return { ok: false, fault };
+  }
+
+  #rememberTooLong(sql: string, instructions: number): void {
+    if (instructions >= MAX_INSTRUCTIONS) return; // what may take a second takes it each time: time is what a server shares out
+    if (this.#tooLong.size >= TOO_LONG_KEPT) this.#tooLong.clear();
+    this.#tooLong.set(sql, instructions);
   }
 
   /** Damage found by SQLite's own check, one line each; empty for a sound file. */
@@ -331,6 +346,11 @@ const TOO_BIG = "string or blob too big"; // SQLite's words
 
 const NOT_AUTHORIZED = /^not authorized/; // the guard's words
 
+const TOO_LONG: SqlFault = { error_class: "too_long", message: "the statement needs too many steps; make it simpler" };
+
+/** Statements remembered as too long, of at most MAX_SQL_BYTES each. */
+const TOO_LONG_KEPT = 64;
+
 const NO_MEMORY: SqlFault = { error_class: "no_memory", message: "other databases hold the engine's memory" };
 
 /** Whether an error means that the engine stopped in the middle of its work. */
@@ -346,8 +366,7 @@ function notSelect(message: string): SqlFault {
 function explain(fault: SqlFault, report: WatchReport, sql: string): SqlFault {
   if (report.stoppedByMemory) return { error_class: "too_large", message: "out of memory" };
   if (report.stoppedByClock) return { error_class: "timeout", message: "the statement ran too long for this machine" };
-  if (fault.error_class === "too_long")
-    return { error_class: "too_long", message: "the statement needs too many steps; make it simpler" };
+  if (fault.error_class === "too_long") return TOO_LONG;
   if (fault.error_class === "denied") {
     const firstWord = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(\w*)/.exec(sql)?.[1]?.toUpperCase() ?? "";
     if (!["SELECT", "WITH", "VALUES"].includes(firstWord)) return notSelect("only one SELECT statement is allowed");
