@@ -109,6 +109,26 @@ describe("the teacher", () => {
     expect(correctness).toBe(1);
   });
 
+  test("shows how a missing look is mended: the query fails, the table is described, the query works", async () => {
+    const joined = asked("List the names of the products made by makers from Norway.");
+    const gold_sql =
+      "SELECT product.name FROM product JOIN maker ON maker.id = product.maker_id WHERE maker.country = 'Norway'";
+    const teacher = teacherPlayer({ stumbles: 0, omissions: 1, repeats: 0 });
+    const { actions, correctness } = await play(teacher, joined, {
+      rules: GUIDED_RULES,
+      context: { ...joined, gold_sql },
+    });
+    const kinds = actions.map((action) => action.split(":")[0]);
+    const omitted = joined.tables_involved.at(-1);
+    expect(kinds.slice(-4)).toEqual(["QUERY", "DESCRIBE", "QUERY", "ANSWER"]);
+    expect(actions.at(-3)).toBe(`DESCRIBE: ${omitted}`);
+    expect(actions.at(-2)).not.toBe(actions.at(-4));
+    expect(correctness).toBe(1);
+    for (const question of data.questions)
+      for (const step_budget of [1, 3, 5, 10])
+        expect(await play(teacher, question, { step_budget })).toMatchObject({ correctness: 1 });
+  });
+
   test("asks twice now and then, and answers with the first result", async () => {
     const { actions } = await play(teacherPlayer({ stumbles: 0, repeats: 1 }), asked("How many products are there?"));
     const query = "QUERY: SELECT count(*) FROM product";

@@ -4,6 +4,7 @@
 import { LAST_RESULT, type SQLAction, type SQLObservation } from "../env/index.ts";
 import { type Random, random } from "../random.ts";
 import { quoteName } from "../sql/index.ts";
+import { readTables } from "./notes.ts";
 import type { Player } from "./player.ts";
 
 /** How often a query goes wrong at first; enough to learn what to do then. */
@@ -15,8 +16,18 @@ const REPEATS = 0.02;
 /** Tables it looks into before the right one where the question names none, at most. */
 const SEARCHED = 3;
 
+export interface TeacherOptions {
+  /** How often a query names a wrong column at first. @default STUMBLES */
+  readonly stumbles?: number;
+  /** How often a query on several tables is tried with one of them not described, and fails. @default 0 */
+  readonly omissions?: number;
+  /** @default REPEATS */
+  readonly repeats?: number;
+}
+
 /** Looks at columns, at rows where a text value is asked about, queries, and answers with what the result shows. */
-export function teacherPlayer({ stumbles = STUMBLES, repeats = REPEATS } = {}): Player {
+export function teacherPlayer(options: TeacherOptions = {}): Player {
+  const { stumbles = STUMBLES, omissions = 0, repeats = REPEATS } = options;
   return {
     name: "teacher",
     start: ({ question: { question_text, tables_involved, gold_sql, gold_answer }, rules, seed }) => {
@@ -26,14 +37,16 @@ export function teacherPlayer({ stumbles = STUMBLES, repeats = REPEATS } = {}): 
       let looks: SQLAction[] | undefined;
       let mayStumble = r.chance(stumbles);
       const mayRepeat = r.chance(repeats);
+      let omitted =
+        omissions > 0 && tables_involved.length > 1 && r.chance(omissions) ? tables_involved.at(-1) : undefined;
       let queried = 0;
       let result = "";
       return (observation) => {
         const { budget_remaining: left, schema_info } = observation;
         looks ??= [
-          ...[...searched(question_text, tables_involved, schema_info), ...tables_involved].map(
-            (table): SQLAction => ({ action_type: "DESCRIBE", argument: table }),
-          ),
+          ...[...searched(question_text, tables_involved, schema_info), ...tables_involved]
+            .filter((table) => table !== omitted)
+            .map(described),
           ...sampled.map((table): SQLAction => ({ action_type: "SAMPLE", argument: table })),
         ];
         if (queried === 1) result = shown(observation);
@@ -45,6 +58,12 @@ export function teacherPlayer({ stumbles = STUMBLES, repeats = REPEATS } = {}): 
         }
         const look = left > 2 ? looks.shift() : undefined;
         if (look) return { action: look };
+        if (omitted !== undefined && left > 4) {
+          const guess = guessed(sql, schema_info);
+          looks.push(described(omitted));
+          omitted = undefined;
+          return { action: guess === undefined ? looks.shift()! : { action_type: "QUERY", argument: guess } };
+        }
         const wrong = mayStumble && left > 3 ? mistaken(sql, observation, r) : undefined;
         mayStumble = false;
         if (!wrong) queried++;
@@ -52,6 +71,23 @@ export function teacherPlayer({ stumbles = STUMBLES, repeats = REPEATS } = {}): 
       };
     },
   };
+}
+
+function described(table: string): SQLAction {
+  return { action_type: "DESCRIBE", argument: table };
+}
+
+/** The query with columns of tables that were not described guessed: the last word of a name; undefined where it uses none. */
+function guessed(sql: string, schema_info: string): string | undefined {
+  const known = new Set(
+    readTables(schema_info).flatMap(({ columns }) => columns.map((name) => name.replaceAll('"', "").toLowerCase())),
+  );
+  const changed = sql.replace(/(?<=\b\w+\.)\w+/g, (name) => {
+    if (known.has(name.toLowerCase())) return name;
+    const last = name.split("_").at(-1)!;
+    return last === name || last === "" ? name.slice(0, 3) : last;
+  });
+  return changed === sql ? undefined : changed;
 }
 
 /** Tables to look into first where the question does not say which one it is about: the last few listed before it. */

@@ -13,24 +13,25 @@ import {
   type PromptChoice,
   randomPlayer,
   SHOT_COUNTS,
+  type TeacherOptions,
   teacherPlayer,
 } from "../players/index.ts";
 import { DIFFICULTIES, type QuestionRecord } from "../questions/index.ts";
 import { random } from "../random.ts";
 import { DatabaseShelf } from "../sql/index.ts";
 import { practiceWorlds, STARTER_FORMS } from "../worlds/index.ts";
-import { type Transcript, transcriptOf } from "./transcripts.ts";
+import { type Transcript, type TranscriptOptions, transcriptOf } from "./transcripts.ts";
 
 const NAMES = ["random", "flailer", "guesser", "looker", "keyword", "oracle", "teacher"] as const;
 
-const PLAYERS: Readonly<Record<(typeof NAMES)[number], () => Player>> = {
+const PLAYERS: Readonly<Record<(typeof NAMES)[number], (options: TeacherOptions) => Player>> = {
   random: randomPlayer,
   flailer: flailerPlayer,
   guesser: guesserPlayer,
   looker: lookerPlayer,
   keyword: keywordPlayer,
   oracle: oraclePlayer,
-  teacher: () => teacherPlayer(),
+  teacher: teacherPlayer,
 };
 
 export const mixtureSchema = z
@@ -68,6 +69,22 @@ export const mixtureSchema = z
     ...rulesSchema.unwrap().shape,
     prompt: z.enum(PROMPT_NAMES).default("compact").describe("in whose words the model is asked"),
     shots: z.literal(SHOT_COUNTS).default(0).describe("example episodes before each question; they are not learned"),
+    stumbles: z
+      .number()
+      .min(0)
+      .max(1)
+      .optional()
+      .describe("of the teacher's episodes that have a failing query and its repair (default: 0.15)"),
+    omissions: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(0)
+      .describe("of the teacher's episodes on several tables in which a query fails since one table was not described"),
+    learn_mistakes: z
+      .boolean()
+      .default(true)
+      .describe("learn failing actions and queries that a later one replaced, too"),
     only_right: z.boolean().default(false).describe("leave out episodes that end without the right answer"),
   })
   .strict();
@@ -75,9 +92,10 @@ export const mixtureSchema = z
 export type Mixture = z.infer<typeof mixtureSchema>;
 
 /** An episode on a question of a data set, to imitate. */
-export interface DataDemonstrationOptions {
+export interface DataDemonstrationOptions extends TranscriptOptions {
   /** Who plays; where its answer is wrong the oracle plays instead. @default the teacher */
   readonly player?: (typeof NAMES)[number];
+  readonly teacher?: TeacherOptions;
   /** In whose words the model is asked. @default compact, without examples */
   readonly prompt?: PromptChoice;
   readonly seed: number | string;
@@ -87,12 +105,17 @@ export interface DataDemonstrationOptions {
 export async function dataDemonstration(
   env: SQLEnvironment,
   question: QuestionRecord,
-  { player = "teacher", prompt, seed }: DataDemonstrationOptions,
+  { player = "teacher", teacher = {}, prompt, seed, ...options }: DataDemonstrationOptions,
 ): Promise<Transcript | null> {
   const key = `${seed}/${question.question_id}`;
-  let record = await playEpisode(env, PLAYERS[player](), { question, seed: key });
+  let record = await playEpisode(env, PLAYERS[player](teacher), { question, seed: key });
   if (record.correctness !== 1) record = await playEpisode(env, oraclePlayer(), { question, seed: key });
-  return record.error !== null || record.correctness !== 1 ? null : transcriptOf(record, prompt);
+  return record.error !== null || record.correctness !== 1 ? null : transcriptOf(record, prompt, options);
+}
+
+/** How the teacher plays in a mixture. */
+export function teacherOf({ stumbles, omissions }: Mixture): TeacherOptions {
+  return { omissions, ...(stumbles !== undefined && { stumbles }) };
 }
 
 /** One transcript after the other, of all worlds from the first on or of so many. `loadSqlite()` must have been awaited. */
@@ -105,6 +128,7 @@ export async function* demonstrations(
   const { difficulties, forms_share } = mixture;
   const forms = mixture.forms === "starter" ? STARTER_FORMS : mixture.forms;
   const shares = mixture.players.map((part) => [part, part.share] as const);
+  const teacher = teacherOf(mixture);
   for (let index = first; index < first + worlds; index++) {
     const some = random("demonstration forms", `${seed}/${index}`).chance(forms_share) ? { forms } : {};
     const options = { seed, first: index, worlds: 1, questionsPerWorld, difficulties, inventedShare, ...some };
@@ -121,10 +145,11 @@ export async function* demonstrations(
       for (const question of questions) {
         const key = `${seed}/${question.question_id}`;
         const { player, weight } = random("demonstration", key).pickWeighted(shares);
-        const record = await playEpisode(env, PLAYERS[player](), { question, seed: key });
+        const record = await playEpisode(env, PLAYERS[player](teacher), { question, seed: key });
         if (record.error !== null || record.steps.length === 0 || (mixture.only_right && record.correctness !== 1))
           continue;
-        yield { ...transcriptOf(record, mixture), weight, observed_weight: mixture.observed_weight };
+        const transcript = transcriptOf(record, mixture, { learnMistakes: mixture.learn_mistakes });
+        yield { ...transcript, weight, observed_weight: mixture.observed_weight };
       }
     } finally {
       databases.close();

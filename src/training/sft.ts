@@ -7,7 +7,7 @@ import type { TurnEncoder } from "../model/index.ts";
 import type { PromptChoice } from "../players/index.ts";
 import type { DataSet, QuestionRecord } from "../questions/index.ts";
 import type { GRPOConfig } from "./config.ts";
-import { dataDemonstration, demonstrations, type Mixture, mixtureSchema } from "./demonstrations.ts";
+import { dataDemonstration, demonstrations, type Mixture, mixtureSchema, teacherOf } from "./demonstrations.ts";
 import { mixed } from "./mixing.ts";
 import { imitatedQuestions } from "./split.ts";
 import type { TrainableModel } from "./trainer.ts";
@@ -16,6 +16,12 @@ import { type WarmupOptions, type WarmupReport, warmup } from "./warmup.ts";
 
 /** Actions an imitated episode may take: enough for the teacher to look around and repair an error. */
 const STEP_BUDGET = 10;
+
+/**
+ * How often the teacher's query fails at first, for a wrong column or for a table it has not described. A fine-tuned model
+ * that fails must have seen what to do next; the failing queries themselves are not learned.
+ */
+const MISTAKES = { stumbles: 0.3, omissions: 0.25, learn_mistakes: false };
 
 /** Episodes that must all be too long before SFT is given up. */
 const TOO_LONG = 64;
@@ -34,7 +40,7 @@ export function practiceMixture(config: GRPOConfig): Mixture {
       { player: "teacher", share: 0.7 },
       { player: "oracle", share: 0.3 },
     ],
-    ...{ questions_per_world: 4, step_budget: STEP_BUDGET, observed_weight: 0.1 },
+    ...{ questions_per_world: 4, step_budget: STEP_BUDGET, observed_weight: 0.1, ...MISTAKES },
   });
 }
 
@@ -53,7 +59,7 @@ export async function fineTune(
     questions.length > 0 && config.sft_data_share === 1
       ? undefined
       : (practice?.(mixture) ?? encodedDemonstrations(mixture, turns));
-  const source = mixed(others, questions, encoderOf(data, config, turns), {
+  const source = mixed(others, questions, encoderOf(data, config, mixture, turns), {
     share: config.sft_data_share,
     seed: config.seed,
   });
@@ -69,11 +75,12 @@ async function* encodedDemonstrations(mixture: Mixture, turns: TurnEncoder): Asy
 }
 
 /** Plays a question by the run's rules, as the teacher does, and encodes the episode. */
-function encoderOf(data: DataSet, config: GRPOConfig, turns: TurnEncoder) {
+function encoderOf(data: DataSet, config: GRPOConfig, mixture: Mixture, turns: TurnEncoder) {
   const env = new SQLEnvironment(data, { step_budget: STEP_BUDGET, ...rulesOf(config) });
   const prompt: PromptChoice = { prompt: config.prompt, shots: config.shots };
+  const options = { prompt, seed: config.seed, teacher: teacherOf(mixture), learnMistakes: mixture.learn_mistakes };
   return async (question: QuestionRecord): Promise<Datum | null> => {
-    const transcript = await dataDemonstration(env, question, { prompt, seed: config.seed });
+    const transcript = await dataDemonstration(env, question, options);
     return transcript && encodeTranscript(transcript, turns);
   };
 }

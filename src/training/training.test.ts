@@ -68,6 +68,27 @@ test("markup inside a database's text stays text", () => {
   expect(special).toHaveLength(6); // three turns opened, three closed: none of them from the texts
 });
 
+test("mistakes may be shown without being learned: only what repairs them is", async () => {
+  const players = [{ player: "teacher" as const, share: 1 }];
+  const shown = mixtureSchema.parse({ seed: 5, players, stumbles: 1, omissions: 1, learn_mistakes: false });
+  let mistakes = 0;
+  for await (const transcript of demonstrations(shown, 0, 4)) {
+    const said = transcript.messages.filter(({ role }) => role === "assistant").map(({ content }) => content);
+    const answers = transcript.messages.filter(({ role }) => role === "user").slice(1);
+    const { tokens, weights } = encodeTranscript(transcript, turns);
+    const learned = tokenizer.decode(tokens.filter((_, i) => weights[i] !== 0));
+    const lastQuery = said.findLastIndex((text) => text.startsWith("QUERY"));
+    const isMistake = (i: number) => transcript.unlearned?.includes(i) ?? false;
+    for (const [i, text] of said.entries()) {
+      if (answers[i]?.content.includes("no such column")) expect(isMistake(i)).toBe(true);
+      if (text.startsWith("QUERY") && i < lastQuery) expect(isMistake(i) || said[lastQuery] === text).toBe(true);
+      if (isMistake(i)) mistakes++;
+      else expect(learned).toContain(text);
+    }
+  }
+  expect(mistakes).toBeGreaterThan(5);
+});
+
 test("demonstrations are the mixture's, and the same for the same seed", async () => {
   const both = [
     { player: "oracle" as const, share: 1 },

@@ -15,6 +15,10 @@ export const transcriptSchema = z.object({
     .describe("system, then user and assistant in turn"),
   weight: z.number().positive().default(1).describe("how much it counts"),
   examples: z.int().min(0).optional().describe("exchanges at the beginning that are only shown: they are not learned"),
+  unlearned: z
+    .array(z.int().min(0))
+    .optional()
+    .describe("replies after the examples, counted from 0, that are not learned: mistakes that later ones repair"),
   tools: z.array(z.custom<Tool>()).optional().describe("functions the model may call; role tool answers for them"),
   observed_weight: z.number().min(0).optional().describe("how much what the others say counts"),
 });
@@ -64,10 +68,16 @@ export function parseTranscripts(text: string, file: string, prompt?: PromptChoi
   return transcripts;
 }
 
+export interface TranscriptOptions {
+  /** Whether actions that failed and queries that a later one replaced are learned like all others. @default true */
+  readonly learnMistakes?: boolean;
+}
+
 /** An episode as the conversation it would have been with a model. */
 export function transcriptOf(
   { start, steps, rules = "" }: Pick<EpisodeRecord, "start" | "steps" | "rules">,
   prompt?: PromptChoice,
+  { learnMistakes = true }: TranscriptOptions = {},
 ): Transcript {
   const { system, examples, format, tools, write } = promptFor(prompt, rulesFromId(rules));
   const messages: Transcript["messages"] = [{ role: "system", content: system }];
@@ -79,13 +89,26 @@ export function transcriptOf(
     exchange(format(observation), text ?? write(action), observation === start);
     observation = next;
   }
-  return { messages, weight: 1, examples: examples.length, ...(tools && { tools: [...tools] }) };
+  const unlearned = learnMistakes ? [] : mistakesOf(steps);
+  return {
+    ...{ messages, weight: 1, examples: examples.length },
+    ...(unlearned.length > 0 && { unlearned }),
+    ...(tools && { tools: [...tools] }),
+  };
+}
+
+/** Numbers of the steps that failed, and of the queries before the last one. */
+function mistakesOf(steps: EpisodeRecord["steps"]): number[] {
+  const isQuery = ({ action, observation }: EpisodeRecord["steps"][number]) =>
+    action.action_type === "QUERY" && observation.error_class === null;
+  const last = steps.findLastIndex(isQuery);
+  return steps.flatMap((step, i) => (step.observation.error_class !== null || (isQuery(step) && i < last) ? [i] : []));
 }
 
 /** Token ids, with the transcript's weight on what the assistant says (its closing token too) and that of the others, mostly 0, elsewhere. */
 export function encodeTranscript(transcript: Transcript, plain: TurnEncoder): Datum {
   const turns = transcript.tools ? plain.withTools(transcript.tools) : plain;
-  const { weight, observed_weight = 0, examples = 0 } = transcript;
+  const { weight, observed_weight = 0, examples = 0, unlearned = [] } = transcript;
   const [system, ...rest] = transcript.messages;
   const tokens: number[] = [];
   const weights: number[] = [];
@@ -103,7 +126,7 @@ export function encodeTranscript(transcript: Transcript, plain: TurnEncoder): Da
         : turns.next(user, { closed: true, from: role === "tool" ? "tool" : "user" }),
       isExample ? 0 : observed_weight,
     );
-    add(turns.say(assistant), isExample ? 0 : weight);
+    add(turns.say(assistant), isExample || unlearned.includes(i / 2 - examples) ? 0 : weight);
   }
   return { tokens, weights };
 }
