@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Datum } from "../src/engine/index.ts";
 import { loadModelFolder } from "../src/model/folder.node.ts";
 import { createTurnEncoder } from "../src/model/index.ts";
 import { loadSqlite } from "../src/sql/index.ts";
@@ -16,16 +17,19 @@ const { teamDemonstrations } = (await import(
   resolve(root, "dist/training/demonstration-team.node.js")
 )) as typeof TeamModule;
 const folder = mkdtempSync(join(tmpdir(), "sqlenv-team-"));
-const mixture = mixtureSchema.parse({ seed: 9, players: [{ player: "oracle", share: 1 }] });
+const mixture = mixtureSchema.parse({ seed: 9, players: [{ player: "oracle", share: 1 }], observed_weight: 0.1 });
 
 beforeAll(() => writeTinyFolder(folder));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function made(threads: number): Promise<number[][]> {
-  const all: number[][] = [];
+/** A datum's numbers, with weights as they are, not as they print. */
+const numbersOf = ({ tokens, weights }: Datum) => [[...tokens], Array.from(weights)];
+
+async function made(threads: number): Promise<number[][][]> {
+  const all: number[][][] = [];
   const mixtureOf = (batch: number) => (batch < 3 ? mixture : null);
-  for await (const { tokens } of teamDemonstrations(folder, { threads, mixtureOf, worldsPerBatch: 1 }))
-    all.push([...tokens]);
+  for await (const datum of teamDemonstrations(folder, { threads, mixtureOf, worldsPerBatch: 1 }))
+    all.push(numbersOf(datum));
   return all;
 }
 
@@ -34,9 +38,9 @@ test("one thread, three threads and the caller's own make the same", async () =>
   const { tokenizer, chatTemplate, weights } = await loadModelFolder(folder);
   await weights.close();
   const turns = createTurnEncoder(tokenizer, chatTemplate);
-  const own: number[][] = [];
+  const own: number[][][] = [];
   for await (const transcript of demonstrations(mixture, 0, 3))
-    own.push([...encodeTranscript(transcript, turns).tokens]);
+    own.push(numbersOf(encodeTranscript(transcript, turns)));
   expect(own.length).toBeGreaterThan(3);
   expect(await made(1)).toEqual(own);
   expect(await made(3)).toEqual(own);

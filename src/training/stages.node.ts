@@ -48,14 +48,14 @@ const SFT: Stage = {
   name: "sft",
   phase: "sft",
   async teach(model, { data, config, workers, signal, onStep }) {
-    const report = await fineTune(model, data, config, {
+    const { interrupted, ...report } = await fineTune(model, data, config, {
       ...(signal && { signal }),
       ...(workers > 0 && {
         practice: (mixture) => teamDemonstrations(model.folder, { threads: workers, mixtureOf: () => mixture }),
       }),
       onStep: (step) => onStep?.("sft", step),
     });
-    return report.interrupted ? null : report;
+    return interrupted ? null : report;
   },
 };
 
