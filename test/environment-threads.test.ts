@@ -12,8 +12,8 @@ const { EnvironmentThreads } = (await import(
 )) as typeof import("../src/evaluation/environment-threads.node.ts");
 const data = await smallDataSet();
 const question = data.questions[0]!;
-/** More instructions than a statement may take: it runs for about a second. */
-const SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+/** Runs for seconds: every row is looked up among all before it. */
+const SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT (i * 48271) % 2147483647 FROM n) SELECT count(*) FROM n";
 
 test("an evaluation gives the same records, and observations cross whole", async () => {
   const ahead = data.questions.map(({ question_id }) => question_id);
@@ -59,7 +59,7 @@ test("refuses what the environment refuses, in the same words", async () => {
 test("a thread that does not answer is ended: its episodes are unscorable, others and the next are played", async () => {
   const lost: [string, number][] = [];
   const threads = await EnvironmentThreads.start(data, {
-    ...{ threads: 2, silentMs: 300 },
+    ...{ threads: 2, silentMs: 500 },
     onLost: (reason, episodes) => lost.push([reason, episodes]),
   });
   const scripted = (...sql: string[]): Player => ({
