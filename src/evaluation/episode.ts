@@ -91,18 +91,19 @@ export async function playEpisode(
   let rules = DEFAULT_RULES;
   let error: string | null = null;
   const steps: StepRecord[] = [];
+  const waiter = new Waiter(signal);
   try {
-    start = await unlessAborted(env.reset({ question_id: question.question_id }), signal);
+    start = await waiter.wait(env.reset({ question_id: question.question_id }));
     await onStart?.(start);
-    rules = (await unlessAborted(env.rules, signal)) ?? DEFAULT_RULES;
+    rules = (await waiter.wait(env.rules)) ?? DEFAULT_RULES;
     const turn = player.start({ seed, question, rules, signal });
     let observation = start;
     // The budget bounds the loop whatever a remote environment says.
     for (let left = start.budget_remaining; !observation.done && left > 0; left--) {
-      const move = await unlessAborted(turn(observation), signal);
+      const move = await waiter.wait(turn(observation));
       if (!move) break;
       const { action, text = null, parse_error = null } = move;
-      observation = await unlessAborted(env.step(action), signal);
+      observation = await waiter.wait(env.step(action));
       const { reward_breakdown } = observation;
       const step = { action, text, parse_error: parse_error?.message ?? null, observation, reward_breakdown };
       steps.push(step);
@@ -112,6 +113,8 @@ export async function playEpisode(
   } catch (thrown) {
     if (signal?.aborted) throw signal.reason;
     error = messageOf(thrown);
+  } finally {
+    waiter.end();
   }
   const count = (test: (step: StepRecord) => boolean) => steps.filter(test).length;
   return {
@@ -154,18 +157,30 @@ function rewardOf(steps: readonly StepRecord[]): number {
 }
 
 /** Waits, but not beyond an abort: a player or a remote environment may not listen to the signal. */
-async function unlessAborted<T>(awaited: T | Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal?.aborted && awaited instanceof Promise) awaited.catch(() => {}); // nobody will wait for it
-  signal?.throwIfAborted();
-  if (!signal || !(awaited instanceof Promise)) return awaited;
-  let stop = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
-  });
-  try {
-    return await Promise.race([awaited, aborted]);
-  } finally {
-    signal.removeEventListener("abort", stop);
+class Waiter {
+  readonly #signal: AbortSignal | undefined;
+  readonly #aborted: Promise<never>;
+  #stop = () => {};
+
+  /** One listener for a whole episode: adding one for each turn took a tenth of the main thread's time. */
+  constructor(signal: AbortSignal | undefined) {
+    this.#signal = signal;
+    this.#aborted = new Promise((_, reject) => {
+      this.#stop = () => reject(signal?.reason);
+    });
+    this.#aborted.catch(() => {}); // whoever waits hears of it
+    signal?.addEventListener("abort", this.#stop, { once: true });
+  }
+
+  async wait<T>(awaited: T | Promise<T>): Promise<T> {
+    const signal = this.#signal;
+    if (signal?.aborted && awaited instanceof Promise) awaited.catch(() => {}); // nobody will wait for it
+    signal?.throwIfAborted();
+    if (!signal || !(awaited instanceof Promise)) return awaited;
+    return Promise.race([awaited, this.#aborted]);
+  }
+
+  end(): void {
+    this.#signal?.removeEventListener("abort", this.#stop);
   }
 }
