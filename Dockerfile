@@ -28,4 +28,4 @@ COPY --from=build /app/dist dist
 USER node
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health`).then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "dist/cli/main.js", "serve", "--host", "0.0.0.0"]
+CMD ["node", "dist/apps/cli/main.js", "serve", "--host", "0.0.0.0"]

@@ -14,7 +14,7 @@ const licenses = thirdPartyLicenses({ also: [join(root, "node_modules/assemblysc
 const checks = { pluginTimings: false }; // of no interest to who builds
 
 export default defineConfig({
-  root: join(root, "web/playground"),
+  root: join(root, "src/apps/playground/web"),
   base: "./",
   resolve: {
     // The package's own entry brings a second worker that nobody here starts.

@@ -13,7 +13,7 @@ const RULES = [
   ["--describe-many"],
   ["--guided"],
 ];
-const cli = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
+const cli = fileURLToPath(new URL("../dist/apps/cli/main.js", import.meta.url));
 const args = process.argv.slice(2);
 const at = args.indexOf("--out");
 const [prefix] = at < 0 ? [undefined] : args.splice(at, 2).slice(1);

@@ -4,9 +4,9 @@
 //   npm run build && node scripts/gguf-truth.mjs FILE.gguf TRUTH.json [--device cpu|cuda] [--tokens-only]
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { loadModelAndTokenizer } from "../dist/engine/index.node.js";
-import { loadModelFolder } from "../dist/model/folder.node.js";
-import { createTurnEncoder } from "../dist/model/index.js";
+import { loadModelAndTokenizer } from "../dist/lm/engine/index.node.js";
+import { loadModelFolder } from "../dist/lm/model/formats/folder.node.js";
+import { createTurnEncoder } from "../dist/lm/model/index.js";
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,

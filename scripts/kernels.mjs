@@ -1,4 +1,4 @@
-// Compiles the AssemblyScript kernels and writes them as base64 into src/devices/cpu/kernels.generated.ts, which is not
+// Compiles the AssemblyScript kernels and writes them as base64 into src/lm/devices/cpu/kernels.generated.ts, which is not
 // committed: plain and relaxed SIMD, each for shared memory (threads) and for memory of one thread's own.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import asc from "assemblyscript/asc";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const source = join(root, "src/devices/cpu/assembly/index.ts");
+const source = join(root, "src/lm/devices/cpu/wasm/index.ts");
 const folder = mkdtempSync(join(tmpdir(), "sqlenv-kernels-"));
 const MAX_PAGES = "65536"; // 4 GiB, the most a 32-bit memory can have
 
@@ -33,5 +33,5 @@ for (const [name, flags] of Object.entries({
   lines.push(await compile(name, flags));
 }
 rmSync(folder, { recursive: true });
-const text = `// Made by scripts/kernels.mjs from assembly/.\nexport const KERNELS = {\n${lines.join("\n")}\n} as const;\n`;
-writeFileSync(join(root, "src/devices/cpu/kernels.generated.ts"), text);
+const text = `// Made by scripts/kernels.mjs from wasm/.\nexport const KERNELS = {\n${lines.join("\n")}\n} as const;\n`;
+writeFileSync(join(root, "src/lm/devices/cpu/kernels.generated.ts"), text);

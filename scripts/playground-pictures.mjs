@@ -4,7 +4,7 @@
 import { createServer } from "node:http";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
-import { playgroundHandler } from "../dist/server/playground.node.js";
+import { playgroundHandler } from "../dist/apps/playground/server.node.js";
 
 const docs = fileURLToPath(new URL("../docs/", import.meta.url));
 const [model] = process.argv.slice(2);

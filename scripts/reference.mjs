@@ -2,11 +2,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { programFor } from "../dist/cli/program.js";
-import * as env from "../dist/env/index.js";
-import * as questions from "../dist/questions/index.js";
-import * as sql from "../dist/sql/index.js";
-import * as training from "../dist/training/index.js";
+import { programFor } from "../dist/apps/cli/program.js";
+import * as questions from "../dist/gym/data/index.js";
+import * as env from "../dist/gym/env/index.js";
+import * as sql from "../dist/gym/sql/index.js";
+import * as training from "../dist/rl/index.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 

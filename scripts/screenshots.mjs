@@ -3,8 +3,8 @@ import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync,
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { openBrowser } from "../dist/bench/browser.node.js";
-import { serveDashboard } from "../dist/server/dashboard-serve.node.js";
+import { openBrowser } from "../dist/apps/bench/servers/browser.node.js";
+import { serveDashboard } from "../dist/apps/dashboard/server/serve.node.js";
 
 const run = process.argv[2] ?? "runs/starter";
 if (!existsSync(join(run, "results.json"))) {

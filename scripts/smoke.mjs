@@ -41,14 +41,14 @@ async function sqlenv(args) {
 
 /** One episode against the installed server, by the installed client. */
 async function serve() {
-  const main = join(project, "node_modules/sqlenv/dist/cli/main.js");
+  const main = join(project, "node_modules/sqlenv/dist/apps/cli/main.js");
   const server = spawn(process.execPath, [main, "serve", "--port", "0", "--json", "--quiet"], { cwd: project, env });
   server.stderr.pipe(process.stderr);
   const exit = once(server, "exit");
   const [line] = await Promise.race([once(server.stdout, "data"), exit.then(() => ["{}"])]);
   const { url } = JSON.parse(String(line));
   const program = `
-    import { SQLEnvClient } from "sqlenv/client";
+    import { SQLEnvClient } from "sqlenv/gym/client";
     const env = new SQLEnvClient(${JSON.stringify(url)});
     const { schema_info } = await env.reset({ split: "eval", index: 0 });
     const described = await env.step({ action_type: "DESCRIBE", argument: schema_info.split(", ")[0] });

@@ -1,14 +1,15 @@
 // SQLEnv: a gym where a language model learns to answer questions about SQL databases it has never seen.
-export * from "./client/index.ts";
-export * from "./engine/index.ts";
-export * from "./env/index.ts";
+
+export * from "./apps/reports/index.ts";
 export * from "./errors.ts";
-export * from "./evaluation/index.ts";
-export { createTurnEncoder, Tokenizer, type TurnEncoder, trainBpe } from "./model/index.ts";
-export * from "./players/index.ts";
-export * from "./questions/index.ts";
+export * from "./gym/client/index.ts";
+export * from "./gym/data/index.ts";
+export * from "./gym/env/index.ts";
+export * from "./gym/evaluation/index.ts";
+export * from "./gym/players/index.ts";
+export * from "./gym/sql/index.ts";
+export * from "./gym/worlds/index.ts";
+export * from "./lm/engine/index.ts";
+export { createTurnEncoder, Tokenizer, type TurnEncoder, trainBpe } from "./lm/model/index.ts";
 export { type Random, random } from "./random.ts";
-export * from "./reports/index.ts";
-export * from "./sql/index.ts";
-export * from "./training/index.ts";
-export * from "./worlds/index.ts";
+export * from "./rl/index.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { INSTRUCT_STOP } from "./players/instruct.ts";
+import { INSTRUCT_STOP } from "./gym/players/prompts/instruct.ts";
 import { cutReply, StopWatcher } from "./stop.ts";
 
 const cases: readonly (readonly [string, string, string])[] = [

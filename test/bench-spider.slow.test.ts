@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { BenchResult } from "../src/bench/result.ts";
-import { executeGold, judge } from "../src/evaluation/index.ts";
-import { unpack } from "../src/questions/index.node.ts";
-import { createDatabase, Database, loadSqlite } from "../src/sql/index.ts";
+import type { BenchResult } from "../src/apps/bench/text-to-sql/result.ts";
+import { unpack } from "../src/gym/data/index.node.ts";
+import { executeGold, judge } from "../src/gym/evaluation/index.ts";
+import { createDatabase, Database, loadSqlite } from "../src/gym/sql/index.ts";
 import { sqlenvInside } from "./cli-process.ts";
 
 const archive = fileURLToPath(new URL("../../shared/data/spider_standard_163db.tar.xz", import.meta.url));

@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
 
 test("16 million numbers are converted in a heap of 40 MB", () => {
-  const module = pathToFileURL(fileURLToPath(new URL("../dist/devices/cuda/bf16.js", import.meta.url)));
+  const module = pathToFileURL(fileURLToPath(new URL("../dist/lm/devices/cuda/bf16.js", import.meta.url)));
   const code = `import { bf16ToFloats, floatsToBf16 } from ${JSON.stringify(module.href)};
     const back = bf16ToFloats(floatsToBf16(new Float32Array(16_000_000).fill(1.5)));
     console.log(back.length, back[0], back.at(-1));`;

@@ -18,7 +18,7 @@ export function built(path: string): string {
 function newerThanBuild(): string | undefined {
   const time = (file: string) => statSync(join(root, file), { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const builtAt = time(LAST_WRITTEN);
-  for (const folder of ["src", "web"])
+  for (const folder of ["src"])
     for (const file of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }))
       if (/\.(ts|css|html)$/.test(file) && !file.endsWith(".test.ts") && time(join(folder, file)) > builtAt)
         return join(folder, file);

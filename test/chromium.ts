@@ -3,7 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join, normalize } from "node:path";
-import { chromiumPath } from "../src/bench/browser.node.ts";
+import { chromiumPath } from "../src/apps/bench/servers/browser.node.ts";
 import { without } from "./needs.ts";
 
 /** Where chromium is; undefined where there is none, and tests skip. */

@@ -3,9 +3,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { BenchResult } from "../src/bench/result.ts";
-import { drawBench } from "../src/cli/bench-sql-table.ts";
-import type { Output } from "../src/cli/output.ts";
+import type { BenchResult } from "../src/apps/bench/text-to-sql/result.ts";
+import { drawBench } from "../src/apps/cli/commands/bench-sql-table.ts";
+import type { Output } from "../src/apps/cli/terminal/output.ts";
 import { smallDataFolder, sqlenvInside } from "./cli-process.ts";
 import { writeTinyFolder } from "./tiny-folder.ts";
 

@@ -4,8 +4,8 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { EpisodeRecord, EvaluationReport } from "../src/evaluation/index.ts";
-import type { QuestionRecord } from "../src/questions/index.ts";
+import type { QuestionRecord } from "../src/gym/data/index.ts";
+import type { EpisodeRecord, EvaluationReport } from "../src/gym/evaluation/index.ts";
 import { ended, smallDataFolder, sqlenv, sqlenvInside, start } from "./cli-process.ts";
 
 let data: string;

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { CHATML_TEMPLATE } from "../src/model/chat.ts";
-import { loadModelFolder } from "../src/model/folder.node.ts";
+import { loadModelFolder } from "../src/lm/model/formats/folder.node.ts";
+import { CHATML_TEMPLATE } from "../src/lm/model/text/chat-template.ts";
 import { sqlenvInside } from "./cli-process.ts";
 import { ggufOf, ggufParts } from "./gguf-bytes.ts";
 

@@ -3,8 +3,8 @@ import { rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SQLObservation } from "../src/env/index.ts";
-import type { EpisodeRecord } from "../src/evaluation/index.ts";
+import type { SQLObservation } from "../src/gym/env/index.ts";
+import type { EpisodeRecord } from "../src/gym/evaluation/index.ts";
 import { ended, smallDataFolder, sqlenvInside, start } from "./cli-process.ts";
 
 let data: string;

@@ -6,14 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pathToFileURL } from "node:url";
-import { exportDataSet } from "../src/questions/index.node.ts";
+import { exportDataSet } from "../src/gym/data/index.node.ts";
 import { built } from "./built.ts";
 import { smallDataSet } from "./small-data.ts";
 
 export const MAIN = built("cli/main.js");
 const PROGRAM = pathToFileURL(built("cli/program.js")).href;
 
-export const { programFor, runProgram } = (await import(PROGRAM)) as typeof import("../src/cli/program.ts");
+export const { programFor, runProgram } = (await import(PROGRAM)) as typeof import("../src/apps/cli/program.ts");
 
 export interface Ran {
   readonly stdout: string;

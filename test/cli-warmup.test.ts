@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { loadModelFolder } from "../src/model/folder.node.ts";
+import { loadModelFolder } from "../src/lm/model/formats/folder.node.ts";
 import { sqlenv, sqlenvInside } from "./cli-process.ts";
 import { writeTinyFolder } from "./tiny-folder.ts";
 

@@ -1,7 +1,7 @@
 // The dashboard of a training that goes on: it moves by itself, survives a reload, and shows the end; also from another process.
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type DashboardServer, serveDashboard } from "../src/server/dashboard-serve.node.ts";
+import { type DashboardServer, serveDashboard } from "../src/apps/dashboard/server/serve.node.ts";
 import { launch, openPage, type WatchedPage, withBrowser } from "./browser.ts";
 import { ended, start } from "./cli-process.ts";
 import { TrainingPlace } from "./training-place.ts";

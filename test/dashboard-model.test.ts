@@ -1,10 +1,10 @@
 // What the dashboard's page keeps of a run: pages and events put together, whatever the order they come in.
 import { expect, test } from "vitest";
-import type { LogName, LogPage, RunSummary } from "../src/server/dashboard-wire.ts";
-import { ema } from "../web/dashboard/ema.ts";
-import { RunModel } from "../web/dashboard/model.ts";
-import type { Source } from "../web/dashboard/source.ts";
-import { actionWords, answerOf, changeOf } from "../web/dashboard/words.ts";
+import type { LogName, LogPage, RunSummary } from "../src/apps/dashboard/server/schemas.ts";
+import { ema } from "../src/apps/dashboard/web/ema.ts";
+import { RunModel } from "../src/apps/dashboard/web/model.ts";
+import type { Source } from "../src/apps/dashboard/web/source.ts";
+import { actionWords, answerOf, changeOf } from "../src/apps/dashboard/web/words.ts";
 import { RESULT } from "./run-records.ts";
 
 const SUMMARY: RunSummary = {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { serveDashboard } from "../src/server/dashboard-serve.node.ts";
+import { serveDashboard } from "../src/apps/dashboard/server/serve.node.ts";
 import { metrics } from "./run-records.ts";
 
 test("the server answers to this machine's names only, and says when a port is taken", async () => {

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { writeSyntheticRun } from "../src/bench/synthetic-run.node.ts";
-import { exportDashboard } from "../src/server/dashboard-export.node.ts";
-import { type DashboardServer, serveDashboard } from "../src/server/dashboard-serve.node.ts";
+import { writeSyntheticRun } from "../src/apps/bench/servers/synthetic-run.node.ts";
+import { exportDashboard } from "../src/apps/dashboard/server/export.node.ts";
+import { type DashboardServer, serveDashboard } from "../src/apps/dashboard/server/serve.node.ts";
 import { launch, openPage, type WatchedPage, withBrowser } from "./browser.ts";
 import { comparison, episode, episodeLine, metrics, RESULT, TIMINGS } from "./run-records.ts";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { crc32, deflateRawSync } from "node:zlib";
 import { onTestFinished } from "vitest";
-import { createDatabase, loadSqlite } from "../src/sql/index.ts";
+import { createDatabase, loadSqlite } from "../src/gym/sql/index.ts";
 
 /** A folder that is gone after the test. */
 export function temporaryFolder(): string {

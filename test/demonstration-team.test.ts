@@ -4,17 +4,17 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Datum } from "../src/engine/index.ts";
-import { loadModelFolder } from "../src/model/folder.node.ts";
-import { createTurnEncoder } from "../src/model/index.ts";
-import { loadSqlite } from "../src/sql/index.ts";
-import type * as TeamModule from "../src/training/demonstration-team.node.ts";
-import { demonstrations, encodeTranscript, mixtureSchema } from "../src/training/index.ts";
+import { loadSqlite } from "../src/gym/sql/index.ts";
+import type { Datum } from "../src/lm/engine/index.ts";
+import { loadModelFolder } from "../src/lm/model/formats/folder.node.ts";
+import { createTurnEncoder } from "../src/lm/model/index.ts";
+import { demonstrations, encodeTranscript, mixtureSchema } from "../src/rl/index.ts";
+import type * as TeamModule from "../src/rl/sft/demonstration-team.node.ts";
 import { writeTinyFolder } from "./tiny-folder.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { teamDemonstrations } = (await import(
-  resolve(root, "dist/training/demonstration-team.node.js")
+  resolve(root, "dist/rl/sft/demonstration-team.node.js")
 )) as typeof TeamModule;
 const folder = mkdtempSync(join(tmpdir(), "sqlenv-team-"));
 const mixture = mixtureSchema.parse({ seed: 9, players: [{ player: "oracle", share: 1 }], observed_weight: 0.1 });

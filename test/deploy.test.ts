@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { MAX_MESSAGE_BYTES } from "../src/server/limits.ts";
+import { MAX_MESSAGE_BYTES } from "../src/apps/openenv/limits.ts";
 import { commandOf, isIgnored, ROOT, readCopy, readStages } from "./dockerfile.ts";
 
 const read = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
@@ -13,7 +13,7 @@ const [build, final] = [stages[0]!, stages.at(-1)!];
 
 test("the image starts a command that exists", () => {
   const [node, main, ...flags] = commandOf(final, "CMD");
-  expect([node, main]).toEqual(["node", "dist/cli/main.js"]);
+  expect([node, main]).toEqual(["node", "dist/apps/cli/main.js"]);
   const help = execFileSync(process.execPath, [resolve(ROOT, main!), flags[0]!, "--help"], { encoding: "utf8" });
   for (const flag of flags.filter((text) => text.startsWith("--"))) expect(help).toContain(flag);
 });
@@ -35,8 +35,8 @@ test("the image is built from paths that exist and that .dockerignore lets throu
 test(".dockerignore keeps run folders, secrets and built files out of the build context", () => {
   const out = [".git/config", ".env", "runs/starter/config.yaml", "node_modules/ws/index.js", "dist/index.js"];
   expect(out.filter((path) => !isIgnored(path))).toEqual([]);
-  expect(isIgnored("src/sql/guard.test.ts")).toBe(true);
-  expect(isIgnored("src/sql/guard.ts")).toBe(false);
+  expect(isIgnored("src/gym/sql/sandbox.test.ts")).toBe(true);
+  expect(isIgnored("src/gym/sql/sandbox.ts")).toBe(false);
 });
 
 test("the image runs a supported Node as an ordinary user, for production, and says whether it is well", () => {
@@ -82,7 +82,7 @@ test("what compose starts has no privileges, a read-only disk and limits", () =>
 test("compose asks for a key, and keeps the limits of the server", () => {
   expect(env.environment.SQLENV_API_KEY).toMatch(/^\$\{SQLENV_API_KEY:\?/); // an error where it is not set
   const [node, main, command, ...flags] = env.command;
-  expect([node, main, command]).toEqual(["node", "dist/cli/main.js", "serve"]);
+  expect([node, main, command]).toEqual(["node", "dist/apps/cli/main.js", "serve"]);
   expect(flags).not.toContain("--rate-per-client");
   const help = execFileSync(process.execPath, [resolve(ROOT, main!), "serve", "--help"], { encoding: "utf8" });
   for (const flag of flags.filter((text) => text.startsWith("--"))) expect(help).toContain(`${flag} `);

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
-import type * as EngineModule from "../src/engine/index.node.ts";
+import type * as EngineModule from "../src/lm/engine/index.node.ts";
 import { writeTinyFolder } from "./tiny-folder.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const { startEngine } = (await import(resolve(root, "dist/engine/index.node.js"))) as typeof EngineModule;
+const { startEngine } = (await import(resolve(root, "dist/lm/engine/index.node.js"))) as typeof EngineModule;
 const scratch = mkdtempSync(join(tmpdir(), "sqlenv-engine-"));
 const folder = join(scratch, "model");
 await writeTinyFolder(folder);

@@ -1,15 +1,15 @@
 // Environments on threads: the same episodes as in the main thread, and what becomes of them when a thread is lost.
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
-import { SQLEnvironment, type SQLObservation } from "../src/env/index.ts";
-import { evaluate, localEnvironments, playEpisode } from "../src/evaluation/index.ts";
-import { oraclePlayer, type Player, randomPlayer } from "../src/players/index.ts";
+import { SQLEnvironment, type SQLObservation } from "../src/gym/env/index.ts";
+import { evaluate, localEnvironments, playEpisode } from "../src/gym/evaluation/index.ts";
+import { oraclePlayer, type Player, randomPlayer } from "../src/gym/players/index.ts";
 import { built } from "./built.ts";
 import { smallDataSet } from "./small-data.ts";
 
 const { EnvironmentThreads } = (await import(
   pathToFileURL(built("evaluation/environment-threads.node.js")).href
-)) as typeof import("../src/evaluation/environment-threads.node.ts");
+)) as typeof import("../src/gym/evaluation/environments/threads.node.ts");
 const data = await smallDataSet();
 const question = data.questions[0]!;
 /** Runs for seconds: every row is looked up among all before it. */

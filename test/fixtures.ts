@@ -1,7 +1,7 @@
 // A small shop with NULLs, ties, odd names and a view, for tests that need a database of known contents.
-import type { DataSet, QuestionRecord } from "../src/questions/index.ts";
-import { answerTypeOf, formatAnswer } from "../src/questions/index.ts";
-import { createDatabase, Database, DatabaseShelf, loadSqlite } from "../src/sql/index.ts";
+import type { DataSet, QuestionRecord } from "../src/gym/data/index.ts";
+import { answerTypeOf, formatAnswer } from "../src/gym/data/index.ts";
+import { createDatabase, Database, DatabaseShelf, loadSqlite } from "../src/gym/sql/index.ts";
 
 await loadSqlite();
 

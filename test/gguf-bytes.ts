@@ -1,15 +1,23 @@
 // A small model as a GGUF file in memory, with anything in it changed, for tests of who reads it.
-import { trainBpe } from "../src/model/bpe.ts";
-import { type ModelConfig, parameterShapes } from "../src/model/config.ts";
-import { type GgufType, type GgufValue, ggufData, ggufHeader, ggufTypeOf, padded } from "../src/model/gguf.ts";
-import { ROPE_FACTORS, ropeFactorsOf } from "../src/model/gguf-config.ts";
-import { dequantized } from "../src/model/gguf-dequantize.ts";
-import { type GgufFile, openGgufModel } from "../src/model/gguf-folder.ts";
-import { parseGgufHeader } from "../src/model/gguf-header.ts";
-import { forLlamaRotary, ggufFacts, ggufName } from "../src/model/gguf-model.ts";
-import { preTokenizerNamed } from "../src/model/gguf-pretokenizer.ts";
-import { GGML_TYPES, type GgmlType, ggufBytes } from "../src/model/gguf-types.ts";
-import { Tokenizer } from "../src/model/tokenizer.ts";
+
+import { type ModelConfig, parameterShapes } from "../src/lm/model/config.ts";
+import {
+  type GgufType,
+  type GgufValue,
+  ggufData,
+  ggufHeader,
+  ggufTypeOf,
+  padded,
+} from "../src/lm/model/formats/gguf.ts";
+import { ROPE_FACTORS, ropeFactorsOf } from "../src/lm/model/formats/gguf-config.ts";
+import { dequantized } from "../src/lm/model/formats/gguf-dequantize.ts";
+import { type GgufFile, openGgufModel } from "../src/lm/model/formats/gguf-folder.ts";
+import { parseGgufHeader } from "../src/lm/model/formats/gguf-header.ts";
+import { forLlamaRotary, ggufFacts, ggufName } from "../src/lm/model/formats/gguf-model.ts";
+import { preTokenizerNamed } from "../src/lm/model/formats/gguf-pretokenizer.ts";
+import { GGML_TYPES, type GgmlType, ggufBytes } from "../src/lm/model/formats/gguf-types.ts";
+import { trainBpe } from "../src/lm/model/text/bpe-trainer.ts";
+import { Tokenizer } from "../src/lm/model/text/tokenizer.ts";
 import { random } from "../src/random.ts";
 import { TINY } from "./tiny-model.ts";
 

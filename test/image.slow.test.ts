@@ -59,7 +59,7 @@ const run = (command: readonly string[], extra: Record<string, string> = {}) =>
 
 test("it holds the command and its packages, and nothing that only development needs", () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-  expect(run(["node", "dist/cli/main.js", "--version"]).trim()).toBe(version);
+  expect(run(["node", "dist/apps/cli/main.js", "--version"]).trim()).toBe(version);
   expect(existsSync(join(app, "node_modules/zod"))).toBe(true);
   for (const path of ["node_modules/vite", "node_modules/typescript", "src", "dist/web/playground/model"]) {
     expect(existsSync(join(app, path)), path).toBe(false);
@@ -92,6 +92,6 @@ test("its health check fails when nothing answers", () => {
 });
 
 test("it can plan a training of the bundled model", () => {
-  const plan = JSON.parse(run(["node", "dist/cli/main.js", "train", "--dry-run", "--json"])) as object;
+  const plan = JSON.parse(run(["node", "dist/apps/cli/main.js", "train", "--dry-run", "--json"])) as object;
   expect(Object.keys(plan).length).toBeGreaterThan(0);
 });

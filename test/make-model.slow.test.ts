@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
-import { loadModelFolder } from "../src/model/folder.node.ts";
-import type * as RecipeModule from "../src/training/recipe.node.ts";
-import { recipeSchema } from "../src/training/recipe.ts";
+import { loadModelFolder } from "../src/lm/model/formats/folder.node.ts";
+import type * as RecipeModule from "../src/rl/sft/recipe.node.ts";
+import { recipeSchema } from "../src/rl/sft/recipe.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const { makeModel } = (await import(resolve(root, "dist/training/recipe.node.js"))) as typeof RecipeModule;
+const { makeModel } = (await import(resolve(root, "dist/rl/sft/recipe.node.js"))) as typeof RecipeModule;
 const dir = mkdtempSync(join(tmpdir(), "sqlenv-recipe-"));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 

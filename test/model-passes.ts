@@ -1,8 +1,8 @@
 // Passes through a model, forward and back, without an engine: for tests of its numbers.
-import type { Buffer } from "../src/devices/index.ts";
-import { backward, forward, infer } from "../src/model/forward.ts";
-import { forestLayout, type Run } from "../src/model/layout.ts";
-import type { Model } from "../src/model/params.ts";
+import type { Buffer } from "../src/lm/devices/index.ts";
+import { backward, forward, infer } from "../src/lm/model/decoder.ts";
+import { forestLayout, type Run } from "../src/lm/model/layout.ts";
+import type { Model } from "../src/lm/model/parameters.ts";
 
 /** Rows (of hidden states), the tokens they should predict, and what the loss makes of each log-prob and entropy. */
 export interface Wanted {

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { SQLEnvClient } from "../src/client/index.ts";
+import { SQLEnvClient } from "../src/gym/client/index.ts";
 import { ROOT } from "./dockerfile.ts";
 import { without } from "./needs.ts";
 import { serve } from "./server-place.ts";

@@ -43,7 +43,10 @@ describe("port, address, PORT", () => {
   });
 
   test("8000 is the default", () => {
-    const source = readFileSync(resolve(fileURLToPath(new URL("..", import.meta.url)), "src/cli/serve.ts"), "utf8");
+    const source = readFileSync(
+      resolve(fileURLToPath(new URL("..", import.meta.url)), "src/apps/cli/commands/serve.ts"),
+      "utf8",
+    );
     expect(source).toContain("return 8000");
   });
 });

@@ -3,7 +3,7 @@
 import { execFile, execFileSync } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, test } from "vitest";
-import type { RunningServer } from "../src/server/index.ts";
+import type { RunningServer } from "../src/apps/openenv/index.ts";
 import { without } from "./needs.ts";
 import { serve } from "./server-place.ts";
 import { smallDataSet } from "./small-data.ts";

@@ -47,7 +47,7 @@ test.skipIf(!sources)("packing builds once", () => {
 });
 
 test.skipIf(!sources)("it holds what the sources produce", () => {
-  const modules = [...sources!, "src/devices/cpu/kernels.generated.ts"].filter(
+  const modules = [...sources!, "src/lm/devices/cpu/kernels.generated.ts"].filter(
     (file) => /^src\/.*\.ts$/.test(file) && !file.endsWith(".test.ts") && !file.startsWith("src/devices/cpu/assembly/"),
   );
   const expected = [

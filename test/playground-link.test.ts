@@ -1,9 +1,9 @@
 // Links and snippets of the playground, apart from a browser.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { DEFAULT_LINK, linkText, parseLink } from "../web/playground/link.ts";
-import { replaysOf } from "../web/playground/replay.ts";
-import { asCurl, asTypeScript } from "../web/playground/snippets.ts";
+import { DEFAULT_LINK, linkText, parseLink } from "../src/apps/playground/web/link.ts";
+import { replaysOf } from "../src/apps/playground/web/replay.ts";
+import { asCurl, asTypeScript } from "../src/apps/playground/web/snippets.ts";
 
 const action = fc.record({
   action_type: fc.constantFrom("DESCRIBE" as const, "SAMPLE" as const, "QUERY" as const, "ANSWER" as const),

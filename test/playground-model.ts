@@ -1,15 +1,16 @@
 // A tiny model that has just learned how to speak, for pages that let it play and train.
-import { createCpu } from "../src/devices/cpu/start.node.ts";
-import { LocalEngine } from "../src/engine/index.ts";
-import { evaluate } from "../src/evaluation/index.ts";
-import { saveModelFolder } from "../src/model/folder.node.ts";
-import { createTurnEncoder, Tokenizer } from "../src/model/index.ts";
-import { tensorsOf } from "../src/model/load.ts";
-import { createModel, parametersChanged } from "../src/model/params.ts";
-import { oraclePlayer, randomPlayer } from "../src/players/index.ts";
-import { loadSqlite } from "../src/sql/index.ts";
-import { encodeTranscript, freshModel, type Transcript, transcriptOf, warmup } from "../src/training/index.ts";
-import { practiceSet, STARTER_FORMS } from "../src/worlds/index.ts";
+
+import { evaluate } from "../src/gym/evaluation/index.ts";
+import { oraclePlayer, randomPlayer } from "../src/gym/players/index.ts";
+import { loadSqlite } from "../src/gym/sql/index.ts";
+import { practiceSet, STARTER_FORMS } from "../src/gym/worlds/index.ts";
+import { createCpu } from "../src/lm/devices/cpu/start.node.ts";
+import { LocalEngine } from "../src/lm/engine/index.ts";
+import { saveModelFolder } from "../src/lm/model/formats/folder.node.ts";
+import { tensorsOf } from "../src/lm/model/formats/load.ts";
+import { createTurnEncoder, Tokenizer } from "../src/lm/model/index.ts";
+import { createModel, parametersChanged } from "../src/lm/model/parameters.ts";
+import { encodeTranscript, freshModel, type Transcript, transcriptOf, warmup } from "../src/rl/index.ts";
 
 const SIZES = { hidden_size: 32, num_hidden_layers: 1, num_attention_heads: 2, head_dim: 16, intermediate_size: 64 };
 

@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { playgroundHandler } from "../src/server/playground.node.ts";
+import { playgroundHandler } from "../src/apps/playground/server.node.ts";
 import { CHROMIUM, type Site, serveFiles, serveHandler, WITHOUT } from "./chromium.ts";
 import { sqlenv } from "./cli-process.ts";
 import { writePlaygroundModel } from "./playground-model.ts";

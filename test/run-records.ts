@@ -1,5 +1,5 @@
 // Records of a small made-up run, for tests of what is drawn from them.
-import type { EpisodeRecord, Summary } from "../src/evaluation/index.ts";
+import type { EpisodeRecord, Summary } from "../src/gym/evaluation/index.ts";
 import type {
   Comparison,
   EpisodeLine,
@@ -7,7 +7,7 @@ import type {
   Standing,
   TimingLine,
   TrainingResult,
-} from "../src/training/records.ts";
+} from "../src/rl/run/records.ts";
 
 /** An episode of one DESCRIBE, one QUERY and one ANSWER; every text can be replaced. */
 export function episode(

@@ -2,11 +2,11 @@
 import { createServer } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
 import { afterAll, expect, test } from "vitest";
-import { SQLEnvClient } from "../src/client/index.ts";
-import { GUIDED_RULES, SQLEnvironment } from "../src/env/index.ts";
 import { ServerError } from "../src/errors.ts";
-import { evaluate, playEpisode } from "../src/evaluation/index.ts";
-import { keywordPlayer, oraclePlayer, type Player, randomPlayer } from "../src/players/index.ts";
+import { SQLEnvClient } from "../src/gym/client/index.ts";
+import { GUIDED_RULES, SQLEnvironment } from "../src/gym/env/index.ts";
+import { evaluate, playEpisode } from "../src/gym/evaluation/index.ts";
+import { keywordPlayer, oraclePlayer, type Player, randomPlayer } from "../src/gym/players/index.ts";
 import { smallDataFolder, sqlenv } from "./cli-process.ts";
 import { SLOW, serve, Talker, until } from "./server-place.ts";
 import { smallDataSet } from "./small-data.ts";

@@ -2,8 +2,8 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterAll, afterEach, expect, onTestFinished, test } from "vitest";
-import { SQLEnvClient } from "../src/client/index.ts";
 import { ServerError } from "../src/errors.ts";
+import { SQLEnvClient } from "../src/gym/client/index.ts";
 import { smallDataFolder, start } from "./cli-process.ts";
 import { ENDED, post, SLOW, serve, Talker, until } from "./server-place.ts";
 

@@ -1,7 +1,7 @@
 // Messages that are nearly right, by the thousand: every one gets a protocol message or a close, and no thread is lost.
 import fc from "fast-check";
 import { expect } from "vitest";
-import type { RunningServer } from "../src/server/index.ts";
+import type { RunningServer } from "../src/apps/openenv/index.ts";
 import { Talker, until, type Wire } from "./server-place.ts";
 
 type Way = "ws" | "ws-mcp" | "reset" | "step" | "mcp" | "tasks";

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
-import { loadServer, soakServer } from "../src/bench/server.ts";
+import { loadServer, soakServer } from "../src/apps/bench/servers/server.ts";
 import { smallDataFolder, start } from "./cli-process.ts";
 import { until } from "./server-place.ts";
 import { smallDataSet } from "./small-data.ts";

@@ -2,13 +2,13 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
-import type { DataSet } from "../src/questions/index.ts";
-import type * as ServerModule from "../src/server/index.ts";
-import type { ThreadSpec } from "../src/server/protocol.ts";
+import type * as ServerModule from "../src/apps/openenv/index.ts";
+import type { ThreadSpec } from "../src/apps/openenv/protocol.ts";
+import type { DataSet } from "../src/gym/data/index.ts";
 import { smallDataSet } from "./small-data.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const { startServer } = (await import(resolve(root, "dist/server/index.js"))) as typeof ServerModule;
+const { startServer } = (await import(resolve(root, "dist/apps/openenv/index.js"))) as typeof ServerModule;
 
 let data: DataSet | undefined;
 

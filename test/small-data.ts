@@ -1,6 +1,6 @@
 // A hand-made data set for tests: two training databases, two unseen ones, a few questions of each kind.
-import { assemble, type DataSet, type QuestionDraft } from "../src/questions/index.ts";
-import { createDatabase, DatabaseShelf, loadSqlite, type NewTable } from "../src/sql/index.ts";
+import { assemble, type DataSet, type QuestionDraft } from "../src/gym/data/index.ts";
+import { createDatabase, DatabaseShelf, loadSqlite, type NewTable } from "../src/gym/sql/index.ts";
 
 const SHOP: readonly NewTable[] = [
   {

@@ -1,13 +1,14 @@
 // A tiny model that half knows the small data set's answers: enough to show that rewards make it better.
-import { createCpu } from "../src/devices/cpu/start.node.ts";
-import { LocalEngine } from "../src/engine/index.ts";
-import { SQLEnvironment } from "../src/env/index.ts";
-import { trainBpe } from "../src/model/bpe.ts";
-import { createTurnEncoder, Tokenizer, type TurnEncoder } from "../src/model/index.ts";
-import { parametersChanged } from "../src/model/params.ts";
-import { formatObservation, getSystemPrompt } from "../src/players/index.ts";
-import type { DataSet } from "../src/questions/index.ts";
-import { encodeTranscript, type Transcript, warmup } from "../src/training/index.ts";
+
+import type { DataSet } from "../src/gym/data/index.ts";
+import { SQLEnvironment } from "../src/gym/env/index.ts";
+import { formatObservation, getSystemPrompt } from "../src/gym/players/index.ts";
+import { createCpu } from "../src/lm/devices/cpu/start.node.ts";
+import { LocalEngine } from "../src/lm/engine/index.ts";
+import { createTurnEncoder, Tokenizer, type TurnEncoder } from "../src/lm/model/index.ts";
+import { parametersChanged } from "../src/lm/model/parameters.ts";
+import { trainBpe } from "../src/lm/model/text/bpe-trainer.ts";
+import { encodeTranscript, type Transcript, warmup } from "../src/rl/index.ts";
 import { tinyModel } from "./tiny-model.ts";
 
 export interface Lesson {

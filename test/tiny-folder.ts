@@ -1,9 +1,10 @@
 // A tiny model as a folder on disk, with a tokenizer that can spell everything.
-import { trainBpe } from "../src/model/bpe.ts";
-import { CHATML_TEMPLATE } from "../src/model/chat.ts";
-import type { ModelConfig } from "../src/model/config.ts";
-import { saveModelFolder } from "../src/model/folder.node.ts";
-import { tensorsOf } from "../src/model/load.ts";
+
+import type { ModelConfig } from "../src/lm/model/config.ts";
+import { saveModelFolder } from "../src/lm/model/formats/folder.node.ts";
+import { tensorsOf } from "../src/lm/model/formats/load.ts";
+import { trainBpe } from "../src/lm/model/text/bpe-trainer.ts";
+import { CHATML_TEMPLATE } from "../src/lm/model/text/chat-template.ts";
 import { tinyModel } from "./tiny-model.ts";
 
 const SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];

@@ -1,8 +1,8 @@
 // Small models with random weights, for tests of what runs them.
-import { createCpu } from "../src/devices/cpu/start.node.ts";
-import type { Device } from "../src/devices/index.ts";
-import type { ModelConfig } from "../src/model/config.ts";
-import { createModel, type Model, parametersChanged } from "../src/model/params.ts";
+import { createCpu } from "../src/lm/devices/cpu/start.node.ts";
+import type { Device } from "../src/lm/devices/index.ts";
+import type { ModelConfig } from "../src/lm/model/config.ts";
+import { createModel, type Model, parametersChanged } from "../src/lm/model/parameters.ts";
 import { random } from "../src/random.ts";
 
 /** Two layers, three query heads on each of two key-value heads, an odd vocabulary. */

@@ -2,8 +2,8 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Explanation, explain } from "../src/cli/failure.ts";
-import { type ConfigFlags, configOf } from "../src/cli/train-config.ts";
+import { type ConfigFlags, configOf } from "../src/apps/cli/commands/train-config.ts";
+import { type Explanation, explain } from "../src/apps/cli/terminal/failure.ts";
 import { type Ran, sqlenv, sqlenvInside } from "./cli-process.ts";
 import { TrainingPlace } from "./training-place.ts";
 

@@ -1,8 +1,8 @@
 // From a GGUF file to a better one: dry run, training, resume, the adapter and the whole model exported, a page with it.
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
-import { CHATML_TEMPLATE } from "../src/model/chat.ts";
-import { loadModelFolder } from "../src/model/folder.node.ts";
+import { loadModelFolder } from "../src/lm/model/formats/folder.node.ts";
+import { CHATML_TEMPLATE } from "../src/lm/model/text/chat-template.ts";
 import { sqlenvInside } from "./cli-process.ts";
 import { ggufOf, ggufParts } from "./gguf-bytes.ts";
 import { TrainingPlace } from "./training-place.ts";

@@ -2,9 +2,9 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
-import type * as EngineModule from "../src/engine/index.node.ts";
-import { loadModelFolder } from "../src/model/folder.node.ts";
-import { openSafetensors } from "../src/model/safetensors.node.ts";
+import type * as EngineModule from "../src/lm/engine/index.node.ts";
+import { loadModelFolder } from "../src/lm/model/formats/folder.node.ts";
+import { openSafetensors } from "../src/lm/model/formats/safetensors.node.ts";
 import { built } from "./built.ts";
 import { ended, sqlenv, sqlenvInside, start } from "./cli-process.ts";
 import { difference } from "./tiny-model.ts";

@@ -1,9 +1,9 @@
 // `sqlenv train`, one whole run: what it leaves behind, what it does not depend on, and that its numbers add up.
 import { existsSync, readFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
-import { computeAdvantages } from "../src/engine/index.ts";
-import { loadModelFolder } from "../src/model/folder.node.ts";
-import type { EpisodeLine } from "../src/training/index.ts";
+import { computeAdvantages } from "../src/lm/engine/index.ts";
+import { loadModelFolder } from "../src/lm/model/formats/folder.node.ts";
+import type { EpisodeLine } from "../src/rl/index.ts";
 import { TrainingPlace } from "./training-place.ts";
 
 const NUM_GENERATIONS = 3;

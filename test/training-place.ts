@@ -4,11 +4,11 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { evaluate } from "../src/evaluation/index.ts";
-import { oraclePlayer, randomPlayer } from "../src/players/index.ts";
-import { exportDataSet } from "../src/questions/index.node.ts";
-import { saveFreshModel } from "../src/training/fresh.node.ts";
-import { type Transcript, transcriptOf } from "../src/training/transcripts.ts";
+import { exportDataSet } from "../src/gym/data/index.node.ts";
+import { evaluate } from "../src/gym/evaluation/index.ts";
+import { oraclePlayer, randomPlayer } from "../src/gym/players/index.ts";
+import { saveFreshModel } from "../src/rl/sft/init-model.node.ts";
+import { type Transcript, transcriptOf } from "../src/rl/sft/transcripts.ts";
 import { type Ran, sqlenv, sqlenvInside } from "./cli-process.ts";
 import { copyOfShared } from "./shared-folder.ts";
 import { smallDataSet } from "./small-data.ts";

@@ -30,7 +30,7 @@ const { values: options } = parseArgs({
   },
 });
 const stepCost = fileURLToPath(new URL("step-cost.mjs", import.meta.url));
-const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const cli = fileURLToPath(new URL("../../dist/apps/cli/main.js", import.meta.url));
 
 /** Families of settings; every one leaves 64 episodes a step. */
 const FAMILIES = {

@@ -39,7 +39,7 @@ const isLora = way === "lora";
 const started = Date.now();
 const total = 60 * Number(options.minutes);
 const left = () => total - (Date.now() - started) / 1000;
-const cli = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const cli = fileURLToPath(new URL("../../dist/apps/cli/main.js", import.meta.url));
 const mixture = fileURLToPath(new URL("mixture.yaml", import.meta.url));
 mkdirSync(out, { recursive: true });
 const log = (line) => {

@@ -1,13 +1,13 @@
 // A device held against the CPU: every kernel, attention at real sizes, a whole model's gradients, training and sampling.
 import { expect, test } from "vitest";
-import { createCpu } from "../../src/devices/cpu/start.node.ts";
-import type { Device, HeadShape } from "../../src/devices/index.ts";
-import type { Datum } from "../../src/engine/engine.ts";
-import { LocalEngine } from "../../src/engine/local.ts";
-import type { ModelConfig } from "../../src/model/config.ts";
-import { forestLayout, layoutOf, type NewTokens } from "../../src/model/layout.ts";
-import { addLora, mergeLora } from "../../src/model/lora.ts";
-import { createModel, parametersChanged } from "../../src/model/params.ts";
+import { createCpu } from "../../src/lm/devices/cpu/start.node.ts";
+import type { Device, HeadShape } from "../../src/lm/devices/index.ts";
+import type { Datum } from "../../src/lm/engine/engine.ts";
+import { LocalEngine } from "../../src/lm/engine/local-engine.ts";
+import type { ModelConfig } from "../../src/lm/model/config.ts";
+import { forestLayout, layoutOf, type NewTokens } from "../../src/lm/model/layout.ts";
+import { addLora, mergeLora } from "../../src/lm/model/lora.ts";
+import { createModel, parametersChanged } from "../../src/lm/model/parameters.ts";
 import { random } from "../../src/random.ts";
 import { FAMILIES, tinyModel } from "../tiny-model.ts";
 import { angleOf, Bench, tree } from "./bench.ts";

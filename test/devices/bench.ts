@@ -1,7 +1,7 @@
 // Puts numbers onto a device and compares what comes back.
 import { expect } from "vitest";
-import type { Buffer, Device, Dtype, Scale, Weight } from "../../src/devices/index.ts";
-import type { Run } from "../../src/model/layout.ts";
+import type { Buffer, Device, Dtype, Scale, Weight } from "../../src/lm/devices/index.ts";
+import type { Run } from "../../src/lm/model/layout.ts";
 import type { Random } from "../../src/random.ts";
 import { centralDifference } from "./reference.ts";
 

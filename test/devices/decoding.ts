@@ -1,7 +1,7 @@
 // A CPU device that decodes as a GPU does: recordings are functions called again, and the tables move between steps.
-import { createCpu } from "../../src/devices/cpu/start.node.ts";
-import type { Buffer, Decoding, Device } from "../../src/devices/index.ts";
-import { uniformOfSeeds } from "../../src/engine/uniform.ts";
+import { createCpu } from "../../src/lm/devices/cpu/start.node.ts";
+import type { Buffer, Decoding, Device } from "../../src/lm/devices/index.ts";
+import { uniformOfSeeds } from "../../src/lm/engine/sampling/counter-rng.ts";
 
 /** What was asked of it, beside the device: recordings made and run, and the contexts of every sharing table. */
 export function decodingCpu(): { device: Device; counts: { recorded: number; run: number; shared: number[][] } } {

@@ -2,7 +2,7 @@
 // plain.ts in the test runner's place, so that it needs Node, the driver, cuBLAS and NVRTC and nothing else.
 import { pathToFileURL } from "node:url";
 import { describe } from "vitest";
-import { createCuda } from "../../src/devices/cuda/create.node.ts";
+import { createCuda } from "../../src/lm/devices/cuda/create.node.ts";
 import { REFERENCES } from "../reference/read.ts";
 import { againstCpu } from "./against.ts";
 import { runAll } from "./plain.ts";

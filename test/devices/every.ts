@@ -1,6 +1,6 @@
 // Every kernel once, on the same numbers: what two devices, or one device with other threads, give can be compared.
-import type { Buffer, Device, HeadShape } from "../../src/devices/index.ts";
-import { forestLayout } from "../../src/model/layout.ts";
+import type { Buffer, Device, HeadShape } from "../../src/lm/devices/index.ts";
+import { forestLayout } from "../../src/lm/model/layout.ts";
 import { random } from "../../src/random.ts";
 import { angleOf, Bench, tree } from "./bench.ts";
 

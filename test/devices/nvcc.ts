@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { KernelSource } from "../../src/devices/cuda/launch.ts";
+import type { KernelSource } from "../../src/lm/devices/cuda/launch.ts";
 
 const run = promisify(execFile);
 

@@ -1,6 +1,6 @@
 // Every operation of a device again, in plain double precision and as its formula reads: what kernels are held to.
-import type { AdamStep, HeadShape } from "../../src/devices/index.ts";
-import type { Run } from "../../src/model/layout.ts";
+import type { AdamStep, HeadShape } from "../../src/lm/devices/index.ts";
+import type { Run } from "../../src/lm/model/layout.ts";
 
 type Numbers = ArrayLike<number>;
 

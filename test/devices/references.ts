@@ -1,10 +1,10 @@
 // A device held to what transformers computes: logits, log-probs and every gradient of the tiny reference models.
 import { expect, test } from "vitest";
-import type { Device } from "../../src/devices/index.ts";
-import { parseConfig } from "../../src/model/config.ts";
-import { loadWeights } from "../../src/model/load.ts";
-import { createModel } from "../../src/model/params.ts";
-import { openSafetensors } from "../../src/model/safetensors.node.ts";
+import type { Device } from "../../src/lm/devices/index.ts";
+import { parseConfig } from "../../src/lm/model/config.ts";
+import { loadWeights } from "../../src/lm/model/formats/load.ts";
+import { openSafetensors } from "../../src/lm/model/formats/safetensors.node.ts";
+import { createModel } from "../../src/lm/model/parameters.ts";
 import { everyToken, logitsOf, train } from "../model-passes.ts";
 import { ENTROPY_WEIGHT, type ReferenceName, readReference, TEMPERATURE } from "../reference/read.ts";
 import { distance } from "./against.ts";

@@ -2,8 +2,8 @@
 // differences of it. Only the Device interface is used. The interface asks for rows of activations (columns of a weight) in
 // multiples of eight and head sizes too; numbers of tokens and of a weight's rows are free, and vary around tile edges here.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Device, HeadShape } from "../../src/devices/index.ts";
-import { forestLayout, type Run } from "../../src/model/layout.ts";
+import type { Device, HeadShape } from "../../src/lm/devices/index.ts";
+import { forestLayout, type Run } from "../../src/lm/model/layout.ts";
 import { random } from "../../src/random.ts";
 import { angleOf, Bench, dot, type Tolerances, tree } from "./bench.ts";
 import * as reference from "./reference.ts";

@@ -8,7 +8,7 @@ const { SQLENV_FAULT: fault, SQLENV_FAULT_STEP: faultStep = "3", SQLENV_FAULT_FI
 
 if (isEngine && fault === "ends while loading") process.exit(7);
 if (isEngine && fault) {
-  const { LocalEngine } = await import("../../dist/engine/local.js");
+  const { LocalEngine } = await import("../../dist/lm/engine/local-engine.js");
   const { SqlEnvError } = await import("../../dist/errors.js");
   const { optimStep } = LocalEngine.prototype;
   LocalEngine.prototype.optimStep = async function (adam) {

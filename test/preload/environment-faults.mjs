@@ -18,7 +18,7 @@ function isFirst() {
 
 if (isEnvironments && fault === "cannot start") process.exit(7);
 if (isEnvironments && fault) {
-  const { SQLEnvironment } = await import("../../dist/env/index.js");
+  const { SQLEnvironment } = await import("../../dist/gym/env/index.js");
   const { step } = SQLEnvironment.prototype;
   let steps = 0;
   SQLEnvironment.prototype.step = function (action) {

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { unpack } from "../../src/questions/unpack.node.ts";
+import { unpack } from "../../src/gym/data/archives/unpack.node.ts";
 
 /** The tiny models, each a folder beside this file in Hugging Face layout. */
 export const REFERENCES = [

@@ -1,0 +1,26 @@
+// A scripted GRPO step of a tiny model on the CPU: what a card's bench plays, and what a peer is given of it.
+import { expect, test } from "vitest";
+import { tinyModel } from "../../../test/tiny-model.ts";
+import { loadSqlite } from "../../gym/sql/index.ts";
+import { practiceSet } from "../../gym/worlds/practice/set.ts";
+import { LocalEngine } from "../../lm/engine/index.ts";
+import { CUDA_GRPO, measureGRPO } from "./cuda-grpo.ts";
+
+test("every turn is brought to its length, and what was played can be played again", async () => {
+  await loadSqlite();
+  const config = { vocab_size: 1536, max_position_embeddings: 2048 };
+  const engine = new LocalEngine(tinyModel({ config }));
+  const shape = { ...CUDA_GRPO, questions: 1, generations: 8 };
+  const { result, played } = await measureGRPO(engine, practiceSet({ seed: 42, seen: 4, unseen: 1 }), 1, shape);
+  expect(played).toHaveLength(8);
+  for (const { tokens, sampled } of played) {
+    for (const [from, to] of sampled) expect(to - from).toBeGreaterThanOrEqual(64);
+    expect(sampled.at(-1)![1]).toBe(tokens.length);
+  }
+  expect(result.turns).toBe(24); // of the eight ways to play
+  expect(result.sampled_tokens).toBeGreaterThanOrEqual(64 * 24);
+  expect(result.tokens).toBe(played.reduce((sum, { tokens }) => sum + tokens.length, 0));
+  expect(result.computed_tokens).toBeLessThan(result.tokens);
+  expect(result.seconds.step).toBeGreaterThan(0);
+  await engine.close();
+});

@@ -1,0 +1,283 @@
+// How fast the engine is on this machine: products, training, sampling, and how their cost grows.
+import type { CpuDevice, Weight } from "../../lm/devices/index.ts";
+import { type Datum, LocalEngine } from "../../lm/engine/index.ts";
+import type { ModelConfig } from "../../lm/model/config.ts";
+import { createModel, parameterCount, parametersChanged } from "../../lm/model/parameters.ts";
+import { random } from "../../random.ts";
+
+/** Context and sizes of the sampling and training measured; the peer gets the same. */
+export const ENGINE_SPEC = {
+  context: 300,
+  new_tokens: 64,
+  batch_sizes: [1, 8, 32, 128],
+  sequences: 8,
+  /** Of each sequence's 300 tokens, shared by the group in the shared measurement. */
+  shared_prompt: 180,
+} as const;
+
+const BASE = {
+  architecture: "Qwen3ForCausalLM",
+  rms_norm_eps: 1e-6,
+  rope_theta: 1e6,
+  rope_scaling: null,
+  max_position_embeddings: 2048,
+} as const;
+const TOKENS = {
+  bos_token_id: null,
+  eos_token_ids: [0],
+  pad_token_id: null,
+  tie_word_embeddings: true,
+  qk_norm: true,
+  qkv_bias: false,
+} as const;
+
+/** The sizes measured. */
+export const ENGINE_MODELS: Readonly<Record<string, ModelConfig>> = {
+  starter: {
+    ...BASE,
+    ...TOKENS,
+    ...{ vocab_size: 640, hidden_size: 256, intermediate_size: 640, num_hidden_layers: 6 },
+    ...{ num_attention_heads: 8, num_key_value_heads: 8, head_dim: 32 },
+  },
+  "2m": {
+    ...BASE,
+    ...TOKENS,
+    ...{ vocab_size: 1024, hidden_size: 192, intermediate_size: 640, num_hidden_layers: 4 },
+    ...{ num_attention_heads: 6, num_key_value_heads: 2, head_dim: 32 },
+  },
+  "25m": {
+    ...BASE,
+    ...TOKENS,
+    ...{ vocab_size: 6400, hidden_size: 512, intermediate_size: 1408, num_hidden_layers: 8 },
+    ...{ num_attention_heads: 8, num_key_value_heads: 2, head_dim: 64 },
+  },
+};
+
+export interface SamplingRate {
+  readonly batch_size: number;
+  /** New tokens a second of the whole call, prompts included. */
+  readonly tokens_per_s: number;
+  /** After the prompts. */
+  readonly decode_tokens_per_s: number;
+  readonly prefill_tokens_per_s: number;
+}
+
+export interface EngineBench {
+  readonly model: string;
+  readonly parameters: number;
+  readonly threads: number;
+  readonly variant: string;
+  /** Whether products ran as machine code. */
+  readonly native: boolean;
+  readonly gemm: { readonly gflops: number; readonly peak_gflops: number; readonly share: number };
+  readonly training: {
+    readonly plain_tokens_per_s: number;
+    /** Groups of 8 on one prompt; tokens counted as if nothing were shared. */
+    readonly shared_tokens_per_s: number;
+    readonly optimizer_ms: number;
+  };
+  readonly sampling: readonly SamplingRate[];
+  /** 32 sequences as training asks for them: four prompts, eight times each. */
+  readonly sampling_groups: SamplingRate;
+  readonly peak_bytes: number;
+  readonly scaling: Scaling;
+}
+
+/** How cost grows. */
+export interface Scaling {
+  /** Training tokens a second by sequences in the batch. */
+  readonly training_by_sequences: Readonly<Record<string, number>>;
+  /** Training tokens a second by length of the sequences (same tokens in all). */
+  readonly training_by_length: Readonly<Record<string, number>>;
+  /** Milliseconds of one decode step, 8 sequences at 300 tokens, by turns already played. */
+  readonly decode_ms_by_turns: Readonly<Record<string, number>>;
+}
+
+const REPEATS = 3;
+
+/** Measures one model on a fresh device; `quick` leaves the growth tables and the largest batch out. */
+export async function benchEngine(
+  name: string,
+  makeDevice: () => CpuDevice,
+  { quick = false, onProgress = () => {} }: { quick?: boolean; onProgress?: (what: string) => void } = {},
+): Promise<EngineBench> {
+  const config = ENGINE_MODELS[name]!;
+  const device = makeDevice();
+  const engine = new LocalEngine(randomModel(device, config));
+  try {
+    onProgress("products");
+    const gemm = measureGemm(device, config);
+    onProgress("training");
+    const training = await measureTraining(engine);
+    const sampling: SamplingRate[] = [];
+    for (const size of ENGINE_SPEC.batch_sizes.filter((size) => !quick || size <= 32)) {
+      onProgress(`sampling, ${size} at a time`);
+      sampling.push(await measureSampling(engine, size));
+    }
+    const sampling_groups = await measureSampling(engine, 32, 8);
+    onProgress("growth");
+    const scaling = quick ? NO_SCALING : await measureScaling(engine);
+    const { threads, variant, native, memory } = device;
+    const parameters = parameterCount(engine.model);
+    return {
+      model: name,
+      parameters,
+      threads,
+      variant,
+      native,
+      gemm,
+      training,
+      sampling,
+      sampling_groups,
+      peak_bytes: memory.peak,
+      scaling,
+    };
+  } finally {
+    await engine.close();
+  }
+}
+
+const NO_SCALING: Scaling = { training_by_sequences: {}, training_by_length: {}, decode_ms_by_turns: {} };
+
+function randomModel(device: CpuDevice, config: ModelConfig) {
+  const model = createModel(device, config, { trains: true });
+  const r = random("bench engine");
+  for (const { shape, value } of model.tensors) {
+    const data = Float32Array.from({ length: value.length }, () => (shape.length === 1 ? 1 : r.normal(0, 0.02)));
+    device.write(value, data);
+  }
+  parametersChanged(model);
+  return model;
+}
+
+/** The largest product of the model, against products small enough to stay in the first-level cache. */
+function measureGemm(device: CpuDevice, { hidden_size: D, intermediate_size: F }: ModelConfig) {
+  const rate = (rows: number, columns: number, T: number) =>
+    device.scope(() => {
+      const floats = (length: number) => {
+        const buffer = device.alloc("f32", length);
+        device.fill(buffer, 0.5);
+        return buffer;
+      };
+      const weight: Weight = { name: "bench", rows, columns, value: floats(rows * columns), grad: null };
+      const [x, out] = [floats(T * columns), floats(T * rows)];
+      const flops = 2 * T * rows * columns;
+      const times = Math.max(1, Math.round(4e8 / flops));
+      const seconds = Array.from({ length: 7 }, () =>
+        timed(() => {
+          for (let i = 0; i < times; i++) device.linear(weight, x, out, T);
+        }),
+      );
+      return (flops * times) / Math.min(...seconds) / 1e9;
+    });
+  const gflops = rate(2 * F, D, 1024);
+  const peak_gflops = Math.max(rate(64, 128, 64 * device.threads), gflops);
+  return { gflops, peak_gflops, share: gflops / peak_gflops };
+}
+
+/** Contexts of random tokens, the first `shared` of each the same in groups of `group`. */
+function contexts(engine: LocalEngine, count: number, length: number, shared = 0, group = count): number[][] {
+  const r = random("contexts", count, length, shared);
+  const draw = (n: number) => Array.from({ length: n }, () => r.int(1, engine.model.config.vocab_size - 1));
+  let prompt: number[] = [];
+  return Array.from({ length: count }, (_, i) => {
+    if (i % group === 0) prompt = draw(shared);
+    return [...prompt, ...draw(length - shared)];
+  });
+}
+
+async function trainingRate(
+  engine: LocalEngine,
+  tokens: readonly (readonly number[])[],
+  untrained: number,
+): Promise<number> {
+  const batch: Datum[] = tokens.map((context) => ({
+    tokens: context,
+    weights: context.map((_, i) => (i < untrained ? 0 : 1)),
+  }));
+  const count = tokens.reduce((sum, { length }) => sum + length, 0);
+  const seconds = await medianOf(() => engine.forwardBackward(batch, { loss: { type: "cross_entropy" } }));
+  return count / seconds;
+}
+
+async function measureTraining(engine: LocalEngine) {
+  const { sequences, context, shared_prompt } = ENGINE_SPEC;
+  const plain_tokens_per_s = await trainingRate(engine, contexts(engine, sequences, context), 1);
+  const shared_tokens_per_s = await trainingRate(
+    engine,
+    contexts(engine, sequences, context, shared_prompt),
+    shared_prompt,
+  );
+  const optimizer_ms = 1000 * (await medianOf(() => engine.optimStep({ learning_rate: 0 })));
+  return { plain_tokens_per_s, shared_tokens_per_s, optimizer_ms };
+}
+
+/** `group` sequences have the same prompt. */
+async function measureSampling(engine: LocalEngine, size: number, group = 1): Promise<SamplingRate> {
+  const { context, new_tokens } = ENGINE_SPEC;
+  const prompts = contexts(engine, size, context - new_tokens, context - new_tokens, group);
+  const run = (max_new_tokens: number) =>
+    Promise.all(prompts.map((prompt, i) => engine.sample({ prompt, max_new_tokens, stop_ids: [], key: ["bench", i] })));
+  const fresh = async (max_new_tokens: number) => {
+    engine.forgetCache();
+    await run(max_new_tokens);
+  };
+  const whole = await medianOf(() => fresh(new_tokens));
+  const first = await medianOf(() => fresh(1));
+  return {
+    batch_size: size,
+    tokens_per_s: (size * new_tokens) / whole,
+    decode_tokens_per_s: (size * (new_tokens - 1)) / (whole - first),
+    prefill_tokens_per_s: (size * (context - new_tokens)) / first,
+  };
+}
+
+async function measureScaling(engine: LocalEngine): Promise<Scaling> {
+  const rates = async (shapes: readonly (readonly [label: number, count: number, length: number])[]) => {
+    const entries: [string, number][] = [];
+    for (const [label, count, length] of shapes) {
+      entries.push([String(label), await trainingRate(engine, contexts(engine, count, length), 1)]);
+    }
+    return Object.fromEntries(entries);
+  };
+  const byTurns: [string, number][] = [];
+  for (const turns of [1, 4, 16]) byTurns.push([String(turns), await decodeStep(engine, turns)]);
+  return {
+    training_by_sequences: await rates([1, 2, 4, 8, 16].map((count) => [count, count, 256])),
+    training_by_length: await rates([64, 128, 256, 512, 1024].map((length) => [length, 2048 / length, length])),
+    decode_ms_by_turns: Object.fromEntries(byTurns),
+  };
+}
+
+/** One decode step of 8 contexts of 300 tokens that were played in so many turns. */
+async function decodeStep(engine: LocalEngine, turns: number): Promise<number> {
+  const texts = contexts(engine, 8, 300);
+  const sample = (tokens: number, max_new_tokens: number) =>
+    Promise.all(
+      texts.map((text, i) =>
+        engine.sample({ prompt: text.slice(0, tokens), max_new_tokens, stop_ids: [], key: ["turns", i] }),
+      ),
+    );
+  engine.forgetCache();
+  for (let turn = 1; turn <= turns; turn++) await sample(Math.floor((300 * turn) / turns), 1);
+  const seconds = await medianOf(() => sample(300, 32));
+  return (1000 * seconds) / 32;
+}
+
+function timed(work: () => void): number {
+  const start = performance.now();
+  work();
+  return (performance.now() - start) / 1000;
+}
+
+/** Seconds, the median of some repetitions after one to warm up. */
+async function medianOf(work: () => Promise<unknown>): Promise<number> {
+  await work();
+  const times: number[] = [];
+  for (let i = 0; i < REPEATS; i++) {
+    const start = performance.now();
+    await work();
+    times.push((performance.now() - start) / 1000);
+  }
+  return times.sort((a, b) => a - b)[times.length >> 1]!;
+}

@@ -1,0 +1,94 @@
+// Two trainings that took the same steps in turn: whether they did the same, and how they compare.
+import { SqlEnvError } from "../../errors.ts";
+import type { Played, StepRecord, StepSeconds } from "./grpo.ts";
+
+export const STEP_PARTS = ["step", "sampling", "environment", "training", "rest"] as const;
+export type StepPart = (typeof STEP_PARTS)[number];
+
+/** A step with what the machine did meanwhile. */
+export interface MeasuredStep extends StepRecord {
+  /** Seconds of processors, over all threads. */
+  readonly cpu_s: number;
+  /** Cores that other programs kept busy. */
+  readonly other_cores: number;
+}
+
+/** One side, over the measured steps. */
+export interface Side {
+  readonly median_s: Readonly<Record<StepPart, number>>;
+  readonly range_s: Readonly<Record<StepPart, readonly [number, number]>>;
+  readonly sampled_tokens_per_s: number;
+  readonly trained_tokens_per_s: number;
+  /** Seconds of processors in a step: what is left to compare where others use the machine too. */
+  readonly cpu_s: number;
+  /** Cores that other programs kept busy meanwhile: a quiet machine has none. */
+  readonly other_cores: number;
+  readonly grad_norms: readonly number[];
+  readonly steps_s: readonly (StepSeconds & Pick<MeasuredStep, "cpu_s" | "other_cores">)[];
+}
+
+/** Theirs over ours. */
+export interface Ratios {
+  readonly step: number;
+  readonly sampling: number;
+  readonly training: number;
+  /** Of processor seconds. */
+  readonly cpu: number;
+}
+
+/** @throws SqlEnvError when the peer did anything else than we did */
+export function checkSame(ours: Played, theirs: Played): void {
+  // The gradient's norm is the sum of thousands of roundings, on models that have drifted apart by as much.
+  const allowed = (key: keyof Played) => (key === "grad_norm" ? 0.01 * ours.grad_norm : 1e-6);
+  const differing = (Object.keys(ours) as (keyof Played)[]).filter(
+    (key) => !(Math.abs(ours[key] - theirs[key]) <= allowed(key)),
+  );
+  if (differing.length === 0) return;
+  const list = differing.map((key) => `${key} ${theirs[key]} instead of ${ours[key]}`).join(", ");
+  throw new SqlEnvError("peer_differs", { what: `the peer played other episodes: ${list}` });
+}
+
+export function sideOf(records: readonly MeasuredStep[]): Side {
+  const each = <T>(of: (values: readonly number[]) => T) =>
+    Object.fromEntries(STEP_PARTS.map((part) => [part, of(records.map(({ seconds }) => seconds[part]))])) as Record<
+      StepPart,
+      T
+    >;
+  return {
+    median_s: each(median),
+    range_s: each(rangeOf),
+    sampled_tokens_per_s: median(records.map(({ seconds, played }) => played.sampled_tokens / seconds.sampling)),
+    trained_tokens_per_s: median(records.map(({ seconds, played }) => played.tokens / seconds.training)),
+    cpu_s: median(records.map(({ cpu_s }) => cpu_s)),
+    other_cores: median(records.map(({ other_cores }) => other_cores)),
+    grad_norms: records.map(({ played }) => played.grad_norm),
+    steps_s: records.map(({ seconds, cpu_s, other_cores }) => ({ ...seconds, cpu_s, other_cores })),
+  };
+}
+
+/** Step by step, as the two took them in turn: the median, and the range. */
+export function ratiosOf(
+  ours: readonly MeasuredStep[],
+  theirs: readonly MeasuredStep[],
+): { readonly ratios: Ratios; readonly ratio_ranges: Readonly<Record<keyof Ratios, readonly [number, number]>> } {
+  const each = <T>(of: (values: readonly number[]) => T) => {
+    const over = (read: (step: MeasuredStep) => number) => of(theirs.map((their, i) => read(their) / read(ours[i]!)));
+    return {
+      step: over(({ seconds }) => seconds.step),
+      sampling: over(({ seconds }) => seconds.sampling),
+      training: over(({ seconds }) => seconds.training),
+      cpu: over(({ cpu_s }) => cpu_s),
+    };
+  };
+  return { ratios: each(median), ratio_ranges: each(rangeOf) };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+function rangeOf(values: readonly number[]): readonly [number, number] {
+  return [Math.min(...values), Math.max(...values)];
+}

@@ -1,0 +1,339 @@
+// One whole GRPO step on the CPU, beside TRL's on the same model (bench/peer_grpo.py is the other side).
+//
+// The same on both sides: the model's folder and tokenizer, the questions and their order, questions × generations, every
+// token of every episode, rewards, loss, optimizer, float32, threads. An untrained model writes nothing that makes sense, so
+// episodes follow a script: in each turn the model samples exactly as many tokens as the script's action has, without
+// stopping, and then the action's own tokens take their place: the environment answers to it, the context goes on from it,
+// and it is what is learned from. `checksum` and the norm of the gradient show that both sides did the same.
+// Not the same, and what this is about: how the work is done. The engine joins requests as they come, computes common
+// beginnings once, in sampling and in learning, and learns from a step as one batch; the peer generates turn by turn for
+// all live episodes from padded contexts, as TRL's tool loop does. Exchanged tokens are not in the engine's cache: it
+// computes them once more with the next observation, which it would not have to do with a model that means what it says.
+// How much is shared depends on how alike the episodes of a group are, so there are two scripts. Early in a training they
+// all differ: 19 different beginnings in 24 turns. Late, five of eight do the same, and the others begin as they do.
+
+import { UsageError } from "../../errors.ts";
+import type { DataSet, QuestionRecord } from "../../gym/data/index.ts";
+import { type SQLAction, SQLEnvironment } from "../../gym/env/index.ts";
+import { formatObservation } from "../../gym/players/index.ts";
+import type { SampleRequest } from "../../lm/engine/index.ts";
+import { parameterShapes } from "../../lm/model/config.ts";
+import { CHATML_TEMPLATE, type ModelConfig, Tokenizer } from "../../lm/model/index.ts";
+import { random } from "../../random.ts";
+import {
+  demonstrations,
+  type Episode,
+  type FreshModel,
+  freshModel,
+  type GRPOConfig,
+  GRPOTrainer,
+  loadQuestionPrompts,
+  mixtureSchema,
+  resolveConfig,
+  type TrainableEngine,
+  type TrainableModel,
+  type Transcript,
+} from "../../rl/index.ts";
+import { generationAt } from "../../rl/order.ts";
+import { ENGINE_MODELS } from "./engine.ts";
+
+/** How many episodes make a step. */
+export interface GRPOShape {
+  readonly questions: number;
+  readonly generations: number;
+  /** When in a training: how alike the episodes of a group are. */
+  readonly script: "early" | "late";
+  /** Episodes the peer learns from at once: what is quickest for it. */
+  readonly peer_batch: number;
+  /** Tokens every turn is brought to, by words before the action. @default as many as the action has */
+  readonly turn_tokens?: number;
+}
+
+/** The starter preset's, and the defaults of a training. */
+export const GRPO_SHAPES: Readonly<Record<string, GRPOShape>> = {
+  "16x8": { questions: 16, generations: 8, script: "early", peer_batch: 32 },
+  "16x8-late": { questions: 16, generations: 8, script: "late", peer_batch: 32 },
+  "2x4": { questions: 2, generations: 4, script: "early", peer_batch: 8 },
+};
+
+const STEP_BUDGET = 6;
+
+/** An action with the tokens that say it, the one that closes the turn included. */
+export interface ScriptedTurn extends SQLAction {
+  readonly tokens: readonly number[];
+}
+
+/** An optimizer step: a script for each episode, a question's together. */
+export type ScriptedStep = readonly { readonly question_id: string; readonly turns: readonly ScriptedTurn[] }[];
+
+/** Seconds of an optimizer step. */
+export interface StepSeconds {
+  readonly step: number;
+  readonly sampling: number;
+  readonly environment: number;
+  /** Forward, backward and optimizer. */
+  readonly training: number;
+  /** Rewards, advantages, records, metrics. */
+  readonly rest: number;
+}
+
+/** What was played, to be compared with what others played. */
+export interface Played {
+  readonly episodes: number;
+  readonly sampled_tokens: number;
+  /** Tokens of all contexts learned from. */
+  readonly tokens: number;
+  /** Of all tokens, in order. */
+  readonly checksum: number;
+  readonly mean_reward: number;
+  readonly grad_norm: number;
+}
+
+export interface StepRecord {
+  readonly seconds: StepSeconds;
+  readonly played: Played;
+  /** Tokens computed in learning; without sharing as many as `played.tokens`. */
+  readonly computed_tokens?: number;
+  /** What was learned from; a peer without an environment plays it again. */
+  readonly episodes?: readonly EpisodeTokens[];
+}
+
+/** An episode's context, and where the model spoke. */
+export interface EpisodeTokens {
+  readonly tokens: readonly number[];
+  readonly sampled: readonly (readonly [from: number, to: number])[];
+}
+
+/** An untrained model of the starter's size, with a vocabulary made for practice worlds. */
+export async function grpoModel(sizes: Partial<ModelConfig> = {}): Promise<FreshModel> {
+  const wanted = { ...ENGINE_MODELS.starter!, ...sizes };
+  const { tokenizerFiles } = freshModel(await someTranscripts(), { vocab_size: wanted.vocab_size });
+  const { vocabSize: vocab_size } = new Tokenizer(tokenizerFiles);
+  const config = { ...wanted, vocab_size, eos_token_ids: [2], pad_token_id: 0 };
+  const tensors = [...parameterShapes(config)].map(([name, shape]) => {
+    const length = shape.reduce((product, size) => product * size, 1);
+    const r = random("bench grpo", name);
+    return { name, data: Float32Array.from({ length }, () => (shape.length === 1 ? 1 : r.normal(0, 0.02))) };
+  });
+  return { config, tokenizerFiles, chatTemplate: CHATML_TEMPLATE, tensors };
+}
+
+/** Enough to make a vocabulary for practice worlds. */
+export async function someTranscripts(): Promise<Transcript[]> {
+  const taken: Transcript[] = [];
+  const mixture = mixtureSchema.parse({ seed: "bench", players: [{ player: "oracle", share: 1 }] });
+  for await (const transcript of demonstrations(mixture)) if (taken.push(transcript) === 600) break;
+  return taken;
+}
+
+/** The settings of a training of this shape. */
+export function grpoConfig({ questions, generations }: GRPOShape, steps: number): GRPOConfig {
+  return resolveConfig({
+    ...{ questions_path: "practice", step_budget: STEP_BUDGET, max_steps: steps, num_generations: generations },
+    ...{ per_device_train_batch_size: questions * generations, gradient_accumulation_steps: 1 },
+    ...{ max_new_tokens: 256, max_completion_length: 1024, max_context_tokens: 2048, logging_steps: 1, eval_steps: 0 },
+  });
+}
+
+/** What every episode of every step does, in the trainer's order of questions. */
+export function scriptedSteps(
+  data: DataSet,
+  model: TrainableModel,
+  config: GRPOConfig,
+  { script, turn_tokens }: Pick<GRPOShape, "script" | "turn_tokens">,
+): ScriptedStep[] {
+  const prompts = loadQuestionPrompts(data, config);
+  const byId = new Map(data.questions.map((question) => [question.question_id, question]));
+  const { num_generations, per_device_train_batch_size, seed, shuffle_dataset: shuffle } = config;
+  const chunk = per_device_train_batch_size / num_generations;
+  return Array.from({ length: config.max_steps }, (_, step) =>
+    generationAt(step, prompts.length, { chunk, shuffle, seed }).flatMap((number) => {
+      const question = byId.get(prompts[number]!.question_id)!;
+      const scripts = scriptsOf(question)[script].map((actions) =>
+        actions.map((action) => withTokens(action, model, turn_tokens)),
+      );
+      return Array.from({ length: num_generations }, (_, generation) => ({
+        question_id: question.question_id,
+        turns: scripts[generation % scripts.length]!,
+      }));
+    }),
+  );
+}
+
+/** Eight ways to play, of one to four turns, right and wrong. */
+function scriptsOf({ tables_involved, gold_sql, gold_answer }: QuestionRecord) {
+  const table = tables_involved[0]!;
+  const describe: SQLAction = { action_type: "DESCRIBE", argument: table };
+  const sample: SQLAction = { action_type: "SAMPLE", argument: table };
+  const query: SQLAction = { action_type: "QUERY", argument: gold_sql };
+  const count: SQLAction = { action_type: "QUERY", argument: `SELECT COUNT(*) FROM "${table}"` };
+  const right: SQLAction = { action_type: "ANSWER", argument: gold_answer };
+  const wrong: SQLAction = { action_type: "ANSWER", argument: "unknown" };
+  const good = [describe, query, right];
+  const early = [
+    good,
+    [describe, sample, wrong],
+    [describe, sample, query, right],
+    [describe, count, wrong],
+    [wrong],
+    [sample, query, right],
+    [describe, describe, query, right],
+    [count, sample, wrong],
+  ];
+  const late = [good, [describe, query, wrong], good, [describe, sample, query, right], good, [describe, count, wrong]];
+  return { early, late: [...late, good, good] };
+}
+
+function withTokens(
+  { action_type, argument }: SQLAction,
+  { tokenizer, turns }: TrainableModel,
+  length = 0,
+): ScriptedTurn {
+  const spoken = `${action_type}: ${argument}`;
+  const plain = [...tokenizer.encodePlain(spoken), turns.stopIds[0]!];
+  const action = [...tokenizer.encodePlain(`\n${spoken}`), turns.stopIds[0]!];
+  const missing = length - action.length;
+  if (missing <= 0) return { action_type, argument, tokens: plain };
+  const words = tokenizer.encodePlain("first the table and its columns, then what they hold ");
+  const before = Array.from({ length: missing }, (_, i) => words[i % words.length]!);
+  return { action_type, argument, tokens: [...before, ...action] };
+}
+
+/** Trains for as many steps as the script has; `onStep` is awaited between them, outside of what is measured. */
+export async function benchGRPO(
+  model: TrainableModel,
+  data: DataSet,
+  config: GRPOConfig,
+  script: readonly ScriptedStep[],
+  onStep: (record: StepRecord) => void | Promise<void>,
+): Promise<void> {
+  const follower = new Follower(model, script);
+  let rewards: readonly number[] = [];
+  // Rewards of the environment, and a little more for each later episode of a group, so that every one has an advantage.
+  const rewardScripted = (_: unknown, { episodes }: { readonly episodes: readonly Episode[] }) => {
+    rewards = episodes.map(({ reward }, i) => (reward ?? 0) + 0.01 * (i % config.num_generations));
+    return rewards;
+  };
+  let [start, grad_norm] = [0, Number.NaN];
+  const trainer = new GRPOTrainer({
+    ...{ model: follower.model, data, config, rewardFuncs: [rewardScripted] },
+    callbacks: [
+      {
+        on_train_begin() {
+          start = performance.now();
+        },
+        on_log(_, metrics) {
+          grad_norm = metrics.grad_norm ?? Number.NaN;
+        },
+        async on_step_end(_, { timing, episodes }) {
+          const step = (performance.now() - start) / 1000;
+          const { sampling, environment, training } = timing;
+          const seconds = { step, sampling, environment, training, rest: step - sampling - environment - training };
+          const wrong = episodes.find(({ parse_failures, error, segments }) => parse_failures || error || segments > 1);
+          if (wrong) throw new UsageError({ what: "an episode left the script", value: wrong.question_id });
+          const mean_reward = rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
+          const { played, ...learned } = follower.learned();
+          await onStep({ seconds, played: { ...played, mean_reward, grad_norm }, ...learned });
+          start = performance.now();
+        },
+      },
+    ],
+  });
+  await trainer.train();
+}
+
+/** A model that samples as much as the script says, and then says what the script says. */
+class Follower {
+  readonly model: TrainableModel;
+  readonly #script: readonly ScriptedStep[];
+  /** Turns taken, by step and episode. */
+  readonly #turns = new Map<string, number>();
+  #batch: Parameters<TrainableEngine["forwardBackward"]>[0] = [];
+  #computed = 0;
+
+  constructor({ engine, tokenizer, turns }: TrainableModel, script: readonly ScriptedStep[]) {
+    this.#script = script;
+    const following: TrainableEngine = {
+      sample: (request) => this.#sample(engine, request),
+      forwardBackward: async (batch, options) => {
+        const output = await engine.forwardBackward(batch, options);
+        this.#batch = batch;
+        this.#computed = output.computed_tokens;
+        return output;
+      },
+      optimStep: (adam) => engine.optimStep(adam),
+      logprobs: (batch, options) => engine.logprobs(batch, options),
+      close: () => engine.close(),
+    };
+    this.model = { engine: following, tokenizer, turns };
+  }
+
+  /** What the last step learned from. */
+  learned(): Pick<StepRecord, "computed_tokens" | "episodes"> & { played: Omit<Played, "mean_reward" | "grad_norm"> } {
+    let [tokens, sampled_tokens, checksum] = [0, 0, 0];
+    for (const datum of this.#batch) {
+      tokens += datum.tokens.length;
+      datum.tokens.forEach((token, i) => {
+        checksum = (checksum * 31 + token + 1) % 1_000_000_007;
+        if (datum.weights[i] !== 0) sampled_tokens++;
+      });
+    }
+    const played = { episodes: this.#batch.length, sampled_tokens, tokens, checksum };
+    return { played, computed_tokens: this.#computed, episodes: this.#batch.map(episodeOf) };
+  }
+
+  async #sample(engine: TrainableEngine, request: SampleRequest) {
+    const [step, episode] = request.key.slice(-2).map(Number) as [number, number]; // as the trainer names its samples
+    const name = `${step}/${episode}`;
+    const turn = this.#turns.get(name) ?? 0;
+    this.#turns.set(name, turn + 1);
+    const { tokens } = this.#script[step]![episode]!.turns[turn]!;
+    const sample = await engine.sample({ ...request, stop_ids: [], max_new_tokens: tokens.length });
+    return { ...sample, tokens };
+  }
+}
+
+function episodeOf({ tokens, weights }: Parameters<TrainableEngine["forwardBackward"]>[0][number]): EpisodeTokens {
+  const sampled: [number, number][] = [];
+  tokens.forEach((_, i) => {
+    if (weights[i] === 0) return;
+    const last = sampled.at(-1);
+    if (last?.[1] === i) last[1] = i + 1;
+    else sampled.push([i, i + 1]);
+  });
+  return { tokens, sampled };
+}
+
+/** What the peer is told of a step in an environment. */
+export interface Told {
+  /** The user's turn. */
+  readonly text: string;
+  readonly done: boolean;
+  readonly reward: number;
+}
+
+/** Environments for a peer in another process: all episodes of its step, by number. */
+export class PeerEnvironments {
+  readonly #data: DataSet;
+  #open: SQLEnvironment[] = [];
+
+  constructor(data: DataSet) {
+    this.#data = data;
+  }
+
+  reset(questions: readonly string[]): Told[] {
+    for (const env of this.#open) env.close();
+    this.#open = questions.map(() => new SQLEnvironment(this.#data, { step_budget: STEP_BUDGET }));
+    return questions.map((question_id, i) => told(this.#open[i]!.reset({ question_id })));
+  }
+
+  step(moves: readonly (readonly [episode: number, action: SQLAction])[]): Told[] {
+    return moves.map(([episode, { action_type, argument }]) =>
+      told(this.#open[episode]!.step({ action_type, argument })),
+    );
+  }
+}
+
+function told(observation: ReturnType<SQLEnvironment["reset"]>): Told {
+  return { text: formatObservation(observation), done: observation.done, reward: observation.reward ?? 0 };
+}

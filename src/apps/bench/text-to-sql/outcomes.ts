@@ -1,0 +1,152 @@
+// Attempts judged: for each question whether the answer and the query that counts are right, and why not.
+
+import { breathe } from "../../../gym/data/formats/assemble.ts";
+import { type DataSet, type Difficulty, outline, type QuestionRecord } from "../../../gym/data/index.ts";
+import {
+  type ExecutionRule,
+  executeGold,
+  type GoldExecution,
+  judge,
+  resultKey,
+  Twins,
+} from "../../../gym/evaluation/index.ts";
+import type { Database } from "../../../gym/sql/index.ts";
+import type { Attempt, Attempts } from "./attempts.ts";
+import { elect } from "./votes.ts";
+
+/** What can be right: the answer, the query by each rule, and the query by Spider's rule on perturbed twins as well. */
+export const MEASURES = ["answer", "spider", "bird", "twins"] as const;
+
+export type Measure = (typeof MEASURES)[number];
+
+/** Whether each measure is met; null where it does not apply. */
+export type Marks = Readonly<Record<Measure, boolean | null>>;
+
+/** A question's outcome: ids and verdicts only, no text of the data set. */
+export interface QuestionOutcome extends Marks {
+  readonly id: string;
+  readonly database: string;
+  readonly difficulty: Difficulty;
+  /** Joins of the gold query. */
+  readonly joins: number;
+  /** Why the query is not right by a rule: no query, SQLite's class of error, `clock`, another result; null when it is by both. */
+  readonly reason: string | null;
+  /** Whether the clock stopped a statement of any attempt, of the gold, or on a twin: the verdict depends on the machine. */
+  readonly stopped?: true;
+  /** Twins on which the gold has a sensible answer; fewer than asked for where none was found. */
+  readonly tried_twins?: number;
+  /** With several attempts: how many agree with the one chosen, and whether any is right. */
+  readonly votes?: number;
+  readonly any?: Marks;
+  /** Tokens of all attempts together; null where nobody counted. */
+  readonly tokens: number | null;
+  readonly prompt_tokens: number | null;
+  /** What broke an attempt. */
+  readonly error: string | null;
+}
+
+export interface JudgeOptions {
+  /** Twins on which a query must agree with the gold too. @default 0 */
+  readonly twins?: number;
+  /** Aborted, the outcomes are those of the questions judged so far. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called after each question. */
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
+/** Judges every attempt; the questions in the data set's order. */
+export async function judgeAttempts(
+  data: DataSet,
+  attempts: Attempts,
+  { twins: count = 0, signal, onProgress }: JudgeOptions = {},
+): Promise<QuestionOutcome[]> {
+  const twins = count > 0 ? new Twins(data, count) : undefined;
+  const asked = data.questions.filter(({ question_id }) => attempts.has(question_id));
+  const outcomes: QuestionOutcome[] = [];
+  for (const question of asked) {
+    if (signal?.aborted) break;
+    outcomes.push(judgeQuestion(question, attempts.get(question.question_id)!, data, twins));
+    onProgress?.(outcomes.length, asked.length);
+    if (outcomes.length % QUESTIONS_PER_BREATH === 0) await breathe();
+  }
+  twins?.close();
+  return outcomes;
+}
+
+const QUESTIONS_PER_BREATH = 16;
+
+function judgeQuestion(
+  question: QuestionRecord,
+  attempts: readonly Attempt[],
+  data: DataSet,
+  twins: Twins | undefined,
+): QuestionOutcome {
+  const { question_id: id, database_name: database, difficulty, gold_sql } = question;
+  const gold = executeGold(data.databases.get(database), gold_sql);
+  const twinGolds = twins?.goldsOf(question) ?? [];
+  const agrees = twins && ((sql: string) => twins.agrees(question, sql, twinGolds));
+  const stoppedBefore = twins?.stopped ?? 0;
+  const judged = attempts.map((attempt) => judgeAttempt(attempt, gold, data.databases.get(database), agrees));
+  const { index, votes } = elect(judged.map(({ ballot }) => ballot));
+  const chosen = judged[index]!;
+  const stopped = (twins?.stopped ?? 0) > stoppedBefore || [...attempts, ...judged].some((one) => one.stopped);
+  return {
+    id,
+    database,
+    difficulty,
+    joins: outline(gold_sql).joins,
+    ...chosen.marks,
+    reason: chosen.reason,
+    ...(stopped && { stopped }),
+    ...(twins && { tried_twins: twinGolds.length }),
+    ...(attempts.length > 1 && { votes, any: anyOf(judged.map(({ marks }) => marks)) }),
+    tokens: total(attempts.map(({ tokens }) => tokens)),
+    prompt_tokens: total(attempts.map(({ prompt_tokens }) => prompt_tokens)),
+    error: attempts.find(({ error }) => error !== null)?.error ?? null,
+  };
+}
+
+interface Judged {
+  readonly marks: Marks;
+  readonly reason: string | null;
+  /** Equal for attempts whose queries gave the same rows; undefined without a result. */
+  readonly ballot: string | undefined;
+  readonly stopped: boolean;
+}
+
+function judgeAttempt(
+  { sql, answer, error, why }: Attempt,
+  gold: GoldExecution,
+  database: Database,
+  agrees: ((sql: string) => boolean) | undefined,
+): Judged {
+  if (sql === null) {
+    const marks = { answer, spider: false, bird: false, twins: agrees ? false : null };
+    return { marks, reason: why ?? (error === null ? "no query" : "broken"), ballot: undefined, stopped: false };
+  }
+  const { spider, bird, fault, result, stopped } = judge(database, sql, gold);
+  const isRight = spider && bird;
+  const reason = stopped && !isRight ? STOPPED : fault ? fault.error_class : wrongBy({ spider, bird }, gold);
+  const twins = agrees ? spider && agrees(sql) : null;
+  return { marks: { answer, spider, bird, twins }, reason, ballot: result ? resultKey(result) : undefined, stopped };
+}
+
+/** The reason of a query that the clock stopped, or whose gold it stopped. */
+const STOPPED = "clock";
+
+function wrongBy({ spider, bird }: Record<ExecutionRule, boolean>, gold: GoldExecution): string | null {
+  if (spider && bird) return null;
+  if (!gold.spider.ok || !gold.bird.ok) return "the gold fails";
+  return spider ? "another result by bird" : bird ? "another result by spider" : "another result";
+}
+
+function anyOf(marks: readonly Marks[]): Marks {
+  const any = (measure: Measure) =>
+    marks.every((one) => one[measure] === null) ? null : marks.some((one) => one[measure] === true);
+  return { answer: any("answer"), spider: any("spider"), bird: any("bird"), twins: any("twins") };
+}
+
+function total(counts: readonly (number | null)[]): number | null {
+  const known = counts.filter((count) => count !== null);
+  return known.length === 0 ? null : known.reduce((sum, count) => sum + count, 0);
+}

@@ -1,0 +1,144 @@
+// A benchmark's result as it is printed and kept: what was measured, on what, how, and each question's outcome.
+import { type DataSet, evalIdsSha256, idsSha256, type RejectionReason } from "../../../gym/data/index.ts";
+import type { QuestionOutcome } from "./outcomes.ts";
+import { type BenchScores, scoresOf } from "./scores.ts";
+
+/** Raised when a field changes its meaning. */
+export const BENCH_FORMAT = "sqlenv-bench-1";
+
+/** How the questions were asked. Results with different protocols measure different things. */
+export interface Protocol {
+  readonly benchmark: "spider" | "bird";
+  /** Whether the model has to explore the database, or is given its schema and writes one query. */
+  readonly schema: "unknown" | "given";
+  /** Id of the environment's rules; null where the schema is given. */
+  readonly rules: string | null;
+  /** Id of the prompt; null for players that read none. */
+  readonly prompt: string | null;
+  readonly step_budget: number | null;
+  /** Attempts at each question; more than one are put to the vote. */
+  readonly votes: number;
+  readonly temperature: number;
+  readonly max_tokens: number;
+  /** Whether BIRD's questions came with their evidence; null for Spider, which has none. */
+  readonly evidence: boolean | null;
+  /** Version and number of the perturbed twins, such as `twins-1x2`; null without them. */
+  readonly twins: string | null;
+}
+
+/** Which questions were asked. */
+export interface AskedData {
+  readonly name: string;
+  /** Of all evaluation questions of the data set. */
+  readonly eval_ids_sha256: string;
+  /** Of the questions asked: they may be a part. */
+  readonly ids_sha256: string;
+  /** Of their ids, words and gold queries. */
+  readonly content_sha256: string;
+  readonly questions: number;
+  readonly databases: number;
+  /** Evaluation questions that the data set had to leave out, by reason. */
+  readonly rejected: Readonly<Partial<Record<RejectionReason, number>>>;
+}
+
+export interface BenchedModel {
+  readonly player: string;
+  readonly name: string;
+  /** Of the weights' file, or of the list of the files' sums; null where they are elsewhere. */
+  readonly weights_sha256: string | null;
+}
+
+export interface BenchResult {
+  readonly format: typeof BENCH_FORMAT;
+  readonly sqlenv: string;
+  readonly command: string;
+  readonly protocol: Protocol;
+  readonly data: AskedData;
+  readonly model: BenchedModel;
+  readonly seed: number;
+  readonly scores: BenchScores;
+  /** Queries that Spider's rule takes for right, and of those the ones that twins reject; questions without any twin. */
+  readonly twins: {
+    readonly right_looking: number;
+    readonly rejected: number;
+    readonly without: number;
+  } | null;
+  /** Questions with an attempt that broke; they count as wrong. */
+  readonly errors: number;
+  readonly first_error: string | null;
+  /** Questions whose verdict depends on the machine: the clock stopped a statement. */
+  readonly stopped: number;
+  /** Of a question: tokens written, tokens shown, and the seconds of asking all divided by the questions: no loading, no judging. */
+  readonly per_question: {
+    readonly tokens: number | null;
+    readonly prompt_tokens: number | null;
+    readonly seconds: number;
+  };
+  /** Of asking: from the first question to the last reply. */
+  readonly seconds: number;
+  readonly questions: readonly QuestionOutcome[];
+}
+
+/** Puts a result together. */
+export function resultOf(
+  outcomes: readonly QuestionOutcome[],
+  facts: Pick<BenchResult, "sqlenv" | "command" | "protocol" | "data" | "model" | "seed" | "seconds">,
+): BenchResult {
+  const { sqlenv, command, protocol, data, model, seed, seconds } = facts;
+  const broken = outcomes.filter(({ error }) => error !== null);
+  return {
+    ...{ format: BENCH_FORMAT, sqlenv, command, protocol, data, model, seed },
+    scores: scoresOf(outcomes),
+    twins: protocol.twins === null ? null : countTwins(outcomes),
+    errors: broken.length,
+    first_error: broken[0]?.error ?? null,
+    stopped: outcomes.filter((outcome) => outcome.stopped).length,
+    per_question: {
+      tokens: mean(outcomes.map(({ tokens }) => tokens)),
+      prompt_tokens: mean(outcomes.map(({ prompt_tokens }) => prompt_tokens)),
+      seconds: round(seconds / outcomes.length),
+    },
+    seconds: round(seconds),
+    questions: outcomes,
+  };
+}
+
+function countTwins(outcomes: readonly QuestionOutcome[]): BenchResult["twins"] {
+  const looking = outcomes.filter(({ spider }) => spider === true);
+  return {
+    right_looking: looking.length,
+    rejected: looking.filter(({ twins }) => twins === false).length,
+    without: outcomes.filter(({ tried_twins }) => tried_twins === 0).length,
+  };
+}
+
+/** What was asked of a data set. */
+export async function askedData(data: DataSet, outcomes: readonly QuestionOutcome[]): Promise<AskedData> {
+  const rejected: Partial<Record<RejectionReason, number>> = {};
+  for (const { split, reason } of data.rejected) {
+    if (split === "eval") rejected[reason] = (rejected[reason] ?? 0) + 1;
+  }
+  const asked = new Set(outcomes.map(({ id }) => id));
+  return {
+    name: data.name,
+    eval_ids_sha256: await evalIdsSha256(data.questions),
+    ids_sha256: await idsSha256([...asked]),
+    content_sha256: await idsSha256(
+      data.questions.flatMap(({ question_id, question_text, gold_sql }) =>
+        asked.has(question_id) ? [JSON.stringify([question_id, question_text, gold_sql])] : [],
+      ),
+    ),
+    questions: outcomes.length,
+    databases: new Set(outcomes.map(({ database }) => database)).size,
+    rejected,
+  };
+}
+
+function mean(counts: readonly (number | null)[]): number | null {
+  const known = counts.filter((count) => count !== null);
+  return known.length === 0 ? null : round(known.reduce((sum, count) => sum + count, 0) / known.length);
+}
+
+function round(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}

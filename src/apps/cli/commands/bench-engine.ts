@@ -1,0 +1,180 @@
+// `sqlenv bench engine`: the engine's speed, beside PyTorch's on the same model when a Python with it is given.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Command } from "commander";
+import { UsageError } from "../../../errors.ts";
+import { createCpu } from "../../../lm/devices/cpu/start.node.ts";
+import { configToJson } from "../../../lm/model/config.ts";
+import { benchEngine, ENGINE_MODELS, ENGINE_SPEC, type EngineBench } from "../../bench/engine.ts";
+import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
+
+interface Options {
+  readonly json?: boolean;
+  readonly model: readonly string[];
+  readonly threads: number;
+  readonly peer?: string;
+  readonly quick?: boolean;
+}
+
+/** What bench/peer_engine.py prints. */
+interface Peer {
+  readonly versions: Readonly<Record<string, string>>;
+  readonly sampling: readonly { batch_size: number; tokens_per_s: number; decode_tokens_per_s: number | null }[];
+  readonly training: readonly { tokens_per_s: number }[];
+}
+
+export function engineCommand(): Command {
+  return new Command("engine")
+    .description("products, training and sampling tokens per second on the CPU, and how cost grows")
+    .option("--model <names...>", `sizes to measure: ${Object.keys(ENGINE_MODELS).join(", ")}`, ["starter"])
+    .option("--threads <n>", "threads, of the peer too", wholeNumber("--threads"), 2)
+    .option("--peer <python>", "a Python with torch and transformers, measured in the same run")
+    .option("--quick", "leave out the growth tables and 128 sequences")
+    .option("--json", "print one JSON object")
+    .action(async ({ json, model, threads, peer, quick = false }: Options) => {
+      const out = output({ json });
+      const results = [];
+      for (const name of model) {
+        if (!(name in ENGINE_MODELS)) {
+          throw new UsageError({
+            what: "no such size",
+            value: name,
+            remedy: `use ${Object.keys(ENGINE_MODELS).join(" or ")}`,
+          });
+        }
+        const ours = await benchEngine(name, () => createCpu({ threads }), {
+          quick,
+          onProgress: (what) => out.progress(`${name}: ${what}`),
+        });
+        if (peer) out.progress(`${name}: the peer`);
+        const theirs = peer ? runPeer(peer, name, threads) : undefined;
+        const ratios = theirs && ratiosOf(ours, theirs);
+        out.line(describe(ours, theirs, ratios));
+        results.push({ ...ours, peer: theirs, ratios });
+      }
+      out.result(results.length === 1 ? results[0] : { models: results });
+    });
+}
+
+function runPeer(python: string, name: string, threads: number): Peer {
+  const script = fileURLToPath(new URL("../../../../bench/peer_engine.py", import.meta.url));
+  const folder = mkdtempSync(join(tmpdir(), "sqlenv-peer-"));
+  try {
+    writeFileSync(join(folder, "config.json"), JSON.stringify(configToJson(ENGINE_MODELS[name]!)));
+    const { context, new_tokens, sequences } = ENGINE_SPEC;
+    const spec = {
+      threads,
+      context,
+      new_tokens,
+      batch_sizes: [1, 8, 32],
+      training: [{ sequences, length: context }],
+      repeats: 3,
+    };
+    const text = execFileSync(python, [script, folder, JSON.stringify(spec)], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+      maxBuffer: 1 << 26,
+    });
+    return JSON.parse(text) as Peer;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Ours over theirs. */
+function ratiosOf(ours: EngineBench, theirs: Peer) {
+  const sampling = (
+    size: number,
+    pick: (rate: { tokens_per_s: number; decode_tokens_per_s: number | null }) => number | null,
+  ) => {
+    const [a, b] = [ours.sampling, theirs.sampling].map((rates) => rates.find(({ batch_size }) => batch_size === size));
+    const [x, y] = [a && pick(a), b && pick(b)];
+    return x && y ? x / y : null;
+  };
+  const dense = theirs.training[0]!.tokens_per_s;
+  const peer32 = theirs.sampling.find(({ batch_size }) => batch_size === 32);
+  return {
+    sampling_1: sampling(1, (rate) => rate.decode_tokens_per_s),
+    sampling_8: sampling(8, (rate) => rate.decode_tokens_per_s),
+    sampling_32: sampling(32, (rate) => rate.decode_tokens_per_s),
+    sampling_32_with_prompts: sampling(32, (rate) => rate.tokens_per_s),
+    /** Four prompts, eight times each; the peer computes every prompt. */
+    sampling_32_groups_with_prompts: peer32 ? ours.sampling_groups.tokens_per_s / peer32.tokens_per_s : null,
+    training_dense: ours.training.plain_tokens_per_s / dense,
+    training_shared: ours.training.shared_tokens_per_s / dense,
+  };
+}
+
+function describe(
+  ours: EngineBench,
+  theirs: Peer | undefined,
+  ratios: ReturnType<typeof ratiosOf> | undefined,
+): string {
+  const n = (value: number | null | undefined) =>
+    value === null || value === undefined ? "" : formatNumber(Math.round(value));
+  const times = (value: number | null | undefined) => (value ? `${value.toFixed(2)}×` : "");
+  const peerRate = (size: number) => theirs?.sampling.find(({ batch_size }) => batch_size === size);
+  const rows: (string | number)[][] = [
+    [
+      "training, dense",
+      n(ours.training.plain_tokens_per_s),
+      n(theirs?.training[0]?.tokens_per_s),
+      times(ratios?.training_dense),
+    ],
+    [
+      "training, shared prompts",
+      n(ours.training.shared_tokens_per_s),
+      n(theirs?.training[0]?.tokens_per_s),
+      times(ratios?.training_shared),
+    ],
+    ...ours.sampling.flatMap(({ batch_size, decode_tokens_per_s, tokens_per_s }) => {
+      const peer = peerRate(batch_size);
+      const ratio = (a: number, b: number | null | undefined) => times(b ? a / b : null);
+      return [
+        [
+          `sampling ${batch_size}, decode`,
+          n(decode_tokens_per_s),
+          n(peer?.decode_tokens_per_s),
+          ratio(decode_tokens_per_s, peer?.decode_tokens_per_s),
+        ],
+        [
+          `sampling ${batch_size}, with prompts`,
+          n(tokens_per_s),
+          n(peer?.tokens_per_s),
+          ratio(tokens_per_s, peer?.tokens_per_s),
+        ],
+      ];
+    }),
+  ];
+  const groups = ours.sampling_groups;
+  rows.push([
+    "sampling 4 × 8, with prompts",
+    n(groups.tokens_per_s),
+    n(peerRate(32)?.tokens_per_s),
+    times(ratios?.sampling_32_groups_with_prompts),
+  ]);
+  const { gemm, scaling } = ours;
+  const growth = Object.entries({
+    "training tokens/s by sequences": scaling.training_by_sequences,
+    "training tokens/s by length": scaling.training_by_length,
+    "ms of a decode step by turns played": scaling.decode_ms_by_turns,
+  }).filter(([, values]) => Object.keys(values).length > 0);
+  return [
+    `${ours.model}: ${formatNumber(ours.parameters)} parameters, ${ours.threads} threads, ${ours.variant}`,
+    `products ${ours.native ? "as machine code" : "in WebAssembly"}: ${gemm.gflops.toFixed(0)} GFLOP/s, ${(100 * gemm.share).toFixed(0)} % of the ${gemm.peak_gflops.toFixed(0)} measured in cache; peak memory ${formatBytes(ours.peak_bytes)}`,
+    drawTable(
+      ["tokens per second", "ours", theirs ? `torch ${theirs.versions.torch}` : "", theirs ? "ratio" : ""],
+      rows,
+    ),
+    ...growth.map(
+      ([title, values]) =>
+        `${title}: ${Object.entries(values)
+          .map(([key, value]) => `${key}: ${value < 100 ? value.toFixed(2) : formatNumber(Math.round(value))}`)
+          .join("  ")}`,
+    ),
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,139 @@
+// `sqlenv bench grpo --data`: whole GRPO steps of a real model on real questions, with environments in the main thread and
+// on threads in turn.
+
+import type { DataSet } from "../../../gym/data/index.ts";
+import { EnvironmentThreads } from "../../../gym/evaluation/environments/threads.node.ts";
+import { localEnvironments } from "../../../gym/evaluation/index.ts";
+import { type GRPOConfig, loadQuestionPrompts, resolveConfig } from "../../../rl/index.ts";
+import { benchLiveGRPO, type LiveResult, type LiveSide, liveSteps, WARM_STEPS } from "../../bench/live-grpo.ts";
+import { resolveDataSet } from "../dataset.ts";
+import { environmentThreadCount } from "../environments.ts";
+import { drawTable, formatNumber, type Output, printable } from "../terminal/output.ts";
+import { configOf } from "./train-config.ts";
+import { trainingModel } from "./train-model.ts";
+
+export interface LiveOptions {
+  readonly data: string;
+  readonly model?: string;
+  readonly device?: string;
+  readonly preset?: string;
+  readonly config?: string;
+  readonly questions?: number;
+  readonly generations?: number;
+  readonly environmentThreads?: number;
+  readonly threads?: number;
+  readonly steps?: number;
+}
+
+interface LiveBench {
+  readonly model: string;
+  readonly data: string;
+  readonly device: string;
+  readonly variant: string;
+  readonly parameters: number;
+  readonly episodes: number;
+  readonly max_instructions: number | null;
+  readonly steps: number;
+  readonly sides: readonly LiveResult[];
+  /** Seconds of the median step in the main thread over those with threads. */
+  readonly ratio: number | null;
+}
+
+const STEPS = 10;
+
+/** Measures, prints a table, and gives the result. */
+export async function benchLive(options: LiveOptions, out: Output): Promise<LiveBench> {
+  const { steps = STEPS } = options;
+  const data = await resolveDataSet(options.data);
+  const settings = settingsOf(options);
+  const model = await trainingModel(settings.model_name, settings);
+  const { device, variant, parameters } = model.engine.facts;
+  const threads = environmentThreadCount(options.environmentThreads ?? null, device);
+  const sides: LiveSide[] = [{ threads: 0, environments: localEnvironments(data) }];
+  let pool: EnvironmentThreads | undefined;
+  try {
+    if (threads > 0) {
+      pool = await startThreads(data, settings, threads);
+      sides.push({ threads, environments: pool });
+    }
+    const all = liveSteps(steps, sides.length);
+    const config = resolveConfig({ ...settings, max_steps: all, num_train_epochs: all });
+    let done = 0;
+    const results = await benchLiveGRPO(model, data, config, sides, ({ threads }, { step, environment }) => {
+      const where = sideName(threads);
+      out.progress(
+        `step ${++done} of ${all}, ${where}: ${step.toFixed(2)} s, of them ${environment.toFixed(2)} s for environments`,
+      );
+    });
+    out.endProgress();
+    const [main, other] = results;
+    const bench: LiveBench = {
+      ...{ model: config.model_name, data: data.name, device, variant, parameters },
+      ...{ episodes: config.per_device_train_batch_size * config.gradient_accumulation_steps },
+      ...{ max_instructions: config.max_instructions, steps, sides: results },
+      ratio: other ? main!.median_s.step / other.median_s.step : null,
+    };
+    out.line(describe(bench));
+    return bench;
+  } finally {
+    await Promise.allSettled([model.engine.close(), pool?.close()]);
+    data.databases.close();
+  }
+}
+
+function startThreads(data: DataSet, config: GRPOConfig, threads: number): Promise<EnvironmentThreads> {
+  const ahead = loadQuestionPrompts(data, config).map(({ question_id }) => question_id);
+  return EnvironmentThreads.start(data, { threads, ahead });
+}
+
+/** A preset's episodes and learning, without what is not a GRPO step. */
+function settingsOf(options: LiveOptions): GRPOConfig {
+  const { data, model, device, preset, config, questions, generations, threads } = options;
+  const named = preset === undefined && config === undefined ? "spider-smollm2" : preset;
+  const settings = configOf({ ...(named !== undefined && { preset: named }), ...(config !== undefined && { config }) });
+  const group = generations ?? settings.num_generations;
+  const batch = settings.per_device_train_batch_size * settings.gradient_accumulation_steps;
+  const asked = questions ?? Math.max(1, Math.floor(batch / group));
+  return resolveConfig({
+    ...settings,
+    ...{ questions_path: data, num_generations: group },
+    ...{ per_device_train_batch_size: asked * group, gradient_accumulation_steps: 1 },
+    ...{ generation_batch_size: null, steps_per_generation: null, easy_steps: 0 },
+    ...{ sft_steps: 0, pass_k: 0, eval_steps: 0, logging_steps: 1 },
+    ...(model !== undefined && { model_name: model }),
+    ...(device !== undefined && { device }),
+    ...(threads !== undefined && { threads }),
+  });
+}
+
+function describe(bench: LiveBench): string {
+  const { sides, ratio } = bench;
+  const names = sides.map(({ environment_threads: n }) => sideName(n));
+  const seconds = (part: keyof LiveResult["median_s"]) => sides.map(({ median_s }) => median_s[part].toFixed(3));
+  const sum = (key: "stopped" | "timeouts" | "unscorable") =>
+    sides.map(({ steps }) => formatNumber(steps.reduce((total, step) => total + step[key], 0)));
+  const rows = [
+    ["step", ...seconds("step")],
+    ["sampling", ...seconds("sampling")],
+    ["waiting for environments", ...seconds("environment")],
+    ["learning", ...seconds("training")],
+    ["rest", ...seconds("rest")],
+    ["(work of environments)", ...seconds("environment_work")],
+    ["environments' share of all steps", ...sides.map(({ environment_share: x }) => `${(100 * x).toFixed(1)} %`)],
+    ["longest step over the median", ...sides.map(({ longest_over_median: x }) => x.toFixed(2))],
+    ["of it waiting, seconds", ...sides.map(({ longest_environment_s: x }) => x.toFixed(3))],
+    ["queries over the instruction budget", ...sum("stopped")],
+    ["queries stopped by the clock", ...sum("timeouts")],
+    ["episodes without a score", ...sum("unscorable")],
+  ];
+  return [
+    `${printable(bench.model)} on ${printable(bench.data)}, ${bench.variant}: ${bench.episodes} episodes a step, ${bench.steps} steps of each after ${WARM_STEPS}; medians in seconds`,
+    drawTable(["environments in", ...names], rows),
+    ...(ratio === null ? [] : [`a step in the main thread takes ${ratio.toFixed(2)} times as long`]),
+    "",
+  ].join("\n");
+}
+
+function sideName(threads: number): string {
+  return threads === 0 ? "main thread" : threads === 1 ? "1 thread" : `${threads} threads`;
+}

@@ -1,0 +1,300 @@
+// `sqlenv bench spider` and `bench bird`: a model measured as papers measure, on databases no training has seen.
+import { accessSync, constants, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { Command, Option } from "commander";
+import { SqlEnvError, UsageError } from "../../../errors.ts";
+import { withQuestionsFrom } from "../../../gym/data/index.node.ts";
+import type { DataSet } from "../../../gym/data/index.ts";
+import {
+  DEFAULT_RULES,
+  DEFAULT_STEP_BUDGET,
+  type EnvironmentRules,
+  GUIDED_RULES,
+  rulesId,
+} from "../../../gym/env/index.ts";
+import { MAX_TWIN_SEEDS, TWINS_VERSION } from "../../../gym/evaluation/index.ts";
+import { writeFileWhole } from "../../../io/atomic-write.node.ts";
+import { type AttemptOptions, type Attempts, playAttempts } from "../../bench/text-to-sql/attempts.ts";
+import { judgeAttempts } from "../../bench/text-to-sql/outcomes.ts";
+import { askedData, type BenchResult, type Protocol, resultOf } from "../../bench/text-to-sql/result.ts";
+import { givenPromptId, writeAttempts } from "../../bench/text-to-sql/schema-given.ts";
+import { resolveDataSet } from "../dataset.ts";
+import { environmentsFor } from "../environments.ts";
+import { checkDatabases, checkSplit, type FilterFlags, listDifficulties } from "../filters.ts";
+import { readModelUse } from "../model-use.ts";
+import { packageInfo } from "../package-info.ts";
+import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed, turnTokens } from "../player.ts";
+import type { PromptFlags } from "../prompt.ts";
+import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
+import { type Output, output, printable, wholeNumber } from "../terminal/output.ts";
+import { weightsSha256 } from "../weights.ts";
+import { writerNamed } from "../writer.ts";
+import { drawBench } from "./bench-sql-table.ts";
+
+interface BenchSqlFlags extends FilterFlags, PlayerFlags {
+  readonly player?: string;
+  readonly questionsFrom?: string;
+  readonly evidence?: boolean;
+  readonly questions?: number;
+  readonly schema: Protocol["schema"];
+  readonly sampleRows: number;
+  readonly votes: number;
+  readonly twins: number;
+  readonly unguided?: boolean;
+  readonly seed: number;
+  readonly stepBudget: number;
+  readonly concurrency?: number;
+  readonly out?: string;
+  readonly show: number;
+  readonly json?: boolean;
+}
+
+/** The command of one benchmark. */
+export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
+  const published = benchmark === "spider" ? "Spider" : "BIRD";
+  const command = new Command(benchmark)
+    .description(`measure a model on ${published}'s evaluation questions, as papers measure`)
+    .option("--data <name>", "the data set, by name or folder", benchmark)
+    .option("--questions-from <file>", "ask the questions of this JSON file: Spider-DK, Spider-Syn, your own")
+    .option("--player <name>", `one of ${PLAYER_NAMES.join(", ")} (default: model, or chat with --base-url)`)
+    .option("--questions <number>", "number of questions to draw (default: all)", wholeNumber("--questions"))
+    .option("--difficulty <list>", "some of easy,medium,hard", listDifficulties)
+    .option("--database <list>", "only questions on these databases", (text: string) => text.split(","))
+    .addOption(
+      new Option(
+        "--schema <how>",
+        "unknown: explored by actions; given: in the prompt, as in papers, one query written",
+      )
+        .choices(["unknown", "given"])
+        .default("unknown"),
+    )
+    .option("--sample-rows <number>", "given: rows shown of each table", wholeNumber("--sample-rows"), 0)
+    .option("--votes <number>", "attempts per question, decided by majority vote (voted@k)", wholeNumber("--votes"), 1)
+    .option(
+      "--twins <number>",
+      "perturbed copies of each database that a query must also pass",
+      wholeNumber("--twins"),
+      2,
+    )
+    .option("--unguided", "play by the environment's default rules instead of the guided ones")
+    .option("--seed <number>", "of sampling and of drawing questions", wholeNumber("--seed"), 7)
+    .option("--step-budget <number>", "actions an episode may take", wholeNumber("--step-budget"), DEFAULT_STEP_BUDGET)
+    .option(
+      "--concurrency <number>",
+      `questions at a time (default: 1, chat ${CONCURRENCY.chat}, model ${CONCURRENCY.model})`,
+      wholeNumber("--concurrency"),
+    )
+    .option("--out <file>", "write the result there, for bench compare")
+    .option("--show <number>", "print the transcripts of the first questions", wholeNumber("--show"), 0)
+    .option("--json", "print the result as one JSON object");
+  if (benchmark === "bird") command.option("--no-evidence", "leave the evidence out of the questions");
+  return addPlayerOptions(command).action((flags: BenchSqlFlags) => {
+    checkFlags(flags, (name) => command.getOptionValueSource(name) === "cli");
+    return run(benchmark, flags);
+  });
+}
+
+/** Flags that say nothing in a protocol. */
+const UNUSED: Readonly<Record<Protocol["schema"], Readonly<Record<string, string>>>> = {
+  given: {
+    prompt: "--prompt",
+    shots: "--shots",
+    promptFile: "--prompt-file",
+    unguided: "--unguided",
+    stepBudget: "--step-budget",
+  },
+  unknown: { sampleRows: "--sample-rows" },
+};
+
+/** Refuses flags that would change nothing, and votes that would all be equal. */
+function checkFlags({ schema, votes, temperature }: BenchSqlFlags, isTyped: (name: string) => boolean): void {
+  const unused = Object.entries(UNUSED[schema]).find(([name]) => isTyped(name));
+  if (unused)
+    throw new UsageError({ what: `${unused[1]} has no effect with --schema ${schema}`, remedy: "leave it out" });
+  if (votes > 1 && temperature === 0 && isTyped("temperature"))
+    throw new UsageError({
+      what: "--votes with --temperature 0 would ask for the same attempt each time",
+      value: votes,
+      remedy: `leave --temperature out for ${VOTE_TEMPERATURE}, or raise it`,
+    });
+}
+
+async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<void> {
+  const out = output(flags);
+  const name = playerOf(flags);
+  const { votes, twins, seed, difficulty, schema, sampleRows } = flags;
+  const temperature = votes > 1 && flags.temperature === 0 ? VOTE_TEMPERATURE : flags.temperature;
+  if (twins > MAX_TWINS)
+    throw new UsageError({ what: `--twins cannot be more than ${MAX_TWINS}`, value: twins, remedy: "2 find most" });
+  if (votes < 1) throw new UsageError({ what: "--votes must be at least 1", value: votes });
+  if (flags.out !== undefined) checkWritable(flags.out);
+  const data = await dataFor(flags);
+  checkDatabases(flags.database, data);
+  const databases = unseenDatabases(data, flags.database);
+  const asked = await (schema === "given" ? askGiven : askUnknown)(name, { ...flags, temperature }, data, out);
+  const signal = interruptSignal();
+  const started = performance.now();
+  try {
+    const attempts = await asked.attempts({
+      ...{ seed, difficulty, databases, signal },
+      tries: votes,
+      questions: flags.questions,
+      concurrency: flags.concurrency ?? CONCURRENCY[name] ?? 1,
+      onProgress: ({ done, total }) => out.progress(`${asked.name}: ${done} of ${total} attempts`),
+    });
+    const seconds = (performance.now() - started) / 1000;
+    const outcomes =
+      attempts &&
+      (await judgeAttempts(data, attempts, {
+        twins,
+        signal,
+        onProgress: (done, total) => out.progress(`judged ${done} of ${total} questions`),
+      }));
+    out.endProgress();
+    if (!outcomes || signal.aborted) {
+      out.line("interrupted: nothing was written");
+      process.exitCode = interruptedCode(signal);
+      return;
+    }
+    for (const { id } of outcomes.slice(0, flags.show))
+      out.line(`${printableLines(attempts.get(id)![0]?.shown ?? id)}\n`);
+    const protocol: Protocol = {
+      ...{ benchmark, schema, votes, temperature, max_tokens: turnTokens(name, flags) },
+      evidence: benchmark === "bird" ? (flags.evidence ?? true) : null,
+      twins: twins > 0 ? `${TWINS_VERSION}x${twins}` : null,
+      ...(schema === "given"
+        ? { rules: null, prompt: givenPromptId(sampleRows), step_budget: null }
+        : { rules: rulesId(rulesFor(flags)), prompt: asked.prompt_id ?? null, step_budget: flags.stepBudget }),
+    };
+    const result = resultOf(outcomes, {
+      sqlenv: packageInfo().version,
+      command: commandLine(),
+      ...{ protocol, seed, seconds },
+      data: await askedData(data, outcomes),
+      model: { player: name, name: flags.model ?? asked.name, weights_sha256: await weightsOf(name, flags) },
+    });
+    report(result, flags, out);
+  } finally {
+    await asked.close?.();
+  }
+}
+
+/** Who is asked, and how. */
+interface Asked {
+  readonly name: string;
+  readonly prompt_id?: string | undefined;
+  attempts(options: AttemptOptions): Promise<Attempts | undefined>;
+  close?: (() => Promise<void>) | undefined;
+}
+
+async function askUnknown(name: string, flags: BenchSqlFlags, data: DataSet, out: Output): Promise<Asked> {
+  const player = await playerNamed(name, { ...flags, ...(await defaultPrompt(name, flags)) });
+  const environments = await environmentsFor(player, data, out);
+  const game = { step_budget: flags.stepBudget, rules: rulesFor(flags) };
+  const environment = () => environments.open({ step_budget: game.step_budget, ...game.rules });
+  return {
+    name: player.name,
+    prompt_id: player.prompt_id,
+    attempts: (options) => playAttempts(data, player, { ...options, ...game, environment }),
+    close: async () => {
+      await Promise.all([player.close?.(), environments.close()]);
+    },
+  };
+}
+
+/** The prompt a model was trained with where its folder names one, otherwise the one for models that others trained, with examples. */
+async function defaultPrompt(name: string, { prompt, shots, promptFile, model }: BenchSqlFlags): Promise<PromptFlags> {
+  if (model === undefined || promptFile !== undefined) return {};
+  const asked = { prompt: "instruct", shots: shots ?? 3 } as const;
+  if (prompt !== undefined) return prompt === "instruct" ? asked : {};
+  if (name === "chat") return asked;
+  const { resolveModel } = await import("../../../lm/model/formats/hub.node.ts");
+  const folder = await resolveModel(model);
+  return readModelUse(folder) ? {} : asked;
+}
+
+function rulesFor({ unguided = false }: BenchSqlFlags): EnvironmentRules {
+  return unguided ? DEFAULT_RULES : GUIDED_RULES;
+}
+
+async function askGiven(name: string, flags: BenchSqlFlags, data: DataSet): Promise<Asked> {
+  const writer = await writerNamed(name, flags, data);
+  return {
+    name: writer.name,
+    attempts: (options) => writeAttempts(data, writer, { ...options, sample_rows: flags.sampleRows }),
+    close: writer.close,
+  };
+}
+
+/** Sampling temperature of votes where none is given: greedy attempts would all be the same. */
+const VOTE_TEMPERATURE = 0.8;
+
+/** No more twins than seeds are tried. */
+const MAX_TWINS = MAX_TWIN_SEEDS;
+
+function report(result: BenchResult, flags: BenchSqlFlags, out: ReturnType<typeof output>): void {
+  const { questions, errors, first_error } = result;
+  if (errors === questions.length)
+    throw new SqlEnvError("all_failed", { what: "every episode broke; the first error", value: first_error ?? "" });
+  drawBench(result, out); // first: a file that cannot be written does not lose the result
+  if (flags.out !== undefined) {
+    writeFileWhole(flags.out, `${JSON.stringify(result)}\n`);
+    out.line(`wrote ${flags.out}`);
+  }
+  out.result(result);
+}
+
+function playerOf({ player, model, baseUrl }: BenchSqlFlags): string {
+  if (player !== undefined) return player;
+  if (model === undefined)
+    throw new UsageError({
+      what: "nobody to measure",
+      remedy: "give --model, or --player oracle to check the gold queries",
+    });
+  return baseUrl === undefined ? "model" : "chat";
+}
+
+async function dataFor({ data: name, questionsFrom, evidence }: BenchSqlFlags): Promise<DataSet> {
+  const data = await resolveDataSet(name, { evidence });
+  return questionsFrom === undefined ? data : withQuestionsFrom(data, questionsFrom, { evidence });
+}
+
+/** Databases with evaluation questions and none of training. */
+function unseenDatabases(data: DataSet, wanted: readonly string[] | undefined): string[] {
+  checkSplit("eval", data);
+  const trained = new Set(data.questions.filter(({ split }) => split === "train").map((q) => q.database_name));
+  const asked = data.questions.filter(({ split }) => split === "eval").map(({ database_name }) => database_name);
+  const unseen = [...new Set(asked)].filter((name) => !trained.has(name) && (wanted?.includes(name) ?? true));
+  if (unseen.length > 0) return unseen;
+  throw new UsageError({
+    what: "the data set has no evaluation questions on databases that training has not seen",
+    value: data.name,
+    remedy: "split it by database, or take another with --data",
+  });
+}
+
+function printableLines(text: string): string {
+  return text.split("\n").map(printable).join("\n");
+}
+
+/** The command as it was typed, without a password in a URL. */
+function commandLine(): string {
+  return ["sqlenv", ...process.argv.slice(2)].join(" ").replace(/:\/\/[^/\s@]*@/g, "://");
+}
+
+function checkWritable(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    throw new UsageError({ what: "--out is a folder", value: path, remedy: "name a file" });
+  try {
+    accessSync(dirname(resolve(path)), constants.W_OK);
+  } catch (cause) {
+    const remedy = "name a file in a folder that exists";
+    throw new UsageError({ what: "--out cannot be written", value: path, remedy, cause });
+  }
+}
+
+async function weightsOf(player: string, { model }: PlayerFlags): Promise<string | null> {
+  if (player !== "model" || model === undefined) return null;
+  const { resolveModel } = await import("../../../lm/model/formats/hub.node.ts");
+  return weightsSha256(await resolveModel(model));
+}

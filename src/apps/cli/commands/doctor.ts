@@ -1,0 +1,152 @@
+// `sqlenv doctor`: what this machine has for the engine, what is missing, and how to get it.
+import { totalmem } from "node:os";
+import { Command } from "commander";
+import { messageOf, SqlEnvError } from "../../../errors.ts";
+import { usableCpus } from "../../../io/cpus.node.ts";
+import { createCpu } from "../../../lm/devices/cpu/start.node.ts";
+import { Compiler } from "../../../lm/devices/cuda/compiler.node.ts";
+import { createCuda, LEAST_CAPABILITY } from "../../../lm/devices/cuda/create.node.ts";
+import type { Card, Precision } from "../../../lm/devices/cuda/device.ts";
+import { openCard } from "../../../lm/devices/cuda/driver.node.ts";
+import { type LibraryName, loadFfi, loadLibrary } from "../../../lm/devices/cuda/libraries.node.ts";
+import { estimateMemory, type MemoryPlace } from "../../../lm/engine/index.ts";
+import { cpuMemory } from "../../../lm/engine/machine-memory.node.ts";
+import { KNOWN_MODELS } from "../../../lm/model/formats/known.ts";
+import type { LoraSpec } from "../../../lm/model/lora.ts";
+import { drawTable, formatBytes, output, styled } from "../terminal/output.ts";
+
+/** One thing looked at. */
+interface Finding {
+  readonly what: string;
+  readonly ok: boolean;
+  readonly found: string;
+  readonly remedy?: string | undefined;
+}
+
+export function doctorCommand(): Command {
+  return new Command("doctor")
+    .description("what was found for the engine, what is missing and how to get it")
+    .option("--json", "print one JSON object")
+    .action(({ json }: { readonly json?: boolean }) => {
+      const out = output({ json });
+      const findings = [...cpuFindings(), ...cudaFindings()];
+      const canUseCuda = findings.every(({ ok }) => ok);
+      for (const { what, ok, found, remedy } of findings) {
+        const mark = ok ? styled("green", "ok     ") : styled("yellow", "missing");
+        out.line(`${mark} ${what}: ${found}${remedy ? `; ${remedy}` : ""}`);
+      }
+      out.line(`--device auto uses ${canUseCuda ? "cuda" : "cpu"}`);
+      const models = whatFits(canUseCuda ? cardClass() : undefined);
+      out.line("what fits, by an estimate of its memory:");
+      out.line(drawTable(["model", "sampling", "adapters", "all weights"], models.map(fitLine)));
+      out.result({ device: canUseCuda ? "cuda" : "cpu", findings, models });
+    });
+}
+
+interface Fit {
+  readonly model: string;
+  /** Bytes each way of using it needs at least, and whether there are as many. */
+  readonly sampling: Need;
+  readonly adapters: Need;
+  readonly all_weights: Need;
+}
+
+interface Need {
+  readonly bytes: number;
+  readonly fits: boolean;
+}
+
+/** What known models need here, used in three ways. */
+function whatFits(card: { readonly memory: number; readonly precision: Precision } | undefined): Fit[] {
+  const place: MemoryPlace = card ? { device: "cuda", ...card } : { device: "cpu" };
+  const room = card ? 0.94 * card.memory : cpuMemory();
+  const least = { place, rows: 1_024, cacheTokens: 8_192, recompute: true };
+  return Object.entries(KNOWN_MODELS).map(([model, { config }]) => {
+    const need = (options: { readonly trains: boolean; readonly lora?: LoraSpec }): Need => {
+      const { total: bytes } = estimateMemory(config, { ...least, ...options });
+      return { bytes, fits: bytes <= room };
+    };
+    const lora = { r: 16, alpha: 32 };
+    return {
+      model,
+      sampling: need({ trains: false }),
+      adapters: need({ trains: true, lora }),
+      all_weights: need({ trains: true }),
+    };
+  });
+}
+
+function fitLine({ model, sampling, adapters, all_weights }: Fit): string[] {
+  return [
+    model,
+    ...[sampling, adapters, all_weights].map(({ bytes, fits }) => `${formatBytes(bytes)}: ${fits ? "yes" : "no"}`),
+  ];
+}
+
+function cardClass(): { readonly memory: number; readonly precision: Precision } {
+  const { memory, capability } = openCard().card;
+  return { memory, precision: capability >= 80 ? "bf16" : "fp32" };
+}
+
+function cpuFindings(): Finding[] {
+  const device = createCpu({ threads: 1 });
+  const { variant, native } = device;
+  device.close();
+  const products = native
+    ? "as machine code (AVX2 and FMA), the bits of WebAssembly"
+    : "in WebAssembly; machine code needs Linux on x64, AVX2 and FMA, the package koffi, and SQLENV_NATIVE not 0";
+  const found = `${usableCpus()} cores, ${formatBytes(totalmem())} of memory, ${variant}, Node ${process.versions.node}`;
+  return [
+    { what: "CPU", ok: true, found },
+    { what: "CPU products", ok: true, found: products },
+  ];
+}
+
+function cudaFindings(): Finding[] {
+  const findings: Finding[] = [];
+  const attempt = (what: string, look: () => string): boolean => {
+    try {
+      findings.push({ what, ok: true, found: look() });
+      return true;
+    } catch (error) {
+      const known = error instanceof SqlEnvError ? error : undefined;
+      const found = known ? [known.what, known.value].filter(Boolean).join(": ") : messageOf(error);
+      findings.push({ what, ok: false, found, remedy: known?.remedy });
+      return false;
+    }
+  };
+  const hasFfi = attempt("koffi", () => {
+    loadFfi();
+    return "installed";
+  });
+  if (!hasFfi) return findings;
+  const library = (what: string, name: LibraryName) => attempt(what, () => loadLibrary(loadFfi(), name).path);
+  const hasDriver = library("CUDA driver", "driver");
+  let card: Card | undefined;
+  const hasCard =
+    hasDriver &&
+    attempt("GPU", () => {
+      card = openCard().card;
+      const { name, capability, memory, driverVersion } = card;
+      if (capability < LEAST_CAPABILITY) {
+        const what = `${name} is too old: compute capability ${capability / 10}`;
+        throw new SqlEnvError("no_cuda", { what, remedy: `cards from ${LEAST_CAPABILITY / 10} on are supported` });
+      }
+      const precision = capability >= 80 ? "bf16" : "fp32";
+      const version = `${Math.floor(driverVersion / 1000)}.${(driverVersion % 1000) / 10}`;
+      return `${name}, compute capability ${capability / 10}, ${formatBytes(memory)}, CUDA ${version}, precision ${precision}`;
+    });
+  const hasNvrtc = attempt("NVRTC", () => {
+    const compiler = new Compiler(loadFfi(), card?.capability ?? 90);
+    return `${compiler.version}, ${compiler.path}`;
+  });
+  const hasCublas = library("cuBLAS", "cublas");
+  if (!hasCard || !hasNvrtc || !hasCublas) return findings;
+  attempt("CUDA device", () => {
+    const device = createCuda();
+    const { variant } = device;
+    device.close();
+    return variant;
+  });
+  return findings;
+}

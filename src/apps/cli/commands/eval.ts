@@ -1,0 +1,218 @@
+// `sqlenv eval`: a player plays many questions; success with intervals, seen and unseen databases apart.
+import { closeSync, openSync, writeFileSync } from "node:fs";
+import { Command } from "commander";
+import { SqlEnvError, UsageError } from "../../../errors.ts";
+import { SQLEnvClient } from "../../../gym/client/index.ts";
+import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, evalIdsSha256, type Split } from "../../../gym/data/index.ts";
+import { rulesId } from "../../../gym/env/index.ts";
+import {
+  type EpisodeRecord,
+  type EvaluationReport,
+  evaluate,
+  formatTranscript,
+  type Progress,
+  type Summary,
+} from "../../../gym/evaluation/index.ts";
+import { resolveDataSet } from "../dataset.ts";
+import { environmentsFor } from "../environments.ts";
+import { addFilterOptions, checkDatabases, checkSplit, type FilterFlags, listOf, splitNamed } from "../filters.ts";
+import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../player.ts";
+import { addRulesOptions, type RulesFlags, rulesNamed } from "../rules.ts";
+import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
+import { surviveLostOutput } from "../terminal/lost-output.ts";
+import { drawTable, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
+
+interface EvalFlags extends FilterFlags, PlayerFlags, RulesFlags {
+  readonly player: string;
+  readonly split: Split;
+  readonly episodes?: number;
+  readonly tries?: number;
+  readonly questions?: number;
+  readonly seed: number;
+  readonly answerType?: AnswerType[];
+  readonly stepBudget: number;
+  readonly concurrency?: number;
+  readonly server?: string;
+  readonly out?: string;
+  readonly show: number;
+  readonly json?: boolean;
+}
+
+/** The `eval` command. */
+export function evalCommand(): Command {
+  const command = new Command("eval")
+    .description("let a player answer many questions and count")
+    .requiredOption("--player <name>", `one of ${PLAYER_NAMES.join(", ")}`)
+    .option("--episodes <number>", "how many (default: each question once)", wholeNumber("--episodes"))
+    .option("--questions <number>", "draw so many of the questions (default: all)", wholeNumber("--questions"))
+    .option("--tries <number>", "play each question so often (pass@k)", wholeNumber("--tries"))
+    .option("--split <name>", "train or eval", splitNamed, "eval")
+    .option("--seed <number>", "draws the questions and the player's chances", wholeNumber("--seed"), 7)
+    .option("--step-budget <number>", "actions an episode may take", wholeNumber("--step-budget"), 10)
+    .option("--answer-type <list>", `some of ${ANSWER_TYPES.join(",")}`, (text: string) =>
+      listOf("--answer-type", text, ANSWER_TYPES),
+    )
+    .option(
+      "--concurrency <number>",
+      `episodes at a time (default: 1, chat ${CONCURRENCY.chat}, model ${CONCURRENCY.model})`,
+      wholeNumber("--concurrency"),
+    )
+    .option(
+      "--server <url>",
+      "play on a server of `sqlenv serve` with the same data, which sets the step budget and the rules",
+    )
+    .option("--out <file>", "write every episode there, one JSON object a line")
+    .option("--show <number>", "print the transcripts of the first episodes", wholeNumber("--show"), 0)
+    .option("--json", "print one JSON object");
+  return addRulesOptions(addPlayerOptions(addFilterOptions(command))).action(run);
+}
+
+async function run(flags: EvalFlags): Promise<void> {
+  const out = output(flags);
+  const player = await playerNamed(flags.player, flags);
+  const { split, seed, episodes, tries, questions, difficulty, answerType: answerTypes, database: databases } = flags;
+  const { stepBudget: step_budget, concurrency = CONCURRENCY[flags.player] ?? 1 } = flags;
+  const rules = rulesNamed(flags, player.trainedRules);
+  const data = await resolveDataSet(flags.data);
+  checkDatabases(databases, data);
+  checkSplit(split, data);
+  const signal = interruptSignal();
+  const file = flags.out === undefined ? undefined : openFile(flags.out);
+  if (file !== undefined) surviveLostOutput();
+  let shown = 0;
+  const onEpisode = (record: EpisodeRecord) => {
+    if (file !== undefined) writeFileSync(file, `${JSON.stringify(record)}\n`);
+    if (shown++ < flags.show) out.line(`${formatTranscript(record).split("\n").map(printable).join("\n")}\n`);
+  };
+  const onProgress = (progress: Progress) => out.progress(progressLine(player.name, progress));
+  const { server } = flags;
+  const environments = await environmentsFor(server ? {} : player, data, out);
+  const environment = server
+    ? () => new SQLEnvClient(server, { apiKey: process.env.SQLENV_API_KEY })
+    : () => environments.open({ step_budget, ...rules });
+  const options = {
+    split,
+    seed,
+    episodes,
+    tries,
+    questions,
+    difficulty,
+    answerTypes,
+    databases,
+    step_budget,
+    rules,
+    concurrency,
+    environment,
+  };
+  const report = await evaluate(data, player, { ...options, onEpisode, onProgress, signal });
+  out.endProgress();
+  await Promise.all([player.close?.(), environments.close()]);
+  if (file !== undefined) closeSync(file);
+
+  out.line(
+    `${styled("bold", printable(player.name))}${report.prompt ? ` (prompt ${printable(report.prompt)})` : ""} on ${printable(data.name)}, ${split} split, seed ${seed}, ${server ? `on ${printable(server)}` : `budget ${step_budget}`}, rules ${report.rules ?? rulesId(rules)}`,
+  );
+  if (report.scored > 0) draw(report, out);
+  if (report.errors < report.episodes || report.interrupted) drawNotes(report, out);
+  const eval_ids_sha256 = await evalIdsSha256(data.questions);
+  out.result({
+    ...report,
+    data: data.name,
+    eval_ids_sha256,
+    split,
+    seed,
+    step_budget,
+  });
+  if (report.interrupted) process.exitCode = interruptedCode(signal);
+  else if (report.errors === report.episodes) {
+    throw new SqlEnvError("all_failed", {
+      what: "every episode broke; the first error",
+      value: report.first_error ?? "",
+    });
+  }
+}
+
+function openFile(path: string): number {
+  try {
+    return openSync(path, "w");
+  } catch (cause) {
+    throw new UsageError({
+      what: "--out cannot be written",
+      value: path,
+      remedy: "name a file in a folder that exists",
+      cause,
+    });
+  }
+}
+
+function progressLine(name: string, { done, total, correct, errors }: Progress): string {
+  const broken = errors > 0 ? `, ${errors} broken` : "";
+  return `${name}: ${done} of ${total} episodes, ${correct} right (${Math.round((100 * correct) / Math.max(1, done - errors))} %)${broken}`;
+}
+
+/** More databases than this are counted, not listed. */
+const LISTED_DATABASES = 24;
+
+function draw(report: EvaluationReport, out: Output): void {
+  const databases = Object.entries(report.by_database);
+  const isListed = databases.length <= LISTED_DATABASES;
+  const groups: [string, Summary][] = [
+    ["all", report],
+    ["seen databases", report.seen],
+    ["unseen databases", report.unseen],
+    ...DIFFICULTIES.map((name): [string, Summary] => [name, report.by_difficulty[name]]),
+    ...ANSWER_TYPES.map((name): [string, Summary] => [`answer: ${name}`, report.by_answer_type[name]]),
+    ...(isListed ? databases : []),
+  ];
+  const rows = groups.filter(([, { episodes }]) => episodes > 0).map(([name, summary]) => [name, ...cells(summary)]);
+  out.line(drawTable(["", "episodes", "success", "95 % interval", "reward", "steps"], rows));
+  if (!isListed) out.line(`each of the ${databases.length} databases: --json`);
+  out.line();
+  if (report.tries > 1) {
+    const parts = [
+      ["seen", report.seen],
+      ["unseen", report.unseen],
+    ] as const;
+    const shown = parts.filter(([, { episodes }]) => episodes > 0);
+    const places = shown.map(([place, { solved_in_tries }]) => `${place} databases ${percent(solved_in_tries)}`);
+    out.line(
+      `right at least once in ${report.tries} tries: ${percent(report.solved_in_tries)} of the questions (${places.join(", ")})`,
+    );
+  }
+  const { described_first, answers_seen } = report.behaviour;
+  out.line(
+    `${percent(described_first)} described the table before querying it, ${percent(answers_seen)} answered with values they had seen`,
+  );
+  if (report.unseen.ci_method !== "wilson")
+    out.line("the interval of the unseen databases counts databases, not questions");
+  out.line(
+    `of the actions, ${percent(report.parse_failure_rate)} were not understood, ${percent(report.repeat_rate)} repeated, ${percent(report.invalid_rate)} failed`,
+  );
+}
+
+/** What did not count, and why. */
+function drawNotes(report: EvaluationReport, out: Output): void {
+  const unscored = report.episodes - report.scored - report.errors;
+  if (unscored > 0) out.line(styled("yellow", `${unscored} episodes cannot be scored and do not count`));
+  if (report.errors > 0) {
+    const first = printable(report.first_error ?? "");
+    out.line(styled("yellow", `${report.errors} episodes broke and do not count; the first: ${first}`));
+  }
+  if (report.interrupted) out.line(styled("yellow", `interrupted after ${report.episodes} episodes`));
+}
+
+function cells({ episodes, scored, success_rate, success_ci, mean_reward, mean_steps }: Summary): string[] {
+  const count = scored === episodes ? String(episodes) : `${scored} of ${episodes}`;
+  const interval = success_ci ? `${(100 * success_ci[0]).toFixed(1)} – ${percent(success_ci[1])}` : "–";
+  return [
+    count.padStart(8),
+    percent(success_rate).padStart(7),
+    interval.padStart(13),
+    (mean_reward?.toFixed(3) ?? "–").padStart(6),
+    (mean_steps?.toFixed(1) ?? "–").padStart(5),
+  ];
+}
+
+function percent(rate: number | null): string {
+  return rate === null ? "–" : `${(100 * rate).toFixed(1)} %`;
+}

@@ -1,0 +1,147 @@
+// A person plays in the terminal, question after question.
+import { createInterface } from "node:readline";
+import type { QuestionRecord } from "../../../gym/data/index.ts";
+import type { SQLEnvironment, SQLObservation } from "../../../gym/env/index.ts";
+import { readTables } from "../../../gym/players/index.ts";
+import { sqlSkeleton } from "../../../gym/sql/index.ts";
+import { signalExitCode } from "../terminal/interrupt.ts";
+import { printable, styled } from "../terminal/output.ts";
+import { drawBudget, drawEnd, drawStart, drawStep, drawTables } from "./play-screen.ts";
+import { COMMAND_WORDS, helpFor, readLine } from "./play-words.ts";
+
+/** Asks the person one line; null at the end of input. */
+type Ask = (prompt: string) => Promise<string | null>;
+
+/** Plays the questions until the person has had enough. */
+export async function playPerson(env: SQLEnvironment, questions: Iterable<QuestionRecord>): Promise<void> {
+  const terminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
+  let schema_info = "";
+  const lines = createInterface({
+    input: process.stdin,
+    output: process.stdout,
+    terminal,
+    completer: (line: string) => complete(line, schema_info),
+  });
+  process.removeAllListeners("SIGINT");
+  const leave = () => {
+    process.exitCode = signalExitCode("SIGINT");
+    lines.close();
+  };
+  lines.on("SIGINT", leave);
+  process.once("SIGINT", leave);
+  const incoming = lines[Symbol.asyncIterator]();
+  const ask: Ask = async (prompt) => {
+    lines.setPrompt(styled("bold", prompt));
+    lines.prompt();
+    const { value, done } = await incoming.next();
+    if (done) {
+      process.stdout.write("\n");
+      return null;
+    }
+    if (!terminal) process.stdout.write(`${printable(String(value))}\n`); // a terminal has shown it already
+    return String(value);
+  };
+  try {
+    write(
+      `${styled("bold", "SQLEnv")}: answer the question by looking at the database.\n\n${styled("dim", helpFor(env.rules))}\n`,
+    );
+    for (const question of questions) {
+      const finished = await playOne(env, question, ask, (observation) => {
+        schema_info = observation.schema_info;
+      });
+      if (!finished) return;
+      const again = await ask("  another? [Y/n] ");
+      if (again === null || /^\s*(?:n|no|q|quit|exit)\s*$/i.test(again)) return;
+      write("");
+    }
+    write("  That was the last question.");
+  } finally {
+    lines.close();
+  }
+}
+
+/** One question; false when the person left before its end. */
+async function playOne(
+  env: SQLEnvironment,
+  question: QuestionRecord,
+  ask: Ask,
+  onObservation: (observation: SQLObservation) => void,
+): Promise<boolean> {
+  let observation = env.reset({ question_id: question.question_id });
+  let total = 0;
+  let given: string | null = null;
+  let hints = 0;
+  onObservation(observation);
+  write(`${drawStart(question, observation)}\n`);
+  while (!observation.done) {
+    const line = await ask("> ");
+    if (line === null) return false;
+    const said = readLine(line, observation.schema_info);
+    switch (said.kind) {
+      case "quit":
+        return false;
+      case "nothing":
+        break;
+      case "help":
+        write(helpFor(env.rules));
+        break;
+      case "tables":
+        write(drawTables(observation));
+        break;
+      case "history":
+        write(drawHistory(observation));
+        break;
+      case "hint":
+        write(`  ${styled("yellow", printable(hintFor(question, hints++)))}`);
+        break;
+      case "unclear":
+        write(`  ${styled("yellow", printable(said.message))}`);
+        break;
+      case "action":
+        if (said.action.action_type === "ANSWER") given = said.action.argument;
+        observation = env.step(said.action);
+        total += observation.reward ?? 0;
+        onObservation(observation);
+        write(`${drawStep(said.action, observation, total)}\n`);
+    }
+  }
+  write(`${drawEnd(question, given, env.outcome, total, env.database)}\n`);
+  if (hints > 0) write(`  ${styled("dim", hints === 1 ? "with a hint" : `with ${hints} hints`)}\n`);
+  return true;
+}
+
+function drawHistory(observation: SQLObservation): string {
+  const { action_history } = observation;
+  const lines = action_history.map((line, i) => `  ${i + 1}. ${printable(line)}`);
+  return [...(lines.length > 0 ? lines : ["  nothing so far"]), `  ${drawBudget(observation)}`].join("\n");
+}
+
+const KINDS = {
+  integer: "one whole number",
+  float: "one number",
+  string: "one text",
+  list: "a list of values",
+  table: "a table with several columns",
+} as const;
+
+/** Where to look, what the answer is like, what the query looks like; further hints repeat the last. */
+function hintFor({ tables_involved, answer_type, gold_sql }: QuestionRecord, given: number): string {
+  if (given === 0) return `look at ${tables_involved.join(" and ")}`;
+  if (given === 1) return `the answer is ${KINDS[answer_type]}`;
+  return `one query for it looks like this: ${sqlSkeleton(gold_sql)
+    .replace(/ ([,)])/g, "$1")
+    .replace(/\( /g, "(")}`;
+}
+
+/** Tab completes commands at the start of a line, and names of tables and columns everywhere. */
+function complete(line: string, schema_info: string): [string[], string] {
+  const word = /[^\s(,.]*$/.exec(line)?.[0] ?? "";
+  const tables = readTables(schema_info);
+  const names = tables.flatMap((table) => [table.name, ...table.columns]);
+  const known = line.trimStart() === word ? COMMAND_WORDS : [...new Set(names)];
+  return [known.filter((name) => name.toLowerCase().startsWith(word.toLowerCase())), word];
+}
+
+function write(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

@@ -1,0 +1,76 @@
+// What a person types while playing, and what it means.
+
+import { nearest } from "../../../errors.ts";
+import type { EnvironmentRules, SQLAction } from "../../../gym/env/index.ts";
+import { readTables } from "../../../gym/players/index.ts";
+
+/** What a person can type. */
+export function helpFor({ answer_last }: EnvironmentRules): string {
+  return `  d TABLE    describe it: columns, types and keys
+  s TABLE    sample it: the first rows
+  SELECT …   query
+  a ANSWER   answer and end: 42, or a list a, b, or rows a | 1; b | 2${answer_last ? "\n  a @last    answer with the whole result of the last query" : ""}
+  tables, history, hint, help, quit`;
+}
+
+/** What a line came to: an action for the environment, a word for the game, or something to tell the person. */
+export type Said =
+  | { readonly kind: "action"; readonly action: SQLAction }
+  | { readonly kind: "tables" | "history" | "hint" | "help" | "quit" | "nothing" }
+  | { readonly kind: "unclear"; readonly message: string };
+
+const ACTIONS: Readonly<Record<string, SQLAction["action_type"]>> = {
+  d: "DESCRIBE",
+  describe: "DESCRIBE",
+  s: "SAMPLE",
+  sample: "SAMPLE",
+  q: "QUERY",
+  query: "QUERY",
+  a: "ANSWER",
+  answer: "ANSWER",
+};
+
+const WORDS: Readonly<Record<string, "tables" | "history" | "hint" | "help" | "quit">> = {
+  tables: "tables",
+  schema: "tables",
+  t: "tables",
+  history: "history",
+  hint: "hint",
+  help: "help",
+  "?": "help",
+  h: "help",
+  quit: "quit",
+  exit: "quit",
+};
+
+/** Words that start a line, for completion. */
+export const COMMAND_WORDS = ["describe", "sample", "answer", "SELECT", "tables", "history", "hint", "help", "quit"];
+
+/** Reads one line. What needs no step to be refused is refused here, so that slips of the finger cost nothing. */
+export function readLine(line: string, schema_info: string): Said {
+  const text = line.trim();
+  if (text === "") return { kind: "nothing" };
+  const word = WORDS[text.toLowerCase()];
+  if (word) return { kind: word };
+  if (/^(?:select|with|values)\b/i.test(text)) return act("QUERY", text);
+  const [, verb = "", argument = ""] = /^([a-z]+)\b\s*[:：]?\s*([\s\S]*)$/i.exec(text) ?? [];
+  const type = ACTIONS[verb.toLowerCase()];
+  const names = readTables(schema_info).map(({ name }) => name);
+  if (!type) {
+    const isTable = names.some((name) => name.toLowerCase() === text.toLowerCase());
+    const guess = nearest(
+      verb,
+      [...Object.keys(ACTIONS), ...Object.keys(WORDS), "select"].filter((known) => known.length > 2),
+    );
+    const remedy = isTable ? `d ${text} describes it` : guess ? `did you mean ${guess}?` : "help lists what there is";
+    return { kind: "unclear", message: `not understood; ${remedy}` };
+  }
+  if (argument !== "") return act(type, argument);
+  if (type === "QUERY") return { kind: "unclear", message: "query what? Write one SELECT" };
+  if (type === "ANSWER") return { kind: "unclear", message: "answer what? Write the value after it" };
+  return { kind: "unclear", message: `which table? There are ${names.join(", ")}` };
+}
+
+function act(action_type: SQLAction["action_type"], argument: string): Said {
+  return { kind: "action", action: { action_type, argument } };
+}

@@ -1,0 +1,83 @@
+// `sqlenv play`: a person plays in the terminal, watches a player, or a program plays over stdin and stdout.
+import { Command } from "commander";
+import { nearest, UsageError } from "../../../errors.ts";
+import { type DataSet, filterQuestions, type QuestionRecord } from "../../../gym/data/index.ts";
+import { SQLEnvironment } from "../../../gym/env/index.ts";
+import { random } from "../../../random.ts";
+import { resolveDataSet } from "../dataset.ts";
+import { addFilterOptions, checkDatabases, type FilterFlags, splitNamed } from "../filters.ts";
+import { addPlayerOptions, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../player.ts";
+import { addRulesOptions, type RulesFlags, rulesNamed } from "../rules.ts";
+import { interruptSignal } from "../terminal/interrupt.ts";
+import { output, wholeNumber } from "../terminal/output.ts";
+import { playPerson } from "./play-person.ts";
+import { playStdio } from "./play-stdio.ts";
+import { watch } from "./play-watch.ts";
+
+interface PlayFlags extends FilterFlags, PlayerFlags, RulesFlags {
+  readonly question?: string;
+  readonly seed?: number;
+  readonly stepBudget: number;
+  readonly player?: string;
+  readonly delay?: number;
+  readonly stdio?: boolean;
+  readonly json?: boolean;
+}
+
+/** The `play` command. */
+export function playCommand(): Command {
+  const command = new Command("play")
+    .description("answer questions yourself, watch a player, or connect a program (--stdio)")
+    .option("--question <id>", "start with this question")
+    .option("--split <name>", "train or eval (default: both)", splitNamed)
+    .option("--seed <number>", "draws the questions (default: different every time)", wholeNumber("--seed"))
+    .option("--step-budget <number>", "actions an episode may take", wholeNumber("--step-budget"), 10)
+    .option("--player <name>", `watch ${PLAYER_NAMES.join(", ")} play one question`)
+    .option(
+      "--delay <ms>",
+      "with --player: milliseconds before each step (default: 900, none when piped)",
+      wholeNumber("--delay"),
+    )
+    .option("--stdio", "one JSON message a line in, one JSON observation a line out")
+    .option("--json", "with --player: print the episode as one JSON object");
+  return addRulesOptions(addPlayerOptions(addFilterOptions(command))).action(run);
+}
+
+async function run(flags: PlayFlags): Promise<void> {
+  const { player: name, stdio, json, stepBudget: step_budget, delay = process.stdout.isTTY ? 900 : 0 } = flags;
+  if (stdio && (name !== undefined || json)) throw new UsageError({ what: "--stdio goes without --player and --json" });
+  if (json && name === undefined) {
+    throw new UsageError({ what: "--json needs --player", remedy: "programs play with --stdio" });
+  }
+  const player = name === undefined ? undefined : await playerNamed(name, flags);
+  const all = await resolveDataSet(flags.data);
+  checkDatabases(flags.database, all);
+  const data: DataSet = { ...all, questions: filterQuestions(all.questions, flags) };
+  // Another question every time is what a person wants; a number given makes it repeatable.
+  const seed = flags.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]!;
+  const env = new SQLEnvironment(data, { step_budget, seed, ...rulesNamed(flags, player?.trainedRules) });
+  if (stdio) return playStdio(env, flags);
+  const questions = inOrder(data.questions, flags.question, seed);
+  if (!player) return playPerson(env, questions);
+  const out = output({ json });
+  out.result(await watch(env, player, questions[0]!, out, { delayMs: delay, seed, signal: interruptSignal() }));
+  await player.close?.();
+}
+
+/** All questions in a random order, the one asked for first. */
+function inOrder(questions: readonly QuestionRecord[], first: string | undefined, seed: number): QuestionRecord[] {
+  const shuffled = random("play", seed).shuffle(questions);
+  if (shuffled.length === 0) throw new UsageError({ what: "no question fits", remedy: "loosen the filters" });
+  if (first === undefined) return shuffled;
+  const found = shuffled.find(({ question_id }) => question_id === first);
+  if (found) return [found, ...shuffled.filter((question) => question !== found)];
+  const guess = nearest(
+    first,
+    shuffled.map(({ question_id }) => question_id),
+  );
+  throw new UsageError({
+    what: "no such question",
+    value: first,
+    remedy: guess ? `did you mean ${guess}?` : "see sqlenv data show",
+  });
+}

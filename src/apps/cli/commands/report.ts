@@ -1,0 +1,108 @@
+// `sqlenv report`: makes a run's pictures and pages again from its records, serves them as a dashboard, or packs that into a file.
+import { writeFileSync } from "node:fs";
+import { Command } from "commander";
+import { messageOf, SqlEnvError, UsageError } from "../../../errors.ts";
+import { exportDashboard } from "../../dashboard/server/export.node.ts";
+import { readRun, standingRows, withInterval, writeReport } from "../../reports/index.node.ts";
+import { interruptSignal } from "../terminal/interrupt.ts";
+import { surviveLostOutput } from "../terminal/lost-output.ts";
+import { drawTable, formatBytes, formatNumber, output, printable, styled, wholeNumber } from "../terminal/output.ts";
+import { serveUntil } from "./serve-dashboard.ts";
+
+interface ReportFlags {
+  readonly serve?: boolean;
+  readonly port?: number;
+  readonly host?: string;
+  readonly export?: string;
+  readonly json?: boolean;
+}
+
+/** The `report` command. */
+export function reportCommand(): Command {
+  return new Command("report")
+    .description("make a run's pictures and pages from its records, also while it trains; or show runs as a dashboard")
+    .argument("<runs...>", "the run's folder; with --serve and --export several, or a folder of runs")
+    .option("--serve", "show them in the browser, live while they train, until Ctrl-C")
+    .option(
+      "--port <number>",
+      "with --serve: the port; 0 for any (default: the first free from 7860)",
+      wholeNumber("--port"),
+    )
+    .option("--host <address>", "with --serve: the address to listen on; anything but this machine lets others read")
+    .option("--export <file>", "write the dashboard with its records as one HTML file")
+    .option("--json", "print one JSON object")
+    .action(report);
+}
+
+async function report(runs: readonly string[], flags: ReportFlags): Promise<void> {
+  if (!flags.serve && (flags.port !== undefined || flags.host !== undefined))
+    throw new UsageError({ what: "--port and --host belong to --serve", remedy: "add --serve" });
+  if (flags.export !== undefined) await exportRuns(runs, flags.export, flags);
+  if (flags.serve) surviveLostOutput();
+  if (flags.serve) return serveUntil(interruptSignal(), { runs, port: flags.port, host: flags.host }, output(flags));
+  if (flags.export !== undefined) return;
+  const [folder, ...others] = runs;
+  if (others.length > 0)
+    throw new UsageError({
+      what: "pages are made of one run at a time",
+      value: runs.join(" "),
+      remedy: "add --serve or --export to compare several",
+    });
+  await writePages(folder!, flags);
+}
+
+async function exportRuns(paths: readonly string[], file: string, flags: ReportFlags): Promise<void> {
+  const out = output(flags);
+  const { html, runs } = await exportDashboard(paths);
+  try {
+    writeFileSync(file, html);
+  } catch (cause) {
+    throw new SqlEnvError("run_write", {
+      what: `--export cannot be written: ${messageOf(cause)}`,
+      value: file,
+      remedy: "name a file in a folder that exists and is writable",
+      cause,
+    });
+  }
+  const bytes = Buffer.byteLength(html);
+  out.line(`wrote ${printable(file)}, ${formatBytes(bytes)}`);
+  for (const { run, episodes, kept } of runs)
+    if (kept < episodes)
+      out.line(
+        styled(
+          "dim",
+          `${printable(run)}: ${formatNumber(kept)} of ${formatNumber(episodes)} episodes are in it, from all steps`,
+        ),
+      );
+  out.result({ file, bytes, runs });
+}
+
+async function writePages(folder: string, flags: ReportFlags): Promise<void> {
+  const out = output(flags);
+  const records = await readRun(folder);
+  const { files, headline } = await writeReport(records);
+  const { result, metrics, warnings } = records;
+  const steps = metrics.reduce((most, { step }) => Math.max(most, step), 0);
+  if (result) {
+    out.line(styled("bold", printable(records.run)));
+    const rows = standingRows(result).map(({ name, random, before, after, verdict }) => [
+      name,
+      ...[random, before, after].map(withInterval),
+      verdict,
+    ]);
+    out.line(drawTable(["success on", "random", "before", "after", ""], rows));
+    out.line();
+  } else out.line(`${styled("bold", printable(records.run))}: not finished, step ${steps} is the last one logged`);
+  for (const { step, message, remedy } of warnings.slice(-3))
+    out.line(styled("yellow", printable(`step ${step}: ${message}; ${remedy}`)));
+  for (const file of files) out.line(`wrote ${printable(file)}`);
+  out.result({
+    run: records.run,
+    finished: result !== null,
+    steps,
+    headline,
+    warnings: warnings.length,
+    files,
+    result,
+  });
+}

@@ -1,0 +1,234 @@
+// `sqlenv train --dry-run`: the settings as they would be, what will happen, and what memory and time that would take.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { SqlEnvError } from "../../../errors.ts";
+import type { DataSet } from "../../../gym/data/index.ts";
+import { openCard } from "../../../lm/devices/cuda/driver.node.ts";
+import { baseFolderOf, findModel, hubCache, loadModelAndTokenizer } from "../../../lm/engine/index.node.ts";
+import { estimateMemory, type MemoryEstimate } from "../../../lm/engine/index.ts";
+import { cpuMemory } from "../../../lm/engine/machine-memory.node.ts";
+import { type ModelConfig, parameterCount, parseConfig } from "../../../lm/model/config.ts";
+import { isGgufFile, loadGguf } from "../../../lm/model/formats/gguf.node.ts";
+import { KNOWN_MODELS } from "../../../lm/model/formats/known.ts";
+import { isAdapterFolder } from "../../../lm/model/formats/peft.node.ts";
+import {
+  batchingOf,
+  CARD_CLASSES,
+  type CardClass,
+  fineTune,
+  type GRPOConfig,
+  GRPOTrainer,
+  memoryOptionsOf,
+  type PlannedStage,
+  planFor,
+  type RewardFunction,
+  sftSeconds,
+  stagesOf,
+  stepSeconds,
+  type TimingLine,
+} from "../../../rl/index.ts";
+import { drawTable, formatBytes, formatNumber, type Output, printable } from "../terminal/output.ts";
+import { configText, engineOptions } from "./train-config.ts";
+import { minutes } from "./train-screen.ts";
+
+/** Prints what a training would be; where the model is here and fits, one step is played and thrown away, to know how long one takes. */
+export async function dryRun(
+  config: GRPOConfig,
+  data: DataSet,
+  rewardFuncs: readonly RewardFunction[],
+  out: Output,
+): Promise<void> {
+  out.line(configText(config).trimEnd());
+  out.line();
+  const { questions, generation_batch_size } = batchingOf(config);
+  out.line(`a generation: ${questions} questions × ${config.num_generations} episodes = ${generation_batch_size}`);
+  const stages = stagesOf(config, data);
+  const total_steps = stages.reduce((sum, { name, steps }) => sum + (isBeforeGrpo(name) ? 0 : steps), 0);
+  out.line("what will happen:");
+  const is = evaluationWords(config);
+  out.line(`  before: ${is} with the model as it is`);
+  for (const [i, { name, text, steps }] of stages.entries()) {
+    out.line(
+      `  ${i + 1}. ${text}: ${formatNumber(steps)} ${name === "self_taught" ? "round" : "step"}${steps === 1 ? "" : "s"}`,
+    );
+    const isLast = isBeforeGrpo(name) && !isBeforeGrpo(stages[i + 1]!.name);
+    if (isLast) out.line(`     then ${is} again: this is where GRPO begins`);
+  }
+  out.line(`  after: ${is} again; the model, reports and transcripts are in the run's folder`);
+  const folder = findModel(config.model_name);
+  tellWeights(config, folder, out);
+  const model = await shapeOf(config, folder);
+  const card = config.device === "cpu" ? undefined : cardHere(config);
+  const common = { config, generation_batch_size, stages, total_steps, folder: folder ?? null };
+  if (!model) {
+    out.line("how large it is will be known when it is here: memory and time cannot be told yet");
+    out.result(common);
+    return;
+  }
+  const { memory, fits } = tellMemory(config, model, card, out);
+  if (!folder || !fits) {
+    const times = card && {
+      step_time: stepSeconds(model, config, card),
+      sft_step_time: sftSeconds(model, config, card),
+    };
+    const seconds = times && fits ? tellTime(config, total_steps, times, out) : null;
+    if (seconds !== null) out.line("(an estimate, good to a factor of two; with the weights here, a step is measured)");
+    const cards = CARD_CLASSES.map((kind) => planFor(config.model_name, model, config, kind));
+    tellCards(cards, total_steps, out);
+    out.result({ ...common, memory, fits, seconds, cards });
+    return;
+  }
+  const times = await measuredSteps(config, data, rewardFuncs, out);
+  const seconds = tellTime(config, total_steps, times, out);
+  out.result({ ...common, memory, fits, ...times, seconds });
+}
+
+/** Seconds of a step of each kind. */
+interface StepTimes {
+  readonly step_time: number;
+  readonly sft_step_time: number;
+}
+
+/** Says how long SFT and GRPO take; their seconds. */
+function tellTime(
+  { sft_steps, self_taught_rounds }: GRPOConfig,
+  total_steps: number,
+  { step_time, sft_step_time }: StepTimes,
+  out: Output,
+): number {
+  const kinds: [string, number, number][] = [
+    ["SFT", sft_steps, sft_step_time],
+    ["GRPO", total_steps, step_time],
+  ];
+  const parts = kinds.filter(([, steps]) => steps > 0);
+  const seconds = parts.reduce((sum, [, steps, each]) => sum + steps * each, 0);
+  const each = parts.map(([name, steps, time]) => `${name} ${formatNumber(steps)} steps of ${time.toFixed(1)} s`);
+  const left = self_taught_rounds > 0 ? "evaluations and self-taught rounds" : "evaluations";
+  out.line(`time: ${each.join(", ")}: about ${minutes(seconds)}, ${left} not counted`);
+  return seconds;
+}
+
+/** "every evaluation question is played greedily and sampled" */
+function evaluationWords({ final_eval_episodes, final_eval_sampled_episodes: sampled }: GRPOConfig): string {
+  const what = final_eval_episodes === null ? "every evaluation question is" : "evaluation questions are";
+  return `${what} played greedily${sampled === 0 ? "" : sampled === null ? " and sampled" : `, ${sampled} also sampled`}`;
+}
+
+/** Where the weights are, or how to get them. */
+function tellWeights({ model_name }: GRPOConfig, folder: string | undefined, out: Output): void {
+  const name = printable(model_name);
+  if (folder) {
+    out.line(`weights: ${printable(folder)}`);
+    return;
+  }
+  const size = KNOWN_MODELS[model_name] ? `, ${formatBytes(KNOWN_MODELS[model_name].download)}` : "";
+  out.line(
+    `weights: not here yet. \`sqlenv train\` fetches ${name} from the Hub${size} into ${printable(hubCache())}, once.`,
+  );
+  out.line(
+    `  Without a way to the Hub: on a machine that has one, \`hf download ${name} --local-dir model\`; bring the folder here, and give --model-name ./model.`,
+  );
+}
+
+/** The model's sizes: from its folder, or known by its name. */
+async function shapeOf({ model_name }: GRPOConfig, folder: string | undefined): Promise<ModelConfig | undefined> {
+  const whole = folder && isAdapterFolder(folder) ? await baseFolderOf(folder) : folder;
+  if (whole && isGgufFile(whole)) {
+    const { config, weights } = loadGguf(whole);
+    await weights.close();
+    return config;
+  }
+  const file = whole && join(whole, "config.json");
+  if (file && existsSync(file)) return parseConfig(JSON.parse(readFileSync(file, "utf8")), file);
+  return KNOWN_MODELS[model_name]?.config;
+}
+
+/** The card in this machine as one of a kind; speeds of one that is not known are those of the nearest in memory. */
+function cardHere({ precision, max_gpu_memory }: GRPOConfig): CardClass | undefined {
+  try {
+    const { name, memory: all, capability } = openCard().card;
+    const memory = Math.min(all, (max_gpu_memory ?? Number.POSITIVE_INFINITY) * 1e9);
+    const has = capability >= 80 ? "bf16" : "fp32";
+    const near = [...CARD_CLASSES].sort((a, b) => Math.abs(a.memory - all) - Math.abs(b.memory - all))[0]!;
+    return { ...near, name, memory, precision: precision === "auto" ? has : precision };
+  } catch (error) {
+    if (error instanceof SqlEnvError) return undefined;
+    throw error;
+  }
+}
+
+/** What it takes here, and whether there is as much. */
+function tellMemory(
+  config: GRPOConfig,
+  model: ModelConfig,
+  card: CardClass | undefined,
+  out: Output,
+): { readonly memory: MemoryEstimate; readonly fits: boolean } {
+  const options = memoryOptionsOf(config);
+  const what = `${formatNumber(parameterCount(model))} parameters`;
+  if (card) {
+    const plan = planFor(config.model_name, model, config, card);
+    out.line(`memory on ${printable(card.name)}, ${card.precision}, ${formatBytes(card.memory)}: ${what}`);
+    const place = { device: "cuda", precision: card.precision, memory: card.memory } as const;
+    const memory = plan.memory ?? estimateMemory(model, { ...options, place, rows: 1_024, cacheTokens: 8_192 });
+    drawMemory(memory, out);
+    if (plan.refused) out.line(`it does not fit: ${plan.refused}`);
+    return { memory, fits: plan.refused === null };
+  }
+  const memory = estimateMemory(model, options);
+  const limit = cpuMemory();
+  const fits = memory.total <= limit;
+  out.line(`no GPU that can be used here (\`sqlenv doctor\` says why); memory on the CPU, fp32: ${what}`);
+  drawMemory(memory, out);
+  if (!fits)
+    out.line(
+      `it does not fit: the CPU engine can have ${formatBytes(limit)} here. What trains here: \`sqlenv train\`, the starter, in minutes; or a model of up to about 150M parameters`,
+    );
+  return { memory, fits };
+}
+
+function drawMemory(memory: MemoryEstimate, out: Output): void {
+  const rows = Object.entries(memory).map(([part, bytes]) => [part, formatBytes(bytes)]);
+  out.line(drawTable(["memory", ""], rows));
+}
+
+/** The same training on cards that people have. */
+function tellCards(cards: readonly ReturnType<typeof planFor>[], steps: number, out: Output): void {
+  out.line("on other cards, estimated:");
+  const rows = cards.map(({ card, precision, memory, least, refused, step_seconds }) => [
+    ...[card, precision, formatBytes(least), memory ? formatBytes(memory.total) : "–"],
+    refused ? "does not fit" : `${step_seconds.toFixed(0)} s a step, ${minutes(steps * step_seconds)}`,
+  ]);
+  out.line(drawTable(["card", "precision", "needs", "would use", "time"], rows));
+}
+
+/** Seconds of one step of each kind, played and learned here. */
+async function measuredSteps(
+  config: GRPOConfig,
+  data: DataSet,
+  rewardFuncs: readonly RewardFunction[],
+  out: Output,
+): Promise<StepTimes> {
+  const model = await loadModelAndTokenizer(config.model_name, engineOptions(config));
+  try {
+    const timings: TimingLine[] = [];
+    const once = { ...config, max_steps: 1, eval_steps: 0 };
+    const callbacks = [{ on_step_end: (_: unknown, { timing }: { timing: TimingLine }) => void timings.push(timing) }];
+    await new GRPOTrainer({ model, data, config: once, rewardFuncs, callbacks }).train(); // kept in memory only
+    const [{ step_time, sampling, training }] = timings as [TimingLine];
+    const { peak } = await model.engine.memory();
+    out.line(
+      `one step, measured: sampling ${sampling.toFixed(1)} s, training ${training.toFixed(1)} s, ${formatBytes(peak)} of memory`,
+    );
+    if (config.sft_steps === 0) return { step_time, sft_step_time: 0 };
+    const started = performance.now();
+    await fineTune(model, data, { ...config, sft_steps: 1 });
+    return { step_time, sft_step_time: (performance.now() - started) / 1000 };
+  } finally {
+    await model.engine.close();
+  }
+}
+
+function isBeforeGrpo(name: PlannedStage["name"]): boolean {
+  return name === "sft" || name === "self_taught";
+}

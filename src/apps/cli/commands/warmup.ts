@@ -1,0 +1,237 @@
+// `sqlenv warmup`: a model imitates transcripts, from a file or made by players on practice worlds.
+import { existsSync, readFileSync } from "node:fs";
+import { Command } from "commander";
+import { parse as parseYaml } from "yaml";
+import { z } from "zod";
+import { messageOf, UsageError } from "../../../errors.ts";
+import { DEFAULT_RULES, rulesOf } from "../../../gym/env/index.ts";
+import type { PromptChoice } from "../../../gym/players/index.ts";
+import { loadSqlite } from "../../../gym/sql/index.ts";
+import { type LoadedModel, loadModelAndTokenizer } from "../../../lm/engine/index.node.ts";
+import type { Datum } from "../../../lm/engine/index.ts";
+import { LORA_MODULES, type LoraModule } from "../../../lm/model/lora.ts";
+import {
+  demonstrations,
+  encodeTranscript,
+  mixed,
+  mixtureSchema,
+  parseTranscripts,
+  type Recipe,
+  recipeSchema,
+  type Transcript,
+  type WarmupReport,
+  warmup,
+} from "../../../rl/index.ts";
+import { baseName } from "../../../rl/run/stages.node.ts";
+import { teamDemonstrations } from "../../../rl/sft/demonstration-team.node.ts";
+import { makeModel } from "../../../rl/sft/recipe.node.ts";
+import { addDeviceOptions, type DeviceFlags, deviceOptions } from "../device.ts";
+import { listOf } from "../filters.ts";
+import { writeModelUse } from "../model-use.ts";
+import { type PromptFlags, promptOption, shotsOption } from "../prompt.ts";
+import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
+import { surviveLostOutput } from "../terminal/lost-output.ts";
+import { drawTable, formatNumber, type Output, output, wholeNumber } from "../terminal/output.ts";
+
+interface Options extends DeviceFlags, Pick<PromptFlags, "prompt" | "shots"> {
+  readonly model?: string;
+  readonly recipe?: string;
+  readonly out: string;
+  readonly transcripts?: string;
+  readonly mixture?: string;
+  readonly steps: number;
+  readonly batchTokens: number;
+  readonly learningRate: number;
+  readonly maxContextTokens: number;
+  readonly workers?: number;
+  readonly transcriptsShare: number;
+  readonly usePeft?: boolean;
+  readonly loraR: number;
+  readonly loraAlpha: number;
+  readonly loraTargetModules?: LoraModule[];
+  readonly seed: number;
+  readonly json?: boolean;
+}
+
+export function warmupCommand(): Command {
+  const command = new Command("warmup")
+    .description("let a model imitate transcripts, masking all but its own words")
+    .option("--model <name>", "a model folder, a GGUF file, ollama:NAME, a name on the Hub, or starter")
+    .option("--recipe <file>", "YAML: a model made from nothing, with its lessons and steps; in place of --model")
+    .requiredOption("--out <folder>", "where the warmed-up model is saved")
+    .option(
+      "--transcripts <file>",
+      "JSONL, one {messages: […]} a line, or what `eval --out` wrote, of which the right episodes count; gone through again and again",
+    )
+    .option("--mixture <file>", "YAML: which players to imitate on practice worlds, in which shares")
+    .addOption(promptOption("in whose words the model is asked (default: the mixture's, or compact)"))
+    .addOption(shotsOption("example episodes before each question, which are not learned"))
+    .option("--transcripts-share <x>", "of the episodes, where both are given", positive("--transcripts-share"), 0.5)
+    .option("--use-peft", "learn LoRA adapters; --out is then a folder in PEFT's layout")
+    .option("--lora-r <n>", "rank of the adapters", wholeNumber("--lora-r"), 16)
+    .option("--lora-alpha <x>", "adapters count alpha / r times", positive("--lora-alpha"), 32)
+    .option("--lora-target-modules <list>", "modules that get one (default: all)", (text: string) =>
+      listOf("--lora-target-modules", text, LORA_MODULES),
+    )
+    .option("--seed <n>", "of the order and of the adapters", wholeNumber("--seed"), 0)
+    .option("--steps <n>", "optimizer steps", wholeNumber("--steps"), 100)
+    .option("--batch-tokens <n>", "tokens a step", wholeNumber("--batch-tokens"), 4096)
+    .option("--learning-rate <x>", "at the top of its course", positive("--learning-rate"), 1e-3)
+    .option("--max-context-tokens <n>", "longer transcripts are passed over", wholeNumber("--max-context-tokens"), 1024)
+    .option(
+      "--workers <n>",
+      "threads that make the mixture's episodes (default: the command's own)",
+      wholeNumber("--workers"),
+    )
+    .option("--json", "print one JSON object");
+  return addDeviceOptions(command).action(run);
+}
+
+async function run(options: Options): Promise<void> {
+  const out = output(options);
+  surviveLostOutput();
+  if ((options.recipe === undefined) === (options.model === undefined))
+    throw new UsageError({ what: "give either --model or --recipe", remedy: "for example --model starter" });
+  if (options.recipe !== undefined) return follow(readYaml(options.recipe, recipeSchema, "recipe"), options, out);
+  await imitate({ ...options, model: options.model! }, out);
+}
+
+/** Makes a model by a recipe. */
+async function follow(recipe: Recipe, options: Options, out: Output): Promise<void> {
+  const signal = interruptSignal();
+  const start = performance.now();
+  let tokens = 0;
+  const report = await makeModel(options.out, recipe, {
+    ...{ engine: deviceOptions(options), workers: options.workers ?? 0, signal },
+    onStep: ({ step, loss, tokens: taken }) => {
+      tokens += taken;
+      const rate = formatNumber(Math.round((1000 * tokens) / (performance.now() - start)));
+      show(`step ${step} of ${recipe.warmup.steps}: loss ${loss.toFixed(4)}, ${rate} tokens/s`, step, out);
+    },
+  });
+  told(report, (performance.now() - start) / 1000, { recipe: options.recipe, out: options.out }, out);
+  if (report.interrupted) process.exitCode = interruptedCode(signal);
+}
+
+/** Progress on a terminal; elsewhere every tenth step is a line of the log. */
+function show(line: string, step: number, out: Output): void {
+  if (process.stderr.isTTY) out.progress(line);
+  else if (step % 10 === 0) out.line(line);
+}
+
+function told(
+  report: WarmupReport,
+  seconds: number,
+  names: Readonly<Record<string, string | undefined>>,
+  out: Output,
+): void {
+  const rows = Object.entries({ ...report, seconds: Math.round(seconds) }).map(([key, value]) => [
+    key,
+    typeof value === "number" ? round(value) : String(value),
+  ]);
+  out.line(drawTable(["warm-up", ""], rows));
+  out.line(`saved: ${names.out}`);
+  out.result({ ...report, seconds, ...names });
+}
+
+async function imitate(options: Options & { readonly model: string }, out: Output): Promise<void> {
+  if (options.transcripts === undefined && options.mixture === undefined) {
+    throw new UsageError({
+      what: "give --transcripts or --mixture, or both",
+      remedy: "for example --mixture mixture.yaml",
+    });
+  }
+  await loadSqlite();
+  const read = options.mixture === undefined ? undefined : readYaml(options.mixture, mixtureSchema, "mixture");
+  const { prompt = read?.prompt ?? "compact", shots = read?.shots ?? 0 } = options;
+  const mixture = read && { ...read, prompt, shots };
+  const transcripts = options.transcripts === undefined ? [] : readTranscripts(options.transcripts, { prompt, shots });
+  const { usePeft = false, loraR: r, loraAlpha: alpha, loraTargetModules: targets, seed } = options;
+  const model = await loadModelAndTokenizer(options.model, {
+    ...deviceOptions(options),
+    ...(usePeft && { lora: { r, alpha, seed, ...(targets && { targets }) } }),
+  });
+  const made =
+    mixture && options.workers
+      ? teamDemonstrations(model.folder, { threads: options.workers, mixtureOf: () => mixture })
+      : mixture && encoded(demonstrations(mixture), model);
+  const encode = (transcript: Transcript) => encodeTranscript(transcript, model.turns);
+  const { transcriptsShare: share } = options;
+  const source = transcripts.length === 0 ? made! : mixed(made, transcripts, encode, { share, seed });
+  const {
+    steps,
+    batchTokens: batch_tokens,
+    learningRate: learning_rate,
+    maxContextTokens: max_context_tokens,
+  } = options;
+  const signal = interruptSignal();
+  const start = performance.now();
+  try {
+    const report = await warmup(model.engine, source, {
+      ...{ steps, batch_tokens, learning_rate, max_context_tokens },
+      signal,
+      onStep: ({ step, loss, tokens, grad_norm }) => {
+        const rate = formatNumber(Math.round((1000 * step * tokens) / (performance.now() - start)));
+        show(
+          `step ${step} of ${steps}: loss ${loss.toFixed(4)}, gradient ${grad_norm.toFixed(2)}, ${rate} tokens/s`,
+          step,
+          out,
+        );
+      },
+    });
+    if (usePeft) await model.engine.saveAdapter(options.out, baseName(model.folder));
+    else await model.engine.saveModel(options.out);
+    writeModelUse(options.out, { prompt, shots }, mixture ? rulesOf(mixture) : DEFAULT_RULES);
+    told(report, (performance.now() - start) / 1000, { model: options.model, out: options.out }, out);
+    if (report.interrupted) process.exitCode = interruptedCode(signal);
+  } finally {
+    await model.engine.close();
+  }
+}
+
+async function* encoded(
+  source: AsyncIterable<Transcript> | Iterable<Transcript>,
+  { turns }: LoadedModel,
+): AsyncGenerator<Datum> {
+  for await (const transcript of source) yield encodeTranscript(transcript, turns);
+}
+
+function readTranscripts(file: string, prompt: PromptChoice): Transcript[] {
+  return parseTranscripts(readText(file), file, prompt);
+}
+
+/** Reads the YAML; an error names file, field and value. */
+function readYaml<T>(file: string, schema: z.ZodType<T>, what: string): T {
+  let yaml: unknown;
+  try {
+    yaml = parseYaml(readText(file));
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError({ what: `${file} is not YAML`, value: messageOf(error) });
+  }
+  const parsed = schema.safeParse(yaml);
+  if (!parsed.success)
+    throw new UsageError({
+      what: `${file} is not a ${what}`,
+      value: z.prettifyError(parsed.error),
+      remedy: "see the guide's example",
+    });
+  return parsed.data;
+}
+
+function readText(file: string): string {
+  if (!existsSync(file)) throw new UsageError({ what: "no such file", value: file });
+  return readFileSync(file, "utf8");
+}
+
+function positive(option: string): (value: string) => number {
+  return (value) => {
+    const number = Number(value);
+    if (number > 0 && Number.isFinite(number)) return number;
+    throw new UsageError({ what: `${option} takes a number above 0`, value });
+  };
+}
+
+function round(value: number): number {
+  return Number.isInteger(value) ? value : Math.round(value * 1e4) / 1e4;
+}

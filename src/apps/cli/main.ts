@@ -1,0 +1,13 @@
+#!/usr/bin/env node
+// The `sqlenv` command, as a process: its arguments, signals and pipes.
+import { terminateEngines } from "../../lm/engine/thread/client.node.ts";
+import { runProgram } from "./program.ts";
+import { endProcess, exitOnSignals } from "./terminal/interrupt.ts";
+import { watchOutputs } from "./terminal/lost-output.ts";
+
+exitOnSignals();
+watchOutputs();
+
+await runProgram(process.argv.slice(2));
+// A command has closed its engine by now; where that failed, nothing may keep the process.
+if (!(await terminateEngines())) await endProcess(Number(process.exitCode ?? 0));

@@ -1,0 +1,79 @@
+// sqlenv.json in a model's folder: how the model was asked when it was trained, and by which rules it played, so that others do
+// the same.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { ModelLoadError, messageOf } from "../../errors.ts";
+import { DEFAULT_RULES, type EnvironmentRules, GUIDED_RULES, rulesFromId, rulesId } from "../../gym/env/index.ts";
+import { PROMPT_NAMES, type PromptChoice, promptId, SHOT_COUNTS } from "../../gym/players/index.ts";
+import { writeFileWhole } from "../../io/atomic-write.node.ts";
+
+export const MODEL_USE_FILE = "sqlenv.json";
+
+const modelUseSchema = z.looseObject({
+  prompt: z.enum(PROMPT_NAMES),
+  shots: z.literal(SHOT_COUNTS).default(0),
+  prompt_id: z.string().optional(),
+  rules: z
+    .string()
+    .refine((id) => rulesFromId(id) !== undefined, "no rules of this version")
+    .default(rulesId(DEFAULT_RULES)),
+});
+
+export interface ModelUse {
+  readonly prompt: PromptChoice;
+  readonly rules: EnvironmentRules;
+}
+
+/** Says beside a saved model how it was asked. Without the file, `eval` and `play` take a model for one that knows the compact prompt. */
+export function writeModelUse(
+  folder: string,
+  { prompt = "compact", shots = 0 }: PromptChoice,
+  rules: EnvironmentRules,
+): void {
+  const use = { prompt, shots, prompt_id: promptId({ prompt, shots }), rules: rulesId(rules) };
+  writeFileWhole(join(folder, MODEL_USE_FILE), `${JSON.stringify(use, null, 2)}\n`);
+}
+
+/** How the model in a folder was asked in training; undefined where nothing says so. */
+export function readModelUse(folder: string): ModelUse | undefined {
+  const file = join(folder, MODEL_USE_FILE);
+  if (!existsSync(file)) return undefined;
+  try {
+    const { prompt, shots, prompt_id, rules } = modelUseSchema.parse(JSON.parse(readFileSync(file, "utf8")));
+    const here = promptId({ prompt, shots });
+    if (prompt_id !== undefined && prompt_id !== here)
+      throw new Error(`prompt_id: ${prompt_id}, this version has ${here}`);
+    return { prompt: { prompt, shots }, rules: rulesFromId(rules)! };
+  } catch (cause) {
+    throw new ModelLoadError({
+      what: `${MODEL_USE_FILE} does not say how the model was trained (${reasonOf(cause)})`,
+      value: file,
+      remedy: "correct or remove it",
+      cause,
+    });
+  }
+}
+
+/** The flags of `eval` that ask a model so, for files that cannot hold the note. */
+export function useFlags({ prompt: { prompt, shots = 0 }, rules }: ModelUse): string {
+  const { error_hints, end_after_failures, answer_last, describe_many } = rules;
+  return [
+    `--prompt ${prompt}`,
+    ...(shots > 0 ? [`--shots ${shots}`] : []),
+    ...(rulesId(rules) === rulesId(GUIDED_RULES)
+      ? ["--guided"]
+      : [
+          ...(error_hints ? ["--error-hints"] : []),
+          ...(end_after_failures === null ? [] : [`--end-after-failures ${end_after_failures}`]),
+          ...(answer_last ? ["--answer-last"] : []),
+          ...(describe_many ? ["--describe-many"] : []),
+        ]),
+  ].join(" ");
+}
+
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof z.ZodError)) return messageOf(cause);
+  const { path, message } = cause.issues[0]!;
+  return `${path.join(".")}: ${message}`;
+}

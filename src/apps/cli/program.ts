@@ -1,0 +1,64 @@
+// The commands there are, each loaded when it is asked for: starting `sqlenv` should cost what the command costs.
+import { Command } from "commander";
+import { packageInfo } from "./package-info.ts";
+import { explain } from "./terminal/failure.ts";
+
+/** Every command, in the order the help lists them. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  train: async () => (await import("./commands/train.ts")).trainCommand(),
+  play: async () => (await import("./commands/play.ts")).playCommand(),
+  playground: async () => (await import("./commands/playground.ts")).playgroundCommand(),
+  eval: async () => (await import("./commands/eval.ts")).evalCommand(),
+  serve: async () => (await import("./commands/serve.ts")).serveCommand(),
+  data: async () => (await import("./commands/data.ts")).dataCommand(),
+  warmup: async () => (await import("./commands/warmup.ts")).warmupCommand(),
+  compare: async () => (await import("./commands/compare.ts")).compareCommand(),
+  report: async () => (await import("./commands/report.ts")).reportCommand(),
+  export: async () => (await import("./commands/export.ts")).exportCommand(),
+  bench: async () => (await import("./commands/bench.ts")).benchCommand(),
+  doctor: async () => (await import("./commands/doctor.ts")).doctorCommand(),
+};
+
+/** Runs what these arguments ask for; an error becomes a line on stderr and the process's exit code. */
+export async function runProgram(args: readonly string[]): Promise<void> {
+  const program = await programFor(args);
+  try {
+    await program.parseAsync(args, { from: "user" });
+  } catch (error) {
+    const { line, exitCode } = explain(error);
+    if (line) process.stderr.write(`${line}\n`);
+    if (line && program.opts().verbose && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+    process.exitCode = exitCode;
+  }
+}
+
+/** The program for these arguments: with the command they name, or with all where the help or an error lists them. */
+export async function programFor(args: readonly string[]): Promise<Command> {
+  const { version, description } = packageInfo();
+  const program = new Command("sqlenv")
+    .description(description)
+    .version(version)
+    .option("--verbose", "add the stack to errors")
+    .helpCommand("help [command]", "show help for a command")
+    .exitOverride() // errors are thrown, and explained by runProgram
+    .configureOutput({ outputError: () => {} });
+  for (const load of commandsFor(args)) program.addCommand(await load());
+  inherit(program);
+  return program;
+}
+
+function commandsFor(args: readonly string[]): readonly (() => Promise<Command>)[] {
+  const [word, next] = args.filter((arg) => !arg.startsWith("-"));
+  if (!word && args.some((arg) => arg === "--version" || arg === "-V")) return [];
+  const name = word === "help" ? next : word;
+  const one = name && Object.hasOwn(COMMANDS, name) && COMMANDS[name];
+  return one ? [one] : Object.values(COMMANDS);
+}
+
+/** Gives a command's settings to the commands below it, which commander does only for those it creates itself. */
+function inherit(parent: Command): void {
+  for (const command of parent.commands) {
+    command.copyInheritedSettings(parent);
+    inherit(command);
+  }
+}

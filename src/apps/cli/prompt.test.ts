@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { DEFAULT_RULES, GUIDED_RULES } from "../../gym/env/index.ts";
+import { promptId } from "../../gym/players/index.ts";
+import { readModelUse, writeModelUse } from "./model-use.ts";
+import { type PromptFlags, promptChoice } from "./prompt.ts";
+import { rulesNamed } from "./rules.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "sqlenv-prompt-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const file = (name: string, text: string) => {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+};
+const idOf = (flags: PromptFlags, fallback: Parameters<typeof promptChoice>[1] = { prompt: "compact" }) =>
+  promptId(promptChoice(flags, fallback));
+
+test("flags go before what the model was trained with", () => {
+  const trained = { prompt: "instruct", shots: 3 } as const;
+  expect(idOf({})).toBe("compact-1");
+  expect(idOf({}, trained)).toBe("instruct-1/3-shot");
+  expect(idOf({ shots: 0 }, trained)).toBe("instruct-1");
+  expect(idOf({ prompt: "instruct" }, trained)).toBe("instruct-1/3-shot");
+  expect(idOf({ prompt: "compact" }, trained)).toBe("compact-1"); // its examples stay behind
+});
+
+test("a file has words of one's own, as they stand or as JSON", () => {
+  const words = file("my words.md", "Play.\n");
+  expect(promptChoice({ promptFile: words, shots: 1 }, {})).toMatchObject({
+    ...{
+      prompt: "instruct",
+      shots: 1,
+      custom: { id: expect.stringMatching(/^my_words@[0-9a-f]{8}$/), system: "Play." },
+    },
+  });
+  const shots = [{ user: "a", assistant: "ANSWER: 1" }];
+  const own = file("own.json", JSON.stringify({ id: "mine-2", system: "Play.", prompt: "compact", shots }));
+  expect(promptChoice({ promptFile: own }, {})).toEqual({
+    ...{ prompt: "compact", shots: 0, custom: { id: "mine-2", system: "Play.", shots } },
+  });
+  expect(idOf({ promptFile: own })).toBe("mine-2");
+});
+
+test.each([
+  ["number.json", '{"system": 5}', /^--prompt-file: system: .*number\.json/],
+  ["key.json", '{"system": "x", "shot": []}', /^--prompt-file: the file: Unrecognized key: "shot"/],
+  ["cut.json", "{", /^--prompt-file: not JSON/],
+  ["empty.md", " \n", /^--prompt-file: the file is empty/],
+  ["long.md", "x".repeat(50_001), /^--prompt-file: the file has 50001 characters/],
+])("a bad file is one line: %s", (name, text, message) => {
+  expect(() => promptChoice({ promptFile: file(name, text) }, {})).toThrow(message);
+});
+
+test("a file that is not there is one line", () => {
+  expect(() => promptChoice({ promptFile: join(folder, "no.md") }, {})).toThrow(
+    /^--prompt-file cannot be read: .*no\.md/,
+  );
+});
+
+test("a model's folder says how it was asked", () => {
+  expect(readModelUse(folder)).toBeUndefined();
+  writeModelUse(folder, { prompt: "compact", shots: 0 }, DEFAULT_RULES);
+  expect(readModelUse(folder)).toEqual({ prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES });
+  writeModelUse(folder, { prompt: "instruct", shots: 1 }, GUIDED_RULES);
+  expect(readModelUse(folder)).toEqual({ prompt: { prompt: "instruct", shots: 1 }, rules: GUIDED_RULES });
+  expect(rulesNamed({}, GUIDED_RULES)).toEqual(GUIDED_RULES);
+  expect(rulesNamed({ guided: false }, GUIDED_RULES)).toEqual(DEFAULT_RULES);
+  file("sqlenv.json", '{"prompt": "compact"}');
+  expect(readModelUse(folder)).toEqual({ prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES });
+  file("sqlenv.json", '{"prompt": "compact", "rules": "env-9"}');
+  expect(() => readModelUse(folder)).toThrow(/rules: no rules of this version/);
+  file("sqlenv.json", '{"prompt": "instruct", "prompt_id": "instruct-0"}');
+  expect(() => readModelUse(folder)).toThrow(/prompt_id: instruct-0, this version has instruct-1/);
+  file("sqlenv.json", '{"prompt": "other"}');
+  expect(() => readModelUse(folder)).toThrow(/^sqlenv\.json does not say how the model was trained \(prompt: /);
+  file("sqlenv.json", "{");
+  expect(() => readModelUse(folder)).toThrow(/^sqlenv\.json does not say how the model was trained/);
+});

@@ -1,0 +1,52 @@
+// What a person is told when a command fails: one line, `error: what: value; remedy (code)`, and the exit code.
+import { CommanderError } from "commander";
+import { messageOf, SqlEnvError, UsageError } from "../../../errors.ts";
+import { oneLine } from "../../../gym/one-line.ts";
+import { Interruption, signalExitCode } from "./interrupt.ts";
+import { printable } from "./output.ts";
+
+export const [FAILED, WRONG_USE] = [1, 2];
+
+/** V8 reserves 10 GiB of addresses for each WebAssembly memory, however little of it is used. */
+const NO_ADDRESSES = /could not allocate memory|Cannot allocate Wasm memory/;
+
+export interface Explanation {
+  /** Empty when there is nothing to say, as after --help. */
+  readonly line: string;
+  readonly exitCode: number;
+}
+
+/** Explains anything a command threw. */
+export function explain(error: unknown): Explanation {
+  if (error instanceof CommanderError) return explainUse(error);
+  if (error instanceof SqlEnvError) {
+    const exitCode = error instanceof UsageError ? WRONG_USE : FAILED;
+    return { line: `error: ${shown(error.message)} (${error.code})`, exitCode };
+  }
+  if (error instanceof Error && error.name === "AbortError") {
+    const exitCode = error instanceof Interruption ? error.exitCode : signalExitCode("SIGINT");
+    return { line: "interrupted", exitCode };
+  }
+  if (error instanceof Error && NO_ADDRESSES.test(error.message)) {
+    const remedy =
+      "raise the limit (ulimit -v), or set NODE_OPTIONS=--disable-wasm-trap-handler: slower, and far less is reserved";
+    return {
+      line: `error: WebAssembly gets no memory: ${oneLine(error.message, " ")}; ${remedy} (out_of_memory)`,
+      exitCode: FAILED,
+    };
+  }
+  const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "internal";
+  return { line: `error: ${shown(messageOf(error))} (${code})`, exitCode: FAILED };
+}
+
+function explainUse({ code, exitCode, message }: CommanderError): Explanation {
+  if (exitCode === 0) return { line: "", exitCode: 0 };
+  if (code === "commander.help") return { line: "", exitCode: WRONG_USE }; // no command given: its help was shown
+  const said = message.replace(/^error: /, "").replace(/\n\(Did you mean (.*?)\?\)$/s, "; did you mean $1?");
+  const remedy = said.includes("did you mean") ? "" : "; see --help";
+  return { line: `error: ${shown(said)}${remedy} (usage)`, exitCode: WRONG_USE };
+}
+
+function shown(text: string): string {
+  return printable(oneLine(text, " "));
+}

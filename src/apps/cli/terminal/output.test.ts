@@ -1,0 +1,67 @@
+import { CommanderError } from "commander";
+import { expect, test } from "vitest";
+import { QuestionLoadError, UsageError } from "../../../errors.ts";
+import { explain } from "./failure.ts";
+import { drawTable, formatBytes, formatNumber, printable, styled, wholeNumber } from "./output.ts";
+
+test("tables align words to the left and numbers to the right", () => {
+  const table = drawTable(
+    ["name", "rows"],
+    [
+      ["pets", 5],
+      ["日本", 12345],
+      ["x".repeat(70), ""],
+    ],
+    { indent: 1 },
+  );
+  expect(table.split("\n")).toEqual([
+    ` name${" ".repeat(56)}    rows`,
+    ` ${"─".repeat(60)}  ${"─".repeat(6)}`,
+    ` pets${" ".repeat(56)}       5`,
+    ` 日本${" ".repeat(56)}  12,345`,
+    ` ${"x".repeat(59)}…`,
+  ]);
+});
+
+test("text from a database cannot steer the terminal", () => {
+  expect(printable("a\x1b[31mb\r\nc\td\x9b")).toBe("a\ufffd[31mb\ufffd↵c d\ufffd");
+  expect(drawTable(["x"], [["\x1b]0;title\x07"]])).not.toContain("\x1b");
+  expect(styled("red", "x")).toBe("x"); // not a terminal
+});
+
+test("numbers and sizes read well", () => {
+  expect([0, 999, 1000, 1234567, 0.5].map(formatNumber)).toEqual(["0", "999", "1,000", "1,234,567", "0.5"]);
+  expect([0, 999, 1000, 1_500_000, 2e9].map(formatBytes)).toEqual([
+    "0 bytes",
+    "999 bytes",
+    "1.0 KB",
+    "1.5 MB",
+    "2.0 GB",
+  ]);
+  expect(wholeNumber("--seed")("42")).toBe(42);
+  for (const bad of ["", "-1", "1.5", "x", "1e3", "9".repeat(20)])
+    expect(() => wholeNumber("--seed")(bad)).toThrow(UsageError);
+});
+
+test("errors become one line with their code, and an exit code", () => {
+  expect(explain(new QuestionLoadError({ what: "file not\n found", value: "x\x1b", remedy: "look" }))).toEqual({
+    line: "error: file not found: x\ufffd; look (question_load)",
+    exitCode: 1,
+  });
+  expect(explain(new UsageError({ what: "no" }))).toEqual({ line: "error: no (usage)", exitCode: 2 });
+  expect(
+    explain(new CommanderError(1, "commander.unknownOption", "error: unknown option '--jsn'\n(Did you mean --json?)")),
+  ).toEqual({
+    line: "error: unknown option '--jsn'; did you mean --json? (usage)",
+    exitCode: 2,
+  });
+  expect(explain(new CommanderError(0, "commander.helpDisplayed", ""))).toEqual({ line: "", exitCode: 0 });
+  expect(explain(new TypeError("x is not a function"))).toEqual({
+    line: "error: x is not a function (internal)",
+    exitCode: 1,
+  });
+  expect(explain(Object.assign(new Error("EACCES: permission denied"), { code: "EACCES" })).line).toMatch(
+    /\(EACCES\)$/,
+  );
+  expect(explain(new DOMException("stop", "AbortError"))).toEqual({ line: "interrupted", exitCode: 130 });
+});

@@ -1,0 +1,92 @@
+// A run as one HTML file that needs no server and no network: the dashboard's page with the records inside.
+import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
+import { SqlEnvError } from "../../../errors.ts";
+import { dashboardAssets } from "./assets.node.ts";
+import type { ExportedRun } from "./export-records.ts";
+import type { WatchedRun } from "./run.node.ts";
+import { RunShelf } from "./run-list.node.ts";
+import type { EpisodeRow } from "./schemas.ts";
+
+/** Episodes of a run that a file holds; with them, ten thousand steps stay below a few megabytes. */
+export const EXPORTED_EPISODES = 1000;
+
+export interface ExportedPage {
+  readonly html: string;
+  /** Of each run: how many episodes it has, and how many are in the file. */
+  readonly runs: readonly { readonly run: string; readonly episodes: number; readonly kept: number }[];
+}
+
+/** The page of these runs. */
+export async function exportDashboard(paths: readonly string[]): Promise<ExportedPage> {
+  const exported = await Promise.all(new RunShelf(paths).list().map(recordsOf));
+  const records = gzipSync(JSON.stringify(exported.map(({ records }) => records)), { level: 9 }).toString("base64");
+  return { html: pageWith(records), runs: exported.map(({ about }) => about) };
+}
+
+async function recordsOf(run: WatchedRun) {
+  await run.settle();
+  const rows = evenly(run.episodes.rows, EXPORTED_EPISODES);
+  const episodes = await run.readEpisodes(rows);
+  const summary = run.summary();
+  const all = summary.episodes.count;
+  const kept = { count: episodes.length, indexed: 1, ...(episodes.length < all ? { of: all } : {}) };
+  const records: ExportedRun = {
+    summary: { ...summary, episodes: kept },
+    logs: { metrics: run.log("metrics"), timings: run.log("timings"), habits: run.log("habits") },
+    comparison: run.comparison(),
+    episodes,
+  };
+  return { records, about: { run: run.name, episodes: all, kept: episodes.length } };
+}
+
+/** Whole groups, from the whole of the training. */
+function evenly(rows: readonly EpisodeRow[], most: number): readonly EpisodeRow[] {
+  if (rows.length <= most) return rows;
+  const groups = new Map<string, EpisodeRow[]>();
+  for (const row of rows) {
+    const key = `${row.step}.${row.group}`;
+    groups.set(key, [...(groups.get(key) ?? []), row]);
+  }
+  const all = [...groups.values()];
+  const wanted = Math.max(1, Math.floor((most / rows.length) * all.length));
+  return Array.from({ length: wanted }, (_, i) => all[Math.floor((i * all.length) / wanted)]!).flat();
+}
+
+/** The built page with its script, its style and the records in it; only that script may run. */
+function pageWith(records: string): string {
+  const assets = dashboardAssets();
+  const text = (ending: string) => {
+    const found = [...assets].find(([name]) => name.endsWith(ending));
+    if (!found)
+      throw new SqlEnvError("not_built", { what: "the dashboard's page is not whole", remedy: "npm run build" });
+    return found[1].bytes.toString("utf8");
+  };
+  // Inside a page these would end the element, whatever the language.
+  const script = text(".js").replaceAll("</script", "<\\/script");
+  const style = text(".css").replaceAll("</style", "<\\/style");
+  const hash = (content: string) => `'sha256-${createHash("sha256").update(content).digest("base64")}'`;
+  const policy = `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'`;
+  const licenses = text(".txt").replaceAll("--", "- -"); // two would end the comment
+  return `<!doctype html>
+<!--
+${licenses}
+-->
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<title>SQLEnv dashboard</title>
+<link rel="icon" href="data:,">
+<style>${style}</style>
+</head>
+<body>
+<div id="app"><p class="loading">Unpacking the run …</p></div>
+<script type="application/octet-stream" id="records">${records}</script>
+<script type="module">${script}</script>
+</body>
+</html>
+`;
+}

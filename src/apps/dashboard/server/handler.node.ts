@@ -1,0 +1,243 @@
+// The dashboard as a handler of requests: its page, and the run's records as JSON, CSV and a live feed. It only reads.
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { type Context, Hono } from "hono";
+import { z } from "zod";
+import { messageOf, SqlEnvError, UsageError } from "../../../errors.ts";
+import { DIFFICULTIES } from "../../../gym/data/index.ts";
+import { isAllowedHost } from "../../openenv/hosts.ts";
+import { streamBytes, streamFile } from "../../openenv/streams.node.ts";
+import { dashboardAssets, SECURITY_HEADERS } from "./assets.node.ts";
+import { csvOf, logCsv } from "./csv.ts";
+import { MAX_PAGE } from "./episodes.ts";
+import { feedOf } from "./feed.ts";
+import { episodeNumbered, type WatchedRun } from "./run.node.ts";
+import { RunShelf } from "./run-list.node.ts";
+import { type EpisodeQuery, type EpisodeRow, LOG_NAMES, type LogName, SORT_KEYS, VERDICTS } from "./schemas.ts";
+
+/** Answers what it knows the address of; undefined for any other. */
+export type Handler = (request: Request) => Promise<Response | undefined>;
+
+export interface DashboardOptions {
+  /** Folders of runs, or folders that hold such folders. */
+  readonly runs: readonly string[];
+  /** Where it is mounted. @default "/dashboard" */
+  readonly base?: string;
+  /** Names of the server it is mounted in, besides those of this machine; "any" where the server checks them itself. @default none */
+  readonly hosts?: readonly string[] | "any";
+}
+
+/** Rows of a log in one answer. */
+const LOG_PAGE = 2000;
+/** Below this, compressing costs more than it saves. */
+const WORTH_ZIPPING = 1000;
+
+/** A handler that shows runs, live or finished. */
+export function dashboardHandler({ runs, base = "/dashboard", hosts = [] }: DashboardOptions): Handler {
+  const app = dashboardApp(new RunShelf(runs), base, hosts);
+  return async (request) => {
+    const { pathname } = new URL(request.url);
+    return pathname === base || pathname.startsWith(`${base}/`) ? app.fetch(request) : undefined;
+  };
+}
+
+function dashboardApp(shelf: RunShelf, base: string, hosts: readonly string[] | "any"): Hono {
+  const app = new Hono().basePath(base);
+  const read = async (c: Context) => {
+    const run = shelf.named(c.req.param("id")!);
+    await run.refresh();
+    return run;
+  };
+  app.use(async (c, next) => {
+    const { host } = new URL(c.req.url);
+    if (!isAllowedHost(host, hosts) || !isAllowedHost(c.req.header("host"), hosts))
+      return json(c, { error: "this server does not answer to that name", code: "host" }, 403);
+    if (c.req.method !== "GET" && c.req.method !== "HEAD") return json(c, { error: "only GET" }, 405, ALLOWED);
+    return next();
+  });
+  app.get("/api/runs", async (c) => {
+    const all = shelf.list();
+    await Promise.all(all.map((run) => run.refresh({ episodes: false })));
+    return json(c, { runs: all.map((run) => run.listing()) });
+  });
+  app.get("/api/runs/:id", async (c) => json(c, (await read(c)).summary()));
+  app.get("/api/runs/:id/events", (c) => {
+    const run = shelf.named(c.req.param("id"));
+    const cursor = c.req.header("last-event-id") ?? c.req.query("since") ?? "";
+    const headers = { ...SECURITY_HEADERS, "content-type": "text/event-stream", "cache-control": "no-store" };
+    return new Response(isHead(c) ? null : feedOf(run, cursor, c.req.raw.signal), { headers });
+  });
+  app.get("/api/runs/:id/comparison", async (c) => json(c, (await read(c)).comparison()));
+  app.get("/api/runs/:id/episodes", async (c) => {
+    const { episodes } = await read(c);
+    return json(c, episodes.query(checked(querySchema, c) as EpisodeQuery));
+  });
+  app.get("/api/runs/:id/episodes/:n", async (c) => {
+    const run = await read(c);
+    const row = episodeNumbered(run, numberOf("n", c.req.param("n")));
+    const [episode] = await run.readEpisodes([row]);
+    return json(c, { n: row.n, episode });
+  });
+  app.get("/api/runs/:id/groups/:step/:group", async (c) => {
+    const run = await read(c);
+    const { step, group } = c.req.param();
+    const rows = run.episodes.group(numberOf("step", step), numberOf("group", group));
+    const episodes = await run.readEpisodes(rows);
+    return json(c, { episodes: episodes.map((episode, i) => ({ n: rows[i]!.n, episode })) });
+  });
+  app.get("/api/runs/:id/download/:file", async (c) => download(await read(c), c, c.req.param("file")));
+  app.get("/api/runs/:id/:log", async (c, next) => {
+    const log = c.req.param("log");
+    if (!isLog(log)) return next();
+    const run = await read(c);
+    const { from, limit } = checked(pageSchema, c);
+    return json(c, run.log(log, from, Math.min(limit ?? LOG_PAGE, LOG_PAGE)));
+  });
+  app.get("*", (c) => {
+    const { path } = c.req;
+    if (path === base)
+      return new Response(null, { status: 308, headers: { ...SECURITY_HEADERS, location: `${base}/` } });
+    return page(c, path.slice(base.length + 1) || "index.html") ?? notFound(c, path);
+  });
+  app.onError((error, c) => {
+    const status = error instanceof UsageError ? (error.what.startsWith("no such") ? 404 : 400) : 500;
+    const code = error instanceof SqlEnvError ? error.code : "internal";
+    return json(c, { error: messageOf(error), code }, status);
+  });
+  return app;
+}
+
+const ALLOWED = { allow: "GET, HEAD" };
+
+const COLUMNS = [
+  "n",
+  "step",
+  "group",
+  "generation",
+  "question_id",
+  "question",
+  "database_name",
+  "difficulty",
+  "correctness",
+  "total_reward",
+  "advantage",
+  "actions",
+  "step_count",
+  "failed",
+  "not_understood",
+  "completion_tokens",
+  "truncated",
+] as const satisfies readonly (keyof EpisodeRow)[];
+
+async function download(run: WatchedRun, c: Context, file: string): Promise<Response> {
+  const name = `${run.name}-${file}`.replace(/[^\w.-]+/g, "_");
+  const headers = { "content-disposition": `attachment; filename="${name}"` };
+  const [log, form] = file.split(".");
+  if (log !== undefined && isLog(log) && form === "csv")
+    return reply(c, logCsv(run.log(log).columns), "text/csv; charset=utf-8", 200, headers);
+  if (log !== undefined && isLog(log) && form === "json") return json(c, run.log(log), 200, headers);
+  if (file === "episodes.csv") {
+    const rows = run.episodes.matching(checked(querySchema, c) as EpisodeQuery);
+    const csv = csvOf(
+      COLUMNS,
+      rows.map((row) => COLUMNS.map((column) => row[column])),
+    );
+    return reply(c, csv, "text/csv; charset=utf-8", 200, headers);
+  }
+  if (file === "episodes.jsonl") {
+    const type = { "content-type": "application/jsonl; charset=utf-8", "cache-control": "no-store" };
+    return new Response(isHead(c) ? null : streamFile(join(run.folder, file)), {
+      headers: { ...SECURITY_HEADERS, ...type, ...headers },
+    });
+  }
+  if (file === "comparison.json") return json(c, run.comparison(), 200, headers);
+  if (file === "summary.json") return json(c, run.summary(), 200, headers);
+  return notFound(c, file);
+}
+
+// What addresses may ask for. Absent is not the same as empty.
+const whole = z.coerce.number().int().min(0);
+const pageSchema = z.object({ from: whole.default(0), limit: whole.optional() });
+const querySchema = z.object({
+  text: z.string().max(500).optional(),
+  from_step: whole.optional(),
+  to_step: whole.optional(),
+  verdict: z.enum(VERDICTS).optional(),
+  difficulty: z.enum(DIFFICULTIES).optional(),
+  actions: z.string().max(100).optional(),
+  sort: z.enum(SORT_KEYS).optional(),
+  descending: z.stringbool().optional(),
+  offset: whole.optional(),
+  limit: whole.max(MAX_PAGE).optional(),
+});
+
+/** What the address's query asks for. */
+function checked<T>(schema: z.ZodType<T>, c: Context): T {
+  const values = Object.entries(c.req.query()).filter(([, value]) => value !== "");
+  return parsed(schema, Object.fromEntries(values));
+}
+
+function numberOf(name: string, value: string): number {
+  return parsed(z.object({ [name]: whole }), { [name]: value })[name]!;
+}
+
+function parsed<T>(schema: z.ZodType<T>, value: unknown): T {
+  const { success, data, error } = schema.safeParse(value);
+  if (success) return data;
+  const [issue] = error.issues;
+  throw new UsageError({
+    what: `${issue!.path.join(".")}: ${issue!.message}`,
+    remedy: "see the dashboard in docs/guide.md",
+  });
+}
+
+function isHead(c: Context): boolean {
+  return c.req.method === "HEAD";
+}
+
+function isLog(name: string): name is LogName {
+  return (LOG_NAMES as readonly string[]).includes(name);
+}
+
+function page(c: Context, name: string): Response | undefined {
+  const asset = dashboardAssets().get(name);
+  if (!asset) return undefined;
+  const zipped = takesZipped(c);
+  const headers = {
+    ...SECURITY_HEADERS,
+    "content-type": asset.type,
+    vary: "accept-encoding",
+    // Names under assets/ change with their content.
+    "cache-control": name.startsWith("assets/") ? "public, max-age=31536000, immutable" : "no-cache",
+    ...(zipped ? { "content-encoding": "gzip" } : {}),
+  };
+  return new Response(isHead(c) ? null : streamBytes(zipped ? asset.zipped : asset.bytes), { headers });
+}
+
+const zip = promisify(gzip);
+
+async function json(c: Context, value: unknown, status = 200, more: Record<string, string> = {}) {
+  return reply(c, JSON.stringify(value), "application/json; charset=utf-8", status, more);
+}
+
+async function reply(
+  c: Context,
+  text: string,
+  type: string,
+  status: number,
+  more: Readonly<Record<string, string>>,
+): Promise<Response> {
+  const headers = { ...SECURITY_HEADERS, "content-type": type, "cache-control": "no-store", ...more };
+  if (text.length < WORTH_ZIPPING || !takesZipped(c)) return new Response(text, { status, headers });
+  const zipped = { ...headers, "content-encoding": "gzip", vary: "accept-encoding" };
+  return new Response(new Uint8Array(await zip(text)), { status, headers: zipped });
+}
+
+function takesZipped(c: Context): boolean {
+  return /\bgzip\b/.test(c.req.header("accept-encoding") ?? "");
+}
+
+function notFound(c: Context, what: string): Promise<Response> {
+  return json(c, { error: `nothing is at ${what}`, code: "not_found" }, 404);
+}

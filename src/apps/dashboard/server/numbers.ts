@@ -1,0 +1,68 @@
+// Numbers the dashboard derives from a run's logs.
+import type { Summary } from "../../../gym/evaluation/index.ts";
+import type { Manner, MetricLine, Place, Standing, TimingLine } from "../../../rl/run/records.ts";
+import type { LogPage } from "./schemas.ts";
+
+/** Steps whose pace tells how long the rest will take. */
+const RECENT = 10;
+
+/** Rows of a log by column; numbers with six digits, which is more than a chart can show. */
+export function pageOf(lines: readonly object[], from: number, limit: number): LogPage {
+  const rows = lines.slice(from, from + limit) as Readonly<Record<string, unknown>>[];
+  const columns: Record<string, (number | null)[]> = {};
+  rows.forEach((row, i) => {
+    for (const [key, value] of Object.entries(row)) {
+      if (typeof value !== "number") continue;
+      if (!Object.hasOwn(columns, key)) columns[key] = new Array<number | null>(rows.length).fill(null);
+      columns[key]![i] = Number.isInteger(value) ? value : Number(value.toPrecision(6));
+    }
+  });
+  return { from, total: lines.length, columns };
+}
+
+/** Steps the training will have: as set, or as many as its epochs have, judged by the pace of the first ones. */
+export function totalSteps(
+  config: Readonly<Record<string, unknown>> | null,
+  metrics: readonly MetricLine[],
+): number | null {
+  const { max_steps, num_train_epochs } = config ?? {};
+  if (typeof max_steps === "number" && max_steps > 0) return max_steps;
+  const last = metrics.findLast(({ epoch }) => epoch !== undefined && epoch > 0);
+  if (typeof num_train_epochs !== "number" || !last) return null;
+  return Math.max(last.step, Math.round((num_train_epochs / last.epoch!) * last.step));
+}
+
+/** Seconds left at the pace of the last steps. */
+export function etaOf(step: number, total: number | null, timings: readonly TimingLine[]): number | null {
+  const recent = timings.slice(-RECENT);
+  if (total === null || recent.length === 0) return null;
+  return ((total - step) * recent.reduce((sum, { step_time }) => sum + step_time, 0)) / recent.length;
+}
+
+/** The newest evaluation on the way, as a standing; null when there was none after the first. */
+export function standingAt(
+  metrics: readonly MetricLine[],
+): { readonly step: number; readonly standing: Standing } | null {
+  const line = metrics.findLast((metric) =>
+    ["unseen", "seen"].some((place) => metric[`eval_${place}/greedy/success_rate`] !== undefined),
+  );
+  if (!line || line.step === 0) return null;
+  const summary = (place: Place, manner: Manner): Summary => {
+    const value = (name: string) => line[`eval_${place}/${manner}/${name}`] ?? null;
+    const [low, high, episodes] = [value("success_ci_low"), value("success_ci_high"), value("episodes") ?? 0];
+    return {
+      episodes,
+      scored: episodes,
+      success_rate: value("success_rate"),
+      success_ci: low === null || high === null ? null : [low, high],
+      ci_method: place === "unseen" ? "cluster_t_by_database" : "wilson",
+      mean_reward: value("reward"),
+      mean_steps: value("steps"),
+      // What metrics.jsonl does not say.
+      ...{ tries: 1, solved_in_tries: null },
+      behaviour: { described_first: null, answers_seen: null, steps_to_solve: null, repeats: null },
+    };
+  };
+  const manners = (place: Place) => ({ greedy: summary(place, "greedy"), sampled: summary(place, "sampled") });
+  return { step: line.step, standing: { seen: manners("seen"), unseen: manners("unseen") } };
+}

@@ -1,0 +1,359 @@
+// A line chart on a canvas that grows with a run: smoothing, zoom by dragging or keys, a cursor shared with the other charts.
+import uPlot from "uplot";
+import { shortNumber } from "../../reports/words.ts";
+import { announce, button, fill, h } from "./dom.ts";
+import { ema } from "./ema.ts";
+import type { Points, XAxis } from "./model.ts";
+
+export interface ChartLine {
+  readonly label: string;
+  /** A custom property that holds the colour, such as "--blue". */
+  readonly colour: string;
+  readonly points: Points;
+  readonly smoothed?: boolean;
+  readonly dashed?: boolean;
+  /** An interval around each point. */
+  readonly band?: { readonly low: Points; readonly high: Points };
+}
+
+export interface ChartOptions {
+  readonly title: string;
+  readonly note?: string | undefined;
+  readonly format?: (value: number) => string;
+  readonly y?: readonly [number, number] | undefined;
+  readonly height?: number;
+  /** Called with the stretch the reader chose on any chart; null for all. */
+  readonly onZoom?: (range: Range | null) => void;
+}
+
+export type Range = readonly [from: number, to: number];
+
+/** How all charts of a view are drawn. */
+export interface ChartStyle {
+  readonly smoothing: number;
+  readonly axis: XAxis;
+  readonly log: boolean;
+  readonly range: Range | null;
+}
+
+export const PLAIN: ChartStyle = { smoothing: 0, axis: "step", log: false, range: null };
+
+/** Charts with this key move their cursors together. */
+const SYNC = uPlot.sync("run");
+
+/** A line of more points is drawn without dots. */
+const DOTTED = 25;
+
+const AXIS_WORDS: Readonly<Record<XAxis, string>> = { step: "step", time: "time", tokens: "tokens" };
+
+export class Chart {
+  readonly element: HTMLElement;
+  readonly #options: ChartOptions;
+  readonly #canvas = h("div", { class: "canvas", tabindex: 0, role: "group" });
+  readonly #legend = h("div", { class: "legend" });
+  readonly #hidden = new Set<string>();
+  #plot: uPlot | null = null;
+  #lines: readonly ChartLine[] = [];
+  #style: ChartStyle = PLAIN;
+  #shape = "";
+  readonly #resize = new ResizeObserver(() => this.#fit());
+
+  constructor(options: ChartOptions) {
+    this.#options = options;
+    const { title, note } = options;
+    this.#canvas.setAttribute(
+      "aria-label",
+      `${title}. Arrow keys move along the line, plus and minus zoom, 0 shows everything.`,
+    );
+    this.#canvas.addEventListener("keydown", (event) => this.#onKey(event));
+    this.element = h(
+      "figure",
+      { class: "chart card" },
+      h("figcaption", {}, h("b", {}, title), note ? h("span", { class: "dim" }, ` ${note}`) : null, this.#legend),
+      this.#canvas,
+    );
+    this.#resize.observe(this.#canvas);
+  }
+
+  /** Draws these lines in this manner, over what was there. */
+  draw(lines: readonly ChartLine[], style: ChartStyle): void {
+    this.#lines = lines;
+    // A chart that zooms by itself keeps its zoom.
+    this.#style = this.#options.onZoom ? style : { ...style, range: this.#style.range };
+    const { data, shape } = this.#data();
+    const width = this.#canvas.clientWidth;
+    if (width === 0) return; // not on the screen yet: the observer comes back
+    if (this.#plot && shape === this.#shape) this.#plot.setData(data);
+    else {
+      this.#plot?.destroy();
+      this.#plot = new uPlot(this.#plotOptions(width), data, this.#canvas);
+      this.#shape = shape;
+    }
+    this.#showValues(null);
+  }
+
+  destroy(): void {
+    this.#resize.disconnect();
+    this.#plot?.destroy();
+    this.#plot = null;
+  }
+
+  #fit(): void {
+    const width = this.#canvas.clientWidth;
+    if (width === 0) return;
+    if (!this.#plot) this.draw(this.#lines, this.#style);
+    else if (this.#plot.width !== width) this.#plot.setSize({ width, height: this.#plot.height });
+  }
+
+  get #shown(): readonly ChartLine[] {
+    return this.#lines.filter(({ label }) => !this.#hidden.has(label));
+  }
+
+  /** One table for all lines, and what would make another plot necessary. */
+  #data(): { readonly data: uPlot.AlignedData; readonly shape: string } {
+    const tables: uPlot.AlignedData[] = [];
+    const { smoothing } = this.#style;
+    const shape: string[] = [];
+    for (const { label, colour, points, smoothed = true, band, dashed } of this.#shown) {
+      const smooth = smoothed && smoothing > 0;
+      if (band) tables.push(tableOf(band.low), tableOf(band.high));
+      if (smooth) tables.push(tableOf(points));
+      tables.push([[...points.x], smooth ? ema(points.y, smoothing) : [...points.y]]);
+      shape.push([label, colour, smooth, Boolean(band), dashed, points.x.length > DOTTED].join());
+    }
+    const { log, axis } = this.#style;
+    const theme = document.documentElement.dataset.theme ?? "";
+    const data = tables.length === 0 ? ([[]] as uPlot.AlignedData) : uPlot.join(tables);
+    // A logarithm has no place for what is not above 0.
+    const positive = (values: ArrayLike<number | null | undefined>) =>
+      Array.from(values, (value) => (typeof value === "number" && value <= 0 ? null : value));
+    return {
+      data: log ? [data[0], ...data.slice(1).map((values) => positive(values!))] : data,
+      shape: [log, axis, theme, matchMedia("(prefers-color-scheme: dark)").matches, ...shape].join(";"),
+    };
+  }
+
+  #plotOptions(width: number): uPlot.Options {
+    const { format = shortNumber, height = 190 } = this.#options;
+    const { log, axis, smoothing } = this.#style;
+    const colour = (name: string, alpha = 1) => colourOf(this.element, name, alpha);
+    const series: uPlot.Series[] = [{}];
+    const bands: uPlot.Band[] = [];
+    for (const { colour: name, points, smoothed = true, dashed, band } of this.#shown) {
+      const stroke = colour(name);
+      const faint = { spanGaps: true, points: { show: false } };
+      if (band) {
+        series.push({ ...faint, stroke: "transparent" }, { ...faint, stroke: "transparent" });
+        bands.push({ series: [series.length - 1, series.length - 2], fill: colour(name, 0.18) });
+      }
+      if (smoothed && smoothing > 0) series.push({ ...faint, stroke: colour(name, 0.27), width: 1 });
+      const few = points.x.length <= DOTTED;
+      series.push({
+        ...{ stroke, width: 2, spanGaps: true },
+        points: { show: few && !dashed, size: 5, fill: stroke },
+        ...(dashed ? { dash: [6, 4] } : {}),
+      });
+    }
+    const axisStyle = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+    const font = "11px ui-sans-serif, system-ui, sans-serif";
+    return {
+      ...{ width, height, series, bands },
+      legend: { show: false },
+      scales: {
+        x: { time: false, range: (plot) => this.#span(plot.data).x },
+        y: { distr: log ? 3 : 1, range: (plot) => this.#span(plot.data).y },
+      },
+      axes: [
+        { ...axisStyle, font, size: 28, gap: 5, values: (_, values) => values.map((value) => xText(value, axis)) },
+        {
+          ...{ ...axisStyle, font, gap: 4 },
+          size: 48,
+          ...(log ? { splits: (_plot, _axis, min, max) => logTicks(min, max) } : {}),
+          values: (_, values) => values.map((value) => (value === null ? "" : format(value))),
+        },
+      ],
+      cursor: {
+        sync: { key: SYNC.key, scales: ["x", null] },
+        drag: { x: true, y: false, setScale: false },
+        points: { size: 7 },
+        dataIdx: (plot, line, at) => nearestKnown(plot.data[line], at),
+      },
+      hooks: {
+        setCursor: [(plot) => this.#showValues(plot.cursor.idx ?? null)],
+        setSelect: [
+          (plot) => {
+            const { left, width: wide } = plot.select;
+            if (wide < 4) return;
+            this.#zoom([plot.posToVal(left, "x"), plot.posToVal(left + wide, "x")]);
+            plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          },
+        ],
+        ready: [(plot) => plot.over.addEventListener("dblclick", () => this.#zoom(null))],
+      },
+    };
+  }
+
+  /** Ends of both axes: the stretch the reader chose, and what lies in it. */
+  #span(data: uPlot.AlignedData): { readonly x: [number, number]; readonly y: [number, number] } {
+    const { range, log } = this.#style;
+    const xs = data[0];
+    const [first, last] = [xs[0] ?? 0, xs.at(-1) ?? 1];
+    const [min, max] = range ?? [first, last > first ? last : first + 1];
+    const inside: number[] = [];
+    for (const values of data.slice(1))
+      xs.forEach((x, i) => {
+        const value = values![i];
+        if (x >= min && x <= max && typeof value === "number") inside.push(value);
+      });
+    const { y } = this.#options;
+    const [low, high] = y && !log ? y : spanOf(inside, log);
+    return { x: [min, max], y: [low, high] };
+  }
+
+  #zoom(range: Range | null): void {
+    if (this.#options.onZoom) this.#options.onZoom(range);
+    else {
+      this.#style = { ...this.#style, range };
+      this.#plot?.setData(this.#plot.data);
+    }
+  }
+
+  /** Each line's value at the cursor, or its last; a click on its name hides it. */
+  #showValues(at: number | null): void {
+    const { format = shortNumber } = this.#options;
+    const { axis } = this.#style;
+    const x = at === null ? undefined : this.#plot?.data[0][at];
+    const items = this.#lines.map(({ label, colour, points }) => {
+      const hidden = this.#hidden.has(label);
+      const value = x === undefined ? points.y.at(-1) : points.y[nearestTo(points.x, x)];
+      const text = value === undefined || hidden ? "" : format(value);
+      const parts = [
+        h("i", { vars: { "--colour": `var(${colour})` } }),
+        label ? `${label} ` : "",
+        h("b", {}, text),
+      ] as const;
+      return this.#lines.length === 1
+        ? h("span", { class: "key" }, ...parts)
+        : button(parts, () => this.#toggle(label), {
+            class: "key",
+            "aria-pressed": String(!hidden),
+            title: "show or hide",
+          });
+    });
+    const focused = document.activeElement;
+    const index = focused ? [...this.#legend.children].indexOf(focused) : -1;
+    fill(
+      this.#legend,
+      ...items,
+      x === undefined ? null : h("span", { class: "dim" }, `${AXIS_WORDS[axis]} ${xText(x, axis)}`),
+    );
+    if (index >= 0) (this.#legend.children[index] as HTMLElement | undefined)?.focus();
+  }
+
+  #toggle(label: string): void {
+    if (!this.#hidden.delete(label)) this.#hidden.add(label);
+    this.draw(this.#lines, this.#style);
+  }
+
+  #onKey(event: KeyboardEvent): void {
+    const plot = this.#plot;
+    if (!plot || event.ctrlKey || event.metaKey || event.altKey) return;
+    const xs = plot.data[0];
+    const [min, max] = [plot.scales.x!.min ?? 0, plot.scales.x!.max ?? 1];
+    const { idx } = plot.cursor;
+    const middle = idx === null || idx === undefined ? (min + max) / 2 : xs[idx]!;
+    const half = (factor: number): Range => {
+      const reach = ((max - min) * factor) / 2;
+      return [Math.max(xs[0]!, middle - reach), Math.min(xs.at(-1)!, middle + reach)];
+    };
+    const move = (by: number) => {
+      const next = Math.max(0, Math.min(xs.length - 1, idx === null || idx === undefined ? xs.length - 1 : idx + by));
+      // Its types leave out the third argument, which moves the other charts' cursors too.
+      const setCursor = plot.setCursor as (at: { left: number; top: number }, fire: boolean, publish: boolean) => void;
+      setCursor({ left: plot.valToPos(xs[next]!, "x"), top: 10 }, true, true);
+      announce([...this.#legend.children].map((child) => child.textContent).join(", "));
+    };
+    const keys: Readonly<Record<string, () => void>> = {
+      ArrowLeft: () => move(-1),
+      ArrowRight: () => move(1),
+      "+": () => this.#zoom(half(0.5)),
+      "=": () => this.#zoom(half(0.5)),
+      "-": () => this.#zoom(half(2)),
+      "0": () => this.#zoom(null),
+    };
+    const act = keys[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  }
+}
+
+function tableOf({ x, y }: Points): uPlot.AlignedData {
+  return [[...x], [...y]];
+}
+
+/** A colour of the style sheet as a canvas takes it, in the theme that holds now. */
+function colourOf(element: HTMLElement, name: string, alpha: number): string {
+  element.style.setProperty("outline-color", `var(${name})`); // a property that shows nothing, and is computed
+  const [red, green, blue] = getComputedStyle(element).outlineColor.match(/[\d.]+/g) ?? [];
+  element.style.removeProperty("outline-color");
+  return `rgba(${red}, ${green}, ${blue}, ${alpha})`;
+}
+
+/** A line that has no point here shows its nearest one. */
+function nearestKnown(values: ArrayLike<number | null | undefined> | undefined, at: number): number {
+  if (!values || (values[at] !== null && values[at] !== undefined)) return at;
+  for (let far = 1; far < values.length; far++)
+    for (const i of [at - far, at + far]) if (values[i] !== null && values[i] !== undefined) return i;
+  return at;
+}
+
+/** The place of the value nearest to x among ascending ones. */
+function nearestTo(xs: readonly number[], x: number): number {
+  let [low, high] = [0, xs.length - 1];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (xs[middle]! < x) low = middle;
+    else high = middle;
+  }
+  return Math.abs((xs[high] ?? 0) - x) < Math.abs((xs[low] ?? 0) - x) ? high : low;
+}
+
+/** Ends of an axis that holds these values: from 0 where that is near, with some air. */
+function spanOf(values: readonly number[], log: boolean): readonly [number, number] {
+  const used = log ? values.filter((value) => value > 0) : values;
+  if (used.length === 0) return log ? [0.1, 1] : [0, 1];
+  let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const value of used) {
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
+  if (log) return [Math.max(low, high * 1e-9) / 1.2, high * 1.2];
+  if (low > 0 && low < 0.6 * high) low = 0;
+  if (high < 0 && high > 0.6 * low) high = 0;
+  const air = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+  return [low === 0 ? 0 : low - air, high === 0 ? 0 : high + air];
+}
+
+/** Marks of a logarithmic axis: 1, 2 and 5 of each power of ten, or the powers alone where there are many. */
+function logTicks(min: number, max: number): number[] {
+  const [first, last] = [Math.floor(Math.log10(min)), Math.ceil(Math.log10(max))];
+  const steps = last - first > 3 ? [1] : [1, 2, 5];
+  const ticks: number[] = [];
+  for (let power = first; power <= last; power++)
+    for (const step of steps) {
+      const tick = Number(`${step}e${power}`);
+      if (tick >= min && tick <= max) ticks.push(tick);
+    }
+  return ticks;
+}
+
+function xText(value: number, axis: XAxis): string {
+  if (axis === "step") return shortNumber(value);
+  if (axis === "tokens") return value >= 1e3 && value < 1e6 ? `${shortNumber(value / 1e3)}k` : shortNumber(value);
+  const seconds = Math.round(value);
+  if (seconds < 60) return `${shortNumber(value)} s`;
+  const parts = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60), seconds % 60];
+  const [first, ...rest] = parts[0] === 0 ? parts.slice(1) : parts;
+  return [first, ...rest.map((part) => String(part).padStart(2, "0"))].join(":");
+}

@@ -1,0 +1,179 @@
+// Every number of a run as a chart, in groups, with one set of controls for all of them.
+import { logCsv } from "../server/csv.ts";
+import { Chart, type ChartStyle, type Range } from "./chart.ts";
+import { button, fill, h } from "./dom.ts";
+import { GROUPS, overlaid, type Panel, panelsOf } from "./lines.ts";
+import type { RunModel, XAxis } from "./model.ts";
+import { setParams } from "./route.ts";
+import { keep } from "./save.ts";
+import type { Context, View } from "./view.ts";
+
+const AXES: readonly XAxis[] = ["step", "time", "tokens"];
+
+export function chartsView(context: Context): View {
+  const { run, route, source } = context;
+  const { params } = route;
+  const number = (key: string) =>
+    params.has(key) && Number.isFinite(Number(params.get(key))) ? Number(params.get(key)) : null;
+  const [from, to] = [number("from"), number("to")];
+  let style: ChartStyle = {
+    smoothing: Math.min(0.99, Math.max(0, number("smooth") ?? 0.6)),
+    axis: AXES.find((axis) => axis === params.get("x")) ?? "step",
+    log: params.get("log") === "1",
+    range: from !== null && to !== null && from < to ? [from, to] : null,
+  };
+  let filter = params.get("find") ?? "";
+  let others: readonly RunModel[] = [];
+  const charts = new Map<string, { readonly panel: Panel; readonly chart: Chart; isNear: boolean }>();
+  const near = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const drawn = [...charts.values()].find(({ chart }) => chart.element === target);
+        if (!drawn) continue;
+        drawn.isNear = isIntersecting;
+        if (isIntersecting) draw(drawn);
+      }
+    },
+    { rootMargin: "300px" },
+  );
+  const body = h("div", {});
+  const reset = button("Reset zoom", () => change({ range: null }), { disabled: style.range === null });
+
+  const draw = ({ panel, chart }: { readonly panel: Panel; readonly chart: Chart }) =>
+    chart.draw(overlaid(panel, [run, ...others], style.axis), style);
+  const drawNear = () => {
+    for (const drawn of charts.values()) if (drawn.isNear) draw(drawn);
+  };
+
+  function change(changes: Partial<ChartStyle>): void {
+    style = { ...style, ...changes };
+    const { smoothing, axis, log, range } = style;
+    setParams({
+      smooth: smoothing === 0.6 ? undefined : smoothing,
+      x: axis === "step" ? undefined : axis,
+      log: log ? 1 : undefined,
+      from: range ? Number(range[0].toPrecision(6)) : undefined,
+      to: range ? Number(range[1].toPrecision(6)) : undefined,
+    });
+    reset.toggleAttribute("disabled", range === null);
+    drawNear();
+  }
+
+  let laidOut = "";
+  /** Charts appear as their numbers do; those that are there stay. */
+  function layOut(): void {
+    const panels = panelsOf(run).filter(({ options }) => options.title.toLowerCase().includes(filter.toLowerCase()));
+    const now = panels.map(({ options }) => options.title).join("\n");
+    if (now === laidOut && body.childElementCount > 0) return;
+    laidOut = now;
+    for (const panel of panels) {
+      const { title } = panel.options;
+      if (charts.has(title)) continue;
+      const chart = new Chart({ ...panel.options, onZoom: (range: Range | null) => change({ range }) });
+      charts.set(title, { panel, chart, isNear: false });
+      near.observe(chart.element);
+    }
+    const groups = GROUPS.map((group) => ({ group, those: panels.filter((panel) => panel.group === group) }));
+    const focused = document.activeElement; // charts that move lose it
+    fill(
+      body,
+      groups
+        .filter(({ those }) => those.length > 0)
+        .map(({ group, those }) =>
+          h(
+            "section",
+            {},
+            h("h2", {}, group),
+            h(
+              "div",
+              { class: "charts" },
+              those.map(({ options }) => charts.get(options.title)!.chart.element),
+            ),
+          ),
+        ),
+      panels.length === 0
+        ? h(
+            "p",
+            { class: "dim" },
+            filter ? "No chart has that in its name." : "No numbers yet: the first step has not been logged.",
+          )
+        : null,
+    );
+    if (focused instanceof HTMLElement && body.contains(focused)) focused.focus({ preventScroll: true });
+  }
+
+  const smoothing = h("input", {
+    type: "range",
+    min: 0,
+    max: 0.99,
+    step: 0.01,
+    value: style.smoothing,
+    "aria-label": "smoothing",
+  });
+  const shown = h("output", {}, style.smoothing.toFixed(2));
+  smoothing.addEventListener("input", () => {
+    shown.textContent = Number(smoothing.value).toFixed(2);
+    change({ smoothing: Number(smoothing.value) });
+  });
+  const axis = h(
+    "select",
+    { "aria-label": "x axis" },
+    AXES.map((name) => h("option", { value: name, selected: name === style.axis }, name)),
+  );
+  axis.addEventListener("change", () => change({ axis: axis.value as XAxis, range: null }));
+  const log = h("input", { type: "checkbox", checked: style.log });
+  log.addEventListener("change", () => change({ log: log.checked }));
+  const find = h("input", { type: "search", placeholder: "find a chart", value: filter, "aria-label": "find a chart" });
+  find.addEventListener("input", () => {
+    filter = find.value;
+    setParams({ find: filter });
+    layOut();
+  });
+  const files = (["metrics", "timings", "habits"] as const).map((name) =>
+    button(`${name}.csv`, () =>
+      keep(source.download(run.id, `${name}.csv`), `${run.id}-${name}.csv`, () => logCsv(run.logs[name])),
+    ),
+  );
+  const json = button("metrics.json", () =>
+    keep(source.download(run.id, "metrics.json"), `${run.id}-metrics.json`, () => JSON.stringify(run.logs.metrics)),
+  );
+  const controls = h(
+    "div",
+    { class: "controls", role: "toolbar", "aria-label": "charts" },
+    h("label", {}, "Smoothing ", smoothing, shown),
+    h("label", {}, "x ", axis),
+    h("label", {}, log, " log y"),
+    reset,
+    find,
+    h("span", { class: "files" }, "Download ", files, json),
+  );
+  layOut();
+  void context.others().then((loaded) => {
+    others = loaded;
+    drawNear();
+  });
+  const onTheme = () => drawNear();
+  window.addEventListener("themechange", onTheme);
+  return {
+    element: h(
+      "div",
+      {},
+      controls,
+      h(
+        "p",
+        { class: "note" },
+        "Drag across a chart to zoom, double-click to see everything. Charts share cursor and zoom.",
+      ),
+      body,
+    ),
+    update() {
+      layOut();
+      drawNear();
+    },
+    destroy() {
+      window.removeEventListener("themechange", onTheme);
+      near.disconnect();
+      for (const { chart } of charts.values()) chart.destroy();
+    },
+  };
+}

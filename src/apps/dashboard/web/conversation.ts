@@ -1,0 +1,139 @@
+// An episode turn by turn, as the conversation it was: what the model did, what the environment showed, what that earned.
+import type { EpisodeRecord, StepRecord } from "../../../gym/evaluation/index.ts";
+import { explainReward, signed } from "../../../gym/evaluation/transcript.ts";
+import { tableOf } from "../../reports/result-table.ts";
+import { sqlParts } from "../../reports/sql-parts.ts";
+import { verdict } from "../../reports/verdict.ts";
+import { count, cut } from "../../reports/words.ts";
+import { type Child, h } from "./dom.ts";
+
+/** Characters of one argument, error or result that are shown. */
+const SHOWN_TEXT = 4000;
+
+/** The turns of an episode; `compact` for columns beside each other. */
+export function conversation({ steps }: Pick<EpisodeRecord, "steps">, { compact = false } = {}): HTMLElement {
+  if (steps.length === 0) return h("p", { class: "dim pad" }, "No turn was played.");
+  return h("ol", { class: compact ? "turns compact" : "turns" }, steps.map(turn));
+}
+
+function turn({ action, text, parse_error, observation }: StepRecord): HTMLElement {
+  const { action_type, argument } = action;
+  const { error, error_class, result, reward_breakdown, reward } = observation;
+  const shown = cut(argument, SHOWN_TEXT);
+  const misread =
+    parse_error !== null &&
+    h(
+      "p",
+      { class: "note" },
+      "not understood, taken as a query",
+      text && text !== argument ? [": ", h("code", {}, cut(text, 300))] : null,
+    );
+  return h(
+    "li",
+    {},
+    h(
+      "div",
+      { class: "said" },
+      h("span", { class: `type ${TYPES.has(action_type) ? action_type.toLowerCase() : ""}` }, action_type),
+      h("code", {}, action_type === "QUERY" ? sql(shown) : shown),
+      misread,
+    ),
+    h(
+      "div",
+      { class: "shown" },
+      error !== null && h("p", { class: "error" }, cut(error, SHOWN_TEXT)),
+      result !== "" && resultOf(result, action_type),
+      h(
+        "p",
+        { class: "earned", title: explainReward({ reward, reward_breakdown, error_class }) },
+        reward === null
+          ? "not scored"
+          : [
+              h("b", { class: reward > 0 ? "good" : reward < 0 ? "bad" : "" }, signed(reward)),
+              rewardParts(reward_breakdown),
+            ],
+      ),
+    ),
+  );
+}
+
+const TYPES = new Set(["DESCRIBE", "SAMPLE", "QUERY", "ANSWER"]);
+
+const PART_WORDS: Readonly<Record<string, string>> = {
+  exec_ok: "it worked",
+  new_info: "new",
+  repeat: "done before",
+  step_cost: "a step",
+  progress: "nearer",
+  correctness: "right",
+};
+
+function rewardParts(parts: Readonly<Record<string, number>>): Child {
+  return Object.entries(parts)
+    .filter(([, value]) => value !== 0)
+    .map(([name, value]) => {
+      // A right answer is paid what looking could still have earned.
+      const words = name === "exec_ok" && parts.correctness ? "no needless looking" : (PART_WORDS[name] ?? name);
+      return h("span", { class: "part" }, `${signed(value)} ${words}`);
+    });
+}
+
+/** SQL with keywords, texts, numbers and quoted names told apart. */
+export function sql(statement: string): Child {
+  return sqlParts(statement).map(({ kind, text }) =>
+    kind === "plain" ? text : h("span", { class: `sql-${kind}` }, text),
+  );
+}
+
+/** A result as a grid where it is a table, as text otherwise. */
+function resultOf(result: string, action: string): HTMLElement {
+  const table = action === "QUERY" || action === "SAMPLE" ? tableOf(result) : null;
+  if (!table) return h("pre", {}, cut(result, SHOWN_TEXT));
+  const cells = (row: readonly string[], tag: "td" | "th") =>
+    h(
+      "tr",
+      {},
+      row.map((cell) => h(tag, { class: /^-?[\d.,]+$/.test(cell) ? "number" : undefined }, cut(cell, 200))),
+    );
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": "result" },
+    h(
+      "table",
+      { class: "grid" },
+      h("thead", {}, cells(table.head, "th")),
+      h(
+        "tbody",
+        {},
+        table.rows.map((row) => cells(row, "td")),
+      ),
+    ),
+    table.notice ? h("p", { class: "note" }, table.notice) : null,
+  );
+}
+
+/** "right, reward +1.23, 4 steps" in its colour. */
+export function verdictTag(episode: Parameters<typeof verdict>[0]): HTMLElement {
+  const { tone, text } = verdict(episode);
+  return h("span", { class: `verdict ${tone}` }, `${{ good: "✓", bad: "✗", none: "–" }[tone]} ${text}`);
+}
+
+/** An episode in a column under a heading. */
+export function episodeColumn(title: Child, episode: EpisodeRecord, more: Child = null): HTMLElement {
+  return h(
+    "article",
+    { class: "column" },
+    h("header", {}, h("h3", {}, title), verdictTag(episode), more),
+    conversation(episode, { compact: true }),
+  );
+}
+
+/** "easy, database wines, never seen in training. Tables: …" */
+export function aboutEpisode({ difficulty, database_name, seen, start }: EpisodeRecord): string {
+  const where = seen ? "used in training" : "never seen in training";
+  return `${difficulty}, database ${database_name}, ${where}.${start ? ` Tables: ${start.schema_info}` : ""}`;
+}
+
+export function turnsOf({ step_count }: Pick<EpisodeRecord, "step_count">): string {
+  return count(step_count, "step");
+}

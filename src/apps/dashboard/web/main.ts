@@ -1,0 +1,212 @@
+// The dashboard: a frame with the run's state, and the view the address names, kept up to date while a training goes on.
+import type { RunListing } from "../server/schemas.ts";
+import { chartsView } from "./charts-view.ts";
+import { chosenRuns } from "./chosen.ts";
+import { announce, fill, h, link } from "./dom.ts";
+import { embeddedSource } from "./embedded.ts";
+import { episodeView, groupView } from "./episode-view.ts";
+import { episodesView } from "./episodes-view.ts";
+import { RunModel } from "./model.ts";
+import { overview } from "./overview.ts";
+import { questionsView } from "./questions-view.ts";
+import { currentRoute, hrefOf } from "./route.ts";
+import { runsView } from "./runs-view.ts";
+import { type FeedState, ServerSource, type Source } from "./source.ts";
+import { themeButton } from "./theme.ts";
+import type { Context, View } from "./view.ts";
+import { progressOf, STATE_WORDS } from "./words.ts";
+
+const VIEWS: Readonly<Record<string, (context: Context) => View>> = {
+  overview,
+  charts: chartsView,
+  episodes: episodesView,
+  episode: episodeView,
+  group: groupView,
+  questions: questionsView,
+  runs: runsView,
+};
+const TABS = [
+  ["overview", "Overview"],
+  ["charts", "Charts"],
+  ["episodes", "Episodes"],
+  ["questions", "Before and after"],
+  ["runs", "Runs and settings"],
+] as const;
+const TAB_OF: Readonly<Record<string, string>> = { episode: "episodes", group: "episodes" };
+
+class Page {
+  readonly #source: Source;
+  #runs: readonly RunListing[] = [];
+  readonly #loaded = new Map<string, Promise<RunModel>>();
+  #run: RunModel | null = null;
+  #view: View | null = null;
+  #unfollow: () => void = () => {};
+  #feed: FeedState = "open";
+  #warned = 0;
+  readonly #status = h("div", { class: "status" });
+  readonly #tabs = h("nav", { class: "tabs", "aria-label": "views" });
+  readonly #chooser = h("span", { class: "chooser" });
+  readonly #main = h("main", { id: "main", tabindex: -1 });
+
+  constructor(source: Source) {
+    this.#source = source;
+    fill(
+      document.getElementById("app")!,
+      h(
+        "a",
+        {
+          class: "skip",
+          href: "#main",
+          on: {
+            click: (event) => {
+              event.preventDefault();
+              this.#main.focus();
+            },
+          },
+        },
+        "Skip to the content",
+      ),
+      h(
+        "header",
+        { class: "top" },
+        h("div", { class: "brand" }, h("b", {}, "SQLEnv"), this.#chooser),
+        this.#tabs,
+        themeButton(),
+      ),
+      this.#status,
+      this.#main,
+    );
+    window.addEventListener("hashchange", () => void this.show());
+    document.addEventListener("keydown", (event) => this.#onKey(event));
+    window.addEventListener("themechange", () => this.#view?.update?.());
+  }
+
+  /** Shows what the address names. */
+  async show(): Promise<void> {
+    const route = currentRoute();
+    try {
+      if (!this.#runs.some(({ id }) => id === route.run)) this.#runs = await this.#source.runs();
+      const listing = this.#runs.find(({ id }) => id === route.run) ?? this.#runs[0];
+      if (!listing) throw new Error("there is no run yet");
+      if (route.view === "runs") this.#runs = await this.#source.runs();
+      if (this.#run?.id !== listing.id) await this.#open(listing.id);
+      if (currentRoute().view !== route.view) return; // the reader has gone on
+      this.#view?.destroy?.();
+      const make = VIEWS[route.view] ?? overview;
+      const run = this.#run!;
+      this.#view = make({ source: this.#source, route, run, runs: this.#runs, others: () => this.#others(run.id) });
+      fill(this.#main, this.#view.element);
+      this.#frame();
+      window.scrollTo(0, 0);
+      performance.mark("shown");
+    } catch (error) {
+      fill(this.#main, h("p", { class: "warning" }, `This could not be shown: ${(error as Error).message}`));
+    }
+  }
+
+  async #open(id: string): Promise<void> {
+    this.#unfollow();
+    const { run, more } = await RunModel.load(this.#source, id);
+    this.#run = run;
+    this.#warned = run.summary.warnings.length;
+    await more;
+    this.#unfollow = this.#source.follow(id, run.summary.cursor, {
+      onEvent: (event) => {
+        run.apply(event);
+        this.#frame();
+        this.#view?.update?.();
+      },
+      onReset: () => {
+        this.#run = null;
+        this.#loaded.clear();
+        void this.show();
+      },
+      onState: (state) => {
+        this.#feed = state;
+        this.#frame();
+      },
+    });
+  }
+
+  async #others(current: string): Promise<readonly RunModel[]> {
+    const ids = chosenRuns(current).filter((id) => this.#runs.some((run) => run.id === id));
+    return Promise.all(
+      ids.map((id) => {
+        const known = this.#loaded.get(id);
+        if (known) return known;
+        const loading = RunModel.load(this.#source, id).then(async ({ run, more }) => {
+          await more;
+          return run;
+        });
+        this.#loaded.set(id, loading);
+        return loading;
+      }),
+    );
+  }
+
+  /** The parts around the view: which run, which view, how it goes. */
+  #frame(): void {
+    const run = this.#run;
+    if (!run) return;
+    const { summary } = run;
+    const { view } = currentRoute();
+    document.title = `${summary.state === "training" ? `${summary.step}/${summary.total_steps ?? "?"} ` : ""}${summary.name} · SQLEnv`;
+    if (this.#chooser.dataset.runs !== this.#runs.map(({ id }) => id).join() + run.id) {
+      this.#chooser.dataset.runs = this.#runs.map(({ id }) => id).join() + run.id;
+      const select = h(
+        "select",
+        { "aria-label": "run" },
+        this.#runs.map(({ id }) => h("option", { value: id, selected: id === run.id }, id)),
+      );
+      select.addEventListener("change", () => {
+        location.hash = hrefOf(select.value, currentRoute().view);
+      });
+      fill(this.#chooser, this.#runs.length > 1 ? select : h("span", {}, run.id));
+    }
+    const active = TAB_OF[view] ?? (view in VIEWS ? view : "overview");
+    const focused = [...this.#tabs.children].indexOf(document.activeElement as Element);
+    fill(
+      this.#tabs,
+      TABS.map(([name, title], i) =>
+        link(hrefOf(run.id, name), title, {
+          "aria-current": name === active ? "page" : undefined,
+          title: `key ${i + 1}`,
+        }),
+      ),
+    );
+    if (focused >= 0) (this.#tabs.children[focused] as HTMLElement).focus();
+    const live = summary.state !== "finished" && summary.state !== "stopped";
+    const connection =
+      this.#feed === "lost" ? h("span", { class: "lost", role: "alert" }, "connection lost, trying again …") : null;
+    const share = summary.total_steps ? summary.step / summary.total_steps : 0;
+    const reward = run.last("metrics", "reward");
+    fill(
+      this.#status,
+      h("span", { class: `state ${summary.state}` }, STATE_WORDS[summary.state]),
+      live ? h("progress", { max: 1, value: share, "aria-label": "steps done" }) : null,
+      progressOf(summary).map((fact) => h("span", {}, fact)),
+      live && reward !== null ? h("span", {}, `reward ${reward.toFixed(3)}`) : null,
+      summary.model_name ? h("span", { class: "dim" }, `model ${summary.model_name}`) : null,
+      summary.warnings.length > 0
+        ? link(
+            hrefOf(run.id, "overview"),
+            `⚠ ${summary.warnings.length} ${summary.warnings.length === 1 ? "warning" : "warnings"}`,
+            { class: "bell" },
+          )
+        : null,
+      connection,
+    );
+    if (summary.warnings.length > this.#warned) announce(`Warning: ${summary.warnings.at(-1)!.message}`);
+    this.#warned = summary.warnings.length;
+  }
+
+  #onKey(event: KeyboardEvent): void {
+    const target = event.target as Element;
+    if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, textarea")) return;
+    const tab = TABS[Number(event.key) - 1];
+    if (tab && this.#run && !target.closest(".canvas")) location.hash = hrefOf(this.#run.id, tab[0]);
+    else this.#view?.onKey?.(event);
+  }
+}
+
+void new Page((await embeddedSource()) ?? new ServerSource()).show();

@@ -1,0 +1,73 @@
+// The same questions played at random, before and after, side by side.
+
+import type { ComparedQuestion, Comparison } from "../../../rl/run/records.ts";
+import { tellingQuestion } from "../../reports/telling.ts";
+import { verdict } from "../../reports/verdict.ts";
+import { aboutEpisode, episodeColumn } from "./conversation.ts";
+import { type Child, fill, h, link } from "./dom.ts";
+import { hrefOf } from "./route.ts";
+import type { Context, View } from "./view.ts";
+
+export function questionsView({ run, source, route }: Context): View {
+  const element = h("div", { class: "questions" }, h("p", { class: "dim" }, "Reading the questions …"));
+  let shown = "";
+  const load = () =>
+    source.comparison(run.id).then(
+      (comparison) => {
+        const now = `${comparison.players} ${comparison.questions.length}`;
+        if (now === shown) return;
+        shown = now;
+        fill(element, contentOf(run.id, comparison, route.rest[0]));
+      },
+      (error: Error) => fill(element, h("p", { class: "warning" }, error.message)),
+    );
+  void load();
+  return { element, update: () => void load() };
+}
+
+function contentOf(run: string, comparison: Comparison, wanted: string | undefined): Child {
+  const { questions, players } = comparison;
+  const question = questions.find(({ question_id }) => question_id === wanted) ?? tellingQuestion(comparison);
+  if (!question) return h("p", { class: "dim" }, "No question has been played yet: this fills as the evaluations end.");
+  return [
+    h(
+      "nav",
+      { class: "list card", "aria-label": "questions" },
+      questions.map((other) =>
+        link(hrefOf(run, "questions", [other.question_id]), [h("span", {}, other.question), marks(other, players)], {
+          class: "item",
+          "aria-current": other === question ? "true" : undefined,
+        }),
+      ),
+    ),
+    h(
+      "div",
+      { class: "compared" },
+      h("h1", { class: "question" }, question.question),
+      h("p", { class: "dim" }, question.episodes[0] ? aboutEpisode(question.episodes[0]) : question.database_name),
+      h(
+        "div",
+        { class: "columns even" },
+        question.episodes.map((episode, i) => episodeColumn(players[i] ?? episode.player, episode)),
+      ),
+      players.includes("after")
+        ? null
+        : h("p", { class: "note" }, "What the trained model does joins these when the training ends."),
+    ),
+  ];
+}
+
+function marks({ episodes }: ComparedQuestion, players: readonly string[]): HTMLElement {
+  return h(
+    "span",
+    { class: "marks" },
+    episodes.map((episode, i) => {
+      const { tone, text } = verdict(episode);
+      return h(
+        "span",
+        { class: `mark ${tone}`, title: text },
+        `${{ good: "✓", bad: "✗", none: "–" }[tone]} ${players[i] ?? episode.player}`,
+      );
+    }),
+  );
+}

@@ -1,0 +1,167 @@
+// Runs beside each other: what each achieved, which are laid over this one in the charts, and where their settings differ.
+
+import type { Standing } from "../../../rl/run/records.ts";
+import { withInterval } from "../../reports/standing.ts";
+import { count, duration, settingText } from "../../reports/words.ts";
+import type { RunListing } from "../server/schemas.ts";
+import { chooseRuns, chosenRuns } from "./chosen.ts";
+import { type Child, fill, h, link } from "./dom.ts";
+import { runColour } from "./lines.ts";
+import { hrefOf } from "./route.ts";
+import type { Context, View } from "./view.ts";
+import { STATE_WORDS } from "./words.ts";
+
+export function runsView({ run, runs }: Context): View {
+  const differences = h("section", { class: "card scroll" });
+  let everything = false;
+  const all = h("input", { type: "checkbox" });
+  const shown = () => runs.filter(({ id }) => id === run.id || chosenRuns(run.id).includes(id));
+  const showDifferences = () => fill(differences, settings(shown(), everything));
+  all.addEventListener("change", () => {
+    everything = all.checked;
+    showDifferences();
+  });
+  const table = h("div", { class: "card scroll" });
+  const showTable = () => {
+    const colours = new Map(
+      shown().map(({ id }, i) => [id, runColour([run.id, ...chosenRuns(run.id)].indexOf(id)) ?? runColour(i)]),
+    );
+    const focused = document.activeElement?.getAttribute("data-run");
+    fill(
+      table,
+      h(
+        "table",
+        { class: "runs" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            [
+              "in charts",
+              "run",
+              "state",
+              "model",
+              "steps",
+              "time",
+              "unseen, before",
+              "unseen, after",
+              "seen, after",
+            ].map((name) => h("th", { scope: "col" }, name)),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          runs.map((other) =>
+            row(other, run.id, colours.get(other.id), () => {
+              showTable();
+              showDifferences();
+            }),
+          ),
+        ),
+      ),
+    );
+    if (focused) table.querySelector<HTMLElement>(`[data-run="${CSS.escape(focused)}"]`)?.focus();
+  };
+  showTable();
+  showDifferences();
+  return {
+    element: h(
+      "div",
+      {},
+      h("h2", {}, "Runs"),
+      h(
+        "p",
+        { class: "dim" },
+        runs.length > 1
+          ? "Ticked runs are laid over this one in the charts, and their settings compared below."
+          : "Give several runs, or a folder of runs, to compare them: sqlenv report RUN RUN --serve",
+      ),
+      table,
+      h("h2", {}, "Settings", runs.length > 1 ? h("span", { class: "dim" }, " that differ") : null),
+      runs.length > 1 ? h("label", { class: "controls" }, all, " those that are the same too") : null,
+      differences,
+    ),
+  };
+}
+
+function row(other: RunListing, current: string, colour: string | undefined, onChange: () => void): HTMLElement {
+  const { id, state, model_name, step, result, elapsed, before, now } = other;
+  const isCurrent = id === current;
+  const tick = h("input", {
+    type: "checkbox",
+    checked: isCurrent || chosenRuns(current).includes(id),
+    disabled: isCurrent,
+    "aria-label": `show ${id} in the charts`,
+    "data-run": id,
+  });
+  tick.addEventListener("change", () => {
+    const others = chosenRuns(current).filter((name) => name !== id);
+    chooseRuns(current, tick.checked ? [...others, id] : others);
+    onChange();
+  });
+  const seconds = result?.seconds ?? elapsed;
+  const rate = (standing: Standing | null, place: "seen" | "unseen"): Child =>
+    standing ? withInterval(standing[place].greedy) : "–";
+  return h(
+    "tr",
+    { "aria-current": isCurrent ? "true" : undefined },
+    h("td", {}, tick, colour ? h("i", { class: "dot", vars: { "--colour": `var(${colour})` } }) : null),
+    h("td", {}, link(hrefOf(id, "overview"), id)),
+    h("td", {}, STATE_WORDS[state]),
+    h("td", {}, model_name ?? "–"),
+    h("td", { class: "number" }, count(step, "step")),
+    h("td", { class: "number" }, seconds === null ? "–" : duration(seconds)),
+    h("td", {}, rate(before, "unseen")),
+    h("td", {}, h("b", {}, rate(now, "unseen"))),
+    h("td", {}, rate(now, "seen")),
+  );
+}
+
+/** Settings as a table of runs; those that differ, or all. */
+function settings(runs: readonly RunListing[], everything: boolean): Child {
+  const flat = runs.map(({ config }) => flatten(config ?? {}));
+  const keys = [...new Set(flat.flatMap((config) => [...config.keys()]))];
+  const differs = (key: string) => new Set(flat.map((config) => config.get(key) ?? "")).size > 1;
+  const shown = keys.filter((key) => everything || runs.length === 1 || differs(key));
+  if (shown.length === 0) return h("p", { class: "dim" }, "All settings are the same.");
+  return h(
+    "table",
+    { class: "settings" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, "setting"),
+        runs.map(({ id }) => h("th", { scope: "col" }, id)),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      shown.map((key) =>
+        h(
+          "tr",
+          { class: runs.length > 1 && differs(key) ? "differs" : "" },
+          h("td", {}, h("code", {}, key)),
+          flat.map((config) => h("td", {}, config.get(key) ?? "–")),
+        ),
+      ),
+    ),
+  );
+}
+
+/** Nested settings by their dotted names. */
+function flatten(config: Readonly<Record<string, unknown>>, before = ""): Map<string, string> {
+  return new Map(
+    Object.entries(config).flatMap(([key, value]): [string, string][] =>
+      typeof value === "object" && value !== null && !Array.isArray(value)
+        ? [...flatten(value as Record<string, unknown>, `${before}${key}.`)]
+        : [[before + key, settingText(value)]],
+    ),
+  );
+}

@@ -1,0 +1,126 @@
+// Where the page's records come from: a server beside it, or the file itself.
+
+import type { Comparison, EpisodeLine } from "../../../rl/run/records.ts";
+import type {
+  EpisodePage,
+  EpisodeQuery,
+  FeedEvent,
+  LogName,
+  LogPage,
+  RunListing,
+  RunSummary,
+} from "../server/schemas.ts";
+
+export interface NumberedEpisode {
+  readonly n: number;
+  readonly episode: EpisodeLine;
+}
+
+/** How the connection is; "ended" where there will never be one. */
+export type FeedState = "open" | "lost" | "ended";
+
+export interface Follower {
+  onEvent(event: FeedEvent): void;
+  /** What was known is of another life of the run: read it again. */
+  onReset(): void;
+  onState(state: FeedState): void;
+}
+
+export interface Source {
+  runs(): Promise<readonly RunListing[]>;
+  summary(run: string): Promise<RunSummary>;
+  log(run: string, name: LogName, from: number): Promise<LogPage>;
+  episodes(run: string, query: EpisodeQuery): Promise<EpisodePage>;
+  episode(run: string, n: number): Promise<NumberedEpisode>;
+  group(run: string, step: number, group: number): Promise<readonly NumberedEpisode[]>;
+  comparison(run: string): Promise<Comparison>;
+  /** Follows a run from a cursor on; returns what ends it. */
+  follow(run: string, cursor: string, follower: Follower): () => void;
+  /** The address of a file to keep; null where there is none. */
+  download(run: string, file: string, query?: EpisodeQuery): string | null;
+}
+
+/** Records from the server the page came from. */
+export class ServerSource implements Source {
+  async runs(): Promise<readonly RunListing[]> {
+    return (await read<{ runs: RunListing[] }>("api/runs")).runs;
+  }
+  summary(run: string) {
+    return read<RunSummary>(runPath(run));
+  }
+  log(run: string, name: LogName, from: number) {
+    return read<LogPage>(runPath(run, name, { from }));
+  }
+  episodes(run: string, query: EpisodeQuery) {
+    return read<EpisodePage>(runPath(run, "episodes", { ...query }));
+  }
+  episode(run: string, n: number) {
+    return read<NumberedEpisode>(runPath(run, `episodes/${n}`));
+  }
+  async group(run: string, step: number, group: number) {
+    return (await read<{ episodes: NumberedEpisode[] }>(runPath(run, `groups/${step}/${group}`))).episodes;
+  }
+  comparison(run: string) {
+    return read<Comparison>(runPath(run, "comparison"));
+  }
+  download(run: string, file: string, query: EpisodeQuery = {}) {
+    return runPath(run, `download/${file}`, { ...query });
+  }
+
+  /** The browser reconnects by itself, with the id of the last event; where it gives up, we begin again. */
+  follow(run: string, cursor: string, follower: Follower): () => void {
+    let known = cursor;
+    let feed: EventSource | null = null;
+    let timer = 0;
+    const open = () => {
+      feed = new EventSource(runPath(run, "events", { since: known }));
+      feed.onopen = () => follower.onState("open");
+      feed.onmessage = (message) => {
+        const event = JSON.parse(message.data as string) as FeedEvent;
+        known = event.summary.cursor;
+        follower.onEvent(event);
+      };
+      feed.addEventListener("reset", () => {
+        close();
+        follower.onReset();
+      });
+      feed.onerror = () => {
+        follower.onState("lost");
+        if (feed?.readyState !== EventSource.CLOSED) return;
+        close();
+        timer = window.setTimeout(open, 2000);
+      };
+    };
+    const close = () => {
+      clearTimeout(timer);
+      feed?.close();
+      feed = null;
+    };
+    // A page in the background needs no feed; browsers allow few connections to one server.
+    const onVisibility = () => {
+      if (document.visibilityState === "hidden") close();
+      else if (!feed) open();
+    };
+    document.addEventListener("visibilitychange", onVisibility);
+    open();
+    return () => {
+      document.removeEventListener("visibilitychange", onVisibility);
+      close();
+    };
+  }
+}
+
+function runPath(run: string, what = "", query: Readonly<Record<string, unknown>> = {}): string {
+  const params = new URLSearchParams();
+  for (const [key, value] of Object.entries(query))
+    if (value !== undefined && value !== "") params.set(key, String(value));
+  const path = ["api/runs", encodeURIComponent(run), ...(what ? [what] : [])].join("/");
+  return params.size > 0 ? `${path}?${params}` : path;
+}
+
+async function read<T>(path: string): Promise<T> {
+  const response = await fetch(path);
+  const body = (await response.json()) as T & { error?: string };
+  if (!response.ok) throw new Error(body.error ?? `the server answered ${response.status}`);
+  return body;
+}

@@ -1,0 +1,102 @@
+// A training's records as a notebook shows them.
+import { type EpisodeRecord, formatTranscript, formatVerdict } from "../../gym/evaluation/index.ts";
+import type { Comparison, GRPOConfig, MetricLine } from "../../rl/index.ts";
+import {
+  behaviourRows,
+  comparisonMarkdown,
+  comparisonSection,
+  headline,
+  type LearningCurveOptions,
+  learningCurve,
+  type Standings,
+  standingRows,
+  withInterval,
+} from "../reports/index.ts";
+import { htmlFragment } from "../reports/page.ts";
+import { escapeHtml, percent } from "../reports/words.ts";
+import { Shown } from "./shown.ts";
+
+/** Some of the settings, by name. */
+export function settingsView(config: GRPOConfig, keys: readonly (keyof GRPOConfig)[]): Shown {
+  return tableView(
+    ["setting", "value"],
+    keys.map((key) => [key, JSON.stringify(config[key])]),
+  );
+}
+
+/** Episodes, a line each, and what they come to. */
+export function episodesView(episodes: readonly EpisodeRecord[]): Shown {
+  const rows = episodes.map((episode) => [
+    episode.question,
+    episode.steps.map(({ action }) => action.action_type).join(" "),
+    ending(episode),
+  ]);
+  const scored = episodes.filter(({ reward }) => reward !== null);
+  const right = episodes.filter(({ correctness }) => correctness === 1).length;
+  const mean = scored.reduce((sum, { reward }) => sum + reward!, 0) / Math.max(1, scored.length);
+  const sum = `${right} of ${episodes.length} right, mean reward ${mean.toFixed(2)}`;
+  return tableView(["question", "actions", "how it ended"], rows, sum);
+}
+
+/** One episode, turn by turn, as text. */
+export function transcriptView(episode: EpisodeRecord): Shown {
+  return new Shown({ "text/plain": formatTranscript(episode) });
+}
+
+/** The same questions by several players, side by side. */
+export function comparisonView(comparison: Comparison): Shown {
+  const { players, questions } = comparison;
+  const text = questions.map(({ question, episodes }) =>
+    [question, ...episodes.map((episode, i) => `  ${players[i]}: ${ending(episode)}`)].join("\n"),
+  );
+  return new Shown({
+    "text/html": htmlFragment(comparisonSection(comparison)),
+    "text/markdown": comparisonMarkdown(comparison),
+    "text/plain": text.join("\n"),
+  });
+}
+
+/** Right answers of random, before and after, with their intervals. */
+export function standingView(standings: Standings): Shown {
+  const rows = standingRows(standings).map(({ name, random, before, after, verdict }) => [
+    name,
+    percent(random.success_rate),
+    ...[before, after].map(withInterval),
+    verdict,
+  ]);
+  return tableView(["right answers", "random", "before", "after", ""], rows, headline(standings));
+}
+
+/** What the three do differently on unseen databases. */
+export function behaviourView(standings: Standings): Shown {
+  return tableView(["how it plays unseen databases", "random", "before", "after"], behaviourRows(standings));
+}
+
+/** Where the reward began and where it ended, each as the mean of a few steps: single ones are noisy. */
+export function trendOf(rewards: readonly { readonly reward: number }[], steps = 3): string {
+  const mean = (some: typeof rewards) => (some.reduce((sum, { reward }) => sum + reward, 0) / some.length).toFixed(3);
+  if (rewards.length === 0) return "no step yet";
+  return `reward ${mean(rewards.slice(0, steps))} at first, ${mean(rewards.slice(-steps))} at last`;
+}
+
+/** The whole training as one picture. */
+export function curveView(metrics: readonly MetricLine[], options: LearningCurveOptions = {}): Shown {
+  const rewards = metrics.flatMap(({ reward }) => (reward === undefined ? [] : [{ reward }]));
+  return new Shown({ "image/svg+xml": learningCurve(metrics, options), "text/plain": trendOf(rewards) });
+}
+
+/** How an episode ended, without the arrow that transcripts have. */
+function ending(episode: EpisodeRecord): string {
+  return formatVerdict(episode).replace(/^=> /, "");
+}
+
+function tableView(head: readonly string[], rows: readonly (readonly string[])[], note = ""): Shown {
+  const line = (cells: readonly string[], tag: "td" | "th") =>
+    `<tr>${cells.map((cell) => `<${tag}>${escapeHtml(cell)}</${tag}>`).join("")}</tr>`;
+  const table = `<table><thead>${line(head, "th")}</thead><tbody>${rows.map((row) => line(row, "td")).join("")}</tbody></table>`;
+  const text = [...rows.map((row) => row.filter(Boolean).join(": ")), ...(note ? [note] : [])].join("\n");
+  return new Shown({
+    "text/html": htmlFragment(`${table}${note ? `<p><b>${escapeHtml(note)}</b></p>` : ""}`),
+    "text/plain": text,
+  });
+}

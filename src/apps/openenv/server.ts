@@ -1,0 +1,222 @@
+// The OpenEnv server: sockets and HTTP in this thread, environments in others, and an orderly end.
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { getRequestListener, RequestError } from "@hono/node-server";
+import { SqlEnvError, UsageError } from "../../errors.ts";
+import type { DataSet } from "../../gym/data/index.ts";
+import { type EnvironmentOptions, type EnvironmentRules, rulesId, rulesOf } from "../../gym/env/index.ts";
+import { usableCpus } from "../../io/cpus.node.ts";
+import { Access } from "./access.ts";
+import { networkOf, Proxies } from "./addresses.ts";
+import { HeldBytes } from "./bytes.ts";
+import { hostsFor } from "./hosts.ts";
+import { routes } from "./http.ts";
+import { Hub } from "./hub.ts";
+import * as limits from "./limits.ts";
+import { type LogRecord, logTo } from "./log.ts";
+import { Metrics } from "./metrics.ts";
+import type { PageHandler } from "./page.ts";
+import { Pool } from "./pool.ts";
+import type { ThreadSpec } from "./protocol.ts";
+import { RateLimit } from "./rate.ts";
+import { Sockets } from "./sockets.ts";
+
+/** Actions an episode may take on a server; more than in training, since strangers' models need more looks. */
+export const SERVER_STEP_BUDGET = 15;
+
+export interface ServerOptions extends EnvironmentOptions {
+  /** @default "127.0.0.1" */
+  readonly host?: string;
+  /** 0 takes any that is free. @default 8000 */
+  readonly port?: number;
+  /** Threads that environments live in. @default one a core this process may use */
+  readonly threads?: number | undefined;
+  /** @default MAX_SESSIONS */
+  readonly maxSessions?: number | undefined;
+  /** Of one client. @default SESSIONS_PER_CLIENT */
+  readonly sessionsPerClient?: number | undefined;
+  /** @default MAX_MESSAGE_BYTES */
+  readonly maxMessageBytes?: number | undefined;
+  /** @default IDLE_SECONDS */
+  readonly idleSeconds?: number | undefined;
+  /** @default PING_SECONDS */
+  readonly pingSeconds?: number | undefined;
+  /** @default SILENT_SECONDS */
+  readonly silentSeconds?: number | undefined;
+  /** Seconds in which whoever is sent a reply has to read some of it. @default REPLY_SECONDS */
+  readonly replySeconds?: number | undefined;
+  /** 0 for no limit. @default RATE_PER_CLIENT */
+  readonly ratePerClient?: number | undefined;
+  /** Any of them is asked of every request but GET /health, and says which client it is. @default none */
+  readonly apiKeys?: readonly string[] | undefined;
+  /** Names the server answers to, besides this machine's and `host`. @default none; any, when `host` is every address */
+  readonly allowedHosts?: readonly string[] | undefined;
+  /** Addresses or networks of proxies whose `X-Forwarded-For` is believed. @default none */
+  readonly trustProxies?: readonly string[] | undefined;
+  /** Origins of web pages that may use the server besides its own; "*" lets all. */
+  readonly origins?: readonly string[] | undefined;
+  /** Tried in order before the 404. */
+  readonly pages?: readonly PageHandler[];
+  /** Gets a record for each event. */
+  readonly onLog?: (record: LogRecord) => void;
+}
+
+/** A server that runs. */
+export interface RunningServer {
+  readonly url: string;
+  readonly port: number;
+  /** Sessions that hold a slot. */
+  readonly sessions: number;
+  /** Finishes the steps under way, closes every socket with 1001, and ends the threads. */
+  close(): Promise<void>;
+}
+
+/** Serves a data set's questions. Resolves when it listens; the data set may be closed then. */
+export async function startServer(data: DataSet, options: ServerOptions = {}): Promise<RunningServer> {
+  const { host = "127.0.0.1", port = 8000, threads = usableCpus(), pages = [], apiKeys, origins } = options;
+  const { maxSessions = limits.MAX_SESSIONS, sessionsPerClient = limits.SESSIONS_PER_CLIENT } = options;
+  const { maxMessageBytes = limits.MAX_MESSAGE_BYTES, replySeconds = limits.REPLY_SECONDS } = options;
+  const { idleSeconds = limits.IDLE_SECONDS, pingSeconds = limits.PING_SECONDS } = options;
+  const { silentSeconds = limits.SILENT_SECONDS, ratePerClient = limits.RATE_PER_CLIENT } = options;
+  for (const [name, value] of Object.entries({ threads, maxSessions, sessionsPerClient, maxMessageBytes }))
+    if (!Number.isInteger(value) || value < 1) throw new UsageError({ what: `${name} must be at least 1`, value });
+  const proxies = new Proxies(options.trustProxies);
+  const log = logTo(options.onLog ?? (() => {}));
+  const metrics = new Metrics();
+  const pool = new Pool(specOf(data, options), {
+    threads,
+    onLost: (reason, sessions) => {
+      metrics.count("sqlenv_threads_lost_total");
+      log("error", "thread_lost", { reason, sessions });
+    },
+  });
+  const hub = new Hub(pool, { max: maxSessions, perClient: sessionsPerClient, idleSeconds });
+  const access = new Access({ apiKeys, origins, hosts: hostsFor(host, options.allowedHosts) });
+  const held = new HeldBytes({ perClient: limits.HELD_BYTES_PER_CLIENT, total: limits.HELD_BYTES });
+  const [rate, logged] = [new RateLimit(ratePerClient), new RateLimit(1)];
+  const shared = { pool, hub, access, proxies, held, metrics, log, rate, logged, maxMessageBytes };
+  const { fetch, settled } = routes({
+    ...shared,
+    pages,
+    questions: data.questions,
+    about: aboutOf(data, rulesOf(options)),
+  });
+  const server = createServer(
+    { requestTimeout: 30_000, keepAliveTimeout: 65_000 },
+    getRequestListener(fetch, { overrideGlobalObjects: false, hostname: "localhost", errorHandler: badRequest }),
+  );
+  server.setTimeout(replySeconds * 1000); // ends connections without any progress; sockets have their own rules
+  limitConnections(server, proxies, maxSessions, sessionsPerClient);
+  const sockets = new Sockets(server, { ...shared, pingSeconds, silentSeconds, replySeconds });
+  const reaper = setInterval(() => hub.reap(), Math.min(Math.max(idleSeconds * 250, 10), 15_000));
+  reaper.unref();
+  const end = async () => {
+    clearInterval(reaper);
+    await pool.close();
+  };
+  try {
+    await pool.ready();
+    await listen(server, host, port);
+  } catch (error) {
+    await end();
+    throw error;
+  }
+  const address = server.address() as AddressInfo;
+  const url = `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`;
+  log("info", "listening", { url, threads, max_sessions: maxSessions, questions: data.questions.length });
+  let closing: Promise<void> | undefined;
+  return {
+    url,
+    port: address.port,
+    get sessions() {
+      return hub.active;
+    },
+    close: () => {
+      closing ??= (async () => {
+        log("info", "shutting_down", { sessions: hub.active });
+        const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
+        await Promise.all([sockets.drain(limits.SHUTDOWN_SECONDS), settled()]);
+        server.closeIdleConnections();
+        await Promise.race([stopped, new Promise((resolve) => setTimeout(resolve, 500))]); // for replies on their way
+        server.closeAllConnections();
+        await stopped;
+        await end();
+        log("info", "stopped");
+      })();
+      return closing;
+    },
+  };
+}
+
+/** A request that cannot be read at all. */
+function badRequest(error: unknown): Response {
+  const isBad = error instanceof RequestError;
+  return Response.json({ detail: isBad ? "Bad Request" : "Internal Server Error" }, { status: isBad ? 400 : 500 });
+}
+
+/** Bounds the connections there are, of everyone and of each address; a trusted proxy's are those of many. */
+function limitConnections(server: Server, proxies: Proxies, maxSessions: number, perClient: number): void {
+  const counts = new Map<string, number>();
+  server.maxConnections = 2 * (maxSessions + limits.SPARE_CONNECTIONS);
+  server.on("connection", (socket) => {
+    const address = proxies.addressOf({ socket, headers: {} });
+    if (proxies.isTrusted(address)) return;
+    const network = networkOf(address);
+    const count = (counts.get(network) ?? 0) + 1;
+    if (count > perClient + limits.SPARE_CONNECTIONS) {
+      socket.destroy();
+      return;
+    }
+    counts.set(network, count);
+    socket.once("close", () => {
+      const left = counts.get(network)! - 1;
+      if (left > 0) counts.set(network, left);
+      else counts.delete(network);
+    });
+  });
+}
+
+/** Copies the database files into memory that all threads share. */
+function specOf({ name, questions, file, layout }: DataSet, options: EnvironmentOptions): ThreadSpec {
+  if (!file) throw new UsageError({ what: "the data set does not give its database files", value: name });
+  const names = [...new Set(questions.map(({ database_name }) => database_name))];
+  const files = new Map(
+    names.map((database) => {
+      const bytes = file(database);
+      const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
+      shared.set(bytes);
+      return [database, shared] as const;
+    }),
+  );
+  const { step_budget = SERVER_STEP_BUDGET, rewards, seed } = options;
+  const environment = {
+    step_budget,
+    ...(rewards && { rewards }),
+    ...(seed !== undefined && { seed }),
+    ...rulesOf(options),
+  };
+  const doubleQuotedStrings = layout === "spider" || layout === "bird";
+  return { name, questions, files, doubleQuotedStrings, environment };
+}
+
+function aboutOf({ name, questions }: DataSet, rules: EnvironmentRules) {
+  return {
+    name: "sqlenv",
+    description: `Questions about SQL databases, answered by looking: DESCRIBE, SAMPLE, QUERY, ANSWER. Data: ${name}, ${questions.length} questions. Rules: ${rulesId(rules)}.`,
+    readme_content: null,
+    version: "1.0.0",
+    author: null,
+    documentation_url: null,
+  };
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const isTaken = cause.code === "EADDRINUSE";
+      const remedy = isTaken ? "choose another with --port" : "check --host and --port";
+      reject(new SqlEnvError("listen", { what: "cannot listen on", value: `${host}:${port}`, remedy, cause }));
+    });
+    server.listen(port, host, resolve);
+  });
+}

@@ -1,0 +1,196 @@
+// One client's environment: takes OpenEnv's messages and gives the replies. No socket, no thread, no clock in here.
+import { z } from "zod";
+import { messageOf } from "../../errors.ts";
+import { type EnvironmentRules, type Outcome, rulesId, SQLEnvironment } from "../../gym/env/index.ts";
+import { parseJson } from "./json.ts";
+import { checked, Invalid, passCrash } from "./problems.ts";
+import { checkRpc, paramsOf, parseRpc, RPC, RpcFault, type RpcRequest, rpcFailure, rpcResult } from "./rpc.ts";
+import { callTool, listTools, toolAction, toolFailure } from "./tools.ts";
+import {
+  actionOf,
+  type Envelope,
+  envelopeOf,
+  readReset,
+  textActionSchema,
+  type WireErrorCode,
+  type WireState,
+  wireActionSchema,
+} from "./wire.ts";
+
+/** What goes back for one frame. */
+export interface Reply {
+  /** The frame to send; null when only the close is wanted. */
+  readonly text: string | null;
+  /** Close the socket with this code after sending. */
+  readonly close?: number;
+  /** What it was, for counting: a message type or an error code. */
+  readonly kind: string;
+}
+
+const dataSchema = z.record(z.string(), z.unknown());
+const ENVELOPES = {
+  reset: z.strictObject({ type: z.string(), data: dataSchema.optional() }),
+  step: z.strictObject({ type: z.string(), data: dataSchema }),
+  state: z.strictObject({ type: z.string() }),
+  close: z.strictObject({ type: z.string() }),
+  mcp: z.strictObject({ type: z.string(), data: dataSchema }),
+} as const;
+
+const NO_OUTCOME: Outcome = { correctness: null, progress: null, operational: null, done_reason: null };
+
+/** An environment and what a client may say to it. */
+export class Session {
+  readonly id: string;
+  readonly #env: SQLEnvironment;
+  #episode: string | null = null;
+  #resetting = false;
+
+  constructor(id: string, env: SQLEnvironment) {
+    this.id = id;
+    this.#env = env;
+  }
+
+  /** Starts an episode; keys it does not know are passed over. */
+  reset(data: Readonly<Record<string, unknown>> = {}): Envelope {
+    const { options, episode_id } = readReset(data);
+    this.#resetting = true;
+    try {
+      const observation = this.#env.reset(options);
+      this.#episode = episode_id ?? crypto.randomUUID();
+      return envelopeOf(observation);
+    } finally {
+      this.#resetting = false;
+    }
+  }
+
+  /** Takes a step, or calls a tool. Throws Invalid for what is no action. */
+  step(data: Readonly<Record<string, unknown>>): Envelope {
+    if (data.type === "list_tools" || data.type === "call_tool") return toolAction(this, data);
+    const isText = "text" in data && !("action_type" in data);
+    const action = isText ? checked(textActionSchema, data) : checked(wireActionSchema, data);
+    return envelopeOf(this.#env.step(actionOf(action)));
+  }
+
+  get state(): WireState {
+    const { step_count, question_id } = this.#env.state;
+    const { step_budget } = this.#env;
+    const rules = rulesId(this.rules);
+    return { episode_id: this.#episode, step_count, question_id, step_budget, rules, ...this.outcome };
+  }
+
+  get rules(): EnvironmentRules {
+    return this.#env.rules;
+  }
+
+  get outcome(): Outcome {
+    return this.isPlaying ? this.#env.outcome : NO_OUTCOME;
+  }
+
+  /** Whether a reset is under way: the statements that run are then the data set's own. */
+  get isResetting(): boolean {
+    return this.#resetting;
+  }
+
+  /** Whether there is an episode, running or ended. */
+  get isPlaying(): boolean {
+    return this.#episode !== null;
+  }
+
+  close(): void {
+    this.#env.close();
+  }
+
+  /** The reply to a frame on /ws. Never throws but for a crash of SQLite. */
+  frame(text: string): Reply {
+    let message: unknown;
+    try {
+      message = parseJson(text);
+    } catch (error) {
+      return errorReply("INVALID_JSON", `Invalid JSON: ${messageOf(error)}`);
+    }
+    if (typeof message !== "object" || message === null || Array.isArray(message)) {
+      return { ...errorReply("SESSION_ERROR", "a message must be a JSON object"), close: 1000 };
+    }
+    try {
+      return this.#answer(message as Record<string, unknown>);
+    } catch (error) {
+      passCrash(error);
+      if (error instanceof Invalid)
+        return errorReply("VALIDATION_ERROR", "Invalid message", { errors: error.problems });
+      return errorReply("EXECUTION_ERROR", messageOf(error));
+    }
+  }
+
+  /** The reply to a frame on /mcp. Never throws but for a crash of SQLite. */
+  rpcFrame(text: string): Reply {
+    const request = parseRpc(text);
+    return { text: JSON.stringify("method" in request ? this.rpc(request) : request), kind: "mcp" };
+  }
+
+  /** The answer to a JSON-RPC request inside this session. Never throws but for a crash of SQLite. */
+  rpc(request: RpcRequest) {
+    const { id, method } = request;
+    try {
+      const params = paramsOf(request);
+      switch (method) {
+        case "tools/list":
+          return rpcResult(id, { tools: listTools(this.rules) });
+        case "tools/call":
+          return rpcResult(id, callTool(this, params));
+        case "openenv/session/create":
+          return rpcResult(id, { session_id: this.id });
+        case "openenv/session/close":
+          throw params.session_id === this.id
+            ? new RpcFault(RPC.request, "Cannot close active WebSocket-managed session via MCP method")
+            : unknownSession(params.session_id);
+        default:
+          throw new RpcFault(RPC.method, `Method not found: ${method.slice(0, 100)}`);
+      }
+    } catch (error) {
+      passCrash(error);
+      return rpcFailure(id, toolFailure(error));
+    }
+  }
+
+  #answer(message: Record<string, unknown>): Reply {
+    const type = typeof message.type === "string" ? message.type : "";
+    switch (type) {
+      case "reset":
+        return reply("observation", this.reset(checked(ENVELOPES.reset, message).data), type);
+      case "step":
+        return reply("observation", this.step(checked(ENVELOPES.step, message).data), type);
+      case "state":
+        checked(ENVELOPES.state, message);
+        return reply("state", this.state, type);
+      case "close":
+        checked(ENVELOPES.close, message);
+        return { text: null, close: 1000, kind: type };
+      case "mcp": {
+        const request = checkRpc(checked(ENVELOPES.mcp, message).data);
+        return reply("mcp", "method" in request ? this.rpc(request) : request, type);
+      }
+      default:
+        return errorReply("UNKNOWN_TYPE", `Unknown message type: ${type.slice(0, 100)}`);
+    }
+  }
+}
+
+/** A session whose environment could not be made answers nothing: it throws at once. */
+export function openSession(id: string, ...environment: ConstructorParameters<typeof SQLEnvironment>): Session {
+  return new Session(id, new SQLEnvironment(...environment));
+}
+
+/** A reply that says what went wrong. */
+export function errorReply(code: WireErrorCode, message: string, more: object = {}): Reply {
+  return { text: JSON.stringify({ type: "error", data: { message, code, ...more } }), kind: code };
+}
+
+export function unknownSession(id: unknown): RpcFault {
+  return id === undefined || id === ""
+    ? new RpcFault(RPC.params, "Invalid params - 'session_id' is required")
+    : new RpcFault(RPC.params, `Unknown session_id: ${String(id).slice(0, 100)}`);
+}
+
+function reply(type: string, data: object, kind: string): Reply {
+  return { text: JSON.stringify({ type, data }), kind };
+}

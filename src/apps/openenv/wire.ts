@@ -1,0 +1,143 @@
+// What crosses the wire: the environment's records in OpenEnv's envelopes, each described by one schema.
+import { z } from "zod";
+import { UsageError } from "../../errors.ts";
+import { SPLITS, type Split } from "../../gym/data/index.ts";
+import {
+  type ActionType,
+  actionSchema,
+  DONE_REASONS,
+  type Outcome,
+  observationSchema,
+  parseAction,
+  type ResetOptions,
+  type SQLAction,
+  type SQLObservation,
+} from "../../gym/env/index.ts";
+
+/** The seven things that can go wrong on a socket, by the names of the protocol. */
+export const WIRE_ERRORS = [
+  "INVALID_JSON", // the frame is not JSON
+  "UNKNOWN_TYPE", // no such message
+  "VALIDATION_ERROR", // envelope or action have the wrong shape
+  "EXECUTION_ERROR", // the environment refused or failed; the session goes on
+  "CAPACITY_REACHED", // no slot left; the socket is closed
+  "FACTORY_ERROR", // no environment could be made; the socket is closed
+  "SESSION_ERROR", // what arrived is no message at all; the socket is closed
+] as const;
+
+export type WireErrorCode = (typeof WIRE_ERRORS)[number];
+
+/** An observation as it is sent: reward and done stand beside it, not in it. */
+export interface Envelope {
+  readonly observation: Readonly<Record<string, unknown>>;
+  readonly reward: number | null;
+  readonly done: boolean;
+}
+
+/** The session's state on a socket; plain HTTP shows the first two fields only. */
+export interface WireState extends Outcome {
+  readonly episode_id: string | null;
+  readonly step_count: number;
+  readonly question_id: string | null;
+  readonly step_budget: number;
+  readonly rules: string;
+}
+
+const metadata = z.record(z.string(), z.unknown()).optional().describe("accepted and not looked at");
+
+/** An action on the wire: nothing but its fields. */
+export const wireActionSchema = z.strictObject({ ...actionSchema.unwrap().shape, metadata });
+
+/** A step by what a model wrote, `ACTION_TYPE: argument`, read as forgivingly as in a training of ours. */
+export const textActionSchema = z.strictObject({ text: z.string(), metadata });
+
+const MAX_NAME = 255; // characters of episode and request ids, as in the protocol
+
+/** The body of POST /reset. Other keys are let pass, as the protocol asks. */
+export const resetRequestSchema = z.looseObject({
+  seed: z.int().min(0).nullish().describe("the same seed asks the same question; null or absent asks any"),
+  episode_id: z.string().max(MAX_NAME).nullish().describe("shown again in the state"),
+  question_id: z.string().nullish().describe("asks this question"),
+  split: z.string().nullish().describe("train or eval (validation and test mean eval)"),
+  index: z.int().min(0).nullish().describe("asks the question at this place of the split"),
+});
+
+/** The body of POST /step. */
+export const stepRequestSchema = z.looseObject({
+  action: z.record(z.string(), z.unknown()).describe("see /schema"),
+  timeout_s: z.number().gt(0).nullish().describe("accepted; a statement is stopped after a second at the latest"),
+  request_id: z.string().max(MAX_NAME).nullish(),
+});
+
+const stateSchema = z.looseObject({
+  episode_id: z.string().nullable().default(null),
+  step_count: z.int().min(0).default(0),
+  question_id: z.string().nullable(),
+  step_budget: z.int().min(1),
+  correctness: z.number().nullable().describe("1 after the right answer, else 0; null where it cannot be scored"),
+  progress: z.number().nullable().describe("how near the best result came, 0 to 1"),
+  operational: z.number().nullable().describe("exec_ok + new_info + repeat, summed over the episode"),
+  done_reason: z
+    .enum(DONE_REASONS)
+    .nullable()
+    .describe("stuck: the same action failed too often, where the rules say so"),
+  rules: z.string().optional().describe("id of the environment's rules, such as env-1"),
+});
+
+/** The schemas of GET /schema. The observation's lists reward and done too, although they travel beside it. */
+export function wireSchemas(): { action: object; observation: object; state: object } {
+  const json = (schema: z.ZodType, title: string, io: "input" | "output") => {
+    const { $schema: _, ...rest } = z.toJSONSchema(schema, { io });
+    return { title, ...rest };
+  };
+  const observation = z.strictObject({ ...observationSchema.unwrap().shape, metadata });
+  return {
+    action: json(wireActionSchema, "SQLAction", "input"),
+    observation: json(observation, "SQLObservation", "output"),
+    state: json(stateSchema, "SQLState", "output"),
+  };
+}
+
+/** Puts an observation into its envelope. A reward that is no number becomes null, as JSON would have it. */
+export function envelopeOf({ reward, done, ...observation }: SQLObservation): Envelope {
+  return { observation, reward: reward !== null && Number.isFinite(reward) ? reward : null, done };
+}
+
+/** The action a checked message means. */
+export function actionOf(data: { action_type: ActionType; argument: string } | { text: string }): SQLAction {
+  return "text" in data ? parseAction(data.text).action : { action_type: data.action_type, argument: data.argument };
+}
+
+/** Which question a reset asks for. Sockets check nothing, so any seed will do; other wrong values throw UsageError. */
+export function readReset(data: Readonly<Record<string, unknown>>): { options: ResetOptions; episode_id?: string } {
+  const { question_id, split, index, seed, episode_id } = data;
+  const options: { -readonly [K in keyof ResetOptions]: ResetOptions[K] } = {};
+  if (isGiven(question_id)) options.question_id = text("question_id", question_id);
+  if (isGiven(split)) options.split = splitOf(text("split", split));
+  if (isGiven(index)) {
+    if (!Number.isInteger(index)) throw new UsageError({ what: "index must be a whole number", value: shown(index) });
+    options.index = index as number;
+  }
+  if (isGiven(seed)) options.seed = typeof seed === "number" ? seed : shown(seed);
+  return { options, ...(isGiven(episode_id) && { episode_id: text("episode_id", episode_id) }) };
+}
+
+/** Our two splits by the names others have for them. */
+export function splitOf(name: string): Split {
+  const known = name === "validation" || name === "test" ? "eval" : SPLITS.find((split) => split === name);
+  if (known) return known;
+  throw new UsageError({ what: "no such split", value: name, remedy: "use train or eval" });
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function text(name: string, value: unknown): string {
+  if (typeof value === "string") return value.slice(0, MAX_NAME);
+  throw new UsageError({ what: `${name} must be a text`, value: shown(value) });
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

@@ -1,0 +1,105 @@
+// The same questions by several players, side by side and turn by turn, as a page, as Markdown and as a section of a page.
+import { type EpisodeRecord, explainReward, type StepRecord } from "../../gym/evaluation/index.ts";
+import type { ComparedQuestion, Comparison } from "../../rl/run/records.ts";
+import { episodeHtml } from "./episode-html.ts";
+import { htmlPage } from "./page.ts";
+import { tellingQuestion } from "./telling.ts";
+import { verdict } from "./verdict.ts";
+import { codeSpan, count, cut, escapeHtml, escapeMarkdown } from "./words.ts";
+
+export interface ComparisonOptions {
+  /** @default "The same questions, side by side" */
+  readonly title?: string;
+}
+
+const TITLE = "The same questions, side by side";
+
+/** A self-contained page. */
+export function comparisonHtml(comparison: Comparison, { title = TITLE }: ComparisonOptions = {}): string {
+  return htmlPage(title, `<h1>${escapeHtml(title)}</h1>${comparisonSection(comparison)}`);
+}
+
+/** The questions as markup for a page of `htmlPage`; the one where the change shows best is open. */
+export function comparisonSection(comparison: Comparison): string {
+  const { players, questions } = comparison;
+  const telling = tellingQuestion(comparison);
+  if (questions.length === 0) return `<p class="dim">No question was played.</p>`;
+  const score = players.map((player, i) => {
+    const right = questions.filter(({ episodes }) => episodes[i]?.correctness === 1).length;
+    return `${escapeHtml(player)} ${right}`;
+  });
+  const lead = `<p class="dim">Right of ${count(questions.length, "question")}: ${score.join(", ")}. Each turn shows the action, what came back, and what it earned.</p>`;
+  return lead + questions.map((question) => questionHtml(question, players, question === telling)).join("\n");
+}
+
+function questionHtml(question: ComparedQuestion, players: readonly string[], open: boolean): string {
+  const marks = question.episodes.map((episode, i) => {
+    const { tone } = verdict(episode);
+    const sign = { good: "✓", bad: "✗", none: "–" }[tone];
+    return `<span class="tag ${tone}" title="${escapeHtml(verdict(episode).text)}">${sign} ${escapeHtml(players[i] ?? episode.player)}</span>`;
+  });
+  const episodes = question.episodes.map((episode, i) => episodeHtml(episode, players[i] ?? episode.player));
+  const columns = Math.max(1, question.episodes.length);
+  return `<details class="question card"${open ? " open" : ""}><summary><h3>${escapeHtml(question.question)}</h3> <span class="marks">${marks.join("")}</span></summary>
+<p class="note">${escapeHtml(aboutOf(question))}</p><div class="players" style="--players:${columns}">${episodes.join("\n")}</div></details>`;
+}
+
+function aboutOf({ question_id, database_name, seen, episodes }: ComparedQuestion): string {
+  const [first] = episodes;
+  const tables = first?.start ? ` Tables: ${first.start.schema_info}` : "";
+  const level = first ? `${first.difficulty}, ` : "";
+  return `${question_id}: ${level}database ${database_name}, ${seen ? "used in training with other questions" : "never seen in training"}.${tables}`;
+}
+
+/** For a README, a blog or an issue: one table a question, one row a turn, one column a player. */
+export function comparisonMarkdown(comparison: Comparison, { title = TITLE }: ComparisonOptions = {}): string {
+  return [
+    `# ${escapeMarkdown(title)}`,
+    ...comparison.questions.map((question) => questionMarkdown(question, comparison.players)),
+  ]
+    .join("\n\n")
+    .concat("\n");
+}
+
+/** One question of a comparison as Markdown, with a heading of this level. */
+export function questionMarkdown(question: ComparedQuestion, players: readonly string[], level = 2): string {
+  const { episodes } = question;
+  const turns = Math.max(0, ...episodes.map(({ steps }) => steps.length));
+  const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  return [
+    `${"#".repeat(level)} ${escapeMarkdown(question.question)}`,
+    "",
+    escapeMarkdown(aboutOf(question)),
+    "",
+    row(["turn", ...episodes.map((episode, i) => escapeMarkdown(players[i] ?? episode.player))]),
+    row(["---", ...episodes.map(() => "---")]),
+    ...Array.from({ length: turns }, (_, turn) =>
+      row([String(turn + 1), ...episodes.map(({ steps }) => (steps[turn] ? turnMarkdown(steps[turn]) : ""))]),
+    ),
+    row(["", ...episodes.map(verdictMarkdown)]),
+  ].join("\n");
+}
+
+const SHOWN_LINES = 4;
+
+function turnMarkdown({ action, parse_error, observation }: StepRecord): string {
+  const { result, error } = observation;
+  const lines = result === "" ? [] : result.split("\n");
+  const shown = lines.slice(0, SHOWN_LINES).map((line) => codeSpan(cut(line, 80)));
+  const more = lines.length > SHOWN_LINES ? [`… ${count(lines.length - SHOWN_LINES, "more line")}`] : [];
+  return [
+    `**${escapeMarkdown(action.action_type)}** ${codeSpan(cut(action.argument, 300))}`.trimEnd(),
+    ...(parse_error === null ? [] : ["(not understood, taken as a query)"]),
+    ...(error === null ? [] : [`error: ${escapeMarkdown(cut(error, 200))}`]),
+    ...shown,
+    ...more,
+    `_${escapeMarkdown(explainReward(observation))}_`,
+  ]
+    .filter((line) => line !== "")
+    .join("<br>");
+}
+
+function verdictMarkdown(episode: EpisodeRecord): string {
+  const { tone, text } = verdict(episode);
+  return `**${{ good: "✓", bad: "✗", none: "–" }[tone]} ${escapeMarkdown(text)}**`;
+}

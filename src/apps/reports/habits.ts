@@ -1,0 +1,65 @@
+// What the model did in training's episodes, step by step of the training: which actions, how many failed.
+import type { ActionType } from "../../gym/env/index.ts";
+import type { EpisodeLine } from "../../rl/run/records.ts";
+
+// Named again, and checked by the type: the schema they come from would bring all of zod into the dashboard's page.
+const ACTION_TYPES = Object.keys({ DESCRIBE: 0, SAMPLE: 0, QUERY: 0, ANSWER: 0 } satisfies Record<ActionType, 0>);
+
+/** Means over the episodes of one optimizer step. */
+export interface Habits extends Readonly<Record<ActionType, number>> {
+  readonly step: number;
+  readonly episodes: number;
+  /** Shares of the actions. */
+  readonly failed: number;
+  readonly repeated: number;
+  readonly not_understood: number;
+}
+
+/** What is counted of an episode. */
+export type HabitEpisode = Pick<EpisodeLine, "step" | "invalid" | "repeats" | "parse_failures"> & {
+  readonly steps: readonly { readonly action: { readonly action_type: string } }[];
+};
+
+/** Counts episodes as they come; only sums are kept, so there may be many. */
+export class HabitSums {
+  readonly #sums = new Map<number, Record<string, number>>();
+
+  add({ step, steps, invalid, repeats, parse_failures }: HabitEpisode): void {
+    const sum = this.#sums.get(step) ?? { episodes: 0, actions: 0, invalid: 0, repeats: 0, parse_failures: 0 };
+    this.#sums.set(step, sum);
+    const add = (key: string, value: number) => {
+      sum[key] = (sum[key] ?? 0) + value;
+    };
+    add("episodes", 1);
+    add("actions", steps.length);
+    add("invalid", invalid);
+    add("repeats", repeats);
+    add("parse_failures", parse_failures);
+    for (const { action } of steps) add(action.action_type, 1);
+  }
+
+  /** The means of each step, first to last. */
+  list(): Habits[] {
+    return [...this.#sums.entries()].sort(([a], [b]) => a - b).map(([step, sum]) => meansOf(step, sum));
+  }
+}
+
+/** Counts a run's episodes. */
+export async function habitsOf(episodes: AsyncIterable<HabitEpisode> | Iterable<HabitEpisode>): Promise<Habits[]> {
+  const sums = new HabitSums();
+  for await (const episode of episodes) sums.add(episode);
+  return sums.list();
+}
+
+function meansOf(step: number, sum: Readonly<Record<string, number>>): Habits {
+  const share = (key: string) => (sum[key] ?? 0) / Math.max(1, sum.actions!);
+  const means = Object.fromEntries(ACTION_TYPES.map((type) => [type, (sum[type] ?? 0) / sum.episodes!]));
+  return {
+    step,
+    episodes: sum.episodes!,
+    failed: share("invalid"),
+    repeated: share("repeats"),
+    not_understood: share("parse_failures"),
+    ...(means as Record<ActionType, number>),
+  };
+}

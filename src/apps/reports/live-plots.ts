@@ -1,0 +1,46 @@
+// The pictures that change while a training goes on: its reward on the left, training against evaluation questions on the right.
+import type { RewardPoint, SuccessPoint } from "../../rl/live.ts";
+import { drawPanel, svgDocument } from "./chart.ts";
+
+export interface LivePlots {
+  readonly rewards: readonly RewardPoint[];
+  readonly success: readonly SuccessPoint[];
+  /** Ends the x axes. */
+  readonly total_steps: number;
+}
+
+const [WIDTH, HEIGHT] = [900, 290];
+
+/** Both plots as one self-contained SVG; before there is anything to draw they say so. */
+export function livePlots({ rewards, success, total_steps }: LivePlots): string {
+  const x: readonly [number, number] = [0, Math.max(1, total_steps)];
+  const box = { y: 20, width: WIDTH / 2 - 30, height: HEIGHT - 36 };
+  const points = rewards.map(({ step, reward }) => ({ x: step, y: reward }));
+  const rates = (split: "train" | "eval") => success.map((point) => ({ x: point.step, y: point[split] }));
+  const reward = drawPanel(
+    {
+      title: "Reward of an episode",
+      note: "mean of a step, and smoothed",
+      x,
+      series: [{ label: "reward", colour: "ink", points, smoothed: true }],
+      empty: "no step yet",
+    },
+    { ...box, x: 20 },
+  );
+  const split = drawPanel(
+    {
+      title: "Right answers",
+      note: "a few greedy episodes each",
+      x,
+      y: [0, 1],
+      format: (rate) => `${Math.round(100 * rate)} %`,
+      series: [
+        { label: "train", colour: "blue", points: rates("train") },
+        { label: "eval", colour: "orange", points: rates("eval"), dashed: true },
+      ],
+      empty: "not measured yet",
+    },
+    { ...box, x: WIDTH / 2 + 10 },
+  );
+  return svgDocument({ width: WIDTH, height: HEIGHT, title: "The training so far" }, reward + split);
+}

@@ -1,0 +1,179 @@
+// A run in Markdown: the card that goes with a saved model, and a summary for a post.
+import type { Comparison, TrainingResult } from "../../rl/run/records.ts";
+import { questionMarkdown } from "./comparison.ts";
+import { accuracyTable, pairedSummary, recipeLines } from "./stages.ts";
+import { behaviourRows, headline, reachText, standingRows, withInterval } from "./standing.ts";
+import { tellingQuestion } from "./telling.ts";
+import { codeSpan, count, duration, escapeMarkdown, settingText } from "./words.ts";
+
+export interface ModelCardOptions {
+  readonly result: TrainingResult;
+  readonly config?: Readonly<Record<string, unknown>> | null;
+  /** The model's name in the heading. @default that of the run's folder */
+  readonly name?: string;
+  /** The model training began with, as the Hub knows it. @default model_name where it looks like `org/model` */
+  readonly base_model?: string | undefined;
+  /** As the Hub spells licenses; left out unless known. */
+  readonly license?: string | undefined;
+}
+
+// What a reader asks first; the rest is in config.yaml.
+const SHOWN_SETTINGS = [
+  "prompt",
+  "shots",
+  "questions_path",
+  "difficulty_filter",
+  "learning_rate",
+  "num_generations",
+  "loss_type",
+  "beta",
+  "temperature",
+  "reward_weights",
+  "step_budget",
+  "error_hints",
+  "end_after_failures",
+  "answer_last",
+  "describe_many",
+  "max_new_tokens",
+  "max_context_tokens",
+  "seed",
+];
+
+/** README.md of the saved model, with the front matter the Hub reads. */
+export function modelCard({
+  result,
+  config = null,
+  name = folderName(result.run),
+  base_model,
+  license,
+}: ModelCardOptions): string {
+  const isHubName = /^[\w.-]+\/[\w.-]+$/.test(result.model_name) && !/\.gguf$/i.test(result.model_name);
+  const base = base_model ?? (isHubName ? result.model_name : undefined);
+  const front = [
+    "library_name: transformers",
+    "pipeline_tag: text-generation",
+    ...(base ? [`base_model: ${JSON.stringify(base)}`] : []),
+    ...(license ? [`license: ${JSON.stringify(license)}`] : []),
+    "tags:",
+    ...["sqlenv", "grpo", "reinforcement-learning", "text-to-sql"].map((tag) => `  - ${tag}`),
+  ];
+  return `---
+${front.join("\n")}
+---
+
+# ${escapeMarkdown(name)}
+
+A language model that answers questions about SQL databases by looking at them: it writes one action a turn, \`DESCRIBE: table\`,
+\`SAMPLE: table\`, \`QUERY: select …\`, and ends with \`ANSWER: value\`. Trained from ${codeSpan(result.model_name) || "a fresh model"} with reinforcement learning
+(GRPO) in SQLEnv: ${count(result.steps, "step")}, ${count(result.episodes, "episode")}, ${duration(result.seconds)}.
+
+## Results
+
+${standingTable(result)}
+
+${accuracyMarkdown(result)}${behaviourTable(result)}${result.reach ? `\n\nOf the model ${reachText(result.reach)}.` : ""}
+
+## Training
+
+${settingsTable(config)}
+
+Three rewards an episode: correctness of the answer, progress of the queries towards it, and how the looking was done.
+
+## Use
+
+\`\`\`sh
+npx sqlenv play --player model --model .    # watch it answer a question
+npx sqlenv eval --player model --model .    # count, with intervals
+\`\`\`
+
+The folder has the layout of Hugging Face transformers:
+
+\`\`\`python
+from transformers import AutoModelForCausalLM, AutoTokenizer
+model = AutoModelForCausalLM.from_pretrained(".")
+tokenizer = AutoTokenizer.from_pretrained(".")
+\`\`\`
+
+It expects the environment's system prompt and observations, one chat turn each, with thinking off${result.prompt ? ` (prompt \`${result.prompt}\`)` : ""}.
+`;
+}
+
+/** Random, before and after with their intervals, as a Markdown table with a line that says how to read it. */
+export function standingTable(result: TrainingResult): string {
+  const rows = standingRows(result).map(
+    ({ name, random, before, after, verdict }) =>
+      `| ${name} | ${[random, before, after].map(withInterval).join(" | ")} | ${verdict} |`,
+  );
+  const clustered = standingRows(result).some(({ after }) => after.ci_method === "cluster_t_by_database")
+    ? " (on unseen databases they count databases, not questions)"
+    : "";
+  return [
+    "| success on | random | before | after | |",
+    "|---|---|---|---|---|",
+    ...rows,
+    "",
+    `Held-out questions; in brackets 95 % intervals${clustered}. Unseen databases were not part of the training at all; seen ones were, with other questions.`,
+  ].join("\n");
+}
+
+/** Right answers and queries by stage, as a Markdown table with the paired tests under it; empty for results without. */
+function accuracyMarkdown(result: TrainingResult): string {
+  const table = accuracyTable(result);
+  if (!table) return "";
+  const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  const lines = [...pairedSummary(result), ...recipeLines(result)].map((line) => `- ${line}`);
+  return `${[row(table.head), row(table.head.map(() => "---")), ...table.rows.map(row), "", ...lines].join("\n")}\n\n`;
+}
+
+/** What it does differently, as a Markdown table. */
+export function behaviourTable(result: TrainingResult): string {
+  const rows = behaviourRows(result);
+  if (rows.length === 0) return "";
+  const lines = rows.map((cells) => `| ${cells.join(" | ")} |`);
+  return ["| how it plays unseen databases, greedy | random | before | after |", "|---|---|---|---|", ...lines].join(
+    "\n",
+  );
+}
+
+function settingsTable(config: Readonly<Record<string, unknown>> | null): string {
+  const isOff = (value: unknown) => value === undefined || value === null || value === false;
+  const known = SHOWN_SETTINGS.filter((key) => !isOff(config?.[key]));
+  if (known.length === 0) return "The settings were not kept.";
+  return [
+    "| setting | value |",
+    "|---|---|",
+    ...known.map((key) => `| ${key} | ${escapeMarkdown(settingText(config![key]))} |`),
+  ].join("\n");
+}
+
+export interface BlogOptions {
+  readonly result: TrainingResult;
+  readonly comparison?: Comparison | null;
+  /** Where the picture lies, as the post will link to it. @default "learning_curve.png" */
+  readonly picture?: string;
+}
+
+/** A post's skeleton: the claim, the picture, the numbers, and the question where the change shows best. */
+export function blogMarkdown({ result, comparison, picture = "learning_curve.png" }: BlogOptions): string {
+  const told = comparison && tellingQuestion(comparison);
+  return [
+    `# ${escapeMarkdown(folderName(result.run))}`,
+    sentence(headline(result)),
+    `![Reward and success over the steps of the training](${encodeURI(picture)})`,
+    standingTable(result),
+    behaviourTable(result),
+    `Trained with GRPO in SQLEnv from ${codeSpan(result.model_name) || "a fresh model"}: ${count(result.steps, "step")}, ${count(result.episodes, "episode")}, ${duration(result.seconds)}.`,
+    ...(told ? ["## One question, turn by turn", questionMarkdown(told, comparison.players, 3)] : []),
+  ]
+    .filter(Boolean)
+    .join("\n\n")
+    .concat("\n");
+}
+
+function folderName(path: string): string {
+  return path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}

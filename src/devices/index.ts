@@ -1,4 +1,0 @@
-// Where arithmetic runs.
-export { type CpuDevice, type CpuOptions, createCpuDevice } from "./cpu/cpu.ts";
-export { type CpuWebOptions, createWebCpu } from "./cpu/start.web.ts";
-export * from "./device.ts";

@@ -1,6 +1,0 @@
-// The engine under Node: in a thread of its own, loaded by name, saved to disk.
-
-export { findModel, hubCache } from "../model/hub.node.ts";
-export * from "./index.ts";
-export * from "./load.node.ts";
-export { startEngine, ThreadEngine, type ThreadEngineOptions } from "./thread.node.ts";

@@ -1,0 +1,128 @@
+// A data set checked as a whole: files sound, golds as stated, and everything counted.
+import { messageOf } from "../../errors.ts";
+import { loadSqlite } from "../sql/index.ts";
+import type { DataSet, Rejection, RejectionReason } from "./dataset.ts";
+import { breathe } from "./formats/assemble.ts";
+import { checkGold } from "./gold.ts";
+import { evalIdsSha256 } from "./ids.ts";
+import { ANSWER_TYPES, DIFFICULTIES, type QuestionRecord, questionSchema, type Split } from "./question.ts";
+
+/** Rows of a result that the environment shows. */
+export const SEEN_ROWS = 20;
+
+export interface DataSetCheck {
+  readonly name: string;
+  readonly databases: number;
+  /** Usable questions. */
+  readonly train: number;
+  readonly eval: number;
+  /** Evaluation questions on databases that training questions are also about, and on others. */
+  readonly eval_seen: number;
+  readonly eval_unseen: number;
+  readonly train_databases: number;
+  readonly eval_databases: number;
+  /** SHA-256 of the evaluation questions' ids, for results to quote; see `evalIdsSha256`. */
+  readonly eval_ids_sha256: string;
+  /** Usable questions whose answer has more rows than a player sees at once. */
+  readonly long_golds: Readonly<Record<Split, number>>;
+  readonly questions_before: number;
+  readonly questions_after: number;
+  /** What should not be: damaged databases, stale golds, and rejected questions of a set of our own, which should have none. */
+  readonly failed: readonly { readonly id: string; readonly reason: string; readonly detail: string }[];
+  /** Rejected questions, counted. */
+  readonly by_reason: Readonly<Record<Split, Readonly<Partial<Record<RejectionReason, number>>>>>;
+  readonly by_difficulty: Readonly<Record<string, number>>;
+  readonly by_answer_type: Readonly<Record<string, number>>;
+  readonly rejected: readonly Rejection[];
+}
+
+/** Opens every database that questions are about, runs every gold query again and counts. */
+export async function checkDataSet(dataset: DataSet): Promise<DataSetCheck> {
+  const { name, questions, databases, rejected, layout = "questions" } = dataset;
+  await loadSqlite();
+  const failed: { id: string; reason: string; detail: string }[] = [];
+  const bad = new Set<string>();
+  const used = new Set(questions.map(({ database_name }) => database_name));
+  for (const database of used) {
+    for (const detail of damage(database)) {
+      bad.add(database);
+      failed.push({ id: database, reason: "database_bad", detail });
+    }
+  }
+  const ids = new Set<string>();
+  const long = { train: 0, eval: 0 };
+  let database = "";
+  for (const question of questions) {
+    if (question.database_name !== database) await breathe();
+    database = question.database_name;
+    const fault = bad.has(question.database_name) ? undefined : faultOf(question, ids);
+    if (fault) failed.push({ id: question.question_id, ...fault });
+  }
+  for (const { question_id, reason, detail } of rejected) {
+    const isExpected = layout !== "questions" && reason !== "database_bad";
+    if (!isExpected) failed.push({ id: question_id, reason, detail });
+  }
+  const train = questions.filter(({ split }) => split === "train");
+  const evaluation = questions.filter(({ split }) => split === "eval");
+  const trained = new Set(train.map(({ database_name }) => database_name));
+  const seen = evaluation.filter(({ database_name }) => trained.has(database_name)).length;
+  return {
+    name,
+    databases: databases.names.length,
+    train: train.length,
+    eval: evaluation.length,
+    eval_seen: seen,
+    eval_unseen: evaluation.length - seen,
+    train_databases: trained.size,
+    eval_databases: new Set(evaluation.map(({ database_name }) => database_name)).size,
+    eval_ids_sha256: await evalIdsSha256(questions),
+    long_golds: long,
+    questions_before: questions.length + rejected.length,
+    questions_after: questions.length,
+    failed,
+    by_reason: { train: countReasons("train"), eval: countReasons("eval") },
+    by_difficulty: count(
+      DIFFICULTIES,
+      questions.map(({ difficulty }) => difficulty),
+    ),
+    by_answer_type: count(
+      ANSWER_TYPES,
+      questions.map(({ answer_type }) => answer_type),
+    ),
+    rejected,
+  };
+
+  function damage(database: string): string[] {
+    try {
+      return databases.get(database).integrityErrors();
+    } catch (error) {
+      return [messageOf(error)];
+    }
+  }
+
+  function faultOf(question: QuestionRecord, known: Set<string>): { reason: string; detail: string } | undefined {
+    if (known.has(question.question_id)) return { reason: "duplicate_id", detail: "two questions have this id" };
+    known.add(question.question_id);
+    const parsed = questionSchema.safeParse(question);
+    if (!parsed.success) return { reason: "malformed", detail: parsed.error.issues[0]!.message };
+    const database = databases.get(question.database_name);
+    const stranger = question.tables_involved.find((table) => !database.table(table));
+    if (stranger) return { reason: "malformed", detail: `tables_involved names ${stranger}, which is not there` };
+    const gold = checkGold(question, database);
+    if (!gold.ok) return { reason: gold.reason, detail: gold.detail };
+    if (gold.table.rows.length > SEEN_ROWS) long[question.split]++;
+    return undefined;
+  }
+
+  function countReasons(split: Split): Partial<Record<RejectionReason, number>> {
+    const reasons = rejected.filter((rejection) => rejection.split === split).map(({ reason }) => reason);
+    return count([...new Set(reasons)], reasons);
+  }
+}
+
+function count<T extends string>(keys: readonly T[], values: readonly T[]): Record<T, number> {
+  return Object.fromEntries(keys.map((key) => [key, values.filter((value) => value === key).length])) as Record<
+    T,
+    number
+  >;
+}

@@ -1,0 +1,75 @@
+// Parts of a data set: by difficulty, type, database or split, and splits that keep what belongs together on one side.
+import { random } from "../../random.ts";
+import { normalizeSql } from "../sql/index.ts";
+import type { AnswerType, Difficulty, QuestionRecord, Split } from "./question.ts";
+
+/** Each list names what may pass; an absent or empty list lets everything pass. */
+export interface QuestionFilter {
+  readonly difficulty?: readonly Difficulty[] | undefined;
+  readonly answer_type?: readonly AnswerType[] | undefined;
+  readonly database?: readonly string[] | undefined;
+  readonly split?: Split | undefined;
+}
+
+/** The questions that pass, in their order. */
+export function filterQuestions(questions: readonly QuestionRecord[], filter: QuestionFilter): QuestionRecord[] {
+  const { difficulty, answer_type, database, split } = filter;
+  const passes = <T>(allowed: readonly T[] | undefined, value: T) => !allowed?.length || allowed.includes(value);
+  return questions.filter(
+    (question) =>
+      passes(difficulty, question.difficulty) &&
+      passes(answer_type, question.answer_type) &&
+      passes(database, question.database_name) &&
+      (split === undefined || question.split === split),
+  );
+}
+
+/** Marks whole databases as "eval" until about `share` of the questions are; all others become "train". */
+export function splitByDatabase(questions: readonly QuestionRecord[], share: number, seed: number): QuestionRecord[] {
+  const sizes = countBy(questions, ({ database_name }) => database_name);
+  const chosen = fill(sizes, Math.round(questions.length * share), seed);
+  // At least one database on each side, whatever the share, where there are two.
+  const order = random("split-by-database", seed).shuffle([...sizes.keys()].sort());
+  if (chosen.size === 0 && share > 0 && sizes.size > 1) chosen.add(order[0]!);
+  if (chosen.size === sizes.size && share < 1 && sizes.size > 1) chosen.delete(order[0]!);
+  return questions.map((question) => ({ ...question, split: chosen.has(question.database_name) ? "eval" : "train" }));
+}
+
+interface Asked {
+  readonly database_name: string;
+  readonly gold_sql: string;
+}
+
+/**
+ * Marks `evalCount` questions as "eval" and the others as "train" so that questions with the same gold query are on
+ * one side: Spider asks most queries twice in different words, and a training question must not give away the answer
+ * to an evaluation question. The count is reached exactly where the groups' sizes allow it.
+ */
+export function splitByQuery<T extends Asked>(
+  questions: readonly T[],
+  evalCount: number,
+  seed: number,
+): (T & { split: Split })[] {
+  const groupOf = (question: Asked) => `${question.database_name}\n${normalizeSql(question.gold_sql)}`;
+  const chosen = fill(countBy(questions, groupOf), evalCount, seed);
+  return questions.map((question) => ({ ...question, split: chosen.has(groupOf(question)) ? "eval" : "train" }));
+}
+
+function countBy<T>(items: readonly T[], key: (item: T) => string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const item of items) counts.set(key(item), (counts.get(key(item)) ?? 0) + 1);
+  return counts;
+}
+
+/** Groups taken in a random order that depends on nothing but names and seed, skipping those that would overshoot. */
+function fill(sizes: ReadonlyMap<string, number>, wanted: number, seed: number): Set<string> {
+  const chosen = new Set<string>();
+  let left = wanted;
+  for (const group of random("fill", seed).shuffle([...sizes.keys()].sort())) {
+    const size = sizes.get(group)!;
+    if (size > left) continue;
+    chosen.add(group);
+    left -= size;
+  }
+  return chosen;
+}

@@ -1,0 +1,102 @@
+// Database files of a folder: found by name in both usual layouts, read when first needed.
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf, QuestionLoadError } from "../../../errors.ts";
+import { DatabaseShelf, type OpenOptions } from "../../sql/index.ts";
+
+const EXTENSIONS = [".sqlite", ".sqlite3", ".db"];
+
+export interface DatabaseFolder {
+  readonly databases: DatabaseShelf;
+  readonly file: (name: string) => Uint8Array;
+}
+
+/** Paths of the databases in a folder, as `<name>/<name>.sqlite` or `<name>.sqlite` (also .sqlite3, .db, in any case), by name. */
+export function findDatabases(folder: string): Map<string, string> {
+  const found = new Map<string, string>();
+  const add = (name: string, path: string) => {
+    if (name !== "" && !found.has(name) && isFile(path)) found.set(name, path);
+  };
+  for (const entry of list(folder)) {
+    const path = join(folder, entry);
+    const extension = extensionOf(entry);
+    if (extension) add(entry.slice(0, -extension.length), path);
+    else if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+      const inside = list(path).filter((file) => extensionOf(file) && file.replace(/\.[^.]*$/, "") === entry);
+      const first = (file: string) => EXTENSIONS.indexOf(extensionOf(file)!);
+      for (const file of inside.sort((one, other) => first(one) - first(other))) add(entry, join(path, file));
+    }
+  }
+  return found;
+}
+
+function extensionOf(file: string): string | undefined {
+  return EXTENSIONS.find((ending) => file.toLowerCase().endsWith(ending));
+}
+
+/** A shelf over the databases of one or more folders; the first folder that has a name wins. */
+export function databaseFolder(folders: string | readonly string[], options: OpenOptions = {}): DatabaseFolder {
+  const paths = new Map<string, string>();
+  for (const folder of [folders].flat()) {
+    for (const [name, path] of findDatabases(folder)) if (!paths.has(name)) paths.set(name, path);
+  }
+  if (paths.size === 0) {
+    throw new QuestionLoadError({
+      what: "no databases found",
+      value: [folders].flat().join(", "),
+      remedy: "the folder should hold <name>/<name>.sqlite or <name>.sqlite files",
+    });
+  }
+  const file = (name: string) => readDatabaseFile(paths.get(name)!);
+  return { databases: new DatabaseShelf({ names: [...paths.keys()], read: file, ...options }), file };
+}
+
+/** The bytes of a database file, refused when its newest changes lie in a write-ahead log beside it. */
+export function readDatabaseFile(path: string): Uint8Array {
+  if (isFile(`${path}-wal`) && statSync(`${path}-wal`).size > 0) {
+    throw new QuestionLoadError(
+      {
+        what: "database has changes in a write-ahead log that are not in its file",
+        value: `${path}-wal`,
+        remedy: `fold them in with: sqlite3 '${path}' 'PRAGMA wal_checkpoint(TRUNCATE)'`,
+      },
+      "database_wal",
+    );
+  }
+  let bytes: Uint8Array;
+  try {
+    bytes = readFileSync(path);
+  } catch (cause) {
+    throw new QuestionLoadError({ what: "database file cannot be read", value: path, remedy: messageOf(cause), cause });
+  }
+  if (isUtf16(bytes)) {
+    const remedy = `write it again in UTF-8 with: sqlite3 '${path}' .dump | sqlite3 new.sqlite`;
+    throw new QuestionLoadError({ what: "database is encoded in UTF-16", value: path, remedy }, "database_utf16");
+  }
+  return bytes;
+}
+
+/** Whether a database's header says that its texts are UTF-16, which the guarded connections do not read. */
+function isUtf16(bytes: Uint8Array): boolean {
+  const isDatabase = new TextDecoder().decode(bytes.subarray(0, 15)) === "SQLite format 3";
+  return (
+    isDatabase && bytes.length >= 60 && [2, 3].includes(new DataView(bytes.buffer, bytes.byteOffset).getUint32(56))
+  );
+}
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder).sort();
+  } catch (cause) {
+    throw new QuestionLoadError({
+      what: "database folder cannot be read",
+      value: folder,
+      remedy: `check the path (${(cause as NodeJS.ErrnoException).code ?? messageOf(cause)})`,
+      cause,
+    });
+  }
+}
+
+function isFile(path: string): boolean {
+  return existsSync(path) && statSync(path).isFile();
+}

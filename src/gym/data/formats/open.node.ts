@@ -1,0 +1,87 @@
+// A data set by name or path: a folder in any known layout, a question file, or what was imported earlier.
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { nearest, QuestionLoadError } from "../../../errors.ts";
+import type { DataSet } from "../dataset.ts";
+import { databasesOf, findLayout, questionFiles } from "./layout.node.ts";
+import { loadQuestions } from "./load.node.ts";
+import { loadBird, loadSpider } from "./spider.node.ts";
+
+/** Where imported data sets are kept: $SQLENV_HOME/datasets, or sqlenv/datasets in the user's cache folder. */
+export function dataSetsFolder(env: Readonly<Record<string, string | undefined>> = process.env): string {
+  if (env.SQLENV_HOME) return join(resolve(env.SQLENV_HOME), "datasets");
+  return join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "sqlenv", "datasets");
+}
+
+/** Names of the imported data sets. */
+export function importedDataSets(folder = dataSetsFolder()): string[] {
+  if (!existsSync(folder)) return [];
+  const entries = readdirSync(folder, { withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith("."))
+    .map((entry) => entry.name)
+    .sort();
+}
+
+export interface OpenDataSetOptions {
+  /** Databases of a question file. @default databases/ or database/ beside it, or one folder up */
+  readonly dbDir?: string | undefined;
+  /** @default dataSetsFolder() */
+  readonly imported?: string;
+  /** Whether BIRD's questions come with their evidence. @default true */
+  readonly evidence?: boolean | undefined;
+}
+
+/** Opens a folder, a question file or an imported data set, and checks every gold query. */
+export async function openDataSet(
+  nameOrPath: string,
+  { dbDir, imported, evidence }: OpenDataSetOptions = {},
+): Promise<DataSet> {
+  const path = findDataSet(nameOrPath, imported);
+  if (statSync(path).isFile()) return openFile(path, dbDir);
+  const { layout, root } = findLayout(path);
+  const dataset =
+    layout === "spider"
+      ? await loadSpider(root)
+      : layout === "bird"
+        ? await loadBird(root, { evidence })
+        : await loadQuestions(questionFiles(root), dbDir ?? databasesOf(root)!);
+  return { ...dataset, name: basename(resolve(path)) };
+}
+
+/** The path a name stands for: an imported data set's folder, or the path itself. */
+export function findDataSet(nameOrPath: string, imported = dataSetsFolder()): string {
+  const names = importedDataSets(imported);
+  if (names.includes(nameOrPath)) return join(imported, nameOrPath);
+  if (existsSync(nameOrPath)) return nameOrPath;
+  const guess = nearest(nameOrPath, ["bundled", "spider10", ...names]);
+  throw new QuestionLoadError(
+    {
+      what: "no such data set",
+      value: nameOrPath,
+      remedy: guess ? `did you mean ${guess}?` : "give a folder, or import one with: sqlenv data import",
+    },
+    "unknown_dataset",
+  );
+}
+
+async function openFile(path: string, dbDir: string | undefined): Promise<DataSet> {
+  if (!path.endsWith(".json")) {
+    throw new QuestionLoadError({
+      what: "not a folder or question file",
+      value: path,
+      remedy: `if it is an archive: sqlenv data import ${path}`,
+    });
+  }
+  const here = dirname(resolve(path));
+  const databases = dbDir ?? databasesOf(here) ?? databasesOf(dirname(here));
+  if (!databases) {
+    throw new QuestionLoadError({
+      what: "no databases found for the question file",
+      value: path,
+      remedy: "put them into databases/ beside it, or name their folder",
+    });
+  }
+  return loadQuestions(path, databases);
+}

@@ -1,0 +1,59 @@
+// Data sets by the name a person types: "bundled", "practice", "starter", "spider10[:path]", a folder, or what was imported.
+import { existsSync } from "node:fs";
+import { QuestionLoadError } from "../errors.ts";
+import { findDataSet, findLayout, importedDataSets, openDataSet, spider10 } from "./data/index.node.ts";
+import type { DataSet } from "./data/index.ts";
+import { loadSqlite } from "./sql/index.ts";
+
+export const DEFAULT_SEED = 42;
+
+export interface ResolveOptions {
+  /** Of the bundled and the practice set's making and spider10's split. @default 42 */
+  readonly seed?: number | undefined;
+  /** Databases of a question file. */
+  readonly dbDir?: string | undefined;
+  /** Whether BIRD's questions come with their evidence. @default true */
+  readonly evidence?: boolean | undefined;
+}
+
+/** Opens the data set of that name. */
+export async function resolveDataSet(
+  name = "bundled",
+  { seed = DEFAULT_SEED, dbDir, evidence }: ResolveOptions = {},
+): Promise<DataSet> {
+  if (name === "bundled") {
+    await loadSqlite();
+    const { bundledDataSet } = await import("./worlds/bundled.ts"); // only when asked for: its words are many
+    return bundledDataSet({ seed });
+  }
+  if (name === "practice" || name === "starter") {
+    await loadSqlite();
+    const { practiceSet, STARTER_FORMS } = await import("./worlds/practice/set.ts");
+    return practiceSet({ seed, ...(name === "starter" && { forms: STARTER_FORMS }) });
+  }
+  if (name === "spider10" || name.startsWith("spider10:"))
+    return spider10(spiderFolder(name.slice("spider10:".length)), seed);
+  if (name === "spider" && !importedDataSets().includes(name) && !existsSync(name))
+    throw new QuestionLoadError({ what: "Spider is not imported", remedy: GET_SPIDER }, "unknown_dataset");
+  return openDataSet(name, { dbDir, evidence });
+}
+
+const GET_SPIDER =
+  "get Spider from https://yale-lily.github.io/spider, then: sqlenv data import spider.zip --name spider";
+
+/** The folder spider10 is taken from: the one given, or an imported set called spider10 or spider. */
+function spiderFolder(given: string): string {
+  if (given !== "") return findLayout(findDataSet(given)).root;
+  const imported = importedDataSets();
+  const name = ["spider10", "spider", ...imported.filter((other) => other.startsWith("spider"))].find((known) =>
+    imported.includes(known),
+  );
+  if (name) return findLayout(findDataSet(name)).root;
+  throw new QuestionLoadError(
+    {
+      what: "spider10 needs the Spider databases, and none are imported",
+      remedy: GET_SPIDER,
+    },
+    "unknown_dataset",
+  );
+}

@@ -1,0 +1,166 @@
+// What a player may do, and how its words are read.
+import { z } from "zod";
+import { ActionParseError } from "../../errors.ts";
+import { MAX_ANSWER_LENGTH } from "../data/answer.ts";
+import { normalizeSql } from "../sql/index.ts";
+
+export const ACTION_TYPES = ["DESCRIBE", "SAMPLE", "QUERY", "ANSWER"] as const;
+
+export const actionSchema = z
+  .object({
+    action_type: z
+      .enum(ACTION_TYPES)
+      .describe("DESCRIBE a table's columns, SAMPLE its first rows, QUERY with one SELECT, ANSWER and end"),
+    argument: z.string().describe("a table name, one SELECT statement, or the answer"),
+  })
+  .readonly();
+
+export type SQLAction = z.infer<typeof actionSchema>;
+export type ActionType = SQLAction["action_type"];
+
+/** Characters of an argument; far above the longest sensible query or answer. Questions with a longer answer are left out of data sets. */
+export const MAX_ARGUMENT_LENGTH = MAX_ANSWER_LENGTH;
+
+export interface ParsedAction {
+  readonly action: SQLAction;
+  /** Set when the text was not understood and became a QUERY as it stands. */
+  readonly error: ActionParseError | null;
+}
+
+// An action at the start of a line: perhaps after list or emphasis marks or "Action:", in any case, perhaps emphasized.
+// With a colon anything goes; without one only capitals count, so that "answer the question" stays prose.
+// The marks are matched by themselves: together with the emphasis, which may be stars too, they would take quadratic time.
+const MARKS = /^[ \t>*#-]*/;
+const HEAD =
+  /^(?:action(?:_type)?[ \t]*[:：=][ \t]*)?[*_`"]*(?:(describe|sample|query|answer)[*_`"]*[ \t]*[:：][*_`]*|(DESCRIBE|SAMPLE|QUERY|ANSWER)[*_`"]*(?=\s|$))/i;
+const CAPITALS = /DESCRIBE|SAMPLE|QUERY|ANSWER/;
+
+/** Reads an action from what a model wrote. Never throws: what is not understood becomes a QUERY with the raw text. */
+export function parseAction(text: string): ParsedAction {
+  const cleaned = withoutThinking(text.slice(0, MAX_ARGUMENT_LENGTH + 100))
+    .replace(/[\u200b-\u200f\u2060\ufeff]/g, "")
+    .trim();
+  const action = parseJson(cleaned) ?? parseLines(cleaned);
+  if (action) return { action, error: null };
+  const error = new ActionParseError({
+    what: "the output is not ACTION_TYPE: argument",
+    value: text,
+    remedy: `start a line with one of ${ACTION_TYPES.join(", ")} and a colon`,
+  });
+  return { action: { action_type: "QUERY", argument: fencedSql(cleaned) ?? withoutFences(cleaned) }, error };
+}
+
+/** One spelling for actions that do the same: letter case, quotes and white space do not make a new action. */
+export function normalizeAction({ action_type, argument }: SQLAction): string {
+  const key = action_type === "QUERY" ? normalizeSql(argument) : tableName(argument).toLowerCase();
+  return `${action_type}: ${key}`;
+}
+
+/** A table's name as a player may write it: quoted, in parentheses, with a full stop. */
+export function tableName(argument: string): string {
+  const text = argument.trim().replace(/^table\s+(?=\S)/i, "");
+  let [start, end] = [0, text.length];
+  while (start < end && `("'\`[ \t\n`.includes(text[start]!)) start++;
+  while (end > start && `)"'\`];., \t\n`.includes(text[end - 1]!)) end--;
+  return text.slice(start, end);
+}
+
+/** Several tables' names, as players write them: between commas, bars or "and"; each once. */
+export function tableNames(argument: string): string[] {
+  const names = argument
+    .trim()
+    .replace(/^tables?\s+(?=\S)/i, "")
+    .split(/[|,;&\n]|\s+and\s+/i)
+    .map(tableName);
+  const known = new Set<string>();
+  return names.filter((name) => name !== "" && !known.has(name.toLowerCase()) && known.add(name.toLowerCase()));
+}
+
+/** The answer that stands for the last result, where the rules have `answer_last`. */
+export const LAST_RESULT = "@last";
+
+// `@last` alone on the first line, in any letter case, perhaps in quotes or backticks; or "last result" in its place.
+const LAST =
+  /^\s{0,20}(?:(?:the )?(?:final )?answer(?: is)?[ :=]{0,4})?[\s`"'*(<[]*(?:@ ?last(?:[ _](?:result|query))?|(?:the )?last result)[\s`"'*)>\].;]*(?:\n|$)/i;
+
+/** Whether an answer refers to the last result instead of writing it out. */
+export function isLastReference(answer: string): boolean {
+  return LAST.test(answer);
+}
+
+function withoutThinking(text: string): string {
+  const end = text.lastIndexOf("</think>");
+  return end >= 0 ? text.slice(end + "</think>".length) : text.replace(/^\s*<think>/, "");
+}
+
+function withoutFences(text: string): string {
+  return text
+    .replace(/^\s*```[a-z]*[ \t]*\n?/i, "")
+    .replace(/\n?```[\s\S]*$/, "")
+    .trim();
+}
+
+function parseJson(text: string): SQLAction | undefined {
+  const body = withoutFences(text);
+  if (!body.startsWith("{")) return undefined;
+  try {
+    const value: unknown = JSON.parse(body);
+    if (typeof value !== "object" || value === null) return undefined;
+    const { action_type, argument } = value as Record<string, unknown>;
+    if (typeof action_type !== "string" || typeof argument !== "string") return undefined;
+    const parsed = actionSchema.safeParse({ action_type: action_type.toUpperCase(), argument });
+    return parsed.success ? parsed.data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The statement of a code block that follows upon other words; undefined where there is none. */
+function fencedSql(text: string): string | undefined {
+  const start = text.indexOf("```", 1); // at the beginning it is taken off anyway
+  if (start < 0 || STATEMENT.test(text.slice(0, start))) return undefined;
+  const block = withoutFences(text.slice(start));
+  return STATEMENT.test(block) ? block : undefined;
+}
+
+const STATEMENT = /^\s*(?:select|with)\b/i;
+
+// What models write on the lines after a statement: an explanation. It begins with a word that no statement goes on with.
+const EXPLANATION =
+  /(?:;[ \t]{0,8}|\n[ \t]{0,8})\n\s{0,8}(?:this|these|the|that|note|explanation|here|it|i|we|now|so|in this|please|after|once|if)\b[\s\S]*$/i;
+
+/** The first line that starts an action, and the lines up to the next such line. */
+function parseLines(text: string): SQLAction | undefined {
+  const lines = text.split("\n");
+  const first = lines.findIndex((line) => headOf(line));
+  if (first < 0) return undefined;
+  const head = headOf(lines[first]!)!;
+  const rest = lines.slice(first + 1);
+  const next = rest.findIndex((line) => headOf(line));
+  const body = [lines[first]!.slice(head.length), ...(next < 0 ? rest : rest.slice(0, next))].join("\n");
+  const argument = trimArgument(head.type, body.replace(ARGUMENT, ""));
+  return { action_type: head.type, argument };
+}
+
+// "Action: DESCRIBE" on one line and "Argument: student" on the next.
+const ARGUMENT = /^[ \t]*\n[ \t]*(?:argument|action[ _]input|input)[ \t]*[:=][ \t]*/i;
+
+function headOf(line: string): { type: ActionType; length: number } | undefined {
+  const marks = MARKS.exec(line)![0].length;
+  const match = HEAD.exec(line.slice(marks));
+  const word = match?.[1] ?? match?.[2];
+  if (!match || !word || (match[2] && !CAPITALS.test(word))) return undefined;
+  return { type: word.toUpperCase() as ActionType, length: marks + match[0].length };
+}
+
+function trimArgument(type: ActionType, body: string): string {
+  if (type === "DESCRIBE" || type === "SAMPLE")
+    return tableName(withoutFences(body).split(/\n|; (?=(?:DESCRIBE|SAMPLE|QUERY|ANSWER)\b)/i)[0]!);
+  if (type === "QUERY") return unquote((fencedSql(body) ?? withoutFences(body)).replace(EXPLANATION, ""));
+  return body.replace(/\n?```\s*$/, (fence) => (/```[\s\S]*```/.test(body) ? fence : "")).trim(); // the verifier undresses answers
+}
+
+function unquote(sql: string): string {
+  const quoted = /^(["`])([\s\S]*)\1$/.exec(sql);
+  return quoted && !quoted[2]!.includes(quoted[1]!) ? quoted[2]!.trim() : sql;
+}

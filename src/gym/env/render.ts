@@ -1,0 +1,53 @@
+// Results as the text a player sees: lean, since every character is paid for in every episode, and honest about cuts.
+// Names of tables and columns are shown as SQL must write them, in quotes where they need them.
+
+import { formatCell } from "../data/index.ts";
+import { oneLine } from "../one-line.ts";
+import { type Database, quoteName, type ResultTable, type Table } from "../sql/index.ts";
+
+/** Rows of a result a player sees; the notice tells how many there are. */
+export const SHOWN_ROWS = 20;
+
+/** Characters of one cell a player sees. */
+export const SHOWN_CELL = 100;
+
+/** Columns and types, keys, references and the number of rows, one column a line. */
+export function renderDescription(table: Table, rowCount: number | null): string {
+  const rows = rowCount === null ? "many rows" : rowCount === 1 ? "1 row" : `${rowCount} rows`;
+  const columns = table.columns.map((column) => {
+    const key = column.primary_key ? " primary key" : "";
+    const reference = table.foreign_keys.find((foreign) => foreign.column === column.name);
+    const target = reference ? ` -> ${quoteName(reference.table)}.${quoteName(reference.references)}` : "";
+    return `${quoteName(column.name)}${column.type ? ` ${column.type}` : ""}${key}${target}`;
+  });
+  return [`${quoteName(table.name)}: ${table.kind === "view" ? `view, ${rows}` : rows}`, ...columns].join("\n");
+}
+
+/** Header and rows, cells between bars. Time is linear in the result's bytes, which `MAX_RESULT_BYTES` bounds. */
+export function renderResult({ columns, types, rows, has_more, cut_at }: ResultTable): string {
+  if (rows.length === 0) return `${columns.map(cut).join(" | ")}\n(no rows)`;
+  const shown = rows
+    .slice(0, SHOWN_ROWS)
+    .map((row) => row.map((cell, i) => cut(formatCell(cell, types[i]!))).join(" | "));
+  const total = has_more ? `more than ${rows.length}` : String(rows.length);
+  const cells = cut_at ? `cells cut at ${cut_at} bytes; ` : "";
+  const notice =
+    rows.length > shown.length || has_more || cut_at ? [`(${cells}${shown.length} of ${total} rows shown)`] : [];
+  return [columns.map(cut).join(" | "), ...shown, ...notice].join("\n");
+}
+
+/** Table names at first; a described table with its columns. */
+export function renderSchema(database: Database, described: ReadonlySet<string>): string {
+  const lines = database.tables.map(({ name, columns }) =>
+    described.has(name)
+      ? `${quoteName(name)}(${columns.map((column) => quoteName(column.name)).join(", ")})`
+      : quoteName(name),
+  );
+  return described.size === 0 ? lines.join(", ") : lines.join("\n");
+}
+
+/** One line, cut with a mark that says so. */
+function cut(text: string): string {
+  const line = oneLine(text, " ⏎ ");
+  return line.length <= SHOWN_CELL ? line : `${line.slice(0, SHOWN_CELL)}… (${line.length} characters)`;
+}

@@ -1,0 +1,87 @@
+// The rules of the environment that may be switched, and the id that names them in every result.
+// Free of other libraries, since the client in a browser reads ids too; rules-schema.ts describes them to programs.
+import { UsageError } from "../../errors.ts";
+
+/** Raised when the same settings come to mean another game: other observations, rewards or verdicts. */
+export const RULES_VERSION = "env-1";
+
+/** Settings that change the game. */
+export interface EnvironmentRules {
+  /** Errors about names end with the columns of described tables that the query uses. */
+  readonly error_hints: boolean;
+  /** The episode ends when the same action has failed this often; null: never. */
+  readonly end_after_failures: number | null;
+  /** `ANSWER: @last` answers with the whole result of the last query that worked. */
+  readonly answer_last: boolean;
+  /** `DESCRIBE: a, b` describes several tables in one action. */
+  readonly describe_many: boolean;
+}
+
+/** Text answers, plain errors, no early end. */
+export const DEFAULT_RULES: EnvironmentRules = Object.freeze({
+  error_hints: false,
+  end_after_failures: null,
+  answer_last: false,
+  describe_many: false,
+});
+
+/** For models that others pretrained and for benchmarks: the query counts, not the copying of its result. */
+export const GUIDED_RULES: EnvironmentRules = Object.freeze({
+  error_hints: true,
+  end_after_failures: 3,
+  answer_last: true,
+  describe_many: true,
+});
+
+/** With fewer, a single failure would end an episode at the price of a wrong answer. */
+export const MIN_FAILURES = 2;
+
+/** A short name for the rules: `env-1` for the defaults, `env-1+hints+stuck3+last+many` with everything on. */
+export function rulesId({ error_hints, end_after_failures, answer_last, describe_many }: EnvironmentRules): string {
+  return [
+    RULES_VERSION,
+    ...(error_hints ? ["hints"] : []),
+    ...(end_after_failures === null ? [] : [`stuck${end_after_failures}`]),
+    ...(answer_last ? ["last"] : []),
+    ...(describe_many ? ["many"] : []),
+  ].join("+");
+}
+
+/** The rules an id names; undefined for an id of another version. */
+export function rulesFromId(id: string): EnvironmentRules | undefined {
+  const parts = id.split("+");
+  const failures = /(?:^|\+)stuck(\d{1,6})(?:\+|$)/.exec(id)?.[1];
+  const rules: EnvironmentRules = {
+    error_hints: parts.includes("hints"),
+    end_after_failures: failures === undefined ? null : Number(failures),
+    answer_last: parts.includes("last"),
+    describe_many: parts.includes("many"),
+  };
+  return isCount(rules.end_after_failures) && rulesId(rules) === id ? rules : undefined;
+}
+
+/** Only the rules among other settings, defaults where they are absent; throws UsageError for a value that is none. */
+export function rulesOf(
+  settings: { readonly [K in keyof EnvironmentRules]?: EnvironmentRules[K] | undefined },
+): EnvironmentRules {
+  const {
+    error_hints = DEFAULT_RULES.error_hints,
+    end_after_failures = DEFAULT_RULES.end_after_failures,
+    answer_last = DEFAULT_RULES.answer_last,
+    describe_many = DEFAULT_RULES.describe_many,
+  } = settings;
+  for (const [name, value] of Object.entries({ error_hints, answer_last, describe_many }))
+    if (typeof value !== "boolean")
+      throw new UsageError({ what: `${name} must be true or false`, value: String(value) });
+  if (!isCount(end_after_failures)) {
+    throw new UsageError({
+      what: `end_after_failures must be a whole number from ${MIN_FAILURES}, or null`,
+      value: String(end_after_failures),
+    });
+  }
+  return { error_hints, end_after_failures, answer_last, describe_many };
+}
+
+function isCount(value: number | null): boolean {
+  return value === null || (Number.isSafeInteger(value) && value >= MIN_FAILURES);
+}

@@ -1,0 +1,240 @@
+// How an answer's text may be read: every table of cells it could stand for. The verifier accepts an answer when one
+// of its readings is right, so a player may write values plainly, as a list, as rows, as JSON or as a Markdown table.
+import { MAX_ANSWER_LENGTH } from "../../data/answer.ts";
+
+/** A cell as written. Quotes are gone, but known: "NULL" in quotes is a word. */
+export interface GivenCell {
+  readonly text: string;
+  readonly quoted: boolean;
+  /** With its quotes, where those may belong to the value. */
+  readonly raw?: string;
+}
+
+export type Reading = readonly (readonly GivenCell[])[];
+
+/** All readings of an answer with `columns.length` columns; a first row that repeats the column names may be a header. */
+export function readAnswer(answer: string, columns: readonly string[]): Reading[] {
+  if (answer.length > MAX_ANSWER_LENGTH) return [];
+  const texts = new Set([answer.trim(), undress(answer)]);
+  const readings = [...texts].filter((text) => text !== "").flatMap((text) => readText(text, columns.length));
+  return answer.includes("\n")
+    ? readings.flatMap((reading) => [reading, ...withoutHeader(reading, columns)])
+    : readings;
+}
+
+/** The reading without its first row, where that repeats the column names (which no value could be taken for). */
+function withoutHeader(reading: Reading, columns: readonly string[]): Reading[] {
+  const [first, ...rest] = reading;
+  const isHeader =
+    rest.length > 0 &&
+    first!.length === columns.length &&
+    first!.every(({ text }, i) => fold(text) === fold(columns[i]!) && !/^[\d.,+-]*$/.test(text));
+  return isHeader ? [rest] : [];
+}
+
+/** Text as it is compared: letter case, white space and Unicode spelling do not count. */
+export function fold(text: string): string {
+  return text.normalize("NFC").replace(/\s+/g, " ").trim().toLowerCase();
+}
+
+const MAX_LAYERS = 10; // of wrapping taken off an answer; each costs one pass over its text
+
+/** Takes off what is not the answer: thinking, code fences, "The answer is:", emphasis. */
+function undress(answer: string): string {
+  const thought = answer.lastIndexOf("</think>");
+  let text = (thought < 0 ? answer : answer.slice(thought + "</think>".length)).trim();
+  for (let layer = 0, before = ""; before !== text && layer < MAX_LAYERS; layer++) {
+    before = text;
+    text = text
+      .replace(/^```[a-z]*[ \t]*\n?([\s\S]*?)\n?```$/i, "$1")
+      .replace(/^\**(?:the\s+)?(?:final\s+)?answer(?:\s+is)?\s*(?:[:：=]|(?<=is))\s*(\**)\s*/i, "$1")
+      .replace(/^\*\*([^*]*)\*\*\.?$/, "$1")
+      .replace(/^\*\*([^*]*)$|^([^*]+)\*\*\.?$/, "$1$2")
+      .trim();
+  }
+  return text;
+}
+
+function readText(text: string, width: number): Reading[] {
+  const literal = readLiteral(text, width);
+  const whole: Reading[] = width === 1 ? [[[unquote(text)]], [[unquote(text.replace(/\.$/, ""))]]] : [];
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
+  return [...(literal ? [literal] : []), ...whole, ...(width === 1 ? readColumn(lines) : readRows(lines, width))];
+}
+
+/** One column: a value a line, or one line of values. */
+function readColumn(lines: readonly string[]): Reading[] {
+  const column = (cells: readonly string[]): Reading => cells.map((cell) => [unquote(plainCell(cell))]);
+  if (lines.length > 1) {
+    const plain = lines.filter((line) => !isRule(line)).map(withoutBars);
+    return [column(plain), ...withoutMarks(lines).map(column)];
+  }
+  const line = lines[0]!;
+  const ends = line.trim().endsWith(".") ? [line, line.trim().slice(0, -1)] : [line];
+  return ends.flatMap((text) =>
+    [", ", ",", ";", "|"].map((separator) => column(split(separator === "|" ? withoutBars(text) : text, separator))),
+  );
+}
+
+/** A cell without the emphasis some models put on values. */
+function plainCell(cell: string): string {
+  return cell.trim().replace(/^\*\*([^*]+)\*\*$/, "$1");
+}
+
+/** Several columns: a row a line (or rows between semicolons), cells between bars, tabs, commas or semicolons. */
+function readRows(lines: readonly string[], width: number): Reading[] {
+  const rowTexts = [lines.filter((line) => !isRule(line)), ...withoutMarks(lines)];
+  if (lines.length === 1 && lines[0]!.includes(";")) rowTexts.push(split(lines[0]!, ";"));
+  const readings = rowTexts.flatMap((rows) =>
+    ["|", "\t", ", ", ",", ";"].map((separator) =>
+      rows.map((row) =>
+        split(separator === "|" ? withoutBars(row) : row, separator).map((cell) => unquote(plainCell(cell))),
+      ),
+    ),
+  );
+  if (lines.length === width) readings.push([lines.map(unquote)]); // one row, a cell a line
+  return readings.filter((reading) => reading.every((row) => row.length === width));
+}
+
+/** `|---|---|`, the rule under a Markdown table's header. */
+function isRule(line: string): boolean {
+  return /^[\s|:+-]+$/.test(line) && line.includes("--");
+}
+
+function withoutBars(line: string): string {
+  const trimmed = line.trim();
+  return trimmed.startsWith("|") && trimmed.endsWith("|") && trimmed.length > 1 ? trimmed.slice(1, -1) : trimmed;
+}
+
+/** Lines without bullets, or without the numbers 1, 2, 3 … in front, when all of them have these. */
+function withoutMarks(lines: readonly string[]): string[][] {
+  if (lines.every((line) => /^\s*[-*•]\s+\S/.test(line)))
+    return [lines.map((line) => line.replace(/^\s*[-*•]\s+/, ""))];
+  if (lines.every((line, i) => /^\s*(\d+)[.)]\s+\S/.exec(line)?.[1] === String(i + 1))) {
+    return [lines.map((line) => line.replace(/^\s*\d+[.)]\s+/, ""))];
+  }
+  return [];
+}
+
+/** Splits at a separator outside quotes; a quoted cell may hold the separator. */
+function split(line: string, separator: string): string[] {
+  const cells: string[] = [];
+  const closingQuote = quoteFinder(line, separator.trim() || separator);
+  let start = 0;
+  while (start <= line.length) {
+    const opening = /^\s*(["'])/.exec(line.slice(start, start + 50))?.[0];
+    const closing = opening ? closingQuote(opening.at(-1)!, start + opening.length) : -1;
+    const from = closing < 0 ? start : closing + 1;
+    const at = line.indexOf(separator, from);
+    // Behind a closing quote the bare mark may end the cell too: `"a","b"` split at ", ".
+    const end = at < 0 ? line.length : at;
+    cells.push(line.slice(start, end));
+    if (at < 0) break;
+    start = at + separator.length;
+  }
+  return cells;
+}
+
+/**
+ * Finds the quote that ends a cell, being followed by the separator or nothing; −1 for an apostrophe that closes
+ * nothing. Must be asked from left to right: what was found is kept, so that a line is searched once in all.
+ */
+function quoteFinder(line: string, mark: string): (quote: string, from: number) => number {
+  const found = new Map<string, number>();
+  return (quote, from) => {
+    const known = found.get(quote);
+    if (known !== undefined && (known < 0 || known >= from)) return known;
+    const pattern = new RegExp(`${quote}(?=\\s*(?:$|${mark === "|" ? "\\|" : mark}))`, "g");
+    pattern.lastIndex = from;
+    const at = pattern.exec(line)?.index ?? -1;
+    found.set(quote, at);
+    return at;
+  };
+}
+
+const QUOTES: Record<string, string> = { '"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»" };
+
+function unquote(cell: string): GivenCell {
+  const text = cell.trim();
+  const closing = QUOTES[text[0] ?? ""];
+  if (closing && text.length >= 2 && text.endsWith(closing)) {
+    const inner = text.slice(1, -1);
+    return {
+      text: text[0] === closing ? inner.replaceAll(closing + closing, closing) : inner,
+      quoted: true,
+      raw: text,
+    };
+  }
+  return { text, quoted: false };
+}
+
+type Literal = GivenCell | readonly Literal[];
+
+/** JSON or Python brackets: a list of values, of rows, or of objects (their values in order). */
+function readLiteral(text: string, width: number): Reading | undefined {
+  const value = /^[[({]/.test(text) ? (parseLiteral(text) ?? parseLiteral(`[${text}]`)) : undefined;
+  if (!value || !Array.isArray(value) || value.length === 0) return undefined;
+  const isCell = (item: Literal): item is GivenCell => !Array.isArray(item);
+  if (value.every(isCell)) return width === 1 ? value.map((cell) => [cell]) : [value];
+  const rows = value.map((item) => (isCell(item) ? [item] : item));
+  return rows.every((row): row is GivenCell[] => row.every(isCell)) ? rows : undefined;
+}
+
+/** A small recursive reader that keeps numbers as written (JSON.parse would lose 1.10 and long integers). */
+function parseLiteral(text: string): Literal | undefined {
+  const TOKEN =
+    /\s*(?:([[({])|([\])}])|(,)|("(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S]|'')*')(\s*:)?|([^\s,[\](){}"'][^,[\](){}"]*))/y;
+  let at = 0;
+  let depth = 0;
+
+  function item(): Literal | undefined {
+    let match: RegExpExecArray | null;
+    do {
+      TOKEN.lastIndex = at;
+      match = TOKEN.exec(text);
+      if (!match || match[2] !== undefined || match[3] !== undefined) return undefined; // a closing bracket, a comma
+      at = TOKEN.lastIndex;
+    } while (match[5] !== undefined); // an object's key
+    const [, open, , , quoted, , bare] = match;
+    if (quoted !== undefined) return { text: unescapeText(quoted), quoted: true };
+    if (bare !== undefined) return { text: bare.trim(), quoted: false };
+    if (open === undefined || ++depth > 3) return undefined; // a list of rows of cells is as deep as answers go
+    const items: Literal[] = [];
+    while (!closes()) {
+      const next = item();
+      if (next === undefined) return undefined;
+      items.push(next);
+      skipComma();
+    }
+    depth--;
+    return items;
+  }
+
+  function closes(): boolean {
+    const match = /\s*[\])}]/y;
+    match.lastIndex = at;
+    if (!match.test(text)) return false;
+    at = match.lastIndex;
+    return true;
+  }
+
+  function skipComma(): void {
+    const match = /\s*,/y;
+    match.lastIndex = at;
+    if (match.test(text)) at = match.lastIndex;
+  }
+
+  const value = item();
+  return value !== undefined && text.slice(at).trim() === "" ? value : undefined;
+}
+
+function unescapeText(quoted: string): string {
+  const inner = quoted.slice(1, -1);
+  try {
+    if (quoted[0] === '"') return JSON.parse(quoted) as string;
+  } catch {
+    // not JSON's escapes: read it as Python's
+  }
+  const ESCAPES: Record<string, string> = { n: "\n", t: "\t", r: "\r" };
+  return inner.replace(/\\([\s\S])/g, (_, char: string) => ESCAPES[char] ?? char).replaceAll("''", "'");
+}

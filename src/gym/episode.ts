@@ -1,0 +1,187 @@
+// One episode from reset to the end, as a plain record without the gold.
+
+import { messageOf } from "../errors.ts";
+import type { AnswerType, Difficulty, QuestionRecord, Split } from "./data/index.ts";
+import {
+  DEFAULT_RULES,
+  type DoneReason,
+  type EnvironmentRules,
+  type Outcome,
+  type ResetOptions,
+  type RewardBreakdown,
+  rulesId,
+  type SQLAction,
+  type SQLObservation,
+} from "./env/index.ts";
+import type { Player } from "./players/index.ts";
+
+/** What an episode needs of an environment; ours answers at once, a remote one later. */
+export interface PlayableEnvironment {
+  reset(options: ResetOptions): SQLObservation | Promise<SQLObservation>;
+  step(action: SQLAction): SQLObservation | Promise<SQLObservation>;
+  readonly outcome: Outcome | Promise<Outcome>;
+  /** @default DEFAULT_RULES */
+  readonly rules?: EnvironmentRules | Promise<EnvironmentRules>;
+  close?(): void | Promise<void>;
+}
+
+export interface StepRecord {
+  readonly action: SQLAction;
+  /** What the player wrote; null for players that do not write. */
+  readonly text: string | null;
+  /** Why the text was not an action; null when it was. */
+  readonly parse_error: string | null;
+  readonly observation: SQLObservation;
+  readonly reward_breakdown: RewardBreakdown;
+}
+
+/** An episode as it is written to episodes.jsonl. */
+export interface EpisodeRecord {
+  readonly player: string;
+  readonly question_id: string;
+  readonly question: string;
+  readonly database_name: string;
+  readonly difficulty: Difficulty;
+  readonly answer_type: AnswerType;
+  readonly split: Split;
+  /** Id of the prompt that the player was asked with; absent for players that are not asked in words. */
+  readonly prompt?: string;
+  /** Id of the environment's rules; absent in records of versions that had one set of rules. */
+  readonly rules?: string;
+  /** Whether training has questions on this database. */
+  readonly seen: boolean;
+  /** The first observation; null when the environment could not be reset. */
+  readonly start: SQLObservation | null;
+  readonly steps: readonly StepRecord[];
+  readonly correctness: 0 | 1 | null;
+  readonly progress: number | null;
+  readonly operational: number | null;
+  /** Sum of the steps' rewards; null where the episode cannot be scored. */
+  readonly reward: number | null;
+  readonly step_count: number;
+  readonly done_reason: DoneReason | null;
+  readonly parse_failures: number;
+  readonly repeats: number;
+  /** Actions that failed; one that worked before and was merely done again did not. */
+  readonly invalid: number;
+  /** What broke the episode (the player threw, an endpoint was down); such an episode is not scored. */
+  readonly error: string | null;
+}
+
+export interface PlayOptions {
+  readonly question: QuestionRecord;
+  /** Key of the player's random numbers. @default the question's id */
+  readonly seed?: string | number;
+  /** Whether training has questions on this database. @default false */
+  readonly seen?: boolean;
+  readonly signal?: AbortSignal | undefined;
+  /** Called with the first observation. */
+  readonly onStart?: (observation: SQLObservation) => void | Promise<void>;
+  /** Called after each step. */
+  readonly onStep?: (step: StepRecord) => void | Promise<void>;
+}
+
+/** Plays one question. Errors of player and environment end up in the record; only an abort throws, with its reason. */
+export async function playEpisode(
+  env: PlayableEnvironment,
+  player: Player,
+  { question, seed = question.question_id, seen = false, signal, onStart, onStep }: PlayOptions,
+): Promise<EpisodeRecord> {
+  let start: SQLObservation | null = null;
+  let outcome: Outcome = UNSCORED;
+  let rules = DEFAULT_RULES;
+  let error: string | null = null;
+  const steps: StepRecord[] = [];
+  const waiter = new Waiter(signal);
+  try {
+    start = await waiter.wait(env.reset({ question_id: question.question_id }));
+    await onStart?.(start);
+    rules = (await waiter.wait(env.rules)) ?? DEFAULT_RULES;
+    const turn = player.start({ seed, question, rules, signal });
+    let observation = start;
+    // The budget bounds the loop whatever a remote environment says.
+    for (let left = start.budget_remaining; !observation.done && left > 0; left--) {
+      const move = await waiter.wait(turn(observation));
+      if (!move) break;
+      const { action, text = null, parse_error = null } = move;
+      observation = await waiter.wait(env.step(action));
+      const { reward_breakdown } = observation;
+      const step = { action, text, parse_error: parse_error?.message ?? null, observation, reward_breakdown };
+      steps.push(step);
+      await onStep?.(step);
+    }
+    outcome = await env.outcome;
+  } catch (thrown) {
+    if (signal?.aborted) throw signal.reason;
+    error = messageOf(thrown);
+  } finally {
+    waiter.end();
+  }
+  const count = (test: (step: StepRecord) => boolean) => steps.filter(test).length;
+  return {
+    player: player.name,
+    question_id: question.question_id,
+    question: question.question_text,
+    database_name: question.database_name,
+    difficulty: question.difficulty,
+    answer_type: question.answer_type,
+    split: question.split,
+    ...(player.prompt_id !== undefined && { prompt: player.prompt_id }),
+    rules: rulesId(rules),
+    seen,
+    start,
+    steps,
+    correctness: outcome.correctness,
+    progress: outcome.progress,
+    operational: outcome.operational,
+    reward: outcome.correctness === null ? null : rewardOf(steps),
+    step_count: steps.length,
+    done_reason: outcome.done_reason,
+    parse_failures: count((step) => step.parse_error !== null),
+    repeats: count(isRepeat),
+    invalid: count(({ observation }) => observation.error_class !== null && observation.error_class !== "repeat"),
+    error,
+  };
+}
+
+/** Whether a step did what was done before. Empty turns cost the same and are no repeats. */
+export function isRepeat({ observation, reward_breakdown }: StepRecord): boolean {
+  if (observation.error_class === "bad_action") return false;
+  return observation.error_class === "repeat" || reward_breakdown.repeat !== 0;
+}
+
+const UNSCORED: Outcome = { correctness: null, progress: null, operational: null, done_reason: null };
+
+function rewardOf(steps: readonly StepRecord[]): number {
+  const sum = steps.reduce((total, { observation }) => total + (observation.reward ?? 0), 0);
+  return Math.round(sum * 1e9) / 1e9;
+}
+
+/** Waits, but not beyond an abort: a player or a remote environment may not listen to the signal. */
+class Waiter {
+  readonly #signal: AbortSignal | undefined;
+  readonly #aborted: Promise<never>;
+  #stop = () => {};
+
+  /** One listener for a whole episode: adding one for each turn took a tenth of the main thread's time. */
+  constructor(signal: AbortSignal | undefined) {
+    this.#signal = signal;
+    this.#aborted = new Promise((_, reject) => {
+      this.#stop = () => reject(signal?.reason);
+    });
+    this.#aborted.catch(() => {}); // whoever waits hears of it
+    signal?.addEventListener("abort", this.#stop, { once: true });
+  }
+
+  async wait<T>(awaited: T | Promise<T>): Promise<T> {
+    const signal = this.#signal;
+    if (signal?.aborted && awaited instanceof Promise) awaited.catch(() => {}); // nobody will wait for it
+    signal?.throwIfAborted();
+    if (!signal || !(awaited instanceof Promise)) return awaited;
+    return Promise.race([awaited, this.#aborted]);
+  }
+
+  end(): void {
+    this.#signal?.removeEventListener("abort", this.#stop);
+  }
+}

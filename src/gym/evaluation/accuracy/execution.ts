@@ -1,0 +1,261 @@
+// Execution accuracy by the two published rules: whether a query's result is the gold's.
+//  - spider: the "execution match" of Spider's test-suite evaluator with its default flags. DISTINCT is removed from both
+//    queries; rows count as often as they occur; columns may be in another order; the rows' order counts where the text
+//    of the gold says ORDER BY anywhere; two empty results are equal.
+//  - bird: the rows of both results as sets: neither order nor duplicates count, the columns' order does.
+// Both compare cells as Python does: 1 equals 1.0 but not '1', NULL equals NULL, text must be equal to the letter.
+import { MAX_GOLD_BYTES, MAX_GOLD_ROWS } from "../../data/index.ts";
+import { type Cell, type Database, type SqlFault, type StorageClass, tokenize } from "../../sql/index.ts";
+
+export const EXECUTION_RULES = ["spider", "bird"] as const;
+
+export type ExecutionRule = (typeof EXECUTION_RULES)[number];
+
+/** Steps (cells compared) spent on finding the columns' order; a result that needs more does not match. */
+export const MAX_COLUMN_SEARCH = 20_000_000;
+
+/** All rows of a result, with the storage class of each cell. */
+export interface Executed {
+  readonly rows: readonly (readonly Cell[])[];
+  readonly classes: readonly (readonly StorageClass[])[];
+}
+
+export type Execution =
+  | { readonly ok: true; readonly result: Executed }
+  | { readonly ok: false; readonly fault: SqlFault };
+
+/** A gold query's results, as each rule runs it. */
+export interface GoldExecution {
+  readonly spider: Execution;
+  readonly bird: Execution;
+  /** Whether the order of rows counts by Spider's rule. */
+  readonly ordered: boolean;
+}
+
+export interface Verdict {
+  readonly spider: boolean;
+  readonly bird: boolean;
+  /** The query's result as it was written, and why it gave none; one of them is null. */
+  readonly result: Executed | null;
+  readonly fault: SqlFault | null;
+  /** Whether the clock stopped the query or the gold, which depends on the machine and not on the query alone. */
+  readonly stopped: boolean;
+}
+
+/** Whether the clock stopped a query: another machine may run it to its end. */
+export function isStopped(execution: Execution): boolean {
+  return !execution.ok && execution.fault.error_class === "timeout";
+}
+
+/** Runs a query and keeps the whole result; one that is too large to keep is a fault. */
+export function execute(database: Database, sql: string): Execution {
+  const tokens = tokenize(sql);
+  const end = tokens.findIndex(({ text }) => text === ";");
+  // Python's module takes a second semicolon for a second statement.
+  if (end >= 0 && end < tokens.length - 1) return { ok: false, fault: SEVERAL };
+  const ran = database.run(sql, { maxRows: MAX_GOLD_ROWS, maxBytes: MAX_GOLD_BYTES, classes: true });
+  if (!ran.ok) return ran;
+  const { rows, classes = [], has_more } = ran.table;
+  if (has_more) return { ok: false, fault: { error_class: "too_large", message: "the result is too large" } };
+  return { ok: true, result: { rows, classes } };
+}
+
+const SEVERAL: SqlFault = { error_class: "not_select", message: "only one statement is allowed" };
+
+/** Runs a gold query for both rules. */
+export function executeGold(database: Database, sql: string): GoldExecution {
+  const rewritten = asSpiderRuns(sql);
+  const bird = execute(database, sql);
+  const spider = rewritten === sql ? bird : execute(database, rewritten);
+  return { spider, bird, ordered: ordersBySpider(rewritten) };
+}
+
+/** Judges a query by both rules. */
+export function judge(database: Database, sql: string, gold: GoldExecution): Verdict {
+  const rewritten = asSpiderRuns(sql);
+  const bird = execute(database, sql);
+  const spider = rewritten === sql ? bird : execute(database, rewritten);
+  return {
+    spider: spider.ok && gold.spider.ok && sameBySpider(gold.spider.result, spider.result, gold.ordered),
+    bird: bird.ok && gold.bird.ok && sameByBird(gold.bird.result, bird.result),
+    result: bird.ok ? bird.result : null,
+    fault: bird.ok ? null : bird.fault,
+    stopped: [spider, bird, gold.spider, gold.bird].some(isStopped),
+  };
+}
+
+/** A query as Spider's evaluator runs it: the first statement, without DISTINCT, operators that were split joined again. */
+export function asSpiderRuns(sql: string): string {
+  const joined = sql.replaceAll("> =", ">=").replaceAll("< =", "<=").replaceAll("! =", "!=");
+  const tokens = tokenize(joined);
+  const end = tokens.find(({ text }) => text === ";")?.end ?? joined.length;
+  let [text, from] = ["", 0];
+  for (const { kind, key, start, end: after } of tokens) {
+    if (kind !== "word" || key !== "DISTINCT" || start >= end) continue;
+    text += joined.slice(from, start);
+    from = after;
+  }
+  return (text + joined.slice(from, end)).replace(/YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*/gi, "2020");
+}
+
+/** Whether the rows' order counts by Spider's rule, which searches the gold's text; a sub-query's ORDER BY counts too. */
+export function ordersBySpider(gold: string): boolean {
+  return gold.toLowerCase().includes("order by");
+}
+
+/** Equal for results with the same rows, each as often, in whatever order. */
+export function resultKey(result: Executed): string {
+  return JSON.stringify(rowKeys(result).sort());
+}
+
+/** BIRD's rule. */
+export function sameByBird(gold: Executed, predicted: Executed): boolean {
+  const [wanted, given] = [new Set(rowKeys(gold)), new Set(rowKeys(predicted))];
+  return sameSet(wanted, given);
+}
+
+/** Spider's rule. */
+export function sameBySpider(gold: Executed, predicted: Executed, ordered: boolean): boolean {
+  const [rows, others] = [gold.rows.length, predicted.rows.length];
+  if (rows === 0 && others === 0) return true;
+  if (rows !== others) return false;
+  const width = gold.rows[0]!.length;
+  if (predicted.rows[0]!.length !== width) return false;
+  if (!sameUnorderedRows(gold, predicted, ordered)) return false;
+  const [wanted, given] = [columnsOf(gold), columnsOf(predicted)];
+  return ordered ? sameColumns(wanted, given) : hasColumnOrder(wanted, given);
+}
+
+/**
+ * The evaluator's first check: rows whose cells are sorted by what Python prints for them must be equal. It mostly saves
+ * time, but is part of the rule: 3 and 3.0 are equal, yet printed differently, so a row that also holds 30 is sorted in
+ * another way and does not match.
+ */
+function sameUnorderedRows(gold: Executed, predicted: Executed, ordered: boolean): boolean {
+  const [wanted, given] = [sortedRowKeys(gold), sortedRowKeys(predicted)];
+  return ordered ? wanted.every((key, i) => key === given[i]) : sameSet(new Set(wanted), new Set(given));
+}
+
+function sameSet(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
+  if (one.size !== other.size) return false;
+  for (const key of one) if (!other.has(key)) return false;
+  return true;
+}
+
+function rowKeys({ rows, classes }: Executed): string[] {
+  return rows.map((row, r) => JSON.stringify(row.map((cell, c) => cellKey(cell, classes[r]![c]!))));
+}
+
+function sortedRowKeys({ rows, classes }: Executed): string[] {
+  return rows.map((row, r) => {
+    const cells = row.map((cell, c) => {
+      const type = classes[r]![c]!;
+      return { key: cellKey(cell, type), printed: printedByPython(cell, type) };
+    });
+    cells.sort((a, b) => (a.printed < b.printed ? -1 : a.printed > b.printed ? 1 : 0));
+    return JSON.stringify(cells.map(({ key }) => key));
+  });
+}
+
+/** The keys of each column's cells, from the first row to the last. */
+function columnsOf({ rows, classes }: Executed): string[][] {
+  return rows[0]!.map((_, c) => rows.map((row, r) => cellKey(row[c]!, classes[r]![c]!)));
+}
+
+/** Equal for cells that Python takes for equal. */
+function cellKey(cell: Cell, type: StorageClass): string {
+  if (cell === null) return "null";
+  if (typeof cell === "bigint") return `n${cell}`;
+  if (typeof cell === "string") return (type === "blob" ? "b" : "t") + cell;
+  if (Number.isSafeInteger(cell)) return `n${cell === 0 ? 0 : cell}`; // −0 equals 0
+  return `n${Number.isInteger(cell) ? BigInt(cell) : cell}`;
+}
+
+/** What the evaluator sorts a row's cells by: the value as Python prints it, then its type. */
+function printedByPython(cell: Cell, type: StorageClass): string {
+  if (cell === null) return "None<class 'NoneType'>";
+  if (type === "real") return `${printedFloat(Number(cell))}<class 'float'>`;
+  if (type === "integer") return `${cell}<class 'int'>`;
+  if (type === "blob") return `${printedBytes(String(cell))}<class 'bytes'>`;
+  return `${cell}<class 'str'>`;
+}
+
+/** Python and JavaScript print the same digits, but begin to use exponents elsewhere. */
+function printedFloat(value: number): string {
+  if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
+  if (Object.is(value, -0)) return "-0.0";
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-4 || size >= 1e16)) {
+    const [digits, exponent] = value.toExponential().split("e") as [string, string];
+    return `${digits}e${exponent[0]}${exponent.slice(1).padStart(2, "0")}`;
+  }
+  return Number.isInteger(value) ? `${value}.0` : String(value);
+}
+
+/** Bytes, given as x'…', as Python prints them. */
+function printedBytes(hex: string): string {
+  const bytes = (hex.slice(2, -1).match(/../g) ?? []).map((pair) => Number.parseInt(pair, 16));
+  const hasOnlySingle = bytes.includes(0x27) && !bytes.includes(0x22);
+  const quote = hasOnlySingle ? '"' : "'";
+  const text = bytes.map((byte) => {
+    const special = { 9: "\\t", 10: "\\n", 13: "\\r", 92: "\\\\" }[byte];
+    if (special !== undefined) return special;
+    if (byte === quote.charCodeAt(0)) return `\\${quote}`;
+    return byte >= 32 && byte < 127 ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, "0")}`;
+  });
+  return `b${quote}${text.join("")}${quote}`;
+}
+
+/** Whether the columns are the same, each as often, when the rows stay where they are. */
+function sameColumns(wanted: readonly (readonly string[])[], given: readonly (readonly string[])[]): boolean {
+  const keys = (columns: typeof wanted) => columns.map((column) => JSON.stringify(column)).sort();
+  const [one, other] = [keys(wanted), keys(given)];
+  return one.every((key, i) => key === other[i]);
+}
+
+/** Whether the given columns can be put into an order in which the rows, each as often, are those wanted. */
+function hasColumnOrder(wanted: readonly (readonly string[])[], given: readonly (readonly string[])[]): boolean {
+  const rows = wanted[0]!.length;
+  let steps = MAX_COLUMN_SEARCH;
+  const sorted = (column: readonly string[]) => JSON.stringify([...column].sort());
+  const [wantedSorted, givenSorted] = [wanted.map(sorted), given.map(sorted)];
+  const candidates = wanted.map((_, i) => given.flatMap((__, j) => (givenSorted[j] === wantedSorted[i] ? [j] : [])));
+  // Columns with few candidates first: a wrong choice shows early.
+  const order = wanted.map((_, i) => i).sort((a, b) => candidates[a]!.length - candidates[b]!.length);
+
+  /** Rows are told apart by a number for each beginning that occurs; equal numbers, equally often, are equal beginnings. */
+  function search(depth: number, wantedRows: Int32Array, givenRows: Int32Array, used: ReadonlySet<number>): boolean {
+    if (depth === order.length) return true;
+    const names = new Map<string, number>();
+    const extend = (before: Int32Array, column: readonly string[], count: (name: number) => void) =>
+      Int32Array.from(before, (prefix, r) => {
+        const key = `${prefix} ${column[r]}`;
+        const name = names.get(key) ?? names.size;
+        names.set(key, name);
+        count(name);
+        return name;
+      });
+    const wantedCounts: number[] = [];
+    const next = extend(wantedRows, wanted[order[depth]!]!, (name) => {
+      wantedCounts[name] = (wantedCounts[name] ?? 0) + 1;
+    });
+    const tried = new Set<string>();
+    for (const j of candidates[order[depth]!]!) {
+      if (used.has(j)) continue;
+      steps -= rows;
+      if (steps <= 0) return false;
+      const same = JSON.stringify(given[j]);
+      if (tried.has(same)) continue; // an equal column has failed
+      tried.add(same);
+      const left = [...wantedCounts];
+      let fits = true;
+      const nextGiven = extend(givenRows, given[j]!, (name) => {
+        left[name] = (left[name] ?? 0) - 1;
+        if (left[name] < 0) fits = false;
+      });
+      if (fits && search(depth + 1, next, nextGiven, new Set([...used, j]))) return true;
+    }
+    return false;
+  }
+  return search(0, new Int32Array(rows), new Int32Array(rows), new Set());
+}

@@ -1,0 +1,315 @@
+// A database's perturbed twin: the same tables with other rows, so that a query that is right by luck gives itself away.
+// Keys stay keys, references stay references, and texts are only exchanged, never invented: the gold stays a sensible query.
+import { type Random, random } from "../../../random.ts";
+import { type Cell, createDatabase, Database, type Table, type Token, tokenize } from "../../sql/index.ts";
+
+/** Raised when the same seed gives another twin. */
+export const TWINS_VERSION = "twins-1";
+
+/** Rows copied of one table; larger ones are cut: a dozen twins of a database may be open at a time. */
+export const MAX_TWIN_ROWS = 10_000;
+
+/** Bytes copied of one table. */
+export const MAX_TWIN_BYTES = 4_000_000;
+
+const MOVED = 0.5; // rows whose cells change; the others keep several conditions on one row meaningful
+const DROPPED = 0.12; // rows left out
+const COPIED = 0.06; // rows added once more, with a key of their own where they have one
+const SWAPPED = 0.6; // of a moved row's cells, those that change
+const REPEATED = 0.08; // of a unique text column's changed cells, those that get another row's text instead of an exchanged one
+const FEW_VALUES = 12; // a column with fewer different numbers holds categories, whose values stay
+const JITTER = 0.2; // of a number or of a column's spread, at most
+const PLACED = 0.15; // of a compared column's cells, those that get a value from a condition, or one beside it
+const MIN_ROWS = 3; // smaller tables keep their rows
+const SHARED = 0.5; // of two columns with one name, values in common from which on they are taken for a reference
+
+/** What the queries on a database tell about it. */
+export interface GoldHints {
+  /** Names of columns that are joined, in lower case. */
+  readonly joined: ReadonlySet<string>;
+  /** What conditions compare a column with, by its name in lower case. */
+  readonly compared: ReadonlyMap<
+    string,
+    { readonly numbers: ReadonlySet<number>; readonly texts: ReadonlySet<string> }
+  >;
+}
+
+const COMPARISONS = new Set(["=", "==", "<>", "!=", "<", ">", "<=", ">=", "BETWEEN"]);
+
+/** Reads the hints off gold queries. */
+export function goldHints(queries: readonly string[]): GoldHints {
+  const joined = new Set<string>();
+  const compared = new Map<string, { numbers: Set<number>; texts: Set<string> }>();
+  const addLiteral = (name: string, { kind, text }: Token) => {
+    const { numbers, texts } = compared.get(name) ?? { numbers: new Set<number>(), texts: new Set<string>() };
+    if (kind === "number") numbers.add(Number(text));
+    else texts.add(text.slice(1, -1).replaceAll(text[0]!.repeat(2), text[0]!));
+    compared.set(name, { numbers, texts });
+  };
+  for (const sql of queries) {
+    const tokens = tokenize(sql);
+    const isName = (i: number) => tokens[i]?.kind === "word" || tokens[i]?.kind === "quoted";
+    const nameAt = (i: number) => tokens[i]!.text.replace(/^["`[]|["`\]]$/g, "").toLowerCase();
+    tokens.forEach(({ key, text }, i) => {
+      if (COMPARISONS.has(key) && isName(i - 1)) {
+        const right = tokens[i + 1];
+        const end = tokens[i + 2]?.text === "." ? i + 3 : i + 1;
+        if (right?.kind === "number" || right?.kind === "string" || (right?.text[0] === '"' && end === i + 1)) {
+          addLiteral(nameAt(i - 1), right);
+          if (key === "BETWEEN" && tokens[i + 3]?.kind === "number") addLiteral(nameAt(i - 1), tokens[i + 3]!);
+        } else if (text === "=" && isName(end) && tokens[end]!.key !== "SELECT") {
+          joined.add(nameAt(i - 1)).add(nameAt(end));
+        }
+      }
+      if (key === "IN" && tokens[i + 1]?.text === "(" && tokens[i + 2]?.key === "SELECT") {
+        const left = tokens[i - 1]?.key === "NOT" ? i - 2 : i - 1;
+        const selected = tokens[i + 4]?.text === "." ? i + 5 : i + 3;
+        if (isName(left) && isName(selected)) joined.add(nameAt(left)).add(nameAt(selected));
+      }
+    });
+  }
+  return { joined, compared };
+}
+
+/** Makes the twin of a seed. Throws SqlEnvError where the database's tables cannot be made again. */
+export function makeTwin(database: Database, hints: GoldHints, seed: number): Database {
+  const r = random(TWINS_VERSION, database.name, seed);
+  const tables = database.tables.filter(({ kind }) => kind === "table");
+  const contents = tables.map((table) => contentOf(database, table));
+  const keys = keyColumns(contents, hints);
+  const kept = contents.map((content) => ({ ...content, rows: dropRows(content, r.fork("drop", content.table.name)) }));
+  const twins = kept.map((content) => {
+    const { table } = content;
+    const columns = table.columns.map((_, c) => keys.has(`${table.name}.${c}`));
+    const values = table.columns.map((_, c) => allowedValues(content, c, kept));
+    const changed = changeRows(content, columns, values, hints, r.fork("change", table.name));
+    placeLiterals(table, changed, columns, hints, r.fork("literals", table.name));
+    const rows = withUniqueKeys(table, copyRows(table, changed, columns, r.fork("copy", table.name)));
+    return { name: table.name, ddl: ddlOf(table), rows };
+  });
+  const { name, doubleQuotedStrings } = database;
+  return new Database(name, createDatabase(twins), { doubleQuotedStrings });
+}
+
+interface Content {
+  readonly table: Table;
+  readonly rows: readonly (readonly Cell[])[];
+}
+
+function contentOf(database: Database, table: Table): Content {
+  const all = database.run(`SELECT * FROM ${quoted(table.name)}`, { maxRows: MAX_TWIN_ROWS, maxBytes: MAX_TWIN_BYTES });
+  return { table, rows: all.ok ? all.table.rows : [] };
+}
+
+/** Columns whose values tie rows together, as `table.number`: declared keys, joined ones, and columns of one name that share values. */
+function keyColumns(contents: readonly Content[], { joined }: GoldHints): Set<string> {
+  const keys = new Set<string>();
+  const named = new Map<string, { id: string; values: ReadonlySet<Cell> }[]>();
+  for (const { table, rows } of contents) {
+    table.columns.forEach(({ name, primary_key }, c) => {
+      const id = `${table.name}.${c}`;
+      const lower = name.toLowerCase();
+      if (primary_key || joined.has(lower)) keys.add(id);
+      const others = named.get(lower) ?? [];
+      named.set(lower, [...others, { id, values: new Set(rows.map((row) => row[c] ?? null)) }]);
+    });
+    for (const { column, table: parent, references } of table.foreign_keys) {
+      for (const [owner, name] of [
+        [table.name, column],
+        [parent, references],
+      ] as const) {
+        const found = contents.find((content) => content.table.name.toLowerCase() === owner.toLowerCase())?.table;
+        const c = found?.columns.findIndex((one) => one.name.toLowerCase() === name.toLowerCase()) ?? -1;
+        if (found && c >= 0) keys.add(`${found.name}.${c}`);
+      }
+    }
+  }
+  for (const columns of named.values()) {
+    for (const one of columns) {
+      for (const other of columns) {
+        if (one === other) continue;
+        const common = [...one.values].filter((value) => value !== null && other.values.has(value)).length;
+        if (common > 1 && common >= SHARED * Math.min(one.values.size, other.values.size)) keys.add(one.id);
+      }
+    }
+  }
+  return keys;
+}
+
+function dropRows({ rows }: Content, r: Random): readonly (readonly Cell[])[] {
+  if (rows.length < MIN_ROWS) return rows;
+  const kept = rows.filter(() => !r.chance(DROPPED));
+  return kept.length < MIN_ROWS ? rows : kept;
+}
+
+/** For a column that refers to another table: the values that table still has; undefined where anything goes. */
+function allowedValues({ table }: Content, c: number, kept: readonly Content[]): ReadonlySet<Cell> | undefined {
+  const key = table.foreign_keys.find(({ column }) => column.toLowerCase() === table.columns[c]!.name.toLowerCase());
+  const parent = key && kept.find((content) => content.table.name.toLowerCase() === key.table.toLowerCase());
+  const column = parent?.table.columns.findIndex(({ name }) => name.toLowerCase() === key!.references.toLowerCase());
+  if (!parent || column === undefined || column < 0) return undefined;
+  return new Set(parent.rows.map((row) => row[column] ?? null));
+}
+
+/** New cells for the rows that move; and for those whose reference was dropped. */
+function changeRows(
+  { table, rows }: Content,
+  isKey: readonly boolean[],
+  allowed: readonly (ReadonlySet<Cell> | undefined)[],
+  { compared }: GoldHints,
+  r: Random,
+): Cell[][] {
+  const changed = rows.map((row) => [...row]);
+  const moved = rows.map((_, i) => i).filter(() => r.chance(MOVED));
+  table.columns.forEach((column, c) => {
+    const values = rows.map((row) => row[c] ?? null);
+    const different = new Set(values);
+    const isUnique = different.size === values.length;
+    const parents = allowed[c];
+    if (isKey[c] && isUnique && !parents) return;
+    if (column.primary_key && table.columns.filter(({ primary_key }) => primary_key).length === 1) return;
+    if (isKey[c]) {
+      const isReal = parents !== undefined && isRealReference(values, parents);
+      const valid = parents ? values.filter((value) => value === null || parents.has(value)) : values;
+      // A reference that leads nowhere in the original makes every join empty there; here it leads somewhere.
+      const pool = valid.some((value) => value !== null) ? valid : [...(parents ?? [])];
+      if (pool.length === 0) return;
+      const isMoved = new Set(moved);
+      changed.forEach((row, i) => {
+        const isOrphan = isReal && row[c] !== null && !parents.has(row[c]!);
+        if (isOrphan || (isMoved.has(i) && r.chance(SWAPPED))) row[c] = r.pick(pool);
+      });
+      return;
+    }
+    const touched = moved.filter(() => r.chance(SWAPPED));
+    const isNumeric = values.every((value) => value === null || typeof value === "number");
+    if (isNumeric && different.size > FEW_VALUES) {
+      const vary = jitterOf(values as (number | null)[], r);
+      const literals = compared.get(column.name.toLowerCase())?.numbers;
+      for (const i of touched) {
+        const value = values[i] as number | null;
+        if (value === null || literals?.has(value)) changed[i]![c] = r.pick(values);
+        else changed[i]![c] = vary(value);
+      }
+      return;
+    }
+    // Unique texts change places, with a few that occur twice then; others are drawn again, so that their counts change.
+    const exchanged = isUnique ? r.shuffle(touched.map((i) => values[i]!)) : [];
+    touched.forEach((i, place) => {
+      changed[i]![c] = isUnique && !r.chance(REPEATED) ? exchanged[place]! : r.pick(values);
+    });
+  });
+  return changed;
+}
+
+/** Puts what conditions compare a column with, and what is just beside it, into some of its cells: there `>` and `>=`, and a condition and none, differ. */
+function placeLiterals(
+  table: Table,
+  rows: readonly Cell[][],
+  isKey: readonly boolean[],
+  { compared }: GoldHints,
+  r: Random,
+): void {
+  if (rows.length < MIN_ROWS) return;
+  table.columns.forEach(({ name }, c) => {
+    const literals = compared.get(name.toLowerCase());
+    if (!literals || isKey[c]) return;
+    const values = rows.map((row) => row[c] ?? null).filter((value) => value !== null);
+    const numbers = values.filter((value) => typeof value === "number");
+    const isText = numbers.length === 0;
+    const looksNumeric = isText && values.every((value) => /^-?\d+(?:\.\d+)?$/.test(String(value)));
+    const unit = 10 ** -decimalsOf(looksNumeric ? values.map(Number) : numbers);
+    const near = [...literals.numbers].flatMap((number) => [number, number - unit, number + unit]);
+    const texts = [...literals.texts];
+    const others = [...new Set(values)].filter((value) => !literals.texts.has(String(value)));
+    const candidates: Cell[] = isText
+      ? [
+          ...(looksNumeric ? near.map(String) : []),
+          ...(texts.length > 0 ? [...texts, ...(others.length > 0 ? r.sample(others, texts.length) : [OTHER])] : []),
+        ]
+      : near;
+    if (candidates.length === 0) return;
+    for (const i of r.sample(
+      rows.map((_, i) => i),
+      Math.max(2, Math.round(PLACED * rows.length)),
+    ))
+      rows[i]![c] = r.pick(candidates);
+  });
+}
+
+/** A text for columns that hold nothing but what conditions compare them with. */
+const OTHER = "Other";
+
+/** Whether most values have a parent; where they do not, the declared reference is no real one. */
+function isRealReference(values: readonly Cell[], parents: ReadonlySet<Cell>): boolean {
+  return 2 * values.filter((value) => value === null || parents.has(value)).length >= values.length;
+}
+
+/** Another number nearby: whole where the column is, with no more decimals than it has, and not negative where none is. */
+function jitterOf(values: readonly (number | null)[], r: Random): (value: number) => number {
+  const known = values.filter((value) => value !== null && Number.isFinite(value)) as number[];
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const decimals = decimalsOf(known);
+  const unit = 10 ** -decimals;
+  return (value) => {
+    const reach = Math.max(unit, JITTER * Math.min(Math.abs(value) || high - low, (high - low) / 2 || 1));
+    const next = value + (2 * r.next() - 1) * reach;
+    const rounded = Number((Math.round(next / unit) * unit).toFixed(decimals));
+    const other = rounded === value ? Number((value + unit).toFixed(decimals)) : rounded;
+    return low >= 0 ? Math.max(0, other) : other;
+  };
+}
+
+/** Digits after the point that a column's numbers have, at most six. */
+function decimalsOf(values: readonly number[]): number {
+  const lengths = values.slice(0, 200).map((value) => (String(value).split(".")[1] ?? "").length);
+  return Math.min(6, Math.max(0, ...lengths));
+}
+
+/** Some rows once more. A whole-number key that refers to nothing is given a new value; other keys forbid it. */
+function copyRows(table: Table, rows: readonly Cell[][], isKey: readonly boolean[], r: Random): Cell[][] {
+  if (rows.length < MIN_ROWS) return [...rows];
+  const primary = table.columns.flatMap(({ primary_key }, c) => (primary_key ? [c] : []));
+  const unique = table.columns.flatMap((_, c) =>
+    isKey[c] && new Set(rows.map((row) => row[c])).size === rows.length ? [c] : [],
+  );
+  const own = [...new Set([...primary, ...unique])];
+  const refers = own.some((c) => table.foreign_keys.some(({ column }) => column === table.columns[c]!.name));
+  const isWhole = (c: number) => rows.every((row) => Number.isSafeInteger(row[c]));
+  if (own.length > 1 || refers || !own.every(isWhole)) return [...rows];
+  let next = own.length === 1 ? rows.reduce((most, row) => Math.max(most, row[own[0]!] as number), 0) : 0;
+  const copies = rows.flatMap((row) => {
+    if (!r.chance(COPIED)) return [];
+    const copy = [...row];
+    if (own.length === 1) copy[own[0]!] = ++next;
+    return [copy];
+  });
+  return [...rows, ...copies];
+}
+
+/** Without rows whose primary key is another's. */
+function withUniqueKeys(table: Table, rows: readonly Cell[][]): Cell[][] {
+  const primary = table.columns.flatMap(({ primary_key }, c) => (primary_key ? [c] : []));
+  if (primary.length === 0) return [...rows];
+  const seen = new Set<string>();
+  return rows.filter((row) => {
+    const key = JSON.stringify(primary.map((c) => (typeof row[c] === "bigint" ? `${row[c]}n` : row[c])));
+    if (seen.has(key)) return false;
+    seen.add(key);
+    return true;
+  });
+}
+
+/** The table without the constraints and expressions of its author, of which nothing must run: names are quoted, types are plain words. */
+function ddlOf({ name, columns }: Table): string {
+  const keys = columns.filter(({ primary_key }) => primary_key).map((column) => quoted(column.name));
+  const lines = columns.map((column) => {
+    const type = column.type.replace(/\bgenerated always\b/i, "").trim();
+    return `${quoted(column.name)} ${/^[A-Za-z][A-Za-z0-9_ ]*(?:\([0-9, ]+\))?$/.test(type) ? type : ""}`;
+  });
+  return `CREATE TABLE ${quoted(name)} (${[...lines, ...(keys.length > 0 ? [`PRIMARY KEY (${keys.join(", ")})`] : [])].join(", ")})`;
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

@@ -1,0 +1,58 @@
+// What the main thread and its environment threads say to each other. An observation repeats the question, the schema and
+// the whole history, so only what is new in it crosses.
+
+import type { QuestionRecord } from "../../data/index.ts";
+import type { EnvironmentOptions, Outcome, SQLAction, SQLObservation } from "../../env/index.ts";
+
+/** What a thread is started with; database files follow when they are needed. */
+export interface EnvironmentThreadData {
+  readonly name: string;
+  readonly questions: readonly QuestionRecord[];
+  readonly databases: readonly string[];
+  readonly doubleQuotedStrings: boolean;
+  /** Questions whose golds are run when there is nothing else to do. */
+  readonly ahead: readonly string[];
+}
+
+export type ToEnvironments =
+  /** A database file in shared memory, sent before the first question about it. */
+  | { readonly database: string; readonly bytes: Uint8Array }
+  /** Begins an episode; its number is the main thread's. */
+  | {
+      readonly id: number;
+      readonly episode: number;
+      readonly question_id: string;
+      readonly options: EnvironmentOptions;
+    }
+  | { readonly id: number; readonly episode: number; readonly action: SQLAction }
+  | { readonly close: number };
+
+export type FromEnvironments =
+  | { readonly ready: true }
+  | ({ readonly id: number /** Seconds it took. */; readonly seconds: number } & (
+      | { readonly news: ObservationNews; readonly outcome: Outcome }
+      | { readonly error: { readonly code: string | undefined; readonly message: string } }
+    ));
+
+/** The fields of an observation that differ from those of the one before, and the lines that its history gained. */
+export type ObservationNews = Partial<Omit<SQLObservation, "action_history">> & { readonly history: readonly string[] };
+
+/** What is new in an observation. */
+export function newsOf(before: SQLObservation | undefined, observation: SQLObservation): ObservationNews {
+  const { action_history, ...fields } = observation;
+  const history = action_history.slice(before?.action_history.length ?? 0);
+  if (!before) return { ...fields, history };
+  const changed = Object.entries(fields).filter(([key, value]) => value !== before[key as keyof typeof fields]);
+  return { ...Object.fromEntries(changed), history };
+}
+
+/** The observation again; its keys keep their order, so that records have the same bytes wherever it was made. */
+export function withNews(before: SQLObservation | undefined, { history, ...fields }: ObservationNews): SQLObservation {
+  const known = before ?? NO_OBSERVATION;
+  return { ...known, ...fields, action_history: [...known.action_history, ...history] };
+}
+
+const NO_OBSERVATION = {
+  ...{ question: "", schema_info: "", result: "", error: null, error_class: null, step_count: 0, budget_remaining: 0 },
+  ...{ action_history: [], reward_breakdown: undefined as never, done: false, reward: null },
+} satisfies SQLObservation;

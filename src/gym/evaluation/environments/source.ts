@@ -1,0 +1,20 @@
+// Where episodes find their environments: in the calling thread, or on threads of their own.
+
+import type { DataSet } from "../../data/index.ts";
+import { type EnvironmentOptions, type EnvironmentRules, SQLEnvironment } from "../../env/index.ts";
+import type { PlayableEnvironment } from "../../episode.ts";
+
+/** An environment whose rules are known before it is reset. */
+export type OpenedEnvironment = PlayableEnvironment & { readonly rules: EnvironmentRules };
+
+/** Opens environments over one set of databases. */
+export interface EnvironmentSource {
+  open(options: EnvironmentOptions): OpenedEnvironment;
+  /** Seconds its environments have worked on other threads so far, added up over the threads. */
+  readonly workSeconds?: number;
+}
+
+/** Environments that step in the calling thread, at once. */
+export function localEnvironments(data: DataSet): EnvironmentSource {
+  return { open: (options) => new SQLEnvironment(data, options) };
+}

@@ -1,0 +1,305 @@
+// Environments on threads of their own: episodes step there while the main thread keeps the engine busy. An episode stays
+// on one thread. Which thread that is, and how many there are, changes nothing but the time.
+import { Worker } from "node:worker_threads";
+import { SqlEnvError, UsageError } from "../../../errors.ts";
+import type { DataSet, QuestionRecord } from "../../data/index.ts";
+import {
+  type EnvironmentOptions,
+  type Outcome,
+  rulesOf,
+  type SQLAction,
+  type SQLObservation,
+} from "../../env/index.ts";
+import {
+  type EnvironmentThreadData,
+  type FromEnvironments,
+  type ObservationNews,
+  type ToEnvironments,
+  withNews,
+} from "./messages.ts";
+import type { EnvironmentSource, OpenedEnvironment } from "./source.ts";
+
+/** A statement ends after five seconds, and a gold is given as many; a thread that is silent for this long will not answer. */
+export const SILENT_MS = 30_000;
+
+/** Bytes of database files that threads are sent before anything is asked; others follow when they are needed. */
+const SENT_AHEAD_BYTES = 256 * 1024 * 1024;
+
+/** Longest that a thread may take to start. */
+const START_MS = 60_000;
+
+/** Longest that a thread may take to end when told to. */
+const TERMINATE_MS = 3_000;
+
+/** Starts in a row that may fail; after that the thread is given up. */
+const MAX_FAILURES = 3;
+
+export interface EnvironmentThreadsOptions {
+  readonly threads: number;
+  /** Questions that will be asked: each thread runs their gold queries while it has nothing else to do. @default none */
+  readonly ahead?: readonly string[];
+  /** @default SILENT_MS */
+  readonly silentMs?: number;
+  /** Called when a thread was lost; its open episodes are. */
+  readonly onLost?: (reason: string, episodes: number) => void;
+}
+
+interface Reply {
+  readonly news: ObservationNews;
+  readonly outcome: Outcome;
+}
+
+interface Pending {
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: Error) => void;
+}
+
+interface Thread {
+  readonly worker: Worker;
+  /** Databases it was sent. */
+  readonly databases: Set<string>;
+  /** Episodes that are open on it. */
+  readonly episodes: Set<number>;
+  readonly pending: Map<number, Pending>;
+  /** When it last said something, or was given work while it had none. */
+  since: number;
+  isReady: boolean;
+  isLost: boolean;
+}
+
+/** A pool of environment threads over one data set. Environments are reset by `question_id`. */
+export class EnvironmentThreads implements EnvironmentSource {
+  readonly #spec: EnvironmentThreadData;
+  readonly #file: (database: string) => Uint8Array;
+  readonly #questions: ReadonlyMap<string, QuestionRecord>;
+  readonly #shared = new Map<string, Uint8Array>();
+  readonly #slots: (Thread | undefined)[];
+  readonly #failures: number[];
+  readonly #silentMs: number;
+  readonly #onLost: EnvironmentThreadsOptions["onLost"];
+  readonly #watch: NodeJS.Timeout;
+  #workSeconds = 0;
+  #requests = 0;
+  #episodes = 0;
+  #closed = false;
+
+  /** Starts the threads and waits until one can be used. Throws SqlEnvError when none can. */
+  static async start(data: DataSet, options: EnvironmentThreadsOptions): Promise<EnvironmentThreads> {
+    const threads = new EnvironmentThreads(data, options);
+    const started = threads.#slots.map(
+      (thread) =>
+        new Promise<boolean>((resolve) => {
+          thread!.worker.ref();
+          thread!.worker.once("message", () => resolve(true));
+          for (const event of ["error", "exit"]) thread!.worker.once(event, () => resolve(false));
+        }),
+    );
+    const isUp = await Promise.all(started);
+    for (const thread of threads.#slots) thread?.worker.unref();
+    if (isUp.includes(true)) return threads;
+    await threads.close();
+    throw cannotStart();
+  }
+
+  /** Throws UsageError where the data set does not give its database files. */
+  private constructor(data: DataSet, options: EnvironmentThreadsOptions) {
+    const { threads, ahead = [], silentMs = SILENT_MS, onLost } = options;
+    const { name, questions, file, databases } = data;
+    if (!file) throw new UsageError({ what: "the data set does not give its database files", value: name });
+    this.#file = file;
+    this.#questions = new Map(questions.map((question) => [question.question_id, question]));
+    const { names, doubleQuotedStrings } = databases;
+    this.#spec = { name, questions, databases: names, doubleQuotedStrings, ahead };
+    this.#silentMs = silentMs;
+    this.#onLost = onLost;
+    this.#failures = Array.from({ length: threads }, () => 0);
+    this.#slots = this.#failures.map((_, slot) => this.#start(slot));
+    this.#watch = setInterval(() => this.#endSilent(), Math.min(1_000, silentMs / 2)).unref();
+  }
+
+  get threads(): number {
+    return this.#slots.length;
+  }
+
+  get workSeconds(): number {
+    return this.#workSeconds;
+  }
+
+  open(options: EnvironmentOptions): OpenedEnvironment {
+    // Not an episode's fault: whoever plays must hear of it.
+    if (this.#failures.every((count) => count >= MAX_FAILURES)) throw cannotStart();
+    const rules = rulesOf(options);
+    let thread: Thread | undefined;
+    let episode = -1;
+    let observation: SQLObservation | undefined;
+    let outcome: Outcome | undefined;
+    const close = () => {
+      if (thread?.episodes.delete(episode) && !thread.isLost) post(thread, { close: episode });
+      thread = undefined;
+    };
+    const take = async (reply: Promise<Reply>): Promise<SQLObservation> => {
+      const { news, outcome: now } = await reply;
+      outcome = now;
+      observation = withNews(observation, news);
+      return observation;
+    };
+    return {
+      rules,
+      reset: async ({ question_id }) => {
+        close();
+        if (question_id === undefined) throw new UsageError({ what: "environment threads need a question_id" });
+        const database = this.#questions.get(question_id)?.database_name;
+        const given = this.#leastBusy();
+        thread = given;
+        episode = this.#episodes++;
+        observation = undefined;
+        given.episodes.add(episode);
+        if (database !== undefined) this.#sendDatabase(given, database);
+        return take(this.#ask(given, (id) => ({ id, episode, question_id, options })));
+      },
+      step: async (action: SQLAction) => {
+        if (!thread) throw new UsageError({ what: "no episode is running", remedy: "call reset() first" });
+        const { action_type, argument } = action;
+        return take(this.#ask(thread, (id) => ({ id, episode, action: { action_type, argument } })));
+      },
+      get outcome(): Outcome {
+        if (!outcome) throw new UsageError({ what: "no episode is running", remedy: "call reset() first" });
+        return outcome;
+      },
+      close,
+    };
+  }
+
+  /** Ends the threads; whatever waits for one is rejected. Never waits for long. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#watch);
+    const threads = this.#slots.filter((thread) => thread !== undefined);
+    for (const thread of threads) rejectAll(thread, new UsageError({ what: "the environment threads are closed" }));
+    const deadline = new Promise((resolve) => setTimeout(resolve, TERMINATE_MS).unref());
+    await Promise.race([Promise.all(threads.map(({ worker }) => worker.terminate())), deadline]);
+  }
+
+  #leastBusy(): Thread {
+    if (this.#closed) throw new UsageError({ what: "the environment threads are closed" });
+    for (const [slot, thread] of this.#slots.entries())
+      if (!thread && this.#failures[slot]! < MAX_FAILURES) this.#slots[slot] = this.#start(slot);
+    const threads = this.#slots.filter((thread) => thread !== undefined);
+    if (threads.length === 0) throw cannotStart();
+    return threads.reduce((best, other) => (other.episodes.size < best.episodes.size ? other : best));
+  }
+
+  #ask(thread: Thread, message: (id: number) => ToEnvironments): Promise<Reply> {
+    if (thread.isLost) return Promise.reject(lost());
+    return new Promise((resolve, reject) => {
+      const id = this.#requests++;
+      post(thread, message(id)); // throws what cannot be sent
+      if (thread.pending.size === 0) {
+        thread.since = performance.now();
+        thread.worker.ref(); // an answer is awaited: the process must not end
+      }
+      thread.pending.set(id, { resolve, reject });
+    });
+  }
+
+  /** Databases of the questions that will be asked, as far as they are small enough to be held. */
+  *#databasesAhead(): Generator<string> {
+    const names = new Set(this.#spec.ahead.map((id) => this.#questions.get(id)?.database_name));
+    let bytes = 0;
+    for (const name of names) {
+      if (name === undefined) continue;
+      if (bytes > SENT_AHEAD_BYTES) return;
+      yield name;
+      bytes += this.#shared.get(name)!.length;
+    }
+  }
+
+  #sendDatabase(thread: Thread, database: string): void {
+    if (thread.databases.has(database)) return;
+    let bytes = this.#shared.get(database);
+    if (!bytes) {
+      const read = this.#file(database);
+      bytes = new Uint8Array(new SharedArrayBuffer(read.length));
+      bytes.set(read);
+      this.#shared.set(database, bytes);
+    }
+    post(thread, { database, bytes });
+    thread.databases.add(database);
+  }
+
+  #start(slot: number): Thread {
+    const worker = new Worker(new URL("./worker.node.js", import.meta.url), { workerData: this.#spec });
+    const thread: Thread = {
+      ...{ worker, databases: new Set<string>(), episodes: new Set<number>(), pending: new Map<number, Pending>() },
+      ...{ since: performance.now(), isReady: false, isLost: false },
+    };
+    worker.unref();
+    worker.on("message", (message: FromEnvironments) => this.#hear(thread, slot, message));
+    worker.on("error", (error) => this.#lose(thread, slot, error.message));
+    worker.on("messageerror", (error) => this.#lose(thread, slot, error.message));
+    worker.on("exit", () => this.#lose(thread, slot, "it ended"));
+    for (const database of this.#databasesAhead()) this.#sendDatabase(thread, database);
+    return thread;
+  }
+
+  #hear(thread: Thread, slot: number, message: FromEnvironments): void {
+    thread.since = performance.now();
+    if ("ready" in message) {
+      thread.isReady = true;
+      this.#failures[slot] = 0;
+      return;
+    }
+    const pending = thread.pending.get(message.id);
+    if (!pending) return;
+    thread.pending.delete(message.id);
+    if (thread.pending.size === 0) thread.worker.unref();
+    this.#workSeconds += message.seconds;
+    if ("news" in message) pending.resolve(message);
+    else {
+      const { code = "environment_failed", message: what } = message.error;
+      pending.reject(code === "usage" ? new UsageError({ what }) : new SqlEnvError(code, { what }));
+    }
+  }
+
+  /** Threads that answer nothing for too long are ended, and replaced like those that die. */
+  #endSilent(): void {
+    const now = performance.now();
+    for (const [slot, thread] of this.#slots.entries()) {
+      if (!thread || thread.pending.size === 0) continue;
+      const silent = now - thread.since;
+      if (silent > (thread.isReady ? this.#silentMs : START_MS))
+        this.#lose(thread, slot, `it has not answered for ${(silent / 1000).toFixed(1)} s`);
+    }
+  }
+
+  /** Its episodes end with an error; the next ones start on a new thread. */
+  #lose(thread: Thread, slot: number, reason: string): void {
+    if (thread.isLost || this.#closed) return;
+    thread.isLost = true;
+    this.#slots[slot] = undefined;
+    this.#failures[slot]!++;
+    void thread.worker.terminate();
+    this.#onLost?.(reason, thread.episodes.size);
+    rejectAll(thread, lost());
+  }
+}
+
+function post({ worker }: Thread, message: ToEnvironments): void {
+  worker.postMessage(message);
+}
+
+function rejectAll({ pending }: Thread, error: Error): void {
+  for (const { reject } of pending.values()) reject(error);
+  pending.clear();
+}
+
+function lost(): SqlEnvError {
+  return new SqlEnvError("environment_lost", { what: "the environment's thread was lost" });
+}
+
+function cannotStart(): SqlEnvError {
+  return new SqlEnvError("environment_lost", {
+    what: "no environment thread can be started",
+    remedy: "environments can step in the main thread: environment_threads 0",
+  });
+}

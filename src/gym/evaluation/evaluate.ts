@@ -1,0 +1,151 @@
+// Many episodes, counted: a seeded sample of questions, played side by side, the same report for any concurrency.
+
+import { UsageError } from "../../errors.ts";
+import { random } from "../../random.ts";
+import { breathe } from "../data/formats/assemble.ts";
+import {
+  type AnswerType,
+  type DataSet,
+  type Difficulty,
+  filterQuestions,
+  type QuestionRecord,
+  type Split,
+} from "../data/index.ts";
+import { type EnvironmentRules, SQLEnvironment } from "../env/index.ts";
+import { type EpisodeRecord, type PlayableEnvironment, playEpisode } from "../episode.ts";
+import type { Player } from "../players/index.ts";
+import { type EvaluationReport, reportOf } from "./summary.ts";
+
+export interface EvaluateOptions {
+  /** More than there are questions plays them again. @default each question once */
+  readonly episodes?: number | undefined;
+  /** Draws so many of the questions. @default all */
+  readonly questions?: number | undefined;
+  /** How often each question is played, where `episodes` does not say how many. @default 1 */
+  readonly tries?: number | undefined;
+  /** @default "eval" */
+  readonly split?: Split;
+  /** Draws the questions and the players' random numbers. @default 0 */
+  readonly seed?: number;
+  /** Lists name what may pass; an absent or empty one lets everything pass. */
+  readonly difficulty?: readonly Difficulty[] | undefined;
+  readonly answerTypes?: readonly AnswerType[] | undefined;
+  readonly databases?: readonly string[] | undefined;
+  /** @default 10 */
+  readonly step_budget?: number;
+  /** @default DEFAULT_RULES */
+  readonly rules?: EnvironmentRules;
+  /** Episodes at a time. @default 1 */
+  readonly concurrency?: number;
+  /** Makes an environment for each episode at a time, such as a remote one. @default an SQLEnvironment on the data */
+  readonly environment?: () => PlayableEnvironment;
+  /** Called with each episode in the order of the sample, whatever order they end in. */
+  readonly onEpisode?: (record: EpisodeRecord) => void;
+  /** Called as soon as an episode ends. */
+  readonly onProgress?: (progress: Progress) => void;
+  /** Aborted, the report covers the episodes that ended. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Progress {
+  readonly done: number;
+  readonly total: number;
+  readonly correct: number;
+  readonly errors: number;
+}
+
+/** Plays a sample of the data set's questions and counts. */
+export async function evaluate(
+  data: DataSet,
+  player: Player,
+  options: EvaluateOptions = {},
+): Promise<EvaluationReport> {
+  const { step_budget = 10, rules, concurrency = 1, seed = 0, onEpisode, onProgress, signal } = options;
+  const { environment = () => new SQLEnvironment(data, { step_budget, ...rules }) } = options;
+  const sample = sampleQuestions(data.questions, options);
+  const trained = new Set(data.questions.filter(({ split }) => split === "train").map((q) => q.database_name));
+  const records: (EpisodeRecord | undefined)[] = new Array(sample.length);
+  let [next, handedOut, done, correct, errors] = [0, 0, 0, 0, 0];
+
+  async function work(): Promise<void> {
+    const env = environment();
+    try {
+      while (next < sample.length && !signal?.aborted) {
+        const index = next++;
+        const { question, round } = sample[index]!;
+        records[index] = await playEpisode(env, player, {
+          question,
+          seed: `${seed}/${question.question_id}/${round}`,
+          seen: trained.has(question.database_name),
+          signal: signal && AbortSignal.any([signal]), // one each: they collect listeners
+        });
+        report(records[index]);
+        if (done % EPISODES_PER_BREATH === 0) await breathe();
+      }
+    } catch (error) {
+      if (!signal?.aborted) throw error;
+    } finally {
+      await env.close?.();
+    }
+  }
+
+  function report(record: EpisodeRecord): void {
+    done++;
+    if (record.correctness === 1) correct++;
+    if (record.error !== null) errors++;
+    onProgress?.({ done, total: sample.length, correct, errors });
+    for (; records[handedOut]; handedOut++) onEpisode?.(records[handedOut]!);
+  }
+
+  checkCount("concurrency", concurrency);
+  await Promise.all(Array.from({ length: Math.min(concurrency, sample.length) }, work));
+  const finished = records.filter((record) => record !== undefined);
+  return reportOf(finished, { player: player.name, interrupted: finished.length < sample.length });
+}
+
+export interface Sampled {
+  readonly question: QuestionRecord;
+  /** 0 the first time a question is played. */
+  readonly round: number;
+}
+
+/** Questions in a seeded random order, each once before any comes again. Throws UsageError when none fits. */
+export function sampleQuestions(
+  questions: readonly QuestionRecord[],
+  {
+    split = "eval",
+    difficulty,
+    answerTypes,
+    databases,
+    episodes,
+    tries = 1,
+    questions: drawn,
+    seed = 0,
+  }: EvaluateOptions,
+): Sampled[] {
+  const fitting = filterQuestions(questions, { split, difficulty, answer_type: answerTypes, database: databases });
+  if (drawn !== undefined) checkCount("questions", drawn);
+  const pool = drawn === undefined ? fitting : random("evaluate", seed, "questions").sample(fitting, drawn);
+  if (pool.length === 0) {
+    throw new UsageError({ what: "no question fits", value: `split ${split}`, remedy: "loosen the filters" });
+  }
+  if (episodes !== undefined) checkCount("episodes", episodes);
+  checkCount("tries", tries);
+  const wanted = episodes ?? tries * pool.length;
+  const rounds = Array.from({ length: Math.ceil(wanted / pool.length) }, (_, round) =>
+    random("evaluate", seed, round)
+      .shuffle(pool)
+      .map((question) => ({ question, round })),
+  );
+  return rounds.flat().slice(0, wanted);
+}
+
+function checkCount(name: string, value: number): void {
+  if (!Number.isInteger(value) || value < 1 || value > MAX_COUNT) {
+    throw new UsageError({ what: `${name} must be a whole number from 1 to ${MAX_COUNT}`, value });
+  }
+}
+
+const MAX_COUNT = 1_000_000; // every record is kept until the report
+
+const EPISODES_PER_BREATH = 16; // players and environments that answer at once let no signals in

@@ -1,0 +1,78 @@
+// An episode as text a person reads: the question, each turn, what it showed and what it earned.
+import type { RewardBreakdown, SQLObservation } from "../env/index.ts";
+import type { EpisodeRecord, StepRecord } from "../episode.ts";
+
+/** The whole episode. */
+export function formatTranscript(record: EpisodeRecord): string {
+  const { question_id, difficulty, database_name, seen, question, start, steps } = record;
+  const head = [
+    `${question_id} (${difficulty}, ${database_name}, ${seen ? "seen" : "unseen"} database), ${record.player}`,
+    `Question: ${question}`,
+    ...(start ? [`Tables: ${start.schema_info}`] : []),
+  ];
+  return [...head, ...steps.map(formatStep), formatVerdict(record)].join("\n");
+}
+
+/** One turn: the action, what came back, what it earned. */
+export function formatStep({ action, text, parse_error, observation }: StepRecord): string {
+  const { result, error } = observation;
+  return [
+    `${observation.step_count}. ${action.action_type}: ${indent(action.argument, "   ")}`,
+    ...(parse_error !== null ? [`   (not understood, taken as a query: ${JSON.stringify(text ?? "")})`] : []),
+    ...(error !== null ? [`   error: ${indent(error, "   ")}`] : []),
+    ...(result !== "" ? [`   ${indent(result, "   ")}`] : []),
+    `   ${explainReward(observation)}`,
+  ].join("\n");
+}
+
+/** How it ended. */
+export function formatVerdict({ correctness, reward, step_count, error, done_reason }: EpisodeRecord): string {
+  const steps = step_count === 1 ? "1 step" : `${step_count} steps`;
+  if (error !== null) return `=> broken after ${steps}: ${error}`;
+  if (correctness === null) return `=> cannot be scored, ${steps}`;
+  const missing =
+    done_reason === "stuck" ? "no answer, the same action failed too often" : "no answer within the budget";
+  const verdict = correctness === 1 ? "right" : done_reason === "answered" ? "wrong" : missing;
+  return `=> ${verdict}, reward ${signed(reward ?? 0)}, ${steps}`;
+}
+
+const WORDS: Readonly<Record<keyof RewardBreakdown, string>> = {
+  exec_ok: "it worked",
+  new_info: "new",
+  repeat: "done before",
+  step_cost: "a step",
+  progress: "nearer to the answer",
+  correctness: "right",
+};
+
+/** A step's reward in words: "+0.025: +0.02 it worked, +0.01 new, −0.005 a step". */
+export function explainReward({
+  reward,
+  reward_breakdown,
+  error_class,
+}: Pick<SQLObservation, "reward" | "reward_breakdown"> & Partial<Pick<SQLObservation, "error_class">>): string {
+  if (reward === null) return "not scored";
+  const { correctness } = reward_breakdown;
+  const wordsFor = (part: keyof RewardBreakdown) => {
+    if (part === "exec_ok" && correctness !== 0) return "for looking no longer than needed";
+    return part === "repeat" && error_class === "bad_action" ? "no action" : WORDS[part];
+  };
+  const parts = (Object.keys(WORDS) as (keyof RewardBreakdown)[])
+    .filter((part) => reward_breakdown[part] !== 0)
+    // A right answer is paid what looking could still have earned.
+    .map((part) => {
+      return `${signed(reward_breakdown[part])} ${wordsFor(part)}`;
+    });
+  if (parts.length <= 1) return parts[0] ?? signed(reward);
+  return `${signed(reward)}: ${parts.join(", ")}`;
+}
+
+/** A number with its sign and no more decimals than it has, at most three. */
+export function signed(value: number): string {
+  const text = String(Math.round(Math.abs(value) * 1000) / 1000);
+  return value < 0 ? `−${text}` : `+${text}`;
+}
+
+function indent(text: string, by: string): string {
+  return text.replaceAll("\n", `\n${by}`);
+}

@@ -1,0 +1,302 @@
+// From keywords to SQL: a question's words, matched with described tables and found values, give one plain query.
+// Shapes are tried in order and the first that fits is taken. What has no shape here: nesting, set operations, HAVING.
+import { quoteName, quoteText } from "../../sql/index.ts";
+import { type NotedColumn, type NotedDescription, readResult } from "./parse-observation.ts";
+import { mention, occursIn, stems, withHints } from "./stemming.ts";
+
+interface Field {
+  readonly table: NotedDescription;
+  readonly column: NotedColumn;
+}
+
+/** A stored text that occurs in the question. */
+export interface FoundValue extends Field {
+  readonly text: string;
+}
+
+// Columns by what they can be used for
+
+const isNumber = ({ column }: Field) => /int|real|num|dec|doub|float/.test(column.type);
+const isKey = ({ column }: Field) => column.primary_key || column.references !== null;
+const isDate = ({ column }: Field) => /date|day|time/.test(`${column.type} ${stems(column.name).join(" ")}`);
+const isMeasure = (field: Field) => isNumber(field) && !isKey(field);
+const isWord = (field: Field) => !isNumber(field) && !isKey(field) && !isDate(field);
+
+function fieldsOf(table: NotedDescription): Field[] {
+  return table.columns.map((column) => ({ table, column }));
+}
+
+/** The column rows are called by: one that is named so, or the first text. */
+function labelOf(table: NotedDescription): Field {
+  const fields = fieldsOf(table);
+  const words = fields.filter(isWord);
+  const named = words.find(({ column }) => /name|title|label/.test(column.name.toLowerCase()));
+  return named ?? words[0] ?? fields[0]!;
+}
+
+// Values
+
+/** One query that finds the stored texts occurring in the question, column by column. */
+export function valueProbe(question: string, tables: readonly NotedDescription[]): string | undefined {
+  const parts = tables.flatMap(fieldsOf).flatMap((field, i) => {
+    if (!isWord(field)) return [];
+    const name = quoteName(field.column.name);
+    const where = `length(${name}) > 1 AND instr(asked_, lower(${name})) > 0`;
+    return [`SELECT ${i} AS field, ${name} AS value FROM ${quoteName(field.table.name)}, question_ WHERE ${where}`];
+  });
+  if (parts.length === 0) return undefined;
+  return `WITH question_(asked_) AS (VALUES (${quoteText(question.toLowerCase())})) ${parts.join(" UNION ")}`;
+}
+
+/** The values the probe found, without those that occur only inside a word or inside a longer value. */
+export function readValues(result: string, question: string, tables: readonly NotedDescription[]): FoundValue[] {
+  const fields = tables.flatMap(fieldsOf);
+  const found = readResult(result).rows.flatMap(([index, ...cells]): FoundValue[] => {
+    const field = fields[Number(index)];
+    const text = cells.join(" | ");
+    return field && occursIn(text, question) ? [{ ...field, text }] : [];
+  });
+  const isPart = (text: string) => found.some((other) => other.text.length > text.length && occursIn(text, other.text));
+  return found.filter(({ text }, i) => !isPart(text) && found.findIndex((other) => other.text === text) === i);
+}
+
+// Sketches
+
+interface Sketch {
+  readonly question: string;
+  readonly words: readonly string[];
+  readonly tables: readonly NotedDescription[];
+  readonly main: NotedDescription;
+  readonly conditions: readonly Condition[];
+}
+
+interface Condition {
+  readonly field: Field;
+  readonly sql: string;
+}
+
+interface Query {
+  readonly select: readonly (Field | string)[];
+  readonly uses?: readonly Field[];
+  readonly distinct?: boolean;
+  readonly group?: Field;
+  readonly order?: string;
+}
+
+/** Queries to try in turn: with every condition, then with those on the main table only. */
+export function sketchQueries(
+  question: string,
+  tables: readonly NotedDescription[],
+  values: readonly FoundValue[],
+): string[] {
+  const main = tables[0]!;
+  const words = withHints(stems(question));
+  const base = { question: question.toLowerCase(), words, tables, main };
+  const conditions = [...valueConditions(base.question, values), ...numberConditions(base)];
+  const sketches = [conditions, conditions.filter(({ field }) => field.table === main)];
+  return [...new Set(sketches.map((kept) => compose({ ...base, conditions: kept })))];
+}
+
+/** Texts become equalities; several of one column are alternatives. */
+function valueConditions(question: string, values: readonly FoundValue[]): Condition[] {
+  const not = /\b(?:not|other than|except|anything but)\b/.test(question);
+  return [...new Set(values.map(({ column }) => column))].map((column) => {
+    const same = values.filter((value) => value.column === column);
+    const texts = same.map(({ text }) => quoteText(text));
+    const name = nameOf(same[0]!);
+    const equal = not ? `${name} <> ${texts[0]}` : `${name} = ${texts[0]}`;
+    return {
+      field: same[0]!,
+      sql: texts.length === 1 ? equal : `${name} ${not ? "NOT " : ""}IN (${texts.join(", ")})`,
+    };
+  });
+}
+
+const UP = "more|greater|higher|larger|bigger|older|longer|taller|heavier|later|over|above|after|exceeding|since";
+const DOWN = "less|fewer|lower|smaller|younger|shorter|lighter|cheaper|earlier|under|below|before";
+const AMOUNT = "[^\\d.]{0,24}?(\\d[\\d,]*(?:\\.\\d+)?)";
+
+/** "more than 20", "between 3 and 5", "in 2019". */
+function numberConditions(sketch: Omit<Sketch, "conditions">): Condition[] {
+  const { question } = sketch;
+  const field = bestField(sketch, isMeasure, 0) ?? bestField(sketch, isDate, 0);
+  const on = (build: (name: string) => string): Condition[] => (field ? [{ field, sql: build(nameOf(field)) }] : []);
+  const plain = (text: string) => text.replaceAll(",", "");
+  const between = /between \D{0,3}([\d,.]*\d) and \D{0,3}([\d,.]*\d)/.exec(question);
+  if (between) return on((name) => `${name} BETWEEN ${plain(between[1]!)} AND ${plain(between[2]!)}`);
+  const bound = new RegExp(`\\b(?:(at least|or more)|(at most|or less)|(${UP})|(${DOWN}))\\b${AMOUNT}`).exec(question);
+  if (bound) {
+    const operator = bound[1] ? ">=" : bound[2] ? "<=" : bound[3] ? ">" : "<";
+    return on((name) => `${name} ${operator} ${plain(bound[5]!)}`);
+  }
+  const year = /\b(?:in|during|of|from) ((?:18|19|20)\d\d)\b/.exec(question);
+  const dated =
+    year && (bestField(sketch, isDate, 0) ?? bestField(sketch, ({ column }) => /year/i.test(column.name), 0));
+  if (!dated) return [];
+  return [
+    { field: dated, sql: isNumber(dated) ? `${nameOf(dated)} = ${year[1]}` : `${nameOf(dated)} LIKE '${year[1]}%'` },
+  ];
+}
+
+/** The field the question names best, on the main table if in doubt; `least` 0 allows one it does not name. */
+function bestField({ tables, words }: Pick<Sketch, "tables" | "words">, fits: (field: Field) => boolean, least = 0.01) {
+  const scored = tables.flatMap((table, place) =>
+    fieldsOf(table)
+      .filter(fits)
+      .map((field) => ({ field, score: scoreOf(field, words) - place / 1000 })),
+  );
+  const best = scored.reduce<(typeof scored)[number] | undefined>(
+    (top, next) => (top && top.score >= next.score ? top : next),
+    undefined,
+  );
+  return best && best.score >= least - tables.length / 1000 ? best.field : undefined;
+}
+
+/** How well a column is named, its table's own words left out of its name: artist_name of artists is "name". */
+function scoreOf({ table, column }: Field, words: readonly string[]): number {
+  const own = stems(table.name);
+  const rest = stems(column.name).filter((part) => !own.includes(part));
+  return mention(rest.length > 0 ? rest.join(" ") : column.name, words).score;
+}
+
+// Shapes
+
+type Shape = (sketch: Sketch) => Query | undefined;
+
+const isFree = ({ conditions }: Sketch, field: Field) => conditions.every((c) => c.field.column !== field.column);
+
+const groupOf: (sketch: Sketch) => Field | undefined = (sketch) => {
+  const each = /\b(?:each|per|every)\s+(.*)$/.exec(sketch.question);
+  if (!each) return undefined;
+  const words = stems(each[1]!);
+  const byColumn = bestField({ ...sketch, words }, (field) => isWord(field) && isFree(sketch, field));
+  const byTable = sketch.tables.find(({ name }) => mention(name, words).score > 0);
+  return byColumn ?? (byTable ? labelOf(byTable) : undefined);
+};
+
+const isCount = (question: string) => /\bhow many\b|\bnumber of\b|^count\b/.test(question);
+
+const countByGroup: Shape = (sketch) => {
+  const group = isCount(sketch.question) ? groupOf(sketch) : undefined;
+  return group && { select: [group, "count(*)"], group };
+};
+
+const countDifferent: Shape = (sketch) => {
+  if (!isCount(sketch.question) || !/\b(?:different|distinct|unique)\b/.test(sketch.question)) return undefined;
+  const field = bestField(sketch, (candidate) => !isKey(candidate) && isFree(sketch, candidate));
+  return field && { select: [`count(DISTINCT ${nameOf(field)})`], uses: [field] };
+};
+
+/** "How many pages does Emma have?" asks for a number that is stored. */
+const quantity: Shape = (sketch) => {
+  const noun = /\bhow many (\w+)/.exec(sketch.question)?.[1];
+  if (!noun || sketch.conditions.length === 0) return undefined;
+  const field = bestField(
+    { ...sketch, words: stems(noun) },
+    (candidate) => isMeasure(candidate) && isFree(sketch, candidate),
+  );
+  return field && { select: [field] };
+};
+
+const count: Shape = ({ question }) => (isCount(question) ? { select: ["count(*)"] } : undefined);
+
+/** avg and sum, over all rows or group by group. */
+const aggregate: Shape = (sketch) => {
+  const call = /\b(?:average|mean)\b/.test(sketch.question)
+    ? "avg"
+    : /\b(?:total|sum|combined)\b/.test(sketch.question)
+      ? "sum"
+      : "";
+  const field = call && bestField(sketch, (candidate) => isMeasure(candidate), 0);
+  if (!field) return undefined;
+  const group = groupOf(sketch);
+  const value = `${call}(${nameOf(field)})`;
+  return group ? { select: [group, value], uses: [field], group } : { select: [value], uses: [field] };
+};
+
+const LOW = "least|lowest|smallest|minimum|shortest|youngest|earliest|cheapest|lightest|fewest|slowest|first|worst";
+const HIGH = "most|maximum|top|last|best|\\w{3,}est";
+const SMALL_NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
+
+/** The row with the most of something, or the most of it. */
+const extreme: Shape = (sketch) => {
+  const { words, main } = sketch;
+  const question = sketch.question.replace(/\bat (?:least|most)\b/g, "");
+  const low = new RegExp(`\\b(?:${LOW})\\b`).test(question);
+  if (!low && !new RegExp(`\\b(?:${HIGH})\\b`).test(question)) return undefined;
+  const common = /\bmost (?:common|frequent|popular|often)\b/.test(question) && bestField(sketch, isWord);
+  if (common) return { select: [common], group: common, order: "count(*) DESC LIMIT 1" };
+  const by = bestField(sketch, isMeasure) ?? bestField(sketch, isDate) ?? bestField(sketch, isMeasure, 0);
+  if (!by) return undefined;
+  const asksValue = new RegExp(`^what(?:'s| is| was) the (?:${LOW}|${HIGH})\\b`).test(question);
+  if (asksValue && scoreOf(by, words) === 1) return { select: [`${low ? "min" : "max"}(${nameOf(by)})`], uses: [by] };
+  const order = `${nameOf(by)} ${low ? "ASC" : "DESC"} LIMIT ${rowsAsked(question)}`;
+  return { select: [labelOf(main)], order, uses: [by] };
+};
+
+/** "the three oldest", "the top 5": how many rows are wanted. */
+function rowsAsked(question: string): number {
+  const number = `(\\d{1,2}|${SMALL_NUMBERS.slice(1).join("|")})`;
+  const extremes = `(?:${LOW}|${HIGH})`;
+  const match = new RegExp(`\\b${number} (?:\\w+ )?${extremes}\\b|\\b${extremes} ${number}\\b`).exec(question);
+  const written = match?.[1] ?? match?.[2] ?? "1";
+  return SMALL_NUMBERS.includes(written) ? SMALL_NUMBERS.indexOf(written) + 1 : Number(written);
+}
+
+/** Columns of the rows that meet the conditions. */
+const lookUp: Shape = (sketch) => {
+  const { question, tables, words, main } = sketch;
+  const isNamed = (field: Field) => !isKey(field) && isFree(sketch, field) && scoreOf(field, words) === 1;
+  const named = [main, ...tables].map((table) => fieldsOf(table).filter(isNamed)).find((fields) => fields.length > 0);
+  const select = named?.slice(0, 2) ?? [labelOf(main)];
+  return { select, distinct: /\b(?:different|distinct|unique)\b/.test(question) };
+};
+
+const SHAPES: readonly Shape[] = [countByGroup, countDifferent, quantity, count, aggregate, extreme, lookUp];
+
+// SQL
+
+function compose(sketch: Sketch): string {
+  const { select, uses = [], distinct, group, order } = SHAPES.map((shape) => shape(sketch)).find((query) => query)!;
+  const fields = [
+    ...select.filter((item) => typeof item !== "string"),
+    ...uses,
+    ...sketch.conditions.map((c) => c.field),
+  ];
+  return [
+    `SELECT ${distinct ? "DISTINCT " : ""}${select.map((item) => (typeof item === "string" ? item : nameOf(item))).join(", ")}`,
+    `FROM ${joined(sketch.main, fields)}`,
+    sketch.conditions.length > 0 && `WHERE ${sketch.conditions.map(({ sql }) => sql).join(" AND ")}`,
+    group && `GROUP BY ${nameOf(group)}`,
+    order && `ORDER BY ${order}`,
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
+/** The main table and the others the query reads, each joined over a reference it shares with one before it. */
+function joined(main: NotedDescription, fields: readonly Field[]): string {
+  const from = [main];
+  const parts = [quoteName(main.name)];
+  for (const table of new Set(fields.map((field) => field.table))) {
+    if (from.includes(table)) continue;
+    const link = from.flatMap((other) => linksBetween(other, table))[0];
+    from.push(table);
+    parts.push(`JOIN ${quoteName(table.name)}${link ? ` ON ${link}` : ""}`);
+  }
+  return parts.join(" ");
+}
+
+function linksBetween(a: NotedDescription, b: NotedDescription): string[] {
+  const from = (child: NotedDescription, parent: NotedDescription) =>
+    fieldsOf(child).flatMap(({ column }) =>
+      column.references?.table === parent.name
+        ? [`${nameOf({ table: child, column })} = ${quoteName(parent.name)}.${quoteName(column.references.column)}`]
+        : [],
+    );
+  return [...from(a, b), ...from(b, a)];
+}
+
+function nameOf({ table, column }: Field): string {
+  return `${quoteName(table.name)}.${quoteName(column.name)}`;
+}

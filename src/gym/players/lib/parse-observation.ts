@@ -1,0 +1,88 @@
+// What observations say, read back into records: the way for code to see what a model sees, and nothing more.
+import { quoteName } from "../../sql/index.ts";
+
+/** A table as far as it is known; `columns` is empty until it was described. */
+export interface NotedTable {
+  readonly name: string;
+  readonly columns: readonly string[];
+}
+
+export interface NotedColumn {
+  readonly name: string;
+  /** As declared, in lower case. */
+  readonly type: string;
+  readonly primary_key: boolean;
+  readonly references: { readonly table: string; readonly column: string } | null;
+}
+
+/** What DESCRIBE showed. */
+export interface NotedDescription {
+  readonly name: string;
+  readonly rows: number | null;
+  readonly columns: readonly NotedColumn[];
+}
+
+/** What SAMPLE or QUERY showed. */
+export interface NotedResult {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+  /** "(20 of 57 rows shown)" or "(no rows)"; null when everything is there. */
+  readonly notice: string | null;
+}
+
+/** The tables of `schema_info`: names at first, a line each once one is described. */
+export function readTables(schema_info: string): NotedTable[] {
+  const described = /^(.+?)\((.*)\)$/;
+  const lines = schema_info.split("\n");
+  const items = lines.length === 1 && !described.test(schema_info) ? schema_info.split(", ") : lines;
+  return items
+    .filter((item) => item !== "")
+    .map((item) => {
+      const match = described.exec(item);
+      return match
+        ? { name: bareName(match[1]!), columns: match[2]!.split(", ").map(bareName) }
+        : { name: bareName(item), columns: [] };
+    });
+}
+
+/** A name as it is, where it is shown as SQL must write it. */
+function bareName(shown: string): string {
+  return /^".*"$/s.test(shown) ? shown.slice(1, -1).replaceAll('""', '"') : shown;
+}
+
+/** Reads what DESCRIBE gave; undefined when the text is something else. */
+export function readDescription(result: string, schema_info: string): NotedDescription | undefined {
+  const [head = "", ...lines] = result.split("\n");
+  const match = /^(.+): (?:view, )?(?:(\d+) rows?|many rows)$/.exec(head);
+  const table = match && readTables(schema_info).find(({ name }) => name === bareName(match[1]!));
+  if (!match || !table) return undefined;
+  // A name may hold spaces, so a line is cut where the schema's name of the column ends.
+  const columns = lines.map((line, i): NotedColumn => {
+    const known = table.columns[i];
+    const shown = known !== undefined && line.startsWith(quoteName(known)) ? quoteName(known) : line;
+    const reference = / -> (.+)\.([^.]+)$/.exec(line.slice(shown.length));
+    const rest = line.slice(shown.length, reference ? shown.length + reference.index : undefined);
+    return {
+      name: bareName(shown),
+      type: rest
+        .replace(/ primary key$/, "")
+        .trim()
+        .toLowerCase(),
+      primary_key: rest.endsWith(" primary key"),
+      references: reference ? { table: bareName(reference[1]!), column: bareName(reference[2]!) } : null,
+    };
+  });
+  return { name: table.name, rows: match[2] === undefined ? null : Number(match[2]), columns };
+}
+
+/** Reads header and rows of a result. */
+export function readResult(result: string): NotedResult {
+  const [head = "", ...lines] = result.split("\n");
+  const notice = /^\((?:no rows|(?:cells cut at \d+ bytes; )?\d+ of (?:more than )?\d+ rows shown)\)$/.test(
+    lines.at(-1) ?? "",
+  )
+    ? lines.pop()!
+    : null;
+  const columns = head.split(" | ");
+  return { columns, rows: lines.map((line) => (columns.length === 1 ? [line] : line.split(" | "))), notice };
+}

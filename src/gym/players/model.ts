@@ -1,0 +1,164 @@
+// A model of ours as a player: token ids to and from an engine, the action read from its words.
+
+import type { StopRule } from "../../stop.ts";
+import type { SQLObservation } from "../env/index.ts";
+import type { EpisodeContext, Move, Player } from "./player.ts";
+import { Conversation, type Turns } from "./prompts/conversation.ts";
+import { type Prompt, type PromptChoice, promptFor, promptId } from "./prompts/prompt.ts";
+
+/** What the player needs of an engine. */
+export interface TokenSampler {
+  sample(request: {
+    readonly prompt: readonly number[];
+    readonly max_new_tokens: number;
+    readonly stop_ids: readonly number[];
+    readonly stop?: { readonly rule: StopRule; readonly texts: readonly string[] };
+    readonly temperature: number;
+    readonly top_k?: number;
+    readonly top_p?: number;
+    readonly min_p?: number;
+    readonly key: readonly (string | number)[];
+    readonly signal?: AbortSignal;
+  }): Promise<{
+    readonly tokens: readonly number[];
+    readonly logprobs: readonly number[];
+    /** @default "length" where the tokens do not end with the token that closes a turn */
+    readonly finish_reason?: "stop" | "length" | "aborted";
+  }>;
+}
+
+export interface ModelPlayerOptions {
+  readonly engine: TokenSampler;
+  readonly turns: Turns & { readonly stopIds: readonly number[] };
+  /** Text of sampled ids, without special tokens. */
+  readonly decode: (ids: readonly number[]) => string;
+  /** The text of every token id (the tokenizer's `texts`), for prompts that end replies by their text. @default they do not */
+  readonly texts?: readonly string[] | undefined;
+  /** @default compact, without examples */
+  readonly prompt?: PromptChoice | undefined;
+  /** @default "model" */
+  readonly name?: string;
+  /** 0 plays greedily. @default 0 */
+  readonly temperature?: number;
+  readonly top_k?: number;
+  readonly top_p?: number;
+  readonly min_p?: number;
+  /** A turn. @default 256 */
+  readonly max_new_tokens?: number;
+  /** A whole episode: when the model has written as much, it is over. @default no limit */
+  readonly max_completion_length?: number;
+  /** @default 2048 */
+  readonly max_context_tokens?: number;
+  /** Begins the names of the samples' random numbers; the episode's seed follows. @default [0] */
+  readonly key?: readonly (string | number)[];
+}
+
+/** Plays with a model; episodes played at the same time are sampled together. */
+export function modelPlayer(options: ModelPlayerOptions): Player {
+  return {
+    name: options.name ?? "model",
+    prompt_id: promptId(options.prompt),
+    start(episode) {
+      const game = new ModelGame(options, episode);
+      return (observation) => game.move(observation);
+    },
+  };
+}
+
+/** A stretch of an episode whose context is exactly what was sampled from; a cut of the history begins a new one. */
+export interface Segment {
+  readonly tokens: number[];
+  /** 1 where the model wrote the token, 0 elsewhere. */
+  readonly mask: (0 | 1)[];
+  /** log π of the model's tokens as they were sampled, 0 elsewhere. */
+  readonly logprobs: number[];
+}
+
+export interface Message {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+}
+
+/** One episode of a model, remembered token by token. */
+export class ModelGame {
+  readonly segments: Segment[] = [];
+  /** What was said, without the prompt's examples. */
+  readonly messages: Message[];
+  /** Tokens the model wrote. */
+  written = 0;
+  /** Whether the model was cut off before it had closed its last turn, or may write no more. */
+  truncated = false;
+  readonly #options: ModelPlayerOptions;
+  readonly #episode: Pick<EpisodeContext, "seed" | "signal" | "rules">;
+  readonly #conversation: Conversation;
+  /** Tokens of the running segment that the model has read or written. */
+  #known = 0;
+  readonly #prompt: Prompt;
+
+  constructor(options: ModelPlayerOptions, episode: Pick<EpisodeContext, "seed" | "signal" | "rules">) {
+    const { max_context_tokens = 2048, max_new_tokens = 256, turns } = options;
+    this.#options = options;
+    this.#episode = episode;
+    this.#prompt = promptFor(options.prompt, episode.rules);
+    this.messages = [{ role: "system", content: this.#prompt.system }];
+    this.#conversation = new Conversation(turns, { max_context_tokens, max_new_tokens, prompt: this.#prompt });
+  }
+
+  /** The model's answer to an observation; null when it has written all it may, or cannot be shown it. */
+  async move(observation: SQLObservation): Promise<Move | null> {
+    const { engine, turns, decode, temperature = 0, top_k, top_p, min_p, key = [0] } = this.#options;
+    const { max_new_tokens = 256, max_completion_length = Number.POSITIVE_INFINITY } = this.#options;
+    const prompt = this.#conversation.prompt(observation);
+    // An observation may be longer than any context, even alone.
+    const { max_context_tokens = 2048 } = this.#options;
+    const fits = max_context_tokens - prompt.length;
+    const room = Math.min(max_new_tokens, max_completion_length - this.written, fits);
+    if (room <= 0) {
+      this.truncated = true;
+      return null;
+    }
+    this.messages.push({ role: "user", content: this.#prompt.format(observation) });
+    const segment = this.#show(prompt);
+    const prompt_tokens = segment.tokens.length - this.#known;
+    const { stop } = this.#prompt;
+    const { texts } = this.#options;
+    const { tokens, logprobs, finish_reason } = await engine.sample({
+      ...{ prompt, max_new_tokens: room, stop_ids: turns.stopIds, temperature },
+      ...(stop && texts ? { stop: { rule: stop, texts } } : {}),
+      ...(top_k === undefined ? {} : { top_k }),
+      ...(top_p === undefined ? {} : { top_p }),
+      ...(min_p === undefined ? {} : { min_p }),
+      // Behind a cut positions come again, and must not get the same random numbers.
+      key: [...key, this.#episode.seed, ...(this.#conversation.cuts > 0 ? [this.#conversation.cuts] : [])],
+      ...(this.#episode.signal ? { signal: this.#episode.signal } : {}),
+    });
+    this.#conversation.said(tokens);
+    push(segment, tokens, 1, logprobs);
+    this.#known = segment.tokens.length;
+    this.written += tokens.length;
+    this.truncated = !turns.closed(tokens) && !(stop && finish_reason === "stop");
+    const text = decode(tokens);
+    this.messages.push({ role: "assistant", content: text });
+    const { action, error } = this.#prompt.parse(text);
+    return { action, text, parse_error: error, tokens: tokens.length, prompt_tokens };
+  }
+
+  /** What the model is shown: the rest of the running segment, or after a cut the beginning of another. */
+  #show(prompt: readonly number[]): Segment {
+    if (this.segments.length === this.#conversation.cuts) {
+      this.segments.push({ tokens: [], mask: [], logprobs: [] });
+      this.#known = 0;
+    }
+    const segment = this.segments.at(-1)!;
+    push(segment, prompt.slice(segment.tokens.length), 0);
+    return segment;
+  }
+}
+
+function push({ tokens, mask, logprobs }: Segment, ids: readonly number[], mark: 0 | 1, logp?: readonly number[]) {
+  for (let i = 0; i < ids.length; i++) {
+    tokens.push(ids[i]!);
+    mask.push(mark);
+    logprobs.push(logp?.[i] ?? 0);
+  }
+}

@@ -1,0 +1,158 @@
+// An episode as the token ids a model sees: turns are appended, never encoded again. When the context is full it is cut to
+// the system prompt, the examples, the question and the last three observations with what the model said to them.
+
+import { UsageError } from "../../../errors.ts";
+import { type EnvironmentRules, NO_REWARD, type SQLObservation } from "../../env/index.ts";
+import { type Prompt, type PromptChoice, promptFor } from "./prompt.ts";
+import type { ActionTool } from "./tools.ts";
+
+/** What the conversation needs of a model's turn encoder. */
+export interface Turns {
+  start(system: string, user: string): number[];
+  next(user: string, options: { readonly closed: boolean; readonly from?: "user" | "tool" }): number[];
+  /** A whole turn of the model's, closed: an example. */
+  say(text: string): number[];
+  closed(ids: readonly number[]): boolean;
+  /** The same for a model that is given tools; needed only for prompts that have some. */
+  withTools?(tools: readonly ActionTool[]): Turns;
+}
+
+/** An observation and the model's answer to it. */
+interface Pair {
+  readonly observation: SQLObservation;
+  readonly said: readonly number[];
+}
+
+/** Pairs that survive a cut. */
+const KEPT_PAIRS = 3;
+
+export interface ConversationOptions {
+  /** Tokens of context and answer together. */
+  readonly max_context_tokens: number;
+  /** Room to leave for an answer. */
+  readonly max_new_tokens: number;
+  /** @default the compact one */
+  readonly prompt?: Prompt;
+}
+
+/** The context of one episode. */
+export class Conversation {
+  /** How often the context was cut: each cut begins a new segment. */
+  cuts = 0;
+  readonly #turns: Turns;
+  readonly #options: ConversationOptions;
+  readonly #prompt: Prompt;
+  readonly #pairs: Pair[] = [];
+  #ids: number[] = [];
+  #first: SQLObservation | undefined;
+  #open: SQLObservation | undefined;
+
+  constructor(turns: Turns, options: ConversationOptions) {
+    this.#options = options;
+    this.#prompt = options.prompt ?? promptFor();
+    this.#turns = turnsFor(turns, this.#prompt);
+  }
+
+  /** The whole context, up to where the model speaks, after it was shown an observation. */
+  prompt(observation: SQLObservation): readonly number[] {
+    this.#open = observation;
+    if (!this.#first) {
+      this.#first = observation;
+      this.#ids = this.#openWith(this.#prompt.format(observation));
+      return this.#ids;
+    }
+    const closed = this.#turns.closed(this.#pairs.at(-1)!.said);
+    const longer = [...this.#ids, ...this.#next(this.#prompt.format(observation), closed)];
+    this.#ids = longer.length + this.#options.max_new_tokens <= this.#options.max_context_tokens ? longer : this.#cut();
+    return this.#ids;
+  }
+
+  /** What the model said. */
+  said(ids: readonly number[]): void {
+    this.#pairs.push({ observation: this.#open!, said: ids });
+    this.#ids = [...this.#ids, ...ids];
+  }
+
+  /** What follows upon the model's words: the environment, or the tool that was called. */
+  #next(text: string, closed: boolean): number[] {
+    return this.#turns.next(text, { closed, from: this.#prompt.tools ? "tool" : "user" });
+  }
+
+  /** The examples and a first turn, up to where the model speaks. */
+  #openWith(text: string, examples = this.#prompt.examples): number[] {
+    if (examples.length === 0) return this.#turns.start(this.#prompt.system, text);
+    return [...exampleIds(this.#turns, this.#prompt, examples), ...this.#turns.next(text, { closed: true })];
+  }
+
+  /** As many of the last pairs as fit, at most three, behind the question; without examples where they leave no room at all. */
+  #cut(): number[] {
+    this.cuts++;
+    const { max_context_tokens, max_new_tokens } = this.#options;
+    for (let kept = Math.min(KEPT_PAIRS, this.#pairs.length - 1); kept > 0; kept--) {
+      const ids = this.#contextOf(this.#pairs.slice(-kept));
+      if (ids.length + max_new_tokens <= max_context_tokens) return ids;
+    }
+    const ids = this.#contextOf([]);
+    return ids.length + max_new_tokens <= max_context_tokens ? ids : this.#contextOf([], []);
+  }
+
+  #contextOf(pairs: readonly Pair[], examples = this.#prompt.examples): number[] {
+    const shown = [...pairs.map(({ observation }) => observation), this.#open!];
+    const question = this.#prompt.format(this.#first!);
+    const [first, ...rest] = shown.map((observation) => this.#prompt.format(observation));
+    const ids = this.#openWith(first === question ? question : `${question}\n…\n${first}`, examples);
+    for (const [i, text] of rest.entries()) {
+      const { said } = pairs[i]!;
+      ids.push(...said, ...this.#next(text, this.#turns.closed(said)));
+    }
+    return ids;
+  }
+}
+
+/** The encoder of a prompt's chats. */
+function turnsFor(turns: Turns, { tools }: Prompt): Turns {
+  if (!tools) return turns;
+  if (turns.withTools) return turns.withTools(tools);
+  throw new UsageError({ what: "this model cannot be given tools", remedy: "use --prompt instruct" });
+}
+
+/** Ids of examples that were encoded before, the last ones of each encoder: they begin every episode. */
+const encoded = new WeakMap<Turns, { readonly key: string; readonly ids: readonly number[] }>();
+
+/** A system prompt and examples, up to the end of the last one's reply. */
+function exampleIds(turns: Turns, { system, tools }: Prompt, examples: Prompt["examples"]): readonly number[] {
+  const key = JSON.stringify([system, examples]);
+  const known = encoded.get(turns);
+  if (known?.key === key) return known.ids;
+  const from = (isFirst = false) => (tools && !isFirst ? "tool" : "user");
+  const ids = examples.flatMap(({ user, assistant, isFirst }, i) => [
+    ...(i === 0 ? turns.start(system, user) : turns.next(user, { closed: true, from: from(isFirst) })),
+    ...turns.say(assistant),
+  ]);
+  encoded.set(turns, { key, ids });
+  return ids;
+}
+
+/** Tokens that a question needs at least, and that an episode fits into without being cut at once. */
+const QUESTION_TOKENS = 32;
+const EPISODE_TOKENS = 800;
+
+/** Refuses a prompt that leaves no room to play in; its template may refuse it too, where it has tools. */
+export function checkRoom(
+  turns: Turns,
+  choice: PromptChoice | undefined,
+  { max_context_tokens, max_new_tokens }: Pick<ConversationOptions, "max_context_tokens" | "max_new_tokens">,
+  rules?: EnvironmentRules,
+): void {
+  const prompt = promptFor(choice, rules);
+  const counts = { step_count: 0, budget_remaining: 1, done: false };
+  const empty = { question: "", schema_info: "", result: "", error: null, error_class: null, ...counts };
+  const conversation = new Conversation(turns, { max_context_tokens, max_new_tokens, prompt });
+  const taken = conversation.prompt({ ...empty, action_history: [], reward: null, reward_breakdown: NO_REWARD }).length;
+  if (taken + max_new_tokens + QUESTION_TOKENS <= max_context_tokens) return;
+  throw new UsageError({
+    what: `the prompt ${prompt.id} takes ${taken} tokens, a turn up to ${max_new_tokens}: there is no room to play in a context of`,
+    value: max_context_tokens,
+    remedy: `raise max_context_tokens to ${taken + max_new_tokens + EPISODE_TOKENS} or more, lower max_new_tokens, use fewer shots, or the prompt compact where the model was trained with it`,
+  });
+}

@@ -1,0 +1,181 @@
+// The words between environment and model. A prompt is plain data: what the model is told first, example episodes, how an
+// observation becomes a turn, and where a reply ends. Its id is in every result; a prompt whose words change gets a new one.
+
+import { UsageError } from "../../../errors.ts";
+import type { StopRule } from "../../../stop.ts";
+import {
+  DEFAULT_RULES,
+  type EnvironmentRules,
+  type ParsedAction,
+  parseAction,
+  type SQLAction,
+} from "../../env/index.ts";
+import { INSTRUCT_ID, INSTRUCT_STOP, INSTRUCT_STOP_STRINGS, instructObservation, instructSystem } from "./instruct.ts";
+import { SHOT_COUNTS, type ShotCount, shotsFor, shotTurns } from "./shots.ts";
+import { cut, type Shown } from "./shown.ts";
+import {
+  type ActionTool,
+  actionTools,
+  callText,
+  parseCall,
+  TOOLS_ID,
+  TOOLS_STOP,
+  TOOLS_STOP_STRINGS,
+  toolsObservation,
+  toolsSystem,
+} from "./tools.ts";
+
+export const PROMPT_NAMES = ["compact", "instruct", "tools"] as const;
+export type PromptName = (typeof PROMPT_NAMES)[number];
+
+/** Which prompt, and with how many examples. */
+export interface PromptChoice {
+  /** @default "compact" */
+  readonly prompt?: PromptName;
+  /** @default 0 */
+  readonly shots?: ShotCount;
+  /** Words of one's own, from a file; `prompt` then says how observations are shown and where replies end. */
+  readonly custom?: CustomPrompt | undefined;
+}
+
+/** One exchange of an example: what the model was shown, and its reply. */
+export interface Exchange {
+  readonly user: string;
+  readonly assistant: string;
+  /** Whether it begins an episode: what the model is shown later comes from its tools, where it has some. @default false */
+  readonly isFirst?: boolean;
+}
+
+export interface CustomPrompt {
+  readonly id: string;
+  readonly system: string;
+  /** In place of ours. */
+  readonly shots?: readonly Exchange[] | undefined;
+}
+
+export interface Prompt {
+  /** Such as `compact-1`, or `instruct-1/1-shot`. */
+  readonly id: string;
+  /** What the model is told before anything else. */
+  readonly system: string;
+  /** Example episodes as turns before the question. */
+  readonly examples: readonly Exchange[];
+  /** An observation as the user's turn; depends on nothing but the observation. */
+  readonly format: (observation: Shown) => string;
+  /** Where a reply ends although the model goes on; null where only the model ends it. */
+  readonly stop: StopRule | null;
+  /** Some of that for endpoints, which know at most four strings and count them from the reply's first character on. */
+  readonly stopStrings: readonly string[];
+  /** The actions as tools for the model's own way to call them; null where it writes them as words. */
+  readonly tools: readonly ActionTool[] | null;
+  /** An action as the model should write it. */
+  readonly write: (action: SQLAction) => string;
+  /** The action in what it wrote; never throws. */
+  readonly parse: (text: string) => ParsedAction;
+}
+
+const IDS: Readonly<Record<PromptName, string>> = { compact: "compact-1", instruct: INSTRUCT_ID, tools: TOOLS_ID };
+// Every token of it is paid for in every episode of the starter, and the starter knows no other words.
+const COMPACT_SYSTEM = `Answer a question about a SQLite database. Each turn, write one action on one line:
+DESCRIBE: table (its columns)
+SAMPLE: table (its first rows)
+QUERY: one SELECT statement
+ANSWER: the answer, which ends the episode
+First look at the tables, then query, then answer with nothing but the values: one value; a list a, b, c; or one row a line, cells between " | ".`;
+const COMPACT_LAST = "\nANSWER: @last answers with the whole result of the last query.";
+
+/** What is each prompt's own. */
+type Kind = Pick<Prompt, "system" | "format" | "stop" | "stopStrings" | "tools" | "write" | "parse">;
+
+function kindOf(name: PromptName, rules: EnvironmentRules, hasExamples: boolean): Kind {
+  switch (name) {
+    case "compact":
+      return {
+        system: COMPACT_SYSTEM + (rules.answer_last ? COMPACT_LAST : ""),
+        ...{ format: formatObservation, stop: null, stopStrings: [] },
+        ...{ tools: null, write: wordsOf, parse: parseAction },
+      };
+    case "instruct":
+      return {
+        system: instructSystem(rules),
+        format: (seen) => instructObservation(seen, hasExamples),
+        ...{ stop: INSTRUCT_STOP, stopStrings: INSTRUCT_STOP_STRINGS },
+        ...{ tools: null, write: wordsOf, parse: parseAction },
+      };
+    case "tools":
+      return {
+        system: toolsSystem(rules),
+        ...{ format: toolsObservation, stop: TOOLS_STOP, stopStrings: TOOLS_STOP_STRINGS },
+        ...{ tools: actionTools(rules), write: callText, parse: parseCall },
+      };
+  }
+}
+
+/** The words of a choice, for an environment with these rules. */
+export function promptFor(
+  { prompt = "compact", shots = 0, custom }: PromptChoice = {},
+  rules: EnvironmentRules = DEFAULT_RULES,
+): Prompt {
+  checkShots(shots);
+  const kind = kindOf(prompt, rules, (custom?.shots?.length ?? shots) > 0);
+  const { format, write } = kind;
+  const examples =
+    custom?.shots ??
+    shotsFor(shots, rules).flatMap((shot) =>
+      shotTurns(shot).map(({ seen, action }) => ({
+        ...{ user: anew(format)(seen), assistant: write(action), isFirst: seen.step_count === 0 },
+      })),
+    );
+  return {
+    ...kind,
+    id: promptId({ prompt, shots, custom }),
+    system: custom?.system ?? kind.system,
+    examples,
+    format: examples.length > 0 ? anew(format) : format,
+  };
+}
+
+/** Says with a first observation that the example before it is over. */
+function anew(format: Prompt["format"]): Prompt["format"] {
+  return (seen) => (seen.step_count === 0 ? `A new task, on another database.\n${format(seen)}` : format(seen));
+}
+
+/** The name of a choice in results. */
+export function promptId({ prompt = "compact", shots = 0, custom }: PromptChoice = {}): string {
+  const id = custom?.id ?? IDS[prompt];
+  return shots === 0 || custom?.shots ? id : `${id}/${shots}-shot`;
+}
+
+/** An action as a model writes it. */
+export function wordsOf({ action_type, argument }: SQLAction): string {
+  return `${action_type}: ${argument}`;
+}
+
+/** What the starter is told before the first turn. */
+export function getSystemPrompt(): string {
+  return COMPACT_SYSTEM;
+}
+
+/**
+ * An observation as the starter is shown it. A turn holds only what the conversation does not hold yet: the first one the question
+ * and the tables' names, each later one the result or the error. The schema is not repeated: DESCRIBE's result is what was new in it.
+ */
+export function formatObservation(observation: Shown): string {
+  const { question, schema_info, result, error, step_count, budget_remaining, done } = observation;
+  const lines: string[] = [];
+  if (step_count === 0) lines.push(`Question: ${question}`, `Tables: ${schema_info}`);
+  if (error !== null) lines.push(`Error: ${cut(error)}`);
+  if (result !== "") lines.push(`Result:\n${cut(result)}`);
+  lines.push(done ? "The episode is over." : `Steps left: ${budget_remaining}`);
+  return lines.join("\n");
+}
+
+/** The action in what a model wrote. Never throws: what is not understood becomes a QUERY (see `parseAction`). */
+export function parseModelOutput(text: string): SQLAction {
+  return parseAction(text).action;
+}
+
+function checkShots(shots: number): void {
+  if ((SHOT_COUNTS as readonly number[]).includes(shots)) return;
+  throw new UsageError({ what: "there are no examples in this number", value: shots, remedy: "0, 1 or 3" });
+}

@@ -1,0 +1,84 @@
+// The player that knows nothing: random tables, random columns, random simple queries, and a value it happened to see.
+
+import { type Random, random } from "../../../random.ts";
+import { LAST_RESULT, type SQLAction, type SQLObservation } from "../../env/index.ts";
+import { quoteName } from "../../sql/index.ts";
+import { type NotedTable, readResult, readTables } from "../lib/parse-observation.ts";
+import type { Player } from "../player.ts";
+
+const GUESSED_COLUMNS = ["id", "name", "date", "year", "price"]; // before a table was described
+const GUESSED_ANSWERS = ["0", "1", "2", "10", "yes", "no", "unknown"];
+
+/** A baseline: acts without regard to the question; the same seed plays the same. */
+export function randomPlayer(): Player {
+  return acting("random", 1);
+}
+
+/** Like the random player, but it soon gives up looking: its episodes are short. */
+export function flailerPlayer(): Player {
+  return acting("flailer", 6);
+}
+
+/** `answers` is how often it answers, where DESCRIBE, SAMPLE and QUERY have 3 each. */
+function acting(name: string, answers: number): Player {
+  const weights = [
+    ["DESCRIBE", 3],
+    ["SAMPLE", 3],
+    ["QUERY", 3],
+    ["ANSWER", answers],
+  ] as const;
+  return {
+    name,
+    start: ({ seed, rules }) => {
+      const rng = random(`${name} player`, seed);
+      const seen: string[] = [];
+      return (observation) => {
+        remember(observation, seen);
+        const type = observation.budget_remaining <= 1 ? "ANSWER" : rng.pickWeighted(weights);
+        // Whoever may refer to the last result does so by chance too, or the floor would be that of another game.
+        if (type === "ANSWER" && rules?.answer_last && hasQueried(observation) && rng.chance(0.5))
+          return { action: { action_type: type, argument: LAST_RESULT } };
+        return { action: { action_type: type, argument: randomArgument(type, observation, seen, rng) } };
+      };
+    },
+  };
+}
+
+/** Whether a query has worked. */
+function hasQueried({ action_history }: SQLObservation): boolean {
+  return action_history.some(
+    (line) => line.startsWith("QUERY") && (!/ -> \w+$/.test(line) || line.endsWith(" -> repeat")),
+  );
+}
+
+/** Keeps the cells of a result; an answer may come from any of them. */
+function remember({ result, action_history }: SQLObservation, seen: string[]): void {
+  const last = action_history.at(-1) ?? "";
+  if (result === "" || last.startsWith("DESCRIBE")) return;
+  seen.push(...readResult(result).rows.flat());
+}
+
+function randomArgument(
+  type: SQLAction["action_type"],
+  { schema_info }: SQLObservation,
+  seen: readonly string[],
+  rng: Random,
+): string {
+  if (type === "ANSWER") return rng.pick(seen.length > 0 && rng.chance(0.8) ? seen : GUESSED_ANSWERS).trim() || "0";
+  const table = rng.pick(readTables(schema_info));
+  return type === "QUERY" ? randomQuery(table, rng) : table.name;
+}
+
+function randomQuery(table: NotedTable, rng: Random): string {
+  const from = `FROM ${quoteName(table.name)}`;
+  const column = quoteName(rng.pick(table.columns.length > 0 ? table.columns : GUESSED_COLUMNS));
+  return rng.pick([
+    `SELECT count(*) ${from}`,
+    `SELECT * ${from} LIMIT ${rng.int(1, 5)}`,
+    `SELECT ${column} ${from} LIMIT ${rng.int(1, 10)}`,
+    `SELECT DISTINCT ${column} ${from}`,
+    `SELECT ${rng.pick(["min", "max", "avg", "sum"])}(${column}) ${from}`,
+    `SELECT * ${from} ORDER BY ${column} ${rng.pick(["ASC", "DESC"])} LIMIT 1`,
+    `SELECT ${column}, count(*) ${from} GROUP BY ${column}`,
+  ]);
+}

@@ -1,0 +1,45 @@
+// Players written as a script: a generator that yields looks, gets observations back and returns its answer.
+
+import { type Random, random } from "../../../random.ts";
+import { DEFAULT_RULES, type EnvironmentRules, type SQLAction, type SQLObservation } from "../../env/index.ts";
+import { readResult } from "../lib/parse-observation.ts";
+import type { Player } from "../player.ts";
+
+/** Yields DESCRIBE, SAMPLE and QUERY actions and returns the text of the answer. */
+export type Script = (
+  first: SQLObservation,
+  rng: Random,
+  rules: EnvironmentRules,
+) => Generator<SQLAction, string, SQLObservation>;
+
+/** A player that follows a script; on its last step it answers with the last rows it saw, finished or not. */
+export function scriptedPlayer(name: string, script: Script): Player {
+  return {
+    name,
+    start: ({ seed, rules = DEFAULT_RULES }) => {
+      let play: ReturnType<Script> | undefined;
+      let lastSeen = "unknown";
+      return (observation) => {
+        if (observation.result !== "" && observation.error === null) lastSeen = answerFrom(observation.result);
+        let step: IteratorResult<SQLAction, string>;
+        if (play) step = play.next(observation);
+        else {
+          play = script(observation, random(name, seed), rules);
+          step = play.next();
+        }
+        if (step.done) return { action: answer(step.value) };
+        return { action: observation.budget_remaining <= 1 ? answer(lastSeen) : step.value };
+      };
+    },
+  };
+}
+
+/** The rows of a result as an answer, or "unknown" where there are none. */
+export function answerFrom(result: string): string {
+  const { rows } = readResult(result);
+  return rows.map((row) => row.join(" | ")).join("\n") || "unknown";
+}
+
+function answer(text: string): SQLAction {
+  return { action_type: "ANSWER", argument: text.trim() === "" ? "unknown" : text };
+}

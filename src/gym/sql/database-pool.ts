@@ -1,0 +1,65 @@
+// Databases by name, opened when first asked for and shared by everyone who asks.
+import { SqlEnvError } from "../../errors.ts";
+import { Database, type OpenOptions } from "./database.ts";
+
+export interface ShelfOptions extends OpenOptions {
+  /** Names that can be asked for. */
+  readonly names: readonly string[];
+  /** The file of a database; called when it is opened, and again should it have been put away. */
+  readonly read: (name: string) => Uint8Array;
+  /** Bytes kept open at most; the least recently used databases are closed first. @default 1 GB */
+  readonly maxOpenBytes?: number;
+}
+
+/** One open connection per database, however many environments use it. */
+export class DatabaseShelf {
+  readonly names: readonly string[];
+  /** Whether "text" in double quotes may be a string in its databases. */
+  readonly doubleQuotedStrings: boolean;
+  readonly #options: ShelfOptions;
+  readonly #open = new Map<string, Database>(); // in order of last use
+  #openBytes = 0;
+
+  constructor(options: ShelfOptions) {
+    this.#options = options;
+    this.names = options.names;
+    this.doubleQuotedStrings = options.doubleQuotedStrings ?? false;
+  }
+
+  /** The database of that name. Ask again rather than keep it: it may be closed when others are opened. */
+  get(name: string): Database {
+    let database = this.#open.get(name);
+    if (database) {
+      this.#open.delete(name);
+    } else {
+      if (!this.names.includes(name)) {
+        throw new SqlEnvError("unknown_database", {
+          what: "no such database",
+          value: name,
+          remedy: `${this.names.length} are known`,
+        });
+      }
+      database = new Database(name, this.#options.read(name), this.#options);
+      this.#openBytes += database.byteLength;
+      this.#makeRoom();
+    }
+    this.#open.set(name, database);
+    return database;
+  }
+
+  close(): void {
+    for (const database of this.#open.values()) database.close();
+    this.#open.clear();
+    this.#openBytes = 0;
+  }
+
+  #makeRoom(): void {
+    const { maxOpenBytes = 1_000_000_000 } = this.#options;
+    for (const [name, database] of this.#open) {
+      if (this.#openBytes <= maxOpenBytes) return;
+      this.#open.delete(name);
+      this.#openBytes -= database.byteLength;
+      database.close();
+    }
+  }
+}

@@ -1,0 +1,118 @@
+// The SQLite engine itself: one WebAssembly module for the whole process, loaded once.
+import type { CAPI, Sqlite3Static, WASM_API } from "@sqlite.org/sqlite-wasm";
+import { messageOf, SqlEnvError } from "../../errors.ts";
+import { MAX_HEAP_BYTES } from "./limits.ts";
+
+/** A pointer into the module's memory. */
+export type Pointer = number;
+
+export interface Sqlite {
+  readonly capi: CAPI;
+  readonly oo1: Sqlite3Static["oo1"];
+  readonly wasm: WASM_API & { readonly exports: SqliteExports };
+  /** SQLite's version, such as "3.50.4". */
+  readonly version: string;
+}
+
+/** The C functions called directly, without the wrapper's argument conversion, because they run once per cell or row. */
+export interface SqliteExports {
+  malloc(bytes: number): Pointer;
+  free(pointer: Pointer): void;
+  sqlite3_malloc(bytes: number): Pointer;
+  sqlite3_free(pointer: Pointer): void;
+  sqlite3_step(statement: Pointer): number;
+  sqlite3_finalize(statement: Pointer): number;
+  sqlite3_column_count(statement: Pointer): number;
+  sqlite3_column_type(statement: Pointer, column: number): number;
+  sqlite3_column_double(statement: Pointer, column: number): number;
+  sqlite3_column_int64(statement: Pointer, column: number): bigint;
+  sqlite3_column_text(statement: Pointer, column: number): Pointer;
+  sqlite3_column_blob(statement: Pointer, column: number): Pointer;
+  sqlite3_column_bytes(statement: Pointer, column: number): number;
+  sqlite3_column_name(statement: Pointer, column: number): Pointer;
+  sqlite3_value_type(value: Pointer): number;
+  sqlite3_value_text(value: Pointer): Pointer;
+  sqlite3_value_blob(value: Pointer): Pointer;
+  sqlite3_value_bytes(value: Pointer): number;
+  sqlite3_result_int(context: Pointer, value: number): void;
+  sqlite3_result_error(context: Pointer, message: Pointer, bytes: number): void;
+  sqlite3_result_error_code(context: Pointer, code: number): void;
+  sqlite3_user_data(context: Pointer): Pointer;
+  sqlite3_status64(which: number, current: Pointer, highest: Pointer, reset: number): number;
+  sqlite3_db_status(db: Pointer, which: number, current: Pointer, highest: Pointer, reset: number): number;
+  sqlite3_prepare_v3(
+    db: Pointer,
+    sql: Pointer,
+    bytes: number,
+    flags: number,
+    statement: Pointer,
+    tail: Pointer,
+  ): number;
+}
+
+let loading: Promise<Sqlite> | undefined;
+let loaded: Sqlite | undefined;
+
+/** Loads SQLite (about 30 ms the first time). Everything in this room is synchronous after that. */
+export function loadSqlite(): Promise<Sqlite> {
+  loading ??= load();
+  return loading;
+}
+
+let crash: SqlEnvError | undefined;
+
+/** Takes note that the engine ended in the middle of a call: its memory is in an unknown state, and nothing may use it again. */
+export function sqliteCrashed(cause: unknown): SqlEnvError {
+  crash ??= new SqlEnvError("sqlite_crashed", {
+    what: "SQLite crashed",
+    value: messageOf(cause),
+    remedy: "restart the process",
+    cause,
+  });
+  return crash;
+}
+
+export function hasCrashed(): boolean {
+  return crash !== undefined;
+}
+
+/** The engine after `loadSqlite()`; an error before, and after a crash. */
+export function sqlite(): Sqlite {
+  if (crash) throw crash;
+  if (!loaded) throw new Error("SQLite is not loaded yet: await loadSqlite() first");
+  return loaded;
+}
+
+async function load(): Promise<Sqlite> {
+  const silent = () => {};
+  // Read by the module at start: without it every failed query is printed to stderr.
+  Object.assign(globalThis, { sqlite3ApiConfig: { warn: silent, error: silent, debug: silent, log: silent } });
+  const { default: initialize } = await import("@sqlite.org/sqlite-wasm");
+  const { capi, wasm, oo1, version }: Sqlite3Static = await initialize({ print: silent, printErr: silent });
+  const scratch = new oo1.DB(":memory:");
+  // Of the whole process, can only be lowered later, and must precede the first authorizer.
+  scratch.exec(`PRAGMA hard_heap_limit=${MAX_HEAP_BYTES}`);
+  scratch.close();
+  loaded = { capi, oo1, wasm: wasm as Sqlite["wasm"], version: version.libVersion };
+  return loaded;
+}
+
+const [UTF8, INNOCUOUS] = [1, 0x200000];
+
+/** Flag of a function whose value depends on nothing but its arguments. */
+export const DETERMINISTIC = 0x800;
+
+/** Gives a connection a function of its own, by a pointer that all connections may share; `count` −1 takes any number of arguments, `data` is what `sqlite3_user_data` gives. */
+export function registerFunction(
+  db: Pointer,
+  name: string,
+  count: number,
+  pointer: Pointer,
+  data: Pointer,
+  flags: number = DETERMINISTIC,
+): void {
+  const { capi } = sqlite();
+  // The wrapper's types know only JavaScript functions; a pointer passes through.
+  const args = [db, name, count, UTF8 | flags | INNOCUOUS, data, pointer, 0, 0, 0] as const;
+  (capi.sqlite3_create_function_v2 as unknown as (...args: readonly unknown[]) => number)(...args);
+}

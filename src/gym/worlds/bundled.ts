@@ -1,0 +1,155 @@
+// The bundled set: twelve databases and the questions asked about them, made from a seed.
+import { SqlEnvError } from "../../errors.ts";
+import { type Random, random } from "../../random.ts";
+import type { DataSet, Difficulty, QuestionRecord, Split } from "../data/index.ts";
+import { type Database, DatabaseShelf, normalizeSql } from "../sql/index.ts";
+import { type Asked, ask } from "./ask.ts";
+import { fillWorld, type World, worldBytes } from "./build.ts";
+import { airline } from "./bundled/airline.ts";
+import { films } from "./bundled/films.ts";
+import { football } from "./bundled/football.ts";
+import { hospital } from "./bundled/hospital.ts";
+import { library } from "./bundled/library.ts";
+import { museum } from "./bundled/museum.ts";
+import { restaurants } from "./bundled/restaurants.ts";
+import { shop } from "./bundled/shop.ts";
+import { space } from "./bundled/space.ts";
+import { university } from "./bundled/university.ts";
+import { wine } from "./bundled/wine.ts";
+import { zoo } from "./bundled/zoo.ts";
+import { FORMS, type Form } from "./forms/index.ts";
+import type { WorldSpec } from "./spec.ts";
+
+const TRAIN_SPECS: readonly WorldSpec[] = [library, hospital, airline, restaurants, football, films, shop, university];
+const UNSEEN_SPECS: readonly WorldSpec[] = [zoo, wine, space, museum];
+
+/** Names of the databases that training questions are about. */
+export const TRAIN_DATABASES: readonly string[] = TRAIN_SPECS.map(({ name }) => name);
+
+/** Names of the databases that training never sees. */
+export const UNSEEN_DATABASES: readonly string[] = UNSEEN_SPECS.map(({ name }) => name);
+
+/** The specs of all twelve databases, those for training first. */
+export const BUNDLED_SPECS: readonly WorldSpec[] = [...TRAIN_SPECS, ...UNSEEN_SPECS];
+
+/** How many questions each part of the set has. */
+export const BUNDLED_COUNTS = { train: 473, eval_seen: 101, eval_unseen: 102 } as const;
+
+/** Names nearly every database has: knowing them gives nothing away. */
+export const UNIVERSAL_NAMES: readonly string[] = ["id", "name"];
+
+/** Database, table and column names of the unseen databases and the words people use for them, in lower case, unless training has the same. */
+export function unseenNames(): ReadonlySet<string> {
+  const shared = new Set([...UNIVERSAL_NAMES, ...TRAIN_SPECS.flatMap(wordsOf)]);
+  return new Set(UNSEEN_SPECS.flatMap(wordsOf).filter((word) => !shared.has(word)));
+}
+
+function wordsOf({ name, tables }: WorldSpec): string[] {
+  const words = tables.flatMap((table) => [
+    table.name,
+    table.one,
+    table.many,
+    ...table.columns.flatMap((column) => [column.name, column.phrase]),
+  ]);
+  return [name, ...words].map((word) => word.toLowerCase());
+}
+
+export interface BundledOptions {
+  /** Decides rows and questions. @default 42 */
+  readonly seed?: number;
+}
+
+/** Makes the set; `loadSqlite()` must have been awaited. The same seed gives the same bytes and questions. */
+export function bundledDataSet({ seed = 42 }: BundledOptions = {}): DataSet {
+  const worlds = new Map(BUNDLED_SPECS.map((spec) => [spec.name, fillWorld(spec, seed)]));
+  const read = (name: string) => worldBytes(worlds.get(name)!);
+  const databases = new DatabaseShelf({ names: [...worlds.keys()], read });
+  const asked = new Asking(worlds, databases, seed);
+  const questions = [
+    ...asked.part("train", TRAIN_DATABASES, BUNDLED_COUNTS.train),
+    ...asked.part("eval", TRAIN_DATABASES, BUNDLED_COUNTS.eval_seen),
+    ...asked.part("eval", UNSEEN_DATABASES, BUNDLED_COUNTS.eval_unseen),
+  ];
+  return { name: "bundled", questions, databases, rejected: [], file: read };
+}
+
+const SHARES: readonly (readonly [Difficulty, number])[] = [
+  ["easy", 0.4],
+  ["medium", 0.4],
+  ["hard", 0.2],
+];
+
+/** Draws allowed for one form before another is tried. */
+const DRAWS = 12;
+
+/** The questions made so far: no text and no query is ever used twice, and forms take turns. */
+class Asking {
+  readonly #worlds: ReadonlyMap<string, World>;
+  readonly #databases: DatabaseShelf;
+  readonly #seed: number;
+  readonly #texts = new Set<string>();
+  readonly #queries = new Set<string>();
+
+  constructor(worlds: ReadonlyMap<string, World>, databases: DatabaseShelf, seed: number) {
+    this.#worlds = worlds;
+    this.#databases = databases;
+    this.#seed = seed;
+  }
+
+  /** `count` questions spread evenly over the databases. */
+  part(split: Split, names: readonly string[], count: number): QuestionRecord[] {
+    const uses = new Map<string, number>();
+    return names.flatMap((name, i) => {
+      const share = Math.floor(count / names.length) + (i < count % names.length ? 1 : 0);
+      const r = random("bundled", this.#seed, split, name);
+      const asked = quotas(share).flatMap(([difficulty, n]) =>
+        Array.from({ length: n }, () => this.#next(name, difficulty, uses, r)),
+      );
+      return r.shuffle(asked).map((question, index) => ({
+        question_id: `${name}_${split}_${String(index).padStart(3, "0")}`,
+        ...question,
+        split,
+      }));
+    });
+  }
+
+  /** A new question of the form least used, of those that fit the database. */
+  #next(name: string, difficulty: Difficulty, uses: Map<string, number>, r: Random): Asked {
+    const world = this.#worlds.get(name)!;
+    const database = this.#databases.get(name);
+    const forms = r.shuffle(FORMS.filter((form) => form.difficulty === difficulty));
+    const usesOf = (form: Form) => (uses.get(`${name} ${form.name}`) ?? 0) * 100 + (uses.get(form.name) ?? 0);
+    for (const form of forms.sort((a, b) => usesOf(a) - usesOf(b))) {
+      const asked = this.#draw(form, world, database, r);
+      if (!asked) continue;
+      for (const key of [form.name, `${name} ${form.name}`]) uses.set(key, (uses.get(key) ?? 0) + 1);
+      return asked;
+    }
+    throw new SqlEnvError("bad_spec", {
+      what: `no further ${difficulty} question can be made about`,
+      value: name,
+      remedy: "give its spec more columns or rows",
+    });
+  }
+
+  #draw(form: Form, world: World, database: Database, r: Random): Asked | undefined {
+    for (let draw = 0; draw < DRAWS; draw++) {
+      const asked = ask(form, world, database, r);
+      if (!asked) continue;
+      const [text, query] = [asked.question_text.toLowerCase(), normalizeSql(asked.gold_sql)];
+      if (this.#texts.has(text) || this.#queries.has(query)) continue;
+      this.#texts.add(text);
+      this.#queries.add(query);
+      return asked;
+    }
+    return undefined;
+  }
+}
+
+/** How many questions of each difficulty make up `count`; rounding is left to the hard ones. */
+function quotas(count: number): [Difficulty, number][] {
+  const rounded = SHARES.map(([difficulty, share]): [Difficulty, number] => [difficulty, Math.round(count * share)]);
+  const hard = rounded.at(-1)!;
+  hard[1] += count - rounded.reduce((sum, [, n]) => sum + n, 0);
+  return rounded;
+}

@@ -1,0 +1,136 @@
+// What forms see of a world: its columns, values and references, and how they are written in SQL.
+import type { Random } from "../../random.ts";
+import { type Cell, quoteName, quoteText } from "../sql/index.ts";
+import { idOf, tableNamed, type World } from "./build.ts";
+import type {
+  CategoryColumn,
+  ColumnSpec,
+  DateColumn,
+  LabelColumn,
+  NumberColumn,
+  RefColumn,
+  TableSpec,
+} from "./spec.ts";
+
+/** A child table, one of its references, and the table referred to. */
+export interface Link {
+  readonly child: TableSpec;
+  readonly ref: RefColumn;
+  readonly parent: TableSpec;
+}
+
+/** A table and its label column. */
+export interface Labelled {
+  readonly table: TableSpec;
+  readonly label: LabelColumn;
+}
+
+/** The values of a column, row by row. */
+export function cells(world: World, table: TableSpec, column: ColumnSpec): Cell[] {
+  const index = table.columns.indexOf(column);
+  return world.rows.get(table.name)!.map((row) => row[index]!);
+}
+
+/** Whether every row has a value. */
+export function isFull(world: World, table: TableSpec, column: ColumnSpec): boolean {
+  return !column.nulls || cells(world, table, column).every((cell) => cell !== null);
+}
+
+/** The label column of a table. */
+export function labelOf(table: TableSpec): LabelColumn | undefined {
+  return table.columns.find((column): column is LabelColumn => column.kind === "label" && column.name === table.label);
+}
+
+/** Tables whose rows people call by name. */
+export function labelledTables(world: World): Labelled[] {
+  return world.spec.tables.flatMap((table) => {
+    const label = labelOf(table);
+    return label ? [{ table, label }] : [];
+  });
+}
+
+/** Label values that belong to one row only. */
+export function uniqueLabels(world: World, { table, label }: Labelled): string[] {
+  const counts = new Map<string, number>();
+  for (const cell of cells(world, table, label)) {
+    if (typeof cell === "string") counts.set(cell, (counts.get(cell) ?? 0) + 1);
+  }
+  return [...counts].flatMap(([value, count]) => (count === 1 ? [value] : []));
+}
+
+export function numbersOf(table: TableSpec): NumberColumn[] {
+  return table.columns.filter((column): column is NumberColumn => column.kind === "integer" || column.kind === "real");
+}
+
+export function categoriesOf(table: TableSpec): CategoryColumn[] {
+  return table.columns.filter((column): column is CategoryColumn => column.kind === "category");
+}
+
+export function datesOf(table: TableSpec): DateColumn[] {
+  return table.columns.filter((column): column is DateColumn => column.kind === "date");
+}
+
+/** Columns a person may ask one row for: all but ids, references and the label itself. */
+export function factsOf(table: TableSpec): ColumnSpec[] {
+  return table.columns.filter(({ kind, name }) => kind !== "id" && kind !== "ref" && name !== table.label);
+}
+
+/** References to tables whose rows have names. */
+export function linksOf(world: World): Link[] {
+  return world.spec.tables.flatMap((child) =>
+    child.columns.flatMap((ref) => {
+      if (ref.kind !== "ref") return [];
+      const parent = tableNamed(world.spec, ref.table);
+      return parent.label ? [{ child, ref, parent }] : [];
+    }),
+  );
+}
+
+/** Links between tables that have no second one between them: "the flights of an airport" would not say which. */
+export function soleLinksOf(world: World): Link[] {
+  const all = linksOf(world);
+  return all.filter((link) =>
+    all.every((other) => other === link || other.child !== link.child || other.parent !== link.parent),
+  );
+}
+
+/** Links that a verb tells apart: sole ones, and those with a verb of their own. */
+export function verbLinksOf(world: World): Link[] {
+  const sole = soleLinksOf(world).map(({ ref }) => ref);
+  return linksOf(world).filter(({ ref }) => ref.verb !== undefined || sole.includes(ref));
+}
+
+/** Values of a category in order of first appearance; more than one of them. */
+export function severalValues(world: World, table: TableSpec, column: CategoryColumn): string[] {
+  const values = [...new Set(cells(world, table, column))].filter(
+    (value): value is string => typeof value === "string",
+  );
+  return values.length > 1 ? values : [];
+}
+
+/** Any element, or undefined of none. */
+export function maybePick<T>(r: Random, items: readonly T[]): T | undefined {
+  return items.length === 0 ? undefined : r.pick(items);
+}
+
+/** A column as it is written in a query on one table, or, `within` a join, with its table's name. */
+export function columnSql(column: ColumnSpec, within?: TableSpec | string): string {
+  if (within === undefined) return quoteName(column.name);
+  return `${quoteName(typeof within === "string" ? within : within.name)}.${quoteName(column.name)}`;
+}
+
+/** `child JOIN parent ON …`. */
+export function joinSql({ child, ref, parent }: Link): string {
+  return `${quoteName(child.name)} JOIN ${onSql({ child, ref, parent })}`;
+}
+
+/** `parent ON …`, for a further JOIN; the parent may have an alias. */
+export function onSql({ child, ref, parent }: Link, alias?: string): string {
+  const named = alias ? `${quoteName(parent.name)} AS ${alias}` : quoteName(parent.name);
+  return `${named} ON ${columnSql(ref, child)} = ${columnSql(idOf(parent), alias ?? parent)}`;
+}
+
+/** A value as SQL. */
+export function valueSql(value: Cell): string {
+  return typeof value === "string" ? quoteText(value) : String(value);
+}

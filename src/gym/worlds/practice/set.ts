@@ -1,0 +1,47 @@
+// Practice worlds as a data set to train and be judged on: questions on the same databases kept for judging, and databases kept.
+import type { DataSet, QuestionRecord, Split } from "../../data/index.ts";
+import { DatabaseShelf } from "../../sql/index.ts";
+import { type PracticeOptions, practiceWorlds } from "./practice.ts";
+
+export interface PracticeSetOptions extends Pick<PracticeOptions, "difficulties" | "forms" | "inventedShare"> {
+  /** @default 42 */
+  readonly seed?: number | string;
+  /** Databases that training has questions on. @default 64 */
+  readonly seen?: number;
+  /** Databases that it has none on. @default 48 */
+  readonly unseen?: number;
+}
+
+/** Questions about one table with at most one condition: what a model of a few million parameters can learn in minutes. */
+export const STARTER_FORMS: readonly string[] = [
+  ...["count", "count_above", "count_below", "count_at_least", "count_range", "count_category", "count_missing"],
+  ...["count_year", "count_month", "count_since", "count_different", "different", "busiest_year", "boundary_date"],
+  ...["highest", "lowest", "lowest_and_highest", "average", "total", "look_up", "list_above", "list_year"],
+  ...["list_starting", "top", "bottom", "second", "top_few", "top_with_value"],
+];
+
+/** Questions of a database: those it is judged by come first. */
+const EVAL_QUESTIONS = 4;
+const TRAIN_QUESTIONS = 8;
+
+/** Drawn more than needed: two questions of a database never have the same query. */
+const DRAWN = 16;
+
+/** Train and eval questions on the same databases, and eval questions on databases without train questions. `loadSqlite()` must have been awaited. */
+export function practiceSet({ seed = 42, seen = 64, unseen = 48, ...rest }: PracticeSetOptions = {}): DataSet {
+  const questions: QuestionRecord[] = [];
+  const files = new Map<string, Uint8Array>();
+  const options = { ...rest, seed: `set_${seed}`, worlds: seen + unseen, questionsPerWorld: DRAWN };
+  for (const { spec, bytes, index, questions: drawn } of practiceWorlds(options)) {
+    files.set(spec.name, bytes);
+    const different = [...new Map(drawn.map(({ record }) => [record.gold_sql, record])).values()];
+    const wanted = EVAL_QUESTIONS + (index < seen ? TRAIN_QUESTIONS : 0);
+    different.slice(0, wanted).forEach((record, i) => {
+      const split: Split = i < EVAL_QUESTIONS ? "eval" : "train";
+      questions.push({ ...record, question_id: `${spec.name}_${split}_${i}`, split });
+    });
+  }
+  const file = (name: string) => files.get(name)!;
+  const databases = new DatabaseShelf({ names: [...files.keys()], read: file });
+  return { name: `practice_${seed}`, questions, databases, rejected: [], file };
+}

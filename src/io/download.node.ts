@@ -1,0 +1,252 @@
+// A file from a URL, resumed where a broken connection left off, never left half-written under its own name.
+import { createHash } from "node:crypto";
+import { closeSync, createReadStream, fsyncSync, openSync, renameSync, statSync, writeFileSync } from "node:fs";
+import type { ReadableStream } from "node:stream/web";
+import { setTimeout as wait } from "node:timers/promises";
+import { DownloadError, messageOf } from "../errors.ts";
+import { follow, RedirectError } from "./download/follow.node.ts";
+import { Part } from "./download/part.node.ts";
+
+/** Bytes of a file, whether the server says how many come or not; the largest files of published models have 50 GB. */
+export const MAX_DOWNLOAD_BYTES = 100_000_000_000;
+
+export interface DownloadProgress {
+  readonly received: number;
+  /** Undefined while the server has not said. */
+  readonly total: number | undefined;
+}
+
+export interface DownloadOptions {
+  readonly onProgress?: (progress: DownloadProgress) => void;
+  /** Tries after the first; counted anew when one got further than any before. @default 5 */
+  readonly retries?: number;
+  /** Pause before the first retry; doubles each time. @default 500 */
+  readonly backoffMs?: number;
+  /** A connection without data for this long is given up. @default 60000 */
+  readonly stallMs?: number;
+  /** Sent with each request; `authorization` is not passed on when another host is redirected to. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** A file that is or turns out to be larger is given up. @default MAX_DOWNLOAD_BYTES */
+  readonly maxBytes?: number | undefined;
+  /** Where what has come is kept meanwhile, as a folder `PATH.part`. @default beside the file */
+  readonly part?: string | undefined;
+  /** What the file must be; a file that is not is fetched once more from its beginning, then given up. */
+  readonly checksum?: Checksum | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A file's SHA-256, or its SHA-1 as git names blobs. */
+export interface Checksum {
+  readonly kind: "sha256" | "git";
+  readonly hex: string;
+}
+
+const MAX_BACKOFF_MS = 30_000;
+
+/**
+ * Downloads to `file` by way of `file.part`; a later call with the same URL continues a part that was left. Processes that
+ * download the same file at once do not disturb each other.
+ */
+export async function download(url: string, file: string, options: DownloadOptions = {}): Promise<void> {
+  const part = onDiskFor(url, () => new Part(options.part ?? file));
+  try {
+    await fetchInto(part, url, options);
+    onDiskFor(url, () => renameSync(part.data, file));
+    part.remove();
+  } catch (error) {
+    part.release();
+    throw error;
+  }
+}
+
+async function fetchInto(part: Part, url: string, options: DownloadOptions): Promise<void> {
+  const { retries = 5, backoffMs = 500, checksum, signal } = options;
+  let failures = 0;
+  let mismatches = 0;
+  let most = part.size;
+  for (;;) {
+    try {
+      await attempt(url, part, options);
+      if (!checksum || (await digestOf(part.data, checksum.kind)) === checksum.hex) return;
+      onDisk(() => part.clear());
+      if (++mismatches > 1) throw new FinalError("its checksum is wrong", "try again later, or another source");
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof FinalError) throw failed(url, error.message, error.remedy, error);
+      if (error instanceof RedirectError)
+        throw failed(url, error.message, "use the address it leads to, if you trust it", error);
+      failures = part.size > most ? 1 : failures + 1;
+      most = Math.max(most, part.size);
+      if (failures > retries) {
+        throw failed(url, reasonOf(error), "check the connection and run the same command again: it resumes", error);
+      }
+      await wait(Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (failures - 1)), undefined, signal ? { signal } : {});
+    }
+  }
+}
+
+/** An answer that trying again will not change. */
+class FinalError extends Error {
+  readonly remedy: string;
+  readonly status: number | undefined;
+
+  constructor(message: string, remedy: string, status?: number) {
+    super(message);
+    this.remedy = remedy;
+    this.status = status;
+  }
+}
+
+/** Runs what touches the disk: a full or forbidden disk is no reason to ask the server again. */
+function onDisk<T>(action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    throw new FinalError(messageOf(error), "check the folder's permissions and the free space");
+  }
+}
+
+function onDiskFor<T>(url: string, action: () => T): T {
+  try {
+    return onDisk(action);
+  } catch (error) {
+    if (error instanceof FinalError) throw failed(url, error.message, error.remedy, error);
+    throw error;
+  }
+}
+
+async function attempt(
+  url: string,
+  part: Part,
+  { onProgress, stallMs = 60_000, headers, signal, maxBytes = MAX_DOWNLOAD_BYTES }: DownloadOptions,
+): Promise<void> {
+  const resume = resumeInfo(url, part);
+  const stall = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const alive = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => stall.abort(new Error(`no data for ${stallMs / 1000} s`)), stallMs);
+  };
+  alive();
+  try {
+    const response = await follow(
+      url,
+      // Compressed transfer would make lengths and ranges those of another file.
+      {
+        ...headers,
+        "accept-encoding": "identity",
+        ...(resume && { range: `bytes=${resume.offset}-`, "if-range": resume.validator }),
+      },
+      signal ? AbortSignal.any([signal, stall.signal]) : stall.signal,
+    );
+    const { offset, total } = placeOf(response, part, resume);
+    if (offset > 0 && offset === total) return; // all of it was already there
+    if (total !== undefined && total > maxBytes) {
+      await response.body?.cancel();
+      throw tooLarge(maxBytes, total);
+    }
+    if (offset === 0) onDisk(() => remember(url, part, response.headers));
+    let received = offset;
+    const out = onDisk(() => openSync(part.data, offset === 0 ? "w" : "a"));
+    try {
+      // Written at once: what has come stays, however the connection ends.
+      for await (const chunk of (response.body ?? []) as ReadableStream<Uint8Array>) {
+        if (received + chunk.length > maxBytes) {
+          part.clear(); // of no use to a later call
+          throw tooLarge(maxBytes);
+        }
+        onDisk(() => writeFileSync(out, chunk));
+        received += chunk.length;
+        alive();
+        onProgress?.({ received, total });
+      }
+      onDisk(() => fsyncSync(out));
+    } finally {
+      closeSync(out);
+    }
+    if (total !== undefined && received > total) {
+      part.clear();
+      throw new Error(`${received} bytes came instead of ${total}`);
+    }
+    if (total !== undefined && received < total) throw new Error(`only ${received} of ${total} bytes came`);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function tooLarge(maxBytes: number, total?: number): FinalError {
+  const size = total === undefined ? `more than ${maxBytes} bytes came` : `it has ${total} bytes`;
+  return new FinalError(`${size}, and ${maxBytes} are allowed`, "raise the limit if you trust the source");
+}
+
+/** Where the answer's bytes belong: at the end of the part, or at the beginning when the server sends all of it. */
+function placeOf(
+  response: Response,
+  part: Part,
+  resume: ResumeInfo | undefined,
+): { offset: number; total: number | undefined } {
+  const asked = resume?.offset ?? 0;
+  const range = /^bytes (?:(\d+)-\d+|\*)\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "");
+  const rangeTotal = range?.[2] === undefined || range[2] === "*" ? undefined : Number(range[2]);
+  const continues = response.status === 206 && asked > 0 && Number(range?.[1]) === asked;
+  // A server or cache that does not know If-Range continues another version of the file.
+  if (continues && isSameFile(resume!.validator, response.headers)) return { offset: asked, total: rangeTotal };
+  if (response.status === 416 && rangeTotal === asked) return { offset: asked, total: asked };
+  if (response.status === 206 || response.status === 416) {
+    part.clear(); // what we have is not a beginning of what the server has
+    throw new Error(`the server cannot continue at byte ${asked}`);
+  }
+  if (response.ok) {
+    const length = response.headers.get("content-length");
+    return { offset: 0, total: length === null ? undefined : Number(length) };
+  }
+  const message = `the server answered ${response.status} ${response.statusText}`.trim();
+  if (response.status === 408 || response.status === 429 || response.status >= 500) throw new Error(message);
+  throw new FinalError(
+    message,
+    response.status === 404 ? "check the address" : "check the address and your access to it",
+    response.status,
+  );
+}
+
+interface ResumeInfo {
+  readonly offset: number;
+  readonly validator: string;
+}
+
+/** Whether an answer names the version of the file that the part began with; one that names none is believed. */
+function isSameFile(validator: string, headers: Headers): boolean {
+  const now = validator.startsWith('"') ? headers.get("etag") : headers.get("last-modified");
+  return now === null || now === validator;
+}
+
+function resumeInfo(url: string, part: Part): ResumeInfo | undefined {
+  const { size: offset, info } = part;
+  return offset > 0 && info?.url === url && info.validator ? { offset, validator: info.validator } : undefined;
+}
+
+/** Keeps what proves that a later answer is about the same file; weak ETags do not. */
+function remember(url: string, part: Part, headers: Headers): void {
+  const etag = headers.get("etag");
+  const validator = etag && !etag.startsWith("W/") ? etag : headers.get("last-modified");
+  part.info = { url, validator: validator ?? "" };
+}
+
+/** fetch hides the reason one level down. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error ? cause.message || messageOf(error) : messageOf(error);
+}
+
+function failed(url: string, reason: string, remedy: string, cause: unknown): DownloadError {
+  const status = cause instanceof FinalError ? cause.status : undefined;
+  return new DownloadError({ what: `download failed (${reason})`, value: url, remedy, cause, status });
+}
+
+/** The checksum of a file on disk, read piece by piece. */
+export async function digestOf(file: string, kind: Checksum["kind"]): Promise<string> {
+  const hash = createHash(kind === "sha256" ? "sha256" : "sha1");
+  if (kind === "git") hash.update(`blob ${statSync(file).size}\0`);
+  for await (const chunk of createReadStream(file)) hash.update(chunk as Uint8Array);
+  return hash.digest("hex");
+}

@@ -1,0 +1,516 @@
+// The CPU device: WebAssembly kernels over one memory, alone or with threads.
+import { SqlEnvError } from "../../../errors.ts";
+import type {
+  AdamStep,
+  Buffer,
+  Device,
+  Dtype,
+  HeadShape,
+  KvShape,
+  RunPlace,
+  Scale,
+  TokenLayout,
+  Weight,
+} from "../device.ts";
+import { createAllocator } from "./allocator.ts";
+import { KERNELS } from "./kernels.generated.ts";
+import { type KernelExports, type StartWorker, sharedTeam, soloTeam, type Team } from "./thread-pool.ts";
+import type { Bound } from "./x64/bind.ts";
+import { sameBits } from "./x64/same.ts";
+
+export interface CpuOptions {
+  /** @default 1 */
+  readonly threads?: number;
+  /** "relaxed" needs a runtime that has it. @default relaxed where there is, else plain */
+  readonly simd?: "plain" | "relaxed";
+  /** How to start a worker; without it there is one thread and memory of its own. */
+  readonly startWorker?: StartWorker;
+  /** Kernels of the processor's own over this memory, in place of those of the same names; used where their bits are the same. */
+  readonly native?: ((memory: WebAssembly.Memory) => Bound) | null;
+}
+
+export interface CpuDevice extends Device {
+  /** Bytes in use now, and the most so far. */
+  readonly memory: { readonly used: number; readonly peak: number };
+  /** Whether products run as machine code rather than WebAssembly; their bits are the same. */
+  readonly native: boolean;
+}
+
+const PAGE = 65_536;
+const MAX_PAGES = 65_536; // 4 GiB: what 32-bit addresses reach
+const LOGITS_CHUNK = 4_000_000; // floats of logits held at once: 16 MB
+const FORWARD_BLOCK = 16; // queries together at most, as in wasm/attention.ts
+const WASM_BLOCK = 4; // … without machine code: a tile
+const BACKWARD_BLOCK = 32; // queries together, as in wasm/attention-backward.ts
+const LIST = 1_024; // floats a thread writes down work for machine code in, as in wasm/host.ts
+const GROW_STEP = 256; // pages at least: growing is slow
+
+/** Makes a CPU device; `start.node.ts` gives it threads under Node. */
+export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuOptions = {}): CpuDevice {
+  const shared = startWorker !== undefined && threads > 1;
+  const { module, variant } = compile(simd, shared);
+  const memory = new WebAssembly.Memory({ initial: 2, maximum: MAX_PAGES, shared });
+  const bound = variant === "cpu-relaxed" && native ? attempt(() => native(memory)) : undefined;
+  const abort = () => {
+    throw new Error("kernel aborted");
+  };
+  const host = bound?.imports ?? { run: abort };
+  const instance = new WebAssembly.Instance(module, { env: { memory, abort, ...host } });
+  const { useHost, ...wasm } = Object.fromEntries(
+    Object.entries(instance.exports).filter(([, value]) => typeof value === "function"),
+  ) as KernelExports;
+  const isNative = bound !== undefined && attempt(() => sameBits(memory, wasm, bound.kernels, useHost!, PAGE)) === true;
+  if (!isNative) useHost!(0);
+  const kernels = isNative ? { ...wasm, ...bound.kernels } : wasm;
+  const team = shared ? sharedTeam(threads, module, memory, kernels, startWorker, isNative) : soloTeam(kernels);
+  return new Cpu(memory, team, variant, isNative);
+}
+
+/** What `work` gives, or undefined where it fails: WebAssembly does as well. */
+function attempt<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
+
+function compile(
+  simd: "plain" | "relaxed" | undefined,
+  shared: boolean,
+): { module: WebAssembly.Module; variant: string } {
+  const relaxed = decode(shared ? KERNELS.relaxedShared : KERNELS.relaxed);
+  const isRelaxed = simd === "relaxed" || (simd === undefined && WebAssembly.validate(relaxed));
+  const bytes = isRelaxed ? relaxed : decode(shared ? KERNELS.plainShared : KERNELS.plain);
+  if (!WebAssembly.validate(bytes)) {
+    throw new SqlEnvError("no_simd", {
+      what: `this runtime has no WebAssembly ${isRelaxed ? "relaxed " : ""}SIMD`,
+      remedy: isRelaxed ? 'use simd: "plain"' : "use Node 20 or a current browser",
+    });
+  }
+  return { module: new WebAssembly.Module(bytes), variant: `cpu-${isRelaxed ? "relaxed" : "plain"}` };
+}
+
+function decode(base64: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+}
+
+/** Packed copies of a weight: panels for x · Wᵀ and for dy · W, made when first needed after a change. */
+interface Packed {
+  forward: number | undefined;
+  backward: number | undefined;
+  stale: { forward: boolean; backward: boolean };
+}
+
+class Cpu implements CpuDevice {
+  readonly name = "cpu";
+  readonly variant: string;
+  readonly threads: number;
+  readonly native: boolean;
+  readonly activations = "f32";
+  readonly #memory: WebAssembly.Memory;
+  readonly #team: Team;
+  readonly #allocator;
+  readonly #packed = new Map<Weight, Packed>();
+  readonly #scopes: number[][] = [];
+  /** Logits of the last `logProbs`, known by where their log-sum-exps lie. */
+  #keptLogits: { readonly logits: Buffer; readonly lse: number } | undefined;
+  #floats: Float32Array;
+  #ints: Int32Array;
+
+  constructor(memory: WebAssembly.Memory, team: Team, variant: string, native: boolean) {
+    this.#memory = memory;
+    this.native = native;
+    this.#team = team;
+    this.variant = variant;
+    this.threads = team.size;
+    this.#allocator = createAllocator(PAGE, (end) => this.#grow(end)); // the first page holds the module's constants
+    this.#floats = new Float32Array(memory.buffer);
+    this.#ints = new Int32Array(memory.buffer);
+  }
+
+  get memory() {
+    return { used: this.#allocator.used, peak: this.#allocator.peak };
+  }
+
+  alloc(dtype: Dtype, length: number): Buffer {
+    const address = this.#allocator.alloc(4 * length);
+    this.#scopes.at(-1)?.push(address);
+    return { dtype, length, address };
+  }
+
+  free(buffer: Buffer): void {
+    this.#allocator.free(buffer.address);
+  }
+
+  scope<T>(work: () => T): T {
+    const mine: number[] = [];
+    this.#scopes.push(mine);
+    try {
+      return work();
+    } finally {
+      this.#scopes.pop();
+      if (this.#keptLogits && mine.includes(this.#keptLogits.logits.address)) this.#keptLogits = undefined;
+      for (const address of mine) this.#allocator.free(address);
+    }
+  }
+
+  part({ dtype, address }: Buffer, offset: number, length: number): Buffer {
+    return { dtype, length, address: address + 4 * offset };
+  }
+
+  write(buffer: Buffer, data: Float32Array | Int32Array): void {
+    if (data.length > buffer.length) throw new RangeError(`${data.length} elements into a buffer of ${buffer.length}`);
+    this.#viewOf(buffer.dtype).set(data, buffer.address >>> 2);
+  }
+
+  read({ dtype, address, length }: Buffer): Float32Array | Int32Array {
+    return this.#viewOf(dtype).slice(address >>> 2, (address >>> 2) + length);
+  }
+
+  fill({ dtype, address, length }: Buffer, value: number): void {
+    this.#viewOf(dtype).fill(value, address >>> 2, (address >>> 2) + length);
+  }
+
+  copy(from: Buffer, to: Buffer): void {
+    this.#floats.copyWithin(to.address >>> 2, from.address >>> 2, (from.address >>> 2) + from.length);
+  }
+
+  changed(weight: Weight): void {
+    const packed = this.#packed.get(weight);
+    if (packed) packed.stale = { forward: true, backward: true };
+  }
+
+  forget(weight: Weight): void {
+    const packed = this.#packed.get(weight);
+    for (const address of [packed?.forward, packed?.backward]) if (address !== undefined) this.#allocator.free(address);
+    this.#packed.delete(weight);
+  }
+
+  embed(weight: Weight, ids: Buffer, out: Buffer, rows: number): void {
+    this.#run("embed", weight.value, ids, out, rows, weight.columns);
+  }
+
+  embedBackward(weight: Weight, ids: Buffer, dOut: Buffer, rows: number): void {
+    if (weight.grad) this.#run("embedBackward", dOut, ids, weight.grad, rows, weight.columns);
+  }
+
+  outStride(weight: Weight): number {
+    return (weight.rows + 7) & ~7;
+  }
+
+  linear(weight: Weight, x: Buffer, out: Buffer, rows: number): void {
+    const { rows: n, columns: k } = weight;
+    const packed = this.#pack(weight, "forward");
+    this.#run("gemm", x, 4 * k, 4, packed, out, 4 * this.outStride(weight), rows, n, k, 0);
+  }
+
+  linearBackward(weight: Weight, x: Buffer, dy: Buffer, dx: Buffer | null, rows: number, add = false): void {
+    const { rows: n, columns: k, grad } = weight;
+    const stride = 4 * this.outStride(weight);
+    if (dx) this.#run("gemm", dy, stride, 4, this.#pack(weight, "backward"), dx, 4 * k, rows, k, n, add ? 1 : 0);
+    if (!grad) return;
+    this.scope(() => {
+      const packedX = this.alloc("f32", rows * ((k + 7) & ~7));
+      const packedDy = this.alloc("f32", rows * ((n + 3) & ~3));
+      this.#run("pack", x, packedX, rows, k, 4 * k, 4);
+      this.#run("packRows", dy, packedDy, n, rows, stride);
+      this.#run("gemmRows", packedDy, packedX, grad, 4 * k, n, k, rows);
+    });
+  }
+
+  rmsNorm(
+    x: Buffer,
+    residual: Buffer | null,
+    scale: Scale,
+    out: Buffer,
+    rstd: Buffer,
+    rows: number,
+    eps: number,
+    into: Buffer = x,
+  ): void {
+    if (into.address !== x.address) this.copy(x, into);
+    this.#run("rmsNorm", into, residual ?? 0, scale.value, out, rstd, rows, scale.value.length, eps);
+  }
+
+  rmsNormBackward(x: Buffer, scale: Scale, rstd: Buffer, dOut: Buffer, dx: Buffer, rows: number): void {
+    const width = scale.value.length;
+    if (scale.grad) this.#run("rmsNormWeightBackward", dOut, x, rstd, scale.grad, rows, width);
+    this.#run("rmsNormBackward", dOut, x, scale.value, rstd, dx, rows, width);
+  }
+
+  rotate(
+    qkv: Buffer,
+    norms: { readonly q: Scale; readonly k: Scale } | null,
+    q: Buffer,
+    rstd: Buffer,
+    store: Buffer,
+    { tokens, positions, blocks, capacities, indices }: TokenLayout,
+    rotary: Buffer,
+    { heads, kvHeads, headDim, eps }: HeadShape,
+    bias: Scale | null = null,
+  ): void {
+    const [qScale, kScale] = [norms?.q.value ?? 0, norms?.k.value ?? 0];
+    const where = [blocks, capacities, indices, positions, rotary] as const;
+    const sizes = [tokens, heads, kvHeads, headDim, eps] as const;
+    this.#run("rotate", qkv, q, store, ...where, qScale, kScale, rstd, ...sizes, bias?.value ?? 0);
+  }
+
+  moveRun(store: Buffer, from: RunPlace, to: RunPlace, tokens: number, { kvHeads, headDim }: KvShape): void {
+    this.#run("moveRun", store, from.block, from.capacity, to.block, to.capacity, tokens, kvHeads, headDim);
+  }
+
+  rotateBackward(
+    dqkv: Buffer,
+    qkv: Buffer,
+    norms: { readonly q: Scale; readonly k: Scale } | null,
+    rstd: Buffer,
+    { tokens, positions }: TokenLayout,
+    rotary: Buffer,
+    { heads, kvHeads, headDim }: HeadShape,
+    bias: Scale | null = null,
+  ): void {
+    this.#run("unrotate", dqkv, positions, rotary, tokens, heads, kvHeads, headDim);
+    if (bias?.grad) this.#run("biasBackward", dqkv, bias.grad, tokens, bias.grad.length);
+    if (!norms) return;
+    for (const [scale, first, count] of [
+      [norms.q, 0, heads],
+      [norms.k, heads, kvHeads],
+    ] as const) {
+      if (!scale.grad) continue;
+      this.#run("headNormWeightBackward", dqkv, qkv, rstd, scale.grad, tokens, first, count, heads, kvHeads, headDim);
+    }
+    this.#run("headNormBackward", dqkv, qkv, rstd, norms.q.value, norms.k.value, tokens, heads, kvHeads, headDim);
+  }
+
+  attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void {
+    const { heads, kvHeads, headDim } = shape;
+    const row = scratchRow(layout);
+    this.scope(() => {
+      const scratch = this.alloc("f32", this.threads * (FORWARD_BLOCK * row + LIST));
+      const kept = lse ?? this.alloc("f32", layout.tokens * heads);
+      const { segments, ranges, segmentCount } = layout;
+      const scale = 1 / Math.sqrt(headDim);
+      this.#run(
+        "attention",
+        q,
+        store,
+        out,
+        kept,
+        segments,
+        ranges,
+        segmentCount,
+        heads,
+        kvHeads,
+        headDim,
+        scale,
+        scratch,
+        row,
+        this.native ? FORWARD_BLOCK : WASM_BLOCK,
+      );
+    });
+  }
+
+  attentionBackward(
+    q: Buffer,
+    store: Buffer,
+    out: Buffer,
+    dOut: Buffer,
+    lse: Buffer,
+    dqkv: Buffer,
+    layout: TokenLayout,
+    { heads, kvHeads, headDim }: HeadShape,
+  ): void {
+    const row = scratchRow(layout);
+    const scale = 1 / Math.sqrt(headDim);
+    this.scope(() => {
+      const dots = this.alloc("f32", layout.tokens * heads);
+      const other = this.alloc("f32", store.length);
+      const scratch = this.alloc("f32", this.threads * (BACKWARD_BLOCK * 2 * (row + headDim) + LIST));
+      this.#run("rowDots", out, dOut, dots, layout.tokens, heads, headDim);
+      this.#run("repack", store, other, layout.runs, layout.runCount, kvHeads, headDim);
+      const tables = [layout.segments, layout.ranges, layout.rangeRows, layout.trees] as const;
+      const sizes = [layout.treeCount, heads, kvHeads, headDim] as const;
+      this.#run("attentionBackward", q, store, other, dOut, lse, dots, dqkv, ...tables, ...sizes, scale, scratch, row);
+    });
+  }
+
+  swiGlu(gateUp: Buffer, out: Buffer, rows: number, width: number): void {
+    this.#run("swiGlu", gateUp, out, rows, width);
+  }
+
+  swiGluBackward(gateUp: Buffer, dOut: Buffer, dGateUp: Buffer, rows: number, width: number): void {
+    this.#run("swiGluBackward", dOut, gateUp, dGateUp, rows, width);
+  }
+
+  gather(x: Buffer, ids: Buffer, out: Buffer, rows: number, width: number): void {
+    this.#run("embed", x, ids, out, rows, width);
+  }
+
+  scatterAdd(y: Buffer, ids: Buffer, x: Buffer, rows: number, width: number): void {
+    this.#run("embedBackward", y, ids, x, rows, width);
+  }
+
+  addTo(x: Buffer, y: Buffer): void {
+    this.#run("addTo", x, y, x.length);
+  }
+
+  logProbs(
+    head: Weight,
+    x: Buffer,
+    targets: Buffer,
+    temperature: number,
+    rows: number,
+    { logp, entropy, lse }: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
+  ): void {
+    const whole = this.#wholeLogits(head, rows);
+    this.#inChunks(head, rows, whole, (logits, stride, from, n) => {
+      this.linear(head, this.part(x, from * head.columns, n * head.columns), logits, n);
+      const at = (buffer: Buffer) => this.part(buffer, from, n);
+      this.#run(
+        "logProb",
+        logits,
+        stride,
+        at(targets),
+        at(logp),
+        at(entropy),
+        at(lse),
+        n,
+        head.rows,
+        inverse(temperature),
+      );
+    });
+    this.#keptLogits = whole && { logits: whole, lse: lse.address };
+  }
+
+  logProbsBackward(
+    head: Weight,
+    x: Buffer,
+    targets: Buffer,
+    temperature: number,
+    rows: number,
+    { entropy, lse }: { readonly entropy: Buffer; readonly lse: Buffer },
+    dLogp: Buffer,
+    dEntropy: Buffer,
+    dx: Buffer,
+  ): void {
+    const whole = this.#keptLogits?.lse === lse.address ? this.#keptLogits.logits : undefined;
+    this.#keptLogits = undefined; // they are turned into their gradient
+    this.#inChunks(head, rows, whole, (logits, stride, from, n) => {
+      const part = this.part(x, from * head.columns, n * head.columns);
+      if (!whole) this.linear(head, part, logits, n);
+      const kept = [targets, entropy, lse, dLogp, dEntropy].map((buffer) => this.part(buffer, from, n));
+      this.#run("logProbBackward", logits, stride, ...kept, n, head.rows, inverse(temperature));
+      this.linearBackward(head, part, logits, this.part(dx, from * head.columns, n * head.columns), n);
+    });
+  }
+
+  sample(
+    logits: Buffer,
+    vocabulary: number,
+    stride: number,
+    rows: number,
+    { temperatures, uniforms }: { readonly temperatures: Buffer; readonly uniforms: Buffer },
+    { tokens, logp }: { readonly tokens: Buffer; readonly logp: Buffer },
+  ): void {
+    this.#run("sample", logits, stride, temperatures, uniforms, tokens, logp, rows, vocabulary);
+  }
+
+  adamW(value: Buffer, grad: Buffer, m: Buffer, v: Buffer, step: AdamStep): void {
+    const { learning_rate, beta1, beta2, eps, weight_decay, gradient_scale } = step;
+    const corrections = [1 - beta1 ** step.step, 1 - beta2 ** step.step] as const;
+    const rates = [learning_rate, beta1, beta2, eps, weight_decay] as const;
+    this.#run("adamW", value, grad, m, v, value.length, ...rates, ...corrections, gradient_scale);
+  }
+
+  sumSquares(x: Buffer): number {
+    return this.scope(() => {
+      const blocks = Math.ceil(x.length / 16_384);
+      const sums = this.alloc("f32", 2 * blocks); // doubles
+      this.#run("sumSquares", x, sums, x.length);
+      const view = new Float64Array(this.#memory.buffer, sums.address, blocks);
+      return view.reduce((total, sum) => total + sum, 0);
+    });
+  }
+
+  close(): void {
+    this.#team.close();
+  }
+
+  #run(kernel: string, ...args: readonly (Buffer | number)[]): void {
+    this.#team.run(kernel, ...args.map((arg) => (typeof arg === "number" ? arg : arg.address)));
+  }
+
+  /** Room for all logits in the caller's scope, so that the backward pass finds them; undefined where they are too many. */
+  #wholeLogits(head: Weight, rows: number): Buffer | undefined {
+    const length = rows * this.outStride(head);
+    return this.#scopes.length > 0 && length <= LOGITS_CHUNK ? this.alloc("f32", length) : undefined;
+  }
+
+  /** Runs `work` over chunks of rows whose logits fit into a bounded buffer. */
+  #inChunks(
+    head: Weight,
+    rows: number,
+    whole: Buffer | undefined,
+    work: (logits: Buffer, stride: number, from: number, n: number) => void,
+  ): void {
+    const stride = this.outStride(head);
+    if (whole) {
+      work(whole, stride, 0, rows);
+      return;
+    }
+    const chunk = Math.max(1, Math.min(rows, Math.floor(LOGITS_CHUNK / stride)));
+    this.scope(() => {
+      const logits = this.alloc("f32", chunk * stride);
+      for (let from = 0; from < rows; from += chunk) work(logits, stride, from, Math.min(chunk, rows - from));
+    });
+  }
+
+  #pack(weight: Weight, direction: "forward" | "backward"): number {
+    let packed = this.#packed.get(weight);
+    if (!packed) {
+      packed = { forward: undefined, backward: undefined, stale: { forward: true, backward: true } };
+      this.#packed.set(weight, packed);
+    }
+    if (packed[direction] !== undefined && !packed.stale[direction]) return packed[direction];
+    const { rows, columns } = weight;
+    const [k, n] = direction === "forward" ? [columns, rows] : [rows, columns];
+    packed[direction] ??= this.#allocator.alloc(4 * k * ((n + 7) & ~7));
+    const [strideK, strideN] = direction === "forward" ? [4, 4 * columns] : [4 * columns, 4];
+    this.#run("pack", weight.value, packed[direction], k, n, strideK, strideN);
+    packed.stale[direction] = false;
+    return packed[direction];
+  }
+
+  #viewOf(dtype: Dtype): Float32Array | Int32Array {
+    return dtype === "f32" ? this.#floats : this.#ints;
+  }
+
+  #grow(end: number): void {
+    const missing = Math.ceil(end / PAGE) - this.#memory.buffer.byteLength / PAGE;
+    if (missing <= 0) return;
+    try {
+      if (end > MAX_PAGES * PAGE) throw new RangeError("4 GiB"); // before anything grows: that would cut off the views
+      this.#memory.grow(Math.min(Math.max(missing, GROW_STEP), MAX_PAGES - this.#memory.buffer.byteLength / PAGE));
+    } catch (cause) {
+      throw new SqlEnvError("out_of_memory", {
+        what: "the CPU device is out of memory",
+        value: `${Math.ceil(end / 2 ** 20)} MiB asked, 4096 MiB at most`,
+        remedy: "lower the batch size, num_generations or the context length",
+        cause,
+      });
+    }
+    this.#floats = new Float32Array(this.#memory.buffer);
+    this.#ints = new Int32Array(this.#memory.buffer);
+  }
+}
+
+/** 1/temperature as `sample` computes it, which gets the temperature as a float. */
+function inverse(temperature: number): number {
+  return 1 / Math.fround(temperature);
+}
+
+/** Floats of one row of scores: the longest context, and room for the last panel. */
+function scratchRow({ maxContext }: TokenLayout): number {
+  return (maxContext + 23) & ~7;
+}

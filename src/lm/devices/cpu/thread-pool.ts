@@ -1,0 +1,153 @@
+// Threads that run a kernel together. Each has an instance of the module over one shared memory and does its share,
+// (part, parts); the caller is part 0. Workers spin for a moment between kernels, then sleep.
+
+import { SqlEnvError } from "../../../errors.ts";
+
+/** A module's exported kernels. */
+export type KernelExports = Record<string, (...args: number[]) => void>;
+
+export interface Team {
+  readonly size: number;
+  /** Runs a kernel with these arguments on all parts and returns when every part is done. */
+  run(kernel: string, ...args: number[]): void;
+  close(): void;
+}
+
+/** A worker that can be told things once and ended: node:worker_threads or a page's Worker behind one face. */
+export interface WorkerHandle {
+  end(): void;
+  /** Whether its thread, which calls itself by this number, still runs. It is asked by one that waits and gets no events. */
+  isAlive?(id: number): boolean;
+}
+
+export type StartWorker = (source: string, data: unknown) => WorkerHandle;
+
+// The control words, in a shared array of their own.
+const [GENERATION, REMAINING, KERNEL, COUNT, FAILED] = [0, 1, 2, 3, 4];
+const FIRST_STATE = 8; // a word for each part: 0 until it serves kernels, then its thread's id
+const BROKEN = -1;
+const STOP = -1;
+const SLICE_MS = 500; // a thread that died is noticed after this long
+const START_MS = 120_000; // a thread that takes longer to start on a busy machine has failed
+const MAX_ARGS = 32;
+const SPINS = 4_000; // about 30 µs: longer than the gaps inside a step, shorter than what a shared core resents
+
+/** One thread: kernels run where they are called. */
+export function soloTeam(exports: KernelExports): Team {
+  return {
+    size: 1,
+    run: (kernel, ...args) => exports[kernel]!(...args, 0, 1),
+    close: () => {},
+  };
+}
+
+/** `size` threads, of which the caller is one; with `native`, workers take the kernels that `startWorker` gives them first. */
+export function sharedTeam(
+  size: number,
+  module: WebAssembly.Module,
+  memory: WebAssembly.Memory,
+  exports: KernelExports,
+  startWorker: StartWorker,
+  native = false,
+): Team {
+  if (size === 1) return soloTeam(exports);
+  const control = new Int32Array(new SharedArrayBuffer(4 * (FIRST_STATE + size)));
+  const args = new Float64Array(new SharedArrayBuffer(8 * MAX_ARGS));
+  const names = Object.keys(exports);
+  const indices = new Map(names.map((name, i) => [name, i]));
+  const workers = Array.from({ length: size - 1 }, (_, i) =>
+    startWorker(WORKER, { module, memory, control, args, names, part: i + 1, parts: size, spins: SPINS, native }),
+  );
+
+  const dispatch = (kernel: number, values: readonly number[]) => {
+    args.set(values);
+    control[KERNEL] = kernel;
+    control[COUNT] = values.length;
+    Atomics.store(control, FAILED, 0);
+    Atomics.store(control, REMAINING, size - 1);
+    Atomics.add(control, GENERATION, 1);
+    Atomics.notify(control, GENERATION);
+  };
+  let closed = false;
+  let lost: SqlEnvError | undefined;
+  const started = performance.now();
+  /** Throws when a part will never be done: its thread has ended, or never started. */
+  const checkThreads = () => {
+    for (const [i, worker] of workers.entries()) {
+      const state = Atomics.load(control, FIRST_STATE + i + 1);
+      const isServing = state > 0;
+      const isLost = isServing
+        ? worker.isAlive?.(state) === false
+        : state === BROKEN || performance.now() - started > START_MS;
+      if (!isLost) continue;
+      lost = new SqlEnvError("device_lost", {
+        what: `thread ${i + 2} of the CPU's ${size} ${isServing ? "has ended" : "could not start"}`,
+        remedy:
+          "there may be too little memory: try fewer --threads; a training can be resumed from its last checkpoint",
+      });
+      throw lost;
+    }
+  };
+  return {
+    size,
+    run(kernel, ...values) {
+      if (closed) throw new Error("the device is closed"); // nobody would answer
+      if (lost) throw lost;
+      dispatch(indices.get(kernel)!, values);
+      let failure: { readonly error: unknown } | undefined;
+      try {
+        exports[kernel]!(...values, 0, size);
+      } catch (error) {
+        failure = { error };
+      }
+      // The others write to the same memory: whatever happened here, nothing continues before they are done.
+      for (let spin = 0, left = Atomics.load(control, REMAINING); left > 0; left = Atomics.load(control, REMAINING)) {
+        if (++spin > SPINS && Atomics.wait(control, REMAINING, left, SLICE_MS) === "timed-out") checkThreads();
+      }
+      if (failure) throw failure.error;
+      if (Atomics.load(control, FAILED) !== 0) throw new Error(`a thread failed in kernel ${kernel}`);
+    },
+    close() {
+      if (closed) return;
+      closed = true;
+      dispatch(STOP, []);
+      for (const worker of workers) worker.end();
+    },
+  };
+}
+
+/** What a worker runs; plain JavaScript, since it is started from text in Node and in pages alike. */
+export const WORKER = `
+async function serve(data, bind, id = 1) {
+  try {
+    await serveKernels(data, bind, id);
+  } catch (error) {
+    Atomics.store(data.control, 8 + data.part, -1); // the caller throws, instead of waiting for ever
+    Atomics.notify(data.control, 1);
+    throw error;
+  }
+}
+async function serveKernels({ module, memory, control, args, names, part, parts, spins, native }, bind, id) {
+  const abort = () => { throw new Error("kernel aborted"); };
+  let bound;
+  try {
+    if (native) bound = bind(memory);
+  } catch {} // WebAssembly gives the same bits
+  const host = bound?.imports ?? { run: abort };
+  const { exports } = await WebAssembly.instantiate(module, { env: { memory, abort, ...host } });
+  if (bound) exports.useHost(1);
+  const kernels = names.map((name) => bound?.kernels[name] ?? exports[name]);
+  Atomics.store(control, 8 + part, id);
+  for (let seen = 0; ; ) {
+    for (let spin = 0; Atomics.load(control, 0) === seen; ) if (++spin > spins) Atomics.wait(control, 0, seen);
+    seen = Atomics.load(control, 0);
+    if (control[2] < 0) return;
+    try {
+      kernels[control[2]](...args.subarray(0, control[3]), part, parts);
+    } catch {
+      Atomics.store(control, 4, 1); // the caller throws; a thread that died instead would keep it waiting for ever
+    }
+    if (Atomics.sub(control, 1, 1) === 1) Atomics.notify(control, 1);
+  }
+}
+`;

@@ -1,0 +1,300 @@
+// Products as machine code: the bits of the WebAssembly kernels for every size and number of threads, and nothing outside.
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { Worker } from "node:worker_threads";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { cases } from "../../../../../test/cases.ts";
+import { tree } from "../../../../../test/devices/bench.ts";
+import { everyKernel } from "../../../../../test/devices/every.ts";
+import { random } from "../../../../random.ts";
+import { forestLayout } from "../../../model/layout.ts";
+import type { HeadShape, Weight } from "../../device.ts";
+import { type CpuDevice, createCpuDevice } from "../device.ts";
+import { createCpu } from "../start.node.ts";
+import { bindFromText, nativeCode } from "./native.node.ts";
+
+const can = nativeCode() !== null;
+if (!can) console.warn("this machine or system cannot run our machine code: its tests are left out");
+
+describe.skipIf(!can)("machine code", () => {
+  let reference: CpuDevice;
+  let devices: CpuDevice[];
+  beforeAll(() => {
+    reference = createCpu({ threads: 1, native: false });
+    devices = [1, 2, 3].map((threads) => createCpu({ threads, native: true }));
+  });
+  afterAll(() => {
+    for (const device of [reference, ...devices]) device.close();
+  });
+
+  test("a device says whether it is used, and its variant stays", () => {
+    expect(reference.native).toBe(false);
+    expect(devices.map(({ native }) => native)).toEqual([true, true, true]);
+    expect(devices[0]!.variant).toBe(reference.variant);
+    const plain = createCpu({ threads: 1, simd: "plain" });
+    expect(plain.native).toBe(false); // it rounds twice: other bits
+    plain.close();
+  });
+
+  test("products and their gradients have the bits of WebAssembly", () => {
+    const size = fc.oneof(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 1, max: 300 }));
+    const run = (device: CpuDevice, rows: number, n: number, columns: number, add: boolean): string =>
+      device.scope(() => {
+        const r = random("products", rows, n, columns);
+        const floats = (length: number) => {
+          const buffer = device.alloc("f32", length);
+          device.write(
+            buffer,
+            Float32Array.from({ length }, () => r.normal(0, 1)),
+          );
+          return buffer;
+        };
+        const grad = floats(n * columns);
+        const weight: Weight = { name: "w", rows: n, columns, value: floats(n * columns), grad };
+        const stride = device.outStride(weight);
+        const [x, dy, dx, out] = [columns, stride, columns, stride].map((width) => floats(rows * width));
+        device.linear(weight, x!, out!, rows);
+        device.linearBackward(weight, x!, dy!, dx!, rows, add);
+        const text = [out!, dx!, grad].map((buffer) => bitsOf(device.read(buffer))).join();
+        device.forget(weight);
+        return text;
+      });
+    fc.assert(
+      fc.property(size, size, size, fc.boolean(), (rows, n, columns, add) => {
+        const width = 8 * Math.ceil(columns / 8); // as models have it
+        const expected = run(reference, rows, n, width, add);
+        return devices.every((device) => run(device, rows, n, width, add) === expected);
+      }),
+      { numRuns: cases(20, 60) },
+    );
+  });
+
+  test("attention and its gradients over trees have the bits of WebAssembly", () => {
+    const runs = fc.array(fc.tuple(fc.integer({ min: 1, max: 60 }), fc.nat(4)), { minLength: 1, maxLength: 5 });
+    const shapes = fc.tuple(fc.constantFrom(1, 2, 5), fc.constantFrom(1, 2), fc.constantFrom(8, 24, 32));
+    const run = (device: CpuDevice, lengths: readonly (readonly [number, number])[], shape: HeadShape): string =>
+      device.scope(() => {
+        const r = random("attention", ...lengths.flat());
+        let root = 0; // runs of a tree stand together
+        const parents = lengths.map(([length, back], i) => {
+          if (back === 0 || i === 0) root = i;
+          return [length, root === i ? null : root + (back % (i - root))] as const;
+        });
+        const { layout, storeLength } = forestLayout(device, tree(...parents), shape);
+        const floats = (length: number) => {
+          const buffer = device.alloc("f32", length);
+          device.write(
+            buffer,
+            Float32Array.from({ length }, () => r.normal(0, 1.5)),
+          );
+          return buffer;
+        };
+        const { heads, kvHeads, headDim } = shape;
+        const [q, dOut, out] = [0, 0, 0].map(() => floats(layout.tokens * heads * headDim));
+        const [store, lse] = [floats(storeLength), floats(layout.tokens * heads)];
+        const dqkv = floats(layout.tokens * (heads + 2 * kvHeads) * headDim);
+        device.attention(q!, store, out!, lse, layout, shape);
+        device.attentionBackward(q!, store, out!, dOut!, lse, dqkv, layout, shape);
+        return [out!, lse, dqkv].map((buffer) => bitsOf(device.read(buffer))).join();
+      });
+    const isSame = (lengths: readonly (readonly [number, number])[], [group, kvHeads, headDim]: number[]) => {
+      const shape = { heads: group! * kvHeads!, kvHeads: kvHeads!, headDim: headDim!, eps: 1e-6 };
+      const expected = run(reference, lengths, shape);
+      return devices.every((device) => run(device, lengths, shape) === expected);
+    };
+    fc.assert(fc.property(runs, shapes, isSame), { numRuns: cases(20, 60) });
+    // A chain of forty: more work for the last than a list has room for.
+    const chain = Array.from({ length: 40 }, (_, i) => [1 + (i % 3), Math.max(0, i - 1)] as const);
+    expect(isSame([[3, 0], [2, 1], ...chain.slice(2)], [2, 2, 8])).toBe(true);
+  });
+
+  test("numbers at the ends of exp, infinite ones and such that are none come out as in WebAssembly", () => {
+    const edges = [0, -0, 1e-40, 87.3, 87.33654, 87.34, 88.72283, 88.73, 103.9, 1e4, 3e38, Infinity];
+    const values = Float32Array.from([...edges, ...edges.map((x) => -x), ...Array(8).fill(NaN)]);
+    const [width, shape] = [values.length, { heads: 1, kvHeads: 1, headDim: 8, eps: 1e-6 }];
+    const run = (device: CpuDevice): string[] =>
+      device.scope(() => {
+        const [h, a, dh] = [2, 1, 2].map((n) => device.alloc("f32", n * width));
+        device.write(h!, Float32Array.from([...values, ...values.toReversed()]));
+        device.swiGlu(h!, a!, 1, width);
+        device.swiGluBackward(h!, a!, dh!, 1, width);
+        // One query against one key each: scores are what stands above.
+        const { layout, storeLength } = forestLayout(device, tree([width, null]), shape);
+        const [q, out, lse] = [8, 8, 1].map((n) => device.alloc("f32", n * width));
+        const store = device.alloc("f32", storeLength);
+        device.fill(q!, 0);
+        device.fill(store, 1);
+        for (let i = 0; i < width; i++) device.write(device.part(q!, 8 * i, 1), values.subarray(i, i + 1));
+        device.attention(q!, store, out!, lse!, layout, shape);
+        return [a!, dh!, out!, lse!].flatMap((buffer) =>
+          Array.from(device.read(buffer), (x) => (x === 0 ? `${1 / x}` : `${x}`)),
+        );
+      });
+    const expected = run(reference);
+    expect(expected).toContain("NaN");
+    for (const device of devices) expect(run(device)).toEqual(expected);
+  });
+
+  test("every kernel of the device has the bits it has without", () => {
+    const [without, ...others] = [reference, ...devices].map(everyKernel);
+    for (const other of others) {
+      const different = [...without!].filter(([name, values]) => bitsOf(values) !== bitsOf(other.get(name)!));
+      expect(different.map(([name]) => name)).toEqual([]);
+    }
+  });
+
+  test("a product outside of memory is an error, and the next one runs", () => {
+    for (const device of devices) {
+      device.scope(() => {
+        const value = device.alloc("f32", 64);
+        device.fill(value, 1);
+        const weight: Weight = { name: "w", rows: 8, columns: 8, value, grad: null };
+        const [x, out] = [device.alloc("f32", 8), device.alloc("f32", 8)];
+        device.fill(x, 2);
+        const outside = { dtype: "f32", length: 8, address: 2 ** 32 - 16 } as const;
+        expect(() => device.linear(weight, outside, out, 1)).toThrow(/out of bounds|a thread failed/);
+        expect(() => device.linear(weight, x, outside, 1)).toThrow(/out of bounds|a thread failed/);
+        device.linear(weight, x, out, 1);
+        expect([...device.read(out)]).toEqual(Array(8).fill(16));
+        device.forget(weight);
+      });
+    }
+  });
+
+  test("an attention outside of memory is an error, and the next one runs", () => {
+    const shape = { heads: 2, kvHeads: 1, headDim: 8, eps: 1e-6 };
+    for (const device of devices) {
+      device.scope(() => {
+        const { layout, storeLength } = forestLayout(device, tree([5, null]), shape);
+        const [q, out] = [device.alloc("f32", 80), device.alloc("f32", 80)];
+        const store = device.alloc("f32", storeLength);
+        device.fill(q, 0);
+        device.fill(store, 3);
+        const outside = { dtype: "f32", length: 80, address: 2 ** 32 - 64 } as const;
+        const run = (from: typeof q, keys: typeof q, to: typeof q) => () =>
+          device.attention(from, keys, to, null, layout, shape);
+        for (const wrong of [run(outside, store, out), run(q, outside, out), run(q, store, outside)])
+          expect(wrong).toThrow(/unreachable|out of bounds|a thread failed/);
+        run(q, store, out)();
+        expect([...device.read(out)]).toEqual(Array(80).fill(3));
+      });
+    }
+  });
+
+  test("a worker that cannot bind the code does its share in WebAssembly, to the same bits", () => {
+    const native = nativeCode()!;
+    for (const threads of [2, 3]) {
+      const device = createCpuDevice({
+        threads,
+        native: (memory) => bindFromText(native, memory),
+        startWorker(source, data) {
+          const fails = `() => { throw new Error("no"); }`;
+          const text = `${source}\nserve(require("node:worker_threads").workerData, ${fails});`;
+          const worker = new Worker(text, { eval: true, workerData: data, execArgv: [] });
+          return { end: () => void worker.terminate() };
+        },
+      });
+      expect(device.native).toBe(true);
+      const [want, got] = [everyKernel(reference), everyKernel(device)];
+      const different = [...want].filter(([name, values]) => bitsOf(values) !== bitsOf(got.get(name)!));
+      expect(different.map(([name]) => name)).toEqual([]);
+      device.close();
+    }
+  });
+
+  test("where binding fails, or gives other bits, there is WebAssembly", () => {
+    const native = nativeCode()!;
+    const broken = createCpuDevice({
+      native() {
+        throw new Error("no");
+      },
+    });
+    const wrong = createCpuDevice({
+      native(memory) {
+        const bound = bindFromText(native, memory);
+        return { ...bound, kernels: { ...bound.kernels, gemm: () => {} } };
+      },
+    });
+    for (const device of [broken, wrong]) {
+      expect(device.native).toBe(false);
+      const [want, got] = [everyKernel(reference), everyKernel(device)];
+      expect([...want].every(([name, values]) => bitsOf(values) === bitsOf(got.get(name)!))).toBe(true);
+      device.close();
+    }
+  });
+
+  test("what lies at the very end of memory is inside", () => {
+    const device = createCpu({ threads: 1, native: true });
+    const columns = 4096;
+    const value = device.alloc("f32", 8 * columns);
+    device.fill(value, 1);
+    const weight: Weight = { name: "w", rows: 8, columns, value, grad: null };
+    const out = device.alloc("f32", 8 * 8);
+    const first = device.alloc("f32", columns);
+    device.fill(first, 1);
+    device.linear(weight, first, out, 1); // the weight is packed now
+    for (let megabytes = 17; megabytes < 20; megabytes++) {
+      device.alloc("f32", megabytes << 18); // more than it grows by at least, so exactly as far as needed
+      for (const rows of [5, 6, 7]) {
+        const x = device.alloc("f32", rows * columns);
+        device.fill(x, 1);
+        device.linear(weight, x, out, rows);
+        expect(device.read(out)[8 * (rows - 1)]).toBe(columns);
+      }
+    }
+    device.close();
+  });
+
+  test.each([1, 3])("memory that grew is found again, %i threads", (threads) => {
+    const device = createCpu({ threads, native: true });
+    const product = () =>
+      device.scope(() => {
+        const value = device.alloc("f32", 64);
+        device.fill(value, 1);
+        const weight: Weight = { name: "w", rows: 8, columns: 8, value, grad: null };
+        const [x, out] = [device.alloc("f32", 8), device.alloc("f32", 8)];
+        device.fill(x, 3);
+        device.linear(weight, x, out, 1);
+        device.forget(weight);
+        return [...device.read(out)];
+      });
+    const shape = { heads: 1, kvHeads: 1, headDim: 8, eps: 1e-6 };
+    const attention = () =>
+      device.scope(() => {
+        const { layout, storeLength } = forestLayout(device, tree([5, null]), shape);
+        const [q, out, store] = [40, 40, storeLength].map((length) => device.alloc("f32", length));
+        device.fill(q!, 0);
+        device.fill(store!, 3);
+        device.attention(q!, store!, out!, null, layout, shape);
+        return [...device.read(out!)];
+      });
+    for (const megabytes of [0, 20, 100, 300]) {
+      device.alloc("f32", megabytes << 18);
+      expect(attention()).toEqual(Array(40).fill(3));
+      device.alloc("f32", megabytes << 18);
+      expect(product()).toEqual(Array(8).fill(24));
+    }
+    device.close();
+  });
+});
+
+test("SQLENV_NATIVE=0 leaves it out", async () => {
+  const start = new URL("../../../../../dist/lm/devices/cpu/start.node.js", import.meta.url);
+  const script = `
+    import { createCpu } from ${JSON.stringify(start.href)};
+    const device = createCpu({ threads: 2 });
+    console.log(device.native);`;
+  const run = promisify(execFile);
+  const ask = async (value: string) => {
+    const env = { ...process.env, SQLENV_NATIVE: value };
+    return (await run(process.execPath, ["--input-type=module", "--eval", script], { env, timeout: 30_000 })).stdout;
+  };
+  expect((await ask("0")).trim()).toBe("false");
+  expect((await ask("1")).trim()).toBe(String(can));
+});
+
+/** The bits as text, so that −0 and 0 differ and NaN equals itself. */
+function bitsOf(values: Float32Array | Int32Array): string {
+  return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString("base64");
+}

@@ -1,0 +1,379 @@
+// Attention on a CUDA card: which kernels a shape of heads needs, how they are cut, and how they are started.
+import type { Buffer, TokenLayout } from "../device.ts";
+import { forwardKernel, PLAN } from "./kernels/attention.ts";
+import { backwardKernels } from "./kernels/attention-backward.ts";
+import { DECODE_SPLITS, decodeKernel } from "./kernels/attention-decode.ts";
+import { nextKernel, nextShared } from "./kernels/attention-next.ts";
+import { instructions, PARTS, type Way } from "./kernels/attention-parts.ts";
+import { COMMON } from "./kernels/common.ts";
+import { COPIES } from "./kernels/hopper.ts";
+import { MMA } from "./kernels/mma.ts";
+import type { KernelArg, KernelSource, Launch } from "./launch.ts";
+import { NEXT_WARPS, sharingCut, TILE_QUERIES } from "./sharing.ts";
+
+export interface AttentionShape {
+  readonly heads: number;
+  readonly kvHeads: number;
+  /** A multiple of 8. */
+  readonly headDim: number;
+  readonly precision: "f32" | "bf16";
+}
+
+export interface AttentionCard {
+  /** 10·major + minor. */
+  readonly capability: number;
+  /** Bytes of shared memory a block may have. */
+  readonly sharedPerBlock: number;
+}
+
+/** How a kernel is cut: see kernels/attentionParts.ts. */
+interface Cut {
+  readonly way: Way;
+  readonly warps: number;
+  readonly tile: number;
+  readonly stages: number;
+  /** Heads a block takes together. */
+  readonly heads: number;
+  readonly shared: number;
+}
+
+/** What `attention…` functions need to know of compiled kernels. */
+export interface AttentionKernels {
+  readonly shape: AttentionShape;
+  readonly suffix: string;
+  readonly sources: readonly KernelSource[];
+  readonly forward: Cut;
+  readonly backward: Cut;
+  /** Heads a block of the decode kernel takes together; 0 where the heads are too wide for it. */
+  readonly decodeTogether: number;
+  /** The kernel that shares the reading of contexts, where there is one for the shape. */
+  readonly next: string | undefined;
+}
+
+/** An address on the card. */
+type Address = number | bigint;
+
+/** The plan of a layout: see kernels/attention.ts. */
+export interface AttentionPlan {
+  readonly buffer: Address;
+  readonly queryTiles: { readonly at: Address; readonly count: number };
+  readonly backwardTiles: { readonly at: Address; readonly count: number };
+  readonly keyTiles: { readonly at: Address; readonly count: number };
+  readonly next: Address;
+  readonly owner: Address;
+}
+
+const PLAN_THREADS = 1024;
+const DOTS_WARPS = 8; // of attention_dots
+const DECODE_MOST = 256; // widest head of the decode kernel
+const DECODE_THREADS = 128;
+const NEXT_STATIC = 4096; // bytes of shared memory that kernels/attentionNext.ts has besides
+
+/** Kernels for a shape on a card; compile `sources` once for it. Those of "wgmma" want the architecture's "a" target. */
+export function attentionKernels(shape: AttentionShape, card: AttentionCard, force?: Way): AttentionKernels {
+  const { headDim: d, precision } = shape;
+  const way: Way = force ?? wayFor(shape, card);
+  const forward = cut(shape, card, way, "forward");
+  const backward = cut(shape, card, way, "backward");
+  const suffix = `${precision}_${d}_${forward.heads}${backward.heads}_${way}`;
+  const from = way === "float" ? 75 : way === "mma" ? 80 : 90;
+  const decodeTogether = d > DECODE_MOST ? 0 : togetherOf(shape);
+  const next = hasNext(shape, card) ? nextSource(shape) : undefined;
+  return {
+    ...{ shape, suffix, forward, backward, decodeTogether, next: next?.name },
+    sources: [
+      { name: `attention_${suffix}`, from, code: code(shape, forward, forwardKernel(suffix)) },
+      { name: `attention_back_${suffix}`, from, code: code(shape, backward, backwardKernels(suffix)) },
+      ...(decodeTogether > 0
+        ? [{ name: `attention_decode_${decodeSuffix(shape)}`, code: decodeCode(shape, decodeTogether) }]
+        : []),
+      ...(next ? [next] : []),
+    ],
+  };
+}
+
+/** As many heads of a kv head as registers hold. */
+function togetherOf({ heads, kvHeads }: Pick<AttentionShape, "heads" | "kvHeads">): number {
+  const group = heads / kvHeads;
+  return [8, 7, 6, 5, 4, 3, 2, 1].find((n) => group % n === 0)!;
+}
+
+function decodeSuffix(shape: AttentionShape): string {
+  return `${shape.precision}_${shape.headDim}_${togetherOf(shape)}`;
+}
+
+function decodeCode(shape: AttentionShape, together: number): string {
+  const lanes = 2 ** Math.ceil(Math.log2(shape.headDim / 8));
+  const defines = Object.entries({ D: shape.headDim, TOGETHER: together, LANES: lanes });
+  return [
+    COMMON,
+    ...defines.map(([name, value]) => `#define ${name} ${value}`),
+    typedef(shape),
+    decodeKernel(decodeSuffix(shape)),
+  ].join("\n");
+}
+
+/** Whether kernels/attentionNext.ts is for these heads on this card. */
+function hasNext({ heads, kvHeads, headDim, precision }: AttentionShape, card: AttentionCard): boolean {
+  if (precision !== "bf16" || heads / kvHeads > TILE_QUERIES || (headDim !== 64 && headDim !== 128)) return false;
+  return card.capability >= 80 && nextShared(headDim) + NEXT_STATIC <= card.sharedPerBlock;
+}
+
+/** The kernel of kernels/attentionNext.ts, named as its source. */
+export function nextSource({ heads, kvHeads, headDim }: AttentionShape): KernelSource {
+  const together = heads / kvHeads;
+  const suffix = `${headDim}_${together}`;
+  const defines = [`#define D ${headDim}`, `#define TOGETHER ${together}`];
+  return {
+    name: `attention_next_${suffix}`,
+    from: 80,
+    code: [COMMON, MMA, "#ifndef EMULATED_MMA", COPIES, "#endif", ...defines, nextKernel(suffix)].join("\n"),
+  };
+}
+
+/** How contexts are cut among the rows that share them: see sharing.ts. */
+export function sharingShape({ heads, kvHeads }: Pick<AttentionShape, "heads" | "kvHeads">, multiprocessors: number) {
+  return {
+    together: Math.floor(TILE_QUERIES / (heads / kvHeads)),
+    blocks: Math.max(1, Math.floor(multiprocessors / kvHeads)),
+  };
+}
+
+/** The source of `attention_plan`, one for all shapes. */
+export const attentionPlanSource: KernelSource = { name: "attention_plan", code: PLAN };
+
+function wayFor({ precision, headDim }: AttentionShape, { capability }: AttentionCard): Way {
+  if (precision === "f32") return "float";
+  return capability === 90 && headDim % 16 === 0 && headDim <= 128 ? "wgmma" : "mma";
+}
+
+/** The most rows, tiles and stages that fit the card's shared memory. */
+function cut(shape: AttentionShape, card: AttentionCard, way: Way, pass: "forward" | "backward"): Cut {
+  const { heads, kvHeads, headDim: d } = shape;
+  const rowBytes = way === "float" ? 4 * (d + 4) : 128 * Math.ceil(d / 64);
+  const owned = pass === "forward" ? 1 : 2; // tiles of the block's own rows
+  for (const [warps, tile, stages] of CUTS[way]) {
+    const shared =
+      rowBytes * (owned * 16 * warps + stages * 2 * tile) + (owned - 1) * stages * 2 * 4 * tile + 16 * stages;
+    if (shared > card.sharedPerBlock) continue;
+    if (stages > 1 && card.capability < 80) continue; // copies that do not wait came with 8.0
+    const together = (heads / kvHeads) % 2 === 0 && warps > 1 ? 2 : 1;
+    return { way, warps, tile, stages, heads: together, shared };
+  }
+  throw new RangeError(`heads of ${d} do not fit ${card.sharedPerBlock} bytes of shared memory`);
+}
+
+/** Warps, tile, stages: the best first. */
+const WGMMA_CUTS = [[8, 64, 4]] as const;
+const MMA_CUTS = [
+  [8, 64, 2],
+  [4, 64, 2],
+  [4, 32, 2],
+  [4, 32, 1],
+] as const;
+const FLOAT_CUTS = [
+  [8, 32, 2],
+  [8, 32, 1],
+  [4, 32, 1],
+  [4, 16, 1],
+  [2, 16, 1],
+  [1, 8, 1],
+] as const;
+const CUTS = { float: FLOAT_CUTS, mma: MMA_CUTS, wgmma: WGMMA_CUTS };
+
+function code(shape: AttentionShape, { way, warps, tile, stages, heads }: Cut, kernels: string): string {
+  const { headDim } = shape;
+  const macros = {
+    ...{ WAY_FLOAT: 0, WAY_MMA: 1, WAY_WGMMA: 2, WAY: `WAY_${way.toUpperCase()}` },
+    ...{ D: headDim, WARPS: warps, TILE: tile, STAGES: stages, HEADS: heads },
+    FORWARD_BLOCKS: 1,
+  };
+  const defines = Object.entries(macros).map(([name, value]) => `#define ${name} ${value}`);
+  return [COMMON, ...defines, typedef(shape), instructions(way, headDim, tile), PARTS, kernels].join("\n");
+}
+
+function typedef({ precision }: AttentionShape): string {
+  return `typedef ${precision === "f32" ? "float" : "bf16"} T;`;
+}
+
+/** Elements (i32) a plan needs. */
+export function attentionPlanLength(layout: TokenLayout, kernels: AttentionKernels): number {
+  const { query, backward, key } = tileCounts(layout, kernels);
+  return 2 * (query + backward + key) + 2 * (layout.ranges.length / 3);
+}
+
+function tileCounts({ tokens, segmentCount }: TokenLayout, { forward, backward }: AttentionKernels) {
+  const most = (size: number) => Math.floor(tokens / size) + segmentCount;
+  return { query: most(queriesOf(forward)), backward: most(queriesOf(backward)), key: most(16 * backward.warps) };
+}
+
+/** Queries of one head a block takes. */
+function queriesOf({ warps, heads }: Cut): number {
+  return (16 * warps) / heads;
+}
+
+/** Makes the plan of a layout in `buffer` (i32, `attentionPlanLength`); good for all layers and both ways. */
+export function planAttention(
+  launch: Launch,
+  kernels: AttentionKernels,
+  layout: TokenLayout,
+  buffer: Address,
+): AttentionPlan {
+  const counts = tileCounts(layout, kernels);
+  const at = (elements: number): Address =>
+    typeof buffer === "bigint" ? buffer + 4n * BigInt(elements) : buffer + 4 * elements;
+  const backwardAt = 2 * counts.query;
+  const keyAt = backwardAt + 2 * counts.backward;
+  const nextAt = keyAt + 2 * counts.key;
+  const plan: AttentionPlan = {
+    buffer,
+    queryTiles: { at: at(0), count: counts.query },
+    backwardTiles: { at: at(backwardAt), count: counts.backward },
+    keyTiles: { at: at(keyAt), count: counts.key },
+    next: at(nextAt),
+    owner: at(nextAt + layout.ranges.length / 3),
+  };
+  const { forward, backward } = kernels;
+  const table = [address(layout.segments), address(layout.ranges), address(layout.rangeRows)];
+  const start = (queries: AttentionPlan["queryTiles"], size: number, keys: number) =>
+    launch("attention_plan", [1, 1, 1], [PLAN_THREADS, 1, 1], 0, [
+      ...table,
+      { i32: layout.segmentCount },
+      { i32: size },
+      { i32: 16 * backward.warps },
+      { ptr: queries.at },
+      { i32: queries.count },
+      { ptr: plan.keyTiles.at },
+      { i32: keys },
+      { ptr: plan.next },
+      { ptr: plan.owner },
+    ]);
+  start(plan.queryTiles, queriesOf(forward), 0);
+  start(plan.backwardTiles, queriesOf(backward), counts.key);
+  return plan;
+}
+
+/** out = softmax(q · kᵀ / √d) · v of every row, and each row's log-sum-exp. */
+export function attentionForward(
+  launch: Launch,
+  kernels: AttentionKernels,
+  plan: AttentionPlan,
+  layout: TokenLayout,
+  io: { readonly q: Buffer; readonly store: Buffer; readonly out: Buffer; readonly lse: Buffer },
+): void {
+  const { forward, suffix, shape } = kernels;
+  launch(
+    `attention_forward_${suffix}`,
+    [shape.heads / forward.heads, plan.queryTiles.count, 1],
+    [32 * forward.warps, 1, 1],
+    forward.shared,
+    [
+      ...[io.q, io.store, io.out, io.lse, layout.segments, layout.ranges].map(address),
+      { ptr: plan.queryTiles.at },
+      ...sizes(shape),
+    ],
+  );
+}
+
+/** Sets dqkv; `dots` is scratch, float [tokens, heads]. */
+export function attentionBackward(
+  launch: Launch,
+  kernels: AttentionKernels,
+  plan: AttentionPlan,
+  layout: TokenLayout,
+  io: Readonly<Record<"q" | "store" | "out" | "dOut" | "lse" | "dots" | "dqkv", Buffer>>,
+): void {
+  const { backward, suffix, shape } = kernels;
+  const rows = layout.tokens * shape.heads;
+  launch(`attention_dots_${suffix}`, [Math.ceil(rows / DOTS_WARPS), 1, 1], [32 * DOTS_WARPS, 1, 1], 0, [
+    ...[io.out, io.dOut, io.dots].map(address),
+    { i32: rows },
+  ]);
+  const block = [32 * backward.warps, 1, 1] as const;
+  const common = [io.q, io.store, io.dOut, io.lse, io.dots, io.dqkv, layout.segments, layout.ranges].map(address);
+  launch(
+    `attention_queries_back_${suffix}`,
+    [shape.heads / backward.heads, plan.backwardTiles.count, 1],
+    block,
+    backward.shared,
+    [...common, { ptr: plan.backwardTiles.at }, ...sizes(shape)],
+  );
+  launch(`attention_keys_back_${suffix}`, [shape.kvHeads, plan.keyTiles.count, 1], block, backward.shared, [
+    ...common,
+    { ptr: plan.keyTiles.at },
+    { ptr: plan.next },
+    { ptr: plan.owner },
+    ...sizes(shape),
+  ]);
+}
+
+/** Splits of the context that fill a card: many for one sequence, one for a full batch. */
+export function decodeSplits(rows: number, shape: AttentionShape, multiprocessors: number): number {
+  const blocks = (rows * shape.heads) / togetherOf(shape);
+  return Math.max(1, Math.min(DECODE_SPLITS, Math.round((2 * multiprocessors) / blocks)));
+}
+
+/** Scratch of a decode step: floats, and counters (i32) that must be 0 before the first. */
+export function decodeScratch(rows: number, splits: number, kernels: AttentionKernels) {
+  const { heads, headDim } = kernels.shape;
+  return { partials: rows * heads * splits * (headDim + 2), counters: (rows * heads) / kernels.decodeTogether };
+}
+
+/** One new token a segment (segments without a row are skipped), `rows` segments: can be captured. */
+export function attentionDecode(
+  launch: Launch,
+  kernels: AttentionKernels,
+  rows: number,
+  splits: number,
+  tables: Pick<TokenLayout, "segments" | "ranges">,
+  io: Readonly<Record<"q" | "store" | "out" | "partials" | "counters", Buffer>>,
+): void {
+  const { shape, decodeTogether } = kernels;
+  launch(
+    `attention_decode_${decodeSuffix(shape)}`,
+    [shape.heads / decodeTogether, splits, rows],
+    [DECODE_THREADS, 1, 1],
+    0,
+    [
+      ...[io.q, io.store, io.out, io.partials, io.counters, tables.segments, tables.ranges].map(address),
+      ...sizes(shape),
+    ],
+  );
+}
+
+/** Scratch that kernels/attentionNext.ts needs: floats, and counters (i32) that must be 0 before the first. */
+export function nextScratch(rows: number, shape: AttentionShape, multiprocessors: number) {
+  const { tiles, splits } = sharingCut(rows, sharingShape(shape, multiprocessors));
+  const blocks = tiles * shape.kvHeads;
+  return { partials: splits * blocks * TILE_QUERIES * (shape.headDim + 4), counters: blocks };
+}
+
+/** The next token of `rows` rows, from their products on: norms, positions, the store and attention. */
+export function attentionNext(
+  launch: Launch,
+  { next, shape }: AttentionKernels,
+  rows: number,
+  multiprocessors: number,
+  eps: number,
+  io: Readonly<
+    Record<"qkv" | "store" | "out" | "partials" | "counters" | "work" | "ranges" | "positions" | "rotary", Buffer>
+  >,
+  vectors: readonly KernelArg[],
+): void {
+  const { heads, kvHeads, headDim } = shape;
+  const { tiles, splits } = sharingCut(rows, sharingShape(shape, multiprocessors));
+  const tables = [io.work, io.ranges, io.positions, io.rotary];
+  launch(next!, [kvHeads, tiles * splits, 1], [32 * NEXT_WARPS, 1, 1], nextShared(headDim), [
+    ...[io.qkv, io.store, io.out, io.partials, io.counters, ...tables].map(address),
+    ...vectors,
+    ...[{ i32: heads }, { i32: kvHeads }, { i32: splits }, { f32: 1 / Math.sqrt(headDim) }, { f32: eps }],
+  ]);
+}
+
+function sizes({ heads, kvHeads, headDim }: AttentionShape): KernelArg[] {
+  return [{ i32: heads }, { i32: kvHeads }, { f32: 1 / Math.sqrt(headDim) }];
+}
+
+function address(buffer: Buffer): KernelArg {
+  return { ptr: buffer.address };
+}

@@ -1,0 +1,233 @@
+// Who reads which part of a context: the rows of a decode batch form a tree of ranges, and what several of them see is read once
+// for all. Neighbours in the tree share a tile of queries; a block of warps has a tile, its warps have the pieces of what the
+// tile's rows see. The table is made on the host when a batch is set up and again every so many steps (lm/engine/sampling/graph-decoder.ts); only rows' own
+// ranges grow meanwhile. See kernels/attentionNext.ts.
+
+/** Queries of a tile: rows times the heads of a kv head. */
+export const TILE_QUERIES = 16;
+/** Warps of a block. */
+export const NEXT_WARPS = 8;
+/** Blocks that share a tile at most. */
+export const SPLITS_MOST = 16;
+/** Words before the tasks, of a task (its rows, their own ranges, where each warp's jobs begin), and of a job. */
+export const HEADER = 4;
+export const TASK = 48;
+export const TASK_ROWS = 4;
+export const TASK_RANGES = TASK_ROWS + TILE_QUERIES;
+export const TASK_JOBS = TASK_RANGES + TILE_QUERIES;
+export const JOB = 8;
+
+const KEYS = 16; // a warp reads together
+const SHARED_LEAST = 32; // tokens worth a job of their own
+const GROWTH = 32; // tokens a row is expected to grow by
+const STEPS_LEAST = 2; // of KEYS a warp should have before another block helps
+const OPEN = 0x7fffffff;
+
+/** What the cut depends on. */
+export interface SharingShape {
+  /** Rows whose queries fit one tile. */
+  readonly together: number;
+  /** Blocks that fill the card, for one kv head. */
+  readonly blocks: number;
+}
+
+/** How a batch of so many rows is cut: always the same, so that a recorded launch fits every batch of its size. */
+export interface SharingCut {
+  readonly rowsOfTile: number;
+  readonly tiles: number;
+  /** Blocks a tile may have. */
+  readonly splits: number;
+}
+
+export function sharingCut(rows: number, { together, blocks }: SharingShape): SharingCut {
+  const rowsOfTile = Math.min(together, Math.max(1, Math.ceil(rows / blocks)));
+  const tiles = Math.ceil(rows / rowsOfTile);
+  return { rowsOfTile, tiles, splits: Math.max(1, Math.min(SPLITS_MOST, Math.floor(blocks / tiles))) };
+}
+
+/** Words the table of a batch needs: tasks, jobs, and rows that are copies of others. */
+export function sharingLength(rows: number, shape: SharingShape): number {
+  return copiesAt(rows, shape) + rows;
+}
+
+function copiesAt(rows: number, shape: SharingShape): number {
+  const { tiles, splits } = sharingCut(rows, shape);
+  return HEADER + TASK * tiles * splits + JOB * mostJobs(rows, shape);
+}
+
+/** A tile's units are cut into at most three pieces a warp and one more each; rows have fewer than twice as many units. */
+function mostJobs(rows: number, shape: SharingShape): number {
+  const { tiles, splits } = sharingCut(rows, shape);
+  return 3 * NEXT_WARPS * tiles * splits + 2 * rows;
+}
+
+/** Ranges in a row that some rows have in common. */
+interface Unit {
+  /** Of the table of ranges. */
+  readonly first: number;
+  readonly count: number;
+  readonly tokens: number;
+  readonly rows: readonly number[];
+  /** Whether the last range is the rows' own. */
+  readonly grows: boolean;
+}
+
+/** A piece of a unit. */
+interface Job {
+  readonly unit: Unit;
+  readonly from: number;
+  /** Undefined: as far as the unit goes. */
+  readonly to: number | undefined;
+  readonly steps: number;
+}
+
+/** Writes the table for a batch given as a layout's segments and ranges. */
+export function fillSharing(
+  out: Int32Array,
+  rows: number,
+  segments: Int32Array,
+  ranges: Int32Array,
+  shape: SharingShape,
+): void {
+  const { rowsOfTile, tiles, splits } = sharingCut(rows, shape);
+  // A row that writes where another does is a copy which fills the batch up. It has no tile: its keys could differ in a last bit
+  // from the other's, by the company they are computed in, and take their place.
+  const owners = new Map<number, number>();
+  for (let row = 0; row < rows; row++) {
+    const own = ranges[3 * (segments[4 * row + 7]! - 1)]!;
+    if (!owners.has(own)) owners.set(own, row);
+  }
+  const inTree = unitsOf([...owners.values()], segments, ranges, 1).flatMap(({ grows, rows: ends }) =>
+    grows ? ends : [],
+  );
+  let jobs = 0;
+  const jobsAt = HEADER + TASK * tiles * splits;
+  out.fill(0, 0, jobsAt);
+  const isOwner = new Set(owners.values());
+  const copies = Array.from({ length: rows }, (_, row) => row).filter((row) => !isOwner.has(row));
+  out.set([tiles, copies.length, copiesAt(rows, shape)]);
+  out.set(copies, copiesAt(rows, shape));
+  for (let tile = 0; tile * rowsOfTile < inTree.length; tile++) {
+    const members = inTree.slice(tile * rowsOfTile, (tile + 1) * rowsOfTile);
+    const units = unitsOf(members, segments, ranges, SHARED_LEAST);
+    const steps = units.reduce((sum, unit) => sum + stepsOf(lengthOf(unit)), 0);
+    const wanted = Math.min(splits, Math.ceil(steps / NEXT_WARPS / STEPS_LEAST));
+    const used = wanted > 2 ? wanted : 1; // to add up what two blocks have costs as much as it saves
+    const bins = shareOut(units, steps, used * NEXT_WARPS);
+    for (let split = 0; split < used; split++) {
+      const task = HEADER + TASK * (tile * splits + split);
+      out.set([members.length, used], task);
+      out.set(members, task + TASK_ROWS);
+      out.set(
+        members.map((row) => segments[4 * row + 7]! - 1),
+        task + TASK_RANGES,
+      );
+      for (let warp = 0; warp < NEXT_WARPS; warp++) {
+        out[task + TASK_JOBS + warp] = jobs;
+        for (const job of bins[split * NEXT_WARPS + warp]!)
+          out.set(wordsOf(job, members, ranges), jobsAt + JOB * jobs++);
+      }
+      out[task + TASK_JOBS + NEXT_WARPS] = jobs;
+    }
+  }
+}
+
+function lengthOf({ tokens, grows }: Unit): number {
+  return tokens + (grows ? GROWTH : 0);
+}
+
+function stepsOf(tokens: number): number {
+  return Math.ceil(tokens / KEYS);
+}
+
+/** Jobs for every warp: units are cut coarsely or finely, whichever leaves the busiest warp the least to do. */
+function shareOut(units: readonly Unit[], steps: number, warps: number): Job[][] {
+  let [best, least]: [Job[][], number] = [[], Number.POSITIVE_INFINITY];
+  for (const pieces of [1, 2, 3]) {
+    const most = Math.max(1, Math.ceil(steps / warps / pieces));
+    const jobs = units.flatMap((unit) => cutUnit(unit, most)).sort((a, b) => b.steps - a.steps);
+    const bins = Array.from({ length: warps }, (): Job[] => []);
+    const loads = bins.map(() => 0);
+    for (const job of jobs) {
+      const lightest = loads.indexOf(Math.min(...loads));
+      bins[lightest]!.push(job);
+      loads[lightest]! += job.steps + 1; // a job's beginning takes about as long as a step
+    }
+    const highest = Math.max(...loads);
+    if (highest < least) [best, least] = [bins, highest];
+  }
+  return best;
+}
+
+/** A unit in pieces of at most so many steps. */
+function cutUnit(unit: Unit, most: number): Job[] {
+  const steps = stepsOf(lengthOf(unit));
+  const count = Math.min(Math.ceil(steps / most), Math.max(1, stepsOf(unit.tokens)));
+  const size = KEYS * Math.ceil(stepsOf(unit.tokens) / count);
+  const jobs: Job[] = [];
+  for (let from = 0; from < unit.tokens; from += size) {
+    const isLast = from + size >= unit.tokens;
+    const to = isLast ? lengthOf(unit) : from + size;
+    jobs.push({
+      unit,
+      from,
+      to: isLast && unit.grows ? undefined : Math.min(to, unit.tokens),
+      steps: stepsOf(to - from),
+    });
+  }
+  return jobs;
+}
+
+/** A job as the kernel reads it: where its first range lies, its first key's place there, the keys it has there, the range after. */
+function wordsOf({ unit, from, to }: Job, members: readonly number[], ranges: Int32Array): number[] {
+  const own = unit.first + unit.count - 1;
+  let [range, before] = [unit.first, 0];
+  while (range < own && before + ranges[3 * range + 2]! <= from) before += ranges[3 * range++ + 2]!;
+  const [block, capacity, tokens] = ranges.subarray(3 * range, 3 * range + 3) as unknown as [number, number, number];
+  const there = range === own ? OPEN : before + tokens - from;
+  const length = to === undefined ? unit.tokens - from - ranges[3 * own + 2]! : to - from; // its own range's are added then
+  const mask = members.reduce((bits, row, i) => bits | (unit.rows.includes(row) ? 1 << i : 0), 0);
+  return [block, capacity, from - before, there, range + 1, length, to === undefined ? own : -1, mask];
+}
+
+/** The tree of ranges, cut where rows part; beginnings shorter than `least` tokens are left to each branch. */
+function unitsOf(rows: readonly number[], segments: Int32Array, ranges: Int32Array, least: number): Unit[] {
+  const units: Unit[] = [];
+  const firstOf = (row: number) => segments[4 * row + 3]!;
+  const depthOf = (row: number) => firstOf(row + 1) - firstOf(row);
+  const keyOf = (row: number, depth: number) => {
+    const at = 3 * (firstOf(row) + depth);
+    return `${ranges[at]} ${ranges[at + 2]} ${depth === depthOf(row) - 1}`;
+  };
+  /** Rows that agree on all ranges before `depth`; those from `pending` on are in no unit yet. */
+  const visit = (group: readonly number[], depth: number, pending: number): void => {
+    const one = group[0]!;
+    let at = depth;
+    let branches = new Map<string, number[]>();
+    for (; at < depthOf(one); at++) {
+      branches = grouped(group, (row) => keyOf(row, at));
+      if (branches.size > 1) break;
+    }
+    const first = firstOf(one) + pending;
+    const count = at - pending;
+    let tokens = 0;
+    for (let i = first; i < first + count; i++) tokens += ranges[3 * i + 2]!;
+    const isEnd = branches.size <= 1;
+    const isUnit = isEnd || tokens >= least;
+    if (isUnit && count > 0) units.push({ first, count, tokens, rows: group, grows: isEnd });
+    if (!isEnd) for (const branch of branches.values()) visit(branch, at, isUnit ? at : pending);
+  };
+  for (const group of grouped(rows, (row) => keyOf(row, 0)).values()) visit(group, 0, 0);
+  return units;
+}
+
+function grouped(rows: readonly number[], keyOf: (row: number) => string): Map<string, number[]> {
+  const groups = new Map<string, number[]>();
+  for (const row of rows) {
+    const key = keyOf(row);
+    const group = groups.get(key);
+    if (group) group.push(row);
+    else groups.set(key, [row]);
+  }
+  return groups;
+}

@@ -1,0 +1,34 @@
+// The device a person asked for, or the best there is.
+import { SqlEnvError } from "../../errors.ts";
+import type { CpuDevice } from "./cpu/device.ts";
+import { createCpu } from "./cpu/start.node.ts";
+import { createCuda } from "./cuda/create.node.ts";
+import type { CudaDevice, Precision } from "./cuda/device.ts";
+
+export type DeviceChoice = "auto" | "cpu" | "cuda";
+
+export interface StartOptions {
+  /** "auto" takes a CUDA card that can be used, else the CPU. @default "auto" */
+  readonly device?: DeviceChoice | undefined;
+  /** Of a CUDA card's activations. @default bf16 where the card has it */
+  readonly precision?: Precision | undefined;
+  /** Bytes of a CUDA card's memory to use at most. @default all it has */
+  readonly maxGpuMemory?: number | undefined;
+  /** Of the CPU. */
+  readonly threads?: number | undefined;
+  readonly simd?: "plain" | "relaxed" | undefined;
+}
+
+/** Starts a device. */
+export function startDevice(options: StartOptions = {}): CpuDevice | CudaDevice {
+  const { device = "auto", precision, maxGpuMemory: memory, threads, simd } = options;
+  if (device !== "cpu") {
+    try {
+      return createCuda({ ...(precision && { precision }), ...(memory !== undefined && { memory }) });
+    } catch (error) {
+      const isAbsent = error instanceof SqlEnvError && error.code === "no_cuda";
+      if (device === "cuda" || !isAbsent) throw error;
+    }
+  }
+  return createCpu({ ...(threads === undefined ? {} : { threads }), ...(simd === undefined ? {} : { simd }) });
+}

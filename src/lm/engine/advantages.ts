@@ -1,0 +1,156 @@
+// Rewards → advantages: how much better than the other answers to the same question an episode did.
+//
+// GRPO needs no value network: several completions are sampled for each question (a group), and their mean reward is the
+// baseline. Formulas, names and the 1e-4 are TRL 1.13's (GRPOTrainer._generate_and_score_completions).
+import { UsageError } from "../../errors.ts";
+
+/** Keeps a group in which rewards hardly differ from being blown up. */
+const EPSILON = 1e-4;
+/** A standard deviation up to here is no spread, only rounding (torch.isclose to 0). */
+const NO_SPREAD = 1e-8;
+
+export interface AdvantageOptions {
+  /** Completions of each question; rows of one question stand together. */
+  readonly num_generations: number;
+  /** One weight a reward function; null means ones. */
+  readonly reward_weights?: readonly number[] | null;
+  /** Divide by the standard deviation of the group, of the batch, or not at all (true: group, false: none). */
+  readonly scale_rewards?: "group" | "batch" | "none" | boolean;
+  /** Add the rewards and compare the sums, or compare each reward by itself and add the results (GDPO). */
+  readonly multi_objective_aggregation?: "sum_then_normalize" | "normalize_then_sum";
+  /** Names of the reward functions, for the metrics. */
+  readonly reward_names?: readonly string[];
+}
+
+export interface Advantages {
+  /** One a row; exactly 0 where there is nothing to learn: no spread in the group, or no score. */
+  readonly advantages: number[];
+  /** Weighted sum of each row's rewards; null when no function scored it. */
+  readonly rewards: (number | null)[];
+  /** reward, reward_std, frac_reward_zero_std, rewards/{name}/mean and /std; NaN where nothing was scored. */
+  readonly metrics: Record<string, number>;
+}
+
+/** @param rows each completion's rewards, one a function; null where a function has no opinion */
+export function computeAdvantages(
+  rows: readonly (readonly (number | null)[])[],
+  {
+    num_generations,
+    reward_weights = null,
+    scale_rewards = "group",
+    multi_objective_aggregation = "sum_then_normalize",
+    reward_names = [],
+  }: AdvantageOptions,
+): Advantages {
+  const functions = rows[0]?.length ?? 0;
+  const weights = reward_weights ?? Array.from({ length: functions }, () => 1);
+  check(rows, weights, num_generations);
+
+  const scale = scale_rewards === true ? "group" : scale_rewards === false ? "none" : scale_rewards;
+  const totals = rows.map((row) => weightedSum(row, weights));
+  const { advantages, stds } =
+    multi_objective_aggregation === "sum_then_normalize"
+      ? compareSums(totals, num_generations, scale)
+      : sumComparisons(rows, weights, num_generations);
+
+  const metrics: Record<string, number> = {};
+  for (const [k, name] of reward_names.entries()) {
+    const scores = rows.map((row) => row[k]!);
+    metrics[`rewards/${name}/mean`] = mean(scores);
+    metrics[`rewards/${name}/std`] = sampleStd(scores);
+  }
+  metrics.reward = mean(totals);
+  metrics.reward_std = sampleStd(totals);
+  metrics.frac_reward_zero_std = mean(stds.map((std) => (std <= NO_SPREAD ? 1 : 0)));
+  return { advantages, rewards: totals, metrics };
+}
+
+/** A_i = (r_i − mean of its group) / (std + 1e-4), r_i the weighted sum. */
+function compareSums(totals: readonly (number | null)[], size: number, scale: "group" | "batch" | "none") {
+  const batchStd = sampleStd(totals);
+  const stds: number[] = [];
+  const advantages: number[] = [];
+  for (const group of groupsOf(totals, size)) {
+    const centre = mean(group);
+    const groupStd = sampleStd(group);
+    const std = scale === "batch" ? batchStd : groupStd;
+    for (const total of group) {
+      stds.push(std);
+      const learnable = total !== null && groupStd > NO_SPREAD;
+      advantages.push(learnable ? (total - centre) / (scale === "none" ? 1 : std + EPSILON) : 0);
+    }
+  }
+  return { advantages, stds };
+}
+
+/** GDPO: each reward is compared within its group first, so that none drowns the others; the sums over the batch. */
+function sumComparisons(rows: readonly (readonly (number | null)[])[], weights: readonly number[], size: number) {
+  const compared = groupsOf(rows, size).flatMap((group) => {
+    const columns = weights.map((_, k) => zScores(group.map((row) => row[k]!)));
+    return group.map((row, i) =>
+      isUnscored(row)
+        ? null
+        : (weightedSum(
+            columns.map((column) => column[i]!),
+            weights,
+          ) ?? 0),
+    );
+  });
+  const std = sampleStd(compared);
+  return { advantages: zScores(compared).map((z) => z ?? 0), stds: compared.map(() => std) };
+}
+
+/** (x − mean) / (std + 1e-4); null where x is null or has none to be compared with. */
+function zScores(values: readonly (number | null)[]): (number | null)[] {
+  const [centre, std] = [mean(values), sampleStd(values)];
+  return values.map((x) => (x === null || Number.isNaN(std) ? null : (x - centre) / (std + EPSILON)));
+}
+
+/** Σ_k w_k · r_k over the functions that scored; null when none did. */
+function weightedSum(row: readonly (number | null)[], weights: readonly number[]): number | null {
+  return isUnscored(row) ? null : row.reduce<number>((total, r, k) => total + (r === null ? 0 : weights[k]! * r), 0);
+}
+
+function isUnscored(row: readonly (number | null)[]): boolean {
+  return row.every((r) => r === null);
+}
+
+/** Mean of what is not null; NaN of nothing. */
+function mean(values: readonly (number | null)[]): number {
+  const known = values.filter((x) => x !== null);
+  return known.reduce((total, x) => total + x, 0) / known.length;
+}
+
+/** Standard deviation of a sample (n − 1) of what is not null; NaN of fewer than two. */
+function sampleStd(values: readonly (number | null)[]): number {
+  const known = values.filter((x) => x !== null);
+  if (known.length < 2) return Number.NaN;
+  const centre = mean(known);
+  return Math.sqrt(known.reduce((total, x) => total + (x - centre) ** 2, 0) / (known.length - 1));
+}
+
+function groupsOf<T>(values: readonly T[], size: number): T[][] {
+  return Array.from({ length: values.length / size }, (_, g) => values.slice(g * size, (g + 1) * size));
+}
+
+function check(rows: readonly (readonly (number | null)[])[], weights: readonly number[], size: number): void {
+  const functions = rows[0]?.length ?? weights.length;
+  if (weights.length !== functions)
+    throw new UsageError({
+      what: `${functions} reward functions need as many reward_weights, not`,
+      value: weights.length,
+    });
+  if (!Number.isInteger(size) || size < 1 || rows.length % size !== 0)
+    throw new UsageError({
+      what: `${rows.length} completions do not make groups of num_generations`,
+      value: size,
+      remedy: "give every question the same number of completions",
+    });
+  const odd = rows.findIndex((row) => row.length !== functions || row.some((r) => r !== null && !Number.isFinite(r)));
+  if (odd >= 0)
+    throw new UsageError({
+      what: `rewards of completion ${odd} must be ${functions} numbers or nulls`,
+      value: JSON.stringify(rows[odd]),
+      remedy: "return null for a completion that cannot be scored",
+    });
+}

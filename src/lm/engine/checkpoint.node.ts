@@ -1,0 +1,91 @@
+// A checkpoint's numbers: weights in full precision and what the optimizer remembers, with what their bits depend on.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ModelLoadError, messageOf } from "../../errors.ts";
+import { openSafetensors, writeSafetensors } from "../model/formats/safetensors.node.ts";
+import { trainedOf } from "../model/parameters.ts";
+import type { LocalEngine } from "./local-engine.ts";
+
+const STATE_FILE = "engine.safetensors";
+const FACTS_FILE = "engine.json";
+
+interface Facts {
+  readonly step: number;
+  readonly variant: string;
+}
+
+/** Writes what is learned (all weights, or the adapters) and the optimizer into a folder. */
+export async function saveEngineState(engine: LocalEngine, dir: string): Promise<void> {
+  const { model, optimizer } = engine;
+  mkdirSync(dir, { recursive: true });
+  const parts = { values: trainedOf(model)!.values, m: optimizer.m, v: optimizer.v };
+  const shapes = new Map(Object.entries(parts).map(([name, { length }]) => [name, [length]]));
+  function* tensors() {
+    for (const [name, buffer] of Object.entries(parts)) yield { name, data: model.device.read(buffer) as Float32Array };
+  }
+  const facts: Facts = { step: optimizer.step, variant: model.device.variant };
+  writeFileSync(join(dir, FACTS_FILE), `${JSON.stringify(facts)}\n`);
+  await writeSafetensors(join(dir, STATE_FILE), shapes, tensors(), { dtype: "F32" });
+}
+
+/** Reads them back. The same bits follow only on the same device variant, so another one is refused unless allowed. */
+export async function loadEngineState(
+  engine: LocalEngine,
+  dir: string,
+  { anyVariant = false }: { readonly anyVariant?: boolean } = {},
+): Promise<void> {
+  const { model, optimizer } = engine;
+  const file = join(dir, STATE_FILE);
+  const { step, variant } = readFacts(dir);
+  const source = await openSafetensors(file).catch((cause: unknown) => {
+    throw damaged(dir, cause);
+  });
+  try {
+    if (variant !== model.device.variant && !anyVariant) {
+      throw new ModelLoadError({
+        what: `${file} was written on another kind of arithmetic`,
+        value: `${variant}, here ${model.device.variant}`,
+        remedy: "resume where it was written, or allow results that differ in the last bits",
+      });
+    }
+    for (const [name, buffer] of [
+      ["values", trainedOf(model)!.values],
+      ["m", optimizer.m],
+      ["v", optimizer.v],
+    ] as const) {
+      const data = await source.read(name);
+      if (data.length !== buffer.length) {
+        throw new ModelLoadError({
+          what: `${file} belongs to another model: ${name} has`,
+          value: `${data.length} numbers, not ${buffer.length}`,
+        });
+      }
+      model.device.write(buffer, data);
+    }
+    optimizer.step = step;
+    engine.changed();
+  } finally {
+    await source.close();
+  }
+}
+
+function readFacts(dir: string): Facts {
+  const file = join(dir, FACTS_FILE);
+  try {
+    const { step, variant } = JSON.parse(readFileSync(file, "utf8")) as Facts;
+    if (Number.isInteger(step) && typeof variant === "string") return { step, variant };
+  } catch (cause) {
+    throw damaged(dir, new Error(`${file}: ${messageOf(cause)}`, { cause }));
+  }
+  throw damaged(dir, new Error(`${file} does not hold step and variant`));
+}
+
+function damaged(dir: string, cause: unknown): ModelLoadError {
+  const reason = cause instanceof ModelLoadError ? cause.what : messageOf(cause);
+  return new ModelLoadError({
+    what: `the checkpoint is damaged: ${reason}`,
+    value: dir,
+    remedy: "delete it to resume from the one before it",
+    cause,
+  });
+}

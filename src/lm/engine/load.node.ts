@@ -1,0 +1,70 @@
+// A model by name or path, ready to use: its engine in a thread of its own, its tokenizer and its turns here.
+import { existsSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import { ModelLoadError } from "../../errors.ts";
+import type { ModelConfig } from "../model/config.ts";
+import { loadModelFolder } from "../model/formats/folder.node.ts";
+import { type HubOptions, resolveModel } from "../model/formats/hub.node.ts";
+import { isAdapterFolder, readAdapterConfig } from "../model/formats/peft.node.ts";
+import { createTurnEncoder, type TurnEncoder } from "../model/text/chat-template.ts";
+import type { Tokenizer } from "../model/text/tokenizer.ts";
+import { cpuMemory } from "./machine-memory.node.ts";
+import { checkCpuMemory } from "./memory.ts";
+import { startEngine, type ThreadEngine, type ThreadEngineOptions } from "./thread/client.node.ts";
+
+export interface LoadModelOptions extends ThreadEngineOptions {
+  /** How to get a model from the Hub. */
+  readonly hub?: HubOptions;
+}
+
+export interface LoadedModel {
+  readonly engine: ThreadEngine;
+  readonly tokenizer: Tokenizer;
+  readonly turns: TurnEncoder;
+  readonly config: ModelConfig;
+  /** Where its files are, or its GGUF file; an adapter's base model's. */
+  readonly folder: string;
+}
+
+/** Loads a model from a folder (PEFT's too, merged or to go on with) or a GGUF file, from Ollama's store as "ollama:NAME", or by a Hub id such as "Qwen/Qwen3-0.6B" (downloaded once into the Hub's cache). */
+export async function loadModelAndTokenizer(
+  nameOrPath: string,
+  { hub, ...options }: LoadModelOptions = {},
+): Promise<LoadedModel> {
+  const named = await resolveModel(nameOrPath, hub);
+  const adapter = isAdapterFolder(named) ? named : undefined;
+  const folder = adapter === undefined ? named : await baseFolderOf(adapter, hub);
+  const { config, tokenizer, chatTemplate, weights, generationConfig } = await loadModelFolder(folder);
+  await weights.close(); // the engine's thread reads them
+  if (options.device === "cpu") {
+    const { trains = true, recompute = false, lora, reference } = options;
+    checkCpuMemory(nameOrPath, config, { trains, recompute, lora, reference }, cpuMemory());
+  }
+  const turns = createTurnEncoder(tokenizer, chatTemplate, { eosIds: generationConfig.eos_token_ids });
+  const engine = await startEngine(folder, { ...options, adapter });
+  return { engine, tokenizer, turns, config, folder };
+}
+
+/** The folder of the model that an adapter was made for; a path is looked for beside the adapter too. */
+export async function baseFolderOf(adapter: string, hub?: HubOptions): Promise<string> {
+  const { base } = readAdapterConfig(adapter);
+  if (base === null)
+    throw new ModelLoadError({
+      what: "the adapter does not say which model it is for",
+      value: adapter,
+      remedy: "write base_model_name_or_path into its adapter_config.json",
+    });
+  const beside = join(adapter, base);
+  if (existsSync(beside)) return beside;
+  try {
+    return await resolveModel(base, hub);
+  } catch (cause) {
+    if (!isAbsolute(base)) throw cause;
+    throw new ModelLoadError({
+      what: `the model that the adapter ${adapter} is for is not here`,
+      value: base,
+      remedy: "put it there again, or write its new place into base_model_name_or_path of adapter_config.json",
+      cause,
+    });
+  }
+}

@@ -1,0 +1,250 @@
+// An engine in this thread: the model, its optimizer and its sampler on one device.
+
+import { UsageError } from "../../errors.ts";
+import type { Buffer, Device } from "../devices/index.ts";
+import { mergeLora } from "../model/lora.ts";
+import { freeModel, type Model, parametersChanged, type Trained, trainedOf, windowOf } from "../model/parameters.ts";
+import type {
+  AdamParams,
+  Datum,
+  Engine,
+  ForwardBackwardOptions,
+  ForwardBackwardOutput,
+  LogprobOptions,
+  OptimOutput,
+  Sample,
+  SampleRequest,
+} from "./engine.ts";
+import { evaluate, type LearnOptions, learn } from "./learning/learner.ts";
+import { Sampler } from "./sampling/sampler.ts";
+
+/** What the optimizer remembers. */
+export interface OptimizerState {
+  readonly m: Buffer;
+  readonly v: Buffer;
+  step: number;
+}
+
+export interface LocalOptions {
+  /** Tokens whose keys and values are kept at most, for contexts that come again. @default 131072 */
+  readonly maxCachedTokens?: number;
+  /** Compute activations again on the way back instead of keeping them: slower, and far less memory. @default false */
+  readonly recompute?: boolean;
+  /** Rows computed together at most, in training and of prompts. @default as learner.ts and sampler.ts have it */
+  readonly maxRows?: number;
+  /** Keep a copy of the weights as they are now (of adapters alone, where there are some), for `logprobs(…, { weights: "reference" })`. @default false */
+  readonly reference?: boolean;
+}
+
+type Stretch = Trained["stretches"][number];
+type Four = [Buffer, Buffer, Buffer, Buffer];
+
+/** Samples from a model and trains it. The weights cannot be changed while anybody samples. */
+export class LocalEngine implements Engine {
+  readonly model: Model;
+  readonly #sampler: Sampler;
+  readonly #learning: LearnOptions;
+  readonly #reference: Buffer | undefined;
+  #optimizer: OptimizerState | undefined;
+  #poisoned = false;
+
+  constructor(model: Model, { maxCachedTokens, recompute = false, maxRows, reference = false }: LocalOptions = {}) {
+    this.model = model;
+    this.#learning = maxRows === undefined ? { recompute } : { recompute, maxRows };
+    if (reference) this.#reference = copyOf(model.device, this.#trained().values);
+    this.#sampler = new Sampler(model, {
+      ...(maxCachedTokens !== undefined && { maxTokens: maxCachedTokens }),
+      ...(maxRows !== undefined && { maxStepTokens: maxRows }),
+    });
+  }
+
+  async sample(request: SampleRequest): Promise<Sample> {
+    checkRequest(request, this.model);
+    return this.#sampler.sample(request);
+  }
+
+  async forwardBackward(batch: readonly Datum[], options: ForwardBackwardOptions): Promise<ForwardBackwardOutput> {
+    this.#trained();
+    checkBatch(batch, this.model, ["weights", "advantage", "old_logp", "ref_logp"]);
+    const output = learn(this.model, batch, options, this.#learning);
+    if (!Number.isFinite(output.loss)) this.#poisoned = true;
+    return output;
+  }
+
+  async optimStep(adam: AdamParams): Promise<OptimOutput> {
+    const { device } = this.model;
+    const { values, grads, stretches } = this.#trained();
+    if (!this.#sampler.idle)
+      throw new UsageError({ what: "optimStep while samples are running", remedy: "await them first" });
+    const { learning_rate, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, max_grad_norm = Infinity } = adam;
+    const optimizer = this.optimizer;
+    const cut = (buffer: Buffer, { from, length }: Stretch) => device.part(buffer, from, length);
+    // A stretch of numbers that are `factor` times the parameters has gradients that much smaller.
+    const grad_norm = Math.sqrt(
+      stretches.reduce((sum, stretch) => sum + stretch.factor ** 2 * device.sumSquares(cut(grads, stretch)), 0),
+    );
+    const skipped = this.#poisoned || !Number.isFinite(grad_norm);
+    if (!skipped) {
+      optimizer.step++;
+      const gradient_scale = Math.min(1, max_grad_norm / (grad_norm + 1e-6)); // as torch.nn.utils.clip_grad_norm_
+      const { step, m, v } = optimizer;
+      for (const stretch of stretches) {
+        const { factor } = stretch;
+        const [value, grad, ...moments] = [values, grads, m, v].map((buffer) => cut(buffer, stretch)) as Four;
+        device.adamW(value, grad, ...moments, {
+          ...{ beta1, beta2, gradient_scale, step, learning_rate: learning_rate * factor },
+          ...{ eps: eps / factor, weight_decay: weight_decay / factor },
+        });
+      }
+      this.changed();
+    }
+    device.fill(grads, 0);
+    this.#poisoned = false;
+    return { grad_norm, skipped, step: optimizer.step };
+  }
+
+  async logprobs(
+    batch: readonly Datum[],
+    { temperature = 1, weights = "current" }: LogprobOptions = {},
+  ): Promise<Float32Array[]> {
+    checkBatch(batch, this.model);
+    const compute = () => evaluate(this.model, batch, temperature, this.#learning);
+    return weights === "current" ? compute() : this.#withReference(compute);
+  }
+
+  #trained(): Trained {
+    const trained = trainedOf(this.model);
+    if (trained) return trained;
+    throw new UsageError({ what: "this model was loaded for sampling only", remedy: "load it with trains: true" });
+  }
+
+  /** Does something with the weights as they were loaded in place of those there are now. */
+  #withReference<T>(work: () => T): T {
+    const { device } = this.model;
+    const { values } = this.#trained();
+    if (!this.#reference)
+      throw new UsageError({
+        what: "this engine kept no reference weights",
+        remedy: "load the model with reference: true",
+      });
+    const now = copyOf(device, values);
+    const put = (weights: Buffer) => {
+      device.copy(weights, values);
+      this.#refresh();
+    };
+    try {
+      put(this.#reference);
+      return work();
+    } finally {
+      put(now);
+      device.free(now);
+    }
+  }
+
+  /** Made when first needed. */
+  get optimizer(): OptimizerState {
+    if (!this.#optimizer) {
+      const { device } = this.model;
+      const { values } = this.#trained();
+      const zeros = () => {
+        const buffer = device.alloc("f32", values.length);
+        device.fill(buffer, 0);
+        return buffer;
+      };
+      this.#optimizer = { m: zeros(), v: zeros(), step: 0 };
+    }
+    return this.#optimizer;
+  }
+
+  /** What was learned has other values now: copies are stale, and cached contexts. */
+  changed(): void {
+    this.#refresh();
+    this.forgetCache();
+  }
+
+  #refresh(): void {
+    if (this.model.lora) mergeLora(this.model);
+    else parametersChanged(this.model);
+  }
+
+  /** Tokens of context there is room for now. */
+  get cacheCapacity(): number {
+    return this.#sampler.cache.capacity;
+  }
+
+  /** Drops cached contexts. */
+  forgetCache(): void {
+    this.#sampler.cache.clear();
+  }
+
+  async close(): Promise<void> {
+    this.#sampler.close(new UsageError({ what: "the engine was closed while samples were running" }));
+    const { device } = this.model;
+    try {
+      if (this.#optimizer) for (const buffer of [this.#optimizer.m, this.#optimizer.v]) device.free(buffer);
+      if (this.#reference) device.free(this.#reference);
+      freeModel(this.model);
+    } finally {
+      device.close(); // also where freeing fails, as on a GPU that was lost
+    }
+  }
+}
+
+/** The same numbers in a buffer of their own. */
+function copyOf(device: Device, values: Buffer): Buffer {
+  const copy = device.alloc("f32", values.length);
+  device.copy(values, copy);
+  return copy;
+}
+
+/** Refuses what would fail deep inside. */
+function checkRequest({ prompt, max_new_tokens, temperature = 1 }: SampleRequest, model: Model): void {
+  const window = windowOf(model.config);
+  if (prompt.length === 0) throw new UsageError({ what: "the prompt is empty" });
+  if (!Number.isInteger(max_new_tokens) || max_new_tokens < 1) {
+    throw new UsageError({ what: "max_new_tokens must be a whole number from 1", value: max_new_tokens });
+  }
+  if (prompt.length + max_new_tokens > window) {
+    throw new UsageError({
+      what: "prompt and new tokens are longer than the model's window",
+      value: `${prompt.length} + ${max_new_tokens} > ${window}`,
+      remedy: "lower max_new_tokens or max_context_tokens",
+    });
+  }
+  if (!(temperature >= 0)) throw new UsageError({ what: "temperature must not be negative", value: temperature });
+  checkTokens(prompt, model);
+}
+
+/** Refuses data that would be computed wrongly; `arrays` must be as long as the tokens where they are given. */
+function checkBatch(
+  batch: readonly Datum[],
+  model: Model,
+  arrays: readonly ("weights" | "advantage" | "old_logp" | "ref_logp")[] = [],
+) {
+  const window = windowOf(model.config);
+  for (const [i, datum] of batch.entries()) {
+    const { length } = datum.tokens;
+    if (length === 0) throw new UsageError({ what: "a datum has no tokens", value: `datum ${i}` });
+    if (length > window) {
+      const remedy = "lower max_context_tokens";
+      throw new UsageError({
+        what: "a datum is longer than the model's window",
+        value: `${length} > ${window}`,
+        remedy,
+      });
+    }
+    for (const key of arrays) {
+      const array = datum[key];
+      if (array && typeof array !== "number" && array.length !== length) {
+        throw new UsageError({ what: `datum ${i}: ${key} for ${length} tokens`, value: array.length });
+      }
+    }
+    checkTokens(datum.tokens, model);
+  }
+}
+
+function checkTokens(tokens: readonly number[], { config: { vocab_size } }: Model): void {
+  const bad = tokens.find((token) => !(Number.isInteger(token) && token >= 0 && token < vocab_size));
+  if (bad === undefined) return;
+  throw new UsageError({ what: "token id outside the vocabulary", value: bad, remedy: `ids are below ${vocab_size}` });
+}

@@ -1,0 +1,391 @@
+// The losses: log-probs and entropies of the sampled tokens in, a number and its gradients out. Host arithmetic only.
+//
+// Letters, as in the papers: i a sequence (one whole episode), t one of its tokens, m its weight (1 where the model wrote
+// it, 0 where the environment did), A the advantage of the sequence or of the token, and π the model now, π_old the one
+// that sampled, π_ref the one we started from. Formulas are those of TRL 1.13 (GRPOTrainer._compute_loss), whose option
+// names we keep.
+//
+// Every policy loss below has the same shape:
+//
+//     loss = Σ_i share_i · Σ_t m_it · ( gate_it · surrogate(w_it, A_it) + β · KL_it )  −  entropy_coef · mean entropy
+//
+//   w          how much likelier π makes the token than π_old did: the importance weight  (`importanceWeights`)
+//   surrogate  what pushes likely tokens of good episodes up, within bounds               (`surrogate`)
+//   gate       0 for tokens that are left out: low entropy, or too far off policy         (`isKept`, `isOnPolicy`)
+//   KL         how far π has moved from π_ref at this token                               (`klToReference`)
+//   share      how tokens and sequences are averaged: where most of the names differ      (`shareOf`)
+//
+// Where tokens have advantages of their own, whatever depends on the sign of A (clip, gates, VESPO's weight) is decided
+// for each token. A sequence-level ratio is refused then: all tokens move it, so each would get the mean of the advantages.
+//
+// The model's parameters are reached only through log π and the entropy, so their gradients are all that the device needs.
+import { UsageError } from "../../errors.ts";
+import { type Clipped, Tally, type WeighedMetrics } from "./loss-metrics.ts";
+import { type LossSpec, POLICY_DEFAULTS, type PolicyOptions, type PolicySpec, type TokenGroup } from "./loss-spec.ts";
+
+export type { CrossEntropySpec, LossSpec, PolicyLossType, PolicyOptions, PolicySpec, TokenGroup } from "./loss-spec.ts";
+export { POLICY_DEFAULTS } from "./loss-spec.ts";
+
+/** What the denominators are made of. Given for the whole batch, losses and gradients of its parts add up to its own. */
+export interface BatchTotals {
+  /** Sequences in the batch, those skipped because their advantage is 0 included. */
+  readonly sequences: number;
+  /** Sum of the weights of all its tokens, skipped ones included. */
+  readonly tokens: number;
+  /** Only for top_entropy_quantile < 1; `entropyCut` makes it. */
+  readonly entropy_cut?: EntropyCut;
+}
+
+export interface EntropyCut {
+  /** Tokens with at least this entropy are learned from. */
+  readonly threshold: number;
+  /** Sum of their weights. */
+  readonly tokens: number;
+}
+
+/** A loss, its gradients, and its metrics with what they are means over (`mergeMetrics` joins those of parts). */
+export interface LossOutput extends WeighedMetrics {
+  readonly loss: number;
+  /** ∂loss/∂logp of each token. */
+  readonly dLogp: Float32Array[];
+  /** ∂loss/∂entropy of each token. */
+  readonly dEntropy: Float32Array[];
+}
+
+/** The loss that `spec` names. */
+export function computeLoss(sequences: readonly TokenGroup[], spec: LossSpec, totals?: BatchTotals): LossOutput {
+  return spec.type === "cross_entropy"
+    ? crossEntropy(sequences, totals?.tokens)
+    : policyLoss(sequences, spec, totals ?? batchTotals(sequences));
+}
+
+/** Number of sequences and sum of weights. */
+export function batchTotals(sequences: readonly Pick<TokenGroup, "weights">[]): BatchTotals {
+  return { sequences: sequences.length, tokens: sum(sequences.map(({ weights }) => sum(weights))) };
+}
+
+/**
+ * Imitation: Σ w · (−log π) / Σ w.
+ * @param normalizer Σ w of the whole batch, when `sequences` are only a part of it
+ */
+export function crossEntropy(
+  sequences: readonly Pick<TokenGroup, "logp" | "weights">[],
+  normalizer = batchTotals(sequences).tokens,
+): LossOutput {
+  const share = 1 / (normalizer || 1); // a batch without weight has loss 0, not 0/0
+  let loss = 0;
+  const dLogp = sequences.map(({ logp, weights }, i) => {
+    sameLength(i, logp, { weights });
+    const gradient = new Float32Array(logp.length);
+    for (let t = 0; t < logp.length; t++) {
+      const m = weights[t]!;
+      if (m === 0) continue; // its log-prob was perhaps never computed
+      loss -= share * m * logp[t]!;
+      gradient[t] = -share * m;
+    }
+    return gradient;
+  });
+  const dEntropy = dLogp.map(({ length }) => new Float32Array(length));
+  return { loss, dLogp, dEntropy, metrics: {}, ...batchTotals(sequences) };
+}
+
+/** Any loss of the GRPO family, with its gradients and the metrics TRL logs beside it. */
+export function policyLoss(
+  sequences: readonly TokenGroup[],
+  spec: PolicySpec,
+  totals: BatchTotals = batchTotals(sequences),
+): LossOutput {
+  const options = { ...POLICY_DEFAULTS, ...spec };
+  const cut = options.top_entropy_quantile < 1 ? (totals.entropy_cut ?? entropyCut(sequences, options)) : null;
+  const tally = new Tally(options);
+  const dLogp: Float32Array[] = [];
+  const dEntropy: Float32Array[] = [];
+  let policy = 0;
+  let bonus = 0;
+
+  // The bonus is a plain mean over the tokens learned from, however the loss averages its own.
+  const bonusShare =
+    options.entropy_coef / (Math.max(cut ? cut.tokens : totals.tokens, 1) * options.gradient_accumulation_steps);
+
+  for (const [i, sequence] of sequences.entries()) {
+    const { logp, entropy, weights, ref_logp, advantage } = checked(sequence, i, options);
+    const advantageAt = typeof advantage === "number" ? () => advantage : (t: number) => advantage[t]!;
+    const length = sum(weights);
+    const share = shareOf(length, options, totals);
+    const w = importanceWeights(sequence, options);
+    const drifted = hasDrifted(sequence, options);
+    const phi = options.loss_type === "vespo" ? gammaWeights(sequence, options) : { good: 1, bad: 1 };
+    let good = 0; // weight of the tokens with A ≥ 0
+
+    // Gradient of the sequence's loss by each log-prob directly, and by each importance weight.
+    const byLogp = new Float64Array(logp.length);
+    const byWeight = new Float64Array(logp.length);
+    const byEntropy = new Float32Array(logp.length);
+    tally.begin();
+    for (let t = 0; t < logp.length; t++) {
+      const m = weights[t]!;
+      if (m === 0) continue;
+      const ratio = w.at(t);
+      const A = advantageAt(t);
+      if (A >= 0) good += m;
+      const kept = isKept(entropy[t]!, cut);
+      const taught = kept && !(drifted && A < 0);
+      const push = taught ? surrogate(ratio, logp[t]!, A, A >= 0 ? phi.good : phi.bad, options) : NOTHING;
+      policy += share * m * push.value;
+      byLogp[t] = share * m * push.byLogp;
+      byWeight[t] = share * m * push.byWeight;
+
+      let kl = 0;
+      if (options.beta !== 0) {
+        const pull = klToReference(logp[t]!, ref_logp![t]!);
+        const correction = options.use_bias_correction_kl ? ratio : 1;
+        kl = pull.value * correction;
+        policy += share * m * options.beta * kl;
+        byLogp[t]! += share * m * options.beta * pull.byLogp * correction;
+        if (options.use_bias_correction_kl) byWeight[t]! += share * m * options.beta * pull.value;
+      }
+
+      if (kept) {
+        bonus += bonusShare * m * entropy[t]!;
+        byEntropy[t] = -bonusShare * m || 0;
+      }
+      tally.token(m, entropy[t]!, kl, clippedSides(ratio, A, options));
+    }
+    w.backward(byWeight, byLogp);
+    const goodShare = length === 0 ? 1 : good / length;
+    tally.end(goodShare * phi.good + (1 - goodShare) * phi.bad);
+    dLogp.push(Float32Array.from(byLogp));
+    dEntropy.push(byEntropy);
+  }
+
+  return { loss: policy - bonus, dLogp, dEntropy, ...tally.result(policy) };
+}
+
+// ---- The parts of a policy loss -------------------------------------------------------------------------------------
+
+/** The factor of sequence i's sum Σ_t m·l. GA is gradient_accumulation_steps, B the sequences of the batch. */
+function shareOf(length: number, options: PolicyOptions, { sequences, tokens }: BatchTotals): number {
+  const { gradient_accumulation_steps: GA, num_items_in_batch } = options;
+  const steps_per_generation = options.steps_per_generation ?? GA;
+  switch (options.loss_type) {
+    case "grpo": // DeepSeekMath: each sequence is a mean over its tokens, so tokens of long answers count less
+    case "sapo":
+      return 1 / (Math.max(length, 1) * sequences * GA);
+    case "luspo": // each sequence by its length again, so that every token counts the same
+      return 1 / (sequences * GA);
+    case "bnpo": // a mean over the batch's tokens
+      return 1 / (Math.max(tokens, 1) * GA);
+    case "dr_grpo": // "Understanding R1-Zero-Like Training": a constant, so that no length is favoured
+      return 1 / (sequences * options.max_completion_length * GA);
+    case "dapo": // DAPO: a mean over the tokens of all batches that make up one optimizer step
+    case "cispo":
+    case "vespo": {
+      if (num_items_in_batch === null && steps_per_generation !== 1)
+        throw new UsageError({
+          what: `loss_type ${options.loss_type} needs num_items_in_batch with steps_per_generation`,
+          value: steps_per_generation,
+          remedy: "give the number of trained tokens of the whole generation",
+        });
+      return 1 / ((Math.max(num_items_in_batch ?? tokens, 1) * GA) / steps_per_generation);
+    }
+    default:
+      throw new UsageError({ what: "unknown loss_type", value: options.loss_type });
+  }
+}
+
+interface ImportanceWeights {
+  /** w of token t. */
+  at(t: number): number;
+  /** Chain rule: adds to `byLogp` what the gradient by the weights makes of the log-probs. */
+  backward(byWeight: Float64Array, byLogp: Float64Array): void;
+}
+
+/** Token level: w_t = π/π_old. Sequence level (GSPO): one w, the geometric mean of the token ratios. */
+function importanceWeights({ logp, old_logp, weights }: TokenGroup, options: PolicyOptions): ImportanceWeights {
+  const logRatio = (t: number) => (old_logp ? logp[t]! - old_logp[t]! : 0);
+  if (options.importance_sampling_level === "token") {
+    const at = (t: number) => Math.exp(logRatio(t));
+    return {
+      at,
+      backward(byWeight, byLogp) {
+        for (let t = 0; t < logp.length; t++) if (byWeight[t] !== 0) byLogp[t]! += byWeight[t]! * at(t);
+      },
+    };
+  }
+  const length = Math.max(sum(weights), 1);
+  let mean = 0;
+  for (let t = 0; t < logp.length; t++) if (weights[t] !== 0) mean += (weights[t]! * logRatio(t)) / length;
+  const w = Math.exp(mean);
+  return {
+    at: () => w,
+    backward(byWeight, byLogp) {
+      const total = sum(byWeight) * w; // every token shares the one weight, and each of them moves it
+      for (let t = 0; t < logp.length; t++) if (weights[t] !== 0) byLogp[t]! += (total * weights[t]!) / length;
+    },
+  };
+}
+
+/** A token's term with its derivatives, by log π where it stands in the formula itself and by w. */
+interface Term {
+  readonly value: number;
+  readonly byLogp: number;
+  readonly byWeight: number;
+}
+
+const NOTHING: Term = { value: 0, byLogp: 0, byWeight: 0 };
+
+/** What is minimized for one token: likelier if A > 0, less likely if A < 0, and not too much of either. */
+function surrogate(w: number, logp: number, A: number, phi: number, options: PolicyOptions): Term {
+  if (A === 0) return NOTHING;
+  switch (options.loss_type) {
+    case "cispo": {
+      // MiniMax-M1: −sg(min(w, ε_high))·A·log π. The weight is capped but the token never loses its gradient.
+      const weight = Math.min(w, highOf(options));
+      return { value: -weight * A * logp, byLogp: -weight * A, byWeight: 0 };
+    }
+    case "vespo": // −sg(φ)·A·log π
+      return { value: -phi * A * logp, byLogp: -phi * A, byWeight: 0 };
+    case "sapo": {
+      // Soft gate instead of a clip: −A·σ(τ(w−1))·4/τ, whose slope is 1 at w = 1 and fades on both sides.
+      const temperature = A > 0 ? options.sapo_temperature_pos : options.sapo_temperature_neg;
+      const gate = 1 / (1 + Math.exp(-temperature * (w - 1)));
+      return { value: (-A * gate * 4) / temperature, byLogp: 0, byWeight: -A * 4 * gate * (1 - gate) };
+    }
+    default: {
+      // PPO's clip: −min(w·A, clip(w, 1−ε, 1+ε_high)·A). Once w has left the interval the way A pushes it, the slope is 0.
+      const [low, high] = [1 - options.epsilon, 1 + highOf(options)];
+      const free = { w: capped(w, options), slope: options.delta !== null && w > options.delta ? 0 : 1 };
+      const clip = { w: Math.min(Math.max(w, low), high), slope: w >= low && w <= high ? 1 : 0 };
+      const [a, b] = [free.w * A, clip.w * A];
+      const slope = a < b ? free.slope : b < a ? clip.slope : (free.slope + clip.slope) / 2;
+      return { value: -Math.min(a, b), byLogp: 0, byWeight: -A * slope };
+    }
+  }
+}
+
+function highOf({ epsilon, epsilon_high }: PolicyOptions): number {
+  return epsilon_high ?? epsilon;
+}
+
+/** Where the clip bites; cispo counts only good tokens whose weight is capped. */
+function clippedSides(w: number, A: number, options: PolicyOptions): Clipped {
+  const high = options.loss_type === "cispo" ? w > highOf(options) : capped(w, options) > 1 + highOf(options);
+  return { low: A < 0 && capped(w, options) < 1 - options.epsilon ? 1 : 0, high: A > 0 && high ? 1 : 0 };
+}
+
+function capped(w: number, { delta }: PolicyOptions): number {
+  return delta === null ? w : Math.min(w, delta);
+}
+
+/** Schulman's k3 estimator (joschu.net/blog/kl-approx.html): e^d − d − 1 with d = log π_ref − log π; never negative. */
+function klToReference(logp: number, ref: number): { value: number; byLogp: number } {
+  const d = ref - logp;
+  return { value: Math.expm1(d) - d, byLogp: -Math.expm1(d) };
+}
+
+/** VESPO: φ(w) = e^λ · w^k · e^(−λw) of the whole sequence's ratio (a product, not a mean), 1 at w = 1; a constant. */
+function gammaWeights({ logp, old_logp, weights }: TokenGroup, options: PolicyOptions): { good: number; bad: number } {
+  let logW = 0;
+  if (old_logp)
+    for (let t = 0; t < logp.length; t++)
+      if (weights[t] !== 0) logW += weights[t]! * clamp(logp[t]! - old_logp[t]!, -20, 20);
+  logW = clamp(logW, Math.log(1e-8), 20);
+  const phi = (k: number, least: number) => {
+    const lambda = Math.max(least, 1e-4);
+    const weight = Math.exp(lambda + k * logW - lambda * Math.exp(logW));
+    return Number.isFinite(weight) ? weight : 0;
+  };
+  return {
+    good: phi(options.vespo_k_pos, options.vespo_lambda_pos),
+    bad: phi(options.vespo_k_neg, options.vespo_lambda_neg),
+  };
+}
+
+/** DeepSeek-V3.2: bad tokens of an episode that the model would by now hardly sample teach nothing; good ones are kept. */
+function hasDrifted(sequence: TokenGroup, { off_policy_mask_threshold }: PolicyOptions): boolean {
+  const { logp, weights, sampling_logp, old_logp } = sequence;
+  const then = sampling_logp ?? old_logp;
+  if (off_policy_mask_threshold === null) return false;
+  let drift = 0;
+  if (then) for (let t = 0; t < logp.length; t++) if (weights[t] !== 0) drift += weights[t]! * (then[t]! - logp[t]!);
+  return !(drift / Math.max(sum(weights), 1) <= off_policy_mask_threshold);
+}
+
+function isKept(entropy: number, cut: EntropyCut | null): boolean {
+  return cut === null || entropy >= cut.threshold;
+}
+
+/** The entropy that a share `top_entropy_quantile` of the tokens has at least ("Beyond the 80/20 Rule"). */
+export function entropyCut(
+  sequences: readonly Pick<TokenGroup, "entropy" | "weights">[],
+  { top_entropy_quantile }: Pick<PolicyOptions, "top_entropy_quantile">,
+): EntropyCut {
+  const tokens = sequences.flatMap(({ entropy, weights }) =>
+    Array.from(weights, (m, t) => ({ m, entropy: entropy[t]! })).filter(({ m }) => m !== 0),
+  );
+  const threshold = quantile(
+    tokens.map(({ entropy }) => entropy),
+    1 - top_entropy_quantile,
+  );
+  return { threshold, tokens: sum(tokens.filter(({ entropy }) => entropy >= threshold).map(({ m }) => m)) };
+}
+
+/** The q-quantile, linear between neighbours; the rank is rounded to float32, where torch.quantile has it too. */
+function quantile(values: readonly number[], q: number): number {
+  if (values.length === 0) return Number.POSITIVE_INFINITY;
+  const sorted = values.toSorted((a, b) => a - b);
+  const rank = Math.fround(Math.fround(q) * (sorted.length - 1));
+  const [below, above] = [sorted[Math.floor(rank)]!, sorted[Math.ceil(rank)]!];
+  return below + (rank - Math.floor(rank)) * (above - below);
+}
+
+/** The sequence with every array it needs present and of one length. */
+function checked(
+  sequence: TokenGroup,
+  i: number,
+  { beta, importance_sampling_level }: PolicyOptions,
+): TokenGroup & { advantage: number | ArrayLike<number> } {
+  const { logp, entropy, weights, old_logp, ref_logp, sampling_logp, advantage } = sequence;
+  if (advantage === undefined)
+    throw new UsageError({ what: "a policy loss needs an advantage; missing in sequence", value: i });
+  if (beta !== 0 && !ref_logp)
+    throw new UsageError({
+      what: "beta is not 0 but there are no ref_logp in sequence",
+      value: i,
+      remedy: "compute them with the reference weights, or set beta to 0",
+    });
+  sameLength(i, logp, { entropy, weights, old_logp, ref_logp, sampling_logp });
+  if (typeof advantage !== "number") {
+    sameLength(i, logp, { advantage });
+    if (importance_sampling_level === "sequence")
+      throw new UsageError({
+        what: "advantages by token do not go with importance_sampling_level",
+        value: "sequence",
+        remedy: "a ratio that all tokens share gives each the mean of their advantages; use token",
+      });
+  }
+  return { ...sequence, advantage };
+}
+
+function sameLength(
+  i: number,
+  logp: ArrayLike<number>,
+  others: Record<string, ArrayLike<number> | null | undefined>,
+): void {
+  for (const [name, values] of Object.entries(others))
+    if (values && values.length !== logp.length)
+      throw new UsageError({
+        what: `sequence ${i} has ${logp.length} log-probs but another number of ${name}`,
+        value: values.length,
+      });
+}
+
+function sum(values: ArrayLike<number>): number {
+  let total = 0;
+  for (let i = 0; i < values.length; i++) total += values[i]!;
+  return total;
+}
+
+function clamp(x: number, low: number, high: number): number {
+  return Math.min(Math.max(x, low), high);
+}

@@ -1,0 +1,246 @@
+// What a model needs on a device, known before anything is loaded: the sizes of the buffers that model/, engine/ and the
+// device allocate, summed phase by phase. `sqlenv bench memory` holds it against what was measured.
+
+import { OOMError } from "../../errors.ts";
+import type { Precision } from "../devices/cuda/device.ts";
+import { roundedSize } from "../devices/cuda/pool.ts";
+import { type ModelConfig, parameterCount } from "../model/config.ts";
+import { adaptedLength, LORA_MODULES, type LoraSpec, loraLength } from "../model/lora.ts";
+import { windowOf } from "../model/parameters.ts";
+import { MAX_ROWS } from "./learning/learner.ts";
+
+/** A 32-bit WebAssembly memory ends here. */
+export const CPU_MEMORY_LIMIT = 4 * 2 ** 30;
+
+/** Where a model runs: the CPU, or a card with so much memory. */
+export type MemoryPlace =
+  | { readonly device: "cpu" }
+  | { readonly device: "cuda"; readonly precision: Precision; readonly memory: number };
+
+export interface MemoryEstimate {
+  /** Bytes, part by part. */
+  readonly weights: number;
+  /** Copies of the weights in the forms that products read, and of those that adapters stand in front of. */
+  readonly copies: number;
+  readonly gradients: number;
+  readonly optimizer: number;
+  /** The model as it was, for the KL term. */
+  readonly reference: number;
+  /** Of the phase that needs most: sampling, learning, or looking back at the reference. */
+  readonly activations: number;
+  /** Keys and values of contexts. */
+  readonly cache: number;
+  readonly total: number;
+}
+
+export interface MemoryOptions {
+  readonly trains: boolean;
+  /** @default the CPU */
+  readonly place?: MemoryPlace;
+  /** Rows computed together in training. @default MAX_ROWS */
+  readonly rows?: number;
+  /** Of them, those whose next token is learned. @default all */
+  readonly learned?: number;
+  /** Whether activations are computed again instead of kept. @default false */
+  readonly recompute?: boolean;
+  /** Adapters that are learned instead of the weights. */
+  readonly lora?: LoraSpec | undefined;
+  /** Whether the KL term needs the model as it was. @default false */
+  readonly reference?: boolean | undefined;
+  /** Tokens of context kept for sampling. @default 16384 */
+  readonly cacheTokens?: number;
+  /** Prompt tokens computed together in sampling. @default rows */
+  readonly promptRows?: number;
+  /** Contexts sampled at once. @default 64 */
+  readonly contexts?: number;
+}
+
+const CPU_LOGITS = 4_000_000; // floats, as lm/devices/cpu/device.ts cuts them
+const CUDA_LOGITS_SHARE = 64; // of the card's memory, as lm/devices/cuda/cuda.node.ts cuts them
+const CUDA_KEPT_LOGITS_SHARE = 16;
+const DECODE_SIZES = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256]; // lm/engine/sampling/graph-decoder.ts keeps a recording of each it met
+
+/** Bytes a model takes, at most. */
+export function estimateMemory(config: ModelConfig, options: MemoryOptions): MemoryEstimate {
+  const { trains, place = { device: "cpu" }, lora, reference = false, cacheTokens = 16_384 } = options;
+  const isCpu = place.device === "cpu";
+  const round = isCpu ? (bytes: number) => bytes : roundedSize;
+  const isBf16 = !isCpu && place.precision === "bf16";
+  const a = isBf16 ? 2 : 4;
+  const { num_hidden_layers: L, head_dim: d, num_key_value_heads: G } = config;
+  const parameters = parameterCount(config);
+  const learned = lora ? loraLength(config, lora) : parameters;
+  const frozen16 = isBf16 && trains && lora !== undefined;
+  const rotary = 4 * windowOf(config) * d;
+  const weights = round(parameters * (frozen16 ? 2 : 4)) + round(rotary) + (trains && lora ? round(4 * learned) : 0);
+
+  // The CPU packs each matrix it multiplies by, once for the way there and once for the way back.
+  const embedding = config.vocab_size * config.hidden_size;
+  const packed = (parameters - (config.tie_word_embeddings ? 0 : embedding)) * 4 * (trains ? 2 : 1);
+  const shadow = isBf16 ? (frozen16 ? 0 : round(round(4 * parameters) / 2)) + (lora ? round(2 * learned) : 0) : 0;
+  const kept = trains && lora ? round(adaptedLength(config, lora) * (isCpu ? 4 : 2)) + 2 * 4 * learned : 0;
+  const copies = (isCpu ? packed : shadow) + kept;
+
+  const parts = {
+    weights,
+    copies,
+    gradients: trains ? round(4 * learned) : 0,
+    optimizer: trains ? 2 * round(4 * learned) : 0,
+    reference: reference && trains ? round(4 * learned) : 0,
+    activations: activationBytes(config, options, place, round, a),
+    cache: L * round(a * cacheTokens * 2 * G * d),
+  };
+  return { ...parts, total: Object.values(parts).reduce((sum, part) => sum + part, 0) };
+}
+
+/** Of the phase that needs most. */
+function activationBytes(
+  config: ModelConfig,
+  options: MemoryOptions,
+  place: MemoryPlace,
+  round: (bytes: number) => number,
+  a: number,
+): number {
+  const { trains, rows: T = MAX_ROWS, recompute = false, lora, reference = false, contexts = 64 } = options;
+  const { learned: N = T, promptRows: S = T } = options;
+  const isCpu = place.device === "cpu";
+  const { hidden_size: D, intermediate_size: F, num_hidden_layers: L, head_dim: d, vocab_size } = config;
+  const [H, G] = [config.num_attention_heads, config.num_key_value_heads];
+  const qkv = (H + 2 * G) * d;
+  const V = (vocab_size + 7) & ~7;
+  const sum = (...sizes: readonly number[]) => sizes.reduce((total, size) => total + round(size), 0);
+  // Only the rows that are read are computed behind the last attention, where a row is dear: lm/model/decoder.ts skipsRows.
+  const isCut = a === 4;
+  const R = isCut ? Math.min(N, T) : T;
+
+  const inside = (rows: number, cut: boolean): number =>
+    sum(a * T * D, 4 * T, a * T * qkv, a * T * H * d, 4 * T * (H + G), a * T * 2 * G * d, a * T * H * d, 4 * T * H) +
+    (cut ? sum(a * rows * H * d, 4 * rows * D) : 0) +
+    sum(a * rows * D, 4 * rows * D, a * rows * D, 4 * rows, 2 * a * rows * F, a * rows * F, a * rows * D);
+  const stream = L * round(4 * T * D);
+  const forward = recompute ? stream + round(4 * R * D) : stream + (L - 1) * inside(T, false) + inside(R, isCut);
+  const ends = sum(4 * R * D, a * R * D, 4 * R, a * N * D, 4 * N, 4 * N, 4 * N, 4 * N, 4 * N) + 6 * round(4 * T);
+
+  const cutLogits = isCpu ? CPU_LOGITS : place.memory / CUDA_LOGITS_SHARE / 4;
+  const keptLogits = isCpu ? CPU_LOGITS : place.memory / CUDA_KEPT_LOGITS_SHARE / 4;
+  const chunkOf = (items: number) => Math.max(1, Math.min(items, Math.floor(cutLogits / V)));
+  const logitsOf = (items: number) => round(4 * (items * V <= keptLogits ? items : chunkOf(items)) * V);
+  const chunk = chunkOf(N);
+  const isWhole = N * V <= keptLogits;
+  const logits = logitsOf(N);
+
+  const n = (modules: number) => modules * ((lora ? lora.r + 7 : 0) & ~7);
+  const adapters = lora ? 2 * round(a * T * n(2)) + (isCpu ? 4 * T * (2 * F + n(2)) : 0) : 0;
+  const packs = isCpu && !lora ? 4 * T * (D + Math.max(2 * F, qkv)) : 0; // both factors of a weight's gradient
+  const attention = round(4 * T * H) + (isCpu ? 4 * T * 2 * G * d : 0);
+  const casts = isCpu || a === 4 ? 0 : round(a * T * D);
+  const layer = (rows: number, cut: boolean): number =>
+    (recompute ? inside(rows, cut) : 0) +
+    sum(a * rows * F, 2 * a * rows * F, a * rows * D, a * rows * H * d, a * T * qkv) +
+    (cut ? sum(a * T * H * d, a * T * D) : 0) +
+    Math.max(attention, packs, adapters, casts);
+  const backward = sum(a * N * D, a * R * D, 4 * R * D) + (isCut ? round(4 * T * D) : 0);
+  const layers = backward + Math.max(L > 1 ? layer(T, false) : 0, layer(R, isCut));
+  const head =
+    round(a * N * D) + (isCpu ? (lora ? 0 : 4 * (isWhole ? N : chunk) * (D + V)) : a === 2 ? round(2 * chunk * V) : 0);
+  const learning = forward + ends + (isWhole ? logits + Math.max(head, layers) : Math.max(logits + head, layers));
+
+  const passing = (rows: number, all: number): number =>
+    sum(a * rows * D, 4 * rows * D, a * rows * H * d, a * rows * D, a * rows * D, a * rows * qkv, a * rows * H * d) +
+    sum(2 * a * rows * F, a * rows * F, 4 * rows * (H + G), 4 * rows) +
+    6 * round(4 * rows) +
+    round(4 * all * V);
+  const recordings = isCpu ? 0 : DECODE_SIZES.filter((size) => size <= 2 * contexts);
+  const sampling =
+    passing(S, contexts) + (recordings === 0 ? 0 : recordings.reduce((all, size) => all + round(4 * size * V), 0));
+  const looking =
+    passing(T, 0) + logitsOf(T) + sum(a * T * D, a * T * 2 * G * d) + (lora ? 0 : round(4 * parameterCount(config)));
+  return Math.max(sampling, trains ? learning : 0, trains && reference ? looking : 0);
+}
+
+/** Refuses a model that cannot fit, before any of its weights are read. `limit` is what the engine may have here. */
+export function checkCpuMemory(
+  name: string,
+  config: ModelConfig,
+  options: MemoryOptions,
+  limit = CPU_MEMORY_LIMIT,
+): MemoryEstimate {
+  const estimate = estimateMemory(config, options);
+  if (estimate.total <= limit) return estimate;
+  const other = waysToTrain(options).find(([, way]) => estimateMemory(config, { ...options, ...way }).total <= limit);
+  const samples = options.trains && estimateMemory(config, { ...options, trains: false }).total <= limit;
+  const remedy = [
+    ...(other ? [`it fits with ${other[0]}`] : samples ? ["it can be sampled here, but not trained"] : []),
+    "use a smaller model (about 150M parameters train, 900M sample) or a GPU",
+  ];
+  throw new OOMError({
+    what: `${name} does not fit the CPU: ${options.trains ? "training" : "sampling"} needs`,
+    value: `${gib(estimate.total)} of ${gib(limit)} (${largest(estimate)})`,
+    remedy: remedy.join("; or "),
+  });
+}
+
+/** Settings under which training takes less memory, by name; none for sampling. */
+function waysToTrain({ trains, recompute, lora }: MemoryOptions): [string, Partial<MemoryOptions>][] {
+  const adapters = { lora: { r: 16, alpha: 32, targets: LORA_MODULES } };
+  const ways: [string, Partial<MemoryOptions>][] = [
+    ["gradient_checkpointing", { recompute: true }],
+    ["use_peft", adapters],
+    ["use_peft and gradient_checkpointing", { ...adapters, recompute: true }],
+  ];
+  return trains ? ways.filter(([, way]) => !(way.lora && lora) && !(way.recompute && recompute)) : [];
+}
+
+const CUDA_SPARE = 0.94; // of the card's memory: cuBLAS, fragments and other programs need some
+const ROWS = [16_384, 8_192, 4_096, 2_048, 1_024] as const;
+const LEAST_TOKENS = 8_192; // of context kept: fewer, and every turn is computed from its beginning
+const MOST_TOKENS = 262_144;
+
+export interface CudaLimits {
+  readonly maxRows: number;
+  readonly maxCachedTokens: number;
+}
+
+/** How much of a card to use: rows computed together, and tokens of context kept. A model that cannot fit is refused. */
+export function cudaLimits(
+  name: string,
+  config: ModelConfig,
+  { card, precision }: { readonly card: { readonly memory: number }; readonly precision: Precision },
+  options: MemoryOptions,
+): CudaLimits {
+  const place = { device: "cuda", precision, memory: card.memory } as const;
+  const room = CUDA_SPARE * card.memory;
+  const need = (rows: number, cacheTokens: number) =>
+    estimateMemory(config, { ...options, place, rows, cacheTokens, promptRows: Math.min(rows, 8_192) });
+  const least = need(ROWS.at(-1)!, LEAST_TOKENS);
+  if (least.total > room) {
+    const helps = [
+      ...(options.trains && !options.recompute ? ["recompute activations (gradient_checkpointing)"] : []),
+      ...(options.trains && !options.lora ? ["learn adapters (use_peft)"] : []),
+      ...(precision === "fp32" ? ["use a card with bf16"] : []),
+    ];
+    throw new OOMError({
+      what: `${name} does not fit the GPU: ${options.trains ? "training" : "sampling"} needs`,
+      value: `${gib(least.total)} of ${gib(room)} (${largest(least)})`,
+      remedy: [...helps, "use a smaller model or a larger card"].join(", "),
+    });
+  }
+  const maxRows = ROWS.find((rows) => need(rows, 2 * LEAST_TOKENS).total <= room) ?? ROWS.at(-1)!;
+  const left = room - need(maxRows, 0).total;
+  const context = need(maxRows, 1_024).cache / 1_024;
+  const maxCachedTokens = Math.floor(left / 1.5 / context / 1024) * 1024; // growing copies: old and new side by side
+  return { maxRows, maxCachedTokens: Math.min(MOST_TOKENS, Math.max(LEAST_TOKENS, maxCachedTokens)) };
+}
+
+/** What a device has too little of, in words. */
+function largest({ total: _, ...parts }: MemoryEstimate): string {
+  const shown = Object.entries(parts).sort(([, x], [, y]) => y - x);
+  return shown
+    .slice(0, 3)
+    .map(([part, bytes]) => `${part} ${gib(bytes)}`)
+    .join(", ");
+}
+
+function gib(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}

@@ -1,0 +1,213 @@
+// The prefix cache by itself: what it finds, what it lets go of, and where things lie.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { createCpuDevice } from "../../devices/cpu/device.ts";
+import { type CacheRun, type Match, PrefixCache } from "./prefix-cache.ts";
+
+const SHAPE = { layers: 2, kvHeads: 1, headDim: 8 };
+const UNIT = 16; // floats a token
+
+function cacheOf(maxTokens: number): PrefixCache {
+  return new PrefixCache(createCpuDevice({ simd: "plain" }), { ...SHAPE, maxTokens });
+}
+
+/** Adds what is not known of a context, as a request would. */
+function add(cache: PrefixCache, context: readonly number[], room = 0): CacheRun {
+  const match = cache.match(context, context.length);
+  const needed = context.length - match.tokens + room;
+  const run = cache.add(match, needed, needed);
+  run.tokens.push(...context.slice(match.tokens));
+  run.computed = run.tokens.length;
+  return run;
+}
+
+/** The whole context of a run. */
+function contextOf(run: CacheRun): number[] {
+  const above = run.parent ? contextOf(run.parent) : [];
+  const cut = run.parent ? run.parent.tokens.length - run.parentTokens : 0;
+  return [...above.slice(0, above.length - cut), ...run.tokens];
+}
+
+test("finds the longest known beginning, also one that leaves a run in the middle, up to the limit", () => {
+  const cache = cacheOf(1_000);
+  add(cache, [1, 2, 3, 4, 5]);
+  add(cache, [1, 2, 3, 9, 9]);
+  add(cache, [1, 2, 3, 4, 5, 6, 7]);
+  add(cache, [8]);
+  const found = (context: number[], limit = context.length) => cache.match(context, limit).tokens;
+  expect(found([1, 2, 3, 4, 5, 6, 7, 8])).toBe(7);
+  expect(found([1, 2, 3, 9, 9])).toBe(5);
+  expect(found([1, 2, 3, 9, 1])).toBe(4);
+  expect(found([1, 2, 3, 4])).toBe(4);
+  expect(found([1, 2, 3, 4, 5, 6], 5)).toBe(5);
+  expect(found([1, 2], 1)).toBe(1);
+  expect(found([2, 3])).toBe(0);
+  expect(found([8, 1])).toBe(1);
+  cache.clear();
+  expect(found([1, 2, 3])).toBe(0);
+});
+
+test("drops what was used longest ago, never what is held or has something behind it", () => {
+  const cache = cacheOf(24);
+  const held = add(cache, [1, 1, 1, 1, 1, 1, 1, 1]);
+  const old = add(cache, [2, 2, 2, 2, 2, 2, 2, 2]);
+  const recent = add(cache, [3, 3, 3]);
+  cache.release(old);
+  cache.release(recent);
+  cache.match([2], 1); // used again
+  const known = (token: number) => cache.match([token], 1).tokens === 1;
+  const next = add(cache, [4]);
+  expect([1, 2, 3, 4].map(known)).toEqual([true, true, false, true]);
+  expect(next.block).toBe(recent.block);
+  add(cache, [2, 2, 2, 2, 2, 2, 2, 2, 5]); // behind `old`: room must come from elsewhere, and there is none but growth
+  expect([1, 2, 4].map(known)).toEqual([true, true, true]);
+  expect(cache.stores[0]!.length / UNIT).toBeGreaterThan(24);
+  expect(contextOf(held)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
+});
+
+test("a sample goes on in its run where that ends with what is known, unless somebody is in it or went on from it", () => {
+  const cache = cacheOf(1_000);
+  const first = add(cache, [1, 2, 3], 10);
+  expect(first.capacity).toBe(16);
+  const beside = add(cache, [1, 2, 3, 4]); // the first is held
+  expect(beside.parent).toBe(first);
+  cache.release(first);
+  cache.release(beside);
+  expect(add(cache, [1, 2, 3, 5]).parent).toBe(first); // another stands behind it
+  const turn = add(cache, [7, 7, 7], 4);
+  cache.release(turn);
+  expect(add(cache, [7, 7, 7, 8], 2)).toBe(turn);
+  cache.release(turn);
+  expect(turn.tokens).toEqual([7, 7, 7, 8]);
+  expect(add(cache, [7, 7, 9]).parent).toBe(turn); // leaves it in the middle
+  const shared = cache.add(cache.match([5], 1), 8);
+  shared.tokens.push(5);
+  shared.computed = 1;
+  cache.release(shared);
+  expect(add(cache, [5, 6]).parent).toBe(shared); // nobody's own
+});
+
+test("a run that is full moves to a place twice as large with what it holds, and leaves the old one to others", () => {
+  const device = createCpuDevice({ simd: "plain" });
+  const shape = { layers: 2, kvHeads: 2, headDim: 16 };
+  const unit = 64;
+  const cache = new PrefixCache(device, { ...shape, maxTokens: 400 });
+  const turn = add(cache, [1, 2, 3, 4, 5], 3);
+  const old = turn.block;
+  /** What the run's tokens have, by token, layer and number: keys in panels of eight tokens, values in panels of eight dims. */
+  const held = () =>
+    cache.stores.map((store) => {
+      const all = device.read(device.part(store, turn.block, turn.capacity * unit));
+      const tokens = Array.from({ length: 5 }, (_, t) => t);
+      return [0, 1].map((head) => {
+        const keys = head * 2 * turn.capacity * 16;
+        const values = keys + turn.capacity * 16;
+        const dims = Array.from({ length: 16 }, (_, i) => i);
+        return tokens.map((t) => [
+          ...dims.map((i) => all[keys + (t >> 3) * 128 + i * 8 + (t & 7)]),
+          ...dims.map((i) => all[values + (i >> 3) * turn.capacity * 8 + t * 8 + (i & 7)]),
+        ]);
+      });
+    });
+  for (const [layer, store] of cache.stores.entries()) {
+    const numbers = Float32Array.from({ length: 8 * unit }, (_, i) => 1_000 * layer + i);
+    device.write(device.part(store, old, 8 * unit), numbers);
+  }
+  const before = held();
+  cache.release(turn);
+  expect(add(cache, [1, 2, 3, 4, 5, 6], 4)).toBe(turn);
+  expect([turn.capacity, turn.block === old]).toEqual([16, false]);
+  expect(held()).toEqual(before);
+  expect(add(cache, [9], 2).block).toBe(old);
+  cache.release(turn);
+  expect(add(cache, [1, 2, 3, 4, 5, 6, 7], 120).parent).toBe(turn); // there is too little for a larger place: a piece more
+  cache.clear();
+  expect(cache.add(cache.match([1], 1), 8, 100).capacity).toBe(104); // a quarter, all of it
+});
+
+test("there is no room behind the window, but for whole panels", () => {
+  const cache = new PrefixCache(createCpuDevice({ simd: "plain" }), { ...SHAPE, window: 30 });
+  const begin = (match: Match, tokens: number) => {
+    const run = cache.add(match, tokens, 100);
+    run.tokens.push(...Array(tokens).fill(7));
+    run.computed = tokens;
+    return run;
+  };
+  const first = begin(cache.match([], 0), 10);
+  expect(first.capacity).toBe(32);
+  expect(begin({ run: first, runTokens: 10, tokens: 10 }, 5).capacity).toBe(24);
+});
+
+test("gives the room wished for while three quarters of the cache are left to others, and what is needed always", () => {
+  const cache = cacheOf(256);
+  const begin = (token: number, wish: number) => {
+    const run = cache.add(cache.match([token], 1), 8, wish);
+    run.tokens.push(token);
+    return run;
+  };
+  const runs = [begin(1, 40), begin(2, 24), begin(3, 16), begin(4, 16)];
+  expect(runs.map(({ capacity }) => capacity)).toEqual([40, 24, 8, 8]);
+  for (const run of runs) cache.release(run);
+  expect(begin(5, 64).capacity).toBe(64); // what nobody holds does not count
+});
+
+test("growing keeps what is stored, and closing gives all memory back", () => {
+  const device = createCpuDevice({ simd: "plain" });
+  const { used } = device.memory;
+  const cache = new PrefixCache(device, SHAPE);
+  const first = add(cache, [1, 2, 3], 4_000);
+  for (const [i, store] of cache.stores.entries())
+    device.fill(device.part(store, first.block, first.capacity * UNIT), 7 + i);
+  const before = cache.stores[0]!;
+  add(cache, [9], 5_000);
+  expect(cache.stores[0]).not.toBe(before);
+  for (const [i, store] of cache.stores.entries()) {
+    expect(device.read(device.part(store, first.block, first.capacity * UNIT)).every((x) => x === 7 + i)).toBe(true);
+  }
+  cache.close();
+  expect(device.memory.used).toBe(used);
+});
+
+test("any sequence of requests: runs never overlap, matches are true, and what is held stays", () => {
+  const step = fc.record({
+    context: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 20 }),
+    room: fc.nat(12),
+    release: fc.option(fc.nat(), { nil: undefined }),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30 }), fc.constantFrom(16, 64, 200), (steps, maxTokens) => {
+      const cache = cacheOf(maxTokens);
+      const held = new Map<CacheRun, number[]>();
+      for (const { context, room, release } of steps) {
+        const match = cache.match(context, context.length);
+        expect(match.tokens).toBeLessThanOrEqual(context.length);
+        if (match.run) {
+          const whole = contextOf(match.run);
+          expect(whole.slice(0, whole.length - match.run.tokens.length + match.runTokens)).toEqual(
+            context.slice(0, match.tokens),
+          );
+        }
+        const run = add(cache, context, room);
+        held.set(run, contextOf(run));
+        expect(run.capacity).toBeGreaterThanOrEqual(run.tokens.length + room);
+        expect(run.block + run.capacity * UNIT).toBeLessThanOrEqual(cache.stores[0]!.length);
+        // Everything that is held, and what it stands behind, lies apart from everything else.
+        const kept = new Set<CacheRun>();
+        for (const one of held.keys()) for (let at: CacheRun | null = one; at; at = at.parent) kept.add(at);
+        const places = [...kept]
+          .filter(({ capacity }) => capacity > 0) // a context that is known whole takes no room, wherever that is
+          .map(({ block, capacity }) => [block, block + capacity * UNIT] as const)
+          .sort(([a], [b]) => a - b);
+        for (const [i, [start]] of places.entries()) if (i > 0) expect(start).toBeGreaterThanOrEqual(places[i - 1]![1]);
+        for (const [one, whole] of held) expect(contextOf(one)).toEqual(whole);
+        if (release !== undefined) {
+          const gone = [...held.keys()][release % held.size]!;
+          cache.release(gone);
+          held.delete(gone);
+        }
+      }
+      for (const run of held.keys()) cache.release(run);
+      for (const run of held.keys()) for (let at: CacheRun | null = run; at; at = at.parent) expect(at.holders).toBe(0);
+    }),
+  );
+});

@@ -1,0 +1,247 @@
+// An engine in a thread of its own, with the same verbs: the caller's thread stays free for keys, pages and progress.
+import { Worker } from "node:worker_threads";
+import { ModelLoadError, OOMError, SqlEnvError, UsageError } from "../../../errors.ts";
+import type {
+  AdamParams,
+  Datum,
+  Engine,
+  ForwardBackwardOptions,
+  ForwardBackwardOutput,
+  LogprobOptions,
+  OptimOutput,
+  Sample,
+  SampleRequest,
+} from "../engine.ts";
+import type {
+  EngineFacts,
+  EngineMemory,
+  EngineSpec,
+  ErrorFields,
+  FromEngine,
+  ToEngine,
+  Verb,
+  Verbs,
+} from "./protocol.ts";
+
+interface Pending {
+  readonly resolve: (give: never) => void;
+  readonly reject: (error: Error) => void;
+  readonly onToken: ((token: number) => void) | undefined;
+}
+
+export interface ThreadEngineOptions extends Partial<Omit<EngineSpec, "folder">> {}
+
+/** Starts an engine for a model folder in another thread; resolves when the model is loaded. */
+export function startEngine(folder: string, options: ThreadEngineOptions = {}): Promise<ThreadEngine> {
+  const { trains = true, threads, simd, recompute = false, reference = false, device = "auto", precision } = options;
+  const { maxGpuMemory, lora, adapter } = options;
+  const spec: EngineSpec = {
+    ...{ folder, trains, threads, simd, recompute, reference, device, precision },
+    ...{ maxGpuMemory, lora, adapter },
+  };
+  const worker = new Worker(new URL("./worker.node.js", import.meta.url), { workerData: spec });
+  live.add(worker);
+  worker.once("exit", () => live.delete(worker));
+  return new Promise((resolve, reject) => {
+    const failed = (error: Error) => {
+      void worker.terminate();
+      reject(error);
+    };
+    const onError = (error: Error) => failed(threadFailed(error));
+    const onExit = (code: number) => failed(threadEnded(code, "while it loaded the model"));
+    worker.once("error", onError);
+    worker.once("exit", onExit);
+    worker.once("message", (message: FromEngine) => {
+      worker.off("error", onError);
+      worker.off("exit", onExit);
+      if ("ready" in message) resolve(new ThreadEngine(worker, message.ready));
+      else failed("failed" in message ? errorOf(message.failed) : new Error("the engine's thread spoke out of turn"));
+    });
+  });
+}
+
+/** Threads of engines that have not ended. */
+const live = new Set<Worker>();
+
+/** Longest that closing may take; a device that was lost may never answer. */
+const CLOSE_MS = 10_000;
+/** Longest that a thread may take to end when told to. One that is stuck in native code, such as a driver's, never does. */
+const TERMINATE_MS = 3_000;
+
+/**
+ * Ends the threads of all engines; false when one does not end. Then only SIGKILL ends the process: `process.exit` would
+ * wait for the thread.
+ */
+export async function terminateEngines(): Promise<boolean> {
+  const ended = await Promise.all([...live].map((worker) => within(TERMINATE_MS, worker.terminate())));
+  return !ended.includes(false);
+}
+
+/** Whether a promise is settled within this time. */
+async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  const settled = promise.then(
+    () => true,
+    () => true,
+  );
+  return Promise.race([settled, deadline]).finally(() => clearTimeout(timer));
+}
+
+/** What is needed of a worker thread. In the public types Node's own would ask every user for @types/node. */
+interface Thread {
+  on(event: "message", listener: (message: FromEngine) => void): unknown;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "messageerror", listener: (error: Error) => void): unknown;
+  on(event: "exit", listener: (code: number) => void): unknown;
+  postMessage(message: unknown): void;
+  terminate(): Promise<unknown>;
+}
+
+/** The caller's end. */
+export class ThreadEngine implements Engine {
+  readonly facts: EngineFacts;
+  readonly #worker: Thread;
+  readonly #pending = new Map<number, Pending>();
+  #next = 0;
+  /** The token texts that the thread has. */
+  #texts: readonly string[] | undefined;
+  #ended: Error | undefined;
+
+  constructor(worker: Thread, facts: EngineFacts) {
+    this.facts = facts;
+    this.#worker = worker;
+    worker.on("message", (message: FromEngine) => this.#hear(message));
+    worker.on("error", (error) => this.#end(threadFailed(error)));
+    worker.on("messageerror", (error) => {
+      this.#end(threadFailed(error)); // an answer that cannot be read: its call would wait for ever
+      void worker.terminate();
+    });
+    worker.on("exit", (code) => this.#end(threadEnded(code)));
+  }
+
+  sample({ signal, onToken, stop, ...take }: SampleRequest): Promise<Sample> {
+    if (stop && stop.texts !== this.#texts) {
+      this.#texts = stop.texts;
+      this.#call("texts", stop.texts).catch(() => {}); // a thread that ended tells the sample
+    }
+    const id = this.#next;
+    const abort = () => this.#worker.postMessage({ abort: id } satisfies ToEngine);
+    const sampled = this.#call("sample", { ...take, stop: stop?.rule, stream: onToken !== undefined }, onToken);
+    if (signal?.aborted) abort();
+    signal?.addEventListener("abort", abort, { once: true });
+    return sampled.finally(() => signal?.removeEventListener("abort", abort));
+  }
+
+  forwardBackward(batch: readonly Datum[], options: ForwardBackwardOptions): Promise<ForwardBackwardOutput> {
+    return this.#call("forwardBackward", { batch, options });
+  }
+
+  optimStep(adam: AdamParams): Promise<OptimOutput> {
+    return this.#call("optimStep", adam);
+  }
+
+  logprobs(batch: readonly Datum[], options?: LogprobOptions): Promise<Float32Array[]> {
+    return this.#call("logprobs", { batch, options });
+  }
+
+  /** Saves a folder that `transformers` loads, adapters merged; without a dtype in one that loses nothing. */
+  async saveModel(
+    dir: string,
+    { dtype, card }: { readonly dtype?: "F32" | "BF16"; readonly card?: string } = {},
+  ): Promise<void> {
+    await this.#call("saveModel", { dir, dtype, card });
+  }
+
+  /** Saves the adapters where `peft` loads them; `base` is the model they adapt. */
+  async saveAdapter(dir: string, base: string, { card }: { readonly card?: string } = {}): Promise<void> {
+    await this.#call("saveAdapter", { dir, base, card });
+  }
+
+  /** Saves what is learned and the optimizer in full precision, to go on from. */
+  async saveState(dir: string): Promise<void> {
+    await this.#call("saveState", dir);
+  }
+
+  async loadState(dir: string, { anyVariant = false }: { readonly anyVariant?: boolean } = {}): Promise<void> {
+    await this.#call("loadState", { dir, anyVariant });
+  }
+
+  memory(): Promise<EngineMemory> {
+    return this.#call("memory", null);
+  }
+
+  /** Frees the device and ends the thread. Never fails: a lost device must not hide the error that says so, nor keep the process. */
+  async close(): Promise<void> {
+    if (!this.#ended) await within(CLOSE_MS, this.#call("close", null));
+    this.#end(new UsageError({ what: "the engine is closed" }));
+    await within(TERMINATE_MS, this.#worker.terminate());
+  }
+
+  #call<V extends Verb>(verb: V, take: Verbs[V]["take"], onToken?: (token: number) => void): Promise<Verbs[V]["give"]> {
+    if (this.#ended) return Promise.reject(this.#ended);
+    const id = this.#next++;
+    return new Promise((resolve, reject) => {
+      this.#worker.postMessage({ id, verb, take } as ToEngine); // throws what cannot be sent
+      this.#pending.set(id, { resolve: resolve as Pending["resolve"], reject, onToken });
+    });
+  }
+
+  #hear(message: FromEngine): void {
+    if (!("id" in message)) return;
+    const pending = this.#pending.get(message.id);
+    if (!pending) return;
+    if ("token" in message) {
+      pending.onToken?.(message.token);
+      return;
+    }
+    this.#pending.delete(message.id);
+    if ("error" in message) pending.reject(errorOf(message.error));
+    else pending.resolve(message.give as never);
+  }
+
+  #end(error: Error): void {
+    this.#ended ??= error;
+    for (const { reject } of this.#pending.values()) reject(this.#ended);
+    this.#pending.clear();
+  }
+}
+
+const RESUME = "a training can be resumed from its last checkpoint";
+
+/** An error nobody in the thread caught. */
+function threadFailed(cause: Error): SqlEnvError {
+  return new SqlEnvError("engine_lost", {
+    what: "the engine's thread failed",
+    value: cause.message,
+    remedy: RESUME,
+    cause,
+  });
+}
+
+function threadEnded(code: number, when = "unexpectedly"): SqlEnvError {
+  return new SqlEnvError("engine_lost", {
+    what: `the engine's thread ended ${when}`,
+    value: `exit code ${code}`,
+    remedy: RESUME,
+  });
+}
+
+/** The error as it was thrown over there. */
+function errorOf({ name, code, message, what, value, remedy, stack }: ErrorFields): Error {
+  const parts = { what: what ?? message, value, remedy };
+  const made =
+    name === "UsageError"
+      ? new UsageError(parts)
+      : name === "OOMError"
+        ? new OOMError(parts)
+        : name === "ModelLoadError"
+          ? new ModelLoadError(parts, code)
+          : code === undefined
+            ? new Error(message)
+            : new SqlEnvError(code, parts);
+  if (stack) made.stack = stack;
+  return made;
+}

@@ -1,0 +1,102 @@
+// A model in a browser: a folder fetched from beside the page, or files a person chose, and an engine in the calling thread.
+// Call it in a worker: a step takes seconds, and a page's own thread must stay free.
+
+import { ModelLoadError, messageOf } from "../../errors.ts";
+import { createWebCpu } from "../devices/cpu/start.web.ts";
+import type { ModelConfig } from "../model/config.ts";
+import { openModelFolder, type ReadModelFile, WEIGHTS_FILE } from "../model/formats/folder.ts";
+import { loadWeights } from "../model/formats/load.ts";
+import { createModel, parameterCount } from "../model/parameters.ts";
+import { createTurnEncoder, type TurnEncoder } from "../model/text/chat-template.ts";
+import type { Tokenizer } from "../model/text/tokenizer.ts";
+import { LocalEngine } from "./local-engine.ts";
+import { checkCpuMemory } from "./memory.ts";
+import type { EngineFacts } from "./thread/protocol.ts";
+
+export interface WebModelOptions {
+  /** What errors call the model. @default the URL, or "the model" */
+  readonly name?: string;
+  /** With gradients. @default true */
+  readonly trains?: boolean;
+  /** Where the page is cross-origin isolated. @default as many as the machine has cores, at most 8 */
+  readonly threads?: number | undefined;
+  readonly simd?: "plain" | "relaxed" | undefined;
+  /** Bytes of the weights that have come, of how many (0: the server does not say). */
+  readonly onProgress?: ((received: number, total: number) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface WebModel {
+  readonly engine: LocalEngine;
+  readonly tokenizer: Tokenizer;
+  readonly turns: TurnEncoder;
+  readonly config: ModelConfig;
+  readonly facts: EngineFacts;
+}
+
+/** Loads a model folder in the Hugging Face layout: its address, or a function that reads its files. */
+export async function loadWebModel(
+  from: string | URL | ReadModelFile,
+  { trains = true, threads, simd, onProgress, signal, ...options }: WebModelOptions = {},
+): Promise<WebModel> {
+  const name = options.name ?? (typeof from === "function" ? "the model" : String(from));
+  const read = typeof from === "function" ? from : fetching(from, { onProgress, signal });
+  const { config, tokenizer, chatTemplate, weights, generationConfig } = await openModelFolder(read, name);
+  checkCpuMemory(name, config, { trains });
+  const turns = createTurnEncoder(tokenizer, chatTemplate, { eosIds: generationConfig.eos_token_ids });
+  const device = await createWebCpu({ threads, simd });
+  try {
+    const model = createModel(device, config, { trains });
+    await loadWeights(model, weights);
+    const { name: kind, variant, threads: size } = device;
+    const parameters = parameterCount(model);
+    const facts = { device: kind, variant, threads: size, parameters, trained: trains ? parameters : 0 };
+    return { engine: new LocalEngine(model), tokenizer, turns, config, facts };
+  } catch (error) {
+    device.close();
+    throw error;
+  }
+}
+
+/** Reads files below an address. */
+function fetching(base: string | URL, { onProgress, signal }: Pick<WebModelOptions, "onProgress" | "signal">) {
+  const folder = new URL(`${String(base).replace(/\/*$/, "")}/`, globalThis.location?.href);
+  return async (file: string): Promise<Uint8Array<ArrayBuffer> | null> => {
+    const url = new URL(file, folder);
+    const failed = (what: string, cause?: unknown) =>
+      new ModelLoadError({ what, value: url.href, remedy: "check the address and the server", cause });
+    try {
+      const response = await fetch(url, signal ? { signal } : {});
+      // Servers of single-page sites answer a missing file with a page.
+      if (response.status === 404 || response.headers.get("content-type")?.startsWith("text/html")) return null;
+      if (!response.ok) throw failed(`the model's file cannot be fetched (${response.status})`);
+      return await bodyOf(response, file === WEIGHTS_FILE ? onProgress : undefined);
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      if (error instanceof ModelLoadError) throw error;
+      throw failed(`the model's file cannot be fetched (${messageOf(error)})`, error);
+    }
+  };
+}
+
+async function bodyOf(response: Response, onProgress: WebModelOptions["onProgress"]): Promise<Uint8Array<ArrayBuffer>> {
+  if (!onProgress || !response.body) return new Uint8Array(await response.arrayBuffer());
+  // A compressed answer's length is not that of what comes out of it.
+  const total = response.headers.has("content-encoding") ? 0 : Number(response.headers.get("content-length") ?? 0);
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let received = 0;
+  for (const reader = response.body.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    chunks.push(value);
+    received += value.length;
+    onProgress(received, total);
+  }
+  const bytes = new Uint8Array(received);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
+}

@@ -1,0 +1,38 @@
+// Weights from a source into a model's memory, one tensor at a time, and out again.
+import { ModelLoadError } from "../../../errors.ts";
+import { type Model, parametersChanged } from "../parameters.ts";
+import { checkWeights, firstNonFinite, type WeightSource } from "./safetensors.ts";
+
+export interface LoadOptions {
+  /** What errors call the source. @default "the weights" */
+  readonly file?: string;
+}
+
+/** Fills the model. Names, shapes and dtypes are checked before anything is written; not-a-number and infinite weights are refused. */
+export async function loadWeights(
+  model: Model,
+  source: Pick<WeightSource, "names" | "info" | "read">,
+  { file = "the weights" }: LoadOptions = {},
+): Promise<void> {
+  checkWeights(source, new Map(model.tensors.map(({ name, shape }) => [name, shape])), file);
+  for (const { name, shape, value } of model.tensors) {
+    const data = await source.read(name);
+    if (data.length !== value.length) {
+      throw bad(file, `tensor ${name} of shape [${shape}] has ${value.length} numbers`, `${data.length} came`);
+    }
+    const wrong = firstNonFinite(data);
+    if (wrong >= 0) throw bad(file, `tensor ${name} holds a number that is none, at ${wrong}`, data[wrong]!);
+    model.device.write(value, data);
+  }
+  parametersChanged(model);
+}
+
+/** Every tensor of the model by its name in a file, each read from the device when its turn comes. */
+export function* tensorsOf({ device, tensors }: Model): Generator<{ name: string; data: Float32Array }> {
+  for (const { name, value } of tensors) yield { name, data: device.read(value) as Float32Array };
+}
+
+function bad(file: string, what: string, value: string | number): ModelLoadError {
+  const remedy = "check that config.json and the weights belong together, and fetch the file again";
+  return new ModelLoadError({ what: `${file}: ${what}`, value, remedy });
+}

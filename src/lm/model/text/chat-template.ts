@@ -1,0 +1,328 @@
+// Chats as token ids: the model's own template, taken apart once, so that each turn is appended and nothing is tokenized twice.
+// docs/decisions/0006-turns.md says which templates are accepted and why.
+import { ModelLoadError, messageOf, UsageError } from "../../../errors.ts";
+import { type ParsedTemplate, parseTemplate, renderTemplate } from "./jinja.ts";
+import type { Tokenizer } from "./tokenizer.ts";
+
+export interface ChatMessage {
+  readonly role: "system" | "user" | "assistant" | "tool";
+  readonly content: string;
+  readonly reasoning_content?: string;
+}
+
+/** A function that the model may call, as chat templates and OpenAI's API take it. */
+export interface Tool {
+  readonly type: "function";
+  readonly function: {
+    readonly name: string;
+    readonly description: string;
+    /** JSON Schema. */
+    readonly parameters: Readonly<Record<string, unknown>>;
+  };
+}
+
+export interface RenderOptions {
+  /** @default none */
+  readonly tools?: readonly Tool[] | undefined;
+  readonly add_generation_prompt?: boolean;
+  /** Passed on to the template; models without it ignore it. @default false */
+  readonly enable_thinking?: boolean;
+  readonly bos_token?: string | undefined;
+  readonly eos_token?: string | undefined;
+}
+
+/** ChatML: what a model without a template of its own gets. */
+export const CHATML_TEMPLATE =
+  "{%- for message in messages %}" +
+  "{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}" +
+  "{%- endfor %}" +
+  "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}";
+
+/** The text a chat template gives for messages. */
+export function renderChat(
+  template: string | ParsedTemplate,
+  messages: readonly ChatMessage[],
+  { tools, add_generation_prompt = true, enable_thinking = false, bos_token = "", eos_token = "" }: RenderOptions = {},
+): string {
+  try {
+    const parsed = typeof template === "string" ? parseTemplate(template) : template;
+    const variables = { messages, add_generation_prompt, enable_thinking, bos_token, eos_token };
+    return renderTemplate(parsed, tools ? { ...variables, tools } : variables);
+  } catch (error) {
+    throw refused(`it cannot be rendered (${messageOf(error)})`, error);
+  }
+}
+
+export interface NextOptions {
+  /** Whether the model's last ids end with the token that closes its turn; `closed(ids)` tells. */
+  readonly closed: boolean;
+  /** Who answers the model; `tool` needs an encoder that has tools. @default "user" */
+  readonly from?: "user" | "tool";
+}
+
+/** Turns a chat into ids piece by piece; what it gave before stays as it is. */
+export interface TurnEncoder {
+  /** Ids of the chat's beginning up to where the model speaks. */
+  start(system: string, user: string): number[];
+  /** Ids to append after the model's own: the end of its turn, the user's answer, and up to where the model speaks again. */
+  next(user: string, options: NextOptions): number[];
+  /** Ids of a whole turn of the model's, with the token that closes it. */
+  say(text: string): number[];
+  /** Whether these sampled ids end with the token that closes a turn. */
+  closed(ids: readonly number[]): boolean;
+  /** The encoder of chats in which the model is given these tools. Throws ModelLoadError where its template has no place for them. */
+  withTools(tools: readonly Tool[]): TurnEncoder;
+  /** Ids at which sampling stops: the closing token first, then every other end of text. */
+  readonly stopIds: readonly number[];
+  /** The fixed text that the generation prompt puts into the model's mouth and the template leaves out of history; often empty. */
+  readonly opening: string;
+}
+
+export interface TurnEncoderOptions {
+  /** More ids at which sampling stops, such as those of generation_config.json. @default [] */
+  readonly eosIds?: readonly number[];
+}
+
+/** A template taken apart: `head system between user ask` is a first prompt, `close user ask` each later one. */
+interface Pieces {
+  readonly head: string;
+  readonly between: string;
+  /** From the end of the user's text to where the model speaks, opening included. */
+  readonly ask: string;
+  readonly opening: string;
+  /** From the end of the model's text to the user's next text. */
+  readonly close: string;
+  /** The same around a tool's text, where there are tools. */
+  readonly tool: { readonly close: string; readonly ask: string } | undefined;
+  readonly trims: { readonly system: boolean; readonly user: boolean };
+}
+
+/** Texts whose ids are kept: what the episodes of some training steps are shown. */
+const TEXTS_KEPT = 4_096;
+
+/** Takes a template apart and checks that it only ever appends; a template that rewrites what was said is refused with the reason. */
+export function createTurnEncoder(
+  tokenizer: Tokenizer,
+  template: string = CHATML_TEMPLATE,
+  { eosIds = [] }: TurnEncoderOptions = {},
+  tools?: readonly Tool[],
+): TurnEncoder {
+  const pieces = takeApart(template, tokenizer, tools);
+  const cut = sectionCutter(tokenizer);
+  const [first = ""] = cut(pieces.close);
+  const closing = tokenizer.addedTokens.find(({ content, special }) => special && content === first);
+  if (!closing && template === CHATML_TEMPLATE)
+    throw new ModelLoadError({
+      what: "the model has no chat template, and its vocabulary lacks the tokens of ChatML",
+      value: first,
+      remedy: "use the version of the model that was trained for chats, such as its Instruct version",
+    });
+  if (!closing)
+    throw refused(`a model's turn is not closed by a special token, but by ${JSON.stringify(pieces.close)}`);
+  const afterClosing = pieces.close.slice(closing.content.length);
+  if (pieces.tool && !pieces.tool.close.startsWith(closing.content))
+    throw refused(`before a tool's result a turn is closed by ${JSON.stringify(pieces.tool.close)}`);
+  const ends = tokenizer.eosId === undefined ? eosIds : [tokenizer.eosId, ...eosIds];
+  const stopIds = [...new Set([closing.id, ...ends])];
+  const user = (text: string) => (pieces.trims.user ? text.trim() : text);
+  const system = (text: string) => (pieces.trims.system ? text.trim() : text);
+
+  // The episodes of a group begin with the same texts, and many look at the same tables.
+  const texts = new Map<string, readonly number[]>();
+  const encodeText = (text: string): readonly number[] => {
+    const known = texts.get(text);
+    if (known) return known;
+    const ids = tokenizer.encodePlain(text);
+    if (texts.size >= TEXTS_KEPT) texts.clear();
+    texts.set(text, ids);
+    return ids;
+  };
+
+  /** Template text (even places) and content (odd places): runs between the template's special tokens are encoded as one text, as the template's whole text would be. */
+  function encode(parts: readonly string[]): number[] {
+    const ids: number[] = [];
+    let run = "";
+    const flush = () => {
+      for (const id of encodeText(run)) ids.push(id);
+      run = "";
+    };
+    parts.forEach((part, place) => {
+      if (place % 2 === 1) {
+        run += part;
+        return;
+      }
+      for (const section of cut(part)) {
+        const token = tokenizer.addedTokens.find(({ content }) => content === section);
+        if (token) {
+          flush();
+          ids.push(token.id);
+        } else {
+          run += section;
+        }
+      }
+    });
+    flush();
+    return ids;
+  }
+
+  const answers = {
+    user: { before: afterClosing, after: pieces.ask },
+    tool: pieces.tool && { before: pieces.tool.close.slice(closing.content.length), after: pieces.tool.ask },
+  };
+  const withTools = new Map<string, TurnEncoder>();
+
+  return {
+    start: (first, question) => encode([pieces.head, system(first), pieces.between, user(question), pieces.ask]),
+    next: (text, { closed, from = "user" }) => {
+      const answer = answers[from];
+      if (!answer) throw new UsageError({ what: "this chat has no tools that could answer" });
+      return [...(closed ? [] : [closing.id]), ...encode([answer.before, user(text), answer.after])];
+    },
+    say: (text) => [...(tools ? encodeCall(text, tokenizer) : tokenizer.encodePlain(text)), closing.id],
+    withTools(given) {
+      const key = JSON.stringify(given);
+      const known = withTools.get(key) ?? createTurnEncoder(tokenizer, template, { eosIds }, given);
+      withTools.set(key, known);
+      return known;
+    },
+    closed: (ids) => ids.at(-1) === closing.id,
+    stopIds,
+    opening: pieces.opening,
+  };
+}
+
+/** A reply in which the marks of a tool call are the tokens that they are in the vocabulary, where they are some. */
+function encodeCall(text: string, tokenizer: Tokenizer): number[] {
+  return text.split(/(<\/?tool_call>)/).flatMap((part) => {
+    const token = tokenizer.addedTokens.find(({ content }) => content === part);
+    return token ? [token.id] : tokenizer.encodePlain(part);
+  });
+}
+
+/** Splits template text at added tokens, longest first where one begins another; the tokens are sections of their own. */
+function sectionCutter(tokenizer: Tokenizer): (text: string) => string[] {
+  const contents = tokenizer.addedTokens.map(({ content }) => content).sort((a, b) => b.length - a.length);
+  if (contents.length === 0) return (text) => (text === "" ? [] : [text]);
+  const pattern = new RegExp(`(${contents.map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "u");
+  return (text) => text.split(pattern).filter((section) => section !== "");
+}
+
+// Two sets of texts to look for in what a template gives: words that no template tidies, and texts with what texts have inside.
+const SENTINELS = [
+  { system: "Qsystemq", user: ["Quseroneq", "Qusertwoq", "Quserthreeq"], model: ["Qmodeloneq", "Qmodeltwoq"] },
+  { system: "Zz", user: ["Zy\n\nZy", "Zx", "Zw Zw."], model: ["Zv: Zv;", "Zu\nZu"] },
+] as const;
+
+function takeApart(template: string, tokenizer: Tokenizer, tools?: readonly Tool[]): Pieces {
+  let parsed: ParsedTemplate;
+  try {
+    parsed = parseTemplate(template);
+  } catch (error) {
+    throw refused(`it cannot be parsed (${messageOf(error)})`, error);
+  }
+  const render = (messages: readonly ChatMessage[]) =>
+    renderChat(parsed, messages, { bos_token: tokenizer.bosToken, eos_token: tokenizer.eosToken, tools });
+  const piecesOf = (texts: (typeof SENTINELS)[number]) => {
+    const pieces = takeApartWith(render, texts, "user");
+    if (!tools) return { ...pieces, tool: undefined };
+    if (![pieces.head, pieces.between].some((part) => part.includes("<tool_call>"))) throw withoutTools();
+    const { head, between, ask, close, toolAsk } = takeApartWith(render, texts, "tool");
+    same([head, between, ask], [pieces.head, pieces.between, pieces.ask]);
+    return { ...pieces, tool: { close, ask: toolAsk } };
+  };
+  const [one, two] = SENTINELS.map(piecesOf);
+  if (JSON.stringify(one) !== JSON.stringify(two)) throw refused("what it puts around a text depends on the text");
+  const { head, between, ask, close, tool } = one!;
+  const used = [head, between, ask, close, tool?.close ?? "", tool?.ask ?? ""].flatMap(sectionCutter(tokenizer));
+  const eats = tokenizer.addedTokens.find(
+    ({ content, lstrip, rstrip, single_word }) => used.includes(content) && (lstrip || rstrip || single_word),
+  );
+  if (eats) throw refused(`its token ${eats.content} swallows spaces of the text beside it`);
+  return { ...one!, trims: { system: trims(render, "system"), user: trims(render, "user") } };
+}
+
+type Render = (messages: readonly ChatMessage[]) => string;
+
+type Taken = Omit<Pieces, "trims" | "tool"> & { readonly toolAsk: string };
+
+/** Takes a template apart by a chat in which the model is answered by the user, or by a tool. */
+function takeApartWith(render: Render, texts: (typeof SENTINELS)[number], from: "user" | "tool"): Taken {
+  const { system, user, model } = texts;
+  const messages: ChatMessage[] = [
+    { role: "system", content: system },
+    { role: "user", content: user[0] },
+  ];
+  const first = around(render(messages), [system, user[0]]);
+  const [head = "", between = "", ask = ""] = first;
+  messages.push({ role: "assistant", content: model[0] }, { role: from, content: user[1] });
+  const second = around(render(messages), [system, user[0], model[0], user[1]]);
+  const [, , beforeModel = "", close = "", last = ""] = second;
+  // The prompt may end with words put into the model's mouth that history then leaves out (Qwen3: an empty think block).
+  if (!ask.startsWith(beforeModel)) {
+    throw refused(`after a turn it writes ${JSON.stringify(beforeModel)} where the prompt had ${JSON.stringify(ask)}`);
+  }
+  const opening = ask.slice(beforeModel.length);
+  if (!last.endsWith(opening))
+    throw refused(`after a tool's result the model begins otherwise: ${JSON.stringify(last)}`);
+  const toolAsk = from === "tool" ? last : ask;
+  same(second, [head, between, beforeModel, close, toolAsk]);
+  messages.push({ role: "assistant", content: model[1] }, { role: from, content: user[2] });
+  const third = around(render(messages), [system, user[0], model[0], user[1], model[1], user[2]]);
+  const again = toolAsk.slice(0, toolAsk.length - opening.length);
+  same(third, [head, between, beforeModel, close, again, close, toolAsk]);
+  return { head, between, ask, opening, close, toolAsk };
+}
+
+/** The text before, between and after the given texts, each of which must be there once and in this order. */
+function around(text: string, parts: readonly string[]): string[] {
+  const found: string[] = [];
+  let rest = text;
+  for (const part of parts) {
+    const at = rest.indexOf(part);
+    if (at < 0) throw refused(`it leaves out, changes or moves a message (${JSON.stringify(part)})`);
+    found.push(rest.slice(0, at));
+    rest = rest.slice(at + part.length);
+  }
+  if (parts.some((part) => [...found, rest].some((piece) => piece.includes(part)))) {
+    throw refused("it writes a message twice");
+  }
+  return [...found, rest];
+}
+
+function same(pieces: readonly string[], expected: readonly string[]): void {
+  const at = pieces.findIndex((piece, i) => piece !== expected[i]);
+  if (at >= 0) {
+    throw refused(
+      `it rewrites earlier turns: ${JSON.stringify(expected[at])} becomes ${JSON.stringify(pieces[at])} when the chat goes on`,
+    );
+  }
+}
+
+/** Whether the template strips the spaces around a message; a template that strips only one side is refused. */
+function trims(render: Render, role: "system" | "user"): boolean {
+  const padded = " \n Qtextq \n ";
+  const messages: ChatMessage[] = [
+    { role: "system", content: role === "system" ? padded : "Qotherq" },
+    { role: "user", content: role === "user" ? padded : "Qotherq" },
+  ];
+  const plain = messages.map(({ role, content }) => ({ role, content: content.trim() }));
+  const text = render(messages);
+  if (text === render(plain)) return true;
+  if (text === render(plain).replace("Qtextq", padded)) return false;
+  throw refused(`it changes the spaces around a ${role} message`);
+}
+
+function withoutTools(): ModelLoadError {
+  return new ModelLoadError({
+    what: "the model's chat template has no section for tools that are called by <tool_call>",
+    remedy: "use --prompt instruct",
+  });
+}
+
+function refused(reason: string, cause?: unknown): ModelLoadError {
+  return new ModelLoadError({
+    what: `the chat template cannot be used turn by turn: ${reason}`,
+    remedy: "use a model whose template only appends, or remove the template to get ChatML",
+    cause,
+  });
+}

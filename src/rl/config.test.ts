@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { KNOWN_MODELS } from "../lm/model/formats/known.ts";
+import { batchingOf, CONFIG_KEYS, configSchema, learningRateAt, resolveConfig } from "./config.ts";
+import { PRESET_NAMES, PRESET_NOTES, presetNamed } from "./presets.ts";
+
+describe("defaults", () => {
+  test("are those of the first design", () => {
+    expect(resolveConfig()).toMatchObject({
+      ...{ model_name: "Qwen/Qwen3-1.7B", max_new_tokens: 256, num_train_epochs: 1, per_device_train_batch_size: 2 },
+      ...{ gradient_accumulation_steps: 4, learning_rate: 5e-6, num_generations: 4, questions_path: "bundled" },
+      ...{ db_dir: "bundled", step_budget: 10, difficulty_filter: ["easy", "medium"], seed: 42, logging_steps: 10 },
+    });
+  });
+
+  test("and where it is silent TRL's", () => {
+    expect(resolveConfig()).toMatchObject({
+      ...{ loss_type: "dapo", beta: 0, epsilon: 0.2, epsilon_high: null, delta: null, scale_rewards: "group" },
+      ...{ temperature: 1, top_p: 1, top_k: 0, min_p: null, max_grad_norm: 1, reward_weights: null, num_iterations: 1 },
+      ...{ use_bias_correction_kl: true, importance_sampling_level: "token", mask_truncated_completions: false },
+      ...{ weight_decay: 0, adam_beta1: 0.9, adam_beta2: 0.999, adam_epsilon: 1e-8, lr_scheduler_type: "linear" },
+      ...{ warmup_steps: 0, max_steps: -1, entropy_coef: 0, top_entropy_quantile: 1, shuffle_dataset: true },
+    });
+  });
+
+  test("every setting says what it is for, and what TRL or the first design set differs only where both are told", () => {
+    const shape = configSchema.unwrap().shape;
+    const defaults = resolveConfig() as Record<string, unknown>;
+    for (const key of CONFIG_KEYS) {
+      const { description, seed } = shape[key].meta() as { description?: string; seed?: unknown };
+      expect(description, key).toBeTruthy();
+      if (seed !== undefined && !/path|dir/.test(key)) expect(defaults[key], key).toEqual(seed);
+    }
+  });
+
+  test.each(PRESET_NAMES)("preset %s fits together", (name) => {
+    const config = resolveConfig(presetNamed(name));
+    expect(PRESET_NOTES[name]).toMatch(/tried/);
+    if (name !== "starter") expect(KNOWN_MODELS).toHaveProperty([config.model_name]);
+  });
+});
+
+describe("bad settings", () => {
+  test.each([
+    [{ num_generation: 4 }, /no such setting: num_generation; did you mean num_generations\?/],
+    [{ reward: { step_costs: 1 } }, /no such setting: reward\.step_costs/],
+    [{ learning_rate: "fast" }, /learning_rate cannot be: "fast"; expected number/],
+    [{ learning_rate: -1 }, /learning_rate cannot be: -1/],
+    [{ num_generations: 1 }, /num_generations cannot be: 1/],
+    [{ loss_type: "ppo" }, /loss_type cannot be: "ppo"/],
+    [{ difficulty_filter: ["simple"] }, /difficulty_filter\.0 cannot be: "simple"/],
+    [
+      { num_generations: 3 },
+      /does not make groups of num_generations: 3; choose num_generations among the divisors of 8/,
+    ],
+    [{ generation_batch_size: 8, steps_per_generation: 4 }, /both given: 8 and 4/],
+    [{ generation_batch_size: 9, num_generations: 3 }, /multiple of per_device_train_batch_size \(2\): 9/],
+    [{ steps_per_generation: 6, num_generations: 4 }, /must divide one another: 6/],
+    [{ max_new_tokens: 5000 }, /below max_context_tokens \(4096\): 5000/],
+    [{ max_completion_length: 100 }, /at least max_new_tokens \(a turn, 256\): 100/],
+    [{ self_distillation: 0.1, importance_sampling_level: "sequence" }, /an advantage of its own; use token/],
+    [{ self_distillation: 0.1, dynamic_sampling: 1, max_steps: 1 }, /dynamic_sampling replaces; its weight is: 0\.1/],
+    [{ off_policy_mask_threshold: 0.1 }, /nothing to mask/],
+  ])("%j is refused with a remedy", (given, message) => {
+    expect(() => resolveConfig(given)).toThrow(message);
+  });
+
+  test("a preset that is not there is answered with the nearest", () => {
+    expect(() => presetNamed("startr")).toThrow(/no such preset: startr; did you mean starter\?/);
+  });
+});
+
+test("batches: the defaults play two questions four times for each step", () => {
+  expect(batchingOf(resolveConfig())).toEqual({ generation_batch_size: 8, questions: 2, slices: 1, accumulations: 1 });
+  expect(batchingOf(resolveConfig({ steps_per_generation: 8 }))).toEqual({
+    ...{ generation_batch_size: 16, questions: 4, slices: 2, accumulations: 1 },
+  });
+  expect(batchingOf(resolveConfig({ generation_batch_size: 4 }))).toEqual({
+    ...{ generation_batch_size: 4, questions: 1, slices: 1, accumulations: 2 },
+  });
+});
+
+test("the learning rate rises over the warm-up and falls to nothing", () => {
+  const config = resolveConfig({ learning_rate: 1, warmup_steps: 2 });
+  const rates = [1, 2, 3, 4, 5, 6].map((step) => learningRateAt(step, 6, config));
+  expect(rates).toEqual([0, 0.5, 1, 0.75, 0.5, 0.25]);
+  expect(learningRateAt(6, 6, { ...config, lr_scheduler_type: "constant" })).toBe(1);
+  expect(learningRateAt(4, 6, { ...config, lr_scheduler_type: "cosine" })).toBeCloseTo(0.8536, 4);
+});

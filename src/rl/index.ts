@@ -1,0 +1,26 @@
+// Teaching a model: SFT first, then GRPO in the environment.
+export * from "./callbacks.ts";
+export * from "./config.ts";
+export * from "./live.ts";
+export * from "./metric-names.ts";
+export * from "./played.ts";
+export * from "./presets.ts";
+export * from "./prompts.ts";
+export * from "./rewards.ts";
+export * from "./rollout.ts";
+export * from "./run/outcomes.ts";
+export * from "./run/plan.ts";
+export * from "./run/records.ts";
+export * from "./run/run.ts";
+export * from "./run/split.ts";
+export * from "./run/store.ts";
+export * from "./sft/demonstrations.ts";
+export * from "./sft/init-model.ts";
+export * from "./sft/mixing.ts";
+export * from "./sft/recipe.ts";
+export { encodeEpisode, type SelfTaughtOptions, selectEpisodes, selfTaughtRound } from "./sft/self-taught.ts";
+export * from "./sft/sft.ts";
+export * from "./sft/transcripts.ts";
+export * from "./sft/warmup.ts";
+export * from "./standing.ts";
+export * from "./trainer.ts";

@@ -1,0 +1,142 @@
+// The callback that shows a training while it goes on: what is shown, when, and by whom is up to the options.
+import { UsageError } from "../errors.ts";
+import { type EpisodeRecord, formatTranscript } from "../gym/evaluation/index.ts";
+import type { TrainerCallback, TrainingView } from "./callbacks.ts";
+import type { EpisodeLine } from "./run/records.ts";
+
+export interface LiveVisualizationOptions {
+  /** Steps between updates of the reward curve; 0 for never. @default 10 */
+  readonly reward_every?: number;
+  /** Steps between transcripts of an episode on an evaluation question; 0 for never. @default 50 */
+  readonly transcript_every?: number;
+  /** Steps between comparisons of success on training and evaluation questions; 0 for never. @default 100 */
+  readonly success_every?: number;
+  /** Episodes on each split for that. @default 3 */
+  readonly success_episodes?: number;
+  /** Who shows it: a terminal, a notebook, a page's feed, or several of them. @default console.log of the text */
+  readonly show?: Show | readonly Show[];
+}
+
+/** Shows something; what it returns is awaited. */
+export type Show = (view: LiveView) => unknown;
+
+/** Something to show, as text and as the records behind it; plain data that can be sent as JSON. */
+export type LiveView = { readonly step: number; readonly total_steps: number; readonly text: string } & (
+  | { readonly kind: "reward"; readonly points: readonly RewardPoint[] }
+  | { readonly kind: "transcript"; readonly episode: EpisodeRecord }
+  | { readonly kind: "success"; readonly points: readonly SuccessPoint[] }
+);
+
+/** The mean reward of a step's episodes. */
+export interface RewardPoint {
+  readonly step: number;
+  readonly reward: number;
+}
+
+/** Shares of right answers, from a few greedy episodes on each split. */
+export interface SuccessPoint {
+  readonly step: number;
+  readonly train: number;
+  readonly eval: number;
+}
+
+type Kind = LiveView["kind"];
+
+/**
+ * A coach at the side: the reward's course, a transcript now and then, and whether what is learned carries over.
+ * A transcript and success are also shown before the first step, and all of it at the end, whatever its number.
+ */
+export class LiveVisualizationCallback implements TrainerCallback {
+  readonly rewards: RewardPoint[] = [];
+  readonly success: SuccessPoint[] = [];
+  readonly #every: Readonly<Record<Kind, number>>;
+  readonly #episodes: number;
+  readonly #show: readonly Show[];
+  /** The step each kind was last shown at. */
+  readonly #shown = new Map<Kind, number>();
+
+  constructor(options: LiveVisualizationOptions = {}) {
+    const { reward_every = 10, transcript_every = 50, success_every = 100, success_episodes = 3 } = options;
+    for (const [name, value] of Object.entries({ reward_every, transcript_every, success_every, success_episodes })) {
+      if (Number.isInteger(value) && value >= (name === "success_episodes" ? 1 : 0)) continue;
+      throw new UsageError({
+        what: `${name} is no count`,
+        value,
+        remedy: name === "success_episodes" ? "give 1 or more" : "give a number of steps, or 0 for never",
+      });
+    }
+    this.#every = { reward: reward_every, transcript: transcript_every, success: success_every };
+    this.#episodes = success_episodes;
+    this.#show = [options.show ?? (({ text }: LiveView) => console.log(text))].flat();
+  }
+
+  async on_train_begin(view: TrainingView): Promise<void> {
+    for (const kind of KINDS) if (this.#every[kind] > 0) await this.#tell(kind, view);
+  }
+
+  async on_step_end(view: TrainingView, { episodes }: { readonly episodes: readonly EpisodeLine[] }): Promise<void> {
+    const { step } = view.state;
+    const reward = mean(episodes.map(({ total_reward }) => total_reward));
+    if (reward !== null) this.rewards.push({ step, reward });
+    for (const kind of KINDS) {
+      if (this.#every[kind] > 0 && step % this.#every[kind] === 0) await this.#tell(kind, view);
+    }
+  }
+
+  async on_train_end(view: TrainingView): Promise<void> {
+    for (const kind of KINDS) {
+      if (this.#every[kind] > 0 && this.#shown.get(kind) !== view.state.step) await this.#tell(kind, view);
+    }
+  }
+
+  async #tell(kind: Kind, view: TrainingView): Promise<void> {
+    if (kind === "reward") await this.#reward(view);
+    else if (kind === "transcript") await this.#transcript(view);
+    else await this.#success(view);
+  }
+
+  async #reward({ state: { step }, total_steps }: TrainingView): Promise<void> {
+    if (this.rewards.length === 0) return;
+    const recent = this.rewards.slice(-40).map(({ reward }) => reward);
+    const text = `step ${step}: reward ${recent.at(-1)!.toFixed(3)}  ${sparkline(recent)}`;
+    await this.#send({ kind: "reward", step, total_steps, text, points: [...this.rewards] });
+  }
+
+  async #transcript({ state: { step }, total_steps, play }: TrainingView): Promise<void> {
+    const [episode] = await play("eval", 1);
+    if (!episode) return;
+    const text = `step ${step}: ${formatTranscript(episode)}`;
+    await this.#send({ kind: "transcript", step, total_steps, text, episode });
+  }
+
+  async #success({ state: { step }, total_steps, play }: TrainingView): Promise<void> {
+    const rate = async (split: "train" | "eval") =>
+      mean((await play(split, this.#episodes)).map(({ correctness }) => correctness));
+    const [train, evaluated] = [await rate("train"), await rate("eval")];
+    if (train === null || evaluated === null) return; // nothing could be scored
+    this.success.push({ step, train, eval: evaluated });
+    const percent = (share: number) => `${Math.round(100 * share)} %`;
+    const text = `step ${step}: right on training questions ${percent(train)}, on evaluation questions ${percent(evaluated)}`;
+    await this.#send({ kind: "success", step, total_steps, text, points: [...this.success] });
+  }
+
+  async #send(view: LiveView): Promise<void> {
+    this.#shown.set(view.kind, view.step);
+    for (const show of this.#show) await show(view);
+  }
+}
+
+const KINDS: readonly Kind[] = ["reward", "transcript", "success"];
+
+/** Numbers as a line of blocks, lowest to highest. */
+export function sparkline(values: readonly number[]): string {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const blocks = "▁▂▃▄▅▆▇█";
+  return values.map((value) => blocks[high > low ? Math.round((7 * (value - low)) / (high - low)) : 0]).join("");
+}
+
+/** Of what could be scored; null when nothing could. */
+function mean(values: readonly (number | null)[]): number | null {
+  const scored = values.filter((value) => value !== null);
+  return scored.length === 0 ? null : scored.reduce((sum, value) => sum + value, 0) / scored.length;
+}

@@ -1,0 +1,105 @@
+// What a run was begun with, as SHA-256 sums: a run that is resumed with other questions, databases, weights or reward
+// functions would be another run.
+import { createHash } from "node:crypto";
+import { createReadStream, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { z } from "zod";
+import type { DataSet } from "../../gym/data/index.ts";
+
+/** The name of the file in a run's folder. */
+export const INPUTS_FILE = "inputs.json";
+
+const sums = z.record(z.string(), z.string());
+const schema = z.object({
+  version: z.string(),
+  questions: z.string(),
+  databases: sums,
+  model: sums,
+  reward_funcs: sums,
+});
+
+export interface RunInputs {
+  /** Of the package. */
+  readonly version: string;
+  readonly questions: string;
+  /** By name. */
+  readonly databases: Readonly<Record<string, string>>;
+  /** By file, of the folders or GGUF files the model is made of. */
+  readonly model: Readonly<Record<string, string>>;
+  /** By file; empty without one. What it imports is not looked at. */
+  readonly reward_funcs: Readonly<Record<string, string>>;
+}
+
+export interface InputSources {
+  readonly version: string;
+  readonly data: DataSet;
+  readonly modelFolders: readonly string[];
+  readonly rewardFile: string | null;
+}
+
+/** Files of a model folder that are loaded. Others may come and go: tools that share a cache add theirs. */
+const MODEL_FILES =
+  /^(config|generation_config|tokenizer|tokenizer_config|chat_template|adapter_config|.+\.safetensors\.index)\.json$|\.safetensors$|^chat_template\.jinja$/;
+
+/** Sums up what there is now. */
+export async function sumInputs({ version, data, modelFolders, rewardFile }: InputSources): Promise<RunInputs> {
+  const names = [...new Set(data.questions.map(({ database_name }) => database_name))].sort();
+  const databases = data.file ? names.map((name) => [name, sha256(data.file!(name))]) : [];
+  const model: Record<string, string> = {};
+  for (const [i, path] of [...new Set(modelFolders)].entries())
+    for (const file of modelFiles(path))
+      model[i === 0 ? basename(file) : `${i}/${basename(file)}`] = await fileSum(file);
+  return {
+    version,
+    questions: sha256(JSON.stringify(data.questions)),
+    databases: Object.fromEntries(databases) as Record<string, string>,
+    model,
+    reward_funcs: rewardFile === null ? {} : { [rewardFile]: await fileSum(rewardFile) },
+  };
+}
+
+/** The files that are loaded: a GGUF file itself, or those of a folder. */
+function modelFiles(path: string): string[] {
+  if (!statSync(path).isDirectory()) return [path];
+  const names = readdirSync(path).filter((name) => MODEL_FILES.test(name));
+  return names.sort().map((name) => join(path, name));
+}
+
+/** What a run's folder says of its beginning; null for one of an earlier version. */
+export function readInputs(run: string): RunInputs | null {
+  const file = join(run, INPUTS_FILE);
+  if (!existsSync(file)) return null;
+  try {
+    return schema.parse(JSON.parse(readFileSync(file, "utf8")));
+  } catch {
+    return null; // damaged: nothing can be compared
+  }
+}
+
+/** The names of what is different, without the version, in words. */
+export function changedInputs(before: RunInputs, now: RunInputs): string[] {
+  const changed = (what: string, old: Readonly<Record<string, string>>, kept: Readonly<Record<string, string>>) => {
+    const names = [...new Set([...Object.keys(old), ...Object.keys(kept)])].filter((name) => old[name] !== kept[name]);
+    if (names.length === 0) return [];
+    const more = names.length > 3 ? ` and ${names.length - 3} more` : "";
+    return [`${what} (${names.slice(0, 3).join(", ")}${more})`];
+  };
+  return [
+    ...(before.questions === now.questions ? [] : ["the questions"]),
+    ...changed("databases", before.databases, now.databases),
+    ...changed("the model", before.model, now.model),
+    ...changed("the reward file", before.reward_funcs, now.reward_funcs),
+  ];
+}
+
+function sha256(data: string | Uint8Array): string {
+  return createHash("sha256").update(data).digest("hex");
+}
+
+/** Read in pieces: weights may be larger than an array can be. */
+async function fileSum(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  await pipeline(createReadStream(path, { highWaterMark: 2 ** 20 }), hash);
+  return hash.digest("hex");
+}

@@ -1,0 +1,180 @@
+// What a training will be, before it begins: its stages, the memory it needs and about how long it takes on a kind of card.
+
+import { OOMError } from "../../errors.ts";
+import type { DataSet } from "../../gym/data/index.ts";
+import type { Precision } from "../../lm/devices/cuda/device.ts";
+import { cudaLimits, estimateMemory, type MemoryEstimate, type MemoryPlace } from "../../lm/engine/index.ts";
+import { type ModelConfig, parameterCount } from "../../lm/model/config.ts";
+import { KNOWN_MODELS } from "../../lm/model/formats/known.ts";
+import type { LoraSpec } from "../../lm/model/lora.ts";
+import { batchingOf, type GRPOConfig, resolveConfig, stepsOf } from "../config.ts";
+import { PRESET_NAMES, presetNamed } from "../presets.ts";
+import { easyPrompts, loadQuestionPrompts } from "../prompts.ts";
+import { imitatedDatabases, imitatedQuestions } from "./split.ts";
+
+/** A kind of card, with what its makers say of it. */
+export interface CardClass {
+  readonly name: string;
+  /** Bytes a program can have. */
+  readonly memory: number;
+  readonly precision: Precision;
+  /** Dense products at that precision, operations a second, and bytes read a second: at their best. */
+  readonly flops: number;
+  readonly bandwidth: number;
+}
+
+export const CARD_CLASSES: readonly CardClass[] = [
+  { name: "T4", memory: 15.6e9, precision: "fp32", flops: 8.1e12, bandwidth: 320e9 },
+  { name: "L4", memory: 23.6e9, precision: "bf16", flops: 121e12, bandwidth: 300e9 },
+  { name: "RTX 4090", memory: 24.9e9, precision: "bf16", flops: 165e12, bandwidth: 1008e9 },
+  { name: "A100 or H100, 80 GB", memory: 84e9, precision: "bf16", flops: 312e12, bandwidth: 2000e9 },
+];
+
+/** One part of a training that learns. */
+export interface PlannedStage {
+  readonly name: "sft" | "self_taught" | "easy" | "all";
+  readonly text: string;
+  /** Optimizer steps; rounds of self_taught, whose steps depend on what is right. */
+  readonly steps: number;
+}
+
+/** Its parts, in order. */
+export function stagesOf(config: GRPOConfig, data: DataSet): PlannedStage[] {
+  const { sft_steps, easy_steps, difficulty_filter, beta } = config;
+  const prompts = loadQuestionPrompts(data, config);
+  const total = stepsOf(config, prompts.length);
+  const easy = Math.min(easy_steps, total);
+  const { questions } = batchingOf(config);
+  const kl = beta > 0 ? `, KL ${beta} to the model before them` : "";
+  const asked = `${questions} questions × ${config.num_generations} episodes a step, learning rate ${config.learning_rate}${kl}`;
+  const easyText = () => `GRPO on the ${easyPrompts(prompts, data).length} easy training questions: ${asked}`;
+  const kinds = difficulty_filter.join(" and ");
+  const stages: PlannedStage[] = [
+    { name: "sft", text: sft_steps > 0 ? sftText(config, data) : "", steps: sft_steps },
+    { name: "self_taught", text: selfTaughtText(config, prompts.length), steps: config.self_taught_rounds },
+    { name: "easy", text: easy > 0 ? easyText() : "", steps: easy },
+    {
+      name: "all",
+      text: `GRPO on all ${prompts.length} training questions that are ${kinds}: ${asked}`,
+      steps: total - easy,
+    },
+  ];
+  return stages.filter(({ steps }) => steps > 0);
+}
+
+function sftText(config: GRPOConfig, data: DataSet): string {
+  const { sft_data_share, sft_batch_tokens, sft_learning_rate } = config;
+  const databases = imitatedDatabases(data, config);
+  const share = Math.round(100 * sft_data_share);
+  const on =
+    databases.length === 0
+      ? "practice worlds; no SQL of the data set is imitated"
+      : `${share < 100 ? `practice worlds and (${share} %) on ` : ""}${imitatedQuestions(data, config).length} questions on ${databases.length} training databases`;
+  return `SFT on right episodes on ${on}: ${sft_batch_tokens} tokens a step, learning rate ${sft_learning_rate}`;
+}
+
+function selfTaughtText(config: GRPOConfig, questions: number): string {
+  const { self_taught_samples: samples, self_taught_questions: most, self_taught_learning_rate: rate } = config;
+  return `SFT on the model's own right episodes, of ${samples} on each of ${Math.min(questions, most ?? questions)} training questions, learning rate ${rate}`;
+}
+
+/** What a config asks of memory. */
+export function memoryOptionsOf(config: GRPOConfig): {
+  readonly trains: true;
+  readonly recompute: boolean;
+  readonly reference: boolean;
+  readonly lora: LoraSpec | undefined;
+} {
+  const { gradient_checkpointing: recompute, beta, use_peft, lora_r: r, lora_alpha: alpha } = config;
+  const targets = config.lora_target_modules;
+  const lora = use_peft ? { r, alpha, ...(targets && { targets }) } : undefined;
+  return { trains: true, recompute, reference: beta > 0, lora };
+}
+
+export interface CardPlan {
+  readonly card: string;
+  readonly precision: Precision;
+  /** Null where it fits; else why it does not. */
+  readonly refused: string | null;
+  readonly memory: MemoryEstimate | null;
+  /** Least it could do with, smaller batches and caches included. */
+  readonly least: number;
+  readonly step_seconds: number;
+}
+
+/** Memory and time on a card. */
+export function planFor(
+  name: string,
+  model: ModelConfig,
+  config: GRPOConfig,
+  { name: card, memory, precision, flops, bandwidth }: CardClass,
+): CardPlan {
+  const options = memoryOptionsOf(config);
+  const place: MemoryPlace = { device: "cuda", precision, memory };
+  const least = estimateMemory(model, { ...options, place, rows: 1_024, cacheTokens: 8_192 }).total;
+  const step_seconds = stepSeconds(model, config, { precision, flops, bandwidth });
+  try {
+    const { maxRows: rows, maxCachedTokens: cacheTokens } = cudaLimits(
+      name,
+      model,
+      { card: { memory }, precision },
+      options,
+    );
+    const estimate = estimateMemory(model, { ...options, place, rows, cacheTokens, promptRows: Math.min(rows, 8_192) });
+    return { card, precision, refused: null, memory: estimate, least, step_seconds };
+  } catch (error) {
+    if (!(error instanceof OOMError)) throw error;
+    return { card, precision, refused: error.message, memory: null, least, step_seconds };
+  }
+}
+
+/** A bundled episode in Qwen3's tokens: what stands in its context at the end, what the model wrote of it, in turns. */
+const EPISODE = { context: 620, written: 130, turns: 5, shared: 0.55 };
+const USED_FLOPS = 0.4; // of a card's best, as seen on an H200 (docs/gpu.md)
+const USED_BANDWIDTH = 0.5;
+const HOST_SECONDS = 0.002; // of a decode step: environment, tokens, launches
+
+/** Seconds of a GRPO step on a card; good to a factor of two. */
+export function stepSeconds(
+  model: ModelConfig,
+  config: GRPOConfig,
+  { precision, flops, bandwidth }: Pick<CardClass, "precision" | "flops" | "bandwidth">,
+): number {
+  const { generation_batch_size: episodes, accumulations } = batchingOf(config);
+  const parameters = parameterCount(model);
+  const rows = episodes * EPISODE.context * EPISODE.shared;
+  const passes = passesOf(config) + (config.beta > 0 ? 2 : 0); // the reference's forward
+  const learning = (passes * parameters * rows) / (USED_FLOPS * flops);
+  const prompts = (2 * parameters * rows) / (USED_FLOPS * flops);
+  const a = precision === "bf16" ? 2 : 4;
+  const { num_hidden_layers: L, num_key_value_heads: G, head_dim: d } = model;
+  const read = a * (parameters + (episodes * EPISODE.context * 2 * G * d * L) / 2);
+  const decoding = 1.5 * EPISODE.written * (read / (USED_BANDWIDTH * bandwidth) + HOST_SECONDS);
+  return accumulations * (learning + prompts + decoding);
+}
+
+/** Seconds of an SFT step on a card; good to a factor of two. */
+export function sftSeconds(model: ModelConfig, config: GRPOConfig, { flops }: Pick<CardClass, "flops">): number {
+  return (passesOf(config) * parameterCount(model) * config.sft_batch_tokens) / (USED_FLOPS * flops);
+}
+
+/** Operations for each parameter and token: forward, again where activations are not kept, the stream's gradient and the weights' own. */
+function passesOf(config: GRPOConfig): number {
+  return 2 + (config.gradient_checkpointing ? 2 : 0) + 2 + (config.use_peft ? 0 : 2);
+}
+
+/** A line of the table of presets by card: what a preset is there. */
+export interface PresetLine {
+  readonly preset: string;
+  readonly plan: CardPlan;
+}
+
+/** Every preset of a known model on every kind of GPU; presets of the same model on other questions are left out. */
+export function presetTable(): PresetLine[] {
+  return PRESET_NAMES.flatMap((preset) => {
+    const config = resolveConfig(presetNamed(preset));
+    const model = KNOWN_MODELS[config.model_name]?.config;
+    if (!model || config.questions_path !== "bundled") return [];
+    return CARD_CLASSES.map((card) => ({ preset, plan: planFor(config.model_name, model, config, card) }));
+  });
+}

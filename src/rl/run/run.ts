@@ -1,0 +1,183 @@
+// A whole training as one call: how good the model is before, the training, how good it is after, and what to compare.
+
+import { UsageError } from "../../errors.ts";
+import { type DataSet, evalIdsSha256 } from "../../gym/data/index.ts";
+import { type EnvironmentRules, rulesId, rulesOf, SQLEnvironment } from "../../gym/env/index.ts";
+import { type EpisodeRecord, evaluate } from "../../gym/evaluation/index.ts";
+import { promptId, randomPlayer } from "../../gym/players/index.ts";
+import { environmentOptionsOf, type GRPOConfig } from "../config.ts";
+import { comparisonOf, type Played, type PlayedOptions, playedAtRandom, playedBy } from "../played.ts";
+import { reachOf, reachWarning } from "../reach.ts";
+import { selfTaughtName } from "../sft/self-taught.ts";
+import { GRPOTrainer, type TrainerOptions } from "../trainer.ts";
+import { accuracyOf, outcomesOf, pairsOf } from "./outcomes.ts";
+import type { MetricLine, Reach, SelfTaughtReport, StageReport, TrainingResult, Warning } from "./records.ts";
+import { keepSplit, overlapWarning, splitOf } from "./split.ts";
+import type { RunStore } from "./store.ts";
+
+/** Makes a trainer; the questions come from the data set, filtered as the config says. */
+export function buildTrainer(options: TrainerOptions): GRPOTrainer {
+  return new GRPOTrainer(options);
+}
+
+/** Trains, and gives the reward of each logged step. */
+export async function runTrainingWithMetrics(
+  trainer: GRPOTrainer,
+  options: { readonly signal?: AbortSignal } = {},
+): Promise<{ readonly rewards: readonly { step: number; reward: number }[]; readonly metrics: readonly MetricLine[] }> {
+  const { metrics } = await trainer.train(options);
+  const rewards = metrics.flatMap(({ step, reward }) => (reward === undefined ? [] : [{ step, reward }]));
+  return { rewards, metrics };
+}
+
+/** What acting at random earns: the floor to compare with. */
+export async function sampleRandomBaseline(
+  data: DataSet,
+  config: Pick<GRPOConfig, "difficulty_filter" | "step_budget" | "seed" | "reward"> & Partial<EnvironmentRules>,
+  episodes = 8,
+): Promise<EpisodeRecord[]> {
+  const { difficulty_filter: difficulty, seed } = config;
+  const environment = () => new SQLEnvironment(data, environmentOptionsOf(config));
+  const records: EpisodeRecord[] = [];
+  const onEpisode = (record: EpisodeRecord) => void records.push(record);
+  await evaluate(data, randomPlayer(), { split: "train", episodes, difficulty, environment, seed, onEpisode });
+  return records;
+}
+
+/** What is happening, for whoever watches. */
+export type Phase = "base" | "sft" | "self_taught" | "random" | "before" | "reach" | "training" | "after";
+
+export interface RunTrainingOptions extends TrainerOptions {
+  /** Continue the store's run instead of starting anew. */
+  readonly resume?: boolean;
+  /** Seconds that went into making the model, for the result's sum. @default 0 */
+  readonly spent?: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly onPhase?: (phase: Phase) => void;
+  /** Episodes that an evaluation has played so far. */
+  readonly onProgress?: (phase: Phase, done: number) => void;
+  /** What the model can do before training, where pass_k asks for it; with the warning that this is worth. */
+  readonly onReach?: (reach: Reach, warning: Warning | null) => void;
+}
+
+/** Runs it all and keeps it in the store; null when the signal came first, with the training saved. */
+export async function runTraining(options: RunTrainingOptions): Promise<TrainingResult | null> {
+  const {
+    model,
+    data,
+    config,
+    environments,
+    signal,
+    onPhase,
+    onProgress,
+    onReach,
+    resume = false,
+    spent = 0,
+  } = options;
+  const trainer = new GRPOTrainer(options);
+  const { store } = trainer;
+  const started = performance.now();
+  if (resume) store.rewind();
+  else if (store.newest())
+    throw new UsageError({
+      what: "there is a run already",
+      value: store.name,
+      remedy: "resume it, or use another folder",
+    });
+
+  const watch = (phase: Phase): PlayedOptions => {
+    onPhase?.(phase);
+    return { player: phase, signal, environments, onProgress: (done) => onProgress?.(phase, done) };
+  };
+  /** Plays once; a resumed run finds what was played before. */
+  const once = async (phase: "random" | "before", play: () => Promise<Played>): Promise<Played> => {
+    const kept = keptIn<Played>(store, `${phase}.json`);
+    if (kept) return kept;
+    const played = await play();
+    store.write(`${phase}.json`, `${JSON.stringify(played)}\n`);
+    return played;
+  };
+
+  /** What reward can reach; a resumed run finds it. */
+  const measureReach = async (): Promise<Reach> => {
+    const kept = keptIn<Reach>(store, "reach.json");
+    if (kept) return kept;
+    onPhase?.("reach");
+    const reach = await reachOf(data, model, config, {
+      ...{ signal, environments, onProgress: (done) => onProgress?.("reach", done) },
+    });
+    store.write("reach.json", `${JSON.stringify(reach)}\n`);
+    onReach?.(reach, reachWarning(reach));
+    return reach;
+  };
+
+  try {
+    const split = await splitOf(data, config);
+    keepSplit(store, split);
+    const { sft_steps, self_taught_rounds } = config;
+    const base = sft_steps > 0 || self_taught_rounds > 0 ? keptIn<Played>(store, "base.json") : null;
+    const sft = sft_steps > 0 ? keptIn<StageReport>(store, "sft.json") : null;
+    const self_taught = Array.from({ length: self_taught_rounds }, (_, i) =>
+      keptIn<SelfTaughtReport>(store, `${selfTaughtName(i + 1)}.json`),
+    ).filter((report) => report !== null);
+    const floor = await once("random", () => playedAtRandom(data, config, watch("random")));
+    const isNew = store.newest() === null;
+    const before = await once("before", () => playedBy(model, data, config, watch("before")));
+    if (isNew) await trainer.record(before.standing);
+    const reach = config.pass_k > 0 ? await measureReach() : null;
+    const first = [overlapWarning(split), reach && reachWarning(reach)].filter((warning) => warning !== null);
+    if (isNew) store.append("warnings.jsonl", ...first);
+    onPhase?.("training");
+    const { interrupted, steps } = await trainer.train({ signal });
+    if (interrupted) return null;
+    const after = await playedBy(model, data, config, watch("after"));
+    await trainer.record(after.standing);
+    store.write(
+      "comparison.json",
+      `${JSON.stringify(comparisonOf([floor, ...(base ? [base] : []), before, after]))}\n`,
+    );
+    const stages = [...(base ? [base] : []), before, after].map(({ player, marks = [] }) => ({ stage: player, marks }));
+    const eval_ids_sha256 = globalThis.crypto?.subtle ? await evalIdsSha256(data.questions) : undefined;
+    const asked = {
+      model_name: config.model_name,
+      prompt: promptId({ prompt: config.prompt, shots: config.shots }),
+      rules: rulesId(rulesOf(config)),
+    };
+    const outcomes = await outcomesOf(stages, {
+      ...{ ...asked, seed: config.seed, data: data.name, max_new_tokens: config.max_new_tokens },
+      step_budget: config.eval_step_budget ?? config.step_budget,
+    });
+    store.write("outcomes.json", `${JSON.stringify(outcomes)}\n`);
+    const result: TrainingResult = {
+      run: store.name,
+      ...asked,
+      ...(eval_ids_sha256 !== undefined && { eval_ids_sha256 }),
+      seconds: spent + Math.max(trainer.state.elapsed, (performance.now() - started) / 1000),
+      steps,
+      episodes: trainer.state.episodes,
+      tokens: trainer.state.tokens,
+      random: floor.standing,
+      ...(base && { base: base.standing }),
+      before: before.standing,
+      after: after.standing,
+      ...(reach && { reach }),
+      accuracy: Object.fromEntries(stages.map(({ stage, marks }) => [stage, accuracyOf(marks)])),
+      paired: pairsOf(stages, config.seed),
+      ...(sft && { sft }),
+      ...(self_taught.length > 0 && { self_taught }),
+      split,
+      warnings: (store.read("warnings.jsonl") ?? "").split("\n").filter(Boolean).length,
+    };
+    store.write("results.json", `${JSON.stringify(result, null, 2)}\n`);
+    return result;
+  } catch (error) {
+    if (!signal?.aborted || error !== signal.reason) throw error;
+    return null;
+  }
+}
+
+/** What an earlier part of the run left; null for nothing. */
+function keptIn<T>(store: RunStore, file: string): T | null {
+  const text = store.read(file);
+  return text === null ? null : (JSON.parse(text) as T);
+}

@@ -1,0 +1,170 @@
+// Which training databases SFT imitates and which GRPO asks about. The draw depends on the seed and the databases' names
+// only, so that other settings of a run do not move a database from one side to the other.
+import { UsageError } from "../../errors.ts";
+import { type DataSet, filterQuestions, idsSha256, type QuestionRecord } from "../../gym/data/index.ts";
+import { random } from "../../random.ts";
+import type { GRPOConfig } from "../config.ts";
+import type { Warning } from "./records.ts";
+import type { RunStore } from "./store.ts";
+
+/** The settings that decide a split. */
+export type SplitConfig = Pick<
+  GRPOConfig,
+  "difficulty_filter" | "seed" | "sft_steps" | "sft_database_share" | "sft_data_share" | "sft_overlap"
+>;
+
+/** Some databases of a data set, and the questions on them that pass the difficulty filter. */
+export interface SplitPart {
+  readonly databases: readonly string[];
+  readonly questions: number;
+  /** SHA-256 of the questions' ids; absent in pages without crypto.subtle. */
+  readonly ids_sha256?: string;
+}
+
+/** split.json: what each part of a training has questions on. */
+export interface TrainingSplit {
+  readonly seed: number;
+  /** Of the training databases that SFT imitates, and of SFT's episodes that are on them. */
+  readonly shares: { readonly databases: number; readonly episodes: number };
+  /** Imitated by SFT; no databases where no gold SQL is. */
+  readonly sft: SplitPart;
+  /** Asked by GRPO. */
+  readonly grpo: SplitPart;
+  readonly eval: SplitPart;
+  /** Whether GRPO may ask questions that SFT imitated. */
+  readonly overlap: boolean;
+}
+
+/** The training databases whose gold SQL is imitated; none without SFT on the data set. */
+export function imitatedDatabases(data: DataSet, config: SplitConfig): string[] {
+  const { sft_steps, sft_database_share: share, sft_data_share, sft_overlap, seed } = config;
+  if (sft_steps === 0 || share === 0 || sft_data_share === 0) return [];
+  const names = namesOf(filterQuestions(data.questions, { split: "train" }));
+  if (names.length < 2 && !sft_overlap)
+    throw new UsageError({
+      what: `SFT and GRPO need a training database each; those of ${data.name} are`,
+      value: names.length,
+      remedy: "give --sft-database-share 0: SFT then uses practice worlds only",
+    });
+  if (!data.questions.some(hasGoldSql))
+    throw new UsageError({
+      what: `the questions of ${data.name} have answers but no gold SQL that SFT could imitate; sft_database_share is`,
+      value: Number(share.toFixed(3)),
+      remedy: "give --sft-database-share 0: SFT then uses practice worlds only, and rewards need only answers",
+    });
+  const count = Math.max(1, Math.round(share * names.length));
+  if (count >= names.length && !sft_overlap)
+    throw new UsageError({
+      what: `sft_database_share takes all ${names.length} training databases of ${data.name} and leaves none to GRPO`,
+      value: share,
+      remedy: `give less than ${(1 - 0.5 / names.length).toFixed(2)}, or --sft-overlap to reward what was imitated`,
+    });
+  return random("sft databases", seed).sample(names, count).sort();
+}
+
+/** The questions that SFT imitates, in the order of the data set. */
+export function imitatedQuestions(data: DataSet, config: SplitConfig): QuestionRecord[] {
+  const database = imitatedDatabases(data, config);
+  if (database.length === 0) return [];
+  const { difficulty_filter: difficulty } = config;
+  const questions = filterQuestions(data.questions, { split: "train", difficulty, database }).filter(hasGoldSql);
+  if (questions.length > 0) return questions;
+  throw new UsageError({
+    what: `no training question with gold SQL on the databases drawn for SFT (${database.join(", ")}) is`,
+    value: difficulty.join(" or "),
+    remedy: "widen difficulty_filter, raise sft_database_share, or set it to 0",
+  });
+}
+
+/** Whether the gold query looks anything up; `SELECT 42` only writes an answer down. */
+function hasGoldSql({ tables_involved }: QuestionRecord): boolean {
+  return tables_involved.length > 0;
+}
+
+/** The questions that GRPO asks, in the order of the data set; may be none. */
+export function rewardedQuestions(data: DataSet, config: SplitConfig): QuestionRecord[] {
+  const imitated = config.sft_overlap ? new Set() : new Set(imitatedDatabases(data, config));
+  const { difficulty_filter: difficulty } = config;
+  const questions = filterQuestions(data.questions, { split: "train", difficulty });
+  return questions.filter(({ database_name }) => !imitated.has(database_name));
+}
+
+/** The whole split, with its checks. */
+export async function splitOf(data: DataSet, config: SplitConfig): Promise<TrainingSplit> {
+  const { difficulty_filter: difficulty, seed, sft_overlap } = config;
+  const imitated = imitatedQuestions(data, config);
+  const evaluated = filterQuestions(data.questions, { split: "eval", difficulty });
+  checkApart(imitated, evaluated);
+  return {
+    seed,
+    shares:
+      imitated.length === 0
+        ? { databases: 0, episodes: 0 }
+        : { databases: config.sft_database_share, episodes: config.sft_data_share },
+    sft: { ...(await partOf(imitated)), databases: imitatedDatabases(data, config) },
+    grpo: await partOf(rewardedQuestions(data, config)),
+    eval: await partOf(evaluated),
+    overlap: sft_overlap && imitated.length > 0,
+  };
+}
+
+/** Keeps the split with the run; refuses to continue a run that was begun with another. */
+export function keepSplit(store: Pick<RunStore, "read" | "write">, split: TrainingSplit): void {
+  const kept = store.read(SPLIT_FILE);
+  const changed = kept === null ? [] : splitDifferences(JSON.parse(kept) as TrainingSplit, split);
+  if (changed.length > 0)
+    throw new UsageError({
+      what: `the run was begun with another split of the data set (${SPLIT_FILE}); what differs is`,
+      value: changed.join(", "),
+      remedy: "restore the data set and the settings, or start a new run",
+    });
+  if (kept === null) store.write(SPLIT_FILE, `${JSON.stringify(split, null, 2)}\n`);
+}
+
+const SPLIT_FILE = "split.json";
+
+/** What differs between two splits, by name. */
+function splitDifferences(one: TrainingSplit, other: TrainingSplit): string[] {
+  const parts = ["sft", "grpo", "eval"] as const;
+  return [
+    ...(one.seed === other.seed ? [] : ["the seed"]),
+    ...(one.overlap === other.overlap ? [] : ["sft_overlap"]),
+    ...parts.filter((part) => JSON.stringify(one[part]) !== JSON.stringify(other[part])).map((p) => `${p} questions`),
+  ];
+}
+
+/** Said where GRPO may reward what SFT imitated. */
+export function overlapWarning({ overlap, sft }: TrainingSplit): Warning | null {
+  if (!overlap) return null;
+  return {
+    step: 0,
+    code: "imitated_and_rewarded",
+    message: `GRPO may ask the ${sft.questions} questions that SFT imitated: after imitation such a group is all right or all wrong, has no spread and teaches nothing`,
+    remedy: "leave sft_overlap off, so that GRPO asks about other databases",
+  };
+}
+
+/** An evaluation question that was imitated word for word measures memory. */
+function checkApart(imitated: readonly QuestionRecord[], evaluated: readonly QuestionRecord[]): void {
+  const keyOf = ({ database_name, question_text }: QuestionRecord) => `${database_name}\n${question_text}`;
+  const known = new Map(imitated.map((question) => [keyOf(question), question]));
+  const same = evaluated.find((question) => known.has(keyOf(question)));
+  if (!same) return;
+  throw new UsageError({
+    what: "a question would be imitated and evaluated",
+    value: `${known.get(keyOf(same))!.question_id} and ${same.question_id}`,
+    remedy: "remove one of them, or give --sft-database-share 0",
+  });
+}
+
+async function partOf(questions: readonly QuestionRecord[]): Promise<SplitPart> {
+  return {
+    databases: namesOf(questions),
+    questions: questions.length,
+    ...(globalThis.crypto?.subtle && { ids_sha256: await idsSha256(questions.map(({ question_id }) => question_id)) }),
+  };
+}
+
+function namesOf(questions: readonly QuestionRecord[]): string[] {
+  return [...new Set(questions.map(({ database_name }) => database_name))].sort();
+}

@@ -1,0 +1,135 @@
+// The stages of a training before GRPO, in their order. Each is given the model the one before it left, teaches it and
+// saves it as a folder of the run, whole or not at all: a run that was killed repeats the stage it was in and no other.
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { DataSet } from "../../gym/data/index.ts";
+import type { EnvironmentSource } from "../../gym/evaluation/index.ts";
+import { loadSqlite } from "../../gym/sql/index.ts";
+import type { LoadedModel } from "../../lm/engine/index.node.ts";
+import type { GRPOConfig } from "../config.ts";
+import { type Played, playedBy } from "../played.ts";
+import { teamDemonstrations } from "../sft/demonstration-team.node.ts";
+import { selfTaughtName, selfTaughtRound } from "../sft/self-taught.ts";
+import { fineTune } from "../sft/sft.ts";
+import type { WarmupStep } from "../sft/warmup.ts";
+import type { SelfTaughtReport, StageReport } from "./records.ts";
+import type { Phase } from "./run.ts";
+import type { TrainingSplit } from "./split.ts";
+import type { RunStore } from "./store.ts";
+
+/** What a stage works with. */
+export interface StageContext {
+  readonly data: DataSet;
+  readonly config: GRPOConfig;
+  readonly split: TrainingSplit;
+  /** Threads besides this one that may play episodes; they change nothing but the time. */
+  readonly workers: number;
+  /** Where models play episodes. @default in this thread */
+  readonly environments?: EnvironmentSource | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onPhase?: (phase: Phase) => void;
+  /** Episodes played so far in an evaluation or a stage. */
+  readonly onProgress?: (phase: Phase, done: number) => void;
+  readonly onStep?: (phase: Phase, step: WarmupStep) => void;
+}
+
+/** One way to teach a model before GRPO. */
+export interface Stage {
+  /** Its folder in the run; its report is beside it as `NAME.json`. */
+  readonly name: string;
+  readonly phase: Phase;
+  /** Teaches the model; null when the signal came first, and nothing is kept then. */
+  teach(model: LoadedModel, context: StageContext): Promise<Taught | null>;
+}
+
+type Taught = Omit<StageReport, "seconds"> | Omit<SelfTaughtReport, "seconds">;
+
+const SFT: Stage = {
+  name: "sft",
+  phase: "sft",
+  async teach(model, { data, config, workers, signal, onStep }) {
+    const { interrupted, ...report } = await fineTune(model, data, config, {
+      ...(signal && { signal }),
+      ...(workers > 0 && {
+        practice: (mixture) => teamDemonstrations(model.folder, { threads: workers, mixtureOf: () => mixture }),
+      }),
+      onStep: (step) => onStep?.("sft", step),
+    });
+    return interrupted ? null : report;
+  },
+};
+
+/** A round of SFT on the model's own right episodes, from 1. */
+function selfTaught(round: number): Stage {
+  return {
+    name: selfTaughtName(round),
+    phase: "self_taught",
+    teach: (model, { data, config, environments, signal, onProgress, onStep }) =>
+      selfTaughtRound(model, data, config, round, {
+        ...{ environments, ...(signal && { signal }) },
+        onEpisode: (done) => onProgress?.("self_taught", done),
+        onStep: (step) => onStep?.("self_taught", step),
+      }),
+  };
+}
+
+/** The stages a config asks for, in the order they are taken. */
+function stagesFor({ sft_steps, self_taught_rounds }: GRPOConfig): Stage[] {
+  const rounds = Array.from({ length: self_taught_rounds }, (_, i) => selfTaught(i + 1));
+  return [...(sft_steps > 0 ? [SFT] : []), ...rounds];
+}
+
+export interface RunStagesOptions extends StageContext {
+  /** The run's folder. */
+  readonly store: RunStore;
+  /** Loads a model for training, by the config's name or from a folder of the run. */
+  readonly load: (nameOrFolder: string) => Promise<LoadedModel>;
+  /** Called when a stage is over and its model saved. */
+  readonly onStageEnd?: (name: string, report: StageReport | SelfTaughtReport) => void;
+}
+
+/** The model that GRPO begins with: loaded, after the stages that the config asks for. Null when the signal came first. */
+export async function runStages(options: RunStagesOptions): Promise<LoadedModel | null> {
+  const { config, store, load, onPhase } = options;
+  await loadSqlite();
+  let from = config.model_name;
+  for (const stage of stagesFor(config)) {
+    const folder = join(store.name, stage.name);
+    if (!existsSync(folder)) {
+      const model = await load(from);
+      try {
+        if (from === config.model_name) await evaluateBase(model, options);
+        onPhase?.(stage.phase);
+        const started = performance.now();
+        const taught = await stage.teach(model, options);
+        if (!taught) return null;
+        const report = { ...taught, seconds: (performance.now() - started) / 1000 };
+        store.write(`${stage.name}.json`, `${JSON.stringify(report)}\n`);
+        if (config.use_peft) await model.engine.saveAdapter(folder, baseName(model.folder));
+        else await model.engine.saveModel(folder);
+        options.onStageEnd?.(stage.name, report);
+      } finally {
+        await model.engine.close();
+      }
+    }
+    from = folder;
+  }
+  return load(from);
+}
+
+/** How good the model is before any stage; a resumed run finds it. */
+async function evaluateBase(model: LoadedModel, options: RunStagesOptions): Promise<void> {
+  const { data, config, store, environments, signal, onPhase, onProgress } = options;
+  if (store.read("base.json") !== null) return;
+  onPhase?.("base");
+  const played: Played = await playedBy(model, data, config, {
+    ...{ player: "base", environments, signal },
+    onProgress: (done) => onProgress?.("base", done),
+  });
+  store.write("base.json", `${JSON.stringify(played)}\n`);
+}
+
+/** The model as others name it: a path that does not depend on where one stands, or a name on the Hub. */
+export function baseName(name: string): string {
+  return existsSync(name) ? resolve(name) : name;
+}

@@ -1,0 +1,60 @@
+// A model made by a recipe, as a folder: fresh weights, its lessons, saved.
+
+import { loadSqlite } from "../../gym/sql/index.ts";
+import { type LoadedModel, loadModelAndTokenizer, type ThreadEngineOptions } from "../../lm/engine/index.node.ts";
+import type { Datum } from "../../lm/engine/index.ts";
+import { teamDemonstrations } from "./demonstration-team.node.ts";
+import { saveFreshModel } from "./init-model.node.ts";
+import { mixtureAt, type Recipe, recipeDemonstrations, recipeVocabulary } from "./recipe.ts";
+import { encodeTranscript } from "./transcripts.ts";
+import { type WarmupReport, type WarmupStep, warmup } from "./warmup.ts";
+
+export interface MakeModelOptions {
+  /** Where it learns. */
+  readonly engine?: ThreadEngineOptions;
+  /** Threads that play the demonstrations besides this one; they change nothing but the time. @default 0 */
+  readonly workers?: number;
+  readonly onStep?: (step: WarmupStep, model: LoadedModel) => unknown;
+  readonly signal?: AbortSignal;
+  /** Its README. */
+  readonly card?: string;
+}
+
+/** Worlds whose demonstrations are made in one go. */
+const WORLDS_PER_BATCH = 16;
+
+/** Writes a model folder in bf16; the same recipe gives the same tokenizer, and on the same kind of device the same weights. */
+export async function makeModel(
+  dir: string,
+  recipe: Recipe,
+  { engine: where = {}, workers = 0, onStep, signal, card }: MakeModelOptions = {},
+): Promise<WarmupReport> {
+  await loadSqlite();
+  await saveFreshModel(dir, await recipeVocabulary(recipe), { ...recipe.model, seed: recipe.seed });
+  const model = await loadModelAndTokenizer(dir, where);
+  const source =
+    workers > 0
+      ? teamDemonstrations(dir, {
+          threads: workers,
+          worldsPerBatch: WORLDS_PER_BATCH,
+          mixtureOf: (batch) => mixtureAt(recipe, batch * WORLDS_PER_BATCH),
+        })
+      : encoded(recipe, model);
+  try {
+    const report = await warmup(model.engine, source, {
+      ...recipe.warmup,
+      ...(onStep && { onStep: (step) => onStep(step, model) }),
+      ...(signal && { signal }),
+    });
+    await model.engine.saveModel(dir, { dtype: "BF16", ...(card !== undefined && { card }) });
+    return report;
+  } finally {
+    await model.engine.close();
+  }
+}
+
+async function* encoded(recipe: Recipe, { turns }: LoadedModel): AsyncGenerator<Datum> {
+  for await (const transcript of recipeDemonstrations(recipe, WORLDS_PER_BATCH)) {
+    yield encodeTranscript(transcript, turns);
+  }
+}

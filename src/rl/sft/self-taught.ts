@@ -1,0 +1,141 @@
+// Self-taught rounds (rejection sampling, STaR, RFT): the model samples episodes on training questions and is fine-tuned
+// on those that were right; the next round samples with the model that this made.
+//
+// Episodes are kept as π sampled them given that they are right: at random by seed, not the shortest first, which would
+// favour guesses that skip a look at the schema and do not carry over to other databases. A right answer without a query
+// that worked is luck and is left out. Copies count once and each question has at most KEPT_PER_QUESTION, so that easy
+// questions do not crowd out the others.
+
+import { UsageError } from "../../errors.ts";
+import type { DataSet } from "../../gym/data/index.ts";
+import { normalizeAction } from "../../gym/env/index.ts";
+import type { EnvironmentSource } from "../../gym/evaluation/index.ts";
+import type { Datum } from "../../lm/engine/index.ts";
+import { random } from "../../random.ts";
+import { batchingOf, type GRPOConfig } from "../config.ts";
+import { repeated } from "../order.ts";
+import { loadQuestionPrompts } from "../prompts.ts";
+import { rolloutFunc } from "../rollout.ts";
+import type { Episode, SelfTaughtReport } from "../run/records.ts";
+import type { TrainableModel } from "../trainer.ts";
+import { type WarmupOptions, type WarmupReport, warmup } from "./warmup.ts";
+
+/** Right episodes of one question that are learned from: a second one shows another way, more repeat what is known. */
+export const KEPT_PER_QUESTION = 2;
+/** Times the kept episodes are learned from. */
+const EPOCHS = 2;
+/** Steps are smaller than in SFT where there would be fewer of them than this: one large step teaches little. */
+const LEAST_STEPS = 16;
+/** Episodes played at once, unless a training step plays more: enough to fill a batch. */
+const EPISODES_AT_ONCE = 64;
+
+/** Names a round's folder and report. */
+export const selfTaughtName = (round: number) => `self-taught-${round}`;
+
+export interface SelfTaughtOptions extends Pick<WarmupOptions, "onStep" | "signal"> {
+  /** Where the episodes are played. @default in this thread */
+  readonly environments?: EnvironmentSource | undefined;
+  /** Told the episodes sampled so far, and how many there will be. */
+  readonly onEpisode?: (done: number, all: number) => void;
+}
+
+/** One round: sample, select, fine-tune. Null when it was interrupted. The same model and config give the same weights. */
+export async function selfTaughtRound(
+  model: TrainableModel,
+  data: DataSet,
+  config: GRPOConfig,
+  round: number,
+  { onEpisode, environments, ...learning }: SelfTaughtOptions = {},
+): Promise<Omit<SelfTaughtReport, "seconds"> | null> {
+  const { self_taught_samples: samples, self_taught_questions: most, seed } = config;
+  const prompts = random("self-taught questions", seed, round).shuffle(loadQuestionPrompts(data, config));
+  const asked = prompts.slice(0, most ?? undefined);
+  const all = asked.length * samples;
+  const atOnce = Math.max(1, Math.ceil(Math.max(EPISODES_AT_ONCE, batchingOf(config).generation_batch_size) / samples));
+  const { engine, tokenizer, turns } = model;
+  const right: Episode[] = [];
+  for (let first = 0; first < asked.length; first += atOnce) {
+    if (learning.signal?.aborted) return null;
+    const episodes = await rolloutFunc(
+      repeated(asked.slice(first, first + atOnce), samples),
+      engine,
+      tokenizer,
+      config,
+      {
+        ...{ data, turns, environments, signal: learning.signal, key: [seed, "self-taught", round, first] },
+        onEpisode: (done) => onEpisode?.(first * samples + done, all),
+      },
+    );
+    right.push(...episodes.filter(({ correctness }) => correctness === 1)); // the others are not held in memory
+  }
+  const kept = selectEpisodes(right, [seed, round]);
+  if (kept.length === 0)
+    throw new UsageError({
+      what: `self_taught_rounds: in round ${round} none was right after a query, of the episodes sampled`,
+      value: all,
+      remedy:
+        "fine-tune on demonstrations first, raise self_taught_samples, ask easier questions (difficulty_filter), or set self_taught_rounds to 0",
+    });
+  const report = await learn(model, kept, config, learning);
+  const { interrupted, ...learned } = report;
+  if (interrupted) return null;
+  const solved = new Set(right.map(({ question_id }) => question_id)).size;
+  return { ...learned, questions: asked.length, solved, episodes: all, right: right.length, kept: kept.length };
+}
+
+/** Right episodes to learn from, in random order: no two that act alike on a question, and a few of each question. */
+export function selectEpisodes(
+  episodes: readonly Episode[],
+  key: readonly (string | number)[],
+  perQuestion = KEPT_PER_QUESTION,
+): Episode[] {
+  const known = new Set<string>();
+  const counts = new Map<string, number>();
+  return random("self-taught episodes", ...key)
+    .shuffle(episodes.filter(isExample))
+    .filter(({ question_id, steps }) => {
+      const text = JSON.stringify([question_id, ...steps.map(({ action }) => normalizeAction(action))]);
+      const count = counts.get(question_id) ?? 0;
+      if (known.has(text) || count >= perQuestion) return false;
+      known.add(text);
+      counts.set(question_id, count + 1);
+      return true;
+    });
+}
+
+/** Whether an episode is right, was not cut off, and did not guess. */
+function isExample({ correctness, truncated, steps }: Episode): boolean {
+  const hasQueried = steps.some(
+    ({ action, observation }) => action.action_type === "QUERY" && observation.error === null,
+  );
+  return correctness === 1 && !truncated && hasQueried;
+}
+
+/**
+ * An episode as it was sampled, with weight on the model's own tokens, and on the token that closes its turn where the
+ * environment closed it: a reply that a stop rule ended is one that the model should have ended.
+ */
+export function encodeEpisode({ segments }: Pick<Episode, "segments">, stopIds: readonly number[]): Datum[] {
+  const closes = new Set(stopIds);
+  return segments.map(({ tokens, mask }) => ({
+    tokens,
+    weights: mask.map((mine, i) => (mine === 1 || (mask[i - 1] === 1 && closes.has(tokens[i]!)) ? 1 : 0)),
+  }));
+}
+
+/** Fine-tunes on episodes, in a new random order each time. */
+function learn(
+  { engine, turns }: TrainableModel,
+  episodes: readonly Episode[],
+  { seed, self_taught_learning_rate: learning_rate, sft_batch_tokens, max_context_tokens }: GRPOConfig,
+  learning: Pick<WarmupOptions, "onStep" | "signal">,
+): Promise<WarmupReport> {
+  const epochs = Array.from({ length: EPOCHS }, (_, epoch) =>
+    random("self-taught order", seed, epoch).shuffle(episodes),
+  );
+  const data = epochs.flat().flatMap((episode) => encodeEpisode(episode, turns.stopIds));
+  const total = data.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  const batch_tokens = Math.min(sft_batch_tokens, Math.ceil(total / LEAST_STEPS));
+  const steps = Math.ceil(total / batch_tokens);
+  return warmup(engine, data, { steps, batch_tokens, learning_rate, max_context_tokens, ...learning });
+}

@@ -1,0 +1,127 @@
+// Warm-up: imitation of transcripts by cross-entropy, before any reward is in play.
+
+import { UsageError } from "../../errors.ts";
+import type { Datum, Engine } from "../../lm/engine/index.ts";
+
+export interface WarmupOptions {
+  readonly steps: number;
+  /** Tokens a step learns from, context included: transcripts are taken until there are as many. @default 4096 */
+  readonly batch_tokens?: number;
+  /** At the top of its course. @default 1e-3 */
+  readonly learning_rate?: number;
+  /** Steps in which it rises from 0. @default a twentieth of all */
+  readonly warmup_steps?: number;
+  /** @default 0.01 */
+  readonly weight_decay?: number;
+  /** @default 1 */
+  readonly max_grad_norm?: number;
+  /** AdamW's memory of squared gradients; shorter suits few steps. @default 0.999 */
+  readonly beta2?: number;
+  /** Transcripts longer than this are passed over and counted. @default 1024 */
+  readonly max_context_tokens?: number;
+  readonly onStep?: (step: WarmupStep) => unknown;
+  readonly signal?: AbortSignal;
+}
+
+export interface WarmupStep {
+  readonly step: number;
+  readonly loss: number;
+  readonly learning_rate: number;
+  readonly grad_norm: number;
+  /** Of this step. */
+  readonly tokens: number;
+  readonly transcripts: number;
+  readonly skipped: boolean;
+}
+
+export interface WarmupReport {
+  readonly steps: number;
+  readonly tokens: number;
+  readonly transcripts: number;
+  /** Transcripts that were longer than the context. */
+  readonly too_long: number;
+  readonly first_loss: number;
+  /** Mean of the last tenth of the steps. */
+  readonly last_loss: number;
+  readonly interrupted: boolean;
+}
+
+/** Trains on transcripts as they come; the source may be endless. */
+export async function warmup(
+  engine: Pick<Engine, "forwardBackward" | "optimStep">,
+  source: AsyncIterable<Datum> | Iterable<Datum>,
+  options: WarmupOptions,
+): Promise<WarmupReport> {
+  const { steps, batch_tokens = 4096, weight_decay = 0.01, max_grad_norm = 1, max_context_tokens = 1024 } = options;
+  const { beta2 = 0.999 } = options;
+  if (!Number.isInteger(steps) || steps < 1)
+    throw new UsageError({ what: "steps must be a whole number from 1 on", value: steps });
+  const losses: number[] = [];
+  let [tokens, transcripts, tooLong] = [0, 0, 0];
+  let batch: Datum[] = [];
+  let inBatch = 0;
+  const step = async (data: readonly Datum[], count: number) => {
+    const learning_rate = learningRate(losses.length, options);
+    const [{ loss }, { grad_norm, skipped }] = await Promise.all([
+      engine.forwardBackward(data, { loss: { type: "cross_entropy" } }),
+      engine.optimStep({ learning_rate, weight_decay, max_grad_norm, beta2 }),
+    ]);
+    losses.push(loss);
+    tokens += count;
+    transcripts += data.length;
+    await options.onStep?.({
+      step: losses.length,
+      loss,
+      learning_rate,
+      grad_norm,
+      tokens: count,
+      transcripts: data.length,
+      skipped,
+    });
+  };
+  // While the engine is at one step the transcripts of the next are gathered.
+  let running: Promise<void> | undefined;
+  const start = async () => {
+    await running;
+    if (losses.length >= steps || options.signal?.aborted) return;
+    running = step(batch, inBatch);
+    running.catch(() => {}); // thrown where it is awaited
+    [batch, inBatch] = [[], 0];
+  };
+  for await (const datum of source) {
+    if (losses.length >= steps || options.signal?.aborted) break;
+    if (datum.tokens.length > max_context_tokens) {
+      tooLong++;
+      continue;
+    }
+    batch.push(datum);
+    inBatch += datum.tokens.length;
+    if (inBatch >= batch_tokens) await start();
+  }
+  await running;
+  if (batch.length > 0 && losses.length < steps && !options.signal?.aborted) await start(); // the end of a finite source
+  await running;
+  if (losses.length === 0) options.signal?.throwIfAborted();
+  if (losses.length === 0)
+    throw new UsageError({ what: "there was nothing to learn from", value: `${tooLong} transcripts too long` });
+  const last = losses.slice(-Math.max(1, Math.round(losses.length / 10)));
+  return {
+    steps: losses.length,
+    tokens,
+    transcripts,
+    too_long: tooLong,
+    first_loss: losses[0]!,
+    last_loss: last.reduce((sum, loss) => sum + loss, 0) / last.length,
+    interrupted: options.signal?.aborted ?? false,
+  };
+}
+
+/** Up in a straight line, then down along a cosine to a tenth. */
+export function learningRate(
+  step: number,
+  { steps, learning_rate = 1e-3, warmup_steps = Math.ceil(steps / 20) }: WarmupOptions,
+): number {
+  if (step < warmup_steps) return (learning_rate * (step + 1)) / warmup_steps;
+  const done = (step - warmup_steps) / Math.max(1, steps - warmup_steps);
+  return learning_rate * (0.1 + 0.45 * (1 + Math.cos(Math.PI * Math.min(1, done))));
+}

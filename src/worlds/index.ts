@@ -1,7 +1,0 @@
-// Makers of databases and questions: the bundled set, and endless practice worlds from a seed.
-export { buildWorld } from "./build.ts";
-export * from "./bundled.ts";
-export * from "./practice.ts";
-export * from "./practice-set.ts";
-export { practiceWorld } from "./practice-spec.ts";
-export * from "./spec.ts";
