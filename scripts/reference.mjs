@@ -50,7 +50,7 @@ const comments = (file, pattern) =>
   );
 
 const LIMIT = /\/\*\* (.+?) \*\/\nexport const (MAX_\w+|INSTRUCTIONS_PER_CHECK|SAMPLE_ROWS|PAGE_CACHE_KIB) = ([^;]+);/g;
-const limits = comments("sql/limits.ts", LIMIT).map(([why, name]) => [
+const limits = comments("gym/sql/limits.ts", LIMIT).map(([why, name]) => [
   `\`${name}\``,
   Reflect.get(sql, name).toLocaleString("en-US"),
   why,
@@ -106,10 +106,9 @@ const cards = training
   ]);
 
 const CLASS = /^ {2}"(\w+)",(?: \/\/ (.*))?$/gm;
-const faults = [...comments("sql/fault.ts", CLASS), ...comments("env/observation.ts", CLASS)].map(([name, meaning]) => [
-  `\`${name}\``,
-  meaning,
-]);
+const faults = [...comments("gym/sql/faults.ts", CLASS), ...comments("gym/env/observation.ts", CLASS)].map(
+  ([name, meaning]) => [`\`${name}\``, meaning],
+);
 
 export const reference = `# Reference
 

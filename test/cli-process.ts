@@ -10,8 +10,8 @@ import { exportDataSet } from "../src/gym/data/index.node.ts";
 import { built } from "./built.ts";
 import { smallDataSet } from "./small-data.ts";
 
-export const MAIN = built("cli/main.js");
-const PROGRAM = pathToFileURL(built("cli/program.js")).href;
+export const MAIN = built("apps/cli/main.js");
+const PROGRAM = pathToFileURL(built("apps/cli/program.js")).href;
 
 export const { programFor, runProgram } = (await import(PROGRAM)) as typeof import("../src/apps/cli/program.ts");
 

@@ -15,7 +15,7 @@ const dist = fileURLToPath(new URL("../dist/", import.meta.url));
 test.skipIf(!CHROMIUM)(`a page plays an episode and shows the outcome${WITHOUT}`, async () => {
   const { question_id, gold_answer } = (await smallDataSet()).questions[0]!;
   const page = `<!doctype html><title>test</title><script type="module">
-    import { SQLEnvClient } from "/page/client/index.js";
+    import { SQLEnvClient } from "/page/gym/client/index.js";
     const out = (value) => fetch("/page/said", { method: "POST", body: JSON.stringify(value) });
     try {
       const env = new SQLEnvClient(location.origin);

@@ -8,7 +8,7 @@ import { built } from "./built.ts";
 import { smallDataSet } from "./small-data.ts";
 
 const { EnvironmentThreads } = (await import(
-  pathToFileURL(built("evaluation/environment-threads.node.js")).href
+  pathToFileURL(built("gym/evaluation/environments/threads.node.js")).href
 )) as typeof import("../src/gym/evaluation/environments/threads.node.ts");
 const data = await smallDataSet();
 const question = data.questions[0]!;

@@ -58,7 +58,7 @@ describe.concurrent("a request to stop", () => {
 
   test("is granted at once when it is repeated", async () => {
     const code = `
-      import { interruptSignal } from "${dist}cli/interrupt.js";
+      import { interruptSignal } from "${dist}apps/cli/terminal/interrupt.js";
       const signal = interruptSignal();
       setInterval(() => {}, 1e6);
       signal.addEventListener("abort", () => process.kill(process.pid, "SIGHUP"));

@@ -10,7 +10,7 @@ import { ended, sqlenv, sqlenvInside, start } from "./cli-process.ts";
 import { difference } from "./tiny-model.ts";
 import { TrainingPlace } from "./training-place.ts";
 
-const { loadModelAndTokenizer } = (await import(built("engine/index.node.js"))) as typeof EngineModule; // it has a thread
+const { loadModelAndTokenizer } = (await import(built("lm/engine/index.node.js"))) as typeof EngineModule; // it has a thread
 
 const ADAPTERS = {
   ...{ "--use-peft": "true", "--lora-r": 4, "--lora-alpha": 8, "--beta": 0.05, "--easy-steps": 2 },
