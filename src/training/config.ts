@@ -27,6 +27,10 @@ const share = z.number().min(0).max(1);
 const count = z.int().min(1);
 const rules = rulesSchema.unwrap().shape;
 
+/** Questions are drawn for the most that a step may ask, and passed over one by one: larger numbers only take time and memory. */
+const MAX_REFILL = 100;
+const MAX_SKIPPED_EPOCHS = 1_000;
+
 export const configSchema = z
   .object({
     // What is trained, on what
@@ -120,11 +124,11 @@ export const configSchema = z
       "let GRPO reward questions that SFT imitated; their groups are mostly all right or all wrong and teach nothing",
     ),
     dynamic_sampling: note(
-      z.number().min(0).default(0),
+      z.number().min(0).max(MAX_REFILL).default(0),
       "replace groups that are right throughout or wrong throughout with new questions; at most this many times a step's questions more; 0: off",
     ),
     skip_solved: note(
-      z.int().min(0).default(0),
+      z.int().min(0).max(MAX_SKIPPED_EPOCHS).default(0),
       "epochs for which a question is not asked again when all its episodes were right; half as many when all were wrong; 0: off",
     ),
     shuffle_dataset: note(z.boolean().default(true), "questions in a new random order each epoch", { trl: true }),
