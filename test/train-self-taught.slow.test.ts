@@ -65,3 +65,21 @@ test("without a right episode there is one line, and no run", async () => {
   expect(ran.stderr).toMatch(/self_taught_rounds: in round 1 none was right after a query, .*: 120; fine-tune on/);
   expect(existsSync(place.path("wrong"))).toBe(false);
 });
+
+test("a stage that fails does not cost what the stages before it learned", async () => {
+  const silent = { "--max-new-tokens": 1, "--max-completion-length": 1 };
+  const sft = {
+    "--sft-steps": 1,
+    "--sft-batch-tokens": 500,
+    "--sft-max-context-tokens": 512,
+    "--sft-database-share": 0,
+  };
+  const ran = await place.train("after-sft", { ...SETTINGS, ...silent, ...sft });
+  expect(ran.code).toBe(2);
+  expect(ran.stderr).toMatch(/in round 1 none was right after a query/);
+  expect(ran.stdout).toMatch(/what sft learned is kept; sqlenv train --resume .*after-sft continues after it/);
+  const kept = model("after-sft", "sft");
+  const again = await sqlenv(["train", "--resume", place.path("after-sft")]);
+  expect(again.stderr).toMatch(/in round 1 none was right after a query/);
+  expect(model("after-sft", "sft")).toEqual(kept);
+});

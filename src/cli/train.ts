@@ -19,7 +19,9 @@ import {
   type RewardFunction,
   resolveConfig,
   runTraining,
+  type SelfTaughtReport,
   type SplitPart,
+  type StageReport,
   splitOf,
   stepsOf,
   type TrainerCallback,
@@ -135,6 +137,7 @@ async function trainWith(
     isChecked = true;
   };
   const environments = new CommandEnvironments(data, config.environment_threads, out, asked);
+  let saved: string | undefined; // the last stage that is over
   const stages = {
     ...{
       data,
@@ -156,12 +159,16 @@ async function trainWith(
     onPhase: (phase: Phase) => screen.phase(phase),
     onProgress: (phase: Phase, done: number) => screen.progress(phase, done),
     onStep: (phase: Phase, step: WarmupStep) => screen.sftStep(step, phase === "sft" ? config.sft_steps : null),
-    onStageEnd: screen.stageEnd.bind(screen),
+    onStageEnd: (name: string, report: StageReport | SelfTaughtReport) => {
+      saved = name;
+      screen.stageEnd(name, report);
+    },
   };
   const model = await runStages(stages).catch((error: unknown) => {
     if (signal.aborted && error === signal.reason) return null;
     store.unlock();
-    if (!resume && !isLost(error)) removeRun(run, wasThere); // nothing worth keeping was made: its name stays free
+    if (saved) out.line(`what ${saved} learned is kept; sqlenv train --resume ${printable(run)} continues after it`);
+    else if (!resume && !isLost(error)) removeRun(run, wasThere); // nothing worth keeping was made: its name stays free
     void dashboard?.close();
     void environments.close();
     throw resumable(error, run);
