@@ -5,6 +5,7 @@ import type { DataSet } from "../questions/index.ts";
 import { type GRPOConfigInput, resolveConfig } from "./config.ts";
 import type { Episode } from "./records.ts";
 import { encodeEpisode, selectEpisodes, selfTaughtRound } from "./self-taught.ts";
+import { learningRate } from "./warmup.ts";
 
 let data: DataSet;
 let lesson: Lesson;
@@ -58,6 +59,18 @@ test("where nothing is right there is one line with a remedy, and the model is a
   );
   expect(model.engine.model.device.read(model.engine.model.values)).toEqual(before);
   await model.engine.close();
+});
+
+test("a round has many steps even of few episodes, and its learning rate falls to the end", async () => {
+  const model = taughtModel(lesson);
+  const rates: number[] = [];
+  const report = await selfTaughtRound(model, data, resolveConfig(SMALL), 1, {
+    onStep: ({ learning_rate }) => rates.push(learning_rate),
+  });
+  await model.engine.close();
+  const { kept, steps } = report!;
+  expect(steps).toBeGreaterThanOrEqual(Math.min(16, 2 * kept));
+  expect(rates).toEqual(rates.map((_, i) => learningRate(i, { steps, learning_rate: 3e-3 })));
 });
 
 test("an interrupted round is null", async () => {
