@@ -1,10 +1,12 @@
 // What `sqlenv train` shows: a line a step, what the live callback has to show, warnings, and at the end what improved.
 import {
+  accuracyNote,
   accuracyTable,
   behaviourRows,
   headline,
   isScored,
-  pairedSummary,
+  PAIRED_NOTE,
+  pairedTable,
   reachText,
   recipeLines,
   selfTaughtText,
@@ -135,7 +137,13 @@ export class TrainingScreen implements TrainerCallback {
     const accuracy = accuracyTable(result);
     if (accuracy) {
       this.#out.line(drawTable(accuracy.head, accuracy.rows));
-      for (const line of pairedSummary(result)) this.#out.line(line);
+      this.#out.line(styled("dim", accuracyNote(result)));
+      this.#out.line();
+    }
+    const paired = pairedTable(result, true);
+    if (paired) {
+      this.#out.line(drawTable(paired.head, paired.rows));
+      this.#out.line(styled("dim", PAIRED_NOTE));
       this.#out.line();
     }
     for (const line of recipeLines(result)) this.#out.line(line);
