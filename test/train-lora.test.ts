@@ -31,8 +31,9 @@ describe("a run that learns adapters", () => {
   });
 
   test("evaluates the untrained model, then SFT, then where GRPO begins, then after it, on a split that is kept", () => {
-    const order = ["untrained model", "supervised fine-tuning", "GRPO begins with", "training …", "the trained model"];
+    const order = ["untrained model", "supervised fine-tuning", "GRPO begins with", "GRPO …", "the trained model"];
     const places = order.map((words) => ran.stdout.indexOf(words));
+    expect(places).not.toContain(-1);
     expect(places.toSorted((a, b) => a - b)).toEqual(places);
     const split = JSON.parse(place.text("one", "split.json"));
     const result = JSON.parse(place.text("one", "results.json"));

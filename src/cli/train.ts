@@ -157,8 +157,8 @@ async function trainWith(
       return model;
     },
     onPhase: (phase: Phase) => screen.phase(phase),
-    onProgress: (phase: Phase, done: number) => screen.progress(phase, done),
-    onStep: (phase: Phase, step: WarmupStep) => screen.sftStep(step, phase === "sft" ? config.sft_steps : null),
+    onProgress: screen.progress.bind(screen),
+    onStep: (phase: Phase, step: WarmupStep) => screen.sftStep(phase, step, phase === "sft" ? config.sft_steps : null),
     onStageEnd: (name: string, report: StageReport | SelfTaughtReport) => {
       saved = name;
       screen.stageEnd(name, report);
@@ -167,7 +167,10 @@ async function trainWith(
   const model = await runStages(stages).catch((error: unknown) => {
     if (signal.aborted && error === signal.reason) return null;
     store.unlock();
-    if (saved) out.line(`what ${saved} learned is kept; sqlenv train --resume ${printable(run)} continues after it`);
+    if (saved)
+      out.line(
+        `the model after ${saved} is kept in ${printable(join(run, saved))}; sqlenv train --resume ${printable(run)} continues after it`,
+      );
     else if (!resume && !isLost(error)) removeRun(run, wasThere); // nothing worth keeping was made: its name stays free
     void dashboard?.close();
     void environments.close();
@@ -184,7 +187,7 @@ async function trainWith(
       resume,
       spent: performance.now() / 1000, // since the process began
       onPhase: (phase) => screen.phase(phase),
-      onProgress: (phase, done) => screen.progress(phase, done),
+      onProgress: screen.progress.bind(screen),
       onReach: (reach, warning) => screen.reach(reach, warning),
     });
     if (!result) return interrupted(run, signal, out);

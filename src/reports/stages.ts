@@ -55,12 +55,12 @@ export function pairedTable(result: TrainingResult, isShort = false): StageTable
     pText(mcnemar_p),
     databases > 1 ? pText(permutation_p) : "–",
   ]);
-  return { head: [isShort ? `change, ${hardest} databases` : "change", "points", "McNemar p", "database p"], rows };
+  return { head: [isShort ? `change, ${hardest} databases` : "change", "points", "McNemar p", "p by db"], rows };
 }
 
 /** How to read the paired tests. */
 export const PAIRED_NOTE =
-  "Paired by question. McNemar's test takes questions as independent; database p, by flipping whole databases, does not: trust the second.";
+  "Paired by question. McNemar's test takes questions as independent; p by db flips whole databases and does not: trust it.";
 
 function stagesBefore({ sft, self_taught = [] }: TrainingResult): string {
   return [...(sft ? ["SFT"] : []), ...(self_taught.length > 0 ? ["self-taught"] : [])].join(" + ") || "SFT";

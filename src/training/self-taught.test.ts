@@ -55,7 +55,7 @@ test("where nothing is right there is one line with a remedy, and the model is a
   const config = resolveConfig({ ...SMALL, max_new_tokens: 1, max_completion_length: 1 });
   const before = model.engine.model.device.read(model.engine.model.values);
   await expect(selfTaughtRound(model, data, config, 1)).rejects.toThrow(
-    /^self_taught_rounds: in round 1 none was right after a query, of the episodes sampled: 40; fine-tune on/,
+    /^self_taught_rounds: no episode of round 1 was right after a query that worked; episodes sampled: 40; fine-tune on/,
   );
   expect(model.engine.model.device.read(model.engine.model.values)).toEqual(before);
   await model.engine.close();

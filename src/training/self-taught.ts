@@ -70,10 +70,10 @@ export async function selfTaughtRound(
   const kept = selectEpisodes(right, [seed, round]);
   if (kept.length === 0)
     throw new UsageError({
-      what: `self_taught_rounds: in round ${round} none was right after a query, of the episodes sampled`,
+      what: `self_taught_rounds: no episode of round ${round} was right after a query that worked; episodes sampled`,
       value: all,
       remedy:
-        "fine-tune on demonstrations first, raise self_taught_samples, ask easier questions (difficulty_filter), or set self_taught_rounds to 0",
+        "fine-tune on right episodes first (sft_steps), raise self_taught_samples, ask easier questions (difficulty_filter), or set self_taught_rounds to 0",
     });
   const report = await learn(model, kept, config, learning);
   const { interrupted, ...learned } = report;
