@@ -5,7 +5,7 @@ import { openCard } from "../devices/cuda/driver.node.ts";
 import { baseFolderOf, findModel, hubCache, loadModelAndTokenizer } from "../engine/index.node.ts";
 import { estimateMemory, type MemoryEstimate } from "../engine/index.ts";
 import { cpuMemory } from "../engine/machine-memory.node.ts";
-import { OOMError, SqlEnvError } from "../errors.ts";
+import { SqlEnvError } from "../errors.ts";
 import { type ModelConfig, parameterCount, parseConfig } from "../model/config.ts";
 import { isGgufFile, loadGguf } from "../model/gguf.node.ts";
 import { KNOWN_MODELS } from "../model/known.ts";
@@ -79,7 +79,7 @@ export async function dryRun(
     return;
   }
   const times = await measuredSteps(config, data, rewardFuncs, out).catch((error: unknown) => {
-    if (!(error instanceof OOMError)) throw error;
+    if (!(error instanceof SqlEnvError && error.code === "out_of_memory")) throw error;
     out.line(`it does not fit, by a step that was tried: ${printable(error.message)}`);
     return null;
   });

@@ -123,7 +123,7 @@ export async function runStages(options: RunStagesOptions): Promise<LoadedModel 
 function damagedStage(from: string, { model_name }: GRPOConfig, error: unknown): unknown {
   if (from === model_name || !(error instanceof ModelLoadError)) return error;
   return new ModelLoadError({
-    what: `the model that an earlier stage saved cannot be loaded: ${error.message}; its folder is`,
+    what: `the model that an earlier stage saved cannot be loaded: ${error.what}; its folder is`,
     value: from,
     remedy: "delete that folder, and the stage is repeated",
     cause: error,
