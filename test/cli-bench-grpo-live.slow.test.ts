@@ -50,6 +50,9 @@ test("without threads there is one side, in a table", async () => {
 test.each([
   [["--data", "small", "--tiny"], /--tiny has no effect with --data/],
   [["--data", "small", "--shape", "2x4"], /--shape has no effect with --data/],
+  [["--data", "small", "--steps", "0"], /--steps cannot be: 0; give a number from 1/],
+  [["--data", "small", "--questions", "0"], /--questions cannot be: 0; give a number from 1/],
+  [["--data", "bundled", "--environment-threads", "999"], /environment_threads cannot be: 999; .*<=64/],
   [["--environment-threads", "2"], /--environment-threads has no effect without --data/],
 ])("refuses %j", async (flags, message) => {
   const { code, stderr } = await sqlenvInside(["bench", "grpo", ...flags]);

@@ -85,6 +85,36 @@ test("a thread that does not answer is ended: its episodes are unscorable, other
   await threads.close();
 });
 
+test("other episodes of a thread that is lost continue on another, to the same records", async () => {
+  const lost: number[] = [];
+  const threads = await EnvironmentThreads.start(data, {
+    ...{ threads: 1, silentMs: 300 },
+    onLost: (_, episodes) => lost.push(episodes),
+  });
+  const describe = { action_type: "DESCRIBE", argument: "product" } as const;
+  const query = { action_type: "QUERY", argument: "SELECT name FROM product" } as const;
+  const answer = { action_type: "ANSWER", argument: question.gold_answer } as const;
+  const own = new SQLEnvironment(data);
+  own.reset({ question_id: question.question_id });
+  const expected = [describe, query, query, answer].map((action) => JSON.stringify(own.step(action)));
+  const [waiting, idle, slow] = [threads.open({}), threads.open({}), threads.open({})];
+  for (const env of [waiting, idle, slow]) await env.reset({ question_id: question.question_id });
+  const step = async (env: typeof idle, action: Parameters<typeof idle.step>[0]) =>
+    JSON.stringify(await env.step(action));
+  const first = [await step(waiting, describe), await step(idle, describe)];
+  const failing = expect(slow.step({ action_type: "QUERY", argument: SLOW })).rejects.toThrow(/thread was lost/);
+  const second = step(waiting, query); // asked while the thread is at the other's query
+  await failing;
+  expect(lost).toEqual([3]);
+  for (const [env, so_far] of [
+    [waiting, [first[0], await second]],
+    [idle, [first[1], await step(idle, query)]],
+  ] as const)
+    expect([...so_far, await step(env, query), await step(env, answer)]).toEqual(expected);
+  expect(waiting.outcome).toEqual(own.outcome);
+  await threads.close();
+});
+
 test("closing rejects what waits, and ends threads that are at work", async () => {
   const threads = await EnvironmentThreads.start(data, { threads: 1 });
   const env = threads.open({});

@@ -31,8 +31,9 @@ describe("a run that learns adapters", () => {
   });
 
   test("evaluates the untrained model, then SFT, then where GRPO begins, then after it, on a split that is kept", () => {
-    const order = ["untrained model", "supervised fine-tuning", "GRPO begins with", "training …", "the trained model"];
+    const order = ["untrained model", "supervised fine-tuning", "GRPO begins with", "GRPO …", "the trained model"];
     const places = order.map((words) => ran.stdout.indexOf(words));
+    expect(places).not.toContain(-1);
     expect(places.toSorted((a, b) => a - b)).toEqual(places);
     const split = JSON.parse(place.text("one", "split.json"));
     const result = JSON.parse(place.text("one", "results.json"));
@@ -154,12 +155,13 @@ describe("what will happen, told before", () => {
       /1\. SFT on right episodes on practice worlds and \(40 %\) on \d+ questions on 3 training databases/,
     );
     expect(said).toMatch(/2\. GRPO on the \d+ easy training questions: 8 questions × 8 episodes/);
-    expect(said).toMatch(/3\. GRPO on all \d+ training questions that are easy and medium/);
+    expect(said).toMatch(/3\. GRPO on \d+ training questions \(easy, medium\)/);
     expect(said).toMatch(
       /weights: not here yet\. `sqlenv train` fetches Qwen\/Qwen3-0\.6B from the Hub, 1\.5 GB into .*empty/,
     );
     expect(said).toMatch(/hf download Qwen\/Qwen3-0\.6B/);
     expect(said).toMatch(/it does not fit: the CPU engine can have [\d.]+ GB here/);
+    expect(said).toMatch(/^GPU +precision +needs +would use +GRPO alone$/m);
     expect(said).toMatch(/^T4 +fp32 +[\d.]+ GB +[\d.]+ GB +\d+ s a step/m);
   });
 

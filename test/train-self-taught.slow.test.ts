@@ -33,7 +33,7 @@ test("rounds come before GRPO, are counted, and are not repeated by a run that w
   }
   expect(base.seen.greedy.episodes).toBe(before.seen.greedy.episodes);
   expect(ran.stderr).toMatch(
-    /^self-taught-1: \d+ of 120 episodes right, on \d of 5 questions; fine-tuned on \d+ of them/m,
+    /^self-taught round 1: \d+ of 120 episodes right, on \d of 5 questions; fine-tuned on \d+ of them/m,
   );
 
   const child = start(place.args("killed", SETTINGS));
@@ -43,7 +43,7 @@ test("rounds come before GRPO, are counted, and are not repeated by a run that w
   expect(existsSync(place.path("killed", "self-taught-2"))).toBe(false);
   const resumed = await sqlenv(["train", "--resume", place.path("killed")]);
   expect(resumed.code, resumed.stderr).toBe(0);
-  expect(resumed.stderr).not.toMatch(/^self-taught-1:/m);
+  expect(resumed.stderr).not.toMatch(/^self-taught round 1:/m);
   for (const folder of ["self-taught-1", "self-taught-2", "model"])
     expect(model("killed", folder)).toEqual(model("whole", folder));
   expect(place.files("killed").filter((name) => /(^|\/)\./.test(name))).toEqual([]);
@@ -62,6 +62,26 @@ test("adapters go from round to round into GRPO", async () => {
 test("without a right episode there is one line, and no run", async () => {
   const ran = await place.train("wrong", { ...SETTINGS, "--max-new-tokens": 1, "--max-completion-length": 1 });
   expect(ran.code).toBe(2);
-  expect(ran.stderr).toMatch(/self_taught_rounds: in round 1 none was right after a query, .*: 120; fine-tune on/);
+  expect(ran.stderr).toMatch(/self_taught_rounds: no episode of round 1 was right .*: 120; fine-tune on/);
   expect(existsSync(place.path("wrong"))).toBe(false);
+});
+
+test("a stage that fails does not cost what the stages before it learned", async () => {
+  const silent = { "--max-new-tokens": 1, "--max-completion-length": 1 };
+  const sft = {
+    "--sft-steps": 1,
+    "--sft-batch-tokens": 500,
+    "--sft-max-context-tokens": 512,
+    "--sft-database-share": 0,
+  };
+  const ran = await place.train("after-sft", { ...SETTINGS, ...silent, ...sft });
+  expect(ran.code).toBe(2);
+  expect(ran.stderr).toMatch(/no episode of round 1 was right/);
+  expect(ran.stdout).toMatch(
+    /the model after sft is kept in .*after-sft\/sft; sqlenv train --resume .*after-sft continues after it/,
+  );
+  const kept = model("after-sft", "sft");
+  const again = await sqlenv(["train", "--resume", place.path("after-sft")]);
+  expect(again.stderr).toMatch(/no episode of round 1 was right/);
+  expect(model("after-sft", "sft")).toEqual(kept);
 });

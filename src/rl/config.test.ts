@@ -57,6 +57,8 @@ describe("bad settings", () => {
     [{ steps_per_generation: 6, num_generations: 4 }, /must divide one another: 6/],
     [{ max_new_tokens: 5000 }, /below max_context_tokens \(4096\): 5000/],
     [{ max_completion_length: 100 }, /at least max_new_tokens \(a turn, 256\): 100/],
+    [{ dynamic_sampling: 1e9, max_steps: 1 }, /dynamic_sampling cannot be: 1000000000/], // a queue of that length
+    [{ skip_solved: 1e9, max_steps: 1 }, /skip_solved cannot be: 1000000000/], // that many epochs to pass over
     [{ self_distillation: 0.1, importance_sampling_level: "sequence" }, /an advantage of its own; use token/],
     [{ self_distillation: 0.1, dynamic_sampling: 1, max_steps: 1 }, /dynamic_sampling replaces; its weight is: 0\.1/],
     [{ off_policy_mask_threshold: 0.1 }, /nothing to mask/],

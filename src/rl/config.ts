@@ -33,6 +33,10 @@ const share = z.number().min(0).max(1);
 const count = z.int().min(1);
 const rules = rulesSchema.unwrap().shape;
 
+/** Questions are drawn for the most that a step may ask, and passed over one by one: larger numbers only take time and memory. */
+const MAX_REFILL = 100;
+const MAX_SKIPPED_EPOCHS = 1_000;
+
 export const configSchema = z
   .object({
     // What is trained, on what
@@ -61,7 +65,7 @@ export const configSchema = z
     ),
     max_instructions: note(
       z.int().min(1).max(MAX_INSTRUCTIONS).nullable().default(null),
-      "VM instructions of one query in training, at least ten times its gold query's; null: as many as in evaluations (30,000,000)",
+      "SQLite VM instructions one query may take in training, or ten times its gold query's where that is more; null: 30,000,000, as in evaluations",
     ),
     // Rules of the environment that may change the game
     error_hints: rules.error_hints,
@@ -110,7 +114,7 @@ export const configSchema = z
       z.int().min(0).default(0),
       "optimizer steps of supervised fine-tuning (SFT) on right episodes before GRPO; 0: none",
     ),
-    sft_batch_tokens: note(count.default(16_384), "SFT: tokens a step, context included"),
+    sft_batch_tokens: note(count.default(16_384), "SFT: tokens per step, context included"),
     sft_learning_rate: note(positive.default(4e-4), "SFT: peak learning rate"),
     sft_max_context_tokens: note(count.default(1_536), "SFT: longer episodes are left out"),
     sft_database_share: note(
@@ -119,18 +123,18 @@ export const configSchema = z
     ),
     sft_data_share: note(
       share.default(0.4),
-      "SFT: share of the episodes on those databases; the others are on practice worlds",
+      "SFT: share of its episodes that are on those databases; the others are on practice worlds",
     ),
     sft_overlap: note(
       z.boolean().default(false),
       "let GRPO reward questions that SFT imitated; their groups are mostly all right or all wrong and teach nothing",
     ),
     dynamic_sampling: note(
-      z.number().min(0).default(0),
-      "replace groups that are right throughout or wrong throughout with new questions; at most this many times a step's questions more; 0: off",
+      z.number().min(0).max(MAX_REFILL).default(0),
+      "replace groups that are all right or all wrong with new questions, at most this many times the questions of a step; 0: off",
     ),
     skip_solved: note(
-      z.int().min(0).default(0),
+      z.int().min(0).max(MAX_SKIPPED_EPOCHS).default(0),
       "epochs for which a question is not asked again when all its episodes were right; half as many when all were wrong; 0: off",
     ),
     shuffle_dataset: note(z.boolean().default(true), "questions in a new random order each epoch", { trl: true }),
@@ -307,7 +311,7 @@ export const configSchema = z
     threads: note(count.nullable().default(null), "of the CPU; null: as many as it has; results do not depend on it"),
     environment_threads: note(
       z.int().min(0).max(64).nullable().default(null),
-      "threads in which episodes step; 0: the main thread; null: beside a GPU at most 8 of the cores left over, else 0; results do not depend on it",
+      "worker threads that run the environments; 0: the main thread; null: with a GPU one per core but two, at most 8, else 0; results do not depend on it",
     ),
     max_gpu_memory: note(positive.nullable().default(null), "gigabytes of a GPU's memory to use; null: all it has"),
     gradient_checkpointing: note(

@@ -38,7 +38,8 @@ const times = (count: number, metrics: Metrics) => Array.from({ length: count },
 
 const SIGNS: readonly (readonly [code: string, change: Metrics, message: RegExp, patience: number])[] = [
   ["truncated", { "completions/clipped_ratio": 1 }, /100 % of the episodes were cut off at max_new_tokens 256/, 1],
-  ["no_spread", { frac_reward_zero_std: 1 }, /nothing was learned/, 1],
+  ["no_spread", { frac_reward_zero_std: 1 }, /did the episodes differ in reward: nothing was learned/, 1],
+  ["no_spread", { "groups/kept": 0, "groups/asked": 24 }, /no group .*, of 24 that were asked: nothing was learned/, 1],
   [
     "uniform_groups",
     { "groups/all_right": 0.6, "groups/all_wrong": 0.25 },
@@ -121,4 +122,10 @@ test("a step without the metric changes nothing", () => {
   const { "completions/clipped_ratio": _, ...others } = fine;
   const health = { warned: ["truncated"], streaks: { truncated: -3 } };
   expect(warningsAt(3, others, config, health)).toEqual({ warnings: [], ...health });
+});
+
+test("groups without spread that self-distillation learns from are not said to teach nothing", () => {
+  const distilled = { ...fine, frac_reward_zero_std: 1, "distillation/groups": 0.5 };
+  expect(warningsOf([distilled])).toEqual([]);
+  expect(warningsOf([{ ...distilled, "distillation/groups": 0 }])).toMatchObject([{ code: "no_spread" }]);
 });

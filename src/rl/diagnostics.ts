@@ -46,8 +46,13 @@ const SIGNS: readonly Sign[] = [
   {
     code: "no_spread",
     metric: "frac_reward_zero_std",
-    holds: (metrics) => metrics.frac_reward_zero_std === 1,
-    message: () => "in no group did the episodes differ in reward: nothing was learned from this step",
+    // Groups without spread are learned from by self-distillation; with dynamic_sampling those alike in correctness are not.
+    holds: (metrics) =>
+      metrics["groups/kept"] === 0 || (metrics.frac_reward_zero_std === 1 && of(metrics, "distillation/groups") === 0),
+    message: (metrics) =>
+      metrics["groups/kept"] === 0
+        ? `no group had right and wrong episodes, of ${Math.round(of(metrics, "groups/asked"))} that were asked: nothing was learned from this step`
+        : "in no group did the episodes differ in reward: nothing was learned from this step",
     remedy: () =>
       "if success is near 0, fine-tune the model first (sft_steps) or ask easier questions; if near 1, ask harder ones; or raise num_generations or temperature",
   },

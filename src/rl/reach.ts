@@ -18,7 +18,7 @@ export interface ReachOptions {
   readonly signal?: AbortSignal | undefined;
   /** @default in this thread */
   readonly environments?: EnvironmentSource | undefined;
-  readonly onProgress?: (done: number) => void;
+  readonly onProgress?: (done: number, total: number) => void;
 }
 
 /** Plays training questions greedily and `pass_k` times as training samples; the training's own random numbers are others. */
@@ -52,7 +52,7 @@ export async function reachOf(
         concurrency: concurrencyOf(config),
       },
       tries: manner === "greedy" ? 1 : tries,
-      onProgress: () => onProgress?.(++done),
+      onProgress: () => onProgress?.(++done, questions * (1 + tries)),
     });
     signal?.throwIfAborted();
     watched.throwFirst();

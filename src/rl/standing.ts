@@ -42,8 +42,8 @@ export interface StandingOptions {
   /** @default in this thread */
   readonly environments?: EnvironmentSource | undefined;
   readonly onEpisode?: (record: EpisodeRecord, manner: Manner) => void;
-  /** Called as episodes end. */
-  readonly onProgress?: (done: number) => void;
+  /** Called as episodes end, with how many there will be. */
+  readonly onProgress?: (done: number, total: number) => void;
 }
 
 /** The model as a player that takes the likeliest action, or samples as in training. */
@@ -87,22 +87,27 @@ async function play(
   const environment = () => environments.open(environmentOptionsOf(evaluationConfig(config)));
   const concurrency = concurrencyOf(config);
   const places = placesOf(data, config);
+  const countOf = (place: Place, manner: Manner) => {
+    const asked = (manner === "sampled" ? (sampled ?? wanted) : wanted) ?? Number.POSITIVE_INFINITY;
+    return places[place].length === 0 ? 0 : Math.min(asked, questionsOn(data, config, places[place]));
+  };
+  const total = PLACES.flatMap((place) => MANNERS.map((manner) => countOf(place, manner))).reduce((a, b) => a + b);
   let done = 0;
   const standing: Record<Place, Partial<Standing[Place]>> = { seen: {}, unseen: {} };
   for (const place of PLACES) {
     for (const manner of MANNERS) {
       const databases = places[place];
-      const episodes = manner === "sampled" ? (sampled ?? wanted) : wanted;
-      if (databases.length === 0 || episodes === 0) {
+      const episodes = countOf(place, manner);
+      if (episodes === 0) {
         standing[place] = { ...standing[place], [manner]: summaryOf([]) };
         continue;
       }
       const watched = watchFailures(player(manner));
       const report = await evaluate(data, watched.player, {
         ...{ split: "eval", difficulty, databases, seed, signal, environment, concurrency },
-        ...(episodes === null ? {} : { episodes: Math.min(episodes, questionsOn(data, config, databases)) }),
+        episodes,
         onEpisode: (record) => onEpisode?.(record, manner),
-        onProgress: () => onProgress?.(++done),
+        onProgress: () => onProgress?.(++done, total),
       });
       signal?.throwIfAborted();
       watched.throwFirst();

@@ -26,7 +26,8 @@ export async function runProgram(args: readonly string[]): Promise<void> {
     await program.parseAsync(args, { from: "user" });
   } catch (error) {
     const { line, exitCode } = explain(error);
-    if (line) process.stderr.write(`${line}\n`);
+    const clear = process.stderr.isTTY ? "\r\x1b[K" : ""; // a progress line may be open
+    if (line) process.stderr.write(`${clear}${line}\n`);
     if (line && program.opts().verbose && error instanceof Error) process.stderr.write(`${error.stack}\n`);
     process.exitCode = exitCode;
   }

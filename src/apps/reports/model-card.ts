@@ -1,7 +1,7 @@
 // A run in Markdown: the card that goes with a saved model, and a summary for a post.
 import type { Comparison, TrainingResult } from "../../rl/run/records.ts";
 import { questionMarkdown } from "./comparison.ts";
-import { accuracyTable, pairedSummary, recipeLines } from "./stages.ts";
+import { accuracyNote, accuracyTable, PAIRED_NOTE, pairedTable, recipeLines, type StageTable } from "./stages.ts";
 import { behaviourRows, headline, reachText, standingRows, withInterval } from "./standing.ts";
 import { tellingQuestion } from "./telling.ts";
 import { codeSpan, count, duration, escapeMarkdown, settingText } from "./words.ts";
@@ -23,6 +23,8 @@ const SHOWN_SETTINGS = [
   "shots",
   "questions_path",
   "difficulty_filter",
+  "sft_learning_rate",
+  "sft_database_share",
   "learning_rate",
   "num_generations",
   "loss_type",
@@ -64,14 +66,14 @@ ${front.join("\n")}
 # ${escapeMarkdown(name)}
 
 A language model that answers questions about SQL databases by looking at them: it writes one action a turn, \`DESCRIBE: table\`,
-\`SAMPLE: table\`, \`QUERY: select …\`, and ends with \`ANSWER: value\`. Trained from ${codeSpan(result.model_name) || "a fresh model"} with reinforcement learning
+\`SAMPLE: table\`, \`QUERY: select …\`, and ends with \`ANSWER: value\`. Trained from ${codeSpan(result.model_name) || "a fresh model"} with ${methods(result)}reinforcement learning
 (GRPO) in SQLEnv: ${count(result.steps, "step")}, ${count(result.episodes, "episode")}, ${duration(result.seconds)}.
 
 ## Results
 
 ${standingTable(result)}
 
-${accuracyMarkdown(result)}${behaviourTable(result)}${result.reach ? `\n\nOf the model ${reachText(result.reach)}.` : ""}
+${paragraphs(accuracyMarkdown(result), behaviourTable(result))}${result.reach ? `\n\nOf the model ${reachText(result.reach)}.` : ""}
 
 ## Training
 
@@ -116,13 +118,27 @@ export function standingTable(result: TrainingResult): string {
   ].join("\n");
 }
 
-/** Right answers and queries by stage, as a Markdown table with the paired tests under it; empty for results without. */
+/** Accuracy by stage and the paired tests as Markdown tables, and what each stage had; empty for results without. */
 function accuracyMarkdown(result: TrainingResult): string {
-  const table = accuracyTable(result);
-  if (!table) return "";
+  const [accuracy, paired] = [accuracyTable(result), pairedTable(result, true)];
+  if (!accuracy) return "";
+  return [
+    tableMarkdown(accuracy),
+    accuracyNote(result),
+    ...(paired ? [tableMarkdown(paired), PAIRED_NOTE] : []),
+    ...(result.sft || result.self_taught
+      ? [
+          recipeLines(result)
+            .map((line) => `- ${line}`)
+            .join("\n"),
+        ]
+      : []),
+  ].join("\n\n");
+}
+
+function tableMarkdown({ head, rows }: StageTable): string {
   const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
-  const lines = [...pairedSummary(result), ...recipeLines(result)].map((line) => `- ${line}`);
-  return `${[row(table.head), row(table.head.map(() => "---")), ...table.rows.map(row), "", ...lines].join("\n")}\n\n`;
+  return [row(head), row(head.map(() => "---")), ...rows.map(row)].join("\n");
 }
 
 /** What it does differently, as a Markdown table. */
@@ -137,7 +153,8 @@ export function behaviourTable(result: TrainingResult): string {
 
 function settingsTable(config: Readonly<Record<string, unknown>> | null): string {
   const isOff = (value: unknown) => value === undefined || value === null || value === false;
-  const known = SHOWN_SETTINGS.filter((key) => !isOff(config?.[key]));
+  const isSft = (key: string) => key.startsWith("sft_");
+  const known = SHOWN_SETTINGS.filter((key) => !isOff(config?.[key]) && (config?.sft_steps || !isSft(key)));
   if (known.length === 0) return "The settings were not kept.";
   return [
     "| setting | value |",
@@ -161,13 +178,27 @@ export function blogMarkdown({ result, comparison, picture = "learning_curve.png
     sentence(headline(result)),
     `![Reward and success over the steps of the training](${encodeURI(picture)})`,
     standingTable(result),
+    accuracyMarkdown(result),
     behaviourTable(result),
-    `Trained with GRPO in SQLEnv from ${codeSpan(result.model_name) || "a fresh model"}: ${count(result.steps, "step")}, ${count(result.episodes, "episode")}, ${duration(result.seconds)}.`,
+    `Trained with ${methods(result)}GRPO in SQLEnv from ${codeSpan(result.model_name) || "a fresh model"}: ${count(result.steps, "step")}, ${count(result.episodes, "episode")}, ${duration(result.seconds)}.`,
     ...(told ? ["## One question, turn by turn", questionMarkdown(told, comparison.players, 3)] : []),
   ]
     .filter(Boolean)
     .join("\n\n")
     .concat("\n");
+}
+
+/** "SFT, then ": the stages before GRPO. */
+function methods({ sft, self_taught = [] }: TrainingResult): string {
+  const stages = [
+    ...(sft ? ["supervised fine-tuning (SFT)"] : []),
+    ...(self_taught.length > 0 ? [count(self_taught.length, "self-taught round")] : []),
+  ];
+  return stages.map((stage) => `${stage}, then `).join("");
+}
+
+function paragraphs(...texts: readonly string[]): string {
+  return texts.filter(Boolean).join("\n\n");
 }
 
 function folderName(path: string): string {

@@ -38,14 +38,14 @@ h1{font-size:26px;line-height:1.2;margin:0 0 4px}h2{font-size:19px;margin:40px 0
 p{margin:0 0 8px}.dim,.note{color:var(--dim)}.note{font-size:13px;margin:4px 0}
 code,pre{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12.5px}
 pre{background:var(--code);border-radius:6px;padding:8px 10px;margin:6px 0;overflow-x:auto;white-space:pre-wrap}
-.card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:16px 18px}
+.card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:16px 18px}main>.card+.card{margin-top:14px}
 .chart svg{display:block;width:100%;height:auto}
 .curve{overflow-x:auto}.curve svg{min-width:660px}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,370px),1fr));gap:14px}
 .charts .card{padding:12px}
 .headline{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,250px),1fr));gap:14px;margin:18px 0}
 .headline .name{color:var(--dim);font-size:13px}
-.headline .change{font-size:27px;font-weight:700;line-height:1.25;letter-spacing:-.01em;font-variant-numeric:tabular-nums;white-space:nowrap}
+.headline .change{font-size:23px;font-weight:700;line-height:1.25;letter-spacing:-.01em;font-variant-numeric:tabular-nums;white-space:nowrap}
 .headline .arrow{color:var(--dim);font-weight:400}
 .headline .ci{font-size:13px;color:var(--dim);font-variant-numeric:tabular-nums}
 .bar{position:relative;height:22px;margin:10px 0 6px;background:var(--none-back);border-radius:4px;overflow:hidden}

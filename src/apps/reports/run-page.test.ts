@@ -6,6 +6,7 @@ import { trainingCharts } from "./charts.ts";
 import { habitsOf } from "./habits.ts";
 import { blogMarkdown, modelCard } from "./model-card.ts";
 import { runPage } from "./run-page.ts";
+import { accuracyTable, pairedTable } from "./stages.ts";
 import { headline, standingRows } from "./standing.ts";
 
 const config = { model_name: "starter", learning_rate: 1e-4, difficulty_filter: ["easy", "medium"], threads: null };
@@ -122,13 +123,14 @@ describe("stages", () => {
 
   test("a page has each stage's accuracy, the paired tests, SFT and the split", () => {
     const page = runPage({ run: "lamps", config, metrics: metrics(), result });
-    expect(page).toContain("queries by Spider&#39;s rule on unseen databases");
+    expect(page).toContain("<th>untrained</th><th>after SFT</th><th>after GRPO</th>");
     expect(page).toContain(
-      "<td>10.0 % (5.0 – 15.0 %)</td><td>30.0 % (25.0 – 35.0 %)</td><td>50.0 % (45.0 – 55.0 %)</td>",
+      "<td>Spider&#39;s rule, unseen</td><td>10.0 (5.0–15.0)</td><td>30.0 (25.0–35.0)</td><td>50.0 (45.0–55.0)</td>",
     );
-    expect(page).not.toContain("on seen databases</td>");
+    expect(page).not.toContain(", seen</td>");
+    expect(page).toContain("100 questions on unseen databases; 95 % intervals.");
     expect(page).toContain(
-      "Unseen databases, before to after: answers +20.0 points (+10.0 to +30.0), p &#60; 0.001 by questions, p = 0.063 by databases.",
+      "<td>GRPO: answers, unseen</td><td>+20.0 (+10.0 to +30.0)</td><td>&#60; 0.001</td><td>0.063</td>",
     );
     expect(page).toContain("SFT: 8 steps, 20 episodes, 9,000 tokens, loss 0.500, 12 s.");
     expect(page).toContain(
@@ -139,8 +141,28 @@ describe("stages", () => {
   test("the headline tells three stages, and the model card has their table", () => {
     expect(headline(result)).toMatch(/: 2\.0 % untrained, 10\.0 % \(.*\) before GRPO, 80\.0 % \(.*\) after; random/);
     const card = modelCard({ result });
-    expect(card).toContain("| right, greedy | base | before | after |");
-    expect(card).toContain("- before to after: answers +20.0 points");
+    expect(card).toContain("with supervised fine-tuning (SFT), then reinforcement learning\n(GRPO)");
+    for (const text of [card, blogMarkdown({ result })]) {
+      expect(text).toContain("| right, greedy (%) | untrained | after SFT | after GRPO |");
+      expect(text).toContain("| GRPO: answers | +20.0 (+10.0 to +30.0) | < 0.001 | 0.063 |");
+    }
+  });
+
+  test("the tables fit a terminal of 80 columns", () => {
+    const share = { right: 64, rate: 0.999, ci: [0.888, 1] as const };
+    const full = { questions: 64, answer: share, spider: share, bird: share };
+    const self_taught = [{ ...result.sft!, questions: 1, solved: 1, episodes: 1, right: 1, kept: 1 }];
+    const wide: TrainingResult = {
+      ...{ ...result, self_taught, paired: [{ ...result.paired![0]!, to: "before", mark: "spider" }] },
+      accuracy: { base: { unseen: full, seen: full }, before: { unseen: full, seen: full }, after: accuracy(0.5) },
+    };
+    for (const { head, rows } of [accuracyTable(wide)!, pairedTable(wide, true)!]) {
+      const widths = head.map((_, i) => Math.max(...[head, ...rows].map((row) => row[i]!.length)));
+      expect(
+        widths.reduce((sum, width) => sum + 2 + width),
+        rows.join("\n"),
+      ).toBeLessThanOrEqual(80);
+    }
   });
 });
 

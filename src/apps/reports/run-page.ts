@@ -5,7 +5,7 @@ import { comparisonSection } from "./comparison.ts";
 import type { Habits } from "./habits.ts";
 import { learningCurve } from "./learning-curve.ts";
 import { htmlPage } from "./page.ts";
-import { accuracyTable, pairedLines, recipeLines } from "./stages.ts";
+import { accuracyNote, accuracyTable, PAIRED_NOTE, pairedTable, recipeLines, type StageTable } from "./stages.ts";
 import { behaviourRows, reachText, type StandingRow, standingRows, withInterval } from "./standing.ts";
 import { count, duration, escapeHtml, isNumber, percent, percentRange, settingText, shortNumber } from "./words.ts";
 
@@ -89,21 +89,19 @@ function reachHtml({ reach }: TrainingResult): string {
 
 /** Right answers and queries by stage, the paired tests between stages, and what SFT and GRPO had. */
 function accuracyHtml(result: TrainingResult): string {
-  const table = accuracyTable(result);
-  if (!table) return "";
+  const [accuracy, paired] = [accuracyTable(result), pairedTable(result)];
+  if (!accuracy) return "";
+  const note = (text: string) => `<p class="note">${escapeHtml(text)}</p>`;
+  const recipe = recipeLines(result).map((line) => note(`${line[0]!.toUpperCase()}${line.slice(1)}.`));
+  const tests = paired ? `${tableHtml(paired)}${note(PAIRED_NOTE)}` : "";
+  return `<div class="card">${tableHtml(accuracy)}${note(accuracyNote(result))}${tests}${recipe.join("")}</div>`;
+}
+
+function tableHtml({ head, rows }: StageTable): string {
   const cells = (tag: string, row: readonly string[]) =>
     row.map((cell) => `<${tag}>${escapeHtml(cell)}</${tag}>`).join("");
-  const rows = table.rows.map((row) => `<tr>${cells("td", row)}</tr>`).join("");
-  const stages = result.accuracy?.base
-    ? "Base is the untrained model, before the model that GRPO began with, after SFT. "
-    : "";
-  const notes = [
-    `${stages}A query is the last one that ran in an episode, judged as Spider's and BIRD's evaluators do. In brackets: 95 % intervals.`,
-    ...pairedLines(result).map((line) => `${line[0]!.toUpperCase()}${line.slice(1)}.`),
-    ...recipeLines(result).map((line) => `${line[0]!.toUpperCase()}${line.slice(1)}.`),
-  ];
-  return `<div class="card"><div class="scroll standing"><table><thead><tr>${cells("th", table.head)}</tr></thead><tbody>${rows}</tbody></table></div>
-${notes.map((note) => `<p class="note">${escapeHtml(note)}</p>`).join("")}</div>`;
+  const body = rows.map((row) => `<tr>${cells("td", row)}</tr>`).join("");
+  return `<div class="scroll standing"><table><thead><tr>${cells("th", head)}</tr></thead><tbody>${body}</tbody></table></div>`;
 }
 
 function behaviourHtml(result: TrainingResult): string {

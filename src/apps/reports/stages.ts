@@ -1,51 +1,73 @@
 // What each stage of a training was worth: right answers and queries before SFT, before GRPO and after it, in words.
-import type { Mark, Place, SelfTaughtReport, StagePair, TrainingResult } from "../../rl/run/records.ts";
-import { count, duration, percent, percentRange } from "./words.ts";
+import type { Mark, Place, SelfTaughtReport, TrainingResult } from "../../rl/run/records.ts";
+import { count, duration } from "./words.ts";
 
-const NAMES: Readonly<Record<Mark, string>> = {
-  answer: "answers",
-  spider: "queries by Spider's rule",
-  bird: "queries by BIRD's rule",
-};
+const NAMES: Readonly<Record<Mark, string>> = { answer: "answers", spider: "Spider's rule", bird: "BIRD's rule" };
 
 const STAGES = ["base", "before", "after"] as const;
+const PLACES: readonly Place[] = ["unseen", "seen"];
 
-/** A table of greedy evaluations: its head, and a row for each kind of databases and of being right. Null for results without. */
-export function accuracyTable({
-  accuracy = {},
-}: TrainingResult): { readonly head: string[]; readonly rows: string[][] } | null {
+/** A table's head and rows. */
+export interface StageTable {
+  readonly head: string[];
+  readonly rows: string[][];
+}
+
+/** Greedy accuracy by stage, a row for each kind of databases and of being right; narrow enough for a terminal. Null for results without. */
+export function accuracyTable(result: TrainingResult): StageTable | null {
+  const { accuracy = {}, self_taught = [] } = result;
   const stages = STAGES.filter((stage) => accuracy[stage]);
-  const rows = (["unseen", "seen"] as const).flatMap((place) =>
+  const before = accuracy.base && self_taught.length === 0 ? "after SFT" : "before GRPO";
+  const names = { base: "untrained", before, after: "after GRPO" };
+  const percents = (rate: number) => (100 * rate).toFixed(1);
+  const rows = PLACES.flatMap((place) =>
     (["answer", "spider", "bird"] as const).flatMap((mark) => {
       const scores = stages.map((stage) => accuracy[stage]![place][mark]);
       if (scores.every((score) => score === null)) return [];
-      const cells = scores.map((score) => (score ? `${percent(score.rate)} (${percentRange(score.ci)})` : "–"));
-      return [[`${NAMES[mark]} on ${place} databases`, ...cells]];
+      const cells = scores.map((score) =>
+        score ? `${percents(score.rate)} (${score.ci.map(percents).join("–")})` : "–",
+      );
+      return [[`${NAMES[mark]}, ${place}`, ...cells]];
     }),
   );
-  return rows.length === 0 ? null : { head: ["right, greedy", ...stages], rows };
+  return rows.length === 0 ? null : { head: ["right, greedy (%)", ...stages.map((stage) => names[stage])], rows };
 }
 
-/** "unseen databases, before to after: answers +14.3 points (10.1 – 18.5), p < 0.001 by questions, 0.002 by databases" */
-export function pairedLines({ paired = [] }: TrainingResult): string[] {
-  return paired.map((pair) => `${pair.place} databases, ${pairText(pair)}`);
+/** How to read the table: on how many questions, and what being right means. */
+export function accuracyNote({ accuracy = {} }: TrainingResult): string {
+  const counts = PLACES.flatMap((place) => {
+    const questions = accuracy.after?.[place].questions ?? 0;
+    return questions === 0 ? [] : [`${count(questions, "question")} on ${place} databases`];
+  });
+  return `${counts.join(", ")}; 95 % intervals. Answers are judged by the environment; Spider's and BIRD's rules judge the last query that ran, as their evaluators do.`;
 }
 
-/** The same for the harder claim only: unseen databases where there are any. */
-export function pairedSummary({ paired = [] }: TrainingResult): string[] {
-  const place: Place = paired.some((pair) => pair.place === "unseen") ? "unseen" : "seen";
-  return paired.filter((pair) => pair.place === place && pair.mark !== "bird").map(pairText);
-}
-
-function pairText({ from, to, mark, difference, difference_ci, mcnemar_p, permutation_p, databases }: StagePair) {
+/** What each stage changed, by paired tests: a row for each kind of being right. Null for results without. */
+export function pairedTable(result: TrainingResult, isShort = false): StageTable | null {
+  const { paired = [] } = result;
+  const hardest = paired.some(({ place }) => place === "unseen") ? "unseen" : "seen";
+  const shown = isShort ? paired.filter(({ place, mark }) => place === hardest && mark !== "bird") : paired;
+  if (shown.length === 0) return null;
   const points = (value: number) => `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(1)}`;
-  const interval = difference_ci ? ` (${points(difference_ci[0])} to ${points(difference_ci[1])})` : "";
-  const byDatabase = databases > 1 ? `, ${pText(permutation_p)} by databases` : "";
-  return `${from} to ${to}: ${NAMES[mark]} ${points(difference)} points${interval}, ${pText(mcnemar_p)} by questions${byDatabase}`;
+  const rows = shown.map(({ to, place, mark, difference, difference_ci: ci, mcnemar_p, permutation_p, databases }) => [
+    `${to === "after" ? "GRPO" : stagesBefore(result)}: ${NAMES[mark]}${isShort ? "" : `, ${place}`}`,
+    `${points(difference)}${ci ? ` (${points(ci[0])} to ${points(ci[1])})` : ""}`,
+    pText(mcnemar_p),
+    databases > 1 ? pText(permutation_p) : "–",
+  ]);
+  return { head: [isShort ? `change, ${hardest} databases` : "change", "points", "McNemar p", "p by db"], rows };
+}
+
+/** How to read the paired tests. */
+export const PAIRED_NOTE =
+  "Paired by question. McNemar's test takes questions as independent; p by db flips whole databases and does not: trust it.";
+
+function stagesBefore({ sft, self_taught = [] }: TrainingResult): string {
+  return [...(sft ? ["SFT"] : []), ...(self_taught.length > 0 ? ["self-taught"] : [])].join(" + ") || "SFT";
 }
 
 function pText(p: number): string {
-  return p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`;
+  return p < 0.001 ? "< 0.001" : p.toFixed(3);
 }
 
 /** What SFT learned from, and which databases each part had. */
@@ -56,7 +78,7 @@ export function recipeLines({ sft, self_taught = [], split }: TrainingResult): s
           `SFT: ${count(sft.steps, "step")}, ${count(sft.transcripts, "episode")}, ${count(sft.tokens, "token")}, loss ${sft.last_loss.toFixed(3)}, ${duration(sft.seconds)}`,
         ]
       : []),
-    ...self_taught.map((report, i) => `self-taught-${i + 1}: ${selfTaughtText(report)}`),
+    ...self_taught.map((report, i) => `self-taught round ${i + 1}: ${selfTaughtText(report)}`),
     ...(split && sft
       ? [
           `split by database, seed ${split.seed}: SFT ${part(split.sft)}, GRPO ${part(split.grpo)}, evaluation ${part(split.eval)}${split.overlap ? "; GRPO asked imitated questions too" : ""}`,

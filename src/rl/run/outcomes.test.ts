@@ -49,6 +49,7 @@ test("a right answer after a wrong query counts as an answer only", async () => 
   });
   const { question_id, database_name } = question!;
   const record = { question_id, database_name, seen: true, correctness: 1, steps: [step("QUERY", "SELECT 77")] };
-  const [marks] = await marksOf([record as unknown as EpisodeRecord], data);
-  expect(marks).toMatchObject({ answer: true, spider: false, bird: false });
+  const marked = (more: object) => marksOf([{ ...record, error: null, ...more } as unknown as EpisodeRecord], data);
+  expect(await marked({})).toMatchObject([{ answer: true, spider: false, bird: false }]);
+  expect(await marked({ error: "the environment's thread was lost", correctness: null })).toEqual([]);
 });

@@ -17,11 +17,11 @@ export const MARKS: readonly Mark[] = ["answer", "spider", "bird"];
 /** Questions judged between two breaths: SQLite lets no signals in. */
 const QUESTIONS_PER_BREATH = 16;
 
-/** Judges episodes: the answer as the environment did, the last query by Spider's and BIRD's rules. */
+/** Judges episodes: the answer as the environment did, the last query by Spider's and BIRD's rules. Broken ones are left out, as in evaluations. */
 export async function marksOf(records: readonly EpisodeRecord[], data: DataSet): Promise<QuestionMarks[]> {
   const questions = new Map(data.questions.map((question) => [question.question_id, question]));
   const marks: QuestionMarks[] = [];
-  for (const record of records) {
+  for (const record of records.filter(({ error }) => error === null)) {
     const { question_id, database_name: database, seen, correctness } = record;
     const judged = judgeEpisode(record, questions.get(question_id)!, data.databases.get(database));
     marks.push({ question_id, database, seen, answer: correctness === 1, ...judged });

@@ -47,19 +47,23 @@ export function stagesOf(config: GRPOConfig, data: DataSet): PlannedStage[] {
   const { questions } = batchingOf(config);
   const kl = beta > 0 ? `, KL ${beta} to the model before them` : "";
   const asked = `${questions} questions × ${config.num_generations} episodes a step, learning rate ${config.learning_rate}${kl}`;
-  const easyText = () => `GRPO on the ${easyPrompts(prompts, data).length} easy training questions: ${asked}`;
-  const kinds = difficulty_filter.join(" and ");
+  const easyText = () => `GRPO on the ${shown(easyPrompts(prompts, data).length)} easy training questions: ${asked}`;
+  const kinds = difficulty_filter.join(", ");
   const stages: PlannedStage[] = [
     { name: "sft", text: sft_steps > 0 ? sftText(config, data) : "", steps: sft_steps },
     { name: "self_taught", text: selfTaughtText(config, prompts.length), steps: config.self_taught_rounds },
     { name: "easy", text: easy > 0 ? easyText() : "", steps: easy },
     {
       name: "all",
-      text: `GRPO on all ${prompts.length} training questions that are ${kinds}: ${asked}`,
+      text: `GRPO on ${shown(prompts.length)} training questions (${kinds}): ${asked}`,
       steps: total - easy,
     },
   ];
   return stages.filter(({ steps }) => steps > 0);
+}
+
+function shown(value: number): string {
+  return value.toLocaleString("en-US");
 }
 
 function sftText(config: GRPOConfig, data: DataSet): string {
@@ -69,13 +73,13 @@ function sftText(config: GRPOConfig, data: DataSet): string {
   const on =
     databases.length === 0
       ? "practice worlds; no SQL of the data set is imitated"
-      : `${share < 100 ? `practice worlds and (${share} %) on ` : ""}${imitatedQuestions(data, config).length} questions on ${databases.length} training databases`;
-  return `SFT on right episodes on ${on}: ${sft_batch_tokens} tokens a step, learning rate ${sft_learning_rate}`;
+      : `${share < 100 ? `practice worlds and (${share} %) on ` : ""}${shown(imitatedQuestions(data, config).length)} questions on ${databases.length} training databases`;
+  return `SFT on right episodes on ${on}: ${shown(sft_batch_tokens)} tokens a step, learning rate ${sft_learning_rate}`;
 }
 
 function selfTaughtText(config: GRPOConfig, questions: number): string {
   const { self_taught_samples: samples, self_taught_questions: most, self_taught_learning_rate: rate } = config;
-  return `SFT on the model's own right episodes, of ${samples} on each of ${Math.min(questions, most ?? questions)} training questions, learning rate ${rate}`;
+  return `SFT on the model's own right episodes, of ${samples} on each of ${shown(Math.min(questions, most ?? questions))} training questions, learning rate ${rate}`;
 }
 
 /** What a config asks of memory. */

@@ -6,6 +6,7 @@ import { type EnvironmentRules, rulesId, rulesOf, SQLEnvironment } from "../../g
 import { type EpisodeRecord, evaluate } from "../../gym/evaluation/index.ts";
 import { promptId, randomPlayer } from "../../gym/players/index.ts";
 import { environmentOptionsOf, type GRPOConfig } from "../config.ts";
+import { keptJson } from "../kept.ts";
 import { comparisonOf, type Played, type PlayedOptions, playedAtRandom, playedBy } from "../played.ts";
 import { reachOf, reachWarning } from "../reach.ts";
 import { selfTaughtName } from "../sft/self-taught.ts";
@@ -13,7 +14,6 @@ import { GRPOTrainer, type TrainerOptions } from "../trainer.ts";
 import { accuracyOf, outcomesOf, pairsOf } from "./outcomes.ts";
 import type { MetricLine, Reach, SelfTaughtReport, StageReport, TrainingResult, Warning } from "./records.ts";
 import { keepSplit, overlapWarning, splitOf } from "./split.ts";
-import type { RunStore } from "./store.ts";
 
 /** Makes a trainer; the questions come from the data set, filtered as the config says. */
 export function buildTrainer(options: TrainerOptions): GRPOTrainer {
@@ -54,11 +54,14 @@ export interface RunTrainingOptions extends TrainerOptions {
   readonly spent?: number;
   readonly signal?: AbortSignal | undefined;
   readonly onPhase?: (phase: Phase) => void;
-  /** Episodes that an evaluation has played so far. */
-  readonly onProgress?: (phase: Phase, done: number) => void;
+  /** Episodes that an evaluation has played so far, and how many it will. */
+  readonly onProgress?: (phase: Phase, done: number, total: number) => void;
   /** What the model can do before training, where pass_k asks for it; with the warning that this is worth. */
   readonly onReach?: (reach: Reach, warning: Warning | null) => void;
 }
+
+/** What a file of an evaluation has at least. */
+const PLAYED = ["player", "standing", "compared"] as const;
 
 /** Runs it all and keeps it in the store; null when the signal came first, with the training saved. */
 export async function runTraining(options: RunTrainingOptions): Promise<TrainingResult | null> {
@@ -87,11 +90,11 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
 
   const watch = (phase: Phase): PlayedOptions => {
     onPhase?.(phase);
-    return { player: phase, signal, environments, onProgress: (done) => onProgress?.(phase, done) };
+    return { player: phase, signal, environments, onProgress: (done, total) => onProgress?.(phase, done, total) };
   };
   /** Plays once; a resumed run finds what was played before. */
   const once = async (phase: "random" | "before", play: () => Promise<Played>): Promise<Played> => {
-    const kept = keptIn<Played>(store, `${phase}.json`);
+    const kept = keptJson<Played>(store, `${phase}.json`, PLAYED);
     if (kept) return kept;
     const played = await play();
     store.write(`${phase}.json`, `${JSON.stringify(played)}\n`);
@@ -100,11 +103,11 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
 
   /** What reward can reach; a resumed run finds it. */
   const measureReach = async (): Promise<Reach> => {
-    const kept = keptIn<Reach>(store, "reach.json");
+    const kept = keptJson<Reach>(store, "reach.json", ["questions", "tries"]);
     if (kept) return kept;
     onPhase?.("reach");
     const reach = await reachOf(data, model, config, {
-      ...{ signal, environments, onProgress: (done) => onProgress?.("reach", done) },
+      ...{ signal, environments, onProgress: (done, total) => onProgress?.("reach", done, total) },
     });
     store.write("reach.json", `${JSON.stringify(reach)}\n`);
     onReach?.(reach, reachWarning(reach));
@@ -115,10 +118,10 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     const split = await splitOf(data, config);
     keepSplit(store, split);
     const { sft_steps, self_taught_rounds } = config;
-    const base = sft_steps > 0 || self_taught_rounds > 0 ? keptIn<Played>(store, "base.json") : null;
-    const sft = sft_steps > 0 ? keptIn<StageReport>(store, "sft.json") : null;
+    const base = sft_steps > 0 || self_taught_rounds > 0 ? keptJson<Played>(store, "base.json", PLAYED) : null;
+    const sft = sft_steps > 0 ? keptJson<StageReport>(store, "sft.json", ["steps", "last_loss"]) : null;
     const self_taught = Array.from({ length: self_taught_rounds }, (_, i) =>
-      keptIn<SelfTaughtReport>(store, `${selfTaughtName(i + 1)}.json`),
+      keptJson<SelfTaughtReport>(store, `${selfTaughtName(i + 1)}.json`, ["steps", "last_loss", "solved"]),
     ).filter((report) => report !== null);
     const floor = await once("random", () => playedAtRandom(data, config, watch("random")));
     const isNew = store.newest() === null;
@@ -174,10 +177,4 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     if (!signal?.aborted || error !== signal.reason) throw error;
     return null;
   }
-}
-
-/** What an earlier part of the run left; null for nothing. */
-function keptIn<T>(store: RunStore, file: string): T | null {
-  const text = store.read(file);
-  return text === null ? null : (JSON.parse(text) as T);
 }

@@ -4,6 +4,7 @@ import { UsageError } from "../../errors.ts";
 import { type DataSet, filterQuestions, idsSha256, type QuestionRecord } from "../../gym/data/index.ts";
 import { random } from "../../random.ts";
 import type { GRPOConfig } from "../config.ts";
+import { keptJson } from "../kept.ts";
 import type { Warning } from "./records.ts";
 import type { RunStore } from "./store.ts";
 
@@ -57,7 +58,7 @@ export function imitatedDatabases(data: DataSet, config: SplitConfig): string[] 
     throw new UsageError({
       what: `sft_database_share takes all ${names.length} training databases of ${data.name} and leaves none to GRPO`,
       value: share,
-      remedy: `give less than ${(1 - 0.5 / names.length).toFixed(2)}, or --sft-overlap to reward what was imitated`,
+      remedy: `give less than ${Math.floor(1000 * (1 - 0.5 / names.length)) / 1000}, or --sft-overlap to reward what was imitated`,
     });
   return random("sft databases", seed).sample(names, count).sort();
 }
@@ -109,9 +110,9 @@ export async function splitOf(data: DataSet, config: SplitConfig): Promise<Train
 }
 
 /** Keeps the split with the run; refuses to continue a run that was begun with another. */
-export function keepSplit(store: Pick<RunStore, "read" | "write">, split: TrainingSplit): void {
-  const kept = store.read(SPLIT_FILE);
-  const changed = kept === null ? [] : splitDifferences(JSON.parse(kept) as TrainingSplit, split);
+export function keepSplit(store: Pick<RunStore, "read" | "write" | "name">, split: TrainingSplit): void {
+  const kept = keptJson<TrainingSplit>(store, SPLIT_FILE, ["seed", "sft", "grpo", "eval", "overlap"]);
+  const changed = kept === null ? [] : splitDifferences(kept, split);
   if (changed.length > 0)
     throw new UsageError({
       what: `the run was begun with another split of the data set (${SPLIT_FILE}); what differs is`,

@@ -2,6 +2,7 @@
 // saves it as a folder of the run, whole or not at all: a run that was killed repeats the stage it was in and no other.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { ModelLoadError } from "../../errors.ts";
 import type { DataSet } from "../../gym/data/index.ts";
 import type { EnvironmentSource } from "../../gym/evaluation/index.ts";
 import { loadSqlite } from "../../gym/sql/index.ts";
@@ -28,8 +29,8 @@ export interface StageContext {
   readonly environments?: EnvironmentSource | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onPhase?: (phase: Phase) => void;
-  /** Episodes played so far in an evaluation or a stage. */
-  readonly onProgress?: (phase: Phase, done: number) => void;
+  /** Episodes played so far in an evaluation or a stage, and how many it will play. */
+  readonly onProgress?: (phase: Phase, done: number, total: number) => void;
   readonly onStep?: (phase: Phase, step: WarmupStep) => void;
 }
 
@@ -67,7 +68,7 @@ function selfTaught(round: number): Stage {
     teach: (model, { data, config, environments, signal, onProgress, onStep }) =>
       selfTaughtRound(model, data, config, round, {
         ...{ environments, ...(signal && { signal }) },
-        onEpisode: (done) => onProgress?.("self_taught", done),
+        onEpisode: (done, all) => onProgress?.("self_taught", done, all),
         onStep: (step) => onStep?.("self_taught", step),
       }),
   };
@@ -90,7 +91,8 @@ export interface RunStagesOptions extends StageContext {
 
 /** The model that GRPO begins with: loaded, after the stages that the config asks for. Null when the signal came first. */
 export async function runStages(options: RunStagesOptions): Promise<LoadedModel | null> {
-  const { config, store, load, onPhase } = options;
+  const { config, store, onPhase } = options;
+  const load = (from: string) => options.load(from).catch((error) => Promise.reject(damagedStage(from, config, error)));
   await loadSqlite();
   let from = config.model_name;
   for (const stage of stagesFor(config)) {
@@ -117,6 +119,17 @@ export async function runStages(options: RunStagesOptions): Promise<LoadedModel 
   return load(from);
 }
 
+/** An error in loading a model that a stage saved, with how to make it again. */
+function damagedStage(from: string, { model_name }: GRPOConfig, error: unknown): unknown {
+  if (from === model_name || !(error instanceof ModelLoadError)) return error;
+  return new ModelLoadError({
+    what: `the model that an earlier stage saved cannot be loaded: ${error.what}; its folder is`,
+    value: from,
+    remedy: "delete that folder, and the stage is repeated",
+    cause: error,
+  });
+}
+
 /** How good the model is before any stage; a resumed run finds it. */
 async function evaluateBase(model: LoadedModel, options: RunStagesOptions): Promise<void> {
   const { data, config, store, environments, signal, onPhase, onProgress } = options;
@@ -124,7 +137,7 @@ async function evaluateBase(model: LoadedModel, options: RunStagesOptions): Prom
   onPhase?.("base");
   const played: Played = await playedBy(model, data, config, {
     ...{ player: "base", environments, signal },
-    onProgress: (done) => onProgress?.("base", done),
+    onProgress: (done, total) => onProgress?.("base", done, total),
   });
   store.write("base.json", `${JSON.stringify(played)}\n`);
 }

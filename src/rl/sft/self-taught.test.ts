@@ -5,6 +5,7 @@ import type { DataSet } from "../../gym/data/index.ts";
 import { type GRPOConfigInput, resolveConfig } from "../config.ts";
 import type { Episode } from "../run/records.ts";
 import { encodeEpisode, selectEpisodes, selfTaughtRound } from "./self-taught.ts";
+import { learningRate } from "./warmup.ts";
 
 let data: DataSet;
 let lesson: Lesson;
@@ -54,10 +55,22 @@ test("where nothing is right there is one line with a remedy, and the model is a
   const config = resolveConfig({ ...SMALL, max_new_tokens: 1, max_completion_length: 1 });
   const before = model.engine.model.device.read(model.engine.model.values);
   await expect(selfTaughtRound(model, data, config, 1)).rejects.toThrow(
-    /^self_taught_rounds: in round 1 none was right after a query, of the episodes sampled: 40; fine-tune on/,
+    /^self_taught_rounds: no episode of round 1 was right after a query that worked; episodes sampled: 40; fine-tune on/,
   );
   expect(model.engine.model.device.read(model.engine.model.values)).toEqual(before);
   await model.engine.close();
+});
+
+test("a round has many steps even of few episodes, and its learning rate falls to the end", async () => {
+  const model = taughtModel(lesson);
+  const rates: number[] = [];
+  const report = await selfTaughtRound(model, data, resolveConfig(SMALL), 1, {
+    onStep: ({ learning_rate }) => rates.push(learning_rate),
+  });
+  await model.engine.close();
+  const { kept, steps } = report!;
+  expect(steps).toBeGreaterThanOrEqual(Math.min(16, 2 * kept));
+  expect(rates).toEqual(rates.map((_, i) => learningRate(i, { steps, learning_rate: 3e-3 })));
 });
 
 test("an interrupted round is null", async () => {

@@ -71,10 +71,10 @@ export async function selfTaughtRound(
   const kept = selectEpisodes(right, [seed, round]);
   if (kept.length === 0)
     throw new UsageError({
-      what: `self_taught_rounds: in round ${round} none was right after a query, of the episodes sampled`,
+      what: `self_taught_rounds: no episode of round ${round} was right after a query that worked; episodes sampled`,
       value: all,
       remedy:
-        "fine-tune on demonstrations first, raise self_taught_samples, ask easier questions (difficulty_filter), or set self_taught_rounds to 0",
+        "fine-tune on right episodes first (sft_steps), raise self_taught_samples, ask easier questions (difficulty_filter), or set self_taught_rounds to 0",
     });
   const report = await learn(model, kept, config, learning);
   const { interrupted, ...learned } = report;
@@ -134,8 +134,22 @@ function learn(
     random("self-taught order", seed, epoch).shuffle(episodes),
   );
   const data = epochs.flat().flatMap((episode) => encodeEpisode(episode, turns.stopIds));
-  const total = data.reduce((sum, { tokens }) => sum + tokens.length, 0);
-  const batch_tokens = Math.min(sft_batch_tokens, Math.ceil(total / LEAST_STEPS));
-  const steps = Math.ceil(total / batch_tokens);
+  const lengths = data.map(({ tokens }) => tokens.length);
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  // An episode that fills a step is all of that step's, so a step may have more tokens by nearly the longest one.
+  const most = Math.ceil(total / LEAST_STEPS) - Math.max(...lengths);
+  const batch_tokens = Math.max(1, Math.min(sft_batch_tokens, most));
+  const steps = stepsOf(lengths, batch_tokens);
   return warmup(engine, data, { steps, batch_tokens, learning_rate, max_context_tokens, ...learning });
+}
+
+/** Steps that `warmup` makes of episodes of these lengths; the learning rate falls until the last of them. */
+function stepsOf(lengths: readonly number[], batch_tokens: number): number {
+  let [steps, inBatch] = [0, 0];
+  for (const length of lengths) {
+    if (inBatch === 0) steps++;
+    inBatch += length;
+    if (inBatch >= batch_tokens) inBatch = 0;
+  }
+  return steps;
 }

@@ -64,4 +64,6 @@ test("trainings are compared by their outcomes.json, at their last stage", () =>
   expect(measures.spider).toMatchObject({ only_a: 0, only_b: 2 });
   expect(measures.bird).toMatchObject({ only_b: 2 });
   expect(measures.twins).toBeUndefined();
+  const damaged = JSON.stringify({ ...outcomes([0, 2, 0]), stages: [] });
+  expect(() => readResult(damaged, "x.json")).toThrow(/not a result of format sqlenv-outcomes-1 \(stages\): x\.json/);
 });

@@ -98,12 +98,15 @@ export function readResult(json: string, file: string): Comparable {
   } catch (cause) {
     throw refuse("the file is not JSON", cause);
   }
+  const wrong = (format: string, { path }: { readonly path: readonly PropertyKey[] }) =>
+    refuse(`the file is not a result of format ${format} (${path.join(".") || "not an object"})`);
   const outcomes = outcomesSchema.safeParse(value);
   if (outcomes.success) return comparableOf(outcomes.data);
+  if (!outcomes.error.issues.some(({ path }) => path.length === 0 || path[0] === "format"))
+    throw wrong(outcomesSchema.shape.format.value, outcomes.error.issues[0]!);
   const parsed = comparableSchema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const { path } = parsed.error.issues[0]!;
-  throw refuse(`the file is not a result of format ${BENCH_FORMAT} (${path.join(".") || "not an object"})`);
+  throw wrong(BENCH_FORMAT, parsed.error.issues[0]!);
 }
 
 /** Compares results whose questions are the same and whose settings differ only where `allowed` says so. */

@@ -88,7 +88,7 @@ function startThreads(data: DataSet, config: GRPOConfig, threads: number): Promi
 
 /** A preset's episodes and learning, without what is not a GRPO step. */
 function settingsOf(options: LiveOptions): GRPOConfig {
-  const { data, model, device, preset, config, questions, generations, threads } = options;
+  const { data, model, device, preset, config, questions, generations, threads, environmentThreads } = options;
   const named = preset === undefined && config === undefined ? "spider-smollm2" : preset;
   const settings = configOf({ ...(named !== undefined && { preset: named }), ...(config !== undefined && { config }) });
   const group = generations ?? settings.num_generations;
@@ -103,6 +103,7 @@ function settingsOf(options: LiveOptions): GRPOConfig {
     ...(model !== undefined && { model_name: model }),
     ...(device !== undefined && { device }),
     ...(threads !== undefined && { threads }),
+    environment_threads: environmentThreads ?? null,
   });
 }
 

@@ -117,6 +117,9 @@ export function grpoCommand(): Command {
         const what = `${flag} has no effect ${data === undefined ? "without" : "with"} --data`;
         throw new UsageError({ what, remedy: "leave it out" });
       }
+      for (const key of ["steps", "questions"] as const)
+        if (options[key] === 0)
+          throw new UsageError({ what: `--${key} cannot be`, value: 0, remedy: "give a number from 1" });
       if (data === undefined) await benchScripted({ ...SCRIPTED, ...options }, out);
       else out.result(await benchLive({ ...options, data }, out));
     });

@@ -78,7 +78,17 @@ export async function dryRun(
     out.result({ ...common, memory, fits, seconds, cards });
     return;
   }
-  const times = await measuredSteps(config, data, rewardFuncs, out);
+  const times = await measuredSteps(config, data, rewardFuncs, out).catch((error: unknown) => {
+    if (!(error instanceof SqlEnvError && error.code === "out_of_memory")) throw error;
+    out.line(`it does not fit, by a step that was tried: ${printable(error.message)}`);
+    return null;
+  });
+  if (!times) {
+    const cards = CARD_CLASSES.map((kind) => planFor(config.model_name, model, config, kind));
+    tellCards(cards, total_steps, out);
+    out.result({ ...common, memory, fits: false, seconds: null, cards });
+    return;
+  }
   const seconds = tellTime(config, total_steps, times, out);
   out.result({ ...common, memory, fits, ...times, seconds });
 }
@@ -182,7 +192,7 @@ function tellMemory(
   drawMemory(memory, out);
   if (!fits)
     out.line(
-      `it does not fit: the CPU engine can have ${formatBytes(limit)} here. What trains here: \`sqlenv train\`, the starter, in minutes; or a model of up to about 150M parameters`,
+      `it does not fit: the CPU engine can have ${formatBytes(limit)} here. Lower per_device_train_batch_size or max_context_tokens, use a model of at most about 150M parameters, or train the starter: \`sqlenv train\``,
     );
   return { memory, fits };
 }
@@ -192,14 +202,14 @@ function drawMemory(memory: MemoryEstimate, out: Output): void {
   out.line(drawTable(["memory", ""], rows));
 }
 
-/** The same training on cards that people have. */
+/** The same training on GPUs that people have. */
 function tellCards(cards: readonly ReturnType<typeof planFor>[], steps: number, out: Output): void {
-  out.line("on other cards, estimated:");
+  out.line("on other GPUs, estimated:");
   const rows = cards.map(({ card, precision, memory, least, refused, step_seconds }) => [
     ...[card, precision, formatBytes(least), memory ? formatBytes(memory.total) : "–"],
     refused ? "does not fit" : `${step_seconds.toFixed(0)} s a step, ${minutes(steps * step_seconds)}`,
   ]);
-  out.line(drawTable(["card", "precision", "needs", "would use", "time"], rows));
+  out.line(drawTable(["GPU", "precision", "needs", "would use", "GRPO alone"], rows));
 }
 
 /** Seconds of one step of each kind, played and learned here. */

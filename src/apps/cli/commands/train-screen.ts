@@ -15,11 +15,13 @@ import {
   type Warning,
 } from "../../../rl/index.ts";
 import {
+  accuracyNote,
   accuracyTable,
   behaviourRows,
   headline,
   isScored,
-  pairedSummary,
+  PAIRED_NOTE,
+  pairedTable,
   reachText,
   recipeLines,
   selfTaughtText,
@@ -30,6 +32,16 @@ import { drawTable, formatNumber, type Output, printable, styled } from "../term
 
 /** However short a training is, it shows so many transcripts and comparisons of training and evaluation questions. */
 const LEAST = { transcripts: 4, comparisons: 2 };
+
+/** What progress lines begin with, where the phase's own name says less. */
+const LABELS: Readonly<Partial<Record<Phase, string>>> = {
+  base: "untrained",
+  sft: "SFT",
+  self_taught: "self-taught",
+  before: "before GRPO",
+  reach: "training questions",
+  after: "after GRPO",
+};
 
 /** Prints the course of a training. */
 export class TrainingScreen implements TrainerCallback {
@@ -42,33 +54,34 @@ export class TrainingScreen implements TrainerCallback {
 
   phase(phase: Phase): void {
     const words: Readonly<Record<Phase, string>> = {
-      base: "playing with the untrained model",
+      base: "evaluating the untrained model",
       sft: "supervised fine-tuning on right episodes",
       self_taught: "a self-taught round: sampling episodes on training questions, then fine-tuning on the right ones",
-      random: "playing at random: the floor",
-      before: "playing with the model that GRPO begins with",
+      random: "playing at random: the random baseline",
+      before: "evaluating the model that GRPO begins with",
       reach: "trying training questions several times, to know what reward can reach",
-      training: "training",
-      after: "playing with the trained model",
+      training: "GRPO",
+      after: "evaluating the trained model",
     };
     this.#out.line(styled("dim", `${words[phase]} …`));
   }
 
-  progress(phase: Phase, done: number): void {
-    this.#out.progress(`${phase}: ${formatNumber(done)} episodes`);
+  progress(phase: Phase, done: number, total: number): void {
+    this.#out.progress(`${LABELS[phase] ?? phase}: ${formatNumber(done)} of ${formatNumber(total)} episodes`);
   }
 
   /** A step of SFT, of a known number or not: on a terminal each, in a log the first and every tenth. */
-  sftStep({ step, loss }: WarmupStep, total: number | null): void {
+  sftStep(phase: Phase, { step, loss }: WarmupStep, total: number | null): void {
     const of = total === null ? "" : `/${formatNumber(total)}`;
-    const line = `SFT: step ${formatNumber(step)}${of}, loss ${loss.toFixed(3)}`;
+    const line = `${LABELS[phase]}: step ${formatNumber(step)}${of}, loss ${loss.toFixed(3)}`;
     if (process.stderr.isTTY && step !== total) this.#out.progress(line);
     else if (step === 1 || step % 10 === 0 || step === total) this.#out.line(line);
   }
 
   /** What a stage before GRPO learned from. */
   stageEnd(name: string, report: StageReport | SelfTaughtReport): void {
-    if ("solved" in report) this.#out.line(`${name}: ${selfTaughtText(report)}`);
+    if ("solved" in report)
+      this.#out.line(`${name.replace(/^self-taught-/, "self-taught round ")}: ${selfTaughtText(report)}`);
   }
 
   on_step_end(
@@ -136,7 +149,13 @@ export class TrainingScreen implements TrainerCallback {
     const accuracy = accuracyTable(result);
     if (accuracy) {
       this.#out.line(drawTable(accuracy.head, accuracy.rows));
-      for (const line of pairedSummary(result)) this.#out.line(line);
+      this.#out.line(styled("dim", accuracyNote(result)));
+      this.#out.line();
+    }
+    const paired = pairedTable(result, true);
+    if (paired) {
+      this.#out.line(drawTable(paired.head, paired.rows));
+      this.#out.line(styled("dim", PAIRED_NOTE));
       this.#out.line();
     }
     for (const line of recipeLines(result)) this.#out.line(line);

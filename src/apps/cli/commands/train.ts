@@ -17,7 +17,9 @@ import {
   type RewardFunction,
   resolveConfig,
   runTraining,
+  type SelfTaughtReport,
   type SplitPart,
+  type StageReport,
   splitOf,
   stepsOf,
   type TrainerCallback,
@@ -135,6 +137,7 @@ async function trainWith(
     isChecked = true;
   };
   const environments = new CommandEnvironments(data, config.environment_threads, out, asked);
+  let saved: string | undefined; // the last stage that is over
   const stages = {
     ...{
       data,
@@ -154,14 +157,21 @@ async function trainWith(
       return model;
     },
     onPhase: (phase: Phase) => screen.phase(phase),
-    onProgress: (phase: Phase, done: number) => screen.progress(phase, done),
-    onStep: (phase: Phase, step: WarmupStep) => screen.sftStep(step, phase === "sft" ? config.sft_steps : null),
-    onStageEnd: screen.stageEnd.bind(screen),
+    onProgress: screen.progress.bind(screen),
+    onStep: (phase: Phase, step: WarmupStep) => screen.sftStep(phase, step, phase === "sft" ? config.sft_steps : null),
+    onStageEnd: (name: string, report: StageReport | SelfTaughtReport) => {
+      saved = name;
+      screen.stageEnd(name, report);
+    },
   };
   const model = await runStages(stages).catch((error: unknown) => {
     if (signal.aborted && error === signal.reason) return null;
     store.unlock();
-    if (!resume && !isLost(error)) removeRun(run, wasThere); // nothing worth keeping was made: its name stays free
+    if (saved)
+      out.line(
+        `the model after ${saved} is kept in ${printable(join(run, saved))}; sqlenv train --resume ${printable(run)} continues after it`,
+      );
+    else if (!resume && !isLost(error)) removeRun(run, wasThere); // nothing worth keeping was made: its name stays free
     void dashboard?.close();
     void environments.close();
     throw resumable(error, run);
@@ -177,7 +187,7 @@ async function trainWith(
       resume,
       spent: performance.now() / 1000, // since the process began
       onPhase: (phase) => screen.phase(phase),
-      onProgress: (phase, done) => screen.progress(phase, done),
+      onProgress: screen.progress.bind(screen),
       onReach: (reach, warning) => screen.reach(reach, warning),
     });
     if (!result) return interrupted(run, signal, out);

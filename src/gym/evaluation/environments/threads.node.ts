@@ -31,6 +31,9 @@ const START_MS = 60_000;
 /** Longest that a thread may take to end when told to. */
 const TERMINATE_MS = 3_000;
 
+/** Threads that an episode may lose in one step because of others. */
+const MAX_MOVES = 8;
+
 /** Starts in a row that may fail; after that the thread is given up. */
 const MAX_FAILURES = 3;
 
@@ -40,7 +43,7 @@ export interface EnvironmentThreadsOptions {
   readonly ahead?: readonly string[];
   /** @default SILENT_MS */
   readonly silentMs?: number;
-  /** Called when a thread was lost; its open episodes are. */
+  /** Called when a thread was lost, with the number of its open episodes; all but the one it worked on continue. */
   readonly onLost?: (reason: string, episodes: number) => void;
 }
 
@@ -131,36 +134,65 @@ export class EnvironmentThreads implements EnvironmentSource {
     const rules = rulesOf(options);
     let thread: Thread | undefined;
     let episode = -1;
+    let question: string | undefined; // of the running episode
+    let actions: SQLAction[] = [];
     let observation: SQLObservation | undefined;
     let outcome: Outcome | undefined;
     const close = () => {
       if (thread?.episodes.delete(episode) && !thread.isLost) post(thread, { close: episode });
       thread = undefined;
+      question = undefined;
     };
-    const take = async (reply: Promise<Reply>): Promise<SQLObservation> => {
-      const { news, outcome: now } = await reply;
+    const take = ({ news, outcome: now }: Reply): SQLObservation => {
       outcome = now;
       observation = withNews(observation, news);
       return observation;
+    };
+    /** Begins the episode on a thread; the actions that were taken on one that was lost are taken again, to the same end. */
+    const begin = async (question_id: string): Promise<Reply> => {
+      const given = this.#leastBusy();
+      const number = this.#episodes++;
+      [thread, episode] = [given, number];
+      given.episodes.add(number);
+      const database = this.#questions.get(question_id)?.database_name;
+      if (database !== undefined) this.#sendDatabase(given, database);
+      let reply = await this.#ask(given, (id) => ({ id, episode: number, question_id, options }));
+      for (const action of actions) {
+        if (thread !== given) throw lost(); // closed meanwhile
+        reply = await this.#ask(given, (id) => ({ id, episode: number, action }));
+      }
+      return reply;
+    };
+    /** Does work again that was lost because of what others had asked of the thread. */
+    const moved = async (work: () => Promise<Reply>): Promise<Reply> => {
+      for (let moves = 0; ; moves++) {
+        try {
+          return await work();
+        } catch (error) {
+          if (!(error instanceof Bystander)) throw error;
+          if (question === undefined || moves === MAX_MOVES) throw lost();
+        }
+      }
     };
     return {
       rules,
       reset: async ({ question_id }) => {
         close();
         if (question_id === undefined) throw new UsageError({ what: "environment threads need a question_id" });
-        const database = this.#questions.get(question_id)?.database_name;
-        const given = this.#leastBusy();
-        thread = given;
-        episode = this.#episodes++;
-        observation = undefined;
-        given.episodes.add(episode);
-        if (database !== undefined) this.#sendDatabase(given, database);
-        return take(this.#ask(given, (id) => ({ id, episode, question_id, options })));
+        [question, actions, observation] = [question_id, [], undefined];
+        return take(await moved(() => begin(question_id)));
       },
-      step: async (action: SQLAction) => {
-        if (!thread) throw new UsageError({ what: "no episode is running", remedy: "call reset() first" });
-        const { action_type, argument } = action;
-        return take(this.#ask(thread, (id) => ({ id, episode, action: { action_type, argument } })));
+      step: async ({ action_type, argument }: SQLAction) => {
+        if (question === undefined)
+          throw new UsageError({ what: "no episode is running", remedy: "call reset() first" });
+        const [question_id, action] = [question, { action_type, argument }];
+        const reply = await moved(async () => {
+          if (thread?.isLost) await begin(question_id);
+          if (!thread) throw lost();
+          return this.#ask(thread, (id) => ({ id, episode, action }));
+        });
+        actions.push(action);
+        return take(reply);
       },
       get outcome(): Outcome {
         if (!outcome) throw new UsageError({ what: "no episode is running", remedy: "call reset() first" });
@@ -190,7 +222,7 @@ export class EnvironmentThreads implements EnvironmentSource {
   }
 
   #ask(thread: Thread, message: (id: number) => ToEnvironments): Promise<Reply> {
-    if (thread.isLost) return Promise.reject(lost());
+    if (thread.isLost) return Promise.reject(new Bystander());
     return new Promise((resolve, reject) => {
       const id = this.#requests++;
       post(thread, message(id)); // throws what cannot be sent
@@ -272,7 +304,7 @@ export class EnvironmentThreads implements EnvironmentSource {
     }
   }
 
-  /** Its episodes end with an error; the next ones start on a new thread. */
+  /** What it was doing fails; its other episodes continue on other threads. */
   #lose(thread: Thread, slot: number, reason: string): void {
     if (thread.isLost || this.#closed) return;
     thread.isLost = true;
@@ -280,7 +312,9 @@ export class EnvironmentThreads implements EnvironmentSource {
     this.#failures[slot]!++;
     void thread.worker.terminate();
     this.#onLost?.(reason, thread.episodes.size);
-    rejectAll(thread, lost());
+    const [first] = thread.pending.values(); // requests are answered in their order
+    if (thread.isReady) first?.reject(lost());
+    rejectAll(thread, new Bystander());
   }
 }
 
@@ -292,6 +326,9 @@ function rejectAll({ pending }: Thread, error: Error): void {
   for (const { reject } of pending.values()) reject(error);
   pending.clear();
 }
+
+/** A thread was lost while it was doing something else. */
+class Bystander extends Error {}
 
 function lost(): SqlEnvError {
   return new SqlEnvError("environment_lost", { what: "the environment's thread was lost" });
