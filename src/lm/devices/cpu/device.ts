@@ -16,7 +16,7 @@ import { createAllocator } from "./allocator.ts";
 import { KERNELS } from "./kernels.generated.ts";
 import { type KernelExports, type StartWorker, sharedTeam, soloTeam, type Team } from "./thread-pool.ts";
 import type { Bound } from "./x64/bind.ts";
-import { sameBits } from "./x64/same.ts";
+import { sameBits } from "./x64/self-check.ts";
 
 export interface CpuOptions {
   /** @default 1 */
@@ -54,7 +54,7 @@ export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuO
   const abort = () => {
     throw new Error("kernel aborted");
   };
-  const host = bound?.imports ?? { run: abort };
+  const host = bound?.imports ?? { runCommands: abort };
   const instance = new WebAssembly.Instance(module, { env: { memory, abort, ...host } });
   const { useHost, ...wasm } = Object.fromEntries(
     Object.entries(instance.exports).filter(([, value]) => typeof value === "function"),

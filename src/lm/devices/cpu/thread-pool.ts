@@ -133,7 +133,7 @@ async function serveKernels({ module, memory, control, args, names, part, parts,
   try {
     if (native) bound = bind(memory);
   } catch {} // WebAssembly gives the same bits
-  const host = bound?.imports ?? { run: abort };
+  const host = bound?.imports ?? { runCommands: abort };
   const { exports } = await WebAssembly.instantiate(module, { env: { memory, abort, ...host } });
   if (bound) exports.useHost(1);
   const kernels = names.map((name) => bound?.kernels[name] ?? exports[name]);

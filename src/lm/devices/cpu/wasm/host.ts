@@ -4,7 +4,7 @@ import { product } from "./micro";
 
 /** Does a list of work, in order. */
 // @ts-ignore: decorator
-@external("env", "run")
+@external("env", "runCommands")
 declare function hostRun(list: usize, count: i32): void;
 
 /** Bytes of an entry: thirteen words that the code of its kind is told, then which kind. */

@@ -1,7 +1,7 @@
-// What a thread calls instead of a WebAssembly kernel: shares and blocks here, the product itself in machine code.
+// Kernels that call machine code instead of WebAssembly: blocking and the split over threads here, the inner loops there.
 import type { KernelExports } from "../thread-pool.ts";
 
-/** What is used of koffi. */
+/** The part of koffi that is used here. */
 export interface Foreign {
   load(path: string | null): { func(prototype: string): (...args: never[]) => unknown };
   proto(prototype: string): unknown;
@@ -10,9 +10,9 @@ export interface Foreign {
   view(address: bigint, length: number): ArrayBuffer;
 }
 
-export type NativeFunction = "product" | "run" | "swiGlu" | "swiGluBackward";
+export type NativeFunction = "matmul" | "runCommands" | "swiGlu" | "swiGluBackward";
 
-/** Where the code is and how its parameters lie: all that a thread must be told. */
+/** Addresses of the routines and layout of their parameters: all a thread needs to bind them. */
 export interface NativeCode {
   readonly functions: Readonly<Record<NativeFunction, number>>;
   readonly baseOffset: number;
@@ -21,44 +21,44 @@ export interface NativeCode {
   readonly parametersBytes: number;
 }
 
-/** Kernels that take the place of a module's own, and what its other kernels import. */
+/** Kernels that replace a module's own of the same names, and the functions its other kernels import. */
 export interface Bound {
   readonly kernels: KernelExports;
   readonly imports: KernelExports;
 }
 
 /**
- * Kernels over `memory` that call the machine code. Worker threads get the text of this function, so it may use nothing
- * but its arguments.
+ * Kernels over `memory` that call the machine code. Worker threads get this function as text, so it may use nothing but its
+ * arguments.
  */
 export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: NativeCode): Bound {
-  const ROW_BLOCK = 96; // rows of A worked on while all panels pass by: they stay in the second-level cache
-  const K_BLOCK = 256; // three panels of B this long stay in the first-level cache
-  koffi.load(null); // a thread's first: what calls need is set up here
+  const ROW_BLOCK = 96; // rows of A per pass over all panels: they stay in the L2 cache
+  const K_BLOCK = 256; // three panels of B this long stay in the L1 cache
+  koffi.load(null); // a thread's first call sets up koffi
   const type = koffi.proto("void (uintptr_t parameters)");
-  const functionOf = (name: NativeFunction) => koffi.decode(BigInt(code.functions[name]), type);
-  const callProduct = functionOf("product");
-  const callRun = functionOf("run");
-  const callSwiGlu = functionOf("swiGlu");
-  const callSwiGluBackward = functionOf("swiGluBackward");
-  const parameters = new ArrayBuffer(code.parametersBytes); // not a typed array of its own, which would move
+  const bindFunction = (name: NativeFunction) => koffi.decode(BigInt(code.functions[name]), type);
+  const callMatmul = bindFunction("matmul");
+  const callRunCommands = bindFunction("runCommands");
+  const callSwiGlu = bindFunction("swiGlu");
+  const callSwiGluBackward = bindFunction("swiGluBackward");
+  const parameters = new ArrayBuffer(code.parametersBytes); // a typed array without one could be moved by the garbage collector
   const words = new Uint32Array(parameters);
   const address = Number(koffi.address(words));
   const base = new BigUint64Array(parameters, code.baseOffset, 1);
   let view = new Uint8Array(0);
 
   /**
-   * Machine code does not trap: what would reach beyond the memory is refused here. Memory that grew, and moved where it is
-   * not shared, makes the view too short or empty.
+   * Throws if `end` is outside the memory, since machine code does not trap. Memory that grew (and, unless shared, moved)
+   * makes the view too short or detached: it is renewed here.
    */
-  const inside = (end: number) => {
+  const checkInside = (end: number) => {
     if (end <= view.length) return;
     view = new Uint8Array(memory.buffer);
     base[0] = koffi.address(view);
     if (!(end <= view.length)) throw new RangeError("memory access out of bounds in machine code");
   };
 
-  const product = (
+  const matmul = (
     a: number,
     aTile: number,
     aRow: number,
@@ -84,17 +84,17 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     words[9] = m;
     words[10] = k;
     words[11] = add;
-    // Three panels are 96 bytes for each of k, which the tiles share; only where panels follow upon each other.
+    // Three panels are 96 bytes per k, shared among the tiles; only if panels are contiguous.
     words[12] = bPanel === 32 * k ? Math.ceil(96 / Math.ceil(m / 4)) : 0;
     if (m <= 0 || panels <= 0) return;
-    // The last row of A may lie before one of the tile before.
+    // The last row of A may be at a lower address than one of the tile before.
     const tile = (m - 1) >> 2;
     const lastRow = tile * words[1]! + ((m - 1) & 3) * words[2]!;
     const rowBefore = tile > 0 ? (tile - 1) * words[1]! + 3 * words[2]! : 0;
-    if (k > 0) inside(words[0]! + Math.max(lastRow, rowBefore) + (k - 1) * words[3]! + 4);
-    if (k > 0) inside(words[4]! + (panels - 1) * words[5]! + k * 32);
-    inside(words[7]! + (m - 1) * words[8]! + panels * 32);
-    callProduct(address);
+    if (k > 0) checkInside(words[0]! + Math.max(lastRow, rowBefore) + (k - 1) * words[3]! + 4);
+    if (k > 0) checkInside(words[4]! + (panels - 1) * words[5]! + k * 32);
+    checkInside(words[7]! + (m - 1) * words[8]! + panels * 32);
+    callMatmul(address);
   };
 
   const rowBound = (m: number, part: number, parts: number) =>
@@ -120,7 +120,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     const lastRow = byRows ? rowBound(m, part + 1, parts) : m;
     const firstPanel = byRows ? 0 : Math.floor((panels * part) / parts);
     const lastPanel = byRows ? panels : Math.floor((panels * (part + 1)) / parts);
-    const kBlock = m > 64 ? K_BLOCK : k; // few rows pass too seldom to gain by it, and panels lie in a row without
+    const kBlock = m > 64 ? K_BLOCK : k; // with few rows blocking gains nothing, and panels stay contiguous without it
     for (let r = firstRow; r < lastRow; r += ROW_BLOCK) {
       for (let k0 = 0; k0 === 0 || k0 < k; k0 += Math.max(1, kBlock)) {
         const aFrom = a + r * aRow + k0 * aK;
@@ -129,7 +129,7 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
         const rows = Math.min(lastRow - r, ROW_BLOCK);
         const length = Math.min(kBlock, k - k0);
         const adds = k0 > 0 ? 1 : add;
-        product(aFrom, 4 * aRow, aRow, aK, bFrom, k * 32, lastPanel - firstPanel, cFrom, cRow, rows, length, adds);
+        matmul(aFrom, 4 * aRow, aRow, aK, bFrom, k * 32, lastPanel - firstPanel, cFrom, cRow, rows, length, adds);
       }
     }
   };
@@ -151,20 +151,20 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     for (let k0 = 0; k0 < k; k0 += K_BLOCK) {
       const aFrom = a + (first >> 2) * k * 16 + k0 * 16;
       const length = Math.min(K_BLOCK, k - k0);
-      product(aFrom, k * 16, 4, 16, b + k0 * 32, k * 32, panels, c + first * cRow, cRow, last - first, length, 1);
+      matmul(aFrom, k * 16, 4, 16, b + k0 * 32, k * 32, panels, c + first * cRow, cRow, last - first, length, 1);
     }
   };
 
-  /** A list of work that a kernel has written down, of which it knows that it stays inside. */
-  const run = (list: number, count: number) => {
+  /** Runs a command list; the kernel that wrote it has checked that every entry stays inside the memory. */
+  const runCommands = (list: number, count: number) => {
     const at = list >>> 0;
-    inside(at + code.entryBytes * count);
+    checkInside(at + code.entryBytes * count);
     words[code.listOffset / 4] = at;
     words[code.listOffset / 4 + 1] = count;
-    callRun(address);
+    callRunCommands(address);
   };
 
-  /** A share of the rows of h and what goes with them; false where it is empty. */
+  /** Writes the parameters for a thread's share of the rows of h; false if it is empty. */
   const writeRows = (h: number, a: number, dh: number, rows: number, width: number, part: number, parts: number) => {
     if (width % 8 !== 0) throw new RangeError(`a width of ${width} is not a multiple of eight`);
     const from = Math.floor((rows * part) / parts);
@@ -174,9 +174,9 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     words[2] = dh + from * 8 * width;
     words[3] = count;
     words[4] = 4 * width;
-    inside(words[0] + count * 8 * width);
-    inside(words[1] + count * 4 * width);
-    inside(words[2] + count * 8 * width);
+    checkInside(words[0] + count * 8 * width);
+    checkInside(words[1] + count * 4 * width);
+    checkInside(words[2] + count * 8 * width);
     return count > 0 && width > 0;
   };
 
@@ -196,5 +196,5 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     if (writeRows(h, da, dh, rows, width, part, parts)) callSwiGluBackward(address);
   };
 
-  return { kernels: { gemm, gemmRows, swiGlu, swiGluBackward }, imports: { run } };
+  return { kernels: { gemm, gemmRows, swiGlu, swiGluBackward }, imports: { runCommands } };
 }

@@ -1,7 +1,7 @@
-// exp in machine code: the chain of operations of assembly/math.ts, eight lanes instead of four, and so its bits.
-import type { Assembler, Label, Place, Register, Vector } from "./assembler.ts";
+// exp in machine code: the operations of wasm/math.ts on eight lanes instead of four, hence the same bits.
+import type { Assembler, Label, Memory, Register, Vector } from "./assembler.ts";
 
-/** The constants of exp, and of what is made with it. */
+/** The constants of exp and of its users. */
 const EXP = {
   least: -87.33654,
   most: 88.72283,
@@ -16,39 +16,39 @@ const EXP = {
   p5: 5.0000001201e-1,
   one: 1,
   minus: -0,
-  shifter: 12583039, // 1.5 · 2^23 + 127: its sum with k has k + 127 in the lowest bits
+  shifter: 12583039, // 1.5 · 2^23 + 127: k plus this has k + 127 in its lowest bits
 } as const;
 const NAMES = Object.keys(EXP) as (keyof typeof EXP)[];
 
 /** Holds the address of the constants. */
 export const TABLE: Register = "rax";
 
-/** Where a constant stands, with the table's address in TABLE. */
-export const constant = (name: keyof typeof EXP): Place => ({ base: TABLE, offset: 32 * NAMES.indexOf(name) });
+/** Operand of a constant, with the table's address in TABLE. */
+export const constant = (name: keyof typeof EXP): Memory => ({ base: TABLE, offset: 32 * NAMES.indexOf(name) });
 
-/** x = exp(x) by the operations of assembly/math.ts; uses three more registers. */
+/** x = exp(x); clobbers p, mask and k. */
 export function exp(asm: Assembler, x: Vector, p: Vector, mask: Vector, k: Vector): void {
-  asm.compareLanes("atLeast", mask, x, constant("least"));
-  asm.lanewise("max", x, x, constant("least"));
-  asm.lanewise("min", x, x, constant("most"));
-  asm.lanewise("multiply", k, x, constant("log2e"));
-  asm.round(k, k);
-  asm.fma(x, k, constant("ln2High"));
-  asm.fma(x, k, constant("ln2Low"));
-  asm.load(p, constant("p0"));
-  for (const name of ["p1", "p2", "p3", "p4", "p5"] as const) asm.fmaOnto(p, x, constant(name));
-  asm.lanewise("add", k, k, constant("shifter"));
-  asm.shiftLanesLeft(k, k, 23);
-  asm.lanewise("and", k, k, mask); // 0 instead of 2^k: the product is 0 too
-  asm.lanewise("multiply", mask, x, x);
-  asm.fmaOnto(p, mask, x);
-  asm.lanewise("add", p, p, constant("one"));
-  asm.lanewise("multiply", x, p, k);
+  asm.vcmpgeps(mask, x, constant("least"));
+  asm.vmaxps(x, x, constant("least"));
+  asm.vminps(x, x, constant("most"));
+  asm.vmulps(k, x, constant("log2e"));
+  asm.vroundps(k, k, 8);
+  asm.vfmadd231ps(x, k, constant("ln2High"));
+  asm.vfmadd231ps(x, k, constant("ln2Low"));
+  asm.vmovups(p, constant("p0"));
+  for (const name of ["p1", "p2", "p3", "p4", "p5"] as const) asm.vfmadd213ps(p, x, constant(name));
+  asm.vaddps(k, k, constant("shifter"));
+  asm.vpslld(k, k, 23);
+  asm.vandps(k, k, mask); // 0 instead of 2^k below the range, so the result is 0
+  asm.vmulps(mask, x, x);
+  asm.vfmadd213ps(p, mask, x);
+  asm.vaddps(p, p, constant("one"));
+  asm.vmulps(x, p, k);
 }
 
-/** Writes the constants here. */
-export function table(asm: Assembler, label: Label): void {
+/** Emits the constants at the current position. */
+export function emitConstants(asm: Assembler, label: Label): void {
   asm.align();
-  asm.place(label);
+  asm.bind(label);
   for (const name of NAMES) asm.floats(EXP[name]);
 }

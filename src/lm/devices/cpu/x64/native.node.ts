@@ -1,20 +1,20 @@
-// Machine code under Node: puts it into memory where it may run, once for all devices of a thread, and says where it lies.
+// Machine code under Node: mapped into executable memory once for all devices of a thread.
 import { createRequire } from "node:module";
 import { Assembler } from "./assembler.ts";
 import { type Bound, bindNative, type Foreign, type NativeCode, type NativeFunction } from "./bind.ts";
-import { assembleRun, ENTRY_BYTES, LIST_OFFSET, PARAMETERS_BYTES } from "./list.ts";
-import { assembleProduct, BASE_OFFSET } from "./products.ts";
+import { assembleRunCommands, ENTRY_BYTES, LIST_OFFSET, PARAMETERS_BYTES } from "./command-list.ts";
+import { assembleMatmul, BASE_OFFSET } from "./matmul.ts";
 import { assembleSwiGlu, assembleSwiGluBackward } from "./swiglu.ts";
 
-/** Machine code that is ready to be called, and the koffi to call it with. */
+/** Mapped machine code, and the koffi to call it with. */
 export interface Native {
   readonly koffi: Foreign;
   readonly code: NativeCode;
 }
 
 const FUNCTIONS: Record<NativeFunction, () => Uint8Array> = {
-  product: assembleProduct,
-  run: assembleRun,
+  matmul: assembleMatmul,
+  runCommands: assembleRunCommands,
   swiGlu: assembleSwiGlu,
   swiGluBackward: assembleSwiGluBackward,
 };
@@ -23,15 +23,15 @@ const [READ_WRITE, READ_EXECUTE, PRIVATE_ANONYMOUS] = [3, 5, 0x22];
 
 let mapped: Native | null | undefined;
 
-/** The code, or null where this machine cannot run it or nothing can call it. */
+/** The code, or null if this machine cannot run it or koffi is missing. */
 export function nativeCode(): Native | null {
   if (mapped === undefined) mapped = mapCode();
   return mapped;
 }
 
 /**
- * The code bound to a device's memory, from the text that workers get: what rewrites functions, and so breaks the text,
- * breaks it here too, and all threads do without.
+ * The code bound to a device's memory through the text that workers get: a tool that rewrites functions, and so breaks that
+ * text, breaks it here too, and all threads use WebAssembly.
  */
 export function bindFromText(native: Native, memory: WebAssembly.Memory): Bound {
   const evaluate = new Function("require", `return ${bindingText(native)}`);
@@ -39,7 +39,7 @@ export function bindFromText(native: Native, memory: WebAssembly.Memory): Bound 
   return bind(memory);
 }
 
-/** An expression for a worker's text: from the memory to the kernels that call the code. */
+/** A JavaScript expression for a worker: a function from its memory to the bound kernels. */
 export function bindingText({ code }: Native): string {
   const koffi = `require("node:module").createRequire(${JSON.stringify(import.meta.url)})("koffi")`; // each thread loads it
   return `(memory) => (${bindNative})(${koffi}, memory, ${JSON.stringify(code)})`;
@@ -47,18 +47,18 @@ export function bindingText({ code }: Native): string {
 
 function mapCode(): Native | null {
   if (process.platform !== "linux" || process.arch !== "x64") return null;
-  if ("Deno" in globalThis || process.versions.bun) return null; // koffi is made for Node
+  if ("Deno" in globalThis || process.versions.bun) return null; // koffi supports Node only
   try {
     const koffi = createRequire(import.meta.url)("koffi") as Foreign;
-    const { bytes, starts } = sideBySide([
-      assembleQuestion(),
+    const { bytes, starts } = concatenate([
+      assembleCanRun(),
       ...Object.values(FUNCTIONS).map((assemble) => assemble()),
     ]);
     const address = mapBytes(koffi, bytes);
     const canRun = koffi.decode(address, koffi.proto("int ()")) as unknown as () => number;
     if (canRun() !== 1) return null;
-    const places = Object.keys(FUNCTIONS).map((name, i) => [name, Number(address) + starts[i + 1]!]);
-    const functions = Object.fromEntries(places) as NativeCode["functions"];
+    const addresses = Object.keys(FUNCTIONS).map((name, i) => [name, Number(address) + starts[i + 1]!]);
+    const functions = Object.fromEntries(addresses) as NativeCode["functions"];
     const code = {
       functions,
       baseOffset: BASE_OFFSET,
@@ -68,12 +68,12 @@ function mapCode(): Native | null {
     };
     return { koffi, code };
   } catch {
-    return null; // no koffi, or a system that forbids memory to run: WebAssembly does
+    return null; // no koffi, or the system forbids executable memory: fall back to WebAssembly
   }
 }
 
-/** Pieces of code one after another, each at the beginning of a cache line. */
-function sideBySide(parts: readonly Uint8Array[]): { readonly bytes: Uint8Array; readonly starts: readonly number[] } {
+/** Routines one after another, each aligned to a cache line. */
+function concatenate(parts: readonly Uint8Array[]): { readonly bytes: Uint8Array; readonly starts: readonly number[] } {
   const starts: number[] = [];
   let end = 0;
   for (const { length } of parts) {
@@ -87,7 +87,7 @@ function sideBySide(parts: readonly Uint8Array[]): { readonly bytes: Uint8Array;
   return { bytes, starts };
 }
 
-/** Memory with these bytes that can be run and no longer written; it stays for as long as the process. */
+/** Executable, read-only memory with these bytes; it lives as long as the process. */
 function mapBytes(koffi: Foreign, bytes: Uint8Array): bigint {
   const system = koffi.load(null);
   const map = system.func(
@@ -97,39 +97,40 @@ function mapBytes(koffi: Foreign, bytes: Uint8Array): bigint {
   const address = map(...([null, bytes.length, READ_WRITE, PRIVATE_ANONYMOUS, -1, 0] as never[])) as bigint;
   if (BigInt.asIntN(64, address) === -1n) throw new Error("no memory for code");
   new Uint8Array(koffi.view(address, bytes.length)).set(bytes);
-  if (protect(...([address, bytes.length, READ_EXECUTE] as never[])) !== 0) throw new Error("code may not run here");
+  if (protect(...([address, bytes.length, READ_EXECUTE] as never[])) !== 0)
+    throw new Error("memory cannot be made executable");
   return address;
 }
 
-/** `int canRun()`: 1 where the processor has AVX2 and FMA and the system keeps the wide registers. */
-export function assembleQuestion(): Uint8Array<ArrayBuffer> {
+/** `int canRun()`: 1 if the processor has AVX2 and FMA and the system saves the ymm registers. */
+export function assembleCanRun(): Uint8Array<ArrayBuffer> {
   const asm = new Assembler();
   const no = asm.label();
   const has = (register: "rax" | "rbx" | "rcx", bits: number) => {
     asm.and(register, bits);
-    asm.compare(register, bits);
-    asm.jumpIf("notEqual", no);
+    asm.cmp(register, bits);
+    asm.jne(no);
   };
   asm.push("rbx");
-  asm.set("rax", 0);
+  asm.mov("rax", 0);
   asm.cpuid();
-  asm.compare("rax", 7); // the highest leaf
-  asm.jumpIf("less", no);
-  asm.set("rax", 1);
+  asm.cmp("rax", 7); // the highest leaf
+  asm.jl(no);
+  asm.mov("rax", 1);
   asm.cpuid();
   has("rcx", (1 << 12) | (1 << 27) | (1 << 28)); // FMA, XGETBV, AVX
-  asm.set("rax", 7);
-  asm.set("rcx", 0);
+  asm.mov("rax", 7);
+  asm.mov("rcx", 0);
   asm.cpuid();
   has("rbx", 1 << 5); // AVX2
-  asm.set("rcx", 0);
+  asm.mov("rcx", 0);
   asm.xgetbv();
-  has("rax", 6); // xmm and ymm are kept
-  asm.set("rax", 1);
+  has("rax", 6); // xmm and ymm state enabled
+  asm.mov("rax", 1);
   asm.pop("rbx");
   asm.ret();
-  asm.place(no);
-  asm.set("rax", 0);
+  asm.bind(no);
+  asm.mov("rax", 0);
   asm.pop("rbx");
   asm.ret();
   return asm.finish();

@@ -1,15 +1,15 @@
-// Whether two sets of kernels give the same bits: asked once, before the second may stand in for the first.
+// Self-check: do machine code and WebAssembly kernels give the same bits? Run once, before the former may replace the latter.
 import type { KernelExports } from "../thread-pool.ts";
 
-const [ROWS, COLUMNS, LENGTH] = [23, 85, 37]; // odd sizes: every kind of tile has its turn
+const [ROWS, COLUMNS, LENGTH] = [23, 85, 37]; // odd sizes, so that every kind of tile is used
 const STRIDE = (COLUMNS + 7) & ~7;
-const [WIDE, LONG] = [120, 65]; // a single row takes several panels together only where they are long
+const [WIDE, LONG] = [120, 65]; // one row takes several panels at once only where they are long
 
-const [KEYS, HEAD] = [19, 8]; // of an attention with one head
+const [KEYS, HEAD] = [19, 8]; // attention with one head
 
 /**
- * Runs a few products, an attention and a SwiGLU both ways in one page of `memory`, from `start`, which is left zero. `useHost` tells
- * the module's attention whether to call machine code; that is left as what came out.
+ * Runs a few matmuls, an attention and a SwiGLU with both sets of kernels in one page of `memory`, from `start`, which is
+ * zeroed after. `useHost` tells the module's attention whether to call machine code; it is left set to the result.
  */
 export function sameBits(
   memory: WebAssembly.Memory,
@@ -31,12 +31,12 @@ export function sameBits(
     gemm!(a, 4 * LENGTH, 4, b, c + 4 * 8 * STRIDE, 4 * STRIDE, ROWS, COLUMNS, LENGTH, 0, 0, 1);
     gemmRows!(a, b, c + 4 * 64 * STRIDE, 4 * STRIDE, ROWS, COLUMNS, LENGTH, 0, 1);
     const bits = [words(c, 8_192)];
-    // One segment of all keys, one run that holds them; what closes the table.
-    const [segments, ranges, scratch, out, lse] = [c, c + 64, c + 128, c + 16_384, c + 20_480];
-    new Int32Array(memory.buffer, segments, 8).set([0, KEYS, 0, 0, 0, 0, 0, 1]);
+    // One span of all keys, in one KV block; the entry that closes the table.
+    const [spans, ranges, scratch, out, lse] = [c, c + 64, c + 128, c + 16_384, c + 20_480];
+    new Int32Array(memory.buffer, spans, 8).set([0, KEYS, 0, 0, 0, 0, 0, 1]);
     new Int32Array(memory.buffer, ranges, 3).set([0, (KEYS + 7) & ~7, KEYS]);
     useHost(isHost ? 1 : 0);
-    attention!(a, b, out, lse, segments, ranges, 1, 1, 1, HEAD, 7.3, scratch, (KEYS + 23) & ~7, isHost ? 16 : 4, 0, 1);
+    attention!(a, b, out, lse, spans, ranges, 1, 1, 1, HEAD, 7.3, scratch, (KEYS + 23) & ~7, isHost ? 16 : 4, 0, 1);
     bits.push(words(out, KEYS * HEAD), words(lse, KEYS));
     swiGlu!(a, out, 3, HEAD, 0, 1);
     return [...bits, words(out, 3 * HEAD)].join();
