@@ -1,4 +1,4 @@
-// The device suite on a CUDA card, as a program of its own: `node dist/device-suite.js`. Bundled by scripts/device-suite.mjs, with
+// The device suite on a CUDA GPU, as a program of its own: `node dist/device-suite.js`. Bundled by scripts/device-suite.mjs, with
 // plain.ts in the test runner's place, so that it needs Node, the driver, cuBLAS and NVRTC and nothing else.
 import { pathToFileURL } from "node:url";
 import { describe } from "vitest";
@@ -21,9 +21,9 @@ const wanted = new RegExp(option("match") ?? "");
 const note = (line: string) => void (quiet || console.log(line));
 const device = createCuda();
 console.log(
-  `${device.variant}; ${device.card.multiprocessors} multiprocessors, ${Math.round(device.card.memory / 2 ** 20)} MiB`,
+  `${device.variant}; ${device.gpu.multiprocessors} multiprocessors, ${Math.round(device.gpu.memory / 2 ** 20)} MiB`,
 );
-const { capability } = device.card;
+const { capability } = device.gpu;
 device.close();
 
 const wants = (part: string) => only === undefined || only === part;

@@ -47,9 +47,9 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   device.linear(qkvWeight, out.rmsNorm, out.linear, T);
   const norms = { q: b.scale(d, r).on, k: b.scale(d, r).on };
   const rotary = b.rotary(layout.maxContext, d, angleOf(d));
-  const [store, headRstd, lse] = [b.empty(storeLength, A), b.empty(T * (H + G)), b.empty(T * H)];
+  const [kvCache, headRstd, lse] = [b.empty(storeLength, A), b.empty(T * (H + G)), b.empty(T * H)];
   out.rotate = b.empty(T * H * d, A);
-  device.rotate(out.linear, norms, out.rotate, headRstd, store, layout, rotary, shape);
+  device.rotate(out.linear, norms, out.rotate, headRstd, kvCache, layout, rotary, shape);
   const bias = b.scale(width, random("every bias", scale)).on;
   const biasedStore = b.floats(new Float32Array(storeLength), A); // capacities are rounded up: nobody writes the last rows
   out["rotate, bias"] = b.empty(T * H * d, A);
@@ -58,13 +58,13 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   out["attention, bias"] = b.empty(T * H * d, A); // devices lay out the cache each in its own way: it is compared by what is read from it
   device.attention(out["rotate, bias"], biasedStore, out["attention, bias"], null, layout, shape);
   out.attention = b.empty(T * H * d, A);
-  device.attention(out.rotate, store, out.attention, lse, layout, shape);
+  device.attention(out.rotate, kvCache, out.attention, lse, layout, shape);
 
-  if (device.moveRun) {
-    out.moveRun = b.floats(b.normal(random("every move", scale), 2 * storeLength), A);
+  if (device.moveBlock) {
+    out.moveBlock = b.floats(b.normal(random("every move", scale), 2 * storeLength), A);
     const capacity = (runs[0]!.tokens.length + 7) & ~7;
-    device.moveRun(
-      out.moveRun,
+    device.moveBlock(
+      out.moveBlock,
       { block: 0, capacity },
       { block: storeLength, capacity: capacity + 8 },
       5 * scale,
@@ -74,7 +74,7 @@ function run(device: Device, scale: number): Record<string, Buffer> {
 
   const dOut = b.floats(b.normal(r, T * H * d), A);
   out.attentionBackward = b.floats(new Float32Array(T * width), A);
-  device.attentionBackward(out.rotate, store, out.attention, dOut, lse, out.attentionBackward, layout, shape);
+  device.attentionBackward(out.rotate, kvCache, out.attention, dOut, lse, out.attentionBackward, layout, shape);
   out.rotateBackward = device.alloc(A, T * width);
   device.copy(out.attentionBackward, out.rotateBackward);
   device.rotateBackward(out.rotateBackward, out.linear, norms, headRstd, layout, rotary, shape);

@@ -193,10 +193,10 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
           const bias = vectors === "bias" ? b.scale(width, r) : null;
           const rotary = b.rotary(Math.max(...positions) + 1, headDim, angleOf(headDim));
           const { layout, storeLength } = forestLayout(device, runs, shape);
-          const store = b.empty(storeLength);
+          const kvCache = b.empty(storeLength);
           const [q, rstd] = [b.empty(rows * heads * headDim), b.empty(rows * (heads + kvHeads))];
           const qkvBuffer = b.floats(qkv);
-          device.rotate(qkvBuffer, onDevice, q, rstd, store, layout, rotary, shape, bias?.on);
+          device.rotate(qkvBuffer, onDevice, q, rstd, kvCache, layout, rotary, shape, bias?.on);
           const turned = reference.rotate(qkv, norms, positions, angleOf(headDim), shape, bias?.value);
           const queries = Float64Array.from({ length: rows * heads * headDim }, (_, i) => {
             const t = Math.floor(i / (heads * headDim));
@@ -204,12 +204,12 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
           });
           b.near(q, queries, tolerances.forward);
           const [out, lse] = [b.empty(rows * heads * headDim), b.empty(rows * heads)];
-          device.attention(q, store, out, lse, layout, shape);
+          device.attention(q, kvCache, out, lse, layout, shape);
           b.near(out, reference.attention(turned, contexts, shape), tolerances.forward);
 
           const c = b.normal(r, rows * heads * headDim);
           const dqkv = b.floats(new Float32Array(rows * width));
-          device.attentionBackward(q, store, out, b.floats(c), lse, dqkv, layout, shape);
+          device.attentionBackward(q, kvCache, out, b.floats(c), lse, dqkv, layout, shape);
           // The gradient of the turned rows themselves, then of what they were made from.
           b.gradient(dqkv, turned, (at) => dot(reference.attention(at, contexts, shape), c), r, undefined, 0.1);
           device.rotateBackward(dqkv, qkvBuffer, onDevice, rstd, layout, rotary, shape, bias?.on);
@@ -237,10 +237,10 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
       bench.run((b) => {
         const qkv = b.normal(r, 20 * 32, 12);
         const { layout, storeLength } = forestLayout(device, runs, shape);
-        const [q, rstd, store] = [b.empty(20 * 16), b.empty(20 * 3), b.empty(storeLength)];
-        device.rotate(b.floats(qkv), null, q, rstd, store, layout, b.rotary(20, 8, angleOf(8)), shape);
+        const [q, rstd, kvCache] = [b.empty(20 * 16), b.empty(20 * 3), b.empty(storeLength)];
+        device.rotate(b.floats(qkv), null, q, rstd, kvCache, layout, b.rotary(20, 8, angleOf(8)), shape);
         const [out, lse] = [b.empty(20 * 16), b.empty(20 * 2)];
-        device.attention(q, store, out, lse, layout, shape);
+        device.attention(q, kvCache, out, lse, layout, shape);
         const contexts = reference.contextsOf(runs);
         const positions = contexts.map((context) => context.length - 1);
         const turned = reference.rotate(qkv, null, positions, angleOf(8), shape);

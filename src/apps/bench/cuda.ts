@@ -382,9 +382,9 @@ export function measureDecodeRoofline(
     ];
     for (const [, , work] of kernels) work(0); // weights' copies are made, kernels compiled
     return kernels.map(([kernel, bytes, work]): RooflineRow => {
-      const recording = device.decoding!.record(() => layers.forEach((_, i) => void work(i)));
-      const milliseconds = median(device, () => recording.run()) / layers.length;
-      recording.free();
+      const graph = device.decoding!.capture(() => layers.forEach((_, i) => void work(i)));
+      const milliseconds = median(device, () => graph.launch()) / layers.length;
+      graph.free();
       const share = bytes / ceilings.terabytes_per_s / 1e9 / milliseconds;
       return {
         kernel: `${kernel}, ${rows} rows`,
@@ -404,8 +404,8 @@ function decodeLayout(device: CudaDevice, news: readonly NewTokens[], shape: Hea
   const table = device.decoding?.sharing;
   if (!table) return layout;
   const words = new Int32Array(table.length(news.length, shape));
-  const [segments, ranges] = [layout.segments, layout.ranges].map((buffer) => device.read(buffer) as Int32Array);
-  table.fill(words, news.length, segments!, ranges!, shape);
+  const [spans, ranges] = [layout.spans, layout.ranges].map((buffer) => device.read(buffer) as Int32Array);
+  table.fill(words, news.length, spans!, ranges!, shape);
   const sharing = device.alloc("i32", words.length);
   device.write(sharing, words);
   return { ...layout, sharing };

@@ -69,9 +69,9 @@ export async function measureMemory(
   size: StepSize,
 ): Promise<MemoryMeasure> {
   const place: MemoryPlace =
-    "card" in device ? { device: "cuda", precision: device.precision, memory: device.card.memory } : { device: "cpu" };
+    "gpu" in device ? { device: "cuda", precision: device.precision, memory: device.gpu.memory } : { device: "cpu" };
   const options = { trains: true, recompute, lora, reference };
-  const limits = "card" in device ? cudaLimits("the model", config, device, options) : undefined;
+  const limits = "gpu" in device ? cudaLimits("the model", config, device, options) : undefined;
   const weights = lora && device.activations === "bf16" ? "bf16" : "f32";
   const plain = createModel(device, config, { trains: !lora, weights });
   for (const { shape, value } of plain.tensors) {
@@ -79,7 +79,7 @@ export async function measureMemory(
     else randomize(device, value, 0.02);
   }
   parametersChanged(plain);
-  const model = lora ? addLora(plain, lora, "card" in device ? { base: "bf16" } : {}) : plain;
+  const model = lora ? addLora(plain, lora, "gpu" in device ? { base: "bf16" } : {}) : plain;
   const engine = new LocalEngine(model, { recompute, reference, ...limits });
   try {
     const parameters = parameterCount(model);

@@ -1,10 +1,14 @@
 // Where arithmetic runs. A device owns memory, executes kernels in the order they are called, and hides how a weight is laid
-// out. The model is written once against this interface; shapes: T rows (tokens), D width, H heads of d, G kv heads, V words.
+// out. The model is written once against this interface. Shapes: T rows (tokens), D width, H heads of d, G kv heads, V tokens
+// in the vocabulary.
+import type { BlockAddress, TokenLayout } from "./layout.ts";
 
-/** bf16 only on devices whose `activations` are. */
+export type { BlockAddress, TokenLayout } from "./layout.ts";
+
+/** bf16 exists only on devices whose `activations` are bf16. */
 export type Dtype = "f32" | "i32" | "bf16";
 
-/** A piece of device memory. Where it lies means something to its device only. */
+/** A piece of device memory. Only its device can interpret the address. */
 export interface Buffer {
   readonly dtype: Dtype;
   /** Elements. */
@@ -12,47 +16,24 @@ export interface Buffer {
   readonly address: number;
 }
 
-/** A matrix the model multiplies by, [rows, columns] with y = x · Wᵀ; the device keeps copies of it in whatever form is fast. */
+/**
+ * A matrix the model multiplies by, row-major [rows, columns], y = x · Wᵀ. A device may keep copies of it in the form its
+ * matmul reads (panels on the CPU, bf16 on a GPU): call `changed` after writing `value`, and `forget` before freeing it.
+ */
 export interface Weight {
   readonly name: string;
   readonly rows: number;
   readonly columns: number;
   readonly value: Buffer;
-  /** Added to by backward kernels; absent where nothing is learned. */
+  /** Backward kernels accumulate into it; null where the weight is frozen. */
   readonly grad: Buffer | null;
 }
 
-/** A learned vector: a norm's factors, or a bias. */
+/** A learned vector: the scale of a norm, or a bias. */
 export interface Scale {
   readonly name: string;
   readonly value: Buffer;
   readonly grad: Buffer | null;
-}
-
-/**
- * Which tokens attend to which: runs of tokens ("segments") in a tree. A segment sees its ancestors and, up to each token,
- * itself. A plain batch of sequences is a forest of single segments; a group's shared prompt is a parent of its completions.
- */
-export interface TokenLayout {
-  /** T. */
-  readonly tokens: number;
-  readonly positions: Buffer;
-  /** For each token: its run's block in the KV store, that block's capacity, and the token's index in the run. */
-  readonly blocks: Buffer;
-  readonly capacities: Buffer;
-  readonly indices: Buffer;
-  readonly segments: Buffer;
-  readonly segmentCount: number;
-  readonly ranges: Buffer;
-  readonly rangeRows: Buffer;
-  readonly runs: Buffer;
-  readonly runCount: number;
-  readonly trees: Buffer;
-  readonly treeCount: number;
-  /** The longest context of any token, itself included. */
-  readonly maxContext: number;
-  /** A table of the device's own, where decoding made one: `Decoding.sharing`. */
-  readonly sharing?: Buffer;
 }
 
 export interface HeadShape {
@@ -70,82 +51,85 @@ export interface AdamStep {
   readonly weight_decay: number;
   /** From 1. */
   readonly step: number;
-  /** Factor for the gradient: clipping. */
+  /** Factor applied to the gradient: gradient clipping. */
   readonly gradient_scale: number;
-}
-
-/** Work that can be queued again. */
-export interface Recording {
-  run(): void;
-  free(): void;
 }
 
 /** The heads that keys and values have. */
 export type KvShape = Pick<HeadShape, "kvHeads" | "headDim">;
 
-/** Where a run's keys and values lie in a store: `block` counts numbers, for kv head 0, `capacity` tokens. */
-export interface RunPlace {
-  readonly block: number;
-  readonly capacity: number;
+/** Queued work that can be queued again: on a GPU, an instantiated CUDA graph. */
+export interface CapturedGraph {
+  /** Queues the work again, on what its buffers hold by then. */
+  launch(): void;
+  /** Frees the graph and the memory allocated inside it. */
+  free(): void;
 }
 
-/** What lets steps of decoding, one token a row, follow each other on the device. */
+/**
+ * Decoding steps, one new token per row, that follow each other on the device without the host. A step is captured once
+ * (`capture`), then launched again and again: `advance` moves its tables to the next token, `uniforms` draws the random
+ * numbers, and `readLater` fetches sampled tokens while later steps run. See lm/engine/sampling/graph-decoder.ts.
+ */
 export interface Decoding {
   /**
-   * Records what `work` queues, without running it; the recording then runs as often as wanted on what its buffers hold, at
-   * little cost. Memory allocated inside stays with it. `work` must not read, write or wait.
+   * Captures what `work` queues, without running it. Buffers keep their addresses: memory allocated inside belongs to the
+   * graph, and launching it costs little. `work` must not read, write or wait.
    */
-  record(work: () => void): Recording;
-  /** The random number of each row's key (two words a row) for the position behind the row's own: lm/engine/sampling/counter-rng.ts. */
+  capture(work: () => void): CapturedGraph;
+  /** Per row, the random number of its seeds (two words) for the position after its own: lm/engine/sampling/counter-rng.ts. */
   uniforms(seeds: Buffer, positions: Buffer, out: Buffer, rows: number): void;
-  /** Turns the tables of a step into those of the next, in which each row's input is its token. */
+  /** Turns the tables of a step into those of the next, whose inputs (`ids`) are the sampled `tokens`. */
   advance(tokens: Buffer, ids: Buffer, layout: TokenLayout): void;
-  /** What a buffer holds at this point of the queue; the function waits for it. */
+  /** What a buffer holds at this point of the queue; the returned function waits for it. */
   readLater(buffer: Buffer): () => Int32Array;
-  /** Where rows can read together what their contexts have in common: a table of a batch, made of its segments and ranges. */
+  /** Present where rows can read their contexts' common prefix once: a table made from a batch's spans and ranges. */
   readonly sharing?: {
-    /** Words for a batch of so many rows. */
+    /** Words of the table for a batch of `rows`. */
     length(rows: number, shape: HeadShape): number;
-    fill(out: Int32Array, rows: number, segments: Int32Array, ranges: Int32Array, shape: HeadShape): void;
+    fill(out: Int32Array, rows: number, spans: Int32Array, ranges: Int32Array, shape: HeadShape): void;
   };
 }
 
 export interface Device {
   readonly name: string;
-  /** What the same bits depend on: device, SIMD variant. */
+  /** What determines the bits of results: device, SIMD variant, library versions. */
   readonly variant: string;
   readonly threads: number;
   /**
-   * How activations are stored: outputs of products, norms, attention and SwiGLU, the KV store, and the gradients of these. The
+   * Type of activations: outputs of matmuls, norms, attention and SwiGLU, the KV cache, and the gradients of these. The
    * residual stream and its gradient, statistics (1/rms, log-sum-exps, log-probs), logits and parameters are f32 on every device.
    */
   readonly activations: Dtype;
 
   alloc(dtype: Dtype, length: number): Buffer;
   free(buffer: Buffer): void;
-  /** Frees what was allocated inside when it ends. */
+  /**
+   * Runs `work` and then frees every buffer allocated inside, also if it throws. Scopes nest; memory allocated outside of
+   * any is freed with `free` only.
+   */
   scope<T>(work: () => T): T;
-  /** A part of a buffer. */
+  /** A view of a part of a buffer; offset and length in elements. */
   part(buffer: Buffer, offset: number, length: number): Buffer;
   write(buffer: Buffer, data: Float32Array | Int32Array): void;
-  /** A copy. */
+  /** A copy on the host; waits for queued work. */
   read(buffer: Buffer): Float32Array | Int32Array;
   fill(buffer: Buffer, value: number): void;
-  /** Converts where the types differ. */
+  /** Converts if the types differ. */
   copy(from: Buffer, to: Buffer): void;
 
-  /** Tells that a weight's value changed: copies of it are stale. */
+  /** The weight's value has changed: copies of it are stale. */
   changed(weight: Weight): void;
-  /** Gives up the device's own copies of a weight, before its memory is freed. */
+  /** Frees the device's own copies of a weight; call it before freeing the weight. */
   forget(weight: Weight): void;
 
   embed(weight: Weight, ids: Buffer, out: Buffer, rows: number): void;
   embedBackward(weight: Weight, ids: Buffer, dOut: Buffer, rows: number): void;
   /** out[T, rows] = x[T, columns] · Wᵀ; rows of `out` are `outStride(weight)` apart. */
   linear(weight: Weight, x: Buffer, out: Buffer, rows: number): void;
-  /** out = swiGlu(x · Wᵀ), W being gate and up, in one go; false, and nothing done, where there is no kernel for it. */
+  /** out = swiGlu(x · Wᵀ), W being gate and up, in one kernel. Returns false and does nothing if there is none for these sizes. */
   linearSwiGlu?(weight: Weight, x: Buffer, out: Buffer, rows: number): boolean;
-  /** out = norm(x) · scale · Wᵀ, or swiGlu of it, x being the stream, likewise. */
+  /** out = norm(x) · scale · Wᵀ, or swiGlu of it, with x the residual stream. Returns false likewise. */
   linearNormed?(
     weight: Weight,
     x: Buffer,
@@ -155,14 +139,14 @@ export interface Device {
     rows: number,
     isGated?: boolean,
   ): boolean;
-  /** stream += x · Wᵀ, likewise. */
+  /** stream += x · Wᵀ. Returns false likewise. */
   linearAdd?(weight: Weight, x: Buffer, stream: Buffer, rows: number): boolean;
   /** dx = dy · W (or += with `add`), grad += dyᵀ · x. */
   linearBackward(weight: Weight, x: Buffer, dy: Buffer, dx: Buffer | null, rows: number, add?: boolean): void;
-  /** Elements between rows of a product with this weight. */
+  /** Elements between rows of `linear`'s output for this weight. */
   outStride(weight: Weight): number;
 
-  /** into = x + residual (if given; `into` is x itself unless told); out = norm(into) · scale; 1/rms of each row is kept in `rstd`. */
+  /** into = x + residual (if given; `into` defaults to x); out = norm(into) · scale; rstd = 1/rms of each row, for backward. */
   rmsNorm(
     x: Buffer,
     residual: Buffer | null,
@@ -173,38 +157,38 @@ export interface Device {
     eps: number,
     into?: Buffer,
   ): void;
-  /** dx += …; the scale's gradient too. */
+  /** dx += …, and the scale's gradient += …. */
   rmsNormBackward(x: Buffer, scale: Scale, rstd: Buffer, dOut: Buffer, dx: Buffer, rows: number): void;
 
   /**
-   * q with norm and rotary position; k likewise and v into the store. `bias` is added to the rows of qkv first: here, since
-   * this kernel reads them anyway, a bias costs no pass of its own. Norms and a bias never come together.
+   * q = rotary(norm(q of qkv)); k likewise, and v, into the KV cache. `bias` is added to the rows of qkv first: this kernel
+   * reads them anyway, so a bias needs no pass of its own. Norms and a bias are never given together.
    */
   rotate(
     qkv: Buffer,
     norms: { readonly q: Scale; readonly k: Scale } | null,
     q: Buffer,
     rstd: Buffer,
-    store: Buffer,
+    kvCache: Buffer,
     layout: TokenLayout,
     rotary: Buffer,
     shape: HeadShape,
     bias?: Scale | null,
   ): void;
-  /** Copies the keys and values of a run's first tokens to another place; absent where a context in pieces is as good as in one. */
-  moveRun?(store: Buffer, from: RunPlace, to: RunPlace, tokens: number, shape: KvShape): void;
-  /** `rotate` and `attention` of one new token a row; false, and nothing done, where there is no kernel for it. */
+  /** Copies the first tokens of a KV block to another address. Not implemented where fragmented contexts cost nothing. */
+  moveBlock?(kvCache: Buffer, from: BlockAddress, to: BlockAddress, tokens: number, shape: KvShape): void;
+  /** `rotate` and `attention` of one new token per row in one kernel. Returns false and does nothing if there is none. */
   rotateAttend?(
     qkv: Buffer,
     norms: { readonly q: Scale; readonly k: Scale } | null,
-    store: Buffer,
+    kvCache: Buffer,
     out: Buffer,
     layout: TokenLayout,
     rotary: Buffer,
     shape: HeadShape,
     bias?: Scale | null,
   ): boolean;
-  /** In place: from the gradient of what `rotate` wrote to that of its rows; those of scales and bias are added to. */
+  /** In place: gradients of rotated q, k and v to those of qkv; accumulates the gradients of scales and bias. */
   rotateBackward(
     dqkv: Buffer,
     qkv: Buffer,
@@ -215,12 +199,12 @@ export interface Device {
     shape: HeadShape,
     bias?: Scale | null,
   ): void;
-  /** Each row's log-sum-exp is kept for the way back, unless there is none. */
-  attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void;
-  /** dqkv (turned): its q part is set, its k and v parts are added to. */
+  /** lse: log-sum-exp per row and head, saved for backward; null for inference. */
+  attention(q: Buffer, kvCache: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void;
+  /** dqkv (of rotated q and k): the q part is written, the k and v parts are accumulated. */
   attentionBackward(
     q: Buffer,
-    store: Buffer,
+    kvCache: Buffer,
     out: Buffer,
     dOut: Buffer,
     lse: Buffer,
@@ -238,7 +222,7 @@ export interface Device {
   scatterAdd(y: Buffer, ids: Buffer, x: Buffer, rows: number, width: number): void;
   addTo(x: Buffer, y: Buffer): void;
 
-  /** Log-prob of each row's target, entropy and log-sum-exp of logits / temperature, in chunks of rows. */
+  /** Per row, the target's log-prob, entropy and log-sum-exp of logits / temperature, in chunks of rows: see lm-head.ts. */
   logProbs(
     head: Weight,
     x: Buffer,
@@ -247,20 +231,20 @@ export interface Device {
     rows: number,
     out: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
   ): void;
-  /** dx = …, grad of the head += …, given the gradients of log-prob and entropy. */
+  /** dx = …, head.grad += …, given the gradients of log-prob and entropy. */
   logProbsBackward(
     head: Weight,
     x: Buffer,
     targets: Buffer,
     temperature: number,
     rows: number,
-    kept: { readonly entropy: Buffer; readonly lse: Buffer },
+    saved: { readonly entropy: Buffer; readonly lse: Buffer },
     dLogp: Buffer,
     dEntropy: Buffer,
     dx: Buffer,
   ): void;
 
-  /** logits[T, V] of hidden states; rows are `outStride(head)` apart. A token and its log-prob for each row, drawn with `uniforms`. */
+  /** Per row of logits[T, V], `stride` elements apart: a token drawn with its uniform number, and the token's log-prob. */
   sample(
     logits: Buffer,
     vocabulary: number,
@@ -274,7 +258,7 @@ export interface Device {
   /** Σ x². */
   sumSquares(x: Buffer): number;
 
-  /** For decoding step after step without the host; absent where nothing would be gained. */
+  /** Decoding steps without the host; absent where nothing would be gained. */
   readonly decoding?: Decoding;
 
   close(): void;

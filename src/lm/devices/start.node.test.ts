@@ -20,7 +20,7 @@ test.skipIf(hasGpu)("auto takes the CPU, and cuda says what is missing and how t
   expect(() => startDevice({ device: "cuda" })).toThrow(/(driver|koffi).*(--device cpu)/);
 });
 
-test("libraries are looked for by full path, each once", () => {
+test("libraries are searched by full path, each once", () => {
   for (const name of ["driver", "nvrtc", "cublas"] as const) {
     const paths = candidatesOf(name);
     expect(new Set(paths).size).toBe(paths.length);

@@ -1,4 +1,4 @@
-// The device a person asked for, or the best there is.
+// Starts the requested device, or the best available one.
 import { SqlEnvError } from "../../errors.ts";
 import type { CpuDevice } from "./cpu/device.ts";
 import { createCpu } from "./cpu/start.node.ts";
@@ -8,13 +8,13 @@ import type { CudaDevice, Precision } from "./cuda/device.ts";
 export type DeviceChoice = "auto" | "cpu" | "cuda";
 
 export interface StartOptions {
-  /** "auto" takes a CUDA card that can be used, else the CPU. @default "auto" */
+  /** "auto": a usable CUDA GPU, else the CPU. @default "auto" */
   readonly device?: DeviceChoice | undefined;
-  /** Of a CUDA card's activations. @default bf16 where the card has it */
+  /** Type of a CUDA GPU's activations. @default bf16 if the GPU has it */
   readonly precision?: Precision | undefined;
-  /** Bytes of a CUDA card's memory to use at most. @default all it has */
+  /** Bytes of a CUDA GPU's memory to use at most. @default all of it */
   readonly maxGpuMemory?: number | undefined;
-  /** Of the CPU. */
+  /** CPU threads. */
   readonly threads?: number | undefined;
   readonly simd?: "plain" | "relaxed" | undefined;
 }

@@ -74,21 +74,21 @@ test.each([
   expect(check).toThrow(message);
 });
 
-function cardOf(memory: number) {
+function gpuOf(memory: number) {
   const rest = { multiprocessors: 40, sharedPerBlock: 65_536, driverVersion: 12_000 };
-  return { card: { name: "card", capability: 75, memory, ...rest }, precision: "fp32" as const };
+  return { gpu: { name: "GPU", capability: 75, memory, ...rest }, precision: "fp32" as const };
 }
 
 test("a GPU's memory is shared out between rows of training and contexts kept", () => {
-  const large = cudaLimits("Qwen3-0.6B", QWEN, { ...cardOf(150e9), precision: "bf16" }, { trains: true });
+  const large = cudaLimits("Qwen3-0.6B", QWEN, { ...gpuOf(150e9), precision: "bf16" }, { trains: true });
   expect(large).toEqual({ maxRows: 16_384, maxCachedTokens: 262_144 });
-  const small = cudaLimits("Qwen3-0.6B", QWEN, cardOf(15.8e9), { trains: true, recompute: true });
+  const small = cudaLimits("Qwen3-0.6B", QWEN, gpuOf(15.8e9), { trains: true, recompute: true });
   expect(small.maxRows).toBeGreaterThanOrEqual(1_024);
   expect(small.maxCachedTokens).toBeGreaterThanOrEqual(8_192);
 });
 
 test("a model too large for a GPU is refused before it is loaded, with what would help", () => {
-  const load = () => cudaLimits("Qwen3-0.6B", QWEN, cardOf(15.8e9), { trains: true });
+  const load = () => cudaLimits("Qwen3-0.6B", QWEN, gpuOf(15.8e9), { trains: true });
   expect(load).toThrow(OOMError);
   expect(load).toThrow(
     /Qwen3-0.6B does not fit the GPU: training needs: 1\d\.\d GiB of 13\.\d GiB \(optimizer 4.5 GiB.*\); recompute activations .*use_peft/,

@@ -4,6 +4,7 @@
 import { OOMError } from "../../errors.ts";
 import type { Precision } from "../devices/cuda/device.ts";
 import { roundedSize } from "../devices/cuda/pool.ts";
+import { CPU_CHUNK_LOGITS, CUDA_CHUNK_SHARE, CUDA_SAVED_SHARE } from "../devices/lm-head.ts";
 import { type ModelConfig, parameterCount } from "../model/config.ts";
 import { adaptedLength, LORA_MODULES, type LoraSpec, loraLength } from "../model/lora.ts";
 import { windowOf } from "../model/parameters.ts";
@@ -55,9 +56,6 @@ export interface MemoryOptions {
   readonly contexts?: number;
 }
 
-const CPU_LOGITS = 4_000_000; // floats, as lm/devices/cpu/device.ts cuts them
-const CUDA_LOGITS_SHARE = 64; // of the card's memory, as lm/devices/cuda/cuda.node.ts cuts them
-const CUDA_KEPT_LOGITS_SHARE = 16;
 const DECODE_SIZES = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256]; // lm/engine/sampling/graph-decoder.ts keeps a recording of each it met
 
 /** Bytes a model takes, at most. */
@@ -121,8 +119,8 @@ function activationBytes(
   const forward = recompute ? stream + round(4 * R * D) : stream + (L - 1) * inside(T, false) + inside(R, isCut);
   const ends = sum(4 * R * D, a * R * D, 4 * R, a * N * D, 4 * N, 4 * N, 4 * N, 4 * N, 4 * N) + 6 * round(4 * T);
 
-  const cutLogits = isCpu ? CPU_LOGITS : place.memory / CUDA_LOGITS_SHARE / 4;
-  const keptLogits = isCpu ? CPU_LOGITS : place.memory / CUDA_KEPT_LOGITS_SHARE / 4;
+  const cutLogits = isCpu ? CPU_CHUNK_LOGITS : place.memory / CUDA_CHUNK_SHARE / 4;
+  const keptLogits = isCpu ? CPU_CHUNK_LOGITS : place.memory / CUDA_SAVED_SHARE / 4;
   const chunkOf = (items: number) => Math.max(1, Math.min(items, Math.floor(cutLogits / V)));
   const logitsOf = (items: number) => round(4 * (items * V <= keptLogits ? items : chunkOf(items)) * V);
   const chunk = chunkOf(N);
@@ -205,11 +203,11 @@ export interface CudaLimits {
 export function cudaLimits(
   name: string,
   config: ModelConfig,
-  { card, precision }: { readonly card: { readonly memory: number }; readonly precision: Precision },
+  { gpu, precision }: { readonly gpu: { readonly memory: number }; readonly precision: Precision },
   options: MemoryOptions,
 ): CudaLimits {
-  const place = { device: "cuda", precision, memory: card.memory } as const;
-  const room = CUDA_SPARE * card.memory;
+  const place = { device: "cuda", precision, memory: gpu.memory } as const;
+  const room = CUDA_SPARE * gpu.memory;
   const need = (rows: number, cacheTokens: number) =>
     estimateMemory(config, { ...options, place, rows, cacheTokens, promptRows: Math.min(rows, 8_192) });
   const least = need(ROWS.at(-1)!, LEAST_TOKENS);

@@ -1,5 +1,5 @@
 // Runs of tokens in a tree, written as the tables a device's attention reads.
-import type { Buffer, Device, KvShape, RunPlace, TokenLayout } from "../devices/index.ts";
+import type { BlockAddress, Buffer, Device, KvShape, TokenLayout } from "../devices/index.ts";
 
 /** Tokens that follow their parent's last token; the parent comes earlier in the list. */
 export interface Run {
@@ -9,12 +9,12 @@ export interface Run {
 
 /** New tokens of one run: how many, after how many of its own, behind which earlier runs. */
 export interface NewTokens {
-  readonly own: RunPlace;
+  readonly own: BlockAddress;
   /** Tokens of the run that are in the store already. */
   readonly start: number;
   readonly count: number;
   /** From the root down, each with the number of its tokens. */
-  readonly ancestors: readonly (RunPlace & { readonly tokens: number; readonly row: number })[];
+  readonly ancestors: readonly (BlockAddress & { readonly tokens: number; readonly row: number })[];
 }
 
 /** Tables for new tokens, row after row in the order given. `trees` says where a new tree begins. */
@@ -54,15 +54,15 @@ export function layoutOf(device: Device, news: readonly NewTokens[], trees: read
   return {
     tokens,
     positions: put(positions!),
-    blocks: put(blocks!),
+    blockAddresses: put(blocks!),
     capacities: put(capacities!),
     indices: put(indices!),
-    segments: put(segments),
-    segmentCount: news.length,
+    spans: put(segments),
+    spanCount: news.length,
     ranges: put(ranges),
     rangeRows: put(rangeRows),
-    runs: put(runs),
-    runCount: news.length,
+    kvBlocks: put(runs),
+    kvBlockCount: news.length,
     trees: put([...trees, news.length]),
     treeCount: trees.length,
     maxContext,
@@ -76,7 +76,7 @@ export function forestLayout(
   { kvHeads, headDim }: KvShape,
 ): { layout: TokenLayout; storeLength: number } {
   const unit = 2 * kvHeads * headDim;
-  const places: (RunPlace & { tokens: number; row: number })[] = [];
+  const places: (BlockAddress & { tokens: number; row: number })[] = [];
   let [block, row] = [0, 0];
   for (const { tokens } of runs) {
     const capacity = (tokens.length + 7) & ~7;

@@ -121,7 +121,7 @@ export function planFor(
     const { maxRows: rows, maxCachedTokens: cacheTokens } = cudaLimits(
       name,
       model,
-      { card: { memory }, precision },
+      { gpu: { memory }, precision },
       options,
     );
     const estimate = estimateMemory(model, { ...options, place, rows, cacheTokens, promptRows: Math.min(rows, 8_192) });

@@ -46,7 +46,7 @@ struct Run { int tokens, parent; };
 
 /* The tables of a layout, as src/model/layout.ts writes them, and for each token the rows it sees. */
 struct Layout {
-  std::vector<int> segments, ranges, rangeRows, block, cap, index;
+  std::vector<int> spans, ranges, rangeRows, block, cap, index;
   std::vector<std::vector<int>> contexts;
   int stored = 0;
 
@@ -63,9 +63,9 @@ struct Layout {
       std::vector<int> path;
       for (int at = i; at >= 0; at = runs[at].parent) path.insert(path.begin(), at);
       std::vector<int> context;
-      segments.insert(segments.end(), {rows[i], runs[i].tokens, 0, (int)rangeRows.size()});
+      spans.insert(spans.end(), {rows[i], runs[i].tokens, 0, (int)rangeRows.size()});
       for (int at : path) {
-        if (at == i) segments[4 * i + 2] = (int)context.size();
+        if (at == i) spans[4 * i + 2] = (int)context.size();
         ranges.insert(ranges.end(), {blocks[at], capOf(runs[at]), runs[at].tokens});
         rangeRows.push_back(rows[at]);
         for (int t = 0; t < runs[at].tokens; t++) {
@@ -78,7 +78,7 @@ struct Layout {
         }
       }
     }
-    segments.insert(segments.end(), {row, 0, 0, (int)rangeRows.size()});
+    spans.insert(spans.end(), {row, 0, 0, (int)rangeRows.size()});
   }
   static int capOf(const Run& run) { return (run.tokens + 7) & ~7; }
 };
@@ -105,15 +105,15 @@ void check(const char* name, const std::vector<Run>& runs) {
   ELEMENT nan;
   round(NAN, nan);
 
-  Elements q(T * H * d), dOut(T * H * d), store(layout.stored, nan), out(T * H * d, nan), dqkv(T * width, nan);
+  Elements q(T * H * d), dOut(T * H * d), kvCache(layout.stored, nan), out(T * H * d, nan), dqkv(T * width, nan);
   Doubles qs, gs, ks, vs;
   for (ELEMENT& x : q) qs.push_back(drawn(x));
   for (ELEMENT& x : dOut) gs.push_back(drawn(x));
   for (int t = 0; t < T; t++) {
     for (int i = 0; i < G * d; i++) {
       const int at = layout.block[t] + (i / d * 2 * layout.cap[t] + layout.index[t]) * d + i % d;
-      ks.push_back(drawn(store[at]));
-      vs.push_back(drawn(store[at + layout.cap[t] * d]));
+      ks.push_back(drawn(kvCache[at]));
+      vs.push_back(drawn(kvCache[at + layout.cap[t] * d]));
     }
   }
 
@@ -122,10 +122,10 @@ void check(const char* name, const std::vector<Run>& runs) {
   std::vector<int2> queryTable(queryTiles), backTable(backTiles), keyTable(keyTiles);
   std::vector<int> next(R), owner(R);
   std::vector<float> lse(T * H, NAN), dots(T * H, NAN);
-  const int *segments = layout.segments.data(), *ranges = layout.ranges.data(), *rangeRows = layout.rangeRows.data();
+  const int *spans = layout.spans.data(), *ranges = layout.ranges.data(), *rangeRows = layout.rangeRows.data();
   const auto planned = [&](int size, std::vector<int2>& tiles, int keys) {
     emulator::launch({1, 1, 1}, 1024, [&] {
-      plan::attention_plan(segments, ranges, rangeRows, S, size, BACKWARD_KEYS, tiles.data(), (int)tiles.size(), keyTable.data(), keys, next.data(), owner.data());
+      plan::attention_plan(spans, ranges, rangeRows, S, size, BACKWARD_KEYS, tiles.data(), (int)tiles.size(), keyTable.data(), keys, next.data(), owner.data());
     });
   };
   planned(FORWARD_QUERIES, queryTable, 0);
@@ -133,16 +133,16 @@ void check(const char* name, const std::vector<Run>& runs) {
   using F = const forward::T*;
   using B = const backward::T*;
   emulator::launch({H / FORWARD_HEADS, (unsigned)queryTiles, 1}, forwardThreads, [&] {
-    forward::NAMED(attention_forward_, SUFFIX)((F)q.data(), (F)store.data(), (forward::T*)out.data(), lse.data(), segments, ranges, queryTable.data(), H, G, (float)scale);
+    forward::NAMED(attention_forward_, SUFFIX)((F)q.data(), (F)kvCache.data(), (forward::T*)out.data(), lse.data(), spans, ranges, queryTable.data(), H, G, (float)scale);
   });
   emulator::launch({(unsigned)(T * H + 7) / 8, 1, 1}, 256, [&] {
     backward::NAMED(attention_dots_, SUFFIX)((B)out.data(), (B)dOut.data(), dots.data(), T * H);
   });
   emulator::launch({H / BACKWARD_HEADS, (unsigned)backTiles, 1}, backwardThreads, [&] {
-    backward::NAMED(attention_queries_back_, SUFFIX)((B)q.data(), (B)store.data(), (B)dOut.data(), lse.data(), dots.data(), (backward::T*)dqkv.data(), segments, ranges, backTable.data(), H, G, (float)scale);
+    backward::NAMED(attention_queries_back_, SUFFIX)((B)q.data(), (B)kvCache.data(), (B)dOut.data(), lse.data(), dots.data(), (backward::T*)dqkv.data(), spans, ranges, backTable.data(), H, G, (float)scale);
   });
   emulator::launch({G, (unsigned)keyTiles, 1}, backwardThreads, [&] {
-    backward::NAMED(attention_keys_back_, SUFFIX)((B)q.data(), (B)store.data(), (B)dOut.data(), lse.data(), dots.data(), (backward::T*)dqkv.data(), segments, ranges, keyTable.data(), next.data(), owner.data(), H, G, (float)scale);
+    backward::NAMED(attention_keys_back_, SUFFIX)((B)q.data(), (B)kvCache.data(), (B)dOut.data(), lse.data(), dots.data(), (backward::T*)dqkv.data(), spans, ranges, keyTable.data(), next.data(), owner.data(), H, G, (float)scale);
   });
 
   Doubles outs(T * H * d), lses(T * H), back(T * width);

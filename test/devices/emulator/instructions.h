@@ -1,4 +1,4 @@
-// The card's instructions that kernels/attentionParts.ts names, on the emulated card. Included by the kernel's own source, after
+// The GPU's instructions that kernels/attention-parts.ts names, on the emulated GPU. Included by the kernel's own source, after
 // T and WAY are known; what the tensor cores compute is read off NVIDIA's description of fragments and of swizzled tiles.
 inline unsigned sharedAddress(const void* p) { return (unsigned)((const char*)p - shared); }
 

@@ -1,6 +1,6 @@
 // Attention of the next tokens by the emulated kernel and by plain sums in double; prints the relative errors as JSON. Compiled with
 // NEXT (a file of kernel source), NAME (the kernel), HEADS_ALL and KV_HEADS; reads a batch from stdin, each table as its length and its
-// numbers: segments, ranges, work; then the numbers a store has, the tiles, how many blocks
+// numbers: spans, ranges, work; then the numbers a KV cache has, the tiles, how many blocks
 // each may have, and whether there is a bias.
 #include "cuda.h"
 #define EMULATED_MMA "mma.h"
@@ -53,18 +53,18 @@ Doubles turned(const unsigned short* from, const float* bias, const std::vector<
 }
 
 int main() {
-  const std::vector<int> segments = table(), ranges = table(), work = table();
-  const int stored = word(), tiles = word(), splits = word(), hasBias = word(), rows = (int)segments.size() / 4 - 1;
-  std::vector<unsigned short> qkv(rows * width * d), store(stored), out(rows * H * d, 0x7fff);
+  const std::vector<int> spans = table(), ranges = table(), work = table();
+  const int stored = word(), tiles = word(), splits = word(), hasBias = word(), rows = (int)spans.size() / 4 - 1;
+  std::vector<unsigned short> qkv(rows * width * d), kvCache(stored), out(rows * H * d, 0x7fff);
   for (auto& x : qkv) x = rounded(normal());
-  for (auto& x : store) x = rounded(normal());
+  for (auto& x : kvCache) x = rounded(normal());
   std::vector<float> qScale(d), kScale(d), bias(width * d), cosSin;
   for (float& x : qScale) x = 1 + 0.3f * normal();
   for (float& x : kScale) x = 1 + 0.3f * normal();
   for (float& x : bias) x = hasBias ? normal() : 0;
   std::vector<int> positions(rows);
   int longest = 0;
-  for (int t = 0; t < rows; t++) longest = max(longest, positions[t] = segments[4 * t + 2]);
+  for (int t = 0; t < rows; t++) longest = max(longest, positions[t] = spans[4 * t + 2]);
   for (int p = 0; p <= longest; p++)
     for (int i = 0; i < d; i++) {
       const double angle = p * pow(1000, -2.0 * (i % (d / 2)) / d);
@@ -73,23 +73,23 @@ int main() {
   /* Rows that are the same have the same q, k and v. */
   for (int t = 0; t < rows; t++)
     for (int s = 0; s < t; s++)
-      if (ranges[3 * (segments[4 * s + 7] - 1)] == ranges[3 * (segments[4 * t + 7] - 1)])
+      if (ranges[3 * (spans[4 * s + 7] - 1)] == ranges[3 * (spans[4 * t + 7] - 1)])
         std::copy_n(&qkv[s * width * d], width * d, &qkv[t * width * d]);
 
   Doubles want(rows * H * d), newKeys;
   std::vector<size_t> newPlaces;
   for (int t = 0; t < rows; t++) {
     for (int h = 0; h < H; h++) {
-      const int kv = h / (H / G), last = segments[4 * t + 7] - 1;
+      const int kv = h / (H / G), last = spans[4 * t + 7] - 1;
       const Doubles q = turned(&qkv[(t * width + h) * d], &bias[h * d], qScale, positions[t]);
       const Doubles k = turned(&qkv[(t * width + H + kv) * d], &bias[(H + kv) * d], kScale, positions[t]);
       Doubles scores, sums(d);
       std::vector<std::pair<const unsigned short*, const unsigned short*>> context;
-      for (int range = segments[4 * t + 3]; range <= last; range++) {
+      for (int range = spans[4 * t + 3]; range <= last; range++) {
         const int cap = ranges[3 * range + 1], count = ranges[3 * range + 2] - (range == last);
-        const unsigned short* block = &store[ranges[3 * range] + 2 * kv * cap * d];
+        const unsigned short* block = &kvCache[ranges[3 * range] + 2 * kv * cap * d];
         for (int i = 0; i < count; i++) context.push_back({block + i * d, block + (cap + i) * d});
-        if (range == last) newPlaces.push_back(block + count * d - store.data());
+        if (range == last) newPlaces.push_back(block + count * d - kvCache.data());
       }
       double top = -1e300, weight = 0;
       for (size_t j = 0; j <= context.size(); j++) {
@@ -108,14 +108,14 @@ int main() {
   /* Rows that are copies of an earlier one say nothing. */
   for (int t = 0; t < rows; t++)
     for (int s = 0; s < t; s++)
-      if (ranges[3 * (segments[4 * s + 7] - 1)] == ranges[3 * (segments[4 * t + 7] - 1)]) std::fill_n(&want[t * H * d], H * d, 0.0);
-  for (size_t at : newPlaces) std::fill_n(&store[at], d, 0x7fff); /* NaN until the kernel writes it */
+      if (ranges[3 * (spans[4 * s + 7] - 1)] == ranges[3 * (spans[4 * t + 7] - 1)]) std::fill_n(&want[t * H * d], H * d, 0.0);
+  for (size_t at : newPlaces) std::fill_n(&kvCache[at], d, 0x7fff); /* NaN until the kernel writes it */
 
   std::vector<float> partials((size_t)tiles * splits * G * 16 * (d + 4), NAN);
   std::vector<int> counters(tiles * G);
   const float scale = (float)(1 / sqrt((double)d));
   emulator::launch({G, (unsigned)(tiles * splits), 1}, 32 * WARPS, [&] {
-    kernel::NAME((const kernel::bf16*)qkv.data(), (kernel::bf16*)store.data(), (kernel::bf16*)out.data(), partials.data(), counters.data(), work.data(), ranges.data(), positions.data(), cosSin.data(), qScale.data(), kScale.data(), hasBias ? bias.data() : 0, H, G, splits, scale, 1e-6f);
+    kernel::NAME((const kernel::bf16*)qkv.data(), (kernel::bf16*)kvCache.data(), (kernel::bf16*)out.data(), partials.data(), counters.data(), work.data(), ranges.data(), positions.data(), cosSin.data(), qScale.data(), kScale.data(), hasBias ? bias.data() : 0, H, G, splits, scale, 1e-6f);
   });
 
   double wrong = 0, size = 0, wrongKeys = 0;
@@ -124,7 +124,7 @@ int main() {
     size += want[i] * want[i];
   }
   for (size_t i = 0; i < newPlaces.size(); i++)
-    for (int j = 0; j < d; j++) wrongKeys += pow(valueOf(store[newPlaces[i] + j]) - newKeys[i * d + j], 2) / newKeys.size();
+    for (int j = 0; j < d; j++) wrongKeys += pow(valueOf(kvCache[newPlaces[i] + j]) - newKeys[i * d + j], 2) / newKeys.size();
   for (int counter : counters) wrongKeys += counter; /* set back */
   printf("{\"out\": %g, \"keys\": %g}\n", sqrt(wrong / size), sqrt(wrongKeys));
 }

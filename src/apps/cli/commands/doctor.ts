@@ -6,8 +6,8 @@ import { usableCpus } from "../../../io/cpus.node.ts";
 import { createCpu } from "../../../lm/devices/cpu/start.node.ts";
 import { Compiler } from "../../../lm/devices/cuda/compiler.node.ts";
 import { createCuda, LEAST_CAPABILITY } from "../../../lm/devices/cuda/create.node.ts";
-import type { Card, Precision } from "../../../lm/devices/cuda/device.ts";
-import { openCard } from "../../../lm/devices/cuda/driver.node.ts";
+import type { Gpu, Precision } from "../../../lm/devices/cuda/device.ts";
+import { openGpu } from "../../../lm/devices/cuda/driver.node.ts";
 import { type LibraryName, loadFfi, loadLibrary } from "../../../lm/devices/cuda/libraries.node.ts";
 import { estimateMemory, type MemoryPlace } from "../../../lm/engine/index.ts";
 import { cpuMemory } from "../../../lm/engine/machine-memory.node.ts";
@@ -84,7 +84,7 @@ function fitLine({ model, sampling, adapters, all_weights }: Fit): string[] {
 }
 
 function cardClass(): { readonly memory: number; readonly precision: Precision } {
-  const { memory, capability } = openCard().card;
+  const { memory, capability } = openGpu().gpu;
   return { memory, precision: capability >= 80 ? "bf16" : "fp32" };
 }
 
@@ -122,11 +122,11 @@ function cudaFindings(): Finding[] {
   if (!hasFfi) return findings;
   const library = (what: string, name: LibraryName) => attempt(what, () => loadLibrary(loadFfi(), name).path);
   const hasDriver = library("CUDA driver", "driver");
-  let card: Card | undefined;
+  let card: Gpu | undefined;
   const hasCard =
     hasDriver &&
     attempt("GPU", () => {
-      card = openCard().card;
+      card = openGpu().gpu;
       const { name, capability, memory, driverVersion } = card;
       if (capability < LEAST_CAPABILITY) {
         const what = `${name} is too old: compute capability ${capability / 10}`;

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SqlEnvError } from "../../../errors.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
-import { openCard } from "../../../lm/devices/cuda/driver.node.ts";
+import { openGpu } from "../../../lm/devices/cuda/driver.node.ts";
 import { baseFolderOf, findModel, hubCache, loadModelAndTokenizer } from "../../../lm/engine/index.node.ts";
 import { estimateMemory, type MemoryEstimate } from "../../../lm/engine/index.ts";
 import { cpuMemory } from "../../../lm/engine/machine-memory.node.ts";
@@ -156,7 +156,7 @@ async function shapeOf({ model_name }: GRPOConfig, folder: string | undefined): 
 /** The card in this machine as one of a kind; speeds of one that is not known are those of the nearest in memory. */
 function cardHere({ precision, max_gpu_memory }: GRPOConfig): CardClass | undefined {
   try {
-    const { name, memory: all, capability } = openCard().card;
+    const { name, memory: all, capability } = openGpu().gpu;
     const memory = Math.min(all, (max_gpu_memory ?? Number.POSITIVE_INFINITY) * 1e9);
     const has = capability >= 80 ? "bf16" : "fp32";
     const near = [...CARD_CLASSES].sort((a, b) => Math.abs(a.memory - all) - Math.abs(b.memory - all))[0]!;

@@ -237,14 +237,14 @@ describe("the next tokens of samples that begin alike", () => {
         );
         return buffer;
       };
-      const [q, store, out, lse] = [news.length * width, stored, news.length * width, news.length * shape.heads].map(
+      const [q, kvCache, out, lse] = [news.length * width, stored, news.length * width, news.length * shape.heads].map(
         filled,
       );
-      if (!each) device.attention(q!, store!, out!, lse!, layoutOf(device, news, [0]), shape);
+      if (!each) device.attention(q!, kvCache!, out!, lse!, layoutOf(device, news, [0]), shape);
       else {
         for (const [t, one] of news.entries()) {
           const rowOf = (buffer: Buffer, size: number) => device.part(buffer, t * size, size);
-          const places = [rowOf(q!, width), store!, rowOf(out!, width), rowOf(lse!, shape.heads)] as const;
+          const places = [rowOf(q!, width), kvCache!, rowOf(out!, width), rowOf(lse!, shape.heads)] as const;
           device.attention(...places, layoutOf(device, [one], [0]), shape);
         }
       }

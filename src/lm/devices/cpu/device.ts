@@ -2,19 +2,20 @@
 import { SqlEnvError } from "../../../errors.ts";
 import type {
   AdamStep,
+  BlockAddress,
   Buffer,
   Device,
   Dtype,
   HeadShape,
   KvShape,
-  RunPlace,
   Scale,
   TokenLayout,
   Weight,
 } from "../device.ts";
+import { CPU_CHUNK_LOGITS, type HeadKernels, LmHead } from "../lm-head.ts";
 import { createAllocator } from "./allocator.ts";
 import { KERNELS } from "./kernels.generated.ts";
-import { type KernelExports, type StartWorker, sharedTeam, soloTeam, type Team } from "./thread-pool.ts";
+import { type KernelExports, type StartWorker, singleThread, startThreadPool, type ThreadPool } from "./thread-pool.ts";
 import type { Bound } from "./x64/bind.ts";
 import { sameBits } from "./x64/self-check.ts";
 
@@ -38,7 +39,6 @@ export interface CpuDevice extends Device {
 
 const PAGE = 65_536;
 const MAX_PAGES = 65_536; // 4 GiB: what 32-bit addresses reach
-const LOGITS_CHUNK = 4_000_000; // floats of logits held at once: 16 MB
 const FORWARD_BLOCK = 16; // queries together at most, as in wasm/attention.ts
 const WASM_BLOCK = 4; // … without machine code: a tile
 const BACKWARD_BLOCK = 32; // queries together, as in wasm/attention-backward.ts
@@ -62,8 +62,10 @@ export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuO
   const isNative = bound !== undefined && attempt(() => sameBits(memory, wasm, bound.kernels, useHost!, PAGE)) === true;
   if (!isNative) useHost!(0);
   const kernels = isNative ? { ...wasm, ...bound.kernels } : wasm;
-  const team = shared ? sharedTeam(threads, module, memory, kernels, startWorker, isNative) : soloTeam(kernels);
-  return new Cpu(memory, team, variant, isNative);
+  const pool = shared
+    ? startThreadPool(threads, module, memory, kernels, startWorker, isNative)
+    : singleThread(kernels);
+  return new Cpu(memory, pool, variant, isNative);
 }
 
 /** What `work` gives, or undefined where it fails: WebAssembly does as well. */
@@ -109,24 +111,24 @@ class Cpu implements CpuDevice {
   readonly native: boolean;
   readonly activations = "f32";
   readonly #memory: WebAssembly.Memory;
-  readonly #team: Team;
+  readonly #pool: ThreadPool;
   readonly #allocator;
   readonly #packed = new Map<Weight, Packed>();
   readonly #scopes: number[][] = [];
-  /** Logits of the last `logProbs`, known by where their log-sum-exps lie. */
-  #keptLogits: { readonly logits: Buffer; readonly lse: number } | undefined;
+  readonly #head: LmHead;
   #floats: Float32Array;
   #ints: Int32Array;
 
-  constructor(memory: WebAssembly.Memory, team: Team, variant: string, native: boolean) {
+  constructor(memory: WebAssembly.Memory, pool: ThreadPool, variant: string, native: boolean) {
     this.#memory = memory;
     this.native = native;
-    this.#team = team;
+    this.#pool = pool;
     this.variant = variant;
-    this.threads = team.size;
+    this.threads = pool.size;
     this.#allocator = createAllocator(PAGE, (end) => this.#grow(end)); // the first page holds the module's constants
     this.#floats = new Float32Array(memory.buffer);
     this.#ints = new Int32Array(memory.buffer);
+    this.#head = new LmHead(this, this.#headKernels(), { chunk: CPU_CHUNK_LOGITS, saved: CPU_CHUNK_LOGITS });
   }
 
   get memory() {
@@ -150,7 +152,7 @@ class Cpu implements CpuDevice {
       return work();
     } finally {
       this.#scopes.pop();
-      if (this.#keptLogits && mine.includes(this.#keptLogits.logits.address)) this.#keptLogits = undefined;
+      this.#head.forget(mine);
       for (const address of mine) this.#allocator.free(address);
     }
   }
@@ -244,20 +246,26 @@ class Cpu implements CpuDevice {
     norms: { readonly q: Scale; readonly k: Scale } | null,
     q: Buffer,
     rstd: Buffer,
-    store: Buffer,
-    { tokens, positions, blocks, capacities, indices }: TokenLayout,
+    kvCache: Buffer,
+    { tokens, positions, blockAddresses, capacities, indices }: TokenLayout,
     rotary: Buffer,
     { heads, kvHeads, headDim, eps }: HeadShape,
     bias: Scale | null = null,
   ): void {
     const [qScale, kScale] = [norms?.q.value ?? 0, norms?.k.value ?? 0];
-    const where = [blocks, capacities, indices, positions, rotary] as const;
+    const where = [blockAddresses, capacities, indices, positions, rotary] as const;
     const sizes = [tokens, heads, kvHeads, headDim, eps] as const;
-    this.#run("rotate", qkv, q, store, ...where, qScale, kScale, rstd, ...sizes, bias?.value ?? 0);
+    this.#run("rotate", qkv, q, kvCache, ...where, qScale, kScale, rstd, ...sizes, bias?.value ?? 0);
   }
 
-  moveRun(store: Buffer, from: RunPlace, to: RunPlace, tokens: number, { kvHeads, headDim }: KvShape): void {
-    this.#run("moveRun", store, from.block, from.capacity, to.block, to.capacity, tokens, kvHeads, headDim);
+  moveBlock(
+    kvCache: Buffer,
+    from: BlockAddress,
+    to: BlockAddress,
+    tokens: number,
+    { kvHeads, headDim }: KvShape,
+  ): void {
+    this.#run("moveBlock", kvCache, from.block, from.capacity, to.block, to.capacity, tokens, kvHeads, headDim);
   }
 
   rotateBackward(
@@ -283,23 +291,23 @@ class Cpu implements CpuDevice {
     this.#run("headNormBackward", dqkv, qkv, rstd, norms.q.value, norms.k.value, tokens, heads, kvHeads, headDim);
   }
 
-  attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void {
+  attention(q: Buffer, kvCache: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void {
     const { heads, kvHeads, headDim } = shape;
     const row = scratchRow(layout);
     this.scope(() => {
       const scratch = this.alloc("f32", this.threads * (FORWARD_BLOCK * row + LIST));
       const kept = lse ?? this.alloc("f32", layout.tokens * heads);
-      const { segments, ranges, segmentCount } = layout;
+      const { spans, ranges, spanCount } = layout;
       const scale = 1 / Math.sqrt(headDim);
       this.#run(
         "attention",
         q,
-        store,
+        kvCache,
         out,
         kept,
-        segments,
+        spans,
         ranges,
-        segmentCount,
+        spanCount,
         heads,
         kvHeads,
         headDim,
@@ -313,7 +321,7 @@ class Cpu implements CpuDevice {
 
   attentionBackward(
     q: Buffer,
-    store: Buffer,
+    kvCache: Buffer,
     out: Buffer,
     dOut: Buffer,
     lse: Buffer,
@@ -325,13 +333,27 @@ class Cpu implements CpuDevice {
     const scale = 1 / Math.sqrt(headDim);
     this.scope(() => {
       const dots = this.alloc("f32", layout.tokens * heads);
-      const other = this.alloc("f32", store.length);
+      const other = this.alloc("f32", kvCache.length);
       const scratch = this.alloc("f32", this.threads * (BACKWARD_BLOCK * 2 * (row + headDim) + LIST));
       this.#run("rowDots", out, dOut, dots, layout.tokens, heads, headDim);
-      this.#run("repack", store, other, layout.runs, layout.runCount, kvHeads, headDim);
-      const tables = [layout.segments, layout.ranges, layout.rangeRows, layout.trees] as const;
+      this.#run("repack", kvCache, other, layout.kvBlocks, layout.kvBlockCount, kvHeads, headDim);
+      const tables = [layout.spans, layout.ranges, layout.rangeRows, layout.trees] as const;
       const sizes = [layout.treeCount, heads, kvHeads, headDim] as const;
-      this.#run("attentionBackward", q, store, other, dOut, lse, dots, dqkv, ...tables, ...sizes, scale, scratch, row);
+      this.#run(
+        "attentionBackward",
+        q,
+        kvCache,
+        other,
+        dOut,
+        lse,
+        dots,
+        dqkv,
+        ...tables,
+        ...sizes,
+        scale,
+        scratch,
+        row,
+      );
     });
   }
 
@@ -361,48 +383,13 @@ class Cpu implements CpuDevice {
     targets: Buffer,
     temperature: number,
     rows: number,
-    { logp, entropy, lse }: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
+    out: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
   ): void {
-    const whole = this.#wholeLogits(head, rows);
-    this.#inChunks(head, rows, whole, (logits, stride, from, n) => {
-      this.linear(head, this.part(x, from * head.columns, n * head.columns), logits, n);
-      const at = (buffer: Buffer) => this.part(buffer, from, n);
-      this.#run(
-        "logProb",
-        logits,
-        stride,
-        at(targets),
-        at(logp),
-        at(entropy),
-        at(lse),
-        n,
-        head.rows,
-        inverse(temperature),
-      );
-    });
-    this.#keptLogits = whole && { logits: whole, lse: lse.address };
+    this.#head.logProbs(head, x, targets, temperature, rows, out, this.#scopes.length > 0);
   }
 
-  logProbsBackward(
-    head: Weight,
-    x: Buffer,
-    targets: Buffer,
-    temperature: number,
-    rows: number,
-    { entropy, lse }: { readonly entropy: Buffer; readonly lse: Buffer },
-    dLogp: Buffer,
-    dEntropy: Buffer,
-    dx: Buffer,
-  ): void {
-    const whole = this.#keptLogits?.lse === lse.address ? this.#keptLogits.logits : undefined;
-    this.#keptLogits = undefined; // they are turned into their gradient
-    this.#inChunks(head, rows, whole, (logits, stride, from, n) => {
-      const part = this.part(x, from * head.columns, n * head.columns);
-      if (!whole) this.linear(head, part, logits, n);
-      const kept = [targets, entropy, lse, dLogp, dEntropy].map((buffer) => this.part(buffer, from, n));
-      this.#run("logProbBackward", logits, stride, ...kept, n, head.rows, inverse(temperature));
-      this.linearBackward(head, part, logits, this.part(dx, from * head.columns, n * head.columns), n);
-    });
+  logProbsBackward(...args: Parameters<Device["logProbsBackward"]>): void {
+    this.#head.logProbsBackward(...args);
   }
 
   sample(
@@ -434,36 +421,24 @@ class Cpu implements CpuDevice {
   }
 
   close(): void {
-    this.#team.close();
+    this.#pool.close();
   }
 
   #run(kernel: string, ...args: readonly (Buffer | number)[]): void {
-    this.#team.run(kernel, ...args.map((arg) => (typeof arg === "number" ? arg : arg.address)));
+    this.#pool.run(kernel, ...args.map((arg) => (typeof arg === "number" ? arg : arg.address)));
   }
 
-  /** Room for all logits in the caller's scope, so that the backward pass finds them; undefined where they are too many. */
-  #wholeLogits(head: Weight, rows: number): Buffer | undefined {
-    const length = rows * this.outStride(head);
-    return this.#scopes.length > 0 && length <= LOGITS_CHUNK ? this.alloc("f32", length) : undefined;
-  }
-
-  /** Runs `work` over chunks of rows whose logits fit into a bounded buffer. */
-  #inChunks(
-    head: Weight,
-    rows: number,
-    whole: Buffer | undefined,
-    work: (logits: Buffer, stride: number, from: number, n: number) => void,
-  ): void {
-    const stride = this.outStride(head);
-    if (whole) {
-      work(whole, stride, 0, rows);
-      return;
-    }
-    const chunk = Math.max(1, Math.min(rows, Math.floor(LOGITS_CHUNK / stride)));
-    this.scope(() => {
-      const logits = this.alloc("f32", chunk * stride);
-      for (let from = 0; from < rows; from += chunk) work(logits, stride, from, Math.min(chunk, rows - from));
-    });
+  #headKernels(): HeadKernels {
+    return {
+      logProb: ({ logits, stride, rows, vocabulary, inverseTemperature }, { targets, logp, entropy, lse }) =>
+        this.#run("logProb", logits, stride, targets, logp, entropy, lse, rows, vocabulary, inverseTemperature),
+      logProbBackward: ({ logits, stride, rows, vocabulary, inverseTemperature }, buffers) => {
+        const { targets, entropy, lse, dLogp, dEntropy } = buffers;
+        const inputs = [targets, entropy, lse, dLogp, dEntropy];
+        this.#run("logProbBackward", logits, stride, ...inputs, rows, vocabulary, inverseTemperature);
+        return logits;
+      },
+    };
   }
 
   #pack(weight: Weight, direction: "forward" | "backward"): number {
@@ -503,11 +478,6 @@ class Cpu implements CpuDevice {
     this.#floats = new Float32Array(this.#memory.buffer);
     this.#ints = new Int32Array(this.#memory.buffer);
   }
-}
-
-/** 1/temperature as `sample` computes it, which gets the temperature as a float. */
-function inverse(temperature: number): number {
-  return 1 / Math.fround(temperature);
 }
 
 /** Floats of one row of scores: the longest context, and room for the last panel. */

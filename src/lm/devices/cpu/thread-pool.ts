@@ -6,7 +6,7 @@ import { SqlEnvError } from "../../../errors.ts";
 /** A module's exported kernels. */
 export type KernelExports = Record<string, (...args: number[]) => void>;
 
-export interface Team {
+export interface ThreadPool {
   readonly size: number;
   /** Runs a kernel with these arguments on all parts and returns when every part is done. */
   run(kernel: string, ...args: number[]): void;
@@ -33,7 +33,7 @@ const MAX_ARGS = 32;
 const SPINS = 4_000; // about 30 µs: longer than the gaps inside a step, shorter than what a shared core resents
 
 /** One thread: kernels run where they are called. */
-export function soloTeam(exports: KernelExports): Team {
+export function singleThread(exports: KernelExports): ThreadPool {
   return {
     size: 1,
     run: (kernel, ...args) => exports[kernel]!(...args, 0, 1),
@@ -42,15 +42,15 @@ export function soloTeam(exports: KernelExports): Team {
 }
 
 /** `size` threads, of which the caller is one; with `native`, workers take the kernels that `startWorker` gives them first. */
-export function sharedTeam(
+export function startThreadPool(
   size: number,
   module: WebAssembly.Module,
   memory: WebAssembly.Memory,
   exports: KernelExports,
   startWorker: StartWorker,
   native = false,
-): Team {
-  if (size === 1) return soloTeam(exports);
+): ThreadPool {
+  if (size === 1) return singleThread(exports);
   const control = new Int32Array(new SharedArrayBuffer(4 * (FIRST_STATE + size)));
   const args = new Float64Array(new SharedArrayBuffer(8 * MAX_ARGS));
   const names = Object.keys(exports);

@@ -44,8 +44,3 @@ export function rotaryCut(headDim: number): { lanes: number; dims: 4 | 8 } {
   if (needed > 32) throw new RangeError(`heads of ${headDim} are too wide for the CUDA device`);
   return { lanes: 2 ** Math.ceil(Math.log2(needed)), dims };
 }
-
-/** 1/temperature as `sample` computes it, which gets the temperature as a float. */
-export function inverse(temperature: number): number {
-  return 1 / Math.fround(temperature);
-}

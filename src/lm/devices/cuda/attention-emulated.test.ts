@@ -1,4 +1,4 @@
-// Attention kernels on an emulated card, against plain sums: what they compute, where there is a C++ compiler but no GPU.
+// Attention kernels on an emulated GPU, against plain sums: what they compute, where there is a C++ compiler but no GPU.
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { some } from "../../../../test/cases.ts";
-import { type AttentionCard, type AttentionShape, attentionKernels, attentionPlanSource } from "./attention.ts";
+import { type AttentionGpu, type AttentionShape, attentionKernels, attentionPlanSource } from "./attention.ts";
 
 const run = promisify(execFile);
 const emulator = fileURLToPath(new URL("../../../../test/devices/emulator/", import.meta.url));
@@ -19,7 +19,7 @@ const compiler = await run("g++", ["--version"]).then(
 const T4 = { capability: 75, sharedPerBlock: 64 << 10 };
 const A100 = { capability: 80, sharedPerBlock: 163 << 10 };
 const H200 = { capability: 90, sharedPerBlock: 227 << 10 };
-const CASES: [way: string, AttentionShape, AttentionCard][] = [
+const CASES: [way: string, AttentionShape, AttentionGpu][] = [
   ["float", { heads: 4, kvHeads: 2, headDim: 24, precision: "f32" }, T4],
   ["wgmma", { heads: 3, kvHeads: 1, headDim: 64, precision: "bf16" }, H200],
   ["mma", { heads: 3, kvHeads: 1, headDim: 24, precision: "bf16" }, A100],
@@ -35,8 +35,8 @@ interface Errors {
 }
 
 /** Relative errors of each tree. */
-async function errorsOf(shape: AttentionShape, card: AttentionCard): Promise<Errors[]> {
-  const { suffix, sources, forward, backward } = attentionKernels(shape, card);
+async function errorsOf(shape: AttentionShape, gpu: AttentionGpu): Promise<Errors[]> {
+  const { suffix, sources, forward, backward } = attentionKernels(shape, gpu);
   const folder = await mkdtemp(join(tmpdir(), "emulated-"));
   try {
     const files = { FORWARD: sources[0]!, BACKWARD: sources[1]!, PLAN: attentionPlanSource };
@@ -71,10 +71,10 @@ describe.skipIf(!compiler)("emulated (skipped where there is no g++),", () => {
   test.each(some(2, CASES))(
     "by %s: %o is right to its precision on every tree",
     { timeout: 180_000 },
-    async (way, shape, card) => {
-      expect(attentionKernels(shape, card).forward.way).toBe(way);
+    async (way, shape, gpu) => {
+      expect(attentionKernels(shape, gpu).forward.way).toBe(way);
       const limits = shape.precision === "f32" ? { sums: 3e-6, lse: 1e-6 } : { sums: 6e-3, lse: 1e-5 };
-      const trees = await errorsOf(shape, card);
+      const trees = await errorsOf(shape, gpu);
       expect(trees).toHaveLength(4);
       for (const { tree, out, lse, dqkv } of trees) {
         for (const sum of [out, dqkv]) expect(sum ?? Number.NaN, tree).toBeLessThan(limits.sums);

@@ -1,4 +1,4 @@
-// How attention is cut for cards, what is started with what, and that every kernel compiles for the cards it is meant for.
+// How attention is cut for GPUs, what is started with what, and that every kernel compiles for the GPUs it is meant for.
 import { describe, expect, test } from "vitest";
 import { some } from "../../../../test/cases.ts";
 import { hasNvcc, spillsOf } from "../../../../test/devices/nvcc.ts";
@@ -26,8 +26,8 @@ const H200 = { capability: 90, sharedPerBlock: 227 << 10 };
 const qwen: AttentionShape = { heads: 16, kvHeads: 8, headDim: 128, precision: "bf16" };
 const plain: AttentionShape = { ...qwen, precision: "f32" };
 
-test("a card gets the fastest way it has", () => {
-  const wayOn = (shape: AttentionShape, card: typeof T4) => attentionKernels(shape, card).forward.way;
+test("a GPU gets the fastest way it has", () => {
+  const wayOn = (shape: AttentionShape, gpu: typeof T4) => attentionKernels(shape, gpu).forward.way;
   expect(wayOn(qwen, H200)).toBe("wgmma");
   expect(wayOn({ ...qwen, headDim: 24 }, H200)).toBe("mma");
   expect(wayOn(qwen, A100)).toBe("mma");
@@ -35,13 +35,13 @@ test("a card gets the fastest way it has", () => {
   expect(wayOn(plain, T4)).toBe("float");
 });
 
-test.each([T4, A100, RTX_4090, H200])("heads of all sizes fit compute capability $capability", (card) => {
-  for (const precision of card.capability < 80 ? (["f32"] as const) : (["f32", "bf16"] as const)) {
+test.each([T4, A100, RTX_4090, H200])("heads of all sizes fit compute capability $capability", (gpu) => {
+  for (const precision of gpu.capability < 80 ? (["f32"] as const) : (["f32", "bf16"] as const)) {
     for (let headDim = 8; headDim <= 256; headDim += 8) {
-      const { forward, backward } = attentionKernels({ heads: 6, kvHeads: 3, headDim, precision }, card);
+      const { forward, backward } = attentionKernels({ heads: 6, kvHeads: 3, headDim, precision }, gpu);
       for (const { shared, stages } of [forward, backward]) {
-        expect(shared).toBeLessThanOrEqual(card.sharedPerBlock);
-        if (card.capability < 80) expect(stages).toBe(1);
+        expect(shared).toBeLessThanOrEqual(gpu.sharedPerBlock);
+        if (gpu.capability < 80) expect(stages).toBe(1);
       }
     }
   }
@@ -59,9 +59,9 @@ test("heads of a group go together in pairs, others alone; kernels of other cuts
 function someLayout(): TokenLayout {
   const make = (length: number): Buffer => ({ dtype: "i32", length, address: 4096 * length });
   return {
-    ...{ tokens: 330, segmentCount: 3, runCount: 3, treeCount: 1, maxContext: 300 },
-    ...{ positions: make(330), blocks: make(330), capacities: make(330), indices: make(330) },
-    ...{ segments: make(16), ranges: make(15), rangeRows: make(5), runs: make(9), trees: make(2) },
+    ...{ tokens: 330, spanCount: 3, kvBlockCount: 3, treeCount: 1, maxContext: 300 },
+    ...{ positions: make(330), blockAddresses: make(330), capacities: make(330), indices: make(330) },
+    ...{ spans: make(16), ranges: make(15), rangeRows: make(5), kvBlocks: make(9), trees: make(2) },
   };
 }
 
@@ -99,7 +99,7 @@ test("forward and backward are started on every tile, with as many arguments as 
   const { started, launch } = recorder();
   const buffer: Buffer = { dtype: "f32", length: 1, address: 64 };
   const plan = planAttention(launch, kernels, layout, 4096n);
-  const io = { q: buffer, store: buffer, out: buffer, lse: buffer };
+  const io = { q: buffer, kvCache: buffer, out: buffer, lse: buffer };
   attentionForward(launch, kernels, plan, layout, io);
   attentionBackward(launch, kernels, plan, layout, { ...io, dOut: buffer, dots: buffer, dqkv: buffer });
   for (const { kernel, args } of started) expect(args.length, kernel).toBe(parametersOf(kernels, kernel));
@@ -120,10 +120,10 @@ function parametersOf(kernels: AttentionKernels, name: string): number {
   return new RegExp(`${name}\\(([^)]*)\\)`).exec(code)![1]!.split(",").length;
 }
 
-test("next tokens are started with as many arguments as the kernel takes, on cards and heads that have it", () => {
+test("next tokens are started with as many arguments as the kernel takes, on GPUs and heads that have it", () => {
   const kernels = attentionKernels(qwen, H200);
   const { started, launch } = recorder();
-  const names = ["qkv", "store", "out", "partials", "counters", "work", "ranges", "positions", "rotary"] as const;
+  const names = ["qkv", "kvCache", "out", "partials", "counters", "work", "ranges", "positions", "rotary"] as const;
   const io = Object.fromEntries(names.map((name, i) => [name, { dtype: "f32", length: 1, address: i }])) as Record<
     (typeof names)[number],
     Buffer
@@ -137,7 +137,7 @@ test("next tokens are started with as many arguments as the kernel takes, on car
   expect(attentionKernels(qwen, T4).next).toBeUndefined();
 });
 
-test("one sequence is split over the card, a full batch is not; scratch holds all splits", () => {
+test("one sequence is split over the GPU, a full batch is not; scratch holds all splits", () => {
   expect(decodeSplits(1, qwen, 132)).toBe(16);
   expect(decodeSplits(8, qwen, 132)).toBe(4);
   expect(decodeSplits(64, qwen, 132)).toBe(1);

@@ -1,4 +1,4 @@
-// Attention on a CUDA card: which kernels a shape of heads needs, how they are cut, and how they are started.
+// Attention on a CUDA GPU: which kernels a shape of heads needs, how they are cut, and how they are started.
 import type { Buffer, TokenLayout } from "../device.ts";
 import { forwardKernel, PLAN } from "./kernels/attention.ts";
 import { backwardKernels } from "./kernels/attention-backward.ts";
@@ -9,7 +9,7 @@ import { COMMON } from "./kernels/common.ts";
 import { COPIES } from "./kernels/hopper.ts";
 import { MMA } from "./kernels/mma.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
-import { NEXT_WARPS, sharingCut, TILE_QUERIES } from "./sharing.ts";
+import { NEXT_WARPS, sharingCut, TILE_QUERIES } from "./prefix-sharing.ts";
 
 export interface AttentionShape {
   readonly heads: number;
@@ -19,14 +19,14 @@ export interface AttentionShape {
   readonly precision: "f32" | "bf16";
 }
 
-export interface AttentionCard {
+export interface AttentionGpu {
   /** 10·major + minor. */
   readonly capability: number;
   /** Bytes of shared memory a block may have. */
   readonly sharedPerBlock: number;
 }
 
-/** How a kernel is cut: see kernels/attentionParts.ts. */
+/** How a kernel is cut: see kernels/attention-parts.ts. */
 interface Cut {
   readonly way: Way;
   readonly warps: number;
@@ -50,7 +50,7 @@ export interface AttentionKernels {
   readonly next: string | undefined;
 }
 
-/** An address on the card. */
+/** An address on the GPU. */
 type Address = number | bigint;
 
 /** The plan of a layout: see kernels/attention.ts. */
@@ -67,18 +67,18 @@ const PLAN_THREADS = 1024;
 const DOTS_WARPS = 8; // of attention_dots
 const DECODE_MOST = 256; // widest head of the decode kernel
 const DECODE_THREADS = 128;
-const NEXT_STATIC = 4096; // bytes of shared memory that kernels/attentionNext.ts has besides
+const NEXT_STATIC = 4096; // bytes of shared memory that kernels/attention-next.ts has besides
 
-/** Kernels for a shape on a card; compile `sources` once for it. Those of "wgmma" want the architecture's "a" target. */
-export function attentionKernels(shape: AttentionShape, card: AttentionCard, force?: Way): AttentionKernels {
+/** Kernels for a shape on a GPU; compile `sources` once for it. Those of "wgmma" want the architecture's "a" target. */
+export function attentionKernels(shape: AttentionShape, gpu: AttentionGpu, force?: Way): AttentionKernels {
   const { headDim: d, precision } = shape;
-  const way: Way = force ?? wayFor(shape, card);
-  const forward = cut(shape, card, way, "forward");
-  const backward = cut(shape, card, way, "backward");
+  const way: Way = force ?? wayFor(shape, gpu);
+  const forward = cut(shape, gpu, way, "forward");
+  const backward = cut(shape, gpu, way, "backward");
   const suffix = `${precision}_${d}_${forward.heads}${backward.heads}_${way}`;
   const from = way === "float" ? 75 : way === "mma" ? 80 : 90;
   const decodeTogether = d > DECODE_MOST ? 0 : togetherOf(shape);
-  const next = hasNext(shape, card) ? nextSource(shape) : undefined;
+  const next = hasNext(shape, gpu) ? nextSource(shape) : undefined;
   return {
     ...{ shape, suffix, forward, backward, decodeTogether, next: next?.name },
     sources: [
@@ -113,13 +113,13 @@ function decodeCode(shape: AttentionShape, together: number): string {
   ].join("\n");
 }
 
-/** Whether kernels/attentionNext.ts is for these heads on this card. */
-function hasNext({ heads, kvHeads, headDim, precision }: AttentionShape, card: AttentionCard): boolean {
+/** Whether kernels/attention-next.ts is for these heads on this GPU. */
+function hasNext({ heads, kvHeads, headDim, precision }: AttentionShape, gpu: AttentionGpu): boolean {
   if (precision !== "bf16" || heads / kvHeads > TILE_QUERIES || (headDim !== 64 && headDim !== 128)) return false;
-  return card.capability >= 80 && nextShared(headDim) + NEXT_STATIC <= card.sharedPerBlock;
+  return gpu.capability >= 80 && nextShared(headDim) + NEXT_STATIC <= gpu.sharedPerBlock;
 }
 
-/** The kernel of kernels/attentionNext.ts, named as its source. */
+/** The kernel of kernels/attention-next.ts, named as its source. */
 export function nextSource({ heads, kvHeads, headDim }: AttentionShape): KernelSource {
   const together = heads / kvHeads;
   const suffix = `${headDim}_${together}`;
@@ -131,7 +131,7 @@ export function nextSource({ heads, kvHeads, headDim }: AttentionShape): KernelS
   };
 }
 
-/** How contexts are cut among the rows that share them: see sharing.ts. */
+/** How contexts are cut among the rows that share them: see prefix-sharing.ts. */
 export function sharingShape({ heads, kvHeads }: Pick<AttentionShape, "heads" | "kvHeads">, multiprocessors: number) {
   return {
     together: Math.floor(TILE_QUERIES / (heads / kvHeads)),
@@ -142,25 +142,25 @@ export function sharingShape({ heads, kvHeads }: Pick<AttentionShape, "heads" | 
 /** The source of `attention_plan`, one for all shapes. */
 export const attentionPlanSource: KernelSource = { name: "attention_plan", code: PLAN };
 
-function wayFor({ precision, headDim }: AttentionShape, { capability }: AttentionCard): Way {
+function wayFor({ precision, headDim }: AttentionShape, { capability }: AttentionGpu): Way {
   if (precision === "f32") return "float";
   return capability === 90 && headDim % 16 === 0 && headDim <= 128 ? "wgmma" : "mma";
 }
 
-/** The most rows, tiles and stages that fit the card's shared memory. */
-function cut(shape: AttentionShape, card: AttentionCard, way: Way, pass: "forward" | "backward"): Cut {
+/** The most rows, tiles and stages that fit the GPU's shared memory. */
+function cut(shape: AttentionShape, gpu: AttentionGpu, way: Way, pass: "forward" | "backward"): Cut {
   const { heads, kvHeads, headDim: d } = shape;
   const rowBytes = way === "float" ? 4 * (d + 4) : 128 * Math.ceil(d / 64);
   const owned = pass === "forward" ? 1 : 2; // tiles of the block's own rows
   for (const [warps, tile, stages] of CUTS[way]) {
     const shared =
       rowBytes * (owned * 16 * warps + stages * 2 * tile) + (owned - 1) * stages * 2 * 4 * tile + 16 * stages;
-    if (shared > card.sharedPerBlock) continue;
-    if (stages > 1 && card.capability < 80) continue; // copies that do not wait came with 8.0
+    if (shared > gpu.sharedPerBlock) continue;
+    if (stages > 1 && gpu.capability < 80) continue; // copies that do not wait came with 8.0
     const together = (heads / kvHeads) % 2 === 0 && warps > 1 ? 2 : 1;
     return { way, warps, tile, stages, heads: together, shared };
   }
-  throw new RangeError(`heads of ${d} do not fit ${card.sharedPerBlock} bytes of shared memory`);
+  throw new RangeError(`heads of ${d} do not fit ${gpu.sharedPerBlock} bytes of shared memory`);
 }
 
 /** Warps, tile, stages: the best first. */
@@ -202,8 +202,8 @@ export function attentionPlanLength(layout: TokenLayout, kernels: AttentionKerne
   return 2 * (query + backward + key) + 2 * (layout.ranges.length / 3);
 }
 
-function tileCounts({ tokens, segmentCount }: TokenLayout, { forward, backward }: AttentionKernels) {
-  const most = (size: number) => Math.floor(tokens / size) + segmentCount;
+function tileCounts({ tokens, spanCount }: TokenLayout, { forward, backward }: AttentionKernels) {
+  const most = (size: number) => Math.floor(tokens / size) + spanCount;
   return { query: most(queriesOf(forward)), backward: most(queriesOf(backward)), key: most(16 * backward.warps) };
 }
 
@@ -234,11 +234,11 @@ export function planAttention(
     owner: at(nextAt + layout.ranges.length / 3),
   };
   const { forward, backward } = kernels;
-  const table = [address(layout.segments), address(layout.ranges), address(layout.rangeRows)];
+  const table = [address(layout.spans), address(layout.ranges), address(layout.rangeRows)];
   const start = (queries: AttentionPlan["queryTiles"], size: number, keys: number) =>
     launch("attention_plan", [1, 1, 1], [PLAN_THREADS, 1, 1], 0, [
       ...table,
-      { i32: layout.segmentCount },
+      { i32: layout.spanCount },
       { i32: size },
       { i32: 16 * backward.warps },
       { ptr: queries.at },
@@ -259,7 +259,7 @@ export function attentionForward(
   kernels: AttentionKernels,
   plan: AttentionPlan,
   layout: TokenLayout,
-  io: { readonly q: Buffer; readonly store: Buffer; readonly out: Buffer; readonly lse: Buffer },
+  io: { readonly q: Buffer; readonly kvCache: Buffer; readonly out: Buffer; readonly lse: Buffer },
 ): void {
   const { forward, suffix, shape } = kernels;
   launch(
@@ -268,7 +268,7 @@ export function attentionForward(
     [32 * forward.warps, 1, 1],
     forward.shared,
     [
-      ...[io.q, io.store, io.out, io.lse, layout.segments, layout.ranges].map(address),
+      ...[io.q, io.kvCache, io.out, io.lse, layout.spans, layout.ranges].map(address),
       { ptr: plan.queryTiles.at },
       ...sizes(shape),
     ],
@@ -281,7 +281,7 @@ export function attentionBackward(
   kernels: AttentionKernels,
   plan: AttentionPlan,
   layout: TokenLayout,
-  io: Readonly<Record<"q" | "store" | "out" | "dOut" | "lse" | "dots" | "dqkv", Buffer>>,
+  io: Readonly<Record<"q" | "kvCache" | "out" | "dOut" | "lse" | "dots" | "dqkv", Buffer>>,
 ): void {
   const { backward, suffix, shape } = kernels;
   const rows = layout.tokens * shape.heads;
@@ -290,7 +290,7 @@ export function attentionBackward(
     { i32: rows },
   ]);
   const block = [32 * backward.warps, 1, 1] as const;
-  const common = [io.q, io.store, io.dOut, io.lse, io.dots, io.dqkv, layout.segments, layout.ranges].map(address);
+  const common = [io.q, io.kvCache, io.dOut, io.lse, io.dots, io.dqkv, layout.spans, layout.ranges].map(address);
   launch(
     `attention_queries_back_${suffix}`,
     [shape.heads / backward.heads, plan.backwardTiles.count, 1],
@@ -307,7 +307,7 @@ export function attentionBackward(
   ]);
 }
 
-/** Splits of the context that fill a card: many for one sequence, one for a full batch. */
+/** Splits of the context that fill a GPU: many for one sequence, one for a full batch. */
 export function decodeSplits(rows: number, shape: AttentionShape, multiprocessors: number): number {
   const blocks = (rows * shape.heads) / togetherOf(shape);
   return Math.max(1, Math.min(DECODE_SPLITS, Math.round((2 * multiprocessors) / blocks)));
@@ -319,14 +319,14 @@ export function decodeScratch(rows: number, splits: number, kernels: AttentionKe
   return { partials: rows * heads * splits * (headDim + 2), counters: (rows * heads) / kernels.decodeTogether };
 }
 
-/** One new token a segment (segments without a row are skipped), `rows` segments: can be captured. */
+/** One new token a span (spans without a row are skipped), `rows` spans: can be captured. */
 export function attentionDecode(
   launch: Launch,
   kernels: AttentionKernels,
   rows: number,
   splits: number,
-  tables: Pick<TokenLayout, "segments" | "ranges">,
-  io: Readonly<Record<"q" | "store" | "out" | "partials" | "counters", Buffer>>,
+  tables: Pick<TokenLayout, "spans" | "ranges">,
+  io: Readonly<Record<"q" | "kvCache" | "out" | "partials" | "counters", Buffer>>,
 ): void {
   const { shape, decodeTogether } = kernels;
   launch(
@@ -335,20 +335,20 @@ export function attentionDecode(
     [DECODE_THREADS, 1, 1],
     0,
     [
-      ...[io.q, io.store, io.out, io.partials, io.counters, tables.segments, tables.ranges].map(address),
+      ...[io.q, io.kvCache, io.out, io.partials, io.counters, tables.spans, tables.ranges].map(address),
       ...sizes(shape),
     ],
   );
 }
 
-/** Scratch that kernels/attentionNext.ts needs: floats, and counters (i32) that must be 0 before the first. */
+/** Scratch that kernels/attention-next.ts needs: floats, and counters (i32) that must be 0 before the first. */
 export function nextScratch(rows: number, shape: AttentionShape, multiprocessors: number) {
   const { tiles, splits } = sharingCut(rows, sharingShape(shape, multiprocessors));
   const blocks = tiles * shape.kvHeads;
   return { partials: splits * blocks * TILE_QUERIES * (shape.headDim + 4), counters: blocks };
 }
 
-/** The next token of `rows` rows, from their products on: norms, positions, the store and attention. */
+/** The next token of `rows` rows, from their products on: norms, positions, the KV cache and attention. */
 export function attentionNext(
   launch: Launch,
   { next, shape }: AttentionKernels,
@@ -356,7 +356,7 @@ export function attentionNext(
   multiprocessors: number,
   eps: number,
   io: Readonly<
-    Record<"qkv" | "store" | "out" | "partials" | "counters" | "work" | "ranges" | "positions" | "rotary", Buffer>
+    Record<"qkv" | "kvCache" | "out" | "partials" | "counters" | "work" | "ranges" | "positions" | "rotary", Buffer>
   >,
   vectors: readonly KernelArg[],
 ): void {
@@ -364,7 +364,7 @@ export function attentionNext(
   const { tiles, splits } = sharingCut(rows, sharingShape(shape, multiprocessors));
   const tables = [io.work, io.ranges, io.positions, io.rotary];
   launch(next!, [kvHeads, tiles * splits, 1], [32 * NEXT_WARPS, 1, 1], nextShared(headDim), [
-    ...[io.qkv, io.store, io.out, io.partials, io.counters, ...tables].map(address),
+    ...[io.qkv, io.kvCache, io.out, io.partials, io.counters, ...tables].map(address),
     ...vectors,
     ...[{ i32: heads }, { i32: kvHeads }, { i32: splits }, { f32: 1 / Math.sqrt(headDim) }, { f32: eps }],
   ]);

@@ -1,4 +1,4 @@
-// Matrix products through cuBLAS: bf16 or float in, float sums, bf16 or float out.
+// Matmul through cuBLAS: bf16 or float in, float sums, bf16 or float out.
 import { SqlEnvError } from "../../../errors.ts";
 import type { Dtype } from "../device.ts";
 import type { Driver } from "./driver.node.ts";
@@ -58,7 +58,7 @@ export class Blas {
   }
 
   /** out[m, n] = a[m, k] · b[k, n], or += with `add`. */
-  product(m: number, n: number, k: number, a: Matrix, b: Matrix, out: Matrix, add = false): void {
+  gemm(m: number, n: number, k: number, a: Matrix, b: Matrix, out: Matrix, add = false): void {
     // cuBLAS counts by columns: what it computes is outᵀ = bᵀ · aᵀ, and a row-major matrix is its own transpose there.
     const code = this.#gemm(
       this.#handle,

@@ -1,4 +1,4 @@
-// Compiles CUDA C for the card at hand through NVRTC, once: the result is kept on disk by what it was made of.
+// Compiles CUDA C for this machine's GPU through NVRTC; results are cached on disk by a hash of compiler, target and source.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -91,7 +91,7 @@ export class Compiler {
     return new TextDecoder().decode(log).replaceAll("\0", "").trim();
   }
 
-  /** Machine code for the card where this NVRTC knows it, else code the driver finishes. */
+  /** SASS for the GPU if this NVRTC knows it, else PTX, which the driver compiles. */
   #targetFor(capability: number): { flag: string; isBinary: boolean } {
     const count = [0];
     this.#check("nvrtcGetNumSupportedArchs", this.#call("nvrtcGetNumSupportedArchs", count));
@@ -101,7 +101,7 @@ export class Compiler {
     const nearest = archs.filter((arch) => arch < capability).at(-1);
     if (nearest !== undefined) return { flag: `compute_${nearest}`, isBinary: false };
     throw new SqlEnvError("no_cuda", {
-      what: `NVRTC ${this.version} cannot compile for this card`,
+      what: `NVRTC ${this.version} cannot compile for this GPU`,
       value: `compute capability ${capability / 10}; it knows ${[...archs].join(", ")}`,
       remedy: "install an older CUDA toolkit, or use --device cpu",
     });
@@ -116,7 +116,7 @@ function defaultFolder(): string {
   return join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "sqlenv", "cuda");
 }
 
-/** A cache that cannot be written to is no reason to stop. */
+/** Writes to the cache; failing to is not an error. */
 function keep(file: string, folder: string, image: Uint8Array): void {
   try {
     mkdirSync(folder, { recursive: true });

@@ -1,4 +1,4 @@
-// A CUDA device on the machine's card, or what stands in its way.
+// Opens a CUDA device, or throws saying what is missing.
 import { SqlEnvError } from "../../../errors.ts";
 import { Blas } from "./blas.node.ts";
 import { Compiler } from "./compiler.node.ts";
@@ -6,31 +6,31 @@ import { Cuda } from "./cuda.node.ts";
 import type { CudaDevice, CudaOptions } from "./device.ts";
 import { Driver } from "./driver.node.ts";
 
-/** The oldest cards that are supported: Turing. */
+/** Oldest supported GPUs: Turing. */
 export const LEAST_CAPABILITY = 75;
 const BF16_CAPABILITY = 80;
 
-/** Makes a CUDA device; what is missing is said in the error. */
+/** Opens a CUDA device; the error says what is missing. */
 export function createCuda({ precision, ordinal = 0, memory, cache }: CudaOptions = {}): CudaDevice {
   const driver = new Driver(ordinal);
-  const { name, capability } = driver.card;
+  const { name, capability } = driver.gpu;
   if (capability < LEAST_CAPABILITY) {
     throw new SqlEnvError("no_cuda", {
-      what: `the card ${name} is too old: compute capability`,
+      what: `the GPU ${name} is too old: compute capability`,
       value: `${capability / 10}, at least ${LEAST_CAPABILITY / 10} is needed`,
       remedy: "use --device cpu",
     });
   }
   if (precision === "bf16" && capability < BF16_CAPABILITY) {
     throw new SqlEnvError("no_bf16", {
-      what: `the card ${name} has no bf16`,
+      what: `the GPU ${name} has no bf16`,
       value: `compute capability ${capability / 10}`,
       remedy: "use --precision fp32",
     });
   }
   const chosen = precision ?? (capability >= BF16_CAPABILITY ? "bf16" : "fp32");
   const compiler = new Compiler(driver.ffi, capability, cache);
-  const speaks = Math.floor(driver.card.driverVersion / 1000);
+  const speaks = Math.floor(driver.gpu.driverVersion / 1000);
   if (Number.parseInt(compiler.version, 10) > speaks) {
     throw new SqlEnvError("no_cuda", {
       what: `NVRTC ${compiler.version} (${compiler.path}) is newer than the NVIDIA driver, which speaks CUDA`,

@@ -1,7 +1,19 @@
-// The CUDA device: cuBLAS for products, our own kernels for the rest, on one stream. Activations are bf16 or float; the residual
-// stream, sums, parameters, gradients and the optimizer are float always. Every sum has a fixed order: the same bits each time.
-import type { AdamStep, Buffer, Decoding, Dtype, HeadShape, Recording, Scale, TokenLayout, Weight } from "../device.ts";
-import { at, f32, i32, inverse, matrix, NULL, normThreads, rotaryCut, scalesOf, vectorsOf } from "./arguments.node.ts";
+// The CUDA device: cuBLAS for large matmuls, our own kernels for the rest, on one stream. Activations are bf16 or float; the
+// residual stream, sums, parameters, gradients and optimizer state are float. Every sum has a fixed order: the same bits each time.
+import type {
+  AdamStep,
+  Buffer,
+  CapturedGraph,
+  Decoding,
+  Device,
+  Dtype,
+  HeadShape,
+  Scale,
+  TokenLayout,
+  Weight,
+} from "../device.ts";
+import { CUDA_CHUNK_SHARE, CUDA_SAVED_SHARE, type HeadKernels, LmHead, type LogitRows } from "../lm-head.ts";
+import { at, f32, i32, matrix, NULL, normThreads, rotaryCut, scalesOf, vectorsOf } from "./arguments.node.ts";
 import {
   type AttentionKernels,
   type AttentionPlan,
@@ -20,7 +32,7 @@ import {
 import { bf16ToFloats, floatsToBf16 } from "./bf16.ts";
 import type { Blas, Matrix } from "./blas.node.ts";
 import type { Compiler } from "./compiler.node.ts";
-import type { Card, CudaDevice, Precision } from "./device.ts";
+import type { CudaDevice, Gpu, Precision } from "./device.ts";
 import type { Driver } from "./driver.node.ts";
 import { HEAD_THREADS } from "./kernels/head.ts";
 import { SQUARE_BLOCKS } from "./kernels/optimizer.ts";
@@ -28,14 +40,14 @@ import { ROTARY_THREADS } from "./kernels/rotary.ts";
 import { ROW_THREADS } from "./kernels/rows.ts";
 import type { SkinnyEnd } from "./kernels/skinny.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
+import { matmulLaunch } from "./matmul.ts";
 import { Pool } from "./pool.ts";
-import { startProduct } from "./products.ts";
+import { fillSharing, sharingLength } from "./prefix-sharing.ts";
 import { sample, sampleScratchLength } from "./sample.ts";
-import { fillSharing, sharingLength } from "./sharing.ts";
 import { sourcesFor } from "./sources.ts";
 import { Staging } from "./staging.node.ts";
 
-/** A bf16 copy of a whole allocation of parameters, made again when first needed after a change. */
+/** A bf16 copy of a whole allocation of parameters, refreshed when first needed after a change. */
 interface Shadow {
   readonly from: number;
   readonly bytes: number;
@@ -43,16 +55,14 @@ interface Shadow {
   stale: boolean;
 }
 
-/** Of the rows that a product is given. */
+/** RMSNorm of the rows that a matmul multiplies. */
 interface Norm {
   readonly scale: Buffer;
   readonly eps: number;
 }
 
 const BYTES = { f32: 4, i32: 4, bf16: 2 } as const;
-const LOGITS_SHARE = 64; // a chunk of logits takes at most this part of the card's memory
 const DECODE_COUNTERS = 65_536;
-const KEPT_LOGITS_SHARE = 16; // and logits kept for the way back this
 
 /** `createCuda` makes one. */
 export class Cuda implements CudaDevice {
@@ -60,7 +70,7 @@ export class Cuda implements CudaDevice {
   readonly variant: string;
   readonly threads = 1;
   readonly activations: Dtype;
-  readonly card: Card;
+  readonly gpu: Gpu;
   readonly precision: Precision;
   readonly #driver: Driver;
   readonly #compiler: Compiler;
@@ -70,50 +80,54 @@ export class Cuda implements CudaDevice {
   readonly #launch: Launch;
   readonly #scopes: number[][] = [];
   #shadows: Shadow[] = [];
-  /** Plans by where their layout's segments lie; they go when those do. */
+  /** Plans by the address of their layout's spans; freed with it. */
   readonly #plans = new Map<string, { plan: AttentionPlan; buffer: number }>();
   readonly #attention = new Map<string, AttentionKernels>();
   readonly #loaded = new Set<string>();
-  /** What decode attention counts with; always 0 between launches. */
+  /** Counters of decode attention; always 0 between launches. */
   readonly #counters: Buffer;
   readonly #partials = new Map<number, Buffer>();
-  /** Logits of the last `logProbs`, known by where their log-sum-exps lie. */
-  #keptLogits: { readonly logits: Buffer; readonly lse: number } | undefined;
-  /** While work is recorded: memory that stays with the recording. */
+  readonly #head: LmHead;
+  /** During a capture: memory that will belong to the graph. */
   #held: number[] | undefined;
 
-  constructor(driver: Driver, compiler: Compiler, blas: Blas, precision: Precision, most = driver.card.memory) {
+  constructor(driver: Driver, compiler: Compiler, blas: Blas, precision: Precision, most = driver.gpu.memory) {
     this.#driver = driver;
     this.#compiler = compiler;
     this.#blas = blas;
-    this.card = { ...driver.card, memory: Math.min(most, driver.card.memory) };
+    this.gpu = { ...driver.gpu, memory: Math.min(most, driver.gpu.memory) };
     this.precision = precision;
     this.activations = precision === "bf16" ? "bf16" : "f32";
-    this.variant = `cuda-${precision} ${driver.card.name}, cuBLAS ${blas.version}, NVRTC ${compiler.version}`;
+    this.variant = `cuda-${precision} ${driver.gpu.name}, cuBLAS ${blas.version}, NVRTC ${compiler.version}`;
     this.#pool = new Pool({
-      tryAlloc: (bytes) => (this.#pool.reserved + bytes > this.card.memory ? undefined : driver.tryAlloc(bytes)),
+      tryAlloc: (bytes) => (this.#pool.reserved + bytes > this.gpu.memory ? undefined : driver.tryAlloc(bytes)),
       free: (address) => driver.free(address),
-      memoryLeft: () => Math.min(driver.memoryLeft(), this.card.memory - this.#pool.reserved),
+      memoryLeft: () => Math.min(driver.memoryLeft(), this.gpu.memory - this.#pool.reserved),
       synchronize: () => {
-        if (this.#held) return false; // a stream that is being recorded cannot be waited for
+        if (this.#held) return false; // a stream being captured cannot be waited for
         driver.synchronize();
         return true;
       },
     });
     this.#staging = new Staging(driver);
     this.#launch = (...args) => driver.launch(...args);
-    for (const source of sourcesFor(driver.card.capability)) this.#load(source);
+    for (const source of sourcesFor(driver.gpu.capability)) this.#load(source);
+    const logits = this.gpu.memory / 4; // that all of its memory would hold
+    this.#head = new LmHead(this, this.#headKernels(), {
+      chunk: logits / CUDA_CHUNK_SHARE,
+      saved: logits / CUDA_SAVED_SHARE,
+    });
     this.#counters = this.alloc("i32", DECODE_COUNTERS);
     this.fill(this.#counters, 0);
   }
 
   get decoding(): Decoding {
     return {
-      record: (work) => this.#record(work),
+      capture: (work) => this.#capture(work),
       uniforms: (seeds, positions, out, rows) =>
         this.#rowwise("uniforms", rows, [at(seeds), at(positions), at(out), i32(rows)]),
-      advance: (tokens, ids, { tokens: rows, positions, capacities, indices, segments, ranges }) => {
-        const tables = [positions, capacities, indices, segments, ranges].map(at);
+      advance: (tokens, ids, { tokens: rows, positions, capacities, indices, spans, ranges }) => {
+        const tables = [positions, capacities, indices, spans, ranges].map(at);
         this.#rowwise("advance", rows, [at(tokens), at(ids), ...tables, i32(rows)]);
       },
       readLater: ({ address, length }) => {
@@ -122,10 +136,10 @@ export class Cuda implements CudaDevice {
       },
       sharing: {
         length: (rows, shape) =>
-          this.#shares(shape) ? sharingLength(rows, sharingShape(shape, this.card.multiprocessors)) : 0,
-        fill: (out, rows, segments, ranges, shape) => {
+          this.#shares(shape) ? sharingLength(rows, sharingShape(shape, this.gpu.multiprocessors)) : 0,
+        fill: (out, rows, spans, ranges, shape) => {
           if (!this.#shares(shape)) return;
-          fillSharing(out, rows, segments, ranges, sharingShape(shape, this.card.multiprocessors));
+          fillSharing(out, rows, spans, ranges, sharingShape(shape, this.gpu.multiprocessors));
         },
       },
     };
@@ -153,7 +167,7 @@ export class Cuda implements CudaDevice {
       return work();
     } finally {
       this.#scopes.pop();
-      if (this.#keptLogits && mine.includes(this.#keptLogits.logits.address)) this.#keptLogits = undefined;
+      this.#head.forget(mine);
       for (const address of mine) this.#release(address);
     }
   }
@@ -206,7 +220,7 @@ export class Cuda implements CudaDevice {
   }
 
   forget(): void {
-    // copies go with the memory they are copies of
+    // copies are freed with the memory they are copies of
   }
 
   embed({ value, columns }: Weight, ids: Buffer, out: Buffer, rows: number): void {
@@ -230,14 +244,14 @@ export class Cuda implements CudaDevice {
   }
 
   linear(weight: Weight, x: Buffer, out: Buffer, rows: number): void {
-    if (this.#product(out.dtype === "bf16" ? "bf16" : "f32", weight, x, out, rows, this.outStride(weight))) return;
+    if (this.#smallMatmul(out.dtype === "bf16" ? "bf16" : "f32", weight, x, out, rows, this.outStride(weight))) return;
     const { rows: n, columns: k } = weight;
     const w = { ...this.#weight(weight, x.dtype), transposed: true };
-    this.#blas.product(rows, n, k, matrix(x, k), w, matrix(out, this.outStride(weight)));
+    this.#blas.gemm(rows, n, k, matrix(x, k), w, matrix(out, this.outStride(weight)));
   }
 
   linearSwiGlu(weight: Weight, x: Buffer, out: Buffer, rows: number): boolean {
-    return this.#product("gated", weight, x, out, rows, weight.rows / 2);
+    return this.#smallMatmul("gated", weight, x, out, rows, weight.rows / 2);
   }
 
   linearNormed(
@@ -252,11 +266,11 @@ export class Cuda implements CudaDevice {
     if (this.activations !== "bf16") return false;
     const end = isGated ? "gated" : out.dtype === "bf16" ? "bf16" : "f32";
     const stride = isGated ? weight.rows / 2 : this.outStride(weight);
-    return this.#product(end, weight, x, out, rows, stride, { scale: scale.value, eps });
+    return this.#smallMatmul(end, weight, x, out, rows, stride, { scale: scale.value, eps });
   }
 
   linearAdd(weight: Weight, x: Buffer, stream: Buffer, rows: number): boolean {
-    return this.#product("added", weight, x, stream, rows, weight.rows);
+    return this.#smallMatmul("added", weight, x, stream, rows, weight.rows);
   }
 
   linearBackward(weight: Weight, x: Buffer, dy: Buffer, dx: Buffer | null, rows: number, add = false): void {
@@ -264,8 +278,8 @@ export class Cuda implements CudaDevice {
     const stride = this.outStride(weight);
     this.#as(x.dtype, dy, (same) => {
       const d = matrix(same, stride);
-      if (dx) this.#blas.product(rows, k, n, d, this.#weight(weight, x.dtype), matrix(dx, k), add);
-      if (grad) this.#blas.product(n, k, rows, { ...d, transposed: true }, matrix(x, k), matrix(grad, k), true);
+      if (dx) this.#blas.gemm(rows, k, n, d, this.#weight(weight, x.dtype), matrix(dx, k), add);
+      if (grad) this.#blas.gemm(n, k, rows, { ...d, transposed: true }, matrix(x, k), matrix(grad, k), true);
     });
   }
 
@@ -289,7 +303,7 @@ export class Cuda implements CudaDevice {
     const width = scale.value.length;
     const threads = normThreads(width);
     const chunks = width <= 8 * threads ? 1 : 4;
-    const blocks = Math.min(rows, (chunks === 1 ? 8 : 4) * this.card.multiprocessors);
+    const blocks = Math.min(rows, (chunks === 1 ? 8 : 4) * this.gpu.multiprocessors);
     this.scope(() => {
       const parts = this.alloc("f32", blocks * width);
       const args = [at(dOut), at(x), at(scale.value), at(rstd), at(dx), at(parts), i32(rows), i32(width)];
@@ -303,17 +317,17 @@ export class Cuda implements CudaDevice {
     norms: { readonly q: Scale; readonly k: Scale } | null,
     q: Buffer,
     rstd: Buffer,
-    store: Buffer,
-    { tokens, positions, blocks, capacities, indices }: TokenLayout,
+    kvCache: Buffer,
+    { tokens, positions, blockAddresses, capacities, indices }: TokenLayout,
     rotary: Buffer,
     { heads, kvHeads, headDim, eps }: HeadShape,
     bias: Scale | null = null,
   ): void {
     const { lanes, dims } = rotaryCut(headDim);
     const items = tokens * (heads + 2 * kvHeads);
-    const where = [blocks, capacities, indices, positions, rotary].map(at);
+    const where = [blockAddresses, capacities, indices, positions, rotary].map(at);
     const sizes = [i32(tokens), i32(heads), i32(kvHeads), i32(headDim), f32(eps), i32(lanes)];
-    const args = [at(qkv), at(q), at(store), ...where, ...vectorsOf(norms, bias), at(rstd), ...sizes];
+    const args = [at(qkv), at(q), at(kvCache), ...where, ...vectorsOf(norms, bias), at(rstd), ...sizes];
     const grid = Math.ceil((items * lanes) / ROTARY_THREADS);
     this.#launch(`rotate_${qkv.dtype}_${dims}`, [grid, 1, 1], [ROTARY_THREADS, 1, 1], 0, args);
   }
@@ -321,7 +335,7 @@ export class Cuda implements CudaDevice {
   rotateAttend(
     qkv: Buffer,
     norms: { readonly q: Scale; readonly k: Scale } | null,
-    store: Buffer,
+    kvCache: Buffer,
     out: Buffer,
     { tokens, sharing, ranges, positions }: TokenLayout,
     rotary: Buffer,
@@ -332,11 +346,11 @@ export class Cuda implements CudaDevice {
     const kernels = this.#attentionFor(shape, qkv.dtype);
     if (!kernels.next) return false;
     const tables = { work: sharing, ranges, positions, rotary };
-    const lengths = nextScratch(tokens, kernels.shape, this.card.multiprocessors);
+    const lengths = nextScratch(tokens, kernels.shape, this.gpu.multiprocessors);
     if (lengths.counters > DECODE_COUNTERS) return false;
     const scratch = { partials: this.#partialsOf(lengths.partials), counters: this.#counters };
-    const io = { qkv, store, out, ...scratch, ...tables };
-    attentionNext(this.#launch, kernels, tokens, this.card.multiprocessors, shape.eps, io, vectorsOf(norms, bias));
+    const io = { qkv, kvCache, out, ...scratch, ...tables };
+    attentionNext(this.#launch, kernels, tokens, this.gpu.multiprocessors, shape.eps, io, vectorsOf(norms, bias));
     return true;
   }
 
@@ -352,7 +366,7 @@ export class Cuda implements CudaDevice {
   ): void {
     const { lanes, dims } = rotaryCut(headDim);
     const groups = ROTARY_THREADS / lanes;
-    const blocks = Math.min(Math.ceil((tokens * (heads + kvHeads)) / groups), 8 * this.card.multiprocessors);
+    const blocks = Math.min(Math.ceil((tokens * (heads + kvHeads)) / groups), 8 * this.gpu.multiprocessors);
     this.scope(() => {
       const parts = this.alloc("f32", blocks * 2 * headDim);
       const sizes = [i32(tokens), i32(heads), i32(kvHeads), i32(headDim), i32(lanes)];
@@ -370,18 +384,18 @@ export class Cuda implements CudaDevice {
     if (bias?.grad) this.#addRows(dqkv, bias.grad, tokens);
   }
 
-  attention(q: Buffer, store: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void {
+  attention(q: Buffer, kvCache: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void {
     const kernels = this.#attentionFor(shape, q.dtype);
-    if (!lse && this.#decode(q, store, out, layout, kernels)) return;
+    if (!lse && this.#decode(q, kvCache, out, layout, kernels)) return;
     this.scope(() => {
       const kept = lse ?? this.alloc("f32", layout.tokens * shape.heads);
-      attentionForward(this.#launch, kernels, this.#planFor(layout, kernels), layout, { q, store, out, lse: kept });
+      attentionForward(this.#launch, kernels, this.#planFor(layout, kernels), layout, { q, kvCache, out, lse: kept });
     });
   }
 
   attentionBackward(
     q: Buffer,
-    store: Buffer,
+    kvCache: Buffer,
     out: Buffer,
     dOut: Buffer,
     lse: Buffer,
@@ -393,7 +407,7 @@ export class Cuda implements CudaDevice {
     const plan = this.#planFor(layout, kernels);
     this.scope(() => {
       const dots = this.alloc("f32", layout.tokens * shape.heads);
-      attentionBackward(this.#launch, kernels, plan, layout, { q, store, out, dOut, lse, dots, dqkv });
+      attentionBackward(this.#launch, kernels, plan, layout, { q, kvCache, out, dOut, lse, dots, dqkv });
     });
   }
 
@@ -431,42 +445,13 @@ export class Cuda implements CudaDevice {
     targets: Buffer,
     temperature: number,
     rows: number,
-    { logp, entropy, lse }: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
+    out: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
   ): void {
-    const whole = this.#wholeLogits(head, rows);
-    this.#inChunks(head, rows, whole, (logits, stride, from, n) => {
-      this.linear(head, this.part(x, from * head.columns, n * head.columns), logits, n);
-      const out = [targets, logp, entropy, lse].map((buffer) => at(this.part(buffer, from, n)));
-      const args = [at(logits), ...out, i32(head.rows), i32(stride), f32(inverse(temperature))];
-      this.#launch("logProb", [n, 1, 1], [HEAD_THREADS, 1, 1], 0, args);
-    });
-    this.#keptLogits = whole && { logits: whole, lse: lse.address };
+    this.#head.logProbs(head, x, targets, temperature, rows, out, this.#scopes.length > 0);
   }
 
-  logProbsBackward(
-    head: Weight,
-    x: Buffer,
-    targets: Buffer,
-    temperature: number,
-    rows: number,
-    { entropy, lse }: { readonly entropy: Buffer; readonly lse: Buffer },
-    dLogp: Buffer,
-    dEntropy: Buffer,
-    dx: Buffer,
-  ): void {
-    const whole = this.#keptLogits?.lse === lse.address ? this.#keptLogits.logits : undefined;
-    this.#keptLogits = undefined; // they may be turned into their gradient
-    this.#inChunks(head, rows, whole, (logits, stride, from, n) => {
-      const part = this.part(x, from * head.columns, n * head.columns);
-      if (!whole) this.linear(head, part, logits, n);
-      this.scope(() => {
-        const dLogits = x.dtype === "f32" ? logits : this.alloc(x.dtype, n * stride);
-        const kept = [targets, entropy, lse, dLogp, dEntropy].map((buffer) => at(this.part(buffer, from, n)));
-        const args = [at(logits), at(dLogits), ...kept, i32(head.rows), i32(stride), f32(inverse(temperature))];
-        this.#launch(`logProbBackward_${x.dtype}`, [n, 1, 1], [HEAD_THREADS, 1, 1], 0, args);
-        this.linearBackward(head, part, dLogits, this.part(dx, from * head.columns, n * head.columns), n);
-      });
-    });
+  logProbsBackward(...args: Parameters<Device["logProbsBackward"]>): void {
+    this.#head.logProbsBackward(...args);
   }
 
   sample(
@@ -505,14 +490,14 @@ export class Cuda implements CudaDevice {
     });
   }
 
-  #record(work: () => void): Recording {
+  #capture(work: () => void): CapturedGraph {
     for (const shadow of this.#shadows) this.#refresh(shadow);
     const driver = this.#driver;
     const held: number[] = [];
     const graphs: (number | bigint)[] = [0];
     this.#held = held;
     try {
-      driver.call("cuStreamBeginCapture_v2", driver.stream, 2); // 2: other threads' calls are no concern
+      driver.call("cuStreamBeginCapture_v2", driver.stream, 2); // 2: relaxed, other threads may call the driver
       let failure: unknown;
       try {
         this.scope(work);
@@ -534,7 +519,7 @@ export class Cuda implements CudaDevice {
     const exec = driver.out("cuGraphInstantiateWithFlags", graph, 0);
     driver.call("cuGraphDestroy", graph);
     return {
-      run: () => {
+      launch: () => {
         for (const shadow of this.#shadows) this.#refresh(shadow);
         driver.call("cuGraphLaunch", exec, driver.stream);
       },
@@ -573,7 +558,7 @@ export class Cuda implements CudaDevice {
       this.#blas.close();
       this.#pool.close();
     } catch (error) {
-      if (!this.#driver.lost) throw error; // the call that lost the GPU has said so; its memory goes with the process
+      if (!this.#driver.lost) throw error; // the call that lost the GPU has thrown already; the driver reclaims its memory with the process
     }
     this.#driver.close();
   }
@@ -584,7 +569,7 @@ export class Cuda implements CudaDevice {
     this.#loaded.add(source.name);
   }
 
-  /** Frees memory and what was made for it: a weight's copy, a layout's plan. */
+  /** Frees memory and what was derived from it: a weight's copy, a layout's plan. */
   #release(address: number): void {
     for (const [key, { buffer }] of this.#plans) {
       if (!key.startsWith(`${address} `)) continue;
@@ -604,21 +589,29 @@ export class Cuda implements CudaDevice {
     else this.#pool.free(address);
   }
 
-  /** A product of few rows; false where the sizes are not for it. */
-  #product(end: SkinnyEnd, weight: Weight, x: Buffer, out: Buffer, rows: number, stride: number, norm?: Norm): boolean {
+  /** A matmul by one of our kernels; false if there is none for these sizes. */
+  #smallMatmul(
+    end: SkinnyEnd,
+    weight: Weight,
+    x: Buffer,
+    out: Buffer,
+    rows: number,
+    stride: number,
+    norm?: Norm,
+  ): boolean {
     if (x.dtype !== "bf16" && !norm) return false;
     const { rows: n, columns: k } = weight;
-    const started = startProduct({ end, n, k, rows, isNormed: norm !== undefined }, this.card);
-    if (!started) return false;
-    if (started.source) this.#load(started.source);
-    const sizes = [rows, k, stride, started.width].map(i32);
+    const launch = matmulLaunch({ end, n, k, rows, isNormed: norm !== undefined }, this.gpu);
+    if (!launch) return false;
+    if (launch.source) this.#load(launch.source);
+    const sizes = [rows, k, stride, launch.width].map(i32);
     const scale = norm ? [at(norm.scale), f32(norm.eps)] : [NULL, f32(0)];
     const args = [{ ptr: this.#weight(weight, "bf16").address }, at(x), at(out), ...sizes, ...scale];
-    this.#launch(started.kernel, [started.blocks, 1, 1], [started.threads, 1, 1], started.shared, args);
+    this.#launch(launch.kernel, [launch.blocks, 1, 1], [launch.threads, 1, 1], launch.shared, args);
     return true;
   }
 
-  /** A weight as products with this type of activations read it. */
+  /** A weight in the type of the activations it is multiplied with. */
   #weight({ value, columns }: Weight, dtype: Dtype): Matrix {
     if (value.dtype === dtype) return matrix(value, columns);
     let shadow = this.#shadows.find(({ from, bytes }) => value.address >= from && value.address < from + bytes);
@@ -633,13 +626,13 @@ export class Cuda implements CudaDevice {
 
   #refresh(shadow: Shadow): void {
     if (!shadow.stale) return;
-    if (this.#held) throw new Error("a weight was used for the first time inside a recording"); // it would not be copied now
+    if (this.#held) throw new Error("a weight was first used inside a graph capture"); // it would not be copied now
     const length = shadow.bytes / 4;
     this.#elementwise("convert_f32_bf16", length / 8, [{ ptr: shadow.from }, { ptr: shadow.address }, { i64: length }]);
     shadow.stale = false;
   }
 
-  /** Hands over a buffer in the type wanted, converted if need be. */
+  /** Calls `use` with the buffer in the given type, converted if needed. */
   #as(dtype: Dtype, buffer: Buffer, use: (same: Buffer) => void): void {
     if (buffer.dtype === dtype) {
       use(buffer);
@@ -653,9 +646,9 @@ export class Cuda implements CudaDevice {
     });
   }
 
-  /** A kernel over pieces of a buffer, each thread taking every n-th. */
+  /** Launches a grid-stride kernel over pieces of a buffer. */
   #elementwise(kernel: string, pieces: number, args: readonly KernelArg[]): void {
-    const blocks = Math.max(1, Math.min(Math.ceil(pieces / 256), 16 * this.card.multiprocessors));
+    const blocks = Math.max(1, Math.min(Math.ceil(pieces / 256), 16 * this.gpu.multiprocessors));
     this.#launch(kernel, [blocks, 1, 1], [256, 1, 1], 0, args);
   }
 
@@ -672,7 +665,7 @@ export class Cuda implements CudaDevice {
   #addRows(x: Buffer, out: Buffer, rows: number): void {
     const width = out.length;
     const columns = Math.ceil(width / (4 * ROW_THREADS));
-    const parts = Math.max(1, Math.min(rows, Math.ceil((8 * this.card.multiprocessors) / columns)));
+    const parts = Math.max(1, Math.min(rows, Math.ceil((8 * this.gpu.multiprocessors) / columns)));
     this.scope(() => {
       const sums = this.alloc("f32", parts * width);
       const args = [at(x), at(sums), i32(rows), i32(width)];
@@ -681,7 +674,7 @@ export class Cuda implements CudaDevice {
     });
   }
 
-  /** Whether there is a kernel that reads what rows have in common once. */
+  /** Whether there is a kernel that reads a prefix shared by several rows once. */
   #shares(shape: HeadShape): boolean {
     return this.#attentionFor(shape, this.activations).next !== undefined;
   }
@@ -691,29 +684,29 @@ export class Cuda implements CudaDevice {
     let kernels = this.#attention.get(key);
     if (!kernels) {
       const precision = dtype === "bf16" ? "bf16" : "f32";
-      kernels = attentionKernels({ heads, kvHeads, headDim, precision }, this.card);
+      kernels = attentionKernels({ heads, kvHeads, headDim, precision }, this.gpu);
       for (const source of kernels.sources) this.#load(source);
       this.#attention.set(key, kernels);
     }
     return kernels;
   }
 
-  /** Attention of one new token each, where that is all there is and nobody wants to go back. */
-  #decode(q: Buffer, store: Buffer, out: Buffer, layout: TokenLayout, kernels: AttentionKernels): boolean {
+  /** Attention of one new token per row, for inference; false if the layout or the heads are not for this kernel. */
+  #decode(q: Buffer, kvCache: Buffer, out: Buffer, layout: TokenLayout, kernels: AttentionKernels): boolean {
     const rows = layout.tokens;
-    if (rows !== layout.segmentCount || kernels.decodeTogether === 0) return false;
-    const splits = decodeSplits(rows, kernels.shape, this.card.multiprocessors);
+    if (rows !== layout.spanCount || kernels.decodeTogether === 0) return false;
+    const splits = decodeSplits(rows, kernels.shape, this.gpu.multiprocessors);
     const lengths = decodeScratch(rows, splits, kernels);
     if (lengths.counters > DECODE_COUNTERS) return false;
     this.scope(() => {
       const partials = this.alloc("f32", lengths.partials);
-      const io = { q, store, out, partials, counters: this.#counters };
+      const io = { q, kvCache, out, partials, counters: this.#counters };
       attentionDecode(this.#launch, kernels, rows, splits, layout, io);
     });
     return true;
   }
 
-  /** Scratch that all layers of all recordings of a size share. */
+  /** Scratch shared by all layers of all graphs of a size. */
   #partialsOf(length: number): Buffer {
     let partials = this.#partials.get(length);
     if (!partials) {
@@ -724,7 +717,7 @@ export class Cuda implements CudaDevice {
   }
 
   #planFor(layout: TokenLayout, kernels: AttentionKernels): AttentionPlan {
-    const key = `${layout.segments.address} ${kernels.suffix}`;
+    const key = `${layout.spans.address} ${kernels.suffix}`;
     const known = this.#plans.get(key);
     if (known) return known.plan;
     const buffer = this.#pool.alloc(4 * attentionPlanLength(layout, kernels));
@@ -733,29 +726,25 @@ export class Cuda implements CudaDevice {
     return plan;
   }
 
-  /** Room for all logits in the caller's scope, so that the backward pass finds them; undefined where they are too many. */
-  #wholeLogits(head: Weight, rows: number): Buffer | undefined {
-    const length = rows * this.outStride(head);
-    const fits = 4 * length <= this.card.memory / KEPT_LOGITS_SHARE;
-    return this.#scopes.length > 0 && fits ? this.alloc("f32", length) : undefined;
-  }
-
-  /** Runs `work` over chunks of rows whose logits fit into a bounded buffer. */
-  #inChunks(
-    head: Weight,
-    rows: number,
-    whole: Buffer | undefined,
-    work: (logits: Buffer, stride: number, from: number, n: number) => void,
-  ): void {
-    const stride = this.outStride(head);
-    const most = Math.floor(this.card.memory / LOGITS_SHARE / (4 * stride));
-    const chunk = Math.max(1, Math.min(rows, most));
-    this.scope(() => {
-      const room = whole ? undefined : this.alloc("f32", chunk * stride);
-      for (let from = 0; from < rows; from += chunk) {
-        const n = Math.min(chunk, rows - from);
-        work(room ?? this.part(whole!, from * stride, n * stride), stride, from, n);
-      }
-    });
+  #headKernels(): HeadKernels {
+    const threads = [HEAD_THREADS, 1, 1] as const;
+    const sizes = ({ vocabulary, stride, inverseTemperature }: LogitRows) => [
+      i32(vocabulary),
+      i32(stride),
+      f32(inverseTemperature),
+    ];
+    return {
+      logProb: (rows, { targets, logp, entropy, lse }) => {
+        const args = [...[rows.logits, targets, logp, entropy, lse].map(at), ...sizes(rows)];
+        this.#launch("logProb", [rows.rows, 1, 1], threads, 0, args);
+      },
+      logProbBackward: (rows, { targets, entropy, lse, dLogp, dEntropy }, { dtype }) => {
+        const { logits } = rows;
+        const dLogits = dtype === "f32" ? logits : this.alloc(dtype, rows.rows * rows.stride);
+        const args = [...[logits, dLogits, targets, entropy, lse, dLogp, dEntropy].map(at), ...sizes(rows)];
+        this.#launch(`logProbBackward_${dtype}`, [rows.rows, 1, 1], threads, 0, args);
+        return dLogits;
+      },
+    };
   }
 }

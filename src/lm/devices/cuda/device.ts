@@ -1,8 +1,8 @@
-// What a CUDA device is beyond being a device.
+// The CUDA device's interface: a device, and its GPU.
 import type { Device } from "../device.ts";
 
-/** What is known of a card. */
-export interface Card {
+/** Properties of a GPU. */
+export interface Gpu {
   readonly name: string;
   /** 10·major + minor: 90 for Hopper. */
   readonly capability: number;
@@ -10,33 +10,33 @@ export interface Card {
   readonly multiprocessors: number;
   /** Bytes of shared memory a block may ask for. */
   readonly sharedPerBlock: number;
-  /** CUDA version the driver speaks: 13000 for 13.0. */
+  /** CUDA version of the driver: 13000 for 13.0. */
   readonly driverVersion: number;
 }
 
-/** How activations are stored. */
+/** Type of activations. */
 export type Precision = "bf16" | "fp32";
 
 export interface CudaOptions {
-  /** @default bf16 on cards that have it (compute capability 8.0 and above), else fp32 */
+  /** @default bf16 if the GPU has it (compute capability 8.0 and above), else fp32 */
   readonly precision?: Precision;
-  /** Which card. @default 0 */
+  /** Index of the GPU. @default 0 */
   readonly ordinal?: number;
-  /** Bytes to use at most: the card then counts as having no more. @default all it has */
+  /** Bytes to use at most; the device then acts as if the GPU had no more. @default all of it */
   readonly memory?: number;
-  /** Where compiled kernels are kept. @default sqlenv/cuda in the user's cache folder */
+  /** Cache of compiled kernels. @default sqlenv/cuda in the user's cache folder */
   readonly cache?: string;
 }
 
 export interface CudaDevice extends Device {
-  readonly card: Card;
+  readonly gpu: Gpu;
   readonly precision: Precision;
-  /** Bytes in use now, the most so far, and what was asked of the driver. */
+  /** Bytes in use now, the peak so far, and bytes reserved from the driver. */
   readonly memory: { readonly used: number; readonly peak: number; readonly reserved: number };
-  /** Gives memory that is free but kept back to the driver. */
+  /** Returns free memory that the pool holds to the driver. */
   trim(): void;
   /** Waits until everything queued is done. */
   synchronize(): void;
-  /** Milliseconds the card takes for what `work` queues. */
+  /** GPU time of what `work` queues, in milliseconds. */
   time(work: () => void): number;
 }

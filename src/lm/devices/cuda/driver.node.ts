@@ -1,6 +1,6 @@
-// The CUDA driver: one card, one stream, memory and kernels by address. Every call's answer is looked at.
+// The CUDA driver: one GPU, one stream, memory and kernels by address. Every call's answer is looked at.
 import { SqlEnvError } from "../../../errors.ts";
-import type { Card } from "./device.ts";
+import type { Gpu } from "./device.ts";
 import { CHAINED } from "./kernels/common.ts";
 import type { KernelArg } from "./launch.ts";
 import { type Ffi, type Library, loadFfi, loadLibrary } from "./libraries.node.ts";
@@ -77,10 +77,10 @@ interface KernelFunction {
 const CHAIN_CAPABILITY = 90; // from which kernels can be set up ahead
 const CHAIN_ATTRIBUTE = 6; // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
-/** One card's driver: a context, a stream, and what they can do. */
+/** One GPU's driver: a context, a stream, and what they can do. */
 export class Driver {
   readonly ffi: Ffi;
-  readonly card: Card;
+  readonly gpu: Gpu;
   readonly path: string;
   readonly stream: bigint;
   readonly #calls: { get(name: string): Call };
@@ -97,9 +97,9 @@ export class Driver {
   readonly #configBytes: Uint8Array;
 
   constructor(ordinal = 0) {
-    const { ffi, library, card, device } = openCard(ordinal);
+    const { ffi, library, gpu, device } = openGpu(ordinal);
     this.ffi = ffi;
-    this.card = card;
+    this.gpu = gpu;
     this.path = library.path;
     this.#device = device;
     this.#calls = callsOf(library);
@@ -151,7 +151,7 @@ export class Driver {
     this.call("cuMemFree_v2", address);
   }
 
-  /** Host memory the card reads and writes directly. */
+  /** Host memory the GPU reads and writes directly. */
   hostAlloc(bytes: number): { address: number; bytes: ArrayBuffer } {
     const address = this.out("cuMemHostAlloc", bytes, 0);
     return { address: Number(address), bytes: this.ffi.view(BigInt(address), bytes) };
@@ -225,7 +225,7 @@ export class Driver {
     for (const module of this.#modules) {
       const result: (number | bigint)[] = [0];
       if (this.#calls.get("cuModuleGetFunction")(result, module, kernel) !== 0) continue;
-      const isChained = this.card.capability >= CHAIN_CAPABILITY && CHAINED.test(kernel);
+      const isChained = this.gpu.capability >= CHAIN_CAPABILITY && CHAINED.test(kernel);
       const found = { handle: BigInt(result[0]!), shared: SHARED_WITHOUT_ASKING, isChained };
       this.#functions.set(kernel, found);
       return found;
@@ -257,8 +257,8 @@ export function isSticky(code: number): boolean {
   return STICKY.has(code);
 }
 
-/** Looks at a card without using it. */
-export function openCard(ordinal = 0): { ffi: Ffi; library: Library; card: Card; device: number } {
+/** Looks at a GPU without using it. */
+export function openGpu(ordinal = 0): { ffi: Ffi; library: Library; gpu: Gpu; device: number } {
   const ffi = loadFfi();
   const library = loadLibrary(ffi, "driver");
   const calls = callsOf(library);
@@ -281,7 +281,7 @@ export function openCard(ordinal = 0): { ffi: Ffi; library: Library; card: Card;
   const count = int("cuDeviceGetCount");
   if (ordinal >= count) {
     throw new SqlEnvError("no_cuda", {
-      what: "no such CUDA card",
+      what: "no such CUDA GPU",
       value: `${ordinal} of ${count}`,
       remedy: "use --device cpu",
     });
@@ -290,7 +290,7 @@ export function openCard(ordinal = 0): { ffi: Ffi; library: Library; card: Card;
   const name = new Uint8Array(256);
   check("cuDeviceGetName", name, name.length, device);
   const attribute = (which: number) => int("cuDeviceGetAttribute", which, device);
-  const card: Card = {
+  const gpu: Gpu = {
     name: new TextDecoder().decode(name.subarray(0, name.indexOf(0))),
     capability: 10 * attribute(ATTRIBUTE.major) + attribute(ATTRIBUTE.minor),
     memory: int("cuDeviceTotalMem_v2", device),
@@ -298,7 +298,7 @@ export function openCard(ordinal = 0): { ffi: Ffi; library: Library; card: Card;
     sharedPerBlock: attribute(ATTRIBUTE.sharedPerBlockOptin),
     driverVersion: int("cuDriverGetVersion"),
   };
-  return { ffi, library, card, device };
+  return { ffi, library, gpu, device };
 }
 
 /** Functions by name, each looked up when first called: an old driver lacks the newest ones. */

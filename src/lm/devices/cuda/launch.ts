@@ -18,7 +18,7 @@ export type Launch = (
   args: readonly KernelArg[],
 ) => void;
 
-/** A kernel source that stands alone: name for messages and the cache, and CUDA C. */
+/** A self-contained kernel source: name for messages and the cache, and CUDA C. */
 export interface KernelSource {
   readonly name: string;
   readonly code: string;

@@ -1,5 +1,5 @@
-// Finds and loads the three libraries the CUDA device stands on: the driver, NVRTC and cuBLAS. They come with the NVIDIA driver,
-// with the CUDA toolkit, or inside PyTorch's `nvidia-*` wheels; all three places are looked at, newest version first.
+// Finds and loads the three libraries the CUDA device needs: the driver, NVRTC and cuBLAS. They come with the NVIDIA driver,
+// the CUDA toolkit, or PyTorch's `nvidia-*` wheels; all three are searched, newest version first.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,11 +1,11 @@
-// Device memory that is kept: reuse, accounts, and what happens when there is none left.
+// The pool of device memory: reuse, accounting, and what happens when none is left.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { OOMError } from "../../../errors.ts";
 import { type MemorySource, Pool } from "./pool.ts";
 
-/** A card with so many bytes. */
-function card(bytes: number) {
+/** A GPU with a given number of bytes. */
+function gpu(bytes: number) {
   const held = new Map<number, number>();
   let next = 512;
   const used = () => [...held.values()].reduce((sum, size) => sum + size, 0);
@@ -25,7 +25,7 @@ function card(bytes: number) {
 }
 
 test("a freed block is given out again, to sizes near its own", () => {
-  const { source, held } = card(1e6);
+  const { source, held } = gpu(1e6);
   const pool = new Pool(source);
   const first = pool.alloc(10_000);
   pool.free(first);
@@ -36,8 +36,8 @@ test("a freed block is given out again, to sizes near its own", () => {
   expect(() => pool.free(first + 4)).toThrow(RangeError);
 });
 
-test("what is kept goes back to the card before anybody is refused; then the error says how much", () => {
-  const { source, held } = card(100_000);
+test("free blocks are returned to the driver before an allocation fails; then the error says how much", () => {
+  const { source, held } = gpu(100_000);
   const pool = new Pool(source);
   const blocks = Array.from({ length: 9 }, () => pool.alloc(10_000));
   for (const block of blocks) pool.free(block);
@@ -54,7 +54,7 @@ test("what is kept goes back to the card before anybody is refused; then the err
 test("blocks never overlap, and the accounts are right", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 100_000 })), { maxLength: 60 }), (steps) => {
-      const pool = new Pool(card(1e12).source);
+      const pool = new Pool(gpu(1e12).source);
       const live: { address: number; bytes: number }[] = [];
       for (const [isFree, bytes] of steps) {
         if (isFree && live.length > 0) pool.free(live.splice(bytes % live.length, 1)[0]!.address);

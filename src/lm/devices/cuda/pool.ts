@@ -1,14 +1,14 @@
-// Device memory that is kept when it is freed: the driver's own allocation waits for the whole card. Since all work is in one
-// stream, a block can be given out again at once. Sizes are rounded up to an eighth, so that similar ones meet.
+// Pool of device memory: freed blocks are kept for reuse, since the driver's own allocation waits for the whole GPU. All work is
+// on one stream, so a block can be reused at once. Sizes are rounded up to eighths of a power of two, so that similar ones match.
 import { OOMError } from "../../../errors.ts";
 
 /** Where memory comes from. */
 export interface MemorySource {
-  /** An address, or undefined when there is not enough. */
+  /** An address, or undefined if there is not enough memory. */
   tryAlloc(bytes: number): number | undefined;
   free(address: number): void;
   memoryLeft(): number;
-  /** Waits for the work that may still use freed memory; false where that cannot be done now. */
+  /** Waits for work that may still use freed memory; false if waiting is impossible now. */
   synchronize(): boolean;
 }
 
@@ -16,11 +16,11 @@ const SMALLEST = 512; // bytes
 
 export class Pool {
   readonly #source: MemorySource;
-  readonly #kept = new Map<number, number[]>();
+  readonly #freeBlocks = new Map<number, number[]>();
   readonly #sizes = new Map<number, number>();
   used = 0;
   peak = 0;
-  /** Asked of the driver, used or kept. */
+  /** Bytes taken from the driver, in use or free. */
   reserved = 0;
 
   constructor(source: MemorySource) {
@@ -29,7 +29,7 @@ export class Pool {
 
   alloc(bytes: number): number {
     const size = roundedSize(bytes);
-    const address = this.#kept.get(size)?.pop() ?? this.#reserve(size, bytes);
+    const address = this.#freeBlocks.get(size)?.pop() ?? this.#reserve(size, bytes);
     this.#sizes.set(address, size);
     this.used += size;
     this.peak = Math.max(this.peak, this.used);
@@ -41,12 +41,12 @@ export class Pool {
     if (size === undefined) throw new RangeError(`nothing is allocated at ${address}`);
     this.#sizes.delete(address);
     this.used -= size;
-    const kept = this.#kept.get(size);
-    if (kept) kept.push(address);
-    else this.#kept.set(size, [address]);
+    const free = this.#freeBlocks.get(size);
+    if (free) free.push(address);
+    else this.#freeBlocks.set(size, [address]);
   }
 
-  /** The allocation an address lies in. */
+  /** The allocation that contains an address. */
   around(address: number): { address: number; bytes: number } {
     for (const [start, bytes] of this.#sizes) {
       if (address >= start && address < start + bytes) return { address: start, bytes };
@@ -54,14 +54,14 @@ export class Pool {
     throw new RangeError(`nothing is allocated around ${address}`);
   }
 
-  /** Gives kept blocks back to the driver. */
+  /** Returns free blocks to the driver. */
   trim(): void {
     if (!this.#source.synchronize()) return;
-    for (const [size, addresses] of this.#kept) {
+    for (const [size, addresses] of this.#freeBlocks) {
       for (const address of addresses) this.#source.free(address);
       this.reserved -= size * addresses.length;
     }
-    this.#kept.clear();
+    this.#freeBlocks.clear();
   }
 
   close(): void {
@@ -89,7 +89,7 @@ export class Pool {
   }
 }
 
-/** Bytes an allocation really takes: sizes in eighths of a power of two. */
+/** Bytes an allocation takes: rounded up to eighths of a power of two. */
 export function roundedSize(bytes: number): number {
   if (bytes <= SMALLEST) return SMALLEST;
   const step = Math.max(SMALLEST, 2 ** (Math.floor(Math.log2(bytes)) - 3));

@@ -1,4 +1,4 @@
-// Sampling on a CUDA card: started from buffers alone, so that it can be part of a captured graph.
+// Sampling on a CUDA GPU: started from buffers alone, so that it can be part of a captured graph.
 import type { Buffer } from "../device.ts";
 import { COMMON } from "./kernels/common.ts";
 import { SAMPLE, SAMPLE_PART } from "./kernels/sample.ts";

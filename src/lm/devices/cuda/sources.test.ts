@@ -1,4 +1,4 @@
-// Every kernel that does not depend on a model's shape compiles for the oldest, a middle and a new card, without a GPU.
+// Every kernel that does not depend on a model's shape compiles for the oldest, a middle and a new GPU, without a GPU.
 import { describe, expect, test } from "vitest";
 import { some } from "../../../../test/cases.ts";
 import { hasNvcc, spillsOf } from "../../../../test/devices/nvcc.ts";

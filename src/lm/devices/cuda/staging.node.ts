@@ -1,4 +1,4 @@
-// Numbers on their way between host and card: page-locked memory the card reads by itself, so that writing does not wait for it.
+// Numbers on their way between host and GPU: page-locked memory the GPU reads by itself, so that writing does not wait for it.
 import type { Driver } from "./driver.node.ts";
 
 const HALF = 8 * 2 ** 20; // bytes
@@ -38,7 +38,7 @@ export class Staging {
     }));
   }
 
-  /** Queues a copy to the card; the data may be changed at once. */
+  /** Queues a copy to the GPU; the data may be changed at once. */
   up(to: number, data: Uint8Array): void {
     for (let from = 0; from < data.length; ) {
       const half = this.#half();
@@ -87,7 +87,7 @@ export class Staging {
     this.#driver.call("cuMemFreeHost", this.#down.address);
   }
 
-  /** The half being filled; a full one is left to the card, and the other taken when the card is done with it. */
+  /** The half being filled; a full one is left to the GPU, and the other taken when the GPU is done with it. */
   #half(): Half {
     const half = this.#halves[this.#at]!;
     if (half.used < HALF) return half;

@@ -50,8 +50,8 @@ test.each(["qwen3", "qwen2"] as const)(
     const isByText = ({ finish_reason, tokens }: Sample) =>
       finish_reason === "stop" && ![5, 9, 33].includes(tokens.at(-1)!);
     expect(got.some(isByText)).toBe(true);
-    expect(counts.run).toBeGreaterThan(10);
-    expect(counts.recorded).toBeLessThanOrEqual(8);
+    expect(counts.launched).toBeGreaterThan(10);
+    expect(counts.captured).toBeLessThanOrEqual(8);
     expect(counts.shared.length).toBeGreaterThan(0);
     recorded.close(new Error("done"));
   },
@@ -100,9 +100,9 @@ test("filters and new requests leave and enter the recorded way; a listener's er
   const [plain, filtered] = [sampler.sample(request(1)), sampler.sample({ ...request(2), top_k: 3 })];
   await expect(failing).rejects.toThrow("listener");
   expect((await filtered).tokens).toHaveLength(10);
-  expect(counts.run).toBe(0);
+  expect(counts.launched).toBe(0);
   expect((await plain).tokens).toEqual((await sampler.sample(request(1))).tokens);
-  expect(counts.run).toBeGreaterThan(0);
+  expect(counts.launched).toBeGreaterThan(0);
 });
 
 test("requests that come while a batch decodes join it together", async () => {

@@ -1,7 +1,7 @@
 // Decoding on a device that can go from step to step by itself: one recording of a step is run again and again, its tables move
 // on the device, and only the sampled tokens come back, a step behind. Rows that are done go on unheard until the batch is set
 // up anew.
-import type { Buffer, Decoding, Recording, TokenLayout } from "../../devices/index.ts";
+import type { Buffer, CapturedGraph, Decoding, TokenLayout } from "../../devices/index.ts";
 import { headShape, infer } from "../../model/decoder.ts";
 import type { NewTokens } from "../../model/layout.ts";
 import type { Model } from "../../model/parameters.ts";
@@ -42,7 +42,7 @@ interface Recorded {
   /** Tokens and log-probs, step after step. */
   readonly out: Buffer;
   /** By the number of steps, made when first needed. */
-  readonly recordings: Map<number, Recording>;
+  readonly recordings: Map<number, CapturedGraph>;
 }
 
 /** Steps under way. */
@@ -136,7 +136,7 @@ export class Decoder {
       recording = this.#record(recorded, steps);
       recorded.recordings.set(steps, recording);
     }
-    recording.run();
+    recording.launch();
     const { device } = this.#model;
     this.#queued.push({
       steps,
@@ -229,12 +229,12 @@ export class Decoder {
     const logits = device.alloc("f32", size * device.outStride(head));
     const part = (name: TableName): Buffer => device.part(tables, parts.get(name)!.from, parts.get(name)!.length);
     const layout: TokenLayout = {
-      ...{ tokens: size, positions: part("positions"), blocks: part("blocks"), capacities: part("capacities") },
-      ...{ indices: part("indices"), segments: part("segments"), segmentCount: size, ranges: part("ranges") },
+      ...{ tokens: size, positions: part("positions"), blockAddresses: part("blocks"), capacities: part("capacities") },
+      ...{ indices: part("indices"), spans: part("segments"), spanCount: size, ranges: part("ranges") },
       ...{
         rangeRows: part("ranges"),
-        runs: part("ranges"),
-        runCount: 0,
+        kvBlocks: part("ranges"),
+        kvBlockCount: 0,
         trees: part("ranges"),
         treeCount: 0,
         maxContext: this.#model.rotary.length / config.head_dim,
@@ -244,12 +244,12 @@ export class Decoder {
     return { size, tables, ints: new Int32Array(total), parts, layout, logits, out, recordings: new Map() };
   }
 
-  #record({ size, tables, parts, layout, logits, out }: Recorded, steps: number): Recording {
+  #record({ size, tables, parts, layout, logits, out }: Recorded, steps: number): CapturedGraph {
     const { device, config, head } = this.#model;
     const floats = (buffer: Buffer): Buffer => ({ ...buffer, dtype: "f32" }); // the same bits
     const part = (name: TableName): Buffer => device.part(tables, parts.get(name)!.from, parts.get(name)!.length);
     const stride = device.outStride(head);
-    return this.#decoding.record(() => {
+    return this.#decoding.capture(() => {
       const uniforms = device.alloc("f32", size);
       for (let step = 0; step < steps; step++) {
         this.#decoding.uniforms(part("seeds"), layout.positions, uniforms, size);

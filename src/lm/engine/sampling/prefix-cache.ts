@@ -1,9 +1,9 @@
 // The prefix cache: a tree of token runs whose keys and values are in the store. A request continues the longest context that
 // is known, whoever computed it; runs nobody holds are dropped, least recently used first, when room is needed.
-import type { Buffer, Device, RunPlace } from "../../devices/index.ts";
+import type { BlockAddress, Buffer, Device } from "../../devices/index.ts";
 
 /** A run of tokens behind part of another run. */
-export interface CacheRun extends RunPlace {
+export interface CacheRun extends BlockAddress {
   block: number;
   capacity: number;
   /** Whether one sample made it, turn by turn; others are for many to go on from. */
@@ -137,7 +137,7 @@ export class PrefixCache {
     const from = { block: run.block, capacity: run.capacity };
     run.block = this.#reserve(padded(room), run) * this.#unit;
     run.capacity = padded(room);
-    for (const store of this.stores) this.#device.moveRun!(store, from, run, runTokens, this.#shape);
+    for (const store of this.stores) this.#device.moveBlock!(store, from, run, runTokens, this.#shape);
     this.#freePlace(from);
     return run;
   }
@@ -214,7 +214,7 @@ export class PrefixCache {
     return true;
   }
 
-  #freePlace({ block, capacity }: RunPlace): void {
+  #freePlace({ block, capacity }: BlockAddress): void {
     this.#free(block / this.#unit, block / this.#unit + capacity);
   }
 

@@ -222,7 +222,7 @@ export class Sampler {
     }
     const rest = prompt.slice(match.tokens);
     const room = rest.length + max_new_tokens;
-    const isMovable = this.#model.device.moveRun !== undefined; // where not, pieces are as good
+    const isMovable = this.#model.device.moveBlock !== undefined; // where not, pieces are as good
     const run = this.cache.add(match, room, isMovable ? Math.max(2 * room, LEAST_ROOM) : undefined);
     run.tokens.push(...rest);
     const path = ancestorsOf(run).flatMap(({ block, tokens }) => [block, tokens]);

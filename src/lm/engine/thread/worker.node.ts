@@ -27,7 +27,7 @@ async function start(): Promise<void> {
   const device = startDevice({ device: choice, precision, threads, simd, maxGpuMemory });
   const lora = trains ? spec.lora : undefined;
   const options = { trains, recompute, lora, reference };
-  const limits = "card" in device ? cudaLimits(folder, files.config, device, options) : {};
+  const limits = "gpu" in device ? cudaLimits(folder, files.config, device, options) : {};
   if (device.name === "cpu") checkCpuMemory(folder, files.config, options, cpuMemory());
   const model = await modelOf(spec, device, files);
   await files.weights.close();

@@ -1,9 +1,9 @@
-// The way back through attention. One task is a tree of segments for one kv head: it alone writes the gradients of that
+// The way back through attention. One task is a tree of spans for one kv head: it alone writes the gradients of that
 // head's keys and values, adding up queries in a fixed order, so threads never share a sum.
 import { anyProduct, beginList, finishList, hasHost, hostScoreGradients, LIST_BYTES } from "./host";
 import { bound, exp4, sum4 } from "./math";
 
-const SEGMENT: usize = 16;
+const SPAN: usize = 16;
 const RANGE: usize = 12;
 const BLOCK: i32 = 32; // queries worked on together: long enough sums for dK and dV, scores that stay in the cache
 
@@ -19,9 +19,9 @@ export function rowDots(out: usize, dOut: usize, dots: usize, rows: i32, heads: 
   }
 }
 
-/** The other layouts the way back needs: K in panels of eight dims, V in panels of eight tokens; blocks as in the store. */
+/** The other layouts the way back needs: K in panels of eight dims, V in panels of eight tokens; blocks as in the KV cache. */
 export function repack(
-  store_: usize, other: usize, blocks: usize, runs: i32, kvHeads: i32, d: i32, part: i32, parts: i32,
+  kvCache: usize, other: usize, blocks: usize, runs: i32, kvHeads: i32, d: i32, part: i32, parts: i32,
 ): void {
   for (let task = part; task < runs * kvHeads; task += parts) {
     const run = blocks + usize(task / kvHeads) * RANGE;
@@ -30,9 +30,9 @@ export function repack(
     const k = (usize(load<i32>(run)) + usize(task % kvHeads) * 2 * cap * usize(d)) << 2;
     const v = k + ((cap * usize(d)) << 2);
     for (let i: usize = 0; i < usize(d); i++) {
-      const fromK = store_ + k + (i << 5); // + panel·d·32 + lane·4
+      const fromK = kvCache + k + (i << 5); // + panel·d·32 + lane·4
       const toK = other + k + (((i >> 3) * cap * 8 + (i & 7)) << 2); // + token·32
-      const fromV = store_ + v + (((i >> 3) * cap * 8 + (i & 7)) << 2);
+      const fromV = kvCache + v + (((i >> 3) * cap * 8 + (i & 7)) << 2);
       const toV = other + v + (i << 5);
       for (let t: usize = 0; t < tokens; t++) {
         const inPanels = (t >> 3) * (usize(d) << 5) + ((t & 7) << 2);
@@ -44,12 +44,12 @@ export function repack(
 }
 
 /**
- * dq into the q part of dqkv; dk and dv added to its k and v parts. `trees` closes with one more entry: segments of tree i
+ * dq into the q part of dqkv; dk and dv added to its k and v parts. `trees` closes with one more entry: spans of tree i
  * are trees[i] … trees[i+1]. `rangeRows` gives the first row of each range's run. Scratch a thread: (2·BLOCK·scratchRow +
  * 2·BLOCK·d) floats; behind them a list for each.
  */
 export function attentionBackward(
-  q: usize, store_: usize, other: usize, dOut: usize, lse: usize, dots: usize, dqkv: usize, segments: usize, ranges: usize,
+  q: usize, kvCache: usize, other: usize, dOut: usize, lse: usize, dots: usize, dqkv: usize, spans: usize, ranges: usize,
   rangeRows: usize, trees: usize, treeCount: i32, heads: i32, kvHeads: i32, d: i32, scale: f32, scratch: usize,
   scratchRow: i32, part: i32, parts: i32,
 ): void {
@@ -70,12 +70,12 @@ export function attentionBackward(
     const kColumn = usize(heads + kv) * width;
     const vColumn = usize(heads + kvHeads + kv) * width;
     for (let g = load<i32>(trees + (usize(tree) << 2)); g < load<i32>(trees + (usize(tree) << 2), 4); g++) {
-      const segment = segments + usize(g) * SEGMENT;
-      const row0 = load<i32>(segment);
-      const rows = load<i32>(segment, 4);
-      const position = load<i32>(segment, 8);
-      const range0 = load<i32>(segment, 12);
-      const range1 = load<i32>(segment, 12 + SEGMENT);
+      const span = spans + usize(g) * SPAN;
+      const row0 = load<i32>(span);
+      const rows = load<i32>(span, 4);
+      const position = load<i32>(span, 8);
+      const range0 = load<i32>(span, 12);
+      const range1 = load<i32>(span, 12 + SPAN);
       for (let head = kv * group; head < (kv + 1) * group; head++) {
         for (let b = 0; b < rows; b += BLOCK) {
           const n = min(BLOCK, rows - b);
@@ -91,7 +91,7 @@ export function attentionBackward(
             const cap = usize(load<i32>(range, 4));
             const block = (usize(load<i32>(range)) + usize(kv) * 2 * cap * usize(d)) << 2;
             const keys = min(load<i32>(range, 8), last - j);
-            anyProduct(q + at, rowBytes, 4, store_ + block, width << 3, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
+            anyProduct(q + at, rowBytes, 4, kvCache + block, width << 3, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
             anyProduct(dOut + at, rowBytes, 4, other + block + ((cap * usize(d)) << 2), width << 3, (keys + 7) >> 3, dp + (usize(j) << 2), sRow, n, d, false);
             j += keys;
           }

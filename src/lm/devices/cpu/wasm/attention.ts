@@ -1,17 +1,17 @@
-// Causal grouped-query attention over a tree of token runs. A run ("segment") sees its ancestors' keys and its own up to
+// Causal grouped-query attention over a tree of token runs. A run ("span") sees its ancestors' keys and its own up to
 // itself; keys are walked by absolute position, so a cached token, a packed sequence and a shared prompt give the same bits.
 //
-// Keys and values of a run stand in the KV store, for each kv head one block of 2·cap·d floats (cap a multiple of 8):
+// Keys and values of a run stand in the KV cache, for each kv head one block of 2·cap·d floats (cap a multiple of 8):
 //   K in panels of eight tokens  [cap/8][d][8]   (scores: a row of q against eight keys at once)
 //   V in panels of eight dims    [d/8][cap][8]   (outputs: a row of weights against eight dims at once)
 //
-// segments: i32 × 4 each: first row of q, rows, absolute position of the first row, first range
+// spans: i32 × 4 each: first row of q, rows, absolute position of the first row, first range
 //           (one more entry closes the table, so that range counts are differences)
-// ranges:   i32 × 3 each: block of the run in the store (in floats, for kv head 0), cap, tokens
+// ranges:   i32 × 3 each: block of the run in the KV cache (in floats, for kv head 0), cap, tokens
 import { anyProduct, beginList, finishList, hasHost, hostSoftmax, LIST_BYTES } from "./host";
 import { exp4, max4, sum4 } from "./math";
 
-const SEGMENT: usize = 16;
+const SPAN: usize = 16;
 const RANGE: usize = 12;
 
 /**
@@ -46,28 +46,28 @@ function softmaxRow(s: usize, sRow: usize, n: i32, padded: i32, scale: f32): voi
 /** Rows worked on together at most; scratch is for so many. */
 const BLOCK: i32 = 16;
 
-/** Tokens in common that are worth reading once for several segments of one row. */
+/** Tokens in common that are worth reading once for several spans of one row. */
 const COMMON_LEAST: i32 = 16;
 
-/** Ranges that those segments have in common which `companions` found last, and their tokens. */
+/** Ranges that those spans have in common which `companions` found last, and their tokens. */
 let common: i32 = 0;
 let commonTokens: i32 = 0;
 
 /**
- * How many segments from number g on, up to `most`, have one row each (the next rows of q) and begin with the same ranges. One
+ * How many spans from number g on, up to `most`, have one row each (the next rows of q) and begin with the same ranges. One
  * that would leave less than three quarters of those to read together is no companion.
  */
-function companions(segments: usize, ranges: usize, g: i32, count: i32, most: i32): i32 {
-  const segment = segments + usize(g) * SEGMENT;
-  const first = load<i32>(segment, 12);
-  let depth = load<i32>(segment, 12 + SEGMENT) - first - 1; // all but its own
+function companions(spans: usize, ranges: usize, g: i32, count: i32, most: i32): i32 {
+  const span = spans + usize(g) * SPAN;
+  const first = load<i32>(span, 12);
+  let depth = load<i32>(span, 12 + SPAN) - first - 1; // all but its own
   let tokens = 0;
   let n = 1;
   for (; n < most && g + n < count; n++) {
-    const other = segment + usize(n) * SEGMENT;
-    if (load<i32>(other) != load<i32>(segment) + n || load<i32>(other, 4) != 1) break;
+    const other = span + usize(n) * SPAN;
+    if (load<i32>(other) != load<i32>(span) + n || load<i32>(other, 4) != 1) break;
     const its = load<i32>(other, 12);
-    const end = min(depth, load<i32>(other, 12 + SEGMENT) - its - 1);
+    const end = min(depth, load<i32>(other, 12 + SPAN) - its - 1);
     let same = 0;
     let sum = 0;
     for (; same < end; same++) {
@@ -86,24 +86,24 @@ function companions(segments: usize, ranges: usize, g: i32, count: i32, most: i3
 }
 
 /**
- * Whether it pays to take those segments together: head by head, where each alone would have its heads take every key together.
+ * Whether it pays to take those spans together: head by head, where each alone would have its heads take every key together.
  * With several heads on a kv head, only where rows are more than these, and have more in common than not.
  */
-function paysTogether(segment: usize, n: i32, group: i32): bool {
+function paysTogether(span: usize, n: i32, group: i32): bool {
   if (n == 1 || group == 1) return n > 1;
   let longest = 0;
-  for (let i = 0; i < n; i++) longest = max(longest, load<i32>(segment + usize(i) * SEGMENT, 8) + 1 - commonTokens);
+  for (let i = 0; i < n; i++) longest = max(longest, load<i32>(span + usize(i) * SPAN, 8) + 1 - commonTokens);
   return n >= group && commonTokens >= longest;
 }
 
 /** Scores of n rows of q against the keys of ranges, from key j on; gives the number of keys before and in them. */
 function scoreRanges(
-  q: usize, step: usize, store_: usize, ranges: usize, from: i32, to: i32, kv: usize, d: i32, s: usize, sRow: usize, n: i32,
+  q: usize, step: usize, kvCache: usize, ranges: usize, from: i32, to: i32, kv: usize, d: i32, s: usize, sRow: usize, n: i32,
   j: i32, last: i32,
 ): i32 {
   for (let r = from; r < to && j < last; r++) {
     const range = ranges + usize(r) * RANGE;
-    const block = store_ + ((usize(load<i32>(range)) + kv * 2 * usize(load<i32>(range, 4)) * usize(d)) << 2);
+    const block = kvCache + ((usize(load<i32>(range)) + kv * 2 * usize(load<i32>(range, 4)) * usize(d)) << 2);
     const keys = min(load<i32>(range, 8), last - j);
     anyProduct(q, step, 4, block, usize(d) << 5, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
     j += keys;
@@ -113,13 +113,13 @@ function scoreRanges(
 
 /** Their values, weighted, added up in out; likewise. */
 function sumRanges(
-  s: usize, sRow: usize, store_: usize, ranges: usize, from: i32, to: i32, kv: usize, d: i32, out: usize, step: usize, n: i32,
+  s: usize, sRow: usize, kvCache: usize, ranges: usize, from: i32, to: i32, kv: usize, d: i32, out: usize, step: usize, n: i32,
   j: i32, last: i32,
 ): i32 {
   for (let r = from; r < to && j < last; r++) {
     const range = ranges + usize(r) * RANGE;
     const cap = usize(load<i32>(range, 4));
-    const block = store_ + ((usize(load<i32>(range)) + (kv * 2 + 1) * cap * usize(d)) << 2);
+    const block = kvCache + ((usize(load<i32>(range)) + (kv * 2 + 1) * cap * usize(d)) << 2);
     const keys = min(load<i32>(range, 8), last - j);
     anyProduct(s + (usize(j) << 2), sRow, 4, block, cap << 5, d >> 3, out, step, n, keys, j > 0);
     j += keys;
@@ -144,34 +144,34 @@ function divide(out: usize, d: i32, s: usize, sRow: usize): void {
   for (let x: usize = 0; x < usize(d) << 2; x += 16) v128.store(out + x, f32x4.mul(v128.load(out + x), r4));
 }
 
-/** n segments of one row each that have `common` ranges in common, for the heads of a kv head: what they share is read once. */
+/** n spans of one row each that have `common` ranges in common, for the heads of a kv head: what they share is read once. */
 function attendTogether(
-  q: usize, store_: usize, out: usize, lse: usize, segment: usize, ranges: usize, n: i32, heads: i32, kv: usize, group: i32,
+  q: usize, kvCache: usize, out: usize, lse: usize, span: usize, ranges: usize, n: i32, heads: i32, kv: usize, group: i32,
   d: i32, scale: f32, s: usize, sRow: usize,
 ): void {
   const rowBytes = usize(heads * d) << 2;
-  const row0 = usize(load<i32>(segment));
-  const range0 = load<i32>(segment, 12);
+  const row0 = usize(load<i32>(span));
+  const range0 = load<i32>(span, 12);
   for (let head = usize(group) * kv; head < usize(group) * (kv + 1); head++) {
     const at = row0 * rowBytes + ((head * usize(d)) << 2);
-    const shared = scoreRanges(q + at, rowBytes, store_, ranges, range0, range0 + common, kv, d, s, sRow, n, 0, i32.MAX_VALUE);
+    const shared = scoreRanges(q + at, rowBytes, kvCache, ranges, range0, range0 + common, kv, d, s, sRow, n, 0, i32.MAX_VALUE);
     for (let i = 0; i < n; i++) {
-      const one = segment + usize(i) * SEGMENT;
+      const one = span + usize(i) * SPAN;
       const mine = s + usize(i) * sRow;
       const last = load<i32>(one, 8) + 1;
       const from = load<i32>(one, 12) + common;
-      const to = load<i32>(one, 12 + SEGMENT);
-      scoreRanges(q + at + usize(i) * rowBytes, rowBytes, store_, ranges, from, to, kv, d, mine, sRow, 1, shared, last);
+      const to = load<i32>(one, 12 + SPAN);
+      scoreRanges(q + at + usize(i) * rowBytes, rowBytes, kvCache, ranges, from, to, kv, d, mine, sRow, 1, shared, last);
       weigh(mine, sRow, 1, last, 0, scale);
     }
-    sumRanges(s, sRow, store_, ranges, range0, range0 + common, kv, d, out + at, rowBytes, n, 0, i32.MAX_VALUE);
+    sumRanges(s, sRow, kvCache, ranges, range0, range0 + common, kv, d, out + at, rowBytes, n, 0, i32.MAX_VALUE);
     for (let i = 0; i < n; i++) {
-      const one = segment + usize(i) * SEGMENT;
+      const one = span + usize(i) * SPAN;
       const mine = s + usize(i) * sRow;
       const o = out + at + usize(i) * rowBytes;
       const from = load<i32>(one, 12) + common;
-      const to = load<i32>(one, 12 + SEGMENT);
-      sumRanges(mine, sRow, store_, ranges, from, to, kv, d, o, rowBytes, 1, shared, load<i32>(one, 8) + 1);
+      const to = load<i32>(one, 12 + SPAN);
+      sumRanges(mine, sRow, kvCache, ranges, from, to, kv, d, o, rowBytes, 1, shared, load<i32>(one, 8) + 1);
     }
     finishList();
     for (let i = 0; i < n; i++) {
@@ -183,13 +183,13 @@ function attendTogether(
 }
 
 /**
- * out = softmax(q · kᵀ · scale) · v for every row, and the log-sum-exp of each row and head. Tasks are (segment, kv head,
- * block of `size` rows), dealt out in turn; segments of one row that begin alike are one task. Scratch: 16 · `scratchRow`
+ * out = softmax(q · kᵀ · scale) · v for every row, and the log-sum-exp of each row and head. Tasks are (span, kv head,
+ * block of `size` rows), dealt out in turn; spans of one row that begin alike are one task. Scratch: 16 · `scratchRow`
  * floats a thread, of which the last two of a row are highest score times scale, and sum; behind them a list for each
  * thread. All threads must be told the same `size`: in WebAssembly a tile's rows, with machine code more.
  */
 export function attention(
-  q: usize, store_: usize, out: usize, lse: usize, segments: usize, ranges: usize, count: i32, heads: i32, kvHeads: i32,
+  q: usize, kvCache: usize, out: usize, lse: usize, spans: usize, ranges: usize, count: i32, heads: i32, kvHeads: i32,
   d: i32, scale: f32, scratch: usize, scratchRow: i32, size: i32, part: i32, parts: i32,
 ): void {
   const group = heads / kvHeads;
@@ -200,19 +200,19 @@ export function attention(
   const most = max(1, min(size, (count * kvHeads) / (2 * parts))); // enough tasks must be left for all
   let task = 0;
   for (let g = 0, together = 1; g < count; g += together) {
-    const segment = segments + usize(g) * SEGMENT;
-    const row0 = load<i32>(segment);
-    const rows = load<i32>(segment, 4);
-    const position = load<i32>(segment, 8);
-    const range0 = load<i32>(segment, 12);
-    const range1 = load<i32>(segment, 12 + SEGMENT);
+    const span = spans + usize(g) * SPAN;
+    const row0 = load<i32>(span);
+    const rows = load<i32>(span, 4);
+    const position = load<i32>(span, 8);
+    const range0 = load<i32>(span, 12);
+    const range1 = load<i32>(span, 12 + SPAN);
     const decode = rows == 1; // one token: the heads of a group make the tile
-    together = decode ? companions(segments, ranges, g, count, most) : 1;
-    if (!paysTogether(segment, together, group)) together = 1;
+    together = decode ? companions(spans, ranges, g, count, most) : 1;
+    if (!paysTogether(span, together, group)) together = 1;
     if (together > 1) {
       for (let kv = 0; kv < kvHeads; kv++, task++) {
         if (task % parts != part) continue;
-        attendTogether(q, store_, out, lse, segment, ranges, together, heads, kv, group, d, scale, s, sRow);
+        attendTogether(q, kvCache, out, lse, span, ranges, together, heads, kv, group, d, scale, s, sRow);
       }
       continue;
     }
@@ -227,9 +227,9 @@ export function attention(
           const at = usize(first) * rowBytes + ((usize(head) * usize(d)) << 2);
           const step = decode ? usize(d) << 2 : rowBytes;
           const last = position + b + (decode ? 1 : n); // keys the last row of the tile sees
-          scoreRanges(q + at, step, store_, ranges, range0, range1, kv, d, s, sRow, n, 0, last);
+          scoreRanges(q + at, step, kvCache, ranges, range0, range1, kv, d, s, sRow, n, 0, last);
           weigh(s, sRow, n, last, decode ? 0 : 1, scale);
-          sumRanges(s, sRow, store_, ranges, range0, range1, kv, d, out + at, step, n, 0, last);
+          sumRanges(s, sRow, kvCache, ranges, range0, range1, kv, d, out + at, step, n, 0, last);
           finishList();
           for (let i = 0; i < n; i++) {
             const token = decode ? first : first + i;

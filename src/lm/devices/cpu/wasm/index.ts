@@ -7,4 +7,4 @@ export {
 } from "./elementwise";
 export { gemm, gemmRows, pack, packRows } from "./gemm";
 export { useHost } from "./host";
-export { headNormBackward, headNormWeightBackward, moveRun, rotate, unrotate } from "./rotary";
+export { headNormBackward, headNormWeightBackward, moveBlock, rotate, unrotate } from "./rotary";

@@ -1,14 +1,14 @@
-// What stands before attention: heads normed and turned by their position, keys and values put into the store (laid out as
+// What stands before attention: heads normed and turned by their position, keys and values put into the KV cache (laid out as
 // attention.ts says), and all of it back.
 import { bound, sum4 } from "./math";
 import { madd } from "./micro";
 
 /**
- * Writes q (normed, turned) and puts k and v (k normed, turned) into the store. One row of qkv is [q heads | k heads | v heads];
+ * Writes q (normed, turned) and puts k and v (k normed, turned) into the KV cache. One row of qkv is [q heads | k heads | v heads];
  * `bias`, if given, is added to it first (then there are no norms).
  */
 export function rotate(
-  qkv: usize, q: usize, store_: usize, blocks: usize, caps: usize, indices: usize, positions: usize, cosSin: usize,
+  qkv: usize, q: usize, kvCache: usize, blocks: usize, caps: usize, indices: usize, positions: usize, cosSin: usize,
   qWeight: usize, kWeight: usize, rstd: usize, rows: i32, heads: i32, kvHeads: i32, d: i32, eps: f32, bias: usize,
   part: i32, parts: i32,
 ): void {
@@ -23,7 +23,7 @@ export function rotate(
     const table = cosSin + usize(load<i32>(positions + at)) * head; // [cos d/2 | sin d/2]
     const cap = usize(load<i32>(caps + at));
     const index = usize(load<i32>(indices + at));
-    const block = store_ + (usize(load<i32>(blocks + at)) << 2);
+    const block = kvCache + (usize(load<i32>(blocks + at)) << 2);
     const scales = rstd + ((usize(t) * usize(heads + kvHeads)) << 2);
     for (let h = 0; h < heads; h++) {
       const x = row + usize(h) * head;
@@ -57,14 +57,14 @@ export function rotate(
   }
 }
 
-/** Copies the first tokens of a run to another block of the store. */
-export function moveRun(
-  store_: usize, from: i32, fromCap: i32, to: i32, toCap: i32, tokens: i32, kvHeads: i32, d: i32, part: i32, parts: i32,
+/** Copies the first tokens of a run to another block of the KV cache. */
+export function moveBlock(
+  kvCache: usize, from: i32, fromCap: i32, to: i32, toCap: i32, tokens: i32, kvHeads: i32, d: i32, part: i32, parts: i32,
 ): void {
   const width = usize(d) << 2;
   for (let kv = part; kv < kvHeads; kv += parts) {
-    let source = store_ + (usize(from) << 2) + usize(kv) * 2 * usize(fromCap) * width;
-    let target = store_ + (usize(to) << 2) + usize(kv) * 2 * usize(toCap) * width;
+    let source = kvCache + (usize(from) << 2) + usize(kv) * 2 * usize(fromCap) * width;
+    let target = kvCache + (usize(to) << 2) + usize(kv) * 2 * usize(toCap) * width;
     memory.copy(target, source, usize((tokens + 7) & ~7) * width);
     source += usize(fromCap) * width;
     target += usize(toCap) * width;

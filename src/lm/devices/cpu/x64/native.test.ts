@@ -92,10 +92,10 @@ describe.skipIf(!can)("machine code", () => {
         };
         const { heads, kvHeads, headDim } = shape;
         const [q, dOut, out] = [0, 0, 0].map(() => floats(layout.tokens * heads * headDim));
-        const [store, lse] = [floats(storeLength), floats(layout.tokens * heads)];
+        const [kvCache, lse] = [floats(storeLength), floats(layout.tokens * heads)];
         const dqkv = floats(layout.tokens * (heads + 2 * kvHeads) * headDim);
-        device.attention(q!, store, out!, lse, layout, shape);
-        device.attentionBackward(q!, store, out!, dOut!, lse, dqkv, layout, shape);
+        device.attention(q!, kvCache, out!, lse, layout, shape);
+        device.attentionBackward(q!, kvCache, out!, dOut!, lse, dqkv, layout, shape);
         return [out!, lse, dqkv].map((buffer) => bitsOf(device.read(buffer))).join();
       });
     const isSame = (lengths: readonly (readonly [number, number])[], [group, kvHeads, headDim]: number[]) => {
@@ -122,11 +122,11 @@ describe.skipIf(!can)("machine code", () => {
         // One query against one key each: scores are what stands above.
         const { layout, storeLength } = forestLayout(device, tree([width, null]), shape);
         const [q, out, lse] = [8, 8, 1].map((n) => device.alloc("f32", n * width));
-        const store = device.alloc("f32", storeLength);
+        const kvCache = device.alloc("f32", storeLength);
         device.fill(q!, 0);
-        device.fill(store, 1);
+        device.fill(kvCache, 1);
         for (let i = 0; i < width; i++) device.write(device.part(q!, 8 * i, 1), values.subarray(i, i + 1));
-        device.attention(q!, store, out!, lse!, layout, shape);
+        device.attention(q!, kvCache, out!, lse!, layout, shape);
         return [a!, dh!, out!, lse!].flatMap((buffer) =>
           Array.from(device.read(buffer), (x) => (x === 0 ? `${1 / x}` : `${x}`)),
         );
@@ -168,15 +168,15 @@ describe.skipIf(!can)("machine code", () => {
       device.scope(() => {
         const { layout, storeLength } = forestLayout(device, tree([5, null]), shape);
         const [q, out] = [device.alloc("f32", 80), device.alloc("f32", 80)];
-        const store = device.alloc("f32", storeLength);
+        const kvCache = device.alloc("f32", storeLength);
         device.fill(q, 0);
-        device.fill(store, 3);
+        device.fill(kvCache, 3);
         const outside = { dtype: "f32", length: 80, address: 2 ** 32 - 64 } as const;
         const run = (from: typeof q, keys: typeof q, to: typeof q) => () =>
           device.attention(from, keys, to, null, layout, shape);
-        for (const wrong of [run(outside, store, out), run(q, outside, out), run(q, store, outside)])
+        for (const wrong of [run(outside, kvCache, out), run(q, outside, out), run(q, kvCache, outside)])
           expect(wrong).toThrow(/unreachable|out of bounds|a thread failed/);
-        run(q, store, out)();
+        run(q, kvCache, out)();
         expect([...device.read(out)]).toEqual(Array(80).fill(3));
       });
     }
@@ -263,10 +263,10 @@ describe.skipIf(!can)("machine code", () => {
     const attention = () =>
       device.scope(() => {
         const { layout, storeLength } = forestLayout(device, tree([5, null]), shape);
-        const [q, out, store] = [40, 40, storeLength].map((length) => device.alloc("f32", length));
+        const [q, out, kvCache] = [40, 40, storeLength].map((length) => device.alloc("f32", length));
         device.fill(q!, 0);
-        device.fill(store!, 3);
-        device.attention(q!, store!, out!, null, layout, shape);
+        device.fill(kvCache!, 3);
+        device.attention(q!, kvCache!, out!, null, layout, shape);
         return [...device.read(out!)];
       });
     for (const megabytes of [0, 20, 100, 300]) {

@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_dots_${suffix}(const
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_${suffix}(
-    const T* q, const T* store, const T* dOut, const float* lse, const float* dots, T* dqkv, const int* segments, const int* ranges, const int2* tiles,
+    const T* q, const T* kvCache, const T* dOut, const float* lse, const float* dots, T* dqkv, const int* spans, const int* ranges, const int2* tiles,
     int heads, int kvHeads, float scale) {
   extern __shared__ __align__(1024) char shared[];
   T* own = (T*)shared;
@@ -30,13 +30,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
   const int2 tile = tiles[blockIdx.y];
   if (tile.x < 0) return;
   clearShared(shared, (2 * TILE_ELEMENTS(ROWS) + STAGES * 2 * TILE_ELEMENTS(TILE)) * (int)sizeof(T));
-  const int* segment = segments + 4 * tile.x;
-  const int rows = min(ROWS / HEADS, segment[1] - tile.y);
-  const int position = segment[2] + tile.y;
+  const int* span = spans + 4 * tile.x;
+  const int rows = min(ROWS / HEADS, span[1] - tile.y);
+  const int position = span[2] + tile.y;
   const int limit = position + rows;
   const int kv = blockIdx.x * HEADS / (heads / kvHeads);
   const long long stride = (long long)heads * D;
-  const long long corner = (segment[0] + tile.y) * stride + blockIdx.x * HEADS * D;
+  const long long corner = (span[0] + tile.y) * stride + blockIdx.x * HEADS * D;
   for (int i = threadIdx.x; i < ROWS * PIECES; i += THREADS) {
     const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
     const int head = row / (ROWS / HEADS), at = row % (ROWS / HEADS);
@@ -45,11 +45,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
     copy16(ownGrad + place<ROWS>(row, column), dOut + from, at < rows);
   }
   Pipe pipe(stream + STAGES * 2 * TILE_ELEMENTS(TILE));
-  Context context(ranges, segment[3]);
+  Context context(ranges, span[3]);
 #pragma unroll
   for (int ahead = 0; ahead < AHEAD; ahead++) {
     T* to = stream + ahead * 2 * TILE_ELEMENTS(TILE);
-    if (ahead * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), store, context, kv, ahead * TILE, limit);
+    if (ahead * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), kvCache, context, kv, ahead * TILE, limit);
     commit();
   }
 
@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
 #pragma unroll
   for (int half = 0; half < 2; half++) {
     const int at = first + (LANE >> 2) + 8 * half;
-    const long long where = (long long)(segment[0] + tile.y + at) * heads + head;
+    const long long where = (long long)(span[0] + tile.y + at) * heads + head;
     shift[half] = at < rows ? lse[where] * LOG2E : 0.0f;
     dot[half] = at < rows ? dots[where] : 0.0f;
   }
@@ -76,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
       if (STAGES == 1) return;
       pipe.write(number);
       T* to = stream + (number + AHEAD) % STAGES * 2 * TILE_ELEMENTS(TILE);
-      if (j + AHEAD * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), store, context, kv, j + AHEAD * TILE, limit);
+      if (j + AHEAD * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), kvCache, context, kv, j + AHEAD * TILE, limit);
       commit();
     };
     pipe.read(number);
@@ -109,29 +109,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
     pipe.done(number);
     if (STAGES == 1) {
       __syncthreads();
-      if (j + TILE < limit) loadContext(stream, stream + TILE_ELEMENTS(TILE), store, context, kv, j + TILE, limit);
+      if (j + TILE < limit) loadContext(stream, stream + TILE_ELEMENTS(TILE), kvCache, context, kv, j + TILE, limit);
       commit();
     }
   }
   __syncthreads(); /* own rows may be written over */
   const long long wide = (long long)(heads + 2 * kvHeads) * D;
-  T* to = dqkv + (segment[0] + tile.y + first) * wide + head * D;
+  T* to = dqkv + (span[0] + tile.y + first) * wide + head * D;
   storeRows(r, scale, scale, own, row, to, wide, rows - first);
 }
 
-/* Rows of q that see a run from its token \`offset\` on: the run's own, then those of every segment behind it. */
+/* Rows of q that see a run from its token \`offset\` on: the run's own, then those of every span behind it. */
 struct Seers {
-  const int *segments, *next, *owner;
+  const int *spans, *next, *owner;
   int range, begin, end, row;
-  __device__ __forceinline__ Seers(const int* s, const int* n, const int* o, int segment, int offset)
-      : segments(s), next(n), owner(o), range(s[4 * segment + 7] - 1), begin(0), end(s[4 * segment + 1] - offset), row(s[4 * segment] + offset) {}
+  __device__ __forceinline__ Seers(const int* s, const int* n, const int* o, int span, int offset)
+      : spans(s), next(n), owner(o), range(s[4 * span + 7] - 1), begin(0), end(s[4 * span + 1] - offset), row(s[4 * span] + offset) {}
   __device__ __forceinline__ int rowOf(int i) {
     while (i >= end) {
       range = next[range];
-      const int* segment = segments + 4 * owner[range];
+      const int* span = spans + 4 * owner[range];
       begin = end;
-      end += segment[1];
-      row = segment[0];
+      end += span[1];
+      row = span[0];
     }
     return row + i - begin;
   }
@@ -157,7 +157,7 @@ __device__ __forceinline__ void loadSeers(T* queries, T* grads, float* lses, flo
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${suffix}(
-    const T* q, const T* store, const T* dOut, const float* lse, const float* dots, T* dqkv, const int* segments, const int* ranges, const int2* tiles,
+    const T* q, const T* kvCache, const T* dOut, const float* lse, const float* dots, T* dqkv, const int* spans, const int* ranges, const int2* tiles,
     const int* next, const int* owner, int heads, int kvHeads, float scale) {
   extern __shared__ __align__(1024) char shared[];
   T* own = (T*)shared; /* keys, then values */
@@ -167,24 +167,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${s
   const int2 tile = tiles[blockIdx.y];
   if (tile.x < 0) return;
   clearShared(shared, (2 * TILE_ELEMENTS(ROWS) + STAGES * 2 * TILE_ELEMENTS(TILE)) * (int)sizeof(T));
-  const int* segment = segments + 4 * tile.x;
-  const int keys = min(ROWS, segment[1] - tile.y);
+  const int* span = spans + 4 * tile.x;
+  const int keys = min(ROWS, span[1] - tile.y);
   const int kv = blockIdx.x, group = heads / kvHeads;
-  const int mine = segment[7] - 1; /* the segment's own range is its last */
+  const int mine = span[7] - 1; /* the span's own range is its last */
   const int cap = ranges[3 * mine + 1];
-  const T* block = store + ranges[3 * mine] + ((long long)kv * 2 * cap + tile.y) * D;
+  const T* block = kvCache + ranges[3 * mine] + ((long long)kv * 2 * cap + tile.y) * D;
   for (int i = threadIdx.x; i < ROWS * PIECES; i += THREADS) {
     const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
-    const T* from = row < keys ? block + row * D + column : store;
+    const T* from = row < keys ? block + row * D + column : kvCache;
     copy16(own + place<ROWS>(row, column), from, row < keys);
-    copy16(ownValues + place<ROWS>(row, column), row < keys ? from + (long long)cap * D : store, row < keys);
+    copy16(ownValues + place<ROWS>(row, column), row < keys ? from + (long long)cap * D : kvCache, row < keys);
   }
-  const int ownRows = segment[1] - tile.y;
+  const int ownRows = span[1] - tile.y;
   int limit = ownRows;
-  for (int r = next[mine]; r >= 0; r = next[r]) limit += segments[4 * owner[r] + 1];
+  for (int r = next[mine]; r >= 0; r = next[r]) limit += spans[4 * owner[r] + 1];
   const int perHead = (limit + TILE - 1) / TILE, total = perHead * group;
   Pipe pipe(sums + STAGES * 2 * TILE);
-  Seers seers(segments, next, owner, tile.x, tile.y);
+  Seers seers(spans, next, owner, tile.x, tile.y);
   int coming = 0, comingHead = kv * group; /* the next tile to load */
   const auto load = [&](int stage) {
     T* to = stream + stage * 2 * TILE_ELEMENTS(TILE);
@@ -194,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${s
     if (coming < limit) return;
     coming = 0;
     comingHead++;
-    seers = Seers(segments, next, owner, tile.x, tile.y);
+    seers = Seers(spans, next, owner, tile.x, tile.y);
   };
 #pragma unroll
   for (int ahead = 0; ahead < AHEAD; ahead++) {
@@ -222,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${s
       commit();
     };
     pipe.read(number);
-    /* Own queries j … j + TILE, all of the segment itself, may come before every key of the unit. */
+    /* Own queries j … j + TILE, all of the span itself, may come before every key of the unit. */
     if (unit < keys && !(j + TILE <= unit && j + TILE <= ownRows)) {
       float s[TILE / 8][4], g[TILE / 8][4];
       scores(s, own, row, queries);
@@ -265,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${s
   }
   __syncthreads();
   const long long wide = (long long)(heads + 2 * kvHeads) * D;
-  T* to = dqkv + (segment[0] + tile.y + row) * wide;
+  T* to = dqkv + (span[0] + tile.y + row) * wide;
   storeRows(dk, scale, scale, own, row, to + (heads + kv) * D, wide, keys - row);
   storeRows(dv, 1.0f, 1.0f, ownValues, row, to + (heads + kvHeads + kv) * D, wide, keys - row);
 }

@@ -1,6 +1,6 @@
 // Attention of one new token a sequence over its cached context: bound by reading keys and values once, so plain arithmetic does.
 //
-// q, out [rows, heads, D], the KV store and the tables as in kernels/attention.ts; a segment here has one row, or none: then it is
+// q, out [rows, heads, D], the KV cache and the tables as in kernels/attention.ts; a span here has one row, or none: then it is
 // skipped, so that a captured launch serves any number of sequences up to its grid. Everything that changes from step to step is
 // read from the tables. A block takes TOGETHER heads of one kv head and one split of the context; splits are cut by the length of
 // the context alone. The last block of a row to finish (known by a counter, which it sets back to 0) adds the splits up in order.
@@ -28,23 +28,23 @@ __device__ __forceinline__ void fetch(Eight& raw, const T* from) {
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_decode_${suffix}(
-    const T* q, const T* store, T* out, float* partials, int* counters, const int* segments, const int* ranges, int heads, int kvHeads, float scale) {
+    const T* q, const T* kvCache, T* out, float* partials, int* counters, const int* spans, const int* ranges, int heads, int kvHeads, float scale) {
   __shared__ float sums[WARPS][TOGETHER][D];
   __shared__ float tops[WARPS][TOGETHER], weights[WARPS][TOGETHER];
   __shared__ int last;
   CHAINED();
-  const int* segment = segments + 4 * blockIdx.z;
-  if (segment[1] == 0) return;
+  const int* span = spans + 4 * blockIdx.z;
+  if (span[1] == 0) return;
   const int split = blockIdx.y, splits = gridDim.y;
   const int head = blockIdx.x * TOGETHER, kv = head / (heads / kvHeads);
-  const int context = segment[2] + 1;
+  const int context = span[2] + 1;
   const int size = ((context + splits - 1) / splits + STEP - 1) / STEP * STEP;
   const int begin = split * size, end = min(context, begin + size);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int column = (lane & (LANES - 1)) * 8;
   const bool there = column < D;
   const float factor = scale * LOG2E;
-  const long long row = segment[0];
+  const long long row = span[0];
 
   float query[TOGETHER][8], r[TOGETHER][8], top[TOGETHER], sum[TOGETHER];
 #pragma unroll
@@ -55,8 +55,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_decode_${suff
     for (int i = 0; i < 8; i++) query[h][i] = r[h][i] = 0.0f;
     if (there) load8(q + (row * heads + head + h) * D + column, query[h]);
   }
-  int range = segment[3] - 1, from = 0, to = 0, cap = 0;
-  const T* block = store;
+  int range = span[3] - 1, from = 0, to = 0, cap = 0;
+  const T* block = kvCache;
   for (int j = begin; j < end; j += STEP) {
     Eight keys[AHEAD], values[AHEAD];
     bool seen[AHEAD];
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_decode_${suff
         from = to;
         to += ranges[3 * range + 2];
         cap = ranges[3 * range + 1];
-        block = store + ranges[3 * range] + (long long)kv * 2 * cap * D + column;
+        block = kvCache + ranges[3 * range] + (long long)kv * 2 * cap * D + column;
       }
       const T* key = block + (long long)(at - from) * D;
       fetch(keys[u], key);

@@ -1,8 +1,8 @@
-// The next token of every row: q, k and v with their bias, q and k with their norms and rotary positions, k and v into the store,
+// The next token of every row: q, k and v with their bias, q and k with their norms and rotary positions, k and v into the KV cache,
 // and attention over the row's context, in one kernel. What rows have in common of their contexts is read once for all of them.
 //
-// qkv bf16 [rows, heads + 2·kvHeads, D], out bf16 [rows, heads, D]; the KV store as in kernels/common.ts, the ranges and positions
-// of a layout. `work` (made by ../sharing.ts) gives a block its tile of up to 16 queries, of rows that are neighbours in the tree of
+// qkv bf16 [rows, heads + 2·kvHeads, D], out bf16 [rows, heads, D]; the KV cache as in kernels/common.ts, the ranges and positions
+// of a layout. `work` (made by ../prefix-sharing.ts) gives a block its tile of up to 16 queries, of rows that are neighbours in the tree of
 // contexts, and each of its warps its jobs: pieces of what some of those rows see. A warp takes 16 keys at a time through a ring
 // of its own in shared memory; the tile's queries are the rows of a tensor core's tile, and those that do not see a job's keys give
 // them no weight. At the end the warps' sums are added up; where a tile has several blocks, by the last of them to finish.
@@ -21,7 +21,7 @@ import {
   TASK_RANGES,
   TASK_ROWS,
   TILE_QUERIES,
-} from "../sharing.ts";
+} from "../prefix-sharing.ts";
 
 /** Tiles of keys and values in a warp's ring. With three a block leaves the kernel after it no room to be set up. */
 const STAGES = 2;
@@ -155,15 +155,15 @@ __device__ __forceinline__ int keyPiece(int row, int piece) { return row * PIECE
 __device__ __forceinline__ int valuePiece(int row, int piece) { return row * PIECES + (piece ^ (row & 6)); }
 
 /* The next tile on its way into a stage of the ring: keys, then values. */
-__device__ __forceinline__ void bring(Feed& feed, uint4* stage, const uint4* store, int2* about) {
+__device__ __forceinline__ void bring(Feed& feed, uint4* stage, const uint4* kvCache, int2* about) {
   const int lane = threadIdx.x & 31;
   const unsigned place = feed.place();
 #pragma unroll
   for (int i = 0; i < PIECES / 2; i++) {
     const int row = (32 * i + lane) / PIECES, piece = (32 * i + lane) % PIECES;
     const unsigned key = __shfl_sync(0xffffffffu, place, row), value = __shfl_sync(0xffffffffu, place, 16 + row);
-    copy16(stage + keyPiece(row, piece), store + key + piece, true);
-    copy16(stage + TILE / 8 + valuePiece(row, piece), store + value + piece, true);
+    copy16(stage + keyPiece(row, piece), kvCache + key + piece, true);
+    copy16(stage + TILE / 8 + valuePiece(row, piece), kvCache + value + piece, true);
   }
   if (lane == 0) *about = make_int2(min(16, feed.length - feed.key), feed.mask);
   feed.advance();
@@ -196,7 +196,7 @@ extern __shared__ char shared[];
 static_assert(STAGES * TILE >= QUERIES * (D + 4), "a warp's sums take its ring's place");
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix}(
-    const bf16* qkv, bf16* store, bf16* out, float* partials, int* counters, const int* work, const int* ranges, const int* positions,
+    const bf16* qkv, bf16* kvCache, bf16* out, float* partials, int* counters, const int* work, const int* ranges, const int* positions,
     const float* cosSin, const float* qScale, const float* kScale, const float* bias, int heads, int kvHeads, int splits, float scale, float eps) {
   __shared__ int2 about[WARPS][STAGES];
   __shared__ float2 stats[QUERIES][MOST];
@@ -227,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
   if (!feed.isDone()) feed.start();
   int ahead = 0;
   for (; ahead < STAGES && !feed.isDone() && !feed.hasNewest(); ahead++) {
-    bring(feed, ring + ahead * (TILE / 4), (const uint4*)store, &about[warp][ahead]);
+    bring(feed, ring + ahead * (TILE / 4), (const uint4*)kvCache, &about[warp][ahead]);
     commit();
   }
   /* The tile's queries and newest keys, a head at a time. */
@@ -244,7 +244,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
     } else {
       const int last = 3 * task[${TASK_RANGES} + which], cap = ranges[last + 1];
       head.from = of + (heads + kv) * D;
-      head.to = store + ranges[last] + (long long)2 * kv * cap * D + (long long)(ranges[last + 2] - 1) * D;
+      head.to = kvCache + ranges[last] + (long long)2 * kv * cap * D + (long long)(ranges[last + 2] - 1) * D;
       head.values = head.from + (long long)kvHeads * D;
       head.bias = bias ? bias + (heads + kv) * D : 0;
       head.valuesBias = head.bias + kvHeads * D;
@@ -266,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
   for (int item = warp + 2 * WARPS; item < items; item += WARPS) headOf(item).turn(qScale != 0, eps);
   __syncthreads();
   for (; ahead < STAGES; ahead++) {
-    if (!feed.isDone()) bring(feed, ring + ahead * (TILE / 4), (const uint4*)store, &about[warp][ahead]);
+    if (!feed.isDone()) bring(feed, ring + ahead * (TILE / 4), (const uint4*)kvCache, &about[warp][ahead]);
     else if (lane == 0) about[warp][ahead] = make_int2(0, 0);
     commit();
   }
@@ -343,7 +343,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
       gather2(r[h][6], r[h][7], p, v[0].w, v[1].w, v[2].w, v[3].w);
     }
     __syncwarp();
-    if (!feed.isDone()) bring(feed, stage, (const uint4*)store, &about[warp][slot]);
+    if (!feed.isDone()) bring(feed, stage, (const uint4*)kvCache, &about[warp][slot]);
     else if (lane == 0) about[warp][slot] = make_int2(0, 0);
     commit();
   }

@@ -1,9 +1,9 @@
-// What the attention kernels are made of: tiles of rows in shared memory and two products of them, one way for each kind of card.
+// What the attention kernels are made of: tiles of rows in shared memory and two products of them, one way for each kind of GPU.
 //
 // A block owns ROWS = 16·WARPS rows (queries, or keys on the way back); a warp owns 16 of them and keeps its results as a tensor
 // core does: of a 16×N result a lane holds r[n][0..3] = rows lane/4 (twice) and lane/4 + 8 (twice), columns 8n + 2(lane%4) + {0, 1}.
 //
-//   WAY_FLOAT   fp32 on plain multiply-adds, any card                     row stride D + 4
+//   WAY_FLOAT   fp32 on plain multiply-adds, any GPU                     row stride D + 4
 //   WAY_MMA     bf16, mma.sync of one warp, from compute capability 8.0   panels of 64 columns, 16-byte pieces xor row%8
 //   WAY_WGMMA   bf16, wgmma of four warps on shared memory, 9.0a only     the same panels: the layout "128-byte swizzle"
 //
@@ -13,7 +13,7 @@ import { COPIES, WGMMA, wgmma } from "./hopper.ts";
 
 export type Way = "float" | "mma" | "wgmma";
 
-/** Instructions of the card by name. */
+/** Instructions of the GPU by name. */
 export function instructions(way: Way, headDim: number, tile: number): string {
   const columns = (headDim + 15) & ~15;
   return `
@@ -293,7 +293,7 @@ struct Context {
   int range, begin, end, cap;
   long long block;
   __device__ __forceinline__ Context(const int* table, int first) : ranges(table), range(first - 1), begin(0), end(0), cap(0), block(0) {}
-  __device__ __forceinline__ const T* key(const T* store, int kv, int j) {
+  __device__ __forceinline__ const T* key(const T* kvCache, int kv, int j) {
     while (j >= end) {
       range++;
       begin = end;
@@ -301,21 +301,21 @@ struct Context {
       cap = ranges[3 * range + 1];
       block = ranges[3 * range];
     }
-    return store + block + ((long long)kv * 2 * cap + (j - begin)) * D;
+    return kvCache + block + ((long long)kv * 2 * cap + (j - begin)) * D;
   }
 };
 
 /* Keys and values at positions first … first + TILE of a context into tiles; zeros from limit on. */
-__device__ __forceinline__ void loadContext(T* keys, T* values, const T* store, Context& context, int kv, int first, int limit) {
+__device__ __forceinline__ void loadContext(T* keys, T* values, const T* kvCache, Context& context, int kv, int first, int limit) {
 #pragma unroll
   for (int step = 0; step < (TILE * PIECES + THREADS - 1) / THREADS; step++) {
     const int i = step * THREADS + threadIdx.x;
     if (TILE * PIECES % THREADS != 0 && i >= TILE * PIECES) break;
     const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
     const bool there = first + row < limit;
-    const T* from = there ? context.key(store, kv, first + row) + column : store;
+    const T* from = there ? context.key(kvCache, kv, first + row) + column : kvCache;
     copy16(keys + place<TILE>(row, column), from, there);
-    copy16(values + place<TILE>(row, column), there ? from + (long long)context.cap * D : store, there);
+    copy16(values + place<TILE>(row, column), there ? from + (long long)context.cap * D : kvCache, there);
   }
 }
 

@@ -1,27 +1,27 @@
 // Causal grouped-query attention over a tree of token runs, forward: online softmax, never a whole row of scores in memory.
 //
-// T is float or bf16. q, out [tokens, heads, D]; lse float [tokens, heads] (natural, of scaled scores); the KV store as
-// kernels/common.ts says; segments and ranges as lm/devices/device.ts says (i32 × 4 and × 3):
-//   segments  first row of q, rows, absolute position of the first row, first range; one more entry closes the table
-//   ranges    block of the run in the store (in elements, for kv head 0), cap, tokens
+// T is float or bf16. q, out [tokens, heads, D]; lse float [tokens, heads] (natural, of scaled scores); the KV cache as
+// kernels/common.ts says; spans and ranges as lm/devices/device.ts says (i32 × 4 and × 3):
+//   spans  first row of q, rows, absolute position of the first row, first range; one more entry closes the table
+//   ranges    block of the run in the KV cache (in elements, for kv head 0), cap, tokens
 //
-// A block takes HEADS heads of one kv head with ROWS / HEADS queries of one segment: heads that read the same keys share them.
-// Keys are walked by absolute position across the segment's ranges, so a shared prompt costs no short tiles.
+// A block takes HEADS heads of one kv head with ROWS / HEADS queries of one span: heads that read the same keys share them.
+// Keys are walked by absolute position across the span's ranges, so a shared prompt costs no short tiles.
 //
-// The plan, one for a layout, is a table of i32 made on the device: the tiles of queries (segment, first row in it), longest
+// The plan, one for a layout, is a table of i32 made on the device: the tiles of queries (span, first row in it), longest
 // context first; the tiles of keys for the way back likewise; and for each range the next range that is the same run, and the
-// segment it belongs to: the chain of all who see a run, in order. Unused tiles are −1.
+// span it belongs to: the chain of all who see a run, in order. Unused tiles are −1.
 
 export const PLAN = `
 #define BINS 1024
 
-/* One block. tiles[most] of (segment, offset), those that cost most first. */
-template <typename Cost> __device__ void planTiles(const int* segments, int count, int size, int2* tiles, int most, int* bins, Cost cost) {
+/* One block. tiles[most] of (span, offset), those that cost most first. */
+template <typename Cost> __device__ void planTiles(const int* spans, int count, int size, int2* tiles, int most, int* bins, Cost cost) {
   for (int i = threadIdx.x; i < BINS; i += blockDim.x) bins[i] = 0;
   __syncthreads();
   for (int pass = 0; pass < 2; pass++) {
     for (int g = threadIdx.x; g < count; g += blockDim.x) {
-      for (int offset = 0; offset < segments[4 * g + 1]; offset += size) {
+      for (int offset = 0; offset < spans[4 * g + 1]; offset += size) {
         const int bin = BINS - 1 - min(BINS - 1, cost(g, offset) / 64);
         const int at = atomicAdd(&bins[bin], 1);
         if (pass == 1) tiles[at] = make_int2(g, offset);
@@ -43,14 +43,14 @@ template <typename Cost> __device__ void planTiles(const int* segments, int coun
 }
 
 extern "C" __global__ void __launch_bounds__(1024) attention_plan(
-    const int* segments, const int* ranges, const int* rangeRows, int count, int querySize, int keySize, int2* queryTiles, int queryTileMost,
+    const int* spans, const int* ranges, const int* rangeRows, int count, int querySize, int keySize, int2* queryTiles, int queryTileMost,
     int2* keyTiles, int keyTileMost, int* next, int* owner) {
   __shared__ int bins[BINS];
-  planTiles(segments, count, querySize, queryTiles, queryTileMost, bins, [&](int g, int offset) { return segments[4 * g + 2] + offset; });
+  planTiles(spans, count, querySize, queryTiles, queryTileMost, bins, [&](int g, int offset) { return spans[4 * g + 2] + offset; });
   if (keyTileMost == 0) return;
-  const int all = segments[4 * count + 3];
+  const int all = spans[4 * count + 3];
   for (int g = threadIdx.x; g < count; g += blockDim.x) {
-    for (int r = segments[4 * g + 3]; r < segments[4 * g + 7]; r++) owner[r] = g;
+    for (int r = spans[4 * g + 3]; r < spans[4 * g + 7]; r++) owner[r] = g;
   }
   for (int r = threadIdx.x; r < all; r += blockDim.x) {
     const int row = rangeRows[r];
@@ -59,9 +59,9 @@ extern "C" __global__ void __launch_bounds__(1024) attention_plan(
     next[r] = other < all ? other : -1;
   }
   __syncthreads();
-  planTiles(segments, count, keySize, keyTiles, keyTileMost, bins, [&](int g, int offset) {
+  planTiles(spans, count, keySize, keyTiles, keyTileMost, bins, [&](int g, int offset) {
     int rows = -offset;
-    for (int r = segments[4 * g + 7] - 1; r >= 0; r = next[r]) rows += segments[4 * owner[r] + 1];
+    for (int r = spans[4 * g + 7] - 1; r >= 0; r = next[r]) rows += spans[4 * owner[r] + 1];
     return rows;
   });
 }
@@ -112,31 +112,31 @@ __device__ __forceinline__ void weigh(float (&s)[TILE / 8][4], float (&r)[NC][4]
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_forward_${suffix}(
-    const T* q, const T* store, T* out, float* lse, const int* segments, const int* ranges, const int2* tiles, int heads, int kvHeads, float scale) {
+    const T* q, const T* kvCache, T* out, float* lse, const int* spans, const int* ranges, const int2* tiles, int heads, int kvHeads, float scale) {
   extern __shared__ __align__(1024) char shared[];
   T* own = (T*)shared;
   T* stream = own + TILE_ELEMENTS(ROWS); /* STAGES × (keys, values) */
   const int2 tile = tiles[blockIdx.y];
   if (tile.x < 0) return;
   clearShared(shared, (TILE_ELEMENTS(ROWS) + STAGES * 2 * TILE_ELEMENTS(TILE)) * (int)sizeof(T));
-  const int* segment = segments + 4 * tile.x;
-  const int rows = min(ROWS / HEADS, segment[1] - tile.y);
-  const int position = segment[2] + tile.y; /* of the first query */
+  const int* span = spans + 4 * tile.x;
+  const int rows = min(ROWS / HEADS, span[1] - tile.y);
+  const int position = span[2] + tile.y; /* of the first query */
   const int limit = position + rows;
   const int kv = blockIdx.x * HEADS / (heads / kvHeads);
   const long long stride = (long long)heads * D;
-  const T* queries = q + (segment[0] + tile.y) * stride + blockIdx.x * HEADS * D;
+  const T* queries = q + (span[0] + tile.y) * stride + blockIdx.x * HEADS * D;
   for (int i = threadIdx.x; i < ROWS * PIECES; i += THREADS) {
     const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
     const int head = row / (ROWS / HEADS), at = row % (ROWS / HEADS);
     copy16(own + place<ROWS>(row, column), at < rows ? queries + at * stride + head * D + column : q, at < rows);
   }
   Pipe pipe(stream + STAGES * 2 * TILE_ELEMENTS(TILE));
-  Context context(ranges, segment[3]);
+  Context context(ranges, span[3]);
 #pragma unroll
   for (int ahead = 0; ahead < AHEAD; ahead++) {
     T* to = stream + ahead * 2 * TILE_ELEMENTS(TILE);
-    if (ahead * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), store, context, kv, ahead * TILE, limit);
+    if (ahead * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), kvCache, context, kv, ahead * TILE, limit);
     commit();
   }
 
@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
       if (STAGES == 1) return;
       pipe.write(number);
       T* to = stream + (number + AHEAD) % STAGES * 2 * TILE_ELEMENTS(TILE);
-      if (j + AHEAD * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), store, context, kv, j + AHEAD * TILE, limit);
+      if (j + AHEAD * TILE < limit) loadContext(to, to + TILE_ELEMENTS(TILE), kvCache, context, kv, j + AHEAD * TILE, limit);
       commit();
     };
     pipe.read(number);
@@ -171,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
     pipe.done(number);
     if (STAGES == 1) {
       __syncthreads(); /* the tile may be written over */
-      if (j + TILE < limit) loadContext(stream, stream + TILE_ELEMENTS(TILE), store, context, kv, j + TILE, limit);
+      if (j + TILE < limit) loadContext(stream, stream + TILE_ELEMENTS(TILE), kvCache, context, kv, j + TILE, limit);
       commit();
     }
   }
@@ -181,10 +181,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
     sum[half] += __shfl_xor_sync(0xffffffffu, sum[half], 2);
     const int at = first + (LANE >> 2) + 8 * half;
     const int head = blockIdx.x * HEADS + row / (ROWS / HEADS);
-    if ((LANE & 3) == 0 && at < rows) lse[(long long)(segment[0] + tile.y + at) * heads + head] = top[half] * scale + logf(sum[half]);
+    if ((LANE & 3) == 0 && at < rows) lse[(long long)(span[0] + tile.y + at) * heads + head] = top[half] * scale + logf(sum[half]);
   }
   __syncthreads(); /* own rows may be written over */
-  T* to = out + (segment[0] + tile.y + first) * stride + (blockIdx.x * HEADS + row / (ROWS / HEADS)) * D;
+  T* to = out + (span[0] + tile.y + first) * stride + (blockIdx.x * HEADS + row / (ROWS / HEADS)) * D;
   storeRows(r, 1.0f / sum[0], 1.0f / sum[1], own, row, to, stride, rows - first);
 }
 `;

@@ -15,7 +15,7 @@ const H200 = { multiprocessors: 132, sharedPerBlock: 227 << 10 };
 const QKV = [4096, 1024, "bf16"] as const;
 const GATE_UP = [6144, 1024, "gated"] as const;
 
-test("all of a weight is read at once, by as many blocks as the card has room for", () => {
+test("all of a weight is read at once, by as many blocks as the GPU has room for", () => {
   for (const rows of [17, 32, 33, 64]) {
     for (const [n, k, end] of [QKV, GATE_UP]) {
       const shape = clusteredShape(rows, n, k, end, H200)!;
@@ -32,7 +32,7 @@ test("sizes that do not fit are left to others", () => {
   expect(clusteredShape(65, ...QKV, H200)).toBeUndefined();
   expect(clusteredShape(64, 4096 + 8, 1024, "bf16", H200)).toBeUndefined();
   expect(clusteredShape(64, 4096, 1000, "bf16", H200)).toBeUndefined();
-  expect(clusteredShape(64, 151_936, 1024, "f32", H200)).toBeUndefined(); // many times what the card holds
+  expect(clusteredShape(64, 151_936, 1024, "f32", H200)).toBeUndefined(); // many times what the GPU holds
   expect(clusteredShape(64, ...QKV, { multiprocessors: 132, sharedPerBlock: 48 << 10 })).toBeUndefined();
 });
 

@@ -40,7 +40,7 @@ export function clusteredShape(
   n: number,
   k: number,
   end: ClusteredEnd,
-  card: { readonly multiprocessors: number; readonly sharedPerBlock: number },
+  gpu: { readonly multiprocessors: number; readonly sharedPerBlock: number },
 ): ClusteredShape | undefined {
   if (rows > CLUSTERED_ROWS) return undefined;
   const columns = rows <= 32 ? 32 : 64;
@@ -48,7 +48,7 @@ export function clusteredShape(
   for (const [groups, pieces] of CUTS) {
     const shape = { end, columns, groups, pieces, k } as const;
     if (n % (64 * groups) !== 0 || k % (64 * pieces) !== 0) continue;
-    if (clusteredShared(shape) > card.sharedPerBlock || clusteredBlocks(shape, n) > card.multiprocessors) continue;
+    if (clusteredShared(shape) > gpu.sharedPerBlock || clusteredBlocks(shape, n) > gpu.multiprocessors) continue;
     const cost = tileBytes(shape);
     if (cost < leastCost) [best, leastCost] = [shape, cost];
   }

@@ -1,7 +1,7 @@
 // What every CUDA source begins with: bf16 numbers without any header, and sums over a warp or a block in a fixed order.
 // Kernels are written for a type T of activations, float or bf16, and named …_f32 and …_bf16; sums are always float.
 //
-// The KV store holds T, for each kv head of a run one block of 2·cap·d: keys [cap][d], then values [cap][d]. A run's first block
+// The KV cache holds T, for each kv head of a run one block of 2·cap·d: keys [cap][d], then values [cap][d]. A run's first block
 // and cap are in the tables of the layout (lm/devices/device.ts): kv head g begins at block + g·2·cap·d.
 
 /**

@@ -23,15 +23,15 @@ extern "C" __global__ void uniforms(const unsigned* seeds, const int* positions,
 
 /* Each row goes on with its token, one place further in its run; at the end of its room it stays where it is. */
 extern "C" __global__ void advance(
-  const int* tokens, int* ids, int* positions, const int* capacities, int* indices, int* segments, int* ranges, int rows) {
+  const int* tokens, int* ids, int* positions, const int* capacities, int* indices, int* spans, int* ranges, int rows) {
   const int t = blockIdx.x * blockDim.x + threadIdx.x;
   if (t >= rows) return;
   ids[t] = tokens[t];
   if (indices[t] + 1 >= capacities[t]) return;
   indices[t]++;
   positions[t]++;
-  segments[4 * t + 2]++;
-  ranges[3 * (segments[4 * t + 7] - 1) + 2]++;
+  spans[4 * t + 2]++;
+  ranges[3 * (spans[4 * t + 7] - 1) + 2]++;
 }
 `,
 };

@@ -2,7 +2,7 @@
 // Hopper's products of four warps on tiles that lie as its "128-byte swizzle" wants them: panels of 64 columns, rows of 128
 // bytes, 16-byte pieces xor row % 8.
 
-/** Copies into shared memory; on older cards plain ones. */
+/** Copies into shared memory; on older GPUs plain ones. */
 export const COPIES = `
 __device__ __forceinline__ unsigned sharedAddress(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 

@@ -1,4 +1,4 @@
-// Heads with their bias, norms and rotary positions, k and v into the KV store; and the backward pass. A group of threads has a
+// Heads with their bias, norms and rotary positions, k and v into the KV cache; and the backward pass. A group of threads has a
 // head of a token; each thread has eight dims of the first half (four where that does not come out even) and those that turn
 // with them.
 import type { KernelSource } from "../launch.ts";
@@ -23,7 +23,7 @@ template <int V, typename A> __device__ __forceinline__ void storeV(A* p, const 
 
 template <typename A, int V>
 __device__ void rotate(
-  const A* qkv, A* q, A* store, const int* blocks, const int* caps, const int* indices, const int* positions,
+  const A* qkv, A* q, A* kvCache, const int* blocks, const int* caps, const int* indices, const int* positions,
   const float* cosSin, const float* qScale, const float* kScale, const float* bias, float* rstd, int rows, int heads, int kvHeads, int d,
   float eps, int lanes) {
   const int width = heads + 2 * kvHeads, half = d >> 1, items = rows * width;
@@ -86,7 +86,7 @@ __device__ void rotate(
   } else {
     const long long cap = caps[t];
     const int kv = isValue ? h - heads - kvHeads : h - heads;
-    out = store + blocks[t] + (2 * kv + (isValue ? 1 : 0)) * cap * d + (long long)indices[t] * d;
+    out = kvCache + blocks[t] + (2 * kv + (isValue ? 1 : 0)) * cap * d + (long long)indices[t] * d;
   }
   storeV<V>(out + i, a);
   storeV<V>(out + half + i, b);
@@ -186,10 +186,10 @@ __device__ void rotateBackward(
 
 #define KERNELS(T, A, V) \\
   extern "C" __global__ void rotate_##T##_##V( \\
-    const A* qkv, A* q, A* store, const int* blocks, const int* caps, const int* indices, const int* positions, const float* cosSin, \\
+    const A* qkv, A* q, A* kvCache, const int* blocks, const int* caps, const int* indices, const int* positions, const float* cosSin, \\
     const float* qScale, const float* kScale, const float* bias, float* rstd, int rows, int heads, int kvHeads, int d, float eps, int lanes) { \\
     CHAINED(); \\
-    rotate<A, V>(qkv, q, store, blocks, caps, indices, positions, cosSin, qScale, kScale, bias, rstd, rows, heads, kvHeads, d, eps, lanes); \\
+    rotate<A, V>(qkv, q, kvCache, blocks, caps, indices, positions, cosSin, qScale, kScale, bias, rstd, rows, heads, kvHeads, d, eps, lanes); \\
   } \\
   extern "C" __global__ void rotateBackward_##T##_##V( \\
     A* dqkv, const A* qkv, const float* rstd, const int* positions, const float* cosSin, const float* qScale, const float* kScale, \\

@@ -1,7 +1,7 @@
 // Who reads which part of a context: the rows of a decode batch form a tree of ranges, and what several of them see is read once
 // for all. Neighbours in the tree share a tile of queries; a block of warps has a tile, its warps have the pieces of what the
 // tile's rows see. The table is made on the host when a batch is set up and again every so many steps (lm/engine/sampling/graph-decoder.ts); only rows' own
-// ranges grow meanwhile. See kernels/attentionNext.ts.
+// ranges grow meanwhile. See kernels/attention-next.ts.
 
 /** Queries of a tile: rows times the heads of a kv head. */
 export const TILE_QUERIES = 16;
@@ -27,7 +27,7 @@ const OPEN = 0x7fffffff;
 export interface SharingShape {
   /** Rows whose queries fit one tile. */
   readonly together: number;
-  /** Blocks that fill the card, for one kv head. */
+  /** Blocks that fill the GPU, for one kv head. */
   readonly blocks: number;
 }
 
@@ -81,11 +81,11 @@ interface Job {
   readonly steps: number;
 }
 
-/** Writes the table for a batch given as a layout's segments and ranges. */
+/** Writes the table for a batch given as a layout's spans and ranges. */
 export function fillSharing(
   out: Int32Array,
   rows: number,
-  segments: Int32Array,
+  spans: Int32Array,
   ranges: Int32Array,
   shape: SharingShape,
 ): void {
@@ -94,10 +94,10 @@ export function fillSharing(
   // from the other's, by the company they are computed in, and take their place.
   const owners = new Map<number, number>();
   for (let row = 0; row < rows; row++) {
-    const own = ranges[3 * (segments[4 * row + 7]! - 1)]!;
+    const own = ranges[3 * (spans[4 * row + 7]! - 1)]!;
     if (!owners.has(own)) owners.set(own, row);
   }
-  const inTree = unitsOf([...owners.values()], segments, ranges, 1).flatMap(({ grows, rows: ends }) =>
+  const inTree = unitsOf([...owners.values()], spans, ranges, 1).flatMap(({ grows, rows: ends }) =>
     grows ? ends : [],
   );
   let jobs = 0;
@@ -109,7 +109,7 @@ export function fillSharing(
   out.set(copies, copiesAt(rows, shape));
   for (let tile = 0; tile * rowsOfTile < inTree.length; tile++) {
     const members = inTree.slice(tile * rowsOfTile, (tile + 1) * rowsOfTile);
-    const units = unitsOf(members, segments, ranges, SHARED_LEAST);
+    const units = unitsOf(members, spans, ranges, SHARED_LEAST);
     const steps = units.reduce((sum, unit) => sum + stepsOf(lengthOf(unit)), 0);
     const wanted = Math.min(splits, Math.ceil(steps / NEXT_WARPS / STEPS_LEAST));
     const used = wanted > 2 ? wanted : 1; // to add up what two blocks have costs as much as it saves
@@ -119,7 +119,7 @@ export function fillSharing(
       out.set([members.length, used], task);
       out.set(members, task + TASK_ROWS);
       out.set(
-        members.map((row) => segments[4 * row + 7]! - 1),
+        members.map((row) => spans[4 * row + 7]! - 1),
         task + TASK_RANGES,
       );
       for (let warp = 0; warp < NEXT_WARPS; warp++) {
@@ -191,9 +191,9 @@ function wordsOf({ unit, from, to }: Job, members: readonly number[], ranges: In
 }
 
 /** The tree of ranges, cut where rows part; beginnings shorter than `least` tokens are left to each branch. */
-function unitsOf(rows: readonly number[], segments: Int32Array, ranges: Int32Array, least: number): Unit[] {
+function unitsOf(rows: readonly number[], spans: Int32Array, ranges: Int32Array, least: number): Unit[] {
   const units: Unit[] = [];
-  const firstOf = (row: number) => segments[4 * row + 3]!;
+  const firstOf = (row: number) => spans[4 * row + 3]!;
   const depthOf = (row: number) => firstOf(row + 1) - firstOf(row);
   const keyOf = (row: number, depth: number) => {
     const at = 3 * (firstOf(row) + depth);

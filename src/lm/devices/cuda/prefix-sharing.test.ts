@@ -1,4 +1,4 @@
-// Which rows read what together, and that the kernel that does so computes what each would alone: on an emulated card, where
+// Which rows read what together, and that the kernel that does so computes what each would alone: on an emulated GPU, where
 // there is a C++ compiler but no GPU.
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -20,7 +20,7 @@ import {
   TASK,
   TASK_JOBS,
   TASK_ROWS,
-} from "./sharing.ts";
+} from "./prefix-sharing.ts";
 
 const run = promisify(execFile);
 const emulator = fileURLToPath(new URL("../../../../test/devices/emulator/", import.meta.url));
@@ -32,7 +32,7 @@ const hasCompiler = await run("g++", ["--version"]).then(
 /** Runs by parent, tokens used of it, and own tokens. */
 type Node = readonly [parent: number | null, used: number, tokens: number];
 
-/** The tables of a batch whose rows end at these runs, the newest token included, and what its store holds. */
+/** The tables of a batch whose rows end at these runs, the newest token included, and what its kvCache holds. */
 function batchOf(nodes: readonly Node[], ends: readonly number[], unit: number) {
   const blocks: number[] = [];
   let stored = 0;
@@ -40,7 +40,7 @@ function batchOf(nodes: readonly Node[], ends: readonly number[], unit: number) 
     blocks.push(stored);
     stored += ((tokens + 7) & ~7) * unit;
   }
-  const [segments, ranges]: number[][] = [[], []];
+  const [spans, ranges]: number[][] = [[], []];
   for (const [row, end] of ends.entries()) {
     const path: [number, number][] = [];
     for (let [at, used]: [number | null, number] = [end, nodes[end]![2]]; at !== null; ) {
@@ -48,11 +48,11 @@ function batchOf(nodes: readonly Node[], ends: readonly number[], unit: number) 
       [at, used] = [nodes[at]![0], nodes[at]![1]];
     }
     const context = path.reduce((sum, [, used]) => sum + used, 0);
-    segments!.push(row, 1, context - 1, ranges!.length / 3);
+    spans!.push(row, 1, context - 1, ranges!.length / 3);
     for (const [at, used] of path) ranges!.push(blocks[at]!, (nodes[at]![2] + 7) & ~7, used);
   }
-  segments!.push(ends.length, 0, 0, ranges!.length / 3);
-  return { segments: Int32Array.from(segments!), ranges: Int32Array.from(ranges!), stored };
+  spans!.push(ends.length, 0, 0, ranges!.length / 3);
+  return { spans: Int32Array.from(spans!), ranges: Int32Array.from(ranges!), stored };
 }
 
 /** Jobs with the rows that see them, and the keys they read: a range's block and the place in it. */
@@ -95,16 +95,16 @@ const TREE: Node[] = [
 ];
 const ENDS = [3, 4, 6, 12, 7, 8, 9, 10, 13, 3];
 
-function tableOf(segments: Int32Array, ranges: Int32Array, rows: number, shape: SharingShape): Int32Array {
+function tableOf(spans: Int32Array, ranges: Int32Array, rows: number, shape: SharingShape): Int32Array {
   const work = new Int32Array(sharingLength(rows, shape));
-  fillSharing(work, rows, segments, ranges, shape);
+  fillSharing(work, rows, spans, ranges, shape);
   return work;
 }
 
 /** The keys of a row's context. */
-function contextOf(row: number, segments: Int32Array, ranges: Int32Array): string[] {
+function contextOf(row: number, spans: Int32Array, ranges: Int32Array): string[] {
   const keys: string[] = [];
-  for (let range = segments[4 * row + 3]!; range < segments[4 * row + 7]!; range++)
+  for (let range = spans[4 * row + 3]!; range < spans[4 * row + 7]!; range++)
     for (let i = 0; i < ranges[3 * range + 2]!; i++) keys.push(`${ranges[3 * range]} ${i}`);
   return keys;
 }
@@ -116,41 +116,41 @@ test.each([
   [1, 100],
   [5, 40],
 ])("every row reads all of its context once; tiles of %i rows, %i blocks", (together, blocks) => {
-  const { segments, ranges } = batchOf(TREE, ENDS, 2);
+  const { spans, ranges } = batchOf(TREE, ENDS, 2);
   const rows = ENDS.length;
-  const work = tableOf(segments, ranges, rows, { together, blocks });
+  const work = tableOf(spans, ranges, rows, { together, blocks });
   const jobs = jobsOf(work, rows, ranges, { together, blocks });
   expect([...work.subarray(work[2]!, work[2]! + work[1]!)]).toEqual([9]); // it is row 0 once more
   expect(jobs.some((job) => job.rows.includes(9))).toBe(false);
   for (let row = 0; row < rows - 1; row++) {
     const mine = jobs.filter((job) => job.rows.includes(row));
-    expect(mine.flatMap(({ keys }) => keys).sort()).toEqual(contextOf(row, segments, ranges).sort());
+    expect(mine.flatMap(({ keys }) => keys).sort()).toEqual(contextOf(row, spans, ranges).sort());
     const open = mine.filter(({ isOpen }) => isOpen);
     expect(open).toHaveLength(1); // the one that grows
-    expect(open[0]!.keys.at(-1)).toBe(contextOf(row, segments, ranges).at(-1));
+    expect(open[0]!.keys.at(-1)).toBe(contextOf(row, spans, ranges).at(-1));
   }
 });
 
 test.each([1, 17, 35])("what rows grow by, %i tokens, is read by those jobs that are open", (grown) => {
-  const { segments, ranges } = batchOf(TREE, ENDS, 2);
+  const { spans, ranges } = batchOf(TREE, ENDS, 2);
   const [rows, shape] = [ENDS.length, { together: 8, blocks: 4 }];
-  const work = tableOf(segments, ranges, rows, shape);
-  for (let row = 0; row < rows; row++) ranges[3 * (segments[4 * row + 7]! - 1) + 2]! += grown;
+  const work = tableOf(spans, ranges, rows, shape);
+  for (let row = 0; row < rows; row++) ranges[3 * (spans[4 * row + 7]! - 1) + 2]! += grown;
   const jobs = jobsOf(work, rows, ranges, shape);
   for (let row = 0; row < rows - 1; row++) {
     const keys = jobs.filter((job) => job.rows.includes(row)).flatMap((job) => job.keys);
-    expect(keys.sort()).toEqual(contextOf(row, segments, ranges).sort());
+    expect(keys.sort()).toEqual(contextOf(row, spans, ranges).sort());
   }
 });
 
 test("rows of a tile are neighbours, and read together what they have in common", () => {
-  const { segments, ranges } = batchOf(TREE, ENDS, 2);
+  const { spans, ranges } = batchOf(TREE, ENDS, 2);
   const shape = { together: 8, blocks: 2 };
-  const jobs = jobsOf(tableOf(segments, ranges, ENDS.length, shape), ENDS.length, ranges, shape);
+  const jobs = jobsOf(tableOf(spans, ranges, ENDS.length, shape), ENDS.length, ranges, shape);
   const together = new Set(jobs.filter(({ rows }) => rows.length > 1).map(({ rows }) => rows.join(" ")));
   expect([...together].sort()).toEqual(["0 1 2 3", "5 6 7"]); // five rows a tile
   const read = jobs.reduce((sum, { keys }) => sum + keys.length, 0);
-  const alone = ENDS.reduce((sum, _, row) => sum + contextOf(row, segments, ranges).length, 0);
+  const alone = ENDS.reduce((sum, _, row) => sum + contextOf(row, spans, ranges).length, 0);
   expect(read).toBeLessThan(0.55 * alone);
 });
 
@@ -161,13 +161,13 @@ test("a table of its own size holds any batch: 200 rows, each leaving the one be
     ends.push(nodes.length + 1);
     nodes.push([i === 0 ? 0 : nodes.length - 2, 40, 40], [i === 0 ? 0 : nodes.length - 2, 39, 5]);
   }
-  const { segments, ranges } = batchOf(nodes, ends, 2);
+  const { spans, ranges } = batchOf(nodes, ends, 2);
   for (const blocks of [1, 16, 132]) {
     const shape = { together: 8, blocks };
-    const jobs = jobsOf(tableOf(segments, ranges, ends.length, shape), ends.length, ranges, shape);
+    const jobs = jobsOf(tableOf(spans, ranges, ends.length, shape), ends.length, ranges, shape);
     for (const row of [0, 7, 199]) {
       const keys = jobs.filter((job) => job.rows.includes(row)).flatMap((job) => job.keys);
-      expect(keys.sort()).toEqual(contextOf(row, segments, ranges).sort());
+      expect(keys.sort()).toEqual(contextOf(row, spans, ranges).sort());
     }
   }
 });
@@ -208,10 +208,10 @@ describe.skipIf(!hasCompiler)("emulated (skipped where there is no g++),", () =>
           [TREE, ENDS, 70, 0],
           [long, [1], 40, 1], // several blocks for one tile
         ] as const) {
-          const { segments, ranges, stored } = batchOf(nodes, ends, 2 * kvHeads * headDim);
+          const { spans, ranges, stored } = batchOf(nodes, ends, 2 * kvHeads * headDim);
           const cutShape = { together, blocks };
-          const work = tableOf(segments, ranges, ends.length, cutShape);
-          const tables = [segments, ranges, work].map((table) => `${table.length} ${table.join(" ")}`);
+          const work = tableOf(spans, ranges, ends.length, cutShape);
+          const tables = [spans, ranges, work].map((table) => `${table.length} ${table.join(" ")}`);
           const { tiles, splits } = sharingCut(ends.length, cutShape);
           const going = run(program, { timeout: 60_000 });
           going.child.stdin!.end(`${tables.join("\n")}\n${stored} ${tiles} ${splits} ${hasBias}\n`);

@@ -1,4 +1,4 @@
-// Which kernel multiplies few rows with a bf16 weight, and how it is started; for all others there is cuBLAS.
+// Which of our kernels multiplies a small batch by a bf16 weight, and its launch; all other matmuls go to cuBLAS.
 import {
   clusteredBlocks,
   clusteredName,
@@ -9,35 +9,35 @@ import {
 import { NORMED_ROWS, SKINNY_ROWS, type SkinnyEnd, skinnyCut, skinnyName, skinnyShared } from "./kernels/skinny.ts";
 import type { KernelSource } from "./launch.ts";
 
-/** x[rows, k] · weightᵀ, a weight of n rows, and what follows it. */
-export interface Product {
+/** x[rows, k] · weightᵀ with a weight of n rows, and the epilogue. */
+export interface Matmul {
   readonly end: SkinnyEnd;
   readonly n: number;
   readonly k: number;
   readonly rows: number;
-  /** Whether x is the stream, to be normed on the way. */
+  /** Whether x is the residual stream, to be normalized by the kernel. */
   readonly isNormed: boolean;
 }
 
-export interface StartedProduct {
+export interface MatmulLaunch {
   readonly kernel: string;
-  /** To be compiled before, where it is not one of all sizes. */
+  /** To be compiled first, if the kernel is specialized for these sizes. */
   readonly source?: KernelSource;
   readonly blocks: number;
   readonly threads: number;
   readonly shared: number;
-  /** Columns of the result: half as many as the weight has rows where gate and up are paired. */
+  /** Columns of the result: half the weight's rows if gate and up are paired. */
   readonly width: number;
 }
 
-interface ProductCard {
+interface MatmulGpu {
   readonly capability: number;
   readonly multiprocessors: number;
   readonly sharedPerBlock: number;
 }
 
-/** Undefined where the sizes are not for a kernel of our own. All take the same arguments. */
-export function startProduct({ end, n, k, rows, isNormed }: Product, card: ProductCard): StartedProduct | undefined {
+/** Undefined if no kernel of ours takes these sizes. All kernels take the same arguments. */
+export function matmulLaunch({ end, n, k, rows, isNormed }: Matmul, gpu: MatmulGpu): MatmulLaunch | undefined {
   const width = end === "gated" ? n / 2 : n;
   const cut = skinnyCut(rows, k);
   if (cut) {
@@ -45,8 +45,8 @@ export function startProduct({ end, n, k, rows, isNormed }: Product, card: Produ
     const [kernel, shared] = [skinnyName(end, cut, isNormed), skinnyShared(end, cut)];
     return { kernel, blocks: width / 16, threads: 32 * cut.warps, shared, width };
   }
-  if (isNormed || end === "added" || rows <= SKINNY_ROWS || card.capability !== 90) return undefined;
-  const shape = clusteredShape(rows, n, k, end, card);
+  if (isNormed || end === "added" || rows <= SKINNY_ROWS || gpu.capability !== 90) return undefined;
+  const shape = clusteredShape(rows, n, k, end, gpu);
   if (!shape) return undefined;
   const [blocks, threads, shared] = [clusteredBlocks(shape, n), 128 * shape.groups, clusteredShared(shape)];
   return { kernel: clusteredName(shape), source: clusteredSource(shape), blocks, threads, shared, width };

@@ -1,0 +1,128 @@
+// The LM head's log-probs, forward and backward, in chunks of rows: all logits of a batch at once would be gigabytes.
+import type { Buffer, Device, Weight } from "./device.ts";
+
+/** The CPU computes at most this many logits (float) at once, and saves no more for backward: 16 MB. */
+export const CPU_CHUNK_LOGITS = 4_000_000;
+/** A GPU's chunk of logits takes at most this part of its memory. */
+export const CUDA_CHUNK_SHARE = 64;
+/** … and the logits saved for backward at most this. */
+export const CUDA_SAVED_SHARE = 16;
+
+export interface HeadLimits {
+  /** Logits computed at once. */
+  readonly chunk: number;
+  /** Logits saved for backward; more are computed again. */
+  readonly saved: number;
+}
+
+/** `rows` rows of logits, `stride` elements apart, of which the first `vocabulary` count; divided by the temperature. */
+export interface LogitRows {
+  readonly logits: Buffer;
+  readonly rows: number;
+  readonly stride: number;
+  readonly vocabulary: number;
+  readonly inverseTemperature: number;
+}
+
+type Outputs = Readonly<Record<"targets" | "logp" | "entropy" | "lse", Buffer>>;
+type Gradients = Readonly<Record<"targets" | "entropy" | "lse" | "dLogp" | "dEntropy", Buffer>>;
+
+/** What a device computes on rows of logits. */
+export interface HeadKernels {
+  logProb(rows: LogitRows, buffers: Outputs): void;
+  /** The logits' gradient in the type of x: a buffer of the current scope, or the logits themselves, overwritten. */
+  logProbBackward(rows: LogitRows, buffers: Gradients, x: Buffer): Buffer;
+}
+
+/** `logProbs` and `logProbsBackward` of a device. */
+export class LmHead {
+  readonly #device: Pick<Device, "alloc" | "part" | "scope" | "linear" | "linearBackward" | "outStride">;
+  readonly #kernels: HeadKernels;
+  readonly #limits: HeadLimits;
+  /** Logits of the last `logProbs`, identified by the address of their log-sum-exps. */
+  #saved: { readonly logits: Buffer; readonly lse: number } | undefined;
+
+  constructor(device: Device, kernels: HeadKernels, limits: HeadLimits) {
+    this.#device = device;
+    this.#kernels = kernels;
+    this.#limits = limits;
+  }
+
+  /** With `saves`, all logits are allocated in the caller's scope for backward, if they are few enough. */
+  logProbs(
+    head: Weight,
+    x: Buffer,
+    targets: Buffer,
+    temperature: number,
+    rows: number,
+    { logp, entropy, lse }: Readonly<Record<"logp" | "entropy" | "lse", Buffer>>,
+    saves: boolean,
+  ): void {
+    const device = this.#device;
+    const length = rows * device.outStride(head);
+    const whole = saves && length <= this.#limits.saved ? device.alloc("f32", length) : undefined;
+    this.#inChunks(head, rows, whole, (logits, stride, from, n) => {
+      device.linear(head, device.part(x, from * head.columns, n * head.columns), logits, n);
+      const part = (buffer: Buffer) => device.part(buffer, from, n);
+      const buffers = { targets: part(targets), logp: part(logp), entropy: part(entropy), lse: part(lse) };
+      this.#kernels.logProb(rowsOf(head, logits, stride, n, temperature), buffers);
+    });
+    this.#saved = whole && { logits: whole, lse: lse.address };
+  }
+
+  logProbsBackward(
+    head: Weight,
+    x: Buffer,
+    targets: Buffer,
+    temperature: number,
+    rows: number,
+    { entropy, lse }: Readonly<Record<"entropy" | "lse", Buffer>>,
+    dLogp: Buffer,
+    dEntropy: Buffer,
+    dx: Buffer,
+  ): void {
+    const device = this.#device;
+    const whole = this.#saved?.lse === lse.address ? this.#saved.logits : undefined;
+    this.#saved = undefined; // the kernel may overwrite them with their gradient
+    this.#inChunks(head, rows, whole, (logits, stride, from, n) => {
+      const columns = (buffer: Buffer) => device.part(buffer, from * head.columns, n * head.columns);
+      if (!whole) device.linear(head, columns(x), logits, n);
+      device.scope(() => {
+        const part = (buffer: Buffer) => device.part(buffer, from, n);
+        const saved = { targets: part(targets), entropy: part(entropy), lse: part(lse) };
+        const buffers = { ...saved, dLogp: part(dLogp), dEntropy: part(dEntropy) };
+        const dLogits = this.#kernels.logProbBackward(rowsOf(head, logits, stride, n, temperature), buffers, x);
+        device.linearBackward(head, columns(x), dLogits, columns(dx), n);
+      });
+    });
+  }
+
+  /** A scope ended and freed these addresses: logits saved in it are gone. */
+  forget(freed: readonly number[]): void {
+    if (this.#saved && freed.includes(this.#saved.logits.address)) this.#saved = undefined;
+  }
+
+  /** Runs `work` over chunks of rows, on parts of `whole` or on a buffer of one chunk. */
+  #inChunks(
+    head: Weight,
+    rows: number,
+    whole: Buffer | undefined,
+    work: (logits: Buffer, stride: number, from: number, n: number) => void,
+  ): void {
+    const device = this.#device;
+    const stride = device.outStride(head);
+    const chunk = Math.max(1, Math.min(rows, Math.floor(this.#limits.chunk / stride)));
+    device.scope(() => {
+      const room = whole ? undefined : device.alloc("f32", chunk * stride);
+      for (let from = 0; from < rows; from += chunk) {
+        const n = Math.min(chunk, rows - from);
+        work(room ?? device.part(whole!, from * stride, n * stride), stride, from, n);
+      }
+    });
+  }
+}
+
+/** 1/temperature as `sample` computes it, which gets the temperature as a float. */
+function rowsOf(head: Weight, logits: Buffer, stride: number, rows: number, temperature: number): LogitRows {
+  return { logits, rows, stride, vocabulary: head.rows, inverseTemperature: 1 / Math.fround(temperature) };
+}
