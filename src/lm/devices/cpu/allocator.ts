@@ -1,4 +1,4 @@
-// Pieces of one linear memory: first fit over a sorted list of gaps, neighbours joined when freed.
+// Allocator of one linear memory: first fit over a sorted list of gaps, neighbours merged when freed.
 const ALIGN = 64; // a cache line, so that threads do not share one at a buffer's edge
 
 interface Gap {
@@ -10,7 +10,7 @@ export interface Allocator {
   /** Address of `bytes` free bytes; the space grows through `grow` when none is left. */
   alloc(bytes: number): number;
   free(address: number): void;
-  /** Bytes handed out now, and the most there ever were. */
+  /** Bytes allocated now, and the peak. */
   readonly used: number;
   readonly peak: number;
 }

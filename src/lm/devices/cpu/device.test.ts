@@ -121,7 +121,7 @@ describe("one thread", () => {
     expect(device.memory.peak).toBeGreaterThanOrEqual(used + 40_000);
   });
 
-  test("more than 4 GiB is refused, saying how much and what to do, and the device goes on", () => {
+  test("more than 4 GiB is refused, saying how much and what to do, and the device stays usable", () => {
     const buffer = device.alloc("f32", 1_000);
     device.fill(buffer, 7);
     const { used } = device.memory;

@@ -1,4 +1,4 @@
-// The CPU device: WebAssembly kernels over one memory, alone or with threads.
+// The CPU device: WebAssembly kernels over one memory, with or without threads.
 import { SqlEnvError } from "../../../errors.ts";
 import type {
   AdamStep,
@@ -22,28 +22,28 @@ import { sameBits } from "./x64/self-check.ts";
 export interface CpuOptions {
   /** @default 1 */
   readonly threads?: number;
-  /** "relaxed" needs a runtime that has it. @default relaxed where there is, else plain */
+  /** "relaxed" needs a runtime with relaxed SIMD. @default relaxed if available, else plain */
   readonly simd?: "plain" | "relaxed";
-  /** How to start a worker; without it there is one thread and memory of its own. */
+  /** How to start a worker; without it there is one thread and unshared memory. */
   readonly startWorker?: StartWorker;
-  /** Kernels of the processor's own over this memory, in place of those of the same names; used where their bits are the same. */
+  /** Machine-code kernels over this memory that replace those of the same names; used only if a self-check finds the same bits. */
   readonly native?: ((memory: WebAssembly.Memory) => Bound) | null;
 }
 
 export interface CpuDevice extends Device {
-  /** Bytes in use now, and the most so far. */
+  /** Bytes in use now, and the peak so far. */
   readonly memory: { readonly used: number; readonly peak: number };
-  /** Whether products run as machine code rather than WebAssembly; their bits are the same. */
+  /** Whether matmul, attention and SwiGLU run as machine code rather than WebAssembly; the bits are the same. */
   readonly native: boolean;
 }
 
 const PAGE = 65_536;
-const MAX_PAGES = 65_536; // 4 GiB: what 32-bit addresses reach
-const FORWARD_BLOCK = 16; // queries together at most, as in wasm/attention.ts
-const WASM_BLOCK = 4; // … without machine code: a tile
-const BACKWARD_BLOCK = 32; // queries together, as in wasm/attention-backward.ts
-const LIST = 1_024; // floats a thread writes down work for machine code in, as in wasm/host.ts
-const GROW_STEP = 256; // pages at least: growing is slow
+const MAX_PAGES = 65_536; // 4 GiB: the range of 32-bit addresses
+const FORWARD_BLOCK = 16; // queries per task at most, as in wasm/attention.ts
+const WASM_BLOCK = 4; // … without machine code: one tile
+const BACKWARD_BLOCK = 32; // queries per task, as in wasm/attention-backward.ts
+const LIST = 1_024; // floats of a thread's command list, as in wasm/host.ts
+const GROW_STEP = 256; // pages to grow by at least: growing is slow
 
 /** Makes a CPU device; `start.node.ts` gives it threads under Node. */
 export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuOptions = {}): CpuDevice {
@@ -68,7 +68,7 @@ export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuO
   return new Cpu(memory, pool, variant, isNative);
 }
 
-/** What `work` gives, or undefined where it fails: WebAssembly does as well. */
+/** The result of `work`, or undefined if it throws: WebAssembly is the fallback. */
 function attempt<T>(work: () => T): T | undefined {
   try {
     return work();
@@ -296,7 +296,7 @@ class Cpu implements CpuDevice {
     const row = scratchRow(layout);
     this.scope(() => {
       const scratch = this.alloc("f32", this.threads * (FORWARD_BLOCK * row + LIST));
-      const kept = lse ?? this.alloc("f32", layout.tokens * heads);
+      const lseOut = lse ?? this.alloc("f32", layout.tokens * heads);
       const { spans, ranges, spanCount } = layout;
       const scale = 1 / Math.sqrt(headDim);
       this.#run(
@@ -304,7 +304,7 @@ class Cpu implements CpuDevice {
         q,
         kvCache,
         out,
-        kept,
+        lseOut,
         spans,
         ranges,
         spanCount,
@@ -465,7 +465,7 @@ class Cpu implements CpuDevice {
     const missing = Math.ceil(end / PAGE) - this.#memory.buffer.byteLength / PAGE;
     if (missing <= 0) return;
     try {
-      if (end > MAX_PAGES * PAGE) throw new RangeError("4 GiB"); // before anything grows: that would cut off the views
+      if (end > MAX_PAGES * PAGE) throw new RangeError("4 GiB"); // before growing, which would detach the views
       this.#memory.grow(Math.min(Math.max(missing, GROW_STEP), MAX_PAGES - this.#memory.buffer.byteLength / PAGE));
     } catch (cause) {
       throw new SqlEnvError("out_of_memory", {

@@ -6,9 +6,9 @@ import { startThread } from "./thread.node.ts";
 import { bindFromText, bindingText, nativeCode } from "./x64/native.node.ts";
 
 export interface CpuNodeOptions extends Omit<CpuOptions, "startWorker" | "native"> {
-  /** @default as many as this process may use cores, at most 8 */
+  /** @default the cores this process may use, at most 8 */
   readonly threads?: number;
-  /** Products as machine code where processor and system allow it; the bits are the same. @default true, unless SQLENV_NATIVE=0 */
+  /** Machine code where processor and system allow it; the bits are the same. @default true, unless SQLENV_NATIVE=0 */
   readonly native?: boolean;
 }
 
@@ -18,7 +18,7 @@ export function createCpu({
   native: wantsNative = process.env.SQLENV_NATIVE !== "0",
   ...options
 }: CpuNodeOptions = {}): CpuDevice {
-  // Node 20 has relaxed SIMD behind a flag; later versions always have it, and complain of the flag on stderr.
+  // Node 20 needs a flag for relaxed SIMD; later versions always have it and warn about the flag.
   if (process.versions.node.startsWith("20.")) setFlagsFromString("--experimental-wasm-relaxed-simd");
   const native = wantsNative ? nativeCode() : null;
   return createCpuDevice({

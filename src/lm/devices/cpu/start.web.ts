@@ -1,15 +1,15 @@
-// The CPU device in a browser: with threads where the page is cross-origin isolated, else alone in memory of its own.
+// The CPU device in a browser: with threads if the page is cross-origin isolated, else single-threaded.
 import { type CpuDevice, createCpuDevice } from "./device.ts";
 import { WORKER } from "./thread-pool.ts";
 
 export interface CpuWebOptions {
-  /** Used only where the page is cross-origin isolated. @default as many as the machine has cores, at most 8 */
+  /** Used only if the page is cross-origin isolated. @default the machine's cores, at most 8 */
   readonly threads?: number | undefined;
-  /** @default relaxed where there is, else plain */
+  /** @default relaxed if available, else plain */
   readonly simd?: "plain" | "relaxed" | undefined;
 }
 
-/** Makes the device. With threads it must be called in a worker: a page's own thread may not wait for others. */
+/** Makes the device. With threads it must be called in a worker: a page's main thread may not block. */
 export async function createWebCpu({
   threads = Math.min(8, globalThis.navigator?.hardwareConcurrency || 1),
   simd,
@@ -17,10 +17,11 @@ export async function createWebCpu({
   const options = simd === undefined ? {} : { simd };
   const isPage = "document" in globalThis;
   if (threads === 1 || isPage || !globalThis.crossOriginIsolated) return createCpuDevice(options);
-  // A worker begins only when the thread that made it is idle, which a kernel's caller never is: all are up before the first.
+  // A worker starts only when the thread that created it is idle, which a kernel's caller never is: start all before the first kernel.
   const waiting = await Promise.all(Array.from({ length: threads - 1 }, readyWorker));
   return createCpuDevice({
-    ...{ ...options, threads },
+    ...options,
+    threads,
     startWorker: (_, data) => {
       const worker = waiting.pop()!;
       worker.postMessage(data);
@@ -29,7 +30,7 @@ export async function createWebCpu({
   });
 }
 
-/** A worker that has said it is there, and waits to be told its part. */
+/** A worker that has reported ready and waits for its part. */
 function readyWorker(): Promise<Worker> {
   const source = `${WORKER}\nonmessage = ({ data }) => serve(data);\npostMessage("ready");`;
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));

@@ -1,4 +1,4 @@
-// Threads of the CPU that die: whoever runs a kernel is told, and does not wait for ever.
+// CPU threads that die: the caller of a kernel gets an error instead of waiting forever.
 import { existsSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";

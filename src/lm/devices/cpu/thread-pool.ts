@@ -1,5 +1,5 @@
-// Threads that run a kernel together. Each has an instance of the module over one shared memory and does its share,
-// (part, parts); the caller is part 0. Workers spin for a moment between kernels, then sleep.
+// Thread pool: all threads run each kernel together. Each has an instance of the module over one shared memory and computes its
+// share (part, parts); the caller is part 0. Workers spin briefly between kernels, then sleep.
 
 import { SqlEnvError } from "../../../errors.ts";
 
@@ -13,26 +13,26 @@ export interface ThreadPool {
   close(): void;
 }
 
-/** A worker that can be told things once and ended: node:worker_threads or a page's Worker behind one face. */
+/** A started worker: node:worker_threads or a page's Worker. */
 export interface WorkerHandle {
   end(): void;
-  /** Whether its thread, which calls itself by this number, still runs. It is asked by one that waits and gets no events. */
+  /** Whether the thread with this id still runs. Polled, since a caller that waits receives no events. */
   isAlive?(id: number): boolean;
 }
 
 export type StartWorker = (source: string, data: unknown) => WorkerHandle;
 
-// The control words, in a shared array of their own.
+// Indices into the shared control array.
 const [GENERATION, REMAINING, KERNEL, COUNT, FAILED] = [0, 1, 2, 3, 4];
 const FIRST_STATE = 8; // a word for each part: 0 until it serves kernels, then its thread's id
 const BROKEN = -1;
 const STOP = -1;
-const SLICE_MS = 500; // a thread that died is noticed after this long
-const START_MS = 120_000; // a thread that takes longer to start on a busy machine has failed
+const SLICE_MS = 500; // a dead thread is noticed after this long
+const START_MS = 120_000; // a thread that takes longer to start has failed, even on a busy machine
 const MAX_ARGS = 32;
-const SPINS = 4_000; // about 30 µs: longer than the gaps inside a step, shorter than what a shared core resents
+const SPINS = 4_000; // about 30 µs: longer than the gaps inside a step, short enough for shared cores
 
-/** One thread: kernels run where they are called. */
+/** One thread: kernels run in the caller. */
 export function singleThread(exports: KernelExports): ThreadPool {
   return {
     size: 1,
@@ -41,7 +41,7 @@ export function singleThread(exports: KernelExports): ThreadPool {
   };
 }
 
-/** `size` threads, of which the caller is one; with `native`, workers take the kernels that `startWorker` gives them first. */
+/** `size` threads, the caller included; with `native`, workers prefer the machine-code kernels that `startWorker` binds. */
 export function startThreadPool(
   size: number,
   module: WebAssembly.Module,
@@ -91,7 +91,7 @@ export function startThreadPool(
   return {
     size,
     run(kernel, ...values) {
-      if (closed) throw new Error("the device is closed"); // nobody would answer
+      if (closed) throw new Error("the device is closed"); // no worker would answer
       if (lost) throw lost;
       dispatch(indices.get(kernel)!, values);
       let failure: { readonly error: unknown } | undefined;
@@ -100,7 +100,7 @@ export function startThreadPool(
       } catch (error) {
         failure = { error };
       }
-      // The others write to the same memory: whatever happened here, nothing continues before they are done.
+      // The others write to the same memory: even after a failure here, wait until they are done.
       for (let spin = 0, left = Atomics.load(control, REMAINING); left > 0; left = Atomics.load(control, REMAINING)) {
         if (++spin > SPINS && Atomics.wait(control, REMAINING, left, SLICE_MS) === "timed-out") checkThreads();
       }
@@ -116,13 +116,13 @@ export function startThreadPool(
   };
 }
 
-/** What a worker runs; plain JavaScript, since it is started from text in Node and in pages alike. */
+/** Source of a worker: plain JavaScript, since it is started from text both in Node and in pages. */
 export const WORKER = `
 async function serve(data, bind, id = 1) {
   try {
     await serveKernels(data, bind, id);
   } catch (error) {
-    Atomics.store(data.control, 8 + data.part, -1); // the caller throws, instead of waiting for ever
+    Atomics.store(data.control, 8 + data.part, -1); // the caller throws instead of waiting forever
     Atomics.notify(data.control, 1);
     throw error;
   }
@@ -145,7 +145,7 @@ async function serveKernels({ module, memory, control, args, names, part, parts,
     try {
       kernels[control[2]](...args.subarray(0, control[3]), part, parts);
     } catch {
-      Atomics.store(control, 4, 1); // the caller throws; a thread that died instead would keep it waiting for ever
+      Atomics.store(control, 4, 1); // the caller throws; if this thread died instead, it would wait forever
     }
     if (Atomics.sub(control, 1, 1) === 1) Atomics.notify(control, 1);
   }

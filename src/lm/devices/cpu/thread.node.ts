@@ -1,9 +1,9 @@
-// A worker thread of the CPU device's team under Node.
+// A worker thread of the CPU device's thread pool under Node.
 import { existsSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import type { WorkerHandle } from "./thread-pool.ts";
 
-/** What a thread is called by Linux; 1 where that is not known. */
+/** The thread's Linux id; 1 if unknown. */
 const THREAD_ID = `(() => {
   try {
     return Number(require("node:fs").readlinkSync("/proc/thread-self").split("/").pop()) || 1;
@@ -12,7 +12,7 @@ const THREAD_ID = `(() => {
   }
 })()`;
 
-/** Starts a thread of the team. */
+/** Starts a thread of the pool. */
 export function startThread(
   source: string,
   data: unknown,
@@ -21,10 +21,10 @@ export function startThread(
   const worker = new Worker(`${source}\nserve(require("node:worker_threads").workerData, ${bind}, ${THREAD_ID});`, {
     eval: true,
     workerData: data,
-    execArgv: [], // --input-type and --import are meant for the program, and would break or slow a worker
+    execArgv: [], // --input-type and --import are for the main program and would break or slow a worker
   });
   worker.unref(); // a sleeping worker must not keep the process alive
-  worker.on("error", () => {}); // the team notices, and throws to whoever runs a kernel
+  worker.on("error", () => {}); // the pool notices, and throws to the caller of a kernel
   return {
     worker,
     end: () => void worker.terminate(),

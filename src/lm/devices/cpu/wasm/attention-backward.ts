@@ -1,11 +1,11 @@
-// The way back through attention. One task is a tree of spans for one kv head: it alone writes the gradients of that
-// head's keys and values, adding up queries in a fixed order, so threads never share a sum.
-import { anyProduct, beginList, finishList, hasHost, hostScoreGradients, LIST_BYTES } from "./host";
+// Attention backward. One task is a tree of spans for one kv head: it alone writes the gradients of that head's keys and
+// values, adding up queries in a fixed order, so threads never share a sum.
+import { enqueueMatmul, beginList, finishList, hasHost, hostScoreGradients, LIST_BYTES } from "./host";
 import { bound, exp4, sum4 } from "./math";
 
 const SPAN: usize = 16;
 const RANGE: usize = 12;
-const BLOCK: i32 = 32; // queries worked on together: long enough sums for dK and dV, scores that stay in the cache
+const BLOCK: i32 = 32; // queries per block: sums for dK and dV long enough, scores that stay in the cache
 
 /** D = Σ out · dOut for every row and head. */
 export function rowDots(out: usize, dOut: usize, dots: usize, rows: i32, heads: i32, d: i32, part: i32, parts: i32): void {
@@ -19,15 +19,15 @@ export function rowDots(out: usize, dOut: usize, dots: usize, rows: i32, heads: 
   }
 }
 
-/** The other layouts the way back needs: K in panels of eight dims, V in panels of eight tokens; blocks as in the KV cache. */
+/** The transposed layouts that backward needs: K in panels of eight dims, V in panels of eight tokens; blocks as in the KV cache. */
 export function repack(
-  kvCache: usize, other: usize, blocks: usize, runs: i32, kvHeads: i32, d: i32, part: i32, parts: i32,
+  kvCache: usize, other: usize, kvBlocks: usize, count: i32, kvHeads: i32, d: i32, part: i32, parts: i32,
 ): void {
-  for (let task = part; task < runs * kvHeads; task += parts) {
-    const run = blocks + usize(task / kvHeads) * RANGE;
-    const cap = usize(load<i32>(run, 4));
-    const tokens = usize(load<i32>(run, 8));
-    const k = (usize(load<i32>(run)) + usize(task % kvHeads) * 2 * cap * usize(d)) << 2;
+  for (let task = part; task < count * kvHeads; task += parts) {
+    const block = kvBlocks + usize(task / kvHeads) * RANGE;
+    const cap = usize(load<i32>(block, 4));
+    const tokens = usize(load<i32>(block, 8));
+    const k = (usize(load<i32>(block)) + usize(task % kvHeads) * 2 * cap * usize(d)) << 2;
     const v = k + ((cap * usize(d)) << 2);
     for (let i: usize = 0; i < usize(d); i++) {
       const fromK = kvCache + k + (i << 5); // + panel·d·32 + lane·4
@@ -44,9 +44,9 @@ export function repack(
 }
 
 /**
- * dq into the q part of dqkv; dk and dv added to its k and v parts. `trees` closes with one more entry: spans of tree i
- * are trees[i] … trees[i+1]. `rangeRows` gives the first row of each range's run. Scratch a thread: (2·BLOCK·scratchRow +
- * 2·BLOCK·d) floats; behind them a list for each.
+ * Writes dq to the q part of dqkv; adds dk and dv to its k and v parts. `trees` closes with one more entry: spans of tree i
+ * are trees[i] … trees[i+1]. `rangeRows` is the first row of each range's block. Scratch per thread: (2·BLOCK·scratchRow +
+ * 2·BLOCK·d) floats, then a command list each.
  */
 export function attentionBackward(
   q: usize, kvCache: usize, other: usize, dOut: usize, lse: usize, dots: usize, dqkv: usize, spans: usize, ranges: usize,
@@ -91,8 +91,8 @@ export function attentionBackward(
             const cap = usize(load<i32>(range, 4));
             const block = (usize(load<i32>(range)) + usize(kv) * 2 * cap * usize(d)) << 2;
             const keys = min(load<i32>(range, 8), last - j);
-            anyProduct(q + at, rowBytes, 4, kvCache + block, width << 3, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
-            anyProduct(dOut + at, rowBytes, 4, other + block + ((cap * usize(d)) << 2), width << 3, (keys + 7) >> 3, dp + (usize(j) << 2), sRow, n, d, false);
+            enqueueMatmul(q + at, rowBytes, 4, kvCache + block, width << 3, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
+            enqueueMatmul(dOut + at, rowBytes, 4, other + block + ((cap * usize(d)) << 2), width << 3, (keys + 7) >> 3, dp + (usize(j) << 2), sRow, n, d, false);
             j += keys;
           }
           // Weights p and ds = p (dp − D) scale, 0 where a key is not seen.
@@ -128,10 +128,10 @@ export function attentionBackward(
             const cap = usize(load<i32>(range, 4));
             const block = (usize(load<i32>(range)) + usize(kv) * 2 * cap * usize(d)) << 2;
             const keys = min(load<i32>(range, 8), last - j);
-            anyProduct(dp + (usize(j) << 2), sRow, 4, other + block, cap << 5, d >> 3, dq, gradBytes, n, keys, j > 0);
+            enqueueMatmul(dp + (usize(j) << 2), sRow, 4, other + block, cap << 5, d >> 3, dq, gradBytes, n, keys, j > 0);
             const to = dqkv + usize(load<i32>(rangeRows + (usize(r) << 2))) * gradBytes;
-            anyProduct(dp + (usize(j) << 2), 4, sRow, qPack, usize(BLOCK) << 5, d >> 3, to + kColumn, gradBytes, keys, n, true);
-            anyProduct(s + (usize(j) << 2), 4, sRow, oPack, usize(BLOCK) << 5, d >> 3, to + vColumn, gradBytes, keys, n, true);
+            enqueueMatmul(dp + (usize(j) << 2), 4, sRow, qPack, usize(BLOCK) << 5, d >> 3, to + kColumn, gradBytes, keys, n, true);
+            enqueueMatmul(s + (usize(j) << 2), 4, sRow, oPack, usize(BLOCK) << 5, d >> 3, to + vColumn, gradBytes, keys, n, true);
             j += keys;
           }
           finishList();

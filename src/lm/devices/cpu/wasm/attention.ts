@@ -1,22 +1,22 @@
-// Causal grouped-query attention over a tree of token runs. A run ("span") sees its ancestors' keys and its own up to
-// itself; keys are walked by absolute position, so a cached token, a packed sequence and a shared prompt give the same bits.
+// Causal grouped-query attention over trees of spans (lm/devices/layout.ts). A token sees its ancestors' keys and its own span's
+// up to itself; keys are walked by absolute position, so a cached token, a packed sequence and a shared prompt give the same bits.
 //
-// Keys and values of a run stand in the KV cache, for each kv head one block of 2·cap·d floats (cap a multiple of 8):
+// A KV block has, for each kv head, 2·cap·d floats (cap a multiple of 8):
 //   K in panels of eight tokens  [cap/8][d][8]   (scores: a row of q against eight keys at once)
-//   V in panels of eight dims    [d/8][cap][8]   (outputs: a row of weights against eight dims at once)
+//   V in panels of eight dims    [d/8][cap][8]   (outputs: a row of probabilities against eight dims at once)
 //
 // spans: i32 × 4 each: first row of q, rows, absolute position of the first row, first range
 //           (one more entry closes the table, so that range counts are differences)
-// ranges:   i32 × 3 each: block of the run in the KV cache (in floats, for kv head 0), cap, tokens
-import { anyProduct, beginList, finishList, hasHost, hostSoftmax, LIST_BYTES } from "./host";
+// ranges:   i32 × 3 each: address of the KV block (in floats, for kv head 0), cap, tokens
+import { enqueueMatmul, beginList, finishList, hasHost, hostSoftmax, LIST_BYTES } from "./host";
 import { exp4, max4, sum4 } from "./math";
 
 const SPAN: usize = 16;
 const RANGE: usize = 12;
 
 /**
- * In place: rows of scores to weights exp(scale · (score − highest)), of which the first row sees `seen` and each further one
- * `more`; 0 behind, up to `padded`. Highest · scale and the sum go into the last two floats of each row.
+ * In place: rows of scores to exp(scale · (score − highest)). The first row sees `seen` keys, each further one `more` more;
+ * masked up to `padded`, where they become 0. highest · scale and the sum go into the last two floats of each row.
  */
 function softmaxRows(s: usize, sRow: usize, rows: i32, seen: i32, more: i32, padded: i32, scale: f32): void {
   for (let i = 0; i < rows; i++, s += sRow) softmaxRow(s, sRow, seen + more * i, padded, scale);
@@ -32,7 +32,7 @@ function softmaxRow(s: usize, sRow: usize, n: i32, padded: i32, scale: f32): voi
   const scale4 = f32x4.splat(scale);
   const shift4 = f32x4.splat(highest * scale);
   let sum = f32x4.splat(0);
-  const end = (n + 3) & ~3; // lanes behind n are exp(−∞) = 0
+  const end = (n + 3) & ~3; // lanes after n are exp(−∞) = 0
   for (let j = 0; j < end; j += 4) {
     const e = exp4(f32x4.sub(f32x4.mul(v128.load(s + (usize(j) << 2)), scale4), shift4));
     v128.store(s + (usize(j) << 2), e);
@@ -43,19 +43,19 @@ function softmaxRow(s: usize, sRow: usize, n: i32, padded: i32, scale: f32): voi
   store<f32>(s + sRow - 4, sum4(sum));
 }
 
-/** Rows worked on together at most; scratch is for so many. */
+/** Rows per task at most; the size of the scratch. */
 const BLOCK: i32 = 16;
 
-/** Tokens in common that are worth reading once for several spans of one row. */
+/** Shared tokens from which reading them once for several one-row spans pays. */
 const COMMON_LEAST: i32 = 16;
 
-/** Ranges that those spans have in common which `companions` found last, and their tokens. */
+/** Ranges shared by the spans that `companions` found last, and their tokens. */
 let common: i32 = 0;
 let commonTokens: i32 = 0;
 
 /**
- * How many spans from number g on, up to `most`, have one row each (the next rows of q) and begin with the same ranges. One
- * that would leave less than three quarters of those to read together is no companion.
+ * How many spans from g on, up to `most`, have one row each (consecutive rows of q) and begin with the same ranges. A span that
+ * would leave less than three quarters of the shared tokens ends the group.
  */
 function companions(spans: usize, ranges: usize, g: i32, count: i32, most: i32): i32 {
   const span = spans + usize(g) * SPAN;
@@ -86,8 +86,8 @@ function companions(spans: usize, ranges: usize, g: i32, count: i32, most: i32):
 }
 
 /**
- * Whether it pays to take those spans together: head by head, where each alone would have its heads take every key together.
- * With several heads on a kv head, only where rows are more than these, and have more in common than not.
+ * Whether it pays to compute those spans together, head by head, instead of each alone with all heads of a kv head reading
+ * every key together. With several heads per kv head: only if there are more rows than heads, which share more than they do not.
  */
 function paysTogether(span: usize, n: i32, group: i32): bool {
   if (n == 1 || group == 1) return n > 1;
@@ -96,7 +96,7 @@ function paysTogether(span: usize, n: i32, group: i32): bool {
   return n >= group && commonTokens >= longest;
 }
 
-/** Scores of n rows of q against the keys of ranges, from key j on; gives the number of keys before and in them. */
+/** Scores of n rows of q against the keys of ranges, written from key j on; returns the key after the last. */
 function scoreRanges(
   q: usize, step: usize, kvCache: usize, ranges: usize, from: i32, to: i32, kv: usize, d: i32, s: usize, sRow: usize, n: i32,
   j: i32, last: i32,
@@ -105,13 +105,13 @@ function scoreRanges(
     const range = ranges + usize(r) * RANGE;
     const block = kvCache + ((usize(load<i32>(range)) + kv * 2 * usize(load<i32>(range, 4)) * usize(d)) << 2);
     const keys = min(load<i32>(range, 8), last - j);
-    anyProduct(q, step, 4, block, usize(d) << 5, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
+    enqueueMatmul(q, step, 4, block, usize(d) << 5, (keys + 7) >> 3, s + (usize(j) << 2), sRow, n, d, false);
     j += keys;
   }
   return j;
 }
 
-/** Their values, weighted, added up in out; likewise. */
+/** out (+)= probabilities · values of ranges, from key j on; returns the key after the last. */
 function sumRanges(
   s: usize, sRow: usize, kvCache: usize, ranges: usize, from: i32, to: i32, kv: usize, d: i32, out: usize, step: usize, n: i32,
   j: i32, last: i32,
@@ -121,14 +121,14 @@ function sumRanges(
     const cap = usize(load<i32>(range, 4));
     const block = kvCache + ((usize(load<i32>(range)) + (kv * 2 + 1) * cap * usize(d)) << 2);
     const keys = min(load<i32>(range, 8), last - j);
-    anyProduct(s + (usize(j) << 2), sRow, 4, block, cap << 5, d >> 3, out, step, n, keys, j > 0);
+    enqueueMatmul(s + (usize(j) << 2), sRow, 4, block, cap << 5, d >> 3, out, step, n, keys, j > 0);
     j += keys;
   }
   return j;
 }
 
-/** Scores to weights for n rows, of which each sees `more` keys more than the one before and the last sees `last`. */
-function weigh(s: usize, sRow: usize, n: i32, last: i32, more: i32, scale: f32): void {
+/** Softmax numerators of n rows: each sees `more` keys more than the one before, the last sees `last`. */
+function softmax(s: usize, sRow: usize, n: i32, last: i32, more: i32, scale: f32): void {
   if (hasHost) hostSoftmax(s, sRow, n, last - more * (n - 1), more, (last + 7) & ~7, scale);
   else softmaxRows(s, sRow, n, last - more * (n - 1), more, (last + 3) & ~3, scale);
 }
@@ -138,13 +138,13 @@ function storeLse(s: usize, sRow: usize, lse: usize): void {
   store<f32>(lse, load<f32>(end - 8) + f32(Math.log(load<f32>(end - 4))));
 }
 
-/** A row of sums over the sum of its weights. */
+/** Divides a row of sums by its softmax denominator. */
 function divide(out: usize, d: i32, s: usize, sRow: usize): void {
   const r4 = f32x4.splat(1 / load<f32>(s + sRow - 4));
   for (let x: usize = 0; x < usize(d) << 2; x += 16) v128.store(out + x, f32x4.mul(v128.load(out + x), r4));
 }
 
-/** n spans of one row each that have `common` ranges in common, for the heads of a kv head: what they share is read once. */
+/** n one-row spans that share `common` ranges, for the heads of a kv head: shared keys and values are read once. */
 function attendTogether(
   q: usize, kvCache: usize, out: usize, lse: usize, span: usize, ranges: usize, n: i32, heads: i32, kv: usize, group: i32,
   d: i32, scale: f32, s: usize, sRow: usize,
@@ -162,7 +162,7 @@ function attendTogether(
       const from = load<i32>(one, 12) + common;
       const to = load<i32>(one, 12 + SPAN);
       scoreRanges(q + at + usize(i) * rowBytes, rowBytes, kvCache, ranges, from, to, kv, d, mine, sRow, 1, shared, last);
-      weigh(mine, sRow, 1, last, 0, scale);
+      softmax(mine, sRow, 1, last, 0, scale);
     }
     sumRanges(s, sRow, kvCache, ranges, range0, range0 + common, kv, d, out + at, rowBytes, n, 0, i32.MAX_VALUE);
     for (let i = 0; i < n; i++) {
@@ -184,9 +184,9 @@ function attendTogether(
 
 /**
  * out = softmax(q · kᵀ · scale) · v for every row, and the log-sum-exp of each row and head. Tasks are (span, kv head,
- * block of `size` rows), dealt out in turn; spans of one row that begin alike are one task. Scratch: 16 · `scratchRow`
- * floats a thread, of which the last two of a row are highest score times scale, and sum; behind them a list for each
- * thread. All threads must be told the same `size`: in WebAssembly a tile's rows, with machine code more.
+ * block of `size` rows), assigned round-robin; one-row spans with a common prefix are one task. Scratch: 16 · `scratchRow`
+ * floats per thread, the last two of a row being highest score times scale and the sum, then a command list per thread. All
+ * threads must get the same `size`: a tile's rows in WebAssembly, more with machine code.
  */
 export function attention(
   q: usize, kvCache: usize, out: usize, lse: usize, spans: usize, ranges: usize, count: i32, heads: i32, kvHeads: i32,
@@ -197,7 +197,7 @@ export function attention(
   const s = scratch + usize(part) * usize(BLOCK) * sRow;
   beginList(scratch + usize(parts) * usize(BLOCK) * sRow + usize(part) * LIST_BYTES);
   const rowBytes = usize(heads * d) << 2;
-  const most = max(1, min(size, (count * kvHeads) / (2 * parts))); // enough tasks must be left for all
+  const most = max(1, min(size, (count * kvHeads) / (2 * parts))); // leave enough tasks for all threads
   let task = 0;
   for (let g = 0, together = 1; g < count; g += together) {
     const span = spans + usize(g) * SPAN;
@@ -228,7 +228,7 @@ export function attention(
           const step = decode ? usize(d) << 2 : rowBytes;
           const last = position + b + (decode ? 1 : n); // keys the last row of the tile sees
           scoreRanges(q + at, step, kvCache, ranges, range0, range1, kv, d, s, sRow, n, 0, last);
-          weigh(s, sRow, n, last, decode ? 0 : 1, scale);
+          softmax(s, sRow, n, last, decode ? 0 : 1, scale);
           sumRanges(s, sRow, kvCache, ranges, range0, range1, kv, d, out + at, step, n, 0, last);
           finishList();
           for (let i = 0; i < n; i++) {

@@ -1,9 +1,9 @@
-// Everything that is not a product: norms, rotary positions, SwiGLU, embedding, the loss's head, AdamW.
+// Everything except matmul and attention: norms, SwiGLU, embedding, log-probs, sampling, AdamW.
 // Rows are tokens. Widths are multiples of four. Sums over tokens (weight gradients) are split over columns.
 import { bound, exp4, max4, sum4 } from "./math";
 import { madd } from "./micro";
 
-/** x += residual (if given); y = x / rms(x) · w. Keeps 1/rms of each row. */
+/** x += residual (if given); y = x / rms(x) · w. Saves 1/rms of each row. */
 export function rmsNorm(
   x: usize, residual: usize, w: usize, y: usize, rstd: usize, rows: i32, width: i32, eps: f32, part: i32, parts: i32,
 ): void {
@@ -219,7 +219,7 @@ export function sample(
           if (sum > wanted) token = j + i;
         }
       }
-      if (token < 0) token = last; // the sum fell short of its own rounding
+      if (token < 0) token = last; // rounding kept the running sum below the total
     }
     store<i32>(tokens + at, token);
     const logit = load<f32>(row + (usize(token) << 2));

@@ -1,10 +1,10 @@
-// Matrix products over packed panels. Work is split over outputs, never over a sum.
-import { micro1, micro4, product } from "./micro";
+// GEMM over packed panels. Work is split over outputs, never over a sum.
+import { matmul, micro1, micro4 } from "./micro";
 
-/** Rows packed at a time: their cache lines stay while panels pass along them. */
+/** Rows packed at a time: their cache lines stay while all panels are packed. */
 const PACK_ROWS: i32 = 48;
 
-/** Rows of A worked on while all panels of B pass by: their A stays in the second-level cache. */
+/** Rows of A per pass over all panels of B: they stay in the L2 cache. */
 const ROW_BLOCK: i32 = 96;
 
 /**
@@ -43,7 +43,7 @@ export function pack(src: usize, dst: usize, k: i32, n: i32, strideK: usize, str
 }
 
 /**
- * C[M, N] (+)= A[M, K] · B, B packed. A's element (m, k) stands at `a + m·aRow + k·aK`; C's rows are `cRow` bytes apart and
+ * C[M, N] (+)= A[M, K] · B, B packed. A's element (m, k) is at `a + m·aRow + k·aK`; C's rows are `cRow` bytes apart and
  * padded to a multiple of eight columns.
  */
 export function gemm(
@@ -61,7 +61,7 @@ export function gemm(
     const r1 = min(lastRow, r0 + ROW_BLOCK);
     const from = usize(firstPanel);
     const at = c + usize(r0) * cRow + from * 32;
-    product(a + usize(r0) * aRow, aRow, aK, b + from * bPanel, bPanel, lastPanel - firstPanel, at, cRow, r1 - r0, k, add);
+    matmul(a + usize(r0) * aRow, aRow, aK, b + from * bPanel, bPanel, lastPanel - firstPanel, at, cRow, r1 - r0, k, add);
   }
 }
 
@@ -69,10 +69,10 @@ function rowBound(m: i32, part: i32, parts: i32): i32 {
   return part == parts ? m : i32((i64(m) * part) / parts) & ~3;
 }
 
-/** Rows of A together with k this long stay in the first-level cache. */
+/** Rows of A this long in k stay in the L1 cache. */
 const K_BLOCK: i32 = 256;
 
-/** Packs Aᵀ: element (m, k) at `src + k·strideK + m·4` goes to [M/4][K][4]. Rows of the source must reach to a multiple of four. */
+/** Packs Aᵀ: element (m, k) at `src + k·strideK + m·4` goes to [M/4][K][4]. Rows of the source must be padded to a multiple of four. */
 export function packRows(src: usize, dst: usize, m: i32, k: i32, strideK: usize, part: i32, parts: i32): void {
   const tiles = (m + 3) >> 2;
   const from = i32((i64(k) * part) / parts);
@@ -91,7 +91,7 @@ export function packRows(src: usize, dst: usize, m: i32, k: i32, strideK: usize,
   }
 }
 
-/** C[M, N] += A · B with A from `packRows` and B from `pack`: long sums in blocks, which continue where the last one stopped. */
+/** C[M, N] += A · B with A from `packRows` and B from `pack`: long sums in blocks of k, each continuing the last. */
 export function gemmRows(a: usize, b: usize, c: usize, cRow: usize, m: i32, n: i32, k: i32, part: i32, parts: i32): void {
   const panels = (n + 7) >> 3;
   const first = rowBound(m, part, parts);

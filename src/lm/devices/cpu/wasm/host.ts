@@ -1,67 +1,67 @@
-// Parts of kernels that the host may have faster code for, with the same bits. Calling it takes longer than a small product, so
-// work is written down as a list and done by one call.
-import { product } from "./micro";
+// Parts of kernels that may run as machine code, with the same bits. A call out of WebAssembly costs more than a small matmul,
+// so work is collected in a command list and run by one call (x64/command-list.ts).
+import { matmul } from "./micro";
 
-/** Does a list of work, in order. */
+/** Runs a command list, in order. */
 // @ts-ignore: decorator
 @external("env", "runCommands")
 declare function hostRun(list: usize, count: i32): void;
 
-/** Bytes of an entry: thirteen words that the code of its kind is told, then which kind. */
+/** Bytes of an entry, and of its thirteen parameter words, after which comes the opcode. */
 const ENTRY: usize = 64;
-const KIND: usize = 52;
-const PRODUCT: i32 = 0;
+const OPCODE: usize = 52;
+const MATMUL: i32 = 0;
 const SOFTMAX: i32 = 1;
 const SCORE_GRADIENTS: i32 = 2;
 
-/** Entries a list has room for, and bytes. */
+/** Capacity of a list in entries, and in bytes. */
 const ROOM: i32 = 64;
 export const LIST_BYTES: usize = 4096;
 
-/** Whether the host has such code and it is to be used; each thread has an instance, so a global of its own. */
+/** Whether machine code is used. Each thread has its own instance, hence its own globals. */
 export let hasHost = false;
 
 let list: usize = 0;
 let count: i32 = 0;
 
-/** Says whether to use the host's code. */
+/** Switches machine code on or off. */
 export function useHost(on: bool): void {
   hasHost = on;
 }
 
-/** Begins a list in these bytes. */
+/** Starts a list at this address. */
 export function beginList(at: usize): void {
   list = at;
   count = 0;
 }
 
-/** Has everything done that is on the list. */
+/** Runs everything on the list. */
 export function finishList(): void {
   if (count == 0) return;
   const n = count;
-  count = 0; // first: should it fail, nobody does the rest
+  count = 0; // first: if it throws, the rest must not run later
   hostRun(list, n);
 }
 
-/** Room for one more. */
-function entry(kind: i32): usize {
+/** A new entry; runs the list first if it is full. */
+function entry(opcode: i32): usize {
   if (count == ROOM) finishList();
   const at = list + usize(count++) * ENTRY;
-  store<i32>(at, kind, KIND);
+  store<i32>(at, opcode, OPCODE);
   return at;
 }
 
-/** The host's code does not trap: what would reach beyond the memory is refused here. */
+/** Traps if `end` is outside the memory: machine code would not. */
 function checkInside(end: u64): void {
   if (end > u64(memory.size()) << 16) unreachable();
 }
 
-/** `product`: the host's, when the list is done, or at once. */
-export function anyProduct(
+/** `matmul`: queued on the list for machine code, or computed at once. */
+export function enqueueMatmul(
   a: usize, aRow: usize, aK: usize, b: usize, bPanel: usize, panels: i32, c: usize, cRow: usize, m: i32, k: i32, add: bool,
 ): void {
   if (!hasHost) {
-    product(a, aRow, aK, b, bPanel, panels, c, cRow, m, k, add);
+    matmul(a, aRow, aK, b, bPanel, panels, c, cRow, m, k, add);
     return;
   }
   if (m <= 0 || panels <= 0) return;
@@ -70,7 +70,7 @@ export function anyProduct(
     checkInside(u64(b) + u64(panels - 1) * u64(bPanel) + (u64(k) << 5));
   }
   checkInside(u64(c) + u64(m - 1) * u64(cRow) + (u64(panels) << 5));
-  const at = entry(PRODUCT);
+  const at = entry(MATMUL);
   store<usize>(at, a);
   store<usize>(at, aRow << 2, 4);
   store<usize>(at, aRow, 8);
@@ -83,20 +83,20 @@ export function anyProduct(
   store<i32>(at, m, 36);
   store<i32>(at, k, 40);
   store<i32>(at, i32(add), 44);
-  // Three panels are 96 bytes for each of k, which the tiles share; only where panels follow upon each other.
+  // Three panels are 96 bytes per k, shared among the tiles; only if panels are contiguous.
   store<i32>(at, bPanel == usize(k) << 5 ? (96 + ((m - 1) >> 2)) / ((m + 3) >> 2) : 0, 48);
 }
 
 /**
- * Rows of scores to weights, of which the first row sees `seen` and each further one `step` more; 0 behind, up to `width`, a
- * multiple of eight. The highest score times `scale` and the sum of the weights go into the last two floats of each row.
+ * Softmax numerators of rows of scores. The first row sees `seen` keys, each further one `step` more; 0 where masked, up to
+ * `width`, a multiple of eight. The highest score times `scale` and the sum go into the last two floats of each row.
  */
 export function hostSoftmax(s: usize, sRow: usize, rows: i32, seen: i32, step: i32, width: i32, scale: f32): void {
   if (rows <= 0) return;
   scores(entry(SOFTMAX), s, sRow, rows, seen, step, width, scale);
 }
 
-/** Scores to weights p and, in `dp`, p · (dp − dot) · scale; of `lse` and `dots` each row has one, `dotRow` bytes apart. */
+/** Scores to probabilities p and, in `dp`, p · (dp − dot) · scale; `lse` and `dots` have one float per row, `dotRow` bytes apart. */
 export function hostScoreGradients(
   s: usize, dp: usize, sRow: usize, rows: i32, seen: i32, width: i32, scale: f32, lse: usize, dots: usize, dotRow: usize,
 ): void {

@@ -1,11 +1,11 @@
-// What stands before attention: heads normed and turned by their position, keys and values put into the KV cache (laid out as
-// attention.ts says), and all of it back.
+// Between the qkv matmul and attention: norm and rotary embedding of heads, keys and values written to the KV cache (laid out as
+// in attention.ts), and backward.
 import { bound, sum4 } from "./math";
 import { madd } from "./micro";
 
 /**
- * Writes q (normed, turned) and puts k and v (k normed, turned) into the KV cache. One row of qkv is [q heads | k heads | v heads];
- * `bias`, if given, is added to it first (then there are no norms).
+ * Writes q (normed, rotated) and, to the KV cache, k (normed, rotated) and v. One row of qkv is [q heads | k heads | v heads];
+ * `bias`, if given, is added first (then there are no norms).
  */
 export function rotate(
   qkv: usize, q: usize, kvCache: usize, blocks: usize, caps: usize, indices: usize, positions: usize, cosSin: usize,
@@ -30,7 +30,7 @@ export function rotate(
       const out = q + (usize(t) * usize(heads) + usize(h)) * head;
       const r = qWeight ? headScale(x, d, eps) : 1;
       store<f32>(scales + (usize(h) << 2), r);
-      turn(x, bias ? bias + usize(h) * head : 0, qWeight, r, table, out, half, 4);
+      rotateHead(x, bias ? bias + usize(h) * head : 0, qWeight, r, table, out, half, 4);
     }
     for (let h = 0; h < kvHeads; h++) {
       const x = row + usize(heads + h) * head;
@@ -38,7 +38,7 @@ export function rotate(
       const r = kWeight ? headScale(x, d, eps) : 1;
       store<f32>(scales + (usize(heads + h) << 2), r);
       const panel = kBlock + (((index >> 3) * usize(d) * 8 + (index & 7)) << 2);
-      turn(x, bias ? bias + usize(heads + h) * head : 0, kWeight, r, table, panel, half, 32);
+      rotateHead(x, bias ? bias + usize(heads + h) * head : 0, kWeight, r, table, panel, half, 32);
       const v = row + usize(heads + kvHeads + h) * head;
       const vBias = bias + usize(heads + kvHeads + h) * head;
       const vBlock = kBlock + ((cap * usize(d)) << 2);
@@ -57,7 +57,7 @@ export function rotate(
   }
 }
 
-/** Copies the first tokens of a run to another block of the KV cache. */
+/** Copies the first tokens of a KV block to another block. */
 export function moveBlock(
   kvCache: usize, from: i32, fromCap: i32, to: i32, toCap: i32, tokens: i32, kvHeads: i32, d: i32, part: i32, parts: i32,
 ): void {
@@ -83,8 +83,8 @@ function headScale(x: usize, d: i32, eps: f32): f32 {
   return 1 / sqrt(sum4(sum) / f32(d) + eps);
 }
 
-/** Norms and turns one head, (a, b) to (a cos − b sin, b cos + a sin), a and b the halves; floats go `apart` bytes apart. */
-function turn(x: usize, bias: usize, w: usize, r: f32, table: usize, out: usize, half: usize, apart: usize): void {
+/** Norms and rotates one head, (a, b) to (a cos − b sin, b cos + a sin), a and b the halves; outputs are `apart` bytes apart. */
+function rotateHead(x: usize, bias: usize, w: usize, r: f32, table: usize, out: usize, half: usize, apart: usize): void {
   const r4 = f32x4.splat(r);
   for (let i: usize = 0; i < half; i += 16) {
     const c = v128.load(table + i);
@@ -119,7 +119,7 @@ function put(at: usize, four: v128, apart: usize): void {
   store<f32>(at + 3 * apart, f32x4.extract_lane(four, 3));
 }
 
-/** In place: turns the gradients of q and k heads back, so that they are those of the normed rows. v is untouched. */
+/** In place: rotates the gradients of q and k heads back to those of the normed rows. v is unchanged. */
 export function unrotate(
   dqkv: usize, positions: usize, cosSin: usize, rows: i32, heads: i32, kvHeads: i32, d: i32, part: i32, parts: i32,
 ): void {

@@ -1,4 +1,4 @@
-// Products as machine code: the bits of the WebAssembly kernels for every size and number of threads, and nothing outside.
+// Machine code: the bits of the WebAssembly kernels for every size and number of threads, and no access outside of memory.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
@@ -15,7 +15,7 @@ import { createCpu } from "../start.node.ts";
 import { bindFromText, nativeCode } from "./native.node.ts";
 
 const can = nativeCode() !== null;
-if (!can) console.warn("this machine or system cannot run our machine code: its tests are left out");
+if (!can) console.warn("this machine cannot run our machine code: its tests are skipped");
 
 describe.skipIf(!can)("machine code", () => {
   let reference: CpuDevice;
@@ -37,7 +37,7 @@ describe.skipIf(!can)("machine code", () => {
     plain.close();
   });
 
-  test("products and their gradients have the bits of WebAssembly", () => {
+  test("matmuls and their gradients have the bits of WebAssembly", () => {
     const size = fc.oneof(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 1, max: 300 }));
     const run = (device: CpuDevice, rows: number, n: number, columns: number, add: boolean): string =>
       device.scope(() => {
@@ -71,12 +71,12 @@ describe.skipIf(!can)("machine code", () => {
   });
 
   test("attention and its gradients over trees have the bits of WebAssembly", () => {
-    const runs = fc.array(fc.tuple(fc.integer({ min: 1, max: 60 }), fc.nat(4)), { minLength: 1, maxLength: 5 });
+    const trees = fc.array(fc.tuple(fc.integer({ min: 1, max: 60 }), fc.nat(4)), { minLength: 1, maxLength: 5 });
     const shapes = fc.tuple(fc.constantFrom(1, 2, 5), fc.constantFrom(1, 2), fc.constantFrom(8, 24, 32));
     const run = (device: CpuDevice, lengths: readonly (readonly [number, number])[], shape: HeadShape): string =>
       device.scope(() => {
         const r = random("attention", ...lengths.flat());
-        let root = 0; // runs of a tree stand together
+        let root = 0; // spans of a tree are contiguous
         const parents = lengths.map(([length, back], i) => {
           if (back === 0 || i === 0) root = i;
           return [length, root === i ? null : root + (back % (i - root))] as const;
@@ -103,13 +103,13 @@ describe.skipIf(!can)("machine code", () => {
       const expected = run(reference, lengths, shape);
       return devices.every((device) => run(device, lengths, shape) === expected);
     };
-    fc.assert(fc.property(runs, shapes, isSame), { numRuns: cases(20, 60) });
-    // A chain of forty: more work for the last than a list has room for.
+    fc.assert(fc.property(trees, shapes, isSame), { numRuns: cases(20, 60) });
+    // A chain of forty: the last has more entries than a command list holds.
     const chain = Array.from({ length: 40 }, (_, i) => [1 + (i % 3), Math.max(0, i - 1)] as const);
     expect(isSame([[3, 0], [2, 1], ...chain.slice(2)], [2, 2, 8])).toBe(true);
   });
 
-  test("numbers at the ends of exp, infinite ones and such that are none come out as in WebAssembly", () => {
+  test("numbers at the ends of exp, infinities and NaN give the same as in WebAssembly", () => {
     const edges = [0, -0, 1e-40, 87.3, 87.33654, 87.34, 88.72283, 88.73, 103.9, 1e4, 3e38, Infinity];
     const values = Float32Array.from([...edges, ...edges.map((x) => -x), ...Array(8).fill(NaN)]);
     const [width, shape] = [values.length, { heads: 1, kvHeads: 1, headDim: 8, eps: 1e-6 }];
@@ -119,7 +119,7 @@ describe.skipIf(!can)("machine code", () => {
         device.write(h!, Float32Array.from([...values, ...values.toReversed()]));
         device.swiGlu(h!, a!, 1, width);
         device.swiGluBackward(h!, a!, dh!, 1, width);
-        // One query against one key each: scores are what stands above.
+        // One query against one key each: the scores are the values above.
         const { layout, storeLength } = forestLayout(device, tree([width, null]), shape);
         const [q, out, lse] = [8, 8, 1].map((n) => device.alloc("f32", n * width));
         const kvCache = device.alloc("f32", storeLength);
@@ -136,7 +136,7 @@ describe.skipIf(!can)("machine code", () => {
     for (const device of devices) expect(run(device)).toEqual(expected);
   });
 
-  test("every kernel of the device has the bits it has without", () => {
+  test("every kernel of the device has the bits it has without machine code", () => {
     const [without, ...others] = [reference, ...devices].map(everyKernel);
     for (const other of others) {
       const different = [...without!].filter(([name, values]) => bitsOf(values) !== bitsOf(other.get(name)!));
@@ -144,7 +144,7 @@ describe.skipIf(!can)("machine code", () => {
     }
   });
 
-  test("a product outside of memory is an error, and the next one runs", () => {
+  test("a matmul outside of memory is an error, and the next one runs", () => {
     for (const device of devices) {
       device.scope(() => {
         const value = device.alloc("f32", 64);
@@ -203,7 +203,7 @@ describe.skipIf(!can)("machine code", () => {
     }
   });
 
-  test("where binding fails, or gives other bits, there is WebAssembly", () => {
+  test("falls back to WebAssembly if binding fails or gives other bits", () => {
     const native = nativeCode()!;
     const broken = createCpuDevice({
       native() {
@@ -224,7 +224,7 @@ describe.skipIf(!can)("machine code", () => {
     }
   });
 
-  test("what lies at the very end of memory is inside", () => {
+  test("the very end of memory is accessible", () => {
     const device = createCpu({ threads: 1, native: true });
     const columns = 4096;
     const value = device.alloc("f32", 8 * columns);
@@ -246,9 +246,9 @@ describe.skipIf(!can)("machine code", () => {
     device.close();
   });
 
-  test.each([1, 3])("memory that grew is found again, %i threads", (threads) => {
+  test.each([1, 3])("memory that grew stays accessible, %i threads", (threads) => {
     const device = createCpu({ threads, native: true });
-    const product = () =>
+    const matmul = () =>
       device.scope(() => {
         const value = device.alloc("f32", 64);
         device.fill(value, 1);
@@ -273,13 +273,13 @@ describe.skipIf(!can)("machine code", () => {
       device.alloc("f32", megabytes << 18);
       expect(attention()).toEqual(Array(40).fill(3));
       device.alloc("f32", megabytes << 18);
-      expect(product()).toEqual(Array(8).fill(24));
+      expect(matmul()).toEqual(Array(8).fill(24));
     }
     device.close();
   });
 });
 
-test("SQLENV_NATIVE=0 leaves it out", async () => {
+test("SQLENV_NATIVE=0 disables machine code", async () => {
   const start = new URL("../../../../../dist/lm/devices/cpu/start.node.js", import.meta.url);
   const script = `
     import { createCpu } from ${JSON.stringify(start.href)};
