@@ -1,4 +1,4 @@
-// What kernels are given: buffers and numbers as arguments, and how rows and heads are cut among threads.
+// Kernel arguments, and how rows and heads are divided among threads.
 import type { Buffer, Scale } from "../device.ts";
 import type { Matrix } from "./blas.node.ts";
 import { MAX_NORM_WIDTH } from "./kernels/norm.ts";
@@ -31,13 +31,13 @@ export function vectorsOf(norms: { readonly q: Scale; readonly k: Scale } | null
   return [...scalesOf(norms), bias ? at(bias.value) : NULL];
 }
 
-/** Threads for a row, eight numbers each. */
+/** Threads per row, eight numbers each. */
 export function normThreads(width: number): number {
   if (width > MAX_NORM_WIDTH) throw new RangeError(`rows of ${width} numbers are too wide for the CUDA device`);
   return Math.min(256, Math.max(32, Math.ceil(width / 8 / 32) * 32));
 }
 
-/** Threads for a head, and how many dims of each half they have. */
+/** Threads per head, and the dims of each half they have. */
 export function rotaryCut(headDim: number): { lanes: number; dims: 4 | 8 } {
   const dims = headDim % 16 === 0 ? 8 : 4;
   const needed = headDim / 2 / dims;

@@ -1,4 +1,4 @@
-// Attention kernels on an emulated GPU, against plain sums: what they compute, where there is a C++ compiler but no GPU.
+// Attention kernels on an emulated GPU, against plain sums (needs a C++ compiler, no GPU).
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

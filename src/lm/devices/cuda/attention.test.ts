@@ -1,4 +1,4 @@
-// How attention is cut for GPUs, what is started with what, and that every kernel compiles for the GPUs it is meant for.
+// Attention on GPUs: tile sizes, launch arguments, and that every kernel compiles for the GPUs it is meant for.
 import { describe, expect, test } from "vitest";
 import { some } from "../../../../test/cases.ts";
 import { hasNvcc, spillsOf } from "../../../../test/devices/nvcc.ts";
@@ -26,7 +26,7 @@ const H200 = { capability: 90, sharedPerBlock: 227 << 10 };
 const qwen: AttentionShape = { heads: 16, kvHeads: 8, headDim: 128, precision: "bf16" };
 const plain: AttentionShape = { ...qwen, precision: "f32" };
 
-test("a GPU gets the fastest way it has", () => {
+test("a GPU gets the fastest instructions it has", () => {
   const wayOn = (shape: AttentionShape, gpu: typeof T4) => attentionKernels(shape, gpu).forward.way;
   expect(wayOn(qwen, H200)).toBe("wgmma");
   expect(wayOn({ ...qwen, headDim: 24 }, H200)).toBe("mma");
@@ -79,7 +79,7 @@ function recorder() {
   return { started, launch };
 }
 
-test("a plan's tables stand side by side in its buffer, with room for every tile", () => {
+test("a plan's tables are consecutive in its buffer, with room for every tile", () => {
   const layout = someLayout();
   const kernels = attentionKernels(qwen, H200);
   const { started, launch } = recorder();
@@ -131,7 +131,7 @@ test("next tokens are started with as many arguments as the kernel takes, on GPU
   attentionNext(launch, kernels, 64, 132, 1e-6, io, [{ ptr: 1 }, { ptr: 2 }, { ptr: 3 }]);
   expect(started.map(({ kernel }) => kernel)).toEqual([kernels.next]);
   for (const { kernel, args } of started) expect(args.length, kernel).toBe(parametersOf(kernels, kernel));
-  expect(started[0]!.grid).toEqual([8, 16, 1]); // four rows a block
+  expect(started[0]!.grid).toEqual([8, 16, 1]); // four rows per block
   expect(attentionKernels(plain, H200).next).toBeUndefined();
   expect(attentionKernels({ ...qwen, headDim: 24 }, H200).next).toBeUndefined();
   expect(attentionKernels(qwen, T4).next).toBeUndefined();

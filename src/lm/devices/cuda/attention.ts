@@ -1,4 +1,4 @@
-// Attention on a CUDA GPU: which kernels a shape of heads needs, how they are cut, and how they are started.
+// Attention on a CUDA GPU: which kernels a head shape needs, their tile sizes, and their launches.
 import type { Buffer, TokenLayout } from "../device.ts";
 import { forwardKernel, PLAN } from "./kernels/attention.ts";
 import { backwardKernels } from "./kernels/attention-backward.ts";
@@ -22,31 +22,31 @@ export interface AttentionShape {
 export interface AttentionGpu {
   /** 10·major + minor. */
   readonly capability: number;
-  /** Bytes of shared memory a block may have. */
+  /** Maximum bytes of shared memory per block. */
   readonly sharedPerBlock: number;
 }
 
-/** How a kernel is cut: see kernels/attention-parts.ts. */
+/** Tile sizes of a kernel: see kernels/attention-parts.ts. */
 interface Cut {
   readonly way: Way;
   readonly warps: number;
   readonly tile: number;
   readonly stages: number;
-  /** Heads a block takes together. */
+  /** Heads per block. */
   readonly heads: number;
   readonly shared: number;
 }
 
-/** What `attention…` functions need to know of compiled kernels. */
+/** The kernels of a head shape, as the `attention…` functions launch them. */
 export interface AttentionKernels {
   readonly shape: AttentionShape;
   readonly suffix: string;
   readonly sources: readonly KernelSource[];
   readonly forward: Cut;
   readonly backward: Cut;
-  /** Heads a block of the decode kernel takes together; 0 where the heads are too wide for it. */
+  /** Heads per block of the decode kernel; 0 if the heads are too wide for it. */
   readonly decodeTogether: number;
-  /** The kernel that shares the reading of contexts, where there is one for the shape. */
+  /** The kernel that reads shared prefixes once, if there is one for the shape. */
   readonly next: string | undefined;
 }
 
@@ -67,9 +67,9 @@ const PLAN_THREADS = 1024;
 const DOTS_WARPS = 8; // of attention_dots
 const DECODE_MOST = 256; // widest head of the decode kernel
 const DECODE_THREADS = 128;
-const NEXT_STATIC = 4096; // bytes of shared memory that kernels/attention-next.ts has besides
+const NEXT_STATIC = 4096; // bytes of static shared memory in kernels/attention-next.ts
 
-/** Kernels for a shape on a GPU; compile `sources` once for it. Those of "wgmma" want the architecture's "a" target. */
+/** Kernels for a head shape on a GPU; `sources` must be compiled once. "wgmma" needs the architecture's "a" target. */
 export function attentionKernels(shape: AttentionShape, gpu: AttentionGpu, force?: Way): AttentionKernels {
   const { headDim: d, precision } = shape;
   const way: Way = force ?? wayFor(shape, gpu);
@@ -80,7 +80,12 @@ export function attentionKernels(shape: AttentionShape, gpu: AttentionGpu, force
   const decodeTogether = d > DECODE_MOST ? 0 : togetherOf(shape);
   const next = hasNext(shape, gpu) ? nextSource(shape) : undefined;
   return {
-    ...{ shape, suffix, forward, backward, decodeTogether, next: next?.name },
+    shape,
+    suffix,
+    forward,
+    backward,
+    decodeTogether,
+    next: next?.name,
     sources: [
       { name: `attention_${suffix}`, from, code: code(shape, forward, forwardKernel(suffix)) },
       { name: `attention_back_${suffix}`, from, code: code(shape, backward, backwardKernels(suffix)) },
@@ -92,7 +97,7 @@ export function attentionKernels(shape: AttentionShape, gpu: AttentionGpu, force
   };
 }
 
-/** As many heads of a kv head as registers hold. */
+/** As many heads of a kv head as fit into registers. */
 function togetherOf({ heads, kvHeads }: Pick<AttentionShape, "heads" | "kvHeads">): number {
   const group = heads / kvHeads;
   return [8, 7, 6, 5, 4, 3, 2, 1].find((n) => group % n === 0)!;
@@ -113,7 +118,7 @@ function decodeCode(shape: AttentionShape, together: number): string {
   ].join("\n");
 }
 
-/** Whether kernels/attention-next.ts is for these heads on this GPU. */
+/** Whether kernels/attention-next.ts supports these heads on this GPU. */
 function hasNext({ heads, kvHeads, headDim, precision }: AttentionShape, gpu: AttentionGpu): boolean {
   if (precision !== "bf16" || heads / kvHeads > TILE_QUERIES || (headDim !== 64 && headDim !== 128)) return false;
   return gpu.capability >= 80 && nextShared(headDim) + NEXT_STATIC <= gpu.sharedPerBlock;
@@ -131,7 +136,7 @@ export function nextSource({ heads, kvHeads, headDim }: AttentionShape): KernelS
   };
 }
 
-/** How contexts are cut among the rows that share them: see prefix-sharing.ts. */
+/** What the division of contexts among blocks depends on: see prefix-sharing.ts. */
 export function sharingShape({ heads, kvHeads }: Pick<AttentionShape, "heads" | "kvHeads">, multiprocessors: number) {
   return {
     together: Math.floor(TILE_QUERIES / (heads / kvHeads)),
@@ -147,7 +152,7 @@ function wayFor({ precision, headDim }: AttentionShape, { capability }: Attentio
   return capability === 90 && headDim % 16 === 0 && headDim <= 128 ? "wgmma" : "mma";
 }
 
-/** The most rows, tiles and stages that fit the GPU's shared memory. */
+/** The largest tile sizes that fit the GPU's shared memory. */
 function cut(shape: AttentionShape, gpu: AttentionGpu, way: Way, pass: "forward" | "backward"): Cut {
   const { heads, kvHeads, headDim: d } = shape;
   const rowBytes = way === "float" ? 4 * (d + 4) : 128 * Math.ceil(d / 64);
@@ -156,14 +161,14 @@ function cut(shape: AttentionShape, gpu: AttentionGpu, way: Way, pass: "forward"
     const shared =
       rowBytes * (owned * 16 * warps + stages * 2 * tile) + (owned - 1) * stages * 2 * 4 * tile + 16 * stages;
     if (shared > gpu.sharedPerBlock) continue;
-    if (stages > 1 && gpu.capability < 80) continue; // copies that do not wait came with 8.0
+    if (stages > 1 && gpu.capability < 80) continue; // asynchronous copies came with 8.0
     const together = (heads / kvHeads) % 2 === 0 && warps > 1 ? 2 : 1;
     return { way, warps, tile, stages, heads: together, shared };
   }
   throw new RangeError(`heads of ${d} do not fit ${gpu.sharedPerBlock} bytes of shared memory`);
 }
 
-/** Warps, tile, stages: the best first. */
+/** Warps, tile, stages: best first. */
 const WGMMA_CUTS = [[8, 64, 4]] as const;
 const MMA_CUTS = [
   [8, 64, 2],
@@ -196,7 +201,7 @@ function typedef({ precision }: AttentionShape): string {
   return `typedef ${precision === "f32" ? "float" : "bf16"} T;`;
 }
 
-/** Elements (i32) a plan needs. */
+/** Length of a plan in elements (i32). */
 export function attentionPlanLength(layout: TokenLayout, kernels: AttentionKernels): number {
   const { query, backward, key } = tileCounts(layout, kernels);
   return 2 * (query + backward + key) + 2 * (layout.ranges.length / 3);
@@ -207,12 +212,12 @@ function tileCounts({ tokens, spanCount }: TokenLayout, { forward, backward }: A
   return { query: most(queriesOf(forward)), backward: most(queriesOf(backward)), key: most(16 * backward.warps) };
 }
 
-/** Queries of one head a block takes. */
+/** Queries per head and block. */
 function queriesOf({ warps, heads }: Cut): number {
   return (16 * warps) / heads;
 }
 
-/** Makes the plan of a layout in `buffer` (i32, `attentionPlanLength`); good for all layers and both ways. */
+/** Makes the plan of a layout in `buffer` (i32, `attentionPlanLength`); valid for all layers, forward and backward. */
 export function planAttention(
   launch: Launch,
   kernels: AttentionKernels,
@@ -275,7 +280,7 @@ export function attentionForward(
   );
 }
 
-/** Sets dqkv; `dots` is scratch, float [tokens, heads]. */
+/** Writes dqkv; `dots` is scratch, float [tokens, heads]. */
 export function attentionBackward(
   launch: Launch,
   kernels: AttentionKernels,
@@ -307,19 +312,19 @@ export function attentionBackward(
   ]);
 }
 
-/** Splits of the context that fill a GPU: many for one sequence, one for a full batch. */
+/** Splits of the context that occupy the GPU: many for one sequence, one for a full batch. */
 export function decodeSplits(rows: number, shape: AttentionShape, multiprocessors: number): number {
   const blocks = (rows * shape.heads) / togetherOf(shape);
   return Math.max(1, Math.min(DECODE_SPLITS, Math.round((2 * multiprocessors) / blocks)));
 }
 
-/** Scratch of a decode step: floats, and counters (i32) that must be 0 before the first. */
+/** Scratch of a decode step: floats, and counters (i32) that must be 0 before the first launch. */
 export function decodeScratch(rows: number, splits: number, kernels: AttentionKernels) {
   const { heads, headDim } = kernels.shape;
   return { partials: rows * heads * splits * (headDim + 2), counters: (rows * heads) / kernels.decodeTogether };
 }
 
-/** One new token a span (spans without a row are skipped), `rows` spans: can be captured. */
+/** One new token per span (spans without a row are skipped), `rows` spans; can be captured in a graph. */
 export function attentionDecode(
   launch: Launch,
   kernels: AttentionKernels,
@@ -341,14 +346,14 @@ export function attentionDecode(
   );
 }
 
-/** Scratch that kernels/attention-next.ts needs: floats, and counters (i32) that must be 0 before the first. */
+/** Scratch that kernels/attention-next.ts needs: floats, and counters (i32) that must be 0 before the first launch. */
 export function nextScratch(rows: number, shape: AttentionShape, multiprocessors: number) {
   const { tiles, splits } = sharingCut(rows, sharingShape(shape, multiprocessors));
   const blocks = tiles * shape.kvHeads;
   return { partials: splits * blocks * TILE_QUERIES * (shape.headDim + 4), counters: blocks };
 }
 
-/** The next token of `rows` rows, from their products on: norms, positions, the KV cache and attention. */
+/** One decoding step of `rows` rows, after the qkv matmul: norms, rotary embedding, KV cache and attention. */
 export function attentionNext(
   launch: Launch,
   { next, shape }: AttentionKernels,

@@ -1,4 +1,4 @@
-// bf16 on the host: to nearest, ties to even, and what is not a number stays none.
+// bf16 on the host: to nearest, ties to even, and NaN stays NaN.
 import { expect, test } from "vitest";
 import { bf16ToFloats, floatsToBf16 } from "./bf16.ts";
 

@@ -1,5 +1,5 @@
-// bf16 numbers on the host: the upper half of a float, to nearest, ties to even. Plain loops, because `from` of a typed array
-// collects an iterable into a JavaScript array first: gigabytes of heap for the embedding of a large vocabulary.
+// bf16 on the host: the upper half of a float, rounded to nearest, ties to even. Plain loops, because `from` of a typed array
+// first collects an iterable into a JavaScript array: gigabytes of heap for the embedding of a large vocabulary.
 
 /** Floats rounded to bf16, as bits. */
 export function floatsToBf16(floats: Float32Array): Uint16Array {

@@ -13,19 +13,19 @@ const PROTOTYPES = [
   "int cublasGemmEx(uint64_t handle, int transA, int transB, int m, int n, int k, const void *alpha, uint64_t a, int typeA, int lda, uint64_t b, int typeB, int ldb, const void *beta, uint64_t c, int typeC, int ldc, int compute, int algorithm)",
 ] as const;
 
-const WORKSPACE = 32 * 2 ** 20; // what cuBLAS asks for on Hopper; a fixed one, so that the same call is the same algorithm
+const WORKSPACE = 32 * 2 ** 20; // bytes cuBLAS recommends on Hopper; fixed, so that the same call uses the same algorithm
 const TYPES = { f32: 0, bf16: 14 } as const; // CUDA_R_32F, CUDA_R_16BF
 const COMPUTE_32F = 68;
 const DEFAULT_ALGORITHM = -1;
 const ONE = Float32Array.of(1);
 const ZERO = Float32Array.of(0);
 
-/** A row-major matrix: where it begins and how far its rows are apart. */
+/** A row-major matrix: its address, and the elements between rows. */
 export interface Matrix {
   readonly address: number;
   readonly dtype: Dtype;
   readonly stride: number;
-  /** Read with rows and columns exchanged. */
+  /** Read transposed. */
   readonly transposed?: boolean;
 }
 
@@ -59,7 +59,7 @@ export class Blas {
 
   /** out[m, n] = a[m, k] · b[k, n], or += with `add`. */
   gemm(m: number, n: number, k: number, a: Matrix, b: Matrix, out: Matrix, add = false): void {
-    // cuBLAS counts by columns: what it computes is outᵀ = bᵀ · aᵀ, and a row-major matrix is its own transpose there.
+    // cuBLAS is column-major: it computes outᵀ = bᵀ · aᵀ, and reads a row-major matrix as its transpose.
     const code = this.#gemm(
       this.#handle,
       b.transposed ? 1 : 0,
@@ -92,7 +92,7 @@ export class Blas {
 
   #check(what: string, code: number): void {
     if (code === 0) return;
-    this.#driver.synchronize(); // throws where the GPU was lost, which cuBLAS does not tell
+    this.#driver.synchronize(); // throws if the GPU is lost, which cuBLAS does not report
     throw new SqlEnvError("cuda", { what: `cuBLAS: ${what} failed`, value: `status ${code}` });
   }
 }

@@ -1,4 +1,4 @@
-// The CUDA driver: one GPU, one stream, memory and kernels by address. Every call's answer is looked at.
+// The CUDA driver: one GPU, one stream, memory and kernels by address. Every call's status is checked.
 import { SqlEnvError } from "../../../errors.ts";
 import type { Gpu } from "./device.ts";
 import { CHAINED } from "./kernels/common.ts";
@@ -7,18 +7,18 @@ import { type Ffi, type Library, loadFfi, loadLibrary } from "./libraries.node.t
 
 const CUDA_ERROR_OUT_OF_MEMORY = 2;
 /**
- * Errors after which a context is of no use: every later call fails, and only a new process helps. Shut down (4), device
+ * Sticky errors: every later call in the context fails, and only a new process helps. Shut down (4), device
  * unavailable (46), memory and link errors (214, 220), faults and time-outs of kernels (700, 702, 709, 710, 714–719),
  * unknown (999), as after a GPU that fell off the bus.
  */
 const STICKY: ReadonlySet<number> = new Set([4, 46, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999]);
 const MAX_ARGS = 48;
-const SHARED_WITHOUT_ASKING = 48 * 1024;
+const SHARED_BY_DEFAULT = 48 * 1024;
 
 const ATTRIBUTE = { multiprocessors: 16, major: 75, minor: 76, sharedPerBlockOptin: 97 } as const;
 const FUNCTION_MAX_DYNAMIC_SHARED = 8;
 
-/** Calls of the driver by their C names. */
+/** C prototypes of the driver's functions. */
 const PROTOTYPES = [
   "int cuInit(unsigned int flags)",
   "int cuDriverGetVersion(_Out_ int *version)",
@@ -68,16 +68,16 @@ type Call = (...args: unknown[]) => unknown;
 
 interface KernelFunction {
   readonly handle: bigint;
-  /** Bytes of shared memory it may be started with. */
+  /** Bytes of shared memory it may be launched with. */
   shared: number;
-  /** Whether it may be set up while the one before runs. */
+  /** Whether it may start while the previous kernel runs (programmatic dependent launch). */
   readonly isChained: boolean;
 }
 
-const CHAIN_CAPABILITY = 90; // from which kernels can be set up ahead
+const CHAIN_CAPABILITY = 90; // from which programmatic dependent launch exists
 const CHAIN_ATTRIBUTE = 6; // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
-/** One GPU's driver: a context, a stream, and what they can do. */
+/** One GPU's driver: a context, a stream, and the calls on them. */
 export class Driver {
   readonly ffi: Ffi;
   readonly gpu: Gpu;
@@ -119,18 +119,18 @@ export class Driver {
     this.#config.setUint32(64, 1, true);
   }
 
-  /** Whether the GPU was lost: nothing can be computed, saved or freed any more. */
+  /** Whether the GPU is lost: nothing can be computed, saved or freed any more. */
   get lost(): boolean {
     return this.#lost;
   }
 
-  /** Calls the driver; a failure is an error. */
+  /** Calls the driver; throws on failure. */
   call(name: string, ...args: unknown[]): void {
     const code = this.#calls.get(name)(...args) as number;
     if (code !== 0) throw this.#failure(name, code);
   }
 
-  /** Calls a function whose first argument is a result, and gives that. */
+  /** Calls a function whose first argument is an output, and returns it. */
   out(name: string, ...args: unknown[]): number | bigint {
     const result: (number | bigint)[] = [0];
     this.call(name, result, ...args);
@@ -138,7 +138,7 @@ export class Driver {
     return typeof value === "bigint" || name === "cuDeviceGetAttribute" ? value : BigInt(value);
   }
 
-  /** Device memory, or undefined when there is not enough. */
+  /** Device memory, or undefined if there is not enough. */
   tryAlloc(bytes: number): number | undefined {
     const result: (number | bigint)[] = [0];
     const code = this.#calls.get("cuMemAlloc_v2")(result, bytes) as number;
@@ -151,7 +151,7 @@ export class Driver {
     this.call("cuMemFree_v2", address);
   }
 
-  /** Host memory the GPU reads and writes directly. */
+  /** Pinned host memory, which the GPU reads and writes directly. */
   hostAlloc(bytes: number): { address: number; bytes: ArrayBuffer } {
     const address = this.out("cuMemHostAlloc", bytes, 0);
     return { address: Number(address), bytes: this.ffi.view(BigInt(address), bytes) };
@@ -163,7 +163,7 @@ export class Driver {
     return Number(free![0]);
   }
 
-  /** Loads a compiled module; its kernels are then known by name. */
+  /** Loads a compiled module; its kernels can then be launched by name. */
   load(image: Uint8Array): void {
     this.#modules.push(this.out("cuModuleLoadData", image) as bigint);
   }
@@ -205,7 +205,7 @@ export class Driver {
     this.call("cuStreamSynchronize", this.stream);
   }
 
-  /** Gives everything back; of a lost GPU only the context, whatever it answers. */
+  /** Frees everything; for a lost GPU only the context, ignoring errors. */
   close(): void {
     if (this.#lost) {
       this.#calls.get("cuDevicePrimaryCtxRelease_v2")(this.#device);
@@ -226,7 +226,7 @@ export class Driver {
       const result: (number | bigint)[] = [0];
       if (this.#calls.get("cuModuleGetFunction")(result, module, kernel) !== 0) continue;
       const isChained = this.gpu.capability >= CHAIN_CAPABILITY && CHAINED.test(kernel);
-      const found = { handle: BigInt(result[0]!), shared: SHARED_WITHOUT_ASKING, isChained };
+      const found = { handle: BigInt(result[0]!), shared: SHARED_BY_DEFAULT, isChained };
       this.#functions.set(kernel, found);
       return found;
     }
@@ -252,12 +252,12 @@ export class Driver {
   }
 }
 
-/** Whether a context is lost with this error of the driver. */
+/** Whether this driver error makes the context unusable. */
 export function isSticky(code: number): boolean {
   return STICKY.has(code);
 }
 
-/** Looks at a GPU without using it. */
+/** Reads the properties of a GPU without creating a context. */
 export function openGpu(ordinal = 0): { ffi: Ffi; library: Library; gpu: Gpu; device: number } {
   const ffi = loadFfi();
   const library = loadLibrary(ffi, "driver");
@@ -301,7 +301,7 @@ export function openGpu(ordinal = 0): { ffi: Ffi; library: Library; gpu: Gpu; de
   return { ffi, library, gpu, device };
 }
 
-/** Functions by name, each looked up when first called: an old driver lacks the newest ones. */
+/** Functions by name, each resolved when first called: an old driver lacks the newest ones. */
 function callsOf(library: Library): { get(name: string): Call } {
   const prototypes = new Map(PROTOTYPES.map((prototype) => [/(\w+)\(/.exec(prototype)![1]!, prototype]));
   const calls = new Map<string, Call>();

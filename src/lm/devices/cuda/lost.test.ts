@@ -1,4 +1,4 @@
-// A GPU whose context is lost for good: said by its code, and closing neither fails nor hangs.
+// A GPU whose context is lost: reported by its error code, and closing neither fails nor hangs.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";

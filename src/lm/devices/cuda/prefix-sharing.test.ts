@@ -1,5 +1,5 @@
-// Which rows read what together, and that the kernel that does so computes what each would alone: on an emulated GPU, where
-// there is a C++ compiler but no GPU.
+// Prefix sharing: which rows read what together, and that the kernel computes what each row would alone, on an emulated GPU
+// (needs a C++ compiler, no GPU).
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -29,10 +29,10 @@ const hasCompiler = await run("g++", ["--version"]).then(
   () => false,
 );
 
-/** Runs by parent, tokens used of it, and own tokens. */
+/** Spans by parent, tokens used of it, and own tokens. */
 type Node = readonly [parent: number | null, used: number, tokens: number];
 
-/** The tables of a batch whose rows end at these runs, the newest token included, and what its kvCache holds. */
+/** The tables of a batch whose rows end at these spans, the newest token included, and the size of its KV cache. */
 function batchOf(nodes: readonly Node[], ends: readonly number[], unit: number) {
   const blocks: number[] = [];
   let stored = 0;
@@ -55,7 +55,7 @@ function batchOf(nodes: readonly Node[], ends: readonly number[], unit: number) 
   return { spans: Int32Array.from(spans!), ranges: Int32Array.from(ranges!), stored };
 }
 
-/** Jobs with the rows that see them, and the keys they read: a range's block and the place in it. */
+/** Jobs with the rows that see them, and the keys they read: a range's block and the index in it. */
 function jobsOf(work: Int32Array, rows: number, ranges: Int32Array, shape: SharingShape) {
   const { tiles, splits } = sharingCut(rows, shape);
   const jobsAt = HEADER + TASK * tiles * splits;
@@ -82,7 +82,7 @@ function jobsOf(work: Int32Array, rows: number, ranges: Int32Array, shape: Shari
     });
 }
 
-/** Two groups of four on one beginning, some with more turns, a row twice, a row alone. */
+/** Two groups of four with a common prefix, some with more turns, a row twice, a row alone. */
 const TREE: Node[] = [
   [null, 0, 150],
   [0, 150, 90],
@@ -148,7 +148,7 @@ test("rows of a tile are neighbours, and read together what they have in common"
   const shape = { together: 8, blocks: 2 };
   const jobs = jobsOf(tableOf(spans, ranges, ENDS.length, shape), ENDS.length, ranges, shape);
   const together = new Set(jobs.filter(({ rows }) => rows.length > 1).map(({ rows }) => rows.join(" ")));
-  expect([...together].sort()).toEqual(["0 1 2 3", "5 6 7"]); // five rows a tile
+  expect([...together].sort()).toEqual(["0 1 2 3", "5 6 7"]); // five rows per tile
   const read = jobs.reduce((sum, { keys }) => sum + keys.length, 0);
   const alone = ENDS.reduce((sum, _, row) => sum + contextOf(row, spans, ranges).length, 0);
   expect(read).toBeLessThan(0.55 * alone);

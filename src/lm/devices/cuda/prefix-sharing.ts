@@ -1,15 +1,15 @@
-// Who reads which part of a context: the rows of a decode batch form a tree of ranges, and what several of them see is read once
-// for all. Neighbours in the tree share a tile of queries; a block of warps has a tile, its warps have the pieces of what the
-// tile's rows see. The table is made on the host when a batch is set up and again every so many steps (lm/engine/sampling/graph-decoder.ts); only rows' own
-// ranges grow meanwhile. See kernels/attention-next.ts.
+// Prefix sharing in decoding: the contexts of a batch's rows form a tree of ranges, and a range that several rows see is read once
+// for all of them. Neighbours in the tree share a tile of queries; a thread block has a tile, and its warps have pieces (jobs) of the
+// contexts of the tile's rows. The table is made on the host when a batch is set up and again every few steps
+// (lm/engine/sampling/graph-decoder.ts); in between only rows' own ranges grow. See kernels/attention-next.ts.
 
-/** Queries of a tile: rows times the heads of a kv head. */
+/** Queries per tile: rows times heads per kv head. */
 export const TILE_QUERIES = 16;
-/** Warps of a block. */
+/** Warps per block. */
 export const NEXT_WARPS = 8;
-/** Blocks that share a tile at most. */
+/** Maximum blocks per tile. */
 export const SPLITS_MOST = 16;
-/** Words before the tasks, of a task (its rows, their own ranges, where each warp's jobs begin), and of a job. */
+/** Words of the header, of a task (its rows, their own ranges, first job of each warp), and of a job. */
 export const HEADER = 4;
 export const TASK = 48;
 export const TASK_ROWS = 4;
@@ -17,25 +17,25 @@ export const TASK_RANGES = TASK_ROWS + TILE_QUERIES;
 export const TASK_JOBS = TASK_RANGES + TILE_QUERIES;
 export const JOB = 8;
 
-const KEYS = 16; // a warp reads together
-const SHARED_LEAST = 32; // tokens worth a job of their own
+const KEYS = 16; // that a warp reads at once
+const SHARED_LEAST = 32; // tokens from which a shared prefix gets its own job
 const GROWTH = 32; // tokens a row is expected to grow by
-const STEPS_LEAST = 2; // of KEYS a warp should have before another block helps
+const STEPS_LEAST = 2; // of KEYS per warp before another block is used
 const OPEN = 0x7fffffff;
 
-/** What the cut depends on. */
+/** What the division depends on. */
 export interface SharingShape {
   /** Rows whose queries fit one tile. */
   readonly together: number;
-  /** Blocks that fill the GPU, for one kv head. */
+  /** Blocks that occupy the GPU, per kv head. */
   readonly blocks: number;
 }
 
-/** How a batch of so many rows is cut: always the same, so that a recorded launch fits every batch of its size. */
+/** How a batch is divided. It depends only on the number of rows, so that a captured launch fits every batch of its size. */
 export interface SharingCut {
   readonly rowsOfTile: number;
   readonly tiles: number;
-  /** Blocks a tile may have. */
+  /** Maximum blocks of a tile. */
   readonly splits: number;
 }
 
@@ -45,7 +45,7 @@ export function sharingCut(rows: number, { together, blocks }: SharingShape): Sh
   return { rowsOfTile, tiles, splits: Math.max(1, Math.min(SPLITS_MOST, Math.floor(blocks / tiles))) };
 }
 
-/** Words the table of a batch needs: tasks, jobs, and rows that are copies of others. */
+/** Words of a batch's table: tasks, jobs, and padding rows. */
 export function sharingLength(rows: number, shape: SharingShape): number {
   return copiesAt(rows, shape) + rows;
 }
@@ -55,20 +55,20 @@ function copiesAt(rows: number, shape: SharingShape): number {
   return HEADER + TASK * tiles * splits + JOB * mostJobs(rows, shape);
 }
 
-/** A tile's units are cut into at most three pieces a warp and one more each; rows have fewer than twice as many units. */
+/** A tile's units are cut into at most three pieces per warp and one more each; there are fewer than two units per row. */
 function mostJobs(rows: number, shape: SharingShape): number {
   const { tiles, splits } = sharingCut(rows, shape);
   return 3 * NEXT_WARPS * tiles * splits + 2 * rows;
 }
 
-/** Ranges in a row that some rows have in common. */
+/** Consecutive ranges shared by some rows. */
 interface Unit {
-  /** Of the table of ranges. */
+  /** Index into the table of ranges. */
   readonly first: number;
   readonly count: number;
   readonly tokens: number;
   readonly rows: readonly number[];
-  /** Whether the last range is the rows' own. */
+  /** Whether the last range is the rows' own, which grows. */
   readonly grows: boolean;
 }
 
@@ -76,12 +76,12 @@ interface Unit {
 interface Job {
   readonly unit: Unit;
   readonly from: number;
-  /** Undefined: as far as the unit goes. */
+  /** Undefined: to the end of the unit. */
   readonly to: number | undefined;
   readonly steps: number;
 }
 
-/** Writes the table for a batch given as a layout's spans and ranges. */
+/** Writes the table of a batch, given a layout's spans and ranges. */
 export function fillSharing(
   out: Int32Array,
   rows: number,
@@ -90,8 +90,8 @@ export function fillSharing(
   shape: SharingShape,
 ): void {
   const { rowsOfTile, tiles, splits } = sharingCut(rows, shape);
-  // A row that writes where another does is a copy which fills the batch up. It has no tile: its keys could differ in a last bit
-  // from the other's, by the company they are computed in, and take their place.
+  // A row that writes to the same KV block as another is a copy that pads the batch. It gets no tile: computed in another tile,
+  // its keys could differ in the last bit from the original's and overwrite them.
   const owners = new Map<number, number>();
   for (let row = 0; row < rows; row++) {
     const own = ranges[3 * (spans[4 * row + 7]! - 1)]!;
@@ -112,8 +112,8 @@ export function fillSharing(
     const units = unitsOf(members, spans, ranges, SHARED_LEAST);
     const steps = units.reduce((sum, unit) => sum + stepsOf(lengthOf(unit)), 0);
     const wanted = Math.min(splits, Math.ceil(steps / NEXT_WARPS / STEPS_LEAST));
-    const used = wanted > 2 ? wanted : 1; // to add up what two blocks have costs as much as it saves
-    const bins = shareOut(units, steps, used * NEXT_WARPS);
+    const used = wanted > 2 ? wanted : 1; // merging two blocks costs as much as it saves
+    const bins = assignJobs(units, steps, used * NEXT_WARPS);
     for (let split = 0; split < used; split++) {
       const task = HEADER + TASK * (tile * splits + split);
       out.set([members.length, used], task);
@@ -140,8 +140,8 @@ function stepsOf(tokens: number): number {
   return Math.ceil(tokens / KEYS);
 }
 
-/** Jobs for every warp: units are cut coarsely or finely, whichever leaves the busiest warp the least to do. */
-function shareOut(units: readonly Unit[], steps: number, warps: number): Job[][] {
+/** Assigns jobs to warps: units are cut coarsely or finely, whichever gives the busiest warp the least work. */
+function assignJobs(units: readonly Unit[], steps: number, warps: number): Job[][] {
   let [best, least]: [Job[][], number] = [[], Number.POSITIVE_INFINITY];
   for (const pieces of [1, 2, 3]) {
     const most = Math.max(1, Math.ceil(steps / warps / pieces));
@@ -151,7 +151,7 @@ function shareOut(units: readonly Unit[], steps: number, warps: number): Job[][]
     for (const job of jobs) {
       const lightest = loads.indexOf(Math.min(...loads));
       bins[lightest]!.push(job);
-      loads[lightest]! += job.steps + 1; // a job's beginning takes about as long as a step
+      loads[lightest]! += job.steps + 1; // starting a job takes about as long as a step
     }
     const highest = Math.max(...loads);
     if (highest < least) [best, least] = [bins, highest];
@@ -159,7 +159,7 @@ function shareOut(units: readonly Unit[], steps: number, warps: number): Job[][]
   return best;
 }
 
-/** A unit in pieces of at most so many steps. */
+/** A unit in pieces of at most `most` steps. */
 function cutUnit(unit: Unit, most: number): Job[] {
   const steps = stepsOf(lengthOf(unit));
   const count = Math.min(Math.ceil(steps / most), Math.max(1, stepsOf(unit.tokens)));
@@ -178,19 +178,19 @@ function cutUnit(unit: Unit, most: number): Job[] {
   return jobs;
 }
 
-/** A job as the kernel reads it: where its first range lies, its first key's place there, the keys it has there, the range after. */
+/** A job as the kernel reads it: its first range's address and capacity, first key and keys in it, next range, length, own range, rows. */
 function wordsOf({ unit, from, to }: Job, members: readonly number[], ranges: Int32Array): number[] {
   const own = unit.first + unit.count - 1;
   let [range, before] = [unit.first, 0];
   while (range < own && before + ranges[3 * range + 2]! <= from) before += ranges[3 * range++ + 2]!;
   const [block, capacity, tokens] = ranges.subarray(3 * range, 3 * range + 3) as unknown as [number, number, number];
   const there = range === own ? OPEN : before + tokens - from;
-  const length = to === undefined ? unit.tokens - from - ranges[3 * own + 2]! : to - from; // its own range's are added then
+  const length = to === undefined ? unit.tokens - from - ranges[3 * own + 2]! : to - from; // the kernel adds its own range's tokens
   const mask = members.reduce((bits, row, i) => bits | (unit.rows.includes(row) ? 1 << i : 0), 0);
   return [block, capacity, from - before, there, range + 1, length, to === undefined ? own : -1, mask];
 }
 
-/** The tree of ranges, cut where rows part; beginnings shorter than `least` tokens are left to each branch. */
+/** The tree of ranges, cut where rows diverge; prefixes shorter than `least` tokens are left to each branch. */
 function unitsOf(rows: readonly number[], spans: Int32Array, ranges: Int32Array, least: number): Unit[] {
   const units: Unit[] = [];
   const firstOf = (row: number) => spans[4 * row + 3]!;

@@ -1,4 +1,4 @@
-// Sampling on a CUDA GPU: started from buffers alone, so that it can be part of a captured graph.
+// Sampling on a CUDA GPU. Launches depend on buffers alone, so that they can be captured in a graph.
 import type { Buffer } from "../device.ts";
 import { COMMON } from "./kernels/common.ts";
 import { SAMPLE, SAMPLE_PART } from "./kernels/sample.ts";

@@ -5,7 +5,7 @@ import { hasNvcc, spillsOf } from "../../../../test/devices/nvcc.ts";
 import { CHAINED } from "./kernels/common.ts";
 import { sourcesFor } from "./sources.ts";
 
-test("sources stand alone: NVRTC has no headers", () => {
+test("sources are self-contained: NVRTC has no headers", () => {
   for (const { name, code } of sourcesFor(90)) {
     expect(code, name).not.toMatch(/#include (?!EMULATED)|\bstd::|\bINFINITY\b|\bprintf\b/);
     expect(code, name).toContain('extern "C" __global__');
@@ -14,7 +14,7 @@ test("sources stand alone: NVRTC has no headers", () => {
   expect(sourcesFor(70)).toEqual([]);
 });
 
-test("what moves a step's tables is in no chain: they are read ahead", () => {
+test("kernels that advance a step's tables are not chained, since tables are read ahead", () => {
   for (const kernel of ["advance", "uniforms", "convert_f32_bf16"]) expect(CHAINED.test(kernel)).toBe(false);
   for (const { name, code } of sourcesFor(90)) {
     const names = [...code.matchAll(/__global__ void (?:__\w+\([^)]*\) )*(\w+)\(/g)].map(([, kernel]) => kernel!);

@@ -16,7 +16,7 @@ const SOURCES: readonly KernelSource[] = [
   ...[attentionPlanSource, sampleSource],
 ];
 
-/** Those that compile for a GPU of this compute capability (90 for Hopper). */
+/** The sources for a GPU of this compute capability (90 for Hopper). */
 export function sourcesFor(capability: number): KernelSource[] {
   return SOURCES.filter(({ from = 75 }) => capability >= from);
 }

@@ -1,4 +1,4 @@
-// Numbers on their way between host and GPU: page-locked memory the GPU reads by itself, so that writing does not wait for it.
+// Staging buffers between host and GPU: pinned memory that the GPU reads asynchronously, so that writes do not wait.
 import type { Driver } from "./driver.node.ts";
 
 const HALF = 8 * 2 ** 20; // bytes
@@ -50,7 +50,7 @@ export class Staging {
     }
   }
 
-  /** A copy of what is there once all work before is done. */
+  /** A copy of the memory after all queued work. */
   down(from: number, length: number): Uint8Array<ArrayBuffer> {
     const data = new Uint8Array(length);
     for (let at = 0; at < length; at += HALF) {
@@ -62,7 +62,7 @@ export class Staging {
     return data;
   }
 
-  /** Queues a copy of at most `LATER` bytes; the function waits for it. Only the last few may be waited for. */
+  /** Queues a copy of at most `LATER` bytes; the returned function waits for it. Only the last few may be waited for. */
   downLater(from: number, length: number): () => Uint8Array<ArrayBuffer> {
     if (length > LATER) throw new RangeError(`${length} bytes are too many to read later`);
     const slot = this.#later[this.#nextLater]!;
@@ -87,7 +87,7 @@ export class Staging {
     this.#driver.call("cuMemFreeHost", this.#down.address);
   }
 
-  /** The half being filled; a full one is left to the GPU, and the other taken when the GPU is done with it. */
+  /** The half being filled; a full one is left to the GPU and the other is used once the GPU is done with it. */
   #half(): Half {
     const half = this.#halves[this.#at]!;
     if (half.used < HALF) return half;

@@ -1,11 +1,11 @@
-// The way back through attention, in two kernels that each own what they write, so that sums have one order and need no atomics:
-// dq by blocks of queries that walk their context, dk and dv by blocks of keys that walk everyone who sees them.
+// Attention backward, in two kernels that each own what they write, so that sums have a fixed order and need no atomics: dq by
+// blocks of queries that walk their context, dk and dv by blocks of keys that walk the queries that see them.
 //
-// dqkv [tokens, heads + 2·kvHeads, D]: all three parts are set, none is added to. dOut and out as q; dots float [tokens, heads],
-// Σ out · dOut, made first. Expects a layout of whole runs, as training has: nothing cached, ancestors seen to their end.
+// dqkv [tokens, heads + 2·kvHeads, D]: all three parts are written, none is accumulated. dOut and out as q; dots float [tokens, heads],
+// Σ out · dOut, computed first. Expects a layout of whole spans, as training has: nothing cached, ancestors seen to their end.
 
 export const backwardKernels = (suffix: string): string => `
-/* A warp for each row and head. */
+/* One warp per row and head. */
 extern "C" __global__ void __launch_bounds__(256) attention_dots_${suffix}(const T* out, const T* dOut, float* dots, int count) {
   const int at = blockIdx.x * 8 + (threadIdx.x >> 5);
   if (at >= count) return;
@@ -84,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
       float s[TILE / 8][4], g[TILE / 8][4];
       scores(s, own, row, keys);
       scores(g, ownGrad, row, keys + TILE_ELEMENTS(TILE));
-      loadAhead(); /* while the products run */
+      loadAhead(); /* while the matmuls run */
       settle<1>(s);
       const bool edge = j + TILE > position + first + 1;
 #pragma unroll
@@ -113,13 +113,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
       commit();
     }
   }
-  __syncthreads(); /* own rows may be written over */
+  __syncthreads(); /* own rows may be overwritten */
   const long long wide = (long long)(heads + 2 * kvHeads) * D;
   T* to = dqkv + (span[0] + tile.y + first) * wide + head * D;
   storeRows(r, scale, scale, own, row, to, wide, rows - first);
 }
 
-/* Rows of q that see a run from its token \`offset\` on: the run's own, then those of every span behind it. */
+/* Rows of q that see a span from its token \`offset\` on: the span's own, then those of every descendant. */
 struct Seers {
   const int *spans, *next, *owner;
   int range, begin, end, row;
@@ -137,7 +137,7 @@ struct Seers {
   }
 };
 
-/* Seers first … first + TILE into tiles, with their log-sum-exps and dots; from limit on zeros, which add nothing to any sum. */
+/* Loads rows first … first + TILE of them into tiles, with their log-sum-exps and dots; zeros from limit on, which add nothing. */
 __device__ __forceinline__ void loadSeers(T* queries, T* grads, float* lses, float* dotted, const T* q, const T* dOut, const float* lse,
     const float* dots, Seers& seers, int heads, int head, int first, int limit) {
 #pragma unroll
@@ -222,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${s
       commit();
     };
     pipe.read(number);
-    /* Own queries j … j + TILE, all of the span itself, may come before every key of the unit. */
+    /* Queries j … j + TILE, if all of the span itself, may come before every key of the unit. */
     if (unit < keys && !(j + TILE <= unit && j + TILE <= ownRows)) {
       float s[TILE / 8][4], g[TILE / 8][4];
       scores(s, own, row, queries);

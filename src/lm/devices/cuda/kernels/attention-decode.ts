@@ -1,19 +1,19 @@
-// Attention of one new token a sequence over its cached context: bound by reading keys and values once, so plain arithmetic does.
+// Attention of one new token per sequence over its cached context: bound by reading keys and values once, so no tensor cores.
 //
 // q, out [rows, heads, D], the KV cache and the tables as in kernels/attention.ts; a span here has one row, or none: then it is
-// skipped, so that a captured launch serves any number of sequences up to its grid. Everything that changes from step to step is
-// read from the tables. A block takes TOGETHER heads of one kv head and one split of the context; splits are cut by the length of
-// the context alone. The last block of a row to finish (known by a counter, which it sets back to 0) adds the splits up in order.
+// skipped, so that a captured launch serves any number of sequences up to its grid. Everything that changes between steps is read
+// from the tables. A block takes TOGETHER heads of one kv head and one split of the context; splits depend only on the context's
+// length. The last block of a row to finish (found by a counter, which it resets to 0) adds up the splits in order.
 //
-// partials: float [rows, heads, splits, D + 2] (sums, then highest score and sum of weights); counters: i32 [rows, heads /
-// TOGETHER], 0 at first. Macros: D (a multiple of 8, at most 256), TOGETHER, LANES (lanes a key: D / 8 up to a power of two).
+// partials: float [rows, heads, splits, D + 2] (weighted sums of values, highest score, softmax denominator); counters: i32 [rows, heads /
+// TOGETHER], 0 at first. Macros: D (a multiple of 8, at most 256), TOGETHER, LANES (lanes per key: D / 8 rounded up to a power of two).
 
-/** Splits at most. */
+/** Maximum splits. */
 export const DECODE_SPLITS = 16;
 
 export const decodeKernel = (suffix: string): string => `
 #define WARPS 4
-#define KEYS (32 / LANES) /* a warp reads together */
+#define KEYS (32 / LANES) /* that a warp reads at once */
 #define AHEAD 4 /* such reads in flight */
 #define STEP (WARPS * AHEAD * KEYS)
 #define LOG2E 1.4426950408889634f
@@ -120,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_decode_${suff
     }
   }
 
-  /* The keys of a warp, then the warps, then the splits. */
+  /* Reduces over the keys of a warp, then the warps, then the splits. */
 #pragma unroll
   for (int h = 0; h < TOGETHER; h++) {
 #pragma unroll

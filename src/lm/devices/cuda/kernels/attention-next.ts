@@ -1,16 +1,16 @@
-// The next token of every row: q, k and v with their bias, q and k with their norms and rotary positions, k and v into the KV cache,
-// and attention over the row's context, in one kernel. What rows have in common of their contexts is read once for all of them.
+// One decoding step of every row in one kernel: bias of q, k and v, norms and rotary embedding of q and k, k and v into the KV
+// cache, and attention over the row's context. Prefixes that several rows share are read once for all of them.
 //
-// qkv bf16 [rows, heads + 2·kvHeads, D], out bf16 [rows, heads, D]; the KV cache as in kernels/common.ts, the ranges and positions
-// of a layout. `work` (made by ../prefix-sharing.ts) gives a block its tile of up to 16 queries, of rows that are neighbours in the tree of
-// contexts, and each of its warps its jobs: pieces of what some of those rows see. A warp takes 16 keys at a time through a ring
-// of its own in shared memory; the tile's queries are the rows of a tensor core's tile, and those that do not see a job's keys give
-// them no weight. At the end the warps' sums are added up; where a tile has several blocks, by the last of them to finish.
-// All but the newest key of a context lies there since an earlier launch: the first keys are on their way before the kernel
-// before this one has ended. Nothing that is no number may stand in a context: it would reach all rows of a tile.
+// qkv bf16 [rows, heads + 2·kvHeads, D], out bf16 [rows, heads, D]; the KV cache as in kernels/common.ts; ranges and positions of
+// a layout. `work` (made by ../prefix-sharing.ts) gives a thread block its tile of up to 16 queries, from rows that are neighbours
+// in the tree of contexts, and each of its warps its jobs: pieces of context that some of those rows see. A warp streams 16 keys at
+// a time through its own ring in shared memory; the tile's queries are the rows of a tensor core tile, and queries that do not see
+// a job's keys are masked. At the end the warps' sums are added up; if a tile has several blocks, by the last of them to finish.
+// All but the newest key of a context was written by an earlier launch: the first keys are prefetched before the previous kernel
+// has ended. A context must not contain NaN, which would reach all rows of a tile.
 //
-// partials: float [tiles · splits, kvHeads, 16, D + 4] (sums, highest score, sum of weights), for tiles with several blocks;
-// counters: i32 [tiles, kvHeads], 0 at first. Macros: D (64 or 128), TOGETHER (heads on a kv head).
+// partials: float [tiles · splits, kvHeads, 16, D + 4] (sums, highest score, softmax denominator), for tiles with several blocks;
+// counters: i32 [tiles, kvHeads], 0 at first. Macros: D (64 or 128), TOGETHER (heads per kv head).
 import {
   HEADER,
   JOB,
@@ -23,7 +23,7 @@ import {
   TILE_QUERIES,
 } from "../prefix-sharing.ts";
 
-/** Tiles of keys and values in a warp's ring. With three a block leaves the kernel after it no room to be set up. */
+/** Tiles of keys and values in a warp's ring. With three, the next kernel's blocks would not fit beside this one's. */
 const STAGES = 2;
 
 /** Shared memory of a block, in bytes: rings, and the queries. */
@@ -38,12 +38,12 @@ export const nextKernel = (suffix: string): string => `
 #define MOST ${Math.max(NEXT_WARPS, SPLITS_MOST)} /* sums to add up */
 #define STEPS (D / 32)
 #define HALVES (D / 64)
-#define PIECES (D / 8) /* of 16 bytes, a row */
+#define PIECES (D / 8) /* of 16 bytes, per row */
 #define TILE (16 * D) /* numbers of a tile of keys, or of values */
 #define MINE (D / 32) /* dims of a lane */
 #define LOG2E 1.4426950408889634f
 #define NONE -1e30f
-#define LOWEST -1e29f /* so that NONE weighs nothing beside it */
+#define LOWEST -1e29f /* above NONE, so that masked keys get probability 0 */
 
 /* Eight bf16 numbers with eight floats added. */
 __device__ __forceinline__ unsigned plus(unsigned pair, float low, float high) {
@@ -55,13 +55,13 @@ __device__ __forceinline__ uint4 plus(uint4 eight, const float* bias) {
   return make_uint4(plus(eight.x, b[0], b[1]), plus(eight.y, b[2], b[3]), plus(eight.z, b[4], b[5]), plus(eight.w, b[6], b[7]));
 }
 
-/* A head of a row, to be normed and turned by a warp: a lane has MINE dims in a row. All but the numbers themselves is known before. */
+/* A head of a row, normed and rotated by one warp: a lane has MINE consecutive dims. All but the inputs is known in advance. */
 struct Head {
   const bf16* from;
   bf16* to;
-  const bf16* values; /* to be stored behind a key, or 0 */
+  const bf16* values; /* of a key's head: to be stored with it; else 0 */
   bf16* valuesTo;
-  const float *bias, *valuesBias; /* or 0; read with the numbers, since registers are dearer than the second read */
+  const float *bias, *valuesBias; /* or 0; read with the inputs: registers cost more than a second read */
   float scale[MINE], cosine[MINE], sine[MINE];
 
   __device__ __forceinline__ void aim(const float* scales, const float* angles) {
@@ -73,7 +73,7 @@ struct Head {
       sine[j] = lane < 16 ? -angles[D / 2 + angle + j] : angles[D / 2 + angle + j];
     }
   }
-  __device__ __forceinline__ void turn(bool isNormed, float eps) const {
+  __device__ __forceinline__ void rotate(bool isNormed, float eps) const {
     const int lane = threadIdx.x & 31, dim = MINE * lane;
     float v[MINE], squares = 0.0f;
 #pragma unroll
@@ -106,7 +106,7 @@ struct Head {
   }
 };
 
-/* What a warp reads next. Lanes walk along the ranges with key lane % 16 of each tile, those from 16 on with its value. */
+/* What a warp reads next. Lanes walk the ranges with key lane % 16 of each tile, lanes from 16 on with its value. */
 struct Feed {
   const int *jobs, *ranges;
   int left, key, length, mask, from, to, next, cap, kv;
@@ -137,7 +137,7 @@ struct Feed {
     jobs += ${JOB};
     if (left > 0) start();
   }
-  /* The place of this lane's row of the tile, in pieces. */
+  /* Address of this lane's row of the tile, in pieces. */
   __device__ __forceinline__ unsigned place() {
     const int mine = min(key + ((int)threadIdx.x & 15), length - 1);
     while (mine >= to) {
@@ -150,11 +150,11 @@ struct Feed {
   }
 };
 
-/* Pieces of a tile's rows lie so that the lanes of a quarter warp never meet in a bank. */
+/* Swizzle of a tile's pieces: the lanes of a quarter warp never conflict in a bank. */
 __device__ __forceinline__ int keyPiece(int row, int piece) { return row * PIECES + (piece ^ ((row & 1) << 2)); }
 __device__ __forceinline__ int valuePiece(int row, int piece) { return row * PIECES + (piece ^ (row & 6)); }
 
-/* The next tile on its way into a stage of the ring: keys, then values. */
+/* Starts copying the next tile into a stage of the ring: keys, then values. */
 __device__ __forceinline__ void bring(Feed& feed, uint4* stage, const uint4* kvCache, int2* about) {
   const int lane = threadIdx.x & 31;
   const unsigned place = feed.place();
@@ -169,14 +169,14 @@ __device__ __forceinline__ void bring(Feed& feed, uint4* stage, const uint4* kvC
   feed.advance();
 }
 
-/* Sums of eight dims of each lane: pairs of rows next to each other, as the tensor core wants them. */
+/* Accumulates eight dims of each lane: adjacent rows are paired, as the tensor core expects. */
 __device__ __forceinline__ void gather2(float* low, float* high, const unsigned* p, unsigned v0, unsigned v1, unsigned v2, unsigned v3) {
   mma(low, p[0], p[1], p[2], p[3], __byte_perm(v0, v1, 0x5410), __byte_perm(v2, v3, 0x5410));
   mma(high, p[0], p[1], p[2], p[3], __byte_perm(v0, v1, 0x7632), __byte_perm(v2, v3, 0x7632));
 }
 
-/* What the sums of several warps or blocks weigh, by their highest scores and sums of weights; gives the highest, and the sum of all. */
-template <int N> __device__ __forceinline__ float2 weigh(const float2* stats, int count, float factor, float (&shares)[N]) {
+/* Rescaling factors (shares) for merging partial sums of warps or blocks; returns the highest score and the total denominator. */
+template <int N> __device__ __forceinline__ float2 mergeShares(const float2* stats, int count, float factor, float (&shares)[N]) {
   float2 all = make_float2(LOWEST, 0.0f);
 #pragma unroll
   for (int i = 0; i < N; i++)
@@ -193,7 +193,7 @@ template <int N> __device__ __forceinline__ float2 weigh(const float2* stats, in
 extern __shared__ char shared[];
 #endif
 
-static_assert(STAGES * TILE >= QUERIES * (D + 4), "a warp's sums take its ring's place");
+static_assert(STAGES * TILE >= QUERIES * (D + 4), "a warp's sums reuse its ring");
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix}(
     const bf16* qkv, bf16* kvCache, bf16* out, float* partials, int* counters, const int* work, const int* ranges, const int* positions,
@@ -206,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
   const float factor = scale * LOG2E;
   const int* task = work + ${HEADER} + blockIdx.y * ${TASK};
   const int rows = task[0], used = task[1];
-  if (blockIdx.y == gridDim.y - 1 && work[1] > 0) { /* rows that are copies: nobody hears what they say, but it must be numbers */
+  if (blockIdx.y == gridDim.y - 1 && work[1] > 0) { /* rows that pad the batch: their outputs are ignored, but must be finite */
     AFTER_PREVIOUS();
     const int* copies = work + work[2];
     for (int i = threadIdx.x; i < work[1] * TOGETHER * PIECES; i += 32 * WARPS) {
@@ -230,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
     bring(feed, ring + ahead * (TILE / 4), (const uint4*)kvCache, &about[warp][ahead]);
     commit();
   }
-  /* The tile's queries and newest keys, a head at a time. */
+  /* The tile's queries and newest keys, one head at a time. */
   const int items = rows * (TOGETHER + 1);
   const auto headOf = [&](int item) {
     const int which = item / (TOGETHER + 1), number = item % (TOGETHER + 1), row = task[${TASK_ROWS} + which];
@@ -262,8 +262,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
 
 #pragma unroll
   for (int i = 0; i < 2; i++)
-    if (warp + i * WARPS < items) firsts[i].turn(qScale != 0, eps);
-  for (int item = warp + 2 * WARPS; item < items; item += WARPS) headOf(item).turn(qScale != 0, eps);
+    if (warp + i * WARPS < items) firsts[i].rotate(qScale != 0, eps);
+  for (int item = warp + 2 * WARPS; item < items; item += WARPS) headOf(item).rotate(qScale != 0, eps);
   __syncthreads();
   for (; ahead < STAGES; ahead++) {
     if (!feed.isDone()) bring(feed, ring + ahead * (TILE / 4), (const uint4*)kvCache, &about[warp][ahead]);
@@ -321,7 +321,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
       for (int n = 0; n < 2; n++) {
         const float a = exp2f((scores[n][2 * i] - highest) * factor), b = exp2f((scores[n][2 * i + 1] - highest) * factor);
         p[2 * n + i] = packBf16(a, b);
-        sum[i] += __uint_as_float(p[2 * n + i] << 16) + __uint_as_float(p[2 * n + i] & 0xffff0000u); /* what is weighed with */
+        sum[i] += __uint_as_float(p[2 * n + i] << 16) + __uint_as_float(p[2 * n + i] & 0xffff0000u); /* as rounded for the matmul */
       }
 #pragma unroll
       for (int h = 0; h < HALVES; h++)
@@ -350,7 +350,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
   waitForCopies<0>();
   __syncwarp();
 
-  /* A warp's sums take its ring's place. Of a tile's 8 columns, column n stands for dim 8n + j: a lane has 16 dims in a row of every 64. */
+  /* A warp's sums reuse its ring. Column n of a tile's 8 is dim 8n + j: a lane has 16 consecutive dims of every 64. */
   float* sums = (float*)ring;
 #pragma unroll
   for (int i = 0; i < 2; i++) {
@@ -374,7 +374,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
   for (int piece = threadIdx.x; piece < pieces; piece += 32 * WARPS) {
     const int query = piece / (D / 4), dim = piece % (D / 4) * 4;
     float v[4] = {0.0f, 0.0f, 0.0f, 0.0f}, shares[WARPS];
-    const float2 all = weigh(stats[query], WARPS, factor, shares);
+    const float2 all = mergeShares(stats[query], WARPS, factor, shares);
 #pragma unroll
     for (int w = 0; w < WARPS; w++) {
       float x[4];
@@ -413,7 +413,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attention_next_${suffix
   for (int piece = threadIdx.x; piece < pieces; piece += 32 * WARPS) {
     const int query = piece / (D / 4), dim = piece % (D / 4) * 4;
     float v[4] = {0.0f, 0.0f, 0.0f, 0.0f}, shares[MOST];
-    const float2 all = weigh(stats[query], used, factor, shares);
+    const float2 all = mergeShares(stats[query], used, factor, shares);
 #pragma unroll
     for (int part = 0; part < MOST; part++) {
       if (part >= used) break;

@@ -1,27 +1,27 @@
-// What the attention kernels are made of: tiles of rows in shared memory and two products of them, one way for each kind of GPU.
+// Building blocks of the attention kernels: tiles of rows in shared memory and two matmuls on them, per kind of instruction.
 //
-// A block owns ROWS = 16·WARPS rows (queries, or keys on the way back); a warp owns 16 of them and keeps its results as a tensor
+// A block owns ROWS = 16·WARPS rows (queries, or keys in backward); a warp owns 16 of them and keeps its results as a tensor
 // core does: of a 16×N result a lane holds r[n][0..3] = rows lane/4 (twice) and lane/4 + 8 (twice), columns 8n + 2(lane%4) + {0, 1}.
 //
 //   WAY_FLOAT   fp32 on plain multiply-adds, any GPU                     row stride D + 4
 //   WAY_MMA     bf16, mma.sync of one warp, from compute capability 8.0   panels of 64 columns, 16-byte pieces xor row%8
 //   WAY_WGMMA   bf16, wgmma of four warps on shared memory, 9.0a only     the same panels: the layout "128-byte swizzle"
 //
-// Macros: WAY, D (head size, a multiple of 8), WARPS, TILE (rows of the tiles that stream by), STAGES (tiles in flight).
+// Macros: WAY, D (head size, a multiple of 8), WARPS, TILE (rows of the streamed tiles), STAGES (tiles in flight).
 
 import { COPIES, WGMMA, wgmma } from "./hopper.ts";
 
 export type Way = "float" | "mma" | "wgmma";
 
-/** Instructions of the GPU by name. */
+/** The instructions, by the names that PARTS uses. */
 export function instructions(way: Way, headDim: number, tile: number): string {
   const columns = (headDim + 15) & ~15;
   return `
-#ifdef EMULATED /* another machine's, to try kernels on */
+#ifdef EMULATED /* the test emulator's */
 #include EMULATED
 #else
 ${COPIES}
-/* One float likewise. */
+/* One float, likewise. */
 __device__ __forceinline__ void copy4(float* to, const float* from, bool there) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\\n" ::"r"(sharedAddress(to)), "l"(from), "r"(there ? 4 : 0));
@@ -29,7 +29,7 @@ __device__ __forceinline__ void copy4(float* to, const float* from, bool there) 
   *to = there ? *from : 0.0f;
 #endif
 }
-/* Until all but the last N commits have arrived, for every thread of the block; what all did before is done, too. */
+/* Waits until all but the last N commits of every thread of the block have arrived; also a block barrier. */
 template <int N> __device__ __forceinline__ void waitFor() {
   waitForCopies<N>();
 #if WAY == WAY_WGMMA
@@ -67,11 +67,11 @@ __device__ __forceinline__ void barrierArrive(unsigned long long* b) {
 __device__ __forceinline__ void barrierWait(unsigned long long* b, int parity) {
   asm volatile("{\\n.reg .pred p;\\nagain:\\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\\n@!p bra again;\\n}\\n" ::"r"(sharedAddress(b)), "r"(parity) : "memory");
 }
-/* Until this thread's own copies but the last N commits are there, for wgmma too. */
+/* Waits for this thread's own copies but the last N commits; they are visible to wgmma, too. */
 template <int N> __device__ __forceinline__ void waitOwn() {
   asm volatile("cp.async.wait_group %0;\\nfence.proxy.async.shared::cta;\\n" ::"n"(N) : "memory");
 }
-/* Keeps reads of a result behind the wait for it. */
+/* Keeps the compiler from reading a result before the wait for it. */
 __device__ __forceinline__ void pin(float& x) { asm volatile("" : "+f"(x)::"memory"); }
 ${way === "wgmma" ? wgmma("wgmmaScores", tile, "shared", 0) + wgmma("wgmmaGather", columns, "registers", 1) : ""}
 #endif
@@ -79,14 +79,14 @@ ${way === "wgmma" ? wgmma("wgmmaScores", tile, "shared", 0) + wgmma("wgmmaGather
 `;
 }
 
-/** Tiles and products, over the instructions above. */
+/** Tiles and matmuls, over the instructions above. */
 export const PARTS = `
 #define COLUMNS ((D + 15) / 16 * 16)
 #define PANELS ((D + 63) / 64)
 #define ROWS (16 * WARPS)
 #define THREADS (32 * WARPS)
 #if WAY == WAY_WGMMA
-#define AHEAD (STAGES - 2) /* tiles on their way while one is worked on */
+#define AHEAD (STAGES - 2) /* tiles in flight while one is processed */
 #else
 #define AHEAD (STAGES > 1 ? STAGES - 1 : 1)
 #endif
@@ -102,12 +102,12 @@ export const PARTS = `
 #define TILE_ELEMENTS(rows) ((rows) * 64 * PANELS)
 #endif
 #if WAY == WAY_WGMMA
-#define UNIT 64 /* rows that work in step */
+#define UNIT 64 /* rows that advance together */
 #else
 #define UNIT 16
 #endif
 
-/* Where an element of a tile of N rows lies. */
+/* Offset of an element in a tile of N rows. */
 template <int N> __device__ __forceinline__ int place(int row, int column) {
 #if WAY == WAY_FLOAT
   return row * (D + 4) + column;
@@ -116,7 +116,7 @@ template <int N> __device__ __forceinline__ int place(int row, int column) {
 #endif
 }
 
-/* Nothing of a tile may be NaN where D ends within a step of 16. */
+/* If D is not a multiple of 16, the padding of a tile must not be NaN. */
 __device__ __forceinline__ void clearShared(char* shared, int bytes) {
 #if D % 16 != 0 && WAY != WAY_FLOAT
   for (int i = threadIdx.x * 16; i < bytes; i += THREADS * 16) *(uint4*)(shared + i) = make_uint4(0, 0, 0, 0);
@@ -207,7 +207,7 @@ template <int PENDING, int N> __device__ __forceinline__ void settle(float (&r)[
 #else
 
 /* Own rows stay in shared memory: held in registers over the loop, ptxas 13.0 lets others overwrite them (seen with D = 64).
-   Queued, gather too: a result holds after settle with as many products PENDING as were queued behind it. */
+   Queued, gather too: a result is ready after settle with as many matmuls PENDING as were queued after it. */
 __device__ __forceinline__ void scores(float (&r)[TILE / 8][4], const T* own, int row, const T* tile) {
   const T* a = own + (row & ~63) * 64;
   wgmmaFence();
@@ -246,10 +246,10 @@ template <int PENDING, int N> __device__ __forceinline__ void settle(float (&r)[
 }
 #endif
 
-/* When tiles may be read and written over. Every warp brings its share of each tile and reads all of it. */
+/* Synchronizes reads and overwrites of tiles. Every warp loads its share of each tile and reads all of it. */
 struct Pipe {
 #if WAY == WAY_WGMMA
-  /* Barriers of each stage, so that one warpgroup can compute weights while the other multiplies. */
+  /* Barriers of each stage, so that one warpgroup can compute the softmax while the other multiplies. */
   unsigned long long* barriers;
   __device__ __forceinline__ Pipe(void* at) : barriers((unsigned long long*)at) {
     if (threadIdx.x == 0) {
@@ -257,19 +257,19 @@ struct Pipe {
     }
     __syncthreads();
   }
-  /* After the first copies: what the block owns is there. */
+  /* After the first copies: the block's own rows have arrived. */
   __device__ __forceinline__ void start() {
     waitFor<AHEAD - 1>();
     if (LANE == 0) barrierArrive(barriers);
   }
-  /* Until tile number i may be read. */
+  /* Waits until tile i may be read. */
   __device__ __forceinline__ void read(int i) {
-    waitOwn<AHEAD - 2>(); /* and with it the next one's share */
+    waitOwn<AHEAD - 2>(); /* including this warp's share of the next tile */
     __syncwarp();
     if (LANE == 0) barrierArrive(barriers + (i + 1) % STAGES);
     barrierWait(barriers + i % STAGES, i / STAGES & 1);
   }
-  /* Until the tile AHEAD of number i may be written. */
+  /* Waits until the tile AHEAD after i may be overwritten. */
   __device__ __forceinline__ void write(int i) {
     const int tile = i + AHEAD;
     if (tile >= STAGES) barrierWait(barriers + STAGES + tile % STAGES, tile / STAGES + 1 & 1);
@@ -287,7 +287,7 @@ struct Pipe {
 #endif
 };
 
-/* Keys a row sees, by absolute position: which range of its context holds position j. Asked in ascending order. */
+/* Finds keys by absolute position: which range of a context holds position j. Positions must ascend. */
 struct Context {
   const int* ranges;
   int range, begin, end, cap;
@@ -319,7 +319,7 @@ __device__ __forceinline__ void loadContext(T* keys, T* values, const T* kvCache
   }
 }
 
-/* A warp's 16 rows of results, times a factor each, into its own rows of a tile and from there to memory, count rows of them. */
+/* Stores \`count\` of a warp's 16 rows of results, scaled by \`upper\` and \`lower\`, through its own rows of a tile. */
 __device__ __forceinline__ void storeRows(const float (&r)[NC][4], float upper, float lower, T* tile, int row, T* to, long long stride, int count) {
   const int mine = row + (LANE >> 2), column = 2 * (LANE & 3);
   __syncwarp();

@@ -1,21 +1,21 @@
-// Causal grouped-query attention over a tree of token runs, forward: online softmax, never a whole row of scores in memory.
+// Causal grouped-query attention over trees of spans, forward, with online softmax: never a whole row of scores in memory.
 //
-// T is float or bf16. q, out [tokens, heads, D]; lse float [tokens, heads] (natural, of scaled scores); the KV cache as
-// kernels/common.ts says; spans and ranges as lm/devices/device.ts says (i32 × 4 and × 3):
+// T is float or bf16. q, out [tokens, heads, D]; lse float [tokens, heads] (natural log, of scaled scores); the KV cache as in
+// kernels/common.ts; spans and ranges as in lm/devices/layout.ts (i32 × 4 and × 3):
 //   spans  first row of q, rows, absolute position of the first row, first range; one more entry closes the table
-//   ranges    block of the run in the KV cache (in elements, for kv head 0), cap, tokens
+//   ranges    address of the KV block (in elements, for kv head 0), cap, tokens
 //
-// A block takes HEADS heads of one kv head with ROWS / HEADS queries of one span: heads that read the same keys share them.
-// Keys are walked by absolute position across the span's ranges, so a shared prompt costs no short tiles.
+// A thread block takes HEADS heads of one kv head with ROWS / HEADS queries of one span: heads that read the same keys share them.
+// Keys are walked by absolute position across the span's ranges, so a shared prompt causes no short tiles.
 //
-// The plan, one for a layout, is a table of i32 made on the device: the tiles of queries (span, first row in it), longest
-// context first; the tiles of keys for the way back likewise; and for each range the next range that is the same run, and the
-// span it belongs to: the chain of all who see a run, in order. Unused tiles are −1.
+// The plan of a layout is a table of i32 made on the device: the tiles of queries (span, first row in it), longest context
+// first; the tiles of keys for backward likewise; and for each range the next range of the same KV block and the span it
+// belongs to, which chains all spans that see a block, in order. Unused tiles are −1.
 
 export const PLAN = `
 #define BINS 1024
 
-/* One block. tiles[most] of (span, offset), those that cost most first. */
+/* One thread block. tiles[most] of (span, offset), the most expensive first. */
 template <typename Cost> __device__ void planTiles(const int* spans, int count, int size, int2* tiles, int most, int* bins, Cost cost) {
   for (int i = threadIdx.x; i < BINS; i += blockDim.x) bins[i] = 0;
   __syncthreads();
@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(1024) attention_plan(
 
 /** Kernels end in `suffix`, one for each shape of heads. */
 export const forwardKernel = (suffix: string): string => `
-/* Keys behind what a lane's two rows see last. */
+/* Masks keys after the last that each of a lane's two rows sees. */
 __device__ __forceinline__ void mask(float (&s)[TILE / 8][4], int first, int upper) {
 #pragma unroll
   for (int n = 0; n < TILE / 8; n++) {
@@ -81,7 +81,7 @@ __device__ __forceinline__ void mask(float (&s)[TILE / 8][4], int first, int upp
   }
 }
 
-/* Scores to weights against the highest so far; what was summed up before shrinks to it. */
+/* Online softmax: scores to exponentials relative to the highest so far; earlier sums are rescaled. */
 __device__ __forceinline__ void weigh(float (&s)[TILE / 8][4], float (&r)[NC][4], float (&top)[2], float (&sum)[2], float factor) {
 #pragma unroll
   for (int half = 0; half < 2; half++) {
@@ -143,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
   const int row = WARP * 16; /* of the block, then of its head */
   const int first = row % (ROWS / HEADS);
   const int unit = first & ~(UNIT - 1);
-  const int unitLimit = unit < rows ? min(limit, position + unit + UNIT) : 0; /* keys the unit sees */
+  const int unitLimit = unit < rows ? min(limit, position + unit + UNIT) : 0; /* keys that the unit sees */
   float r[NC][4], s[TILE / 8][4], top[2] = {-1e30f, -1e30f}, sum[2] = {0.0f, 0.0f};
   clear(r);
   pipe.start();
@@ -159,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
     pipe.read(number);
     if (j < unitLimit) {
       scores(s, own, row, keys);
-      loadAhead(); /* while the product runs */
+      loadAhead(); /* while the matmul runs */
       settle<0>(s);
       if (j + TILE > position + first + 1) mask(s, j, position + first + (LANE >> 2));
       weigh(s, r, top, sum, scale * LOG2E);
@@ -170,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
     }
     pipe.done(number);
     if (STAGES == 1) {
-      __syncthreads(); /* the tile may be written over */
+      __syncthreads(); /* the tile may be overwritten */
       if (j + TILE < limit) loadContext(stream, stream + TILE_ELEMENTS(TILE), kvCache, context, kv, j + TILE, limit);
       commit();
     }
@@ -183,7 +183,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
     const int head = blockIdx.x * HEADS + row / (ROWS / HEADS);
     if ((LANE & 3) == 0 && at < rows) lse[(long long)(span[0] + tile.y + at) * heads + head] = top[half] * scale + logf(sum[half]);
   }
-  __syncthreads(); /* own rows may be written over */
+  __syncthreads(); /* own rows may be overwritten */
   T* to = out + (span[0] + tile.y + first) * stride + (blockIdx.x * HEADS + row / (ROWS / HEADS)) * D;
   storeRows(r, 1.0f / sum[0], 1.0f / sum[1], own, row, to, stride, rows - first);
 }

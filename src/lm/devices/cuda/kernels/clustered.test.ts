@@ -1,4 +1,4 @@
-// How products of a batch are cut, and that their kernels compile without a GPU.
+// How matmuls of a batch are divided, and that their kernels compile without a GPU.
 import { expect, test } from "vitest";
 import { ALL } from "../../../../../test/cases.ts";
 import { hasNvcc, spillsOf } from "../../../../../test/devices/nvcc.ts";
@@ -28,7 +28,7 @@ test("all of a weight is read at once, by as many blocks as the GPU has room for
   }
 });
 
-test("sizes that do not fit are left to others", () => {
+test("sizes that do not fit are left to cuBLAS", () => {
   expect(clusteredShape(65, ...QKV, H200)).toBeUndefined();
   expect(clusteredShape(64, 4096 + 8, 1024, "bf16", H200)).toBeUndefined();
   expect(clusteredShape(64, 4096, 1000, "bf16", H200)).toBeUndefined();

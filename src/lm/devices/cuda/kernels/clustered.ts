@@ -1,31 +1,31 @@
-// Products of 17 to 64 rows with a bf16 weight, as decoding a batch has them: still bound by reading the weight once. A block
-// takes NT weight rows of a KS long piece of the sum, all of which is on its way into shared memory before the kernel before
-// this one has ended. The blocks of a cluster have the pieces of one sum: each puts its part of every share of the outputs into
-// the shared memory of the block that has the share, which adds the pieces up in order. A row of x is so read by few blocks.
+// Matmul of 17 to 64 rows with a bf16 weight, as when decoding a batch: still bound by reading the weight once. A block takes NT
+// weight rows of a KS long piece of k, all of which is prefetched into shared memory before the previous kernel has ended. The
+// blocks of a cluster hold the pieces of one sum (split k): each sends its part of every share of the outputs to the shared memory
+// of the block that owns the share, which adds up the pieces in order. A row of x is thus read by few blocks.
 //
-// Compiled for its sizes. Hopper only: clusters, and wgmma with the weight's rows as its 64 and the batch as its columns.
+// Compiled per size. Hopper only: clusters, and wgmma with weight rows as its 64 rows and the batch as its columns.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 import { COPIES, WGMMA, wgmma } from "./hopper.ts";
 import type { SkinnyEnd } from "./skinny.ts";
 
-/** What follows the product: as with few rows, but for adding to the stream, which the next norm does as fast. */
+/** The epilogue: as in skinny.ts, except adding to the residual stream, which the next norm does as fast. */
 export type ClusteredEnd = Exclude<SkinnyEnd, "added">;
 
 /** What a kernel is compiled for. */
 export interface ClusteredShape {
   readonly end: ClusteredEnd;
-  /** Rows of x at most. */
+  /** Maximum rows of x. */
   readonly columns: 32 | 64;
-  /** Weight rows of a block in 64s, and the pieces of a sum. */
+  /** Weight rows of a block in 64s, and the pieces that k is split into. */
   readonly groups: number;
   readonly pieces: number;
   readonly k: number;
 }
 
 export const CLUSTERED_ROWS = 64;
-const PADDING = 4; // floats between two columns of sums, against lanes that meet in a bank
-/** Groups and pieces. What blocks of a cluster send each other soon costs more than it saves. */
+const PADDING = 4; // floats between two columns of sums, against bank conflicts
+/** Groups and pieces. With more pieces, the traffic inside a cluster costs more than it saves. */
 const CUTS = [
   [1, 1],
   [2, 1],
@@ -34,7 +34,7 @@ const CUTS = [
   [1, 4],
 ] as const;
 
-/** How a product is cut so that a multiprocessor reads as little as possible, or undefined where it cannot be. */
+/** The cut for which a multiprocessor reads the least, or undefined if none fits. */
 export function clusteredShape(
   rows: number,
   n: number,
@@ -55,7 +55,7 @@ export function clusteredShape(
   return best;
 }
 
-/** Outputs of a block's weight rows: half as many where gate and up are paired. */
+/** Outputs of a block's weight rows: half as many if gate and up are paired. */
 function outputsOf({ end, groups }: ClusteredShape): number {
   return end === "gated" ? 32 * groups : 64 * groups;
 }
@@ -69,12 +69,12 @@ function tileBytes({ columns, groups, pieces, k }: ClusteredShape): number {
   return 2 * (k / pieces) * (64 * groups + columns);
 }
 
-/** Floats of a column of sums a block is sent: its share of the weight rows. */
+/** Floats per column of sums that a block receives: its share of the weight rows. */
 function inboxWidth({ groups, pieces }: ClusteredShape): number {
   return (64 * groups) / pieces + PADDING;
 }
 
-/** Shared memory of a block, in bytes: two tiles, what it is sent, and what it takes to align them. */
+/** Shared memory of a block, in bytes: two tiles, the sums it receives, and alignment. */
 export function clusteredShared(shape: ClusteredShape): number {
   return tileBytes(shape) + 4 * shape.pieces * shape.columns * inboxWidth(shape) + 1024;
 }
@@ -104,12 +104,12 @@ ${wgmma("multiply16", columns, "shared", 0)}
 #define WIDTH ${inboxWidth(shape)}
 #define THREADS (128 * GROUPS)
 
-/* Where eight numbers of a tile of N rows lie. */
+/* Offset of eight numbers in a tile of N rows. */
 template <int N> __device__ __forceinline__ bf16* placeOf(bf16* tile, int row, int piece) {
   return tile + (piece >> 3) * (N * 64) + row * 64 + (((piece & 7) ^ (row & 7)) << 3);
 }
 
-/* A place in the shared memory of the cluster's block number \`rank\`. */
+/* An address in the shared memory of the cluster's block \`rank\`. */
 __device__ __forceinline__ unsigned remote(const void* place, int rank) {
   unsigned to;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(sharedAddress(place)), "r"(rank));
@@ -122,7 +122,7 @@ __device__ __forceinline__ void waitForCluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;\\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-/* Four neighbouring sums of a column, over the pieces. */
+/* Four adjacent sums of a column, over the pieces. */
 __device__ __forceinline__ void total4(const float* inbox, int column, int row, float* v) {
   v[0] = v[1] = v[2] = v[3] = 0.0f;
 #pragma unroll
@@ -151,7 +151,7 @@ extern "C" __global__ void __cluster_dims__(PIECES, 1, 1) __launch_bounds__(THRE
     copy16(placeOf<NT>(weights, row, piece), from + (long long)number * k + 8 * piece, true);
   }
   commit();
-  waitForCluster(); /* all have begun: their shared memory may be written */
+  waitForCluster(); /* all blocks have started: their shared memory may be written */
   AFTER_PREVIOUS();
   for (int i = threadIdx.x; i < COLUMNS * (KS / 8); i += THREADS) {
     const int row = i / 8 % COLUMNS, piece = i / (8 * COLUMNS) * 8 + i % 8;

@@ -1,19 +1,19 @@
-// What every CUDA source begins with: bf16 numbers without any header, and sums over a warp or a block in a fixed order.
+// Prelude of every CUDA source: bf16 without headers, and sums over a warp or a block in a fixed order.
 // Kernels are written for a type T of activations, float or bf16, and named …_f32 and …_bf16; sums are always float.
 //
-// The KV cache holds T, for each kv head of a run one block of 2·cap·d: keys [cap][d], then values [cap][d]. A run's first block
-// and cap are in the tables of the layout (lm/devices/device.ts): kv head g begins at block + g·2·cap·d.
+// The KV cache holds T. A KV block has, for each kv head, 2·cap·d elements: keys [cap][d], then values [cap][d]. Its address and
+// cap are in the tables of the layout (lm/devices/layout.ts): kv head g begins at address + g·2·cap·d.
 
 /**
- * Kernels that begin with CHAINED() or its parts. Between two steps of decoding the chain is broken, so that what a step's tables
- * hold can be read ahead.
+ * Kernels that begin with CHAINED() or its parts (programmatic dependent launch). The chain is broken between two decoding steps,
+ * so that a kernel may read a step's tables before the previous kernel has ended.
  */
 export const CHAINED = /^(rmsNorm|rotate|swiGlu|gather|skinny|clustered|sample|attention_decode|attention_next)_/;
 
 export const COMMON = `
-#define INF __int_as_float(0x7f800000) /* NVRTC has no header with it */
+#define INF __int_as_float(0x7f800000) /* NVRTC has no headers */
 
-/* Kernels in a chain: the next may be set up while this one runs, and waits before it reads what this one writes. */
+/* Programmatic dependent launch: the next kernel may start while this one runs, and waits before it reads its outputs. */
 #if __CUDA_ARCH__ >= 900
 #define LET_NEXT_START() asm volatile("griddepcontrol.launch_dependents;")
 #define AFTER_PREVIOUS() asm volatile("griddepcontrol.wait;" ::: "memory")
@@ -28,7 +28,7 @@ struct __align__(2) bf16 { unsigned short bits; };
 __device__ __forceinline__ float toFloat(float x) { return x; }
 __device__ __forceinline__ float toFloat(bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
 
-/* Two floats to a pair of bf16, the first in the low half; to nearest, ties to even. */
+/* Rounds two floats to a pair of bf16, the first in the low half; to nearest, ties to even. */
 __device__ __forceinline__ unsigned packBf16(float low, float high) {
 #if __CUDA_ARCH__ >= 800
   unsigned pair;
@@ -50,7 +50,7 @@ template <> __device__ __forceinline__ bf16 fromFloat<bf16>(float x) {
   return y;
 }
 
-/* Eight numbers in a row; the address is a multiple of their size. */
+/* Eight consecutive numbers; the address is a multiple of their size. */
 __device__ __forceinline__ void load8(const float* p, float* v) {
   const float4 a = *(const float4*)p, b = *(const float4*)(p + 4);
   v[0] = a.x; v[1] = a.y; v[2] = a.z; v[3] = a.w; v[4] = b.x; v[5] = b.y; v[6] = b.z; v[7] = b.w;

@@ -1,19 +1,19 @@
-// What lies between two steps of decoding, so that steps follow each other without the host: random numbers by position, and the
-// tables of the next step.
+// Between two decoding steps, so that they follow each other without the host: random numbers by position, and the tables of the
+// next step.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 
 export const DECODE: KernelSource = {
   name: "decode",
   code: `${COMMON}
-/* As lm/engine/sampling/counter-rng.ts has it. */
+/* As in lm/engine/sampling/counter-rng.ts. */
 __device__ __forceinline__ unsigned mix(unsigned h) {
   h = (h ^ (h >> 16)) * 0x21f0aaadu;
   h = (h ^ (h >> 15)) * 0x735a2d97u;
   return h ^ (h >> 15);
 }
 
-/* The number of each row's key (two words) for the position behind the row's own. */
+/* The random number of each row's seeds (two words) for the position after its own. */
 extern "C" __global__ void uniforms(const unsigned* seeds, const int* positions, float* out, int rows) {
   const int t = blockIdx.x * blockDim.x + threadIdx.x;
   if (t >= rows) return;
@@ -21,7 +21,7 @@ extern "C" __global__ void uniforms(const unsigned* seeds, const int* positions,
   out[t] = (float)(word >> 8) * (1.0f / 16777216.0f);
 }
 
-/* Each row goes on with its token, one place further in its run; at the end of its room it stays where it is. */
+/* Each row continues with its token, one further in its KV block; when the block is full it stays where it is. */
 extern "C" __global__ void advance(
   const int* tokens, int* ids, int* positions, const int* capacities, int* indices, int* spans, int* ranges, int rows) {
   const int t = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,8 +1,8 @@
-// The loss's end of the model: log-prob of a target, entropy and log-sum-exp of rows of logits, and the gradient back to them.
+// Log-prob of a target, entropy and log-sum-exp of rows of logits, and the gradient of the logits.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 
-/** Threads a row. */
+/** Threads per row. */
 export const HEAD_THREADS = 512;
 
 export const HEAD: KernelSource = {
@@ -12,7 +12,7 @@ export const HEAD: KernelSource = {
 struct Sums { float top, sum, weighted; };
 
 __device__ __forceinline__ Sums both(Sums a, Sums b) {
-  if (b.top > a.top || a.top != a.top) { const Sums c = a; a = b; b = c; } /* a NaN is left where it is seen */
+  if (b.top > a.top || a.top != a.top) { const Sums c = a; a = b; b = c; } /* a NaN propagates */
   const float gap = b.top - a.top;
   const float f = b.sum == 0.0f ? 0.0f : expf(gap);
   if (b.sum != 0.0f) {
@@ -22,14 +22,14 @@ __device__ __forceinline__ Sums both(Sums a, Sums b) {
   return a;
 }
 
-__device__ Sums summarize(const float* row, int words, float inverse) {
+__device__ Sums summarize(const float* row, int vocabulary, float inverse) {
   __shared__ Sums parts[32];
   Sums s = {-3.0e38f, 0.0f, 0.0f};
-  const int whole = words & ~3;
-  for (int i = threadIdx.x * 4; i < words; i += blockDim.x * 4) {
+  const int whole = vocabulary & ~3;
+  for (int i = threadIdx.x * 4; i < vocabulary; i += blockDim.x * 4) {
     float v[4];
     if (i < whole) load4(row + i, v);
-    else for (int j = 0; j < 4; j++) v[j] = i + j < words ? row[i + j] : -INF;
+    else for (int j = 0; j < 4; j++) v[j] = i + j < vocabulary ? row[i + j] : -INF;
     float top = -INF;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
@@ -63,9 +63,9 @@ __device__ Sums summarize(const float* row, int words, float inverse) {
 }
 
 extern "C" __global__ void logProb(
-  const float* logits, const int* targets, float* logp, float* entropy, float* lse, int words, int stride, float inverse) {
+  const float* logits, const int* targets, float* logp, float* entropy, float* lse, int vocabulary, int stride, float inverse) {
   const float* row = logits + (long long)blockIdx.x * stride;
-  const Sums s = summarize(row, words, inverse);
+  const Sums s = summarize(row, vocabulary, inverse);
   if (threadIdx.x != 0) return;
   const float logSum = logf(s.sum);
   lse[blockIdx.x] = s.top + logSum;
@@ -73,11 +73,11 @@ extern "C" __global__ void logProb(
   logp[blockIdx.x] = row[targets[blockIdx.x]] * inverse - s.top - logSum;
 }
 
-/* dz = (dlogp (δ − p) − dH p (log p + H)) / temperature; may be written over the logits. Padding becomes 0. */
+/* dz = (dlogp (δ − p) − dH p (log p + H)) / temperature; may overwrite the logits. Padding becomes 0. */
 template <typename A>
 __device__ void logProbBackward(
   const float* logits, A* out, const int* targets, const float* entropy, const float* lse, const float* dLogp, const float* dEntropy,
-  int words, int stride, float inverse) {
+  int vocabulary, int stride, float inverse) {
   const int t = blockIdx.x, target = targets[t];
   const long long at = (long long)t * stride;
   const float l = lse[t], h = entropy[t], dl = dLogp[t], dh = dEntropy[t];
@@ -90,7 +90,7 @@ __device__ void logProbBackward(
       const float p = expf(logP);
       float g = -p * (dl + dh * (logP + h));
       if (i + j == target) g += dl;
-      v[j] = i + j < words ? g * inverse : 0.0f;
+      v[j] = i + j < vocabulary ? g * inverse : 0.0f;
     }
     store8(out + at + i, v);
   }
@@ -98,13 +98,13 @@ __device__ void logProbBackward(
 
 extern "C" __global__ void logProbBackward_f32(
   const float* logits, float* out, const int* targets, const float* entropy, const float* lse, const float* dLogp, const float* dEntropy,
-  int words, int stride, float inverse) {
-  logProbBackward<float>(logits, out, targets, entropy, lse, dLogp, dEntropy, words, stride, inverse);
+  int vocabulary, int stride, float inverse) {
+  logProbBackward<float>(logits, out, targets, entropy, lse, dLogp, dEntropy, vocabulary, stride, inverse);
 }
 extern "C" __global__ void logProbBackward_bf16(
   const float* logits, bf16* out, const int* targets, const float* entropy, const float* lse, const float* dLogp, const float* dEntropy,
-  int words, int stride, float inverse) {
-  logProbBackward<bf16>(logits, out, targets, entropy, lse, dLogp, dEntropy, words, stride, inverse);
+  int vocabulary, int stride, float inverse) {
+  logProbBackward<bf16>(logits, out, targets, entropy, lse, dLogp, dEntropy, vocabulary, stride, inverse);
 }
 `,
 };

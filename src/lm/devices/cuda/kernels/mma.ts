@@ -1,9 +1,9 @@
-// One step of the tensor cores on bf16, for kernels that put their operands together in registers. Inside a step of 32 k the
-// order of k is free, if it is the same for both sides: a lane reads eight k in a row of each, so that all loads are 16 bytes.
+// One step of the tensor cores on bf16, for kernels that assemble operands in registers. Within a step of 32 k the order of k is
+// free as long as both sides agree: a lane reads eight consecutive k of each, so that all loads are 16 bytes.
 
 /** multiply32: c[16, 8] += a[16, 32] · b[32, 8]; a lane has eight k of a's rows `lane / 4` (low) and that + 8 (high), and of b's column `lane / 4`. */
 export const MMA = `
-#ifdef EMULATED_MMA /* another machine's, to try kernels on */
+#ifdef EMULATED_MMA /* the test emulator's */
 #include EMULATED_MMA
 #else
 __device__ __forceinline__ void mma(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
@@ -16,7 +16,7 @@ __device__ __forceinline__ void multiply32(float* c, const uint4& low, const uin
   mma(c, low.z, high.z, low.w, high.w, b.z, b.w);
 }
 
-/* A weight is read once and by one block: past the first cache. */
+/* A weight is read once, by one block: bypass the L1 cache. */
 __device__ __forceinline__ uint4 loadWeight(const bf16* p) {
 #ifdef EMULATED_MMA
   return *(const uint4*)p;

@@ -1,19 +1,19 @@
-// RMSNorm with the residual added on the way, and its backward. Sums over rows are parts of a fixed number, added in order.
+// RMSNorm with a fused residual add, and its backward. Sums over rows are split into a fixed number of parts, added in order.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 
-/** Widest row: 256 threads of eight numbers, four times. */
+/** Widest row: 256 threads with four times eight numbers each. */
 export const MAX_NORM_WIDTH = 8_192;
 
 export const NORM: KernelSource = {
   name: "norm",
   code: `${COMMON}
-/* into = x + residual (if given); y = into / rms(into) · w; 1/rms is kept. A block a row. */
+/* into = x + residual (if given); y = into / rms(into) · w; 1/rms is saved. One block per row. */
 template <typename A>
 __device__ void rmsNorm(const float* x, const A* residual, float* into, const float* w, A* y, float* rstd, int width, float eps) {
   const long long at = (long long)blockIdx.x * width;
   float sum = 0.0f;
-  float first[8]; /* most rows are this long, and need not be read again */
+  float first[8]; /* rows are rarely longer, so they need not be read again */
   for (int i = threadIdx.x * 8; i < width; i += blockDim.x * 8) {
     float v[8];
     load8(x + at + i, v);
@@ -119,7 +119,7 @@ BACKWARD(rmsNormBackward_f32_4, float, 4)
 BACKWARD(rmsNormBackward_bf16_1, bf16, 1)
 BACKWARD(rmsNormBackward_bf16_4, bf16, 4)
 
-/* out[j] += Σ over parts of parts[p][from + j]; blocks of 32 columns by 32 stretches of parts. */
+/* out[j] += Σ over parts of parts[p][from + j]; blocks of 32 columns by 32 groups of parts. */
 extern "C" __global__ void addParts(const float* parts, float* out, int count, int stride, int from, int width) {
   __shared__ float sums[32][33];
   const int j = blockIdx.x * 32 + threadIdx.x;
@@ -132,7 +132,7 @@ extern "C" __global__ void addParts(const float* parts, float* out, int count, i
   }
   sums[threadIdx.y][threadIdx.x] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
   __syncthreads();
-  /* A warp a column. */
+  /* One warp per column. */
   const float total = warpSum(sums[threadIdx.x][threadIdx.y]);
   const int column = blockIdx.x * 32 + threadIdx.y;
   if (threadIdx.x == 0 && column < width) out[column] += total;

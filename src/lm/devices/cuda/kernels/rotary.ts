@@ -1,10 +1,9 @@
-// Heads with their bias, norms and rotary positions, k and v into the KV cache; and the backward pass. A group of threads has a
-// head of a token; each thread has eight dims of the first half (four where that does not come out even) and those that turn
-// with them.
+// Bias, norms and rotary embedding of heads, k and v into the KV cache; and backward. A group of threads has one head of a token;
+// each thread has eight dims of the first half (four if that does not divide evenly) and their partners in the second.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 
-/** Threads a block. */
+/** Threads per block. */
 export const ROTARY_THREADS = 256;
 
 export const ROTARY: KernelSource = {
@@ -92,7 +91,7 @@ __device__ void rotate(
   storeV<V>(out + half + i, b);
 }
 
-/* In place: gradients of turned q and k to those of the rows of qkv; each block's part of the scales' gradients, [q | k], to parts. */
+/* In place: gradients of rotated q and k to those of the rows of qkv; each block's part of the scales' gradients, [q | k], to parts. */
 template <typename A, int V>
 __device__ void rotateBackward(
   A* dqkv, const A* qkv, const float* rstd, const int* positions, const float* cosSin, const float* qScale, const float* kScale,
@@ -106,7 +105,7 @@ __device__ void rotateBackward(
   for (int k = 0; k < 2; k++)
 #pragma unroll
     for (int j = 0; j < 2 * V; j++) dw[k][j] = 0.0f;
-  /* Every group of a warp goes round as often, since sums are over whole warps. */
+  /* Every group of a warp loops equally often, since shuffles involve whole warps. */
   const int items = rows * turned, step = gridDim.x * groups;
   for (int first = blockIdx.x * groups; first < items; first += step) {
     const int item = first + group;

@@ -1,14 +1,14 @@
-// Rows picked and added up by id or all together, and whole buffers added or converted.
+// Gather and scatter-add of rows, column sums, and elementwise add and type conversion.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 
-/** Threads a block, each with four columns. */
+/** Threads per block, each with four columns. */
 export const ROW_THREADS = 256;
 
 export const ROWS: KernelSource = {
   name: "rows",
   code: `${COMMON}
-/* out[t] = x[ids[t]]: a block a row. */
+/* out[t] = x[ids[t]]: one block per row. */
 template <typename A> __device__ void gather(const A* x, const int* ids, A* out, int width) {
   const A* from = x + (long long)ids[blockIdx.x] * width;
   A* to = out + (long long)blockIdx.x * width;
@@ -19,7 +19,7 @@ template <typename A> __device__ void gather(const A* x, const int* ids, A* out,
   }
 }
 
-/* x[ids[t]] += y[t]. The block of an id's first row adds up all its rows, in their order; the others leave. */
+/* x[ids[t]] += y[t]. The block of an id's first row adds up all its rows, in order; the others exit. */
 template <typename A> __device__ void scatterAdd(const A* y, const int* ids, A* x, int rows, int width) {
   __shared__ int same[${ROW_THREADS}];
   __shared__ int counts[${ROW_THREADS} / 32];

@@ -1,12 +1,12 @@
-// Drawing a token from each row of logits, in two launches: parts of the vocabulary summed up side by side, then one block a row
-// that picks the part and walks it. Sums go in a fixed order.
+// Samples a token from each row of logits, in two launches: parts of the vocabulary summed in parallel, then one block per row
+// that picks the part and scans it. Sums have a fixed order.
 //
 // logits T [rows, stride]; temperatures, uniforms float [rows]; tokens i32 and logp float [rows]. The token is the first whose
-// running sum of weights exp((x − highest) / temperature) passes uniform · their sum; temperature 0: the highest, the first of
-// equals. logp is that of the whole distribution at that temperature (at 0: 1). Scratch: float [3, rows, parts] (the third holds
+// running sum of exp((x − highest) / temperature) exceeds uniform · total; temperature 0: the first of the highest. logp is that
+// of the whole distribution at that temperature (at 0: 1). Scratch: float [3, rows, parts] (the third holds
 // the index of each part's highest, as i32), parts = ⌈vocabulary / SAMPLE_PART⌉.
 
-/** Logits a block sums up. */
+/** Logits per block. */
 export const SAMPLE_PART = 4096;
 
 export const SAMPLE = `
@@ -87,12 +87,12 @@ template <typename T> __device__ __forceinline__ void samplePick(const T* logits
     highest = warpMax(highest);
     float sum = 0.0f, goal = 0.0f, start = 0.0f;
     int pick = -1, some = 0;
-    for (int round = 0; round < 2; round++) { /* the sum of all parts, then the part that passes the goal */
+    for (int round = 0; round < 2; round++) { /* the sum of all parts, then the part that passes the target */
       sum = 0.0f;
       for (int first = 0; first < parts && pick < 0; first += 32) {
         const int p = first + lane;
         const float share = p < parts && tops[p] > LOWEST ? sums[p] * exp2f((tops[p] - highest) * factor) : 0.0f;
-        float running = share; /* with all lanes below */
+        float running = share; /* inclusive prefix sum over lanes */
         for (int step = 1; step < 32; step <<= 1) {
           const float below = __shfl_up_sync(0xffffffffu, running, step);
           if (lane >= step) running += below;
@@ -100,7 +100,7 @@ template <typename T> __device__ __forceinline__ void samplePick(const T* logits
         const unsigned any = __ballot_sync(0xffffffffu, share > 0.0f);
         const unsigned passed = __ballot_sync(0xffffffffu, share > 0.0f && sum + running > goal);
         if (round == 1 && any != 0) {
-          /* The first to pass; until one does, the last that has any weight, should rounding pass the end. */
+          /* The first to pass; else the last with any probability, in case rounding passes the end. */
           const int at = passed != 0 ? __ffs(passed) - 1 : 31 - __clz(any);
           const float below = __shfl_sync(0xffffffffu, running, at > 0 ? at - 1 : 0);
           start = sum + (at > 0 ? below : 0.0f);
@@ -125,7 +125,7 @@ template <typename T> __device__ __forceinline__ void samplePick(const T* logits
       lastSeen = -1;
       highestAt = 0;
       for (int p = parts - 1; p >= 0; p--) if (tops[p] == highest) highestAt = ((const int*)scratch)[(2 * rows + row) * parts + p];
-      if (highestAt >= vocabulary) highestAt = 0; /* nothing but NaN */
+      if (highestAt >= vocabulary) highestAt = 0; /* all NaN */
     }
   }
   __syncthreads();
@@ -138,7 +138,7 @@ template <typename T> __device__ __forceinline__ void samplePick(const T* logits
       weights[i] = first + i < vocabulary ? exp2f((toFloat(x[first + i]) - top) * factor) : 0.0f;
       sum += weights[i];
     }
-    float running = sum; /* up to and with this thread, within the warp */
+    float running = sum; /* inclusive prefix sum within the warp */
     for (int step = 1; step < 32; step <<= 1) {
       const float below = __shfl_up_sync(0xffffffffu, running, step);
       if ((int)(threadIdx.x % 32) >= step) running += below;

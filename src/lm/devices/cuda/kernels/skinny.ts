@@ -1,33 +1,32 @@
-// Products of a few rows with a bf16 weight, as decoding has them: bound by reading the weight once. The weight's rows are the
-// tensor core's rows, the batch its columns; the warps of a block share out the sum over k, and weights are on their way before
-// the kernel before this one has ended.
+// Skinny matmul: a few rows with a bf16 weight, as in decoding, bound by reading the weight once. The weight's rows are the tensor
+// core's rows, the batch its columns; the warps of a block split k, and weights are prefetched before the previous kernel ends.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 import { MMA } from "./mma.ts";
 
-/** Rows of x at most: with more, a library's products are as good. */
+/** Maximum rows of x: with more, cuBLAS is as fast. */
 export const SKINNY_ROWS = 16;
 
-/** What follows the product: nothing, SwiGLU of its two halves, or adding it to the stream. */
+/** The epilogue: none, SwiGLU of the two halves, or adding to the residual stream. */
 export type SkinnyEnd = "bf16" | "f32" | "gated" | "added";
 
-/** Rows at most whose norm a product computes itself: every block does it again. */
+/** Maximum rows whose norm the matmul computes itself, since every block repeats it. */
 export const NORMED_ROWS = 4;
 
-/** How a kernel is cut: columns (rows of x) in eights, and the warps that share out k. */
+/** How a kernel is cut: columns (rows of x) in eights, and the warps that split k. */
 export interface SkinnyCut {
   readonly columns: 1 | 2;
   readonly warps: 8 | 16;
 }
 
-/** The cut for so many rows, or undefined where there is none: each warp needs steps of 32 k. */
+/** The cut for these sizes, or undefined if there is none: each warp needs steps of 32 k. */
 export function skinnyCut(rows: number, k: number): SkinnyCut | undefined {
-  const warps = k >= 2048 && k % 512 === 0 ? 16 : 8; // long sums in more pieces: all of a weight is then on its way at once
+  const warps = k >= 2048 && k % 512 === 0 ? 16 : 8; // more warps for long sums, so that all of a weight is in flight at once
   if (rows > SKINNY_ROWS || k % (32 * warps) !== 0) return undefined;
   return { columns: rows <= 8 ? 1 : 2, warps };
 }
 
-/** Tiles of 16 weight rows a block has. */
+/** Tiles of 16 weight rows per block. */
 function tilesOf(end: SkinnyEnd): 1 | 2 {
   return end === "gated" ? 2 : 1;
 }
@@ -37,7 +36,7 @@ export function skinnyShared(end: SkinnyEnd, { columns, warps }: SkinnyCut): num
   return 4 * warps * 16 * tilesOf(end) * (8 * columns + 1);
 }
 
-/** Kernels' names; "normed" ones are given the stream and compute its norm on the way. */
+/** Kernels' names; "normed" ones take the residual stream and compute its norm themselves. */
 export function skinnyName(end: SkinnyEnd, { columns, warps }: SkinnyCut, isNormed = false): string {
   return `skinny_${end}_${columns}_${warps}${isNormed ? "_normed" : ""}`;
 }
@@ -63,7 +62,7 @@ export const SKINNY: KernelSource = {
 ${MMA}
 /* Eight numbers of x for the tensor core. */
 __device__ __forceinline__ uint4 eightOf(const bf16* x, const float*, float&) { return *(const uint4*)x; }
-/* Of the stream: times the norm's scale; 1/rms comes at the end. */
+/* Of the residual stream: times the norm's scale; 1/rms is applied at the end. */
 __device__ __forceinline__ uint4 eightOf(const float* x, const float* scale, float& squares) {
   float v[8], w[8];
   load8(x, v);
@@ -78,7 +77,7 @@ __device__ __forceinline__ uint4 eightOf(const float* x, const float* scale, flo
 
 __shared__ float squaresOf[16][16]; /* of each warp and column */
 
-/* What a column's sums are multiplied by. */
+/* Factor of a column's sums: 1/rms, or 1. */
 template <int WARPS> __device__ __forceinline__ float factorOf(const bf16*, int, int, float) { return 1.0f; }
 template <int WARPS> __device__ __forceinline__ float factorOf(const float*, int column, int k, float eps) {
   float squares = 0.0f;
@@ -90,7 +89,7 @@ template <int WARPS> __device__ __forceinline__ float factorOf(const float*, int
 /* Sums of a block in shared memory: sums[warp][weight row][column], for MT tiles of 16 weight rows that are \`apart\` apart. */
 template <int NT, int MT, int WARPS, typename X>
 __device__ __forceinline__ void multiply(const bf16* weight, const X* x, const float* scale, float* sums, int rows, int k, int first, int apart) {
-  constexpr int AHEAD = MT == 1 ? (WARPS == 8 ? 4 : 6) : 2; /* steps of 32 k on their way */
+  constexpr int AHEAD = MT == 1 ? (WARPS == 8 ? 4 : 6) : 2; /* steps of 32 k in flight */
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, row = lane >> 2, at = (lane & 3) * 8;
   const int steps = k / (32 * WARPS);
   const bf16* w = weight + (long long)(first + row) * k + warp * (k / WARPS) + at;
@@ -167,7 +166,7 @@ __device__ __forceinline__ void multiply(const bf16* weight, const X* x, const f
   __syncthreads();
 }
 
-/* The warps' sums of one number, in order. */
+/* Adds up the warps' sums of one output, in order. */
 template <int NT, int MT, int WARPS> __device__ __forceinline__ float total(const float* sums, int weightRow, int column) {
   float sum = 0.0f;
 #pragma unroll
@@ -204,7 +203,7 @@ extern __shared__ float sums[];
     } \\
   }
 
-/* out[rows, n] += x[rows, k] · weightᵀ, out being the stream; the product rounded as if it had been stored. */
+/* out[rows, n] += x[rows, k] · weightᵀ, out being the residual stream; the matmul is rounded as if it had been stored. */
 #define ADDED(name, NT, WARPS) \\
   extern "C" __global__ void __launch_bounds__(32 * WARPS) name( \\
     const bf16* weight, const bf16* x, float* out, int rows, int k, int stride, int width, const float* scale, float eps) { \\
