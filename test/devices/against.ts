@@ -1,4 +1,4 @@
-// A device held against the CPU: every kernel, attention at real sizes, a whole model's gradients, training and sampling.
+// Compares a device with the CPU: every kernel, attention at real sizes, a whole model's gradients, training and sampling.
 import { expect, test } from "vitest";
 import { createCpu } from "../../src/lm/devices/cpu/start.node.ts";
 import type { Device, HeadShape } from "../../src/lm/devices/index.ts";
@@ -36,7 +36,7 @@ export function distance(got: ArrayLike<number>, want: ArrayLike<number>): numbe
   return got.length === want.length ? Math.sqrt(off / (size || 1)) : Number.NaN;
 }
 
-/** Tests of a device; `note` hears what was measured. */
+/** Tests of a device; `note` gets the measured errors. */
 export function againstCpu(
   name: string,
   make: () => Device,
@@ -58,7 +58,7 @@ export function againstCpu(
     const wrong: string[] = [];
     for (const [kernel, values] of want) {
       if (kernel.startsWith("sample, ")) continue; // rounding may move a boundary between tokens
-      if (kernel.startsWith("moveBlock") && !got.has(kernel)) continue; // the one kernel a device may lack
+      if (kernel.startsWith("moveBlock") && !got.has(kernel)) continue; // the one kernel that is optional
       const off = distance(got.get(kernel) ?? [], values);
       note(`${name}: ${kernel}: ${off.toExponential(1)}`);
       if (!(off <= tolerances.chain)) wrong.push(`${kernel} ${off}`);
@@ -109,7 +109,7 @@ export function againstCpu(
     });
   }
 
-  test(`${name}: products of few rows, alone, with SwiGLU and onto the stream`, () => {
+  test(`${name}: matmuls of few rows: plain, with SwiGLU, and added to the residual stream`, () => {
     on(make, (device) => {
       for (const rows of [1, 2, 7, 8, 9, 16, 17, 31, 33, 64, 65]) {
         for (const [n, k] of [
@@ -129,7 +129,7 @@ export function againstCpu(
     [6144, 1024],
     [1024, 3072],
   ] as const) {
-    test(`${name}: products of a batch with a weight ${n} by ${k}, as Qwen3-0.6B has them`, () => {
+    test(`${name}: matmuls of a batch with a weight ${n} by ${k}, as Qwen3-0.6B has them`, () => {
       on(make, (device) => {
         for (const rows of [20, 64]) {
           const off = fewRows(device, rows, n, k);
@@ -153,7 +153,7 @@ export function againstCpu(
   const batch = groups();
 
   for (const [family, recompute] of [...families.map((each) => [each, false] as const), ["qwen3", true] as const]) {
-    test(`${name}: gradients of a whole ${family} are the CPU's${recompute ? ", activations computed again" : ""}`, async () => {
+    test(`${name}: gradients of a whole ${family} are the CPU's${recompute ? ", activations recomputed" : ""}`, async () => {
       const grads = async (device: Device) => {
         const engine = engineOn(device, family, recompute);
         const { loss, logprobs } = await engine.forwardBackward(batch, { loss: { type: "cross_entropy" } });
@@ -178,7 +178,7 @@ export function againstCpu(
     });
   }
 
-  test(`${name}: 20 steps of training follow the CPU's losses, and come out the same twice`, async () => {
+  test(`${name}: 20 training steps follow the CPU's losses, and are deterministic`, async () => {
     const train = async (device: Device) => {
       const engine = engineOn(device);
       const losses: number[] = [];
@@ -203,9 +203,9 @@ export function againstCpu(
   });
 
   for (const family of families) {
-    test(`${name}: adapters of a ${family}: gradients and ten steps as on the CPU, sampled log-probs the learned ones, the model as it was behind them`, async () => {
+    test(`${name}: adapters of a ${family}: gradients and ten steps as on the CPU, sampled log-probs are the learned ones, and the base model is unchanged`, async () => {
       const learn = async (device: Device) => {
-        const weights = device.activations === "bf16" ? "bf16" : "f32"; // frozen, as products read them
+        const weights = device.activations === "bf16" ? "bf16" : "f32"; // frozen, in the type that matmuls read
         const whole = tinyModel({ config: { ...SMALL, ...FAMILIES[family] }, deviation: 0.06, seed: "against" });
         const plain = createModel(device, whole.config, { trains: false, weights });
         for (const [i, { value }] of plain.tensors.entries())
@@ -334,7 +334,7 @@ export function againstCpu(
   }
 
   for (const family of families) {
-    test(`${name}: batches of a ${family} that are filled up, contexts that are long or grow: log-probs are the recomputed ones, twice the same`, async () => {
+    test(`${name}: padded batches of a ${family} with long or growing contexts: log-probs are the recomputed ones, deterministically`, async () => {
       const config = {
         ...{ ...SMALL, ...FAMILIES[family], hidden_size: 512, max_position_embeddings: 2048 },
         ...(family === "qwen2"
@@ -343,7 +343,7 @@ export function againstCpu(
       };
       const engine = new LocalEngine(tinyModel({ device: make(), config, deviation: 0.06, seed: "filled up" }));
       for (const [count, length, max_new_tokens] of [
-        [20, 300, 110], // 24 with copies, shared out anew three times
+        [20, 300, 110], // padded to 24, sharing table rebuilt three times
         [1, 1500, 40], // several blocks for one row
         [3, 1500, 40],
       ] as const) {
@@ -369,7 +369,7 @@ export function againstCpu(
         note(
           `${name}: ${family}: ${count} of ${length}: ${mean.toExponential(1)} apart, at most ${Math.max(...off).toExponential(1)}`,
         );
-        // Without norms on queries and keys scores are larger, and so is what bf16 rounds away of them.
+        // Without norms of queries and keys, scores and therefore their bf16 rounding errors are larger.
         expect(mean).toBeLessThanOrEqual(tolerances.logprob / (family === "llama3" ? 2 : 4));
         expect(Math.max(...off)).toBeLessThanOrEqual(2 * tolerances.logprob);
       }
@@ -393,7 +393,7 @@ function tokensOf(length: number, ...key: readonly (string | number)[]): number[
   return Array.from({ length }, () => r.int(4, 996));
 }
 
-/** Groups of four on a prompt, and some alone. */
+/** Groups of four with a shared prompt, and some alone. */
 function groups(): Datum[] {
   return Array.from({ length: 14 }, (_, i) => {
     const prompt = i < 12 ? tokensOf(40, "shared", i >> 2) : [];
@@ -402,7 +402,7 @@ function groups(): Datum[] {
   });
 }
 
-/** How far products on a device are from those in double precision, of the same rounded numbers. */
+/** Errors of a device's matmuls against double precision on the same rounded numbers. */
 function fewRows(device: Device, rows: number, n: number, k: number): Record<string, number> {
   return device.scope(() => {
     const b = new Bench(device, { forward: 0, backward: 0, optimizer: 0 });
@@ -463,7 +463,7 @@ function vectorsOf(b: Bench, { heads, kvHeads, headDim }: HeadShape, vectors: Ve
   };
 }
 
-/** How far the kernel for next tokens is from the kernels it stands for, on a batch with prompts in common; nothing where there is none. */
+/** Errors of `rotateAttend` against the kernels it replaces, on a batch with shared prompts; empty if the device lacks it. */
 function nextTokens(device: Device, shape: HeadShape, vectors: Vectors): Record<string, number> {
   return device.scope(() => {
     const b = new Bench(device, { forward: 0, backward: 0, optimizer: 0 });
@@ -501,7 +501,7 @@ function nextTokens(device: Device, shape: HeadShape, vectors: Vectors): Record<
     const next = () =>
       device.rotateAttend?.(qkv, norms, kvCaches[1]!, got!, { ...layout, sharing }, rotary, shape, bias);
     if (!next()) return {};
-    next(); // as the first left it: counters, and the new keys where they belong
+    next(); // again, on the counters and keys that the first launch left
     const read = (buffer: Parameters<Device["read"]>[0]) => device.read(buffer);
     return { out: distance(read(got!), read(want!)), kvCache: distance(read(kvCaches[1]!), read(kvCaches[0]!)) };
   });

@@ -1,20 +1,20 @@
-// Puts numbers onto a device and compares what comes back.
+// Test bench: writes numbers to a device and compares the results.
 import { expect } from "vitest";
 import type { Buffer, Device, Dtype, Scale, Weight } from "../../src/lm/devices/index.ts";
 import type { Run } from "../../src/lm/model/layout.ts";
 import type { Random } from "../../src/random.ts";
 import { centralDifference } from "./reference.ts";
 
-/** Largest errors allowed, each a share of the largest number of what is compared. */
+/** Largest errors allowed, relative to the largest value compared. */
 export interface Tolerances {
   readonly forward: number;
   readonly backward: number;
   readonly optimizer: number;
 }
 
-/** Runs by length and parent. */
-export function tree(...runs: readonly (readonly [length: number, parent: number | null])[]): Run[] {
-  return runs.map(([length, parent]) => ({ tokens: new Array<number>(length).fill(0), parent }));
+/** Spans by length and parent. */
+export function tree(...spans: readonly (readonly [length: number, parent: number | null])[]): Run[] {
+  return spans.map(([length, parent]) => ({ tokens: new Array<number>(length).fill(0), parent }));
 }
 
 export function angleOf(headDim: number): (position: number, i: number) => number {
@@ -31,11 +31,11 @@ export function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
 interface Learned<T> {
   readonly on: T;
   readonly value: Float32Array;
-  /** What its gradient is before the kernel adds to it. */
+  /** Its gradient before the kernel adds to it. */
   readonly grad: Float32Array;
 }
 
-/** A device to try things on. */
+/** A device under test. */
 export class Bench {
   readonly #device: Device;
   readonly #tolerances: Tolerances;
@@ -45,7 +45,7 @@ export class Bench {
     this.#tolerances = tolerances;
   }
 
-  /** Runs one case; memory it gets has been used before, so whoever reads what nobody wrote gets NaN. */
+  /** Runs one case in memory filled with NaN, so that reading uninitialized memory shows. */
   run(work: (bench: Bench) => void): void {
     this.#device.scope(() => this.empty(200_000));
     this.#device.scope(() => work(this));
@@ -106,7 +106,7 @@ export class Bench {
 
   sample(
     logits: Float32Array,
-    words: number,
+    vocabulary: number,
     stride: number,
     cases: readonly { readonly temperature: number; readonly uniform: number }[],
   ): { tokens: ArrayLike<number>; logp: ArrayLike<number> } & { tokens: Iterable<number> } {
@@ -116,11 +116,11 @@ export class Bench {
       uniforms: this.floats(Float32Array.from(cases, ({ uniform }) => uniform)),
     };
     const out = { tokens: device.alloc("i32", cases.length), logp: this.empty(cases.length) };
-    device.sample(this.rows(logits, words, stride), words, stride, cases.length, draw, out);
+    device.sample(this.rows(logits, vocabulary, stride), vocabulary, stride, cases.length, draw, out);
     return { tokens: device.read(out.tokens), logp: device.read(out.logp) };
   }
 
-  /** Every number near its own, measured by the largest (or by `scale` if that is more). */
+  /** Expects every number close to its own, relative to the largest (or to `scale` if that is more). */
   near(got: Buffer, want: Float64Array, tolerance: number, scale = 0): void {
     const values = this.#device.read(got);
     expect(values.length).toBe(want.length);

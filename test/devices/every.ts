@@ -1,4 +1,4 @@
-// Every kernel once, on the same numbers: what two devices, or one device with other threads, give can be compared.
+// Runs every kernel once on the same numbers, to compare two devices, or one device with different threads.
 import type { Buffer, Device, HeadShape } from "../../src/lm/devices/index.ts";
 import { forestLayout } from "../../src/lm/model/layout.ts";
 import { random } from "../../src/random.ts";
@@ -51,12 +51,12 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   out.rotate = b.empty(T * H * d, A);
   device.rotate(out.linear, norms, out.rotate, headRstd, kvCache, layout, rotary, shape);
   const bias = b.scale(width, random("every bias", scale)).on;
-  const biasedStore = b.floats(new Float32Array(storeLength), A); // capacities are rounded up: nobody writes the last rows
+  const biasedCache = b.floats(new Float32Array(storeLength), A); // capacities are rounded up, so the last rows stay unwritten
   out["rotate, bias"] = b.empty(T * H * d, A);
   const spare = b.empty(T * (H + G));
-  device.rotate(out.linear, null, out["rotate, bias"], spare, biasedStore, layout, rotary, shape, bias);
-  out["attention, bias"] = b.empty(T * H * d, A); // devices lay out the cache each in its own way: it is compared by what is read from it
-  device.attention(out["rotate, bias"], biasedStore, out["attention, bias"], null, layout, shape);
+  device.rotate(out.linear, null, out["rotate, bias"], spare, biasedCache, layout, rotary, shape, bias);
+  out["attention, bias"] = b.empty(T * H * d, A); // KV cache layouts differ between devices: compared by what attention reads from it
+  device.attention(out["rotate, bias"], biasedCache, out["attention, bias"], null, layout, shape);
   out.attention = b.empty(T * H * d, A);
   device.attention(out.rotate, kvCache, out.attention, lse, layout, shape);
 

@@ -1,4 +1,4 @@
-// CUDA's compiler, where it is installed: it needs no GPU.
+// CUDA's compiler, if installed; it needs no GPU.
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

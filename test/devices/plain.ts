@@ -1,4 +1,4 @@
-// The few words of a test runner that the device suite uses, so that it also runs where there is only Node: see device-suite.ts.
+// The part of a test runner that the device suite uses, so that it runs with Node alone: see device-suite.ts.
 import { isDeepStrictEqual } from "node:util";
 
 interface Case {
@@ -87,7 +87,7 @@ export interface Outcome {
   readonly failed: readonly { readonly name: string; readonly error: string }[];
 }
 
-/** Runs everything that was described, one after the other, or what has a name that matches. */
+/** Runs all tests in order, or those whose name matches. */
 export async function runAll(onFailure: (name: string, error: string) => void, wanted = /(?:)/): Promise<Outcome> {
   let passed = 0;
   const failed: { name: string; error: string }[] = [];

@@ -1,4 +1,4 @@
-// Every operation of a device again, in plain double precision and as its formula reads: what kernels are held to.
+// Reference of every device operation: its formula in double precision.
 import type { AdamStep, HeadShape } from "../../src/lm/devices/index.ts";
 import type { Run } from "../../src/lm/model/layout.ts";
 
@@ -40,11 +40,11 @@ export function swiGlu(gateUp: Numbers, width: number): Float64Array {
   });
 }
 
-/** What each token of a tree of runs sees: the rows of its context, itself last. Their number is its position plus one. */
-export function contextsOf(runs: readonly Run[]): number[][] {
+/** The context of each token of a tree of spans: the rows it sees, itself last. Their number is its position plus one. */
+export function contextsOf(spans: readonly Run[]): number[][] {
   const contexts: number[][] = [];
-  const ends: number[][] = []; // of each run: the context of its last token
-  for (const { tokens, parent } of runs) {
+  const ends: number[][] = []; // of each span: the context of its last token
+  for (const { tokens, parent } of spans) {
     let context = parent === null ? [] : ends[parent]!;
     for (let i = 0; i < tokens.length; i++) {
       context = [...context, contexts.length];

@@ -1,4 +1,4 @@
-// A device held to what transformers computes: logits, log-probs and every gradient of the tiny reference models.
+// Compares a device with transformers: logits, log-probs and every gradient of the tiny reference models.
 import { expect, test } from "vitest";
 import type { Device } from "../../src/lm/devices/index.ts";
 import { parseConfig } from "../../src/lm/model/config.ts";
@@ -9,7 +9,7 @@ import { everyToken, logitsOf, train } from "../model-passes.ts";
 import { ENTROPY_WEIGHT, type ReferenceName, readReference, TEMPERATURE } from "../reference/read.ts";
 import { distance } from "./against.ts";
 
-/** Tests of a device; `root` is the address of the folder test/reference, `note` hears what was measured. */
+/** Tests of a device; `root` is the address of the folder test/reference, `note` gets the measured errors. */
 export function againstTransformers(
   name: string,
   make: () => Device,

@@ -1,5 +1,5 @@
-// What every device must compute, whatever it is made of: each kernel forward against reference.ts, each backward against central
-// differences of it. Only the Device interface is used. The interface asks for rows of activations (columns of a weight) in
+// What every device must compute: each kernel forward against reference.ts, each backward against central
+// differences of it. Only the Device interface is used. The interface requires rows of activations (columns of a weight) in
 // multiples of eight and head sizes too; numbers of tokens and of a weight's rows are free, and vary around tile edges here.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device, HeadShape } from "../../src/lm/devices/index.ts";
@@ -39,10 +39,10 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
 
     test.each(COUNTS)("embed, gather, scatterAdd, addTo and their sums over equal ids: %i rows", (rows) => {
       const r = random("embed", rows);
-      const [words, width] = [5, 24];
+      const [vocabulary, width] = [5, 24];
       bench.run((b) => {
-        const weight = b.weight(words, width, r);
-        const ids = Array.from({ length: rows }, () => r.int(0, words - 1));
+        const weight = b.weight(vocabulary, width, r);
+        const ids = Array.from({ length: rows }, () => r.int(0, vocabulary - 1));
         const out = b.empty(rows * width);
         device.embed(weight.on, b.ints(ids), out, rows);
         const picked = ids.flatMap((id) => [...weight.value.subarray(id * width, (id + 1) * width)]);
@@ -100,7 +100,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
           tolerances.backward,
         );
 
-        // Changed weights are used once they are announced, in both directions.
+        // Changed weights are used after `changed`, forward and backward.
         const other = b.normal(r, n * k);
         device.write(weight.on.value, other);
         device.changed(weight.on);
@@ -108,7 +108,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
         b.nearRows(out, stride, reference.linear(x, other, n, k), n, tolerances.forward);
         device.linearBackward(weight.on, b.floats(x), dy, dx, rows);
         b.gradient(dx, x, (at) => dot(reference.linear(at, other, n, k), c), r);
-        device.linearBackward({ ...weight.on, grad: null }, b.floats(x), dy, null, rows); // nothing to do, nothing done
+        device.linearBackward({ ...weight.on, grad: null }, b.floats(x), dy, null, rows); // nothing to do
       });
     });
 
@@ -180,7 +180,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
       const shape: HeadShape = { heads, kvHeads, headDim, eps: EPS };
       const width = (heads + 2 * kvHeads) * headDim;
 
-      test.each(TREES)("rotate, attention and the way back: %s", (label, runs) => {
+      test.each(TREES)("rotate, attention and backward: %s", (label, runs) => {
         const r = random("attention", label, ...Object.values(shape));
         const contexts = reference.contextsOf(runs);
         const positions = contexts.map((context) => context.length - 1);
@@ -210,7 +210,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
           const c = b.normal(r, rows * heads * headDim);
           const dqkv = b.floats(new Float32Array(rows * width));
           device.attentionBackward(q, kvCache, out, b.floats(c), lse, dqkv, layout, shape);
-          // The gradient of the turned rows themselves, then of what they were made from.
+          // The gradient of the rotated rows, then of their inputs.
           b.gradient(dqkv, turned, (at) => dot(reference.attention(at, contexts, shape), c), r, undefined, 0.1);
           device.rotateBackward(dqkv, qkvBuffer, onDevice, rstd, layout, rotary, shape, bias?.on);
           const through = (
@@ -254,7 +254,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
       [40, 131, 1.3],
     ];
     test.each(HEADS)(
-      "logProbs and its backward: %i rows, %i words, temperature %d",
+      "logProbs and its backward: %i rows, vocabulary %i, temperature %d",
       (rows, vocabulary, temperature) => {
         const r = random("head", rows, vocabulary);
         const k = 16;
@@ -285,18 +285,18 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
     );
 
     test.each([1, 5, 8, 33, 131])(
-      "sample takes the token whose share of the line a number falls into: %i words",
-      (words) => {
-        const r = random("sample", words);
-        const stride = (words + 7) & ~7;
+      "sample takes the token whose interval of cumulative probability holds the number: vocabulary %i",
+      (vocabulary) => {
+        const r = random("sample", vocabulary);
+        const stride = (vocabulary + 7) & ~7;
         const temperatures = [0.3, 0.8, 1, 1.7];
         const uniforms = [0, 1e-3, 0.25, 0.5, 0.75, 0.999, 1 - 2 ** -24, ...Array.from({ length: 12 }, () => r.next())];
         bench.run((b) => {
-          const logits = b.normal(r, words, 2);
+          const logits = b.normal(r, vocabulary, 2);
           const cases = temperatures.flatMap((temperature) => uniforms.map((uniform) => ({ temperature, uniform })));
           const rows = cases.length;
-          const all = Float32Array.from({ length: rows * words }, (_, i) => logits[i % words]!);
-          const drawn = b.sample(all, words, stride, cases);
+          const all = Float32Array.from({ length: rows * vocabulary }, (_, i) => logits[i % vocabulary]!);
+          const drawn = b.sample(all, vocabulary, stride, cases);
           for (const [i, { temperature, uniform }] of cases.entries()) {
             const line = reference.cumulative(logits, Math.fround(temperature));
             const token = drawn.tokens[i]!;
@@ -325,18 +325,18 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
       });
     });
 
-    test("sample never takes a token of no probability, nor one behind the vocabulary", () => {
+    test("sample never takes a token of no probability, nor one past the vocabulary", () => {
       bench.run((b) => {
         const row = [-300, 0, -300, 0.5, -300];
         const cases = [0, 0.3, 0.6, 1 - 2 ** -24].map((uniform) => ({ temperature: 1, uniform }));
         const { tokens } = b.sample(Float32Array.from(cases.flatMap(() => row)), 5, 8, cases);
         expect([...tokens]).toEqual([1, 1, 3, 3]);
-        // Where a sum in another order falls short of the number, too.
+        // Also where a sum in another order falls short of the number.
         const r = random("short");
-        const words = 997;
-        const logits = b.normal(r, 40 * words, 2).map((logit, i) => (i % words > 990 ? -300 : logit));
+        const vocabulary = 997;
+        const logits = b.normal(r, 40 * vocabulary, 2).map((logit, i) => (i % vocabulary > 990 ? -300 : logit));
         const ends = Array.from({ length: 40 }, () => ({ temperature: 1, uniform: 1 - 2 ** -24 }));
-        expect(Math.max(...b.sample(logits, words, 1_000, ends).tokens)).toBeLessThanOrEqual(990);
+        expect(Math.max(...b.sample(logits, vocabulary, 1_000, ends).tokens)).toBeLessThanOrEqual(990);
       });
     });
 
@@ -370,7 +370,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
       });
     });
 
-    test("what is not a number stays none", () => {
+    test("NaN propagates", () => {
       bench.run((b) => {
         const r = random("nan");
         const head = b.weight(9, 8, r);

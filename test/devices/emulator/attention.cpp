@@ -1,4 +1,4 @@
-// Attention, forward and back, by the emulated kernels and by plain sums in double; prints the relative errors of each tree as JSON.
+// Attention, forward and backward, by the emulated kernels and by plain sums in double; prints the relative errors of each tree as JSON.
 // Compiled with FORWARD, BACKWARD and PLAN (files of kernel source), SUFFIX, ELEMENT (float, or short for bf16), HEADS_ALL, KV_HEADS
 // and the cut: FORWARD_QUERIES, BACKWARD_QUERIES, BACKWARD_KEYS (rows of a block), FORWARD_HEADS, BACKWARD_HEADS.
 #include "cuda.h"
@@ -42,45 +42,45 @@ double drawn(ELEMENT& to) {
   return valueOf(to);
 }
 
-struct Run { int tokens, parent; };
+struct Span { int tokens, parent; };
 
-/* The tables of a layout, as src/model/layout.ts writes them, and for each token the rows it sees. */
+/* The tables of a layout, as src/lm/model/layout.ts writes them, and the rows that each token sees. */
 struct Layout {
   std::vector<int> spans, ranges, rangeRows, block, cap, index;
   std::vector<std::vector<int>> contexts;
   int stored = 0;
 
-  explicit Layout(const std::vector<Run>& runs) {
+  explicit Layout(const std::vector<Span>& nodes) {
     std::vector<int> blocks, rows;
     int row = 0;
-    for (const Run& run : runs) {
+    for (const Span& node : nodes) {
       blocks.push_back(stored);
       rows.push_back(row);
-      stored += capOf(run) * 2 * KV_HEADS * headSize;
-      row += run.tokens;
+      stored += capOf(node) * 2 * KV_HEADS * headSize;
+      row += node.tokens;
     }
-    for (int i = 0; i < (int)runs.size(); i++) {
+    for (int i = 0; i < (int)nodes.size(); i++) {
       std::vector<int> path;
-      for (int at = i; at >= 0; at = runs[at].parent) path.insert(path.begin(), at);
+      for (int at = i; at >= 0; at = nodes[at].parent) path.insert(path.begin(), at);
       std::vector<int> context;
-      spans.insert(spans.end(), {rows[i], runs[i].tokens, 0, (int)rangeRows.size()});
+      spans.insert(spans.end(), {rows[i], nodes[i].tokens, 0, (int)rangeRows.size()});
       for (int at : path) {
         if (at == i) spans[4 * i + 2] = (int)context.size();
-        ranges.insert(ranges.end(), {blocks[at], capOf(runs[at]), runs[at].tokens});
+        ranges.insert(ranges.end(), {blocks[at], capOf(nodes[at]), nodes[at].tokens});
         rangeRows.push_back(rows[at]);
-        for (int t = 0; t < runs[at].tokens; t++) {
+        for (int t = 0; t < nodes[at].tokens; t++) {
           context.push_back(rows[at] + t);
           if (at != i) continue;
           contexts.push_back(context);
           block.push_back(blocks[i]);
-          cap.push_back(capOf(runs[i]));
+          cap.push_back(capOf(nodes[i]));
           index.push_back(t);
         }
       }
     }
     spans.insert(spans.end(), {row, 0, 0, (int)rangeRows.size()});
   }
-  static int capOf(const Run& run) { return (run.tokens + 7) & ~7; }
+  static int capOf(const Span& span) { return (span.tokens + 7) & ~7; }
 };
 
 double errorOf(const Doubles& got, const Doubles& wanted) {
@@ -97,10 +97,10 @@ Doubles valuesOf(const Elements& elements) {
   return values;
 }
 
-void check(const char* name, const std::vector<Run>& runs) {
+void check(const char* name, const std::vector<Span>& nodes) {
   constexpr int d = headSize, H = HEADS_ALL, G = KV_HEADS, group = H / G, width = (H + 2 * G) * d;
-  const Layout layout(runs);
-  const int T = (int)layout.contexts.size(), S = (int)runs.size(), R = (int)layout.rangeRows.size();
+  const Layout layout(nodes);
+  const int T = (int)layout.contexts.size(), S = (int)nodes.size(), R = (int)layout.rangeRows.size();
   const double scale = 1 / sqrt((double)d);
   ELEMENT nan;
   round(NAN, nan);
@@ -117,7 +117,7 @@ void check(const char* name, const std::vector<Run>& runs) {
     }
   }
 
-  /* Room as src/devices/cuda/attention.ts makes it. */
+  /* Sizes as in src/lm/devices/cuda/attention.ts. */
   const int queryTiles = T / FORWARD_QUERIES + S, backTiles = T / BACKWARD_QUERIES + S, keyTiles = T / BACKWARD_KEYS + S;
   std::vector<int2> queryTable(queryTiles), backTable(backTiles), keyTable(keyTiles);
   std::vector<int> next(R), owner(R);
@@ -186,5 +186,5 @@ int main() {
   check("one token", {{1, -1}});
   check("three sequences", {{5, -1}, {1, -1}, {133, -1}});
   check("a prompt and its completions", {{70, -1}, {30, 0}, {1, 0}, {66, 0}});
-  check("depth three, an empty run", {{7, -1}, {5, 0}, {0, 0}, {2, 1}, {9, 1}, {64, 0}, {1, 5}, {3, 5}, {10, -1}, {34, 8}, {2, 8}});
+  check("depth three, an empty span", {{7, -1}, {5, 0}, {0, 0}, {2, 1}, {9, 1}, {64, 0}, {1, 5}, {3, 5}, {10, -1}, {34, 8}, {2, 8}});
 }

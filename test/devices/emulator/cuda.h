@@ -1,5 +1,5 @@
-// Enough of CUDA to run a kernel on a CPU: a fiber for each thread of a block, blocks one after the other. Threads take turns only
-// where they wait for each other, so races stay unseen; indices, masks and fragments do not.
+// Enough of CUDA to run a kernel on a CPU: a fiber for each thread of a block, blocks one after the other. Threads switch only
+// where they synchronize, so races stay undetected, but wrong indices, masks and fragments show.
 #pragma once
 #include <setjmp.h>
 #include <ucontext.h>
@@ -69,7 +69,7 @@ jmp_buf home;
 Index block, threads, grid;
 Barrier whole, warps[32], groups[8];
 std::function<void()> kernel;
-alignas(16) char slots[1024][64]; /* what a thread shows the others */
+alignas(16) char slots[1024][64]; /* what a thread exchanges with others */
 
 inline void yield() {
   if (_setjmp(now->at) == 0) _longjmp(home, 1);
@@ -103,7 +103,7 @@ inline void enter() {
 }
 
 inline void runBlock(int count) {
-  memset(shared, 0xff, sizeof shared); /* NaN, should anyone read what nobody wrote */
+  memset(shared, 0xff, sizeof shared); /* NaN, so that reading uninitialized memory shows */
   whole = Barrier();
   std::fill(warps, warps + 32, Barrier());
   std::fill(groups, groups + 8, Barrier());

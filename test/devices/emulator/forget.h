@@ -1,4 +1,4 @@
-// Macros that one kernel source leaves behind and the next defines anew.
+// Undefines the macros of one kernel source, which the next defines again.
 #undef WAY_FLOAT
 #undef WAY_MMA
 #undef WAY_WGMMA

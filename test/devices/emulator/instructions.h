@@ -1,5 +1,5 @@
-// The GPU's instructions that kernels/attention-parts.ts names, on the emulated GPU. Included by the kernel's own source, after
-// T and WAY are known; what the tensor cores compute is read off NVIDIA's description of fragments and of swizzled tiles.
+// The GPU instructions that kernels/attention-parts.ts uses, emulated. Included by the kernel's own source, after T and WAY are
+// defined; tensor cores follow NVIDIA's documentation of fragments and swizzled tiles.
 inline unsigned sharedAddress(const void* p) { return (unsigned)((const char*)p - shared); }
 
 inline void copy16(void* to, const void* from, bool there) {
@@ -67,7 +67,7 @@ template <int N> void wgmmaWait() {}
 template <int N> void waitOwn() {}
 inline void pin(float&) {}
 
-/* An element of a tile with 128-byte swizzle: rows of 64 along k, or turned, with k down the rows. */
+/* An element of a tile with 128-byte swizzle: rows of 64 along k, or transposed, with k down the rows. */
 inline float tileAt(unsigned long long tile, int n, int k, bool turned) {
   const unsigned start = (tile & 0x3fff) << 4, panel = (tile >> 16 & 0x3fff) << 4, eight = (tile >> 32 & 0x3fff) << 4;
   unsigned at = turned ? start + n / 64 * panel + k / 8 * eight + k % 8 * 128 + n % 64 * 2 : start + n / 8 * eight + n % 8 * 128 + k * 2;

@@ -1,4 +1,4 @@
-// The tensor core's step on bf16 that kernels/mma.ts names, on the emulated GPU, and what else those kernels need of it.
+// The bf16 tensor core step that kernels/mma.ts uses, emulated, and what else those kernels need.
 inline float halfOf(unsigned pair, int i) { return __uint_as_float(i == 0 ? pair << 16 : pair & 0xffff0000u); }
 
 inline void mma(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {

@@ -105,7 +105,7 @@ int main() {
       newKeys.insert(newKeys.end(), k.begin(), k.end());
     }
   }
-  /* Rows that are copies of an earlier one say nothing. */
+  /* Rows that are copies of an earlier one are ignored. */
   for (int t = 0; t < rows; t++)
     for (int s = 0; s < t; s++)
       if (ranges[3 * (spans[4 * s + 7] - 1)] == ranges[3 * (spans[4 * t + 7] - 1)]) std::fill_n(&want[t * H * d], H * d, 0.0);
@@ -125,6 +125,6 @@ int main() {
   }
   for (size_t i = 0; i < newPlaces.size(); i++)
     for (int j = 0; j < d; j++) wrongKeys += pow(valueOf(kvCache[newPlaces[i] + j]) - newKeys[i * d + j], 2) / newKeys.size();
-  for (int counter : counters) wrongKeys += counter; /* set back */
+  for (int counter : counters) wrongKeys += counter; /* reset to 0 */
   printf("{\"out\": %g, \"keys\": %g}\n", sqrt(wrong / size), sqrt(wrongKeys));
 }
