@@ -68,6 +68,15 @@ export class ActionParseError extends SqlEnvError {
   }
 }
 
+/**
+ * A player that cannot decide, such as one whose endpoint is down. Thrown by a player it ends the episode, which is
+ * recorded and not scored; any other error of a player ends whatever plays.
+ *
+ * @example
+ * throw new PlayerError("no_reply", { what: "the endpoint did not answer", value: url });
+ */
+export class PlayerError extends SqlEnvError {}
+
 /** A server that could not be reached or did not do what was asked; `code` is the wire's own (EXECUTION_ERROR …) where it sent one. */
 export class ServerError extends SqlEnvError {}
 

@@ -1,6 +1,6 @@
 // One episode from reset to the end, as a plain record without the gold.
 
-import { messageOf } from "../errors.ts";
+import { messageOf, PlayerError } from "../errors.ts";
 import type { AnswerType, Difficulty, QuestionRecord, Split } from "./data/index.ts";
 import {
   DEFAULT_RULES,
@@ -81,7 +81,11 @@ export interface PlayOptions {
   readonly onStep?: (step: StepRecord) => void | Promise<void>;
 }
 
-/** Plays one question. Errors of player and environment end up in the record; only an abort throws, with its reason. */
+/**
+ * Plays one question. Whatever the environment throws and a `PlayerError` of the player end up in the record's `error`:
+ * the episode is data that is not scored. Everything else is no data and is thrown: an engine that fails, a bug, what
+ * `onStart` and `onStep` throw, and the reason of an abort.
+ */
 export async function playEpisode(
   env: PlayableEnvironment,
   player: Player,
@@ -94,9 +98,9 @@ export async function playEpisode(
   const steps: StepRecord[] = [];
   const waiter = new Waiter(signal);
   try {
-    start = await waiter.wait(env.reset({ question_id: question.question_id }));
+    start = await called(() => waiter.wait(env.reset({ question_id: question.question_id })));
     await onStart?.(start);
-    rules = (await waiter.wait(env.rules)) ?? DEFAULT_RULES;
+    rules = (await called(() => waiter.wait(env.rules))) ?? DEFAULT_RULES;
     const turn = player.start({ seed, question, rules, signal });
     let observation = start;
     // The budget bounds the loop whatever a remote environment says.
@@ -104,16 +108,18 @@ export async function playEpisode(
       const move = await waiter.wait(turn(observation));
       if (!move) break;
       const { action, text = null, parse_error = null } = move;
-      observation = await waiter.wait(env.step(action));
+      observation = await called(() => waiter.wait(env.step(action)));
       const { reward_breakdown } = observation;
       const step = { action, text, parse_error: parse_error?.message ?? null, observation, reward_breakdown };
       steps.push(step);
       await onStep?.(step);
     }
-    outcome = await env.outcome;
+    outcome = await called(() => env.outcome);
   } catch (thrown) {
     if (signal?.aborted) throw signal.reason;
-    error = messageOf(thrown);
+    if (thrown instanceof EnvironmentFailure) error = messageOf(thrown.cause);
+    else if (thrown instanceof PlayerError) error = thrown.message;
+    else throw thrown;
   } finally {
     waiter.end();
   }
@@ -148,6 +154,17 @@ export async function playEpisode(
 export function isRepeat({ observation, reward_breakdown }: StepRecord): boolean {
   if (observation.error_class === "bad_action") return false;
   return observation.error_class === "repeat" || reward_breakdown.repeat !== 0;
+}
+
+/** Marks an error as the environment's. Its own type does not: remote environments and those on threads lose it. */
+class EnvironmentFailure extends Error {}
+
+async function called<T>(environment: () => T | Promise<T>): Promise<T> {
+  try {
+    return await environment();
+  } catch (cause) {
+    throw new EnvironmentFailure("the environment failed", { cause });
+  }
 }
 
 const UNSCORED: Outcome = { correctness: null, progress: null, operational: null, done_reason: null };

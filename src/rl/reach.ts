@@ -5,7 +5,6 @@ import type { DataSet } from "../gym/data/index.ts";
 import { type EnvironmentSource, evaluate, localEnvironments } from "../gym/evaluation/index.ts";
 import { modelPlayer } from "../gym/players/index.ts";
 import { environmentOptionsOf, type GRPOConfig } from "./config.ts";
-import { watchFailures } from "./failures.ts";
 import { samplingOf } from "./rollout.ts";
 import type { Reach, Warning } from "./run/records.ts";
 import { rewardedQuestions } from "./run/split.ts";
@@ -37,10 +36,8 @@ export async function reachOf(
   const play = async (manner: "greedy" | "sampled") => {
     const sampling = samplingOf(config, tokenizer);
     const temperature = manner === "greedy" ? 0 : sampling.temperature!;
-    const watched = watchFailures(
-      modelPlayer({ ...sampling, temperature, engine, turns, key: [seed, "reach", manner] }),
-    );
-    const report = await evaluate(data, watched.player, {
+    const player = modelPlayer({ ...sampling, temperature, engine, turns, key: [seed, "reach", manner] });
+    const report = await evaluate(data, player, {
       ...{
         split: "train",
         difficulty,
@@ -55,7 +52,6 @@ export async function reachOf(
       onProgress: () => onProgress?.(++done, questions * (1 + tries)),
     });
     signal?.throwIfAborted();
-    watched.throwFirst();
     return report;
   };
   const [greedy, sampled] = [await play("greedy"), await play("sampled")];

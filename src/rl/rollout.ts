@@ -3,11 +3,10 @@
 import { UsageError } from "../errors.ts";
 import type { DataSet } from "../gym/data/index.ts";
 import { type EnvironmentSource, localEnvironments, playEpisode } from "../gym/evaluation/index.ts";
-import { ModelGame, type ModelPlayerOptions, promptId, type TokenSampler } from "../gym/players/index.ts";
+import { ModelGame, type ModelPlayerOptions, type Player, promptId, type TokenSampler } from "../gym/players/index.ts";
 import { bundledDataSet } from "../gym/worlds/index.ts";
 import { createTurnEncoder, type Tokenizer, type TurnEncoder } from "../lm/model/index.ts";
 import { type GRPOConfig, trainingEnvironmentOptions } from "./config.ts";
-import { watchFailures } from "./failures.ts";
 import { type QuestionPrompt, questionOf, trainedDatabases } from "./prompts.ts";
 import { RolloutClock } from "./rollout-clock.ts";
 import type { Episode } from "./run/records.ts";
@@ -63,10 +62,9 @@ export async function rolloutFunc(
       { ...samplingOf(config, tokenizer), engine: sampler, turns, key },
       { seed: index, signal: own, rules },
     );
-    const watched = watchFailures({ name: "model", prompt_id, start: () => (observation) => game.move(observation) });
+    const player: Player = { name: "model", prompt_id, start: () => (observation) => game.move(observation) };
     const seen = trained.has(question.database_name);
-    const record = await playEpisode(env, watched.player, { question, seen, signal: own }).finally(() => env.close?.());
-    watched.throwFirst();
+    const record = await playEpisode(env, player, { question, seen, signal: own }).finally(() => env.close?.());
     onEpisode?.(++done, prompts.length);
     const { messages, segments, truncated, written: completion_tokens } = game;
     return { ...record, messages, segments, truncated, completion_tokens };

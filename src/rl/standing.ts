@@ -11,7 +11,6 @@ import {
 import { modelPlayer, type Player, randomPlayer, type TokenSampler } from "../gym/players/index.ts";
 import type { Tokenizer, TurnEncoder } from "../lm/model/index.ts";
 import { batchingOf, environmentOptionsOf, type GRPOConfig } from "./config.ts";
-import { watchFailures } from "./failures.ts";
 import { samplingOf } from "./rollout.ts";
 import type { Manner, Place, Standing } from "./run/records.ts";
 
@@ -102,15 +101,13 @@ async function play(
         standing[place] = { ...standing[place], [manner]: summaryOf([]) };
         continue;
       }
-      const watched = watchFailures(player(manner));
-      const report = await evaluate(data, watched.player, {
+      const report = await evaluate(data, player(manner), {
         ...{ split: "eval", difficulty, databases, seed, signal, environment, concurrency },
         episodes,
         onEpisode: (record) => onEpisode?.(record, manner),
         onProgress: () => onProgress?.(++done, total),
       });
       signal?.throwIfAborted();
-      watched.throwFirst();
       standing[place] = { ...standing[place], [manner]: report[place] };
     }
   }

@@ -27,7 +27,6 @@ import { playBatch } from "./batch.ts";
 import { evaluationMetrics, type TrainerCallback, type TrainingView } from "./callbacks.ts";
 import { type Batching, batchingOf, environmentOptionsOf, type GRPOConfig, learningRateAt, stepsOf } from "./config.ts";
 import { warningsAt } from "./diagnostics.ts";
-import { watchFailures } from "./failures.ts";
 import {
   dataOf,
   disagreement,
@@ -450,13 +449,11 @@ export class GRPOTrainer {
     const pool = isTrain ? rewardedQuestions(data, config) : filterQuestions(data.questions, { split, difficulty });
     if (pool.length === 0) return shown;
     const databases = [...new Set(pool.map(({ database_name }) => database_name))];
-    const watched = watchFailures(playerOf(this.model, "greedy", this.config));
-    await evaluate(this.data, watched.player, {
+    await evaluate(this.data, playerOf(this.model, "greedy", this.config), {
       ...{ split, episodes, difficulty, databases, seed: seed + this.#state.step, concurrency: episodes },
       environment: () => this.#environments.open(environmentOptionsOf(this.config)),
       onEpisode: (record) => shown.push(record),
     });
-    watched.throwFirst();
     return shown;
   }
 }

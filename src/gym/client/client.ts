@@ -63,7 +63,7 @@ export class SQLEnvClient implements PlayableEnvironment {
       for (let attempt = 0; ; attempt++) {
         try {
           if (!this.#talk?.isOpen) this.#talk = await this.#connect();
-          return observationOf(await this.#ask("observation", { type: "reset", data: options }));
+          return parseObservation(await this.#ask("observation", { type: "reset", data: options }));
         } catch (error) {
           if (attempt >= retries || !isWorthARetry(error)) throw error;
           this.#talk?.close();
@@ -76,7 +76,7 @@ export class SQLEnvClient implements PlayableEnvironment {
 
   /** Takes an action of the running episode. */
   async step(action: SQLAction): Promise<SQLObservation> {
-    return this.#inTurn(async () => observationOf(await this.#ask("observation", { type: "step", data: action })));
+    return this.#inTurn(async () => parseObservation(await this.#ask("observation", { type: "step", data: action })));
   }
 
   /** How the session stands. */
@@ -145,9 +145,18 @@ function isWorthARetry(error: unknown): boolean {
   return error instanceof ServerError && ["connect_failed", "connection_lost", SHORT_OF_SLOTS].includes(error.code);
 }
 
-/** The envelope's parts put together again. */
-function observationOf(data: unknown): SQLObservation {
+/** The observation in a reply, whose reward and `done` are beside it. */
+function parseObservation(data: unknown): SQLObservation {
   const { observation, reward, done } = data as { observation: SQLObservation; reward: number | null; done: boolean };
+  const { question, schema_info, result, step_count, budget_remaining, action_history } = observation ?? {};
+  const isComplete =
+    [question, schema_info, result].every((text) => typeof text === "string") &&
+    [step_count, budget_remaining].every((count) => typeof count === "number") &&
+    Array.isArray(action_history);
+  if (!isComplete) {
+    const value = JSON.stringify(data);
+    throw new ServerError("bad_reply", { what: "the server sent an observation that is not complete", value });
+  }
   return { ...observation, reward, done };
 }
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { smallDataSet } from "../../../test/small-data.ts";
-import { ActionParseError } from "../../errors.ts";
+import { ActionParseError, PlayerError } from "../../errors.ts";
 import type { DataSet } from "../data/index.ts";
 import { GUIDED_RULES, SQLEnvironment } from "../env/index.ts";
 import { type EpisodeRecord, type PlayableEnvironment, playEpisode } from "../episode.ts";
@@ -158,7 +158,7 @@ describe("errors", () => {
   const fragile: Player = {
     name: "fragile",
     start: ({ question }) => {
-      if (question.database_name === "park") throw new Error("no endpoint");
+      if (question.database_name === "park") throw new PlayerError("no_endpoint", { what: "no endpoint" });
       return oraclePlayer().start({ question, seed: 0 });
     },
   };

@@ -54,7 +54,7 @@ export interface Progress {
   readonly errors: number;
 }
 
-/** Plays a sample of the data set's questions and counts. */
+/** Plays a sample of the data set's questions and counts. Throws what `playEpisode` throws. */
 export async function evaluate(
   data: DataSet,
   player: Player,
@@ -83,7 +83,9 @@ export async function evaluate(
         if (done % EPISODES_PER_BREATH === 0) await breathe();
       }
     } catch (error) {
-      if (!signal?.aborted) throw error;
+      if (signal?.aborted) return;
+      next = sample.length; // no further episodes: the evaluation has failed
+      throw error;
     } finally {
       await env.close?.();
     }
@@ -98,7 +100,9 @@ export async function evaluate(
   }
 
   checkCount("concurrency", concurrency);
-  await Promise.all(Array.from({ length: Math.min(concurrency, sample.length) }, work));
+  const workers = await Promise.allSettled(Array.from({ length: Math.min(concurrency, sample.length) }, work));
+  const failed = workers.find((worker) => worker.status === "rejected");
+  if (failed) throw failed.reason; // when no episode is left running
   const finished = records.filter((record) => record !== undefined);
   return reportOf(finished, { player: player.name, interrupted: finished.length < sample.length });
 }

@@ -1,6 +1,6 @@
 // A player behind any OpenAI-compatible endpoint (vLLM, Ollama, llama.cpp, hosted ones): a whole reply a turn, no streaming.
 
-import { messageOf, SqlEnvError, UsageError } from "../../errors.ts";
+import { messageOf, PlayerError, UsageError } from "../../errors.ts";
 import { random } from "../../random.ts";
 import { cutReply } from "../../stop.ts";
 import type { SQLAction } from "../env/index.ts";
@@ -47,7 +47,7 @@ interface ToolCall {
 }
 
 /** A request that gave no reply; `code` is chat_connection, chat_timeout, chat_auth, chat_not_found, chat_http or chat_reply. */
-export class ChatError extends SqlEnvError {}
+export class ChatError extends PlayerError {}
 
 const FIRST_WAIT_MS = 500; // doubled with each try
 const MAX_WAIT_MS = 60_000; // whatever Retry-After says

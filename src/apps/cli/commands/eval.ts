@@ -104,10 +104,11 @@ async function run(flags: EvalFlags): Promise<void> {
     concurrency,
     environment,
   };
-  const report = await evaluate(data, player, { ...options, onEpisode, onProgress, signal });
-  out.endProgress();
-  await Promise.all([player.close?.(), environments.close()]);
-  if (file !== undefined) closeSync(file);
+  const report = await evaluate(data, player, { ...options, onEpisode, onProgress, signal }).finally(async () => {
+    out.endProgress();
+    await Promise.all([player.close?.(), environments.close()]);
+    if (file !== undefined) closeSync(file);
+  });
 
   out.line(
     `${styled("bold", printable(player.name))}${report.prompt ? ` (prompt ${printable(report.prompt)})` : ""} on ${printable(data.name)}, ${split} split, seed ${seed}, ${server ? `on ${printable(server)}` : `budget ${step_budget}`}, rules ${report.rules ?? rulesId(rules)}`,

@@ -60,8 +60,11 @@ async function run(flags: PlayFlags): Promise<void> {
   const questions = inOrder(data.questions, flags.question, seed);
   if (!player) return playPerson(env, questions);
   const out = output({ json });
-  out.result(await watch(env, player, questions[0]!, out, { delayMs: delay, seed, signal: interruptSignal() }));
-  await player.close?.();
+  try {
+    out.result(await watch(env, player, questions[0]!, out, { delayMs: delay, seed, signal: interruptSignal() }));
+  } finally {
+    await player.close?.();
+  }
 }
 
 /** All questions in a random order, the one asked for first. */
