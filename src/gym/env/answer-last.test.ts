@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { shopDataSet } from "../../../test/fixtures.ts";
 import { createDatabase, DatabaseShelf } from "../sql/index.ts";
-import { goldOf, isLastReference, type SQLAction, SQLEnvironment, verifyResult } from "./index.ts";
+import { isLastReference, runGold, type SQLAction, SQLEnvironment, verifyResult } from "./index.ts";
 
 const shop = shopDataSet();
 const act = (action_type: SQLAction["action_type"], argument: string): SQLAction => ({ action_type, argument });
@@ -116,7 +116,7 @@ test("a result that was cut is run again in full", () => {
 });
 
 test("cells are not misread as their text may be", () => {
-  const gold = (sql: string) => goldOf({ question_id: "q", gold_sql: sql }, shop.databases.get("shop"));
+  const gold = (sql: string) => runGold({ question_id: "q", gold_sql: sql }, shop.databases.get("shop"));
   const result = (sql: string) => {
     const run = shop.databases.get("shop").run(sql);
     if (!run.ok) throw new Error(run.fault.message);

@@ -5,7 +5,7 @@ import { rewritesOf } from "../../apps/bench/verifier/rewrites.ts";
 import { formatAnswer } from "../data/index.ts";
 import { loadSqlite } from "../sql/index.ts";
 import { bundledDataSet } from "../worlds/index.ts";
-import { goldOf, type SQLAction, SQLEnvironment, verifyAnswer, verifyResult } from "./index.ts";
+import { runGold, type SQLAction, SQLEnvironment, verifyAnswer, verifyResult } from "./index.ts";
 
 await loadSqlite();
 const data = bundledDataSet();
@@ -22,7 +22,7 @@ test("every bundled gold query is right by @last; a changed one exactly when its
 
     if (index % 3 > 0) continue; // a third is enough for each run of the tests
     const database = data.databases.get(question.database_name);
-    const gold = goldOf(question, database);
+    const gold = runGold(question, database);
     const changed = Object.values(MUTATIONS).map((mutate) => mutate(question.gold_sql));
     const queries = [...changed, ...rewritesOf(question.gold_sql).map(([, sql]) => sql)];
     for (const sql of new Set(queries.filter((sql) => sql !== question.gold_sql))) {

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { progressOf } from "./progress.ts";
+import { computeProgress } from "./progress.ts";
 
-const phi = (rows: unknown[][], gold: unknown[][]) => progressOf({ rows } as never, { rows: gold } as never);
+const phi = (rows: unknown[][], gold: unknown[][]) => computeProgress({ rows } as never, { rows: gold } as never);
 
 test("the gold itself is 1, nothing is 0", () => {
   expect(phi([["Ada", 36]], [["Ada", 36]])).toBe(1);

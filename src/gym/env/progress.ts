@@ -6,7 +6,7 @@ import { fold } from "./verifier/parse-answer.ts";
 const WEIGHTS = { cardinality: 0.25, overlap: 0.5, numbers: 0.25 } as const;
 
 /** Φ ∈ {0, 0.25, 0.5, 0.75, 1}: rounded down, so 1 means the same values in the same number of rows. */
-export function progressOf(result: Pick<ResultTable, "rows">, gold: Pick<ResultTable, "rows">): number {
+export function computeProgress(result: Pick<ResultTable, "rows">, gold: Pick<ResultTable, "rows">): number {
   const wanted = summaryOf(gold.rows);
   const given = summarize(result.rows);
   const parts = [

@@ -2,7 +2,7 @@
 
 import type { DataSet } from "../../../gym/data/index.ts";
 import { formatAnswer, MAX_ANSWER_LENGTH } from "../../../gym/data/index.ts";
-import { type Gold, goldOf, verifyAnswer, verifyResult } from "../../../gym/env/index.ts";
+import { type Gold, runGold, verifyAnswer, verifyResult } from "../../../gym/env/index.ts";
 import { type Database, normalizeSql } from "../../../gym/sql/index.ts";
 import { random } from "../../../random.ts";
 import { rightAnswers } from "./answer-formats.ts";
@@ -54,7 +54,7 @@ export function benchVerifier(
   data.questions.forEach((question, i) => {
     onProgress(i, data.questions.length);
     const database = data.databases.get(question.database_name);
-    const gold = goldOf(question, database);
+    const gold = runGold(question, database);
     if (gold.ordered) counts.golds++;
     if (gold.ordered && gold.groups.some(({ rows, take }) => take < rows.length)) counts.cut_ties++;
     const fail = (kind: string, how: string, text: string) => {

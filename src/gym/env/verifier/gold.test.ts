@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { openShop } from "../../../../test/fixtures.ts";
-import { goldOf, outermostClauses } from "./gold.ts";
+import { outermostClauses, runGold } from "./gold.ts";
 
 const shop = openShop();
-const gold = (gold_sql: string) => goldOf({ question_id: "q", gold_sql }, shop);
+const gold = (gold_sql: string) => runGold({ question_id: "q", gold_sql }, shop);
 const groups = (sql: string) => gold(sql).groups.map(({ rows, take }) => [take, rows.map((row) => row[0]).sort()]);
 
 test("finds the outermost ORDER BY and LIMIT, and no other", () => {

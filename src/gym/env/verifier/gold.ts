@@ -32,7 +32,7 @@ export interface Gold extends ResultTable {
 }
 
 /** Runs a question's gold query and finds its ties. Throws SqlEnvError `bad_gold` when it gives no usable answer. */
-export function goldOf(question: Pick<QuestionRecord, "question_id" | "gold_sql">, database: Database): Gold {
+export function runGold(question: Pick<QuestionRecord, "question_id" | "gold_sql">, database: Database): Gold {
   const result = database.run(question.gold_sql, MAX_GOLD);
   const refuse = (what: string, value?: string) =>
     new SqlEnvError("bad_gold", { what: `question ${question.question_id}: ${what}`, value, remedy: "leave it out" });

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { openShop } from "../../../../test/fixtures.ts";
 import { formatAnswer, MAX_ANSWER_LENGTH } from "../../data/index.ts";
-import { goldOf } from "./gold.ts";
+import { runGold } from "./gold.ts";
 import { readNumber, verifyAnswer } from "./verify.ts";
 
 const shop = openShop();
 const judge = (sql: string) => {
-  const gold = goldOf({ question_id: "q", gold_sql: sql }, shop);
+  const gold = runGold({ question_id: "q", gold_sql: sql }, shop);
   return (answer: string) => verifyAnswer(answer, gold);
 };
 

@@ -2,7 +2,7 @@
 
 import { SqlEnvError } from "../../../errors.ts";
 import type { DataSet, QuestionRecord } from "../../data/index.ts";
-import { goldOf } from "../../env/index.ts";
+import { runGold } from "../../env/index.ts";
 import type { Database } from "../../sql/index.ts";
 import { asSpiderRuns, type Executed, execute, isStopped, ordersBySpider, sameBySpider } from "./execution.ts";
 import { type GoldHints, goldHints, makeTwin } from "./twin.ts";
@@ -90,7 +90,7 @@ function goldOn(twin: Database, question: QuestionRecord): Omit<TwinGold, "seed"
   const sql = asSpiderRuns(question.gold_sql);
   let hasTies: boolean;
   try {
-    const { groups } = goldOf({ ...question, gold_sql: sql }, twin);
+    const { groups } = runGold({ ...question, gold_sql: sql }, twin);
     if (groups.some(({ rows, take }) => take < rows.length)) return undefined;
     hasTies = groups.some(({ take }) => take > 1);
   } catch (error) {

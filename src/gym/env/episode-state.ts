@@ -1,0 +1,69 @@
+// The state of one running episode, and what is told of it.
+
+import type { QuestionRecord } from "../data/index.ts";
+import { type RewardConfig, RewardMeter } from "./reward.ts";
+
+export const DONE_REASONS = ["answered", "budget", "stuck"] as const;
+
+/** Why an episode ended; `stuck` by the rule `end_after_failures`. */
+export type DoneReason = (typeof DONE_REASONS)[number];
+
+/** An episode's rewards so far, the three that GRPO reads; null where a crash or the clock made it unscorable. */
+export interface Outcome {
+  readonly correctness: 0 | 1 | null;
+  readonly progress: number | null;
+  readonly operational: number | null;
+  readonly done_reason: DoneReason | null;
+}
+
+/** Everything an environment remembers of the running episode. */
+export interface EpisodeState {
+  readonly id: string;
+  readonly question: QuestionRecord;
+  readonly meter: RewardMeter;
+  /** Tables whose columns are in the schema that the player is shown. */
+  readonly described: Set<string>;
+  /** Tables and results that were shown, for the reward of what is new. */
+  readonly seen: Set<string>;
+  /** Actions taken so far, normalized, to find repeats. */
+  readonly actions: Set<string>;
+  /** How often each action failed. */
+  readonly failures: Map<string, number>;
+  /** The last query that worked, and whether its result is the answer; null where the result was truncated. */
+  last: { readonly sql: string; readonly right: boolean | null } | undefined;
+  readonly history: string[];
+  step_count: number;
+  operational: number;
+  correct: boolean;
+  doneReason: DoneReason | null;
+  unscorable: boolean;
+}
+
+export function startEpisode(id: string, question: QuestionRecord, rewards: RewardConfig): EpisodeState {
+  return {
+    id,
+    question,
+    meter: new RewardMeter(rewards),
+    described: new Set(),
+    seen: new Set(),
+    actions: new Set(),
+    failures: new Map(),
+    last: undefined,
+    history: [],
+    step_count: 0,
+    operational: 0,
+    correct: false,
+    doneReason: null,
+    unscorable: false,
+  };
+}
+
+/** The episode's rewards so far. */
+export function outcomeOf({ correct, meter, operational, doneReason, unscorable }: EpisodeState): Outcome {
+  return {
+    correctness: unscorable ? null : correct ? 1 : 0,
+    progress: unscorable ? null : meter.phi,
+    operational: unscorable ? null : Math.round(operational * 1e9) / 1e9,
+    done_reason: doneReason,
+  };
+}

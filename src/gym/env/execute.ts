@@ -1,0 +1,165 @@
+// Executes an action of an episode: describes and samples tables, runs queries, verifies answers. Rewards are booked by
+// the environment.
+
+import { type Database, MAX_INSTRUCTIONS, quoteName, type ResultTable, type RunResult } from "../sql/index.ts";
+import { isLastReference, type SQLAction, tableName, tableNames } from "./action.ts";
+import type { EpisodeState } from "./episode-state.ts";
+import { hintFor, severalTablesHint } from "./hints.ts";
+import type { ErrorClass } from "./observation.ts";
+import { computeProgress } from "./progress.ts";
+import { renderDescription, renderResult } from "./render.ts";
+import type { EnvironmentRules } from "./rules.ts";
+import { type Gold, MAX_GOLD } from "./verifier/gold.ts";
+import { rowsWanted, verifyAnswer, verifyResult } from "./verifier/verify.ts";
+
+/** Tables one DESCRIBE may show where several are allowed; more would not fit what a model is shown of a result. */
+export const MAX_DESCRIBED = 8;
+
+/** A statement may take this many times what the gold query takes, whatever `max_instructions` is: few queries are as cheap as the gold. */
+export const GOLD_MARGIN = 10;
+
+/** What an action led to, before rewards. */
+export interface Effect {
+  readonly result?: string;
+  readonly error?: string;
+  readonly error_class?: ErrorClass;
+  readonly isNew?: boolean;
+  readonly phi?: number;
+  readonly correct?: boolean;
+  /** The action could not be tried at all. */
+  readonly isEmpty?: boolean;
+}
+
+/** What an action is executed on. */
+export interface ExecutionContext {
+  readonly episode: EpisodeState;
+  readonly database: Database;
+  readonly gold: Gold;
+  readonly rules: EnvironmentRules;
+  /** The environment's `max_instructions`. */
+  readonly maxInstructions: number;
+}
+
+export function executeAction({ action_type, argument }: SQLAction, context: ExecutionContext): Effect {
+  switch (action_type) {
+    case "ANSWER":
+      if (context.rules.answer_last && isLastReference(argument)) return answerLast(context);
+      return { result: "", correct: verifyAnswer(argument, context.gold) };
+    case "QUERY":
+      return query(argument, context);
+    case "DESCRIBE":
+      return describeMany(argument, context) ?? showTable(action_type, argument, context);
+    case "SAMPLE":
+      return showTable(action_type, argument, context);
+  }
+}
+
+/** The descriptions of several tables, one after the other; undefined where the rules or the argument want one. */
+function describeMany(argument: string, context: ExecutionContext): Effect | undefined {
+  const { database, rules } = context;
+  if (!rules.describe_many || database.table(argument.trim())) return undefined;
+  const names = tableNames(argument);
+  if (names.length === 0) return undefined;
+  if (names.length === 1) return showTable("DESCRIBE", names[0]!, context); // `singer, singer` is one table
+  if (names.length > MAX_DESCRIBED) {
+    return { error: `describe at most ${MAX_DESCRIBED} tables in one action`, error_class: "bad_action" };
+  }
+  // An unknown name fails the whole action: a table that is not shown must not count as seen.
+  const unknown = names.find((name) => !database.table(name));
+  if (unknown !== undefined) return showTable("DESCRIBE", unknown, context);
+  const effects = names.map((name) => showTable("DESCRIBE", name, context));
+  return {
+    result: effects.map(({ result }) => result).join("\n\n"),
+    isNew: effects.some(({ isNew }) => isNew),
+  };
+}
+
+/** One table's columns or its first rows. */
+function showTable(
+  action_type: "DESCRIBE" | "SAMPLE",
+  argument: string,
+  { episode, database, rules }: ExecutionContext,
+): Effect {
+  const name = tableName(argument);
+  const table = database.table(argument.trim()) ?? database.table(name);
+  if (!table) {
+    const names = database.tables.map((known) => quoteName(known.name));
+    const isOne = action_type === "SAMPLE" || !rules.describe_many;
+    const hint = rules.error_hints && isOne ? severalTablesHint(argument, database) : "";
+    return { error: `no such table: ${name}${hint}; tables: ${names.join(", ")}`, error_class: "unknown_table" };
+  }
+  const { seen, described } = episode;
+  const isNew = !seen.has(`table ${table.name}`);
+  seen.add(`table ${table.name}`);
+  if (action_type === "DESCRIBE") {
+    described.add(table.name);
+    return { result: renderDescription(table, database.rowCount(table)), isNew };
+  }
+  const sampled = database.sample(table);
+  return sampled.ok ? { result: renderResult(sampled.table), isNew } : failed(sampled);
+}
+
+function query(sql: string, context: ExecutionContext): Effect {
+  const { episode, database, gold, rules } = context;
+  const result = database.run(sql, { maxInstructions: instructionLimit(context) });
+  if (!result.ok) return failedQuery(result, sql, context);
+  const { seen } = episode;
+  if (rules.answer_last) episode.last = { sql, right: isRight(result.table, gold) };
+  const key = `result ${hashRows(result.table)}`;
+  const isNew = result.table.rows.length > 0 && !seen.has(key);
+  seen.add(key);
+  return { result: renderResult(result.table), isNew, phi: computeProgress(result.table, gold) };
+}
+
+function failedQuery(result: Failure, sql: string, { episode, database, rules }: ExecutionContext): Effect {
+  const effect = failed(result);
+  if (!rules.error_hints) return effect;
+  return { ...effect, error: `${effect.error}${hintFor(result.fault, sql, database, episode.described)}` };
+}
+
+/** Answers with the last result. The verdict was found with it; a result that was truncated is run again in full. */
+function answerLast(context: ExecutionContext): Effect {
+  const { episode, database, gold } = context;
+  const { last } = episode;
+  if (!last) {
+    const error = "there is no last result: no QUERY has worked yet";
+    return { error, error_class: "bad_action", isEmpty: true };
+  }
+  if (last.right !== null) return { result: "", correct: last.right };
+  const whole = database.run(last.sql, { ...MAX_GOLD, maxInstructions: instructionLimit(context) });
+  if (!whole.ok) return failed(whole);
+  return { result: "", correct: whole.table.truncated === null && verifyResult(whole.table, gold) };
+}
+
+/** Virtual-machine instructions that a statement may take on this question. */
+function instructionLimit({ gold, maxInstructions }: ExecutionContext): number {
+  return Math.min(MAX_INSTRUCTIONS, Math.max(maxInstructions, GOLD_MARGIN * gold.instructions));
+}
+
+/** Whether a result is right; null where the missing rows decide. A truncated cell is longer than any of the gold's. */
+function isRight(table: ResultTable, gold: Gold): boolean | null {
+  if (table.truncated === null) return verifyResult(table, gold);
+  return table.cut_at === undefined && rowsWanted(gold) > table.rows.length ? null : false;
+}
+
+type Failure = Extract<RunResult, { ok: false }>;
+
+function failed({ fault }: Failure): Effect {
+  return { error: fault.message, error_class: fault.error_class };
+}
+
+/** A 64-bit hash of a result's rows, to recognize the result without storing it. */
+function hashRows({ rows }: ResultTable): string {
+  let [a, b] = [0x811c9dc5, 0x1b873593];
+  for (const row of rows) {
+    for (const cell of row) {
+      const text = `${typeof cell}${cell}\u0001`;
+      for (let i = 0; i < text.length; i++) {
+        a = Math.imul(a ^ text.charCodeAt(i), 0x01000193);
+        b = Math.imul(b ^ text.charCodeAt(i), 0x85ebca6b) + a;
+      }
+    }
+    a = Math.imul(a ^ 2, 0x01000193);
+  }
+  return `${(a >>> 0).toString(16)}${(b >>> 0).toString(16)}`;
+}
