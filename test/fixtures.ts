@@ -1,7 +1,7 @@
 // A small shop with NULLs, ties, odd names and a view, for tests that need a database of known contents.
 import type { DataSet, QuestionRecord } from "../src/gym/data/index.ts";
 import { answerTypeOf, formatAnswer } from "../src/gym/data/index.ts";
-import { createDatabase, Database, DatabaseShelf, loadSqlite } from "../src/gym/sql/index.ts";
+import { createDatabase, Database, DatabasePool, loadSqlite } from "../src/gym/sql/index.ts";
 
 await loadSqlite();
 
@@ -62,7 +62,7 @@ export function shopDataSet(): DataSet {
   const shop = openShop();
   const questions = QUESTIONS.map(([question_text, gold_sql], i): QuestionRecord => {
     const result = shop.run(gold_sql);
-    if (!result.ok) throw new Error(result.fault.message);
+    if (!result.ok) throw new Error(result.error.message);
     return {
       question_id: `shop_eval_${String(i).padStart(3, "0")}`,
       question_text,
@@ -79,7 +79,7 @@ export function shopDataSet(): DataSet {
   return {
     name: "shop",
     questions,
-    databases: new DatabaseShelf({ names: ["shop"], read: () => shopBytes }),
+    databases: new DatabasePool({ names: ["shop"], read: () => shopBytes }),
     rejected: [],
   };
 }

@@ -1,6 +1,6 @@
 // A hand-made data set for tests: two training databases, two unseen ones, a few questions of each kind.
 import { assemble, type DataSet, type QuestionDraft } from "../src/gym/data/index.ts";
-import { createDatabase, DatabaseShelf, loadSqlite, type NewTable } from "../src/gym/sql/index.ts";
+import { createDatabase, DatabasePool, loadSqlite, type NewTable } from "../src/gym/sql/index.ts";
 
 const SHOP: readonly NewTable[] = [
   {
@@ -73,5 +73,5 @@ export async function smallDataSet(): Promise<DataSet> {
     ...asked("park", "eval", ZOO_QUESTIONS),
   ];
   const read = (name: string) => createDatabase(DATABASES[name]!);
-  return assemble("small", drafts, new DatabaseShelf({ names: Object.keys(DATABASES), read }), { file: read });
+  return assemble("small", drafts, new DatabasePool({ names: Object.keys(DATABASES), read }), { file: read });
 }

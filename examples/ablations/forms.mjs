@@ -2,7 +2,7 @@
 //
 //   node examples/ablations/forms.mjs --model runs/starter/model --tries 8 --forms count,list_both
 import { parseArgs } from "node:util";
-import { DatabaseShelf, evaluate, loadModelAndTokenizer, loadSqlite, modelPlayer, practiceWorlds } from "sqlenv";
+import { DatabasePool, evaluate, loadModelAndTokenizer, loadSqlite, modelPlayer, practiceWorlds } from "sqlenv";
 
 const { values: options } = parseArgs({
   options: {
@@ -35,7 +35,7 @@ for (const { spec, bytes, questions: asked } of practiceWorlds({
     formOf.set(record.question_id, form);
   }
 }
-const databases = new DatabaseShelf({ names: [...files.keys()], read: (name) => files.get(name) });
+const databases = new DatabasePool({ names: [...files.keys()], read: (name) => files.get(name) });
 const data = { name: "practice by form", questions, databases, rejected: [] };
 const { engine, turns, tokenizer } = await loadModelAndTokenizer(options.model, {
   device: options.device,

@@ -3,7 +3,7 @@ import { assemble, type DataSet } from "../gym/data/index.ts";
 import { type EnvironmentRules, SQLEnvironment } from "../gym/env/index.ts";
 import { playEpisode } from "../gym/evaluation/index.ts";
 import { parseModelOutput } from "../gym/players/index.ts";
-import { createDatabase, DatabaseShelf, loadSqlite } from "../gym/sql/index.ts";
+import { createDatabase, DatabasePool, loadSqlite } from "../gym/sql/index.ts";
 import { habitMetrics } from "./habits.ts";
 import type { Episode } from "./run/records.ts";
 
@@ -20,7 +20,7 @@ async function farm(): Promise<DataSet> {
   }));
   const read = () => createDatabase(tables);
   const question = { question_text: "Names of the cows?", gold_sql: "SELECT name FROM cow", database_name: "farm" };
-  const shelf = new DatabaseShelf({ names: ["farm"], read });
+  const shelf = new DatabasePool({ names: ["farm"], read });
   return assemble("farm", [{ ...question, split: "train" }], shelf, { file: read });
 }
 

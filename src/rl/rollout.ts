@@ -3,7 +3,7 @@
 import { UsageError } from "../errors.ts";
 import type { DataSet } from "../gym/data/index.ts";
 import { type EnvironmentSource, localEnvironments, playEpisode } from "../gym/evaluation/index.ts";
-import { ModelGame, type ModelPlayerOptions, type Player, promptId, type TokenSampler } from "../gym/players/index.ts";
+import { ModelPolicy, type ModelPlayerOptions, type Player, promptId, type TokenSampler } from "../gym/players/index.ts";
 import { bundledDataSet } from "../gym/worlds/index.ts";
 import { createTurnEncoder, type Tokenizer, type TurnEncoder } from "../lm/model/index.ts";
 import { type GRPOConfig, trainingEnvironmentOptions } from "./config.ts";
@@ -58,7 +58,7 @@ export async function rolloutFunc(
     const opened = environments.open(environment);
     const env = clock.environment(opened);
     const { rules } = opened;
-    const game = new ModelGame(
+    const game = new ModelPolicy(
       { ...samplingOf(config, tokenizer), engine: sampler, turns, key },
       { seed: index, signal: own, rules },
     );

@@ -45,7 +45,7 @@ export function benchFunctions({ oo1, capi, wasm }: Engine): FunctionBench[] {
       native: timed(() => native.selectValue(sql)),
       guarded: timed(() => {
         const result = guarded.run(sql);
-        if (!result.ok) throw new Error(`${where}: ${result.fault.message}`);
+        if (!result.ok) throw new Error(`${where}: ${result.error.message}`);
       }),
     }));
     const [guarded_ms, sqlite_ms] = [

@@ -3,7 +3,7 @@ import { randomInt } from "node:crypto";
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "../../errors.ts";
 import type { DataSet } from "../../gym/data/index.ts";
-import { DatabaseShelf, limitStatementTime, loadSqlite, MAX_MILLISECONDS } from "../../gym/sql/index.ts";
+import { DatabasePool, limitStatementTime, loadSqlite, MAX_MILLISECONDS } from "../../gym/sql/index.ts";
 import { ALONE_MS, CONTENDED_MS } from "./limits.ts";
 import { passCrash } from "./problems.ts";
 import type { Answer, Ask, FromThread, ThreadData, ToThread } from "./protocol.ts";
@@ -18,7 +18,7 @@ let asked: Session | undefined;
 
 await loadSqlite();
 const read = (database: string) => files.get(database)!;
-const databases = new DatabaseShelf({ names: [...files.keys()], read, doubleQuotedStrings });
+const databases = new DatabasePool({ names: [...files.keys()], read, doubleQuotedStrings });
 const data: DataSet = { name, questions, databases, rejected: [] };
 
 // Gold queries, which a reset runs, are the server's own: stopping them early would make questions unanswerable.

@@ -1,5 +1,5 @@
 // SQL with its words told apart.
-import { tokenize } from "../../gym/sql/lexer.ts";
+import { tokenizeSql } from "../../gym/sql/lexer.ts";
 
 /** Words worth seeing at a glance; anything else is a name. */
 export const KEYWORDS: ReadonlySet<string> = new Set(
@@ -21,7 +21,7 @@ export function sqlParts(sql: string): SqlPart[] {
   const add = (kind: SqlPart["kind"], text: string) => {
     if (text !== "") parts.push({ kind, text });
   };
-  for (const { kind, key, text, start, end: after } of tokenize(sql)) {
+  for (const { kind, key, text, start, end: after } of tokenizeSql(sql)) {
     add("plain", sql.slice(end, start)); // white space and comments
     if (kind === "word") add(KEYWORDS.has(key) ? "keyword" : "plain", text);
     else add(kind === "operator" ? "plain" : kind, text);

@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { petsDatabase } from "../../../test/data-files.ts";
-import { DatabaseShelf } from "../sql/index.ts";
+import { DatabasePool } from "../sql/index.ts";
 import { checkDataSet } from "./check.ts";
 import type { DataSet } from "./dataset.ts";
 import { assemble } from "./formats/assemble.ts";
 
 async function pets(): Promise<DataSet> {
   const bytes = await petsDatabase();
-  const databases = new DatabaseShelf({ names: ["a", "b"], read: () => bytes });
+  const databases = new DatabasePool({ names: ["a", "b"], read: () => bytes });
   const ask = (database_name: string, gold_sql: string, split: "train" | "eval") => ({
     question_text: "?",
     database_name,
@@ -79,7 +79,7 @@ test("fails on rejected questions of a set of our own, stale golds, repeated ids
   ]);
   const torn = (await petsDatabase()).slice();
   torn.fill(0xff, 4096, 4096 + 12); // the head of the first table's page
-  const databases = new DatabaseShelf({ names: ["a", "b"], read: (name) => (name === "a" ? torn : new Uint8Array(7)) });
+  const databases = new DatabasePool({ names: ["a", "b"], read: (name) => (name === "a" ? torn : new Uint8Array(7)) });
   const damaged = await failures({ databases });
   expect(new Set(damaged.map(([id]) => id))).toEqual(new Set(["a", "b"]));
   expect(damaged.every(([, reason]) => reason === "database_bad")).toBe(true);

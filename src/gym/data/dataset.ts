@@ -1,5 +1,5 @@
 // A data set: questions and the databases they are about, with what could not be used and why.
-import type { DatabaseShelf } from "../sql/index.ts";
+import type { DatabasePool } from "../sql/index.ts";
 import type { QuestionRecord, Split } from "./question.ts";
 
 /** Why a question cannot be used. */
@@ -34,7 +34,7 @@ export interface DataSet {
   readonly name: string;
   /** Usable questions only: each gold query was run and gave an answer. */
   readonly questions: readonly QuestionRecord[];
-  readonly databases: DatabaseShelf;
+  readonly databases: DatabasePool;
   readonly rejected: readonly Rejection[];
   /** Where it came from; rejected questions of the published layouts are to be expected. @default "questions" */
   readonly layout?: Layout;

@@ -1,5 +1,5 @@
 // How hard a question is, told from the clauses of its gold query, and which tables the query reads.
-import { type Table, type Token, tokenize } from "../sql/index.ts";
+import { type Table, type SqlToken, tokenizeSql } from "../sql/index.ts";
 import type { Difficulty } from "./question.ts";
 
 /** What a statement is made of, as far as difficulty depends on it. */
@@ -41,7 +41,7 @@ const ENDS_FROM = new Set([...CLAUSES, ...SET_OPERATIONS, "SELECT", "WINDOW"]);
 
 /** Reads the outline off the tokens; never fails, whatever the text. */
 export function outline(sql: string): Outline {
-  const tokens = tokenize(sql);
+  const tokens = tokenizeSql(sql);
   const words = new Set(tokens.filter((token) => token.kind === "word").map((token) => token.key));
   const sources: string[] = [];
   let [joins, clauses, selects] = [0, 0, 0];
@@ -90,7 +90,7 @@ interface Position {
 }
 
 /** `a IS [NOT] DISTINCT FROM b` compares; it names no table. */
-function isDistinctFrom(tokens: readonly Token[], i: number): boolean {
+function isDistinctFrom(tokens: readonly SqlToken[], i: number): boolean {
   return tokens[i - 1]?.key === "DISTINCT" && ["IS", "NOT"].includes(tokens[i - 2]?.key ?? "");
 }
 

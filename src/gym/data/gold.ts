@@ -24,7 +24,7 @@ export type GoldCheck =
 /** Runs the gold query and says whether its result can serve as an answer. */
 export function checkGold({ gold_sql, gold_answer, answer_type }: GoldFields, database: Database): GoldCheck {
   const result = database.run(gold_sql, { maxRows: MAX_GOLD_ROWS, maxBytes: MAX_GOLD_BYTES });
-  if (!result.ok) return reject("gold_fails", `${result.fault.error_class}: ${result.fault.message}`);
+  if (!result.ok) return reject("gold_fails", `${result.error.error_class}: ${result.error.message}`);
   const { table, instructions } = result;
   if (table.rows.length === 0) return reject("gold_empty", "the gold query gives no rows");
   if (table.rows.every((row) => row.every((cell) => cell === null))) {

@@ -1,7 +1,7 @@
 // ANSWER: @last — the last result is the answer, judged cell by cell as its text would be.
 import { expect, test } from "vitest";
 import { shopDataSet } from "../../../test/fixtures.ts";
-import { createDatabase, DatabaseShelf } from "../sql/index.ts";
+import { createDatabase, DatabasePool } from "../sql/index.ts";
 import { isLastReference, runGold, type SQLAction, SQLEnvironment, verifyResult } from "./index.ts";
 
 const shop = shopDataSet();
@@ -99,7 +99,7 @@ test("it pays what the same answer in words pays", () => {
 test("a result that was cut is run again in full", () => {
   const rows = Array.from({ length: 3_000 }, (_, i) => [i, `row ${i}`]);
   const bytes = createDatabase([{ name: "t", ddl: "CREATE TABLE t (n INTEGER, s TEXT)", rows }]);
-  const databases = new DatabaseShelf({ names: ["d"], read: () => bytes });
+  const databases = new DatabasePool({ names: ["d"], read: () => bytes });
   const question = { ...shop.questions[0]!, question_id: "long", database_name: "d", gold_sql: "SELECT n, s FROM t" };
   const env = new SQLEnvironment({ name: "d", questions: [question], databases, rejected: [] }, { answer_last: true });
   const verdictOf = (sql: string) => {
@@ -119,7 +119,7 @@ test("cells are not misread as their text may be", () => {
   const gold = (sql: string) => runGold({ question_id: "q", gold_sql: sql }, shop.databases.get("shop"));
   const result = (sql: string) => {
     const run = shop.databases.get("shop").run(sql);
-    if (!run.ok) throw new Error(run.fault.message);
+    if (!run.ok) throw new Error(run.error.message);
     return run.table;
   };
   const is = (sql: string, goldSql: string) => verifyResult(result(sql), gold(goldSql));

@@ -114,7 +114,7 @@ function query(sql: string, context: ExecutionContext): Effect {
 function failedQuery(result: Failure, sql: string, { episode, database, rules }: ExecutionContext): Effect {
   const effect = failed(result);
   if (!rules.error_hints) return effect;
-  return { ...effect, error: `${effect.error}${hintFor(result.fault, sql, database, episode.described)}` };
+  return { ...effect, error: `${effect.error}${hintFor(result.error, sql, database, episode.described)}` };
 }
 
 /** Answers with the last result. The verdict was found with it; a result that was truncated is run again in full. */
@@ -144,8 +144,8 @@ function isRight(table: ResultTable, gold: Gold): boolean | null {
 
 type Failure = Extract<RunResult, { ok: false }>;
 
-function failed({ fault }: Failure): Effect {
-  return { error: fault.message, error_class: fault.error_class };
+function failed({ error }: Failure): Effect {
+  return { error: error.message, error_class: error.error_class };
 }
 
 /** A 64-bit hash of a result's rows, to recognize the result without storing it. */

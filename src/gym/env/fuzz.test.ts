@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cases } from "../../../test/cases.ts";
 import { shopDataSet } from "../../../test/fixtures.ts";
-import { SQL_FAULT_CLASSES } from "../sql/index.ts";
+import { SQL_ERROR_CLASSES } from "../sql/index.ts";
 import { ACTION_TYPES, MAX_ARGUMENT_LENGTH, parseAction } from "./action.ts";
 import { SQLEnvironment } from "./environment.ts";
 import { DEFAULT_RULES, GUIDED_RULES } from "./rules.ts";
@@ -13,7 +13,7 @@ const STRICT = { ...GUIDED_RULES, end_after_failures: 2 };
 const RUNS = cases(3_000, 60_000);
 const CLASSES: readonly unknown[] = [
   null,
-  ...SQL_FAULT_CLASSES,
+  ...SQL_ERROR_CLASSES,
   "repeat",
   "bad_action",
   "episode_done",

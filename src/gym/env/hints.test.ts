@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { shopDataSet } from "../../../test/fixtures.ts";
 import { random } from "../../random.ts";
-import { createDatabase, DatabaseShelf, quoteName } from "../sql/index.ts";
+import { createDatabase, DatabasePool, quoteName } from "../sql/index.ts";
 import { DEFAULT_RULES, type SQLAction, SQLEnvironment } from "./index.ts";
 
 const shop = shopDataSet();
@@ -116,7 +116,7 @@ test("no hint names a column of a table that was not described", () => {
         rows: [],
       })),
     );
-    const databases = new DatabaseShelf({ names: ["d"], read: () => bytes });
+    const databases = new DatabasePool({ names: ["d"], read: () => bytes });
     const question = { ...shop.questions[0]!, database_name: "d", gold_sql: "SELECT 1" };
     const env = new SQLEnvironment(
       { name: "d", questions: [question], databases, rejected: [] },

@@ -1,7 +1,7 @@
 // What an error adds, by the rule `error_hints`, for a player that mistook a name: columns of tables it has described.
 // Nothing else may appear: a hint must not save a DESCRIBE. Names of tables are known from the first observation.
 import { nearest } from "../../errors.ts";
-import { type Database, quoteName, type SqlFault, type Table, tokenize } from "../sql/index.ts";
+import { type Database, quoteName, type SqlError, type Table, tokenizeSql } from "../sql/index.ts";
 
 /** Columns a hint lists, the nearest in name when there are more. The widest table of BIRD has 115. */
 const MAX_HINTED_COLUMNS = 60;
@@ -14,7 +14,7 @@ const MAX_COMPARED = 100;
 
 /** Follows an error about a table or column: "; did you mean t.name? columns: t(id, name)". Empty where nothing helps. */
 export function hintFor(
-  { error_class, message }: SqlFault,
+  { error_class, message }: SqlError,
   sql: string,
   database: Database,
   described: ReadonlySet<string>,
@@ -96,7 +96,7 @@ interface NamedTable {
 
 /** The tables a query names, in order. An approximation by tokens: SQLite refused the query, so it cannot be parsed for sure. */
 function namedTables(sql: string, database: Database): NamedTable[] {
-  const tokens = tokenize(sql);
+  const tokens = tokenizeSql(sql);
   const tables = new Map(database.tables.map((table) => [table.name.toLowerCase(), table]));
   const names = tokens.map(({ kind, text }) => (kind === "word" || kind === "quoted" ? bareName(text) : undefined));
   const isName = (i: number) =>

@@ -52,7 +52,7 @@ test("a statement that was too long is so again, unless it may take more or give
   const sql = counted(50_000);
   const run = (options: Parameters<typeof database.run>[1]) => {
     const result = database.run(sql, options);
-    return result.ok ? "ok" : result.fault.error_class;
+    return result.ok ? "ok" : result.error.error_class;
   };
   expect(run({ maxInstructions: 200_000 })).toBe("too_long");
   expect(run({ maxInstructions: 200_000 })).toBe("too_long");

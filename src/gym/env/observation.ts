@@ -1,11 +1,11 @@
 // What a player gets to see. No gold value, path or other database ever appears in it.
 import { z } from "zod";
-import { SQL_FAULT_CLASSES } from "../sql/index.ts";
+import { SQL_ERROR_CLASSES } from "../sql/index.ts";
 import { rewardBreakdownSchema } from "./reward.ts";
 
 /** Failures of the player's own: of its SQL, or of the action itself. */
 export const ERROR_CLASSES = [
-  ...SQL_FAULT_CLASSES,
+  ...SQL_ERROR_CLASSES,
   "repeat", // done before; the same result is shown again
   "bad_action", // unknown type, empty or oversized argument
   "episode_done", // a step after the end, which changes nothing

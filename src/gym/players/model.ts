@@ -2,7 +2,7 @@
 
 import type { StopRule } from "../../stop.ts";
 import type { SQLObservation } from "../env/index.ts";
-import type { EpisodeContext, Move, Player } from "./player.ts";
+import type { EpisodeContext, Decision, Player } from "./player.ts";
 import { Conversation, type Turns } from "./prompts/conversation.ts";
 import { type Prompt, type PromptChoice, promptFor, promptId } from "./prompts/prompt.ts";
 
@@ -59,7 +59,7 @@ export function modelPlayer(options: ModelPlayerOptions): Player {
     name: options.name ?? "model",
     prompt_id: promptId(options.prompt),
     start(episode) {
-      const game = new ModelGame(options, episode);
+      const game = new ModelPolicy(options, episode);
       return (observation) => game.move(observation);
     },
   };
@@ -80,7 +80,7 @@ export interface Message {
 }
 
 /** One episode of a model, remembered token by token. */
-export class ModelGame {
+export class ModelPolicy {
   readonly segments: Segment[] = [];
   /** What was said, without the prompt's examples. */
   readonly messages: Message[];
@@ -105,7 +105,7 @@ export class ModelGame {
   }
 
   /** The model's answer to an observation; null when it has written all it may, or cannot be shown it. */
-  async move(observation: SQLObservation): Promise<Move | null> {
+  async move(observation: SQLObservation): Promise<Decision | null> {
     const { engine, turns, decode, temperature = 0, top_k, top_p, min_p, key = [0] } = this.#options;
     const { max_new_tokens = 256, max_completion_length = Number.POSITIVE_INFINITY } = this.#options;
     const prompt = this.#conversation.prompt(observation);

@@ -17,7 +17,7 @@ export interface EpisodeContext {
 }
 
 /** One decision: the action, and for players that write text what they wrote. */
-export interface Move {
+export interface Decision {
   readonly action: SQLAction;
   readonly text?: string;
   /** Set when the text was not an action and went to the environment as a QUERY as it stands. */
@@ -28,12 +28,12 @@ export interface Move {
 }
 
 /** Decides one move; called with the first observation, then with what each action led to. Null ends the episode as it stands. */
-export type Turn = (observation: SQLObservation) => Move | null | Promise<Move | null>;
+export type Policy = (observation: SQLObservation) => Decision | null | Promise<Decision | null>;
 
 /** Plays any number of episodes at once: what belongs to an episode lives in the function `start` returns. */
 export interface Player {
   readonly name: string;
   /** Which prompt it was asked with, such as `instruct-1/1-shot`; absent for players that are not asked in words. */
   readonly prompt_id?: string | undefined;
-  start(episode: EpisodeContext): Turn;
+  start(episode: EpisodeContext): Policy;
 }

@@ -1,32 +1,32 @@
-// Databases by name, opened when first asked for and shared by everyone who asks.
+// A pool of open databases by name: opened when first used, shared, and closed by least recent use.
 import { SqlEnvError } from "../../errors.ts";
 import { Database, type OpenOptions } from "./database.ts";
 
-export interface ShelfOptions extends OpenOptions {
-  /** Names that can be asked for. */
+export interface DatabasePoolOptions extends OpenOptions {
+  /** Names of the databases. */
   readonly names: readonly string[];
-  /** The file of a database; called when it is opened, and again should it have been put away. */
+  /** The file of a database; called each time it is opened. */
   readonly read: (name: string) => Uint8Array;
-  /** Bytes kept open at most; the least recently used databases are closed first. @default 1 GB */
+  /** Bytes that may be open; beyond it the least recently used databases are closed. @default 1 GB */
   readonly maxOpenBytes?: number;
 }
 
 /** One open connection per database, however many environments use it. */
-export class DatabaseShelf {
+export class DatabasePool {
   readonly names: readonly string[];
   /** Whether "text" in double quotes may be a string in its databases. */
   readonly doubleQuotedStrings: boolean;
-  readonly #options: ShelfOptions;
+  readonly #options: DatabasePoolOptions;
   readonly #open = new Map<string, Database>(); // in order of last use
   #openBytes = 0;
 
-  constructor(options: ShelfOptions) {
+  constructor(options: DatabasePoolOptions) {
     this.#options = options;
     this.names = options.names;
     this.doubleQuotedStrings = options.doubleQuotedStrings ?? false;
   }
 
-  /** The database of that name. Ask again rather than keep it: it may be closed when others are opened. */
+  /** The database of that name. Do not keep it: it may be closed when others are opened. */
   get(name: string): Database {
     let database = this.#open.get(name);
     if (database) {
@@ -63,3 +63,9 @@ export class DatabaseShelf {
     }
   }
 }
+
+/** @deprecated use `DatabasePool` */
+export { DatabasePool as DatabaseShelf };
+
+/** @deprecated use `DatabasePoolOptions` */
+export type ShelfOptions = DatabasePoolOptions;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { openShop, shopBytes } from "../../../test/fixtures.ts";
 import { createDatabase } from "./create.ts";
 import { Database } from "./database.ts";
-import { DatabaseShelf } from "./database-pool.ts";
+import { DatabasePool } from "./database-pool.ts";
 
 test("describes tables, keys, references and views", () => {
   const shop = openShop();
@@ -84,7 +84,7 @@ test("texts longer than a cell can be sampled, cut and searched", () => {
   expect(sampled.ok && sampled.table.rows.map(([, body]) => String(body).length)).toEqual([16_384, 16_384, 10]);
   const value = (sql: string) => {
     const result = database.run(sql);
-    return result.ok ? result.table.rows : result.fault;
+    return result.ok ? result.table.rows : result.error;
   };
   expect(value("SELECT length(body), substr(body, -5), instr(body, 'needl'), body LIKE '%needl' FROM t")).toEqual([
     [20_000, "needl", 19_996, 1],
@@ -223,7 +223,7 @@ test("a shelf opens each database once and puts the least used away", () => {
     reads++;
     return shopBytes;
   };
-  const shelf = new DatabaseShelf({ names: ["a", "b", "c"], read, maxOpenBytes: 2 * shopBytes.length });
+  const shelf = new DatabasePool({ names: ["a", "b", "c"], read, maxOpenBytes: 2 * shopBytes.length });
   expect(shelf.get("a")).toBe(shelf.get("a"));
   shelf.get("b");
   shelf.get("a");

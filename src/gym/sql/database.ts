@@ -1,7 +1,7 @@
 // A database behind glass: opened from bytes, described, sampled, and asked one SELECT at a time.
 import { messageOf, SqlEnvError } from "../../errors.ts";
-import { faultOf, isNoMemory, type SqlFault } from "./faults.ts";
-import { quoteName, tokenize } from "./lexer.ts";
+import { classifyError, isNoMemory, type SqlError } from "./sql-error.ts";
+import { quoteName, tokenizeSql } from "./lexer.ts";
 import {
   MAX_CELL_BYTES,
   MAX_CHECK_INSTRUCTIONS,
@@ -17,13 +17,13 @@ import {
   SAMPLE_ROWS,
 } from "./limits.ts";
 import {
-  bound,
-  guard,
+  limitConnection,
+  sandboxConnection,
   hasUsedUpMemory,
   LARGER_VALUES,
   readableNames,
-  underWatch,
-  type WatchReport,
+  withBudget,
+  type BudgetReport,
   withLargerValues,
 } from "./sandbox.ts";
 import { hasCrashed, type Pointer, sqlite, sqliteCrashed } from "./sqlite.ts";
@@ -71,7 +71,7 @@ export interface Table {
 
 export type RunResult =
   | { readonly ok: true; readonly table: ResultTable; readonly instructions: number }
-  | { readonly ok: false; readonly fault: SqlFault };
+  | { readonly ok: false; readonly error: SqlError };
 
 export interface OpenOptions {
   /** Take "text" in double quotes as a string where no such column exists, as older data sets expect. @default false */
@@ -130,13 +130,13 @@ export class Database {
         const { capi } = sqlite();
         capi.sqlite3_db_config(this.#db, capi.SQLITE_DBCONFIG_DQS_DML, 1, 0);
       }
-      bound(this.#db);
-      this.tables = underWatch({ db: this.#db }, () => {
+      limitConnection(this.#db);
+      this.tables = withBudget({ db: this.#db }, () => {
         for (const pragma of [`cache_size=-${PAGE_CACHE_KIB}`, "cell_size_check=ON"]) this.#exec(`PRAGMA ${pragma}`);
         return this.#readSchema();
       }).value;
       this.#readable = readableNames(this.tables.map((table) => table.name));
-      guard(this.#db);
+      sandboxConnection(this.#db);
     } catch (error) {
       if (isCrash(error)) throw sqliteCrashed(error);
       this.close();
@@ -173,23 +173,23 @@ export class Database {
     const { maxInstructions = MAX_INSTRUCTIONS } = options;
     if (this.#closed) throw new Error(`database ${this.name} is closed`);
     const refusal = refuseText(sql);
-    if (refusal) return { ok: false, fault: refusal };
+    if (refusal) return { ok: false, error: refusal };
     const isWhole = maxRows >= MAX_ROWS && maxBytes >= MAX_RESULT_BYTES; // a shorter result may take less
-    if (isWhole && maxInstructions <= (this.#tooLong.get(sql) ?? 0)) return { ok: false, fault: TOO_LONG };
+    if (isWhole && maxInstructions <= (this.#tooLong.get(sql) ?? 0)) return { ok: false, error: TOO_LONG };
     const { value, report } = this.#watched(maxInstructions, () => {
       const kept = { maxRows, maxBytes, classes };
       let result = this.#run(sql, kept);
       for (const room of LARGER_VALUES) {
-        if (result.ok || result.fault.message !== TOO_BIG) break;
+        if (result.ok || result.error.message !== TOO_BIG) break;
         result = withLargerValues(this.#db, room, () => this.#run(sql, kept));
       }
       return result;
     });
     if (value.ok) return { ...value, instructions: report.instructions };
-    const fault = explain(value.fault, report, sql);
+    const error = explain(value.error, report, sql);
     const isUsual = maxRows === MAX_ROWS && maxBytes === MAX_RESULT_BYTES;
-    if (fault === TOO_LONG && isUsual) this.#rememberTooLong(sql, maxInstructions);
-    return { ok: false, fault };
+    if (error === TOO_LONG && isUsual) this.#rememberTooLong(sql, maxInstructions);
+    return { ok: false, error };
   }
 
   #rememberTooLong(sql: string, instructions: number): void {
@@ -205,10 +205,10 @@ export class Database {
     const db = deserialize(this.#memory, this.byteLength);
     try {
       const { capi } = sqlite();
-      bound(db);
+      limitConnection(db);
       capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, MAX_HUGE_VALUE_BYTES);
       const budget = { db, instructions: MAX_CHECK_INSTRUCTIONS, milliseconds: MAX_CHECK_MILLISECONDS };
-      const { value: lines } = underWatch(budget, () => {
+      const { value: lines } = withBudget(budget, () => {
         for (const pragma of ["cell_size_check", "ignore_check_constraints"]) select(db, `PRAGMA ${pragma}=ON`);
         return select(db, "PRAGMA quick_check(10)").rows.map((row) => String(row[0]));
       });
@@ -235,7 +235,7 @@ export class Database {
   #run(
     sql: string,
     { maxRows, maxBytes, classes }: Required<Omit<RunOptions, "maxInstructions">>,
-  ): { ok: true; table: ResultTable } | { ok: false; fault: SqlFault } {
+  ): { ok: true; table: ResultTable } | { ok: false; error: SqlError } {
     const { wasm, capi } = sqlite();
     const prepared = prepare(this.#db, sql);
     if (!prepared.ok) return prepared;
@@ -243,12 +243,12 @@ export class Database {
     try {
       const isRead = capi.sqlite3_stmt_readonly(statement) !== 0 && capi.sqlite3_stmt_isexplain(statement) === 0;
       if (!isRead || wasm.exports.sqlite3_column_count(statement) === 0) {
-        return { ok: false, fault: notSelect("only one SELECT statement is allowed") };
+        return { ok: false, error: notSelect("only one SELECT statement is allowed") };
       }
       const limits = { maxRows, maxBytes, classes, maxRowBytes: MAX_RESULT_BYTES, maxCellBytes: MAX_CELL_BYTES };
       const read = this.#readRows(statement, limits);
       if (read.code === ROW || read.code === DONE) return { ok: true, table: read.table };
-      return { ok: false, fault: faultAt(this.#db, read.code) };
+      return { ok: false, error: lastError(this.#db, read.code) };
     } finally {
       if (!hasCrashed()) wasm.exports.sqlite3_finalize(statement);
     }
@@ -263,9 +263,9 @@ export class Database {
   }
 
   /** Runs under watch. What is thrown through SQLite (a trap, an overflow of the stack, an error of a callback) leaves the shared engine in an unknown state. */
-  #watched<T>(instructions: number | undefined, work: () => T): { value: T; report: WatchReport } {
+  #watched<T>(instructions: number | undefined, work: () => T): { value: T; report: BudgetReport } {
     try {
-      return underWatch({ db: this.#db, readable: this.#readable, instructions }, work);
+      return withBudget({ db: this.#db, readable: this.#readable, instructions }, work);
     } catch (error) {
       throw error instanceof SqlEnvError ? error : sqliteCrashed(error);
     }
@@ -285,7 +285,7 @@ export class Database {
       throw bad(this.name, "the database has too many tables", `${listed.rows.length}`);
     const selects = listed.rows
       .filter(([, type]) => type === "view")
-      .reduce((sum, [, , sql]) => sum + tokenize(String(sql)).filter(({ key }) => key === "SELECT").length, 0);
+      .reduce((sum, [, , sql]) => sum + tokenizeSql(String(sql)).filter(({ key }) => key === "SELECT").length, 0);
     if (selects > MAX_VIEW_SELECTS) throw bad(this.name, "the database's views are too deep", `${selects} SELECTs`);
     return listed.rows.map(([rawName, type]) => {
       const name = String(rawName);
@@ -317,7 +317,7 @@ export class Database {
 }
 
 /** Refuses a text before SQLite sees it: too long, or cut by a NUL character that would hide the rest. */
-function refuseText(sql: string): SqlFault | undefined {
+function refuseText(sql: string): SqlError | undefined {
   if (sql.length > MAX_SQL_BYTES || encoder.encode(sql).length > MAX_SQL_BYTES) {
     return { error_class: "too_large", message: `the statement is longer than ${MAX_SQL_BYTES} bytes` };
   }
@@ -327,56 +327,56 @@ function refuseText(sql: string): SqlFault | undefined {
 }
 
 /** What SQLite has just said about a statement. Memory that the statement does not use itself is held by others. */
-function faultAt(db: Pointer, code: number): SqlFault {
-  const fault = faultOf(code, sqlite().capi.sqlite3_errmsg(db));
-  return isNoMemory(code) && !hasUsedUpMemory() ? NO_MEMORY : fault;
+function lastError(db: Pointer, code: number): SqlError {
+  const error = classifyError(code, sqlite().capi.sqlite3_errmsg(db));
+  return isNoMemory(code) && !hasUsedUpMemory() ? NO_MEMORY : error;
 }
 
 /** The same while it is compiled, when SQLite calls a program that is too long "out of memory" too. */
-function compileFaultAt(db: Pointer, code: number): SqlFault {
+function compileError(db: Pointer, code: number): SqlError {
   const { exports } = sqlite().wasm;
   const probe = isNoMemory(code) ? exports.sqlite3_malloc(COMPILE_BYTES) : 0;
   exports.sqlite3_free(probe);
-  return probe === 0 ? faultAt(db, code) : faultOf(code, sqlite().capi.sqlite3_errmsg(db));
+  return probe === 0 ? lastError(db, code) : classifyError(code, sqlite().capi.sqlite3_errmsg(db));
 }
 
 const COMPILE_BYTES = 1_000_000; // more than compiling a statement asks for at once
 
 const TOO_BIG = "string or blob too big"; // SQLite's words
 
-const NOT_AUTHORIZED = /^not authorized/; // the guard's words
+const NOT_AUTHORIZED = /^not authorized/; // the sandboxConnection's words
 
-const TOO_LONG: SqlFault = { error_class: "too_long", message: "the statement needs too many steps; make it simpler" };
+const TOO_LONG: SqlError = { error_class: "too_long", message: "the statement needs too many steps; make it simpler" };
 
 /** Statements remembered as too long, of at most MAX_SQL_BYTES each. */
 const TOO_LONG_KEPT = 64;
 
-const NO_MEMORY: SqlFault = { error_class: "no_memory", message: "other databases hold the engine's memory" };
+const NO_MEMORY: SqlError = { error_class: "no_memory", message: "other databases hold the engine's memory" };
 
 /** Whether an error means that the engine stopped in the middle of its work. */
 function isCrash(error: unknown): boolean {
   return error instanceof WebAssembly.RuntimeError || error instanceof RangeError;
 }
 
-function notSelect(message: string): SqlFault {
+function notSelect(message: string): SqlError {
   return { error_class: "not_select", message };
 }
 
-/** Says what the guard knows and SQLite's message does not. */
-function explain(fault: SqlFault, report: WatchReport, sql: string): SqlFault {
+/** Says what the sandboxConnection knows and SQLite's message does not. */
+function explain(error: SqlError, report: BudgetReport, sql: string): SqlError {
   if (report.stoppedByMemory) return { error_class: "too_large", message: "out of memory" };
   if (report.stoppedByClock) return { error_class: "timeout", message: "the statement ran too long for this machine" };
-  if (fault.error_class === "too_long") return TOO_LONG;
-  if (fault.error_class === "denied") {
+  if (error.error_class === "too_long") return TOO_LONG;
+  if (error.error_class === "denied") {
     const firstWord = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(\w*)/.exec(sql)?.[1]?.toUpperCase() ?? "";
     if (!["SELECT", "WITH", "VALUES"].includes(firstWord)) return notSelect("only one SELECT statement is allowed");
-    const bare = fault.message === "not authorized" && report.refused;
-    return bare ? { ...fault, message: `not authorized: ${report.refused}` } : fault;
+    const bare = error.message === "not authorized" && report.refused;
+    return bare ? { ...error, message: `not authorized: ${report.refused}` } : error;
   }
-  return fault;
+  return error;
 }
 
-type Prepared = { ok: true; statement: Pointer } | { ok: false; fault: SqlFault };
+type Prepared = { ok: true; statement: Pointer } | { ok: false; error: SqlError };
 
 /** Compiles exactly one statement. */
 function prepare(db: Pointer, sql: string): Prepared {
@@ -390,13 +390,13 @@ function prepare(db: Pointer, sql: string): Prepared {
     heap.set(bytes, text);
     heap[text + bytes.length] = 0;
     const code = wasm.exports.sqlite3_prepare_v3(db, text, bytes.length + 1, 0, pStatement, pTail);
-    if (code !== 0) return { ok: false, fault: compileFaultAt(db, code) };
+    if (code !== 0) return { ok: false, error: compileError(db, code) };
     const statement = wasm.peekPtr(pStatement);
-    if (statement === 0) return { ok: false, fault: { error_class: "syntax", message: "the statement is empty" } };
+    if (statement === 0) return { ok: false, error: { error_class: "syntax", message: "the statement is empty" } };
     const consumed = wasm.peekPtr(pTail) - text;
     if (!isBlank(sql.length === bytes.length ? sql.slice(consumed) : decoder.decode(bytes.subarray(consumed)))) {
       wasm.exports.sqlite3_finalize(statement);
-      return { ok: false, fault: notSelect("only one statement is allowed") };
+      return { ok: false, error: notSelect("only one statement is allowed") };
     }
     return { ok: true, statement };
   } finally {
@@ -406,7 +406,7 @@ function prepare(db: Pointer, sql: string): Prepared {
 
 /** Whether nothing but white space, semicolons and comments is left. */
 function isBlank(text: string): boolean {
-  return text === "" || tokenize(text).every((token) => token.text === ";");
+  return text === "" || tokenizeSql(text).every((token) => token.text === ";");
 }
 
 interface ReadLimits {
@@ -509,7 +509,7 @@ const NO_LIMITS = { maxRows: Infinity, maxBytes: Infinity, maxRowBytes: Infinity
 function select(db: Pointer, sql: string): ResultTable {
   const { wasm, capi } = sqlite();
   const prepared = prepare(db, sql);
-  if (!prepared.ok) throw new Error(prepared.fault.message);
+  if (!prepared.ok) throw new Error(prepared.error.message);
   try {
     const { code, table } = readRows(prepared.statement, NO_LIMITS);
     if (code !== DONE) throw new Error(capi.sqlite3_errmsg(db));

@@ -21,7 +21,7 @@ test("what memory allows does not depend on which other databases are open", asy
   const database = open();
   const fits = (rows: number) => {
     const result = database.run(holding(rows));
-    if (!result.ok) expect(result.fault).toEqual({ error_class: "too_large", message: "out of memory" });
+    if (!result.ok) expect(result.error).toEqual({ error_class: "too_large", message: "out of memory" });
     return result.ok;
   };
   let [most, least] = [14_000, 18_000];

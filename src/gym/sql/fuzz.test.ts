@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cases } from "../../../test/cases.ts";
 import { openShop } from "../../../test/fixtures.ts";
-import { SQL_FAULT_CLASSES } from "./faults.ts";
+import { SQL_ERROR_CLASSES } from "./sql-error.ts";
 
 const RUNS = cases(20_000, 100_000);
 
@@ -81,8 +81,8 @@ test(`${RUNS} statements: no throw, no change, every failure classed, nothing le
         succeeded++;
         return;
       }
-      if (!SQL_FAULT_CLASSES.includes(result.fault.error_class)) throw new Error(`unknown class for ${sql}`);
-      if (/\/home|\/root|\/tmp|node_modules|\.wasm/.test(result.fault.message)) throw new Error(`leak for ${sql}`);
+      if (!SQL_ERROR_CLASSES.includes(result.error.error_class)) throw new Error(`unknown class for ${sql}`);
+      if (/\/home|\/root|\/tmp|node_modules|\.wasm/.test(result.error.message)) throw new Error(`leak for ${sql}`);
     }),
     { numRuns: RUNS, seed: 20261115 },
   );

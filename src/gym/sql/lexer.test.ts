@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { normalizeSql, quoteName, quoteText, sqlSkeleton, tokenize } from "./lexer.ts";
+import { normalizeSql, quoteName, quoteText, sqlSkeleton, tokenizeSql } from "./lexer.ts";
 
 test("cuts statements as SQLite does", () => {
   const sql = `SELECT "a b", 'it''s', [x y], 1.5e3 -- note\n FROM t /* more */ WHERE x<>2`;
-  expect(tokenize(sql).map((token) => token.text)).toEqual([
+  expect(tokenizeSql(sql).map((token) => token.text)).toEqual([
     "SELECT",
     '"a b"',
     ",",
@@ -23,7 +23,7 @@ test("cuts statements as SQLite does", () => {
 });
 
 test("knows how deep a token stands", () => {
-  const depths = tokenize("a (b (c) d) e").map((token) => [token.text, token.depth]);
+  const depths = tokenizeSql("a (b (c) d) e").map((token) => [token.text, token.depth]);
   expect(depths).toEqual([
     ["a", 0],
     ["(", 0],
@@ -64,7 +64,7 @@ test("quotes names where needed", () => {
 test("any text is cut into tokens that cover it, and normalizing twice changes nothing", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (text) => {
-      const tokens = tokenize(text);
+      const tokens = tokenizeSql(text);
       for (const [i, token] of tokens.entries()) {
         expect(text.slice(token.start, token.end)).toBe(token.text);
         expect(token.start).toBeGreaterThanOrEqual(tokens[i - 1]?.end ?? 0);

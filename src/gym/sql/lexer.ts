@@ -1,9 +1,9 @@
-// SQL cut into tokens the way SQLite cuts it: enough to compare statements and find their clauses, never to judge safety.
+// An SQL lexer with SQLite's token rules: enough to compare statements and find their clauses, never to judge safety.
 
-export type TokenKind = "word" | "quoted" | "string" | "number" | "operator";
+export type SqlTokenKind = "word" | "quoted" | "string" | "number" | "operator";
 
-export interface Token {
-  readonly kind: TokenKind;
+export interface SqlToken {
+  readonly kind: SqlTokenKind;
   /** As written. */
   readonly text: string;
   /** Words in upper case, everything else as written. */
@@ -14,19 +14,19 @@ export interface Token {
   readonly depth: number;
 }
 
-// Comments and white space are skipped; a block comment or string that never ends runs to the end, as in SQLite.
+// Comments and white space are skipped; a block comment or string that never ends extends to the end of the text, as in SQLite.
 const TOKEN =
   /(\s+|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|([xX]?'(?:[^']|'')*(?:'|$))|("(?:[^"]|"")*(?:"|$)|`(?:[^`]|``)*(?:`|$)|\[[^\]]*(?:\]|$))|(0[xX][0-9a-fA-F]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?)|([\p{L}_$\u0080-\u{10ffff}][\p{L}\p{N}_$\u0080-\u{10ffff}]*)|(<=|>=|<>|!=|==|\|\||<<|>>|->>|->|[\s\S])/uy;
 
-/** Tokens of a statement, comments and white space left out. */
-export function tokenize(sql: string): Token[] {
-  const tokens: Token[] = [];
+/** The tokens of a statement, without comments and white space. */
+export function tokenizeSql(sql: string): SqlToken[] {
+  const tokens: SqlToken[] = [];
   let depth = 0;
   TOKEN.lastIndex = 0;
   for (let match = TOKEN.exec(sql); match; match = TOKEN.exec(sql)) {
     const [text, space, string, quoted, number, word] = match;
     if (space !== undefined) continue;
-    const kind: TokenKind =
+    const kind: SqlTokenKind =
       string !== undefined
         ? "string"
         : quoted !== undefined
@@ -44,17 +44,17 @@ export function tokenize(sql: string): Token[] {
   return tokens;
 }
 
-/** One spelling for statements that differ only in white space, comments, letter case of words, `==`, `!=` or a final semicolon. */
+/** A normal form, the same for statements that differ only in white space, comments, letter case of words, `==`, `!=` or a final semicolon. */
 export function normalizeSql(sql: string): string {
-  const tokens = tokenize(sql);
+  const tokens = tokenizeSql(sql);
   while (tokens.at(-1)?.text === ";") tokens.pop();
   const spelling: Record<string, string> = { "==": "=", "!=": "<>" };
   return tokens.map((token) => spelling[token.key] ?? token.key).join(" ");
 }
 
-/** The shape of a statement: names become `n`, literals `?`; aliases and values no longer tell statements apart. */
+/** The shape of a statement: names become `n`, literals `?`; statements that differ only in aliases and values have the same one. */
 export function sqlSkeleton(sql: string): string {
-  const tokens = tokenize(sql);
+  const tokens = tokenizeSql(sql);
   while (tokens.at(-1)?.text === ";") tokens.pop();
   const words = tokens.map((token, i) => {
     if (token.kind === "string" || token.kind === "number") return "?";
@@ -91,3 +91,12 @@ const RESERVED = new Set([
     " ",
   ),
 ]);
+
+/** @deprecated use `tokenizeSql` */
+export { tokenizeSql as tokenize };
+
+/** @deprecated use `SqlToken` */
+export type Token = SqlToken;
+
+/** @deprecated use `SqlTokenKind` */
+export type TokenKind = SqlTokenKind;

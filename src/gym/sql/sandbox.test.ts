@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openShop, shopBytes } from "../../../test/fixtures.ts";
-import type { SqlFaultClass } from "./faults.ts";
+import type { SqlErrorClass } from "./sql-error.ts";
 import { limitStatementTime } from "./sandbox.ts";
 
 const shop = openShop();
@@ -12,13 +12,13 @@ afterAll(() => {
 
 function faultOf(sql: string) {
   const result = shop.run(sql);
-  return result.ok ? { error_class: "none", message: JSON.stringify(result.table.rows) } : result.fault;
+  return result.ok ? { error_class: "none", message: JSON.stringify(result.table.rows) } : result.error;
 }
 
 const doubling = (step: (from: string) => string) =>
   `WITH a0 AS (SELECT 1 AS q)${Array.from({ length: 40 }, (_, i) => `, a${i + 1} AS (${step(`a${i}`)})`).join("")} SELECT count(*) FROM a40`;
 
-const HOSTILE: [SqlFaultClass, string][] = [
+const HOSTILE: [SqlErrorClass, string][] = [
   // writes, in any dress
   ["not_select", "DELETE FROM customers"],
   ["not_select", "INSERT INTO customers VALUES (9, 'x', 'y', 1)"],

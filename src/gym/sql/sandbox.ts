@@ -1,5 +1,5 @@
-// The glass around a database: what a statement may do is decided inside SQLite while it is compiled, by an
-// allow-list, and what it may use up while it runs. No text is searched for keywords.
+// The SQL sandbox. While SQLite compiles a statement, an authorizer checks it against an allow-list; while it runs,
+// limits on instructions, time and memory apply. Statements are never searched for keywords.
 
 import { type Budget, installChargedFunctions } from "./functions/charged.ts";
 import { installDateFunctions, stopClock } from "./functions/dates.ts";
@@ -8,7 +8,7 @@ import { wordView } from "./memory.ts";
 import { refuseOtherFunctions } from "./refusals.ts";
 import { type Pointer, type Sqlite, sqlite } from "./sqlite.ts";
 
-/** Functions a statement may call: those whose value depends on nothing but their arguments, and are bounded in time and space. */
+/** Functions a statement may call: deterministic ones whose time and memory are bounded. */
 export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
   `abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos cosh count cume_dist
    date datetime degrees dense_rank exp first_value floor format glob group_concat hex if ifnull iif instr julianday lag
@@ -24,10 +24,10 @@ const SCHEMA_TABLES = ["sqlite_master", "sqlite_schema"];
 const [READ, SELECT, FUNCTION, RECURSIVE] = [20, 21, 31, 33];
 const [OK, DENY] = [0, 1];
 const [MEMORY_USED, CACHE_USED] = [0, 1]; // counters of sqlite3_status64 and sqlite3_db_status
-const CHECKS_PER_MEMORY_CHECK = 10; // so few instructions cannot take much
+const CHECKS_PER_MEMORY_CHECK = 10; // so few instructions cannot allocate much
 
-/** What the running statement may still do; one at a time, since every call into SQLite is synchronous. */
-interface Watch {
+/** What the running statement may still use; there is one at a time, since every call into SQLite is synchronous. */
+interface StatementBudget {
   readonly readable: ReadonlySet<string>;
   instructionsLeft: number;
   readonly startedAt: number;
@@ -36,7 +36,7 @@ interface Watch {
   /** Bytes of the engine's heap that were in use before it started. */
   readonly bytesBefore: number;
   checks: number;
-  /** Instructions each one counts for. */
+  /** What each instruction counts for. */
   weight: number;
   stoppedByClock: boolean;
   stoppedByMemory: boolean;
@@ -44,12 +44,12 @@ interface Watch {
   refused: string | undefined;
 }
 
-let watch: Watch | undefined;
+let running: StatementBudget | undefined;
 let sharedStart: number | undefined;
 let allowedMilliseconds: () => number = () => limits.MAX_MILLISECONDS;
 let hooks: { readonly authorize: Pointer; readonly progress: Pointer } | undefined;
 
-export interface WatchReport {
+export interface BudgetReport {
   readonly instructions: number;
   readonly stoppedByClock: boolean;
   readonly stoppedByMemory: boolean;
@@ -57,8 +57,8 @@ export interface WatchReport {
 }
 
 /**
- * Sets the clock limit of this thread's statements. `milliseconds` is asked at every progress check how long the
- * running statement may take in all, so the answer may change while it runs.
+ * Sets the clock limit of this thread's statements. `milliseconds` is called at every progress check and says
+ * how long the running statement may take in total, so the limit may change while it runs.
  * @default MAX_MILLISECONDS
  */
 export function limitStatementTime(milliseconds: () => number = () => limits.MAX_MILLISECONDS): void {
@@ -82,7 +82,7 @@ const TRIALS = `SELECT length('aé'), substr('héllo', 2, 2), substring('héllo'
   'aéb' GLOB 'a[^b]*', instr('éab', 'ab'), date('2020-01-31', '+1 month'), time('12:34:56', '+1 hour'), datetime(2459000.5),
   julianday('2020-01-01'), unixepoch('2020-01-01'), strftime('%Y', '2020-01-01'), timediff('2020-01-02', '2020-01-01')`;
 
-/** Tries the functions out beside SQLite's own, and that long results are charged: their addresses and layouts come from no public interface. */
+/** Compares our functions with SQLite's own and checks that long results are charged: their addresses and layouts are not a public interface. */
 function tryFunctions(): void {
   const { oo1 } = sqlite();
   const scratch = new oo1.DB(":memory:");
@@ -90,8 +90,8 @@ function tryFunctions(): void {
     const expected = scratch.selectArray(TRIALS);
     installDateFunctions(scratch.pointer!, budget);
     installChargedFunctions(scratch.pointer!, budget);
-    const { value: given } = underWatch({ db: scratch.pointer! }, () => scratch.selectArray(TRIALS));
-    const { report } = underWatch({ db: scratch.pointer! }, () =>
+    const { value: given } = withBudget({ db: scratch.pointer! }, () => scratch.selectArray(TRIALS));
+    const { report } = withBudget({ db: scratch.pointer! }, () =>
       scratch.selectArray("SELECT printf('%.16000c', 'x')"),
     );
     if (JSON.stringify(given) !== JSON.stringify(expected) || Math.abs(report.instructions - 1002) > 2) {
@@ -102,7 +102,7 @@ function tryFunctions(): void {
   }
 }
 
-/** Gives all statements run by `work` one time limit together, counted from now. */
+/** Gives all statements that `work` runs one common time limit, starting now. */
 export function sharingTime<T>(work: () => T): T {
   if (sharedStart !== undefined) return work();
   sharedStart = performance.now();
@@ -113,8 +113,8 @@ export function sharingTime<T>(work: () => T): T {
   }
 }
 
-/** Bounds what a connection may use up and takes clock and modules away, before its schema is read: a hostile file's views are compiled then. */
-export function bound(db: Pointer): void {
+/** Limits what a connection may use and removes clock and modules. Called before the schema is read: that compiles the views of a hostile file. */
+export function limitConnection(db: Pointer): void {
   const { capi } = sqlite();
   for (const [limit, value] of [
     [capi.SQLITE_LIMIT_COLUMN, limits.MAX_COLUMNS],
@@ -143,8 +143,8 @@ export function bound(db: Pointer): void {
   installChargedFunctions(db, budget);
 }
 
-/** Makes a bounded connection safe for untrusted SQL: authorizer, sizes. After this it can only read. */
-export function guard(db: Pointer): void {
+/** Makes a limited connection safe for untrusted SQL: authorizer and sizes. From here on it can only read. */
+export function sandboxConnection(db: Pointer): void {
   const { capi } = sqlite();
   // Only now, since a table's own DDL may be longer.
   capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, limits.MAX_VALUE_BYTES);
@@ -152,7 +152,7 @@ export function guard(db: Pointer): void {
   capi.sqlite3_set_authorizer(db, hooks!.authorize as never, 0);
 }
 
-export interface WatchOptions {
+export interface BudgetOptions {
   readonly db: Pointer;
   /** Tables and views that may be read, in lower case. @default none */
   readonly readable?: ReadonlySet<string>;
@@ -162,10 +162,10 @@ export interface WatchOptions {
   readonly milliseconds?: number;
 }
 
-/** Runs `work`, which uses the connection `db`, under watch. */
-export function underWatch<T>(options: WatchOptions, work: () => T): { value: T; report: WatchReport } {
+/** Runs `work`, which uses the connection `db`, within a budget. */
+export function withBudget<T>(options: BudgetOptions, work: () => T): { value: T; report: BudgetReport } {
   const { db, readable = NOTHING, instructions = limits.MAX_INSTRUCTIONS, milliseconds } = options;
-  const mine: Watch = {
+  const mine: StatementBudget = {
     readable,
     db,
     bytesBefore: bytesInUse(db),
@@ -178,43 +178,43 @@ export function underWatch<T>(options: WatchOptions, work: () => T): { value: T;
     stoppedByMemory: false,
     refused: undefined,
   };
-  watch = mine;
+  running = mine;
   try {
     const value = work();
     const { stoppedByClock, stoppedByMemory, refused } = mine;
     const used = Math.ceil(instructions - mine.instructionsLeft);
     return { value, report: { instructions: used, stoppedByClock, stoppedByMemory, refused } };
   } finally {
-    watch = undefined;
+    running = undefined;
   }
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-/** Room for longer values than at first, and what each instruction counts for then. */
+/** Limits for statements that need longer values, and what each instruction counts for then. */
 export const LARGER_VALUES = [
   { bytes: limits.MAX_LARGE_VALUE_BYTES, weight: limits.LARGE_VALUE_WEIGHT },
   { bytes: limits.MAX_HUGE_VALUE_BYTES, weight: limits.HUGE_VALUE_WEIGHT },
 ] as const;
 
-/** Runs a statement with room for larger values, within the budget it is using already. */
+/** Runs a statement with a higher limit on values, within the budget that is already in use. */
 export function withLargerValues<T>(db: Pointer, { bytes, weight }: (typeof LARGER_VALUES)[number], work: () => T): T {
   const { capi } = sqlite();
   capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, bytes);
-  if (watch) watch.weight = weight;
-  const value = work(); // what is thrown through SQLite ends the engine's use
+  if (running) running.weight = weight;
+  const value = work(); // an exception thrown through SQLite makes the engine unusable, so nothing is restored
   capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, limits.MAX_VALUE_BYTES);
   return value;
 }
 
-/** Whether the running statement has used up its memory; asked when SQLite says that there is none. */
+/** Whether the running statement has used up its memory; called when SQLite reports that there is none. */
 export function hasUsedUpMemory(): boolean {
-  return watch !== undefined && bytesInUse(watch.db) - watch.bytesBefore > limits.MAX_STATEMENT_BYTES;
+  return running !== undefined && bytesInUse(running.db) - running.bytesBefore > limits.MAX_STATEMENT_BYTES;
 }
 
 let counters: Pointer | undefined; // where SQLite writes its counters
 
-/** Bytes of the engine's heap in use, without the connection's page cache: that is kept between statements. */
+/** Bytes of the engine's heap in use, without the connection's page cache, which is kept between statements. */
 function bytesInUse(db: Pointer): number {
   const { exports } = sqlite().wasm;
   const out = counters ?? exports.malloc(16);
@@ -225,34 +225,34 @@ function bytesInUse(db: Pointer): number {
   return used - wordView()[out >> 2]!;
 }
 
-/** The set of names `underWatch` takes: the given tables and views, and SQLite's own list of them. */
+/** The names that `withBudget` takes: the given tables and views, and SQLite's own list of them. */
 export function readableNames(tables: Iterable<string>): ReadonlySet<string> {
   return new Set([...SCHEMA_TABLES, ...[...tables].map((name) => name.toLowerCase())]);
 }
 
-const budget: Budget = { charge, left: () => watch?.instructionsLeft ?? 0 };
+const budget: Budget = { charge, left: () => running?.instructionsLeft ?? 0 };
 
 function progress(): number {
-  if (!charge(limits.INSTRUCTIONS_PER_CHECK * (watch?.weight ?? 1))) return 1;
-  if (++watch!.checks % CHECKS_PER_MEMORY_CHECK !== 0 || !hasUsedUpMemory()) return 0;
-  watch!.stoppedByMemory = true;
+  if (!charge(limits.INSTRUCTIONS_PER_CHECK * (running?.weight ?? 1))) return 1;
+  if (++running!.checks % CHECKS_PER_MEMORY_CHECK !== 0 || !hasUsedUpMemory()) return 0;
+  running!.stoppedByMemory = true;
   return 1;
 }
 
 /** Takes instructions off the running statement's budget; false when it must stop. */
 function charge(instructions: number): boolean {
-  if (!watch) return false;
-  watch.instructionsLeft -= instructions;
-  if (watch.instructionsLeft <= 0) return false;
-  if (instructions < limits.INSTRUCTIONS_PER_CHECK) return true; // the next check is near, and reading the clock takes time
-  if (performance.now() - watch.startedAt < watch.milliseconds()) return true;
-  watch.stoppedByClock = true;
+  if (!running) return false;
+  running.instructionsLeft -= instructions;
+  if (running.instructionsLeft <= 0) return false;
+  if (instructions < limits.INSTRUCTIONS_PER_CHECK) return true; // the next check comes soon, and reading the clock takes time
+  if (performance.now() - running.startedAt < running.milliseconds()) return true;
+  running.stoppedByClock = true;
   return false;
 }
 
 /** Called by SQLite for each thing a statement does, while it is compiled. Arguments 3–6 depend on the action. */
 function authorize(_: Pointer, action: number, first: Pointer, second: Pointer, schema: Pointer): number {
-  if (!watch) return DENY;
+  if (!running) return DENY;
   const { wasm } = sqlite();
   switch (action) {
     case SELECT:
@@ -261,18 +261,18 @@ function authorize(_: Pointer, action: number, first: Pointer, second: Pointer, 
     case READ: {
       const table = text(wasm, first).toLowerCase();
       if (schema === 0 && text(wasm, second) === "" && !isEngineName(table)) return OK; // rows counted, not read: a CTE
-      if (watch.readable.has(table) && (schema === 0 || text(wasm, schema) === "main")) return OK;
-      watch.refused = `table ${table}`;
+      if (running.readable.has(table) && (schema === 0 || text(wasm, schema) === "main")) return OK;
+      running.refused = `table ${table}`;
       return DENY;
     }
     case FUNCTION: {
       const name = text(wasm, second);
       if (ALLOWED_FUNCTIONS.has(name.toLowerCase())) return OK;
-      watch.refused = `function ${name}`;
+      running.refused = `function ${name}`;
       return DENY;
     }
     default:
-      watch.refused = `action ${action}`;
+      running.refused = `action ${action}`;
       return DENY;
   }
 }

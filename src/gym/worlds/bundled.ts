@@ -2,7 +2,7 @@
 import { SqlEnvError } from "../../errors.ts";
 import { type Random, random } from "../../random.ts";
 import type { DataSet, Difficulty, QuestionRecord, Split } from "../data/index.ts";
-import { type Database, DatabaseShelf, normalizeSql } from "../sql/index.ts";
+import { type Database, DatabasePool, normalizeSql } from "../sql/index.ts";
 import { type Asked, ask } from "./ask.ts";
 import { fillWorld, type World, worldBytes } from "./build.ts";
 import { airline } from "./bundled/airline.ts";
@@ -63,7 +63,7 @@ export interface BundledOptions {
 export function bundledDataSet({ seed = 42 }: BundledOptions = {}): DataSet {
   const worlds = new Map(BUNDLED_SPECS.map((spec) => [spec.name, fillWorld(spec, seed)]));
   const read = (name: string) => worldBytes(worlds.get(name)!);
-  const databases = new DatabaseShelf({ names: [...worlds.keys()], read });
+  const databases = new DatabasePool({ names: [...worlds.keys()], read });
   const asked = new Asking(worlds, databases, seed);
   const questions = [
     ...asked.part("train", TRAIN_DATABASES, BUNDLED_COUNTS.train),
@@ -85,12 +85,12 @@ const DRAWS = 12;
 /** The questions made so far: no text and no query is ever used twice, and forms take turns. */
 class Asking {
   readonly #worlds: ReadonlyMap<string, World>;
-  readonly #databases: DatabaseShelf;
+  readonly #databases: DatabasePool;
   readonly #seed: number;
   readonly #texts = new Set<string>();
   readonly #queries = new Set<string>();
 
-  constructor(worlds: ReadonlyMap<string, World>, databases: DatabaseShelf, seed: number) {
+  constructor(worlds: ReadonlyMap<string, World>, databases: DatabasePool, seed: number) {
     this.#worlds = worlds;
     this.#databases = databases;
     this.#seed = seed;

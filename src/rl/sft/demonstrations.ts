@@ -17,7 +17,7 @@ import {
   type TeacherOptions,
   teacherPlayer,
 } from "../../gym/players/index.ts";
-import { DatabaseShelf } from "../../gym/sql/index.ts";
+import { DatabasePool } from "../../gym/sql/index.ts";
 import { practiceWorlds, STARTER_FORMS } from "../../gym/worlds/index.ts";
 import { random } from "../../random.ts";
 import { type Transcript, type TranscriptOptions, transcriptOf } from "./transcripts.ts";
@@ -135,7 +135,7 @@ export async function* demonstrations(
     const [world] = practiceWorlds(options);
     if (!world) continue;
     const { name } = world.spec;
-    const databases = new DatabaseShelf({ names: [name], read: () => world.bytes });
+    const databases = new DatabasePool({ names: [name], read: () => world.bytes });
     const questions = world.questions.map(({ record }) => record);
     const env = new SQLEnvironment(
       { name: "practice", questions, databases, rejected: [] },

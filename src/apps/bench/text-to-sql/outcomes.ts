@@ -124,9 +124,9 @@ function judgeAttempt(
     const marks = { answer, spider: false, bird: false, twins: agrees ? false : null };
     return { marks, reason: why ?? (error === null ? "no query" : "broken"), ballot: undefined, stopped: false };
   }
-  const { spider, bird, fault, result, stopped } = judge(database, sql, gold);
+  const { spider, bird, error: failure, result, stopped } = judge(database, sql, gold);
   const isRight = spider && bird;
-  const reason = stopped && !isRight ? STOPPED : fault ? fault.error_class : wrongBy({ spider, bird }, gold);
+  const reason = stopped && !isRight ? STOPPED : failure ? failure.error_class : wrongBy({ spider, bird }, gold);
   const twins = agrees ? spider && agrees(sql) : null;
   return { marks: { answer, spider, bird, twins }, reason, ballot: result ? resultKey(result) : undefined, stopped };
 }

@@ -1,5 +1,5 @@
 // The query in what a model wrote: in a fence or bare, with or without words around it.
-import { type Token, tokenize } from "../../../gym/sql/index.ts";
+import { type SqlToken, tokenizeSql } from "../../../gym/sql/index.ts";
 
 /**
  * The first statement in what a model wrote: in the first fence that holds one, or from the first line that begins with
@@ -31,7 +31,7 @@ const WITH_CLAUSE_CHARACTERS = 2000; // of a name and its columns
 
 /** Tells `WITH name (columns) AS (` from the English word. */
 function isWithClause(text: string): boolean {
-  const tokens = tokenize(text.slice(0, WITH_CLAUSE_CHARACTERS)).slice(1);
+  const tokens = tokenizeSql(text.slice(0, WITH_CLAUSE_CHARACTERS)).slice(1);
   if (tokens[0]?.key === "RECURSIVE") tokens.shift();
   const name = tokens.shift();
   if (name?.kind !== "word" && name?.kind !== "quoted") return false;
@@ -42,7 +42,7 @@ function isWithClause(text: string): boolean {
 
 /** The statement at the beginning of a text. */
 function firstStatement(text: string): string {
-  const tokens = tokenize(text);
+  const tokens = tokenizeSql(text);
   const first = tokens.findIndex(({ text: token }) => token !== "(");
   let [depth, outer] = [0, first];
   for (const [i, { text: token, start }] of tokens.entries()) {
@@ -69,7 +69,7 @@ const CONTINUES = new Set(
 const ENDS = new Set(["ASC", "DESC", "END"]);
 
 /** Whether a token begins a paragraph of words that cannot belong to the query before it. */
-function beginsProse(text: string, tokens: readonly Token[], i: number): boolean {
+function beginsProse(text: string, tokens: readonly SqlToken[], i: number): boolean {
   const [before, token, after] = [tokens[i - 1]!, tokens[i]!, tokens[i + 1]];
   if (!/\n[ \t\r]*\n/.test(text.slice(before.end, token.start))) return false;
   if (CONTINUES.has(before.key) || (before.kind === "operator" && !/[)*]/.test(before.text))) return false;

@@ -2,7 +2,7 @@
 
 import { formatAnswer } from "../../../gym/data/index.ts";
 import { type Gold, outermostClauses, verifyAnswer } from "../../../gym/env/index.ts";
-import { type Cell, type ResultTable, tokenize } from "../../../gym/sql/index.ts";
+import { type Cell, type ResultTable, tokenizeSql } from "../../../gym/sql/index.ts";
 
 /** Each gives a changed query, or the same text where it does not apply. */
 export const MUTATIONS: Record<string, (sql: string) => string> = {
@@ -51,7 +51,7 @@ function keyOf(row: readonly Cell[]): string {
 }
 
 function replaceToken(sql: string, key: string, by: string): string {
-  const token = tokenize(sql).find((candidate) => candidate.key === key);
+  const token = tokenizeSql(sql).find((candidate) => candidate.key === key);
   return token ? sql.slice(0, token.start) + by + sql.slice(token.end) : sql;
 }
 
@@ -59,7 +59,7 @@ const CLAUSES = new Set(["GROUP", "ORDER", "LIMIT", "HAVING", "INTERSECT", "UNIO
 
 /** Drops the outermost WHERE with its condition. */
 function dropWhere(sql: string): string {
-  const outer = tokenize(sql).filter((token) => token.depth === 0);
+  const outer = tokenizeSql(sql).filter((token) => token.depth === 0);
   const at = outer.findIndex((token) => token.key === "WHERE");
   if (at < 0) return sql;
   const end = outer.slice(at + 1).find((token) => CLAUSES.has(token.key));
@@ -68,7 +68,7 @@ function dropWhere(sql: string): string {
 
 /** Drops the last AND condition of the outermost WHERE (never the one of BETWEEN). */
 function dropLastAnd(sql: string): string {
-  const outer = tokenize(sql).filter((token) => token.depth === 0);
+  const outer = tokenizeSql(sql).filter((token) => token.depth === 0);
   const at = outer.findLastIndex((token) => token.key === "AND");
   const between = outer.findLastIndex((token) => token.key === "BETWEEN");
   const where = outer.findIndex((token) => token.key === "WHERE");
@@ -78,6 +78,6 @@ function dropLastAnd(sql: string): string {
 }
 
 function dropFrom(sql: string, key: string): string {
-  const token = tokenize(sql).find((candidate) => candidate.key === key && candidate.depth === 0);
+  const token = tokenizeSql(sql).find((candidate) => candidate.key === key && candidate.depth === 0);
   return token ? sql.slice(0, token.start) : sql;
 }

@@ -1,6 +1,6 @@
 // Equivalent rewrites of a gold query: other SQL whose every result is right too, rows and ties perhaps in other places.
 import { outermostClauses } from "../../../gym/env/index.ts";
-import { tokenize } from "../../../gym/sql/index.ts";
+import { tokenizeSql } from "../../../gym/sql/index.ts";
 
 const AGGREGATE = /\b(count|sum|avg|min|max|total|group_concat)\s*\(/i;
 
@@ -28,7 +28,7 @@ export function rewritesOf(sql: string): [string, string][] {
 
 /** `FROM a JOIN b ON …` to `FROM b JOIN a ON …`, where no value hangs on which row comes first. */
 function swapJoin(sql: string): string | undefined {
-  const tokens = tokenize(sql);
+  const tokens = tokenizeSql(sql);
   const keys = tokens.map((token) => token.key);
   if (
     AGGREGATE.test(sql) ||

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline";
 import type { QuestionRecord } from "../../../gym/data/index.ts";
 import type { SQLEnvironment, SQLObservation } from "../../../gym/env/index.ts";
-import { readTables } from "../../../gym/players/index.ts";
+import { parseTables } from "../../../gym/players/index.ts";
 import { sqlSkeleton } from "../../../gym/sql/index.ts";
 import { signalExitCode } from "../terminal/interrupt.ts";
 import { printable, styled } from "../terminal/output.ts";
@@ -136,7 +136,7 @@ function hintFor({ tables_involved, answer_type, gold_sql }: QuestionRecord, giv
 /** Tab completes commands at the start of a line, and names of tables and columns everywhere. */
 function complete(line: string, schema_info: string): [string[], string] {
   const word = /[^\s(,.]*$/.exec(line)?.[0] ?? "";
-  const tables = readTables(schema_info);
+  const tables = parseTables(schema_info);
   const names = tables.flatMap((table) => [table.name, ...table.columns]);
   const known = line.trimStart() === word ? COMMAND_WORDS : [...new Set(names)];
   return [known.filter((name) => name.toLowerCase().startsWith(word.toLowerCase())), word];

@@ -4,7 +4,7 @@ import { formatCell, type QuestionRecord } from "../../../gym/data/index.ts";
 import { isLastReference, type Outcome, type SQLAction, type SQLObservation } from "../../../gym/env/index.ts";
 import { explainReward, signed } from "../../../gym/evaluation/index.ts";
 import { oneLine } from "../../../gym/one-line.ts";
-import { readDescription, readResult, readTables } from "../../../gym/players/index.ts";
+import { parseDescription, parseResult, parseTables } from "../../../gym/players/index.ts";
 import type { Database } from "../../../gym/sql/index.ts";
 import { drawBox, wrap } from "../terminal/box.ts";
 import { printable, styled } from "../terminal/output.ts";
@@ -35,7 +35,7 @@ export function drawStart({ question_id, database_name, difficulty }: QuestionRe
 
 /** The tables, with their columns where those are known. */
 export function drawTables({ schema_info }: SQLObservation): string {
-  const tables = readTables(schema_info);
+  const tables = parseTables(schema_info);
   const plain = tables.filter((table) => table.columns.length === 0).map(({ name }) => name);
   const known = tables
     .filter((table) => table.columns.length > 0)
@@ -68,7 +68,7 @@ export function drawStep({ action_type }: SQLAction, observation: SQLObservation
 }
 
 function drawDescription({ result, schema_info }: SQLObservation): string {
-  const described = readDescription(result, schema_info);
+  const described = parseDescription(result, schema_info);
   if (!described)
     return result
       .split("\n")
@@ -85,7 +85,7 @@ function drawDescription({ result, schema_info }: SQLObservation): string {
 }
 
 function drawResult(result: string): string {
-  const { columns: head, rows, notice } = readResult(result);
+  const { columns: head, rows, notice } = parseResult(result);
   const fits = rows.every((row) => row.length === head.length); // a cell may hold the separator
   const table = fits
     ? drawBox(head, rows, { maxWidth: columns() })

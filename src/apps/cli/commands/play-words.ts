@@ -2,7 +2,7 @@
 
 import { nearest } from "../../../errors.ts";
 import type { EnvironmentRules, SQLAction } from "../../../gym/env/index.ts";
-import { readTables } from "../../../gym/players/index.ts";
+import { parseTables } from "../../../gym/players/index.ts";
 
 /** What a person can type. */
 export function helpFor({ answer_last }: EnvironmentRules): string {
@@ -55,7 +55,7 @@ export function readLine(line: string, schema_info: string): Said {
   if (/^(?:select|with|values)\b/i.test(text)) return act("QUERY", text);
   const [, verb = "", argument = ""] = /^([a-z]+)\b\s*[:：]?\s*([\s\S]*)$/i.exec(text) ?? [];
   const type = ACTIONS[verb.toLowerCase()];
-  const names = readTables(schema_info).map(({ name }) => name);
+  const names = parseTables(schema_info).map(({ name }) => name);
   if (!type) {
     const isTable = names.some((name) => name.toLowerCase() === text.toLowerCase());
     const guess = nearest(

@@ -4,7 +4,7 @@ import { UsageError } from "../../../errors.ts";
 import type { DataSet, QuestionRecord } from "../../../gym/data/index.ts";
 import { type SQLAction, SQLEnvironment, type SQLObservation } from "../../../gym/env/index.ts";
 import type { StepRecord } from "../../../gym/evaluation/index.ts";
-import type { Player, Turn } from "../../../gym/players/index.ts";
+import type { Player, Policy } from "../../../gym/players/index.ts";
 import { keywordPlayer, lookerPlayer, oraclePlayer, randomPlayer } from "../../../gym/players/index.ts";
 import { loadSqlite } from "../../../gym/sql/index.ts";
 import { bundledDataSet, practiceSet, STARTER_FORMS } from "../../../gym/worlds/index.ts";
@@ -35,7 +35,7 @@ export class Room {
   #env: SQLEnvironment | undefined;
   #last: SQLObservation | undefined;
   /** The player that made every move of this episode. */
-  #seat: { readonly key: string; readonly turn: Turn } | undefined;
+  #seat: { readonly key: string; readonly turn: Policy } | undefined;
 
   /** `model` makes the player whose moves a model chooses. */
   constructor(model: (choice: PlayerChoice) => Player) {

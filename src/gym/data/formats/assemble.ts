@@ -1,6 +1,6 @@
 // From what a file says to questions that can be played: every gold query is run, and missing fields are worked out.
 import { messageOf, QuestionLoadError, SqlEnvError } from "../../../errors.ts";
-import { type Database, type DatabaseShelf, loadSqlite } from "../../sql/index.ts";
+import { type Database, type DatabasePool, loadSqlite } from "../../sql/index.ts";
 import { answerTypeOf, formatAnswer } from "../answer.ts";
 import type { DataSet, Rejection, RejectionReason } from "../dataset.ts";
 import { difficultyOf, tablesInvolved } from "../difficulty.ts";
@@ -31,7 +31,7 @@ export interface AssembleOptions {
 export async function assemble(
   name: string,
   drafts: readonly QuestionDraft[],
-  databases: DatabaseShelf,
+  databases: DatabasePool,
   { rejected: refused = [], layout = "questions", file }: AssembleOptions = {},
 ): Promise<DataSet> {
   await loadSqlite();
@@ -78,7 +78,7 @@ function withIds(drafts: readonly QuestionDraft[]): Identified[] {
   });
 }
 
-function open(databases: DatabaseShelf, name: string): Database | Refusal {
+function open(databases: DatabasePool, name: string): Database | Refusal {
   if (!databases.names.includes(name)) return { reason: "database_missing", detail: `there is no database ${name}` };
   try {
     return databases.get(name);

@@ -2,12 +2,12 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, QuestionLoadError } from "../../../errors.ts";
-import { DatabaseShelf, type OpenOptions } from "../../sql/index.ts";
+import { DatabasePool, type OpenOptions } from "../../sql/index.ts";
 
 const EXTENSIONS = [".sqlite", ".sqlite3", ".db"];
 
 export interface DatabaseFolder {
-  readonly databases: DatabaseShelf;
+  readonly databases: DatabasePool;
   readonly file: (name: string) => Uint8Array;
 }
 
@@ -48,7 +48,7 @@ export function databaseFolder(folders: string | readonly string[], options: Ope
     });
   }
   const file = (name: string) => readDatabaseFile(paths.get(name)!);
-  return { databases: new DatabaseShelf({ names: [...paths.keys()], read: file, ...options }), file };
+  return { databases: new DatabasePool({ names: [...paths.keys()], read: file, ...options }), file };
 }
 
 /** The bytes of a database file, refused when its newest changes lie in a write-ahead log beside it. */

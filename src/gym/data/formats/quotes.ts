@@ -1,10 +1,10 @@
 // Text in double quotes, which older data sets use for strings: rewritten so that the query means the same everywhere.
-import { quoteText, type Table, tokenize } from "../../sql/index.ts";
+import { quoteText, type Table, tokenizeSql } from "../../sql/index.ts";
 import { tablesInvolved } from "../difficulty.ts";
 
 /** The query with "text" turned into 'text' wherever the double quotes do not name a column, table or alias of it. */
 export function withPlainStrings(sql: string, tables: readonly Table[]): string {
-  const tokens = tokenize(sql);
+  const tokens = tokenizeSql(sql);
   const involved = new Set(tablesInvolved(sql, tables));
   const names = new Set<string>();
   for (const table of tables.filter(({ name }) => involved.has(name))) {

@@ -1,5 +1,5 @@
 // The ten Spider databases of the Python SQLEnv and their 676 questions, split 473 to 203.
-import { DatabaseShelf } from "../../sql/index.ts";
+import { DatabasePool } from "../../sql/index.ts";
 import type { DataSet } from "../dataset.ts";
 import { splitByQuery } from "../filter.ts";
 import { assemble } from "./assemble.ts";
@@ -40,7 +40,7 @@ export async function spider10(source: DataSet | string, seed = 42): Promise<Dat
   const ours = drafts.filter(({ database_name }) => isOne(database_name));
   const evalCount = Math.round((ours.length * EVAL) / (TRAIN + EVAL));
   const names = SPIDER10_DATABASES.filter((name) => databases.names.includes(name));
-  const shelf = new DatabaseShelf({ names, read: file, doubleQuotedStrings: true });
+  const shelf = new DatabasePool({ names, read: file, doubleQuotedStrings: true });
   return assemble("spider10", splitByQuery(inOneOrder(ours), evalCount, seed), shelf, {
     rejected,
     file,

@@ -8,8 +8,8 @@ import {
   normalizeSql,
   quoteName,
   type ResultTable,
-  type Token,
-  tokenize,
+  type SqlToken,
+  tokenizeSql,
 } from "../../sql/index.ts";
 
 /** What is kept of a result that must be whole. */
@@ -36,7 +36,7 @@ export function runGold(question: Pick<QuestionRecord, "question_id" | "gold_sql
   const result = database.run(question.gold_sql, MAX_GOLD);
   const refuse = (what: string, value?: string) =>
     new SqlEnvError("bad_gold", { what: `question ${question.question_id}: ${what}`, value, remedy: "leave it out" });
-  if (!result.ok) throw refuse("the gold query fails", result.fault.message);
+  if (!result.ok) throw refuse("the gold query fails", result.error.message);
   const { table } = result;
   if (table.truncated) throw refuse("the gold result is too large", table.truncated);
   if (table.rows.length === 0) throw refuse("the gold query gives no rows");
@@ -60,7 +60,7 @@ interface Clauses {
 
 /** Finds ORDER BY and LIMIT of the outermost query; those of sub-queries and window functions stand in parentheses. */
 export function outermostClauses(sql: string): Clauses {
-  const tokens = tokenize(sql).filter((token) => token.text !== ";");
+  const tokens = tokenizeSql(sql).filter((token) => token.text !== ";");
   const outer = tokens.filter((token) => token.depth === 0);
   const orderAt = outer.findLastIndex((token, i) => token.key === "ORDER" && outer[i + 1]?.key === "BY");
   const limitAt = outer.findLastIndex((token) => token.key === "LIMIT");
@@ -90,7 +90,7 @@ function withLimit(clauses: Clauses, database: Database): Clauses {
   return typeof value === "number" ? { ...clauses, limit: value < 0 ? undefined : value } : clauses;
 }
 
-function splitAtCommas(sql: string, from: number, to: number, tokens: readonly Token[]): string[] {
+function splitAtCommas(sql: string, from: number, to: number, tokens: readonly SqlToken[]): string[] {
   const inside = tokens.filter((token) => token.start >= from && token.end <= to);
   const depth = Math.min(...inside.map((token) => token.depth));
   const cuts = inside.filter((token) => token.text === "," && token.depth === depth);
@@ -147,7 +147,7 @@ interface SelectItems {
 
 /** The items of the outermost SELECT list, or undefined where there is none (VALUES). */
 function selectItems(core: string): SelectItems | undefined {
-  const tokens = tokenize(core);
+  const tokens = tokenizeSql(core);
   const outer = tokens.filter((token) => token.depth === 0);
   const selectAt = outer.findIndex((token) => token.key === "SELECT");
   if (selectAt < 0) return undefined;
@@ -166,7 +166,7 @@ function selectItems(core: string): SelectItems | undefined {
 
 /** An alias without AS: a last word behind a finished expression. */
 function bareAlias(part: string): [string, string, string] | undefined {
-  const tokens = tokenize(part);
+  const tokens = tokenizeSql(part);
   const [before, last] = [tokens.at(-2), tokens.at(-1)];
   if (!before || !last || !(last.kind === "word" || last.kind === "quoted") || last.key === "END") return undefined;
   const isFinished = before.text === ")" || before.kind !== "operator";
@@ -192,7 +192,7 @@ const DIRECTIONS = new Set(["ASC", "DESC", "NULLS", "FIRST", "LAST"]);
 
 /** Where the direction of a term begins. */
 function directionStart(term: string): number {
-  const tokens = tokenize(term);
+  const tokens = tokenizeSql(term);
   let end = tokens.length;
   while (end > 1 && tokens[end - 1]!.kind === "word" && DIRECTIONS.has(tokens[end - 1]!.key)) end--;
   return tokens[end]?.start ?? term.length;

@@ -5,7 +5,7 @@
 //  - bird: the rows of both results as sets: neither order nor duplicates count, the columns' order does.
 // Both compare cells as Python does: 1 equals 1.0 but not '1', NULL equals NULL, text must be equal to the letter.
 import { MAX_GOLD_BYTES, MAX_GOLD_ROWS } from "../../data/index.ts";
-import { type Cell, type Database, type SqlFault, type StorageClass, tokenize } from "../../sql/index.ts";
+import { type Cell, type Database, type SqlError, type StorageClass, tokenizeSql } from "../../sql/index.ts";
 
 export const EXECUTION_RULES = ["spider", "bird"] as const;
 
@@ -22,7 +22,7 @@ export interface Executed {
 
 export type Execution =
   | { readonly ok: true; readonly result: Executed }
-  | { readonly ok: false; readonly fault: SqlFault };
+  | { readonly ok: false; readonly error: SqlError };
 
 /** A gold query's results, as each rule runs it. */
 export interface GoldExecution {
@@ -37,30 +37,30 @@ export interface Verdict {
   readonly bird: boolean;
   /** The query's result as it was written, and why it gave none; one of them is null. */
   readonly result: Executed | null;
-  readonly fault: SqlFault | null;
+  readonly error: SqlError | null;
   /** Whether the clock stopped the query or the gold, which depends on the machine and not on the query alone. */
   readonly stopped: boolean;
 }
 
 /** Whether the clock stopped a query: another machine may run it to its end. */
 export function isStopped(execution: Execution): boolean {
-  return !execution.ok && execution.fault.error_class === "timeout";
+  return !execution.ok && execution.error.error_class === "timeout";
 }
 
-/** Runs a query and keeps the whole result; one that is too large to keep is a fault. */
+/** Runs a query and keeps the whole result; one that is too large to keep is a error. */
 export function execute(database: Database, sql: string): Execution {
-  const tokens = tokenize(sql);
+  const tokens = tokenizeSql(sql);
   const end = tokens.findIndex(({ text }) => text === ";");
   // Python's module takes a second semicolon for a second statement.
-  if (end >= 0 && end < tokens.length - 1) return { ok: false, fault: SEVERAL };
+  if (end >= 0 && end < tokens.length - 1) return { ok: false, error: SEVERAL };
   const ran = database.run(sql, { maxRows: MAX_GOLD_ROWS, maxBytes: MAX_GOLD_BYTES, classes: true });
   if (!ran.ok) return ran;
   const { rows, classes = [], has_more } = ran.table;
-  if (has_more) return { ok: false, fault: { error_class: "too_large", message: "the result is too large" } };
+  if (has_more) return { ok: false, error: { error_class: "too_large", message: "the result is too large" } };
   return { ok: true, result: { rows, classes } };
 }
 
-const SEVERAL: SqlFault = { error_class: "not_select", message: "only one statement is allowed" };
+const SEVERAL: SqlError = { error_class: "not_select", message: "only one statement is allowed" };
 
 /** Runs a gold query for both rules. */
 export function executeGold(database: Database, sql: string): GoldExecution {
@@ -79,7 +79,7 @@ export function judge(database: Database, sql: string, gold: GoldExecution): Ver
     spider: spider.ok && gold.spider.ok && sameBySpider(gold.spider.result, spider.result, gold.ordered),
     bird: bird.ok && gold.bird.ok && sameByBird(gold.bird.result, bird.result),
     result: bird.ok ? bird.result : null,
-    fault: bird.ok ? null : bird.fault,
+    error: bird.ok ? null : bird.error,
     stopped: [spider, bird, gold.spider, gold.bird].some(isStopped),
   };
 }
@@ -87,7 +87,7 @@ export function judge(database: Database, sql: string, gold: GoldExecution): Ver
 /** A query as Spider's evaluator runs it: the first statement, without DISTINCT, operators that were split joined again. */
 export function asSpiderRuns(sql: string): string {
   const joined = sql.replaceAll("> =", ">=").replaceAll("< =", "<=").replaceAll("! =", "!=");
-  const tokens = tokenize(joined);
+  const tokens = tokenizeSql(joined);
   const end = tokens.find(({ text }) => text === ";")?.end ?? joined.length;
   let [text, from] = ["", 0];
   for (const { kind, key, start, end: after } of tokens) {

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { random } from "../../../random.ts";
 import { assemble, type DataSet } from "../../data/index.ts";
-import { type Cell, createDatabase, Database, DatabaseShelf, loadSqlite, type NewTable } from "../../sql/index.ts";
+import { type Cell, createDatabase, Database, DatabasePool, loadSqlite, type NewTable } from "../../sql/index.ts";
 import { goldHints, makeTwin } from "./twin.ts";
 import { Twins } from "./twins.ts";
 
@@ -44,7 +44,7 @@ beforeAll(async () => {
   await loadSqlite();
   const bytes = createDatabase(TABLES);
   database = new Database("people", bytes);
-  const shelf = new DatabaseShelf({ names: ["people"], read: () => bytes });
+  const shelf = new DatabasePool({ names: ["people"], read: () => bytes });
   const drafts = GOLDS.map((gold_sql) => ({
     ...{ question_text: "?", database_name: "people", gold_sql },
     split: "eval" as const,
@@ -54,7 +54,7 @@ beforeAll(async () => {
 
 const rowsOf = (twin: Database, sql: string) => {
   const result = twin.run(sql);
-  if (!result.ok) throw new Error(result.fault.message);
+  if (!result.ok) throw new Error(result.error.message);
   return result.table.rows;
 };
 

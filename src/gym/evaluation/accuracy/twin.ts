@@ -1,7 +1,7 @@
 // A database's perturbed twin: the same tables with other rows, so that a query that is right by luck gives itself away.
 // Keys stay keys, references stay references, and texts are only exchanged, never invented: the gold stays a sensible query.
 import { type Random, random } from "../../../random.ts";
-import { type Cell, createDatabase, Database, type Table, type Token, tokenize } from "../../sql/index.ts";
+import { type Cell, createDatabase, Database, type Table, type SqlToken, tokenizeSql } from "../../sql/index.ts";
 
 /** Raised when the same seed gives another twin. */
 export const TWINS_VERSION = "twins-1";
@@ -40,14 +40,14 @@ const COMPARISONS = new Set(["=", "==", "<>", "!=", "<", ">", "<=", ">=", "BETWE
 export function goldHints(queries: readonly string[]): GoldHints {
   const joined = new Set<string>();
   const compared = new Map<string, { numbers: Set<number>; texts: Set<string> }>();
-  const addLiteral = (name: string, { kind, text }: Token) => {
+  const addLiteral = (name: string, { kind, text }: SqlToken) => {
     const { numbers, texts } = compared.get(name) ?? { numbers: new Set<number>(), texts: new Set<string>() };
     if (kind === "number") numbers.add(Number(text));
     else texts.add(text.slice(1, -1).replaceAll(text[0]!.repeat(2), text[0]!));
     compared.set(name, { numbers, texts });
   };
   for (const sql of queries) {
-    const tokens = tokenize(sql);
+    const tokens = tokenizeSql(sql);
     const isName = (i: number) => tokens[i]?.kind === "word" || tokens[i]?.kind === "quoted";
     const nameAt = (i: number) => tokens[i]!.text.replace(/^["`[]|["`\]]$/g, "").toLowerCase();
     tokens.forEach(({ key, text }, i) => {

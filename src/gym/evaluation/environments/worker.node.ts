@@ -3,7 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { messageOf, SqlEnvError } from "../../../errors.ts";
 import type { DataSet } from "../../data/index.ts";
 import { SQLEnvironment, type SQLObservation } from "../../env/index.ts";
-import { DatabaseShelf, loadSqlite } from "../../sql/index.ts";
+import { DatabasePool, loadSqlite } from "../../sql/index.ts";
 import { type EnvironmentThreadData, type FromEnvironments, newsOf, type ToEnvironments } from "./messages.ts";
 
 const port = parentPort!;
@@ -12,7 +12,7 @@ const files = new Map<string, Uint8Array>();
 const episodes = new Map<number, { readonly env: SQLEnvironment; observation: SQLObservation }>();
 
 await loadSqlite();
-const databases = new DatabaseShelf({ names, read: (database) => files.get(database)!, doubleQuotedStrings });
+const databases = new DatabasePool({ names, read: (database) => files.get(database)!, doubleQuotedStrings });
 const data: DataSet = { name, questions, databases, rejected: [] };
 const waiting = [...ahead].reverse();
 const databaseOf = new Map(questions.map(({ question_id, database_name }) => [question_id, database_name]));

@@ -1,12 +1,12 @@
 // From keywords to SQL: a question's words, matched with described tables and found values, give one plain query.
 // Shapes are tried in order and the first that fits is taken. What has no shape here: nesting, set operations, HAVING.
 import { quoteName, quoteText } from "../../sql/index.ts";
-import { type NotedColumn, type NotedDescription, readResult } from "./parse-observation.ts";
+import { type ParsedColumn, type ParsedDescription, parseResult } from "./parse-observation.ts";
 import { mention, occursIn, stems, withHints } from "./stemming.ts";
 
 interface Field {
-  readonly table: NotedDescription;
-  readonly column: NotedColumn;
+  readonly table: ParsedDescription;
+  readonly column: ParsedColumn;
 }
 
 /** A stored text that occurs in the question. */
@@ -22,12 +22,12 @@ const isDate = ({ column }: Field) => /date|day|time/.test(`${column.type} ${ste
 const isMeasure = (field: Field) => isNumber(field) && !isKey(field);
 const isWord = (field: Field) => !isNumber(field) && !isKey(field) && !isDate(field);
 
-function fieldsOf(table: NotedDescription): Field[] {
+function fieldsOf(table: ParsedDescription): Field[] {
   return table.columns.map((column) => ({ table, column }));
 }
 
 /** The column rows are called by: one that is named so, or the first text. */
-function labelOf(table: NotedDescription): Field {
+function labelOf(table: ParsedDescription): Field {
   const fields = fieldsOf(table);
   const words = fields.filter(isWord);
   const named = words.find(({ column }) => /name|title|label/.test(column.name.toLowerCase()));
@@ -37,7 +37,7 @@ function labelOf(table: NotedDescription): Field {
 // Values
 
 /** One query that finds the stored texts occurring in the question, column by column. */
-export function valueProbe(question: string, tables: readonly NotedDescription[]): string | undefined {
+export function valueProbe(question: string, tables: readonly ParsedDescription[]): string | undefined {
   const parts = tables.flatMap(fieldsOf).flatMap((field, i) => {
     if (!isWord(field)) return [];
     const name = quoteName(field.column.name);
@@ -49,9 +49,9 @@ export function valueProbe(question: string, tables: readonly NotedDescription[]
 }
 
 /** The values the probe found, without those that occur only inside a word or inside a longer value. */
-export function readValues(result: string, question: string, tables: readonly NotedDescription[]): FoundValue[] {
+export function readValues(result: string, question: string, tables: readonly ParsedDescription[]): FoundValue[] {
   const fields = tables.flatMap(fieldsOf);
-  const found = readResult(result).rows.flatMap(([index, ...cells]): FoundValue[] => {
+  const found = parseResult(result).rows.flatMap(([index, ...cells]): FoundValue[] => {
     const field = fields[Number(index)];
     const text = cells.join(" | ");
     return field && occursIn(text, question) ? [{ ...field, text }] : [];
@@ -65,8 +65,8 @@ export function readValues(result: string, question: string, tables: readonly No
 interface Sketch {
   readonly question: string;
   readonly words: readonly string[];
-  readonly tables: readonly NotedDescription[];
-  readonly main: NotedDescription;
+  readonly tables: readonly ParsedDescription[];
+  readonly main: ParsedDescription;
   readonly conditions: readonly Condition[];
 }
 
@@ -84,9 +84,9 @@ interface Query {
 }
 
 /** Queries to try in turn: with every condition, then with those on the main table only. */
-export function sketchQueries(
+export function buildQueries(
   question: string,
-  tables: readonly NotedDescription[],
+  tables: readonly ParsedDescription[],
   values: readonly FoundValue[],
 ): string[] {
   const main = tables[0]!;
@@ -275,7 +275,7 @@ function compose(sketch: Sketch): string {
 }
 
 /** The main table and the others the query reads, each joined over a reference it shares with one before it. */
-function joined(main: NotedDescription, fields: readonly Field[]): string {
+function joined(main: ParsedDescription, fields: readonly Field[]): string {
   const from = [main];
   const parts = [quoteName(main.name)];
   for (const table of new Set(fields.map((field) => field.table))) {
@@ -287,8 +287,8 @@ function joined(main: NotedDescription, fields: readonly Field[]): string {
   return parts.join(" ");
 }
 
-function linksBetween(a: NotedDescription, b: NotedDescription): string[] {
-  const from = (child: NotedDescription, parent: NotedDescription) =>
+function linksBetween(a: ParsedDescription, b: ParsedDescription): string[] {
+  const from = (child: ParsedDescription, parent: ParsedDescription) =>
     fieldsOf(child).flatMap(({ column }) =>
       column.references?.table === parent.name
         ? [`${nameOf({ table: child, column })} = ${quoteName(parent.name)}.${quoteName(column.references.column)}`]

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { smallDataSet } from "../../../../test/small-data.ts";
 import type { DataSet } from "../../data/index.ts";
 import { SQLEnvironment } from "../../env/index.ts";
-import { readDescription, readResult, readTables } from "./parse-observation.ts";
+import { parseDescription, parseResult, parseTables } from "./parse-observation.ts";
 
 let data: DataSet;
 beforeAll(async () => {
@@ -13,17 +13,17 @@ describe("what the environment shows is read back", () => {
   test("tables, before and after DESCRIBE, and a description with names that need quotes", () => {
     const env = new SQLEnvironment(data);
     const first = env.reset({ question_id: "shop_train_000" });
-    expect(readTables(first.schema_info)).toEqual([
+    expect(parseTables(first.schema_info)).toEqual([
       { name: "maker", columns: [] },
       { name: "product", columns: [] },
     ]);
     const { schema_info, result } = env.step({ action_type: "DESCRIBE", argument: "product" });
     const columns = ["id", "name", "price", "colour", "year made", "maker_id"];
-    expect(readTables(schema_info)).toEqual([
+    expect(parseTables(schema_info)).toEqual([
       { name: "maker", columns: [] },
       { name: "product", columns },
     ]);
-    const description = readDescription(result, schema_info)!;
+    const description = parseDescription(result, schema_info)!;
     expect(description).toMatchObject({ name: "product", rows: 5 });
     expect(description.columns.map(({ name }) => name)).toEqual(columns);
     expect(description.columns[0]).toEqual({ name: "id", type: "integer", primary_key: true, references: null });
@@ -40,13 +40,13 @@ describe("what the environment shows is read back", () => {
     const env = new SQLEnvironment(data);
     env.reset({ question_id: "zoo_train_000" });
     const { schema_info } = env.step({ action_type: "DESCRIBE", argument: "animal" });
-    expect(readTables(schema_info)).toEqual([{ name: "animal", columns: ["id", "name", "species", "age", "weight"] }]);
+    expect(parseTables(schema_info)).toEqual([{ name: "animal", columns: ["id", "name", "species", "age", "weight"] }]);
   });
 
   test("results with and without rows", () => {
     const env = new SQLEnvironment(data);
     env.reset({ question_id: "zoo_train_000" });
-    const ask = (argument: string) => readResult(env.step({ action_type: "QUERY", argument }).result);
+    const ask = (argument: string) => parseResult(env.step({ action_type: "QUERY", argument }).result);
     expect(ask("SELECT name, age FROM animal LIMIT 2")).toEqual({
       columns: ["name", "age"],
       rows: [
@@ -62,6 +62,6 @@ describe("what the environment shows is read back", () => {
   });
 
   test("a description is not found in other results", () => {
-    expect(readDescription("name | age\nNala | 7", "animal")).toBeUndefined();
+    expect(parseDescription("name | age\nNala | 7", "animal")).toBeUndefined();
   });
 });

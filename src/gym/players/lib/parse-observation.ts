@@ -2,12 +2,12 @@
 import { quoteName } from "../../sql/index.ts";
 
 /** A table as far as it is known; `columns` is empty until it was described. */
-export interface NotedTable {
+export interface ParsedTable {
   readonly name: string;
   readonly columns: readonly string[];
 }
 
-export interface NotedColumn {
+export interface ParsedColumn {
   readonly name: string;
   /** As declared, in lower case. */
   readonly type: string;
@@ -16,14 +16,14 @@ export interface NotedColumn {
 }
 
 /** What DESCRIBE showed. */
-export interface NotedDescription {
+export interface ParsedDescription {
   readonly name: string;
   readonly rows: number | null;
-  readonly columns: readonly NotedColumn[];
+  readonly columns: readonly ParsedColumn[];
 }
 
 /** What SAMPLE or QUERY showed. */
-export interface NotedResult {
+export interface ParsedResult {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly string[])[];
   /** "(20 of 57 rows shown)" or "(no rows)"; null when everything is there. */
@@ -31,7 +31,7 @@ export interface NotedResult {
 }
 
 /** The tables of `schema_info`: names at first, a line each once one is described. */
-export function readTables(schema_info: string): NotedTable[] {
+export function parseTables(schema_info: string): ParsedTable[] {
   const described = /^(.+?)\((.*)\)$/;
   const lines = schema_info.split("\n");
   const items = lines.length === 1 && !described.test(schema_info) ? schema_info.split(", ") : lines;
@@ -51,13 +51,13 @@ function bareName(shown: string): string {
 }
 
 /** Reads what DESCRIBE gave; undefined when the text is something else. */
-export function readDescription(result: string, schema_info: string): NotedDescription | undefined {
+export function parseDescription(result: string, schema_info: string): ParsedDescription | undefined {
   const [head = "", ...lines] = result.split("\n");
   const match = /^(.+): (?:view, )?(?:(\d+) rows?|many rows)$/.exec(head);
-  const table = match && readTables(schema_info).find(({ name }) => name === bareName(match[1]!));
+  const table = match && parseTables(schema_info).find(({ name }) => name === bareName(match[1]!));
   if (!match || !table) return undefined;
   // A name may hold spaces, so a line is cut where the schema's name of the column ends.
-  const columns = lines.map((line, i): NotedColumn => {
+  const columns = lines.map((line, i): ParsedColumn => {
     const known = table.columns[i];
     const shown = known !== undefined && line.startsWith(quoteName(known)) ? quoteName(known) : line;
     const reference = / -> (.+)\.([^.]+)$/.exec(line.slice(shown.length));
@@ -76,7 +76,7 @@ export function readDescription(result: string, schema_info: string): NotedDescr
 }
 
 /** Reads header and rows of a result. */
-export function readResult(result: string): NotedResult {
+export function parseResult(result: string): ParsedResult {
   const [head = "", ...lines] = result.split("\n");
   const notice = /^\((?:no rows|(?:cells cut at \d+ bytes; )?\d+ of (?:more than )?\d+ rows shown)\)$/.test(
     lines.at(-1) ?? "",

@@ -3,7 +3,7 @@ import { shopDataSet } from "../../../../test/fixtures.ts";
 import { createTurnEncoder, Tokenizer } from "../../../lm/model/index.ts";
 import { trainBpe } from "../../../lm/model/text/bpe-trainer.ts";
 import { SQLEnvironment } from "../../env/index.ts";
-import { ModelGame, modelPlayer, type TokenSampler } from "../model.ts";
+import { ModelPolicy, modelPlayer, type TokenSampler } from "../model.ts";
 import { Conversation, checkRoom } from "./conversation.ts";
 import { promptFor } from "./prompt.ts";
 
@@ -96,7 +96,7 @@ test("a reply that was ended by its text is not cut off, and its turn is closed 
   };
   const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
   const options = { engine, turns, decode, texts: tokenizer.texts, prompt: { prompt: "instruct" } as const };
-  const game = new ModelGame(options, { seed: 1 });
+  const game = new ModelPolicy(options, { seed: 1 });
   const first = env.reset({ question_id: "shop_eval_000" });
   const move = await game.move(first);
   expect(game.truncated).toBe(false);

@@ -2,7 +2,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { assemble, type DataSet } from "../../data/index.ts";
 import { DEFAULT_RULES, GUIDED_RULES, parseAction, rulesId, SQLEnvironment } from "../../env/index.ts";
-import { createDatabase, DatabaseShelf, loadSqlite, type NewTable } from "../../sql/index.ts";
+import { createDatabase, DatabasePool, loadSqlite, type NewTable } from "../../sql/index.ts";
 import { bundledDataSet } from "../../worlds/index.ts";
 import { wordsOf } from "./prompt.ts";
 import { shotsFor, shotTurns } from "./shots.ts";
@@ -117,7 +117,7 @@ beforeAll(async () => {
     const [database_name, gold_sql] = GOLDS[i]!;
     return { question_text, database_name, gold_sql, split: "train" as const };
   });
-  data = await assemble("examples", drafts, new DatabaseShelf({ names: Object.keys(DATABASES), read }), { file: read });
+  data = await assemble("examples", drafts, new DatabasePool({ names: Object.keys(DATABASES), read }), { file: read });
 });
 
 const HINTED_ONE_BY_ONE = { ...GUIDED_RULES, describe_many: false };

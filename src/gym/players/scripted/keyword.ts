@@ -1,8 +1,8 @@
 // A player that reads keywords: it matches the question's words with tables, columns and stored values and builds one
 // plain query from what matched (see sketch.ts). It sees observations only.
 import { LAST_RESULT, type SQLAction } from "../../env/index.ts";
-import { readValues, sketchQueries, valueProbe } from "../lib/keyword-sql.ts";
-import { type NotedDescription, readDescription, readResult, readTables } from "../lib/parse-observation.ts";
+import { readValues, buildQueries, valueProbe } from "../lib/keyword-sql.ts";
+import { type ParsedDescription, parseDescription, parseResult, parseTables } from "../lib/parse-observation.ts";
 import { mention, stems } from "../lib/stemming.ts";
 import type { Player } from "../player.ts";
 import { answerFrom, scriptedPlayer } from "./scripted.ts";
@@ -12,11 +12,11 @@ const TABLES_READ = 3; // described at most; a step each
 /** Describes the tables the question names, finds the stored values it names, then queries and answers. */
 export function keywordPlayer(): Player {
   return scriptedPlayer("keyword", function* ({ question, schema_info }, _, rules) {
-    const tables: NotedDescription[] = [];
-    const names = readTables(schema_info).map(({ name }) => name);
+    const tables: ParsedDescription[] = [];
+    const names = parseTables(schema_info).map(({ name }) => name);
     for (let queue = rankTables(names, question); queue.length > 0 && tables.length < TABLES_READ; ) {
       const seen = yield { action_type: "DESCRIBE", argument: queue[0]! };
-      const described = readDescription(seen.result, seen.schema_info);
+      const described = parseDescription(seen.result, seen.schema_info);
       if (described) tables.push(described);
       // What the first table refers to comes last: the question may name one of its rows only.
       const referred = tables[0]?.columns.flatMap(({ references }) => references?.table ?? []) ?? [];
@@ -26,9 +26,9 @@ export function keywordPlayer(): Player {
 
     const probe = valueProbe(question, tables);
     const values = probe ? readValues((yield query(probe)).result, question, tables) : [];
-    for (const sql of sketchQueries(question, tables, values)) {
+    for (const sql of buildQueries(question, tables, values)) {
       const seen = yield query(sql);
-      const { rows } = readResult(seen.result);
+      const { rows } = parseResult(seen.result);
       if (seen.error === null && rows.some((row) => row.some((cell) => cell !== "NULL")))
         return rules.answer_last ? LAST_RESULT : answerFrom(seen.result);
     }

@@ -1,6 +1,6 @@
 // A player that only looks: at the first rows of the table the question seems to be about, and how many there are.
 import { quoteName } from "../../sql/index.ts";
-import { readResult, readTables } from "../lib/parse-observation.ts";
+import { parseResult, parseTables } from "../lib/parse-observation.ts";
 import { mention, occursIn, stems } from "../lib/stemming.ts";
 import type { Player } from "../player.ts";
 import { scriptedPlayer } from "./scripted.ts";
@@ -11,20 +11,20 @@ const LOOKED_ROWS = 20; // as many as an observation shows
 export function lookerPlayer(): Player {
   return scriptedPlayer("looker", function* ({ question, schema_info }, rng) {
     const words = stems(question);
-    const tables = rng.shuffle(readTables(schema_info)); // where several fit equally, any of them
+    const tables = rng.shuffle(parseTables(schema_info)); // where several fit equally, any of them
     const { name } = bestBy(tables, (table) => mention(table.name, words).score);
     yield { action_type: "DESCRIBE", argument: name };
     const from = `FROM ${quoteName(name)}`;
     const counted = yield { action_type: "QUERY", argument: `SELECT count(*) ${from}` };
     const looked = yield { action_type: "QUERY", argument: `SELECT * ${from} LIMIT ${LOOKED_ROWS}` };
-    const { columns, rows } = readResult(looked.result);
+    const { columns, rows } = parseResult(looked.result);
 
     // The rows that have most of the values the question names.
     const hits = rows.map((row) => row.filter((cell) => cell.length > 2 && occursIn(cell, question)).length);
     const most = Math.max(0, ...hits);
     const matching = most > 0 ? rows.filter((_, i) => hits[i] === most) : rows.slice(0, 1);
     if (/\b(?:how many|number of|count)\b/i.test(question)) {
-      return most > 0 ? String(matching.length) : (readResult(counted.result).rows[0]?.[0] ?? "0");
+      return most > 0 ? String(matching.length) : (parseResult(counted.result).rows[0]?.[0] ?? "0");
     }
     const asked = bestBy([...columns.keys()], (i) => mention(columns[i]!, words).score);
     const text = columns.findIndex((_, i) => /\p{L}/u.test(rows[0]?.[i] ?? ""));

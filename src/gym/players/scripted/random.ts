@@ -3,7 +3,7 @@
 import { type Random, random } from "../../../random.ts";
 import { LAST_RESULT, type SQLAction, type SQLObservation } from "../../env/index.ts";
 import { quoteName } from "../../sql/index.ts";
-import { type NotedTable, readResult, readTables } from "../lib/parse-observation.ts";
+import { type ParsedTable, parseResult, parseTables } from "../lib/parse-observation.ts";
 import type { Player } from "../player.ts";
 
 const GUESSED_COLUMNS = ["id", "name", "date", "year", "price"]; // before a table was described
@@ -55,7 +55,7 @@ function hasQueried({ action_history }: SQLObservation): boolean {
 function remember({ result, action_history }: SQLObservation, seen: string[]): void {
   const last = action_history.at(-1) ?? "";
   if (result === "" || last.startsWith("DESCRIBE")) return;
-  seen.push(...readResult(result).rows.flat());
+  seen.push(...parseResult(result).rows.flat());
 }
 
 function randomArgument(
@@ -65,11 +65,11 @@ function randomArgument(
   rng: Random,
 ): string {
   if (type === "ANSWER") return rng.pick(seen.length > 0 && rng.chance(0.8) ? seen : GUESSED_ANSWERS).trim() || "0";
-  const table = rng.pick(readTables(schema_info));
+  const table = rng.pick(parseTables(schema_info));
   return type === "QUERY" ? randomQuery(table, rng) : table.name;
 }
 
-function randomQuery(table: NotedTable, rng: Random): string {
+function randomQuery(table: ParsedTable, rng: Random): string {
   const from = `FROM ${quoteName(table.name)}`;
   const column = quoteName(rng.pick(table.columns.length > 0 ? table.columns : GUESSED_COLUMNS));
   return rng.pick([

@@ -2,7 +2,7 @@
 
 import { type Random, random } from "../../../random.ts";
 import { DEFAULT_RULES, type EnvironmentRules, type SQLAction, type SQLObservation } from "../../env/index.ts";
-import { readResult } from "../lib/parse-observation.ts";
+import { parseResult } from "../lib/parse-observation.ts";
 import type { Player } from "../player.ts";
 
 /** Yields DESCRIBE, SAMPLE and QUERY actions and returns the text of the answer. */
@@ -36,7 +36,7 @@ export function scriptedPlayer(name: string, script: Script): Player {
 
 /** The rows of a result as an answer, or "unknown" where there are none. */
 export function answerFrom(result: string): string {
-  const { rows } = readResult(result);
+  const { rows } = parseResult(result);
   return rows.map((row) => row.join(" | ")).join("\n") || "unknown";
 }
 

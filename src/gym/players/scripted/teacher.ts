@@ -5,7 +5,7 @@
 import { type Random, random } from "../../../random.ts";
 import { LAST_RESULT, type SQLAction, type SQLObservation } from "../../env/index.ts";
 import { quoteName } from "../../sql/index.ts";
-import { readTables } from "../lib/parse-observation.ts";
+import { parseTables } from "../lib/parse-observation.ts";
 import type { Player } from "../player.ts";
 
 /** How often a query goes wrong at first; enough to learn what to do then. */
@@ -81,7 +81,7 @@ function described(table: string): SQLAction {
 /** The query with columns of tables that were not described guessed: the last word of a name; undefined where it uses none. */
 function guessed(sql: string, schema_info: string): string | undefined {
   const known = new Set(
-    readTables(schema_info).flatMap(({ columns }) => columns.map((name) => name.replaceAll('"', "").toLowerCase())),
+    parseTables(schema_info).flatMap(({ columns }) => columns.map((name) => name.replaceAll('"', "").toLowerCase())),
   );
   const changed = sql.replace(/(?<=\b\w+\.)\w+/g, (name) => {
     if (known.has(name.toLowerCase())) return name;

@@ -16,7 +16,7 @@ afterAll(() => limitStatementTime());
 
 function ours(expression: string): unknown {
   const result = shop.run(`SELECT ${expression}`);
-  return result.ok ? result.table.rows[0]![0] : result.fault.message;
+  return result.ok ? result.table.rows[0]![0] : result.error.message;
 }
 
 function theirs(expression: string): unknown {
@@ -117,7 +117,7 @@ test.each([
   doubled("s LIKE '%aaaaaaaaaaaaaaaaaaaaaaaaaaaaaab'"),
 ])("straight-line calls end in time: %.90s", (sql) => {
   const result = shop.run(sql);
-  if (!result.ok) expect(["too_long", "too_large", "syntax"]).toContain(result.fault.error_class);
+  if (!result.ok) expect(["too_long", "too_large", "syntax"]).toContain(result.error.error_class);
   expect(shop.run("SELECT 1").ok).toBe(true);
 });
 

@@ -24,7 +24,7 @@ const database = new Database(
 const native = new oo1.DB(":memory:");
 const value = (expression: string) => {
   const result = database.run(`SELECT ${expression}`);
-  return result.ok ? result.table.rows[0]![0] : result.fault.message;
+  return result.ok ? result.table.rows[0]![0] : result.error.message;
 };
 
 afterEach(() => {

@@ -2,7 +2,7 @@
 import { nearest, UsageError } from "../../../errors.ts";
 import { random } from "../../../random.ts";
 import { type DataSet, DIFFICULTIES, type Difficulty, type QuestionRecord } from "../../data/index.ts";
-import { Database, DatabaseShelf } from "../../sql/index.ts";
+import { Database, DatabasePool } from "../../sql/index.ts";
 import { type Asked, type AskOptions, ask } from "../ask.ts";
 import { fillWorld, type World, worldBytes } from "../build.ts";
 import { FORMS, type Form } from "../forms/index.ts";
@@ -73,7 +73,7 @@ export function practiceDataSet(options: PracticeOptions & { readonly worlds: nu
     indexes.set(world.spec.name, world.index);
   }
   const read = (name: string) => worldBytes(worldAt(options.seed, indexes.get(name)!, options));
-  const databases = new DatabaseShelf({ names: [...indexes.keys()], read });
+  const databases = new DatabasePool({ names: [...indexes.keys()], read });
   return { name: `practice_${options.seed}`, questions, databases, rejected: [], file: read };
 }
 

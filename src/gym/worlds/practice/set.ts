@@ -1,6 +1,6 @@
 // Practice worlds as a data set to train and be judged on: questions on the same databases kept for judging, and databases kept.
 import type { DataSet, QuestionRecord, Split } from "../../data/index.ts";
-import { DatabaseShelf } from "../../sql/index.ts";
+import { DatabasePool } from "../../sql/index.ts";
 import { type PracticeOptions, practiceWorlds } from "./practice.ts";
 
 export interface PracticeSetOptions extends Pick<PracticeOptions, "difficulties" | "forms" | "inventedShare"> {
@@ -42,6 +42,6 @@ export function practiceSet({ seed = 42, seen = 64, unseen = 48, ...rest }: Prac
     });
   }
   const file = (name: string) => files.get(name)!;
-  const databases = new DatabaseShelf({ names: [...files.keys()], read: file });
+  const databases = new DatabasePool({ names: [...files.keys()], read: file });
   return { name: `practice_${seed}`, questions, databases, rejected: [], file };
 }

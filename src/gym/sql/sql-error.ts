@@ -1,35 +1,35 @@
-// Why a statement gave no result, as data: the player sees class and message, and the episode goes on.
+// Why a statement failed, as data: the player sees class and message, and the episode continues.
 
 /** Kinds of failure a player can act on. */
-export const SQL_FAULT_CLASSES = [
+export const SQL_ERROR_CLASSES = [
   "syntax", // SQLite could not parse it
   "unknown_table", // no such table
   "unknown_column", // no such column
   "unknown_function", // no such function
   "invalid", // parses, but makes no sense: ambiguous names, misused aggregates, wrong number of columns
   "not_select", // a write, a PRAGMA, an EXPLAIN, several statements: anything but one SELECT
-  "denied", // a SELECT that reaches for something forbidden: the clock, chance, the engine's insides
+  "denied", // a SELECT that uses something forbidden: the clock, random numbers, SQLite internals
   "too_long", // stopped at the instruction limit
-  "too_large", // a value, the text, the program or memory outgrew its limit
-  "timeout", // stopped by the clock: depends on the machine, not on the player
+  "too_large", // a value, the text, the program or the memory exceeds its limit
+  "timeout", // stopped at the time limit: depends on the machine, not on the player
   "no_memory", // other databases hold the engine's memory: depends on what else is open, not on the player
   "corrupt", // the database file is damaged
 ] as const;
 
-/** Faults that say nothing about the player: such an episode cannot be scored. */
+/** Whether an error says nothing about the player, so that the episode cannot be scored. */
 export function isUnscorable(error_class: string | undefined): boolean {
   return error_class === "timeout" || error_class === "no_memory";
 }
 
-export type SqlFaultClass = (typeof SQL_FAULT_CLASSES)[number];
+export type SqlErrorClass = (typeof SQL_ERROR_CLASSES)[number];
 
-export interface SqlFault {
-  readonly error_class: SqlFaultClass;
-  /** SQLite's own words where it had any; never a path. */
+export interface SqlError {
+  readonly error_class: SqlErrorClass;
+  /** SQLite's own message where it has one; never contains a path. */
   readonly message: string;
 }
 
-// Primary result codes, fixed by SQLite's file format of errors: https://sqlite.org/rescode.html
+// Primary result codes: https://sqlite.org/rescode.html
 const NOMEM = 7;
 const INTERRUPT = 9;
 const CORRUPT = 11;
@@ -37,18 +37,18 @@ const TOOBIG = 18;
 const AUTH = 23;
 const NOTADB = 26;
 
-/** Sorts SQLite's result code and message into a class. */
-export function faultOf(code: number, message: string): SqlFault {
+/** Classifies SQLite's result code and message. */
+export function classifyError(code: number, message: string): SqlError {
   const primary = code & 0xff;
   return { error_class: classify(primary, message), message };
 }
 
-/** Whether a result code says that there is no memory. */
+/** Whether a result code means out of memory. */
 export function isNoMemory(code: number): boolean {
   return (code & 0xff) === NOMEM;
 }
 
-function classify(primary: number, message: string): SqlFaultClass {
+function classify(primary: number, message: string): SqlErrorClass {
   if (primary === AUTH) return "denied";
   if (primary === INTERRUPT) return "too_long";
   if (primary === TOOBIG || primary === NOMEM) return "too_large";
@@ -62,3 +62,12 @@ function classify(primary: number, message: string): SqlFaultClass {
     return "too_large";
   return "invalid";
 }
+
+/** @deprecated use `SqlError` */
+export type SqlFault = SqlError;
+
+/** @deprecated use `SqlErrorClass` */
+export type SqlFaultClass = SqlErrorClass;
+
+/** @deprecated use `SQL_ERROR_CLASSES` */
+export { SQL_ERROR_CLASSES as SQL_FAULT_CLASSES };
