@@ -45,5 +45,5 @@ test("a result that is too large to keep is wrong", async () => {
   const database = new Database("t", createDatabase([{ name: "t", ddl, rows: [] }]));
   const long = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300000) SELECT i FROM n";
   const verdict = judge(database, long, executeGold(database, "SELECT 1"));
-  expect(verdict).toMatchObject({ spider: false, bird: false, fault: { error_class: "too_large" } });
+  expect(verdict).toMatchObject({ spider: false, bird: false, error: { error_class: "too_large" } });
 });

@@ -1,4 +1,4 @@
-// Writing a new database: the one place where SQL other than SELECT runs, on trusted input only.
+// Creates database files: the only place where SQL other than SELECT runs, on trusted input.
 import type { Cell } from "./database.ts";
 import { quoteName } from "./lexer.ts";
 import { sqlite } from "./sqlite.ts";

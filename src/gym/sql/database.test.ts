@@ -55,7 +55,7 @@ test("keeps integers exact, tells reals from integers, shows blobs and odd text"
   });
 });
 
-test("cuts long results and says so", () => {
+test("truncates long results and says so", () => {
   const shop = openShop();
   const numbers = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 5000) SELECT x FROM c";
   const result = shop.run(numbers);
@@ -66,7 +66,7 @@ test("cuts long results and says so", () => {
   expect(wide.ok && wide.table.truncated).toMatch(/too large/);
 });
 
-test("texts longer than a cell can be sampled, cut and searched", () => {
+test("texts longer than a cell can be sampled, truncated and searched", () => {
   const long = (length: number) => `${"word ".repeat(length / 5 - 1)}needl`;
   const database = new Database(
     "long",
@@ -99,7 +99,7 @@ test("texts longer than a cell can be sampled, cut and searched", () => {
   expect(value("SELECT count(*), max(octet_length(body)) FROM huge")).toEqual([[1, 1_500_000]]);
 });
 
-test("a row as a whole is bounded, blobs too, and says what was cut", () => {
+test("the size of a row is limited, also with blobs, and the result says what was truncated", () => {
   const shop = openShop();
   const columns = Array.from({ length: 490 }, () => "b").join(", ");
   const wide = shop.run(`WITH t(b) AS (SELECT CAST(printf('%.16000c', 'x') AS BLOB)) SELECT ${columns} FROM t`);
@@ -119,7 +119,7 @@ test("double-quoted text is a string only where a data set asks for it", () => {
   const lenient = openShop({ doubleQuotedStrings: true });
   expect(lenient.run('SELECT count(*) FROM customers WHERE city = "Oslo"')).toMatchObject({ table: { rows: [[2]] } });
   expect(openShop().run('SELECT count(*) FROM customers WHERE city = "Oslo"')).toMatchObject({
-    fault: { error_class: "unknown_column" },
+    error: { error_class: "unknown_column" },
   });
 });
 
@@ -150,12 +150,12 @@ test("reads a file written in WAL mode", () => {
   expect(new Database("x", wal).run("SELECT count(*) FROM customers")).toMatchObject({ table: { rows: [[5]] } });
 });
 
-test("damage inside a table is a fault of the query and found by the check", () => {
+test("damage inside a table is an error of the query and found by the integrity check", () => {
   const damaged = shopBytes.slice();
   damaged.fill(0xff, 4096, 4096 + 400);
   const database = new Database("x", damaged);
   expect(database.integrityErrors().length).toBeGreaterThan(0);
-  expect(database.run("SELECT * FROM customers")).toMatchObject({ ok: false, fault: { error_class: "corrupt" } });
+  expect(database.run("SELECT * FROM customers")).toMatchObject({ ok: false, error: { error_class: "corrupt" } });
   expect(openShop().integrityErrors()).toEqual([]);
 });
 
@@ -177,10 +177,10 @@ test.each([
   "hex(zeroblob(a))",
   "unistr_quote(a)",
   "json_quote(a)",
-])("a generated column calls only allowed functions, in a query and in the check: %s", (expression) => {
+])("a generated column calls only allowed functions, in a query and in the integrity check: %s", (expression) => {
   const database = generated(expression);
   const message = expect.stringMatching(/not authorized: function \S+$/);
-  expect(database.run("SELECT g FROM t")).toMatchObject({ ok: false, fault: { error_class: "denied", message } });
+  expect(database.run("SELECT g FROM t")).toMatchObject({ ok: false, error: { error_class: "denied", message } });
   expect(database.run("SELECT a FROM t")).toMatchObject({ ok: true, table: { rows: [["41"], ["42"], ["43"]] } });
   expect(database.integrityErrors()).toEqual([
     expect.stringMatching(/^the check was given up: not authorized: function/),
@@ -202,13 +202,13 @@ test("a generated column of allowed functions is read and checked", () => {
 test.each([
   ["length(printf('%.600000c', 'x') || printf('%.600000c', 'x'))", "the check was given up: string or blob too big"],
   ["trim(printf('%.90000c', 'x') || a, printf('%.90000c', 'y'))", "the check was given up: it took too long"],
-])("the check is given up where a generated column takes too much: %s", (expression, error) => {
+])("the integrity check stops where a generated column takes too much: %s", (expression, error) => {
   const database = generated(expression);
   expect(database.integrityErrors()).toEqual([error]);
   database.close();
 });
 
-test("the check passes over long values", () => {
+test("the integrity check allows long values", () => {
   const long = "x".repeat(1_500_000);
   const ddl =
     "CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT NOT NULL, n INTEGER NOT NULL, s REAL DEFAULT CURRENT_TIMESTAMP)";
@@ -217,22 +217,22 @@ test("the check passes over long values", () => {
   database.close();
 });
 
-test("a shelf opens each database once and puts the least used away", () => {
+test("a pool opens each database once and closes the least recently used", () => {
   let reads = 0;
   const read = () => {
     reads++;
     return shopBytes;
   };
-  const shelf = new DatabasePool({ names: ["a", "b", "c"], read, maxOpenBytes: 2 * shopBytes.length });
-  expect(shelf.get("a")).toBe(shelf.get("a"));
-  shelf.get("b");
-  shelf.get("a");
-  shelf.get("c"); // puts b away
+  const pool = new DatabasePool({ names: ["a", "b", "c"], read, maxOpenBytes: 2 * shopBytes.length });
+  expect(pool.get("a")).toBe(pool.get("a"));
+  pool.get("b");
+  pool.get("a");
+  pool.get("c"); // closes b
   expect(reads).toBe(3);
-  shelf.get("a");
+  pool.get("a");
   expect(reads).toBe(3);
-  expect(shelf.get("b").run("SELECT 1").ok).toBe(true);
+  expect(pool.get("b").run("SELECT 1").ok).toBe(true);
   expect(reads).toBe(4);
-  expect(() => shelf.get("d")).toThrow("no such database: d");
-  shelf.close();
+  expect(() => pool.get("d")).toThrow("no such database: d");
+  pool.close();
 });

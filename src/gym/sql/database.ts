@@ -1,6 +1,5 @@
-// A database behind glass: opened from bytes, described, sampled, and asked one SELECT at a time.
+// A sandboxed read-only database: opened from bytes, described, sampled, and queried one SELECT at a time.
 import { messageOf, SqlEnvError } from "../../errors.ts";
-import { classifyError, isNoMemory, type SqlError } from "./sql-error.ts";
 import { quoteName, tokenizeSql } from "./lexer.ts";
 import {
   MAX_CELL_BYTES,
@@ -17,15 +16,16 @@ import {
   SAMPLE_ROWS,
 } from "./limits.ts";
 import {
-  limitConnection,
-  sandboxConnection,
+  type BudgetReport,
   hasUsedUpMemory,
   LARGER_VALUES,
+  limitConnection,
   readableNames,
+  sandboxConnection,
   withBudget,
-  type BudgetReport,
   withLargerValues,
 } from "./sandbox.ts";
+import { classifyError, isNoMemory, type SqlError } from "./sql-error.ts";
 import { hasCrashed, type Pointer, sqlite, sqliteCrashed } from "./sqlite.ts";
 
 /** One value. Integers beyond 2^53 are bigints; blobs are shown as `x'0a0b'`. */
@@ -38,11 +38,11 @@ export interface ResultTable {
   /** The widest storage class seen in each column: tells 3.0 from 3. */
   readonly types: readonly StorageClass[];
   readonly rows: readonly (readonly Cell[])[];
-  /** What was cut off, in words; null when everything is here. */
+  /** What was truncated, as text; null when the result is complete. */
   readonly truncated: string | null;
   /** Whether there were more rows. */
   readonly has_more?: boolean;
-  /** Bytes kept of each cell, when one of them was longer. */
+  /** Bytes kept of each cell, where one of them was longer. */
   readonly cut_at?: number;
   /** The storage class of each cell, where `RunOptions.classes` asked for them. */
   readonly classes?: readonly (readonly StorageClass[])[];
@@ -108,7 +108,7 @@ export class Database {
   readonly #memory: Pointer;
   readonly #readable: ReadonlySet<string>;
   readonly #counts = new Map<string, number>();
-  /** Statements that needed more than a lowered limit: in training the same ones come again and again. */
+  /** Statements that needed more than a lowered limit: in training the same ones occur again and again. */
   readonly #tooLong = new Map<string, number>();
   #closed = false;
 
@@ -167,7 +167,7 @@ export class Database {
     return this.run(`SELECT * FROM ${quoteName(table.name)} LIMIT ${rows}`);
   }
 
-  /** Runs one SELECT within the limits. Never throws for what the SQL does; the same SQL always gives the same result. */
+  /** Runs one SELECT within the limits. Never throws because of the SQL; the same SQL always gives the same result. */
   run(sql: string, options: RunOptions = {}): RunResult {
     const { maxRows = MAX_ROWS, maxBytes = MAX_RESULT_BYTES, classes = false } = options;
     const { maxInstructions = MAX_INSTRUCTIONS } = options;
@@ -176,7 +176,7 @@ export class Database {
     if (refusal) return { ok: false, error: refusal };
     const isWhole = maxRows >= MAX_ROWS && maxBytes >= MAX_RESULT_BYTES; // a shorter result may take less
     if (isWhole && maxInstructions <= (this.#tooLong.get(sql) ?? 0)) return { ok: false, error: TOO_LONG };
-    const { value, report } = this.#watched(maxInstructions, () => {
+    const { value, report } = this.#withBudget(maxInstructions, () => {
       const kept = { maxRows, maxBytes, classes };
       let result = this.#run(sql, kept);
       for (const room of LARGER_VALUES) {
@@ -193,15 +193,15 @@ export class Database {
   }
 
   #rememberTooLong(sql: string, instructions: number): void {
-    if (instructions >= MAX_INSTRUCTIONS) return; // what may take a second takes it each time: time is what a server shares out
+    if (instructions >= MAX_INSTRUCTIONS) return; // a statement that may take a second takes it each time: a server schedules by time
     if (this.#tooLong.size >= TOO_LONG_KEPT) this.#tooLong.clear();
     this.#tooLong.set(sql, instructions);
   }
 
   /** Damage found by SQLite's own check, one line each; empty for a sound file. */
   integrityErrors(): string[] {
-    // A fresh connection to the same bytes: PRAGMA is denied on the guarded one. It is bounded like that, and CHECK
-    // constraints, which are code of the file's author, are not run. Generated columns that are NOT NULL are.
+    // A new connection to the same bytes: PRAGMA is denied on the sandboxed one. It has the same limits, and CHECK
+    // constraints, which are code of the file's author, do not run. Generated columns that are NOT NULL do.
     const db = deserialize(this.#memory, this.byteLength);
     try {
       const { capi } = sqlite();
@@ -258,12 +258,12 @@ export class Database {
     try {
       return readRows(statement, limits);
     } catch (error) {
-      throw sqliteCrashed(error); // at once, so that nothing is cleaned up
+      throw sqliteCrashed(error); // here, before any clean-up runs
     }
   }
 
-  /** Runs under watch. What is thrown through SQLite (a trap, an overflow of the stack, an error of a callback) leaves the shared engine in an unknown state. */
-  #watched<T>(instructions: number | undefined, work: () => T): { value: T; report: BudgetReport } {
+  /** Runs within a budget. An exception thrown through SQLite (a trap, a stack overflow, an error in a callback) leaves the shared engine in an unknown state. */
+  #withBudget<T>(instructions: number | undefined, work: () => T): { value: T; report: BudgetReport } {
     try {
       return withBudget({ db: this.#db, readable: this.#readable, instructions }, work);
     } catch (error) {
@@ -311,12 +311,12 @@ export class Database {
         not_null: Number(row[3]) === 1,
       }));
     } catch {
-      return []; // a view whose tables are gone: it stays listed, and querying it gives SQLite's error
+      return []; // a view on missing tables: it stays in the list, and querying it gives SQLite's error
     }
   }
 }
 
-/** Refuses a text before SQLite sees it: too long, or cut by a NUL character that would hide the rest. */
+/** Refuses a text before SQLite sees it: too long, or with a NUL character, which would hide the rest. */
 function refuseText(sql: string): SqlError | undefined {
   if (sql.length > MAX_SQL_BYTES || encoder.encode(sql).length > MAX_SQL_BYTES) {
     return { error_class: "too_large", message: `the statement is longer than ${MAX_SQL_BYTES} bytes` };
@@ -326,13 +326,13 @@ function refuseText(sql: string): SqlError | undefined {
   return undefined;
 }
 
-/** What SQLite has just said about a statement. Memory that the statement does not use itself is held by others. */
+/** SQLite's last error of a connection. Where the statement has not used up its memory, others hold it. */
 function lastError(db: Pointer, code: number): SqlError {
   const error = classifyError(code, sqlite().capi.sqlite3_errmsg(db));
   return isNoMemory(code) && !hasUsedUpMemory() ? NO_MEMORY : error;
 }
 
-/** The same while it is compiled, when SQLite calls a program that is too long "out of memory" too. */
+/** The same for compiling, where SQLite also reports a program that is too long as "out of memory". */
 function compileError(db: Pointer, code: number): SqlError {
   const { exports } = sqlite().wasm;
   const probe = isNoMemory(code) ? exports.sqlite3_malloc(COMPILE_BYTES) : 0;
@@ -340,11 +340,11 @@ function compileError(db: Pointer, code: number): SqlError {
   return probe === 0 ? lastError(db, code) : classifyError(code, sqlite().capi.sqlite3_errmsg(db));
 }
 
-const COMPILE_BYTES = 1_000_000; // more than compiling a statement asks for at once
+const COMPILE_BYTES = 1_000_000; // more than compiling a statement allocates at once
 
-const TOO_BIG = "string or blob too big"; // SQLite's words
+const TOO_BIG = "string or blob too big"; // SQLite's message
 
-const NOT_AUTHORIZED = /^not authorized/; // the sandboxConnection's words
+const NOT_AUTHORIZED = /^not authorized/; // the authorizer's message
 
 const TOO_LONG: SqlError = { error_class: "too_long", message: "the statement needs too many steps; make it simpler" };
 
@@ -353,7 +353,7 @@ const TOO_LONG_KEPT = 64;
 
 const NO_MEMORY: SqlError = { error_class: "no_memory", message: "other databases hold the engine's memory" };
 
-/** Whether an error means that the engine stopped in the middle of its work. */
+/** Whether an error means that SQLite stopped in the middle of a call. */
 function isCrash(error: unknown): boolean {
   return error instanceof WebAssembly.RuntimeError || error instanceof RangeError;
 }
@@ -362,7 +362,7 @@ function notSelect(message: string): SqlError {
   return { error_class: "not_select", message };
 }
 
-/** Says what the sandboxConnection knows and SQLite's message does not. */
+/** Adds what the sandbox knows and SQLite's message does not. */
 function explain(error: SqlError, report: BudgetReport, sql: string): SqlError {
   if (report.stoppedByMemory) return { error_class: "too_large", message: "out of memory" };
   if (report.stoppedByClock) return { error_class: "timeout", message: "the statement ran too long for this machine" };
@@ -404,7 +404,7 @@ function prepare(db: Pointer, sql: string): Prepared {
   }
 }
 
-/** Whether nothing but white space, semicolons and comments is left. */
+/** Whether the rest is only white space, semicolons and comments. */
 function isBlank(text: string): boolean {
   return text === "" || tokenizeSql(text).every((token) => token.text === ";");
 }
@@ -417,7 +417,7 @@ interface ReadLimits {
   readonly classes?: boolean;
 }
 
-/** Steps through the rows. What is kept is at most `maxBytes` and one row, which has at most twice `maxRowBytes` (blobs in hexadecimal). */
+/** Reads the rows. It keeps at most `maxBytes` and one row, which has at most twice `maxRowBytes` (blobs in hexadecimal). */
 function readRows(
   statement: Pointer,
   { maxRows, maxBytes, maxRowBytes, maxCellBytes, classes: wantsClasses = false }: ReadLimits,
@@ -477,7 +477,7 @@ function readCell(statement: Pointer, column: number, type: number, maxBytes: nu
       const length = exports.sqlite3_column_bytes(statement, column);
       const heap = heap8u();
       let end = start + Math.min(length, maxBytes);
-      if (length > maxBytes) while (end > start && (heap[end]! & 0xc0) === 0x80) end--; // never inside a character
+      if (length > maxBytes) while (end > start && (heap[end]! & 0xc0) === 0x80) end--; // never in the middle of a character
       return decoder.decode(heap.subarray(start, end));
     }
     case BLOB: {
@@ -505,7 +505,7 @@ function hexOf(bytes: Uint8Array): string {
 
 const NO_LIMITS = { maxRows: Infinity, maxBytes: Infinity, maxRowBytes: Infinity, maxCellBytes: Infinity };
 
-/** Runs trusted SQL on an unguarded connection, all rows. */
+/** Runs trusted SQL on a connection outside the sandbox and reads all rows. */
 function select(db: Pointer, sql: string): ResultTable {
   const { wasm, capi } = sqlite();
   const prepared = prepare(db, sql);
@@ -525,12 +525,12 @@ function copyToHeap(name: string, bytes: Uint8Array): Pointer {
   if (memory === 0) throw bad(name, `the database of ${bytes.length} bytes does not fit into memory`);
   const heap = wasm.heap8u();
   heap.set(bytes, memory);
-  // Written in WAL mode: there is no log beside bytes in memory, so read the file as an ordinary one.
+  // Bytes in memory have no write-ahead log, so a file written in WAL mode is read as an ordinary one.
   for (const offset of [18, 19]) if (heap[memory + offset] === 2) heap[memory + offset] = 1;
   return memory;
 }
 
-/** A read-only connection to bytes that stay ours. */
+/** A read-only connection to bytes that we own. */
 function deserialize(memory: Pointer, length: number): Pointer {
   const { capi, wasm } = sqlite();
   const out = wasm.exports.malloc(4);
@@ -552,7 +552,7 @@ function deserialize(memory: Pointer, length: number): Pointer {
   }
 }
 
-/** Names the usual reasons a file is not a database, before SQLite says "file is not a database" to all of them. */
+/** Reports the usual reasons why a file is not a database; SQLite says "file is not a database" to all of them. */
 function checkHeader(name: string, bytes: Uint8Array): void {
   if (bytes.length === 0) throw bad(name, "the file is empty");
   if (decoder.decode(bytes.subarray(0, 16)) !== "SQLite format 3\0") {
@@ -562,7 +562,7 @@ function checkHeader(name: string, bytes: Uint8Array): void {
   if (bytes.length < 100) throw bad(name, "the file is truncated inside its header", `${bytes.length} bytes`);
   const pageSize = view.getUint16(16) === 1 ? 65_536 : view.getUint16(16);
   const pages = view.getUint32(28);
-  const pagesAreKnown = view.getUint32(24) === view.getUint32(92); // else the count was left by an old writer
+  const pagesAreKnown = view.getUint32(24) === view.getUint32(92); // otherwise an old writer left a stale count
   if (pagesAreKnown && pages * pageSize > bytes.length) {
     throw bad(name, "the file is truncated", `${bytes.length} of ${pages * pageSize} bytes`);
   }

@@ -1,7 +1,7 @@
-// The engine that all databases share: its memory, and what happens when it breaks.
+// The SQLite engine that all databases share: its memory, and what happens after a crash.
 import { expect, test, vi } from "vitest";
 
-/** An engine of its own for each test: limits that can only be lowered and crashes stay inside. */
+/** A separate engine for each test, since limits can only be lowered and crashes are final. */
 async function freshEngine() {
   vi.resetModules();
   const [sql, { sqlite }] = await Promise.all([import("./index.ts"), import("./sqlite.ts")]);
@@ -11,12 +11,12 @@ async function freshEngine() {
   return { ...sql, sqlite, bytes, open: () => new sql.Database("t", bytes) };
 }
 
-/** A statement that holds so many rows of 4,000 bytes at once. */
+/** A statement that holds n rows of 4,000 bytes at once. */
 const holding = (rows: number) =>
   `WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT ${rows}),
    m AS MATERIALIZED (SELECT printf('%.4000c', 'x') FROM r) SELECT count(*) FROM m`;
 
-test("what memory allows does not depend on which other databases are open", async () => {
+test("a statement's memory limit does not depend on which other databases are open", async () => {
   const { open } = await freshEngine();
   const database = open();
   const fits = (rows: number) => {
@@ -38,19 +38,19 @@ test("what memory allows does not depend on which other databases are open", asy
   database.close();
 });
 
-test("memory that others hold is nobody's fault", async () => {
+test("out of memory because of other databases is unscorable", async () => {
   const { open, sqlite, isUnscorable } = await freshEngine();
   const database = open();
   const scratch = new (sqlite().oo1.DB)(":memory:");
   scratch.exec("PRAGMA hard_heap_limit=20000000"); // as if others had taken all but this
   scratch.close();
   const result = database.run(holding(10_000));
-  expect(result).toMatchObject({ ok: false, fault: { error_class: "no_memory" } });
+  expect(result).toMatchObject({ ok: false, error: { error_class: "no_memory" } });
   expect(isUnscorable("no_memory")).toBe(true);
   expect(database.run("SELECT a FROM t")).toMatchObject({ ok: true, table: { rows: [[1]] } });
 });
 
-test("whatever is thrown through SQLite ends the engine's use", async () => {
+test("after an exception thrown through SQLite the engine cannot be used", async () => {
   const { open, bytes, Database, limitStatementTime } = await freshEngine();
   const [database, other] = [open(), open()];
   limitStatementTime(() => {
@@ -65,7 +65,7 @@ test("whatever is thrown through SQLite ends the engine's use", async () => {
   other.close();
 });
 
-test("checking a hostile file does not run its author's code", async () => {
+test("an integrity check of a hostile file does not run its author's code", async () => {
   const { sqlite, Database } = await freshEngine();
   const { oo1, capi } = sqlite();
   const file = new oo1.DB(":memory:");

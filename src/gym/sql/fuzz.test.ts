@@ -1,4 +1,4 @@
-// Many statements made of SQL's own parts and of noise: none may throw, change anything or go unclassed.
+// Many random statements and noise: none may throw, change anything or fail without an error class.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cases } from "../../../test/cases.ts";
@@ -19,7 +19,7 @@ const WORDS =
    strftime('%Y',placed) load_extension('x') row_number() dense_rank() lag(age) char(0) typeof(age) instr(name,'a')
    \u0000 \ufeff \u202e é 🙂 \\`.split(/\s+/);
 
-/** Statements that mostly parse: nested, joined, grouped, united, with hostile parts here and there. */
+/** Statements that mostly parse: nested, joined, grouped, united, with some hostile parts. */
 const { query } = fc.letrec<{ query: string; value: string; source: string }>((tie) => ({
   value: fc.oneof(
     { depthSize: "small", withCrossShrink: true },
@@ -69,7 +69,7 @@ const statement = fc.oneof(
   { weight: 1, arbitrary: fc.string({ unit: "binary", maxLength: 40 }) },
 );
 
-test(`${RUNS} statements: no throw, no change, every failure classed, nothing leaked`, () => {
+test(`${RUNS} statements: no throw, no change, every error classified, no path leaked`, () => {
   const shop = openShop();
   const contents = () => JSON.stringify(shop.tables.map((table) => shop.run(`SELECT * FROM "${table.name}"`)));
   const before = contents();

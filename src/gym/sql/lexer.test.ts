@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { normalizeSql, quoteName, quoteText, sqlSkeleton, tokenizeSql } from "./lexer.ts";
 
-test("cuts statements as SQLite does", () => {
+test("finds the same tokens as SQLite", () => {
   const sql = `SELECT "a b", 'it''s', [x y], 1.5e3 -- note\n FROM t /* more */ WHERE x<>2`;
   expect(tokenizeSql(sql).map((token) => token.text)).toEqual([
     "SELECT",
@@ -22,7 +22,7 @@ test("cuts statements as SQLite does", () => {
   ]);
 });
 
-test("knows how deep a token stands", () => {
+test("knows the depth of a token", () => {
   const depths = tokenizeSql("a (b (c) d) e").map((token) => [token.text, token.depth]);
   expect(depths).toEqual([
     ["a", 0],
@@ -37,7 +37,7 @@ test("knows how deep a token stands", () => {
   ]);
 });
 
-test("statements that differ only in dress are one", () => {
+test("statements that differ only in spelling are normalized to one", () => {
   const spellings = [
     "SELECT a FROM t WHERE b = 'X'",
     "select  A\nfrom T where b == 'X';",
@@ -48,7 +48,7 @@ test("statements that differ only in dress are one", () => {
   expect(normalizeSql('SELECT "x"')).not.toBe(normalizeSql("SELECT 'x'"));
 });
 
-test("skeletons forget names and values", () => {
+test("skeletons replace names and values", () => {
   const [a, b] = ["SELECT count(*) FROM t AS x WHERE x.a > 5", "select COUNT(*) from other AS o where o.b > 77"];
   expect(sqlSkeleton(a!)).toBe(sqlSkeleton(b!));
   expect(sqlSkeleton(a!)).not.toBe(sqlSkeleton("SELECT count(*) FROM t AS x WHERE x.a < 5"));
@@ -61,7 +61,7 @@ test("quotes names where needed", () => {
   expect(quoteText("it's")).toBe("'it''s'");
 });
 
-test("any text is cut into tokens that cover it, and normalizing twice changes nothing", () => {
+test("the tokens of any text cover it, and normalizing twice changes nothing", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (text) => {
       const tokens = tokenizeSql(text);

@@ -1,5 +1,5 @@
-// The engine's memory as JavaScript sees it, for code that runs once per cell. A view is kept until the memory grows,
-// which detaches it: take it anew after every call that may allocate.
+// Views of SQLite's WebAssembly memory, for code that runs once per cell. A view is cached until the memory grows, which
+// detaches it: get it again after every call that may allocate.
 import { sqlite } from "./sqlite.ts";
 
 let bytes: Uint8Array = new Uint8Array(0);

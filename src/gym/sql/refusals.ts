@@ -1,11 +1,11 @@
-// Stubs in place of the built-in functions that are not allowed. The authorizer sees only what a statement itself calls: the
-// expressions of generated columns and indexes are resolved while the schema is read, when SQLite does not ask it.
+// Stubs that replace built-in functions that are not allowed. The authorizer sees only what a statement itself calls: the
+// expressions of generated columns and indexes are resolved while the schema is read, without the authorizer.
 import { DETERMINISTIC, type Pointer, registerFunction, type Sqlite, sqlite } from "./sqlite.ts";
 
 interface Stub {
   readonly name: string;
   readonly count: number;
-  /** As of the function replaced: SQLite refuses a schema that calls others where it must not. */
+  /** Those of the function it replaces: SQLite rejects a schema that calls a function with other flags where it must not. */
   readonly flags: number;
   /** The error's text, inside the engine's memory. */
   readonly message: Pointer;
@@ -21,7 +21,7 @@ export function refuseOtherFunctions(db: Pointer, allowed: ReadonlySet<string>):
 }
 
 function makeStubs({ oo1, wasm }: Sqlite, allowed: ReadonlySet<string>): typeof installed & {} {
-  const scratch = new oo1.DB(":memory:"); // has its modules still, so it can list the functions
+  const scratch = new oo1.DB(":memory:"); // still has its modules, so it can list the functions
   try {
     const listed = scratch.selectArrays("SELECT DISTINCT name, narg, flags FROM pragma_function_list");
     const stubs = listed
@@ -29,7 +29,7 @@ function makeStubs({ oo1, wasm }: Sqlite, allowed: ReadonlySet<string>): typeof 
       .filter(({ name }) => !allowed.has(name.toLowerCase()))
       .map(({ name, count, flags }) => ({
         name,
-        count: Math.max(count, -1), // less than −1 says how many arguments there must be at least
+        count: Math.max(count, -1), // less than −1 gives the minimum number of arguments
         flags: flags & DETERMINISTIC,
         message: wasm.allocCString(`not authorized: function ${name}`, false) as Pointer,
       }));

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openShop, shopBytes } from "../../../test/fixtures.ts";
-import type { SqlErrorClass } from "./sql-error.ts";
 import { limitStatementTime } from "./sandbox.ts";
+import type { SqlErrorClass } from "./sql-error.ts";
 
 const shop = openShop();
-beforeAll(() => limitStatementTime(() => 60_000)); // what is asserted here must not depend on the machine
+beforeAll(() => limitStatementTime(() => 60_000)); // the assertions must not depend on the machine
 afterAll(() => {
   limitStatementTime();
   shop.close();
 });
 
-function faultOf(sql: string) {
+function errorOf(sql: string) {
   const result = shop.run(sql);
   return result.ok ? { error_class: "none", message: JSON.stringify(result.table.rows) } : result.error;
 }
@@ -19,7 +19,7 @@ const doubling = (step: (from: string) => string) =>
   `WITH a0 AS (SELECT 1 AS q)${Array.from({ length: 40 }, (_, i) => `, a${i + 1} AS (${step(`a${i}`)})`).join("")} SELECT count(*) FROM a40`;
 
 const HOSTILE: [SqlErrorClass, string][] = [
-  // writes, in any dress
+  // writes, in any spelling
   ["not_select", "DELETE FROM customers"],
   ["not_select", "INSERT INTO customers VALUES (9, 'x', 'y', 1)"],
   ["not_select", "UPDATE customers SET age = 0"],
@@ -40,7 +40,7 @@ const HOSTILE: [SqlErrorClass, string][] = [
   ["not_select", "/* SELECT */ DELETE FROM customers -- SELECT"],
   ["not_select", "DeLeTe/**/FROM/**/customers"],
   ["not_select", "INSERT INTO customers VALUES (9, 'x', 'y', 1) RETURNING name"],
-  // other databases and the engine's settings
+  // other databases and SQLite's settings
   ["not_select", "ATTACH DATABASE '/etc/passwd' AS other"],
   ["not_select", "ATTACH ':memory:' AS other"],
   ["not_select", "DETACH main"],
@@ -64,7 +64,7 @@ const HOSTILE: [SqlErrorClass, string][] = [
   ["not_select", "BEGIN"],
   ["not_select", "COMMIT"],
   ["not_select", "SAVEPOINT x"],
-  // chance, the clock, the engine's insides
+  // random numbers, the clock, SQLite internals
   ["denied", "SELECT random()"],
   ["denied", "SELECT name FROM customers ORDER BY RANDOM()"],
   ["denied", "SELECT randomblob(10)"],
@@ -102,7 +102,7 @@ const HOSTILE: [SqlErrorClass, string][] = [
   ["too_large", `SELECT name LIKE '${"%a".repeat(60)}' FROM customers`],
   ["too_large", doubling((from) => `SELECT x.q FROM ${from} x, ${from} y`)],
   ["too_large", doubling((from) => `SELECT q FROM ${from} UNION ALL SELECT q FROM ${from}`)],
-  // simply wrong
+  // ordinary mistakes
   ["syntax", ""],
   ["syntax", "   -- nothing"],
   ["syntax", "SELEC 1"],
@@ -119,14 +119,14 @@ const HOSTILE: [SqlErrorClass, string][] = [
 ];
 
 test.each(HOSTILE)("%s: %s", (error_class, sql) => {
-  limitStatementTime(() => 60_000); // bombs must end by the work they do, on a slow machine too
-  const fault = faultOf(sql);
+  limitStatementTime(() => 60_000); // bombs must end by the instruction limit, also on a slow machine
+  const error = errorOf(sql);
   limitStatementTime();
-  expect(fault).toMatchObject({ error_class });
-  expect(fault.message).not.toMatch(/\/etc|\/tmp|node_modules|\.wasm|unable to open/); // names no file, no other database
+  expect(error).toMatchObject({ error_class });
+  expect(error.message).not.toMatch(/\/etc|\/tmp|node_modules|\.wasm|unable to open/); // mentions no file and no other database
 });
 
-test("nothing hostile changed the database", () => {
+test("no hostile statement changed the database", () => {
   const before = openShop();
   for (const table of before.tables) {
     const all = (database: typeof shop) => database.run(`SELECT * FROM "${table.name}"`);
@@ -136,11 +136,11 @@ test("nothing hostile changed the database", () => {
   before.close();
 });
 
-test("a bomb leaves memory below the cap and the connection usable", () => {
+test("after a bomb memory is below the limit and the connection usable", () => {
   const bomb =
     "SELECT x FROM (WITH RECURSIVE c(x, y) AS (SELECT 1, printf('%.16000c', 'x') UNION ALL SELECT x + 1, y FROM c) SELECT * FROM c) ORDER BY y || x DESC";
   const before = process.memoryUsage().rss;
-  for (let i = 0; i < 3; i++) expect(faultOf(bomb).error_class).toMatch(/too_l/);
+  for (let i = 0; i < 3; i++) expect(errorOf(bomb).error_class).toMatch(/too_l/);
   expect(process.memoryUsage().rss - before).toBeLessThan(300_000_000);
   expect(shop.run("SELECT count(*) FROM customers")).toMatchObject({ ok: true, table: { rows: [[5]] } });
 });
@@ -152,12 +152,12 @@ test("the same statement stops at the same instruction", () => {
   expect(first.ok && first.instructions).toBeGreaterThan(0);
 });
 
-test("the time of a statement is limited by what the thread says, asked while it runs", () => {
+test("the thread's time limit applies to a statement and may change while it runs", () => {
   const heavy = "SELECT count(*) FROM customers a, customers b, customers c, customers d";
   let asked = 0;
   try {
     limitStatementTime(() => (++asked < 5 ? 60_000 : 0));
-    expect(faultOf(heavy)).toMatchObject({ error_class: "timeout" });
+    expect(errorOf(heavy)).toMatchObject({ error_class: "timeout" });
     expect(asked).toBe(5);
     limitStatementTime(() => 60_000);
     expect(shop.run(heavy)).toMatchObject({ ok: true });
@@ -174,7 +174,7 @@ test("dates work without the clock", () => {
   expect(result).toMatchObject({ ok: true, table: { rows: [["2024", "2024-02-05", 2451544.5, 86400]] } });
 });
 
-test("bytes given to a database are never written to", () => {
+test("a database never writes to the bytes it was given", () => {
   const copy = shopBytes.slice();
   const database = openShop();
   for (const [, sql] of HOSTILE.slice(0, 20)) database.run(sql);

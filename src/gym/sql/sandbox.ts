@@ -250,7 +250,7 @@ function charge(instructions: number): boolean {
   return false;
 }
 
-/** Called by SQLite for each thing a statement does, while it is compiled. Arguments 3–6 depend on the action. */
+/** Called by SQLite while it compiles a statement, once per action. Arguments 3–6 depend on the action. */
 function authorize(_: Pointer, action: number, first: Pointer, second: Pointer, schema: Pointer): number {
   if (!running) return DENY;
   const { wasm } = sqlite();
@@ -260,7 +260,7 @@ function authorize(_: Pointer, action: number, first: Pointer, second: Pointer, 
       return OK;
     case READ: {
       const table = text(wasm, first).toLowerCase();
-      if (schema === 0 && text(wasm, second) === "" && !isEngineName(table)) return OK; // rows counted, not read: a CTE
+      if (schema === 0 && text(wasm, second) === "" && !isEngineName(table)) return OK; // rows are counted, not read: a CTE
       if (running.readable.has(table) && (schema === 0 || text(wasm, schema) === "main")) return OK;
       running.refused = `table ${table}`;
       return DENY;
@@ -277,7 +277,7 @@ function authorize(_: Pointer, action: number, first: Pointer, second: Pointer, 
   }
 }
 
-/** Tables SQLite makes up by itself, which modules dropped or not must stay out of reach. */
+/** Tables that SQLite provides itself; they are denied even though their modules are dropped. */
 function isEngineName(table: string): boolean {
   return table.startsWith("sqlite_") || table.startsWith("pragma_");
 }

@@ -1,4 +1,4 @@
-// The SQLite engine itself: one WebAssembly module for the whole process, loaded once.
+// The SQLite engine: one WebAssembly module for the whole process, loaded once.
 import type { CAPI, Sqlite3Static, WASM_API } from "@sqlite.org/sqlite-wasm";
 import { messageOf, SqlEnvError } from "../../errors.ts";
 import { MAX_HEAP_BYTES } from "./limits.ts";
@@ -53,7 +53,7 @@ export interface SqliteExports {
 let loading: Promise<Sqlite> | undefined;
 let loaded: Sqlite | undefined;
 
-/** Loads SQLite (about 30 ms the first time). Everything in this room is synchronous after that. */
+/** Loads SQLite (about 30 ms the first time). After that every function of this folder is synchronous. */
 export function loadSqlite(): Promise<Sqlite> {
   loading ??= load();
   return loading;
@@ -61,7 +61,7 @@ export function loadSqlite(): Promise<Sqlite> {
 
 let crash: SqlEnvError | undefined;
 
-/** Takes note that the engine ended in the middle of a call: its memory is in an unknown state, and nothing may use it again. */
+/** Records that SQLite crashed in the middle of a call: its memory is in an unknown state, and nothing may use it again. */
 export function sqliteCrashed(cause: unknown): SqlEnvError {
   crash ??= new SqlEnvError("sqlite_crashed", {
     what: "SQLite crashed",
@@ -90,7 +90,7 @@ async function load(): Promise<Sqlite> {
   const { default: initialize } = await import("@sqlite.org/sqlite-wasm");
   const { capi, wasm, oo1, version }: Sqlite3Static = await initialize({ print: silent, printErr: silent });
   const scratch = new oo1.DB(":memory:");
-  // Of the whole process, can only be lowered later, and must precede the first authorizer.
+  // For the whole process; it can only be lowered later, and must be set before the first authorizer.
   scratch.exec(`PRAGMA hard_heap_limit=${MAX_HEAP_BYTES}`);
   scratch.close();
   loaded = { capi, oo1, wasm: wasm as Sqlite["wasm"], version: version.libVersion };
@@ -99,10 +99,10 @@ async function load(): Promise<Sqlite> {
 
 const [UTF8, INNOCUOUS] = [1, 0x200000];
 
-/** Flag of a function whose value depends on nothing but its arguments. */
+/** Flag of functions whose value depends only on their arguments. */
 export const DETERMINISTIC = 0x800;
 
-/** Gives a connection a function of its own, by a pointer that all connections may share; `count` −1 takes any number of arguments, `data` is what `sqlite3_user_data` gives. */
+/** Registers a function on a connection, by a pointer that all connections may share; `count` −1 takes any number of arguments, `data` is what `sqlite3_user_data` returns. */
 export function registerFunction(
   db: Pointer,
   name: string,

@@ -45,7 +45,7 @@ test("a query that fails is wrong and says why", () => {
     spider: false,
     bird: false,
     result: null,
-    fault: { error_class: "unknown_column" },
+    error: { error_class: "unknown_column" },
   });
 });
 

@@ -1,4 +1,4 @@
-// The charged functions give what SQLite's own give, byte for byte, and stop when their budget is spent.
+// The charged functions return the same bytes as SQLite's own and stop when their budget is spent.
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cases } from "../../../../test/cases.ts";
@@ -11,7 +11,7 @@ import { sqlite } from "../sqlite.ts";
 const native = new (sqlite().oo1.DB)(":memory:");
 const shop = openShop();
 
-beforeAll(() => limitStatementTime(() => 60_000)); // only work counts here
+beforeAll(() => limitStatementTime(() => 60_000)); // only instructions matter here
 afterAll(() => limitStatementTime());
 
 function ours(expression: string): unknown {
@@ -27,7 +27,7 @@ function theirs(expression: string): unknown {
   }
 }
 
-// Letters, marks of patterns, a NUL, text that is not UTF-8 (a lone continuation byte, a cut sequence, one too long, 0xff).
+// Letters, pattern characters, a NUL, invalid UTF-8 (a lone continuation byte, a truncated sequence, an overlong one, 0xff).
 const PARTS = [..."abA%_*?[]^-\\éÉ🙂 '"].map((character) => Buffer.from(character).toString("hex"));
 PARTS.push("00", "80", "c3", "e282", "c080", "ff", "eda080", "efbfbf");
 const bytes = fc.array(fc.constantFrom(...PARTS), { maxLength: 8 }).map((parts) => parts.join(""));
@@ -37,7 +37,7 @@ const value = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom("NULL", "12", "3.0", "-1.5", "1e20", "-9223372036854775808") },
 );
 
-/** Kind and bytes of a value, whatever they are. */
+/** Type and bytes of a value. */
 const exactly = (call: string) => `typeof(${call}) || ':' || coalesce(hex(CAST(${call} AS BLOB)), '')`;
 
 test.each([
@@ -129,9 +129,9 @@ test.each([
   "sum('abcdefghijklmnopqrstuvwxyz' || n LIKE '%y%x%w%')",
   "sum(n LIKE '%' || n)",
   "max(concat(printf('%.16000c', 'x'), n))",
-])("what functions work through is charged: %s ends as too_long, at the same work each time", (expression) => {
+])("the work of functions is charged: %s ends as too_long at the same instruction each time", (expression) => {
   const sql = `WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 2500000) SELECT ${expression} FROM r`;
-  expect(shop.run(sql)).toMatchObject({ ok: false, fault: { error_class: "too_long" } });
+  expect(shop.run(sql)).toMatchObject({ ok: false, error: { error_class: "too_long" } });
   const short = () => shop.run(sql.replace("2500000", "2000"));
   const [first, second] = [short(), short()];
   expect(first.ok && second.ok && first.instructions === second.instructions).toBe(true);
@@ -158,7 +158,7 @@ test.each([
   expect(work(call) - work("s")).toBeGreaterThanOrEqual(16_000 / 32);
 });
 
-test("half a million rows of honest work fit into the budget", () => {
+test("ordinary work on half a million rows fits the budget", () => {
   const rows =
     "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 500000) SELECT count(*) FROM r WHERE";
   expect(shop.run(`${rows} strftime('%Y', 2450000 + n) > '2000'`)).toMatchObject({ ok: true });

@@ -1,15 +1,15 @@
-// SQLite's functions whose time grows with their arguments, charged for it. SQLite asks whether a statement may go on only
-// between instructions, and one instruction may be a call that works through 16,384 bytes, or through the product of two
-// such lengths. Most are charged by their lengths and then done by SQLite itself; LIKE, GLOB and instr count their steps.
+// Functions whose time grows with their arguments are charged to the statement's budget. SQLite checks progress only
+// between instructions, and one instruction may be a call that processes 16,384 bytes, or the product of two such
+// lengths. Most are charged by the lengths of their arguments and then run by SQLite; LIKE, GLOB and instr count steps.
 import { MAX_PATTERN_LENGTH } from "../limits.ts";
 import { byteView, wordView } from "../memory.ts";
 import { type Pointer, registerFunction, type Sqlite, sqlite } from "../sqlite.ts";
 import { findNatives, type Native, resultBytes, textStart, valueBytes } from "./natives.ts";
 import { codePoints, globPattern, indexOf, likePattern, type Matched, match, type Pattern } from "./patterns.ts";
 
-/** The running statement's budget, in instructions of SQLite's virtual machine. */
+/** The running statement's budget, in virtual-machine instructions. */
 export interface Budget {
-  /** Takes instructions off; false when none are left or time is up. */
+  /** Subtracts instructions; false when none are left or the time is up. */
   charge(instructions: number): boolean;
   left(): number;
 }
@@ -19,13 +19,13 @@ type SqlFunction = (context: Pointer, count: number, values: Pointer) => void;
 /** Instructions for a call, by the bytes of its text and blob arguments. */
 type Cost = (sizes: ArrayLike<number>, count: number) => number;
 
-// Measured: an instruction takes about 30 ns, in which these functions work through so many bytes.
+// Measured: bytes that these functions process in the time of one instruction, about 30 ns.
 const [FAST, MEDIUM, SLOW] = [32, 16, 8];
 const perByte =
   (bytes: number): Cost =>
   (sizes) =>
     1 + sizes[0]! / bytes;
-/** For functions that read numbers or a first character: a text is worked through to its end, by some of them twice. */
+/** For functions that read a number or a first character: some of them scan the whole text twice. */
 const everyByte =
   (bytes: number): Cost =>
   (sizes, count) => {
@@ -57,12 +57,12 @@ const CHARGED: readonly (readonly [names: string, counts: readonly number[], Cos
   ["concat concat_ws", [-1], () => 1],
 ];
 
-// Not charged: nullif, max and min, which compare as operators do. SQLite gives the collation they ask for only to built-ins.
+// Not charged: nullif, max and min, which compare as operators do. SQLite passes the collation they need only to built-ins.
 
-/** Charged for what they give too. */
+/** Also charged for the length of their result. */
 const GROWS = new Set(["replace", "printf", "format", "hex", "quote", "concat", "concat_ws"]);
 
-/** Arguments that SQLite makes sure of before it calls a built-in function, but not before it calls ours. */
+/** Argument counts that SQLite checks for built-in functions, but not for ours. */
 const FEWEST: Readonly<Record<string, number>> = { concat: 1, concat_ws: 2 };
 
 const COUNTED: readonly (readonly [name: string, counts: readonly number[], (budget: Budget) => SqlFunction])[] = [
@@ -72,7 +72,7 @@ const COUNTED: readonly (readonly [name: string, counts: readonly number[], (bud
 ];
 
 const STEPS_PER_INSTRUCTION = 10; // of matching a pattern or searching a text
-const PATTERN_COST = 10; // instructions to make a pattern ready, beside one for each byte
+const PATTERN_COST = 10; // instructions to compile a pattern, plus one per byte
 const INTERRUPT = 9;
 const [BLOB, NULL] = [4, 5];
 
@@ -80,7 +80,7 @@ let installed:
   | readonly { readonly name: string; readonly count: number; pointer: Pointer; data: Pointer }[]
   | undefined;
 
-/** Puts the charged functions onto a connection, in place of SQLite's own. */
+/** Replaces SQLite's functions on a connection by the charged ones. */
 export function installChargedFunctions(db: Pointer, budget: Budget): void {
   installed ??= makeFunctions(sqlite(), budget);
   for (const { name, count, pointer, data } of installed) registerFunction(db, name, count, pointer, data);
@@ -111,7 +111,7 @@ export function interrupt(context: Pointer): void {
   sqlite().wasm.exports.sqlite3_result_error_code(context, INTERRUPT);
 }
 
-const sizes = new Float64Array(128); // of the call under way; SQLite allows no more arguments
+const sizes = new Float64Array(128); // of the current call; SQLite allows no more arguments
 
 function call(name: string, { call }: Native, cost: Cost, budget: Budget): SqlFunction {
   const { capi } = sqlite();
@@ -164,7 +164,7 @@ function glob(budget: Budget): SqlFunction {
   return (context, _, values) => matches(context, values, 0, exports);
 }
 
-/** A function of a pattern and a text. The last pattern is kept ready: most statements use one for all rows. */
+/** A function of a pattern and a text. The last pattern stays compiled: most statements use one for all rows. */
 function patternFunction(
   budget: Budget,
   compile: (heap: Uint8Array, start: Pointer, end: Pointer, escaping: number) => Pattern,
@@ -210,7 +210,7 @@ function instr(budget: Budget): SqlFunction {
     const textType = exports.sqlite3_value_type(text);
     const partType = exports.sqlite3_value_type(part);
     if (textType === NULL || partType === NULL) return;
-    // A blob beside a text is compared by its bytes, as text of the same bytes would be.
+    // A blob is compared with a text by its bytes, like a text of the same bytes.
     const start = textType === BLOB ? exports.sqlite3_value_blob(text) : textStart(text);
     const partStart = partType === BLOB ? exports.sqlite3_value_blob(part) : textStart(part);
     const end = start + valueBytes(wordView(), text);

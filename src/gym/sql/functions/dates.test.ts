@@ -1,4 +1,4 @@
-// Date functions are SQLite's own, except that none of them, nor any other function, can read the clock or the time zone.
+// Date functions are SQLite's own, but neither they nor any other function can read the clock or the time zone.
 import fc from "fast-check";
 import { afterEach, expect, test, vi } from "vitest";
 import { cases } from "../../../../test/cases.ts";
@@ -8,7 +8,7 @@ import { ALLOWED_FUNCTIONS } from "../sandbox.ts";
 import { loadSqlite } from "../sqlite.ts";
 
 const { oo1 } = await loadSqlite();
-const NOW = "x'6e6f7700'"; // "now" and a NUL, which ends it for SQLite
+const NOW = "x'6e6f7700'"; // "now" and a NUL, where SQLite's string ends
 const database = new Database(
   "views",
   createDatabase([
@@ -52,7 +52,7 @@ test.each([
   const result = database.run(`SELECT ${call}`);
   expect(result).toMatchObject({
     ok: false,
-    fault: {
+    error: {
       error_class: "denied",
       message: `not authorized: ${/^\w+/.exec(call)![0]}() must not read the clock or time zone`,
     },
@@ -61,7 +61,7 @@ test.each([
 
 test("a view in a data file cannot read them either", () => {
   for (const view of ["clock", "zone"]) {
-    expect(database.run(`SELECT * FROM ${view}`)).toMatchObject({ fault: { error_class: "denied" } });
+    expect(database.run(`SELECT * FROM ${view}`)).toMatchObject({ error: { error_class: "denied" } });
   }
 });
 

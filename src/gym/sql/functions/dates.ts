@@ -8,7 +8,7 @@ import { findNatives, type Native, textStart, valueBytes } from "./natives.ts";
 
 const DATE_FUNCTIONS = ["date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff"] as const;
 
-// Measured, in instructions of the virtual machine: a time value, a modifier, and at worst (`%J`) a byte of a format.
+// Measured, in virtual-machine instructions: a time value, a modifier, and at worst (`%J`) one byte of a format.
 const [TIME_VALUE_COST, MODIFIER_COST, FORMAT_BYTE_COST] = [3, 8, 5];
 const ERROR = 1;
 
@@ -17,7 +17,7 @@ let installed:
   | readonly { readonly name: string; readonly count: number; pointer: Pointer; data: Pointer }[]
   | undefined;
 
-/** Takes the clock away from the engine: whoever asks for the time gets none, and is known. */
+/** Removes SQLite's clock: functions that read the time fail, and the attempt is recorded. */
 export function stopClock({ capi, wasm }: Sqlite): void {
   const vfs = new capi.sqlite3_vfs(capi.sqlite3_vfs_find(null as never) as never);
   const refuse = wasm.installFunction("i(pp)", () => {
@@ -28,7 +28,7 @@ export function stopClock({ capi, wasm }: Sqlite): void {
   vfs.dispose();
 }
 
-/** Replaces the date functions of a connection by ones that refuse the clock, are charged, and otherwise are SQLite's own. */
+/** Replaces the date functions of a connection by ones that refuse the clock, are charged, and otherwise call SQLite's own. */
 export function installDateFunctions(db: Pointer, budget: Budget): void {
   installed ??= makeFunctions(sqlite(), budget);
   for (const { name, count, pointer, data } of installed) registerFunction(db, name, count, pointer, data);
@@ -68,7 +68,7 @@ function clockless(name: (typeof DATE_FUNCTIONS)[number], { call }: Native, budg
   };
 }
 
-/** Whether a modifier is `localtime` or `utc`, read as SQLite reads it: a blob as text, and up to its first NUL. */
+/** Whether a modifier is `localtime` or `utc`, by SQLite's rules: a blob counts as text, and ends at its first NUL. */
 function readsTimeZone(value: Pointer): boolean {
   const start = textStart(value);
   if (start === 0) return false;

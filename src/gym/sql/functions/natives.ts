@@ -1,12 +1,12 @@
-// SQLite's own functions, to be called from ours. Its public interface can replace a built-in function but not call the
-// one replaced, so their addresses are read from the engine's table of built-ins. That table's layout belongs to the
-// pinned version: what is found is tried out when the engine is loaded, and nothing runs if it is not as expected.
+// SQLite's own functions, called from ours. Its public interface can replace a built-in function but not call the
+// original, so the addresses are read from SQLite's table of built-ins. The table's layout belongs to the pinned
+// version: the functions are tested when SQLite is loaded, and nothing runs if a result is unexpected.
 import { wordView } from "../memory.ts";
 import { type Pointer, type Sqlite, sqlite } from "../sqlite.ts";
 
 export interface Native {
   readonly call: (context: Pointer, count: number, values: Pointer) => void;
-  /** What the built-in was registered with; one piece of code serves several functions. */
+  /** The user data of the built-in; several functions share one implementation. */
   readonly data: Pointer;
 }
 
@@ -18,7 +18,7 @@ const [IS_TEXT, IS_BLOB, ENCODING_SHIFT] = [0x2, 0x10, 16];
 
 /** The built-in functions of these names, by `name/arguments` (−1 for any number). */
 export function findNatives({ wasm }: Pick<Sqlite, "wasm">, names: ReadonlySet<string>): Map<string, Native> {
-  const end = wasm.exports.malloc(8); // the built-ins are static data, which lies below the heap
+  const end = wasm.exports.malloc(8); // the built-ins are static data, below the heap
   wasm.exports.free(end);
   const [table, words] = [wasm.functionTable(), new DataView(wasm.heap8u().buffer)];
   const found = new Map<string, Native>();
@@ -36,12 +36,12 @@ export function findNatives({ wasm }: Pick<Sqlite, "wasm">, names: ReadonlySet<s
   return found;
 }
 
-/** Bytes of a text or blob; 0 for other values. `sqlite3_value_bytes` would make text of numbers. */
+/** Bytes of a text or blob; 0 for other values. `sqlite3_value_bytes` would convert numbers to text. */
 export function valueBytes(words: Uint32Array, value: Pointer): number {
   return words[(value + VALUE_FLAGS) >> 2]! & (IS_TEXT | IS_BLOB) ? words[(value + LENGTH) >> 2]! : 0;
 }
 
-/** Where a value's text begins, 0 for NULL; it has `valueBytes` bytes. What is text already is not copied to end in NUL. */
+/** Address of a value's text, 0 for NULL; it has `valueBytes` bytes. A value that is text already is not copied to add a NUL. */
 export function textStart(value: Pointer): Pointer {
   const words = wordView();
   const flags = words[(value + VALUE_FLAGS) >> 2]!;
@@ -49,7 +49,7 @@ export function textStart(value: Pointer): Pointer {
   return isUtf8 ? words[(value + START) >> 2]! : sqlite().wasm.exports.sqlite3_value_text(value);
 }
 
-/** Bytes of the text or blob a function has just given. */
+/** Bytes of the text or blob that a function has just returned. */
 export function resultBytes(words: Uint32Array, context: Pointer): number {
   return valueBytes(words, words[(context + RESULT) >> 2]!);
 }

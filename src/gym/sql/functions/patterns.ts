@@ -1,7 +1,7 @@
-// LIKE, GLOB and instr over SQLite's own bytes, with the steps they took. SQLite's versions cannot be interrupted, and
-// their time grows with the product of two lengths for some texts but not for most, so only counting tells.
+// LIKE, GLOB and instr on SQLite's memory, counting their steps. SQLite's versions cannot be interrupted, and their time
+// is the product of two lengths for some texts but not for most, so the steps must be counted.
 
-/** A pattern made ready: a code point to match for each place, or one of the marks below. */
+/** A compiled pattern: at each position a code point to match, or one of the markers below. */
 export interface Pattern {
   readonly places: readonly number[];
   readonly sets: readonly CharacterSet[];
@@ -10,14 +10,14 @@ export interface Pattern {
 }
 
 interface CharacterSet {
-  /** First and last code point, pair after pair. */
+  /** Pairs of first and last code point. */
   readonly ranges: readonly number[];
   readonly negated: boolean;
 }
 
 const [RUN, ONE, NEVER, FIRST_SET] = [-1, -2, -3, -4];
 
-/** What a match came to: 1, 0, or undefined when `allowed` steps did not suffice. */
+/** The result of a match: 1, 0, or undefined when `allowed` steps did not suffice. */
 export interface Matched {
   value: number | undefined;
   steps: number;
@@ -30,7 +30,7 @@ export function likePattern(heap: Uint8Array, start: number, end: number, escapi
   for (let i = 0; i < points.length; i++) {
     let point = points[i]!;
     if (point === escaping) {
-      if (++i >= points.length) return { places: [NEVER], sets: [], folds: true }; // nothing is escaped
+      if (++i >= points.length) return { places: [NEVER], sets: [], folds: true }; // the escape character is last
       point = points[i]!;
     } else if (point === PERCENT || point === UNDERSCORE) {
       places.push(point === PERCENT ? RUN : ONE);
@@ -54,10 +54,10 @@ export function globPattern(heap: Uint8Array, start: number, end: number): Patte
       const negated = points[i + 1] === CARET;
       let at = i + (negated ? 2 : 1);
       if (points[at] === CLOSE) {
-        ranges.push(CLOSE, CLOSE); // first in the brackets it stands for itself
+        ranges.push(CLOSE, CLOSE); // as the first in the brackets it is literal
         at++;
       }
-      let before = 0; // what a hyphen would make a range of
+      let before = 0; // start of a range, if a hyphen follows
       for (; at < points.length && points[at] !== CLOSE; at++) {
         const one = points[at]!;
         const isRange = one === HYPHEN && before > 0 && at + 1 < points.length && points[at + 1] !== CLOSE;
@@ -79,8 +79,8 @@ const [PERCENT, UNDERSCORE, STAR, QUESTION, OPEN, CLOSE, CARET, HYPHEN] = [
 ];
 
 /**
- * Whether the pattern matches the text, which ends at its first NUL: on a mismatch only the last run grows, so steps are at
- * most text × pattern.
+ * Whether the pattern matches the text, which ends at its first NUL. On a mismatch only the last wildcard is extended, so
+ * there are at most text × pattern steps.
  */
 export function match(
   heap: Uint8Array,
@@ -103,7 +103,7 @@ export function match(
     if (wanted === RUN) {
       runPlace = place++;
       if (place === length) {
-        out.value = 1; // a run at the end takes all that is left
+        out.value = 1; // a wildcard at the end matches the rest
         break;
       }
       runStart = findNext(heap, at, end, places[place]!, folds);
@@ -140,7 +140,7 @@ export function match(
   out.steps = steps;
 }
 
-/** Where a pattern that goes on with `wanted` can match next. ASCII never stands inside another character. */
+/** Where a pattern that continues with `wanted` can match next. ASCII bytes never occur inside another character. */
 function findNext(heap: Uint8Array, from: number, end: number, wanted: number, folds: boolean): number {
   if (wanted <= 0 || wanted >= 0x80) return from;
   const other = folds && wanted >= 97 && wanted <= 122 ? wanted - 32 : wanted;
@@ -150,7 +150,7 @@ function findNext(heap: Uint8Array, from: number, end: number, wanted: number, f
   return at;
 }
 
-/** Where one text begins in another, from 1 (0: nowhere): in characters of UTF-8, or in bytes. */
+/** Position of one text in another, from 1 (0: not found), in UTF-8 characters or in bytes. */
 export function indexOf(
   heap: Uint8Array,
   textStart: number,
@@ -210,7 +210,7 @@ export function codePoints(heap: Uint8Array, start: number, end: number): number
   return points;
 }
 
-/** The code point at a byte as SQLite reads it, bytes that are not UTF-8 too. */
+/** The code point at a byte by SQLite's rules, also for invalid UTF-8. */
 function decode(heap: Uint8Array, at: number, end: number): number {
   const lead = heap[at]!;
   if (lead < 0xc0) return lead;
