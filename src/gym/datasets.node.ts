@@ -1,4 +1,4 @@
-// Data sets by the name a person types: "bundled", "practice", "starter", "spider10[:path]", a folder, or what was imported.
+// Opens a data set by the name a user types: "bundled", "practice", "starter", "spider10[:path]", a folder, or an imported set.
 import { existsSync } from "node:fs";
 import { QuestionLoadError } from "../errors.ts";
 import { findDataSet, findLayout, importedDataSets, openDataSet, spider10 } from "./data/index.node.ts";
@@ -8,7 +8,7 @@ import { loadSqlite } from "./sql/index.ts";
 export const DEFAULT_SEED = 42;
 
 export interface ResolveOptions {
-  /** Of the bundled and the practice set's making and spider10's split. @default 42 */
+  /** Seed of the bundled and practice sets and of spider10's split. @default 42 */
   readonly seed?: number | undefined;
   /** Databases of a question file. */
   readonly dbDir?: string | undefined;
@@ -23,7 +23,7 @@ export async function resolveDataSet(
 ): Promise<DataSet> {
   if (name === "bundled") {
     await loadSqlite();
-    const { bundledDataSet } = await import("./worlds/bundled.ts"); // only when asked for: its words are many
+    const { bundledDataSet } = await import("./worlds/bundled.ts"); // loaded only when needed: its vocabulary is large
     return bundledDataSet({ seed });
   }
   if (name === "practice" || name === "starter") {
@@ -41,7 +41,7 @@ export async function resolveDataSet(
 const GET_SPIDER =
   "get Spider from https://yale-lily.github.io/spider, then: sqlenv data import spider.zip --name spider";
 
-/** The folder spider10 is taken from: the one given, or an imported set called spider10 or spider. */
+/** The folder of spider10: the given one, or an imported set named spider10 or spider. */
 function spiderFolder(given: string): string {
   if (given !== "") return findLayout(findDataSet(given)).root;
   const imported = importedDataSets();

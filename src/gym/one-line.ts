@@ -1,8 +1,8 @@
-// Text of several lines on one line.
+// Joins the lines of a text.
 
-/** Replaces every run of white space that holds a line break by `mark`. Linear in the text, whatever it is. */
+/** Replaces each stretch of white space that contains a line break by `mark`, in linear time. */
 export function oneLine(text: string, mark: string): string {
-  // `\s*[\r\n]+\s*` would match the same runs, but takes quadratic time on spaces without a line break.
+  // `\s*[\r\n]+\s*` would match the same, but takes quadratic time on spaces without a line break.
   return HAS_BREAK.test(text) ? text.replace(/\s+/g, (run) => (HAS_BREAK.test(run) ? mark : run)) : text;
 }
 

@@ -11,7 +11,7 @@ export function usableCpus(root = "/"): number {
 
 /** Processors' worth of time that control groups allow; infinite where there is no limit. */
 export function cpuQuota(root = "/"): number {
-  const groups = textOf(root, "proc/self/cgroup").split("\n");
+  const groups = readText(root, "proc/self/cgroup").split("\n");
   const quotas = groups.flatMap((line) => {
     const [, controllers = "", path = "/"] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
     if (controllers === "") return upwards(path).map((at) => quotaOfV2(root, at));
@@ -29,12 +29,12 @@ function upwards(path: string): string[] {
 
 /** `cpu.max` holds "quota period" or "max period", in microseconds. */
 function quotaOfV2(root: string, group: string): number {
-  const [quota, period] = textOf(root, "sys/fs/cgroup", group, "cpu.max").trim().split(" ").map(Number);
+  const [quota, period] = readText(root, "sys/fs/cgroup", group, "cpu.max").trim().split(" ").map(Number);
   return ratio(quota, period);
 }
 
 function quotaOfV1(root: string, controllers: string, group: string): number {
-  const read = (file: string) => textOf(root, "sys/fs/cgroup", controllers, group, file).trim();
+  const read = (file: string) => readText(root, "sys/fs/cgroup", controllers, group, file).trim();
   return ratio(Number(read("cpu.cfs_quota_us") || Number.NaN), Number(read("cpu.cfs_period_us") || Number.NaN));
 }
 
@@ -43,7 +43,7 @@ function ratio(quota = Number.NaN, period = Number.NaN): number {
   return quota > 0 && period > 0 ? quota / period : Number.POSITIVE_INFINITY;
 }
 
-function textOf(...path: string[]): string {
+function readText(...path: string[]): string {
   try {
     return readFileSync(join(...path), "utf8");
   } catch {

@@ -67,7 +67,7 @@ async function fetchInto(part: Part, url: string, options: DownloadOptions): Pro
   for (;;) {
     try {
       await attempt(url, part, options);
-      if (!checksum || (await digestOf(part.data, checksum.kind)) === checksum.hex) return;
+      if (!checksum || (await hashFile(part.data, checksum.kind)) === checksum.hex) return;
       onDisk(() => part.clear());
       if (++mismatches > 1) throw new FinalError("its checksum is wrong", "try again later, or another source");
     } catch (error) {
@@ -139,7 +139,7 @@ async function attempt(
       },
       signal ? AbortSignal.any([signal, stall.signal]) : stall.signal,
     );
-    const { offset, total } = placeOf(response, part, resume);
+    const { offset, total } = writeOffset(response, part, resume);
     if (offset > 0 && offset === total) return; // all of it was already there
     if (total !== undefined && total > maxBytes) {
       await response.body?.cancel();
@@ -179,8 +179,8 @@ function tooLarge(maxBytes: number, total?: number): FinalError {
   return new FinalError(`${size}, and ${maxBytes} are allowed`, "raise the limit if you trust the source");
 }
 
-/** Where the answer's bytes belong: at the end of the part, or at the beginning when the server sends all of it. */
-function placeOf(
+/** Where the response is written: at the end of the part, or at its beginning when the server sends the whole file. */
+function writeOffset(
   response: Response,
   part: Part,
   resume: ResumeInfo | undefined,
@@ -244,9 +244,12 @@ function failed(url: string, reason: string, remedy: string, cause: unknown): Do
 }
 
 /** The checksum of a file on disk, read piece by piece. */
-export async function digestOf(file: string, kind: Checksum["kind"]): Promise<string> {
+export async function hashFile(file: string, kind: Checksum["kind"]): Promise<string> {
   const hash = createHash(kind === "sha256" ? "sha256" : "sha1");
   if (kind === "git") hash.update(`blob ${statSync(file).size}\0`);
   for await (const chunk of createReadStream(file)) hash.update(chunk as Uint8Array);
   return hash.digest("hex");
 }
+
+/** @deprecated use `hashFile` */
+export { hashFile as digestOf };

@@ -58,15 +58,15 @@ export async function rolloutFunc(
     const opened = environments.open(environment);
     const env = clock.environment(opened);
     const { rules } = opened;
-    const game = new ModelPolicy(
+    const policy = new ModelPolicy(
       { ...samplingOf(config, tokenizer), engine: sampler, turns, key },
       { seed: index, signal: own, rules },
     );
-    const player: Player = { name: "model", prompt_id, start: () => (observation) => game.move(observation) };
+    const player: Player = { name: "model", prompt_id, start: () => (observation) => policy.decide(observation) };
     const seen = trained.has(question.database_name);
     const record = await playEpisode(env, player, { question, seen, signal: own }).finally(() => env.close?.());
     onEpisode?.(++done, prompts.length);
-    const { messages, segments, truncated, written: completion_tokens } = game;
+    const { messages, segments, truncated, written: completion_tokens } = policy;
     return { ...record, messages, segments, truncated, completion_tokens };
   });
   const ended = await Promise.allSettled(episodes); // none is left running when this returns

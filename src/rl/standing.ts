@@ -6,7 +6,7 @@ import {
   type EpisodeRecord,
   evaluate,
   localEnvironments,
-  summaryOf,
+  summarize,
 } from "../gym/evaluation/index.ts";
 import { modelPlayer, type Player, randomPlayer, type TokenSampler } from "../gym/players/index.ts";
 import type { Tokenizer, TurnEncoder } from "../lm/model/index.ts";
@@ -98,7 +98,7 @@ async function play(
       const databases = places[place];
       const episodes = countOf(place, manner);
       if (episodes === 0) {
-        standing[place] = { ...standing[place], [manner]: summaryOf([]) };
+        standing[place] = { ...standing[place], [manner]: summarize([]) };
         continue;
       }
       const report = await evaluate(data, player(manner), {

@@ -1,4 +1,4 @@
-// A result written as an answer: one canonical text for each value, which the verifier reads back.
+// Formats a result as an answer: one canonical text per value, which the verifier parses.
 import type { Cell, ResultTable, StorageClass } from "../sql/index.ts";
 import type { AnswerType } from "./question.ts";
 
@@ -12,7 +12,7 @@ export function answerTypeOf({ columns, types, rows }: ResultTable): AnswerType 
   return types[0] === "integer" ? "integer" : types[0] === "real" ? "float" : "string";
 }
 
-/** The canonical text: a value; `a, b, c`; or one row a line with cells between bars. JSON where a cell would be misread. */
+/** The canonical text: a value; `a, b, c`; or one row per line with cells separated by bars. JSON where a cell would be misread. */
 export function formatAnswer(table: Pick<ResultTable, "columns" | "types" | "rows">): string {
   const { columns, types, rows } = table;
   const single = columns.length === 1;
@@ -32,10 +32,10 @@ export function formatAnswer(table: Pick<ResultTable, "columns" | "types" | "row
   return `[${json.join(", ")}]`;
 }
 
-/** Text that a reader could take for something else inside a list or row. */
+/** Text that is ambiguous inside a list or row. */
 const AMBIGUOUS = /[,;|\t\r\n"'`[\](){}]|^(?:null|none|nan)$|^[-*•] |^answer\b/i;
 
-/** One value as text: NULL, 3, 3.0, words as they are. */
+/** One value as text: NULL, 3, 3.0, text unchanged. */
 export function formatCell(cell: Cell, type: StorageClass): string {
   if (cell === null) return "NULL";
   if (typeof cell !== "number") return String(cell);

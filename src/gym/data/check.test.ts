@@ -43,7 +43,7 @@ test("counts what is usable, seen and unseen, and what was rejected", async () =
   });
 });
 
-test("golds that nobody can type are left out, those of many rows are counted, and the evaluation set has a number", async () => {
+test("golds longer than an answer are left out, those of many rows are counted, and the evaluation set has a hash", async () => {
   const dataset = await pets();
   const numbers = (count: number) =>
     `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ${count}) SELECT i FROM n`;
@@ -61,7 +61,7 @@ test("golds that nobody can type are left out, those of many rows are counted, a
   });
 });
 
-test("fails on rejected questions of a set of our own, stale golds, repeated ids, unknown tables and damaged files", async () => {
+test("fails on rejected questions of the native layout, stale golds, duplicate ids, unknown tables and damaged files", async () => {
   const dataset = await pets();
   const failures = async (changed: Partial<DataSet>) =>
     (await checkDataSet({ ...dataset, ...changed })).failed.map(({ id, reason }) => [id, reason]);

@@ -1,4 +1,4 @@
-// A data set checked as a whole: files sound, golds as stated, and everything counted.
+// Checks a whole data set: files are intact, golds are as stated, and everything is counted.
 import { messageOf } from "../../errors.ts";
 import { loadSqlite } from "../sql/index.ts";
 import type { DataSet, Rejection, RejectionReason } from "./dataset.ts";
@@ -27,7 +27,7 @@ export interface DataSetCheck {
   readonly long_golds: Readonly<Record<Split, number>>;
   readonly questions_before: number;
   readonly questions_after: number;
-  /** What should not be: damaged databases, stale golds, and rejected questions of a set of our own, which should have none. */
+  /** Failures: damaged databases, stale golds, and rejected questions of the native layout, which should have none. */
   readonly failed: readonly { readonly id: string; readonly reason: string; readonly detail: string }[];
   /** Rejected questions, counted. */
   readonly by_reason: Readonly<Record<Split, Readonly<Partial<Record<RejectionReason, number>>>>>;
@@ -36,7 +36,7 @@ export interface DataSetCheck {
   readonly rejected: readonly Rejection[];
 }
 
-/** Opens every database that questions are about, runs every gold query again and counts. */
+/** Opens every database that questions are about and runs every gold query again. */
 export async function checkDataSet(dataset: DataSet): Promise<DataSetCheck> {
   const { name, questions, databases, rejected, layout = "questions" } = dataset;
   await loadSqlite();
@@ -55,8 +55,8 @@ export async function checkDataSet(dataset: DataSet): Promise<DataSetCheck> {
   for (const question of questions) {
     if (question.database_name !== database) await breathe();
     database = question.database_name;
-    const fault = bad.has(question.database_name) ? undefined : faultOf(question, ids);
-    if (fault) failed.push({ id: question.question_id, ...fault });
+    const failure = bad.has(question.database_name) ? undefined : checkQuestion(question, ids);
+    if (failure) failed.push({ id: question.question_id, ...failure });
   }
   for (const { question_id, reason, detail } of rejected) {
     const isExpected = layout !== "questions" && reason !== "database_bad";
@@ -100,7 +100,7 @@ export async function checkDataSet(dataset: DataSet): Promise<DataSetCheck> {
     }
   }
 
-  function faultOf(question: QuestionRecord, known: Set<string>): { reason: string; detail: string } | undefined {
+  function checkQuestion(question: QuestionRecord, known: Set<string>): { reason: string; detail: string } | undefined {
     if (known.has(question.question_id)) return { reason: "duplicate_id", detail: "two questions have this id" };
     known.add(question.question_id);
     const parsed = questionSchema.safeParse(question);

@@ -1,4 +1,4 @@
-// A data set: questions and the databases they are about, with what could not be used and why.
+// A data set: questions, their databases, and the rejected questions with reasons.
 import type { DatabasePool } from "../sql/index.ts";
 import type { QuestionRecord, Split } from "./question.ts";
 
@@ -9,7 +9,7 @@ export const REJECTION_REASONS = [
   "gold_fails", // the gold query is refused or fails
   "gold_empty", // it gives no rows: an empty answer would be right by accident
   "gold_only_nulls",
-  "gold_too_long", // nobody can give it: the answer has more characters than an answer may have
+  "gold_too_long", // the answer has more characters than an answer may have
   "gold_mismatch", // the file's gold_answer or answer_type is not what the gold query gives
   "duplicate_id",
   "malformed", // a field is missing or of the wrong type
@@ -21,11 +21,11 @@ export interface Rejection {
   readonly question_id: string;
   readonly split: Split;
   readonly reason: RejectionReason;
-  /** What exactly: SQLite's message, the field, both values. */
+  /** Details: SQLite's message, the field, both values. */
   readonly detail: string;
 }
 
-/** Folder layouts that can be read. "questions" is our own, the others are published ones with known flaws. */
+/** Folder layouts that can be read. "questions" is the native one, the others are published ones with known flaws. */
 export const LAYOUTS = ["questions", "spider", "bird"] as const;
 
 export type Layout = (typeof LAYOUTS)[number];
@@ -36,8 +36,8 @@ export interface DataSet {
   readonly questions: readonly QuestionRecord[];
   readonly databases: DatabasePool;
   readonly rejected: readonly Rejection[];
-  /** Where it came from; rejected questions of the published layouts are to be expected. @default "questions" */
+  /** Where it came from; rejected questions are expected in the published layouts. @default "questions" */
   readonly layout?: Layout;
-  /** The file of a database, needed to write the data set out again. */
+  /** The file of a database, needed to export the data set. */
   readonly file?: (database: string) => Uint8Array;
 }

@@ -23,7 +23,7 @@ test.each([
   expect(difficultyOf(sql)).toBe(difficulty);
 });
 
-test("tables are named as the database names them, once each, also inside nesting and quotes", () => {
+test("tables have the database's own spelling, once each, also in subqueries and quotes", () => {
   const tables = [{ name: "Owner" }, { name: "pet" }, { name: "vet visit" }];
   const of = (sql: string) => tablesInvolved(sql, tables);
   expect(of("SELECT * FROM owner JOIN PET ON 1")).toEqual(["Owner", "pet"]);

@@ -1,14 +1,14 @@
-// How hard a question is, told from the clauses of its gold query, and which tables the query reads.
-import { type Table, type SqlToken, tokenizeSql } from "../sql/index.ts";
+// Derives a question's difficulty and its tables from the clauses of the gold query.
+import { type SqlToken, type Table, tokenizeSql } from "../sql/index.ts";
 import type { Difficulty } from "./question.ts";
 
-/** What a statement is made of, as far as difficulty depends on it. */
+/** The parts of a statement that difficulty depends on. */
 export interface Outline {
   /** Names in FROM and JOIN, in order of appearance, quotes removed; may include names from WITH. */
   readonly sources: readonly string[];
   /** JOINs, written as such or as commas in FROM. */
   readonly joins: number;
-  /** WHERE, GROUP BY, HAVING, ORDER BY and LIMIT, each counted once per appearance. */
+  /** WHERE, GROUP BY, HAVING, ORDER BY and LIMIT, each counted once per occurrence. */
   readonly clauses: number;
   /** A SELECT inside another, or WITH. */
   readonly nested: boolean;
@@ -28,7 +28,7 @@ export function difficultyOf(sql: string): Difficulty {
   return joins === 1 || groups || ranks || clauses > 2 ? "medium" : "easy";
 }
 
-/** The database's own names of the tables and views a statement reads, in order of first appearance. */
+/** The database's own names of the tables and views a statement reads, in order of first occurrence. */
 export function tablesInvolved(sql: string, tables: readonly Pick<Table, "name">[]): string[] {
   const byName = new Map(tables.map(({ name }) => [name.toLowerCase(), name]));
   const found = outline(sql).sources.map((source) => byName.get(source.toLowerCase()));
@@ -39,13 +39,13 @@ const CLAUSES = new Set(["WHERE", "GROUP", "HAVING", "ORDER", "LIMIT"]);
 const SET_OPERATIONS = new Set(["UNION", "INTERSECT", "EXCEPT"]);
 const ENDS_FROM = new Set([...CLAUSES, ...SET_OPERATIONS, "SELECT", "WINDOW"]);
 
-/** Reads the outline off the tokens; never fails, whatever the text. */
+/** Derives the outline from the tokens; never throws, whatever the text. */
 export function outline(sql: string): Outline {
   const tokens = tokenizeSql(sql);
   const words = new Set(tokens.filter((token) => token.kind === "word").map((token) => token.key));
   const sources: string[] = [];
   let [joins, clauses, selects] = [0, 0, 0];
-  const outer: Position[] = []; // of the open parentheses
+  const outer: Position[] = []; // one per open parenthesis
   let here: Position = { inFrom: false, wantsTable: false };
   tokens.forEach((token, i) => {
     const isSource = here.wantsTable && (token.kind === "word" || token.kind === "quoted");
@@ -85,7 +85,7 @@ export function outline(sql: string): Outline {
 interface Position {
   /** Between FROM and the next clause, where a comma joins. */
   readonly inFrom: boolean;
-  /** The next name is a table's. */
+  /** Whether the next name is a table's. */
   readonly wantsTable: boolean;
 }
 

@@ -20,7 +20,7 @@ function question(i: number, fields: Partial<QuestionRecord> = {}): QuestionReco
 
 const many = Array.from({ length: 70 }, (_, i) => question(i));
 
-test("a filter passes what all of its lists name, in order", () => {
+test("a filter keeps what all of its lists allow, in order", () => {
   expect(filterQuestions(many, {})).toEqual(many);
   expect(filterQuestions(many, { difficulty: [] })).toEqual(many);
   const some = filterQuestions(many, {
@@ -36,7 +36,7 @@ test("a filter passes what all of its lists name, in order", () => {
   );
 });
 
-test("splitting by database keeps databases whole and both sides filled", () => {
+test("splitting by database keeps databases whole and neither side empty", () => {
   for (const share of [0.01, 0.3, 0.99]) {
     const split = splitByDatabase(many, share, 1);
     const sides = { train: new Set<string>(), eval: new Set<string>() };
@@ -49,7 +49,7 @@ test("splitting by database keeps databases whole and both sides filled", () => 
   expect(splitByDatabase(many, 1, 1).every(({ split }) => split === "eval")).toBe(true);
 });
 
-test("splitting by query never puts the same query on both sides, hits the count, and depends on the seed alone", () => {
+test("splitting by query keeps equal queries on one side, reaches the count, and depends only on the seed", () => {
   fc.assert(
     fc.property(
       fc.array(fc.integer({ min: 0, max: 40 }), { minLength: 1, maxLength: 80 }),

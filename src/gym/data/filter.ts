@@ -1,9 +1,9 @@
-// Parts of a data set: by difficulty, type, database or split, and splits that keep what belongs together on one side.
+// Filters questions by difficulty, type, database or split, and splits them without leaking queries or databases.
 import { random } from "../../random.ts";
 import { normalizeSql } from "../sql/index.ts";
 import type { AnswerType, Difficulty, QuestionRecord, Split } from "./question.ts";
 
-/** Each list names what may pass; an absent or empty list lets everything pass. */
+/** Each list names what is kept; an absent or empty list keeps everything. */
 export interface QuestionFilter {
   readonly difficulty?: readonly Difficulty[] | undefined;
   readonly answer_type?: readonly AnswerType[] | undefined;
@@ -11,7 +11,7 @@ export interface QuestionFilter {
   readonly split?: Split | undefined;
 }
 
-/** The questions that pass, in their order. */
+/** The questions that are kept, in their order. */
 export function filterQuestions(questions: readonly QuestionRecord[], filter: QuestionFilter): QuestionRecord[] {
   const { difficulty, answer_type, database, split } = filter;
   const passes = <T>(allowed: readonly T[] | undefined, value: T) => !allowed?.length || allowed.includes(value);
@@ -28,7 +28,7 @@ export function filterQuestions(questions: readonly QuestionRecord[], filter: Qu
 export function splitByDatabase(questions: readonly QuestionRecord[], share: number, seed: number): QuestionRecord[] {
   const sizes = countBy(questions, ({ database_name }) => database_name);
   const chosen = fill(sizes, Math.round(questions.length * share), seed);
-  // At least one database on each side, whatever the share, where there are two.
+  // At least one database on each side where there are two, whatever the share.
   const order = random("split-by-database", seed).shuffle([...sizes.keys()].sort());
   if (chosen.size === 0 && share > 0 && sizes.size > 1) chosen.add(order[0]!);
   if (chosen.size === sizes.size && share < 1 && sizes.size > 1) chosen.delete(order[0]!);
@@ -42,8 +42,8 @@ interface Asked {
 
 /**
  * Marks `evalCount` questions as "eval" and the others as "train" so that questions with the same gold query are on
- * one side: Spider asks most queries twice in different words, and a training question must not give away the answer
- * to an evaluation question. The count is reached exactly where the groups' sizes allow it.
+ * one side: Spider asks most queries twice in different words, and training on one would leak the other's answer. The
+ * count is reached exactly where the sizes of the groups allow it.
  */
 export function splitByQuery<T extends Asked>(
   questions: readonly T[],
@@ -61,7 +61,7 @@ function countBy<T>(items: readonly T[], key: (item: T) => string): Map<string, 
   return counts;
 }
 
-/** Groups taken in a random order that depends on nothing but names and seed, skipping those that would overshoot. */
+/** Takes groups in a random order that depends only on names and seed, skipping those that would exceed the count. */
 function fill(sizes: ReadonlyMap<string, number>, wanted: number, seed: number): Set<string> {
   const chosen = new Set<string>();
   let left = wanted;

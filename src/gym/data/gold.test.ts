@@ -13,7 +13,7 @@ function outcome(fields: GoldFields): string {
   return check.ok ? "ok" : check.reason;
 }
 
-test("a gold query must run and give something", () => {
+test("a gold query must run and give a result", () => {
   expect(outcome({ gold_sql: "SELECT name FROM pet" })).toBe("ok");
   expect(outcome({ gold_sql: "SELECT name FROM gone" })).toBe("gold_fails");
   expect(outcome({ gold_sql: "DELETE FROM pet" })).toBe("gold_fails");

@@ -1,4 +1,4 @@
-// The gold query put to the test: it must run and give an answer, and the answer the file states, if it states one.
+// Checks a gold query: it must run and give an answer, the same as the file states, if it states one.
 import type { Database, ResultTable } from "../sql/index.ts";
 import { formatAnswer, MAX_ANSWER_LENGTH } from "./answer.ts";
 import type { RejectionReason } from "./dataset.ts";
@@ -21,7 +21,7 @@ export type GoldCheck =
   | { readonly ok: true; readonly table: ResultTable; readonly instructions: number }
   | { readonly ok: false; readonly reason: RejectionReason; readonly detail: string };
 
-/** Runs the gold query and says whether its result can serve as an answer. */
+/** Runs the gold query and checks whether its result can be an answer. */
 export function checkGold({ gold_sql, gold_answer, answer_type }: GoldFields, database: Database): GoldCheck {
   const result = database.run(gold_sql, { maxRows: MAX_GOLD_ROWS, maxBytes: MAX_GOLD_BYTES });
   if (!result.ok) return reject("gold_fails", `${result.error.error_class}: ${result.error.message}`);
@@ -73,7 +73,7 @@ function sameAnswer(stated: unknown, table: ResultTable): boolean {
   return words(text) === words(formatAnswer(table));
 }
 
-/** Sorted words of an answer, numbers in one spelling. */
+/** Sorted words of an answer, with numbers normalized. */
 function words(text: string): string {
   const parts = text.toLowerCase().split(/[\s,;|"'`[\](){}]+/);
   return parts

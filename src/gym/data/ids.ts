@@ -1,4 +1,4 @@
-// Which questions a result is about, as one number that results can quote.
+// A hash of question ids, with which results say which questions they are about.
 import type { QuestionRecord } from "./question.ts";
 
 /** SHA-256, in hexadecimal digits, of the evaluation questions' ids: equal when two results are about the same questions. */

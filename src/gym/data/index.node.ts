@@ -1,4 +1,4 @@
-// Question files, Spider, BIRD, archives and downloads: what needs Node's disk and network.
+// Question files, Spider, BIRD, archives and downloads, which need Node's disk and network.
 
 export * from "../../io/download.node.ts";
 export { MAX_ENTRIES, MAX_UNPACKED_BYTES, UnpackBudget } from "./archives/archive.ts";

@@ -1,4 +1,4 @@
-// What is asked: question records, their files and checks. Loaders that need a disk or network are in index.node.ts.
+// Question records, their files and checks. Loaders that need a disk or network are in index.node.ts.
 export * from "./answer.ts";
 export * from "./check.ts";
 export * from "./dataset.ts";

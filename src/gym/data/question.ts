@@ -1,11 +1,11 @@
-// What is asked: one question about one database, with the query whose result is the answer.
+// A question about one database, with the gold query whose result is the answer.
 import { z } from "zod";
 
 export const DIFFICULTIES = ["easy", "medium", "hard"] as const;
 export const ANSWER_TYPES = ["integer", "float", "string", "list", "table"] as const;
 export const SPLITS = ["train", "eval"] as const;
 
-/** A question as it stands in a question file. */
+/** A question as it is in a question file. */
 export const questionSchema = z
   .object({
     question_id: z.string().min(1).describe("unique within the file, such as music_train_007"),

@@ -1,7 +1,7 @@
 // The rules of the environment on all bundled questions.
 import { expect, test } from "vitest";
 import { MUTATIONS } from "../../apps/bench/verifier/mutated-queries.ts";
-import { rewritesOf } from "../../apps/bench/verifier/rewrites.ts";
+import { rewriteQuery } from "../../apps/bench/verifier/rewrites.ts";
 import { formatAnswer } from "../data/index.ts";
 import { loadSqlite } from "../sql/index.ts";
 import { bundledDataSet } from "../worlds/index.ts";
@@ -24,7 +24,7 @@ test("every bundled gold query is right by @last; a changed one exactly when its
     const database = data.databases.get(question.database_name);
     const gold = runGold(question, database);
     const changed = Object.values(MUTATIONS).map((mutate) => mutate(question.gold_sql));
-    const queries = [...changed, ...rewritesOf(question.gold_sql).map(([, sql]) => sql)];
+    const queries = [...changed, ...rewriteQuery(question.gold_sql).map(([, sql]) => sql)];
     for (const sql of new Set(queries.filter((sql) => sql !== question.gold_sql))) {
       const result = database.run(sql);
       if (!result.ok || result.table.rows.length === 0) continue;

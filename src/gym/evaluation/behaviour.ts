@@ -15,7 +15,7 @@ export interface Behaviour {
 }
 
 /** Counts scored episodes. */
-export function behaviourOf(records: readonly EpisodeRecord[]): Behaviour {
+export function measureBehaviour(records: readonly EpisodeRecord[]): Behaviour {
   const answered = records.filter(({ steps }) => steps.at(-1)?.action.action_type === "ANSWER");
   const solved = records.filter(({ correctness }) => correctness === 1);
   return {
@@ -60,3 +60,6 @@ function valuesOf(answer: string): string[] {
 function mean(values: readonly number[]): number | null {
   return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
+
+/** @deprecated use `measureBehaviour` */
+export { measureBehaviour as behaviourOf };

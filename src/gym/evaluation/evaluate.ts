@@ -14,7 +14,7 @@ import {
 import { type EnvironmentRules, SQLEnvironment } from "../env/index.ts";
 import { type EpisodeRecord, type PlayableEnvironment, playEpisode } from "../episode.ts";
 import type { Player } from "../players/index.ts";
-import { type EvaluationReport, reportOf } from "./summary.ts";
+import { buildReport, type EvaluationReport } from "./summary.ts";
 
 export interface EvaluateOptions {
   /** More than there are questions plays them again. @default each question once */
@@ -104,7 +104,7 @@ export async function evaluate(
   const failed = workers.find((worker) => worker.status === "rejected");
   if (failed) throw failed.reason; // when no episode is left running
   const finished = records.filter((record) => record !== undefined);
-  return reportOf(finished, { player: player.name, interrupted: finished.length < sample.length });
+  return buildReport(finished, { player: player.name, interrupted: finished.length < sample.length });
 }
 
 export interface Sampled {

@@ -3,7 +3,7 @@
 import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, type Difficulty } from "../data/index.ts";
 import type { DoneReason } from "../env/index.ts";
 import type { EpisodeRecord } from "../episode.ts";
-import { type Behaviour, behaviourOf } from "./behaviour.ts";
+import { type Behaviour, measureBehaviour } from "./behaviour.ts";
 import { type Cluster, clusterInterval } from "./cluster.ts";
 import { type Interval, wilson } from "./wilson.ts";
 
@@ -60,7 +60,7 @@ export interface ReportOptions {
 }
 
 /** Counts episodes; their order does not matter. */
-export function reportOf(
+export function buildReport(
   records: readonly EpisodeRecord[],
   { player, interrupted = false }: ReportOptions,
 ): EvaluationReport {
@@ -71,14 +71,14 @@ export function reportOf(
   const broken = records.filter(({ error }) => error !== null);
   const group = <K extends string>(keys: readonly K[], keyOf: (record: EpisodeRecord) => K) =>
     Object.fromEntries(
-      keys.map((key) => [key, summaryOf(records.filter((record) => keyOf(record) === key))]),
+      keys.map((key) => [key, summarize(records.filter((record) => keyOf(record) === key))]),
     ) as Record<K, Summary>;
   const names = [...new Set(records.map(({ database_name }) => database_name))].sort();
   return {
     player,
     ...(records[0]?.prompt !== undefined && { prompt: records[0].prompt }),
     rules: records[0]?.rules ?? null,
-    ...summaryOf(records),
+    ...summarize(records),
     errors: broken.length,
     first_error: broken[0]?.error ?? null,
     interrupted,
@@ -88,8 +88,8 @@ export function reportOf(
     done_reasons: doneReasons(scored),
     by_difficulty: group(DIFFICULTIES, ({ difficulty }) => difficulty),
     by_answer_type: group(ANSWER_TYPES, ({ answer_type }) => answer_type),
-    seen: summaryOf(records.filter(({ seen }) => seen)),
-    unseen: summaryOf(
+    seen: summarize(records.filter(({ seen }) => seen)),
+    unseen: summarize(
       records.filter(({ seen }) => !seen),
       "cluster_t_by_database",
     ),
@@ -109,7 +109,7 @@ function isScored({ error }: EpisodeRecord): boolean {
 }
 
 /** Sums up one group. Clustering needs two databases; with fewer the interval is Wilson's. */
-export function summaryOf(records: readonly EpisodeRecord[], method: IntervalMethod = "wilson"): Summary {
+export function summarize(records: readonly EpisodeRecord[], method: IntervalMethod = "wilson"): Summary {
   const scored = records.filter(isScored);
   const mean = (of: (record: EpisodeRecord) => number) =>
     scored.length === 0 ? null : scored.reduce((sum, record) => sum + of(record), 0) / scored.length;
@@ -123,12 +123,12 @@ export function summaryOf(records: readonly EpisodeRecord[], method: IntervalMet
     ci_method: clusters ? method : "wilson",
     mean_reward: mean(({ reward }) => reward ?? 0),
     mean_steps: mean(({ step_count }) => step_count),
-    ...triesOf(scored),
-    behaviour: behaviourOf(scored),
+    ...countTries(scored),
+    behaviour: measureBehaviour(scored),
   };
 }
 
-function triesOf(scored: readonly EpisodeRecord[]): Pick<Summary, "tries" | "solved_in_tries"> {
+function countTries(scored: readonly EpisodeRecord[]): Pick<Summary, "tries" | "solved_in_tries"> {
   const played = new Map<string, number>();
   const solved = new Set<string>();
   for (const { question_id, correctness } of scored) {
@@ -161,3 +161,7 @@ function byDatabase(scored: readonly EpisodeRecord[]): Cluster[] {
     return { successes: rate * trials, trials };
   });
 }
+
+/** @deprecated use `summarize` */
+/** @deprecated use `buildReport` */
+export { buildReport as reportOf, summarize as summaryOf };

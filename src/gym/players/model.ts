@@ -1,12 +1,12 @@
-// A model of ours as a player: token ids to and from an engine, the action read from its words.
+// A language model as a player: token ids to and from an engine, the action parsed from its text.
 
 import type { StopRule } from "../../stop.ts";
 import type { SQLObservation } from "../env/index.ts";
-import type { EpisodeContext, Decision, Player } from "./player.ts";
+import type { Decision, EpisodeContext, Player } from "./player.ts";
 import { Conversation, type Turns } from "./prompts/conversation.ts";
 import { type Prompt, type PromptChoice, promptFor, promptId } from "./prompts/prompt.ts";
 
-/** What the player needs of an engine. */
+/** The part of an engine that the player needs. */
 export interface TokenSampler {
   sample(request: {
     readonly prompt: readonly number[];
@@ -32,43 +32,43 @@ export interface ModelPlayerOptions {
   readonly turns: Turns & { readonly stopIds: readonly number[] };
   /** Text of sampled ids, without special tokens. */
   readonly decode: (ids: readonly number[]) => string;
-  /** The text of every token id (the tokenizer's `texts`), for prompts that end replies by their text. @default they do not */
+  /** The text of every token id (the tokenizer's `texts`), for prompts with stop rules. @default no stop rules */
   readonly texts?: readonly string[] | undefined;
   /** @default compact, without examples */
   readonly prompt?: PromptChoice | undefined;
   /** @default "model" */
   readonly name?: string;
-  /** 0 plays greedily. @default 0 */
+  /** 0 is greedy. @default 0 */
   readonly temperature?: number;
   readonly top_k?: number;
   readonly top_p?: number;
   readonly min_p?: number;
-  /** A turn. @default 256 */
+  /** New tokens per turn. @default 256 */
   readonly max_new_tokens?: number;
-  /** A whole episode: when the model has written as much, it is over. @default no limit */
+  /** New tokens per episode; the episode ends when they are used up. @default no limit */
   readonly max_completion_length?: number;
   /** @default 2048 */
   readonly max_context_tokens?: number;
-  /** Begins the names of the samples' random numbers; the episode's seed follows. @default [0] */
+  /** First part of the key of the samples' random numbers; the episode's key follows. @default [0] */
   readonly key?: readonly (string | number)[];
 }
 
-/** Plays with a model; episodes played at the same time are sampled together. */
+/** Plays with a model; concurrent episodes are sampled in one batch. */
 export function modelPlayer(options: ModelPlayerOptions): Player {
   return {
     name: options.name ?? "model",
     prompt_id: promptId(options.prompt),
     start(episode) {
-      const game = new ModelPolicy(options, episode);
-      return (observation) => game.move(observation);
+      const policy = new ModelPolicy(options, episode);
+      return (observation) => policy.decide(observation);
     },
   };
 }
 
-/** A stretch of an episode whose context is exactly what was sampled from; a cut of the history begins a new one. */
+/** A part of an episode whose tokens are exactly the context that was sampled from; truncating the history begins a new one. */
 export interface Segment {
   readonly tokens: number[];
-  /** 1 where the model wrote the token, 0 elsewhere. */
+  /** 1 where the model generated the token, 0 elsewhere. */
   readonly mask: (0 | 1)[];
   /** log π of the model's tokens as they were sampled, 0 elsewhere. */
   readonly logprobs: number[];
@@ -79,19 +79,19 @@ export interface Message {
   readonly content: string;
 }
 
-/** One episode of a model, remembered token by token. */
+/** A model's policy of one episode; records the episode token by token. */
 export class ModelPolicy {
   readonly segments: Segment[] = [];
-  /** What was said, without the prompt's examples. */
+  /** The chat, without the prompt's examples. */
   readonly messages: Message[];
-  /** Tokens the model wrote. */
+  /** Tokens the model generated. */
   written = 0;
-  /** Whether the model was cut off before it had closed its last turn, or may write no more. */
+  /** Whether the last turn was truncated, or no token may follow. */
   truncated = false;
   readonly #options: ModelPlayerOptions;
   readonly #episode: Pick<EpisodeContext, "seed" | "signal" | "rules">;
   readonly #conversation: Conversation;
-  /** Tokens of the running segment that the model has read or written. */
+  /** Tokens of the current segment that the model has read or generated. */
   #known = 0;
   readonly #prompt: Prompt;
 
@@ -104,12 +104,12 @@ export class ModelPolicy {
     this.#conversation = new Conversation(turns, { max_context_tokens, max_new_tokens, prompt: this.#prompt });
   }
 
-  /** The model's answer to an observation; null when it has written all it may, or cannot be shown it. */
-  async move(observation: SQLObservation): Promise<Decision | null> {
+  /** The model's decision on an observation; null when its tokens are used up or the context is full. */
+  async decide(observation: SQLObservation): Promise<Decision | null> {
     const { engine, turns, decode, temperature = 0, top_k, top_p, min_p, key = [0] } = this.#options;
     const { max_new_tokens = 256, max_completion_length = Number.POSITIVE_INFINITY } = this.#options;
     const prompt = this.#conversation.prompt(observation);
-    // An observation may be longer than any context, even alone.
+    // A single observation may exceed the context.
     const { max_context_tokens = 2048 } = this.#options;
     const fits = max_context_tokens - prompt.length;
     const room = Math.min(max_new_tokens, max_completion_length - this.written, fits);
@@ -118,17 +118,20 @@ export class ModelPolicy {
       return null;
     }
     this.messages.push({ role: "user", content: this.#prompt.format(observation) });
-    const segment = this.#show(prompt);
+    const segment = this.#addPrompt(prompt);
     const prompt_tokens = segment.tokens.length - this.#known;
     const { stop } = this.#prompt;
     const { texts } = this.#options;
     const { tokens, logprobs, finish_reason } = await engine.sample({
-      ...{ prompt, max_new_tokens: room, stop_ids: turns.stopIds, temperature },
+      prompt,
+      max_new_tokens: room,
+      stop_ids: turns.stopIds,
+      temperature,
       ...(stop && texts ? { stop: { rule: stop, texts } } : {}),
       ...(top_k === undefined ? {} : { top_k }),
       ...(top_p === undefined ? {} : { top_p }),
       ...(min_p === undefined ? {} : { min_p }),
-      // Behind a cut positions come again, and must not get the same random numbers.
+      // After a truncation positions repeat, and must not get the same random numbers.
       key: [...key, this.#episode.seed, ...(this.#conversation.cuts > 0 ? [this.#conversation.cuts] : [])],
       ...(this.#episode.signal ? { signal: this.#episode.signal } : {}),
     });
@@ -143,8 +146,8 @@ export class ModelPolicy {
     return { action, text, parse_error: error, tokens: tokens.length, prompt_tokens };
   }
 
-  /** What the model is shown: the rest of the running segment, or after a cut the beginning of another. */
-  #show(prompt: readonly number[]): Segment {
+  /** Adds the new prompt tokens: to the current segment, or after a truncation to a new one. */
+  #addPrompt(prompt: readonly number[]): Segment {
     if (this.segments.length === this.#conversation.cuts) {
       this.segments.push({ tokens: [], mask: [], logprobs: [] });
       this.#known = 0;
@@ -162,3 +165,6 @@ function push({ tokens, mask, logprobs }: Segment, ids: readonly number[], mark:
     logprobs.push(logp?.[i] ?? 0);
   }
 }
+
+/** @deprecated use `ModelPolicy` */
+export { ModelPolicy as ModelGame };

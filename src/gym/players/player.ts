@@ -1,39 +1,45 @@
-// Who acts: a player starts an episode and gets back a function that answers each observation with a move.
+// Players: for each episode a player returns a policy, a function from observations to decisions.
 
 import type { ActionParseError } from "../../errors.ts";
 import type { QuestionRecord } from "../data/index.ts";
 import type { EnvironmentRules, SQLAction, SQLObservation } from "../env/index.ts";
 
-/** What a player is told when an episode starts. */
+/** What a player gets when an episode starts. */
 export interface EpisodeContext {
-  /** Key for `random()`: the same key plays the same episode. */
+  /** Key of the episode's random numbers, an argument of `random()`: the same key plays the same episode. Not a number to count with. */
   readonly seed: string | number;
-  /** The question with its gold. Only the oracle looks at it; everyone else has the observations. */
+  /** The question with its gold. Only the oracle and the teacher read it; other players have the observations. */
   readonly question: QuestionRecord;
-  /** The environment's rules: whether `@last` may be answered, for one. @default DEFAULT_RULES */
+  /** The environment's rules, such as whether `@last` is an answer. @default DEFAULT_RULES */
   readonly rules?: EnvironmentRules | undefined;
-  /** Aborted when the episode is not wanted any more. */
+  /** Aborted when the episode is cancelled. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One decision: the action, and for players that write text what they wrote. */
+/** One decision: the action, and the text of players that write text. */
 export interface Decision {
   readonly action: SQLAction;
   readonly text?: string;
-  /** Set when the text was not an action and went to the environment as a QUERY as it stands. */
+  /** Set when the text was not an action and was sent to the environment as a QUERY unchanged. */
   readonly parse_error?: ActionParseError | null;
-  /** Tokens the player wrote for this move, and tokens it was shown that it had not seen before, where it counts them. */
+  /** Tokens that the player generated for this decision, and new prompt tokens, where it counts them. */
   readonly tokens?: number;
   readonly prompt_tokens?: number;
 }
 
-/** Decides one move; called with the first observation, then with what each action led to. Null ends the episode as it stands. */
+/** Decides on an action; called with the first observation, then with that after each action. Null ends the episode. */
 export type Policy = (observation: SQLObservation) => Decision | null | Promise<Decision | null>;
 
-/** Plays any number of episodes at once: what belongs to an episode lives in the function `start` returns. */
+/** Plays any number of episodes at once: the state of an episode belongs to the policy that `start` returns. */
 export interface Player {
   readonly name: string;
-  /** Which prompt it was asked with, such as `instruct-1/1-shot`; absent for players that are not asked in words. */
+  /** Id of its prompt, such as `instruct-1/1-shot`; absent for players without a prompt. */
   readonly prompt_id?: string | undefined;
   start(episode: EpisodeContext): Policy;
 }
+
+/** @deprecated use `Decision` */
+export type Move = Decision;
+
+/** @deprecated use `Policy` */
+export type Turn = Policy;

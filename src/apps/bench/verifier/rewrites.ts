@@ -5,7 +5,7 @@ import { tokenizeSql } from "../../../gym/sql/index.ts";
 const AGGREGATE = /\b(count|sum|avg|min|max|total|group_concat)\s*\(/i;
 
 /** Rewrites that apply to this query, by name. */
-export function rewritesOf(sql: string): [string, string][] {
+export function rewriteQuery(sql: string): [string, string][] {
   const text = sql.replace(/[;\s]+$/, "");
   const { core, order, limit } = outermostClauses(text);
   const rewrites: [string, string][] = [];

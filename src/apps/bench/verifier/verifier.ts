@@ -7,7 +7,7 @@ import { type Database, normalizeSql } from "../../../gym/sql/index.ts";
 import { random } from "../../../random.ts";
 import { rightAnswers } from "./answer-formats.ts";
 import { MUTATIONS, RULES } from "./mutated-queries.ts";
-import { rewritesOf } from "./rewrites.ts";
+import { rewriteQuery } from "./rewrites.ts";
 import { wrongAnswers } from "./wrong-answers.ts";
 
 type RuleName = keyof typeof RULES;
@@ -77,7 +77,7 @@ export function benchVerifier(
     }
     countMutants(question.gold_sql, gold, database, mutations);
     const changed = Object.values(MUTATIONS).map((mutate) => mutate(question.gold_sql));
-    const rewritten = rewritesOf(question.gold_sql).map(([, sql]) => sql);
+    const rewritten = rewriteQuery(question.gold_sql).map(([, sql]) => sql);
     for (const sql of new Set([question.gold_sql, ...changed, ...rewritten])) {
       const agrees = agreesWithText(sql, gold, database);
       if (agrees === undefined) continue;
@@ -110,7 +110,7 @@ export function benchVerifier(
 }
 
 function rightTexts(gold: Gold, sql: string, database: Database, i: number): { clothes: string; text: string }[] {
-  const rewritten = rewritesOf(sql).flatMap(([name, query]) => {
+  const rewritten = rewriteQuery(sql).flatMap(([name, query]) => {
     const result = database.run(query);
     return result.ok && result.table.rows.length > 0 ? [{ clothes: name, text: formatAnswer(result.table) }] : [];
   });

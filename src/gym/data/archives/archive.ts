@@ -1,17 +1,17 @@
-// What all archives have in common: entries with safe names, one limit on all that they unpack to, one kind of error.
+// Common to all archives: entries with safe names, one limit on unpacked bytes, one kind of error.
 import { type ErrorParts, QuestionLoadError } from "../../../errors.ts";
 
 export interface ArchiveEntry {
   /** Relative, with forward slashes, inside the folder it is unpacked into. */
   readonly path: string;
-  /** The file's bytes, in pieces; to be read before the next entry is asked for. */
+  /** The file's bytes, in chunks; must be read before the next entry is requested. */
   readonly content: AsyncIterable<Uint8Array>;
 }
 
-/** Bytes that an archive may take on disk, those of archives inside it included; Spider has 1 GB, the dev half of BIRD 1.5 GB. */
+/** Bytes that an archive may take on disk, including nested archives; Spider has 1 GB, the dev half of BIRD 1.5 GB. */
 export const MAX_UNPACKED_BYTES = 8_000_000_000;
 
-/** Entries an archive may hold, those of archives inside it included; Spider has about 600. */
+/** Entries of an archive, including nested archives; Spider has about 600. */
 export const MAX_ENTRIES = 100_000;
 
 /** An archive that is damaged, of an unknown kind, or dangerous to unpack. */
@@ -19,7 +19,7 @@ export function archiveError(parts: ErrorParts): QuestionLoadError {
   return new QuestionLoadError({ remedy: "download or pack it again", ...parts }, "bad_archive");
 }
 
-/** What may still be unpacked. One for an archive and all archives inside it: a limit for each would be none. */
+/** What may still be unpacked. Nested archives share one budget: with one each there would be no limit. */
 export class UnpackBudget {
   readonly #maxBytes: number;
   #bytes = 0;
@@ -29,12 +29,12 @@ export class UnpackBudget {
     this.#maxBytes = maxBytes;
   }
 
-  /** Bytes unpacked so far, less those that were deleted again. */
+  /** Bytes unpacked so far, minus those deleted again. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Refuses bytes that are announced; they are counted when they come. */
+  /** Refuses a declared size that is too large; bytes are counted when they are unpacked. */
   expect(bytes: number): void {
     if (this.#bytes + bytes <= this.#maxBytes) return;
     throw archiveError({
@@ -59,13 +59,13 @@ export class UnpackBudget {
   }
 }
 
-/** Characters of a path and bytes of its parts; file systems take no more. */
+/** Characters of a path and bytes of its parts; file systems allow no more. */
 const [MAX_PATH_CHARACTERS, MAX_PART_BYTES] = [1_000, 255];
 
-/** Devices of Windows: a file of such a name, with any ending, would be written to the device. */
+/** Windows devices: a file of such a name, with any extension, would be written to the device. */
 const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?$/i;
 
-/** The entry's name made relative and plain; refuses names that would leave the folder, or mean something else on another system. */
+/** Normalizes an entry's name to a relative path; refuses names that escape the folder or mean something else on another system. */
 export function safePath(name: string): string {
   const path = name.replaceAll("\\", "/").replace(/^(?:\.\/)+/, "");
   const parts = path.split("/");
@@ -73,11 +73,11 @@ export function safePath(name: string): string {
     path === "" ||
     path.startsWith("/") ||
     path.length > MAX_PATH_CHARACTERS ||
-    /[\0:]/.test(path) || // drives, and streams of NTFS
+    /[\0:]/.test(path) || // drives, and NTFS streams
     parts.some(
       (part) =>
         part === ".." || sizeOf(part) > MAX_PART_BYTES || DEVICE.test(part) || (part !== "." && /[. ]$/.test(part)),
-    ); // Windows drops a last dot or space
+    ); // Windows drops a trailing dot or space
   if (isUnsafe) {
     throw archiveError({
       what: "archive holds an unsafe path",
@@ -92,7 +92,7 @@ function sizeOf(text: string): number {
   return new TextEncoder().encode(text).length;
 }
 
-/** Refuses paths that are the same twice, also for file systems that do not tell cases or forms of accents apart. */
+/** Refuses duplicate paths, also those that differ only in letter case or Unicode normalization. */
 export class SeenPaths {
   readonly #spellings = new Map<string, string>();
   readonly #files = new Set<string>();
@@ -110,7 +110,7 @@ export class SeenPaths {
     this.#files.add(key);
   }
 
-  /** What a path has in common with its other spellings. */
+  /** A key that is equal for all spellings of a path. */
   #spell(path: string): string {
     const key = path.normalize("NFC").toLowerCase();
     const known = this.#spellings.get(key);

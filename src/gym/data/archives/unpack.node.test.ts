@@ -1,4 +1,4 @@
-// Archives onto disk: .xz files as other programs make them, paths that collide, and one limit for all levels.
+// Unpacking archives: .xz files of other programs, colliding paths, and one limit for all levels.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -10,7 +10,7 @@ import { random } from "../../../random.ts";
 import { UnpackBudget } from "./archive.ts";
 import { unpack, unxz } from "./unpack.node.ts";
 
-// Made with xz 5: `xz -c`, with the options the names tell.
+// Made with xz 5: `xz -c`, with the options in the names.
 const FILES = {
   empty: "/Td6WFoAAATm1rRGAAAAABzfRCEftvN9AQAAAAAEWVo=",
   hello: "/Td6WFoAAATm1rRGAgAhARYAAAB0L+Wj4AAXAAxdADQZSe6N6VYKwSGwAABsFO0bO2i7kQABKBjXg7duH7bzfQEAAAAABFla",
@@ -58,7 +58,7 @@ function noise(): Buffer {
   );
 }
 
-test("unpacks what xz packed: checks, several blocks, other properties, stored chunks, nothing at all", async () => {
+test("unpacks .xz files: checks, several blocks, other properties, stored chunks, an empty file", async () => {
   expect(await unpacked(file("empty"))).toHaveLength(0);
   for (const name of ["hello", "hello_crc32", "hello_none"] as const)
     expect((await unpacked(file(name))).toString()).toBe(HELLO);
@@ -67,7 +67,7 @@ test("unpacks what xz packed: checks, several blocks, other properties, stored c
   expect(await unpacked(file("noise"))).toEqual(noise());
 });
 
-test("whoever has enough of an .xz file may stop, also when it has just been read to its end", async () => {
+test("a reader of an .xz file may stop early, also when its end has just been read", async () => {
   const path = join(temporaryFolder(), "a.xz");
   // The tar reader stops at the empty block that ends an archive, while the library may already be at the end.
   writeFileSync(path, Buffer.from(TAR_XZ, "base64"));
@@ -79,7 +79,7 @@ test("whoever has enough of an .xz file may stop, also when it has just been rea
   }
 });
 
-test("streams of xz may follow each other, with padding in fours", async () => {
+test(".xz streams may be concatenated, with padding to multiples of four", async () => {
   const two = Buffer.concat([file("hello"), Buffer.alloc(8), file("rows_blocks"), Buffer.alloc(4)]);
   expect((await unpacked(two)).toString()).toBe(HELLO + ROWS);
   await expect(unpacked(Buffer.concat([file("hello"), Buffer.alloc(2)]))).rejects.toThrow(/damaged or cut off/);
@@ -90,7 +90,7 @@ test("other filters and the check SHA-256 are refused with a remedy", async () =
     await expect(unpacked(file(name))).rejects.toThrow(/uses something unusual.*xz -d/);
 });
 
-test("every truncation is noticed, and no flipped byte of a checked file gives other data", async () => {
+test("every truncation is detected, and no flipped byte of a checked file gives other data", async () => {
   const source = random("cuts");
   for (const [name, text] of [
     ["hello", HELLO],
@@ -131,7 +131,7 @@ test.each([
     await expect(unpackBytes(archive)).rejects.toThrow(message);
 });
 
-test("files arrive as they were, and the budget counts what they took", async () => {
+test("files are unpacked unchanged, and the budget counts their bytes", async () => {
   const budget = new UnpackBudget(1_000_000);
   const data = "0123456789".repeat(30_000);
   const out = await unpackBytes(makeZip([{ name: "d/x", data }, { name: "y" }]), budget);
@@ -144,7 +144,7 @@ test("files arrive as they were, and the budget counts what they took", async ()
   );
 });
 
-test("a full disk is named, with what to do", async (context) => {
+test("a full disk is an error with a remedy", async (context) => {
   const disk = smallDisk(65_536);
   if (!disk) return context.skip("no file system can be mounted here: needs root on Linux");
   const archive = join(temporaryFolder(), "a.zip");
@@ -152,7 +152,7 @@ test("a full disk is named, with what to do", async (context) => {
   await expect(unpack(archive, join(disk, "out"))).rejects.toThrow(/cannot be unpacked \(ENOSPC.*free space/);
 });
 
-test("a cut or damaged .gz is refused in our own words", async () => {
+test("a truncated or damaged .gz is refused with an error of ours", async () => {
   const good = gzipSync(makeTar([{ name: "a", data: noise() }]));
   await expect(unpackBytes(good.subarray(0, 200))).rejects.toThrow(/\.gz file is damaged/);
   const bad = Buffer.from(good);

@@ -1,4 +1,4 @@
-// Any archive to a folder, piece by piece: the kind is told from the first bytes, not from the name.
+// Unpacks an archive to a folder in a stream; its type is detected by the first bytes, not by the name.
 import { closeSync, createReadStream, mkdirSync, openSync, readSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pipeline, Readable } from "node:stream";
@@ -11,13 +11,13 @@ import { isTar, untar } from "./untar.ts";
 import { unzip } from "./unzip.node.ts";
 
 export interface UnpackOptions {
-  /** Shared with archives inside this one. @default one of MAX_UNPACKED_BYTES */
+  /** Shared with nested archives. @default one of MAX_UNPACKED_BYTES */
   readonly budget?: UnpackBudget;
   /** Called after each file. */
   readonly onFile?: (path: string) => void;
 }
 
-/** Unpacks a .zip, .tar, .tar.gz or .tar.xz into a folder that is ours alone; returns the number of files. */
+/** Unpacks a .zip, .tar, .tar.gz or .tar.xz into a folder that nothing else uses; returns the number of files. */
 export async function unpack(
   archive: string,
   folder: string,
@@ -25,7 +25,7 @@ export async function unpack(
 ): Promise<number> {
   let files = 0;
   const seen = new SeenPaths();
-  for await (const { path, content } of entriesOf(archive, budget)) {
+  for await (const { path, content } of readEntries(archive, budget)) {
     seen.file(path);
     try {
       await write(join(folder, path), content);
@@ -53,7 +53,7 @@ async function write(target: string, content: AsyncIterable<Uint8Array>): Promis
   }
 }
 
-function entriesOf(archive: string, budget: UnpackBudget): AsyncIterable<ArchiveEntry> {
+function readEntries(archive: string, budget: UnpackBudget): AsyncIterable<ArchiveEntry> {
   const start = head(archive);
   if (start[0] === 0x50 && start[1] === 0x4b) return unzip(archive, budget);
   if (XZ_MAGIC.every((byte, i) => start[i] === byte)) return untar(unxz(archive), budget);
@@ -97,7 +97,7 @@ export async function* unxz(archive: string): AsyncGenerator<Uint8Array> {
         })
       : archiveError({ what: "the .xz file is damaged or cut off", value: archive, cause });
   } finally {
-    // Whoever needs no more of it may stop early; the library cannot be cancelled once it has reached the end.
+    // A reader may stop early; the library cannot be cancelled once it has reached the end.
     await reader.cancel().catch(() => {});
     file.destroy();
   }

@@ -11,7 +11,7 @@ const PAX =
 const GNU =
   "H4sIAAAAAAACA+3WTQ7CIBCGYdaeghOUX+nWA3AJEhtj1NZUTDy+1JW6sKtWG99nwSSwYzJ8ZJWqfMtiSroI3j9q8V4LK4wL2tZB+2Hf6DoEIbWYwfWSUy+l6Lvu4y2MnS9UWgn8sUpVahO7dhf37eFL82+9eXoLhvk3oRQZmf/JZXUszf+9pU2nZvJgwiz9H8//9Wv+O+u8Jv/nsG2aM18AAAAAAAAAAAAAAFi+O3MfDB0AKAAA";
 
-/** The files of an archive that comes in pieces of this length. */
+/** The files of an archive that is read in chunks of this length. */
 async function files(archive: Uint8Array, piece = 700, maxBytes = 1_000_000): Promise<[string, string][]> {
   async function* pieces() {
     for (let at = 0; at < archive.length; at += piece) yield archive.subarray(at, at + piece);
@@ -25,7 +25,7 @@ async function files(archive: Uint8Array, piece = 700, maxBytes = 1_000_000): Pr
   return found;
 }
 
-test("reads short and long names in all formats, in pieces of any length", async () => {
+test("reads short and long names in all formats, in chunks of any length", async () => {
   const deep = `t/${"long/".repeat(30)}name.txt`;
   for (const packed of [PAX, GNU]) {
     for (const piece of [1, 511, 100_000]) {
@@ -64,7 +64,7 @@ function paxRecord(key: string, value: string | number): string {
   return `${length + digits}${rest}`;
 }
 
-test("a size in a pax header is the size, and one that is damaged is refused", async () => {
+test("a size in a pax header is used, and a damaged one is refused", async () => {
   const hidden = makeTar([{ name: "hidden", data: "evil" }]).subarray(0, 1024);
   const archive = makeTar([
     { name: "PaxHeader", type: "x", data: paxRecord("size", 1024) },
@@ -88,14 +88,14 @@ test("a size in a pax header is the size, and one that is damaged is refused", a
   await expect(files(sparse)).rejects.toThrow(/sparse/);
 });
 
-test("refuses links, devices and other oddities", async () => {
+test("refuses links, devices and other special entries", async () => {
   for (const type of ["1", "2"])
     await expect(files(makeTar([{ name: "link", type }]))).rejects.toThrow(/holds a link: link/);
   for (const type of ["3", "6", "S"])
     await expect(files(makeTar([{ name: "odd", type }]))).rejects.toThrow(/other than files: odd/);
 });
 
-test("all bytes count, those of headers and skipped entries too", async () => {
+test("all bytes count, also those of headers and skipped entries", async () => {
   const archive = makeTar([
     { name: "folder/", type: "5", data: "x".repeat(50_000) },
     { name: "a", data: "x".repeat(50_000) },
@@ -106,7 +106,7 @@ test("all bytes count, those of headers and skipped entries too", async () => {
   );
 });
 
-test("notices truncation and damage", async () => {
+test("detects truncation and damage", async () => {
   const good = makeTar([{ name: "a", data: "x".repeat(2000) }]);
   for (const length of [0, 100, 511, 600, 2047])
     await expect(files(good.subarray(0, length))).rejects.toThrow(SqlEnvError);

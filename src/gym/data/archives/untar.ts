@@ -1,4 +1,4 @@
-// Tar archives, read as they come: ustar, with the long names and sizes of pax and the long names of GNU tar.
+// Reads tar archives as a stream: ustar, with the long names and sizes of pax and the long names of GNU tar.
 import { type ArchiveEntry, archiveError, linkError, safePath, type UnpackBudget } from "./archive.ts";
 
 const BLOCK = 512;
@@ -11,17 +11,17 @@ export function isTar(bytes: Uint8Array): boolean {
   return bytes.length >= BLOCK && decoder.decode(bytes.subarray(257, 262)) === "ustar";
 }
 
-/** The files of a tar archive, in order. Folders are left out, links refused; all of the archive's bytes count. */
+/** The files of a tar archive, in order. Folders are skipped, links refused; all of the archive's bytes count. */
 export async function* untar(archive: AsyncIterable<Uint8Array>, budget: UnpackBudget): AsyncGenerator<ArchiveEntry> {
   const input = new Pieces(archive, budget);
   try {
-    yield* entriesOf(input, budget);
+    yield* readEntries(input, budget);
   } finally {
     await input.close();
   }
 }
 
-async function* entriesOf(input: Pieces, budget: UnpackBudget): AsyncGenerator<ArchiveEntry> {
+async function* readEntries(input: Pieces, budget: UnpackBudget): AsyncGenerator<ArchiveEntry> {
   let pax: PaxFields = {};
   for (let entries = 0; ; entries++) {
     const at = input.position;
@@ -67,7 +67,7 @@ function padding(size: number): number {
   return (BLOCK - (size % BLOCK)) % BLOCK;
 }
 
-/** Bytes that come in pieces of any length, taken in pieces of the lengths that are asked for. */
+/** Reads requested lengths from chunks of any length. */
 class Pieces {
   position = 0;
   readonly #source: AsyncIterator<Uint8Array>;
@@ -166,11 +166,11 @@ function ustarName(header: Uint8Array): string {
 
 interface PaxFields {
   readonly path?: string;
-  /** Takes the place of the header's: readers that ignored it would see other files. */
+  /** Overrides the header's: readers that ignored it would see other files. */
   readonly size?: number;
 }
 
-/** What a pax header says of the next file, in records `<length> <key>=<value>\n`. */
+/** What a pax header says about the next file, in records `<length> <key>=<value>\n`. */
 function paxFields(data: Uint8Array): PaxFields {
   let fields: PaxFields = {};
   for (let at = 0; at < data.length; ) {

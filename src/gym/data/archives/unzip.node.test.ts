@@ -49,7 +49,7 @@ test.each(["../evil", "a/../../evil", "/etc/evil", "C:/evil", "..\\evil", "a:b",
   },
 );
 
-test("refuses links, encryption and unknown packing", async () => {
+test("refuses links, encryption and unknown compression methods", async () => {
   await expect(files(Buffer.from(LINK, "base64"))).rejects.toThrow(/holds a link: link/);
   await expect(files(Buffer.from(SECRET, "base64"))).rejects.toThrow(/encrypted: t\/a\.txt/);
   await expect(files(makeZip([{ name: "a", data: "x", method: 12 }]))).rejects.toThrow(/unknown way: a, method 12/);
@@ -66,7 +66,7 @@ test("reads zip64", async () => {
   ]);
 });
 
-test("refuses bombs: by the sizes they declare, and by what they inflate to when those lie", async () => {
+test("refuses zip bombs: by declared sizes, and by inflated size where those are false", async () => {
   const megabyte: ZipEntry = { name: "big", data: new Uint8Array(1_000_000) };
   await expect(files(makeZip([megabyte, { ...megabyte, name: "big2" }]), 1_500_000)).rejects.toThrow(
     /more than allowed: 1500000 bytes/,
@@ -75,7 +75,7 @@ test("refuses bombs: by the sizes they declare, and by what they inflate to when
   await expect(files(makeZip([{ name: "a", data: "abc", claimedSize: 1_000_000 }]))).rejects.toThrow(/damaged.*: a/);
 });
 
-test("notices wrong checksums, truncation and damage", async () => {
+test("detects wrong checksums, truncation and damage", async () => {
   await expect(files(makeZip([{ name: "a", data: "abc", crc: 1 }]))).rejects.toThrow(/damaged.*: a/);
   const good = makeZip([
     { name: "a", data: "abc".repeat(50) },

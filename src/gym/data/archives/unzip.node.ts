@@ -1,4 +1,4 @@
-// Zip archives through yauzl, one entry at a time; names, kinds and checksums are checked here.
+// Reads zip archives with yauzl, one entry at a time; names, types and checksums are checked here.
 import type { Readable } from "node:stream";
 import { crc32 } from "node:zlib";
 import { type Entry, getFileNameLowLevel, openPromise, type ZipFile } from "yauzl";
@@ -6,17 +6,17 @@ import { messageOf, SqlEnvError } from "../../../errors.ts";
 import { type ArchiveEntry, archiveError, linkError, safePath, type UnpackBudget } from "./archive.ts";
 
 const [STORED, DEFLATED] = [0, 8];
-const [UNIX, MACOS] = [3, 19]; // systems whose file types stand in the external attributes
+const [UNIX, MACOS] = [3, 19]; // systems that store file types in the external attributes
 const [FILE_TYPE_MASK, SYMLINK, FOLDER, PLAIN] = [0o170000, 0o120000, 0o040000, 0o100000];
 
-/** The files of a zip archive, in the order of its directory. Folders are left out, links refused. */
+/** The files of a zip archive, in the order of its directory. Folders are skipped, links refused. */
 export async function* unzip(path: string, budget: UnpackBudget): AsyncGenerator<ArchiveEntry> {
-  // Strings are decoded here: yauzl would refuse unsafe names in words of its own.
+  // Strings are decoded here: yauzl would refuse unsafe names with its own errors.
   const zip = await openPromise(path, { lazyEntries: true, autoClose: false, decodeStrings: false }).catch(
     damaged(path),
   );
   try {
-    for await (const entry of entriesOf(zip, path)) {
+    for await (const entry of readEntries(zip, path)) {
       budget.entry();
       const name = nameOf(entry);
       if (!isFile(entry, name)) continue;
@@ -29,7 +29,7 @@ export async function* unzip(path: string, budget: UnpackBudget): AsyncGenerator
   }
 }
 
-async function* entriesOf(zip: ZipFile, path: string): AsyncGenerator<Entry> {
+async function* readEntries(zip: ZipFile, path: string): AsyncGenerator<Entry> {
   try {
     yield* zip.eachEntry();
   } catch (error) {
@@ -37,7 +37,7 @@ async function* entriesOf(zip: ZipFile, path: string): AsyncGenerator<Entry> {
   }
 }
 
-/** UTF-8 where it can be, as many programs write it without saying so; else what the entry says. */
+/** UTF-8 where valid, since many programs write it without the flag; otherwise the declared encoding. */
 function nameOf({ generalPurposeBitFlag, fileNameRaw, extraFields }: Entry): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(fileNameRaw);
@@ -72,7 +72,7 @@ async function* contentOf(zip: ZipFile, entry: Entry, name: string, budget: Unpa
   let sum = 0;
   try {
     const stream: Readable = await zip.openReadStreamPromise(entry);
-    // yauzl refuses entries that inflate to more or less than they declare, but reads no checksums.
+    // yauzl refuses entries that inflate to another size than declared, but does not check checksums.
     for await (const piece of stream as AsyncIterable<Uint8Array>) {
       budget.take(piece.length);
       sum = crc32(piece, sum);

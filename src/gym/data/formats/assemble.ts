@@ -1,4 +1,4 @@
-// From what a file says to questions that can be played: every gold query is run, and missing fields are worked out.
+// Turns a file's records into usable questions: every gold query is run, and missing fields are derived.
 import { messageOf, QuestionLoadError, SqlEnvError } from "../../../errors.ts";
 import { type Database, type DatabasePool, loadSqlite } from "../../sql/index.ts";
 import { answerTypeOf, formatAnswer } from "../answer.ts";
@@ -7,7 +7,7 @@ import { difficultyOf, tablesInvolved } from "../difficulty.ts";
 import { checkGold } from "../gold.ts";
 import type { AnswerType, Difficulty, QuestionRecord, Split } from "../question.ts";
 
-/** A question as a file gives it; what is absent is worked out from the database. */
+/** A question as a file gives it; missing fields are derived from the database. */
 export interface QuestionDraft {
   readonly question_id?: string | undefined;
   readonly question_text: string;
@@ -21,7 +21,7 @@ export interface QuestionDraft {
 }
 
 export interface AssembleOptions {
-  /** Questions the file reader already refused. */
+  /** Questions that the file reader has rejected. */
   readonly rejected?: readonly Rejection[];
   readonly layout?: NonNullable<DataSet["layout"]>;
   readonly file?: (database: string) => Uint8Array;
@@ -67,7 +67,7 @@ export async function assemble(
 type Refusal = Pick<Rejection, "reason" | "detail">;
 type Identified = QuestionDraft & { readonly question_id: string };
 
-/** Gives `<database>_<split>_<number>` to those without an id; numbers count all of a file, so that ids do not depend on what is usable. */
+/** Assigns `<database>_<split>_<number>` where there is no id; unusable questions are numbered too, so that ids do not depend on what is usable. */
 function withIds(drafts: readonly QuestionDraft[]): Identified[] {
   const counts = new Map<string, number>();
   return drafts.map((draft) => {
@@ -120,7 +120,7 @@ function noneUsable(name: string, rejected: readonly Rejection[]): QuestionLoadE
   });
 }
 
-/** Lets signals and timers in during work that never waits. */
+/** Yields to the event loop: signals and timers are handled during work that never waits. */
 export function breathe(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }

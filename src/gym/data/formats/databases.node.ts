@@ -1,4 +1,4 @@
-// Database files of a folder: found by name in both usual layouts, read when first needed.
+// The database files of a folder: found by name in both usual layouts, read when first needed.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, QuestionLoadError } from "../../../errors.ts";
@@ -34,7 +34,7 @@ function extensionOf(file: string): string | undefined {
   return EXTENSIONS.find((ending) => file.toLowerCase().endsWith(ending));
 }
 
-/** A shelf over the databases of one or more folders; the first folder that has a name wins. */
+/** A pool of the databases of one or more folders; where several have the same name, the first folder wins. */
 export function databaseFolder(folders: string | readonly string[], options: OpenOptions = {}): DatabaseFolder {
   const paths = new Map<string, string>();
   for (const folder of [folders].flat()) {
@@ -51,7 +51,7 @@ export function databaseFolder(folders: string | readonly string[], options: Ope
   return { databases: new DatabasePool({ names: [...paths.keys()], read: file, ...options }), file };
 }
 
-/** The bytes of a database file, refused when its newest changes lie in a write-ahead log beside it. */
+/** The bytes of a database file; refused when its newest changes are in a write-ahead log beside it. */
 export function readDatabaseFile(path: string): Uint8Array {
   if (isFile(`${path}-wal`) && statSync(`${path}-wal`).size > 0) {
     throw new QuestionLoadError(
@@ -76,7 +76,7 @@ export function readDatabaseFile(path: string): Uint8Array {
   return bytes;
 }
 
-/** Whether a database's header says that its texts are UTF-16, which the guarded connections do not read. */
+/** Whether a database's header says that its texts are UTF-16, which sandboxed connections cannot read. */
 function isUtf16(bytes: Uint8Array): boolean {
   const isDatabase = new TextDecoder().decode(bytes.subarray(0, 15)) === "SQLite format 3";
   return (

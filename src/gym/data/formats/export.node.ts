@@ -1,4 +1,4 @@
-// A data set written out in our own layout: databases/<name>/<name>.sqlite and questions/questions_{train,eval}.json.
+// Exports a data set in the native layout: databases/<name>/<name>.sqlite and questions/questions_{train,eval}.json.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { QuestionLoadError } from "../../../errors.ts";
@@ -48,7 +48,7 @@ export function exportDataSet({ name, questions, file }: DataSet, dir: string): 
       }
       return [split, part.length];
     });
-    rmSync(target, { recursive: true, force: true }); // it is empty, if it is there
+    rmSync(target, { recursive: true, force: true }); // it is empty, if it exists
     renameSync(aside, target);
     const left_out = questions.map(({ question_id }) => question_id).filter((id) => !written.has(id));
     return { path: target, databases: databases.length, questions: Object.fromEntries(counts), left_out };
@@ -58,7 +58,7 @@ export function exportDataSet({ name, questions, file }: DataSet, dir: string): 
   }
 }
 
-/** The questions with gold queries that give the same answer when double quotes are for names only. */
+/** The questions, with gold queries rewritten to give the same answer when double quotes are only for names. */
 function plain(questions: readonly QuestionRecord[], name: string, bytes: Uint8Array): QuestionRecord[] {
   const database = new Database(name, bytes);
   try {

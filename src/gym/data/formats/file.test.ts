@@ -6,7 +6,7 @@ import { parseBird, parseQuestions, parseSpider } from "./file.ts";
 const good = { question_text: "How many?", database_name: "pets", gold_sql: "SELECT 1" };
 const parse = (value: unknown) => parseQuestions(JSON.stringify(value), { file: "q.json" });
 
-test("three fields are enough, and the rest is kept as given", () => {
+test("three fields are enough, and the others are kept", () => {
   expect(parse([good]).drafts).toEqual([{ ...good, split: "train" }]);
   const full = {
     ...good,
@@ -28,7 +28,7 @@ test.each([
   ["null", "question file holds null, not an array: q.json"],
   ['"x"', "question file holds a string, not an array: q.json"],
   ["[]", "question file has no questions: q.json"],
-])("the file %j is refused by name", (json, message) => {
+])("the file %j is refused, with its name", (json, message) => {
   expect(() => parseQuestions(json, { file: "q.json" })).toThrow(QuestionLoadError);
   expect(() => parseQuestions(json, { file: "q.json" })).toThrow(message);
 });
@@ -42,7 +42,7 @@ test.each([
   [{ ...good, split: "later" }, 'q.json[1].split is "later"; it should be one of train, eval, dev, test'],
   [null, "q.json[1] is null; it should be an object"],
   [[good], "q.json[1] is an array; it should be an object"],
-])("a broken record is rejected with its place, field and value, and the others stand (%#)", (record, detail) => {
+])("a broken record is rejected with its index, field and value, and the others are kept (%#)", (record, detail) => {
   const { drafts, rejected } = parse([good, record]);
   expect(drafts).toHaveLength(1);
   expect(rejected).toEqual([{ question_id: "q.json[1]", split: "train", reason: "malformed", detail }]);
@@ -64,7 +64,7 @@ test("Spider's and BIRD's records become drafts", () => {
   ]);
 });
 
-test("whatever the file holds, it is parsed or refused in our own words", () => {
+test("any file is parsed or refused with an error of ours", () => {
   fc.assert(
     fc.property(
       fc.oneof(

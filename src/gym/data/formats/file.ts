@@ -1,4 +1,4 @@
-// Question files: JSON text to drafts. A broken file is an error; a broken record is a rejection, and the others stand.
+// Parses question files: JSON text to drafts. A broken file is an error; a broken record is rejected, and the others are kept.
 import { z } from "zod";
 import { QuestionLoadError } from "../../../errors.ts";
 import type { Rejection } from "../dataset.ts";
@@ -13,7 +13,7 @@ export interface QuestionFile {
 export interface ParseOptions {
   /** Shown in messages. */
   readonly file: string;
-  /** Split of records that do not say theirs. @default "train" */
+  /** Split of records without one. @default "train" */
   readonly split?: Split;
 }
 
@@ -31,7 +31,7 @@ const seedsRecord = z.object({
   split: z.enum(["train", "eval", "dev", "test"]).optional(),
 });
 
-/** Spider-Syn has Spider's question beside its own, which is the one to ask. */
+/** Spider-Syn has Spider's question and its own, which is the one to ask. */
 const spiderRecord = z.preprocess(
   (record) => {
     const { SpiderSynQuestion } = (record ?? {}) as { SpiderSynQuestion?: unknown };
@@ -59,12 +59,12 @@ const birdRecord = z.object({
   difficulty: z.enum(["simple", "moderate", "challenging"]).optional(),
 });
 
-/** Reads an array of question records, the seeds' format; only text, database and gold query are needed. */
+/** Reads an array of question records in the native format; only text, database and gold query are required. */
 export function parseQuestions(json: string, options: ParseOptions): QuestionFile {
   return parseRecords(json, options, seedsRecord, ({ split, ...record }) => ({ ...record, split: splitOf(split) }));
 }
 
-/** Reads Spider's format: db_id, question, query; that of Spider-Syn too. */
+/** Reads Spider's format: db_id, question, query; also that of Spider-Syn. */
 export function parseSpider(json: string, options: ParseOptions): QuestionFile {
   return parseRecords(json, options, spiderRecord, ({ db_id, question, query, split }) => ({
     question_text: question,
@@ -74,7 +74,7 @@ export function parseSpider(json: string, options: ParseOptions): QuestionFile {
   }));
 }
 
-/** Reads BIRD's format: Spider's with SQL for query, its own difficulty, and evidence, which joins the question unless it is not wanted. */
+/** Reads BIRD's format: Spider's with SQL for query, its own difficulty, and evidence, which is appended to the question unless it is not wanted. */
 export function parseBird(json: string, options: ParseOptions & { readonly evidence?: boolean }): QuestionFile {
   return parseRecords(json, options, birdRecord, ({ db_id, question, SQL, evidence, difficulty }) => ({
     question_text: options.evidence !== false && evidence?.trim() ? `${question} Hint: ${evidence.trim()}` : question,
@@ -161,7 +161,7 @@ function malformed(record: unknown, issue: z.core.$ZodIssue, where: string): str
 
 function expected(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_value") return `it should be one of ${issue.values.join(", ")}`;
-  if (issue.code === "invalid_union") return "it should be a string or a whole number"; // only ids have a choice
+  if (issue.code === "invalid_union") return "it should be a string or a whole number"; // only ids are a union
   if (issue.code === "too_small") return "it should not be empty";
   if (issue.code === "invalid_type")
     return `it should be ${issue.expected === "array" ? "an array" : `a ${issue.expected}`}`;

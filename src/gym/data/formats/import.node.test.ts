@@ -38,7 +38,7 @@ function left(into: string): string[] {
   return existsSync(into) ? readdirSync(into).sort() : [];
 }
 
-test("imports folders, zips and tars, also when the data set is a folder or two down", async () => {
+test("imports folders, zips and tars, also when the data set is one or two folders deep", async () => {
   const into = temporaryFolder();
   const source = temporaryFolder();
   const files = await spiderFiles();
@@ -104,7 +104,7 @@ test("imports from a URL", async () => {
   await expect(importDataSet("ftp://example.org/x.zip", into)).rejects.toThrow(/use http or https/);
 });
 
-test("what cannot be imported leaves nothing behind", async () => {
+test("a failed import leaves no files", async () => {
   const into = temporaryFolder();
   const source = temporaryFolder();
   const files = await spiderFiles();
@@ -139,7 +139,7 @@ test("what cannot be imported leaves nothing behind", async () => {
   expect(existsSync(join(into, "../evil.txt"))).toBe(false);
 });
 
-test("two imports of one name at once: one is imported, the other is told so", async () => {
+test("of two concurrent imports under one name, one succeeds and the other is refused", async () => {
   const zip = makeZip(entries(await spiderFiles()));
   const server = createServer((_, response) => response.end(zip));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -154,7 +154,7 @@ test("two imports of one name at once: one is imported, the other is told so", a
   expect((await openDataSet("spider", { imported: into })).questions).toHaveLength(4);
 });
 
-test("what imports that were killed have left is removed by the next one", async () => {
+test("an import removes the remains of imports that were killed", async () => {
   const into = temporaryFolder();
   const mine = processName();
   writeFiles(into, {
@@ -170,7 +170,7 @@ test("what imports that were killed have left is removed by the next one", async
   expect(left(into)).toEqual([".import-elsewhere.7~new", `.import-${mine.replace(/\d+$/, "1")}~runs`, "spider"].sort());
 });
 
-test("an imported set is replaced only when asked, and whole", async () => {
+test("an imported set is replaced only with `replace`, and atomically", async () => {
   const into = temporaryFolder();
   const source = temporaryFolder();
   writeFiles(source, { "spider/extra.txt": "1" });
@@ -186,7 +186,7 @@ test("an imported set is replaced only when asked, and whole", async () => {
   }
 });
 
-test("an exported set is in our layout, stands on its own, and comes back the same", async () => {
+test("an exported set is in the native layout, self-contained, and loads as the same set", async () => {
   const folder = temporaryFolder();
   writeFiles(join(folder, "spider"), await spiderFiles());
   const dataset = await openDataSet(join(folder, "spider"));
@@ -207,7 +207,7 @@ test("an exported set is in our layout, stands on its own, and comes back the sa
   expect(() => exportDataSet(noFiles, join(folder, "other"))).toThrow(/does not give its database files/);
 });
 
-test("names and paths that lead nowhere are errors with a remedy", async () => {
+test("unknown names and paths are errors with a remedy", async () => {
   const folder = temporaryFolder();
   const imported = join(folder, "sets");
   writeFiles(folder, { "sets/spider/x.txt": "", "q.json": "[]", "a.zip": "PK" });

@@ -1,4 +1,4 @@
-// Data sets brought in from a folder, an archive or a URL; they appear under their name whole or not at all.
+// Imports data sets from a folder, an archive or a URL; they appear under their name complete or not at all.
 import {
   cpSync,
   existsSync,
@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { QuestionLoadError, UsageError } from "../../../errors.ts";
-import { type DownloadOptions, digestOf, download } from "../../../io/download.node.ts";
+import { type DownloadOptions, download, hashFile } from "../../../io/download.node.ts";
 import { hasEnded, processName } from "../../../io/process.node.ts";
 import { archiveError, linkError, MAX_UNPACKED_BYTES, UnpackBudget } from "../archives/archive.ts";
 import { unpack } from "../archives/unpack.node.ts";
@@ -21,15 +21,15 @@ import { findLayout } from "./layout.node.ts";
 import { dataSetsFolder } from "./open.node.ts";
 
 export interface ImportOptions extends Omit<DownloadOptions, "checksum" | "part"> {
-  /** @default the source's name without its ending */
+  /** @default the source's name without its extension */
   readonly name?: string | undefined;
   /** Bytes that an archive may take on disk, archives inside it included. @default MAX_UNPACKED_BYTES */
   readonly maxBytes?: number | undefined;
-  /** The archive's SHA-256 in hexadecimal digits; another archive is refused before it is unpacked. */
+  /** The archive's SHA-256 in hexadecimal digits; an archive with another hash is refused before it is unpacked. */
   readonly sha256?: string | undefined;
   /** Replaces an imported set of the same name. @default false */
   readonly replace?: boolean;
-  /** What is being done now, for people. */
+  /** Called with a message for people about what is being done. */
   readonly onStage?: (text: string) => void;
 }
 
@@ -82,7 +82,7 @@ export async function importDataSet(
     try {
       renameSync(root, target);
     } catch (error) {
-      if (!options.replace && existsSync(target)) throw taken(); // by another process, meanwhile
+      if (!options.replace && existsSync(target)) throw taken(); // by another process in the meantime
       if (existsSync(join(aside, "old"))) renameSync(join(aside, "old"), target);
       throw error;
     }
@@ -95,7 +95,7 @@ export async function importDataSet(
   }
 }
 
-/** The error as it concerns the source: the folder it was unpacked into is gone when a person reads of it. */
+/** The error with the source's path: the temporary folder no longer exists when a person reads it. */
 function withoutFolder(error: unknown, aside: string, source: string): unknown {
   if (!(error instanceof QuestionLoadError) || !error.message.includes(aside)) return error;
   const { what, value, remedy, code, cause } = error;
@@ -110,7 +110,7 @@ function withoutFolder(error: unknown, aside: string, source: string): unknown {
   );
 }
 
-/** Brings the source into `aside/new`; returns an archive's SHA-256. What a download has left is kept at `part`, to be resumed. */
+/** Copies or unpacks the source into `aside/new`; returns an archive's SHA-256. An unfinished download stays at `part`, to be resumed. */
 async function bring(source: string, aside: string, part: string, options: ImportOptions): Promise<string | undefined> {
   const folder = join(aside, "new");
   const { maxBytes = MAX_UNPACKED_BYTES, onStage } = options;
@@ -142,9 +142,9 @@ async function bring(source: string, aside: string, part: string, options: Impor
   return sha256;
 }
 
-/** The SHA-256 of an archive, compared with what it should be before anything is unpacked. */
+/** Computes the SHA-256 of an archive and compares it before anything is unpacked. */
 async function checked(file: string, source: string, expected: string | undefined): Promise<string> {
-  const sha256 = await digestOf(file, "sha256");
+  const sha256 = await hashFile(file, "sha256");
   if (expected === undefined || expected.toLowerCase() === sha256) return sha256;
   throw archiveError({
     what: `the archive's SHA-256 is ${sha256}, not what --sha256 says`,
@@ -156,7 +156,7 @@ async function checked(file: string, source: string, expected: string | undefine
 const ASIDE = ".import-";
 const DAY_MS = 86_400_000;
 
-/** Removes what imports that were killed have left: their process is gone, or they are a day old. */
+/** Removes the remains of imports that were killed: their process is gone, or they are a day old. */
 function removeAbandoned(into: string): void {
   for (const name of readdirSync(into).filter((name) => name.startsWith(ASIDE))) {
     const path = join(into, name);

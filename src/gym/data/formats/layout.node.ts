@@ -1,4 +1,4 @@
-// Which layout a folder has: ours, Spider's or BIRD's, here or a folder or two down, as archives often pack it.
+// Detects a folder's layout: native, Spider or BIRD, in the folder itself or one or two levels deeper, as in many archives.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { QuestionLoadError } from "../../../errors.ts";
@@ -8,7 +8,7 @@ import { birdParts, spiderFiles } from "./spider.node.ts";
 
 export interface FoundLayout {
   readonly layout: Layout;
-  /** The folder that holds it. */
+  /** The folder that contains it. */
   readonly root: string;
 }
 
@@ -19,7 +19,7 @@ export function findLayout(dir: string): FoundLayout {
   let level = [dir];
   for (let depth = 0; depth <= MAX_DEPTH; depth++) {
     for (const root of level) {
-      const layout = layoutOf(root);
+      const layout = detectLayout(root);
       if (layout) return { layout, root };
     }
     level = level.flatMap(subfolders);
@@ -32,15 +32,15 @@ export function findLayout(dir: string): FoundLayout {
   });
 }
 
-/** The layout of this very folder. */
-export function layoutOf(dir: string): Layout | undefined {
+/** The layout of this folder, not of those inside it. */
+export function detectLayout(dir: string): Layout | undefined {
   if (birdParts(dir).length > 0) return "bird";
-  if (questionFiles(dir).length > 0 && databasesOf(dir)) return "questions";
-  if (databasesOf(dir) && spiderFiles(dir).length > 0) return "spider";
+  if (questionFiles(dir).length > 0 && findDatabaseFolder(dir)) return "questions";
+  if (findDatabaseFolder(dir) && spiderFiles(dir).length > 0) return "spider";
   return undefined;
 }
 
-/** Question files of our own layout: questions/*.json, or questions*.json in the folder itself. */
+/** Question files of the native layout: questions/*.json, or questions*.json in the folder itself. */
 export function questionFiles(dir: string): string[] {
   const inside = join(dir, "questions");
   if (existsSync(inside)) return jsonFiles(inside);
@@ -48,13 +48,13 @@ export function questionFiles(dir: string): string[] {
 }
 
 /** The folder with the databases beside a question file or in a data set's folder. */
-export function databasesOf(dir: string): string | undefined {
+export function findDatabaseFolder(dir: string): string | undefined {
   return ["databases", "database"].map((name) => join(dir, name)).find((path) => existsSync(path));
 }
 
 function jsonFiles(dir: string): string[] {
   const names = existsSync(dir) ? readdirSync(dir).filter((name) => name.endsWith(".json")) : [];
-  // Training files first, so that the order of questions does not depend on the alphabet.
+  // Training files first, so that the order of questions does not depend on file names.
   return names
     .sort((a, b) => Number(b.includes("train")) - Number(a.includes("train")) || (a < b ? -1 : 1))
     .map((name) => join(dir, name));
@@ -67,3 +67,7 @@ function subfolders(dir: string): string[] {
     .map((entry) => join(dir, entry.name))
     .sort();
 }
+
+/** @deprecated use `detectLayout` */
+/** @deprecated use `findDatabaseFolder` */
+export { detectLayout as layoutOf, findDatabaseFolder as databasesOf };

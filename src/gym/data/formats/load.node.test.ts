@@ -14,7 +14,7 @@ async function folderWith(
   return { questions: join(folder, "q.json"), databases: join(folder, "db") };
 }
 
-test("what a file leaves out is worked out from the database", async () => {
+test("missing fields are derived from the database", async () => {
   const { questions, databases } = await folderWith({
     "q.json": [question, { ...question, gold_sql: "SELECT city, weight FROM pet JOIN owner ON owner.id = owner_id" }],
   });
@@ -111,7 +111,7 @@ test("databases are found nested and flat, and strings in double quotes only whe
   expect(databaseFolder(folder, { doubleQuotedStrings: true }).databases.get("b").run(ada).ok).toBe(true);
 });
 
-test("a database in UTF-16 is named, with a remedy that changes the encoding", async () => {
+test("a UTF-16 database is refused, with a remedy that changes the encoding", async () => {
   const pets = Uint8Array.from(await petsDatabase());
   pets[59] = 2; // the header's text encoding
   const { questions, databases } = await folderWith({ "q.json": [question], "db/pets/pets.sqlite": pets });
@@ -132,7 +132,7 @@ test("ids may be whole numbers", async () => {
   expect(dataset.rejected[0]!.detail).toBe("q.json[1].question_id is {}; it should be a string or a whole number");
 });
 
-test("a file's name tells its split", () => {
+test("a file's name determines its split", () => {
   const names = [
     "questions_eval.json",
     "dev.json",

@@ -1,4 +1,4 @@
-// Question files from disk, in the seeds' JSON format, with the databases they are about.
+// Loads question files in the native JSON format, with their databases.
 import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { QuestionLoadError } from "../../../errors.ts";
@@ -30,7 +30,7 @@ export async function loadQuestions(
   return assemble(name ?? basename(files[0]!, ".json"), drafts, databases, { rejected, file });
 }
 
-/** Reads and joins question files; records without a split get the one their file's name tells. */
+/** Reads and joins question files; records without a split get that of their file's name. */
 export function readFiles(
   paths: readonly string[],
   parse: (json: string, options: ParseOptions) => QuestionFile,
@@ -40,7 +40,7 @@ export function readFiles(
     try {
       return parse(readText(path), { file, split: splitOfFile(path) });
     } catch (error) {
-      // Records are named by their file; a file that has none to read, by its path.
+      // Errors name a record's file; those of an unreadable file, its path.
       if (!(error instanceof QuestionLoadError) || error.value !== file) throw error;
       const { what, remedy, code, cause } = error;
       throw new QuestionLoadError({ what, value: path, remedy, cause }, code);
@@ -49,14 +49,14 @@ export function readFiles(
   return { drafts: parts.flatMap((part) => part.drafts), rejected: parts.flatMap((part) => part.rejected) };
 }
 
-/** The split a file's name tells: eval, dev, test and validation files are for evaluation, as are Spider-DK, Spider-Syn and Spider-Realistic. */
+/** The split by a file's name: eval, dev, test and validation files are for evaluation, as are Spider-DK, Spider-Syn and Spider-Realistic. */
 export function splitOfFile(path: string): Split {
   return /(?:^|[^a-z])(?:eval|dev|test|val|validation|spider-(?:dk|realistic|syn))(?:[^a-z]|$)/i.test(basename(path))
     ? "eval"
     : "train";
 }
 
-const LOOK_BYTES = 65_536; // holds the first record of every known file; the files themselves may be huge
+const LOOK_BYTES = 65_536; // contains the first record of every known file; the files may be huge
 
 /** Whether a key occurs near the beginning of a JSON file. */
 export function mentions(path: string, key: string): boolean {

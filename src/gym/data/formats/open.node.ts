@@ -1,10 +1,10 @@
-// A data set by name or path: a folder in any known layout, a question file, or what was imported earlier.
+// Opens a data set by name or path: a folder in any known layout, a question file, or an imported set.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { nearest, QuestionLoadError } from "../../../errors.ts";
 import type { DataSet } from "../dataset.ts";
-import { databasesOf, findLayout, questionFiles } from "./layout.node.ts";
+import { findDatabaseFolder, findLayout, questionFiles } from "./layout.node.ts";
 import { loadQuestions } from "./load.node.ts";
 import { loadBird, loadSpider } from "./spider.node.ts";
 
@@ -46,11 +46,11 @@ export async function openDataSet(
       ? await loadSpider(root)
       : layout === "bird"
         ? await loadBird(root, { evidence })
-        : await loadQuestions(questionFiles(root), dbDir ?? databasesOf(root)!);
+        : await loadQuestions(questionFiles(root), dbDir ?? findDatabaseFolder(root)!);
   return { ...dataset, name: basename(resolve(path)) };
 }
 
-/** The path a name stands for: an imported data set's folder, or the path itself. */
+/** The path of a name: an imported data set's folder, or the path itself. */
 export function findDataSet(nameOrPath: string, imported = dataSetsFolder()): string {
   const names = importedDataSets(imported);
   if (names.includes(nameOrPath)) return join(imported, nameOrPath);
@@ -75,7 +75,7 @@ async function openFile(path: string, dbDir: string | undefined): Promise<DataSe
     });
   }
   const here = dirname(resolve(path));
-  const databases = dbDir ?? databasesOf(here) ?? databasesOf(dirname(here));
+  const databases = dbDir ?? findDatabaseFolder(here) ?? findDatabaseFolder(dirname(here));
   if (!databases) {
     throw new QuestionLoadError({
       what: "no databases found for the question file",

@@ -1,8 +1,8 @@
-// Text in double quotes, which older data sets use for strings: rewritten so that the query means the same everywhere.
+// Rewrites strings in double quotes, which older data sets use, so that a query means the same with every setting.
 import { quoteText, type Table, tokenizeSql } from "../../sql/index.ts";
 import { tablesInvolved } from "../difficulty.ts";
 
-/** The query with "text" turned into 'text' wherever the double quotes do not name a column, table or alias of it. */
+/** The query with "text" changed to 'text' wherever it is not a column, table or alias of the query. */
 export function withPlainStrings(sql: string, tables: readonly Table[]): string {
   const tokens = tokenizeSql(sql);
   const involved = new Set(tablesInvolved(sql, tables));

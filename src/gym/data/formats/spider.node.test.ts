@@ -18,7 +18,7 @@ function summary({ questions, rejected }: DataSet, split: "train" | "eval") {
   return { usable: ours.length, databases: new Set(ours.map(({ database_name }) => database_name)).size, ...reasons };
 }
 
-test("Spider's folder: train and dev, strings in double quotes, every fate counted", async () => {
+test("Spider's folder: train and dev, strings in double quotes, all rejections counted", async () => {
   const folder = temporaryFolder();
   writeFiles(folder, await spiderFiles());
   const dataset = await loadSpider(folder);
@@ -41,7 +41,7 @@ test("Spider's folder: train and dev, strings in double quotes, every fate count
   await expect(loadSpider(join(folder, "nowhere"))).rejects.toThrow(/lacks the expected files/);
 });
 
-test("BIRD's folder: evidence joins the question, its difficulty stands, both halves or one", async () => {
+test("BIRD's folder: evidence is appended to the question, its difficulty is kept, both halves or one", async () => {
   const folder = temporaryFolder();
   writeFiles(folder, await birdFiles());
   const both = await loadBird(folder);
@@ -82,7 +82,7 @@ test("BIRD Mini-Dev and Spider-DK are evaluation questions", async () => {
   }
 });
 
-test("spider10 takes its ten databases and splits them 473 to 203 by query", async () => {
+test("spider10 has ten databases and splits their questions 473/203 by query", async () => {
   const folder = temporaryFolder();
   const pets = await petsDatabase();
   const pool = SPIDER10_DATABASES.flatMap((db_id) =>
@@ -108,7 +108,7 @@ test("spider10 takes its ten databases and splits them 473 to 203 by query", asy
   expect(summary(again, "eval").usable).toBe(60);
 });
 
-/** Evaluation questions whose gold query a training question has too. */
+/** Evaluation questions whose gold query is also that of a training question. */
 function leaks({ questions }: DataSet): string[] {
   const key = (question: { database_name: string; gold_sql: string }) =>
     question.database_name + normalizeSql(question.gold_sql);

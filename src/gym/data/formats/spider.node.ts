@@ -1,4 +1,4 @@
-// Spider and BIRD in the folder layouts they are published in. https://yale-lily.github.io/spider, https://bird-bench.github.io
+// Loads Spider and BIRD in their published folder layouts. https://yale-lily.github.io/spider, https://bird-bench.github.io
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { QuestionLoadError } from "../../../errors.ts";
@@ -24,11 +24,11 @@ export function readSpider(dir: string): QuestionFile & DatabaseFolder {
   return { ...questions, ...databaseFolder(need(dir, folders, "database/"), PUBLISHED) };
 }
 
-/** Question files of a Spider folder; in its absence any JSON file with a pool of such questions. */
+/** Question files of a Spider folder; without them, any JSON file with such questions. */
 export function spiderFiles(dir: string): string[] {
   const here = (names: readonly string[]) => names.map((name) => join(dir, name)).filter((path) => existsSync(path));
   const parts = here(["train_spider.json", "train_others.json"]);
-  // train.json, where both exist, is the parts once more.
+  // Where both exist, train.json repeats the parts.
   const files = [...(parts.length > 0 ? parts : here(["train.json"])), ...here(["dev.json"])];
   if (files.length > 0 || !existsSync(dir)) return files;
   const isPool = (path: string) => path.endsWith(".json") && mentions(path, "db_id") && mentions(path, "query");
@@ -81,7 +81,7 @@ export async function withQuestionsFrom(
   return { ...made, questions: [...data.questions.filter(({ split }) => split === "train"), ...made.questions] };
 }
 
-/** The halves of BIRD that a folder holds; Mini-Dev has other questions about dev's databases. */
+/** The halves of BIRD in a folder; Mini-Dev has other questions about dev's databases. */
 export function birdParts(dir: string): { readonly questions: string; readonly databases: string }[] {
   const names = { train: ["train.json"], dev: ["dev.json", "mini_dev_sqlite.json"] };
   return Object.entries(names).flatMap(([split, files]) =>

@@ -1,7 +1,7 @@
 // A database's perturbed twin: the same tables with other rows, so that a query that is right by luck gives itself away.
 // Keys stay keys, references stay references, and texts are only exchanged, never invented: the gold stays a sensible query.
 import { type Random, random } from "../../../random.ts";
-import { type Cell, createDatabase, Database, type Table, type SqlToken, tokenizeSql } from "../../sql/index.ts";
+import { type Cell, createDatabase, Database, type SqlToken, type Table, tokenizeSql } from "../../sql/index.ts";
 
 /** Raised when the same seed gives another twin. */
 export const TWINS_VERSION = "twins-1";
@@ -75,7 +75,7 @@ export function goldHints(queries: readonly string[]): GoldHints {
 export function makeTwin(database: Database, hints: GoldHints, seed: number): Database {
   const r = random(TWINS_VERSION, database.name, seed);
   const tables = database.tables.filter(({ kind }) => kind === "table");
-  const contents = tables.map((table) => contentOf(database, table));
+  const contents = tables.map((table) => readContent(database, table));
   const keys = keyColumns(contents, hints);
   const kept = contents.map((content) => ({ ...content, rows: dropRows(content, r.fork("drop", content.table.name)) }));
   const twins = kept.map((content) => {
@@ -96,7 +96,7 @@ interface Content {
   readonly rows: readonly (readonly Cell[])[];
 }
 
-function contentOf(database: Database, table: Table): Content {
+function readContent(database: Database, table: Table): Content {
   const all = database.run(`SELECT * FROM ${quoted(table.name)}`, { maxRows: MAX_TWIN_ROWS, maxBytes: MAX_TWIN_BYTES });
   return { table, rows: all.ok ? all.table.rows : [] };
 }

@@ -1,4 +1,4 @@
-// What observations say, read back into records: the way for code to see what a model sees, and nothing more.
+// Parses observations into records, so that scripted players see exactly what a model sees.
 import { quoteName } from "../../sql/index.ts";
 
 /** A table as far as it is known; `columns` is empty until it was described. */
@@ -86,3 +86,16 @@ export function parseResult(result: string): ParsedResult {
   const columns = head.split(" | ");
   return { columns, rows: lines.map((line) => (columns.length === 1 ? [line] : line.split(" | "))), notice };
 }
+
+/** @deprecated use `parseTables` */
+/** @deprecated use `parseDescription` */
+/** @deprecated use `parseResult` */
+export { parseDescription as readDescription, parseResult as readResult, parseTables as readTables };
+/** @deprecated use `ParsedTable` */
+export type NotedTable = ParsedTable;
+/** @deprecated use `ParsedColumn` */
+export type NotedColumn = ParsedColumn;
+/** @deprecated use `ParsedDescription` */
+export type NotedDescription = ParsedDescription;
+/** @deprecated use `ParsedResult` */
+export type NotedResult = ParsedResult;

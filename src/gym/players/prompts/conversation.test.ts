@@ -96,15 +96,15 @@ test("a reply that was ended by its text is not cut off, and its turn is closed 
   };
   const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
   const options = { engine, turns, decode, texts: tokenizer.texts, prompt: { prompt: "instruct" } as const };
-  const game = new ModelPolicy(options, { seed: 1 });
+  const policy = new ModelPolicy(options, { seed: 1 });
   const first = env.reset({ question_id: "shop_eval_000" });
-  const move = await game.move(first);
-  expect(game.truncated).toBe(false);
-  await game.move(env.step(move!.action));
-  expect(game.truncated).toBe(true);
+  const decision = await policy.decide(first);
+  expect(policy.truncated).toBe(false);
+  await policy.decide(env.step(decision!.action));
+  expect(policy.truncated).toBe(true);
   expect(prompts[1]).toContain("<|im_start|>assistant\nDESCRIBE: customers<|im_end|>\n<|im_start|>user\nResult:");
   // What was sampled is learned, what closes the turn is not.
-  const [segment] = game.segments;
+  const [segment] = policy.segments;
   expect(segment!.mask.filter((mark) => mark === 1)).toHaveLength(2 * tokens.length);
 });
 

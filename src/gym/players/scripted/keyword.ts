@@ -1,7 +1,7 @@
 // A player that reads keywords: it matches the question's words with tables, columns and stored values and builds one
 // plain query from what matched (see sketch.ts). It sees observations only.
 import { LAST_RESULT, type SQLAction } from "../../env/index.ts";
-import { readValues, buildQueries, valueProbe } from "../lib/keyword-sql.ts";
+import { buildQueries, readValues, valueProbe } from "../lib/keyword-sql.ts";
 import { type ParsedDescription, parseDescription, parseResult, parseTables } from "../lib/parse-observation.ts";
 import { mention, stems } from "../lib/stemming.ts";
 import type { Player } from "../player.ts";

@@ -57,7 +57,7 @@ export function* practiceWorlds(options: PracticeOptions): Generator<PracticeWor
     const bytes = worldBytes(world);
     const database = new Database(world.spec.name, bytes);
     try {
-      yield { index, spec: world.spec, bytes, database, questions: questionsOf(world, database, index, options) };
+      yield { index, spec: world.spec, bytes, database, questions: askQuestions(world, database, index, options) };
     } finally {
       database.close();
     }
@@ -82,7 +82,7 @@ function worldAt(seed: number | string, index: number, { inventedShare }: Practi
   return fillWorld(spec, index);
 }
 
-function questionsOf(world: World, database: Database, index: number, options: PracticeOptions): PracticeQuestion[] {
+function askQuestions(world: World, database: Database, index: number, options: PracticeOptions): PracticeQuestion[] {
   const { seed, questionsPerWorld = 8 } = options;
   const difficulties = (options.difficulties ?? DIFFICULTIES).filter((name) => formsOf(name, options).length > 0);
   const r = random("practice questions", `${seed}_${index}`);
