@@ -1,4 +1,4 @@
-// Errors a person can act on: what went wrong, with which value, and what to do about it.
+// Errors that a user can act on: what went wrong, with which value, and the remedy.
 
 export interface ErrorParts {
   /** What went wrong, one clause without a full stop. */
@@ -44,14 +44,14 @@ export class ModelLoadError extends SqlEnvError {
   }
 }
 
-/** A model, batch or context that does not fit the memory there is. */
+/** A model, batch or context that does not fit into memory. */
 export class OOMError extends SqlEnvError {
   constructor(parts: ErrorParts) {
     super("out_of_memory", parts);
   }
 }
 
-/** A file that could not be brought from the network; `status` is the server's last answer, if there was one. */
+/** A file that could not be downloaded; `status` is the server's last response, if there was one. */
 export class DownloadError extends SqlEnvError {
   readonly status: number | undefined;
 
@@ -70,14 +70,14 @@ export class ActionParseError extends SqlEnvError {
 
 /**
  * A player that cannot decide, such as one whose endpoint is down. Thrown by a player it ends the episode, which is
- * recorded and not scored; any other error of a player ends whatever plays.
+ * recorded and not scored; any other error of a player ends the evaluation or training.
  *
  * @example
  * throw new PlayerError("no_reply", { what: "the endpoint did not answer", value: url });
  */
 export class PlayerError extends SqlEnvError {}
 
-/** A server that could not be reached or did not do what was asked; `code` is the wire's own (EXECUTION_ERROR …) where it sent one. */
+/** A server that could not be reached or refused a request; `code` is the server's (EXECUTION_ERROR …) where it sent one. */
 export class ServerError extends SqlEnvError {}
 
 /** Wrong use of a command or function: a misspelt option, a value out of range. */
@@ -91,7 +91,7 @@ function cut(text: string): string {
   return text.length <= MAX_SHOWN_VALUE ? text : `${text.slice(0, MAX_SHOWN_VALUE)}… (${text.length} characters)`;
 }
 
-/** The message of anything that was thrown. */
+/** The message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

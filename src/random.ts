@@ -1,4 +1,4 @@
-// Seeded random numbers: the same key gives the same numbers on every machine, and keys do not disturb each other.
+// Seeded random numbers: the same key gives the same numbers on every machine, and streams of different keys are independent.
 
 /** A stream of random numbers made from a key such as `random("practice", 7)`. */
 export interface Random {

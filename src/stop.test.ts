@@ -17,10 +17,10 @@ const cases: readonly (readonly [string, string, string])[] = [
   ["an answer, then words", "**ANSWER:**\nRome\nOslo\n\nThese are all.", "**ANSWER:**\nRome\nOslo"],
 ];
 
-describe("a reply ends before", () => {
+describe("a stop rule ends a reply before", () => {
   test.each(cases)("%s", (_, text, kept) => {
     expect(cutReply(text, INSTRUCT_STOP)).toBe(kept);
-    // However the text comes, it ends at the same place.
+    // It ends at the same character however the text is split.
     for (const size of [1, 3, 7]) {
       const watcher = new StopWatcher(INSTRUCT_STOP);
       const pieces = text.match(new RegExp(`[^]{1,${size}}`, "g"))!;
@@ -38,12 +38,12 @@ test.each([
   "no action at all\n\nResult: 5",
   "DESCRIBE:\nstudent",
   "",
-])("a whole reply stays: %j", (text) => {
+])("a reply of one action is kept: %j", (text) => {
   expect(cutReply(text, INSTRUCT_STOP)).toBe(text);
   expect(cutReply("DESCRIBE: a\nDESCRIBE: b", null)).toBe("DESCRIBE: a\nDESCRIBE: b");
 });
 
-test("the length of a line does not matter for the time", () => {
+test("long lines take linear time", () => {
   const long = `QUERY: ${"SELECT ; `".repeat(100_000)}`;
   expect(cutReply(`${long}\nResult:`, INSTRUCT_STOP)).toBe(long.trimEnd());
 });

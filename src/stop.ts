@@ -1,61 +1,63 @@
-// Where a reply ends before its model ends it: a model that others trained likes to write the next action, or the result itself.
+// Stop rules: end a model's reply before the model does. Pretrained models tend to write the next action too, or to
+// invent its result.
 
 /**
- * Which lines end a reply that is one action. Nothing counts before the action has begun: a model may think first. All patterns
- * are about the beginning of a line, which they see one byte a character; they are data, and cross to other threads.
+ * A stop rule: which lines end a reply that is one action. Nothing matches before the action has begun, since a model may
+ * think first. All patterns match the beginning of a line, with one byte per character; they are data and are sent to
+ * other threads.
  */
 export interface StopRule {
-  /** Begins an action: the first such line begins the reply's, a second one is not part of the reply. */
+  /** Begins an action: the first such line begins the reply's action, a second one ends the reply. */
   readonly begin: RegExp;
-  /** Begins something that only the environment writes. */
+  /** Begins a line that only the environment writes; it ends the reply. */
   readonly before: RegExp;
-  /** Of lines that begin an action: one that is over at the end of its line. */
+  /** Matches actions that end with their line. */
   readonly oneLine: RegExp;
-  /** Of lines that begin an action: one that is over at a semicolon at the end of a line. Every action is over at an empty line. */
+  /** Matches actions that end with a semicolon at the end of a line. Every action ends at an empty line. */
   readonly statement: RegExp;
 }
 
-/** Characters of a line in which a pattern is looked for; no action's head is longer. */
+/** Characters of a line that patterns are matched with; no action's head is longer. */
 const HEAD_CHARACTERS = 64;
 const FENCE = /^[ \t]*```/;
 const SEMICOLON = /;[ \t`]*$/;
 
-/** Follows one reply as it grows. */
+/** Applies a stop rule to one reply while it is generated. */
 export class StopWatcher {
   readonly #rule: StopRule;
   /** Characters in the lines that are complete. */
   #complete = 0;
   #line = "";
   #action: "none" | "one-line" | "statement" | "other" = "none";
-  /** Of the line that is being written: where the action's text begins; -1 before there is an action. */
+  /** Where the action's text begins in the current line; -1 before there is an action. */
   #from = -1;
-  /** Whether the action has more than its head, and fences around nothing. */
+  /** Whether the action has text besides its head and code fences. */
   #isFilled = false;
 
   constructor(rule: StopRule) {
     this.#rule = rule;
   }
 
-  /** Adds text; how many characters of the whole reply are to be kept, or -1 when it is not over. */
+  /** Adds text; returns how many characters of the whole reply to keep, or -1 while it continues. */
   add(text: string): number {
     for (let from = 0; from < text.length; ) {
       const at = text.indexOf("\n", from);
       const end = at < 0 ? text.length : at;
       this.#line += text.slice(from, end);
       from = end + 1;
-      if (this.#isOverBefore()) return this.#complete;
+      if (this.#endsBeforeLine()) return this.#complete;
       if (at < 0) break;
-      const isOver = this.#isOverAfter();
+      const isLast = this.#endsAfterLine();
       this.#complete += this.#line.length + 1;
-      if (isOver) return this.#complete;
+      if (isLast) return this.#complete;
       this.#line = "";
       if (this.#action !== "none") this.#from = 0;
     }
     return -1;
   }
 
-  /** Whether the line that is being written is not part of the reply any more. */
-  #isOverBefore(): boolean {
+  /** Whether the reply ended before the current line. */
+  #endsBeforeLine(): boolean {
     if (this.#from > 0) return false; // the action's own first line
     const { begin, before, oneLine, statement } = this.#rule;
     const head = this.#line.slice(0, HEAD_CHARACTERS);
@@ -68,8 +70,8 @@ export class StopWatcher {
     return false;
   }
 
-  /** Whether the action is complete with the line that ends now. */
-  #isOverAfter(): boolean {
+  /** Whether the reply ends with the current line. */
+  #endsAfterLine(): boolean {
     if (this.#action === "none") return false;
     const text = this.#line.slice(this.#from);
     const isFence = FENCE.test(text);
@@ -80,12 +82,12 @@ export class StopWatcher {
   }
 }
 
-/** Not `trim`, which takes bytes of other letters for blanks: texts have one byte a character. */
+/** Not `trim`, which treats bytes of some letters as blanks: texts have one byte per character. */
 export function isBlank(text: string): boolean {
   return /^[ \t\r\n]*$/.test(text);
 }
 
-/** A whole reply, cut where it should have ended. */
+/** A complete reply, truncated where the stop rule ends it. */
 export function cutReply(text: string, rule: StopRule | null): string {
   const kept = rule ? new StopWatcher(rule).add(text) : -1;
   return kept < 0 ? text : text.slice(0, kept).trimEnd();

@@ -1,4 +1,4 @@
-// One episode from reset to the end, as a plain record without the gold.
+// Plays one episode from reset to the end and records it, without the gold.
 
 import { messageOf, PlayerError } from "../errors.ts";
 import type { AnswerType, Difficulty, QuestionRecord, Split } from "./data/index.ts";
@@ -15,7 +15,7 @@ import {
 } from "./env/index.ts";
 import type { Player } from "./players/index.ts";
 
-/** What an episode needs of an environment; ours answers at once, a remote one later. */
+/** What an episode needs of an environment; ours is synchronous, a remote one is not. */
 export interface PlayableEnvironment {
   reset(options: ResetOptions): SQLObservation | Promise<SQLObservation>;
   step(action: SQLAction): SQLObservation | Promise<SQLObservation>;
@@ -27,9 +27,9 @@ export interface PlayableEnvironment {
 
 export interface StepRecord {
   readonly action: SQLAction;
-  /** What the player wrote; null for players that do not write. */
+  /** The player's text; null for players that write none. */
   readonly text: string | null;
-  /** Why the text was not an action; null when it was. */
+  /** Why the text could not be parsed; null when it could. */
   readonly parse_error: string | null;
   readonly observation: SQLObservation;
   readonly reward_breakdown: RewardBreakdown;
@@ -44,9 +44,9 @@ export interface EpisodeRecord {
   readonly difficulty: Difficulty;
   readonly answer_type: AnswerType;
   readonly split: Split;
-  /** Id of the prompt that the player was asked with; absent for players that are not asked in words. */
+  /** Id of the player's prompt; absent for players without a prompt. */
   readonly prompt?: string;
-  /** Id of the environment's rules; absent in records of versions that had one set of rules. */
+  /** Id of the environment's rules; absent in records of versions without rules. */
   readonly rules?: string;
   /** Whether training has questions on this database. */
   readonly seen: boolean;
@@ -62,9 +62,9 @@ export interface EpisodeRecord {
   readonly done_reason: DoneReason | null;
   readonly parse_failures: number;
   readonly repeats: number;
-  /** Actions that failed; one that worked before and was merely done again did not. */
+  /** Actions that failed; repeating one that worked is no failure. */
   readonly invalid: number;
-  /** What broke the episode (the player threw, an endpoint was down); such an episode is not scored. */
+  /** Why the episode broke off (an endpoint was down, an environment was lost); such an episode is not scored. */
   readonly error: string | null;
 }
 
@@ -83,8 +83,8 @@ export interface PlayOptions {
 
 /**
  * Plays one question. Whatever the environment throws and a `PlayerError` of the player end up in the record's `error`:
- * the episode is data that is not scored. Everything else is no data and is thrown: an engine that fails, a bug, what
- * `onStart` and `onStep` throw, and the reason of an abort.
+ * the episode is not scored. Everything else is thrown: an engine that fails, a bug, what `onStart` and `onStep` throw,
+ * and the reason of an abort.
  */
 export async function playEpisode(
   env: PlayableEnvironment,
@@ -101,13 +101,13 @@ export async function playEpisode(
     start = await called(() => waiter.wait(env.reset({ question_id: question.question_id })));
     await onStart?.(start);
     rules = (await called(() => waiter.wait(env.rules))) ?? DEFAULT_RULES;
-    const turn = player.start({ seed, question, rules, signal });
+    const policy = player.start({ seed, question, rules, signal });
     let observation = start;
-    // The budget bounds the loop whatever a remote environment says.
+    // The budget limits the loop whatever a remote environment does.
     for (let left = start.budget_remaining; !observation.done && left > 0; left--) {
-      const move = await waiter.wait(turn(observation));
-      if (!move) break;
-      const { action, text = null, parse_error = null } = move;
+      const decision = await waiter.wait(policy(observation));
+      if (!decision) break;
+      const { action, text = null, parse_error = null } = decision;
       observation = await called(() => waiter.wait(env.step(action)));
       const { reward_breakdown } = observation;
       const step = { action, text, parse_error: parse_error?.message ?? null, observation, reward_breakdown };
@@ -150,7 +150,7 @@ export async function playEpisode(
   };
 }
 
-/** Whether a step did what was done before. Empty turns cost the same and are no repeats. */
+/** Whether a step repeated an earlier action. Empty turns cost the same and are not repeats. */
 export function isRepeat({ observation, reward_breakdown }: StepRecord): boolean {
   if (observation.error_class === "bad_action") return false;
   return observation.error_class === "repeat" || reward_breakdown.repeat !== 0;
@@ -174,25 +174,25 @@ function rewardOf(steps: readonly StepRecord[]): number {
   return Math.round(sum * 1e9) / 1e9;
 }
 
-/** Waits, but not beyond an abort: a player or a remote environment may not listen to the signal. */
+/** Waits until an abort at most: a player or a remote environment may ignore the signal. */
 class Waiter {
   readonly #signal: AbortSignal | undefined;
   readonly #aborted: Promise<never>;
   #stop = () => {};
 
-  /** One listener for a whole episode: adding one for each turn took a tenth of the main thread's time. */
+  /** One listener per episode: one per turn took a tenth of the main thread's time. */
   constructor(signal: AbortSignal | undefined) {
     this.#signal = signal;
     this.#aborted = new Promise((_, reject) => {
       this.#stop = () => reject(signal?.reason);
     });
-    this.#aborted.catch(() => {}); // whoever waits hears of it
+    this.#aborted.catch(() => {}); // those who wait get the rejection
     signal?.addEventListener("abort", this.#stop, { once: true });
   }
 
   async wait<T>(awaited: T | Promise<T>): Promise<T> {
     const signal = this.#signal;
-    if (signal?.aborted && awaited instanceof Promise) awaited.catch(() => {}); // nobody will wait for it
+    if (signal?.aborted && awaited instanceof Promise) awaited.catch(() => {}); // nothing will wait for it
     signal?.throwIfAborted();
     if (!signal || !(awaited instanceof Promise)) return awaited;
     return Promise.race([awaited, this.#aborted]);

@@ -1,4 +1,4 @@
-// What a player may do, and how its words are read.
+// The actions of a player, and the parser of actions in a model's text.
 import { z } from "zod";
 import { ActionParseError } from "../../errors.ts";
 import { MAX_ANSWER_LENGTH } from "../data/answer.ts";
@@ -18,24 +18,24 @@ export const actionSchema = z
 export type SQLAction = z.infer<typeof actionSchema>;
 export type ActionType = SQLAction["action_type"];
 
-/** Characters of an argument; far above the longest sensible query or answer. Questions with a longer answer are left out of data sets. */
+/** Characters of an argument; far more than any sensible query or answer has. Questions with a longer answer are left out of data sets. */
 export const MAX_ARGUMENT_LENGTH = MAX_ANSWER_LENGTH;
 
 export interface ParsedAction {
   readonly action: SQLAction;
-  /** Set when the text was not understood and became a QUERY as it stands. */
+  /** Set when no action was found and the text became a QUERY unchanged. */
   readonly error: ActionParseError | null;
 }
 
 // An action at the start of a line: perhaps after list or emphasis marks or "Action:", in any case, perhaps emphasized.
 // With a colon anything goes; without one only capitals count, so that "answer the question" stays prose.
-// The marks are matched by themselves: together with the emphasis, which may be stars too, they would take quadratic time.
+// The marks are matched separately: together with the emphasis, which may also be stars, they would take quadratic time.
 const MARKS = /^[ \t>*#-]*/;
 const HEAD =
   /^(?:action(?:_type)?[ \t]*[:：=][ \t]*)?[*_`"]*(?:(describe|sample|query|answer)[*_`"]*[ \t]*[:：][*_`]*|(DESCRIBE|SAMPLE|QUERY|ANSWER)[*_`"]*(?=\s|$))/i;
 const CAPITALS = /DESCRIBE|SAMPLE|QUERY|ANSWER/;
 
-/** Reads an action from what a model wrote. Never throws: what is not understood becomes a QUERY with the raw text. */
+/** Parses an action from a model's text. Never throws: a text without an action becomes a QUERY with the raw text. */
 export function parseAction(text: string): ParsedAction {
   const cleaned = withoutThinking(text.slice(0, MAX_ARGUMENT_LENGTH + 100))
     .replace(/[\u200b-\u200f\u2060\ufeff]/g, "")
@@ -50,7 +50,7 @@ export function parseAction(text: string): ParsedAction {
   return { action: { action_type: "QUERY", argument: fencedSql(cleaned) ?? withoutFences(cleaned) }, error };
 }
 
-/** One spelling for actions that do the same: letter case, quotes and white space do not make a new action. */
+/** A normal form, the same for actions that differ only in letter case, quotes and white space. */
 export function normalizeAction({ action_type, argument }: SQLAction): string {
   const key = action_type === "QUERY" ? normalizeSql(argument) : tableName(argument).toLowerCase();
   return `${action_type}: ${key}`;
@@ -65,7 +65,7 @@ export function tableName(argument: string): string {
   return text.slice(start, end);
 }
 
-/** Several tables' names, as players write them: between commas, bars or "and"; each once. */
+/** Several table names as players write them, separated by commas, bars or "and"; each once. */
 export function tableNames(argument: string): string[] {
   const names = argument
     .trim()
@@ -76,10 +76,10 @@ export function tableNames(argument: string): string[] {
   return names.filter((name) => name !== "" && !known.has(name.toLowerCase()) && known.add(name.toLowerCase()));
 }
 
-/** The answer that stands for the last result, where the rules have `answer_last`. */
+/** The answer that means the last result, where the rules have `answer_last`. */
 export const LAST_RESULT = "@last";
 
-// `@last` alone on the first line, in any letter case, perhaps in quotes or backticks; or "last result" in its place.
+// `@last` alone on the first line, in any letter case, perhaps in quotes or backticks; or "last result" instead.
 const LAST =
   /^\s{0,20}(?:(?:the )?(?:final )?answer(?: is)?[ :=]{0,4})?[\s`"'*(<[]*(?:@ ?last(?:[ _](?:result|query))?|(?:the )?last result)[\s`"'*)>\].;]*(?:\n|$)/i;
 
@@ -115,9 +115,9 @@ function parseJson(text: string): SQLAction | undefined {
   }
 }
 
-/** The statement of a code block that follows upon other words; undefined where there is none. */
+/** The statement in a code block that follows other text; undefined where there is none. */
 function fencedSql(text: string): string | undefined {
-  const start = text.indexOf("```", 1); // at the beginning it is taken off anyway
+  const start = text.indexOf("```", 1); // a fence at the beginning is removed anyway
   if (start < 0 || STATEMENT.test(text.slice(0, start))) return undefined;
   const block = withoutFences(text.slice(start));
   return STATEMENT.test(block) ? block : undefined;
@@ -125,7 +125,7 @@ function fencedSql(text: string): string | undefined {
 
 const STATEMENT = /^\s*(?:select|with)\b/i;
 
-// What models write on the lines after a statement: an explanation. It begins with a word that no statement goes on with.
+// An explanation that models write after a statement. It begins with a word that cannot continue a statement.
 const EXPLANATION =
   /(?:;[ \t]{0,8}|\n[ \t]{0,8})\n\s{0,8}(?:this|these|the|that|note|explanation|here|it|i|we|now|so|in this|please|after|once|if)\b[\s\S]*$/i;
 
@@ -157,7 +157,7 @@ function trimArgument(type: ActionType, body: string): string {
   if (type === "DESCRIBE" || type === "SAMPLE")
     return tableName(withoutFences(body).split(/\n|; (?=(?:DESCRIBE|SAMPLE|QUERY|ANSWER)\b)/i)[0]!);
   if (type === "QUERY") return unquote((fencedSql(body) ?? withoutFences(body)).replace(EXPLANATION, ""));
-  return body.replace(/\n?```\s*$/, (fence) => (/```[\s\S]*```/.test(body) ? fence : "")).trim(); // the verifier undresses answers
+  return body.replace(/\n?```\s*$/, (fence) => (/```[\s\S]*```/.test(body) ? fence : "")).trim(); // the verifier strips the rest of the format
 }
 
 function unquote(sql: string): string {

@@ -1,4 +1,4 @@
-// ANSWER: @last — the last result is the answer, judged cell by cell as its text would be.
+// ANSWER: @last — the last result is the answer, verified cell by cell.
 import { expect, test } from "vitest";
 import { shopDataSet } from "../../../test/fixtures.ts";
 import { createDatabase, DatabasePool } from "../sql/index.ts";
@@ -46,7 +46,7 @@ test("the last query that worked is the answer", () => {
   expect(env.outcome).toMatchObject({ correctness: 1, progress: 1, done_reason: "answered" });
 });
 
-test("a later query takes its place, and one done again takes it back", () => {
+test("a later query replaces it, and repeating the earlier one restores it", () => {
   const wrong = started();
   wrong.step(act("QUERY", "SELECT count(*) FROM customers"));
   wrong.step(act("QUERY", "SELECT count(*) FROM orders WHERE id < 3"));
@@ -58,7 +58,7 @@ test("a later query takes its place, and one done again takes it back", () => {
   expect(again.step(act("ANSWER", "@last"))).toMatchObject({ done: true, reward_breakdown: { correctness: 1 } });
 });
 
-test("before any query has worked it costs a step like an empty turn, and is no answer", () => {
+test("before any query has worked it costs as much as an empty turn, and is no answer", () => {
   const env = started();
   env.step(act("SAMPLE", "customers"));
   env.step(act("QUERY", "SELECT nope"));
@@ -76,13 +76,13 @@ test("before any query has worked it costs a step like an empty turn, and is no 
   expect(env.step(act("ANSWER", "@last")), "of another episode").toMatchObject({ done: false });
 });
 
-test("without the rule it is text, and wrong", () => {
+test("without the rule it is text, and a wrong answer", () => {
   const env = started({ answer_last: false });
   env.step(act("QUERY", "SELECT count(*) FROM customers"));
   expect(env.step(act("ANSWER", "@last"))).toMatchObject({ done: true, reward_breakdown: { correctness: 0 } });
 });
 
-test("it pays what the same answer in words pays", () => {
+test("it earns the same reward as the same answer written out", () => {
   for (const { question_id, gold_sql, gold_answer } of shop.questions) {
     const [byText, byReference] = [gold_answer, "@last"].map((answer) => {
       const env = started({}, question_id);
@@ -96,7 +96,7 @@ test("it pays what the same answer in words pays", () => {
   }
 });
 
-test("a result that was cut is run again in full", () => {
+test("a truncated result is run again in full", () => {
   const rows = Array.from({ length: 3_000 }, (_, i) => [i, `row ${i}`]);
   const bytes = createDatabase([{ name: "t", ddl: "CREATE TABLE t (n INTEGER, s TEXT)", rows }]);
   const databases = new DatabasePool({ names: ["d"], read: () => bytes });
@@ -115,7 +115,7 @@ test("a result that was cut is run again in full", () => {
   databases.close();
 });
 
-test("cells are not misread as their text may be", () => {
+test("cells are compared as values, not parsed from text", () => {
   const gold = (sql: string) => runGold({ question_id: "q", gold_sql: sql }, shop.databases.get("shop"));
   const result = (sql: string) => {
     const run = shop.databases.get("shop").run(sql);

@@ -11,7 +11,7 @@ await loadSqlite();
 const data = bundledDataSet();
 const act = (action_type: SQLAction["action_type"], argument: string): SQLAction => ({ action_type, argument });
 
-test("every bundled gold query is right by @last; a changed one exactly when its text is", () => {
+test("every bundled gold query is right as @last, and a mutated one exactly when its text is right", () => {
   const env = new SQLEnvironment(data, { answer_last: true });
   const counts = { right: 0, wrong: 0 };
   for (const [index, question] of data.questions.entries()) {
@@ -20,7 +20,7 @@ test("every bundled gold query is right by @last; a changed one exactly when its
     env.step(act("ANSWER", "@last"));
     expect({ ...env.outcome, question }).toMatchObject({ correctness: 1 });
 
-    if (index % 3 > 0) continue; // a third is enough for each run of the tests
+    if (index % 3 > 0) continue; // a third is enough
     const database = data.databases.get(question.database_name);
     const gold = runGold(question, database);
     const changed = Object.values(MUTATIONS).map((mutate) => mutate(question.gold_sql));
@@ -38,7 +38,7 @@ test("every bundled gold query is right by @last; a changed one exactly when its
   expect(counts.wrong).toBeGreaterThan(500);
 });
 
-test("slips in the bundled joins: the suggestion is the column that was meant", () => {
+test("for typical mistakes in the bundled joins the hint names the intended column", () => {
   const env = new SQLEnvironment(data, { error_hints: true });
   const slips: ((table: string, column: string) => string)[] = [
     (table, column) => `${table}.${column}s`,

@@ -21,7 +21,7 @@ test.each([
   expect(tableNames(argument)).toEqual(names);
 });
 
-test("several tables are described in one action, each as by itself", () => {
+test("one action describes several tables, each as if alone", () => {
   const one = started();
   const results = ["customers", "orders"].map((table) => one.step(act("DESCRIBE", table)).result);
   const many = started();
@@ -29,7 +29,7 @@ test("several tables are described in one action, each as by itself", () => {
   expect(observation).toMatchObject({ result: results.join("\n\n"), error: null, step_count: 1 });
   expect(observation.schema_info).toContain("customers(id, name, city, age)");
   expect(observation.schema_info).toContain("orders(id");
-  expect(observation.reward_breakdown.new_info).toBeGreaterThan(0); // once, not once a table
+  expect(observation.reward_breakdown.new_info).toBeGreaterThan(0); // once, not once per table
   expect(observation.reward_breakdown).toEqual(started().step(act("DESCRIBE", "customers")).reward_breakdown);
 });
 
@@ -39,26 +39,26 @@ test("the same tables in another order are a repeat", () => {
   expect(env.step(act("DESCRIBE", "orders | CUSTOMERS"))).toMatchObject({ error_class: "repeat" });
 });
 
-test("a table named twice is that table, and described again a repeat", () => {
+test("a table named twice counts once, and describing it again is a repeat", () => {
   const env = started(GUIDED_RULES);
   const twice = env.step(act("DESCRIBE", "customers, customers"));
   expect(twice).toMatchObject({ error: null, result: started().step(act("DESCRIBE", "customers")).result });
   expect(env.step(act("DESCRIBE", "customers")).error_class).toBe("repeat");
 });
 
-test("a name that is no table fails the whole action, and nothing counts as described", () => {
+test("an unknown table fails the whole action, and no table counts as described", () => {
   const env = started(GUIDED_RULES);
   const { error, schema_info } = env.step(act("DESCRIBE", "customers, prices"));
   expect(error).toBe('no such table: prices; tables: customers, orders, "group", oslo');
   expect(schema_info).not.toContain("(");
 });
 
-test("more tables than a result can show are refused", () => {
+test("more tables than MAX_DESCRIBED are refused", () => {
   const names = Array.from({ length: MAX_DESCRIBED + 1 }, (_, i) => `t${i}`).join(", ");
   expect(started().step(act("DESCRIBE", names))).toMatchObject({ error_class: "bad_action" });
 });
 
-test("without the rule, and for SAMPLE, it is one table at a time", () => {
+test("without the rule, and for SAMPLE, only one table is allowed", () => {
   const plain = started(DEFAULT_RULES);
   expect(plain.step(act("DESCRIBE", "customers, orders")).error_class).toBe("unknown_table");
   const guided = started(GUIDED_RULES);

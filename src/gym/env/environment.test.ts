@@ -12,7 +12,7 @@ const started = (options = {}) => {
   return env;
 };
 
-test("an episode from first look to right answer", () => {
+test("an episode from the first DESCRIBE to the right answer", () => {
   const env = new SQLEnvironment(data);
   const first = env.reset({ question_id: "shop_eval_000" });
   expect(first).toEqual({
@@ -76,7 +76,7 @@ test("the budget ends an episode", () => {
   expect(env.outcome).toMatchObject({ correctness: 0, done_reason: "budget" });
 });
 
-test("doing the same again shows the same, and costs", () => {
+test("repeating an action shows the same result and costs reward", () => {
   const env = started();
   const first = env.step(act("QUERY", "SELECT name FROM customers"));
   const again = env.step(act("QUERY", "select name  FROM customers; -- again"));
@@ -109,7 +109,7 @@ test.each([
   },
 );
 
-test("actions that are hard to read are bad actions, and a bad question leaves the episode alone", () => {
+test("actions with throwing getters are bad actions, and an unknown question keeps the running episode", () => {
   const fails = () => {
     throw new Error("no");
   };
@@ -129,7 +129,7 @@ test("actions that are hard to read are bad actions, and a bad question leaves t
   expect(() => new SQLEnvironment(data, { rewards: { step_cost: 1 } })).toThrow(/rewards.step_cost/);
 });
 
-test("long results are cut, and say so", () => {
+test("long results are truncated, and say so", () => {
   const env = started();
   const { result } = env.step(
     act(
@@ -142,7 +142,7 @@ test("long results are cut, and say so", () => {
   expect(env.step(act("QUERY", "SELECT 1 WHERE 0")).result).toBe("1\n(no rows)");
 });
 
-test("questions are chosen by id, by place, or by seed", () => {
+test("questions are chosen by id, by index, or by seed", () => {
   const env = new SQLEnvironment(data);
   expect(env.reset({ split: "eval", index: 1 }).question).toBe(data.questions[3]!.question_text);
   expect(env.reset({ seed: 7 }).question).toBe(new SQLEnvironment(data).reset({ seed: 7 }).question);
@@ -160,7 +160,7 @@ test("questions are chosen by id, by place, or by seed", () => {
   expect(() => new SQLEnvironment(data, { step_budget: 0 })).toThrow(/step_budget/);
 });
 
-test("no observation holds the gold before the player finds it", () => {
+test("no observation contains the gold before the player finds it", () => {
   for (const question of data.questions) {
     const env = new SQLEnvironment(data);
     const seen = [
@@ -190,7 +190,7 @@ test("thousands of environments share one database, and none sees another's epis
   });
 });
 
-test("the same actions give the same bytes", () => {
+test("the same actions give identical observations", () => {
   const run = () => {
     const env = started();
     return JSON.stringify([
@@ -203,7 +203,7 @@ test("the same actions give the same bytes", () => {
   expect(run()).toBe(run());
 });
 
-test("rendering is linear in what SQLite gave, and a row as a whole is bounded", () => {
+test("rendering takes linear time, and the size of a row is limited", () => {
   const env = started({ step_budget: 100 });
   const columns = Array.from({ length: 490 }, () => "a").join(",");
   const spaces = env.step(act("QUERY", `WITH t(a) AS (SELECT printf('%16000s', '')) SELECT ${columns} FROM t`));
@@ -216,7 +216,7 @@ test("rendering is linear in what SQLite gave, and a row as a whole is bounded",
   expect(empty.result.length).toBeLessThan(100_000);
 });
 
-test("the statements of one step have one time limit together", () => {
+test("the statements of one step share one time limit", () => {
   const env = started();
   let now = 1000;
   const clock = vi.spyOn(performance, "now").mockImplementation(() => now);

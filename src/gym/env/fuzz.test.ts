@@ -1,4 +1,4 @@
-// Episodes made of hostile text: whatever a player writes, nothing throws, and what comes back is bounded and of a known kind.
+// Episodes of hostile text: whatever a player writes, nothing throws, results are bounded and errors have a known class.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cases } from "../../../test/cases.ts";
@@ -81,7 +81,7 @@ test(`${RUNS} episodes of hostile actions: no throw, bounded results, known erro
   expect(worked).toBeGreaterThan(RUNS / 10);
 }, 600_000);
 
-test(`${RUNS} hostile answers: no throw, and no reading holds more than was written`, () => {
+test(`${RUNS} hostile answers: no throw, and no parse has more cells than were written`, () => {
   fc.assert(
     fc.property(text, fc.constantFrom(["x"], ["name", "age"]), (answer, columns) => {
       for (const reading of readAnswer(answer, columns)) {

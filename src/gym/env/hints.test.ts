@@ -52,7 +52,7 @@ test.each([
   ],
   ["SELECT zzz FROM customers", ["orders"], "no such column: zzz; DESCRIBE customers first"],
   ["SELECT zzz FROM customers", [], "no such column: zzz; DESCRIBE customers first"],
-  // The column may be in the table that was not described: no guess leads away from it.
+  // The column may be in the table that was not described: no hint guesses another one.
   [
     "SELECT o.name FROM customers c, orders o",
     ["customers"],
@@ -84,7 +84,7 @@ test.each([
   expect(errorOf(sql, described)).toBe(error);
 });
 
-test("DESCRIBE of several tables says that it takes one", () => {
+test("DESCRIBE of several tables is told that it takes one", () => {
   const env = new SQLEnvironment(shop, { error_hints: true });
   env.reset({ question_id: "shop_eval_000" });
   expect(env.step(act("DESCRIBE", "Customers | orders")).error).toBe(
@@ -92,7 +92,7 @@ test("DESCRIBE of several tables says that it takes one", () => {
   );
 });
 
-test("without the rule errors are SQLite's own", () => {
+test("without the rule errors are SQLite's messages", () => {
   expect(errorOf("SELECT nam FROM customers", ["customers"], false)).toBe("no such column: nam");
   expect(DEFAULT_RULES.error_hints).toBe(false);
 });
@@ -102,7 +102,7 @@ test("no hint names a column of a table that was not described", () => {
   let hinted = 0;
   for (let seed = 0; seed < SCHEMAS; seed++) {
     const r = random("hints", seed);
-    // Every name is unique and unlike the words of a hint, so that a leak shows as a substring.
+    // Every name is unique and differs from the words of a hint, so that a leak is a substring.
     let made = 0;
     const name = () => `${r.pick(["q", "Q w", "ü_", "x.y", '"', "vv"])}${(made++).toString(36)}${seed}k`;
     const tables = Array.from({ length: r.int(1, 5) }, () => ({

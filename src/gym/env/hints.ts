@@ -1,18 +1,18 @@
-// What an error adds, by the rule `error_hints`, for a player that mistook a name: columns of tables it has described.
-// Nothing else may appear: a hint must not save a DESCRIBE. Names of tables are known from the first observation.
+// Hints in errors about names, by the rule `error_hints`: columns of tables that the player has described. Other columns
+// must not appear: a hint must not replace a DESCRIBE. Table names are known from the first observation.
 import { nearest } from "../../errors.ts";
 import { type Database, quoteName, type SqlError, type Table, tokenizeSql } from "../sql/index.ts";
 
-/** Columns a hint lists, the nearest in name when there are more. The widest table of BIRD has 115. */
+/** Columns that a hint lists; of more, those with the most similar names. The widest table of BIRD has 115. */
 const MAX_HINTED_COLUMNS = 60;
 
 /** Characters of a hint; an error is shown to a model in full, like a result of MAX_SHOWN_RESULT. */
 export const MAX_HINT_LENGTH = 1_500;
 
-/** Characters of a mistaken name that are compared with others. */
+/** Characters of a wrong name that are compared with others. */
 const MAX_COMPARED = 100;
 
-/** Follows an error about a table or column: "; did you mean t.name? columns: t(id, name)". Empty where nothing helps. */
+/** The hint after an error about a table or column: "; did you mean t.name? columns: t(id, name)". Empty where there is none. */
 export function hintFor(
   { error_class, message }: SqlError,
   sql: string,
@@ -28,7 +28,7 @@ export function hintFor(
     .filter((table) => described.has(table.name) && named.every((name) => name.table !== table))
     .map((table): NamedTable => ({ table, shownAs: quoteName(table.name), isJoined: false }));
   const unknown = named.filter(({ table }) => !described.has(table.name));
-  // The column may well be in a table whose columns are unknown: a guess from other tables would lead away from it.
+  // The column may be in a table whose columns are unknown: a guess from other tables would mislead.
   const mayBeUnknown = unknown.some(
     ({ shownAs }) => mistaken.qualifier === undefined || plain(shownAs) === plain(mistaken.qualifier),
   );
@@ -64,7 +64,7 @@ function joined(parts: readonly string[]): string {
 
 interface Mistaken {
   readonly column: string;
-  /** What stood before it: an alias or a table. */
+  /** The qualifier before it: an alias or a table. */
   readonly qualifier: string | undefined;
   readonly isAmbiguous: boolean;
 }
@@ -85,7 +85,7 @@ function mistakenColumn(message: string): Mistaken | undefined {
   };
 }
 
-/** A table as the query speaks of it. */
+/** A table as the query refers to it. */
 interface NamedTable {
   readonly table: Table;
   /** Its alias, or its name as SQL must write it. */
@@ -94,7 +94,7 @@ interface NamedTable {
   readonly isJoined: boolean;
 }
 
-/** The tables a query names, in order. An approximation by tokens: SQLite refused the query, so it cannot be parsed for sure. */
+/** The tables a query names, in order. An approximation by tokens: SQLite rejected the query, so it may not parse. */
 function namedTables(sql: string, database: Database): NamedTable[] {
   const tokens = tokenizeSql(sql);
   const tables = new Map(database.tables.map((table) => [table.name.toLowerCase(), table]));
@@ -115,7 +115,7 @@ function namedTables(sql: string, database: Database): NamedTable[] {
     const index = found.findIndex((other) => other.table === table && (!isJoined || other.shownAs === shownAs));
     if (index < 0) found.push({ table, shownAs, isJoined });
   }
-  // A table that is joined anywhere is not also listed for standing before a dot.
+  // A joined table is not listed again for being a qualifier.
   return found.filter((name) => name.isJoined || !found.some((other) => other.isJoined && other.table === name.table));
 }
 
@@ -126,7 +126,7 @@ function bareName(text: string): string {
   return quote === '"' || quote === "`" ? text.slice(1, -1).replaceAll(quote + quote, quote) : text;
 }
 
-/** "did you mean t.name?": the same name in another table, else the nearest one; the table that was meant, then those in FROM, come first. */
+/** "did you mean t.name?": the same name in another table, else the most similar one; the qualifier's table comes first, then those in FROM. */
 function suggestion({ column, qualifier, isAmbiguous }: Mistaken, tables: readonly NamedTable[]): string {
   const has = ({ table }: NamedTable) => table.columns.find(({ name }) => plain(name) === plain(column));
   const isMeant = ({ shownAs, table }: NamedTable) =>
@@ -150,7 +150,7 @@ function suggestion({ column, qualifier, isAmbiguous }: Mistaken, tables: readon
   return isSame ? missing : `did you mean ${text}? ${missing}`;
 }
 
-/** A column that has the mistaken name as a word or holds it or is held by it, else one that is nearly spelled like it. */
+/** A column that has the wrong name as a word, contains it or is contained in it, else one with a similar spelling. */
 function nearestColumn(column: string, tables: readonly NamedTable[]): { owner: NamedTable; name: string } | undefined {
   if (column.length > MAX_COMPARED) return undefined;
   const all = tables.flatMap((owner) =>
@@ -166,7 +166,7 @@ function nearestColumn(column: string, tables: readonly NamedTable[]): { owner: 
     .filter(({ name }) => holds(name))
     .sort(
       (a, b) =>
-        (wanted === "id" ? Number(b.isKey) - Number(a.isKey) : 0) || // whoever writes t.id means its key
+        (wanted === "id" ? Number(b.isKey) - Number(a.isKey) : 0) || // t.id means the table's key
         Math.abs(a.name.length - column.length) - Math.abs(b.name.length - column.length),
     );
   const spelled = nearest(
@@ -189,7 +189,7 @@ function columnsHint(column: string, tables: readonly Table[]): string {
   return `columns: ${shown.join(", ")}`;
 }
 
-/** Columns that share most of their first letters with the name come first. */
+/** Columns that share the longest prefix with the name come first. */
 function nearestFirst(columns: Table["columns"], column: string): Table["columns"] {
   const wanted = plain(column.slice(0, MAX_COMPARED));
   const common = (name: string) => {
@@ -216,7 +216,7 @@ function wordsOf(name: string): string[] {
     .split(/[^\p{L}\p{N}]+/u);
 }
 
-/** Letters and digits only, in lower case: `Full_Name` and `full name` are one name. */
+/** Letters and digits only, in lower case: `Full_Name` and `full name` are the same. */
 function plain(name: string): string {
   const lower = name.toLowerCase();
   return lower.replace(/[^\p{L}\p{N}]/gu, "") || lower;

@@ -1,10 +1,10 @@
-// What a statement may take: less where that is asked for, and never too little for the gold query.
+// The instruction limit of a statement: lower with max_instructions, and never too low for the gold query.
 import { expect, test } from "vitest";
 import { smallDataSet } from "../../../test/small-data.ts";
 import type { DataSet, QuestionRecord } from "../data/index.ts";
 import { GOLD_MARGIN, SQLEnvironment } from "./environment.ts";
 
-/** About 20 instructions a row. */
+/** About 20 instructions per row. */
 const counted = (rows: number) =>
   `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows}) SELECT count(*) FROM n`;
 
@@ -21,19 +21,19 @@ async function errorOf(rows: number, gold: number, max_instructions?: number): P
   return env.step({ action_type: "QUERY", argument: counted(rows) }).error_class;
 }
 
-test("a query that takes more than max_instructions is stopped, as one beyond the limit of all is", async () => {
+test("a query that takes more than max_instructions is stopped, like one beyond the global limit", async () => {
   expect(await errorOf(100_000, 10)).toBeNull();
   expect(await errorOf(100_000, 10, 100_000)).toBe("too_long");
   expect(await errorOf(1_000, 10, 100_000)).toBeNull();
 });
 
-test("but may take ten times what the gold query takes", async () => {
+test("a query may take ten times the instructions of the gold query", async () => {
   expect(GOLD_MARGIN).toBe(10);
   expect(await errorOf(9_000, 1_000, 1)).toBeNull();
   expect(await errorOf(12_000, 1_000, 1)).toBe("too_long");
 });
 
-test("a stopped query can be scored, and the next one has the whole budget again", async () => {
+test("an episode with a stopped query is scored, and the next query has the full budget", async () => {
   const env = new SQLEnvironment(await withGold(10), { max_instructions: 50_000 });
   env.reset({ question_id: "counted" });
   for (const [rows, error] of [
@@ -46,7 +46,7 @@ test("a stopped query can be scored, and the next one has the whole budget again
   expect(env.outcome).toMatchObject({ correctness: 1, done_reason: "answered" });
 });
 
-test("a statement that was too long is so again, unless it may take more or gives less", async () => {
+test("a statement that was too long fails at once when repeated, unless it may take more or reads less", async () => {
   const { databases } = await smallDataSet();
   const database = databases.get("shop");
   const sql = counted(50_000);

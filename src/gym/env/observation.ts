@@ -1,9 +1,9 @@
-// What a player gets to see. No gold value, path or other database ever appears in it.
+// What a player sees. It never contains a gold value, a path or another database.
 import { z } from "zod";
 import { SQL_ERROR_CLASSES } from "../sql/index.ts";
 import { rewardBreakdownSchema } from "./reward.ts";
 
-/** Failures of the player's own: of its SQL, or of the action itself. */
+/** Classes of errors of the player's SQL or action. */
 export const ERROR_CLASSES = [
   ...SQL_ERROR_CLASSES,
   "repeat", // done before; the same result is shown again

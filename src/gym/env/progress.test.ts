@@ -9,22 +9,22 @@ test("the gold itself is 1, nothing is 0", () => {
   expect(phi([], [["Ada"], ["Bao"], ["Chi"]])).toBe(0);
 });
 
-test("a near number is worth something, a far one less", () => {
+test("a close number earns something, a distant one less", () => {
   expect(phi([[100]], [[98]])).toBe(0.25); // one row, and almost the number, but not the value
   expect(phi([[100]], [[1]])).toBe(0.25);
   expect(phi([["Ada"]], [["Bao"]])).toBe(0.25);
 });
 
-test("half of the rows is about half way", () => {
+test("half of the rows is about half of the progress", () => {
   expect(phi([["a"], ["b"]], [["a"], ["b"], ["c"], ["d"]])).toBe(0.5);
 });
 
-test("SELECT * finds the value among much else and earns little", () => {
+test("SELECT * contains the value among many others and earns little", () => {
   const flood = Array.from({ length: 20 }, (_, i) => [`x${i}`, i, "y", i * 7]);
   expect(phi([...flood, ["Ada", 1, 2, 3]], [["Ada"]])).toBe(0);
 });
 
-test("always one of five values, 1 only for the same multiset of values in as many rows", () => {
+test("always one of five values; 1 only for the same multiset of values in the same number of rows", () => {
   const cell = fc.constantFrom(1, 2, 2.5, "a", "b", null);
   const rows = fc.array(fc.tuple(cell, cell), { minLength: 1, maxLength: 4 });
   fc.assert(

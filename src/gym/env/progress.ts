@@ -1,5 +1,5 @@
-// How near a result is to the gold, in five steps. Coarse on purpose: exact overlap would let a player feel its way to
-// the gold without understanding the question.
+// How close a result is to the gold, in five steps. Coarse on purpose: exact overlap would let a player climb to the gold
+// without understanding the question.
 import type { Cell, ResultTable } from "../sql/index.ts";
 import { fold } from "./verifier/parse-answer.ts";
 
@@ -22,12 +22,12 @@ export function computeProgress(result: Pick<ResultTable, "rows">, gold: Pick<Re
 
 type Rows = ResultTable["rows"];
 
-/** What of a result is compared; linear in its cells, but for sorting the numbers. */
+/** What is compared of a result; takes linear time, except for sorting the numbers. */
 interface Summary {
   readonly cells: number;
   /** How often each value occurs. */
   readonly counts: ReadonlyMap<string, number>;
-  /** In order of size. */
+  /** Sorted. */
   readonly numbers: Float64Array;
 }
 
@@ -51,7 +51,7 @@ function summarize(rows: Rows): Summary {
   return { cells: cells.length, counts, numbers: Float64Array.from(numbers).sort() };
 }
 
-/** 1 for as many rows as the gold, falling with the relative difference. */
+/** 1 for the gold's number of rows, less with the relative difference. */
 function cardinality(rows: number, goldRows: number): number {
   return 1 - Math.abs(rows - goldRows) / Math.max(rows, goldRows, 1);
 }
@@ -64,7 +64,7 @@ function overlap(given: Summary, wanted: Summary): number {
   return (2 * common) / (given.cells + wanted.cells);
 }
 
-/** Mean relative nearness of the numbers, paired in order of size; a number too many or too few counts 0. */
+/** Mean relative closeness of the numbers, paired in sorted order; an extra or missing number counts 0. */
 function closeness(a: Float64Array, b: Float64Array): number {
   let sum = 0;
   for (let i = 0; i < Math.min(a.length, b.length); i++) {

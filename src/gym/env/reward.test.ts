@@ -1,4 +1,4 @@
-// The promises of the reward: padding never pays, answering right always beats not answering, looking pays.
+// Properties of the reward: padding never pays, answering right always beats not answering, exploration pays.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { shopDataSet } from "../../../test/fixtures.ts";
@@ -10,7 +10,7 @@ import { DEFAULT_RULES, type EnvironmentRules, GUIDED_RULES } from "./rules.ts";
 const data = shopDataSet();
 const BUDGET = 10;
 
-/** Plays actions to the end; the return, and what GRPO is given with the presets' weights. */
+/** Plays actions to the end; gives the return, and GRPO's reward with the presets' weights. */
 function play(question_id: string, actions: readonly SQLAction[], rules: EnvironmentRules = DEFAULT_RULES) {
   const env = new SQLEnvironment(data, { step_budget: BUDGET, ...rules });
   env.reset({ question_id });
@@ -77,7 +77,7 @@ test("never answering never beats answering right", () => {
   );
 });
 
-test("looking pays: one more look that works beats guessing at once", () => {
+test("exploration pays: one more successful look beats guessing at once", () => {
   for (const { question_id } of data.questions) {
     const guess: SQLAction = { action_type: "ANSWER", argument: "surely not this" };
     const looked: SQLAction[] = [
@@ -92,7 +92,7 @@ test("looking pays: one more look that works beats guessing at once", () => {
   }
 });
 
-/** Turns that get nowhere: no text, no argument, no known action, and one failing query again and again. */
+/** Useless turns: no text, no argument, no known action, and one failing query repeated. */
 const idle: fc.Arbitrary<SQLAction> = fc.constantFrom<SQLAction>(
   { action_type: "QUERY", argument: "" },
   { action_type: "ANSWER", argument: "  " },
@@ -114,7 +114,7 @@ test("idling until the budget ends never beats answering wrong", () => {
   );
 });
 
-test("an early end after failures never beats answering wrong, nor a reference the same answer in words", () => {
+test("ending early by failures never beats answering wrong, and @last never beats the same answer written out", () => {
   const rules = fc.constantFrom(...[2, 3, 4].map((end_after_failures) => ({ ...GUIDED_RULES, end_after_failures })));
   const different = fc.uniqueArray(look, { maxLength: 4, selector: normalizeAction });
   fc.assert(
@@ -132,7 +132,7 @@ test("an early end after failures never beats answering wrong, nor a reference t
   );
 });
 
-test("each empty turn costs what a repeat costs, in training too, and counts as no repeat", () => {
+test("each empty turn costs as much as a repeat, also in training, and is not counted as a repeat", () => {
   const empty: SQLAction = { action_type: "QUERY", argument: "" };
   const { question_id } = data.questions[0]!;
   const once = play(question_id, [empty, wrong]);
@@ -141,7 +141,7 @@ test("each empty turn costs what a repeat costs, in training too, and counts as 
   expect(thrice.operational).toBeCloseTo(-0.09, 9);
 });
 
-test("farming is bounded: endless different looks earn at most the cap", () => {
+test("reward farming is bounded: any number of different looks earns at most the cap", () => {
   const farm = Array.from(
     { length: BUDGET },
     (_, i): SQLAction => ({ action_type: "QUERY", argument: `SELECT ${i + 1000}` }),
@@ -150,7 +150,7 @@ test("farming is bounded: endless different looks earn at most the cap", () => {
   expect(operational).toBeCloseTo(0.1, 9);
 });
 
-test("books each part as stated", () => {
+test("each part has the documented amount", () => {
   const meter = new RewardMeter(rewardSchema.parse({}));
   const first = meter.book({ worked: true, isNew: true, isRepeat: false });
   expect(first).toEqual({ exec_ok: 0.02, new_info: 0.01, repeat: 0, step_cost: -0.005, progress: 0, correctness: 0 });
@@ -163,11 +163,11 @@ test("books each part as stated", () => {
   expect(meter.book({ worked: true, isNew: false, isRepeat: false, phi: 0.5 })).toMatchObject({ progress: 0.075 });
   expect(meter.book({ worked: true, isNew: false, isRepeat: false, phi: 0.25 })).toMatchObject({ progress: 0 });
   expect(meter.book({ worked: false, isNew: false, isRepeat: false, correct: true })).toEqual({
-    exec_ok: 0.03, // what was left of 0.10
+    exec_ok: 0.03, // the rest of 0.10
     new_info: 0,
     repeat: 0,
     step_cost: -0.005,
-    progress: 0.075, // what was left of 0.15
+    progress: 0.075, // the rest of 0.15
     correctness: 1,
   });
   expect(meter.phi).toBe(1);

@@ -1,5 +1,5 @@
-// What each step earns. A right answer settles the account: it pays what is left of the looking allowance and of the
-// progress, so every right episode earns the same before costs, and padding it with more looking cannot pay.
+// Step rewards. A right answer pays out what is left of the exploration allowance (`looking_cap`) and of the progress, so
+// every right episode earns the same before costs, and padding it with more exploration cannot pay.
 import { z } from "zod";
 
 export const rewardSchema = z
@@ -31,12 +31,12 @@ export const rewardBreakdownSchema = z
 /** What one step earned, part by part; the step's reward is their sum. */
 export type RewardBreakdown = z.infer<typeof rewardBreakdownSchema>;
 
-/** What happened in a step, as far as rewards care. */
+/** The facts of a step that rewards depend on. */
 export interface StepFacts {
   readonly worked: boolean;
   readonly isNew: boolean;
   readonly isRepeat: boolean;
-  /** The turn held no action that could be tried: no argument, an unknown type. */
+  /** The turn had no valid action: no argument, an unknown type. */
   readonly isEmpty?: boolean | undefined;
   /** Φ of this step's result, if it had one. */
   readonly phi?: number | undefined;
@@ -53,7 +53,7 @@ export const NO_REWARD: RewardBreakdown = Object.freeze({
   correctness: 0,
 });
 
-/** Keeps an episode's account. */
+/** Computes an episode's rewards step by step. */
 export class RewardMeter {
   readonly #config: RewardConfig;
   #lookingLeft: number;
@@ -69,7 +69,7 @@ export class RewardMeter {
     return this.#phi;
   }
 
-  /** Books one step. */
+  /** The rewards of one step. */
   book({ worked, isNew, isRepeat, isEmpty = false, phi = 0, correct }: StepFacts): RewardBreakdown {
     const config = this.#config;
     const pays = worked && !isRepeat;
@@ -78,7 +78,7 @@ export class RewardMeter {
     return {
       exec_ok: correct ? this.#look(this.#lookingLeft) : pays ? this.#look(config.exec_ok) : 0,
       new_info: pays && isNew ? this.#look(config.new_info) : 0,
-      // An empty turn costs what a repeat costs: were it free, falling silent would beat a failed attempt.
+      // An empty turn costs as much as a repeat: if it were free, writing nothing would beat a failed attempt.
       repeat: isRepeat || isEmpty ? config.repeat : 0,
       step_cost: config.step_cost,
       progress: tidy(gained * config.progress),
@@ -98,12 +98,12 @@ export function sumOf(breakdown: RewardBreakdown): number {
   return tidy(Object.values(breakdown).reduce((sum: number, part: number) => sum + part, 0));
 }
 
-/** The operational part GRPO is given: exec_ok + new_info + repeat, without the step cost. */
+/** GRPO's operational reward: exec_ok + new_info + repeat, without the step cost. */
 export function operationalOf({ exec_ok, new_info, repeat }: RewardBreakdown): number {
   return tidy(exec_ok + new_info + repeat);
 }
 
-/** Cents, not 0.030000000000000002. */
+/** Rounds off float noise: 0.03, not 0.030000000000000002. */
 function tidy(value: number): number {
   return Math.round(value * 1e9) / 1e9;
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { shopDataSet } from "../../../test/fixtures.ts";
 import { DEFAULT_RULES, GUIDED_RULES, rulesFromId, rulesId, rulesOf, rulesSchema, SQLEnvironment } from "./index.ts";
 
-test("an id names the rules and gives them back", () => {
+test("rules can be recovered from their id", () => {
   expect(rulesId(DEFAULT_RULES)).toBe("env-1");
   expect(rulesId(GUIDED_RULES)).toBe("env-1+hints+stuck3+last+many");
   for (const error_hints of [false, true]) {
@@ -35,7 +35,7 @@ test("the schema has the same defaults and limits", () => {
   expect(rulesSchema.safeParse({ end_after_failures: 1 }).success).toBe(false);
 });
 
-test("an environment knows its rules, and refuses what is none", () => {
+test("an environment has its rules, and refuses invalid ones", () => {
   const data = shopDataSet();
   expect(new SQLEnvironment(data).rules).toEqual(DEFAULT_RULES);
   expect(new SQLEnvironment(data, { ...GUIDED_RULES, step_budget: 4 }).rules).toEqual(GUIDED_RULES);

@@ -1,11 +1,11 @@
-// The rules of the environment that may be switched, and the id that names them in every result.
-// Free of other libraries, since the client in a browser reads ids too; rules-schema.ts describes them to programs.
+// Optional rules of the environment, and the id that names them in every result. No dependencies, since the browser
+// client parses ids too; rules-schema.ts has the zod schema.
 import { UsageError } from "../../errors.ts";
 
-/** Raised when the same settings come to mean another game: other observations, rewards or verdicts. */
+/** Incremented when the same settings give other observations, rewards or verdicts than before. */
 export const RULES_VERSION = "env-1";
 
-/** Settings that change the game. */
+/** Settings that change observations, rewards or verdicts. */
 export interface EnvironmentRules {
   /** Errors about names end with the columns of described tables that the query uses. */
   readonly error_hints: boolean;
@@ -25,7 +25,7 @@ export const DEFAULT_RULES: EnvironmentRules = Object.freeze({
   describe_many: false,
 });
 
-/** For models that others pretrained and for benchmarks: the query counts, not the copying of its result. */
+/** For pretrained models and benchmarks: they test the query, not the copying of its result. */
 export const GUIDED_RULES: EnvironmentRules = Object.freeze({
   error_hints: true,
   end_after_failures: 3,
@@ -33,7 +33,7 @@ export const GUIDED_RULES: EnvironmentRules = Object.freeze({
   describe_many: true,
 });
 
-/** With fewer, a single failure would end an episode at the price of a wrong answer. */
+/** With fewer, a single failure would end an episode at the cost of a wrong answer. */
 export const MIN_FAILURES = 2;
 
 /** A short name for the rules: `env-1` for the defaults, `env-1+hints+stuck3+last+many` with everything on. */
@@ -60,7 +60,7 @@ export function rulesFromId(id: string): EnvironmentRules | undefined {
   return isCount(rules.end_after_failures) && rulesId(rules) === id ? rules : undefined;
 }
 
-/** Only the rules among other settings, defaults where they are absent; throws UsageError for a value that is none. */
+/** Picks the rules from other settings, with defaults; throws UsageError for an invalid value. */
 export function rulesOf(
   settings: { readonly [K in keyof EnvironmentRules]?: EnvironmentRules[K] | undefined },
 ): EnvironmentRules {

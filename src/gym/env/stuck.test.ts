@@ -1,4 +1,4 @@
-// An episode that fails the same way again and again ends early, by the rule end_after_failures.
+// The rule end_after_failures: an episode that repeats the same failure ends early.
 import { expect, test } from "vitest";
 import { shopDataSet } from "../../../test/fixtures.ts";
 import { type SQLAction, SQLEnvironment } from "./index.ts";
@@ -14,7 +14,7 @@ function play(actions: readonly SQLAction[], options = {}) {
   return { env, seen, done: seen.map(({ done }) => done) };
 }
 
-test("the third identical failure ends the episode, spelled alike or not, one after the other or not", () => {
+test("the third failure of the same action ends the episode, in any spelling and not only in a row", () => {
   const { env, done } = play([
     fails,
     act("DESCRIBE", "customers"),
@@ -40,7 +40,7 @@ test.each([
   expect(env.outcome.done_reason).toBe("stuck");
 });
 
-test("different failures, and failing less often, go on to the budget or the answer", () => {
+test("episodes with different or fewer failures continue to the budget or the answer", () => {
   const different = Array.from({ length: 10 }, (_, i) => act("QUERY", `SELECT nope${i} FROM customers`));
   expect(play(different).env.outcome.done_reason).toBe("budget");
   expect(play([fails, fails, act("ANSWER", "5")]).env.outcome).toMatchObject({
@@ -50,7 +50,7 @@ test("different failures, and failing less often, go on to the budget or the ans
   expect(play(Array(10).fill(fails), { end_after_failures: null }).env.outcome.done_reason).toBe("budget");
 });
 
-test("rewards of the steps are the same with and without the rule, as far as they go", () => {
+test("step rewards up to the end are the same with and without the rule", () => {
   const actions = [act("DESCRIBE", "orders"), fails, fails, fails];
   const [ended, plain] = [3, null].map((end_after_failures) => play(actions, { end_after_failures }).seen);
   expect(ended!.map(({ reward }) => reward)).toEqual(plain!.map(({ reward }) => reward));

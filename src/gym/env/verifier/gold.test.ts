@@ -36,7 +36,7 @@ test("rows tied in the order form a group", () => {
   ]);
 });
 
-test("where LIMIT cuts a tie, every member may be taken", () => {
+test("where LIMIT cuts a tie, any of its rows is right", () => {
   const tie = [[1, ["Bao", "Dov"]]];
   expect(groups("SELECT name FROM customers ORDER BY age DESC LIMIT 1")).toEqual(tie);
   expect(groups("SELECT name AS n, age AS years FROM customers ORDER BY years DESC LIMIT 1")).toEqual(tie);
@@ -64,15 +64,15 @@ test("ties of groups, of set operations and of DISTINCT are found", () => {
   ]);
 });
 
-test("LIMIT without ORDER BY may take any rows", () => {
+test("with LIMIT and no ORDER BY any rows are right", () => {
   expect(groups("SELECT name FROM customers LIMIT 2")).toEqual([[2, ["Ada", "Bao", "Chi", "Dov", "Eve"]]]);
 });
 
-test("a hostile gold is taken apart quickly", () => {
+test("a hostile gold query is analysed quickly", () => {
   expect(groups(`SELECT name FROM customers ORDER BY age +${" ".repeat(5000)}id LIMIT 1`)).toEqual([[1, ["Eve"]]]);
 });
 
-test("where ties cannot be known the order is taken as it is", () => {
+test("where ties cannot be determined the order must be that of the gold", () => {
   expect(groups("SELECT DISTINCT city FROM customers ORDER BY age LIMIT 2").map(([take]) => take)).toEqual([1, 1]);
 });
 

@@ -1,5 +1,5 @@
-// The answers that are right for a question: the gold query's result, and what else SQL would allow in its place.
-// Rows tied in the gold's order may come in any order, and where LIMIT cuts through a tie any of its members is right.
+// The right answers to a question: the gold query's result, and other results that SQL allows for the same query. Rows
+// tied in the gold's order may come in any order, and where LIMIT cuts a tie any of its rows is right.
 import { SqlEnvError } from "../../../errors.ts";
 import { type AnswerType, answerTypeOf, MAX_GOLD_BYTES, MAX_GOLD_ROWS, type QuestionRecord } from "../../data/index.ts";
 import {
@@ -12,10 +12,10 @@ import {
   tokenizeSql,
 } from "../../sql/index.ts";
 
-/** What is kept of a result that must be whole. */
+/** Limits of a result that must be complete. */
 export const MAX_GOLD = { maxRows: MAX_GOLD_ROWS, maxBytes: MAX_GOLD_BYTES } as const;
 
-/** A run of the answer's rows: `take` of these rows, in any order. */
+/** Consecutive rows of the answer: `take` of these rows, in any order. */
 export interface TieGroup {
   readonly rows: readonly (readonly Cell[])[];
   readonly take: number;
@@ -58,7 +58,7 @@ interface Clauses {
   readonly limitText?: string;
 }
 
-/** Finds ORDER BY and LIMIT of the outermost query; those of sub-queries and window functions stand in parentheses. */
+/** Finds ORDER BY and LIMIT of the outermost query; those of subqueries and window functions are in parentheses. */
 export function outermostClauses(sql: string): Clauses {
   const tokens = tokenizeSql(sql).filter((token) => token.text !== ";");
   const outer = tokens.filter((token) => token.depth === 0);
@@ -82,7 +82,7 @@ function readLimit(text: string): { limit: number | undefined; offset: number; l
   return { limit: limit < 0 ? undefined : limit, offset };
 }
 
-/** Asks SQLite for the value of a LIMIT that is an expression. */
+/** Evaluates a LIMIT that is an expression, in SQLite. */
 function withLimit(clauses: Clauses, database: Database): Clauses {
   if (clauses.limitText === undefined) return clauses;
   const result = database.run(`SELECT ${clauses.limitText}`);
@@ -98,7 +98,7 @@ function splitAtCommas(sql: string, from: number, to: number, tokens: readonly S
   return Array.from({ length: cuts.length + 1 }, (_, i) => sql.slice(bounds[2 * i], bounds[2 * i + 1]));
 }
 
-/** Lets SQLite itself rank the rows: each candidate query is the gold without LIMIT, with the rank of each row added. */
+/** Ranks the rows in SQLite: each candidate query is the gold without LIMIT, with the rank of each row added. */
 function tieGroups(clauses: Clauses, gold: ResultTable, database: Database): TieGroup[] {
   const { rows } = gold;
   if (rows.length === 1 && clauses.limit === undefined) return [{ rows, take: 1 }];
@@ -109,7 +109,7 @@ function tieGroups(clauses: Clauses, gold: ResultTable, database: Database): Tie
     const groups = cutGroups(result.table.rows, clauses);
     if (holds(groups, rows)) return groups;
   }
-  // Ties unknown: exactly these rows, in this order if the query orders.
+  // Ties are unknown: exactly these rows, in this order if the query orders.
   return clauses.order ? rows.map((row) => ({ rows: [row], take: 1 })) : [{ rows, take: rows.length }];
 }
 
@@ -137,11 +137,11 @@ function rankedQueries({ core, order }: Clauses, gold: ResultTable): string[] {
 }
 
 interface SelectItems {
-  /** Empty when they are not written out one by one (`*`). */
+  /** Empty where they are not listed (`*`). */
   readonly list: readonly { readonly expression: string; readonly alias: string | undefined }[];
   /** Where FROM starts (or the core ends). */
   readonly from: number;
-  /** DISTINCT or a set operation: a rank column beside the items would change the rows. */
+  /** DISTINCT or a set operation: an added rank column would change the rows. */
   readonly compound: boolean;
 }
 
@@ -164,7 +164,7 @@ function selectItems(core: string): SelectItems | undefined {
   return { list, from, compound };
 }
 
-/** An alias without AS: a last word behind a finished expression. */
+/** An alias without AS: a word after a complete expression. */
 function bareAlias(part: string): [string, string, string] | undefined {
   const tokens = tokenizeSql(part);
   const [before, last] = [tokens.at(-2), tokens.at(-1)];
@@ -181,7 +181,7 @@ function orderedItem(term: string, items: SelectItems | undefined, columns: read
   const spelled = (text: string | undefined) => (text === undefined ? undefined : unquoted(normalizeSql(text)));
   const byAlias = items.list.findIndex(({ alias }) => spelled(alias) === unquoted(bare));
   const byExpression = items.list.findIndex(({ expression }) => spelled(expression) === unquoted(bare));
-  // DISTINCT t.age … ORDER BY age: the column's name in the result, if only one has it.
+  // DISTINCT t.age … ORDER BY age: the column's name in the result, if it is unique.
   const named = columns.flatMap((column, i) => (column.toUpperCase() === unquoted(bare) ? [i] : []));
   const byName = items.compound && named.length === 1 ? named[0]! : -1;
   const found = [byAlias, byExpression, byName].find((index) => index >= 0);
@@ -210,7 +210,7 @@ function unquoted(name: string): string {
   return name.replace(/^["'`[]|["'`\]]$/g, "").toUpperCase();
 }
 
-/** Groups rows by rank and keeps what lies between OFFSET and LIMIT. */
+/** Groups rows by rank and keeps those between OFFSET and LIMIT. */
 function cutGroups(ranked: readonly (readonly Cell[])[], { limit, offset }: Clauses): TieGroup[] {
   const byRank = new Map<number, (readonly Cell[])[]>();
   for (const row of ranked) {
@@ -230,7 +230,7 @@ function cutGroups(ranked: readonly (readonly Cell[])[], { limit, offset }: Clau
   return groups;
 }
 
-/** Whether the gold's own rows satisfy the groups: the proof that ranking did not change the query. */
+/** Whether the gold's own rows satisfy the groups, which proves that ranking did not change the query. */
 function holds(groups: readonly TieGroup[], rows: readonly (readonly Cell[])[]): boolean {
   if (groups.reduce((sum, group) => sum + group.take, 0) !== rows.length) return false;
   let position = 0;

@@ -1,8 +1,8 @@
-// How an answer's text may be read: every table of cells it could stand for. The verifier accepts an answer when one
-// of its readings is right, so a player may write values plainly, as a list, as rows, as JSON or as a Markdown table.
+// Parses an answer into every table of cells it may mean. The verifier accepts an answer when one of these readings is
+// right, so a player may write values plainly, as a list, as rows, as JSON or as a Markdown table.
 import { MAX_ANSWER_LENGTH } from "../../data/answer.ts";
 
-/** A cell as written. Quotes are gone, but known: "NULL" in quotes is a word. */
+/** A cell as written, without its quotes but knowing of them: "NULL" in quotes is text. */
 export interface GivenCell {
   readonly text: string;
   readonly quoted: boolean;
@@ -22,7 +22,7 @@ export function readAnswer(answer: string, columns: readonly string[]): Reading[
     : readings;
 }
 
-/** The reading without its first row, where that repeats the column names (which no value could be taken for). */
+/** The reading without its first row, where that repeats the column names and cannot be values. */
 function withoutHeader(reading: Reading, columns: readonly string[]): Reading[] {
   const [first, ...rest] = reading;
   const isHeader =
@@ -32,14 +32,14 @@ function withoutHeader(reading: Reading, columns: readonly string[]): Reading[] 
   return isHeader ? [rest] : [];
 }
 
-/** Text as it is compared: letter case, white space and Unicode spelling do not count. */
+/** Normalizes text for comparison: letter case, white space and Unicode form do not count. */
 export function fold(text: string): string {
   return text.normalize("NFC").replace(/\s+/g, " ").trim().toLowerCase();
 }
 
-const MAX_LAYERS = 10; // of wrapping taken off an answer; each costs one pass over its text
+const MAX_LAYERS = 10; // of formatting removed from an answer; each costs one pass over its text
 
-/** Takes off what is not the answer: thinking, code fences, "The answer is:", emphasis. */
+/** Removes what is not the answer: thinking, code fences, "The answer is:", emphasis. */
 function undress(answer: string): string {
   const thought = answer.lastIndexOf("</think>");
   let text = (thought < 0 ? answer : answer.slice(thought + "</think>".length)).trim();
@@ -62,7 +62,7 @@ function readText(text: string, width: number): Reading[] {
   return [...(literal ? [literal] : []), ...whole, ...(width === 1 ? readColumn(lines) : readRows(lines, width))];
 }
 
-/** One column: a value a line, or one line of values. */
+/** One column: one value per line, or one line of values. */
 function readColumn(lines: readonly string[]): Reading[] {
   const column = (cells: readonly string[]): Reading => cells.map((cell) => [unquote(plainCell(cell))]);
   if (lines.length > 1) {
@@ -81,7 +81,7 @@ function plainCell(cell: string): string {
   return cell.trim().replace(/^\*\*([^*]+)\*\*$/, "$1");
 }
 
-/** Several columns: a row a line (or rows between semicolons), cells between bars, tabs, commas or semicolons. */
+/** Several columns: one row per line (or rows separated by semicolons), cells separated by bars, tabs, commas or semicolons. */
 function readRows(lines: readonly string[], width: number): Reading[] {
   const rowTexts = [lines.filter((line) => !isRule(line)), ...withoutMarks(lines)];
   if (lines.length === 1 && lines[0]!.includes(";")) rowTexts.push(split(lines[0]!, ";"));
@@ -92,11 +92,11 @@ function readRows(lines: readonly string[], width: number): Reading[] {
       ),
     ),
   );
-  if (lines.length === width) readings.push([lines.map(unquote)]); // one row, a cell a line
+  if (lines.length === width) readings.push([lines.map(unquote)]); // one row, one cell per line
   return readings.filter((reading) => reading.every((row) => row.length === width));
 }
 
-/** `|---|---|`, the rule under a Markdown table's header. */
+/** `|---|---|`, the line under a Markdown table's header. */
 function isRule(line: string): boolean {
   return /^[\s|:+-]+$/.test(line) && line.includes("--");
 }
@@ -116,7 +116,7 @@ function withoutMarks(lines: readonly string[]): string[][] {
   return [];
 }
 
-/** Splits at a separator outside quotes; a quoted cell may hold the separator. */
+/** Splits at a separator outside quotes; a quoted cell may contain the separator. */
 function split(line: string, separator: string): string[] {
   const cells: string[] = [];
   const closingQuote = quoteFinder(line, separator.trim() || separator);
@@ -126,7 +126,7 @@ function split(line: string, separator: string): string[] {
     const closing = opening ? closingQuote(opening.at(-1)!, start + opening.length) : -1;
     const from = closing < 0 ? start : closing + 1;
     const at = line.indexOf(separator, from);
-    // Behind a closing quote the bare mark may end the cell too: `"a","b"` split at ", ".
+    // After a closing quote the separator's first character may also end the cell: `"a","b"` split at ", ".
     const end = at < 0 ? line.length : at;
     cells.push(line.slice(start, end));
     if (at < 0) break;
@@ -136,8 +136,8 @@ function split(line: string, separator: string): string[] {
 }
 
 /**
- * Finds the quote that ends a cell, being followed by the separator or nothing; −1 for an apostrophe that closes
- * nothing. Must be asked from left to right: what was found is kept, so that a line is searched once in all.
+ * Finds the quote that ends a cell, followed by the separator or the end; −1 for an apostrophe that closes nothing. Must
+ * be called from left to right: positions are cached, so that a line is searched only once.
  */
 function quoteFinder(line: string, mark: string): (quote: string, from: number) => number {
   const found = new Map<string, number>();
@@ -180,7 +180,7 @@ function readLiteral(text: string, width: number): Reading | undefined {
   return rows.every((row): row is GivenCell[] => row.every(isCell)) ? rows : undefined;
 }
 
-/** A small recursive reader that keeps numbers as written (JSON.parse would lose 1.10 and long integers). */
+/** A small parser that keeps numbers as written (JSON.parse would lose 1.10 and long integers). */
 function parseLiteral(text: string): Literal | undefined {
   const TOKEN =
     /\s*(?:([[({])|([\])}])|(,)|("(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S]|'')*')(\s*:)?|([^\s,[\](){}"'][^,[\](){}"]*))/y;
@@ -198,7 +198,7 @@ function parseLiteral(text: string): Literal | undefined {
     const [, open, , , quoted, , bare] = match;
     if (quoted !== undefined) return { text: unescapeText(quoted), quoted: true };
     if (bare !== undefined) return { text: bare.trim(), quoted: false };
-    if (open === undefined || ++depth > 3) return undefined; // a list of rows of cells is as deep as answers go
+    if (open === undefined || ++depth > 3) return undefined; // no answer is deeper than a list of rows of cells
     const items: Literal[] = [];
     while (!closes()) {
       const next = item();
@@ -233,7 +233,7 @@ function unescapeText(quoted: string): string {
   try {
     if (quoted[0] === '"') return JSON.parse(quoted) as string;
   } catch {
-    // not JSON's escapes: read it as Python's
+    // not JSON escapes: parse them as Python's
   }
   const ESCAPES: Record<string, string> = { n: "\n", t: "\t", r: "\r" };
   return inner.replace(/\\([\s\S])/g, (_, char: string) => ESCAPES[char] ?? char).replaceAll("''", "'");

@@ -155,21 +155,21 @@ test("the canonical text of a result is always right", () => {
   }
 });
 
-test("rounded reals are paired whichever order they come in", () => {
+test("rounded reals are matched in any order", () => {
   const accepts = judge("SELECT 1.004 AS x UNION ALL SELECT 1.00");
   expect(accepts("1.00, 1.004")).toBe(true);
   expect(accepts("1.00, 1.00")).toBe(true);
   expect(accepts("1.004, 1.004")).toBe(false);
 });
 
-test("numbers are read as people write them", () => {
+test("numbers may be written as people write them", () => {
   expect(readNumber("1,234.50")).toMatchObject({ value: 1234.5, decimals: 2, significant: 6 });
   for (const text of ["", ".", "-", "1,23", "12,34", "1e", "1 2", "0x10", "Infinity", "NaN", "1.2.3"]) {
     expect(readNumber(text), text).toBeUndefined();
   }
 });
 
-test("huge and hostile answers are judged quickly and wrong", () => {
+test("huge and hostile answers are rejected quickly", () => {
   const accepts = judge("SELECT name FROM customers");
   for (const answer of [
     "a,".repeat(50_000),
@@ -185,7 +185,7 @@ test("huge and hostile answers are judged quickly and wrong", () => {
   }
 });
 
-test("hostile answers are read in linear time", () => {
+test("hostile answers are parsed in linear time", () => {
   const right = judge("SELECT name FROM customers");
   for (const part of ['"a,', "answer: "]) {
     const answer = part.repeat(MAX_ANSWER_LENGTH / part.length);
@@ -193,7 +193,7 @@ test("hostile answers are read in linear time", () => {
   }
 }, 15_000);
 
-test("nesting in an answer takes no stack", () => {
+test("deep nesting in an answer does not overflow the stack", () => {
   const right = judge("SELECT name FROM customers");
   for (const part of ['"":', "[", "{", "(", "'',", '"a":{']) {
     expect(right(`[${part.repeat((MAX_ANSWER_LENGTH - 1) / part.length)}`), part).toBe(false);
@@ -201,7 +201,7 @@ test("nesting in an answer takes no stack", () => {
 });
 
 test("the work on one answer is bounded, however many ties the gold has", () => {
-  // Every row rounds to every other, and one row too many does: finding that out by search takes far more than the bound.
+  // Every row rounds to every other, and there is one row too many: a search would take far more steps than the limit.
   const rows = (values: readonly number[]) => values.map((value) => [value]);
   const close = Array.from({ length: 299 }, (_, i) => 0.5 + i * 1e-9);
   const group = { rows: rows([...close, 7]), take: 300 };

@@ -1,25 +1,25 @@
-// Judges an answer by its value. The rules, in full:
+// Verifies an answer by its value. The complete rules:
 //  - numbers: integers must be equal; a real is right when it is the gold rounded to the digits written, with at least
 //    two decimals (a zero at the end may be left out) and three significant digits, or equal within 1e-9 of its size; 3,
 //    3.0, "3" and 1,234 are numbers.
-//  - text: letter case, runs of white space and Unicode spelling do not count; everything else does.
-//  - NULL is written NULL or None, without quotes, or left empty; what is written so may also stand for that very text.
+//  - text: letter case, amount of white space and Unicode form do not count; everything else does.
+//  - NULL is written NULL or None, without quotes, or left empty; the same word may also be that text.
 //  - rows: each as often as in the gold; in its order only where the outermost query orders; columns in the gold's order.
-//  - ties: rows equal in the gold's order may change places, and where LIMIT cuts a tie any of its members is right.
+//  - ties: rows equal in the gold's order may be swapped, and where LIMIT cuts a tie any of its rows is right.
 import { formatCell } from "../../data/index.ts";
 import type { Cell, ResultTable, StorageClass } from "../../sql/index.ts";
 import type { Gold, TieGroup } from "./gold.ts";
 import { fold, type GivenCell, type Reading, readAnswer } from "./parse-answer.ts";
 
-const RELATIVE_TOLERANCE = 1e-9; // what printing and re-reading a sum may cost
+const RELATIVE_TOLERANCE = 1e-9; // precision that printing and parsing a sum may lose
 const MIN_DECIMALS = 2;
 const MIN_SIGNIFICANT = 3;
-const MAX_SEARCHED_ROWS = 300; // rows matched by search when they are not equal to the letter
+const MAX_SEARCHED_ROWS = 300; // rows matched by search when they are not exactly equal
 
-/** Steps spent on one answer (cells compared, pairs tried), so that no answer can hold up the environment. */
+/** Steps spent on one answer (cells compared, pairs tried), so that no answer can block the environment. */
 export const MAX_VERIFIER_STEPS = 4_000_000;
 
-/** What is left of the steps; an answer that needs more is wrong. */
+/** Steps that are left; an answer that needs more is wrong. */
 interface Effort {
   steps: number;
 }
@@ -33,8 +33,8 @@ export function verifyAnswer(answer: string, gold: Gold): boolean {
 }
 
 /**
- * Whether a query's whole result is right: what `verifyAnswer` says of a perfect copy of it, decided cell by cell, so that
- * no cell is misread. Rows and columns must be as many as the gold's; a text `a, b` in one cell is not two values.
+ * Whether a query's complete result is right: the verdict of `verifyAnswer` on a perfect copy, decided cell by cell, so
+ * that no cell is misread. The number of rows and columns must be the gold's; a text `a, b` in one cell is not two values.
  */
 export function verifyResult(result: Pick<ResultTable, "columns" | "types" | "rows">, gold: Gold): boolean {
   if (result.columns.length !== gold.columns.length || !hasShape(result.rows, gold)) return false;
@@ -42,7 +42,7 @@ export function verifyResult(result: Pick<ResultTable, "columns" | "types" | "ro
   return matches(given, gold, { steps: MAX_VERIFIER_STEPS });
 }
 
-/** A cell as it would be written; text in quotes, so that the word NULL is not taken for NULL. */
+/** A cell as it would be written; text is quoted, so that the word NULL is not NULL. */
 function writtenCell(cell: Cell, type: StorageClass): GivenCell {
   return { text: formatCell(cell, type), quoted: typeof cell === "string" };
 }
@@ -69,7 +69,7 @@ function matches(given: readonly (readonly ParsedCell[])[], gold: Gold, effort: 
   return true;
 }
 
-/** A written cell with what comparing it needs, worked out once. */
+/** A written cell with its keys for comparison, computed once. */
 interface ParsedCell {
   readonly folded: string;
   readonly foldedRaw: string | undefined;
@@ -93,7 +93,7 @@ function parseGiven({ text, quoted, raw }: GivenCell): ParsedCell {
 
 interface GoldCell {
   readonly value: Cell;
-  /** Text as it is compared. */
+  /** The normalized text. */
   readonly folded: string | undefined;
 }
 
@@ -127,7 +127,7 @@ function rowKey(row: readonly ParsedCell[]): string {
   return row.map(({ key }) => key).join("\n");
 }
 
-/** Whether every given row can be paired with a row of the group, none used twice. */
+/** Whether every given row can be matched with a different row of the group. */
 function matchesGroup(
   given: readonly (readonly ParsedCell[])[],
   group: TieGroup,
@@ -142,7 +142,7 @@ function matchesGroup(
     });
   if (given.length === 1 && rows.length === 1) return rowMatches(0, 0);
 
-  // Rows equal to the letter pair up at once; what is left (rounded reals, mostly) is searched.
+  // Exactly equal rows are matched directly; the others (mostly rounded reals) are searched.
   const used = new Set<number>();
   const left: number[] = [];
   const start = new Map<string, number>(); // rows of a key before this one are used
@@ -206,7 +206,7 @@ function canPair(
   return left.every((_, l) => place(l, new Set()));
 }
 
-/** Whether a written cell stands for the gold's cell. */
+/** Whether a written cell means the gold's cell. */
 function cellMatches(given: ParsedCell, { value: gold, folded }: GoldCell, type: StorageClass): boolean {
   if (gold === null) return given.isNull;
   if (typeof gold === "string") return given.folded === folded || given.foldedRaw === folded;
@@ -220,7 +220,7 @@ function cellMatches(given: ParsedCell, { value: gold, folded }: GoldCell, type:
   if (!number.decimals) return false;
   const omitted = Math.max(0, MIN_DECIMALS - number.decimals); // 12.3 is 12.30: SQLite's ROUND(x, 2) writes no zeros
   if (number.significant + omitted < MIN_SIGNIFICANT) return false;
-  // Half a unit of the last digit written, widened by what doubles cannot hold.
+  // Half a unit of the last digit written, plus the precision of a double.
   return Math.abs(number.value - gold) <= 0.5 * 10 ** -(number.decimals + omitted) + Math.abs(gold) * 2 ** -52;
 }
 

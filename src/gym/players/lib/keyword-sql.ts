@@ -1,5 +1,5 @@
-// From keywords to SQL: a question's words, matched with described tables and found values, give one plain query.
-// Shapes are tried in order and the first that fits is taken. What has no shape here: nesting, set operations, HAVING.
+// Keywords to SQL: a question's words, matched with described tables and found values, give one simple query. Shapes are
+// tried in order and the first match is used. There is no shape for nesting, set operations and HAVING.
 import { quoteName, quoteText } from "../../sql/index.ts";
 import { type ParsedColumn, type ParsedDescription, parseResult } from "./parse-observation.ts";
 import { mention, occursIn, stems, withHints } from "./stemming.ts";
@@ -26,7 +26,7 @@ function fieldsOf(table: ParsedDescription): Field[] {
   return table.columns.map((column) => ({ table, column }));
 }
 
-/** The column rows are called by: one that is named so, or the first text. */
+/** The column that names a row: one called name, title or label, or the first text column. */
 function labelOf(table: ParsedDescription): Field {
   const fields = fieldsOf(table);
   const words = fields.filter(isWord);
@@ -60,9 +60,9 @@ export function readValues(result: string, question: string, tables: readonly Pa
   return found.filter(({ text }, i) => !isPart(text) && found.findIndex((other) => other.text === text) === i);
 }
 
-// Sketches
+// Drafts of a query
 
-interface Sketch {
+interface QueryDraft {
   readonly question: string;
   readonly words: readonly string[];
   readonly tables: readonly ParsedDescription[];
@@ -83,7 +83,7 @@ interface Query {
   readonly order?: string;
 }
 
-/** Queries to try in turn: with every condition, then with those on the main table only. */
+/** Queries to try in order: with every condition, then only with those on the main table. */
 export function buildQueries(
   question: string,
   tables: readonly ParsedDescription[],
@@ -93,11 +93,11 @@ export function buildQueries(
   const words = withHints(stems(question));
   const base = { question: question.toLowerCase(), words, tables, main };
   const conditions = [...valueConditions(base.question, values), ...numberConditions(base)];
-  const sketches = [conditions, conditions.filter(({ field }) => field.table === main)];
-  return [...new Set(sketches.map((kept) => compose({ ...base, conditions: kept })))];
+  const drafts = [conditions, conditions.filter(({ field }) => field.table === main)];
+  return [...new Set(drafts.map((kept) => compose({ ...base, conditions: kept })))];
 }
 
-/** Texts become equalities; several of one column are alternatives. */
+/** Values become equalities; several of one column become IN. */
 function valueConditions(question: string, values: readonly FoundValue[]): Condition[] {
   const not = /\b(?:not|other than|except|anything but)\b/.test(question);
   return [...new Set(values.map(({ column }) => column))].map((column) => {
@@ -117,9 +117,9 @@ const DOWN = "less|fewer|lower|smaller|younger|shorter|lighter|cheaper|earlier|u
 const AMOUNT = "[^\\d.]{0,24}?(\\d[\\d,]*(?:\\.\\d+)?)";
 
 /** "more than 20", "between 3 and 5", "in 2019". */
-function numberConditions(sketch: Omit<Sketch, "conditions">): Condition[] {
-  const { question } = sketch;
-  const field = bestField(sketch, isMeasure, 0) ?? bestField(sketch, isDate, 0);
+function numberConditions(draft: Omit<QueryDraft, "conditions">): Condition[] {
+  const { question } = draft;
+  const field = bestField(draft, isMeasure, 0) ?? bestField(draft, isDate, 0);
   const on = (build: (name: string) => string): Condition[] => (field ? [{ field, sql: build(nameOf(field)) }] : []);
   const plain = (text: string) => text.replaceAll(",", "");
   const between = /between \D{0,3}([\d,.]*\d) and \D{0,3}([\d,.]*\d)/.exec(question);
@@ -130,20 +130,23 @@ function numberConditions(sketch: Omit<Sketch, "conditions">): Condition[] {
     return on((name) => `${name} ${operator} ${plain(bound[5]!)}`);
   }
   const year = /\b(?:in|during|of|from) ((?:18|19|20)\d\d)\b/.exec(question);
-  const dated =
-    year && (bestField(sketch, isDate, 0) ?? bestField(sketch, ({ column }) => /year/i.test(column.name), 0));
+  const dated = year && (bestField(draft, isDate, 0) ?? bestField(draft, ({ column }) => /year/i.test(column.name), 0));
   if (!dated) return [];
   return [
     { field: dated, sql: isNumber(dated) ? `${nameOf(dated)} = ${year[1]}` : `${nameOf(dated)} LIKE '${year[1]}%'` },
   ];
 }
 
-/** The field the question names best, on the main table if in doubt; `least` 0 allows one it does not name. */
-function bestField({ tables, words }: Pick<Sketch, "tables" | "words">, fits: (field: Field) => boolean, least = 0.01) {
-  const scored = tables.flatMap((table, place) =>
+/** The field that the question matches best, of the main table first; `least` 0 allows one that it does not name. */
+function bestField(
+  { tables, words }: Pick<QueryDraft, "tables" | "words">,
+  fits: (field: Field) => boolean,
+  least = 0.01,
+) {
+  const scored = tables.flatMap((table, index) =>
     fieldsOf(table)
       .filter(fits)
-      .map((field) => ({ field, score: scoreOf(field, words) - place / 1000 })),
+      .map((field) => ({ field, score: scoreField(field, words) - index / 1000 })),
   );
   const best = scored.reduce<(typeof scored)[number] | undefined>(
     (top, next) => (top && top.score >= next.score ? top : next),
@@ -152,8 +155,8 @@ function bestField({ tables, words }: Pick<Sketch, "tables" | "words">, fits: (f
   return best && best.score >= least - tables.length / 1000 ? best.field : undefined;
 }
 
-/** How well a column is named, its table's own words left out of its name: artist_name of artists is "name". */
-function scoreOf({ table, column }: Field, words: readonly string[]): number {
+/** How well the question mentions a column, without its table's words: artist_name of artists is "name". */
+function scoreField({ table, column }: Field, words: readonly string[]): number {
   const own = stems(table.name);
   const rest = stems(column.name).filter((part) => !own.includes(part));
   return mention(rest.length > 0 ? rest.join(" ") : column.name, words).score;
@@ -161,55 +164,55 @@ function scoreOf({ table, column }: Field, words: readonly string[]): number {
 
 // Shapes
 
-type Shape = (sketch: Sketch) => Query | undefined;
+type Shape = (draft: QueryDraft) => Query | undefined;
 
-const isFree = ({ conditions }: Sketch, field: Field) => conditions.every((c) => c.field.column !== field.column);
+const isFree = ({ conditions }: QueryDraft, field: Field) => conditions.every((c) => c.field.column !== field.column);
 
-const groupOf: (sketch: Sketch) => Field | undefined = (sketch) => {
-  const each = /\b(?:each|per|every)\s+(.*)$/.exec(sketch.question);
+const findGroup: (draft: QueryDraft) => Field | undefined = (draft) => {
+  const each = /\b(?:each|per|every)\s+(.*)$/.exec(draft.question);
   if (!each) return undefined;
   const words = stems(each[1]!);
-  const byColumn = bestField({ ...sketch, words }, (field) => isWord(field) && isFree(sketch, field));
-  const byTable = sketch.tables.find(({ name }) => mention(name, words).score > 0);
+  const byColumn = bestField({ ...draft, words }, (field) => isWord(field) && isFree(draft, field));
+  const byTable = draft.tables.find(({ name }) => mention(name, words).score > 0);
   return byColumn ?? (byTable ? labelOf(byTable) : undefined);
 };
 
 const isCount = (question: string) => /\bhow many\b|\bnumber of\b|^count\b/.test(question);
 
-const countByGroup: Shape = (sketch) => {
-  const group = isCount(sketch.question) ? groupOf(sketch) : undefined;
+const countByGroup: Shape = (draft) => {
+  const group = isCount(draft.question) ? findGroup(draft) : undefined;
   return group && { select: [group, "count(*)"], group };
 };
 
-const countDifferent: Shape = (sketch) => {
-  if (!isCount(sketch.question) || !/\b(?:different|distinct|unique)\b/.test(sketch.question)) return undefined;
-  const field = bestField(sketch, (candidate) => !isKey(candidate) && isFree(sketch, candidate));
+const countDifferent: Shape = (draft) => {
+  if (!isCount(draft.question) || !/\b(?:different|distinct|unique)\b/.test(draft.question)) return undefined;
+  const field = bestField(draft, (candidate) => !isKey(candidate) && isFree(draft, candidate));
   return field && { select: [`count(DISTINCT ${nameOf(field)})`], uses: [field] };
 };
 
 /** "How many pages does Emma have?" asks for a number that is stored. */
-const quantity: Shape = (sketch) => {
-  const noun = /\bhow many (\w+)/.exec(sketch.question)?.[1];
-  if (!noun || sketch.conditions.length === 0) return undefined;
+const quantity: Shape = (draft) => {
+  const noun = /\bhow many (\w+)/.exec(draft.question)?.[1];
+  if (!noun || draft.conditions.length === 0) return undefined;
   const field = bestField(
-    { ...sketch, words: stems(noun) },
-    (candidate) => isMeasure(candidate) && isFree(sketch, candidate),
+    { ...draft, words: stems(noun) },
+    (candidate) => isMeasure(candidate) && isFree(draft, candidate),
   );
   return field && { select: [field] };
 };
 
 const count: Shape = ({ question }) => (isCount(question) ? { select: ["count(*)"] } : undefined);
 
-/** avg and sum, over all rows or group by group. */
-const aggregate: Shape = (sketch) => {
-  const call = /\b(?:average|mean)\b/.test(sketch.question)
+/** avg and sum, of all rows or by group. */
+const aggregate: Shape = (draft) => {
+  const call = /\b(?:average|mean)\b/.test(draft.question)
     ? "avg"
-    : /\b(?:total|sum|combined)\b/.test(sketch.question)
+    : /\b(?:total|sum|combined)\b/.test(draft.question)
       ? "sum"
       : "";
-  const field = call && bestField(sketch, (candidate) => isMeasure(candidate), 0);
+  const field = call && bestField(draft, (candidate) => isMeasure(candidate), 0);
   if (!field) return undefined;
-  const group = groupOf(sketch);
+  const group = findGroup(draft);
   const value = `${call}(${nameOf(field)})`;
   return group ? { select: [group, value], uses: [field], group } : { select: [value], uses: [field] };
 };
@@ -218,18 +221,19 @@ const LOW = "least|lowest|smallest|minimum|shortest|youngest|earliest|cheapest|l
 const HIGH = "most|maximum|top|last|best|\\w{3,}est";
 const SMALL_NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
 
-/** The row with the most of something, or the most of it. */
-const extreme: Shape = (sketch) => {
-  const { words, main } = sketch;
-  const question = sketch.question.replace(/\bat (?:least|most)\b/g, "");
+/** The row with the highest value, or the highest value. */
+const extreme: Shape = (draft) => {
+  const { words, main } = draft;
+  const question = draft.question.replace(/\bat (?:least|most)\b/g, "");
   const low = new RegExp(`\\b(?:${LOW})\\b`).test(question);
   if (!low && !new RegExp(`\\b(?:${HIGH})\\b`).test(question)) return undefined;
-  const common = /\bmost (?:common|frequent|popular|often)\b/.test(question) && bestField(sketch, isWord);
+  const common = /\bmost (?:common|frequent|popular|often)\b/.test(question) && bestField(draft, isWord);
   if (common) return { select: [common], group: common, order: "count(*) DESC LIMIT 1" };
-  const by = bestField(sketch, isMeasure) ?? bestField(sketch, isDate) ?? bestField(sketch, isMeasure, 0);
+  const by = bestField(draft, isMeasure) ?? bestField(draft, isDate) ?? bestField(draft, isMeasure, 0);
   if (!by) return undefined;
   const asksValue = new RegExp(`^what(?:'s| is| was) the (?:${LOW}|${HIGH})\\b`).test(question);
-  if (asksValue && scoreOf(by, words) === 1) return { select: [`${low ? "min" : "max"}(${nameOf(by)})`], uses: [by] };
+  if (asksValue && scoreField(by, words) === 1)
+    return { select: [`${low ? "min" : "max"}(${nameOf(by)})`], uses: [by] };
   const order = `${nameOf(by)} ${low ? "ASC" : "DESC"} LIMIT ${rowsAsked(question)}`;
   return { select: [labelOf(main)], order, uses: [by] };
 };
@@ -243,10 +247,10 @@ function rowsAsked(question: string): number {
   return SMALL_NUMBERS.includes(written) ? SMALL_NUMBERS.indexOf(written) + 1 : Number(written);
 }
 
-/** Columns of the rows that meet the conditions. */
-const lookUp: Shape = (sketch) => {
-  const { question, tables, words, main } = sketch;
-  const isNamed = (field: Field) => !isKey(field) && isFree(sketch, field) && scoreOf(field, words) === 1;
+/** Columns of the rows that satisfy the conditions. */
+const lookUp: Shape = (draft) => {
+  const { question, tables, words, main } = draft;
+  const isNamed = (field: Field) => !isKey(field) && isFree(draft, field) && scoreField(field, words) === 1;
   const named = [main, ...tables].map((table) => fieldsOf(table).filter(isNamed)).find((fields) => fields.length > 0);
   const select = named?.slice(0, 2) ?? [labelOf(main)];
   return { select, distinct: /\b(?:different|distinct|unique)\b/.test(question) };
@@ -256,17 +260,17 @@ const SHAPES: readonly Shape[] = [countByGroup, countDifferent, quantity, count,
 
 // SQL
 
-function compose(sketch: Sketch): string {
-  const { select, uses = [], distinct, group, order } = SHAPES.map((shape) => shape(sketch)).find((query) => query)!;
+function compose(draft: QueryDraft): string {
+  const { select, uses = [], distinct, group, order } = SHAPES.map((shape) => shape(draft)).find((query) => query)!;
   const fields = [
     ...select.filter((item) => typeof item !== "string"),
     ...uses,
-    ...sketch.conditions.map((c) => c.field),
+    ...draft.conditions.map((c) => c.field),
   ];
   return [
     `SELECT ${distinct ? "DISTINCT " : ""}${select.map((item) => (typeof item === "string" ? item : nameOf(item))).join(", ")}`,
-    `FROM ${joined(sketch.main, fields)}`,
-    sketch.conditions.length > 0 && `WHERE ${sketch.conditions.map(({ sql }) => sql).join(" AND ")}`,
+    `FROM ${joined(draft.main, fields)}`,
+    draft.conditions.length > 0 && `WHERE ${draft.conditions.map(({ sql }) => sql).join(" AND ")}`,
     group && `GROUP BY ${nameOf(group)}`,
     order && `ORDER BY ${order}`,
   ]
@@ -274,7 +278,7 @@ function compose(sketch: Sketch): string {
     .join(" ");
 }
 
-/** The main table and the others the query reads, each joined over a reference it shares with one before it. */
+/** The main table and the others that the query reads, each joined by a foreign key to one before it. */
 function joined(main: ParsedDescription, fields: readonly Field[]): string {
   const from = [main];
   const parts = [quoteName(main.name)];

@@ -1,7 +1,7 @@
 // Parses observations into records, so that scripted players see exactly what a model sees.
 import { quoteName } from "../../sql/index.ts";
 
-/** A table as far as it is known; `columns` is empty until it was described. */
+/** A table of `schema_info`; `columns` is empty until it is described. */
 export interface ParsedTable {
   readonly name: string;
   readonly columns: readonly string[];
@@ -15,22 +15,22 @@ export interface ParsedColumn {
   readonly references: { readonly table: string; readonly column: string } | null;
 }
 
-/** What DESCRIBE showed. */
+/** The result of DESCRIBE. */
 export interface ParsedDescription {
   readonly name: string;
   readonly rows: number | null;
   readonly columns: readonly ParsedColumn[];
 }
 
-/** What SAMPLE or QUERY showed. */
+/** The result of SAMPLE or QUERY. */
 export interface ParsedResult {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly string[])[];
-  /** "(20 of 57 rows shown)" or "(no rows)"; null when everything is there. */
+  /** "(20 of 57 rows shown)" or "(no rows)"; null when the result is complete. */
   readonly notice: string | null;
 }
 
-/** The tables of `schema_info`: names at first, a line each once one is described. */
+/** The tables of `schema_info`: a list of names at first, one line per table once one is described. */
 export function parseTables(schema_info: string): ParsedTable[] {
   const described = /^(.+?)\((.*)\)$/;
   const lines = schema_info.split("\n");
@@ -45,18 +45,18 @@ export function parseTables(schema_info: string): ParsedTable[] {
     });
 }
 
-/** A name as it is, where it is shown as SQL must write it. */
+/** A name without the quotes that SQL needs. */
 function bareName(shown: string): string {
   return /^".*"$/s.test(shown) ? shown.slice(1, -1).replaceAll('""', '"') : shown;
 }
 
-/** Reads what DESCRIBE gave; undefined when the text is something else. */
+/** Parses the result of DESCRIBE; undefined when the text is something else. */
 export function parseDescription(result: string, schema_info: string): ParsedDescription | undefined {
   const [head = "", ...lines] = result.split("\n");
   const match = /^(.+): (?:view, )?(?:(\d+) rows?|many rows)$/.exec(head);
   const table = match && parseTables(schema_info).find(({ name }) => name === bareName(match[1]!));
   if (!match || !table) return undefined;
-  // A name may hold spaces, so a line is cut where the schema's name of the column ends.
+  // A name may contain spaces, so a line is split where the column's name in the schema ends.
   const columns = lines.map((line, i): ParsedColumn => {
     const known = table.columns[i];
     const shown = known !== undefined && line.startsWith(quoteName(known)) ? quoteName(known) : line;
@@ -75,7 +75,7 @@ export function parseDescription(result: string, schema_info: string): ParsedDes
   return { name: table.name, rows: match[2] === undefined ? null : Number(match[2]), columns };
 }
 
-/** Reads header and rows of a result. */
+/** Parses header and rows of a result. */
 export function parseResult(result: string): ParsedResult {
   const [head = "", ...lines] = result.split("\n");
   const notice = /^\((?:no rows|(?:cells cut at \d+ bytes; )?\d+ of (?:more than )?\d+ rows shown)\)$/.test(

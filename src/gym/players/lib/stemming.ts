@@ -1,6 +1,6 @@
-// Words of questions and of names, brought to one form so that "Release Years" meets release_year.
+// Stems of words in questions and names, so that "Release Years" matches release_year.
 
-/** Words in lower case without plural endings; identifiers are cut at underscores and humps. */
+/** Words in lower case without plural endings; identifiers are split at underscores and camel case. */
 export function stems(text: string): string[] {
   return text
     .replace(/([a-z\d])([A-Z])/g, "$1 $2")
@@ -17,21 +17,21 @@ function stem(word: string): string {
   return word.endsWith("s") && !/(?:ss|us|is)$/.test(word) ? word.slice(0, -1) : word;
 }
 
-/** How well a name is named in a text: 0 not at all, 1 every word of it; `at` is the place of its first word. */
+/** How well a text mentions a name: 0 not at all, 1 with every word; `at` is the position of its first word. */
 export function mention(name: string, words: readonly string[]): { readonly score: number; readonly at: number } {
   const parts = stems(name);
-  const places = parts.map((part) => words.indexOf(part)).filter((place) => place >= 0);
-  return { score: parts.length === 0 ? 0 : places.length / parts.length, at: Math.min(...places, words.length) };
+  const positions = parts.map((part) => words.indexOf(part)).filter((at) => at >= 0);
+  return { score: parts.length === 0 ? 0 : positions.length / parts.length, at: Math.min(...positions, words.length) };
 }
 
-/** Whether a value stands in a text, in any letter case and not inside a word. */
+/** Whether a value occurs in a text, in any letter case and not inside a word. */
 export function occursIn(value: string, text: string): boolean {
-  if (!text.toLowerCase().includes(value.toLowerCase())) return false; // most values end here, cheaply
+  if (!text.toLowerCase().includes(value.toLowerCase())) return false; // a cheap test that excludes most values
   const escaped = value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return new RegExp(`(?<![\\p{L}\\p{N}])${escaped}(?![\\p{L}\\p{N}])`, "iu").test(text);
 }
 
-/** Words that speak of a quantity without naming it, with the words columns have for it. */
+/** Words that imply a quantity, with the words of columns for it. */
 const HINTS: Readonly<Record<string, readonly string[]>> = {
   old: ["age", "birth", "year", "founded", "built"],
   young: ["age", "birth"],
@@ -57,7 +57,7 @@ const HINTS: Readonly<Record<string, readonly string[]>> = {
   cost: ["price", "fee"],
 };
 
-/** The question's words, with those of the quantities its adjectives speak of: "oldest" adds age, birth, … */
+/** The question's words, plus those of the quantities that its adjectives imply: "oldest" adds age, birth, … */
 export function withHints(words: readonly string[]): string[] {
   const hinted = words.flatMap((word) => {
     const plain = word.replace(/(?:est|er)$/, "");

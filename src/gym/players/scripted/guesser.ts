@@ -1,11 +1,11 @@
-// The player that does not look: it answers at once with something that could be right.
+// A player that answers at once with a plausible value.
 import { type Random, random } from "../../../random.ts";
 import type { Player } from "../player.ts";
 
 const GUESSED_NAMES = ["Alex", "Maria", "Tom", "Sophie", "Max", "Julia"];
 const GUESSED_WORDS = ["red", "large", "new", "active", "gold", "none"];
 
-/** A poor habit to learn from and to unlearn: the right kind of value, never the right value but by luck. */
+/** A bad habit for training to unlearn: a value of the right kind, right only by luck. */
 export function guesserPlayer(): Player {
   return {
     name: "guesser",

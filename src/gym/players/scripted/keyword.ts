@@ -1,5 +1,5 @@
-// A player that reads keywords: it matches the question's words with tables, columns and stored values and builds one
-// plain query from what matched (see sketch.ts). It sees observations only.
+// The keyword player: matches the question's words with tables, columns and stored values and builds one simple query
+// from the matches (see keyword-sql.ts). It sees only observations.
 import { LAST_RESULT, type SQLAction } from "../../env/index.ts";
 import { buildQueries, readValues, valueProbe } from "../lib/keyword-sql.ts";
 import { type ParsedDescription, parseDescription, parseResult, parseTables } from "../lib/parse-observation.ts";
@@ -7,9 +7,9 @@ import { mention, stems } from "../lib/stemming.ts";
 import type { Player } from "../player.ts";
 import { answerFrom, scriptedPlayer } from "./scripted.ts";
 
-const TABLES_READ = 3; // described at most; a step each
+const TABLES_READ = 3; // described at most; each takes a step
 
-/** Describes the tables the question names, finds the stored values it names, then queries and answers. */
+/** Describes the tables that the question names, finds the stored values in it, then queries and answers. */
 export function keywordPlayer(): Player {
   return scriptedPlayer("keyword", function* ({ question, schema_info }, _, rules) {
     const tables: ParsedDescription[] = [];
@@ -18,7 +18,7 @@ export function keywordPlayer(): Player {
       const seen = yield { action_type: "DESCRIBE", argument: queue[0]! };
       const described = parseDescription(seen.result, seen.schema_info);
       if (described) tables.push(described);
-      // What the first table refers to comes last: the question may name one of its rows only.
+      // Tables that the first one references come last: the question may name only one of their rows.
       const referred = tables[0]?.columns.flatMap(({ references }) => references?.table ?? []) ?? [];
       queue = [...new Set([...queue.slice(1), ...referred])].filter((name) => tables.every((t) => t.name !== name));
     }
@@ -40,7 +40,7 @@ function query(sql: string): SQLAction {
   return { action_type: "QUERY", argument: sql };
 }
 
-/** Tables the question names, best and first named first; the first of all when it names none. */
+/** Tables that the question names, by match and position; all tables when it names none. */
 function rankTables(names: readonly string[], question: string): string[] {
   const words = stems(question);
   const scored = names.map((name) => ({ name, ...mention(name, words) }));

@@ -1,17 +1,17 @@
-// A player that only looks: at the first rows of the table the question seems to be about, and how many there are.
+// A player that reads the first rows and the row count of the table that the question seems to be about.
 import { quoteName } from "../../sql/index.ts";
 import { parseResult, parseTables } from "../lib/parse-observation.ts";
 import { mention, occursIn, stems } from "../lib/stemming.ts";
 import type { Player } from "../player.ts";
 import { scriptedPlayer } from "./scripted.ts";
 
-const LOOKED_ROWS = 20; // as many as an observation shows
+const LOOKED_ROWS = 20; // the number that an observation shows
 
-/** Answers from the rows it saw: their number, or the cells of the column the question names. */
+/** Answers with the number of rows, or with the cells of the column that the question names. */
 export function lookerPlayer(): Player {
   return scriptedPlayer("looker", function* ({ question, schema_info }, rng) {
     const words = stems(question);
-    const tables = rng.shuffle(parseTables(schema_info)); // where several fit equally, any of them
+    const tables = rng.shuffle(parseTables(schema_info)); // where several match equally, any of them
     const { name } = bestBy(tables, (table) => mention(table.name, words).score);
     yield { action_type: "DESCRIBE", argument: name };
     const from = `FROM ${quoteName(name)}`;
@@ -19,7 +19,7 @@ export function lookerPlayer(): Player {
     const looked = yield { action_type: "QUERY", argument: `SELECT * ${from} LIMIT ${LOOKED_ROWS}` };
     const { columns, rows } = parseResult(looked.result);
 
-    // The rows that have most of the values the question names.
+    // The rows with the most values that occur in the question.
     const hits = rows.map((row) => row.filter((cell) => cell.length > 2 && occursIn(cell, question)).length);
     const most = Math.max(0, ...hits);
     const matching = most > 0 ? rows.filter((_, i) => hits[i] === most) : rows.slice(0, 1);

@@ -1,8 +1,8 @@
-// The player that knows: looks at the tables of the gold query, runs it and gives its answer. The upper bound.
+// The oracle: describes the tables of the gold query, runs it and gives its answer. The upper bound.
 import { LAST_RESULT, MAX_DESCRIBED, type SQLAction, tableNames } from "../../env/index.ts";
 import type { Player } from "../player.ts";
 
-/** Always right; the only player that reads the gold. A small budget costs it looks, never the answer. */
+/** Always right; it reads the gold. With a small budget it skips DESCRIBE, never the answer. */
 export function oraclePlayer(): Player {
   return {
     name: "oracle",
@@ -10,7 +10,7 @@ export function oraclePlayer(): Player {
       const { tables_involved, gold_sql, gold_answer } = question;
       const list = tables_involved.join(", ");
       const isOne = rules?.describe_many && tables_involved.length <= MAX_DESCRIBED;
-      // A name may hold a comma, and would be taken for two.
+      // A name may contain a comma, and would be parsed as two.
       const names = isOne && tableNames(list).length === tables_involved.length ? [list] : [...tables_involved];
       const looks = names.map((argument): SQLAction => ({ action_type: "DESCRIBE", argument }));
       const query: SQLAction = { action_type: "QUERY", argument: gold_sql };

@@ -1,4 +1,4 @@
-// The player that knows nothing: random tables, random columns, random simple queries, and a value it happened to see.
+// The random player: random tables, random columns, random simple queries, and an answer from values it has seen.
 
 import { type Random, random } from "../../../random.ts";
 import { LAST_RESULT, type SQLAction, type SQLObservation } from "../../env/index.ts";
@@ -9,18 +9,18 @@ import type { Player } from "../player.ts";
 const GUESSED_COLUMNS = ["id", "name", "date", "year", "price"]; // before a table was described
 const GUESSED_ANSWERS = ["0", "1", "2", "10", "yes", "no", "unknown"];
 
-/** A baseline: acts without regard to the question; the same seed plays the same. */
+/** The random baseline: ignores the question; the same key plays the same episode. */
 export function randomPlayer(): Player {
-  return acting("random", 1);
+  return randomActions("random", 1);
 }
 
-/** Like the random player, but it soon gives up looking: its episodes are short. */
+/** Like the random player, but answers sooner: its episodes are short. */
 export function flailerPlayer(): Player {
-  return acting("flailer", 6);
+  return randomActions("flailer", 6);
 }
 
-/** `answers` is how often it answers, where DESCRIBE, SAMPLE and QUERY have 3 each. */
-function acting(name: string, answers: number): Player {
+/** `answers` is the weight of ANSWER; DESCRIBE, SAMPLE and QUERY have 3 each. */
+function randomActions(name: string, answers: number): Player {
   const weights = [
     ["DESCRIBE", 3],
     ["SAMPLE", 3],
@@ -35,7 +35,7 @@ function acting(name: string, answers: number): Player {
       return (observation) => {
         remember(observation, seen);
         const type = observation.budget_remaining <= 1 ? "ANSWER" : rng.pickWeighted(weights);
-        // Whoever may refer to the last result does so by chance too, or the floor would be that of another game.
+        // With the rule `answer_last` it sometimes answers @last, since a baseline must use the same rules.
         if (type === "ANSWER" && rules?.answer_last && hasQueried(observation) && rng.chance(0.5))
           return { action: { action_type: type, argument: LAST_RESULT } };
         return { action: { action_type: type, argument: randomArgument(type, observation, seen, rng) } };
@@ -51,7 +51,7 @@ function hasQueried({ action_history }: SQLObservation): boolean {
   );
 }
 
-/** Keeps the cells of a result; an answer may come from any of them. */
+/** Remembers the cells of a result as possible answers. */
 function remember({ result, action_history }: SQLObservation, seen: string[]): void {
   const last = action_history.at(-1) ?? "";
   if (result === "" || last.startsWith("DESCRIBE")) return;

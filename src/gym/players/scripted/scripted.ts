@@ -1,4 +1,4 @@
-// Players written as a script: a generator that yields looks, gets observations back and returns its answer.
+// Players written as a script: a generator that yields actions, receives observations and returns its answer.
 
 import { type Random, random } from "../../../random.ts";
 import { DEFAULT_RULES, type EnvironmentRules, type SQLAction, type SQLObservation } from "../../env/index.ts";
@@ -12,7 +12,7 @@ export type Script = (
   rules: EnvironmentRules,
 ) => Generator<SQLAction, string, SQLObservation>;
 
-/** A player that follows a script; on its last step it answers with the last rows it saw, finished or not. */
+/** A player that follows a script; on its last step it answers with the last rows it saw, even if the script has not ended. */
 export function scriptedPlayer(name: string, script: Script): Player {
   return {
     name,

@@ -1,6 +1,6 @@
-// The player to learn from: like the oracle it knows the gold, but it shows every look that someone who does not know it
-// would need: the columns, the values where a condition names one, other tables where the question names none; and now and
-// then a mistake and its mending, or the same query twice.
+// The teacher plays demonstrations for SFT. Like the oracle it knows the gold, but takes every step that a player without
+// it would need: the columns, the values where a condition names one, other tables where the question names none; and
+// sometimes a mistake and its correction, or a repeated query.
 
 import { type Random, random } from "../../../random.ts";
 import { LAST_RESULT, type SQLAction, type SQLObservation } from "../../env/index.ts";
@@ -8,25 +8,25 @@ import { quoteName } from "../../sql/index.ts";
 import { parseTables } from "../lib/parse-observation.ts";
 import type { Player } from "../player.ts";
 
-/** How often a query goes wrong at first; enough to learn what to do then. */
+/** Share of episodes whose first query fails; enough to learn the correction. */
 const STUMBLES = 0.15;
 
-/** How often it asks again what it knows already, so that being told so is nothing new. */
+/** Share of episodes with a repeated query, so that a model has seen the error for repeats. */
 const REPEATS = 0.02;
 
-/** Tables it looks into before the right one where the question names none, at most. */
+/** Other tables that it describes first where the question names none, at most. */
 const SEARCHED = 3;
 
 export interface TeacherOptions {
-  /** How often a query names a wrong column at first. @default STUMBLES */
+  /** Share of episodes whose first query names a wrong column. @default STUMBLES */
   readonly stumbles?: number;
-  /** How often a query on several tables is tried with one of them not described, and fails. @default 0 */
+  /** Share of episodes on several tables in which the query is tried before one of them is described, and fails. @default 0 */
   readonly omissions?: number;
   /** @default REPEATS */
   readonly repeats?: number;
 }
 
-/** Looks at columns, at rows where a text value is asked about, queries, and answers with what the result shows. */
+/** Describes tables, samples those with a condition on text, queries, and answers with the result. */
 export function teacherPlayer(options: TeacherOptions = {}): Player {
   const { stumbles = STUMBLES, omissions = 0, repeats = REPEATS } = options;
   return {
@@ -78,7 +78,7 @@ function described(table: string): SQLAction {
   return { action_type: "DESCRIBE", argument: table };
 }
 
-/** The query with columns of tables that were not described guessed: the last word of a name; undefined where it uses none. */
+/** The query with guessed columns of tables that were not described (the last word of a name); undefined where it uses none. */
 function guessed(sql: string, schema_info: string): string | undefined {
   const known = new Set(
     parseTables(schema_info).flatMap(({ columns }) => columns.map((name) => name.replaceAll('"', "").toLowerCase())),
@@ -91,7 +91,7 @@ function guessed(sql: string, schema_info: string): string | undefined {
   return changed === sql ? undefined : changed;
 }
 
-/** Tables to look into first where the question does not say which one it is about: the last few listed before it. */
+/** Tables to describe first where the question does not name its table: the last few listed before that one. */
 function searched(question: string, involved: readonly string[], listed: string): readonly string[] {
   const [table] = involved;
   if (involved.length !== 1 || isNamed(table!, question)) return [];
@@ -99,7 +99,7 @@ function searched(question: string, involved: readonly string[], listed: string)
   return names.slice(0, Math.max(0, names.indexOf(table!))).slice(-SEARCHED);
 }
 
-/** Whether a word of the table's name begins, or its consonants stand, somewhere in the question. */
+/** Whether the beginning or the consonants of a word of the table's name occur in the question. */
 function isNamed(table: string, question: string): boolean {
   const words = table
     .replace(/([a-z])([A-Z])/g, "$1 $2")
@@ -112,12 +112,12 @@ function isNamed(table: string, question: string): boolean {
   );
 }
 
-/** Averages as people give them: two decimals are right, and sixteen digits are many to copy. */
+/** Rounds averages: two decimals are right, and sixteen digits are hard to copy. */
 function rounded(sql: string): string {
   return sql.startsWith("SELECT") && !/\bROUND\(/.test(sql) ? sql.replace(AVERAGE, "ROUND($&, 2)") : sql;
 }
 
-/** An average that is shown: not one that rows are compared with or ordered by. */
+/** An average in the SELECT list, not one that rows are compared with or ordered by. */
 const AVERAGE = /(?<=^SELECT (?:[^()]*, )?)AVG\([^()]+\)(?=(?:, [^()]*)? FROM )/;
 
 /** The rows of the last result as an answer. */
@@ -133,7 +133,7 @@ function hasTextCondition(sql: string, table: string, only: boolean): boolean {
   return condition.test(sql);
 }
 
-/** The query with a wrong column: half of a name, or another column of a described table; undefined where none can be had. */
+/** The query with a wrong column: half of a name, or another column of a described table; undefined where there is none. */
 function mistaken(sql: string, { schema_info }: SQLObservation, r: Random): string | undefined {
   const columns = schema_info.split("\n").flatMap((line) => /\((.*)\)$/.exec(line)?.[1]?.split(", ") ?? []);
   const used = columns.filter((name) => new RegExp(String.raw`(?<![\w"'])${escaped(name)}(?![\w"'])`).test(sql));
