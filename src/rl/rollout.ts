@@ -3,7 +3,13 @@
 import { UsageError } from "../errors.ts";
 import type { DataSet } from "../gym/data/index.ts";
 import { type EnvironmentSource, localEnvironments, playEpisode } from "../gym/evaluation/index.ts";
-import { ModelPolicy, type ModelPlayerOptions, type Player, promptId, type TokenSampler } from "../gym/players/index.ts";
+import {
+  type ModelPlayerOptions,
+  ModelPolicy,
+  type Player,
+  promptId,
+  type TokenSampler,
+} from "../gym/players/index.ts";
 import { bundledDataSet } from "../gym/worlds/index.ts";
 import { createTurnEncoder, type Tokenizer, type TurnEncoder } from "../lm/model/index.ts";
 import { type GRPOConfig, trainingEnvironmentOptions } from "./config.ts";
