@@ -1,5 +1,5 @@
 // The device suite on a CUDA GPU, as a program of its own: `node dist/device-suite.js`. Bundled by scripts/device-suite.mjs, with
-// plain.ts in the test runner's place, so that it needs Node, the driver, cuBLAS and NVRTC and nothing else.
+// plain.ts as the test runner, so that it needs only Node, the driver, cuBLAS and NVRTC.
 import { pathToFileURL } from "node:url";
 import { describe } from "vitest";
 import { createCuda } from "../../src/lm/devices/cuda/create.node.ts";
@@ -9,7 +9,7 @@ import { runAll } from "./plain.ts";
 import { againstTransformers } from "./references.ts";
 import { deviceSuite } from "./suite.ts";
 
-// Single precision: as the CPU's, with sums in another order. bf16 keeps 8 bits: 2⁻⁹ a rounding, which add up along a chain.
+// Single precision: as the CPU's, with sums in another order. bf16 has 8 bits: 2⁻⁹ per rounding, which add up along a chain.
 const FLOAT = { kernel: 2e-5, chain: 5e-5, gradient: 1e-4, loss: 1e-5, logprob: 1e-4 };
 const BF16 = { kernel: 1e-2, chain: 2e-2, gradient: 3e-2, loss: 5e-3, logprob: 5e-2 };
 

@@ -98,11 +98,11 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   device.swiGluBackward(gateUp, out.swiGlu, out.swiGluBackward, T, 24);
 
   Object.assign(out, { logp: b.empty(T), entropy: b.empty(T), lse: b.empty(T) });
-  const kept = { logp: out.logp!, entropy: out.entropy!, lse: out.lse! };
-  device.logProbs(embedding, out.rmsNorm, ids, 0.7, T, kept);
+  const saved = { logp: out.logp!, entropy: out.entropy!, lse: out.lse! };
+  device.logProbs(embedding, out.rmsNorm, ids, 0.7, T, saved);
   out.logProbsBackward = b.empty(T * D, A);
   const [dLogp, dEntropy] = [b.floats(b.normal(r, T)), b.floats(b.normal(r, T))];
-  device.logProbsBackward(embedding, out.rmsNorm, ids, 0.7, T, kept, dLogp, dEntropy, out.logProbsBackward);
+  device.logProbsBackward(embedding, out.rmsNorm, ids, 0.7, T, saved, dLogp, dEntropy, out.logProbsBackward);
   out["logProbsBackward, head"] = b.floats(device.read(embedding.grad!) as Float32Array);
   device.embedBackward(embedding, ids, out.rmsNormBackward, T);
   out.embedBackward = embedding.grad!;

@@ -69,13 +69,13 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
       });
     });
 
-    const PRODUCTS: [rows: number, n: number, k: number][] = [
+    const MATMULS: [rows: number, n: number, k: number][] = [
       ...COUNTS.map((rows): [number, number, number] => [rows, 13, 24]),
       ...COUNTS.map((n): [number, number, number] => [5, n, 40]),
       ...[8, 16, 56].map((k): [number, number, number] => [9, 10, k]),
       [150, 47, 72],
     ];
-    test.each(PRODUCTS)("linear and its backward: %i rows, weight %i by %i", (rows, n, k) => {
+    test.each(MATMULS)("linear and its backward: %i rows, weight %i by %i", (rows, n, k) => {
       const r = random("linear", rows, n, k);
       bench.run((b) => {
         const weight = b.weight(n, k, r);
@@ -197,21 +197,21 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
           const [q, rstd] = [b.empty(rows * heads * headDim), b.empty(rows * (heads + kvHeads))];
           const qkvBuffer = b.floats(qkv);
           device.rotate(qkvBuffer, onDevice, q, rstd, kvCache, layout, rotary, shape, bias?.on);
-          const turned = reference.rotate(qkv, norms, positions, angleOf(headDim), shape, bias?.value);
+          const rotated = reference.rotate(qkv, norms, positions, angleOf(headDim), shape, bias?.value);
           const queries = Float64Array.from({ length: rows * heads * headDim }, (_, i) => {
             const t = Math.floor(i / (heads * headDim));
-            return turned[t * width + (i % (heads * headDim))]!;
+            return rotated[t * width + (i % (heads * headDim))]!;
           });
           b.near(q, queries, tolerances.forward);
           const [out, lse] = [b.empty(rows * heads * headDim), b.empty(rows * heads)];
           device.attention(q, kvCache, out, lse, layout, shape);
-          b.near(out, reference.attention(turned, contexts, shape), tolerances.forward);
+          b.near(out, reference.attention(rotated, contexts, shape), tolerances.forward);
 
           const c = b.normal(r, rows * heads * headDim);
           const dqkv = b.floats(new Float32Array(rows * width));
           device.attentionBackward(q, kvCache, out, b.floats(c), lse, dqkv, layout, shape);
           // The gradient of the rotated rows, then of their inputs.
-          b.gradient(dqkv, turned, (at) => dot(reference.attention(at, contexts, shape), c), r, undefined, 0.1);
+          b.gradient(dqkv, rotated, (at) => dot(reference.attention(at, contexts, shape), c), r, undefined, 0.1);
           device.rotateBackward(dqkv, qkvBuffer, onDevice, rstd, layout, rotary, shape, bias?.on);
           const through = (
             from: ArrayLike<number>,
@@ -243,8 +243,8 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
         device.attention(q, kvCache, out, lse, layout, shape);
         const contexts = reference.contextsOf(runs);
         const positions = contexts.map((context) => context.length - 1);
-        const turned = reference.rotate(qkv, null, positions, angleOf(8), shape);
-        b.near(out, reference.attention(turned, contexts, shape), 10 * tolerances.forward); // scores of hundreds
+        const rotated = reference.rotate(qkv, null, positions, angleOf(8), shape);
+        b.near(out, reference.attention(rotated, contexts, shape), 10 * tolerances.forward); // scores of hundreds
       });
     });
 

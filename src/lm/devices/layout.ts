@@ -3,7 +3,8 @@ import type { Buffer } from "./device.ts";
 
 /**
  * Where a KV block is in a KV cache: room for the keys and values of consecutive tokens. Per kv head it holds `capacity`
- * keys, then `capacity` values, headDim elements each; kv head g begins 2 · g · capacity · headDim elements after `block`.
+ * keys, then `capacity` values, headDim elements each (in an order of the device's own); kv head g begins
+ * 2 · g · capacity · headDim elements after `block`.
  */
 export interface BlockAddress {
   /** Elements from the cache's start to the block's kv head 0. */
@@ -36,7 +37,9 @@ export interface BlockAddress {
  *     kvBlocks         [0 8 3]    [8u 8 2]            [16u 8 1]
  *     trees            0                                                   3
  *
- * All tables are i32. Rows count the new tokens, those computed now; tokens cached earlier appear only in `ranges`.
+ * All tables are i32. Rows count the new tokens, those computed now; tokens cached earlier appear only in `ranges`. Only
+ * backward needs `rangeRows`, `kvBlocks` and `trees`. `Decoding.advance` moves `positions`, `indices`, `spans` and `ranges` to
+ * the next token.
  */
 export interface TokenLayout {
   /** New tokens, T. */
@@ -45,7 +48,7 @@ export interface TokenLayout {
   readonly positions: Buffer;
   /** [T] `BlockAddress.block` of each token's span, in elements. Read by `rotate`, which writes keys and values there. */
   readonly blockAddresses: Buffer;
-  /** [T] capacity of that block, in tokens. Read by `rotate` and `Decoding.advance`. */
+  /** [T] capacity of that block, in tokens. Read by `rotate`, and by `Decoding.advance` to stop at a full block. */
   readonly capacities: Buffer;
   /** [T] index of each token in its block. Read by `rotate`. */
   readonly indices: Buffer;

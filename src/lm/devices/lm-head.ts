@@ -65,7 +65,7 @@ export class LmHead {
       device.linear(head, device.part(x, from * head.columns, n * head.columns), logits, n);
       const part = (buffer: Buffer) => device.part(buffer, from, n);
       const buffers = { targets: part(targets), logp: part(logp), entropy: part(entropy), lse: part(lse) };
-      this.#kernels.logProb(rowsOf(head, logits, stride, n, temperature), buffers);
+      this.#kernels.logProb(logitRows(head, logits, stride, n, temperature), buffers);
     });
     this.#saved = whole && { logits: whole, lse: lse.address };
   }
@@ -91,7 +91,7 @@ export class LmHead {
         const part = (buffer: Buffer) => device.part(buffer, from, n);
         const saved = { targets: part(targets), entropy: part(entropy), lse: part(lse) };
         const buffers = { ...saved, dLogp: part(dLogp), dEntropy: part(dEntropy) };
-        const dLogits = this.#kernels.logProbBackward(rowsOf(head, logits, stride, n, temperature), buffers, x);
+        const dLogits = this.#kernels.logProbBackward(logitRows(head, logits, stride, n, temperature), buffers, x);
         device.linearBackward(head, columns(x), dLogits, columns(dx), n);
       });
     });
@@ -122,7 +122,7 @@ export class LmHead {
   }
 }
 
-/** 1/temperature as `sample` computes it, which gets the temperature as a float. */
-function rowsOf(head: Weight, logits: Buffer, stride: number, rows: number, temperature: number): LogitRows {
+function logitRows(head: Weight, logits: Buffer, stride: number, rows: number, temperature: number): LogitRows {
+  // 1/temperature as `sample` computes it, which gets the temperature as a float.
   return { logits, rows, stride, vocabulary: head.rows, inverseTemperature: 1 / Math.fround(temperature) };
 }

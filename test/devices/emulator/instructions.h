@@ -28,7 +28,7 @@ struct Fragments {
 #endif
 
 #if WAY == WAY_MMA
-inline void loadMatrices(unsigned (&r)[4], const T* p, bool turned) {
+inline void loadMatrices(unsigned (&r)[4], const T* p, bool transposed) {
   if ((size_t)p % 16 != 0) abort();
   const unsigned thread = emulator::now->thread, warp = thread & ~31u, lane = thread & 31;
   emulator::shown<const T*>(thread) = p;
@@ -37,14 +37,14 @@ inline void loadMatrices(unsigned (&r)[4], const T* p, bool turned) {
     unsigned short pair[2];
     for (unsigned i = 0; i < 2; i++) {
       const unsigned row = lane / 4, column = lane % 4 * 2 + i;
-      pair[i] = emulator::shown<const T*>(warp + matrix * 8 + (turned ? column : row))[turned ? row : column].bits;
+      pair[i] = emulator::shown<const T*>(warp + matrix * 8 + (transposed ? column : row))[transposed ? row : column].bits;
     }
     r[matrix] = pair[0] | (unsigned)pair[1] << 16;
   }
   emulator::waitWarp();
 }
 inline void ldmatrix(unsigned (&r)[4], const T* p) { loadMatrices(r, p, false); }
-inline void ldmatrixTurned(unsigned (&r)[4], const T* p) { loadMatrices(r, p, true); }
+inline void ldmatrixTransposed(unsigned (&r)[4], const T* p) { loadMatrices(r, p, true); }
 
 inline void mma(float (&r)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   const unsigned thread = emulator::now->thread, warp = thread & ~31u, lane = thread & 31;
@@ -68,19 +68,19 @@ template <int N> void waitOwn() {}
 inline void pin(float&) {}
 
 /* An element of a tile with 128-byte swizzle: rows of 64 along k, or transposed, with k down the rows. */
-inline float tileAt(unsigned long long tile, int n, int k, bool turned) {
+inline float tileAt(unsigned long long tile, int n, int k, bool transposed) {
   const unsigned start = (tile & 0x3fff) << 4, panel = (tile >> 16 & 0x3fff) << 4, eight = (tile >> 32 & 0x3fff) << 4;
-  unsigned at = turned ? start + n / 64 * panel + k / 8 * eight + k % 8 * 128 + n % 64 * 2 : start + n / 8 * eight + n % 8 * 128 + k * 2;
+  unsigned at = transposed ? start + n / 64 * panel + k / 8 * eight + k % 8 * 128 + n % 64 * 2 : start + n / 8 * eight + n % 8 * 128 + k * 2;
   at ^= (at >> 7 & 7) << 4;
   return __uint_as_float((unsigned)*(const unsigned short*)(shared + at) << 16);
 }
 
-template <int N, typename A> void multiplyGroup(float (&r)[N][4], A a, unsigned long long b, bool turned, int add) {
+template <int N, typename A> void multiplyGroup(float (&r)[N][4], A a, unsigned long long b, bool transposed, int add) {
   const unsigned lane = emulator::now->thread & 31;
   for (int n = 0; n < N; n++) {
     for (int i = 0; i < 4; i++) {
       float sum = add ? r[n][i] : 0.0f;
-      for (int k = 0; k < 16; k++) sum += a(lane / 4 + i / 2 * 8, k) * tileAt(b, n * 8 + lane % 4 * 2 + i % 2, k, turned);
+      for (int k = 0; k < 16; k++) sum += a(lane / 4 + i / 2 * 8, k) * tileAt(b, n * 8 + lane % 4 * 2 + i % 2, k, transposed);
       r[n][i] = sum;
     }
   }

@@ -37,7 +37,7 @@ std::vector<int> table() {
 constexpr int d = D, H = HEADS_ALL, G = KV_HEADS, width = H + 2 * G;
 
 /* A head with its bias, norm and position, rounded. */
-Doubles turned(const unsigned short* from, const float* bias, const std::vector<float>& scale, int position) {
+Doubles rotated(const unsigned short* from, const float* bias, const std::vector<float>& scale, int position) {
   Doubles x(d);
   double squares = 0;
   for (int i = 0; i < d; i++) x[i] = valueOf(from[i]) + bias[i];
@@ -81,8 +81,8 @@ int main() {
   for (int t = 0; t < rows; t++) {
     for (int h = 0; h < H; h++) {
       const int kv = h / (H / G), last = spans[4 * t + 7] - 1;
-      const Doubles q = turned(&qkv[(t * width + h) * d], &bias[h * d], qScale, positions[t]);
-      const Doubles k = turned(&qkv[(t * width + H + kv) * d], &bias[(H + kv) * d], kScale, positions[t]);
+      const Doubles q = rotated(&qkv[(t * width + h) * d], &bias[h * d], qScale, positions[t]);
+      const Doubles k = rotated(&qkv[(t * width + H + kv) * d], &bias[(H + kv) * d], kScale, positions[t]);
       Doubles scores, sums(d);
       std::vector<std::pair<const unsigned short*, const unsigned short*>> context;
       for (int range = spans[4 * t + 3]; range <= last; range++) {

@@ -54,16 +54,16 @@ export function createAllocator(start: number, grow: (end: number) => void): All
       sizes.delete(address);
       used -= size;
       const at = gaps.findIndex((gap) => gap.start > address);
-      const place = at < 0 ? gaps.length : at;
-      const [before, after] = [gaps[place - 1], gaps[place]];
+      const index = at < 0 ? gaps.length : at;
+      const [before, after] = [gaps[index - 1], gaps[index]];
       const joinsBefore = before?.end === address;
       const joinsAfter = after?.start === address + size;
       if (joinsBefore && joinsAfter) {
         before.end = after.end;
-        gaps.splice(place, 1);
+        gaps.splice(index, 1);
       } else if (joinsBefore) before.end += size;
       else if (joinsAfter) after.start = address;
-      else gaps.splice(place, 0, { start: address, end: address + size });
+      else gaps.splice(index, 0, { start: address, end: address + size });
     },
     get used() {
       return used;

@@ -70,12 +70,12 @@ describe("one thread", () => {
 
   test("a vocabulary too large for one buffer of logits gives the bits it gives row by row", () => {
     const r = random("chunks");
-    const [words, width, rows] = [16_001, 8, 300]; // 4.8 million logits
+    const [vocabulary, width, rows] = [16_001, 8, 300]; // 4.8 million logits
     device.scope(() => {
       const b = new Bench(device, TOLERANCES);
-      const head = b.weight(words, width, r).on;
+      const head = b.weight(vocabulary, width, r).on;
       const x = b.floats(b.normal(r, rows * width));
-      const targets = b.ints(Array.from({ length: rows }, () => r.int(0, words - 1)));
+      const targets = b.ints(Array.from({ length: rows }, () => r.int(0, vocabulary - 1)));
       const make = (n: number) => ({ logp: b.empty(n), entropy: b.empty(n), lse: b.empty(n) });
       const all = make(rows);
       device.logProbs(head, x, targets, 0.9, rows, all);
@@ -210,17 +210,17 @@ describe("the next tokens of samples that begin alike", () => {
 
   function newsOf({ root, groups, lonely }: Batch): { news: NewTokens[]; stored: number } {
     let stored = 0;
-    const place = (tokens: number) => {
+    const blockFor = (tokens: number) => {
       const block = { block: stored, capacity: capacity(tokens), tokens, row: 0 };
       stored += block.capacity * unit;
       return block;
     };
-    const first = place(root);
+    const first = blockFor(root);
     const news: NewTokens[] = groups.flatMap(({ prompt, rows }) => {
-      const ancestors = [first, place(prompt)];
-      return rows.map((start) => ({ own: place(start + 1), start, count: 1, ancestors }));
+      const ancestors = [first, blockFor(prompt)];
+      return rows.map((start) => ({ own: blockFor(start + 1), start, count: 1, ancestors }));
     });
-    news.push({ own: place(lonely + 1), start: lonely, count: 1, ancestors: [] });
+    news.push({ own: blockFor(lonely + 1), start: lonely, count: 1, ancestors: [] });
     return { news, stored };
   }
 
@@ -244,8 +244,8 @@ describe("the next tokens of samples that begin alike", () => {
       else {
         for (const [t, one] of news.entries()) {
           const rowOf = (buffer: Buffer, size: number) => device.part(buffer, t * size, size);
-          const places = [rowOf(q!, width), kvCache!, rowOf(out!, width), rowOf(lse!, shape.heads)] as const;
-          device.attention(...places, layoutOf(device, [one], [0]), shape);
+          const buffers = [rowOf(q!, width), kvCache!, rowOf(out!, width), rowOf(lse!, shape.heads)] as const;
+          device.attention(...buffers, layoutOf(device, [one], [0]), shape);
         }
       }
       return [out!, lse!].map((buffer) => new Uint32Array(device.read(buffer).buffer).join()).join();

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { type CpuDevice, createCpuDevice } from "./device.ts";
 import { startThread } from "./thread.node.ts";
 
-/** A device of two threads, of which the second runs this source in place of its own. */
+/** A device of two threads, the second of which runs this source instead of its own. */
 function deviceWith(change: (source: string) => string): { device: CpuDevice; worker: Worker } {
   let worker: Worker | undefined;
   const device = createCpuDevice({
@@ -22,7 +22,7 @@ function deviceWith(change: (source: string) => string): { device: CpuDevice; wo
 const runKernel = (device: CpuDevice) => device.sumSquares(device.alloc("f32", 4096));
 const lost = (what: RegExp) => expect.objectContaining({ code: "device_lost", message: expect.stringMatching(what) });
 
-const isLinux = existsSync("/proc/thread-self"); // elsewhere nothing tells whether a thread runs
+const isLinux = existsSync("/proc/thread-self"); // elsewhere nothing shows whether a thread runs
 
 test.skipIf(!isLinux)("a thread that was ended between two kernels", async () => {
   const { device, worker } = deviceWith((source) => source);

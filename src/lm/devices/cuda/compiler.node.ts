@@ -53,7 +53,7 @@ export class Compiler {
       return readFileSync(file);
     } catch {
       const image = this.#compile(source);
-      keep(file, this.#folder, image);
+      saveToCache(file, this.#folder, image);
       return image;
     }
   }
@@ -117,7 +117,7 @@ function defaultFolder(): string {
 }
 
 /** Writes to the cache; failing to is not an error. */
-function keep(file: string, folder: string, image: Uint8Array): void {
+function saveToCache(file: string, folder: string, image: Uint8Array): void {
   try {
     mkdirSync(folder, { recursive: true });
     const aside = `${file}.${process.pid}`;

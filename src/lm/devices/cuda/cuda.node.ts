@@ -388,8 +388,8 @@ export class Cuda implements CudaDevice {
     const kernels = this.#attentionFor(shape, q.dtype);
     if (!lse && this.#decode(q, kvCache, out, layout, kernels)) return;
     this.scope(() => {
-      const kept = lse ?? this.alloc("f32", layout.tokens * shape.heads);
-      attentionForward(this.#launch, kernels, this.#planFor(layout, kernels), layout, { q, kvCache, out, lse: kept });
+      const lseOut = lse ?? this.alloc("f32", layout.tokens * shape.heads);
+      attentionForward(this.#launch, kernels, this.#planFor(layout, kernels), layout, { q, kvCache, out, lse: lseOut });
     });
   }
 

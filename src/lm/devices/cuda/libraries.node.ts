@@ -47,7 +47,7 @@ export function loadFfi(): Ffi {
   }
 }
 
-/** Loads a library from the first place that has one that loads. */
+/** Loads a library from the first path that works. */
 export function loadLibrary(ffi: Ffi, name: LibraryName): Library {
   const tried: string[] = [];
   for (const path of candidatesOf(name)) {

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { isSticky } from "./driver.node.ts";
 
-test("errors after which nothing works are told from those of one call", () => {
+test("errors that lose the context are distinguished from those of one call", () => {
   const lost = [46, 214, 700, 702, 719, 999]; // unavailable, ECC, illegal address, time-out, launch failure, unknown
   const others = [1, 2, 400, 500, 600]; // invalid value, out of memory, invalid handle, not found, not ready
   expect(lost.filter(isSticky)).toEqual(lost);

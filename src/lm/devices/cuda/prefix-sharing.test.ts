@@ -66,16 +66,16 @@ function jobsOf(work: Int32Array, rows: number, ranges: Int32Array, shape: Shari
       const [from, to] = [task[TASK_JOBS]!, task[TASK_JOBS + NEXT_WARPS]!];
       return Array.from({ length: to - from }, (_, i) => {
         const job = work.subarray(jobsAt + JOB * (from + i), jobsAt + JOB * (from + i + 1));
-        let [block, , place, there, next, length, own, mask] = job as unknown as number[];
+        let [block, , index, there, next, length, own, mask] = job as unknown as number[];
         if (own! >= 0) length! += ranges[3 * own! + 2]!;
         const keys: string[] = [];
-        for (let key = 0; key < length!; key++, place!++) {
+        for (let key = 0; key < length!; key++, index!++) {
           if (key >= there!) {
-            [block, place] = [ranges[3 * next!]!, 0];
+            [block, index] = [ranges[3 * next!]!, 0];
             there! += ranges[3 * next! + 2]!;
             next!++;
           }
-          keys.push(`${block} ${place}`);
+          keys.push(`${block} ${index}`);
         }
         return { number, rows: members.filter((_, m) => (mask! >> m) & 1), keys, isOpen: own! >= 0 };
       });

@@ -41,8 +41,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
     const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
     const int head = row / (ROWS / HEADS), at = row % (ROWS / HEADS);
     const long long from = at < rows ? corner + at * stride + head * D + column : 0;
-    copy16(own + place<ROWS>(row, column), q + from, at < rows);
-    copy16(ownGrad + place<ROWS>(row, column), dOut + from, at < rows);
+    copy16(own + tileOffset<ROWS>(row, column), q + from, at < rows);
+    copy16(ownGrad + tileOffset<ROWS>(row, column), dOut + from, at < rows);
   }
   Pipe pipe(stream + STAGES * 2 * TILE_ELEMENTS(TILE));
   Context context(ranges, span[3]);
@@ -120,10 +120,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_queries_back_
 }
 
 /* Rows of q that see a span from its token \`offset\` on: the span's own, then those of every descendant. */
-struct Seers {
+struct QueryRows {
   const int *spans, *next, *owner;
   int range, begin, end, row;
-  __device__ __forceinline__ Seers(const int* s, const int* n, const int* o, int span, int offset)
+  __device__ __forceinline__ QueryRows(const int* s, const int* n, const int* o, int span, int offset)
       : spans(s), next(n), owner(o), range(s[4 * span + 7] - 1), begin(0), end(s[4 * span + 1] - offset), row(s[4 * span] + offset) {}
   __device__ __forceinline__ int rowOf(int i) {
     while (i >= end) {
@@ -138,17 +138,17 @@ struct Seers {
 };
 
 /* Loads rows first … first + TILE of them into tiles, with their log-sum-exps and dots; zeros from limit on, which add nothing. */
-__device__ __forceinline__ void loadSeers(T* queries, T* grads, float* lses, float* dotted, const T* q, const T* dOut, const float* lse,
-    const float* dots, Seers& seers, int heads, int head, int first, int limit) {
+__device__ __forceinline__ void loadQueries(T* queries, T* grads, float* lses, float* dotted, const T* q, const T* dOut, const float* lse,
+    const float* dots, QueryRows& queryRows, int heads, int head, int first, int limit) {
 #pragma unroll
   for (int step = 0; step < (TILE * PIECES + THREADS - 1) / THREADS; step++) {
     const int i = step * THREADS + threadIdx.x;
     if (TILE * PIECES % THREADS != 0 && i >= TILE * PIECES) break;
     const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
     const bool there = first + row < limit;
-    const long long at = there ? (long long)seers.rowOf(first + row) * heads + head : 0;
-    copy16(queries + place<TILE>(row, column), q + at * D + column, there);
-    copy16(grads + place<TILE>(row, column), dOut + at * D + column, there);
+    const long long at = there ? (long long)queryRows.rowOf(first + row) * heads + head : 0;
+    copy16(queries + tileOffset<TILE>(row, column), q + at * D + column, there);
+    copy16(grads + tileOffset<TILE>(row, column), dOut + at * D + column, there);
     if (column == 0) {
       copy4(lses + row, lse + at, there);
       copy4(dotted + row, dots + at, there);
@@ -176,25 +176,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_keys_back_${s
   for (int i = threadIdx.x; i < ROWS * PIECES; i += THREADS) {
     const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
     const T* from = row < keys ? block + row * D + column : kvCache;
-    copy16(own + place<ROWS>(row, column), from, row < keys);
-    copy16(ownValues + place<ROWS>(row, column), row < keys ? from + (long long)cap * D : kvCache, row < keys);
+    copy16(own + tileOffset<ROWS>(row, column), from, row < keys);
+    copy16(ownValues + tileOffset<ROWS>(row, column), row < keys ? from + (long long)cap * D : kvCache, row < keys);
   }
   const int ownRows = span[1] - tile.y;
   int limit = ownRows;
   for (int r = next[mine]; r >= 0; r = next[r]) limit += spans[4 * owner[r] + 1];
   const int perHead = (limit + TILE - 1) / TILE, total = perHead * group;
   Pipe pipe(sums + STAGES * 2 * TILE);
-  Seers seers(spans, next, owner, tile.x, tile.y);
+  QueryRows queryRows(spans, next, owner, tile.x, tile.y);
   int coming = 0, comingHead = kv * group; /* the next tile to load */
   const auto load = [&](int stage) {
     T* to = stream + stage * 2 * TILE_ELEMENTS(TILE);
     float* with = sums + stage * 2 * TILE;
-    loadSeers(to, to + TILE_ELEMENTS(TILE), with, with + TILE, q, dOut, lse, dots, seers, heads, comingHead, coming, limit);
+    loadQueries(to, to + TILE_ELEMENTS(TILE), with, with + TILE, q, dOut, lse, dots, queryRows, heads, comingHead, coming, limit);
     coming += TILE;
     if (coming < limit) return;
     coming = 0;
     comingHead++;
-    seers = Seers(spans, next, owner, tile.x, tile.y);
+    queryRows = QueryRows(spans, next, owner, tile.x, tile.y);
   };
 #pragma unroll
   for (int ahead = 0; ahead < AHEAD; ahead++) {

@@ -138,7 +138,7 @@ struct Feed {
     if (left > 0) start();
   }
   /* Address of this lane's row of the tile, in pieces. */
-  __device__ __forceinline__ unsigned place() {
+  __device__ __forceinline__ unsigned rowOffset() {
     const int mine = min(key + ((int)threadIdx.x & 15), length - 1);
     while (mine >= to) {
       from = to;
@@ -157,11 +157,11 @@ __device__ __forceinline__ int valuePiece(int row, int piece) { return row * PIE
 /* Starts copying the next tile into a stage of the ring: keys, then values. */
 __device__ __forceinline__ void bring(Feed& feed, uint4* stage, const uint4* kvCache, int2* about) {
   const int lane = threadIdx.x & 31;
-  const unsigned place = feed.place();
+  const unsigned offset = feed.rowOffset();
 #pragma unroll
   for (int i = 0; i < PIECES / 2; i++) {
     const int row = (32 * i + lane) / PIECES, piece = (32 * i + lane) % PIECES;
-    const unsigned key = __shfl_sync(0xffffffffu, place, row), value = __shfl_sync(0xffffffffu, place, 16 + row);
+    const unsigned key = __shfl_sync(0xffffffffu, offset, row), value = __shfl_sync(0xffffffffu, offset, 16 + row);
     copy16(stage + keyPiece(row, piece), kvCache + key + piece, true);
     copy16(stage + TILE / 8 + valuePiece(row, piece), kvCache + value + piece, true);
   }

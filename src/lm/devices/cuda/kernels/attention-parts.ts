@@ -47,7 +47,7 @@ __device__ __forceinline__ void ldmatrix(unsigned (&r)[4], const T* p) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\\n"
     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(sharedAddress(p)));
 }
-__device__ __forceinline__ void ldmatrixTurned(unsigned (&r)[4], const T* p) {
+__device__ __forceinline__ void ldmatrixTransposed(unsigned (&r)[4], const T* p) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\\n"
     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(sharedAddress(p)));
 }
@@ -108,7 +108,7 @@ export const PARTS = `
 #endif
 
 /* Offset of an element in a tile of N rows. */
-template <int N> __device__ __forceinline__ int place(int row, int column) {
+template <int N> __device__ __forceinline__ int tileOffset(int row, int column) {
 #if WAY == WAY_FLOAT
   return row * (D + 4) + column;
 #else
@@ -177,11 +177,11 @@ __device__ __forceinline__ void scores(float (&r)[TILE / 8][4], const T* own, in
 #pragma unroll
   for (int k = 0; k < COLUMNS; k += 16) {
     unsigned a[4];
-    ldmatrix(a, own + place<ROWS>(row + (LANE & 15), k + ((LANE >> 4) << 3)));
+    ldmatrix(a, own + tileOffset<ROWS>(row + (LANE & 15), k + ((LANE >> 4) << 3)));
 #pragma unroll
     for (int n = 0; n < TILE / 8; n += 2) {
       unsigned b[4];
-      ldmatrix(b, tile + place<TILE>(n * 8 + (LANE & 7) + ((LANE >> 4) << 3), k + ((LANE >> 3) & 1) * 8));
+      ldmatrix(b, tile + tileOffset<TILE>(n * 8 + (LANE & 7) + ((LANE >> 4) << 3), k + ((LANE >> 3) & 1) * 8));
       mma(r[n], a, b[0], b[1]);
       mma(r[n + 1], a, b[2], b[3]);
     }
@@ -196,7 +196,7 @@ __device__ __forceinline__ void gather(float (&r)[NC][4], const float (&p)[TILE 
 #pragma unroll
     for (int n = 0; n < NC; n += 2) {
       unsigned b[4];
-      ldmatrixTurned(b, tile + place<TILE>(k * 16 + (LANE & 15), n * 8 + ((LANE >> 4) << 3)));
+      ldmatrixTransposed(b, tile + tileOffset<TILE>(k * 16 + (LANE & 15), n * 8 + ((LANE >> 4) << 3)));
       mma(r[n], a, b[0], b[1]);
       mma(r[n + 1], a, b[2], b[3]);
     }
@@ -314,8 +314,8 @@ __device__ __forceinline__ void loadContext(T* keys, T* values, const T* kvCache
     const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
     const bool there = first + row < limit;
     const T* from = there ? context.key(kvCache, kv, first + row) + column : kvCache;
-    copy16(keys + place<TILE>(row, column), from, there);
-    copy16(values + place<TILE>(row, column), there ? from + (long long)context.cap * D : kvCache, there);
+    copy16(keys + tileOffset<TILE>(row, column), from, there);
+    copy16(values + tileOffset<TILE>(row, column), there ? from + (long long)context.cap * D : kvCache, there);
   }
 }
 
@@ -326,17 +326,17 @@ __device__ __forceinline__ void storeRows(const float (&r)[NC][4], float upper, 
 #pragma unroll
   for (int n = 0; n < NC; n++) {
 #if WAY == WAY_FLOAT
-    *(float2*)(tile + place<ROWS>(mine, n * 8 + column)) = make_float2(r[n][0] * upper, r[n][1] * upper);
-    *(float2*)(tile + place<ROWS>(mine + 8, n * 8 + column)) = make_float2(r[n][2] * lower, r[n][3] * lower);
+    *(float2*)(tile + tileOffset<ROWS>(mine, n * 8 + column)) = make_float2(r[n][0] * upper, r[n][1] * upper);
+    *(float2*)(tile + tileOffset<ROWS>(mine + 8, n * 8 + column)) = make_float2(r[n][2] * lower, r[n][3] * lower);
 #else
-    *(unsigned*)(tile + place<ROWS>(mine, n * 8 + column)) = packBf16(r[n][0] * upper, r[n][1] * upper);
-    *(unsigned*)(tile + place<ROWS>(mine + 8, n * 8 + column)) = packBf16(r[n][2] * lower, r[n][3] * lower);
+    *(unsigned*)(tile + tileOffset<ROWS>(mine, n * 8 + column)) = packBf16(r[n][0] * upper, r[n][1] * upper);
+    *(unsigned*)(tile + tileOffset<ROWS>(mine + 8, n * 8 + column)) = packBf16(r[n][2] * lower, r[n][3] * lower);
 #endif
   }
   __syncwarp();
   for (int i = LANE; i < 16 * PIECES; i += 32) {
     const int at = i / PIECES, from = i % PIECES * (16 / (int)sizeof(T));
-    if (at < count) *(uint4*)(to + at * stride + from) = *(const uint4*)(tile + place<ROWS>(row + at, from));
+    if (at < count) *(uint4*)(to + at * stride + from) = *(const uint4*)(tile + tileOffset<ROWS>(row + at, from));
   }
 }
 `;

@@ -129,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FORWARD_BLOCKS) attention_
   for (int i = threadIdx.x; i < ROWS * PIECES; i += THREADS) {
     const int row = i / PIECES, column = i % PIECES * (16 / (int)sizeof(T));
     const int head = row / (ROWS / HEADS), at = row % (ROWS / HEADS);
-    copy16(own + place<ROWS>(row, column), at < rows ? queries + at * stride + head * D + column : q, at < rows);
+    copy16(own + tileOffset<ROWS>(row, column), at < rows ? queries + at * stride + head * D + column : q, at < rows);
   }
   Pipe pipe(stream + STAGES * 2 * TILE_ELEMENTS(TILE));
   Context context(ranges, span[3]);

@@ -110,9 +110,9 @@ template <int N> __device__ __forceinline__ bf16* placeOf(bf16* tile, int row, i
 }
 
 /* An address in the shared memory of the cluster's block \`rank\`. */
-__device__ __forceinline__ unsigned remote(const void* place, int rank) {
+__device__ __forceinline__ unsigned remote(const void* address, int rank) {
   unsigned to;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(sharedAddress(place)), "r"(rank));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(sharedAddress(address)), "r"(rank));
   return to;
 }
 __device__ __forceinline__ void storeRemote(unsigned address, float v) {

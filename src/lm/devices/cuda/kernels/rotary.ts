@@ -74,9 +74,9 @@ __device__ void rotate(
     if (lane == 0) rstd[t * (heads + kvHeads) + h] = r;
 #pragma unroll
     for (int j = 0; j < V; j++) {
-      const float turned = a[j] * c[j] - b[j] * s[j];
+      const float rotated = a[j] * c[j] - b[j] * s[j];
       b[j] = b[j] * c[j] + a[j] * s[j];
-      a[j] = turned;
+      a[j] = rotated;
     }
   }
   A* out;
@@ -97,7 +97,7 @@ __device__ void rotateBackward(
   A* dqkv, const A* qkv, const float* rstd, const int* positions, const float* cosSin, const float* qScale, const float* kScale,
   float* parts, int rows, int heads, int kvHeads, int d, int lanes) {
   extern __shared__ float sums[]; /* [groups][2][d] */
-  const int turned = heads + kvHeads, width = heads + 2 * kvHeads, half = d >> 1;
+  const int rotated = heads + kvHeads, width = heads + 2 * kvHeads, half = d >> 1;
   const int groups = blockDim.x / lanes, group = threadIdx.x / lanes, lane = threadIdx.x % lanes, i = V * lane;
   const bool hasDims = i < half;
   float dw[2][2 * V];
@@ -106,11 +106,11 @@ __device__ void rotateBackward(
 #pragma unroll
     for (int j = 0; j < 2 * V; j++) dw[k][j] = 0.0f;
   /* Every group of a warp loops equally often, since shuffles involve whole warps. */
-  const int items = rows * turned, step = gridDim.x * groups;
+  const int items = rows * rotated, step = gridDim.x * groups;
   for (int first = blockIdx.x * groups; first < items; first += step) {
     const int item = first + group;
     const bool isIn = item < items && hasDims;
-    const int t = isIn ? item / turned : 0, h = isIn ? item - t * turned : 0;
+    const int t = isIn ? item / rotated : 0, h = isIn ? item - t * rotated : 0;
     const long long at = ((long long)t * width + h) * d + i;
     float a[V], b[V], xa[V], xb[V], c[V], s[V], r = 0.0f;
 #pragma unroll
@@ -119,7 +119,7 @@ __device__ void rotateBackward(
       loadV<V>(dqkv + at, a);
       loadV<V>(dqkv + at + half, b);
       if (qScale) {
-        r = rstd[t * turned + h];
+        r = rstd[t * rotated + h];
         loadV<V>(qkv + at, xa);
         loadV<V>(qkv + at + half, xb);
       }
