@@ -11,7 +11,6 @@ RUN npm ci --ignore-scripts
 COPY LICENSE tsconfig.json tsconfig.build.json vite.dashboard.config.ts vite.playground.config.ts ./
 COPY scripts scripts
 COPY src src
-COPY web web
 COPY models models
 # The server takes the bundled model from models/, so the page's own copy can go.
 RUN npm run build && rm -rf dist/web/playground/model dist/.tsbuildinfo
