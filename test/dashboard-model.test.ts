@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import type { LogName, LogPage, RunSummary } from "../src/apps/dashboard/server/schemas.ts";
 import { ema } from "../src/apps/dashboard/web/ema.ts";
-import { RunModel } from "../src/apps/dashboard/web/model.ts";
-import type { Source } from "../src/apps/dashboard/web/source.ts";
-import { actionWords, answerOf, changeOf } from "../src/apps/dashboard/web/words.ts";
+import { RunModel } from "../src/apps/dashboard/web/run-model.ts";
+import type { Source } from "../src/apps/dashboard/web/run-source.ts";
+import { actionWords, answerOf, changeOf } from "../src/apps/dashboard/web/run-text.ts";
 import { RESULT } from "./run-records.ts";
 
 const SUMMARY: RunSummary = {

@@ -275,6 +275,10 @@ withBrowser("the dashboard", () => {
     expect(await back()).toBe("rgb(246, 248, 250)");
     await page.getByRole("button", { name: "light" }).click();
     expect(await back()).toBe("rgb(13, 16, 20)");
+    await page.evaluate(() => localStorage.setItem("sqlenv-theme", "sepia")); // unknown: the system's theme applies
+    await page.reload();
+    await page.getByRole("button", { name: "auto" }).waitFor();
+    expect(await back()).toBe("rgb(13, 16, 20)");
   });
 
   const hostileViews = ["overview", "charts", "episodes", "episode/0", "group/1/0", "questions", "runs"];

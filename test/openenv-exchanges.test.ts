@@ -3,7 +3,7 @@
 // something else here: "raise" makes an environment raise, which ours does for a step before any reset; "nan" is any query.
 import { readFileSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
-import { WIRE_ERRORS } from "../src/apps/openenv/wire.ts";
+import { WIRE_ERRORS } from "../src/apps/openenv/schemas.ts";
 import { post, serve, Talker, until, type Wire } from "./server-place.ts";
 
 interface Exchange {

@@ -1,9 +1,9 @@
 // Links and snippets of the playground, apart from a browser.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { DEFAULT_LINK, linkText, parseLink } from "../src/apps/playground/web/link.ts";
-import { replaysOf } from "../src/apps/playground/web/replay.ts";
-import { asCurl, asTypeScript } from "../src/apps/playground/web/snippets.ts";
+import { asCurl, asTypeScript } from "../src/apps/playground/web/code-snippets.ts";
+import { DEFAULT_LINK, linkText, parseLink } from "../src/apps/playground/web/permalink.ts";
+import { readReplays } from "../src/apps/playground/web/replay-file.ts";
 
 const action = fc.record({
   action_type: fc.constantFrom("DESCRIBE" as const, "SAMPLE" as const, "QUERY" as const, "ANSWER" as const),
@@ -59,7 +59,7 @@ test("anything in a file is an episode or is refused", () => {
       { role: "assistant", content: "ANSWER: 5" },
     ],
   };
-  const [replay] = replaysOf("chat.jsonl", `${JSON.stringify(chat)}\n`);
+  const [replay] = readReplays("chat.jsonl", `${JSON.stringify(chat)}\n`);
   expect(replay!.record.question).toBe("How many?");
   expect(replay!.record.steps[0]!.action).toEqual({ action_type: "ANSWER", argument: "5" });
   const comparison = {
@@ -72,7 +72,7 @@ test("anything in a file is an episode or is refused", () => {
       },
     ],
   };
-  expect(replaysOf("comparison.json", JSON.stringify(comparison)).map(({ record }) => record.player)).toEqual([
+  expect(readReplays("comparison.json", JSON.stringify(comparison)).map(({ record }) => record.player)).toEqual([
     "random",
     "model",
   ]);
@@ -87,7 +87,7 @@ test("anything in a file is an episode or is refused", () => {
   );
   fc.assert(
     fc.property(anything, (value) => {
-      const [{ record } = { record: undefined }] = replaysOf("any.json", JSON.stringify(value));
+      const [{ record } = { record: undefined }] = readReplays("any.json", JSON.stringify(value));
       expect(typeof record!.question).toBe("string");
       for (const { action, observation } of record!.steps) {
         expect(typeof action.argument).toBe("string");
@@ -95,5 +95,5 @@ test("anything in a file is an episode or is refused", () => {
       }
     }),
   );
-  expect(() => replaysOf("x.txt", "no JSON at all")).toThrow(/no episode in the file: x.txt/);
+  expect(() => readReplays("x.txt", "no JSON at all")).toThrow(/no episode in the file: x.txt/);
 });

@@ -319,6 +319,11 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     const dark = await shade();
     await page.click("#theme");
     expect(await shade()).not.toBe(dark);
+    expect(await page.evaluate(() => localStorage.getItem("sqlenv-theme"))).toBe("light");
+    await page.evaluate(() => localStorage.setItem("sqlenv-theme", "sepia")); // unknown: the system's theme applies
+    await page.reload();
+    await page.waitForSelector("body[data-ready]");
+    expect([await page.innerText("#theme"), await shade()]).toEqual(["◐ auto", dark]);
 
     rmSync(join(folder, "model"), { recursive: true });
     await page.click("#load");

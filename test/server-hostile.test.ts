@@ -5,10 +5,10 @@ import { connect, type Socket } from "node:net";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
-import type * as HubModule from "../src/apps/openenv/hub.ts";
 import { MAX_MESSAGE_BYTES, MAX_WAITING_BYTES } from "../src/apps/openenv/limits.ts";
 import type { LogRecord } from "../src/apps/openenv/log.ts";
-import type * as PoolModule from "../src/apps/openenv/pool.ts";
+import type * as HubModule from "../src/apps/openenv/sessions.ts";
+import type * as PoolModule from "../src/apps/openenv/thread-pool.ts";
 import { poolSpec, SLOW, serve, Talker, until, type Wire } from "./server-place.ts";
 
 // Behind a trusted proxy, so that a test can be many clients.
@@ -370,8 +370,8 @@ describe("names and keys", () => {
 /** The sessions of a server with room for two. */
 async function twoSlots() {
   const root = fileURLToPath(new URL("..", import.meta.url));
-  const { Pool } = (await import(resolve(root, "dist/apps/openenv/pool.js"))) as typeof PoolModule;
-  const { Hub } = (await import(resolve(root, "dist/apps/openenv/hub.js"))) as typeof HubModule;
+  const { Pool } = (await import(resolve(root, "dist/apps/openenv/thread-pool.js"))) as typeof PoolModule;
+  const { Hub } = (await import(resolve(root, "dist/apps/openenv/sessions.js"))) as typeof HubModule;
   const pool = new Pool(await poolSpec(), { threads: 1 });
   await pool.ready();
   return { pool, hub: new Hub(pool, { max: 2, perClient: 10, idleSeconds: 3_600 }) };

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import type * as ServerModule from "../src/apps/openenv/index.ts";
-import type { ThreadSpec } from "../src/apps/openenv/protocol.ts";
+import type { ThreadSpec } from "../src/apps/openenv/thread-protocol.ts";
 import type { DataSet } from "../src/gym/data/index.ts";
 import { smallDataSet } from "./small-data.ts";
 

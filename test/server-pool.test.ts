@@ -2,11 +2,11 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import type * as PoolModule from "../src/apps/openenv/pool.ts";
+import type * as PoolModule from "../src/apps/openenv/thread-pool.ts";
 import { ENDED, poolSpec, SLOW, until } from "./server-place.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const { Pool } = (await import(resolve(root, "dist/apps/openenv/pool.js"))) as typeof PoolModule;
+const { Pool } = (await import(resolve(root, "dist/apps/openenv/thread-pool.js"))) as typeof PoolModule;
 const spec = await poolSpec();
 const frame = (message: object) => ({ verb: "frame", text: JSON.stringify(message) }) as const;
 const reset = frame({ type: "reset", data: { seed: 1 } });

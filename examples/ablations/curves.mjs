@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
-import { drawPanel, LINE_COLOURS, svgDocument } from "../../dist/apps/reports/chart.js";
+import { drawPanel, LINE_COLOURS, svgDocument } from "../../dist/apps/reports/svg-chart.js";
 import { pointsOf } from "../../dist/apps/reports/learning-curve.js";
 
 const { values, positionals: runs } = parseArgs({

@@ -1,4 +1,4 @@
 // For notebooks under Deno and Node: what they show, where they run, and what their settings name.
-export * from "./board.node.ts";
+export * from "./deno-display.node.ts";
 export * from "./index.ts";
-export * from "./place.node.ts";
+export * from "./setup.node.ts";

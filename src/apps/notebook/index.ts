@@ -1,4 +1,5 @@
 // For notebooks: records as something a cell can show, and a training that changes in place.
-export * from "./live.ts";
-export * from "./shown.ts";
+
+export * from "./display.ts";
+export * from "./live-training.ts";
 export * from "./views.ts";

@@ -1,6 +1,8 @@
 // A training's records as a notebook shows them.
 import { type EpisodeRecord, formatTranscript, formatVerdict } from "../../gym/evaluation/index.ts";
 import type { Comparison, GRPOConfig, MetricLine } from "../../rl/index.ts";
+import { escapeHtml, percent } from "../reports/format.ts";
+import { htmlFragment } from "../reports/html-page.ts";
 import {
   behaviourRows,
   comparisonMarkdown,
@@ -12,9 +14,7 @@ import {
   standingRows,
   withInterval,
 } from "../reports/index.ts";
-import { htmlFragment } from "../reports/page.ts";
-import { escapeHtml, percent } from "../reports/words.ts";
-import { Shown } from "./shown.ts";
+import { Shown } from "./display.ts";
 
 /** Some of the settings, by name. */
 export function settingsView(config: GRPOConfig, keys: readonly (keyof GRPOConfig)[]): Shown {

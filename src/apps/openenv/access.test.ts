@@ -1,7 +1,7 @@
 // Who is let in: names of the server, keys and where they may stand, pages by their origin.
 import { describe, expect, test } from "vitest";
 import { Access, type Caller } from "./access.ts";
-import { hostsFor, isAllowedHost } from "./hosts.ts";
+import { hostsFor, isAllowedHost } from "./allowed-hosts.ts";
 
 const caller = (address: string, headers: Record<string, string> = {}, more: Partial<Caller> = {}): Caller => {
   const url = new URL(address);
@@ -48,11 +48,11 @@ describe("hosts", () => {
   test("this machine's names and the address it listens on; a foreign name is refused before all else", () => {
     const access = new Access({ hosts: hostsFor("192.168.1.5"), apiKeys: ["k"] });
     for (const host of ["localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:8000", "192.168.1.5:8000", "localhost."])
-      expect(access.refusePlace(caller(`http://${host}/state`)), host).toBeUndefined();
+      expect(access.refuseOrigin(caller(`http://${host}/state`)), host).toBeUndefined();
     for (const host of ["evil.example", "localhost.evil.example", "192.168.1.50", "127.0.0.1.evil.example"])
-      expect(access.refusePlace(caller(`http://${host}/state`)), host).toMatchObject({ status: 403 });
+      expect(access.refuseOrigin(caller(`http://${host}/state`)), host).toMatchObject({ status: 403 });
     const absolute = caller("http://evil.example/state", { host: "localhost" }); // GET http://evil.example/state
-    expect(access.refusePlace(absolute)).toMatchObject({ status: 403 });
+    expect(access.refuseOrigin(absolute)).toMatchObject({ status: 403 });
   });
 
   test("a server on every address answers to any name, or to those it was given", () => {

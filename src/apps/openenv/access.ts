@@ -1,8 +1,8 @@
 // Who may come in: by the name they call the server, the web page they come from, and the key they show. The key also
 // says which client they are; without keys that is their address.
 import { createHash, timingSafeEqual } from "node:crypto";
-import { networkOf } from "./addresses.ts";
-import { isAllowedHost } from "./hosts.ts";
+import { isAllowedHost } from "./allowed-hosts.ts";
+import { networkOf } from "./client-address.ts";
 import { WrongKeys } from "./wrong-keys.ts";
 
 export interface AccessOptions {
@@ -49,7 +49,7 @@ export class Access {
   }
 
   /** Why a request may not come from where it comes from; undefined when it may. Asked before anything else. */
-  refusePlace(caller: Caller): Refusal | undefined {
+  refuseOrigin(caller: Caller): Refusal | undefined {
     const { url, header } = caller;
     if (!isAllowedHost(header("host"), this.#hosts) || !isAllowedHost(url.host, this.#hosts))
       return { status: 403, detail: "Host not allowed: name it with --allowed-host" };

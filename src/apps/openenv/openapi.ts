@@ -1,6 +1,6 @@
 // The OpenAPI document, made from the schemas the server checks with, and a page that lists its routes.
 import { z } from "zod";
-import { resetRequestSchema, stepRequestSchema, wireSchemas } from "./wire.ts";
+import { resetRequestSchema, stepRequestSchema, wireSchemas } from "./schemas.ts";
 
 const TITLE = "OpenEnv Environment HTTP API";
 

@@ -7,19 +7,19 @@ import type { DataSet } from "../../gym/data/index.ts";
 import { type EnvironmentOptions, type EnvironmentRules, rulesId, rulesOf } from "../../gym/env/index.ts";
 import { usableCpus } from "../../io/cpus.node.ts";
 import { Access } from "./access.ts";
-import { networkOf, Proxies } from "./addresses.ts";
-import { HeldBytes } from "./bytes.ts";
-import { hostsFor } from "./hosts.ts";
-import { routes } from "./http.ts";
-import { Hub } from "./hub.ts";
+import { hostsFor } from "./allowed-hosts.ts";
+import { networkOf, Proxies } from "./client-address.ts";
+import { HeldBytes } from "./held-bytes.ts";
 import * as limits from "./limits.ts";
 import { type LogRecord, logTo } from "./log.ts";
 import { Metrics } from "./metrics.ts";
-import type { PageHandler } from "./page.ts";
-import { Pool } from "./pool.ts";
-import type { ThreadSpec } from "./protocol.ts";
-import { RateLimit } from "./rate.ts";
+import type { PageHandler } from "./page-handler.ts";
+import { RateLimit } from "./rate-limit.ts";
+import { routes } from "./routes.ts";
+import { Hub } from "./sessions.ts";
 import { Sockets } from "./sockets.ts";
+import { Pool } from "./thread-pool.ts";
+import type { ThreadSpec } from "./thread-protocol.ts";
 
 /** Actions an episode may take on a server; more than in training, since strangers' models need more looks. */
 export const SERVER_STEP_BUDGET = 15;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { smallDataSet } from "../../../test/small-data.ts";
 import { SqlEnvError } from "../../errors.ts";
 import { SQLEnvironment } from "../../gym/env/index.ts";
-import { answerHttp } from "./requests.ts";
+import { answerHttp } from "./http-session.ts";
 import { Session } from "./session.ts";
 
 const data = await smallDataSet();

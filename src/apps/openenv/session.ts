@@ -3,9 +3,8 @@ import { z } from "zod";
 import { messageOf } from "../../errors.ts";
 import { type EnvironmentRules, type Outcome, rulesId, SQLEnvironment } from "../../gym/env/index.ts";
 import { parseJson } from "./json.ts";
-import { checked, Invalid, passCrash } from "./problems.ts";
-import { checkRpc, paramsOf, parseRpc, RPC, RpcFault, type RpcRequest, rpcFailure, rpcResult } from "./rpc.ts";
-import { callTool, listTools, toolAction, toolFailure } from "./tools.ts";
+import { checkRpc, paramsOf, parseRpc, RPC, RpcFault, type RpcRequest, rpcFailure, rpcResult } from "./mcp/json-rpc.ts";
+import { callTool, listTools, toolAction, toolFailure } from "./mcp/tools.ts";
 import {
   actionOf,
   type Envelope,
@@ -15,7 +14,8 @@ import {
   type WireErrorCode,
   type WireState,
   wireActionSchema,
-} from "./wire.ts";
+} from "./schemas.ts";
+import { checked, Invalid, passCrash } from "./validation-errors.ts";
 
 /** What goes back for one frame. */
 export interface Reply {

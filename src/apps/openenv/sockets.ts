@@ -4,17 +4,17 @@ import type { Duplex } from "node:stream";
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
 import { messageOf, SqlEnvError } from "../../errors.ts";
 import type { Access, Refusal } from "./access.ts";
-import type { Proxies } from "./addresses.ts";
-import type { HeldBytes } from "./bytes.ts";
-import { CapacityError, type Hub, type Slot } from "./hub.ts";
+import type { Proxies } from "./client-address.ts";
+import type { HeldBytes } from "./held-bytes.ts";
 import { MAX_UNREAD_BYTES, MAX_WAITING, MAX_WAITING_BYTES } from "./limits.ts";
 import type { Log } from "./log.ts";
+import { RPC, rpcError } from "./mcp/json-rpc.ts";
 import type { Metrics } from "./metrics.ts";
-import type { Pool } from "./pool.ts";
-import type { Answer } from "./protocol.ts";
-import type { RateLimit } from "./rate.ts";
-import { RPC, rpcError } from "./rpc.ts";
+import type { RateLimit } from "./rate-limit.ts";
 import { errorReply } from "./session.ts";
+import { CapacityError, type Hub, type Slot } from "./sessions.ts";
+import type { Pool } from "./thread-pool.ts";
+import type { Answer } from "./thread-protocol.ts";
 
 export interface SocketOptions {
   readonly pool: Pool;
@@ -106,7 +106,7 @@ export class Sockets {
     const url = urlOf(request);
     if (!url) return { status: 400, detail: "Bad Request" };
     const caller = { address, url, header, isUpgrade: true };
-    const place = access.refusePlace(caller);
+    const place = access.refuseOrigin(caller);
     if (place) return place;
     const kind = KINDS[url.pathname];
     if (!kind) return { status: 404, detail: "Not Found" };

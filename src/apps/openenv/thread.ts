@@ -4,11 +4,11 @@ import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "../../errors.ts";
 import type { DataSet } from "../../gym/data/index.ts";
 import { DatabasePool, limitStatementTime, loadSqlite, MAX_MILLISECONDS } from "../../gym/sql/index.ts";
+import { answerHttp } from "./http-session.ts";
 import { ALONE_MS, CONTENDED_MS } from "./limits.ts";
-import { passCrash } from "./problems.ts";
-import type { Answer, Ask, FromThread, ThreadData, ToThread } from "./protocol.ts";
-import { answerHttp } from "./requests.ts";
 import { openSession, type Session } from "./session.ts";
+import type { Answer, Ask, FromThread, ThreadData, ToThread } from "./thread-protocol.ts";
+import { passCrash } from "./validation-errors.ts";
 
 const port = parentPort!;
 const say = (message: FromThread) => port.postMessage(message);

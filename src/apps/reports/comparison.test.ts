@@ -3,11 +3,11 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { comparison, metrics, RESULT } from "../../../test/run-records.ts";
 import { comparisonHtml, comparisonMarkdown } from "./comparison.ts";
+import { escapeHtml, visible } from "./format.ts";
 import { blogMarkdown, modelCard } from "./model-card.ts";
 import { tableOf } from "./result-table.ts";
 import { runPage } from "./run-page.ts";
 import { highlightSql } from "./sql-html.ts";
-import { escapeHtml, visible } from "./words.ts";
 
 const PAYLOADS = [
   "<script>alert(1)</script>",

@@ -2,10 +2,10 @@
 import { type EpisodeRecord, explainReward, type StepRecord } from "../../gym/evaluation/index.ts";
 import type { ComparedQuestion, Comparison } from "../../rl/run/records.ts";
 import { episodeHtml } from "./episode-html.ts";
-import { htmlPage } from "./page.ts";
-import { tellingQuestion } from "./telling.ts";
-import { verdict } from "./verdict.ts";
-import { codeSpan, count, cut, escapeHtml, escapeMarkdown } from "./words.ts";
+import { verdict } from "./episode-outcome.ts";
+import { tellingQuestion } from "./example-question.ts";
+import { codeSpan, count, cut, escapeHtml, escapeMarkdown } from "./format.ts";
+import { htmlPage } from "./html-page.ts";
 
 export interface ComparisonOptions {
   /** @default "The same questions, side by side" */

@@ -1,9 +1,9 @@
 // An episode as HTML: its turns with their SQL, what they showed and what they earned, and how it ended.
 import { type EpisodeRecord, explainReward, type StepRecord } from "../../gym/evaluation/index.ts";
+import { verdict } from "./episode-outcome.ts";
+import { count, cut, escapeHtml } from "./format.ts";
 import { tableOf } from "./result-table.ts";
 import { highlightSql } from "./sql-html.ts";
-import { verdict } from "./verdict.ts";
-import { count, cut, escapeHtml } from "./words.ts";
 
 const SHOWN_ROWS = 8;
 const SHOWN_TEXT = 2000; // characters of one argument, error or result that is no table

@@ -1,8 +1,8 @@
 // The picture of a training: its reward with the parts it is made of, and success on held-out questions with 95 % bands.
 import type { Manner, MetricLine, Place, Standing } from "../../rl/run/records.ts";
-import { type Colour, drawPanel, LINE_COLOURS, type Series, svgDocument } from "./chart.ts";
+import { escapeHtml, isNumber, shortNumber } from "./format.ts";
 import type { Point, Spread } from "./smooth.ts";
-import { escapeHtml, isNumber, shortNumber } from "./words.ts";
+import { type Colour, drawPanel, LINE_COLOURS, type Series, svgDocument } from "./svg-chart.ts";
 
 export interface LearningCurveOptions {
   /** @default "Learning curve" */

@@ -1,6 +1,6 @@
 // The pictures that change while a training goes on: its reward on the left, training against evaluation questions on the right.
 import type { RewardPoint, SuccessPoint } from "../../rl/live.ts";
-import { drawPanel, svgDocument } from "./chart.ts";
+import { drawPanel, svgDocument } from "./svg-chart.ts";
 
 export interface LivePlots {
   readonly rewards: readonly RewardPoint[];

@@ -1,10 +1,10 @@
 // A run in Markdown: the card that goes with a saved model, and a summary for a post.
 import type { Comparison, TrainingResult } from "../../rl/run/records.ts";
 import { questionMarkdown } from "./comparison.ts";
+import { behaviourRows, headline, reachText, standingRows, withInterval } from "./evaluation-summary.ts";
+import { tellingQuestion } from "./example-question.ts";
+import { codeSpan, count, duration, escapeMarkdown, settingText } from "./format.ts";
 import { accuracyNote, accuracyTable, PAIRED_NOTE, pairedTable, recipeLines, type StageTable } from "./stages.ts";
-import { behaviourRows, headline, reachText, standingRows, withInterval } from "./standing.ts";
-import { tellingQuestion } from "./telling.ts";
-import { codeSpan, count, duration, escapeMarkdown, settingText } from "./words.ts";
 
 export interface ModelCardOptions {
   readonly result: TrainingResult;

@@ -6,8 +6,9 @@ import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { messageOf, SqlEnvError, UsageError } from "../../errors.ts";
 import type { Comparison, EpisodeLine, MetricLine, TimingLine, TrainingResult, Warning } from "../../rl/run/records.ts";
+import { type Habits, habitsOf } from "./action-stats.ts";
 import { comparisonHtml, comparisonMarkdown } from "./comparison.ts";
-import { type Habits, habitsOf } from "./habits.ts";
+import { headline } from "./evaluation-summary.ts";
 import { learningCurve } from "./learning-curve.ts";
 import { blogMarkdown } from "./model-card.ts";
 import { svgToPng } from "./png.node.ts";
@@ -20,7 +21,6 @@ import {
   timingSchema,
   warningSchema,
 } from "./run-schemas.ts";
-import { headline } from "./standing.ts";
 
 /** All records of a run but its episodes, of which only counts are kept. */
 export interface Run extends Required<RunRecords> {

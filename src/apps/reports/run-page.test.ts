@@ -2,12 +2,12 @@ import { describe, expect, test } from "vitest";
 import { parse as parseYaml } from "yaml";
 import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../../test/run-records.ts";
 import type { TrainingResult } from "../../rl/run/records.ts";
-import { trainingCharts } from "./charts.ts";
-import { habitsOf } from "./habits.ts";
+import { habitsOf } from "./action-stats.ts";
+import { headline, standingRows } from "./evaluation-summary.ts";
+import { trainingCharts } from "./metric-charts.ts";
 import { blogMarkdown, modelCard } from "./model-card.ts";
 import { runPage } from "./run-page.ts";
 import { accuracyTable, pairedTable } from "./stages.ts";
-import { headline, standingRows } from "./standing.ts";
 
 const config = { model_name: "starter", learning_rate: 1e-4, difficulty_filter: ["easy", "medium"], threads: null };
 

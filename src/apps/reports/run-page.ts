@@ -1,13 +1,13 @@
 // A run as one page to read and to send: what improved, how it went, what it warns of, what it plays like, its settings.
 import type { Comparison, MetricLine, TimingLine, TrainingResult, Warning } from "../../rl/run/records.ts";
-import { trainingCharts } from "./charts.ts";
+import type { Habits } from "./action-stats.ts";
 import { comparisonSection } from "./comparison.ts";
-import type { Habits } from "./habits.ts";
+import { behaviourRows, reachText, type StandingRow, standingRows, withInterval } from "./evaluation-summary.ts";
+import { count, duration, escapeHtml, isNumber, percent, percentRange, settingText, shortNumber } from "./format.ts";
+import { htmlPage } from "./html-page.ts";
 import { learningCurve } from "./learning-curve.ts";
-import { htmlPage } from "./page.ts";
+import { trainingCharts } from "./metric-charts.ts";
 import { accuracyNote, accuracyTable, PAIRED_NOTE, pairedTable, recipeLines, type StageTable } from "./stages.ts";
-import { behaviourRows, reachText, type StandingRow, standingRows, withInterval } from "./standing.ts";
-import { count, duration, escapeHtml, isNumber, percent, percentRange, settingText, shortNumber } from "./words.ts";
 
 /** What is known of a run; one that goes on, or was stopped, has no result yet. */
 export interface RunRecords {

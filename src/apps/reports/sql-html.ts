@@ -1,6 +1,7 @@
 // SQL with its words told apart, as HTML.
-import { sqlParts } from "./sql-parts.ts";
-import { escapeHtml } from "./words.ts";
+
+import { escapeHtml } from "./format.ts";
+import { sqlParts } from "./sql-highlight.ts";
 
 const CLASSES = { string: "s", quoted: "q", number: "n" } as const;
 

@@ -1,6 +1,6 @@
 // What each stage of a training was worth: right answers and queries before SFT, before GRPO and after it, in words.
 import type { Mark, Place, SelfTaughtReport, TrainingResult } from "../../rl/run/records.ts";
-import { count, duration } from "./words.ts";
+import { count, duration } from "./format.ts";
 
 const NAMES: Readonly<Record<Mark, string>> = { answer: "answers", spider: "Spider's rule", bird: "BIRD's rule" };
 

@@ -1,6 +1,6 @@
 // A dashboard on the command line: where it is, and until when.
 import { type DashboardServer, type ServeDashboardOptions, serveDashboard } from "../../dashboard/server/serve.node.ts";
-import { isLoopback } from "../../openenv/hosts.ts";
+import { isLoopback } from "../../openenv/allowed-hosts.ts";
 import { type Output, styled } from "../terminal/output.ts";
 
 /** Starts a dashboard and says where it is. */

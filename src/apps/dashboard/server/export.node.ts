@@ -4,9 +4,9 @@ import { gzipSync } from "node:zlib";
 import { SqlEnvError } from "../../../errors.ts";
 import { dashboardAssets } from "./assets.node.ts";
 import type { ExportedRun } from "./export-records.ts";
-import type { WatchedRun } from "./run.node.ts";
 import { RunShelf } from "./run-list.node.ts";
 import type { EpisodeRow } from "./schemas.ts";
+import type { WatchedRun } from "./watched-run.node.ts";
 
 /** Episodes of a run that a file holds; with them, ten thousand steps stay below a few megabytes. */
 export const EXPORTED_EPISODES = 1000;

@@ -6,15 +6,15 @@ import { type Context, Hono } from "hono";
 import { z } from "zod";
 import { messageOf, SqlEnvError, UsageError } from "../../../errors.ts";
 import { DIFFICULTIES } from "../../../gym/data/index.ts";
-import { isAllowedHost } from "../../openenv/hosts.ts";
+import { isAllowedHost } from "../../openenv/allowed-hosts.ts";
 import { streamBytes, streamFile } from "../../openenv/streams.node.ts";
 import { dashboardAssets, SECURITY_HEADERS } from "./assets.node.ts";
 import { csvOf, logCsv } from "./csv.ts";
-import { MAX_PAGE } from "./episodes.ts";
+import { MAX_PAGE } from "./episode-index.ts";
 import { feedOf } from "./feed.ts";
-import { episodeNumbered, type WatchedRun } from "./run.node.ts";
 import { RunShelf } from "./run-list.node.ts";
 import { type EpisodeQuery, type EpisodeRow, LOG_NAMES, type LogName, SORT_KEYS, VERDICTS } from "./schemas.ts";
+import { episodeNumbered, type WatchedRun } from "./watched-run.node.ts";
 
 /** Answers what it knows the address of; undefined for any other. */
 export type Handler = (request: Request) => Promise<Response | undefined>;

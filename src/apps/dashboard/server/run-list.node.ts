@@ -3,7 +3,7 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { UsageError } from "../../../errors.ts";
 import { RUN_FILES } from "../../reports/run-folder.node.ts";
-import { WatchedRun } from "./run.node.ts";
+import { WatchedRun } from "./watched-run.node.ts";
 
 export class RunShelf {
   readonly #paths: readonly string[];

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
 import { messageOf, UsageError } from "../../../errors.ts";
-import { hostsFor, isAllowedHost } from "../../openenv/hosts.ts";
+import { hostsFor, isAllowedHost } from "../../openenv/allowed-hosts.ts";
 import { REPLY_SECONDS } from "../../openenv/limits.ts";
 import { dashboardHandler } from "./handler.node.ts";
 

@@ -1,9 +1,9 @@
 // A line chart on a canvas that grows with a run: smoothing, zoom by dragging or keys, a cursor shared with the other charts.
 import uPlot from "uplot";
-import { shortNumber } from "../../reports/words.ts";
-import { announce, button, fill, h } from "./dom.ts";
+import { shortNumber } from "../../reports/format.ts";
+import { announce, button, fill, h } from "../../web-shared/dom.ts";
 import { ema } from "./ema.ts";
-import type { Points, XAxis } from "./model.ts";
+import type { Points, XAxis } from "./run-model.ts";
 
 export interface ChartLine {
   readonly label: string;

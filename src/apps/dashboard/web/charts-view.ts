@@ -1,12 +1,13 @@
 // Every number of a run as a chart, in groups, with one set of controls for all of them.
+
+import { button, fill, h } from "../../web-shared/dom.ts";
 import { logCsv } from "../server/csv.ts";
 import { Chart, type ChartStyle, type Range } from "./chart.ts";
-import { button, fill, h } from "./dom.ts";
-import { GROUPS, overlaid, type Panel, panelsOf } from "./lines.ts";
-import type { RunModel, XAxis } from "./model.ts";
+import { GROUPS, overlaid, type Panel, panelsOf } from "./chart-panels.ts";
 import { setParams } from "./route.ts";
-import { keep } from "./save.ts";
-import type { Context, View } from "./view.ts";
+import type { RunModel, XAxis } from "./run-model.ts";
+import { keep } from "./save-file.ts";
+import type { Context, View } from "./view-types.ts";
 
 const AXES: readonly XAxis[] = ["step", "time", "tokens"];
 

@@ -1,11 +1,11 @@
 // An episode turn by turn, as the conversation it was: what the model did, what the environment showed, what that earned.
 import type { EpisodeRecord, StepRecord } from "../../../gym/evaluation/index.ts";
 import { explainReward, signed } from "../../../gym/evaluation/transcript.ts";
+import { verdict } from "../../reports/episode-outcome.ts";
+import { count, cut } from "../../reports/format.ts";
 import { tableOf } from "../../reports/result-table.ts";
-import { sqlParts } from "../../reports/sql-parts.ts";
-import { verdict } from "../../reports/verdict.ts";
-import { count, cut } from "../../reports/words.ts";
-import { type Child, h } from "./dom.ts";
+import { sqlParts } from "../../reports/sql-highlight.ts";
+import { type Child, h } from "../../web-shared/dom.ts";
 
 /** Characters of one argument, error or result that are shown. */
 const SHOWN_TEXT = 4000;

@@ -1,12 +1,12 @@
 // One episode turn by turn, and one question's group side by side.
 import { signed } from "../../../gym/evaluation/transcript.ts";
 import type { EpisodeLine } from "../../../rl/run/records.ts";
-import { shortNumber } from "../../reports/words.ts";
+import { shortNumber } from "../../reports/format.ts";
+import { type Child, fill, h, link } from "../../web-shared/dom.ts";
 import { aboutEpisode, conversation, episodeColumn, verdictTag } from "./conversation.ts";
-import { type Child, fill, h, link } from "./dom.ts";
 import { hrefOf } from "./route.ts";
-import type { NumberedEpisode } from "./source.ts";
-import type { Context, View } from "./view.ts";
+import type { NumberedEpisode } from "./run-source.ts";
+import type { Context, View } from "./view-types.ts";
 
 /** An episode by its number. */
 export function episodeView({ run, source, route }: Context): View {

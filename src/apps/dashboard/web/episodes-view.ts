@@ -2,7 +2,8 @@
 
 import type { Difficulty } from "../../../gym/data/question.ts";
 import { signed } from "../../../gym/evaluation/transcript.ts";
-import { count, percent } from "../../reports/words.ts";
+import { count, percent } from "../../reports/format.ts";
+import { button, fill, h, link } from "../../web-shared/dom.ts";
 import { csvOf } from "../server/csv.ts";
 import {
   type EpisodePage,
@@ -12,12 +13,11 @@ import {
   type SortKey,
   VERDICTS,
 } from "../server/schemas.ts";
-import { button, fill, h, link } from "./dom.ts";
-import { chips } from "./overview.ts";
+import { chips } from "./overview-view.ts";
 import { hrefOf, setParams } from "./route.ts";
-import { keep } from "./save.ts";
-import type { Context, View } from "./view.ts";
-import { actionWords } from "./words.ts";
+import { actionWords } from "./run-text.ts";
+import { keep } from "./save-file.ts";
+import type { Context, View } from "./view-types.ts";
 
 const PAGE = 50;
 const DIFFICULTIES: readonly Difficulty[] = ["easy", "medium", "hard"];

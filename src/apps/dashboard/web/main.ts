@@ -1,20 +1,21 @@
 // The dashboard: a frame with the run's state, and the view the address names, kept up to date while a training goes on.
+
+import { announce, fill, h, link } from "../../web-shared/dom.ts";
+import { wireThemeButton } from "../../web-shared/theme.ts";
 import type { RunListing } from "../server/schemas.ts";
 import { chartsView } from "./charts-view.ts";
-import { chosenRuns } from "./chosen.ts";
-import { announce, fill, h, link } from "./dom.ts";
-import { embeddedSource } from "./embedded.ts";
+import { chosenRuns } from "./compared-runs.ts";
+import { embeddedSource } from "./embedded-source.ts";
 import { episodeView, groupView } from "./episode-view.ts";
 import { episodesView } from "./episodes-view.ts";
-import { RunModel } from "./model.ts";
-import { overview } from "./overview.ts";
+import { overview } from "./overview-view.ts";
 import { questionsView } from "./questions-view.ts";
 import { currentRoute, hrefOf } from "./route.ts";
+import { RunModel } from "./run-model.ts";
+import { type FeedState, ServerSource, type Source } from "./run-source.ts";
+import { progressOf, STATE_WORDS } from "./run-text.ts";
 import { runsView } from "./runs-view.ts";
-import { type FeedState, ServerSource, type Source } from "./source.ts";
-import { themeButton } from "./theme.ts";
-import type { Context, View } from "./view.ts";
-import { progressOf, STATE_WORDS } from "./words.ts";
+import type { Context, View } from "./view-types.ts";
 
 const VIEWS: Readonly<Record<string, (context: Context) => View>> = {
   overview,
@@ -71,7 +72,7 @@ class Page {
         { class: "top" },
         h("div", { class: "brand" }, h("b", {}, "SQLEnv"), this.#chooser),
         this.#tabs,
-        themeButton(),
+        wireThemeButton(h("button", { type: "button", class: "theme" })),
       ),
       this.#status,
       this.#main,

@@ -1,12 +1,12 @@
 // The same questions played at random, before and after, side by side.
 
 import type { ComparedQuestion, Comparison } from "../../../rl/run/records.ts";
-import { tellingQuestion } from "../../reports/telling.ts";
-import { verdict } from "../../reports/verdict.ts";
+import { verdict } from "../../reports/episode-outcome.ts";
+import { tellingQuestion } from "../../reports/example-question.ts";
+import { type Child, fill, h, link } from "../../web-shared/dom.ts";
 import { aboutEpisode, episodeColumn } from "./conversation.ts";
-import { type Child, fill, h, link } from "./dom.ts";
 import { hrefOf } from "./route.ts";
-import type { Context, View } from "./view.ts";
+import type { Context, View } from "./view-types.ts";
 
 export function questionsView({ run, source, route }: Context): View {
   const element = h("div", { class: "questions" }, h("p", { class: "dim" }, "Reading the questions …"));

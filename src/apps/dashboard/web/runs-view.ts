@@ -1,15 +1,15 @@
 // Runs beside each other: what each achieved, which are laid over this one in the charts, and where their settings differ.
 
 import type { Standing } from "../../../rl/run/records.ts";
-import { withInterval } from "../../reports/standing.ts";
-import { count, duration, settingText } from "../../reports/words.ts";
+import { withInterval } from "../../reports/evaluation-summary.ts";
+import { count, duration, settingText } from "../../reports/format.ts";
+import { type Child, fill, h, link } from "../../web-shared/dom.ts";
 import type { RunListing } from "../server/schemas.ts";
-import { chooseRuns, chosenRuns } from "./chosen.ts";
-import { type Child, fill, h, link } from "./dom.ts";
-import { runColour } from "./lines.ts";
+import { runColour } from "./chart-panels.ts";
+import { chooseRuns, chosenRuns } from "./compared-runs.ts";
 import { hrefOf } from "./route.ts";
-import type { Context, View } from "./view.ts";
-import { STATE_WORDS } from "./words.ts";
+import { STATE_WORDS } from "./run-text.ts";
+import type { Context, View } from "./view-types.ts";
 
 export function runsView({ run, runs }: Context): View {
   const differences = h("section", { class: "card scroll" });

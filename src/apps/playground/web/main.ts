@@ -1,33 +1,33 @@
-// The playground's page: draws what the game holds, and hands what a person does to it.
+// The playground's page: draws the episode's state and turns a person's input into actions.
 import { messageOf } from "../../../errors.ts";
 import { signed } from "../../../gym/evaluation/transcript.ts";
-import { startClient } from "./client.ts";
-import { $, fill, h, options } from "./dom.ts";
-import { createEditor } from "./editor.ts";
-import { goldNode, turnNode, verdictNode } from "./episode.ts";
-import { Game } from "./game.ts";
-import { type LinkedAction, linkText, parseLink } from "./link.ts";
-import { createPicker } from "./picker.ts";
-import { PLAYERS, type PlayerChoice } from "./protocol.ts";
-import { drawSchema, namesIn } from "./schema.ts";
-import { asCurl, asTypeScript } from "./snippets.ts";
-import { wireTheme } from "./theme.ts";
-import { createModelPanel } from "./training.ts";
+import { $, fill, fillOptions, h } from "../../web-shared/dom.ts";
+import { wireThemeButton } from "../../web-shared/theme.ts";
+import { asCurl, asTypeScript } from "./code-snippets.ts";
+import { EpisodeState } from "./episode-state.ts";
+import { goldNode, turnNode, verdictNode } from "./episode-view.ts";
+import { createModelPanel } from "./model-panel.ts";
+import { type LinkedAction, linkText, parseLink } from "./permalink.ts";
+import { createPicker } from "./question-picker.ts";
+import { drawSchema, namesIn } from "./schema-tree.ts";
+import { createEditor } from "./sql-editor.ts";
+import { startClient } from "./worker-client.ts";
+import { PLAYERS, type PlayerChoice } from "./worker-protocol.ts";
 
 const status = $("status", HTMLElement);
-const saying = $("saying", HTMLElement);
-const client = startClient((news) => {
-  if (news.news === "said") {
-    saying.hidden = !game.busy;
-    saying.textContent = news.text;
-  } else model.hear(news);
+const sampledText = $("saying", HTMLElement);
+const client = startClient((event) => {
+  if (event.event === "sampled") {
+    sampledText.hidden = !episode.busy;
+    sampledText.textContent = event.text;
+  } else model.onEvent(event);
 });
-const game = new Game(client, () => draw());
-const picker = createPicker(game, run);
-const model = createModelPanel(client, game, run, () => draw());
+const episode = new EpisodeState(client, () => draw());
+const picker = createPicker(episode, run);
+const model = createModelPanel(client, episode, run, () => draw());
 const editor = createEditor($("argument", HTMLTextAreaElement), $("colours", HTMLElement), $("offers", HTMLElement));
 
-/** Does something, and says what went wrong. */
+/** Runs an action and shows its error. */
 function run(work: () => Promise<void>): void {
   status.classList.remove("bad");
   status.textContent = "";
@@ -41,24 +41,24 @@ function run(work: () => Promise<void>): void {
 // ---------------------------------------------------------------- drawing
 
 function draw(): void {
-  const { started, replay } = game;
+  const { started, replay } = episode;
   if (!started) return;
   picker.draw();
   $("replay-bar", HTMLElement).hidden = replay === null;
   $("act", HTMLFormElement).hidden = replay !== null;
-  saying.hidden = true;
+  sampledText.hidden = true;
   if (replay) drawReplay(replay);
-  else drawGame();
+  else drawEpisode();
   drawPlayer();
 }
 
-function drawGame(): void {
-  const { question, budget, schema } = game.started!;
-  const { steps, done, gold } = game;
-  const place = question.seen ? "a database of the training" : "a database training never sees";
+function drawEpisode(): void {
+  const { question, budget, schema } = episode.started!;
+  const { steps, done, gold } = episode;
+  const split = question.seen ? "a database with training questions" : "a database without training questions";
   $("asked", HTMLElement).textContent = question.question_text;
   $("about", HTMLElement).textContent =
-    `${question.question_id}: ${question.difficulty}, ${question.database_name}, ${place}`;
+    `${question.question_id}: ${question.difficulty}, ${question.database_name}, ${split}`;
   drawMeter(
     steps.length,
     budget,
@@ -67,11 +67,11 @@ function drawGame(): void {
   drawTurns(steps.map(turnNode));
   fill(
     $("verdict", HTMLElement),
-    game.stuck &&
-      h("p", { class: "verdict none" }, "The player has no further move: what it was shown fills its context."),
-    done ? verdictNode(game.record, gold) : gold && h("div", { class: "verdict none" }, goldNode(gold)),
+    episode.stuck &&
+      h("p", { class: "verdict none" }, "The player cannot continue: the conversation fills its context window."),
+    done ? verdictNode(episode.record, gold) : gold && h("div", { class: "verdict none" }, goldNode(gold)),
   );
-  $("step", HTMLButtonElement).disabled = done || game.busy || game.playing;
+  $("step", HTMLButtonElement).disabled = done || episode.busy || episode.playing;
   $("give-up", HTMLButtonElement).hidden = gold !== null;
 
   const described = new Set(
@@ -90,10 +90,10 @@ function drawGame(): void {
     },
   });
   editor.names = namesIn(schema, known);
-  history.replaceState(null, "", `#${linkText(game.link)}`);
+  history.replaceState(null, "", `#${linkText(episode.link)}`);
 }
 
-function drawReplay({ list, index, at }: NonNullable<typeof game.replay>): void {
+function drawReplay({ list, index, at }: NonNullable<typeof episode.replay>): void {
   const { record } = list[index]!;
   $("asked", HTMLElement).textContent = record.question;
   $("about", HTMLElement).textContent = [record.question_id, record.difficulty, record.database_name, record.player]
@@ -115,7 +115,7 @@ function drawReplay({ list, index, at }: NonNullable<typeof game.replay>): void 
   $("replay-on", HTMLButtonElement).disabled = at === record.steps.length;
   const select = $("replays", HTMLSelectElement);
   if (select.dataset.of !== String(list.length) || select.options[0]?.text !== list[0]!.title) {
-    options(
+    fillOptions(
       select,
       list.map(({ title }, i) => ({ value: String(i), text: title })),
     );
@@ -140,22 +140,23 @@ function drawTurns(turns: readonly HTMLElement[]): void {
 function drawPlayer(): void {
   const { name } = player();
   const playButton = $("play", HTMLButtonElement);
-  playButton.textContent = game.playing ? "Pause" : "Play";
+  playButton.textContent = episode.playing ? "Pause" : "Play";
   const waits = name === "model" && model.training;
-  playButton.disabled = waits || (game.busy && !game.playing);
-  $("move", HTMLButtonElement).disabled = waits || game.busy || game.playing || (game.done && game.by === name);
-  $("manner-label", HTMLElement).hidden = name !== "model";
-  const startsOver = game.steps.length > 0 && game.by !== name ? " Starts the episode over." : "";
+  playButton.disabled = waits || (episode.busy && !episode.playing);
+  $("move", HTMLButtonElement).disabled =
+    waits || episode.busy || episode.playing || (episode.done && episode.by === name);
+  $("decoding-label", HTMLElement).hidden = name !== "model";
+  const startsOver = episode.steps.length > 0 && episode.by !== name ? " Starts the episode over." : "";
   $("player-note", HTMLElement).textContent = waits
-    ? "The model is being trained; the others play."
+    ? "The model is being trained; the other players are free."
     : `${PLAYER_NOTES[name]}${startsOver}`;
 }
 
 const PLAYER_NOTES: Readonly<Record<PlayerChoice["name"], string>> = {
-  random: "Acts at random: the floor.",
-  looker: "Looks at a table and answers what it saw.",
+  random: "Acts at random: the baseline.",
+  looker: "Describes and samples one table, then answers a value from it.",
   keyword: "Matches the question's words with tables, columns and values.",
-  oracle: "Knows the gold: the ceiling.",
+  oracle: "Knows the gold query: the upper bound.",
   model: "Reads what you read, and writes its own actions.",
 };
 
@@ -171,7 +172,7 @@ const HINTS: Readonly<Record<LinkedAction["action_type"], string>> = {
   DESCRIBE: "a table's columns",
   SAMPLE: "a table's first rows",
   QUERY: "one SELECT",
-  ANSWER: "one value; a, b, c; or a row a line, cells between |",
+  ANSWER: "one value; a list a, b, c; or one row per line with cells separated by |",
 };
 
 function choose(type: LinkedAction["action_type"]): void {
@@ -187,39 +188,43 @@ function useTable(name: string): void {
 
 function step(): void {
   const argument = editor.text;
-  if (game.done || game.busy || argument.trim() === "") return;
+  if (episode.done || episode.busy || argument.trim() === "") return;
   const action_type = chosenType();
   run(async () => {
-    await game.act({ action_type, argument });
-    if (game.steps.at(-1)?.observation.error === null && action_type !== "QUERY") editor.text = "";
+    await episode.act({ action_type, argument });
+    if (episode.steps.at(-1)?.observation.error === null && action_type !== "QUERY") editor.text = "";
     $("turns", HTMLElement).lastElementChild?.scrollIntoView({ block: "nearest" });
   });
 }
 
 function player(): PlayerChoice {
   const name = $("player", HTMLSelectElement).value as PlayerChoice["name"];
-  return { name, seed: game.seed, temperature: name === "model" ? Number($("manner", HTMLSelectElement).value) : 0 };
+  return {
+    name,
+    seed: episode.seed,
+    temperature: name === "model" ? Number($("decoding", HTMLSelectElement).value) : 0,
+  };
 }
 
-function move(): void {
-  if (game.busy || game.playing) return;
+function playOneStep(): void {
+  if (episode.busy || episode.playing) return;
   run(async () => {
-    if (game.replay) game.show(null);
+    if (episode.replay) episode.show(null);
     if (player().name === "model") await model.ready();
-    await game.move(player());
+    await episode.playStep(player());
   });
 }
 
 function play(): void {
-  if (game.playing) {
-    game.playing = false;
+  if (episode.playing) {
+    episode.playing = false;
     draw();
     return;
   }
   run(async () => {
-    if (game.replay) game.show(null);
+    if (episode.replay) episode.show(null);
     if (player().name === "model") await model.ready();
-    await game.play(player(), () => Number($("pace", HTMLSelectElement).value));
+    await episode.play(player(), () => Number($("pace", HTMLSelectElement).value));
   });
 }
 
@@ -234,14 +239,14 @@ $("argument", HTMLTextAreaElement).addEventListener("keydown", (event) => {
   step();
 });
 $("again", HTMLButtonElement).addEventListener("click", () =>
-  run(() => game.begin({ question_id: game.started!.question.question_id })),
+  run(() => episode.begin({ question_id: episode.started!.question.question_id })),
 );
-$("give-up", HTMLButtonElement).addEventListener("click", () => run(() => game.reveal()));
+$("give-up", HTMLButtonElement).addEventListener("click", () => run(() => episode.reveal()));
 $("peek", HTMLInputElement).addEventListener("change", draw);
-$("move", HTMLButtonElement).addEventListener("click", move);
+$("move", HTMLButtonElement).addEventListener("click", playOneStep);
 $("play", HTMLButtonElement).addEventListener("click", play);
 $("player", HTMLSelectElement).addEventListener("change", drawPlayer);
-options(
+fillOptions(
   $("player", HTMLSelectElement),
   PLAYERS.map((name) => ({ value: name, text: name })),
   "keyword",
@@ -251,14 +256,14 @@ options(
 
 async function readFile(file: File): Promise<void> {
   const list = await client.call("read", { name: file.name, text: await file.text() });
-  game.show({ list, index: 0, at: list[0]!.record.steps.length });
+  episode.show({ list, index: 0, at: list[0]!.record.steps.length });
 }
 
 function goTo(at: number): void {
-  const { replay } = game;
+  const { replay } = episode;
   if (!replay) return;
   const last = replay.list[replay.index]!.record.steps.length;
-  game.show({ ...replay, at: Math.max(0, Math.min(last, at)) });
+  episode.show({ ...replay, at: Math.max(0, Math.min(last, at)) });
 }
 
 $("file", HTMLInputElement).addEventListener("change", (event) => {
@@ -275,18 +280,18 @@ document.addEventListener("drop", (event) => {
 });
 $("replays", HTMLSelectElement).addEventListener("change", (event) => {
   const index = Number((event.target as HTMLSelectElement).value);
-  game.show({ list: game.replay!.list, index, at: game.replay!.list[index]!.record.steps.length });
+  episode.show({ list: episode.replay!.list, index, at: episode.replay!.list[index]!.record.steps.length });
 });
 $("replay-at", HTMLInputElement).addEventListener("input", (event) =>
   goTo(Number((event.target as HTMLInputElement).value)),
 );
-$("replay-back", HTMLButtonElement).addEventListener("click", () => goTo(game.replay!.at - 1));
-$("replay-on", HTMLButtonElement).addEventListener("click", () => goTo(game.replay!.at + 1));
-$("replay-end", HTMLButtonElement).addEventListener("click", () => game.show(null));
+$("replay-back", HTMLButtonElement).addEventListener("click", () => goTo(episode.replay!.at - 1));
+$("replay-on", HTMLButtonElement).addEventListener("click", () => goTo(episode.replay!.at + 1));
+$("replay-end", HTMLButtonElement).addEventListener("click", () => episode.show(null));
 
 // ---------------------------------------------------------------- sharing
 
-/** Puts text on the clipboard, and in sight for where a page may not. */
+/** Copies text to the clipboard, and shows it in case the browser refuses. */
 async function copy(text: string): Promise<void> {
   const shown = $("copied", HTMLTextAreaElement);
   shown.hidden = false;
@@ -301,17 +306,18 @@ async function copy(text: string): Promise<void> {
 }
 
 const copies: Readonly<Record<string, () => string>> = {
-  "copy-link": () => `${location.href.split("#")[0]}#${linkText(game.link)}`,
-  // Served by `sqlenv serve`, the environment is at the same address.
-  "copy-curl": () => asCurl(game.link, location.pathname.startsWith("/web/") ? location.origin : undefined),
-  "copy-ts": () => asTypeScript(game.link),
-  "copy-json": () => JSON.stringify(game.replay ? game.replay.list[game.replay.index]!.record : game.record),
+  "copy-link": () => `${location.href.split("#")[0]}#${linkText(episode.link)}`,
+  // Under `sqlenv serve` the environment has the page's own origin.
+  "copy-curl": () => asCurl(episode.link, location.pathname.startsWith("/web/") ? location.origin : undefined),
+  "copy-ts": () => asTypeScript(episode.link),
+  "copy-json": () =>
+    JSON.stringify(episode.replay ? episode.replay.list[episode.replay.index]!.record : episode.record),
 };
 for (const [id, text] of Object.entries(copies)) {
   $(id, HTMLButtonElement).addEventListener("click", () => run(() => copy(text())));
 }
 
-// ---------------------------------------------------------------- keys, and the beginning
+// ---------------------------------------------------------------- keys and start
 
 document.addEventListener("keydown", (event) => {
   const target = event.target as HTMLElement;
@@ -321,23 +327,23 @@ document.addEventListener("keydown", (event) => {
     choose(chosen.value as LinkedAction["action_type"]);
     editor.focus();
     event.preventDefault();
-  } else if (event.key === "n") move();
+  } else if (event.key === "n") playOneStep();
   else if (event.key === "p") play();
-  else if (event.key === "ArrowLeft" && game.replay) goTo(game.replay.at - 1);
-  else if (event.key === "ArrowRight" && game.replay) goTo(game.replay.at + 1);
+  else if (event.key === "ArrowLeft" && episode.replay) goTo(episode.replay.at - 1);
+  else if (event.key === "ArrowRight" && episode.replay) goTo(episode.replay.at + 1);
 });
-/** Goes where the address points; `data-ready` tells who waits for it. */
+/** Restores the address's permalink; `data-ready` marks the end, for tests. */
 async function follow(): Promise<void> {
   delete document.body.dataset.ready;
   try {
-    await game.follow(parseLink(location.hash));
+    await episode.follow(parseLink(location.hash));
   } finally {
     document.body.dataset.ready = "";
   }
 }
 
 window.addEventListener("hashchange", () => run(follow));
-wireTheme();
+wireThemeButton($("theme", HTMLButtonElement));
 choose("DESCRIBE");
 run(async () => {
   status.textContent = "Starting SQLite…";

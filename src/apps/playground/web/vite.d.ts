@@ -1,4 +1,4 @@
-// What vite makes of an import with a query.
+// The type of vite's `?worker&url` imports.
 declare module "*?worker&url" {
   const url: string;
   export default url;

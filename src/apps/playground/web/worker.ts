@@ -1,56 +1,56 @@
-// The worker: SQLite, the environment, the players, the model and its trainer, behind the calls of protocol.ts.
+// The worker: SQLite, the environment, the players, the model and its trainer, serving the calls of worker-protocol.ts.
 import { messageOf, UsageError } from "../../../errors.ts";
-import type { Learner } from "./learner.ts";
-import type { Call, Calls, FromWorker, News, ToWorker } from "./protocol.ts";
-import { Room } from "./room.ts";
+import { EpisodeRunner } from "./episode-runner.ts";
+import type { LoadedModel } from "./loaded-model.ts";
+import type { Call, Calls, FromWorker, ToWorker, WorkerEvent } from "./worker-protocol.ts";
 
-// In isolated pages SQLite would start a worker for the browser's private file system, unless there seems to be none.
+// In cross-origin isolated pages SQLite starts a worker for the origin-private file system unless this API is missing.
 Reflect.deleteProperty(globalThis, "FileSystemHandle");
 
 const port = globalThis as unknown as {
   postMessage(message: FromWorker): void;
   onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
 };
-const tell = (news: News) => port.postMessage(news);
+const emit = (event: WorkerEvent) => port.postMessage(event);
 
-let learner: Learner | undefined;
-const room = new Room((choice) => loaded().player(choice));
+let model: LoadedModel | undefined;
+const runner = new EpisodeRunner((choice) => loaded().player(choice));
 
-function loaded(): Learner {
-  if (!learner) throw new UsageError({ what: "no model is loaded" });
-  return learner;
+function loaded(): LoadedModel {
+  if (!model) throw new UsageError({ what: "no model is loaded" });
+  return model;
 }
 
-type Serve = { readonly [C in Call]: (take: Calls[C]["take"]) => Calls[C]["give"] | Promise<Calls[C]["give"]> };
+type Serve = { readonly [C in Call]: (params: Calls[C]["params"]) => Calls[C]["result"] | Promise<Calls[C]["result"]> };
 
 const serve: Serve = {
-  open: (choice) => room.open(choice),
-  reset: (which) => room.reset(which),
-  act: (action) => room.act(action),
-  move: (choice) => room.move(choice),
-  reveal: () => room.reveal(),
+  open: (choice) => runner.open(choice),
+  reset: (which) => runner.reset(which),
+  act: (action) => runner.act(action),
+  playStep: (choice) => runner.playStep(choice),
+  reveal: () => runner.reveal(),
   async load(from) {
-    const { Learner } = await import("./learner.ts"); // who only plays need not wait for it
-    await learner?.close();
-    learner = undefined;
-    learner = await Learner.load(from, tell);
-    return learner.facts;
+    const { LoadedModel } = await import("./loaded-model.ts"); // loaded on demand: playing does not need it
+    await model?.close();
+    model = undefined;
+    model = await LoadedModel.load(from, emit);
+    return model.facts;
   },
-  train: (choice) => loaded().train(room.data, choice),
+  train: (choice) => loaded().train(runner.data, choice),
   stop: () => {
-    learner?.stop();
+    model?.stop();
     return null;
   },
   weights: () => loaded().weights(),
   async read({ name, text }) {
-    const { replaysOf } = await import("./replay.ts");
-    return replaysOf(name, text);
+    const { readReplays } = await import("./replay-file.ts");
+    return readReplays(name, text);
   },
 };
 
-port.onmessage = async ({ data: { id, call, take } }) => {
+port.onmessage = async ({ data: { id, call, params } }) => {
   try {
-    port.postMessage({ id, give: await (serve[call] as (take: unknown) => unknown)(take) });
+    port.postMessage({ id, result: await (serve[call] as (params: unknown) => unknown)(params) });
   } catch (error) {
     port.postMessage({ id, error: messageOf(error) });
   }

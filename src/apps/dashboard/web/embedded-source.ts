@@ -1,0 +1,48 @@
+// An exported page: its records are in the file, packed.
+import { EpisodeIndex } from "../server/episode-index.ts";
+import type { ExportedRun } from "../server/export-records.ts";
+import type { Source } from "./run-source.ts";
+
+/** The records in this page; null when it came from a server. */
+export async function embeddedSource(): Promise<Source | null> {
+  const packed = document.getElementById("records")?.textContent;
+  if (!packed) return null;
+  const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+  const unpacked = new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+  return sourceOf((await unpacked.json()) as ExportedRun[]);
+}
+
+function sourceOf(exported: readonly ExportedRun[]): Source {
+  const runs = exported.map((run) => {
+    const index = new EpisodeIndex();
+    for (const episode of run.episodes) index.add(episode);
+    return { ...run, index };
+  });
+  const named = (id: string) => {
+    const run = runs.find(({ summary }) => summary.id === id);
+    if (!run) throw new Error(`no such run: ${id}`);
+    return run;
+  };
+  const numbered = (id: string) => (n: number) => {
+    const episode = named(id).episodes[n];
+    if (!episode) throw new Error(`no such episode: ${n}`);
+    return { n, episode };
+  };
+  return {
+    runs: async () => runs.map(({ summary }) => summary),
+    summary: async (id) => named(id).summary,
+    log: async (id, name, from) => (from === 0 ? named(id).logs[name] : { from, total: from, columns: {} }),
+    episodes: async (id, query) => named(id).index.query(query),
+    episode: async (id, n) => numbered(id)(n),
+    group: async (id, step, group) =>
+      named(id)
+        .index.group(step, group)
+        .map(({ n }) => numbered(id)(n)),
+    comparison: async (id) => named(id).comparison,
+    follow: (_run, _cursor, follower) => {
+      follower.onState("ended");
+      return () => {};
+    },
+    download: () => null,
+  };
+}

@@ -1,0 +1,344 @@
+// The first screen: did it learn, on unseen databases, by how much, and what does it do differently?
+import type { EpisodeRecord, Summary } from "../../../gym/evaluation/index.ts";
+import type { Comparison, Place } from "../../../rl/run/records.ts";
+import { behaviourRows } from "../../reports/evaluation-summary.ts";
+import { tellingQuestion } from "../../reports/example-question.ts";
+import { count, duration, percent, percentRange } from "../../reports/format.ts";
+import { type Child, fill, h, link, refill } from "../../web-shared/dom.ts";
+import type { Manners, RunSummary } from "../server/schemas.ts";
+import { Chart, PLAIN } from "./chart.ts";
+import { CARRIES_OVER, REWARD } from "./chart-panels.ts";
+import { sql, verdictTag } from "./conversation.ts";
+import { hrefOf } from "./route.ts";
+import type { NumberedEpisode } from "./run-source.ts";
+import { actionWords, answerOf, changeOf, PLACE_WORDS } from "./run-text.ts";
+import type { Context, View } from "./view-types.ts";
+
+export function overview({ run, source }: Context): View {
+  const hero = h("section", { class: "hero card", "aria-label": "did it learn" });
+  const warnings = h("section", { class: "warnings", "aria-label": "warnings", "aria-live": "polite" });
+  const bars = h("section", { class: "card standing" });
+  const habits = h("section", { class: "card habits" });
+  const telling = h("section", { class: "card telling" });
+  const time = h("section", { class: "card time" });
+  const [curve, reward] = [CARRIES_OVER, REWARD].map((panel, i) => ({
+    panel,
+    chart: new Chart({ ...panel.options, height: i === 0 ? 232 : 200 }),
+  })) as [Drawn, Drawn];
+  let told = "";
+
+  /** The comparison once there is one; until then the newest episode, a new one with each step. */
+  const tell = async () => {
+    const { state, step, episodes } = run.summary;
+    const finished = state === "finished";
+    const now = finished ? "after" : episodes.count > 0 ? `step ${step}` : "";
+    if (now === told || now === "") return;
+    told = now;
+    try {
+      const content = finished
+        ? tellingOf(run.id, await source.comparison(run.id))
+        : newestOf(run.id, await source.episode(run.id, episodes.count - 1));
+      if (told === now) fill(telling, content);
+    } catch {
+      told = ""; // the next event tries again
+    }
+  };
+
+  const update = () => {
+    const { summary } = run;
+    const { state, now_step, random, before, now, early, late, episodes } = summary;
+    refill(hero, answerOf(summary), () => heroOf(summary));
+    refill(warnings, [summary.warnings, summary.problems], () => warningsOf(summary));
+    refill(bars, [state, now_step, random, before, now], () => standingOf(summary));
+    refill(habits, [state, early, late, now, episodes.indexed], () => habitsOf(summary));
+    fill(
+      time,
+      timeOf(run.summary, (key) => run.sum("timings", key), run.last("timings", "tokens_per_s")),
+    );
+    for (const { panel, chart } of [curve, reward]) chart.draw(panel.lines(run, "step"), PLAIN);
+    void tell();
+  };
+  update();
+  const element = h(
+    "div",
+    { class: "overview" },
+    hero,
+    warnings,
+    h("div", { class: "trio" }, bars, curve.chart.element, habits),
+    telling,
+    h("div", { class: "duo" }, reward.chart.element, time),
+  );
+  return {
+    element,
+    update,
+    destroy: () => {
+      for (const { chart } of [curve, reward]) chart.destroy();
+    },
+  };
+}
+
+interface Drawn {
+  readonly panel: typeof REWARD;
+  readonly chart: Chart;
+}
+
+function heroOf(summary: RunSummary): Child {
+  const { tone, word, sentence, footnote } = answerOf(summary);
+  return [
+    h(
+      "h1",
+      { class: tone },
+      word,
+      " ",
+      h(
+        "span",
+        {},
+        sentence.map((part) => (typeof part === "string" ? part : h("b", {}, part.strong))),
+      ),
+    ),
+    footnote ? h("p", { class: "dim" }, footnote) : null,
+  ];
+}
+
+/** Each kind of warning once, the newest first. */
+export function warningsOf({ warnings, problems }: RunSummary): Child {
+  const kinds = [...new Set(warnings.map(({ code }) => code).reverse())];
+  return [
+    ...kinds.map((code) => {
+      const those = warnings.filter((warning) => warning.code === code);
+      const last = those.at(-1)!;
+      const when = those.length === 1 ? `step ${last.step}` : `${those.length} times, last at step ${last.step}`;
+      return h(
+        "p",
+        { class: "warning" },
+        h("b", {}, `${last.message}. `),
+        `${sentenceCase(last.remedy)} `,
+        h("span", { class: "dim" }, `(${when})`),
+      );
+    }),
+    ...problems.map((problem) => h("p", { class: "warning" }, problem)),
+  ];
+}
+
+function sentenceCase(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
+}
+
+/** Random, before and after as bars with their intervals. */
+function standingOf(summary: RunSummary): Child {
+  const { random, before, now, state, now_step } = summary;
+  const last = state === "finished" ? "after" : now_step === null ? "now" : `step ${now_step}`;
+  const places = (["unseen", "seen"] as const).filter((place) =>
+    [random, before, now].some((standing) => (standing?.[place].greedy.scored ?? 0) > 0),
+  );
+  if (places.length === 0) return [h("h2", {}, "Right answers"), h("p", { class: "dim" }, "No evaluation yet.")];
+  const rows = (place: Place) => [
+    h("h3", {}, PLACE_WORDS[place]),
+    bar("random", random?.[place].greedy ?? null, "floor"),
+    bar("before", before?.[place].greedy ?? null, "was"),
+    bar(last, now?.[place].greedy ?? null, "is"),
+  ];
+  return [h("h2", {}, "Right answers"), places.map(rows), sampledNote(summary)];
+}
+
+function bar(name: string, summary: Summary | null, kind: string): HTMLElement {
+  const { success_rate: rate = null, success_ci: ci = null } = summary ?? {};
+  const at = (value: number) => `${(100 * Math.max(0, Math.min(1, value))).toFixed(1)}%`;
+  return h(
+    "div",
+    { class: `bar ${kind}`, title: ci ? `95 % interval ${percentRange(ci)}` : "" },
+    h("span", { class: "name" }, name),
+    h(
+      "span",
+      { class: "track" },
+      rate === null ? null : h("i", { vars: { "--to": at(rate) } }),
+      ci ? h("u", { vars: { "--from": at(ci[0]), "--width": at(ci[1] - ci[0]) } }) : null,
+    ),
+    h("b", {}, rate === null ? "…" : percent(rate)),
+  );
+}
+
+function sampledNote({ before, now }: RunSummary): Child {
+  const [was, is] = [before?.unseen.sampled.success_rate ?? null, now?.unseen.sampled.success_rate ?? null];
+  if (was === null || is === null) return null;
+  return h(
+    "p",
+    { class: "note" },
+    `When it draws its actions as in training, unseen: ${percent(was)} → ${percent(is)}.`,
+  );
+}
+
+/** What the episodes look like, first and last. */
+function habitsOf(summary: RunSummary): Child {
+  const { early, late, episodes, state } = summary;
+  const now = state === "finished" ? "at the end" : "now";
+  const change = changeOf(early, late, now);
+  if (!early || !late)
+    return [
+      h("h2", {}, "What it does differently"),
+      h("p", { class: "dim" }, episodes.indexed < 1 ? "Counting the episodes …" : "This shows after two steps."),
+    ];
+  const held = behaviour(summary);
+  const side = (title: string, manners: Manners) =>
+    h(
+      "div",
+      {},
+      h("h3", {}, title, h("span", { class: "dim" }, ` ${stepsOf(manners)}, ${count(manners.episodes, "episode")}`)),
+      manners.sequences
+        .filter(({ share }) => share >= 0.005)
+        .slice(0, held ? 2 : 3) // all of it should be on the first screen
+        .map(({ actions, share, right }) =>
+          h(
+            "div",
+            { class: "sequence", title: `${percent(right)} of these were right` },
+            h("span", { class: "track" }, h("i", { vars: { "--to": `${100 * share}%` } })),
+            h("b", {}, `${Math.round(100 * share)} %`),
+            h("span", { class: "chips" }, chips(actions)),
+          ),
+        ),
+    );
+  return [
+    h("h2", {}, "What it does differently"),
+    h("p", { class: "lead" }, change),
+    held,
+    side("In training, at first", early),
+    side(now === "now" ? "Now" : "In training, at the end", late),
+    episodes.indexed < 1 ? h("p", { class: "note" }, `counted ${percent(episodes.indexed)} of the episodes`) : null,
+  ];
+}
+
+/** How it goes about held-out questions on unseen databases, before and after. */
+function behaviour({ random, before, now, state }: RunSummary): Child {
+  if (state !== "finished" || !random || !before || !now) return null;
+  const rows = behaviourRows({ random, before, after: now }).slice(0, 2);
+  return rows.map(([name, , was, is]) =>
+    h("p", { class: "turned" }, h("span", {}, name), h("span", {}, `${was} → `, h("b", {}, is))),
+  );
+}
+
+function stepsOf({ from_step, to_step }: Manners): string {
+  return from_step === to_step ? `step ${from_step}` : `steps ${from_step}–${to_step}`;
+}
+
+/** A sequence of actions as small signs. */
+export function chips(actions: string): Child {
+  const words = actionWords(actions);
+  if (words.length === 0) return h("span", { class: "dim" }, "nothing");
+  return words.map((word) => h("span", { class: `chip ${word.toLowerCase()}` }, word));
+}
+
+/** One question where the change shows, each player in a few lines. */
+function tellingOf(run: string, comparison: Comparison): Child {
+  const question = tellingQuestion(comparison);
+  if (!question) return null;
+  const { players } = comparison;
+  const where = question.seen ? "a database of the training" : "never seen in training";
+  return [
+    h(
+      "h2",
+      {},
+      `The same question, ${players.join(", ")}`,
+      h("span", { class: "dim" }, ` · ${question.database_name}, ${where}`),
+    ),
+    h("p", { class: "question" }, `“${question.question}”`),
+    h(
+      "div",
+      { class: "players" },
+      question.episodes.map((episode, i) => player(players[i] ?? episode.player, episode)),
+    ),
+    link(hrefOf(run, "questions"), "All compared questions, turn by turn"),
+  ];
+}
+
+/** While there is no "after" to compare with: how the newest episode was played. */
+function newestOf(run: string, { n, episode }: NumberedEpisode): Child {
+  return [
+    h(
+      "h2",
+      {},
+      `How it plays now: an episode of step ${episode.step}`,
+      h("span", { class: "dim" }, ` · ${episode.database_name}`),
+    ),
+    h("p", { class: "question" }, `“${episode.question}”`),
+    h("div", { class: "players" }, player("the model", episode)),
+    link(hrefOf(run, "episode", [n]), "This episode, turn by turn"),
+  ];
+}
+
+function player(name: string, episode: EpisodeRecord): HTMLElement {
+  const more = episode.steps.length - SHOWN_STEPS;
+  return h(
+    "div",
+    { class: "player" },
+    h("header", {}, h("h3", {}, name), verdictTag(episode)),
+    h(
+      "ol",
+      {},
+      episode.steps
+        .slice(0, SHOWN_STEPS)
+        .map(({ action, observation }) =>
+          h(
+            "li",
+            { class: observation.error !== null ? "failed" : "" },
+            h("span", { class: `chip ${action.action_type.toLowerCase()}` }, action.action_type),
+            h("code", {}, action.action_type === "QUERY" ? sql(action.argument) : action.argument),
+          ),
+        ),
+      more > 0 ? h("li", { class: "dim" }, `… ${count(more, "more step")}`) : null,
+    ),
+  );
+}
+
+const SHOWN_STEPS = 4;
+
+const SPENT = [
+  ["sampling", "--blue"],
+  ["training", "--orange"],
+  ["environment", "--green"],
+  ["rewards", "--purple"],
+] as const;
+
+function timeOf({ result, elapsed, eta }: RunSummary, sum: (key: string) => number, speed: number | null): Child {
+  const all = sum("step_time");
+  if (all === 0) return [h("h2", {}, "Where the time goes"), h("p", { class: "dim" }, "No step yet.")];
+  const parts = SPENT.map(([name, colour]) => ({ name: name as string, colour: colour as string, seconds: sum(name) }));
+  const rest = Math.max(0, all - parts.reduce((total, { seconds }) => total + seconds, 0));
+  const shown = [...parts, { name: "other", colour: "--grey", seconds: rest }].filter(
+    ({ seconds }) => seconds / all > 0.001,
+  );
+  const facts: [string, string][] = [
+    ["tokens sampled a second", speed === null ? "–" : Math.round(speed).toLocaleString("en-US")],
+    ["time in steps", duration(all)],
+    ...(elapsed !== null && elapsed > all * 1.02
+      ? [["with evaluations on the way", duration(elapsed)] as [string, string]]
+      : []),
+    ...(result ? [["everything, warm-up and evaluations too", duration(result.seconds)] as [string, string]] : []),
+    ...(eta === null ? [] : [["left", duration(eta)] as [string, string]]),
+  ];
+  return [
+    h("h2", {}, "Where the time goes"),
+    h(
+      "div",
+      { class: "stack" },
+      shown.map(({ colour, seconds }) => h("i", { vars: { "--share": seconds / all, "--colour": `var(${colour})` } })),
+    ),
+    h(
+      "p",
+      { class: "legend" },
+      shown.map(({ name, colour, seconds }) =>
+        h(
+          "span",
+          { class: "key" },
+          h("i", { vars: { "--colour": `var(${colour})` } }),
+          `${name} `,
+          h("b", {}, percent(seconds / all)),
+        ),
+      ),
+    ),
+    h(
+      "dl",
+      { class: "facts" },
+      facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
+    ),
+  ];
+}

@@ -1,0 +1,95 @@
+// JSON-RPC 2.0 as OpenEnv uses it for MCP: requests checked, answers with exactly one of result and error.
+import { z } from "zod";
+import { parseJson } from "../json.ts";
+
+export const RPC = {
+  parse: -32700,
+  request: -32600,
+  method: -32601,
+  params: -32602,
+  internal: -32603,
+  server: -32000,
+} as const;
+
+export type RpcId = string | number | null;
+
+export interface RpcRequest {
+  readonly method: string;
+  readonly params: unknown;
+  readonly id: RpcId;
+}
+
+export interface RpcError {
+  readonly code: number;
+  readonly message: string;
+  readonly data: unknown;
+}
+
+export type RpcResponse =
+  | { readonly jsonrpc: "2.0"; readonly id: RpcId; readonly result: unknown }
+  | { readonly jsonrpc: "2.0"; readonly id: RpcId; readonly error: RpcError };
+
+const requestSchema = z.strictObject({
+  jsonrpc: z.literal("2.0"),
+  method: z.string(),
+  params: z.unknown().optional(),
+  id: z.union([z.string(), z.number(), z.null()]).optional(),
+});
+
+/** What is thrown inside a method to be answered as an error. */
+export class RpcFault extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data: unknown = null) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+export function rpcResult(id: RpcId, result: unknown): RpcResponse {
+  return { jsonrpc: "2.0", id, result };
+}
+
+export function rpcError(id: RpcId, code: number, message: string, data: unknown = null): RpcResponse {
+  return { jsonrpc: "2.0", id, error: { code, message, data } };
+}
+
+/** Reads a request's text, or gives the answer to what is none. */
+export function parseRpc(text: string): RpcRequest | RpcResponse {
+  let value: unknown;
+  try {
+    value = parseJson(text);
+  } catch {
+    return rpcError(null, RPC.parse, "Parse error");
+  }
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject ? checkRpc(value) : rpcError(null, RPC.parse, "Parse error");
+}
+
+const MAX_SAID = 1_000; // characters; a message names every key that is not known
+
+/** Checks a request that is an object already. */
+export function checkRpc(value: unknown): RpcRequest | RpcResponse {
+  const parsed = requestSchema.safeParse(value);
+  if (parsed.success) {
+    const { method, params, id = null } = parsed.data;
+    return { method, params: params === undefined ? {} : params, id };
+  }
+  const said = parsed.error.issues.map(({ path, message }) => `${path.join(".") || "request"}: ${message}`);
+  return rpcError(null, RPC.request, `Invalid request: ${said.join("; ").slice(0, MAX_SAID)}`);
+}
+
+/** A request's parameters, which must be an object. */
+export function paramsOf({ params }: RpcRequest): Readonly<Record<string, unknown>> {
+  if (typeof params === "object" && params !== null && !Array.isArray(params))
+    return params as Readonly<Record<string, unknown>>;
+  throw new RpcFault(RPC.params, "Params must be an object");
+}
+
+/** The answer to something thrown. */
+export function rpcFailure(id: RpcId, thrown: unknown): RpcResponse {
+  if (thrown instanceof RpcFault) return rpcError(id, thrown.code, thrown.message, thrown.data);
+  return rpcError(id, RPC.internal, thrown instanceof Error ? thrown.message : String(thrown));
+}

@@ -1,0 +1,139 @@
+// Plays episodes in the worker: the data set, the environment and the current player.
+
+import { UsageError } from "../../../errors.ts";
+import type { DataSet, QuestionRecord } from "../../../gym/data/index.ts";
+import { type SQLAction, SQLEnvironment, type SQLObservation } from "../../../gym/env/index.ts";
+import type { StepRecord } from "../../../gym/evaluation/index.ts";
+import type { Player, Policy } from "../../../gym/players/index.ts";
+import { keywordPlayer, lookerPlayer, oraclePlayer, randomPlayer } from "../../../gym/players/index.ts";
+import { loadSqlite } from "../../../gym/sql/index.ts";
+import { bundledDataSet, practiceSet, STARTER_FORMS } from "../../../gym/worlds/index.ts";
+import type {
+  Calls,
+  DataChoice,
+  Gold,
+  OpenQuestion,
+  PlayerChoice,
+  SchemaTable,
+  Started,
+  Stepped,
+} from "./worker-protocol.ts";
+
+/** Databases of a practice set with (seen) and without training questions; generated in about a second. */
+const PRACTICE_SIZES = { seen: 16, unseen: 8 } as const;
+
+/** Generates a data set; the bundled one takes about a second. */
+export async function makeDataSet({ kind, seed }: DataChoice): Promise<DataSet> {
+  await loadSqlite();
+  if (kind === "bundled") return bundledDataSet({ seed });
+  return practiceSet({ seed, ...PRACTICE_SIZES, ...(kind === "starter" && { forms: STARTER_FORMS }) });
+}
+
+const SCRIPTED: Readonly<Record<Exclude<PlayerChoice["name"], "model">, () => Player>> = {
+  random: randomPlayer,
+  looker: lookerPlayer,
+  keyword: keywordPlayer,
+  oracle: oraclePlayer,
+};
+
+/** One episode at a time, played by a person or a player. */
+export class EpisodeRunner {
+  readonly #model: (choice: PlayerChoice) => Player;
+  #data: DataSet | undefined;
+  #seen = new Set<string>();
+  #env: SQLEnvironment | undefined;
+  #last: SQLObservation | undefined;
+  /** The player that took every step of this episode. */
+  #player: { readonly key: string; readonly policy: Policy } | undefined;
+
+  /** `model` makes the player that asks the model. */
+  constructor(model: (choice: PlayerChoice) => Player) {
+    this.#model = model;
+  }
+
+  get data(): DataSet {
+    if (!this.#data) throw new UsageError({ what: "no data set is open" });
+    return this.#data;
+  }
+
+  async open(choice: DataChoice): Promise<Calls["open"]["result"]> {
+    this.#data = await makeDataSet(choice);
+    this.#env = undefined;
+    const { questions } = this.#data;
+    this.#seen = new Set(questions.filter(({ split }) => split === "train").map((q) => q.database_name));
+    return { questions: questions.map((question) => this.#withoutGold(question)) };
+  }
+
+  reset({ budget, ...which }: Calls["reset"]["params"]): Started {
+    this.#env = new SQLEnvironment(this.data, { step_budget: budget });
+    this.#player = undefined;
+    this.#last = this.#env.reset(which);
+    const question = this.#withoutGold(this.#env.reveal());
+    return { question, observation: this.#last, schema: schemaOf(this.#env), budget };
+  }
+
+  /** A person's step; a player that was playing has to start over. */
+  act(action: SQLAction): Stepped {
+    this.#player = undefined;
+    return this.#step(action, null, null);
+  }
+
+  async playStep(choice: PlayerChoice): Promise<Calls["playStep"]["result"]> {
+    const key = JSON.stringify(choice);
+    const question = this.#environment.reveal();
+    let restarted: Started | null = null;
+    if (this.#player?.key !== key) {
+      if (this.#last!.step_count > 0) restarted = this.#restart();
+      const player = choice.name === "model" ? this.#model(choice) : SCRIPTED[choice.name]();
+      this.#player = { key, policy: player.start({ seed: choice.seed, question }) };
+    }
+    const current = this.#player;
+    const decision = await current.policy(this.#last!);
+    const isLate = current !== this.#player; // another episode started in the meantime
+    if (!decision || isLate) return { restarted: isLate ? null : restarted, stepped: null };
+    const { action, text = null, parse_error = null } = decision;
+    return { restarted, stepped: this.#step(action, text, parse_error?.message ?? null) };
+  }
+
+  reveal(): Gold {
+    const { gold_sql, gold_answer } = this.#environment.reveal();
+    return { sql: gold_sql, answer: gold_answer };
+  }
+
+  get #environment(): SQLEnvironment {
+    if (!this.#env) throw new UsageError({ what: "no episode is running" });
+    return this.#env;
+  }
+
+  #restart(): Started {
+    const env = this.#environment;
+    return this.reset({ question_id: env.reveal().question_id, budget: env.step_budget });
+  }
+
+  #step(action: SQLAction, text: string | null, parse_error: string | null): Stepped {
+    const env = this.#environment;
+    const observation = env.step(action);
+    this.#last = observation;
+    const step: StepRecord = { action, text, parse_error, observation, reward_breakdown: observation.reward_breakdown };
+    return { step, outcome: env.outcome, gold: observation.done ? this.reveal() : null };
+  }
+
+  #withoutGold({ question_id, question_text, database_name, difficulty, split }: QuestionRecord): OpenQuestion {
+    const seen = this.#seen.has(database_name);
+    return { question_id, question_text, database_name, difficulty, split, seen };
+  }
+}
+
+/** All tables and columns, for the page; a player sees only what it describes. */
+function schemaOf({ database }: SQLEnvironment): SchemaTable[] {
+  return database.tables.map((table) => ({
+    name: table.name,
+    kind: table.kind,
+    rows: database.rowCount(table),
+    columns: table.columns.map(({ name, type, primary_key }) => {
+      const reference = table.foreign_keys.find(({ column }) => column === name);
+      const target = reference && `→ ${reference.table}.${reference.references}`;
+      return { name, type: type ?? "", note: [primary_key ? "key" : "", target ?? ""].filter(Boolean).join(" ") };
+    }),
+  }));
+}

@@ -1,0 +1,190 @@
+// The model in the worker: loaded on demand, used as a player, and trained with live events.
+
+import { UsageError } from "../../../errors.ts";
+import type { DataSet } from "../../../gym/data/index.ts";
+import { SQLEnvironment } from "../../../gym/env/index.ts";
+import { evaluate, playEpisode } from "../../../gym/evaluation/index.ts";
+import { modelPlayer, type Player } from "../../../gym/players/index.ts";
+import { loadWebModel, type WebModel } from "../../../lm/engine/web.ts";
+import { parameterShapes } from "../../../lm/model/config.ts";
+import { tensorsOf } from "../../../lm/model/formats/load.ts";
+import { encodeHeader } from "../../../lm/model/formats/safetensors.ts";
+import { type GRPOConfig, resolveConfig } from "../../../rl/config.ts";
+import { presetNamed } from "../../../rl/presets.ts";
+import { MemoryStore } from "../../../rl/run/store.ts";
+import { playerOf } from "../../../rl/standing.ts";
+import { GRPOTrainer } from "../../../rl/trainer.ts";
+import type { Calls, Evaluation, ModelFacts, PlayerChoice, TrainingChoice, WorkerEvent } from "./worker-protocol.ts";
+
+/** Evaluation episodes before and after training. */
+const EVAL_EPISODES = 16;
+
+export class LoadedModel {
+  readonly #model: WebModel;
+  readonly facts: ModelFacts;
+  readonly #emit: (event: WorkerEvent) => void;
+  #training: AbortController | undefined;
+
+  private constructor(model: WebModel, name: string, emit: (event: WorkerEvent) => void) {
+    this.#model = model;
+    this.#emit = emit;
+    this.facts = { name, ...model.facts };
+  }
+
+  /** From the URL of a folder, or from the files of one. */
+  static async load(from: string | readonly File[], emit: (event: WorkerEvent) => void): Promise<LoadedModel> {
+    const onProgress = (received: number, total: number) => emit({ event: "loading", received, total });
+    if (typeof from === "string") return new LoadedModel(await loadWebModel(from, { onProgress }), "model/", emit);
+    const byName = new Map(from.map((file) => [file.name, file]));
+    const read = async (name: string) => {
+      const file = byName.get(name);
+      return file ? new Uint8Array(await file.arrayBuffer()) : null;
+    };
+    const name = from[0]?.webkitRelativePath.split("/")[0] || "your files";
+    return new LoadedModel(await loadWebModel(read, { name }), name, emit);
+  }
+
+  /** The model as a player; each sampled token is reported. */
+  player({ temperature }: PlayerChoice): Player {
+    if (this.#training) throw new UsageError({ what: "the model is being trained", remedy: "wait, or stop it" });
+    const { engine, tokenizer, turns } = this.#model;
+    const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
+    const sample: typeof engine.sample = (request) => {
+      const sampled: number[] = [];
+      const onToken = (token: number) => {
+        sampled.push(token);
+        this.#emit({ event: "sampled", text: decode(sampled) });
+      };
+      return engine.sample({ ...request, onToken });
+    };
+    return modelPlayer({ engine: { sample }, turns, decode, temperature, ...this.#lengths });
+  }
+
+  stop(): void {
+    this.#training?.abort(new Error("stopped"));
+  }
+
+  async close(): Promise<void> {
+    this.stop();
+    await this.#model.engine.close();
+  }
+
+  /** A few GRPO steps on the training questions. */
+  async train(data: DataSet, choice: TrainingChoice): Promise<Calls["train"]["result"]> {
+    if (this.#training) throw new UsageError({ what: "a training is running" });
+    const abort = new AbortController();
+    this.#training = abort;
+    try {
+      const config = this.#config(choice);
+      const evaluated = async (phase: "before" | "after") => {
+        this.#emit({ event: "phase", phase, evaluation: null });
+        const evaluation = await this.#evaluate(data, config, choice.watched);
+        this.#emit({ event: "phase", phase, evaluation });
+        return evaluation;
+      };
+      const trainer = new GRPOTrainer({ ...this.#trainerParts(data, config) });
+      const before = await evaluated("before");
+      this.#emit({ event: "phase", phase: "training", evaluation: null });
+      const { steps } = await trainer.train({ signal: abort.signal });
+      return { before, after: await evaluated("after"), steps };
+    } finally {
+      this.#training = undefined;
+    }
+  }
+
+  /** The current weights as a safetensors file. */
+  weights(): Blob {
+    const { model } = this.#model.engine;
+    const shapes = parameterShapes(model.config);
+    const { bytes } = encodeHeader(shapes, "F32", { format: "pt" });
+    const tensors = new Map([...tensorsOf(model)].map(({ name, data }) => [name, Float32Array.from(data)]));
+    return new Blob([bytes, ...[...shapes.keys()].map((name) => tensors.get(name)!)]);
+  }
+
+  get #lengths() {
+    const max_context_tokens = Math.min(2048, this.#model.config.max_position_embeddings);
+    return { max_context_tokens, max_new_tokens: Math.min(160, Math.floor(max_context_tokens / 4)) };
+  }
+
+  #config({ steps, questions, episodes, learning_rate, step_budget, seed }: TrainingChoice): GRPOConfig {
+    const { max_context_tokens, max_new_tokens } = this.#lengths;
+    const { reward_weights, scale_rewards } = presetNamed("starter");
+    return resolveConfig({
+      model_name: "playground",
+      max_steps: steps,
+      learning_rate,
+      step_budget,
+      seed,
+      num_generations: episodes,
+      per_device_train_batch_size: questions * episodes,
+      gradient_accumulation_steps: 1,
+      num_train_epochs: 1000,
+      lr_scheduler_type: "constant",
+      max_context_tokens,
+      max_new_tokens,
+      max_completion_length: Math.max(400, max_new_tokens),
+      reward_weights,
+      scale_rewards,
+      logging_steps: 1,
+      eval_steps: 0,
+    });
+  }
+
+  #trainerParts(data: DataSet, config: GRPOConfig) {
+    const { engine, tokenizer, turns } = this.#model;
+    // A page never resumes: an engine without saveState is not checkpointed.
+    const model = { engine, tokenizer, turns };
+    let metrics: Extract<WorkerEvent, { event: "step" }>["metrics"] | undefined;
+    const emit = this.#emit;
+    return {
+      model,
+      data,
+      config,
+      store: new MemoryStore(),
+      callbacks: [
+        {
+          on_log: (_: unknown, line: NonNullable<typeof metrics>) => {
+            metrics = line;
+          },
+          on_step_end: (
+            _: unknown,
+            { timing, episodes }: Omit<Extract<WorkerEvent, { event: "step" }>, "event" | "metrics">,
+          ) => emit({ event: "step", metrics: metrics!, timing, episodes }),
+          on_warning: (_: unknown, warning: Extract<WorkerEvent, { event: "warning" }>["warning"]) =>
+            emit({ event: "warning", warning }),
+        },
+      ],
+    };
+  }
+
+  /** Plays the watched question and the evaluation episodes greedily. */
+  async #evaluate(data: DataSet, config: GRPOConfig, watched: string): Promise<Evaluation> {
+    const { step_budget, difficulty_filter: difficulty, seed } = config;
+    const player = playerOf(this.#model, "greedy", config);
+    const question = data.questions.find(({ question_id }) => question_id === watched) ?? data.questions[0]!;
+    const seen = data.questions.some(
+      ({ split, database_name }) => split === "train" && database_name === question.database_name,
+    );
+    const env = new SQLEnvironment(data, { step_budget });
+    const episode = await playEpisode(env, player, { question, seen });
+    if (episode.error !== null) throw new Error(episode.error);
+    const split = data.questions.some((q) => q.split === "eval") ? "eval" : "train";
+    const options = {
+      split,
+      episodes: EVAL_EPISODES,
+      difficulty,
+      seed,
+      step_budget,
+      concurrency: EVAL_EPISODES,
+    } as const;
+    let [right, of] = [0, 0];
+    await evaluate(data, player, {
+      ...options,
+      onEpisode: ({ correctness }) => {
+        of++;
+        right += correctness ?? 0;
+      },
+    });
+    return { episode, right, of };
+  }
+}

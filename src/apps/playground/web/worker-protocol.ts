@@ -1,0 +1,144 @@
+// Messages between the page and its worker. The page draws; everything else runs in the worker.
+
+import type { Difficulty, Split } from "../../../gym/data/index.ts";
+import type { Outcome, SQLAction, SQLObservation } from "../../../gym/env/index.ts";
+import type { EpisodeRecord, StepRecord } from "../../../gym/evaluation/index.ts";
+import type { EpisodeLine, MetricLine, TimingLine, Warning } from "../../../rl/run/records.ts";
+
+export const DATA_KINDS = ["bundled", "starter", "practice"] as const;
+
+/** A data set, generated from a seed. */
+export interface DataChoice {
+  readonly kind: (typeof DATA_KINDS)[number];
+  readonly seed: number;
+}
+
+export const PLAYERS = ["random", "looker", "keyword", "oracle", "model"] as const;
+
+/** A player and its random seed. */
+export interface PlayerChoice {
+  readonly name: (typeof PLAYERS)[number];
+  readonly seed: number;
+  /** The model's sampling temperature; 0 is greedy. */
+  readonly temperature: number;
+}
+
+/** A question without its gold. */
+export interface OpenQuestion {
+  readonly question_id: string;
+  readonly question_text: string;
+  readonly database_name: string;
+  readonly difficulty: Difficulty;
+  readonly split: Split;
+  /** Whether the database has training questions. */
+  readonly seen: boolean;
+}
+
+export interface Gold {
+  readonly sql: string;
+  readonly answer: string;
+}
+
+export interface SchemaTable {
+  readonly name: string;
+  readonly kind: string;
+  readonly rows: number | null;
+  readonly columns: readonly { readonly name: string; readonly type: string; readonly note: string }[];
+}
+
+/** A started episode. */
+export interface Started {
+  readonly question: OpenQuestion;
+  readonly observation: SQLObservation;
+  readonly schema: readonly SchemaTable[];
+  readonly budget: number;
+}
+
+/** A completed step; the last one includes the gold. */
+export interface Stepped {
+  readonly step: StepRecord;
+  readonly outcome: Outcome;
+  readonly gold: Gold | null;
+}
+
+export interface ModelFacts {
+  readonly name: string;
+  readonly parameters: number;
+  readonly threads: number;
+  readonly variant: string;
+}
+
+export interface TrainingChoice {
+  readonly steps: number;
+  readonly questions: number;
+  readonly episodes: number;
+  readonly learning_rate: number;
+  readonly step_budget: number;
+  readonly seed: number;
+  /** The question shown before and after training. */
+  readonly watched: string;
+}
+
+/** The model's episode on the watched question, and its right answers on other questions. */
+export interface Evaluation {
+  readonly episode: EpisodeRecord;
+  readonly right: number;
+  readonly of: number;
+}
+
+/** A recorded episode. */
+export interface Replay {
+  /** One line for the list of replays. */
+  readonly title: string;
+  readonly record: EpisodeRecord;
+}
+
+/** The worker's calls: parameters and results. */
+export interface Calls {
+  open: { params: DataChoice; result: { readonly questions: readonly OpenQuestion[] } };
+  reset: {
+    params: { readonly question_id?: string; readonly split?: Split; readonly seed?: number; readonly budget: number };
+    result: Started;
+  };
+  act: { params: SQLAction; result: Stepped };
+  /** One step of a player. Restarts the episode unless this player took all steps so far; `stepped` is null when it has none. */
+  playStep: { params: PlayerChoice; result: { readonly restarted: Started | null; readonly stepped: Stepped | null } };
+  reveal: { params: null; result: Gold };
+  /** From the URL of a folder, or from chosen files. */
+  load: { params: string | readonly File[]; result: ModelFacts };
+  train: {
+    params: TrainingChoice;
+    result: { readonly before: Evaluation; readonly after: Evaluation; readonly steps: number };
+  };
+  stop: { params: null; result: null };
+  /** The trained model's weights as a safetensors file. */
+  weights: { params: null; result: Blob };
+  /** Episodes in a file's text. */
+  read: { params: { readonly name: string; readonly text: string }; result: readonly Replay[] };
+}
+
+export type Call = keyof Calls;
+
+/** What the worker reports without being called. */
+export type WorkerEvent =
+  | { readonly event: "loading"; readonly received: number; readonly total: number }
+  | { readonly event: "sampled"; readonly text: string }
+  | { readonly event: "phase"; readonly phase: "before" | "training" | "after"; readonly evaluation: Evaluation | null }
+  | {
+      readonly event: "step";
+      readonly metrics: MetricLine;
+      readonly timing: TimingLine;
+      readonly episodes: readonly EpisodeLine[];
+    }
+  | { readonly event: "warning"; readonly warning: Warning };
+
+export interface ToWorker {
+  readonly id: number;
+  readonly call: Call;
+  readonly params: unknown;
+}
+
+export type FromWorker =
+  | { readonly id: number; readonly result: unknown }
+  | { readonly id: number; readonly error: string }
+  | WorkerEvent;
