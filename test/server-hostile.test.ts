@@ -7,8 +7,8 @@ import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { MAX_MESSAGE_BYTES, MAX_WAITING_BYTES } from "../src/apps/openenv/limits.ts";
 import type { LogRecord } from "../src/apps/openenv/log.ts";
-import type * as HubModule from "../src/apps/openenv/sessions.ts";
-import type * as PoolModule from "../src/apps/openenv/thread-pool.ts";
+import type * as SessionsModule from "../src/apps/openenv/sessions.ts";
+import type * as ThreadPoolModule from "../src/apps/openenv/thread-pool.ts";
 import { poolSpec, SLOW, serve, Talker, until, type Wire } from "./server-place.ts";
 
 // Behind a trusted proxy, so that a test can be many clients.
@@ -246,41 +246,41 @@ describe("sessions", () => {
   });
 
   test("those over HTTP that are never used end after a minute, others when they were idle for long", async () => {
-    const { pool, hub } = await twoSlots();
+    const { pool, sessions } = await twoSlots();
     const ended: string[] = [];
     const open = (name: string, kind: "http" | "socket", client = "a") =>
-      hub.take(client, kind, (reason) => ended.push(`${name} ${reason}`), 0);
+      sessions.take(client, kind, (reason) => ended.push(`${name} ${reason}`), 0);
     const used = open("used", "http");
     used.isUsed = true;
     open("unused", "http");
-    hub.reap(59_000);
-    expect(hub.active).toBe(2);
-    hub.reap(61_000);
+    sessions.reap(59_000);
+    expect(sessions.active).toBe(2);
+    sessions.reap(61_000);
     expect(ended).toEqual(["unused idle"]);
     const socket = open("socket", "socket");
     socket.isUsed = true;
-    expect(() => hub.take("b", "http", () => {}, 500_000)).toThrow(/Server at capacity: 2\/2/); // both are in use
-    hub.take("b", "http", () => {}, 700_000); // and now idle for more than ten minutes
+    expect(() => sessions.take("b", "http", () => {}, 500_000)).toThrow(/Server at capacity: 2\/2/); // both are in use
+    sessions.take("b", "http", () => {}, 700_000); // and now idle for more than ten minutes
     expect(ended).toEqual(["unused idle", "used evicted"]);
     expect(ended).toHaveLength(2);
-    hub.reap(3_601_000);
+    sessions.reap(3_601_000);
     expect(ended.slice(2)).toEqual(["socket idle"]);
-    hub.plain("c", 0);
-    hub.plain("d", 0);
-    hub.plain("e", 0); // no more than there are slots, the longest idle goes
+    sessions.plain("c", 0);
+    sessions.plain("d", 0);
+    sessions.plain("e", 0); // no more than there are slots, the longest idle goes
     expect(pool.sessions).toBe(2);
-    hub.reap(4_000_000);
+    sessions.reap(4_000_000);
     expect(pool.sessions).toBe(0);
     await pool.close();
   });
 });
 
 test("a socket that was opened a moment ago is not closed for another client", async () => {
-  const { pool, hub } = await twoSlots();
+  const { pool, sessions } = await twoSlots();
   const ended: string[] = [];
-  for (const name of ["first", "second"]) hub.take("a", "socket", (reason) => ended.push(`${name} ${reason}`), 0);
-  expect(() => hub.take("b", "socket", () => {}, 9_000)).toThrow(/Server at capacity: 2\/2/);
-  hub.take("b", "socket", () => {}, 11_000);
+  for (const name of ["first", "second"]) sessions.take("a", "socket", (reason) => ended.push(`${name} ${reason}`), 0);
+  expect(() => sessions.take("b", "socket", () => {}, 9_000)).toThrow(/Server at capacity: 2\/2/);
+  sessions.take("b", "socket", () => {}, 11_000);
   expect(ended).toEqual(["first evicted"]);
   await pool.close();
 });
@@ -370,9 +370,9 @@ describe("names and keys", () => {
 /** The sessions of a server with room for two. */
 async function twoSlots() {
   const root = fileURLToPath(new URL("..", import.meta.url));
-  const { Pool } = (await import(resolve(root, "dist/apps/openenv/thread-pool.js"))) as typeof PoolModule;
-  const { Hub } = (await import(resolve(root, "dist/apps/openenv/sessions.js"))) as typeof HubModule;
-  const pool = new Pool(await poolSpec(), { threads: 1 });
+  const { ThreadPool } = (await import(resolve(root, "dist/apps/openenv/thread-pool.js"))) as typeof ThreadPoolModule;
+  const { Sessions } = (await import(resolve(root, "dist/apps/openenv/sessions.js"))) as typeof SessionsModule;
+  const pool = new ThreadPool(await poolSpec(), { threads: 1 });
   await pool.ready();
-  return { pool, hub: new Hub(pool, { max: 2, perClient: 10, idleSeconds: 3_600 }) };
+  return { pool, sessions: new Sessions(pool, { max: 2, perClient: 10, idleSeconds: 3_600 }) };
 }

@@ -2,11 +2,11 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import type * as PoolModule from "../src/apps/openenv/thread-pool.ts";
+import type * as ThreadPoolModule from "../src/apps/openenv/thread-pool.ts";
 import { ENDED, poolSpec, SLOW, until } from "./server-place.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const { Pool } = (await import(resolve(root, "dist/apps/openenv/thread-pool.js"))) as typeof PoolModule;
+const { ThreadPool } = (await import(resolve(root, "dist/apps/openenv/thread-pool.js"))) as typeof ThreadPoolModule;
 const spec = await poolSpec();
 const frame = (message: object) => ({ verb: "frame", text: JSON.stringify(message) }) as const;
 const reset = frame({ type: "reset", data: { seed: 1 } });
@@ -14,7 +14,7 @@ const step = frame({ type: "step", data: { action_type: "QUERY", argument: "SELE
 
 test("a thread that dies is replaced, and only its own sessions notice", async () => {
   const lost: number[] = [];
-  const pool = new Pool(spec, { threads: 2, onLost: (_, sessions) => lost.push(sessions) });
+  const pool = new ThreadPool(spec, { threads: 2, onLost: (_, sessions) => lost.push(sessions) });
   await pool.ready();
   for (const session of ["a", "b", "c"]) await pool.open(session, "one"); // a and c share a thread
   for (const session of ["a", "b", "c"]) await pool.ask(session, "one", reset);
@@ -33,7 +33,7 @@ test("a thread that dies is replaced, and only its own sessions notice", async (
 });
 
 test("a request that cannot be sent to a thread leaves nothing waiting", async () => {
-  const pool = new Pool(spec, { threads: 1 });
+  const pool = new ThreadPool(spec, { threads: 1 });
   await pool.ready();
   await pool.open("a", "one");
   const unsendable = { verb: "frame", text: () => {} } as never;
@@ -44,7 +44,7 @@ test("a request that cannot be sent to a thread leaves nothing waiting", async (
 });
 
 test("a light client waits for one statement of a heavy one at most, however many are asked", async () => {
-  const pool = new Pool(spec, { threads: 1, replyWithinMs: 60_000 });
+  const pool = new ThreadPool(spec, { threads: 1, replyWithinMs: 60_000 });
   await pool.ready();
   const order: string[] = [];
   const ask = async (session: string, client: string, sql: string) => {
@@ -75,7 +75,7 @@ test("a light client waits for one statement of a heavy one at most, however man
 });
 
 test("what waits for a thread is answered when it is too late, without a turn", async () => {
-  const pool = new Pool(spec, { threads: 1, replyWithinMs: 100, silentMs: 20_000 });
+  const pool = new ThreadPool(spec, { threads: 1, replyWithinMs: 100, silentMs: 20_000 });
   await pool.ready();
   await pool.open("a", "one");
   await pool.open("b", "two");
@@ -88,7 +88,7 @@ test("what waits for a thread is answered when it is too late, without a turn", 
 });
 
 test("what waited too long is not begun, and said so", async () => {
-  const pool = new Pool(spec, { threads: 1, replyWithinMs: -1 });
+  const pool = new ThreadPool(spec, { threads: 1, replyWithinMs: -1 });
   await pool.ready();
   await expect(pool.open("a", "one")).rejects.toMatchObject({ code: "late" });
   await pool.close();
@@ -96,7 +96,7 @@ test("what waited too long is not begun, and said so", async () => {
 
 test("a thread that hangs is ended", async () => {
   const lost: string[] = [];
-  const pool = new Pool(spec, { threads: 1, silentMs: 150, onLost: (reason) => lost.push(reason) });
+  const pool = new ThreadPool(spec, { threads: 1, silentMs: 150, onLost: (reason) => lost.push(reason) });
   await pool.ready();
   await until(() =>
     pool.open("a", "one").then(

@@ -1,16 +1,16 @@
-// Who may come in: by the name they call the server, the web page they come from, and the key they show. The key also
-// says which client they are; without keys that is their address.
+// Access control: the Host header, the Origin of web pages and the API key. The key also identifies the client; without
+// keys its address does.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { isAllowedHost } from "./allowed-hosts.ts";
 import { networkOf } from "./client-address.ts";
 import { WrongKeys } from "./wrong-keys.ts";
 
 export interface AccessOptions {
-  /** Any of them is asked of every request but GET /health. @default none */
+  /** API keys; one is required by every request but GET /health. @default none */
   readonly apiKeys?: readonly string[] | undefined;
-  /** Origins of web pages that may use the server besides its own; "*" lets all. @default none */
+  /** Origins of web pages that may use the server besides its own; "*" allows all. @default none */
   readonly origins?: readonly string[] | undefined;
-  /** Names the server answers to besides those of this machine. @default "any" */
+  /** Host names the server accepts besides this machine's. @default "any" */
   readonly hosts?: readonly string[] | "any";
 }
 
@@ -21,21 +21,21 @@ export interface Refusal {
   readonly retryAfter?: number;
 }
 
-/** Someone who was let in; `client` says who. */
+/** An admitted request and its client. */
 export interface Admitted {
   readonly client: string;
 }
 
-/** The parts of a request that access depends on. */
+/** The parts of a request that access control reads. */
 export interface Caller {
   readonly address: string;
   readonly url: URL;
   readonly header: (name: string) => string | undefined;
-  /** Whether a WebSocket is asked for: browsers can show a key only in the address then. */
+  /** Whether it is a WebSocket upgrade: browsers can then send a key only in the URL. */
   readonly isUpgrade: boolean;
 }
 
-/** Decides on requests, by their heads alone. */
+/** Admits or refuses requests by their headers. */
 export class Access {
   readonly #keys: readonly Buffer[];
   readonly #origins: ReadonlySet<string>;
@@ -48,7 +48,7 @@ export class Access {
     this.#hosts = hosts;
   }
 
-  /** Why a request may not come from where it comes from; undefined when it may. Asked before anything else. */
+  /** Refuses a wrong Host or Origin; undefined if both are allowed. Checked first. */
   refuseOrigin(caller: Caller): Refusal | undefined {
     const { url, header } = caller;
     if (!isAllowedHost(header("host"), this.#hosts) || !isAllowedHost(url.host, this.#hosts))
@@ -57,22 +57,22 @@ export class Access {
     return undefined;
   }
 
-  /** Says which client a caller is, or why it is not let in. */
+  /** Identifies the client, or refuses it. */
   admit(caller: Caller, now = performance.now()): Admitted | Refusal {
     const address = networkOf(caller.address);
     if (this.#keys.length === 0 || caller.url.pathname === "/health") return { client: address };
     const shown = digest(keyOf(caller));
     let found = -1;
-    for (const [i, key] of this.#keys.entries()) if (timingSafeEqual(key, shown)) found = i; // all, so that time tells nothing
+    for (const [i, key] of this.#keys.entries()) if (timingSafeEqual(key, shown)) found = i; // compares all keys: constant time
     if (found >= 0) return { client: `key ${found + 1}` };
-    // After the comparison: others at the same address must not be able to lock out those who have a key.
+    // After the comparison: others at the same address must not lock out a client with a valid key.
     const wait = this.#wrongKeys.waitOf(address, now);
     if (wait > 0) return { status: 429, detail: "Too many wrong keys", retryAfter: Math.ceil(wait / 1000) };
     this.#wrongKeys.miss(address, now);
     return { status: 401, detail: "Unauthorized" };
   }
 
-  /** Programs send no origin. A page must be the server's own, or one that was allowed. */
+  /** Programs send no Origin. A web page must be the server's own or an allowed one. */
   allowsOrigin({ url, header }: Pick<Caller, "url" | "header">): boolean {
     const origin = header("origin");
     if (origin === undefined || this.#origins.has("*") || this.#origins.has(origin)) return true;
@@ -81,7 +81,7 @@ export class Access {
   }
 }
 
-/** The key a caller shows: `Authorization: Bearer`, `X-API-Key`, or for sockets `?api_key=`. */
+/** The request's key: `Authorization: Bearer`, `X-API-Key`, or for sockets `?api_key=`. */
 function keyOf({ url, header, isUpgrade }: Caller): string {
   const bearer = /^Bearer\s+(.+)$/i.exec(header("authorization") ?? "")?.[1];
   return bearer ?? header("x-api-key") ?? (isUpgrade ? url.searchParams.get("api_key") : null) ?? "";

@@ -1,23 +1,23 @@
-// The names a server answers to. A page of a foreign site may point its own name at this machine, and is then the
-// "same site" for a browser; the name in its requests gives it away.
+// Allowed host names, against DNS rebinding: a foreign site may point its own name at this machine and is then same-origin
+// for a browser, but its requests still carry that name in the Host header.
 
-/** Whether a name means this machine only. */
+/** Whether a name or address is a loopback one. */
 export function isLoopback(name: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(name);
 }
 
-/** Whether an address to listen on means every network of this machine. */
+/** Whether listening on this address means listening on every interface. */
 export function isEveryAddress(host: string): boolean {
   return host === "0.0.0.0" || host === "::" || host === "";
 }
 
-/** The names for a server that listens on `host`: this machine's, that address, and those given; "any" when it listens everywhere and none is given. */
+/** Allowed names for a server listening on `host`: loopback, `host` and the given ones; "any" if it listens everywhere and none is given. */
 export function hostsFor(host: string, given: readonly string[] = []): readonly string[] | "any" {
   if (isEveryAddress(host)) return given.length > 0 ? given : "any";
   return [host, ...given];
 }
 
-/** Whether a Host header names a server of these names. Names of this machine always do; the port does not matter. */
+/** Whether a Host header is allowed. Loopback names always are; the port is ignored. */
 export function isAllowedHost(header: string | undefined, hosts: readonly string[] | "any"): boolean {
   if (hosts === "any" || header === undefined) return true; // browsers always send one
   const name = nameOf(header);

@@ -1,9 +1,9 @@
-// Who a request comes from: an address, as the network or a trusted proxy tells it.
+// A request's client address, from the connection or a trusted proxy.
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
 import { UsageError } from "../../errors.ts";
 
-/** Proxies whose `X-Forwarded-For` is believed. */
+/** Proxies whose `X-Forwarded-For` is trusted. */
 export class Proxies {
   readonly #trusted = new BlockList();
   readonly #any: boolean;
@@ -25,7 +25,7 @@ export class Proxies {
     return this.#any && isIP(address) !== 0 && this.#trusted.check(address, isIP(address) === 4 ? "ipv4" : "ipv6");
   }
 
-  /** The address a request came from: the last one in the chain of proxies that is not trusted itself. */
+  /** The client's address: the last one in the chain of proxies that is not itself trusted. */
   addressOf({
     socket,
     headers,
@@ -36,7 +36,7 @@ export class Proxies {
     const chain = header.split(",").map((element) => element.trim());
     for (const element of chain.filter((text) => text !== "").reverse()) {
       const next = plain(withoutPort(element));
-      if (isIP(next) === 0) break; // not an address: nothing before it can be believed
+      if (isIP(next) === 0) break; // not an address: nothing before it can be trusted
       address = next;
       if (!this.isTrusted(address)) break;
     }
@@ -44,7 +44,7 @@ export class Proxies {
   }
 }
 
-/** What counts as one client: an IPv4 address, or the /64 network that a single IPv6 customer has. */
+/** What counts as one client: an IPv4 address, or the /64 network of an IPv6 customer. */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address;
   const [head = "", tail] = address.replace(/%.*$/, "").split("::");
@@ -57,13 +57,13 @@ export function networkOf(address: string): string {
   return `${network.join(":")}::/64`;
 }
 
-/** An address without brackets, and an IPv4 address that is mapped into IPv6 as IPv4. */
+/** An address without brackets; IPv4-mapped IPv6 addresses become IPv4. */
 function plain(text: string): string {
   const address = text.replace(/^\[(.*)\]$/, "$1");
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
 }
 
-/** `1.2.3.4:5555` and `[2001:db8::1]:443`, as some proxies write them, without the port. A bare IPv6 address has none. */
+/** Strips the port from `1.2.3.4:5555` and `[2001:db8::1]:443`, as some proxies write them. A bare IPv6 address has none. */
 function withoutPort(text: string): string {
   return /^(\[[^\]]*\]|[\d.]+):\d{1,5}$/.exec(text)?.[1] ?? text;
 }

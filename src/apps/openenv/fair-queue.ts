@@ -1,18 +1,18 @@
-// Whose turn it is: a queue for each client, and a record of the thread time each client used lately.
+// Fair scheduling: one queue per client, ordered by the thread time each client used recently.
 
-/** Milliseconds after which used time counts half: long enough to see who is heavy, short enough to forgive. */
+/** Half-life of used time in milliseconds: long enough to detect heavy clients, short enough to forgive. */
 const HALF_LIFE_MS = 10_000;
 
-const MAX_CLIENTS = 10_000; // remembered; the ones charged longest ago are forgotten first
-const MAX_HALF_LIVES = 500; // after which all weights are scaled down, long before a double overflows
+const MAX_CLIENTS = 10_000; // least recently charged ones are evicted first
+const MAX_HALF_LIVES = 500; // then all sums are rescaled, long before a double overflows
 
-/** Thread time used by clients, the recent weighing most. */
+/** Thread time per client with exponential decay. */
 export class Usage {
-  // Instead of letting every sum decay, later charges weigh more: sums can then be compared as they are.
+  // Instead of decaying every sum, later charges weigh more; the sums stay comparable.
   readonly #used = new Map<string, number>();
   #epoch = 0;
 
-  /** Books time that a client has used. */
+  /** Adds time that a client has used. */
   charge(client: string, milliseconds: number, now = performance.now()): void {
     if (now - this.#epoch > MAX_HALF_LIVES * HALF_LIFE_MS) this.#rebase(now);
     const used = this.of(client) + milliseconds * 2 ** ((now - this.#epoch) / HALF_LIFE_MS);
@@ -21,7 +21,7 @@ export class Usage {
     if (this.#used.size > MAX_CLIENTS) this.#used.delete(this.#used.keys().next().value!);
   }
 
-  /** What a client has used, in a unit that only compares with other clients now. */
+  /** A client's usage, in a unit that is only comparable between clients. */
   of(client: string): number {
     return this.#used.get(client) ?? 0;
   }
@@ -36,7 +36,7 @@ export class Usage {
   }
 }
 
-/** Waiting work of several clients. First in, first out within a client; between clients the one that used least goes first. */
+/** Queued work of several clients: FIFO within a client; between clients, least usage first. */
 export class FairQueue<T> {
   readonly #usage: Usage;
   readonly #queues = new Map<string, T[]>();
@@ -45,7 +45,7 @@ export class FairQueue<T> {
     this.#usage = usage;
   }
 
-  /** Clients that wait. */
+  /** Number of waiting clients. */
   get clients(): number {
     return this.#queues.size;
   }
@@ -66,7 +66,7 @@ export class FairQueue<T> {
     else this.#queues.set(client, [item]);
   }
 
-  /** Puts an item back that was taken, before those of its client that come after it. */
+  /** Puts a dequeued item back in front of its client's later items. */
   putBack(client: string, item: T, comesAfter: (other: T) => boolean): void {
     const queue = this.#queues.get(client) ?? [];
     const at = queue.findIndex(comesAfter);
@@ -74,7 +74,7 @@ export class FairQueue<T> {
     this.#queues.set(client, queue);
   }
 
-  /** Takes the next item. Clients that used the same take turns. */
+  /** Dequeues the next item; clients with equal usage alternate. */
   next(): T | undefined {
     let chosen: string | undefined;
     let least = Number.POSITIVE_INFINITY;
@@ -87,19 +87,19 @@ export class FairQueue<T> {
     if (chosen === undefined) return undefined;
     const queue = this.#queues.get(chosen)!;
     const item = queue.shift()!;
-    this.#queues.delete(chosen); // and to the end, so that equals take turns
+    this.#queues.delete(chosen); // reinserted at the end, so that equals alternate
     if (queue.length > 0) this.#queues.set(chosen, queue);
     return item;
   }
 
-  /** Takes out everything that fits. */
-  remove(fits: (item: T) => boolean): T[] {
+  /** Removes all matching items. */
+  remove(matches: (item: T) => boolean): T[] {
     const removed: T[] = [];
     for (const [client, queue] of this.#queues) {
-      const kept = queue.filter((item) => !fits(item));
-      if (kept.length === queue.length) continue;
-      removed.push(...queue.filter(fits));
-      if (kept.length > 0) this.#queues.set(client, kept);
+      const rest = queue.filter((item) => !matches(item));
+      if (rest.length === queue.length) continue;
+      removed.push(...queue.filter(matches));
+      if (rest.length > 0) this.#queues.set(client, rest);
       else this.#queues.delete(client);
     }
     return removed;

@@ -1,11 +1,11 @@
-// What clients keep in the server's memory: messages that wait and replies nobody reads, in bytes, by client and in all.
+// Memory held by clients, in bytes per client and in total: queued messages and unread replies.
 
 export interface ByteLimits {
   readonly perClient: number;
   readonly total: number;
 }
 
-/** Sums of bytes held. */
+/** Counts held bytes. */
 export class HeldBytes {
   readonly #limits: ByteLimits;
   readonly #byClient = new Map<string, number>();
@@ -19,7 +19,7 @@ export class HeldBytes {
     return this.#total;
   }
 
-  /** Whose limit is reached, if any. */
+  /** Which limit is reached, if any. */
   over(client: string): "client" | "server" | undefined {
     if (this.#total >= this.#limits.total) return "server";
     return (this.#byClient.get(client) ?? 0) >= this.#limits.perClient ? "client" : undefined;

@@ -1,9 +1,9 @@
-// JSON from clients: parsed only when it is not nested so deep that later steps would run out of stack.
+// JSON from clients, with bounded nesting so that later recursion cannot overflow the stack.
 
-/** Levels of arrays and objects in a message. The protocol's own messages have five at most. */
+/** Maximum nesting depth of a message. The protocol's own messages have at most five levels. */
 export const MAX_NESTING = 64;
 
-/** Parses a message. Throws SyntaxError for what is not JSON or is nested too deep. */
+/** Parses a message. Throws SyntaxError if it is not JSON or nested too deeply. */
 export function parseJson(text: string): unknown {
   if (nestsDeeperThan(text, MAX_NESTING)) throw new SyntaxError(`nested deeper than ${MAX_NESTING} levels`);
   return JSON.parse(text);
@@ -18,7 +18,7 @@ export function nestsDeeperThan(text: string, max: number): boolean {
     const code = text.charCodeAt(i);
     if (isString) {
       if (code === 0x5c)
-        i++; // a backslash: what follows it ends no string
+        i++; // a backslash escapes the next character
       else if (code === 0x22) isString = false;
     } else if (code === 0x22) isString = true;
     else if (code === 0x5b || code === 0x7b) {

@@ -1,4 +1,4 @@
-// What the server tells its keeper: one record an event, one JSON object a line.
+// The server's log: one record per event, one JSON object per line.
 
 export interface LogRecord {
   readonly time: string;
@@ -9,7 +9,7 @@ export interface LogRecord {
 
 export type Log = (level: LogRecord["level"], event: string, fields?: Readonly<Record<string, unknown>>) => void;
 
-/** A log that hands each record, with the time, to `write`. */
+/** A log that passes each record, with its time, to `write`. */
 export function logTo(write: (record: LogRecord) => void): Log {
   return (level, event, fields = {}) => write({ time: new Date().toISOString(), level, event, ...fields });
 }

@@ -2,7 +2,7 @@
 
 type Labels = Readonly<Record<string, string | number>>;
 
-/** Upper ends of the latency histogram's bars, in seconds. */
+/** Upper bounds of the latency histogram's buckets, in seconds. */
 const BARS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 const HELP: Readonly<Record<string, string>> = {
@@ -14,7 +14,7 @@ const HELP: Readonly<Record<string, string>> = {
   sqlenv_threads_lost_total: "Environment threads that had to be replaced",
 };
 
-/** What the server counts. */
+/** The server's counters. */
 export class Metrics {
   readonly #counters = new Map<string, Map<string, number>>();
   readonly #bars = new Float64Array(BARS.length + 1);
@@ -29,14 +29,14 @@ export class Metrics {
     series.set(key, (series.get(key) ?? 0) + 1);
   }
 
-  /** Books how long a message took from its arrival to its reply. */
+  /** Records a message's latency, from arrival to reply. */
   time(seconds: number): void {
     this.#seconds += seconds;
     const bar = BARS.findIndex((end) => seconds <= end);
     this.#bars[bar < 0 ? BARS.length : bar]!++;
   }
 
-  /** The page; `values` are looked up when asked. */
+  /** The metrics page; `values` are the current gauges. */
   text(values: Readonly<Record<string, readonly [help: string, value: number]>>): string {
     const lines: string[] = [];
     for (const [name, [help, value]] of Object.entries(values))

@@ -1,4 +1,4 @@
-// The OpenAPI document, made from the schemas the server checks with, and a page that lists its routes.
+// The OpenAPI document, generated from the schemas the server validates with, and a page that lists the routes.
 import { z } from "zod";
 import { resetRequestSchema, stepRequestSchema, wireSchemas } from "./schemas.ts";
 
@@ -71,7 +71,7 @@ export function openApi(): object {
   };
 }
 
-/** GET /docs: the routes on a page that needs nothing from elsewhere. */
+/** GET /docs: the routes on a self-contained page. */
 export function docsPage(): string {
   const { paths } = openApi() as { paths: Record<string, Record<string, { summary: string }>> };
   const rows = Object.entries(paths).flatMap(([path, methods]) =>

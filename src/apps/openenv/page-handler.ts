@@ -1,4 +1,4 @@
-// Web pages served beside the protocol. In a file of its own, so that the public types need no framework's.
+// Web pages served next to the protocol. A separate file, so that the public types do not depend on hono's.
 
-/** Serves some pages; undefined for requests that are not its own. */
+/** Serves some pages; undefined for requests it does not handle. */
 export type PageHandler = (request: Request) => Promise<Response | undefined>;

@@ -1,13 +1,13 @@
-// How often a client may speak: a bucket of tokens for each address, filled at a steady rate.
+// Rate limiting: one token bucket per client.
 
 interface Bucket {
   tokens: number;
   at: number;
 }
 
-const MAX_CLIENTS = 10_000; // addresses remembered; the longest unheard are forgotten first
+const MAX_CLIENTS = 10_000; // least recently used ones are evicted first
 
-/** Counts messages by client; a rate of 0 lets everything pass. */
+/** Limits messages per client; a rate of 0 means no limit. */
 export class RateLimit {
   readonly #perSecond: number;
   readonly #buckets = new Map<string, Bucket>();
@@ -16,7 +16,7 @@ export class RateLimit {
     this.#perSecond = perSecond;
   }
 
-  /** Takes a token and gives the milliseconds to wait for it; 0 when it was there. */
+  /** Takes a token and returns the milliseconds to wait for it; 0 if one was available. */
   take(client: string, now = performance.now()): number {
     if (this.#perSecond === 0) return 0;
     const bucket = this.#buckets.get(client) ?? { tokens: this.#perSecond, at: now };
@@ -28,14 +28,14 @@ export class RateLimit {
     return bucket.tokens >= 0 ? 0 : (-bucket.tokens / this.#perSecond) * 1000;
   }
 
-  /** Takes a token if there is one. */
+  /** Takes a token if one is available. */
   tryTake(client: string, now = performance.now()): boolean {
     if (this.take(client, now) === 0) return true;
     this.giveBack(client);
     return false;
   }
 
-  /** Gives back a token that was not used. */
+  /** Returns an unused token. */
   giveBack(client: string): void {
     const bucket = this.#buckets.get(client);
     if (bucket) bucket.tokens++;

@@ -1,4 +1,4 @@
-// A request's body as text, bounded in size, and counted as held until the request is answered.
+// A request's body as text, bounded in size and counted as held until the request is answered.
 import type { IncomingMessage } from "node:http";
 import { HTTPException } from "hono/http-exception";
 import type { HeldBytes } from "./held-bytes.ts";
@@ -11,7 +11,7 @@ export interface BodyOptions {
   readonly maxBytes: number;
 }
 
-/** Reads the body, gives it to `use`, and lets go of it. Throws HTTPException 413, 429 or 503. */
+/** Reads the body, passes it to `use`, and releases it. Throws HTTPException 413, 429 or 503. */
 export async function withBody<T>(
   incoming: IncomingMessage,
   { client, held, maxBytes }: BodyOptions,
@@ -21,7 +21,7 @@ export async function withBody<T>(
   const chunks: Buffer[] = [];
   let length = 0;
   try {
-    // Not destroyed when refused half-way: the connection is still needed for the answer.
+    // Not destroyed when refused midway: the connection is needed for the response.
     for await (const chunk of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       const full = held.over(client);
       if (full === "client") throw refusal(429, "Too many requests are waiting");
@@ -39,7 +39,7 @@ export async function withBody<T>(
   }
 }
 
-/** The rest of the body is not read, so the connection cannot be used again. */
+/** The rest of the body is not read, so the connection cannot be reused. */
 function refusal(status: 413 | 429 | 503, detail: string): HTTPException {
   const headers = { connection: "close", ...(status !== 413 && { "retry-after": "1" }) };
   return new HTTPException(status, { res: Response.json({ detail }, { status, headers }) });

@@ -1,5 +1,5 @@
-// The HTTP routes: OpenEnv's, metrics; then the pages that were mounted; then the Task API; then 404.
-// The host, the origin, the key and the rate are looked at before a body is read.
+// The HTTP routes, in order: OpenEnv's, metrics, mounted pages, the Task API, 404.
+// Host, origin, key and rate are checked before a body is read.
 import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
@@ -18,17 +18,17 @@ import type { PageHandler } from "./page-handler.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import { withBody } from "./request-body.ts";
 import { wireSchemas } from "./schemas.ts";
-import type { Hub } from "./sessions.ts";
+import type { Sessions } from "./sessions.ts";
 import { answerTasks } from "./task-api.ts";
-import type { Pool } from "./thread-pool.ts";
+import type { ThreadPool } from "./thread-pool.ts";
 
 export interface RouteOptions {
-  readonly pool: Pool;
-  readonly hub: Hub;
+  readonly pool: ThreadPool;
+  readonly sessions: Sessions;
   readonly access: Access;
   readonly proxies: Proxies;
   readonly rate: RateLimit;
-  /** How often a refusal is logged. */
+  /** Limits how often refusals are logged. */
   readonly logged: RateLimit;
   readonly held: HeldBytes;
   readonly maxMessageBytes: number;
@@ -47,7 +47,7 @@ type Handler = (c: Context<Env>) => Response | Promise<Response>;
 
 export interface Routes {
   readonly fetch: Hono<Env>["fetch"];
-  /** Resolves when no request of the protocol is under way; pages may stream on. */
+  /** Resolves when no protocol request is running; pages may keep streaming. */
   readonly settled: () => Promise<unknown>;
 }
 
@@ -55,8 +55,21 @@ const JSON_TYPE = { "content-type": "application/json" };
 
 /** Answers every HTTP request. */
 export function routes(options: RouteOptions): Routes {
-  const { pool, hub, access, proxies, rate, logged, held, maxMessageBytes, metrics, log, questions, about, pages } =
-    options;
+  const {
+    pool,
+    sessions,
+    access,
+    proxies,
+    rate,
+    logged,
+    held,
+    maxMessageBytes,
+    metrics,
+    log,
+    questions,
+    about,
+    pages,
+  } = options;
   const underWay = new Set<Promise<unknown>>();
   const [schemas, api, docs] = [wireSchemas(), openApi(), docsPage()];
 
@@ -65,9 +78,9 @@ export function routes(options: RouteOptions): Routes {
     (c) =>
       withBody(c.env.incoming, { client: c.get("client"), held, maxBytes: maxMessageBytes }, (body) => answer(body, c));
 
-  /** A request of the session that the client's plain HTTP requests share. */
+  /** A request to the session that the client's plain HTTP requests share. */
   const environment = async (verb: "reset" | "step" | "state", body: string, client: string) => {
-    const slot = hub.plain(client);
+    const slot = sessions.plain(client);
     await slot.ready;
     const { status = 500, text } = await pool.ask(slot.id, client, { verb, body });
     if (status === 500) return failed(text ?? "");
@@ -82,7 +95,7 @@ export function routes(options: RouteOptions): Routes {
     "/state": { GET: (c) => environment("state", "", c.get("client")) },
     "/mcp": {
       POST: posted(async (body, c) => {
-        const text = await answerMcp(body, c.get("client"), { pool, hub, metrics });
+        const text = await answerMcp(body, c.get("client"), { pool, sessions, metrics });
         return new Response(text, { headers: JSON_TYPE });
       }),
     },
@@ -180,8 +193,8 @@ export function routes(options: RouteOptions): Routes {
     const { rss, heapUsed } = process.memoryUsage();
     const { user, system } = process.cpuUsage();
     return {
-      sqlenv_sessions_active: ["Sessions that hold a slot", hub.active],
-      sqlenv_sessions_max: ["Slots there are", hub.max],
+      sqlenv_sessions_active: ["Sessions that hold a slot", sessions.active],
+      sqlenv_sessions_max: ["Slots there are", sessions.max],
       sqlenv_threads: ["Environment threads", pool.threads],
       sqlenv_requests_waiting: ["Requests that wait for a thread or are in work", pool.waiting],
       sqlenv_held_bytes: ["Bytes of messages that wait and of replies not read", held.total],
@@ -194,7 +207,7 @@ export function routes(options: RouteOptions): Routes {
 
 const HEADERS = ["content-type", "authorization", "x-api-key"];
 
-/** OPTIONS is a preflight only when it asks for a method; programs may ask what a path allows. */
+/** OPTIONS is a CORS preflight only with a requested method; otherwise it asks what a path allows. */
 function ifPreflight(handler: MiddlewareHandler): MiddlewareHandler {
   return (c, next) =>
     c.req.method === "OPTIONS" && c.req.header("access-control-request-method") === undefined
@@ -204,7 +217,7 @@ function ifPreflight(handler: MiddlewareHandler): MiddlewareHandler {
         : handler(c, next);
 }
 
-/** The answer to those who are not let in. A body they send is not read, so the connection ends. */
+/** The response to a refused request. Its body is not read, so the connection is closed. */
 function refused(refusal: Refusal | undefined, c: Context<Env>): Response | undefined {
   if (!refusal) return undefined;
   const { status, detail, retryAfter } = refusal;
@@ -216,14 +229,14 @@ function refused(refusal: Refusal | undefined, c: Context<Env>): Response | unde
   return Response.json({ detail }, { status, headers });
 }
 
-/** The protocol's answer to an environment that raises; the reason goes into a header. */
+/** The protocol's response when the environment throws; the reason is in a header. */
 function failed(reason: string): Response {
-  const shown = reason.slice(0, 500).replace(/[^\x20-\x7e]/g, "?"); // what a header may hold
+  const shown = reason.slice(0, 500).replace(/[^\x20-\x7e]/g, "?"); // printable ASCII, as headers require
   const headers = { "content-type": "text/plain; charset=utf-8", "x-error": shown };
   return new Response("Internal Server Error", { status: 500, headers });
 }
 
-/** A page may use threads and shared memory only when it is isolated from other sites. */
+/** Cross-origin isolation, which pages need for shared memory and threads. */
 function isolated(response: Response): Response {
   const headers = new Headers(response.headers);
   if (!headers.has("cross-origin-opener-policy")) headers.set("cross-origin-opener-policy", "same-origin");

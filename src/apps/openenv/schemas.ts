@@ -1,4 +1,4 @@
-// What crosses the wire: the environment's records in OpenEnv's envelopes, each described by one schema.
+// OpenEnv's messages: schemas of requests, and the environment's records in their envelopes.
 import { z } from "zod";
 import { UsageError } from "../../errors.ts";
 import { SPLITS, type Split } from "../../gym/data/index.ts";
@@ -14,27 +14,27 @@ import {
   type SQLObservation,
 } from "../../gym/env/index.ts";
 
-/** The seven things that can go wrong on a socket, by the names of the protocol. */
+/** The protocol's seven error codes on a socket. */
 export const WIRE_ERRORS = [
   "INVALID_JSON", // the frame is not JSON
   "UNKNOWN_TYPE", // no such message
-  "VALIDATION_ERROR", // envelope or action have the wrong shape
-  "EXECUTION_ERROR", // the environment refused or failed; the session goes on
+  "VALIDATION_ERROR", // envelope or action do not match their schema
+  "EXECUTION_ERROR", // the environment refused or failed; the session continues
   "CAPACITY_REACHED", // no slot left; the socket is closed
   "FACTORY_ERROR", // no environment could be made; the socket is closed
-  "SESSION_ERROR", // what arrived is no message at all; the socket is closed
+  "SESSION_ERROR", // not a message at all; the socket is closed
 ] as const;
 
 export type WireErrorCode = (typeof WIRE_ERRORS)[number];
 
-/** An observation as it is sent: reward and done stand beside it, not in it. */
+/** An observation as sent: reward and done are next to it, not inside. */
 export interface Envelope {
   readonly observation: Readonly<Record<string, unknown>>;
   readonly reward: number | null;
   readonly done: boolean;
 }
 
-/** The session's state on a socket; plain HTTP shows the first two fields only. */
+/** The session's state on a socket; plain HTTP returns only the first two fields. */
 export interface WireState extends Outcome {
   readonly episode_id: string | null;
   readonly step_count: number;
@@ -45,15 +45,15 @@ export interface WireState extends Outcome {
 
 const metadata = z.record(z.string(), z.unknown()).optional().describe("accepted and not looked at");
 
-/** An action on the wire: nothing but its fields. */
+/** An action: exactly its fields. */
 export const wireActionSchema = z.strictObject({ ...actionSchema.unwrap().shape, metadata });
 
-/** A step by what a model wrote, `ACTION_TYPE: argument`, read as forgivingly as in a training of ours. */
+/** A step given as a model's text, `ACTION_TYPE: argument`, parsed as leniently as in training. */
 export const textActionSchema = z.strictObject({ text: z.string(), metadata });
 
 const MAX_NAME = 255; // characters of episode and request ids, as in the protocol
 
-/** The body of POST /reset. Other keys are let pass, as the protocol asks. */
+/** The body of POST /reset. Other keys are ignored, as the protocol requires. */
 export const resetRequestSchema = z.looseObject({
   seed: z.int().min(0).nullish().describe("the same seed asks the same question; null or absent asks any"),
   episode_id: z.string().max(MAX_NAME).nullish().describe("shown again in the state"),
@@ -84,7 +84,7 @@ const stateSchema = z.looseObject({
   rules: z.string().optional().describe("id of the environment's rules, such as env-1"),
 });
 
-/** The schemas of GET /schema. The observation's lists reward and done too, although they travel beside it. */
+/** The schemas of GET /schema. The observation's includes reward and done, although they are sent next to it. */
 export function wireSchemas(): { action: object; observation: object; state: object } {
   const json = (schema: z.ZodType, title: string, io: "input" | "output") => {
     const { $schema: _, ...rest } = z.toJSONSchema(schema, { io });
@@ -98,17 +98,17 @@ export function wireSchemas(): { action: object; observation: object; state: obj
   };
 }
 
-/** Puts an observation into its envelope. A reward that is no number becomes null, as JSON would have it. */
+/** Wraps an observation in its envelope. A reward that is not a finite number becomes null, as in JSON. */
 export function envelopeOf({ reward, done, ...observation }: SQLObservation): Envelope {
   return { observation, reward: reward !== null && Number.isFinite(reward) ? reward : null, done };
 }
 
-/** The action a checked message means. */
+/** The action of a validated message. */
 export function actionOf(data: { action_type: ActionType; argument: string } | { text: string }): SQLAction {
   return "text" in data ? parseAction(data.text).action : { action_type: data.action_type, argument: data.argument };
 }
 
-/** Which question a reset asks for. Sockets check nothing, so any seed will do; other wrong values throw UsageError. */
+/** The question a reset requests. Sockets do not validate, so any seed is accepted; other wrong values throw UsageError. */
 export function readReset(data: Readonly<Record<string, unknown>>): { options: ResetOptions; episode_id?: string } {
   const { question_id, split, index, seed, episode_id } = data;
   const options: { -readonly [K in keyof ResetOptions]: ResetOptions[K] } = {};
@@ -122,7 +122,7 @@ export function readReset(data: Readonly<Record<string, unknown>>): { options: R
   return { options, ...(isGiven(episode_id) && { episode_id: text("episode_id", episode_id) }) };
 }
 
-/** Our two splits by the names others have for them. */
+/** Our two splits, by common names. */
 export function splitOf(name: string): Split {
   const known = name === "validation" || name === "test" ? "eval" : SPLITS.find((split) => split === name);
   if (known) return known;

@@ -1,4 +1,4 @@
-// The OpenEnv server: sockets and HTTP in this thread, environments in others, and an orderly end.
+// The OpenEnv server: sockets and HTTP in this thread, environments in worker threads, graceful shutdown.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener, RequestError } from "@hono/node-server";
@@ -16,24 +16,24 @@ import { Metrics } from "./metrics.ts";
 import type { PageHandler } from "./page-handler.ts";
 import { RateLimit } from "./rate-limit.ts";
 import { routes } from "./routes.ts";
-import { Hub } from "./sessions.ts";
+import { Sessions } from "./sessions.ts";
 import { Sockets } from "./sockets.ts";
-import { Pool } from "./thread-pool.ts";
+import { ThreadPool } from "./thread-pool.ts";
 import type { ThreadSpec } from "./thread-protocol.ts";
 
-/** Actions an episode may take on a server; more than in training, since strangers' models need more looks. */
+/** Step budget of an episode on a server; larger than in training, since other models explore more. */
 export const SERVER_STEP_BUDGET = 15;
 
 export interface ServerOptions extends EnvironmentOptions {
   /** @default "127.0.0.1" */
   readonly host?: string;
-  /** 0 takes any that is free. @default 8000 */
+  /** 0 picks a free port. @default 8000 */
   readonly port?: number;
-  /** Threads that environments live in. @default one a core this process may use */
+  /** Environment threads. @default one per available core */
   readonly threads?: number | undefined;
   /** @default MAX_SESSIONS */
   readonly maxSessions?: number | undefined;
-  /** Of one client. @default SESSIONS_PER_CLIENT */
+  /** Sessions per client. @default SESSIONS_PER_CLIENT */
   readonly sessionsPerClient?: number | undefined;
   /** @default MAX_MESSAGE_BYTES */
   readonly maxMessageBytes?: number | undefined;
@@ -43,35 +43,35 @@ export interface ServerOptions extends EnvironmentOptions {
   readonly pingSeconds?: number | undefined;
   /** @default SILENT_SECONDS */
   readonly silentSeconds?: number | undefined;
-  /** Seconds in which whoever is sent a reply has to read some of it. @default REPLY_SECONDS */
+  /** Seconds within which a client must read some of a reply. @default REPLY_SECONDS */
   readonly replySeconds?: number | undefined;
-  /** 0 for no limit. @default RATE_PER_CLIENT */
+  /** Messages per second and client; 0 for no limit. @default RATE_PER_CLIENT */
   readonly ratePerClient?: number | undefined;
-  /** Any of them is asked of every request but GET /health, and says which client it is. @default none */
+  /** API keys; one is required by every request but GET /health, and identifies the client. @default none */
   readonly apiKeys?: readonly string[] | undefined;
-  /** Names the server answers to, besides this machine's and `host`. @default none; any, when `host` is every address */
+  /** Host names the server accepts besides this machine's and `host`. @default none; any if `host` is every address */
   readonly allowedHosts?: readonly string[] | undefined;
-  /** Addresses or networks of proxies whose `X-Forwarded-For` is believed. @default none */
+  /** Addresses or networks of proxies whose `X-Forwarded-For` is trusted. @default none */
   readonly trustProxies?: readonly string[] | undefined;
-  /** Origins of web pages that may use the server besides its own; "*" lets all. */
+  /** Origins of web pages that may use the server besides its own; "*" allows all. */
   readonly origins?: readonly string[] | undefined;
-  /** Tried in order before the 404. */
+  /** Page handlers, tried in order before the 404. */
   readonly pages?: readonly PageHandler[];
-  /** Gets a record for each event. */
+  /** Receives one record per event. */
   readonly onLog?: (record: LogRecord) => void;
 }
 
-/** A server that runs. */
+/** A running server. */
 export interface RunningServer {
   readonly url: string;
   readonly port: number;
   /** Sessions that hold a slot. */
   readonly sessions: number;
-  /** Finishes the steps under way, closes every socket with 1001, and ends the threads. */
+  /** Finishes running steps, closes every socket with 1001, and ends the threads. */
   close(): Promise<void>;
 }
 
-/** Serves a data set's questions. Resolves when it listens; the data set may be closed then. */
+/** Serves a data set's questions. Resolves when it listens; the data set may then be closed. */
 export async function startServer(data: DataSet, options: ServerOptions = {}): Promise<RunningServer> {
   const { host = "127.0.0.1", port = 8000, threads = usableCpus(), pages = [], apiKeys, origins } = options;
   const { maxSessions = limits.MAX_SESSIONS, sessionsPerClient = limits.SESSIONS_PER_CLIENT } = options;
@@ -83,18 +83,18 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
   const proxies = new Proxies(options.trustProxies);
   const log = logTo(options.onLog ?? (() => {}));
   const metrics = new Metrics();
-  const pool = new Pool(specOf(data, options), {
+  const pool = new ThreadPool(specOf(data, options), {
     threads,
     onLost: (reason, sessions) => {
       metrics.count("sqlenv_threads_lost_total");
       log("error", "thread_lost", { reason, sessions });
     },
   });
-  const hub = new Hub(pool, { max: maxSessions, perClient: sessionsPerClient, idleSeconds });
+  const sessions = new Sessions(pool, { max: maxSessions, perClient: sessionsPerClient, idleSeconds });
   const access = new Access({ apiKeys, origins, hosts: hostsFor(host, options.allowedHosts) });
   const held = new HeldBytes({ perClient: limits.HELD_BYTES_PER_CLIENT, total: limits.HELD_BYTES });
   const [rate, logged] = [new RateLimit(ratePerClient), new RateLimit(1)];
-  const shared = { pool, hub, access, proxies, held, metrics, log, rate, logged, maxMessageBytes };
+  const shared = { pool, sessions, access, proxies, held, metrics, log, rate, logged, maxMessageBytes };
   const { fetch, settled } = routes({
     ...shared,
     pages,
@@ -105,10 +105,10 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
     { requestTimeout: 30_000, keepAliveTimeout: 65_000 },
     getRequestListener(fetch, { overrideGlobalObjects: false, hostname: "localhost", errorHandler: badRequest }),
   );
-  server.setTimeout(replySeconds * 1000); // ends connections without any progress; sockets have their own rules
+  server.setTimeout(replySeconds * 1000); // ends stalled connections; sockets have their own timeouts
   limitConnections(server, proxies, maxSessions, sessionsPerClient);
   const sockets = new Sockets(server, { ...shared, pingSeconds, silentSeconds, replySeconds });
-  const reaper = setInterval(() => hub.reap(), Math.min(Math.max(idleSeconds * 250, 10), 15_000));
+  const reaper = setInterval(() => sessions.reap(), Math.min(Math.max(idleSeconds * 250, 10), 15_000));
   reaper.unref();
   const end = async () => {
     clearInterval(reaper);
@@ -129,15 +129,15 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
     url,
     port: address.port,
     get sessions() {
-      return hub.active;
+      return sessions.active;
     },
     close: () => {
       closing ??= (async () => {
-        log("info", "shutting_down", { sessions: hub.active });
+        log("info", "shutting_down", { sessions: sessions.active });
         const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
         await Promise.all([sockets.drain(limits.SHUTDOWN_SECONDS), settled()]);
         server.closeIdleConnections();
-        await Promise.race([stopped, new Promise((resolve) => setTimeout(resolve, 500))]); // for replies on their way
+        await Promise.race([stopped, new Promise((resolve) => setTimeout(resolve, 500))]); // for replies still being sent
         server.closeAllConnections();
         await stopped;
         await end();
@@ -148,13 +148,13 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
   };
 }
 
-/** A request that cannot be read at all. */
+/** Answers a request that cannot be parsed. */
 function badRequest(error: unknown): Response {
   const isBad = error instanceof RequestError;
   return Response.json({ detail: isBad ? "Bad Request" : "Internal Server Error" }, { status: isBad ? 400 : 500 });
 }
 
-/** Bounds the connections there are, of everyone and of each address; a trusted proxy's are those of many. */
+/** Limits connections in total and per address; a trusted proxy's belong to many clients. */
 function limitConnections(server: Server, proxies: Proxies, maxSessions: number, perClient: number): void {
   const counts = new Map<string, number>();
   server.maxConnections = 2 * (maxSessions + limits.SPARE_CONNECTIONS);
@@ -176,7 +176,7 @@ function limitConnections(server: Server, proxies: Proxies, maxSessions: number,
   });
 }
 
-/** Copies the database files into memory that all threads share. */
+/** Copies the database files into memory shared by all threads. */
 function specOf({ name, questions, file, layout }: DataSet, options: EnvironmentOptions): ThreadSpec {
   if (!file) throw new UsageError({ what: "the data set does not give its database files", value: name });
   const names = [...new Set(questions.map(({ database_name }) => database_name))];

@@ -10,7 +10,7 @@ const data = await smallDataSet();
 const session = () => new Session("s", new SQLEnvironment(data));
 const ask = (to: Session, message: object) => JSON.parse(to.frame(JSON.stringify(message)).text!);
 
-test("problems name type, place, input and what would be right", () => {
+test("details name type, place, input and what would be right", () => {
   const { data: said } = ask(session(), { type: "step", data: { action_type: "DROP", argument: 3, more: 1 } });
   expect(said).toMatchObject({ message: "Invalid message", code: "VALIDATION_ERROR" });
   expect(said.errors).toEqual([

@@ -1,4 +1,4 @@
-// One client's environment: takes OpenEnv's messages and gives the replies. No socket, no thread, no clock in here.
+// One client's environment: OpenEnv messages in, replies out. No sockets, threads or clocks.
 import { z } from "zod";
 import { messageOf } from "../../errors.ts";
 import { type EnvironmentRules, type Outcome, rulesId, SQLEnvironment } from "../../gym/env/index.ts";
@@ -15,15 +15,15 @@ import {
   type WireState,
   wireActionSchema,
 } from "./schemas.ts";
-import { checked, Invalid, passCrash } from "./validation-errors.ts";
+import { checked, InvalidMessage, rethrowCrash } from "./validation-errors.ts";
 
-/** What goes back for one frame. */
+/** The reply to one frame. */
 export interface Reply {
-  /** The frame to send; null when only the close is wanted. */
+  /** The frame to send; null to only close. */
   readonly text: string | null;
   /** Close the socket with this code after sending. */
   readonly close?: number;
-  /** What it was, for counting: a message type or an error code. */
+  /** A message type or an error code, for metrics. */
   readonly kind: string;
 }
 
@@ -38,7 +38,7 @@ const ENVELOPES = {
 
 const NO_OUTCOME: Outcome = { correctness: null, progress: null, operational: null, done_reason: null };
 
-/** An environment and what a client may say to it. */
+/** An environment and the messages it accepts. */
 export class Session {
   readonly id: string;
   readonly #env: SQLEnvironment;
@@ -50,7 +50,7 @@ export class Session {
     this.#env = env;
   }
 
-  /** Starts an episode; keys it does not know are passed over. */
+  /** Starts an episode; unknown keys are ignored. */
   reset(data: Readonly<Record<string, unknown>> = {}): Envelope {
     const { options, episode_id } = readReset(data);
     this.#resetting = true;
@@ -63,7 +63,7 @@ export class Session {
     }
   }
 
-  /** Takes a step, or calls a tool. Throws Invalid for what is no action. */
+  /** Takes a step, or calls a tool. Throws InvalidMessage if the data is not an action. */
   step(data: Readonly<Record<string, unknown>>): Envelope {
     if (data.type === "list_tools" || data.type === "call_tool") return toolAction(this, data);
     const isText = "text" in data && !("action_type" in data);
@@ -86,12 +86,12 @@ export class Session {
     return this.isPlaying ? this.#env.outcome : NO_OUTCOME;
   }
 
-  /** Whether a reset is under way: the statements that run are then the data set's own. */
+  /** Whether a reset is running, whose statements are the data set's gold queries. */
   get isResetting(): boolean {
     return this.#resetting;
   }
 
-  /** Whether there is an episode, running or ended. */
+  /** Whether an episode was started (it may have ended). */
   get isPlaying(): boolean {
     return this.#episode !== null;
   }
@@ -100,7 +100,7 @@ export class Session {
     this.#env.close();
   }
 
-  /** The reply to a frame on /ws. Never throws but for a crash of SQLite. */
+  /** The reply to a frame on /ws. Throws only if SQLite crashes. */
   frame(text: string): Reply {
     let message: unknown;
     try {
@@ -114,20 +114,20 @@ export class Session {
     try {
       return this.#answer(message as Record<string, unknown>);
     } catch (error) {
-      passCrash(error);
-      if (error instanceof Invalid)
-        return errorReply("VALIDATION_ERROR", "Invalid message", { errors: error.problems });
+      rethrowCrash(error);
+      if (error instanceof InvalidMessage)
+        return errorReply("VALIDATION_ERROR", "Invalid message", { errors: error.details });
       return errorReply("EXECUTION_ERROR", messageOf(error));
     }
   }
 
-  /** The reply to a frame on /mcp. Never throws but for a crash of SQLite. */
+  /** The reply to a frame on /mcp. Throws only if SQLite crashes. */
   rpcFrame(text: string): Reply {
     const request = parseRpc(text);
     return { text: JSON.stringify("method" in request ? this.rpc(request) : request), kind: "mcp" };
   }
 
-  /** The answer to a JSON-RPC request inside this session. Never throws but for a crash of SQLite. */
+  /** The answer to a JSON-RPC request inside this session. Throws only if SQLite crashes. */
   rpc(request: RpcRequest) {
     const { id, method } = request;
     try {
@@ -147,7 +147,7 @@ export class Session {
           throw new RpcFault(RPC.method, `Method not found: ${method.slice(0, 100)}`);
       }
     } catch (error) {
-      passCrash(error);
+      rethrowCrash(error);
       return rpcFailure(id, toolFailure(error));
     }
   }
@@ -175,12 +175,12 @@ export class Session {
   }
 }
 
-/** A session whose environment could not be made answers nothing: it throws at once. */
+/** Opens a session; throws if its environment cannot be created. */
 export function openSession(id: string, ...environment: ConstructorParameters<typeof SQLEnvironment>): Session {
   return new Session(id, new SQLEnvironment(...environment));
 }
 
-/** A reply that says what went wrong. */
+/** An error reply. */
 export function errorReply(code: WireErrorCode, message: string, more: object = {}): Reply {
   return { text: JSON.stringify({ type: "error", data: { message, code, ...more } }), kind: code };
 }

@@ -1,11 +1,11 @@
-// The sessions there are and whose they are: those of sockets and of MCP over HTTP hold a slot, each given back exactly
-// once; the one that a client's plain HTTP requests share holds none, as the protocol has it.
+// Open sessions and their clients. A session of a socket or of MCP over HTTP holds a slot, released exactly once; the one
+// that a client's plain HTTP requests share holds none, as the protocol requires.
 import { randomUUID } from "node:crypto";
 import { SqlEnvError } from "../../errors.ts";
 import { EVICTABLE_SECONDS, GRACE_SECONDS, UNUSED_SECONDS } from "./limits.ts";
-import type { Pool } from "./thread-pool.ts";
+import type { ThreadPool } from "./thread-pool.ts";
 
-/** No slot is left, for anyone or for this client. */
+/** No slot is free, in total or for this client. */
 export class CapacityError extends SqlEnvError {
   readonly active_sessions: number;
   readonly max_sessions: number;
@@ -25,41 +25,41 @@ export class CapacityError extends SqlEnvError {
 export interface Slot {
   readonly id: string;
   readonly client: string;
-  /** Whether a socket holds it, or it is known by its id alone. */
+  /** Held by a socket, or known by its id only. */
   readonly kind: "socket" | "http";
-  /** By `performance.now()`, as all times here. */
+  /** `performance.now()`, like all times here. */
   readonly openedAt: number;
-  /** When it was last asked something. */
+  /** Time of the last request. */
   touchedAt: number;
   /** Whether it ever reset, stepped or called a tool. */
   isUsed: boolean;
-  /** Resolves when its environment stands; rejects with code `factory`. */
+  /** Resolves when the environment exists; rejects with code `factory`. */
   readonly ready: Promise<void>;
-  /** Called when the session is ended from here. */
+  /** Called when the server ends the session. */
   readonly onEnd: (reason: "idle" | "evicted") => void;
 }
 
-export interface HubOptions {
+export interface SessionsOptions {
   /** Slots. */
   readonly max: number;
-  /** Slots of one client. */
+  /** Slots per client. */
   readonly perClient: number;
   readonly idleSeconds: number;
   /** @default UNUSED_SECONDS */
   readonly unusedSeconds?: number;
 }
 
-/** Hands out sessions. */
-export class Hub {
+/** Opens, finds, evicts and ends sessions. */
+export class Sessions {
   readonly max: number;
-  readonly #options: HubOptions;
-  readonly #pool: Pool;
+  readonly #options: SessionsOptions;
+  readonly #pool: ThreadPool;
   readonly #slots = new Map<string, Slot>();
   readonly #byClient = new Map<string, Set<Slot>>();
-  /** The sessions of plain HTTP by client, the longest idle first. */
+  /** Plain HTTP sessions by client, least recently used first. */
   readonly #plain = new Map<string, Slot>();
 
-  constructor(pool: Pool, options: HubOptions) {
+  constructor(pool: ThreadPool, options: SessionsOptions) {
     this.#pool = pool;
     this.#options = options;
     this.max = options.max;
@@ -69,7 +69,7 @@ export class Hub {
     return this.#slots.size;
   }
 
-  /** Takes a slot. When none is left, a client that has more loses a session it does not use. Throws CapacityError. */
+  /** Takes a slot. If none is free, an idle session of a client that has more is evicted. Throws CapacityError. */
   take(client: string, kind: Slot["kind"], onEnd: Slot["onEnd"] = () => {}, now = performance.now()): Slot {
     const own = this.#byClient.get(client) ?? new Set<Slot>();
     if (own.size >= this.#options.perClient) throw new CapacityError("client", own.size, this.#options.perClient);
@@ -81,7 +81,7 @@ export class Hub {
     return slot;
   }
 
-  /** The session that plain HTTP requests of a client share; made when it is first asked for. */
+  /** The session that a client's plain HTTP requests share; created on first use. */
   plain(client: string, now = performance.now()): Slot {
     const known = this.#plain.get(client);
     const slot = known ?? this.#open(client, "http", () => {}, now);
@@ -97,7 +97,7 @@ export class Hub {
     return typeof id === "string" ? this.#slots.get(id) : undefined;
   }
 
-  /** Gives a slot back; true the first time. */
+  /** Releases a slot; true the first time. */
   release(id: string): boolean {
     const slot = this.#slots.get(id);
     if (!slot) return false;
@@ -109,7 +109,7 @@ export class Hub {
     return true;
   }
 
-  /** Ends sessions that did nothing for long, and those over HTTP that were opened and never used. */
+  /** Ends idle sessions, and HTTP sessions that were never used. */
   reap(now = performance.now()): void {
     const { idleSeconds, unusedSeconds = UNUSED_SECONDS } = this.#options;
     const isIdle = ({ touchedAt, openedAt, kind, isUsed }: Slot) =>
@@ -121,7 +121,7 @@ export class Hub {
   #open(client: string, kind: Slot["kind"], onEnd: Slot["onEnd"], now: number): Slot {
     const id = randomUUID();
     const ready = this.#pool.open(id, client);
-    ready.catch(() => {}); // whoever waits for it hears of it
+    ready.catch(() => {}); // handled by whoever awaits it
     return { id, client, kind, openedAt: now, touchedAt: now, isUsed: false, ready, onEnd };
   }
 
@@ -135,7 +135,7 @@ export class Hub {
     this.#pool.drop(slot.id);
   }
 
-  /** Ends the longest idle session of the client that has most, if that client has more than the one who asks would. */
+  /** Evicts the longest idle session of the client with the most, if it has more than the requesting client would. */
   #makeRoom(own: number, now: number): boolean {
     let most = new Set<Slot>();
     for (const slots of this.#byClient.values()) if (slots.size > most.size) most = slots;

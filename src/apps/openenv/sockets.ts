@@ -1,4 +1,4 @@
-// The sockets: one session each. Messages of a socket are answered one after another; its pings at any time.
+// WebSockets, one session each. A socket's messages are answered in order; pings at any time.
 import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
@@ -12,17 +12,17 @@ import { RPC, rpcError } from "./mcp/json-rpc.ts";
 import type { Metrics } from "./metrics.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import { errorReply } from "./session.ts";
-import { CapacityError, type Hub, type Slot } from "./sessions.ts";
-import type { Pool } from "./thread-pool.ts";
+import { CapacityError, type Sessions, type Slot } from "./sessions.ts";
+import type { ThreadPool } from "./thread-pool.ts";
 import type { Answer } from "./thread-protocol.ts";
 
 export interface SocketOptions {
-  readonly pool: Pool;
-  readonly hub: Hub;
+  readonly pool: ThreadPool;
+  readonly sessions: Sessions;
   readonly access: Access;
   readonly proxies: Proxies;
   readonly rate: RateLimit;
-  /** How often a refusal is logged. */
+  /** Limits how often refusals are logged. */
   readonly logged: RateLimit;
   readonly held: HeldBytes;
   readonly metrics: Metrics;
@@ -40,7 +40,7 @@ const KINDS: Readonly<Record<string, Kind | undefined>> = { "/ws": "ws", "/mcp":
 
 type UpgradeRefusal = Omit<Refusal, "status"> & { readonly status: number };
 
-/** Takes over the upgrades of an HTTP server. */
+/** Handles the WebSocket upgrades of an HTTP server. */
 export class Sockets {
   readonly #options: SocketOptions;
   readonly #sockets: WebSocketServer;
@@ -55,7 +55,7 @@ export class Sockets {
       maxPayload: options.maxMessageBytes,
       perMessageDeflate: false, // small messages, many sessions: memory and time matter more than bytes
       clientTracking: false,
-      autoPong: false, // done here, where it is known whether the client reads
+      autoPong: false, // sent below, only while the client reads
     });
     server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       socket.on("error", () => socket.destroy());
@@ -65,7 +65,7 @@ export class Sockets {
     this.#pinging.unref();
   }
 
-  /** Lets no one in any more, finishes what is being answered, and closes every socket with 1001. */
+  /** Refuses new sockets, finishes running requests, and closes every socket with 1001. */
   async drain(seconds: number): Promise<void> {
     this.#draining = true;
     clearInterval(this.#pinging);
@@ -96,7 +96,7 @@ export class Sockets {
     });
   }
 
-  /** Whom a socket is for, or why there is none. */
+  /** The kind and client of an upgrade, or why it is refused. */
   #decide(
     request: IncomingMessage,
     address: string,
@@ -106,8 +106,8 @@ export class Sockets {
     const url = urlOf(request);
     if (!url) return { status: 400, detail: "Bad Request" };
     const caller = { address, url, header, isUpgrade: true };
-    const place = access.refuseOrigin(caller);
-    if (place) return place;
+    const refused = access.refuseOrigin(caller);
+    if (refused) return refused;
     const kind = KINDS[url.pathname];
     if (!kind) return { status: 404, detail: "Not Found" };
     if (this.#draining) return { status: 503, detail: "Shutting down" };
@@ -129,7 +129,7 @@ export class Sockets {
       `Content-Length: ${Buffer.byteLength(body)}`,
       ...(retryAfter === undefined ? [] : [`Retry-After: ${retryAfter}`]),
     ];
-    // Destroyed once it is sent: a client that never closes its side would keep the connection, as no HTTP timeout applies.
+    // Destroyed once sent: no HTTP timeout applies, so a client that never closes its side would keep the connection.
     socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());
   }
 
@@ -139,10 +139,10 @@ export class Sockets {
   }
 }
 
-/** Kinds of answers that show a session is used. */
+/** Message types that count as use of a session. */
 const USES = new Set(["reset", "step", "mcp"]);
 
-/** The URL a request asks for; undefined when it makes no sense. */
+/** A request's URL; undefined if it cannot be parsed. */
 function urlOf({ url = "/", headers }: IncomingMessage): URL | undefined {
   const text = `http://${headers.host ?? "localhost"}${url.startsWith("/") ? url : "/"}`;
   return URL.canParse(text) ? new URL(text) : undefined;
@@ -156,7 +156,7 @@ class Connection {
   readonly #client: string;
   readonly #options: SocketOptions;
   readonly #waiting: { readonly text: string; readonly bytes: number }[] = [];
-  /** Bytes of the message that is being answered. */
+  /** Bytes of the message being answered. */
   #inWork = 0;
   #slot: Slot | undefined;
   #pumping: Promise<void> | undefined;
@@ -171,17 +171,17 @@ class Connection {
     this.#options = options;
     this.closed = new Promise((resolve) => socket.once("close", () => resolve()));
     socket.on("close", (code) => this.#end(code));
-    socket.on("error", (error) => options.log("warning", "socket_error", { client, message: error.message })); // 1007, 1009 and the like; close follows
-    socket.on("pong", () => this.#hear());
+    socket.on("error", (error) => options.log("warning", "socket_error", { client, message: error.message })); // e.g. 1007 or 1009; a close follows
+    socket.on("pong", () => this.#touch());
     socket.on("ping", (data) => {
-      this.#hear();
-      if (socket.bufferedAmount < MAX_UNREAD_BYTES) socket.pong(data); // who does not read misses nothing
+      this.#touch();
+      if (socket.bufferedAmount < MAX_UNREAD_BYTES) socket.pong(data); // a client that does not read needs no pong
     });
     socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
     this.#open();
   }
 
-  /** Pings, or gives up on a peer that has shown no sign of life since `before`. */
+  /** Pings, or terminates a connection silent since `before`. */
   ping(before: number): void {
     if (this.#heardAt < before) {
       this.#options.log("warning", "silent", { client: this.#client });
@@ -189,7 +189,7 @@ class Connection {
     } else if (this.#socket.readyState === this.#socket.OPEN) this.#socket.ping();
   }
 
-  /** Resolves when everything received so far is answered; what comes later is left in the network. */
+  /** Resolves when everything received so far is answered; nothing more is read meanwhile. */
   async finish(): Promise<void> {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.pause();
     await this.#pumping;
@@ -207,9 +207,9 @@ class Connection {
   }
 
   #open(): void {
-    const { hub, metrics, log } = this.#options;
+    const { sessions, metrics, log } = this.#options;
     try {
-      this.#slot = hub.take(this.#client, "socket", (reason) =>
+      this.#slot = sessions.take(this.#client, "socket", (reason) =>
         reason === "idle" ? this.close(1000, "idle") : this.close(1013, "the server is full"),
       );
     } catch (error) {
@@ -228,7 +228,7 @@ class Connection {
     });
   }
 
-  /** The protocol's way to say no: the error unprompted, then the close. */
+  /** Refuses as the protocol does: an unprompted error, then a close. */
   #refuse(code: "CAPACITY_REACHED" | "FACTORY_ERROR", message: string, data: object): void {
     this.#options.metrics.count("sqlenv_errors_total", { code });
     const text =
@@ -238,12 +238,12 @@ class Connection {
     this.#socket.send(text, () => this.#socket.close(1000));
   }
 
-  #hear(): void {
+  #touch(): void {
     this.#heardAt = performance.now();
   }
 
   #receive(data: RawData, isBinary: boolean): void {
-    this.#hear();
+    this.#touch();
     if (!this.#slot) return;
     if (isBinary) {
       this.#options.metrics.count("sqlenv_errors_total", { code: "SESSION_ERROR" });
@@ -253,7 +253,7 @@ class Connection {
       );
       return;
     }
-    const bytes = (data as Buffer).length; // one buffer, as `binaryType` is by default
+    const bytes = (data as Buffer).length; // one buffer: ws's default `binaryType`
     this.#waiting.push({ text: String(data), bytes });
     this.#waitingBytes += bytes;
     this.#options.held.add(this.#client, bytes);
@@ -263,7 +263,7 @@ class Connection {
     });
   }
 
-  /** Answers what is waiting, in order, as fast as the client may speak and does read. */
+  /** Answers queued messages in order, within the rate limit and as fast as the client reads. */
   async #pump(): Promise<void> {
     const { pool, rate, metrics, held } = this.#options;
     for (let next = this.#waiting.shift(); next !== undefined && this.#slot; next = this.#waiting.shift()) {
@@ -276,7 +276,7 @@ class Connection {
       const answer = await pool
         .ask(slot.id, this.#client, { verb: this.#kind === "ws" ? "frame" : "rpcFrame", text })
         .catch((error: unknown): Answer => this.#failure(error));
-      if (!this.#slot) return; // the client went away meanwhile, and everything was given back
+      if (!this.#slot) return; // the client disconnected meanwhile; everything was released
       held.giveBack(this.#client, bytes);
       this.#inWork = 0;
       this.#waitingBytes -= bytes;
@@ -293,7 +293,7 @@ class Connection {
     }
   }
 
-  /** Whether this share of what may wait is waiting, of this socket or of the client. */
+  /** Whether the queue is filled to this share of its limit, or the client's held bytes are. */
   #isFull(share: number): boolean {
     if (this.#waiting.length >= share * MAX_WAITING || this.#waitingBytes >= share * MAX_WAITING_BYTES) return true;
     return this.#options.held.over(this.#client) !== undefined;
@@ -305,7 +305,7 @@ class Connection {
     return { text: JSON.stringify(rpcError(null, RPC.internal, message)), kind: "EXECUTION_ERROR" };
   }
 
-  /** Sends; a client that does not read is waited for. */
+  /** Sends; waits for a client that does not read. */
   async #send(text: string): Promise<void> {
     if (this.#socket.bufferedAmount < MAX_UNREAD_BYTES) {
       this.#socket.send(text);
@@ -334,7 +334,7 @@ class Connection {
     this.#options.held.giveBack(this.#client, this.#inWork);
     this.#inWork = 0;
     this.#waiting.length = 0;
-    if (slot) this.#options.hub.release(slot.id);
+    if (slot) this.#options.sessions.release(slot.id);
   }
 
   #end(code: number): void {

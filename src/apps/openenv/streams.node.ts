@@ -1,15 +1,15 @@
-// Bodies that are sent as fast as they are read, so that a reader that does not read holds no copy.
+// Response bodies with backpressure, so that a slow client holds no copy in memory.
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
 
 const CHUNK = 65_536; // bytes
 
-/** A file, read from the disk while it is sent. */
+/** A file, read from disk while it is sent. */
 export function streamFile(path: string): ReadableStream<Uint8Array> {
   return Readable.toWeb(createReadStream(path, { highWaterMark: CHUNK })) as ReadableStream<Uint8Array>;
 }
 
-/** Bytes that many responses share. */
+/** A buffer shared by many responses. */
 export function streamBytes(bytes: Uint8Array): ReadableStream<Uint8Array> {
   let at = 0;
   return new ReadableStream({

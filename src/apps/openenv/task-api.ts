@@ -1,4 +1,4 @@
-// The Task API: which questions there are, without anything that gives an answer away.
+// The Task API: lists the questions without revealing answers.
 import { messageOf } from "../../errors.ts";
 import { type QuestionRecord, SPLITS } from "../../gym/data/index.ts";
 import { parseJson } from "./json.ts";
@@ -12,7 +12,7 @@ export interface Task {
   readonly difficulty: string;
   readonly answer_type: string;
   readonly split: string;
-  /** `reset` with this split and index asks it. */
+  /** `reset` with this split and index starts it. */
   readonly index: number;
 }
 
@@ -66,7 +66,7 @@ function answer(verb: string, request: Record<string, unknown>, questions: reado
   }
 }
 
-/** A whole number from 0 to `max`; -1 for anything else. */
+/** An integer from 0 to `max`; -1 for anything else. */
 function place(value: unknown, otherwise: number, max: number): number {
   if (value === undefined || value === null) return otherwise;
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max ? (value as number) : -1;

@@ -1,22 +1,22 @@
-// The threads environments live in. A session stays on its thread; a thread that hangs or dies is replaced.
-// Requests wait here, not in the threads, and the client that used the least time lately goes first.
+// The environment threads. A session stays on its thread; a thread that hangs or dies is replaced.
+// Requests are queued here, not in the threads, and the client with the least recent usage goes first.
 import { Worker } from "node:worker_threads";
 import { SqlEnvError } from "../../errors.ts";
 import { FairQueue, Usage } from "./fair-queue.ts";
-import type { Answer, Ask, FromThread, ThreadData, ThreadSpec, ToThread } from "./thread-protocol.ts";
+import type { Answer, FromThread, SessionRequest, ThreadData, ThreadSpec, ToThread } from "./thread-protocol.ts";
 
-/** A reply must come well within the 60 seconds clients wait; what waited longer is not begun. */
+/** A reply must come well within the 60 seconds clients wait; a request queued longer is not started. */
 export const REPLY_WITHIN_MS = 10_000;
 
-/** A statement is stopped after a second; a thread that says nothing for this long will not come back. */
+/** Statements are stopped after a second; a thread silent for this long hangs. */
 export const SILENT_MS = 15_000;
 
 interface Job {
   readonly id: number;
   readonly client: string;
   readonly session: string;
-  readonly ask: Ask;
-  /** By `performance.now()`. */
+  readonly ask: SessionRequest;
+  /** `performance.now()`. */
   readonly expires: number;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: Error) => void;
@@ -26,48 +26,48 @@ interface Slot {
   worker: Worker | undefined;
   readonly sessions: Set<string>;
   readonly queue: FairQueue<Job>;
-  /** What the thread was given and has not answered, all of one client. */
+  /** Requests sent to the thread and not answered, all of one client. */
   readonly running: Map<number, Job>;
-  /** Whose it is. */
+  /** The client of the running requests. */
   client: string;
-  /** When the thread last said something, or was given work while it had none. */
+  /** When the thread last replied, or got work while idle. */
   since: number;
-  /** Read by the thread while a statement runs: how many clients wait for it, beside the one that is served. */
+  /** Shared memory, read by the thread while a statement runs: number of other clients waiting for it. */
   readonly others: Int32Array;
   isReady: boolean;
-  /** Starts that failed in a row. */
+  /** Consecutive failed starts. */
   failures: number;
 }
 
-/** Requests a thread may be given at once while only one client asks: saves wake-ups. It returns what it has not begun when another comes. */
+/** Requests sent ahead to a thread while only one client has any: saves wake-ups. It returns unstarted ones when another client waits. */
 const AHEAD = 16;
 
-const MAX_FAILURES = 3; // starts; then a new one is tried only when a session asks
+const MAX_FAILURES = 3; // consecutive starts; after that only a new session starts the thread
 
-export interface PoolOptions {
+export interface ThreadPoolOptions {
   readonly threads: number;
   /** @default REPLY_WITHIN_MS */
   readonly replyWithinMs?: number;
   /** @default SILENT_MS */
   readonly silentMs?: number;
-  /** Called when a thread had to be replaced. */
+  /** Called when a thread is replaced. */
   readonly onLost?: (reason: string, sessions: number) => void;
 }
 
-/** Sessions by their id, spread over threads. */
-export class Pool {
+/** Sessions distributed over threads. */
+export class ThreadPool {
   readonly #spec: ThreadSpec;
   readonly #slots: Slot[];
   readonly #bySession = new Map<string, Slot>();
   readonly #usage = new Usage();
-  readonly #onLost: PoolOptions["onLost"];
+  readonly #onLost: ThreadPoolOptions["onLost"];
   readonly #replyWithinMs: number;
   readonly #silentMs: number;
   readonly #watch: NodeJS.Timeout;
   #next = 0;
   #closed = false;
 
-  constructor(spec: ThreadSpec, options: PoolOptions) {
+  constructor(spec: ThreadSpec, options: ThreadPoolOptions) {
     const { threads, replyWithinMs = REPLY_WITHIN_MS, silentMs = SILENT_MS, onLost } = options;
     this.#spec = spec;
     this.#replyWithinMs = replyWithinMs;
@@ -85,7 +85,7 @@ export class Pool {
       failures: 0,
     }));
     for (const slot of this.#slots) this.#start(slot);
-    this.#watch = setInterval(() => this.#look(), Math.min(1_000, silentMs / 2));
+    this.#watch = setInterval(() => this.#check(), Math.min(1_000, silentMs / 2));
   }
 
   get threads(): number {
@@ -115,7 +115,7 @@ export class Pool {
     );
   }
 
-  /** Makes an environment on the thread that has the fewest. Rejects with `factory` when it cannot be made. */
+  /** Creates an environment on the thread with the fewest. Rejects with `factory` if it cannot be created. */
   async open(session: string, client: string): Promise<void> {
     const slot = this.#slots.reduce((best, other) => (other.sessions.size < best.sessions.size ? other : best));
     if (!slot.worker) this.#start(slot);
@@ -124,14 +124,14 @@ export class Pool {
     await this.#send(slot, session, client, { verb: "open" });
   }
 
-  /** Asks a session on behalf of a client; whoever waits for each answer before asking on gets them in order. */
-  ask(session: string, client: string, ask: Ask): Promise<Answer> {
+  /** Sends a client's request to a session. Only requests sent after the previous answer are ordered. */
+  ask(session: string, client: string, ask: SessionRequest): Promise<Answer> {
     const slot = this.#bySession.get(session);
     if (!slot) return Promise.reject(new SqlEnvError("unknown_session", { what: "no such session", value: session }));
     return this.#send(slot, session, client, ask);
   }
 
-  /** Gives the environment up. What it is working on is still answered; what waits is not begun. */
+  /** Closes the environment. A running request is still answered; queued ones are not started. */
   drop(session: string): void {
     const slot = this.#bySession.get(session);
     if (!slot) return;
@@ -148,7 +148,7 @@ export class Pool {
     for (const slot of this.#slots) this.#rejectAll(slot, () => true, refusal("lost", "the server is shutting down"));
   }
 
-  #send(slot: Slot, session: string, client: string, ask: Ask): Promise<Answer> {
+  #send(slot: Slot, session: string, client: string, ask: SessionRequest): Promise<Answer> {
     if (!slot.worker) return Promise.reject(refusal("factory", "no environment thread could be started"));
     return new Promise((resolve, reject) => {
       const expires = performance.now() + this.#replyWithinMs;
@@ -157,7 +157,7 @@ export class Pool {
     });
   }
 
-  /** Gives the thread its next request if it is free, and some more while nobody else wants it. */
+  /** Sends the thread its next request if it is idle, and more while no other client waits. */
   #dispatch(slot: Slot): void {
     const { queue, running } = slot;
     const isFree = () => running.size === 0 || (running.size < AHEAD && queue.clients === 1 && queue.has(slot.client));
@@ -173,26 +173,26 @@ export class Pool {
           slot.client = client;
           running.set(id, job);
         } catch (error) {
-          reject(error as Error); // it never arrived, so no answer will come
+          reject(error as Error); // not sent, so no answer will come
         }
       }
     }
-    tellWaiting(slot);
+    publishWaiting(slot);
   }
 
-  /** Starts a thread, and makes new environments for the sessions that are its own already. */
+  /** Starts a thread, and recreates the environments of its sessions. */
   #start(slot: Slot): void {
     const workerData: ThreadData = { ...this.#spec, others: slot.others };
     const worker = new Worker(new URL("./thread.js", import.meta.url), { workerData });
     slot.worker = worker;
     slot.isReady = false;
-    worker.on("message", (message: FromThread) => this.#hear(slot, message));
+    worker.on("message", (message: FromThread) => this.#receive(slot, message));
     worker.on("error", (error) => this.#lose(slot, worker, error.message));
     worker.on("exit", () => this.#lose(slot, worker, "it ended"));
     for (const session of slot.sessions) worker.postMessage({ session, verb: "reopen" } satisfies ToThread);
   }
 
-  #hear(slot: Slot, message: FromThread): void {
+  #receive(slot: Slot, message: FromThread): void {
     slot.since = performance.now();
     if ("ready" in message) {
       slot.isReady = true;
@@ -208,24 +208,24 @@ export class Pool {
       return;
     }
     this.#usage.charge(job.client, message.milliseconds);
-    this.#dispatch(slot); // before the answer is looked at, so that the thread does not wait for us
+    this.#dispatch(slot); // before the answer is processed, so that the thread does not wait
     if ("answer" in message) job.resolve(message.answer);
     else job.reject(refusal(message.refused, message.message));
   }
 
-  /** Ends threads that hang, and answers what waited too long. */
-  #look(): void {
+  /** Ends hanging threads, and rejects requests that waited too long. */
+  #check(): void {
     const now = performance.now();
     for (const slot of this.#slots) {
       this.#rejectAll(slot, (job) => now > job.expires, late());
-      // What was given ahead and has expired comes back, as if somebody else waited, and is answered then.
+      // Expired requests sent ahead are returned, as if another client waited, and are rejected then.
       if ([...slot.running.values()].some(({ expires }) => now > expires)) Atomics.store(slot.others, 0, 1);
       const isSilent = slot.running.size > 0 && now - slot.since > this.#silentMs;
       if (isSilent && slot.isReady) void slot.worker?.terminate();
     }
   }
 
-  /** Replaces a thread; its sessions go on with new environments, and are told so when they next ask. */
+  /** Replaces a thread; its sessions get new environments, and learn of it from their next request. */
   #lose(slot: Slot, worker: Worker, reason: string): void {
     if (this.#closed || slot.worker !== worker) return;
     slot.worker = undefined;
@@ -234,20 +234,20 @@ export class Pool {
     if (++slot.failures < MAX_FAILURES) this.#start(slot);
   }
 
-  /** Rejects waiting requests that fit; those a thread was given too when there is no thread any more. */
-  #rejectAll(slot: Slot, fits: (job: Job) => boolean, error: SqlEnvError): void {
-    const jobs = slot.queue.remove(fits);
+  /** Rejects matching queued requests, and without a thread also those it was running. */
+  #rejectAll(slot: Slot, matches: (job: Job) => boolean, error: SqlEnvError): void {
+    const jobs = slot.queue.remove(matches);
     if (this.#closed || !slot.worker) {
       jobs.push(...slot.running.values());
       slot.running.clear();
     }
     for (const { reject } of jobs) reject(error);
-    tellWaiting(slot);
+    publishWaiting(slot);
   }
 }
 
-/** Lets the thread know whether others wait for what it is doing. */
-function tellWaiting({ others, queue, client }: Slot): void {
+/** Tells the thread how many other clients wait. */
+function publishWaiting({ others, queue, client }: Slot): void {
   const count = queue.clients - (queue.has(client) ? 1 : 0);
   if (others[0] !== count) Atomics.store(others, 0, count); // only this thread writes
 }
@@ -256,7 +256,7 @@ function late(): SqlEnvError {
   return refusal("late", "the server is busy: nothing was done; try again");
 }
 
-/** Why nothing was done: `late`, `lost`, `failed`, or `factory` when there is no environment at all. */
+/** Why a request was not executed: `late`, `lost`, `failed`, or `factory` if there is no environment. */
 function refusal(code: "late" | "lost" | "failed" | "factory", what: string): SqlEnvError {
   return new SqlEnvError(code, { what });
 }

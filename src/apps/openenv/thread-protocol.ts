@@ -1,9 +1,9 @@
-// What the server's main thread and its environment threads say to each other.
+// Messages between the server's main thread and its environment threads.
 
 import type { QuestionRecord } from "../../gym/data/index.ts";
 import type { EnvironmentOptions } from "../../gym/env/index.ts";
 
-/** What a thread is started with: the questions, and the database files in memory that all threads share. */
+/** A thread's data: the questions, and the database files in shared memory. */
 export interface ThreadSpec {
   readonly name: string;
   readonly questions: readonly QuestionRecord[];
@@ -12,35 +12,35 @@ export interface ThreadSpec {
   readonly environment: EnvironmentOptions;
 }
 
-/** The same, and a number in shared memory: the clients that wait for the thread beside the one it serves. */
+/** The same with a shared counter: other clients waiting for the thread. */
 export interface ThreadData extends ThreadSpec {
   readonly others: Int32Array;
 }
 
-/** What a session is asked. */
-export type Ask =
+/** A request to a session. */
+export type SessionRequest =
   | { readonly verb: "open" }
   | { readonly verb: "frame" | "rpcFrame"; readonly text: string }
   | { readonly verb: "reset" | "step" | "state"; readonly body: string };
 
 export type ToThread =
-  /** What was sent ahead, while the thread had other work, is returned when another client waits by then. */
-  | { readonly id: number; readonly session: string; readonly ask: Ask; readonly isAhead: boolean }
+  /** A request sent ahead, while the thread was busy, is returned if another client waits by then. */
+  | { readonly id: number; readonly session: string; readonly ask: SessionRequest; readonly isAhead: boolean }
   | { readonly session: string; readonly verb: "close" | "reopen" };
 
-/** What it answers: a frame or body, and how to go on. */
+/** The answer: a frame or body, and whether to close. */
 export interface Answer {
   readonly text: string | null;
   readonly close?: number;
   readonly status?: number;
-  /** A message type or an error code, for counting. */
+  /** A message type or an error code, for metrics. */
   readonly kind: string;
 }
 
 export type FromThread =
   | { readonly ready: true }
   | { readonly id: number; readonly returned: true }
-  | ({ readonly id: number /** What it took. */; readonly milliseconds: number } & (
+  | ({ readonly id: number /** Time taken. */; readonly milliseconds: number } & (
       | { readonly answer: Answer }
       | { readonly refused: "lost" | "failed" | "factory"; readonly message: string }
     ));

@@ -1,8 +1,8 @@
-// What is wrong with a message, in the form Python clients know: one {type, loc, msg, input} for each problem.
+// Validation errors in Pydantic's format, which Python clients expect: one {type, loc, msg, input} per error.
 import type { z } from "zod";
 import { SqlEnvError } from "../../errors.ts";
 
-export interface Problem {
+export interface ErrorDetail {
   readonly type: string;
   readonly loc: readonly (string | number)[];
   readonly msg: string;
@@ -10,37 +10,37 @@ export interface Problem {
   readonly ctx?: Readonly<Record<string, unknown>>;
 }
 
-/** Thrown when a message or body has the wrong shape. */
-export class Invalid extends Error {
-  readonly problems: readonly Problem[];
+/** Thrown when a message or body does not match its schema. */
+export class InvalidMessage extends Error {
+  readonly details: readonly ErrorDetail[];
 
-  constructor(problems: readonly Problem[]) {
+  constructor(details: readonly ErrorDetail[]) {
     super("Invalid message");
-    this.problems = problems;
+    this.details = details;
   }
 }
 
-/** A value that fits a schema, or Invalid. */
+/** Parses a value with a schema; throws InvalidMessage. */
 export function checked<T>(schema: z.ZodType<T>, value: unknown, at: readonly (string | number)[] = []): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  throw new Invalid(problemsOf(parsed.error, value, at));
+  throw new InvalidMessage(errorDetails(parsed.error, value, at));
 }
 
-/** Problems told of one message: whoever makes more hears of the rest after correcting these. */
-const MAX_PROBLEMS = 20;
+/** Errors reported per message; the rest appear once these are fixed. */
+const MAX_DETAILS = 20;
 
-/** The first problems a schema found in a value; `at` is put before each place. */
-export function problemsOf(error: z.ZodError, value: unknown, at: readonly (string | number)[] = []): Problem[] {
-  const problems = error.issues.slice(0, MAX_PROBLEMS).flatMap((issue): Problem[] => {
+/** The first errors of a value; `at` is prepended to each location. */
+export function errorDetails(error: z.ZodError, value: unknown, at: readonly (string | number)[] = []): ErrorDetail[] {
+  const details = error.issues.slice(0, MAX_DETAILS).flatMap((issue): ErrorDetail[] => {
     const path = issue.path.map((key) => (typeof key === "symbol" ? String(key) : key));
     const input = path.reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], value);
-    const one = (type: string, msg: string, ctx?: Record<string, unknown>): Problem[] => [
+    const one = (type: string, msg: string, ctx?: Record<string, unknown>): ErrorDetail[] => [
       { type, loc: [...at, ...path], msg, input: echo(input), ...(ctx && { ctx }) },
     ];
     switch (issue.code) {
       case "unrecognized_keys":
-        return issue.keys.slice(0, MAX_PROBLEMS).map((key) => ({
+        return issue.keys.slice(0, MAX_DETAILS).map((key) => ({
           type: "extra_forbidden",
           loc: [...at, ...path, key.slice(0, MAX_KEY)],
           msg: "Extra inputs are not permitted",
@@ -54,7 +54,7 @@ export function problemsOf(error: z.ZodError, value: unknown, at: readonly (stri
       }
       case "invalid_type":
         if (input === undefined) return missing(path);
-        return one(...typeProblem(issue.expected));
+        return one(...typeError(issue.expected));
       case "too_small":
         return issue.inclusive
           ? one("greater_than_equal", `Input should be greater than or equal to ${issue.minimum}`, {
@@ -73,18 +73,18 @@ export function problemsOf(error: z.ZodError, value: unknown, at: readonly (stri
         return one("value_error", issue.message.slice(0, MAX_ECHO));
     }
   });
-  return problems.slice(0, MAX_PROBLEMS);
+  return details.slice(0, MAX_DETAILS);
 
-  function missing(path: readonly (string | number)[]): Problem[] {
+  function missing(path: readonly (string | number)[]): ErrorDetail[] {
     const parent = path.slice(0, -1).reduce<unknown>((inner, key) => (inner as Record<string, unknown>)[key], value);
     return [{ type: "missing", loc: [...at, ...path], msg: "Field required", input: echo(parent) }];
   }
 }
 
 const MAX_ECHO = 1_000; // characters of JSON
-const MAX_KEY = 100; // characters of a key that is not known
+const MAX_KEY = 100; // characters of an unknown key
 
-/** A value as it is shown to whoever sent it: in full when it is small. What nests too deep to be written is not. */
+/** A value as echoed to its sender: in full if small; "…" if nested too deeply to serialize. */
 function echo(value: unknown): unknown {
   try {
     const text = JSON.stringify(value) ?? "null";
@@ -94,12 +94,12 @@ function echo(value: unknown): unknown {
   }
 }
 
-/** A text that is not JSON. */
-export function jsonProblem(message: string): Problem {
+/** The error for a text that is not JSON. */
+export function jsonErrorDetail(message: string): ErrorDetail {
   return { type: "json_invalid", loc: ["body", 0], msg: "JSON decode error", input: {}, ctx: { error: message } };
 }
 
-function typeProblem(expected: string): [type: string, msg: string] {
+function typeError(expected: string): [type: string, msg: string] {
   switch (expected) {
     case "string":
       return ["string_type", "Input should be a valid string"];
@@ -115,7 +115,7 @@ function typeProblem(expected: string): [type: string, msg: string] {
   }
 }
 
-/** Throws a crash of SQLite on: its thread must not go on, so nobody may turn it into a reply. */
-export function passCrash(error: unknown): void {
+/** Rethrows a crash of SQLite: its thread must not continue, so it must not become a reply. */
+export function rethrowCrash(error: unknown): void {
   if (error instanceof SqlEnvError && error.code === "sqlite_crashed") throw error;
 }

@@ -1,10 +1,10 @@
-// Wrong keys, counted by address: after some, wrong keys from there get 429 for a while, each time twice as long.
+// Wrong API keys per address: after a few, further wrong keys get 429, with exponential backoff.
 
-/** Wrong keys an address may show before it is told to wait: a person who mistypes, a trainer with an old key. */
+/** Wrong keys an address may send before it has to wait: a typing error, a trainer with an old key. */
 export const WRONG_KEYS = 10;
 
-const MAX_WAIT_MS = 60_000; // also how long a series is remembered after its end
-const MAX_ADDRESSES = 10_000; // remembered; the longest unheard are forgotten first
+const MAX_WAIT_MS = 60_000; // also how long a series is remembered
+const MAX_ADDRESSES = 10_000; // least recently used ones are evicted first
 
 interface Series {
   count: number;
@@ -12,16 +12,16 @@ interface Series {
   until: number;
 }
 
-/** Remembers who showed wrong keys. */
+/** Counts wrong keys per address. */
 export class WrongKeys {
   readonly #series = new Map<string, Series>();
 
-  /** Milliseconds an address has to wait; 0 when it may try. */
+  /** Milliseconds an address has to wait; 0 if it may try. */
   waitOf(address: string, now: number): number {
     return Math.max(0, (this.#series.get(address)?.until ?? 0) - now);
   }
 
-  /** Books a wrong key. */
+  /** Records a wrong key. */
   miss(address: string, now: number): void {
     const known = this.#series.get(address);
     const count = known && now < known.until + MAX_WAIT_MS ? known.count + 1 : 1;

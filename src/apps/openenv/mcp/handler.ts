@@ -1,18 +1,18 @@
-// POST /mcp: sessions are the server's, tools a session's. Without a session the client's plain HTTP session is used.
+// POST /mcp: session methods are handled by the server, tools by a session; without one, by the client's plain HTTP session.
 import { messageOf } from "../../../errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { unknownSession } from "../session.ts";
-import { CapacityError, type Hub } from "../sessions.ts";
-import type { Pool } from "../thread-pool.ts";
+import { CapacityError, type Sessions } from "../sessions.ts";
+import type { ThreadPool } from "../thread-pool.ts";
 import { paramsOf, parseRpc, RPC, RpcFault, type RpcRequest, rpcFailure, rpcResult } from "./json-rpc.ts";
 
 export interface McpOptions {
-  readonly pool: Pool;
-  readonly hub: Hub;
+  readonly pool: ThreadPool;
+  readonly sessions: Sessions;
   readonly metrics: Metrics;
 }
 
-/** Answers a request's text with a response's text. */
+/** Answers a JSON-RPC request, text to text. */
 export async function answerMcp(text: string, client: string, options: McpOptions): Promise<string> {
   const request = parseRpc(text);
   if (!("method" in request)) return JSON.stringify(request);
@@ -35,10 +35,10 @@ async function call(
   text: string,
   id: unknown,
   client: string,
-  { pool, hub }: McpOptions,
+  { pool, sessions }: McpOptions,
 ): Promise<string> {
   const isNamed = id !== undefined && id !== null;
-  const slot = isNamed ? hub.get(id) : hub.plain(client);
+  const slot = isNamed ? sessions.get(id) : sessions.plain(client);
   if (!slot) throw unknownSession(id);
   await slot.ready;
   slot.touchedAt = performance.now();
@@ -47,11 +47,11 @@ async function call(
   return answer!;
 }
 
-async function createSession(client: string, { hub, metrics }: McpOptions): Promise<string> {
+async function createSession(client: string, { sessions, metrics }: McpOptions): Promise<string> {
   try {
-    const slot = hub.take(client, "http");
+    const slot = sessions.take(client, "http");
     await slot.ready.catch((error: unknown) => {
-      hub.release(slot.id);
+      sessions.release(slot.id);
       throw error;
     });
     metrics.count("sqlenv_sessions_total", { kind: "http" });
@@ -65,11 +65,11 @@ async function createSession(client: string, { hub, metrics }: McpOptions): Prom
   }
 }
 
-/** Closes a session the client opened over HTTP. Others' are as good as unknown, and a socket's ends with its socket. */
-function closeSession(id: unknown, client: string, { hub }: McpOptions): void {
-  const slot = hub.get(id);
+/** Closes a session the client opened over HTTP. Other clients' sessions count as unknown; a socket's ends with the socket. */
+function closeSession(id: unknown, client: string, { sessions }: McpOptions): void {
+  const slot = sessions.get(id);
   if (slot?.client !== client) throw unknownSession(id);
   if (slot.kind === "socket")
     throw new RpcFault(RPC.request, "Cannot close active WebSocket-managed session via MCP method");
-  hub.release(slot.id);
+  sessions.release(slot.id);
 }

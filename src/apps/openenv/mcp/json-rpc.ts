@@ -1,4 +1,4 @@
-// JSON-RPC 2.0 as OpenEnv uses it for MCP: requests checked, answers with exactly one of result and error.
+// JSON-RPC 2.0 as OpenEnv uses it for MCP: validated requests, responses with exactly one of result and error.
 import { z } from "zod";
 import { parseJson } from "../json.ts";
 
@@ -36,7 +36,7 @@ const requestSchema = z.strictObject({
   id: z.union([z.string(), z.number(), z.null()]).optional(),
 });
 
-/** What is thrown inside a method to be answered as an error. */
+/** Thrown inside a method to be returned as a JSON-RPC error. */
 export class RpcFault extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -56,7 +56,7 @@ export function rpcError(id: RpcId, code: number, message: string, data: unknown
   return { jsonrpc: "2.0", id, error: { code, message, data } };
 }
 
-/** Reads a request's text, or gives the answer to what is none. */
+/** Parses a request, or returns the error response for an invalid one. */
 export function parseRpc(text: string): RpcRequest | RpcResponse {
   let value: unknown;
   try {
@@ -68,9 +68,9 @@ export function parseRpc(text: string): RpcRequest | RpcResponse {
   return isObject ? checkRpc(value) : rpcError(null, RPC.parse, "Parse error");
 }
 
-const MAX_SAID = 1_000; // characters; a message names every key that is not known
+const MAX_MESSAGE = 1_000; // characters; zod's message lists every unknown key
 
-/** Checks a request that is an object already. */
+/** Validates a parsed request. */
 export function checkRpc(value: unknown): RpcRequest | RpcResponse {
   const parsed = requestSchema.safeParse(value);
   if (parsed.success) {
@@ -78,17 +78,17 @@ export function checkRpc(value: unknown): RpcRequest | RpcResponse {
     return { method, params: params === undefined ? {} : params, id };
   }
   const said = parsed.error.issues.map(({ path, message }) => `${path.join(".") || "request"}: ${message}`);
-  return rpcError(null, RPC.request, `Invalid request: ${said.join("; ").slice(0, MAX_SAID)}`);
+  return rpcError(null, RPC.request, `Invalid request: ${said.join("; ").slice(0, MAX_MESSAGE)}`);
 }
 
-/** A request's parameters, which must be an object. */
+/** A request's parameters; throws unless they are an object. */
 export function paramsOf({ params }: RpcRequest): Readonly<Record<string, unknown>> {
   if (typeof params === "object" && params !== null && !Array.isArray(params))
     return params as Readonly<Record<string, unknown>>;
   throw new RpcFault(RPC.params, "Params must be an object");
 }
 
-/** The answer to something thrown. */
+/** The error response for a thrown value. */
 export function rpcFailure(id: RpcId, thrown: unknown): RpcResponse {
   if (thrown instanceof RpcFault) return rpcError(id, thrown.code, thrown.message, thrown.data);
   return rpcError(id, RPC.internal, thrown instanceof Error ? thrown.message : String(thrown));

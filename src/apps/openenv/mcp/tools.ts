@@ -1,11 +1,11 @@
-// The environment as MCP tools: the four actions, one to start an episode, one that takes an action as a model writes it.
+// The environment as MCP tools: the four actions, one to start an episode, one that parses an action from a model's text.
 import { z } from "zod";
 import { messageOf } from "../../../errors.ts";
 import { type ActionType, actionSchema, type EnvironmentRules, type SQLObservation } from "../../../gym/env/index.ts";
 import { formatObservation, promptFor } from "../../../gym/players/index.ts";
 import type { Envelope } from "../schemas.ts";
 import type { Session } from "../session.ts";
-import { checked, passCrash } from "../validation-errors.ts";
+import { checked, rethrowCrash } from "../validation-errors.ts";
 import { RPC, RpcFault } from "./json-rpc.ts";
 
 interface Tool {
@@ -15,7 +15,7 @@ interface Tool {
   readonly run: (session: Session, args: Record<string, unknown>) => Envelope;
 }
 
-/** A tool that takes one text and is one action. */
+/** A tool with one text parameter that is one action. */
 function actionTool(action_type: ActionType, argument: string, description: string, meaning: string): Tool {
   return {
     name: action_type.toLowerCase(),
@@ -61,7 +61,7 @@ const TOOLS: readonly Tool[] = [
   },
 ];
 
-/** The tools as MCP lists them. Both spellings of the schema's name: clients differ. */
+/** The tools as MCP lists them, with both spellings of the schema's key, since clients differ. */
 export function listTools(rules: EnvironmentRules): object[] {
   return TOOLS.map((tool) => {
     const { name, input } = tool;
@@ -71,7 +71,7 @@ export function listTools(rules: EnvironmentRules): object[] {
   });
 }
 
-/** What a tool does under the session's rules. */
+/** A tool's description under the session's rules. */
 function describe({ name, description }: Tool, { answer_last, describe_many }: EnvironmentRules): string {
   if (name === "answer" && answer_last)
     return `${description} @last answers with the whole result of the last query that worked.`;
@@ -83,14 +83,14 @@ function inputSchema(input: z.ZodType): object {
   return schema;
 }
 
-/** Runs `tools/call`. A tool that is called before any episode starts one: MCP has no reset. */
+/** Runs `tools/call`. A call before the first episode starts one: MCP has no reset. */
 export function callTool(session: Session, params: Readonly<Record<string, unknown>>): object {
   const { name } = params;
   if (typeof name !== "string" || name === "") throw new RpcFault(RPC.params, "Missing 'name' in params");
   return call(session, name, params.arguments ?? {}).result;
 }
 
-/** A step of type list_tools or call_tool: what goes wrong is part of the observation. */
+/** A step of type list_tools or call_tool; errors become part of the observation. */
 export function toolAction(session: Session, data: Readonly<Record<string, unknown>>): Envelope {
   if (data.type === "list_tools") {
     checked(LIST, data);
@@ -106,7 +106,7 @@ export function toolAction(session: Session, data: Readonly<Record<string, unkno
     const { result, envelope } = call(session, tool_name, args);
     return { observation: { tool_name, result, error: null }, reward: envelope.reward, done: envelope.done };
   } catch (error) {
-    passCrash(error);
+    rethrowCrash(error);
     const known = error instanceof ToolFault ? error : new ToolFault("execution_error", messageOf(error));
     const { error_type, message } = known;
     return { observation: { tool_name, result: null, error: { error_type, message } }, reward: null, done: false };
@@ -122,7 +122,7 @@ const CALL = z.strictObject({
   metadata,
 });
 
-/** A call that failed, with the kind the protocol has for it. */
+/** A failed call with the protocol's error type. */
 class ToolFault extends Error {
   readonly error_type: "execution_error" | "invalid_args" | "tool_not_found";
 
@@ -145,12 +145,12 @@ function call(session: Session, name: string, args: unknown): { result: object; 
     const envelope = tool.run(session, parsed.data);
     return { result: resultOf(session, envelope, name === "start"), envelope };
   } catch (error) {
-    passCrash(error);
+    rethrowCrash(error);
     throw new ToolFault("execution_error", `Error calling tool '${name}': ${messageOf(error)}`);
   }
 }
 
-/** What a tool gives: the text a model should read, and everything there is for programs. */
+/** A tool's result: text for the model, structured content for programs. */
 function resultOf({ outcome, rules }: Session, { observation, reward, done }: Envelope, isStart: boolean): object {
   const text = formatObservation({ ...observation, reward, done } as SQLObservation);
   const more = isStart ? { system_prompt: promptFor({}, rules).system } : {};
@@ -163,7 +163,7 @@ function resultOf({ outcome, rules }: Session, { observation, reward, done }: En
   };
 }
 
-/** A failed call as JSON-RPC says it. */
+/** A failed call as a JSON-RPC error. */
 export function toolFailure(error: unknown): unknown {
   return error instanceof ToolFault ? new RpcFault(RPC.internal, error.message) : error;
 }
