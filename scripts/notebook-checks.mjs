@@ -41,7 +41,7 @@ export function problemsOf({ cells }) {
 /** The reward in the first and last steps, as the trainings print it. */
 function curveProblems(text) {
   const steps = [...text.matchAll(/^step +\d+\/\d+ +reward (-?[\d.]+)/gm)].map((match) => Number(match[1]));
-  const said = /reward (-?[\d.]+) at first, (-?[\d.]+) at last/.exec(text);
+  const said = /reward (-?[\d.]+) at the start, (-?[\d.]+) at the end/.exec(text);
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const [first, last] = said ? said.slice(1).map(Number) : [mean(steps.slice(0, 3)), mean(steps.slice(-3))];
   if (last > first + 0.1) return [];

@@ -22,14 +22,14 @@ try {
   const [finished, training] = servers.map(({ url }) => url);
   const group = await tellingGroup(finished);
   const shown = [
-    ["dashboard", finished, "overview", ".telling .player", {}],
-    ["dashboard-dark", finished, "overview", ".telling .player", { colorScheme: "dark" }],
-    ["dashboard-live", training, "overview", ".telling .player", {}],
+    ["dashboard", finished, "overview", ".example .player", {}],
+    ["dashboard-dark", finished, "overview", ".example .player", { colorScheme: "dark" }],
+    ["dashboard-live", training, "overview", ".example .player", {}],
     ["dashboard-charts", finished, "charts", ".chart canvas", {}],
     ["dashboard-episodes", finished, "episodes?verdict=wrong", ".episodes tbody tr", {}],
     ["dashboard-group", finished, group, ".column", { colorScheme: "dark" }],
     ["dashboard-before-after", finished, "questions", ".column", {}],
-    ["dashboard-phone", finished, "overview", ".telling .player", { viewport: { width: 390, height: 844 } }],
+    ["dashboard-phone", finished, "overview", ".example .player", { viewport: { width: 390, height: 844 } }],
   ];
   for (const [picture, url, view, part, options] of shown) {
     const context = await browser.newContext({

@@ -44,7 +44,7 @@ describe("sqlenv report", () => {
       /unseen databases, greedy .*10\.0 % \(5\.0 – 15\.0 %\) +80\.0 % \(75\.0 – 85\.0 %\) +better/,
     );
     expect(stdout).toContain(`wrote ${join(folder, "report.html")}`);
-    expect(readFileSync(join(folder, "report.html"), "utf8")).toContain("What it plays like");
+    expect(readFileSync(join(folder, "report.html"), "utf8")).toContain("Example episodes");
     const json = JSON.parse((await sqlenvInside(["report", folder, "--json"])).stdout);
     expect(json).toMatchObject({
       run: "lamps",

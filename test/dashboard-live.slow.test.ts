@@ -79,7 +79,7 @@ withBrowser("a training that goes on", () => {
     const { page, faults, close } = await openPage(browser!, server.url);
     expect((await trained).code).toBe(0); // without a terminal it does not wait for anybody
     await page.locator(".state", { hasText: "finished" }).waitFor();
-    await page.locator(".telling .player h3", { hasText: "after" }).waitFor();
+    await page.locator(".example .player h3", { hasText: "after" }).waitFor();
     expect(await page.locator(".bar.is .name").first().innerText()).toBe("after");
     expect(faults).toEqual([]);
     await close();

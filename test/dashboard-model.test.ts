@@ -4,7 +4,7 @@ import type { LogName, LogPage, RunSummary } from "../src/apps/dashboard/server/
 import { ema } from "../src/apps/dashboard/web/ema.ts";
 import { RunModel } from "../src/apps/dashboard/web/run-model.ts";
 import type { Source } from "../src/apps/dashboard/web/run-source.ts";
-import { actionWords, answerOf, changeOf } from "../src/apps/dashboard/web/run-text.ts";
+import { actionWords, describeChange, headlineAnswer } from "../src/apps/dashboard/web/run-text.ts";
 import { RESULT } from "./run-records.ts";
 
 const SUMMARY: RunSummary = {
@@ -58,16 +58,16 @@ test("smoothing keeps a constant, follows a step, and changes nothing at 0", () 
   expect(ema([3, 1], 0)).toEqual([3, 1]);
 });
 
-test("the first sentence says only what the intervals bear", () => {
+test("the headline claims only what the intervals support", () => {
   const said = (changes: Partial<RunSummary>) => {
-    const { word, sentence } = answerOf({ ...SUMMARY, ...changes });
+    const { word, sentence } = headlineAnswer({ ...SUMMARY, ...changes });
     return [word, ...sentence.map((part) => (typeof part === "string" ? part : part.strong))].join("|");
   };
   expect(said({})).toBe(
-    "Not known yet.|On databases it never saw, |10.0 %| of the answers were right before training; it is played again at step 10.",
+    "Not known yet.|On unseen databases, |10.0 %| of the answers were right before training; the next evaluation is at step 10.",
   );
   expect(said({ now: RESULT.after, now_step: 30 })).toBe(
-    "It is learning.|On databases it never saw, right answers rose from |10.0 %| to |80.0 %| by step 30.",
+    "It is learning.|On unseen databases, right answers rose from |10.0 %| to |80.0 %| by step 30.",
   );
   expect(said({ now: RESULT.after, state: "finished" })).toMatch(/^It learned\./);
   expect(said({ before: RESULT.after, now: RESULT.before, state: "finished" })).toMatch(
@@ -77,21 +77,21 @@ test("the first sentence says only what the intervals bear", () => {
     /^No clear change\..*the intervals overlap, so this may be chance/,
   );
   expect(said({ before: null, state: "evaluating" })).toBe(
-    "Playing before training.|The first evaluation is still to come.",
+    "Evaluating before training.|The first evaluation has not finished.",
   );
 });
 
-test("what it does differently, in a sentence", () => {
-  const manners = (actions: string, share: number) => ({
+test("the change in behaviour in one sentence", () => {
+  const played = (actions: string, share: number) => ({
     ...{ from_step: 1, to_step: 4, episodes: 10, right: 0 },
     sequences: [{ actions, share, right: 0 }],
   });
-  expect(changeOf(manners("A", 0.61), manners("DQA", 0.96), "now")).toBe(
-    "At first mostly ANSWER (61 %); now DESCRIBE → QUERY → ANSWER (96 %).",
+  expect(describeChange(played("A", 0.61), played("DQA", 0.96), "now")).toBe(
+    "At the start mostly ANSWER (61 %); now DESCRIBE → QUERY → ANSWER (96 %).",
   );
-  expect(changeOf(manners("A", 0.5), manners("A", 0.9), "now")).toBe(
-    "It plays ANSWER as before, now in 90 % of the episodes instead of 50 %.",
+  expect(describeChange(played("A", 0.5), played("A", 0.9), "now")).toBe(
+    "It still plays ANSWER most often, now in 90 % of the episodes, compared with 50 %.",
   );
-  expect(changeOf(null, null, "now")).toBe("");
+  expect(describeChange(null, null, "now")).toBe("");
   expect(actionWords("DSQA?")).toEqual(["DESCRIBE", "SAMPLE", "QUERY", "ANSWER", "?"]);
 });

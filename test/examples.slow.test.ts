@@ -21,7 +21,7 @@ test("training from code", async () => {
     expect(printed).toMatch(
       /\d+ questions to train on\nright at random: \d of 8\nstep 0: [\s\S]*step 0: right on training .*\nstep 1: reward/,
     );
-    expect(printed).toMatch(/reward -?\d\.\d{3} at first, -?\d\.\d{3} at last/);
+    expect(printed).toMatch(/reward -?\d\.\d{3} at the start, -?\d\.\d{3} at the end/);
     expect(existsSync(join(folder, "trained/model.safetensors"))).toBe(true);
   } finally {
     rmSync(stripped, { force: true });

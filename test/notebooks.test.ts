@@ -53,7 +53,7 @@ describe("a notebook that is not as it should be is noticed", () => {
     ["no picture", (n) => Object.assign(cellOf(n, "curve"), { outputs: [] }), /cell curve shows no picture/],
     [
       "a reward that falls",
-      (n) => replace(cellOf(n, "train"), /reward -?[\d.]+ at first/, "reward 9.9 at first"),
+      (n) => replace(cellOf(n, "train"), /reward -?[\d.]+ at the start/, "reward 9.9 at the start"),
       /the reward does not rise: 9.9/,
     ],
     [

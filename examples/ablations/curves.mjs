@@ -4,8 +4,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
-import { drawPanel, LINE_COLOURS, svgDocument } from "../../dist/apps/reports/svg-chart.js";
 import { pointsOf } from "../../dist/apps/reports/learning-curve.js";
+import { drawPanel, LINE_COLOURS, svgDocument } from "../../dist/apps/reports/svg-chart.js";
 
 const { values, positionals: runs } = parseArgs({
   allowPositionals: true,

@@ -1,9 +1,9 @@
-// What a notebook shows: the same thing in several forms, of which it takes the best it knows.
+// Notebook output: the same content in several MIME types, of which the notebook picks the richest it supports.
 
-/** Contents by MIME type; `text/plain` is always among them. */
+/** Content by MIME type; always includes `text/plain`. */
 export type Bundle = Readonly<Record<string, string>> & { readonly "text/plain": string };
 
-/** Something to show; printed, it is its text. */
+/** A displayable value; printed, it is its text. */
 export class Shown {
   readonly bundle: Bundle;
 
@@ -11,12 +11,12 @@ export class Shown {
     this.bundle = bundle;
   }
 
-  /** Asked by Deno's kernel of a cell's last line. */
+  /** Called by Deno's kernel on a cell's last value. */
   [Symbol.for("Jupyter.display")](): Bundle {
     return this.bundle;
   }
 
-  /** Asked by `console.log`. */
+  /** Called by `console.log`. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
     return this.toString();
   }
@@ -26,5 +26,5 @@ export class Shown {
   }
 }
 
-/** Puts something on the notebook's page; the same name again puts it in the place of what was there. */
+/** Displays something in the notebook; the same name again replaces it. */
 export type Board = (name: string, shown: Shown) => Promise<void>;

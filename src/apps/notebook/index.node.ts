@@ -1,4 +1,4 @@
-// For notebooks under Deno and Node: what they show, where they run, and what their settings name.
+// For notebooks under Deno and Node: views, display, and setup.
 export * from "./deno-display.node.ts";
 export * from "./index.ts";
 export * from "./setup.node.ts";

@@ -1,4 +1,4 @@
-// For notebooks: records as something a cell can show, and a training that changes in place.
+// For notebooks: records as displayable views, and a live view of a training.
 
 export * from "./display.ts";
 export * from "./live-training.ts";

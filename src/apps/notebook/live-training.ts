@@ -1,4 +1,4 @@
-// A training on a notebook's page: plots that change in place, and below them the newest transcript.
+// A live view of a training in a notebook: plots updated in place, and the newest transcript below them.
 
 import type { LiveView, RewardPoint, Show, SuccessPoint } from "../../rl/index.ts";
 import { episodeHtml } from "../reports/episode-html.ts";
@@ -11,16 +11,16 @@ import { type Board, Shown } from "./display.ts";
 export function showOn(board: Board): Show {
   let rewards: readonly RewardPoint[] = [];
   let success: readonly SuccessPoint[] = [];
-  let words = { reward: "", success: "" };
-  let begun = false;
+  let captions = { reward: "", success: "" };
+  let started = false;
   return async (view: LiveView) => {
     if (view.kind === "reward") rewards = view.points;
     if (view.kind === "success") success = view.points;
-    if (view.kind !== "transcript") words = { ...words, [view.kind]: view.text };
-    if (!begun || view.kind !== "transcript") {
-      begun = true; // the plots come first, so that they stand above the transcript
+    if (view.kind !== "transcript") captions = { ...captions, [view.kind]: view.text };
+    if (!started || view.kind !== "transcript") {
+      started = true; // plots are displayed first, so that they are above the transcript
       const plots = livePlots({ rewards, success, total_steps: view.total_steps });
-      const text = [words.reward, words.success].filter(Boolean).join("\n");
+      const text = [captions.reward, captions.success].filter(Boolean).join("\n");
       await board("plots", new Shown({ "image/svg+xml": plots, "text/plain": text }));
     }
     if (view.kind === "transcript") await board("transcript", transcript(view));

@@ -1,4 +1,4 @@
-// What cells show: forms a notebook knows, text elsewhere, in place while a training goes on, hostile text as text.
+// Notebook output: rich MIME types in notebooks, text elsewhere, live updates in place, untrusted text escaped.
 import { expect, test } from "vitest";
 import type { EpisodeRecord } from "../../gym/evaluation/index.ts";
 import type { LiveView } from "../../rl/index.ts";
@@ -13,14 +13,14 @@ const episode = (correctness: 0 | 1 | null): EpisodeRecord => ({
   ...{ invalid: 0, error: null },
 });
 
-test("a view has a form for notebooks and is text when printed", () => {
+test("a view has MIME types for notebooks and is text when printed", () => {
   const shown = new Shown({ "text/html": "<b>x</b>", "text/plain": "x" });
   const asKernel = shown as unknown as Record<symbol, () => Bundle>;
   expect(asKernel[Symbol.for("Jupyter.display")]!()).toEqual({ "text/html": "<b>x</b>", "text/plain": "x" });
   expect(`${shown}`).toBe("x");
 });
 
-test("plots and transcript each keep their place, and hold what came so far", async () => {
+test("plots and transcript are updated in place and include everything so far", async () => {
   const board = new Map<string, Bundle>();
   const names: string[] = [];
   const show = showOn(async (name, { bundle }) => {
@@ -45,7 +45,7 @@ test("plots and transcript each keep their place, and hold what came so far", as
   expect(board.get("transcript")!["text/html"]).toContain("right, reward +1");
 });
 
-test("text of databases and models is shown, never run, and styles stay inside", () => {
+test("text from databases and models is escaped, and styles are scoped", () => {
   const compared = { ...episode(1), episodes: [episode(0), episode(1)] };
   const shown = [
     episodesView([episode(1), episode(null)]),
@@ -61,15 +61,15 @@ test("text of databases and models is shown, never run, and styles stay inside",
   expect(String(shown[1])).toContain("  before: wrong");
 });
 
-test("the closing curve says what it shows", () => {
+test("the learning curve has a text alternative", () => {
   const { bundle } = curveView([
     { step: 0, "eval_seen/greedy/success_rate": 0 },
     { step: 1, reward: 0.25 },
     { step: 2, reward: 0.75 },
   ]);
-  expect(bundle["text/plain"]).toBe("reward 0.500 at first, 0.500 at last");
+  expect(bundle["text/plain"]).toBe("reward 0.500 at the start, 0.500 at the end");
   const rewards = [0, 0.3, 0.6, 1, 1, 1, 0.4].map((reward) => ({ reward }));
-  expect(trendOf(rewards)).toBe("reward 0.300 at first, 0.800 at last");
+  expect(trendOf(rewards)).toBe("reward 0.300 at the start, 0.800 at the end");
   expect(trendOf([])).toBe("no step yet");
   expect(bundle["image/svg+xml"]).toMatch(/^<svg/);
 });

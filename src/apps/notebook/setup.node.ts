@@ -1,21 +1,21 @@
-// Where a notebook runs, and the questions its settings name.
+// A notebook's setup: the machine, the project's folder, and the data set of its settings.
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { DataSet } from "../../gym/data/index.ts";
 import { resolveDataSet } from "../../gym/datasets.node.ts";
 import type { GRPOConfig } from "../../rl/index.ts";
 
-/** The folder of this package. */
+/** This package's folder. */
 export const PROJECT_ROOT = fileURLToPath(new URL("../../..", import.meta.url)).replace(/[\\/]$/, "");
 
-/** Such as "Deno 2.9.6, linux x64, 2 cores". */
+/** For example "Deno 2.9.6, linux x64, 2 cores". */
 export function machine(): string {
   const { deno, node } = process.versions as { deno?: string; node: string };
   const runtime = deno ? `Deno ${deno}` : `Node ${node}`;
   return `${runtime}, ${process.platform} ${process.arch}, ${availableParallelism()} cores`;
 }
 
-/** The questions a training is set to ask. */
+/** Loads the data set that a config names. */
 export function questionsOf({ questions_path, db_dir }: GRPOConfig): Promise<DataSet> {
   return resolveDataSet(questions_path, { dbDir: db_dir === "bundled" ? undefined : db_dir });
 }

@@ -1,4 +1,4 @@
-// A training's records as a notebook shows them.
+// A training's records as notebook output.
 import { type EpisodeRecord, formatTranscript, formatVerdict } from "../../gym/evaluation/index.ts";
 import type { Comparison, GRPOConfig, MetricLine } from "../../rl/index.ts";
 import { escapeHtml, percent } from "../reports/format.ts";
@@ -7,11 +7,11 @@ import {
   behaviourRows,
   comparisonMarkdown,
   comparisonSection,
+  evaluationRows,
   headline,
   type LearningCurveOptions,
   learningCurve,
-  type Standings,
-  standingRows,
+  type TrainingEvaluations,
   withInterval,
 } from "../reports/index.ts";
 import { Shown } from "./display.ts";
@@ -24,18 +24,18 @@ export function settingsView(config: GRPOConfig, keys: readonly (keyof GRPOConfi
   );
 }
 
-/** Episodes, a line each, and what they come to. */
+/** Episodes, one row each, and their totals. */
 export function episodesView(episodes: readonly EpisodeRecord[]): Shown {
   const rows = episodes.map((episode) => [
     episode.question,
     episode.steps.map(({ action }) => action.action_type).join(" "),
-    ending(episode),
+    outcome(episode),
   ]);
   const scored = episodes.filter(({ reward }) => reward !== null);
   const right = episodes.filter(({ correctness }) => correctness === 1).length;
   const mean = scored.reduce((sum, { reward }) => sum + reward!, 0) / Math.max(1, scored.length);
   const sum = `${right} of ${episodes.length} right, mean reward ${mean.toFixed(2)}`;
-  return tableView(["question", "actions", "how it ended"], rows, sum);
+  return tableView(["question", "actions", "outcome"], rows, sum);
 }
 
 /** One episode, turn by turn, as text. */
@@ -47,7 +47,7 @@ export function transcriptView(episode: EpisodeRecord): Shown {
 export function comparisonView(comparison: Comparison): Shown {
   const { players, questions } = comparison;
   const text = questions.map(({ question, episodes }) =>
-    [question, ...episodes.map((episode, i) => `  ${players[i]}: ${ending(episode)}`)].join("\n"),
+    [question, ...episodes.map((episode, i) => `  ${players[i]}: ${outcome(episode)}`)].join("\n"),
   );
   return new Shown({
     "text/html": htmlFragment(comparisonSection(comparison)),
@@ -56,37 +56,37 @@ export function comparisonView(comparison: Comparison): Shown {
   });
 }
 
-/** Right answers of random, before and after, with their intervals. */
-export function standingView(standings: Standings): Shown {
-  const rows = standingRows(standings).map(({ name, random, before, after, verdict }) => [
+/** Success of random, before and after, with intervals. */
+export function evaluationView(evaluations: TrainingEvaluations): Shown {
+  const rows = evaluationRows(evaluations).map(({ name, random, before, after, verdict }) => [
     name,
     percent(random.success_rate),
     ...[before, after].map(withInterval),
     verdict,
   ]);
-  return tableView(["right answers", "random", "before", "after", ""], rows, headline(standings));
+  return tableView(["right answers", "random", "before", "after", ""], rows, headline(evaluations));
 }
 
-/** What the three do differently on unseen databases. */
-export function behaviourView(standings: Standings): Shown {
-  return tableView(["how it plays unseen databases", "random", "before", "after"], behaviourRows(standings));
+/** Behaviour of the three on unseen databases. */
+export function behaviourView(evaluations: TrainingEvaluations): Shown {
+  return tableView(["behaviour on unseen databases", "random", "before", "after"], behaviourRows(evaluations));
 }
 
-/** Where the reward began and where it ended, each as the mean of a few steps: single ones are noisy. */
+/** The first and last rewards, each averaged over a few steps to reduce noise. */
 export function trendOf(rewards: readonly { readonly reward: number }[], steps = 3): string {
   const mean = (some: typeof rewards) => (some.reduce((sum, { reward }) => sum + reward, 0) / some.length).toFixed(3);
   if (rewards.length === 0) return "no step yet";
-  return `reward ${mean(rewards.slice(0, steps))} at first, ${mean(rewards.slice(-steps))} at last`;
+  return `reward ${mean(rewards.slice(0, steps))} at the start, ${mean(rewards.slice(-steps))} at the end`;
 }
 
-/** The whole training as one picture. */
+/** The learning curve. */
 export function curveView(metrics: readonly MetricLine[], options: LearningCurveOptions = {}): Shown {
   const rewards = metrics.flatMap(({ reward }) => (reward === undefined ? [] : [{ reward }]));
   return new Shown({ "image/svg+xml": learningCurve(metrics, options), "text/plain": trendOf(rewards) });
 }
 
-/** How an episode ended, without the arrow that transcripts have. */
-function ending(episode: EpisodeRecord): string {
+/** An episode's outcome without the transcript's arrow. */
+function outcome(episode: EpisodeRecord): string {
   return formatVerdict(episode).replace(/^=> /, "");
 }
 

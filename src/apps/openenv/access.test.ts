@@ -11,7 +11,7 @@ const caller = (address: string, headers: Record<string, string> = {}, more: Par
 const local = "http://127.0.0.1:8000/ws";
 
 describe("keys", () => {
-  test("without one everyone may come in and is known by the address; with some, by the key", () => {
+  test("without keys everyone is admitted and identified by address; with keys, by key", () => {
     expect(new Access().admit(caller(local))).toEqual({ client: "203.0.113.9" });
     const access = new Access({ apiKeys: ["k", "l"] });
     expect(access.admit(caller(local))).toMatchObject({ status: 401 });
@@ -21,13 +21,13 @@ describe("keys", () => {
     expect(access.admit(caller(local, { "x-api-key": "kk" }))).toMatchObject({ status: 401 });
   });
 
-  test("in the address only for sockets", () => {
+  test("in the URL only for sockets", () => {
     const access = new Access({ apiKeys: ["k"] });
     expect(access.admit(caller(`${local}?api_key=k`))).toEqual({ client: "key 1" });
     expect(access.admit(caller(`${local}?api_key=k`, {}, { isUpgrade: false }))).toMatchObject({ status: 401 });
   });
 
-  test("wrong ones: ten, then a wait that doubles, for this address only; a right key is admitted all the while", () => {
+  test("ten wrong keys, then a doubling wait for this address only; a right key is always admitted", () => {
     const access = new Access({ apiKeys: ["k"] });
     const wrong = caller(local, { "x-api-key": "x" });
     const right = caller(local, { "x-api-key": "k" });
@@ -45,7 +45,7 @@ describe("keys", () => {
 });
 
 describe("hosts", () => {
-  test("this machine's names and the address it listens on; a foreign name is refused before all else", () => {
+  test("accepts loopback names and its own address; refuses a foreign name first", () => {
     const access = new Access({ hosts: hostsFor("192.168.1.5"), apiKeys: ["k"] });
     for (const host of ["localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:8000", "192.168.1.5:8000", "localhost."])
       expect(access.refuseOrigin(caller(`http://${host}/state`)), host).toBeUndefined();
@@ -55,7 +55,7 @@ describe("hosts", () => {
     expect(access.refuseOrigin(absolute)).toMatchObject({ status: 403 });
   });
 
-  test("a server on every address answers to any name, or to those it was given", () => {
+  test("a server on every interface accepts any name, or only the given ones", () => {
     expect(hostsFor("0.0.0.0")).toBe("any");
     const hosts = hostsFor("0.0.0.0", ["env.example"]);
     expect(["env.example:443", "127.0.0.1", "evil.example"].map((host) => isAllowedHost(host, hosts))).toEqual([
@@ -66,7 +66,7 @@ describe("hosts", () => {
   });
 });
 
-test("pages: the server's own and those allowed", () => {
+test("origins: the server's own and allowed ones", () => {
   const access = new Access({ origins: ["https://a.example"] });
   const from = (address: string, origin: string) => access.allowsOrigin(caller(address, { origin }));
   expect(from(local, "http://127.0.0.1:8000")).toBe(true);

@@ -7,12 +7,12 @@ const from = (remoteAddress: string, forwarded?: string) => ({
   headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded },
 });
 
-test("without trusted proxies the header is not read", () => {
+test("without trusted proxies the header is ignored", () => {
   expect(new Proxies().addressOf(from("203.0.113.9", "1.2.3.4"))).toBe("203.0.113.9");
   expect(new Proxies(["10.0.0.0/8"]).addressOf(from("203.0.113.9", "1.2.3.4"))).toBe("203.0.113.9");
 });
 
-test("behind trusted proxies it is the last address that none of them has", () => {
+test("with trusted proxies, the last untrusted address is the client's", () => {
   const proxies = new Proxies(["10.0.0.0/8", "2001:db8::1"]);
   expect(proxies.addressOf(from("10.1.2.3", "6.6.6.6, 1.2.3.4"))).toBe("1.2.3.4"); // the client wrote the first itself
   expect(proxies.addressOf(from("::ffff:10.1.2.3", "1.2.3.4, 10.9.9.9"))).toBe("1.2.3.4");
@@ -39,7 +39,7 @@ test.each(["10.0.0.0/33", "ten", "10.0.0.0/8/8", "::/x", ""])("%j is no network"
   expect(() => new Proxies([text])).toThrow(/not an address or network/);
 });
 
-test("an IPv6 customer is one client, an IPv4 address another", () => {
+test("an IPv6 /64 is one client, an IPv4 address another", () => {
   expect(networkOf("203.0.113.9")).toBe("203.0.113.9");
   expect(networkOf("2001:db8:1:2:3:4:5:6")).toBe("2001:db8:1:2::/64");
   expect(networkOf("2001:0DB8:1:2::9")).toBe("2001:db8:1:2::/64");

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { FairQueue, Usage } from "./fair-queue.ts";
 
-test("a client keeps its order; clients that used the same take turns", () => {
+test("FIFO within a client; clients with equal usage alternate", () => {
   const queue = new FairQueue<string>(new Usage());
   for (const item of ["a1", "a2", "a3"]) queue.add("a", item);
   for (const item of ["b1", "b2"]) queue.add("b", item);
@@ -12,7 +12,7 @@ test("a client keeps its order; clients that used the same take turns", () => {
   expect([queue.next(), queue.clients]).toEqual([undefined, 0]);
 });
 
-test("who used little goes before everyone who used much, as often as it asks", () => {
+test("a light client always goes before heavy ones", () => {
   const usage = new Usage();
   const queue = new FairQueue<string>(usage);
   for (const heavy of ["a", "b", "c", "d"]) {
@@ -27,7 +27,7 @@ test("who used little goes before everyone who used much, as often as it asks", 
   expect(queue.next()).toBe("a");
 });
 
-test("old use is forgiven, and a long time does not overflow", () => {
+test("old usage decays, and a long time does not overflow", () => {
   const usage = new Usage();
   usage.charge("once", 1_000, 0);
   usage.charge("now", 1, 0);
@@ -40,7 +40,7 @@ test("old use is forgiven, and a long time does not overflow", () => {
   expect(usage.of("other")).toBeGreaterThan(usage.of("now"));
 });
 
-test("what is put back keeps its place among its client's", () => {
+test("an item put back keeps its position in its client's queue", () => {
   const queue = new FairQueue<number>(new Usage());
   for (const item of [1, 2, 3, 4]) queue.add("a", item);
   const taken = [queue.next()!, queue.next()!, queue.next()!];
@@ -49,7 +49,7 @@ test("what is put back keeps its place among its client's", () => {
   expect(Array.from({ length: 4 }, () => queue.next())).toEqual([2, 0, 3, 4]);
 });
 
-test("what is taken out is not given out", () => {
+test("removed items are not dequeued", () => {
   const queue = new FairQueue<number>(new Usage());
   for (let i = 0; i < 6; i++) queue.add(i % 2 ? "odd" : "even", i);
   expect(queue.remove((item) => item % 2 === 1 || item === 2)).toEqual([2, 1, 3, 5]);

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { RateLimit } from "./rate-limit.ts";
 
-test("a burst passes, the rest waits for its turn", () => {
+test("a burst passes, the rest waits", () => {
   const rate = new RateLimit(10);
   for (let i = 0; i < 10; i++) expect(rate.take("a", 0)).toBe(0);
   expect(rate.take("a", 0)).toBeCloseTo(100);
@@ -11,7 +11,7 @@ test("a burst passes, the rest waits for its turn", () => {
   expect(rate.take("a", 1_000)).toBe(0);
 });
 
-test("what was given back can be taken again", () => {
+test("a returned token can be taken again", () => {
   const rate = new RateLimit(1);
   expect(rate.take("a", 0)).toBe(0);
   expect(rate.take("a", 0)).toBeGreaterThan(0);
@@ -19,7 +19,7 @@ test("what was given back can be taken again", () => {
   expect(rate.take("a", 1_000)).toBe(0);
 });
 
-test("0 is no limit, and the number of clients remembered is bounded", () => {
+test("0 means no limit, and the number of tracked clients is bounded", () => {
   const free = new RateLimit(0);
   for (let i = 0; i < 1_000; i++) expect(free.take("a", 0)).toBe(0);
   const rate = new RateLimit(1);

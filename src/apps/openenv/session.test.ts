@@ -10,7 +10,7 @@ const data = await smallDataSet();
 const session = () => new Session("s", new SQLEnvironment(data));
 const ask = (to: Session, message: object) => JSON.parse(to.frame(JSON.stringify(message)).text!);
 
-test("details name type, place, input and what would be right", () => {
+test("validation errors name type, location, input and what is expected", () => {
   const { data: said } = ask(session(), { type: "step", data: { action_type: "DROP", argument: 3, more: 1 } });
   expect(said).toMatchObject({ message: "Invalid message", code: "VALIDATION_ERROR" });
   expect(said.errors).toEqual([
@@ -26,7 +26,7 @@ test("details name type, place, input and what would be right", () => {
   ]);
 });
 
-test("a step may be what a model wrote", () => {
+test("a step may be a model's text", () => {
   const one = session();
   one.reset({ question_id: data.questions[0]!.question_id });
   const { data: step } = ask(one, { type: "step", data: { text: "I think\nQUERY: SELECT 7" } });
@@ -34,7 +34,7 @@ test("a step may be what a model wrote", () => {
   expect(ask(one, { type: "step", data: { text: 7 } }).data.errors[0].type).toBe("string_type");
 });
 
-test("a refused reset leaves the running episode alone", () => {
+test("a refused reset leaves the running episode unchanged", () => {
   const one = session();
   one.reset({ episode_id: "kept" });
   one.step({ action_type: "QUERY", argument: "SELECT 1" });
@@ -58,7 +58,7 @@ test("the state before an episode has no rewards", () => {
   });
 });
 
-test("a crash of SQLite is thrown on, whoever asked: its thread must end", () => {
+test("a crash of SQLite is rethrown by every entry point: its thread must end", () => {
   const crash = new SqlEnvError("sqlite_crashed", { what: "SQLite crashed" });
   const env = new SQLEnvironment(data);
   env.reset({ seed: 1 });

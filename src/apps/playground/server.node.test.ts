@@ -36,7 +36,7 @@ test("serves the page, its assets and the model, each with its type and policy",
   expect((await get("/web/model/config.json"))!.headers.get("content-type")).toBe("application/json");
 });
 
-test("the built page tells the licences of the code in it, that of its workers included", async () => {
+test("the built page includes third-party licenses, its workers' too", async () => {
   const built = playgroundHandler();
   const response = (await built(new Request("http://localhost/web/THIRD_PARTY_LICENSES.txt")))!;
   expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
@@ -53,7 +53,7 @@ test("the built page tells the licences of the code in it, that of its workers i
   }
 });
 
-test("large files are sent piece by piece, as fast as they are read", async () => {
+test("large files are streamed with backpressure", async () => {
   const bytes = Buffer.alloc(5_000_000, 7);
   writeFileSync(join(model, "model.safetensors"), bytes);
   const response = (await get("/web/model/model.safetensors"))!;
@@ -66,7 +66,7 @@ test("large files are sent piece by piece, as fast as they are read", async () =
   await unread.body!.cancel(); // and nothing more is read
 });
 
-test("answers only what is its own", async () => {
+test("handles only its own paths", async () => {
   expect((await get("/web"))!.headers.get("location")).toBe("/web/");
   for (const path of ["/", "/website", "/reset", "/web/metadata", "/web/model/none.json", "/web/assets/"]) {
     expect(await get(path), path).toBeUndefined();
@@ -76,7 +76,7 @@ test("answers only what is its own", async () => {
   expect([head.headers.get("content-length"), await head.text()]).toEqual(["19", ""]);
 });
 
-test("a page that has not changed is not sent again", async () => {
+test("an unchanged page gets 304", async () => {
   const etag = (await get("/web/"))!.headers.get("etag")!;
   expect((await get("/web/", { headers: { "if-none-match": etag } }))!.status).toBe(304);
 });
@@ -95,7 +95,7 @@ test.each([
   expect(await get(path)).toBeUndefined();
 });
 
-test("a site that was not built says so", async () => {
+test("an unbuilt site says so", async () => {
   const response = (await playgroundHandler({ site: join(scratch, "none") })(new Request("http://localhost/web/")))!;
   expect(response.status).toBe(503);
   expect(await response.text()).toContain("npm run build");

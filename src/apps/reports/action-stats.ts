@@ -1,30 +1,30 @@
-// What the model did in training's episodes, step by step of the training: which actions, how many failed.
+// Action statistics of the training episodes, per optimizer step: actions by type, and shares that failed.
 import type { ActionType } from "../../gym/env/index.ts";
 import type { EpisodeLine } from "../../rl/run/records.ts";
 
-// Named again, and checked by the type: the schema they come from would bring all of zod into the dashboard's page.
+// Listed again, checked by the type: importing the schema would bundle zod into the dashboard's page.
 const ACTION_TYPES = Object.keys({ DESCRIBE: 0, SAMPLE: 0, QUERY: 0, ANSWER: 0 } satisfies Record<ActionType, 0>);
 
 /** Means over the episodes of one optimizer step. */
-export interface Habits extends Readonly<Record<ActionType, number>> {
+export interface ActionStats extends Readonly<Record<ActionType, number>> {
   readonly step: number;
   readonly episodes: number;
-  /** Shares of the actions. */
+  /** Shares of all actions. */
   readonly failed: number;
   readonly repeated: number;
   readonly not_understood: number;
 }
 
-/** What is counted of an episode. */
-export type HabitEpisode = Pick<EpisodeLine, "step" | "invalid" | "repeats" | "parse_failures"> & {
+/** The fields of an episode that are counted. */
+export type CountedEpisode = Pick<EpisodeLine, "step" | "invalid" | "repeats" | "parse_failures"> & {
   readonly steps: readonly { readonly action: { readonly action_type: string } }[];
 };
 
-/** Counts episodes as they come; only sums are kept, so there may be many. */
-export class HabitSums {
+/** Counts episodes incrementally; only sums are stored. */
+export class ActionStatsCounter {
   readonly #sums = new Map<number, Record<string, number>>();
 
-  add({ step, steps, invalid, repeats, parse_failures }: HabitEpisode): void {
+  add({ step, steps, invalid, repeats, parse_failures }: CountedEpisode): void {
     const sum = this.#sums.get(step) ?? { episodes: 0, actions: 0, invalid: 0, repeats: 0, parse_failures: 0 };
     this.#sums.set(step, sum);
     const add = (key: string, value: number) => {
@@ -38,20 +38,22 @@ export class HabitSums {
     for (const { action } of steps) add(action.action_type, 1);
   }
 
-  /** The means of each step, first to last. */
-  list(): Habits[] {
+  /** The means per step, in order. */
+  list(): ActionStats[] {
     return [...this.#sums.entries()].sort(([a], [b]) => a - b).map(([step, sum]) => meansOf(step, sum));
   }
 }
 
-/** Counts a run's episodes. */
-export async function habitsOf(episodes: AsyncIterable<HabitEpisode> | Iterable<HabitEpisode>): Promise<Habits[]> {
-  const sums = new HabitSums();
+/** Counts the actions of a run's episodes. */
+export async function countActions(
+  episodes: AsyncIterable<CountedEpisode> | Iterable<CountedEpisode>,
+): Promise<ActionStats[]> {
+  const sums = new ActionStatsCounter();
   for await (const episode of episodes) sums.add(episode);
   return sums.list();
 }
 
-function meansOf(step: number, sum: Readonly<Record<string, number>>): Habits {
+function meansOf(step: number, sum: Readonly<Record<string, number>>): ActionStats {
   const share = (key: string) => (sum[key] ?? 0) / Math.max(1, sum.actions!);
   const means = Object.fromEntries(ACTION_TYPES.map((type) => [type, (sum[type] ?? 0) / sum.episodes!]));
   return {

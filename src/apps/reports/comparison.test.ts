@@ -64,7 +64,7 @@ describe("comparisonHtml", () => {
     expect(html).not.toMatch(/<script|\ssrc=|\shref=/);
   });
 
-  test("lets no markup of a record through, and loses no text", () => {
+  test("escapes all markup in records without losing text", () => {
     fc.assert(
       fc.property(texts, fc.array(hostile, { minLength: 3, maxLength: 3 }), (given, players) => {
         const html = comparisonHtml(comparison(given, players), { title: given.question });
@@ -75,7 +75,7 @@ describe("comparisonHtml", () => {
     );
   });
 
-  test("nobody played, or an episode broke", () => {
+  test("no question was played, or an episode failed", () => {
     expect(comparisonHtml({ players: ["random"], questions: [] })).toContain("No question was played");
     const one = comparison();
     const broken = {
@@ -90,7 +90,7 @@ describe("comparisonHtml", () => {
   });
 });
 
-test("the other pages let no markup through either", () => {
+test("the other pages escape markup too", () => {
   fc.assert(
     fc.property(texts, hostile, (given, text) => {
       const warnings = [{ step: 1, code: text, message: text, remedy: text }];
@@ -132,7 +132,7 @@ function withoutCode(markdown: string): string {
 function expectPlainMarkdown(markdown: string): void {
   const plain = withoutCode(markdown)
     .replaceAll("<br>", "")
-    .replace("![Reward and success over the steps of the training](learning_curve.png)", "");
+    .replace("![Reward and success over training steps](learning_curve.png)", "");
   expect(plain).not.toMatch(/[<[\]`]/);
   const widths = markdown
     .split("\n\n")
@@ -150,7 +150,7 @@ function expectPlainMarkdown(markdown: string): void {
 }
 
 describe("comparisonMarkdown", () => {
-  test("is one table a question, one row a turn, one column a player", () => {
+  test("has one table per question, one row per turn, one column per player", () => {
     const markdown = comparisonMarkdown(comparison());
     expect(markdown).toContain("## How many lamps are there?");
     expect(markdown).toContain(
@@ -160,7 +160,7 @@ describe("comparisonMarkdown", () => {
     expect(markdown.trimEnd()).toMatch(/\|\s+\| \*\*✗ wrong, .*\| \*\*✓ right, reward \+1\.045, 3 steps\*\* \|$/);
   });
 
-  test("lets no markup of a record through, and keeps its tables whole", () => {
+  test("escapes all markup in records and keeps tables intact", () => {
     fc.assert(
       fc.property(texts, fc.array(hostile, { minLength: 3, maxLength: 3 }), (given, players) => {
         expectPlainMarkdown(comparisonMarkdown(comparison(given, players), { title: given.question }));
@@ -178,7 +178,7 @@ describe("parts", () => {
     );
   });
 
-  test("a result is a table only where its columns are certain", () => {
+  test("a result is a table only if its columns are unambiguous", () => {
     expect(tableOf("a | b\n1 | 2\n(20 of 40 rows shown)")).toEqual({
       head: ["a", "b"],
       rows: [["1", "2"]],

@@ -1,9 +1,9 @@
-// The same questions by several players, side by side and turn by turn, as a page, as Markdown and as a section of a page.
+// The same questions by several players, side by side and turn by turn, as a page, a section of a page, and Markdown.
 import { type EpisodeRecord, explainReward, type StepRecord } from "../../gym/evaluation/index.ts";
 import type { ComparedQuestion, Comparison } from "../../rl/run/records.ts";
 import { episodeHtml } from "./episode-html.ts";
 import { verdict } from "./episode-outcome.ts";
-import { tellingQuestion } from "./example-question.ts";
+import { exampleQuestion } from "./example-question.ts";
 import { codeSpan, count, cut, escapeHtml, escapeMarkdown } from "./format.ts";
 import { htmlPage } from "./html-page.ts";
 
@@ -19,17 +19,17 @@ export function comparisonHtml(comparison: Comparison, { title = TITLE }: Compar
   return htmlPage(title, `<h1>${escapeHtml(title)}</h1>${comparisonSection(comparison)}`);
 }
 
-/** The questions as markup for a page of `htmlPage`; the one where the change shows best is open. */
+/** The questions as markup for a page of `htmlPage`; the example question is open. */
 export function comparisonSection(comparison: Comparison): string {
   const { players, questions } = comparison;
-  const telling = tellingQuestion(comparison);
+  const example = exampleQuestion(comparison);
   if (questions.length === 0) return `<p class="dim">No question was played.</p>`;
   const score = players.map((player, i) => {
     const right = questions.filter(({ episodes }) => episodes[i]?.correctness === 1).length;
     return `${escapeHtml(player)} ${right}`;
   });
-  const lead = `<p class="dim">Right of ${count(questions.length, "question")}: ${score.join(", ")}. Each turn shows the action, what came back, and what it earned.</p>`;
-  return lead + questions.map((question) => questionHtml(question, players, question === telling)).join("\n");
+  const lead = `<p class="dim">Right of ${count(questions.length, "question")}: ${score.join(", ")}. Each turn shows the action, its result and its reward.</p>`;
+  return lead + questions.map((question) => questionHtml(question, players, question === example)).join("\n");
 }
 
 function questionHtml(question: ComparedQuestion, players: readonly string[], open: boolean): string {
@@ -48,10 +48,10 @@ function aboutOf({ question_id, database_name, seen, episodes }: ComparedQuestio
   const [first] = episodes;
   const tables = first?.start ? ` Tables: ${first.start.schema_info}` : "";
   const level = first ? `${first.difficulty}, ` : "";
-  return `${question_id}: ${level}database ${database_name}, ${seen ? "used in training with other questions" : "never seen in training"}.${tables}`;
+  return `${question_id}: ${level}database ${database_name}, ${seen ? "seen in training with other questions" : "never seen in training"}.${tables}`;
 }
 
-/** For a README, a blog or an issue: one table a question, one row a turn, one column a player. */
+/** For a README, a blog or an issue: one table per question, one row per turn, one column per player. */
 export function comparisonMarkdown(comparison: Comparison, { title = TITLE }: ComparisonOptions = {}): string {
   return [
     `# ${escapeMarkdown(title)}`,
@@ -61,7 +61,7 @@ export function comparisonMarkdown(comparison: Comparison, { title = TITLE }: Co
     .concat("\n");
 }
 
-/** One question of a comparison as Markdown, with a heading of this level. */
+/** One question as Markdown, with a heading of this level. */
 export function questionMarkdown(question: ComparedQuestion, players: readonly string[], level = 2): string {
   const { episodes } = question;
   const turns = Math.max(0, ...episodes.map(({ steps }) => steps.length));
@@ -89,7 +89,7 @@ function turnMarkdown({ action, parse_error, observation }: StepRecord): string 
   const more = lines.length > SHOWN_LINES ? [`… ${count(lines.length - SHOWN_LINES, "more line")}`] : [];
   return [
     `**${escapeMarkdown(action.action_type)}** ${codeSpan(cut(action.argument, 300))}`.trimEnd(),
-    ...(parse_error === null ? [] : ["(not understood, taken as a query)"]),
+    ...(parse_error === null ? [] : ["(not parsed as an action, run as a query)"]),
     ...(error === null ? [] : [`error: ${escapeMarkdown(cut(error, 200))}`]),
     ...shown,
     ...more,

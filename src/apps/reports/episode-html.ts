@@ -1,4 +1,4 @@
-// An episode as HTML: its turns with their SQL, what they showed and what they earned, and how it ended.
+// An episode as HTML: each turn's action, result and reward, and the outcome.
 import { type EpisodeRecord, explainReward, type StepRecord } from "../../gym/evaluation/index.ts";
 import { verdict } from "./episode-outcome.ts";
 import { count, cut, escapeHtml } from "./format.ts";
@@ -6,9 +6,9 @@ import { tableOf } from "./result-table.ts";
 import { highlightSql } from "./sql-html.ts";
 
 const SHOWN_ROWS = 8;
-const SHOWN_TEXT = 2000; // characters of one argument, error or result that is no table
+const SHOWN_TEXT = 2000; // characters of an argument, error or non-table result
 
-/** The episode under the player's name. */
+/** The episode, titled with the player's name. */
 export function episodeHtml(record: EpisodeRecord, player: string): string {
   const { tone, text } = verdict(record);
   const turns = record.steps.map(turnHtml).join("");
@@ -24,7 +24,7 @@ function turnHtml({ action, text, parse_error, observation }: StepRecord): strin
   const misread =
     parse_error === null
       ? ""
-      : `<p class="note">not understood, taken as a query${text !== null && text !== action.argument ? `: <code>${escapeHtml(cut(text, 300))}</code>` : ""}</p>`;
+      : `<p class="note">not parsed as an action, run as a query${text !== null && text !== action.argument ? `: <code>${escapeHtml(cut(text, 300))}</code>` : ""}</p>`;
   return [
     `<li class="turn"><div class="action"><span class="type ${escapeHtml(action.action_type.toLowerCase())}">${type}</span> `,
     `<code>${action.action_type === "QUERY" ? highlightSql(argument) : escapeHtml(argument)}</code></div>`,
@@ -35,7 +35,7 @@ function turnHtml({ action, text, parse_error, observation }: StepRecord): strin
   ].join("");
 }
 
-/** A result as a table where it is one, as plain text otherwise. */
+/** A result as a table if it can be parsed as one, otherwise as plain text. */
 function resultHtml(result: string, action: string): string {
   const table = action === "QUERY" || action === "SAMPLE" ? tableOf(result) : null;
   if (!table) return `<pre>${escapeHtml(firstLines(cut(result, SHOWN_TEXT), 12))}</pre>`;

@@ -1,9 +1,9 @@
-// How an episode ended, in a few words.
+// An episode's outcome in a few words.
 import type { EpisodeRecord } from "../../gym/evaluation/index.ts";
 import { signed } from "../../gym/evaluation/transcript.ts";
 import { count, cut } from "./format.ts";
 
-/** How it ended, and whether that is good news. */
+/** The outcome as text, and its tone for coloring. */
 export function verdict(
   record: Pick<EpisodeRecord, "correctness" | "reward" | "step_count" | "error" | "done_reason">,
 ): { readonly tone: "good" | "bad" | "none"; readonly text: string } {

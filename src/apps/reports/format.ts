@@ -1,30 +1,30 @@
-// Numbers and text as the pages show them. Text from databases and models is hostile: all of it passes one of the escapes.
+// Formats numbers and text for pages. Text from databases and models is untrusted: all of it passes one of the escapes.
 import { oneLine } from "../../gym/one-line.ts";
 
-/** Text safe inside HTML and SVG, in elements and in quoted attributes. */
+/** Escapes text for HTML and SVG, in elements and quoted attributes. */
 export function escapeHtml(text: string): string {
   return visible(text).replace(/[&<>"'`]/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** Text safe inside a line of Markdown, headings and table cells included: nothing in it is markup. */
+/** Escapes text for a line of Markdown, including headings and table cells. */
 export function escapeMarkdown(text: string): string {
   return oneLine(visible(text), " ⏎ ")
     .replace(/[&<>]/g, (character) => `&#${character.charCodeAt(0)};`)
     .replace(/[\\`*_[\]|~$]|(?<!&)#/g, "\\$&");
 }
 
-/** Text as a code span, in a table cell too. */
+/** Text as a Markdown code span, also in a table cell. */
 export function codeSpan(text: string): string {
   const line = oneLine(visible(text), " ⏎ ");
   if (line.trim() === "") return "";
   const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
   const space = line.startsWith("`") || line.endsWith("`") ? " " : "";
-  // A bar would end the cell even inside a span, and its backslash would show outside one: write it as another character.
+  // A bar ends the cell even inside a span, and an escaping backslash would be shown outside a table: use a similar character.
   return `${fence}${space}${line.replaceAll("|", "¦")}${space}${fence}`;
 }
 
-/** Control characters and halves of characters become visible; line ends and tabs stay. */
+/** Replaces control characters and lone surrogates with U+FFFD; line breaks and tabs stay. */
 export function visible(text: string): string {
   return text
     .replaceAll("\r\n", "\n")
@@ -32,7 +32,7 @@ export function visible(text: string): string {
     .replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
 }
 
-/** At most so many characters, with a mark where it was cut. */
+/** At most `max` characters, with an ellipsis if truncated. */
 export function cut(text: string, max: number): string {
   const characters = [...text];
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join("")}…`;
@@ -48,7 +48,7 @@ export function percentRange(interval: readonly [number, number] | null | undefi
   return interval ? `${(100 * interval[0]).toFixed(1)} – ${(100 * interval[1]).toFixed(1)} %` : "–";
 }
 
-/** A number with about three digits that say something; 12345 as 12,345. */
+/** A number with about three significant digits; 12345 as 12,345. */
 export function shortNumber(value: number): string {
   const size = Math.abs(value);
   if (size === 0) return "0";
@@ -89,12 +89,12 @@ function shortCount(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** Whether it is a number that can be drawn. */
+/** Whether a value is a finite number. */
 export function isNumber(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value);
 }
 
-/** A setting as one would write it: lists with commas, nothing as "none". */
+/** A setting as text: lists with commas, null as "none". */
 export function settingText(value: unknown): string {
   if (value === null || value === undefined) return "none";
   if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(settingText).join(", ");

@@ -1,9 +1,9 @@
-// The frame of every page: one file with its styles inside, light and dark, for screens of any width and for paper.
+// The HTML document of every page: one self-contained file, light and dark, for screens of any width and for print.
 
 import { escapeHtml } from "./format.ts";
 import { chartStyle } from "./svg-chart.ts";
 
-/** A whole HTML document. `body` is markup: everything foreign in it has been escaped. */
+/** A complete HTML document. `body` is markup: untrusted text in it must already be escaped. */
 export function htmlPage(title: string, body: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -22,10 +22,10 @@ ${body}
 `;
 }
 
-/** Markup for inside a page of others, such as a notebook's output; its styles reach nothing else there. */
+/** Markup to embed in another page, such as a notebook's output, with scoped styles. */
 export function htmlFragment(body: string): string {
   const style = `${STYLE}${chartStyle()}`.replaceAll(":root", "&").replaceAll("body{", "&{");
-  const own = ".sqlenv.sqlenv"; // twice: before the page's own rules for tables and headings
+  const own = ".sqlenv.sqlenv"; // doubled to outrank the page's rules for tables and headings
   return `<div class="sqlenv"><style>${own}{${style}}${own}{padding:12px;border-radius:8px}</style>${body}</div>`;
 }
 
@@ -55,7 +55,7 @@ pre{background:var(--code);border-radius:6px;padding:8px 10px;margin:6px 0;overf
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
 th,td{text-align:left;padding:3px 10px 3px 0;border-bottom:1px solid var(--line);vertical-align:top}
 th{font-weight:600;color:var(--dim)}td.number{text-align:right}
-.scroll{overflow-x:auto;overflow-wrap:normal;margin:6px 0}.scroll th,.standing td{white-space:nowrap}
+.scroll{overflow-x:auto;overflow-wrap:normal;margin:6px 0}.scroll th,.evaluation td{white-space:nowrap}
 .config td:first-child{font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12.5px;white-space:nowrap}
 .config{columns:2 340px;column-gap:36px}.config table{width:100%}
 .tag{display:inline-block;padding:0 8px;border-radius:10px;font-size:12.5px;font-weight:600;background:var(--none-back);color:var(--dim);white-space:nowrap}

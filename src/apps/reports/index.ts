@@ -1,4 +1,4 @@
-// A run for people: pictures, pages and Markdown, as pure functions of its records.
+// Reports on a run: pictures, pages and Markdown, as pure functions of its records.
 
 export * from "./action-stats.ts";
 export * from "./comparison.ts";

@@ -3,7 +3,7 @@ import { metrics, RESULT } from "../../../test/run-records.ts";
 import { learningCurve } from "./learning-curve.ts";
 import { svgToPng } from "./png.node.ts";
 
-test("the curve shows the reward, its parts, and success with bands and the random level", () => {
+test("shows the reward, its components, success with bands, and the random baseline", () => {
   const svg = learningCurve(metrics(), { title: "lamps", subtitle: "40 steps", random: RESULT.random });
   for (const label of [
     "reward 0.9",
@@ -21,7 +21,7 @@ test("the curve shows the reward, its parts, and success with bands and the rand
   expect(learningCurve(metrics(), { title: "lamps", subtitle: "40 steps", random: RESULT.random })).toBe(svg);
 });
 
-test("rewards of one's own are drawn by their names, safely", () => {
+test("custom rewards are drawn under their escaped names", () => {
   const svg = learningCurve([
     { step: 1, reward: 1, "rewards/short_answers/mean": 0.5, 'rewards/<b x="1">/mean': 0.2 },
     { step: 2, reward: 1, "rewards/short_answers/mean": 0.75 },
@@ -30,14 +30,14 @@ test("rewards of one's own are drawn by their names, safely", () => {
   expect(svg).not.toContain("<b");
 });
 
-test("a run that has just begun has a curve too", () => {
+test("a run without data has a curve too", () => {
   expect(learningCurve([])).toContain("nothing logged yet");
   expect(learningCurve([{ step: 1, reward: 0.1 }])).toContain("no evaluation yet");
   const holes = [{ step: 1, reward: null, "eval_seen/greedy/success_rate": null }] as unknown as { step: number }[];
   expect(learningCurve(holes)).not.toMatch(/NaN|null/);
 });
 
-test("as a PNG it is twice as large, and its text is drawn without a font of the machine", async () => {
+test("the PNG has twice the size, and its text needs no system font", async () => {
   const png = await svgToPng(learningCurve(metrics()));
   const view = new DataView(png.buffer, png.byteOffset);
   expect([...png.subarray(0, 4)]).toEqual([0x89, 0x50, 0x4e, 0x47]);

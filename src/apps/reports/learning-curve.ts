@@ -1,4 +1,4 @@
-// The picture of a training: its reward with the parts it is made of, and success on held-out questions with 95 % bands.
+// The learning curve: the reward and its components, and success on held-out questions with 95 % bands.
 import type { Manner, MetricLine, Place, Standing } from "../../rl/run/records.ts";
 import { escapeHtml, isNumber, shortNumber } from "./format.ts";
 import type { Point, Spread } from "./smooth.ts";
@@ -7,63 +7,63 @@ import { type Colour, drawPanel, LINE_COLOURS, type Series, svgDocument } from "
 export interface LearningCurveOptions {
   /** @default "Learning curve" */
   readonly title?: string;
-  /** A line below the title, such as the model and the number of episodes. */
+  /** A line under the title, such as the model and the number of episodes. */
   readonly subtitle?: string;
-  /** How a random player does, as a level. */
+  /** The random player's evaluation, drawn as a horizontal line. */
   readonly random?: Standing | undefined;
-  /** For a page that has the charts' style rules, a background and headings. @default false */
+  /** Omits style rules, background and headings, for a page that has them. @default false */
   readonly inline?: boolean;
 }
 
 const WIDTH = 900;
 const BELOW_HEAD = 520;
-const OWN_PARTS = ["reward_correctness", "reward_progress", "reward_operational"];
+const BUILT_IN = ["reward_correctness", "reward_progress", "reward_operational"];
 
-/** Draws metrics.jsonl as a self-contained SVG; a run that has just begun gives a picture too. */
+/** Draws metrics.jsonl as a self-contained SVG, also for a run without data yet. */
 export function learningCurve(metrics: readonly MetricLine[], options: LearningCurveOptions = {}): string {
   const { title = "Learning curve", subtitle = "", random, inline = false } = options;
   const last = metrics.reduce((most, { step }) => Math.max(most, isNumber(step) ? step : 0), 0);
   const x: readonly [number, number] = [0, Math.max(1, last)];
-  const top = inline ? 8 : 70; // a page has headings of its own
+  const top = inline ? 8 : 70; // a page has its own headings
   const height = top + BELOW_HEAD;
   const head = inline
     ? ""
     : `<text class="sc-fill-ink" x="20" y="32" font-size="18" font-weight="700">${escapeHtml(title)}</text><text class="sc-dim" x="20" y="51">${escapeHtml(subtitle)}</text>`;
   const reward = drawPanel(
     {
-      title: "Reward of an episode",
-      note: "the total and its parts; dots as logged, lines smoothed",
+      title: "Reward per episode",
+      note: "total and components; dots as logged, lines smoothed",
       x,
       format: shortNumber,
       series: rewardSeries(metrics),
     },
     { x: 20, y: top, width: WIDTH - 40, height: 250 },
   );
-  const places = (["unseen", "seen"] as const).map((place, i) =>
+  const panels = (["unseen", "seen"] as const).map((split, i) =>
     drawPanel(
       {
-        title: place === "seen" ? "Success on databases of the training" : "Success on databases never seen",
+        title: split === "seen" ? "Success on seen databases" : "Success on unseen databases",
         x,
         y: [0, 1],
         format: (rate) => `${Math.round(100 * rate)} %`,
-        series: successSeries(metrics, place, random),
+        series: successSeries(metrics, split, random),
         empty: "no evaluation yet",
       },
       { x: 20 + i * (WIDTH / 2), y: top + 270, width: WIDTH / 2 - 30, height: 205 },
     ),
   );
-  const foot = `<text class="sc-dim" x="20" y="${height - 16}">Held-out questions. Greedy: the likeliest action each time. Sampled: as in training. Bands: 95 % intervals.</text>`;
-  return svgDocument({ width: WIDTH, height, title, inline }, [head, reward, ...places, foot].join(""));
+  const foot = `<text class="sc-dim" x="20" y="${height - 16}">Held-out questions. Greedy: most likely tokens. Sampled: as in training. Bands: 95 % intervals.</text>`;
+  return svgDocument({ width: WIDTH, height, title, inline }, [head, reward, ...panels, foot].join(""));
 }
 
-/** The total and every part that was logged, those of this package first. */
+/** The total and every logged component, the built-in ones first. */
 function rewardSeries(metrics: readonly MetricLine[]): Series[] {
   const names = new Set<string>();
   for (const line of metrics) {
     for (const key in line) if (key.startsWith("rewards/") && key.endsWith("/mean")) names.add(key.slice(8, -5));
   }
-  const own = OWN_PARTS.filter((name) => names.has(name));
-  const others = [...names].filter((name) => !OWN_PARTS.includes(name)).sort();
+  const builtIn = BUILT_IN.filter((name) => names.has(name));
+  const others = [...names].filter((name) => !BUILT_IN.includes(name)).sort();
   const part = (name: string, i: number): Series => ({
     label: name.replace(/^reward_/, "").replaceAll("_", " "),
     colour: LINE_COLOURS[i % LINE_COLOURS.length]!,
@@ -71,31 +71,31 @@ function rewardSeries(metrics: readonly MetricLine[]): Series[] {
     smoothed: true,
   });
   const total: Series = { label: "reward", colour: "ink", points: pointsOf(metrics, "reward"), smoothed: true };
-  return [total, ...own.map(part), ...others.map((name, i) => part(name, own.length + i))];
+  return [total, ...builtIn.map(part), ...others.map((name, i) => part(name, builtIn.length + i))];
 }
 
-const MANNERS: readonly (readonly [Manner, Colour])[] = [
+const DECODINGS: readonly (readonly [Manner, Colour])[] = [
   ["greedy", "blue"],
   ["sampled", "orange"],
 ];
 
-function successSeries(metrics: readonly MetricLine[], place: Place, random: Standing | undefined): Series[] {
-  const lines = MANNERS.map(([manner, colour]): Series => {
-    const key = `eval_${place}/${manner}`;
+function successSeries(metrics: readonly MetricLine[], split: Place, random: Standing | undefined): Series[] {
+  const lines = DECODINGS.map(([decoding, colour]): Series => {
+    const key = `eval_${split}/${decoding}`;
     return {
-      label: manner,
+      label: decoding,
       colour,
       points: pointsOf(metrics, `${key}/success_rate`),
       band: bandOf(metrics, `${key}/success_ci_low`, `${key}/success_ci_high`),
-      dashed: manner === "sampled",
+      dashed: decoding === "sampled",
     };
   });
-  const level = random?.[place].sampled.success_rate ?? random?.[place].greedy.success_rate;
+  const level = random?.[split].sampled.success_rate ?? random?.[split].greedy.success_rate;
   if (isNumber(level)) lines.push({ label: "random", colour: "grey", points: [{ x: 0, y: level }], level: true });
   return lines;
 }
 
-/** One metric over the steps; where a step has several lines, as at the end of a training, the last one counts. */
+/** One metric over steps; if a step has several lines, as at the end of a training, the last one counts. */
 export function pointsOf(metrics: readonly MetricLine[], key: string): Point[] {
   const found = metrics.flatMap((line) =>
     isNumber(line[key]) && isNumber(line.step) ? [[line.step, { x: line.step, y: line[key] }] as const] : [],

@@ -2,14 +2,14 @@
 import { expect, test } from "vitest";
 import { livePlots } from "./live-plots.ts";
 
-test("before the first step both plots say that there is nothing yet", () => {
+test("before the first step both plots show a placeholder", () => {
   const svg = livePlots({ rewards: [], success: [], total_steps: 0 });
   expect(svg).toMatch(/^<svg [^>]*width="900"/);
   expect(svg).toContain("no step yet");
   expect(svg).toContain("not measured yet");
 });
 
-test("reward on the left, training and evaluation questions on the right, both as far as the training will go", () => {
+test("reward on the left, training and evaluation success on the right, both up to the last step", () => {
   const svg = livePlots({
     rewards: [10, 20].map((step) => ({ step, reward: step / 20 })),
     success: [

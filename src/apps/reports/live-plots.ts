@@ -1,17 +1,17 @@
-// The pictures that change while a training goes on: its reward on the left, training against evaluation questions on the right.
+// Live plots of a running training: reward on the left, success on training and evaluation questions on the right.
 import type { RewardPoint, SuccessPoint } from "../../rl/live.ts";
 import { drawPanel, svgDocument } from "./svg-chart.ts";
 
 export interface LivePlots {
   readonly rewards: readonly RewardPoint[];
   readonly success: readonly SuccessPoint[];
-  /** Ends the x axes. */
+  /** End of the x axes. */
   readonly total_steps: number;
 }
 
 const [WIDTH, HEIGHT] = [900, 290];
 
-/** Both plots as one self-contained SVG; before there is anything to draw they say so. */
+/** Both plots as one self-contained SVG, with a placeholder while there is no data. */
 export function livePlots({ rewards, success, total_steps }: LivePlots): string {
   const x: readonly [number, number] = [0, Math.max(1, total_steps)];
   const box = { y: 20, width: WIDTH / 2 - 30, height: HEIGHT - 36 };
@@ -19,8 +19,8 @@ export function livePlots({ rewards, success, total_steps }: LivePlots): string 
   const rates = (split: "train" | "eval") => success.map((point) => ({ x: point.step, y: point[split] }));
   const reward = drawPanel(
     {
-      title: "Reward of an episode",
-      note: "mean of a step, and smoothed",
+      title: "Reward per episode",
+      note: "mean per step, and smoothed",
       x,
       series: [{ label: "reward", colour: "ink", points, smoothed: true }],
       empty: "no step yet",

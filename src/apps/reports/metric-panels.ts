@@ -1,16 +1,16 @@
-// Which numbers of a run are drawn together: one list for the pictures of a report and the charts of the dashboard.
+// Which metrics are drawn in one panel: shared by reports and the dashboard.
 
 import { shortNumber, twoDecimals } from "./format.ts";
 import type { Colour } from "./svg-chart.ts";
 
-/** Which of a run's logs a number stands in; habits are counted from its episodes. */
+/** A run's log; "habits" are the action statistics counted from its episodes. */
 export type PanelSource = "metrics" | "timings" | "habits";
 
 export interface PanelLine {
   readonly key: string;
   readonly colour: Colour;
   readonly label?: string;
-  /** False for what moves by rule, not by chance. @default true */
+  /** False for scheduled values without noise. @default true */
   readonly smoothed?: boolean;
 }
 
@@ -19,25 +19,25 @@ export interface PanelSpec {
   readonly note?: string;
   readonly from: PanelSource;
   readonly lines: readonly PanelLine[];
-  /** Ends of the y axis. @default what the numbers need */
+  /** Range of the y axis. @default fits the data */
   readonly y?: readonly [number, number];
   readonly format: (value: number) => string;
 }
 
 const wholePercent = (rate: number) => `${Math.round(100 * rate)} %`;
 
-/** Is the training healthy, what does the model do, where does the time go. */
+/** Training health, the model's behaviour, and time. */
 export const PANELS: readonly PanelSpec[] = [
   {
-    title: "Spread of the reward",
-    note: "what GRPO learns from",
+    title: "Reward std",
+    note: "within groups; GRPO's learning signal",
     from: "metrics",
     lines: [{ key: "reward_std", colour: "ink" }],
     format: shortNumber,
   },
   {
-    title: "Groups without spread",
-    note: "they teach nothing",
+    title: "Groups with zero std",
+    note: "no learning signal",
     from: "metrics",
     lines: [{ key: "frac_reward_zero_std", colour: "orange" }],
     y: [0, 1],
@@ -45,7 +45,7 @@ export const PANELS: readonly PanelSpec[] = [
   },
   {
     title: "Entropy",
-    note: "how undecided the model is",
+    note: "uncertainty of the policy",
     from: "metrics",
     lines: [{ key: "entropy", colour: "purple" }],
     format: shortNumber,
@@ -60,7 +60,7 @@ export const PANELS: readonly PanelSpec[] = [
   { title: "Gradient norm", from: "metrics", lines: [{ key: "grad_norm", colour: "green" }], format: shortNumber },
   {
     title: "KL",
-    note: "distance from the reference model",
+    note: "to the reference model",
     from: "metrics",
     lines: [{ key: "kl", colour: "blue" }],
     format: shortNumber,
@@ -72,8 +72,8 @@ export const PANELS: readonly PanelSpec[] = [
     format: shortNumber,
   },
   {
-    title: "Tokens an episode",
-    note: "written by the model",
+    title: "Tokens per episode",
+    note: "sampled by the model",
     from: "metrics",
     lines: [
       { key: "completions/max_length", colour: "grey", label: "max" },
@@ -83,7 +83,7 @@ export const PANELS: readonly PanelSpec[] = [
     format: shortNumber,
   },
   {
-    title: "Episodes cut short",
+    title: "Truncated episodes",
     note: "out of tokens",
     from: "metrics",
     lines: [{ key: "completions/clipped_ratio", colour: "orange" }],
@@ -102,7 +102,7 @@ export const PANELS: readonly PanelSpec[] = [
     format: wholePercent,
   },
   {
-    title: "Actions an episode",
+    title: "Actions per episode",
     from: "habits",
     lines: [
       { key: "DESCRIBE", colour: "blue", label: "describe" },
@@ -113,20 +113,20 @@ export const PANELS: readonly PanelSpec[] = [
     format: twoDecimals,
   },
   {
-    title: "Actions that went wrong",
+    title: "Failed actions",
     from: "habits",
     lines: [
       { key: "failed", colour: "orange", label: "failed" },
       { key: "repeated", colour: "blue", label: "repeated" },
-      { key: "not_understood", colour: "purple", label: "not understood" },
+      { key: "not_understood", colour: "purple", label: "not parsed" },
     ],
     format: wholePercent,
   },
   {
-    title: "Seconds a step",
+    title: "Seconds per step",
     from: "timings",
     lines: [
-      { key: "step_time", colour: "ink", label: "all" },
+      { key: "step_time", colour: "ink", label: "total" },
       { key: "sampling", colour: "blue", label: "sampling" },
       { key: "training", colour: "orange", label: "training" },
       { key: "environment", colour: "green", label: "environment" },
@@ -134,7 +134,7 @@ export const PANELS: readonly PanelSpec[] = [
     format: twoDecimals,
   },
   {
-    title: "Tokens a second",
+    title: "Tokens per second",
     note: "sampled",
     from: "timings",
     lines: [{ key: "tokens_per_s", colour: "blue" }],

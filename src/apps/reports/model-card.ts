@@ -1,8 +1,8 @@
-// A run in Markdown: the card that goes with a saved model, and a summary for a post.
+// A run in Markdown: the saved model's model card, and a summary for a blog post.
 import type { Comparison, TrainingResult } from "../../rl/run/records.ts";
 import { questionMarkdown } from "./comparison.ts";
-import { behaviourRows, headline, reachText, standingRows, withInterval } from "./evaluation-summary.ts";
-import { tellingQuestion } from "./example-question.ts";
+import { behaviourRows, evaluationRows, headline, reachText, withInterval } from "./evaluation-summary.ts";
+import { exampleQuestion } from "./example-question.ts";
 import { codeSpan, count, duration, escapeMarkdown, settingText } from "./format.ts";
 import { accuracyNote, accuracyTable, PAIRED_NOTE, pairedTable, recipeLines, type StageTable } from "./stages.ts";
 
@@ -11,13 +11,13 @@ export interface ModelCardOptions {
   readonly config?: Readonly<Record<string, unknown>> | null;
   /** The model's name in the heading. @default that of the run's folder */
   readonly name?: string;
-  /** The model training began with, as the Hub knows it. @default model_name where it looks like `org/model` */
+  /** The base model's name on the Hub. @default model_name if it looks like `org/model` */
   readonly base_model?: string | undefined;
-  /** As the Hub spells licenses; left out unless known. */
+  /** License identifier as on the Hub; omitted unless known. */
   readonly license?: string | undefined;
 }
 
-// What a reader asks first; the rest is in config.yaml.
+// The settings readers look for first; the rest is in config.yaml.
 const SHOWN_SETTINGS = [
   "prompt",
   "shots",
@@ -41,7 +41,7 @@ const SHOWN_SETTINGS = [
   "seed",
 ];
 
-/** README.md of the saved model, with the front matter the Hub reads. */
+/** README.md of the saved model, with the Hub's front matter. */
 export function modelCard({
   result,
   config = null,
@@ -65,13 +65,13 @@ ${front.join("\n")}
 
 # ${escapeMarkdown(name)}
 
-A language model that answers questions about SQL databases by looking at them: it writes one action a turn, \`DESCRIBE: table\`,
+A language model that answers questions about SQL databases by exploring them: it writes one action per turn, \`DESCRIBE: table\`,
 \`SAMPLE: table\`, \`QUERY: select …\`, and ends with \`ANSWER: value\`. Trained from ${codeSpan(result.model_name) || "a fresh model"} with ${methods(result)}reinforcement learning
 (GRPO) in SQLEnv: ${count(result.steps, "step")}, ${count(result.episodes, "episode")}, ${duration(result.seconds)}.
 
 ## Results
 
-${standingTable(result)}
+${evaluationTable(result)}
 
 ${paragraphs(accuracyMarkdown(result), behaviourTable(result))}${result.reach ? `\n\nOf the model ${reachText(result.reach)}.` : ""}
 
@@ -79,13 +79,13 @@ ${paragraphs(accuracyMarkdown(result), behaviourTable(result))}${result.reach ? 
 
 ${settingsTable(config)}
 
-Three rewards an episode: correctness of the answer, progress of the queries towards it, and how the looking was done.
+Three rewards per episode: correctness of the answer, progress of the queries toward it, and an operational reward for how it explored.
 
 ## Use
 
 \`\`\`sh
 npx sqlenv play --player model --model .    # watch it answer a question
-npx sqlenv eval --player model --model .    # count, with intervals
+npx sqlenv eval --player model --model .    # measure success, with intervals
 \`\`\`
 
 The folder has the layout of Hugging Face transformers:
@@ -100,25 +100,25 @@ It expects the environment's system prompt and observations, one chat turn each,
 `;
 }
 
-/** Random, before and after with their intervals, as a Markdown table with a line that says how to read it. */
-export function standingTable(result: TrainingResult): string {
-  const rows = standingRows(result).map(
+/** Random, before and after with intervals, as a Markdown table with a line that explains it. */
+export function evaluationTable(result: TrainingResult): string {
+  const rows = evaluationRows(result).map(
     ({ name, random, before, after, verdict }) =>
       `| ${name} | ${[random, before, after].map(withInterval).join(" | ")} | ${verdict} |`,
   );
-  const clustered = standingRows(result).some(({ after }) => after.ci_method === "cluster_t_by_database")
-    ? " (on unseen databases they count databases, not questions)"
+  const clustered = evaluationRows(result).some(({ after }) => after.ci_method === "cluster_t_by_database")
+    ? " (on unseen databases clustered by database)"
     : "";
   return [
     "| success on | random | before | after | |",
     "|---|---|---|---|---|",
     ...rows,
     "",
-    `Held-out questions; in brackets 95 % intervals${clustered}. Unseen databases were not part of the training at all; seen ones were, with other questions.`,
+    `Held-out questions; in brackets 95 % intervals${clustered}. Unseen databases were not in the training data at all; seen ones were, with other questions.`,
   ].join("\n");
 }
 
-/** Accuracy by stage and the paired tests as Markdown tables, and what each stage had; empty for results without. */
+/** Accuracy by stage and the paired tests as Markdown tables, and the data of each stage; empty for results without. */
 function accuracyMarkdown(result: TrainingResult): string {
   const [accuracy, paired] = [accuracyTable(result), pairedTable(result, true)];
   if (!accuracy) return "";
@@ -141,12 +141,12 @@ function tableMarkdown({ head, rows }: StageTable): string {
   return [row(head), row(head.map(() => "---")), ...rows.map(row)].join("\n");
 }
 
-/** What it does differently, as a Markdown table. */
+/** How the model's behaviour changed, as a Markdown table. */
 export function behaviourTable(result: TrainingResult): string {
   const rows = behaviourRows(result);
   if (rows.length === 0) return "";
   const lines = rows.map((cells) => `| ${cells.join(" | ")} |`);
-  return ["| how it plays unseen databases, greedy | random | before | after |", "|---|---|---|---|", ...lines].join(
+  return ["| behaviour on unseen databases, greedy | random | before | after |", "|---|---|---|---|", ...lines].join(
     "\n",
   );
 }
@@ -155,7 +155,7 @@ function settingsTable(config: Readonly<Record<string, unknown>> | null): string
   const isOff = (value: unknown) => value === undefined || value === null || value === false;
   const isSft = (key: string) => key.startsWith("sft_");
   const known = SHOWN_SETTINGS.filter((key) => !isOff(config?.[key]) && (config?.sft_steps || !isSft(key)));
-  if (known.length === 0) return "The settings were not kept.";
+  if (known.length === 0) return "The settings were not recorded.";
   return [
     "| setting | value |",
     "|---|---|",
@@ -166,22 +166,22 @@ function settingsTable(config: Readonly<Record<string, unknown>> | null): string
 export interface BlogOptions {
   readonly result: TrainingResult;
   readonly comparison?: Comparison | null;
-  /** Where the picture lies, as the post will link to it. @default "learning_curve.png" */
+  /** Path of the picture as linked in the post. @default "learning_curve.png" */
   readonly picture?: string;
 }
 
-/** A post's skeleton: the claim, the picture, the numbers, and the question where the change shows best. */
+/** The skeleton of a post: claim, picture, numbers, and an example question. */
 export function blogMarkdown({ result, comparison, picture = "learning_curve.png" }: BlogOptions): string {
-  const told = comparison && tellingQuestion(comparison);
+  const example = comparison && exampleQuestion(comparison);
   return [
     `# ${escapeMarkdown(folderName(result.run))}`,
     sentence(headline(result)),
-    `![Reward and success over the steps of the training](${encodeURI(picture)})`,
-    standingTable(result),
+    `![Reward and success over training steps](${encodeURI(picture)})`,
+    evaluationTable(result),
     accuracyMarkdown(result),
     behaviourTable(result),
     `Trained with ${methods(result)}GRPO in SQLEnv from ${codeSpan(result.model_name) || "a fresh model"}: ${count(result.steps, "step")}, ${count(result.episodes, "episode")}, ${duration(result.seconds)}.`,
-    ...(told ? ["## One question, turn by turn", questionMarkdown(told, comparison.players, 3)] : []),
+    ...(example ? ["## One question, turn by turn", questionMarkdown(example, comparison.players, 3)] : []),
   ]
     .filter(Boolean)
     .join("\n\n")

@@ -4,7 +4,7 @@ import { expect, test, vi } from "vitest";
 const SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="3"><rect width="4" height="3"/></svg>';
 const PNG = [0x89, 0x50, 0x4e, 0x47];
 
-test("another copy of the module draws too", async () => {
+test("a second copy of the module works too", async () => {
   for (let copy = 0; copy < 2; copy++) {
     vi.resetModules();
     const { svgToPng } = await import("./png.node.ts");

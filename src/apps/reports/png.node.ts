@@ -1,4 +1,4 @@
-// SVG to PNG without a browser, a native module or a font on the machine: resvg in WebAssembly, Lato from npm.
+// SVG to PNG without a browser, native module or system fonts: resvg in WebAssembly, Lato from npm.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { inflateSync } from "node:zlib";
@@ -6,14 +6,14 @@ import { initWasm, Resvg } from "@resvg/resvg-wasm";
 import { messageOf } from "../../errors.ts";
 
 export interface PngOptions {
-  /** Pixels for each unit of the SVG. @default 2, sharp on dense screens and in print */
+  /** Pixels per SVG unit. @default 2, sharp on high-density screens and in print */
   readonly scale?: number;
 }
 
 const require = createRequire(import.meta.url);
 let ready: Promise<Uint8Array[]> | undefined;
 
-/** Draws an SVG as the bytes of a PNG. */
+/** Renders an SVG to PNG bytes. */
 export async function svgToPng(svg: string, { scale = 2 }: PngOptions = {}): Promise<Uint8Array> {
   ready ??= load();
   const fontBuffers = await ready;
@@ -35,7 +35,7 @@ async function load(): Promise<Uint8Array[]> {
   try {
     await initWasm(readFileSync(require.resolve("@resvg/resvg-wasm/index_bg.wasm")));
   } catch (error) {
-    // The library is initialized once per process: by the program around this one, too, or another copy of this module.
+    // The library can be initialized only once per process; the host program or another copy of this module may have done so.
     if (!/already initialized/i.test(messageOf(error))) throw error;
   }
   return [
@@ -44,7 +44,7 @@ async function load(): Promise<Uint8Array[]> {
   ].map(woffToTtf);
 }
 
-/** Unpacks a WOFF font (its tables are deflated one by one) into the TrueType file resvg reads. */
+/** Unpacks a WOFF font (each table is deflated) into the TrueType file that resvg reads. */
 function woffToTtf(woff: Uint8Array): Uint8Array {
   const from = new DataView(woff.buffer, woff.byteOffset, woff.byteLength);
   const tables = from.getUint16(12);
@@ -53,7 +53,7 @@ function woffToTtf(woff: Uint8Array): Uint8Array {
   const power = Math.floor(Math.log2(tables));
   to.setUint32(0, from.getUint32(4)); // flavour
   to.setUint16(4, tables);
-  to.setUint16(6, 16 << power); // what a binary search over the tables begins with
+  to.setUint16(6, 16 << power); // searchRange
   to.setUint16(8, power);
   to.setUint16(10, 16 * tables - (16 << power));
   let end = 12 + 16 * tables;

@@ -1,4 +1,4 @@
-// What an action showed, read back as a table.
+// An action's rendered result, parsed back into a table.
 
 export interface ResultTable {
   readonly head: readonly string[];
@@ -6,7 +6,7 @@ export interface ResultTable {
   readonly notice: string;
 }
 
-/** Reads back what the environment renders; null when a bar inside a cell makes the columns uncertain. */
+/** Parses the environment's rendering; null if a separator inside a cell makes the columns ambiguous. */
 export function tableOf(result: string): ResultTable | null {
   const lines = result.split("\n");
   const notice = lines.length > 1 && /^\((?:no rows|.* rows shown)\)$/.test(lines.at(-1)!) ? lines.pop()! : "";

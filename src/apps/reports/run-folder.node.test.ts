@@ -28,7 +28,7 @@ const whole = {
 };
 
 describe("readRun", () => {
-  test("reads everything a training wrote", async () => {
+  test("reads all records of a training", async () => {
     const folder = folderWith(whole);
     const run = await readRun(folder);
     expect(run).toMatchObject({ run: basename(folder), config: { seed: 42 }, metrics: metrics(), timings: TIMINGS });
@@ -39,7 +39,7 @@ describe("readRun", () => {
     expect(steps).toEqual([1, 2]);
   });
 
-  test("a training that goes on has less, and its last line may be cut", async () => {
+  test("a running training has fewer records, and its last line may be incomplete", async () => {
     const text = lines(metrics(3));
     const run = await readRun(folderWith({ "metrics.jsonl": `${text}{"step":4,"rew`, "episodes.jsonl": '{"st' }));
     expect(run).toMatchObject({
@@ -69,13 +69,13 @@ describe("readRun", () => {
     });
   });
 
-  test("what is no run is refused", async () => {
+  test("rejects folders that are not runs", async () => {
     await expect(readRun(join(scratch, "nothing"))).rejects.toMatchObject({ code: "usage", what: "no such run" });
     await expect(readRun(folderWith({ "notes.txt": "" }))).rejects.toMatchObject({ what: "not a run's folder" });
   });
 });
 
-test("writeReport writes the same pages every time, and only those there are records for", async () => {
+test("writeReport is deterministic, and writes only pages it has records for", async () => {
   const folder = folderWith(whole);
   const { files, headline } = await writeReport(folder);
   expect(files.map((file) => basename(file)).sort()).toEqual([

@@ -1,4 +1,4 @@
-// A run's folder: its records read, with errors that name file and line, and its pages written.
+// A run's folder: reads its records, with errors that name file and line, and writes its pages.
 import { createReadStream, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -6,7 +6,7 @@ import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { messageOf, SqlEnvError, UsageError } from "../../errors.ts";
 import type { Comparison, EpisodeLine, MetricLine, TimingLine, TrainingResult, Warning } from "../../rl/run/records.ts";
-import { type Habits, habitsOf } from "./action-stats.ts";
+import { type ActionStats, countActions } from "./action-stats.ts";
 import { comparisonHtml, comparisonMarkdown } from "./comparison.ts";
 import { headline } from "./evaluation-summary.ts";
 import { learningCurve } from "./learning-curve.ts";
@@ -22,12 +22,12 @@ import {
   warningSchema,
 } from "./run-schemas.ts";
 
-/** All records of a run but its episodes, of which only counts are kept. */
+/** All records of a run except its episodes, which are only counted. */
 export interface Run extends Required<RunRecords> {
   readonly folder: string;
 }
 
-/** Files by which a run's folder is known. */
+/** Files that identify a run's folder. */
 export const RUN_FILES = [
   "config.yaml",
   "metrics.jsonl",
@@ -37,7 +37,7 @@ export const RUN_FILES = [
   "comparison.json",
 ];
 
-/** Reads a run's folder; files that are not there yet are empty or null. A last line that was being written is left out. */
+/** Reads a run's folder; missing files are empty or null. An incomplete last line is ignored. */
 export async function readRun(folder: string): Promise<Run> {
   if (!existsSync(folder) || !statSync(folder).isDirectory()) {
     throw new UsageError({ what: "no such run", value: folder, remedy: "name a folder that a training wrote" });
@@ -63,19 +63,19 @@ export async function readRun(folder: string): Promise<Run> {
   };
 }
 
-/** The training's episodes, one after the other. */
+/** The training's episodes, in order. */
 export async function* readEpisodes(folder: string): AsyncGenerator<EpisodeLine> {
   yield* linesOf<EpisodeLine>(folder, "episodes.jsonl", episodeSchema);
 }
 
 export interface WrittenReport {
-  /** Paths of what was written. */
+  /** Paths of the written files. */
   readonly files: readonly string[];
-  /** What improved, in one line; null before the end of the training. */
+  /** The result in one line; null before the training ends. */
   readonly headline: string | null;
 }
 
-/** Writes learning_curve.svg and .png and report.html; comparison.html and .md, and summary.md, once there are records for them. */
+/** Writes learning_curve.svg and .png and report.html; comparison.html, comparison.md and summary.md if there are records for them. */
 export async function writeReport(run: string | Run): Promise<WrittenReport> {
   if (typeof run === "string") return writeReport(await readRun(run));
   const { folder, metrics, comparison, result } = run;
@@ -98,11 +98,11 @@ export async function writeReport(run: string | Run): Promise<WrittenReport> {
   return { files, headline: result ? headline(result) : null };
 }
 
-async function readHabits(folder: string): Promise<Habits[]> {
-  return habitsOf(readEpisodes(folder));
+async function readHabits(folder: string): Promise<ActionStats[]> {
+  return countActions(readEpisodes(folder));
 }
 
-/** The settings of config.yaml; null where there is none. */
+/** The settings of config.yaml; null if there is none. */
 export function readConfig(folder: string): Readonly<Record<string, unknown>> | null {
   const file = join(folder, "config.yaml");
   if (!existsSync(file)) return null;
@@ -129,32 +129,33 @@ async function readLines<T>(folder: string, name: string, schema: z.ZodType): Pr
   return lines;
 }
 
-/** A file's records, read as a stream; a broken line is an error unless it is the last, which a crash may have cut. */
+/** Streams a file's records; a broken line is an error unless it is the last one, which a crash may have truncated. */
 async function* linesOf<T>(folder: string, name: string, schema: z.ZodType): AsyncGenerator<T> {
   const file = join(folder, name);
   if (!existsSync(file)) return;
-  let [number, cutLine] = [0, 0];
+  let [number, truncatedLine] = [0, 0];
   let fault: unknown;
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
     number++;
     if (line.trim() === "") continue;
-    if (cutLine > 0) break;
+    if (truncatedLine > 0) break;
     let value: unknown;
     try {
       value = JSON.parse(line);
     } catch (cause) {
-      [cutLine, fault] = [number, cause];
+      [truncatedLine, fault] = [number, cause];
       continue;
     }
     const parsed = schema.safeParse(value);
     if (!parsed.success) throw broken(`${file}, line ${number}`, z.prettifyError(parsed.error), parsed.error);
     yield value as T;
   }
-  if (cutLine > 0 && number > cutLine) throw broken(`${file}, line ${cutLine}`, messageOf(fault), fault);
+  if (truncatedLine > 0 && number > truncatedLine)
+    throw broken(`${file}, line ${truncatedLine}`, messageOf(fault), fault);
 }
 
-function broken(place: string, why: string, cause: unknown): SqlEnvError {
+function broken(where: string, why: string, cause: unknown): SqlEnvError {
   const reason = why.replace(/\s+/g, " ");
   const remedy = "repair or remove it, then run the report again";
-  return new SqlEnvError("run_broken", { what: `${place} cannot be read`, value: reason, remedy, cause });
+  return new SqlEnvError("run_broken", { what: `${where} cannot be read`, value: reason, remedy, cause });
 }

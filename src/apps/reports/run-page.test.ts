@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { parse as parseYaml } from "yaml";
 import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../../test/run-records.ts";
 import type { TrainingResult } from "../../rl/run/records.ts";
-import { habitsOf } from "./action-stats.ts";
-import { headline, standingRows } from "./evaluation-summary.ts";
+import { countActions } from "./action-stats.ts";
+import { evaluationRows, headline } from "./evaluation-summary.ts";
 import { trainingCharts } from "./metric-charts.ts";
 import { blogMarkdown, modelCard } from "./model-card.ts";
 import { runPage } from "./run-page.ts";
@@ -12,7 +12,7 @@ import { accuracyTable, pairedTable } from "./stages.ts";
 const config = { model_name: "starter", learning_rate: 1e-4, difficulty_filter: ["easy", "medium"], threads: null };
 
 describe("runPage", () => {
-  test("tells before and after with intervals, warnings with their remedy, and the settings", () => {
+  test("shows before and after with intervals, warnings with remedies, and the settings", () => {
     const warning = { code: "no_spread", message: "no group has spread", remedy: "raise num_generations" };
     const warnings = [3, 9].map((step) => ({ ...warning, step }));
     const page = runPage({
@@ -33,14 +33,14 @@ describe("runPage", () => {
     expect(page).not.toMatch(/NaN|undefined|\[object/);
   });
 
-  test("a run without a result, or without anything, has a page", () => {
+  test("a run without a result, or without any records, has a page", () => {
     expect(runPage({ run: "lamps", config, metrics: metrics(7) })).toContain("step 7 is the last one logged");
     const empty = runPage({ run: "lamps", config: null, metrics: [] });
     expect(empty).toContain("has not finished a step yet");
-    expect(empty).not.toMatch(/NaN|undefined|Infinity|How the training went/);
+    expect(empty).not.toMatch(/NaN|undefined|Infinity|Training metrics/);
   });
 
-  test("a place without questions is told as such", () => {
+  test("a split without questions says so", () => {
     const none = {
       ...RESULT.after.seen.greedy,
       episodes: 0,
@@ -62,35 +62,35 @@ describe("runPage", () => {
   });
 });
 
-test("charts are drawn for what there is, habits among them", async () => {
-  const habits = await habitsOf([episodeLine(1), episodeLine(1, 0), episodeLine(2)]);
+test("draws charts for available data, action statistics included", async () => {
+  const habits = await countActions([episodeLine(1), episodeLine(1, 0), episodeLine(2)]);
   expect(habits).toMatchObject([
     { step: 1, episodes: 2, DESCRIBE: 1, SAMPLE: 0, QUERY: 1, ANSWER: 1, failed: 0 },
     { step: 2, episodes: 1 },
   ]);
   const titles = (charts: readonly string[]) => charts.map((chart) => /aria-label="([^"]*)"/.exec(chart)![1]);
   expect(titles(trainingCharts(metrics(), TIMINGS, habits))).toEqual([
-    "Spread of the reward",
-    "Groups without spread",
+    "Reward std",
+    "Groups with zero std",
     "Entropy",
     "Loss",
     "Gradient norm",
-    "Tokens an episode",
-    "Episodes cut short",
-    "Actions an episode",
-    "Seconds a step",
-    "Tokens a second",
+    "Tokens per episode",
+    "Truncated episodes",
+    "Actions per episode",
+    "Seconds per step",
+    "Tokens per second",
   ]);
   expect(trainingCharts([])).toEqual([]);
 });
 
-describe("standing", () => {
-  test("says better or worse only where intervals lie apart", () => {
+describe("evaluation", () => {
+  test("says better or worse only if the intervals are disjoint", () => {
     const verdicts = (before: typeof RESULT.before, after: typeof RESULT.after) =>
-      new Set(standingRows({ ...RESULT, before, after }).map(({ verdict }) => verdict));
+      new Set(evaluationRows({ ...RESULT, before, after }).map(({ verdict }) => verdict));
     expect(verdicts(RESULT.before, RESULT.after)).toEqual(new Set(["better"]));
     expect(verdicts(RESULT.after, RESULT.before)).toEqual(new Set(["worse"]));
-    expect(verdicts(RESULT.random, RESULT.before)).toEqual(new Set(["not told apart"]));
+    expect(verdicts(RESULT.random, RESULT.before)).toEqual(new Set(["not significant"]));
     expect(headline({ ...RESULT, after: RESULT.before })).toContain("intervals overlap");
   });
 });
@@ -138,7 +138,7 @@ describe("stages", () => {
     );
   });
 
-  test("the headline tells three stages, and the model card has their table", () => {
+  test("the headline names three stages, and the model card has their table", () => {
     expect(headline(result)).toMatch(/: 2\.0 % untrained, 10\.0 % \(.*\) before GRPO, 80\.0 % \(.*\) after; random/);
     const card = modelCard({ result });
     expect(card).toContain("with supervised fine-tuning (SFT), then reinforcement learning\n(GRPO)");
@@ -169,7 +169,7 @@ describe("stages", () => {
 describe("Markdown", () => {
   const frontOf = (card: string) => parseYaml(/^---\n([\s\S]*?)\n---\n/.exec(card)![1]!) as Record<string, unknown>;
 
-  test("a model card has front matter the Hub reads, the numbers, and how to load it", () => {
+  test("a model card has the Hub's front matter, the results, and how to load it", () => {
     const card = modelCard({ result: { ...RESULT, run: "runs/lamps" }, config });
     expect(frontOf(card)).toEqual({
       library_name: "transformers",
@@ -185,7 +185,7 @@ describe("Markdown", () => {
     expect(card).toContain("AutoModelForCausalLM.from_pretrained");
   });
 
-  test("a base model and a license are named where they are known", () => {
+  test("names the base model and the license if known", () => {
     const result = { ...RESULT, model_name: "Qwen/Qwen3-0.6B" };
     expect(frontOf(modelCard({ result, license: "apache-2.0" }))).toMatchObject({
       base_model: "Qwen/Qwen3-0.6B",
@@ -198,7 +198,7 @@ describe("Markdown", () => {
     );
   });
 
-  test("a post has the claim, the picture and a question that changed", () => {
+  test("a post has the claim, the picture and an example question", () => {
     const post = blogMarkdown({ result: RESULT, comparison: comparison() });
     expect(post).toContain(
       "Success on unseen databases, greedy: 10.0 % (5.0 – 15.0 %) before, 80.0 % (75.0 – 85.0 %) after; random 2.0 %.",

@@ -1,4 +1,4 @@
-// The files of a run's folder, as far as pages rely on them; more fields are welcome.
+// Schemas of a run folder's files: the fields that pages read; others are ignored.
 import { z } from "zod";
 
 const step = z.number();
@@ -13,24 +13,24 @@ const summarySchema = z.looseObject({
   success_ci: z.tuple([z.number(), z.number()]).nullable(),
   mean_steps: rate,
 });
-const mannersSchema = z.looseObject({ greedy: summarySchema, sampled: summarySchema });
-const standingSchema = z.looseObject({ seen: mannersSchema, unseen: mannersSchema });
+const decodingsSchema = z.looseObject({ greedy: summarySchema, sampled: summarySchema });
+const evaluationSchema = z.looseObject({ seen: decodingsSchema, unseen: decodingsSchema });
 const scoreSchema = z.object({ right: z.number(), rate: z.number(), ci: z.tuple([z.number(), z.number()]) }).nullable();
-const placeSchema = z.looseObject({ answer: scoreSchema, spider: scoreSchema, bird: scoreSchema });
-const accuracySchema = z.looseObject({ seen: placeSchema, unseen: placeSchema });
+const splitAccuracySchema = z.looseObject({ answer: scoreSchema, spider: scoreSchema, bird: scoreSchema });
+const accuracySchema = z.looseObject({ seen: splitAccuracySchema, unseen: splitAccuracySchema });
 export const resultSchema = z.looseObject({
   run: z.string(),
   model_name: z.string(),
   seconds: z.number(),
   steps: z.number(),
   episodes: z.number(),
-  random: standingSchema,
-  before: standingSchema,
-  after: standingSchema,
-  base: standingSchema.optional(),
+  random: evaluationSchema,
+  before: evaluationSchema,
+  after: evaluationSchema,
+  base: evaluationSchema.optional(),
   accuracy: z.partialRecord(z.enum(["base", "before", "after"]), accuracySchema).optional(),
 });
-const playedSchema = z.looseObject({
+const playedEpisodeSchema = z.looseObject({
   player: z.string(),
   steps: z.array(
     z.looseObject({
@@ -66,21 +66,21 @@ export const comparisonSchema = z.looseObject({
       question: z.string(),
       database_name: z.string(),
       seen: z.boolean(),
-      episodes: z.array(playedSchema),
+      episodes: z.array(playedEpisodeSchema),
     }),
   ),
 });
 
-/** random.json and before.json: how a player did, and its episodes on the questions that are compared. */
-export const playedFileSchema = z.looseObject({
-  standing: standingSchema,
+/** random.json and before.json: a player's evaluation, and its episodes on the compared questions. */
+export const baselineFileSchema = z.looseObject({
+  standing: evaluationSchema,
   compared: z.array(
     z.looseObject({
       question_id: z.string(),
       question: z.string(),
       database_name: z.string(),
       seen: z.boolean(),
-      ...playedSchema.shape,
+      ...playedEpisodeSchema.shape,
     }),
   ),
 });

@@ -1,23 +1,23 @@
-// Points made readable: smoothing without lag, and no more points than a picture can show.
+// Smoothing without lag, and thinning to as many points as a picture can show.
 
 export interface Point {
   readonly x: number;
   readonly y: number;
 }
 
-/** A point with what lies around it. */
+/** An interval at x. */
 export interface Spread {
   readonly x: number;
   readonly low: number;
   readonly high: number;
 }
 
-/** How far smoothing reaches to each side, in points: a fortieth of them, none below a dozen. */
+/** Standard deviation of the smoothing kernel in points: 1/40 of all, 0 below 12. */
 export function reach(points: number): number {
   return points < 12 ? 0 : Math.max(1, Math.round(points / 40));
 }
 
-/** Each point as a weighted mean of its neighbours (a bell curve, centred: nothing is shifted to the right). */
+/** Gaussian smoothing with a centered kernel, so that nothing is shifted. */
 export function smooth(points: readonly Point[], width = reach(points.length)): Point[] {
   if (width === 0) return [...points];
   return points.map(({ x }, i) => {
@@ -31,7 +31,7 @@ export function smooth(points: readonly Point[], width = reach(points.length)): 
   });
 }
 
-/** At most `max` points: neighbours in equal shares, each share by its mean. */
+/** At most `max` points: means of equally sized bins. */
 export function thin(points: readonly Point[], max = 600): Point[] {
   if (points.length <= max) return [...points];
   return Array.from({ length: max }, (_, i) => {

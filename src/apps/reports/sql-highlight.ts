@@ -1,7 +1,7 @@
-// SQL with its words told apart.
+// Syntax highlighting for SQL: a statement split into classified parts.
 import { tokenizeSql } from "../../gym/sql/lexer.ts";
 
-/** Words worth seeing at a glance; anything else is a name. */
+/** Highlighted keywords; other words are names. */
 export const KEYWORDS: ReadonlySet<string> = new Set(
   `SELECT FROM WHERE GROUP BY ORDER HAVING LIMIT OFFSET JOIN LEFT RIGHT INNER OUTER CROSS NATURAL ON USING AS AND OR NOT IN IS NULL
    LIKE BETWEEN EXISTS DISTINCT UNION ALL INTERSECT EXCEPT CASE WHEN THEN ELSE END WITH ASC DESC COUNT SUM AVG MIN MAX CAST`.split(
@@ -14,8 +14,8 @@ export interface SqlPart {
   readonly text: string;
 }
 
-/** A statement in parts; joined they are the statement, nothing is changed or left out. */
-export function sqlParts(sql: string): SqlPart[] {
+/** Splits a statement into parts; joined, they are the statement. */
+export function highlightedParts(sql: string): SqlPart[] {
   const parts: SqlPart[] = [];
   let end = 0;
   const add = (kind: SqlPart["kind"], text: string) => {

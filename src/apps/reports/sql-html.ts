@@ -1,13 +1,13 @@
-// SQL with its words told apart, as HTML.
+// Highlighted SQL as HTML.
 
 import { escapeHtml } from "./format.ts";
-import { sqlParts } from "./sql-highlight.ts";
+import { highlightedParts } from "./sql-highlight.ts";
 
 const CLASSES = { string: "s", quoted: "q", number: "n" } as const;
 
-/** A statement as HTML: keywords, texts, numbers and quoted names in `<b>` and `<span>`; nothing is changed or left out. */
+/** A statement as HTML with keywords in `<b>`, strings, numbers and quoted names in `<span>`; the text is unchanged. */
 export function highlightSql(sql: string): string {
-  return sqlParts(sql)
+  return highlightedParts(sql)
     .map(({ kind, text }) => {
       const html = escapeHtml(text);
       if (kind === "plain") return html;

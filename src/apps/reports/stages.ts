@@ -1,11 +1,11 @@
-// What each stage of a training was worth: right answers and queries before SFT, before GRPO and after it, in words.
+// Accuracy by training stage (untrained, before GRPO, after) and paired tests between stages, as table rows.
 import type { Mark, Place, SelfTaughtReport, TrainingResult } from "../../rl/run/records.ts";
 import { count, duration } from "./format.ts";
 
 const NAMES: Readonly<Record<Mark, string>> = { answer: "answers", spider: "Spider's rule", bird: "BIRD's rule" };
 
 const STAGES = ["base", "before", "after"] as const;
-const PLACES: readonly Place[] = ["unseen", "seen"];
+const SPLITS: readonly Place[] = ["unseen", "seen"];
 
 /** A table's head and rows. */
 export interface StageTable {
@@ -13,36 +13,36 @@ export interface StageTable {
   readonly rows: string[][];
 }
 
-/** Greedy accuracy by stage, a row for each kind of databases and of being right; narrow enough for a terminal. Null for results without. */
+/** Greedy accuracy by stage: one row per split and metric, narrow enough for a terminal. Null for results without. */
 export function accuracyTable(result: TrainingResult): StageTable | null {
   const { accuracy = {}, self_taught = [] } = result;
   const stages = STAGES.filter((stage) => accuracy[stage]);
   const before = accuracy.base && self_taught.length === 0 ? "after SFT" : "before GRPO";
   const names = { base: "untrained", before, after: "after GRPO" };
   const percents = (rate: number) => (100 * rate).toFixed(1);
-  const rows = PLACES.flatMap((place) =>
+  const rows = SPLITS.flatMap((split) =>
     (["answer", "spider", "bird"] as const).flatMap((mark) => {
-      const scores = stages.map((stage) => accuracy[stage]![place][mark]);
+      const scores = stages.map((stage) => accuracy[stage]![split][mark]);
       if (scores.every((score) => score === null)) return [];
       const cells = scores.map((score) =>
         score ? `${percents(score.rate)} (${score.ci.map(percents).join("–")})` : "–",
       );
-      return [[`${NAMES[mark]}, ${place}`, ...cells]];
+      return [[`${NAMES[mark]}, ${split}`, ...cells]];
     }),
   );
   return rows.length === 0 ? null : { head: ["right, greedy (%)", ...stages.map((stage) => names[stage])], rows };
 }
 
-/** How to read the table: on how many questions, and what being right means. */
+/** The table's caption: number of questions, and how answers are judged. */
 export function accuracyNote({ accuracy = {} }: TrainingResult): string {
-  const counts = PLACES.flatMap((place) => {
-    const questions = accuracy.after?.[place].questions ?? 0;
-    return questions === 0 ? [] : [`${count(questions, "question")} on ${place} databases`];
+  const counts = SPLITS.flatMap((split) => {
+    const questions = accuracy.after?.[split].questions ?? 0;
+    return questions === 0 ? [] : [`${count(questions, "question")} on ${split} databases`];
   });
   return `${counts.join(", ")}; 95 % intervals. Answers are judged by the environment; Spider's and BIRD's rules judge the last query that ran, as their evaluators do.`;
 }
 
-/** What each stage changed, by paired tests: a row for each kind of being right. Null for results without. */
+/** The change by each stage with paired tests: one row per metric. Null for results without. */
 export function pairedTable(result: TrainingResult, isShort = false): StageTable | null {
   const { paired = [] } = result;
   const hardest = paired.some(({ place }) => place === "unseen") ? "unseen" : "seen";
@@ -58,7 +58,7 @@ export function pairedTable(result: TrainingResult, isShort = false): StageTable
   return { head: [isShort ? `change, ${hardest} databases` : "change", "points", "McNemar p", "p by db"], rows };
 }
 
-/** How to read the paired tests. */
+/** The caption of the paired tests. */
 export const PAIRED_NOTE =
   "Paired by question. McNemar's test takes questions as independent; p by db flips whole databases and does not: trust it.";
 
@@ -70,7 +70,7 @@ function pText(p: number): string {
   return p < 0.001 ? "< 0.001" : p.toFixed(3);
 }
 
-/** What SFT learned from, and which databases each part had. */
+/** What SFT was trained on, and the databases of each part. */
 export function recipeLines({ sft, self_taught = [], split }: TrainingResult): string[] {
   return [
     ...(sft
@@ -81,7 +81,7 @@ export function recipeLines({ sft, self_taught = [], split }: TrainingResult): s
     ...self_taught.map((report, i) => `self-taught round ${i + 1}: ${selfTaughtText(report)}`),
     ...(split && sft
       ? [
-          `split by database, seed ${split.seed}: SFT ${part(split.sft)}, GRPO ${part(split.grpo)}, evaluation ${part(split.eval)}${split.overlap ? "; GRPO asked imitated questions too" : ""}`,
+          `split by database, seed ${split.seed}: SFT ${part(split.sft)}, GRPO ${part(split.grpo)}, evaluation ${part(split.eval)}${split.overlap ? "; GRPO also used SFT questions" : ""}`,
         ]
       : []),
   ];

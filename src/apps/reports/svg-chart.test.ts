@@ -5,13 +5,13 @@ import { reach, smooth, thin } from "./smooth.ts";
 import { drawPanel, spread, svgDocument, ticks } from "./svg-chart.ts";
 
 describe("ticks", () => {
-  test("are round and lie between the ends", () => {
+  test("are round and within the range", () => {
     expect(ticks(0, 1, 4)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]);
     expect(ticks(0, 300, 6)).toEqual([0, 50, 100, 150, 200, 250, 300]);
     expect(ticks(-0.05, 0.04, 4)).toEqual([-0.04, -0.02, 0, 0.02, 0.04]);
   });
 
-  test("are few for any range", () => {
+  test("are few for every range", () => {
     const low = fc.double({ min: -1e9, max: 1e9, noNaN: true });
     const share = fc.double({ min: 1e-6, max: 1e3, noNaN: true });
     fc.assert(
@@ -25,7 +25,7 @@ describe("ticks", () => {
   });
 });
 
-test("labels are moved apart, keep their order and stay in the panel", () => {
+test("labels do not overlap, keep their order and stay in the panel", () => {
   fc.assert(
     fc.property(fc.array(fc.double({ min: 0, max: 200, noNaN: true }), { maxLength: 8 }), (heights) => {
       const placed = spread(heights, 0, 200, 15);
@@ -41,14 +41,14 @@ test("labels are moved apart, keep their order and stay in the panel", () => {
 describe("smoothing", () => {
   const line = (n: number, f: (i: number) => number) => Array.from({ length: n }, (_, i) => ({ x: i, y: f(i) }));
 
-  test("leaves short and constant lines alone, and does not shift a slope", () => {
+  test("leaves short and constant lines unchanged, and does not shift a slope", () => {
     expect(smooth(line(5, (i) => i % 2))).toEqual(line(5, (i) => i % 2));
     expect(smooth(line(100, () => 0.3)).every(({ y }) => Math.abs(y - 0.3) < 1e-12)).toBe(true);
     expect(smooth(line(100, (i) => i))[50]!.y).toBeCloseTo(50, 9);
     expect(reach(11)).toBe(0);
   });
 
-  test("takes most of the noise away", () => {
+  test("removes most of the noise", () => {
     const noisy = smooth(line(400, (i) => (i % 2 === 0 ? 1 : -1)));
     expect(Math.max(...noisy.slice(40, -40).map(({ y }) => Math.abs(y)))).toBeLessThan(0.01);
   });
@@ -67,7 +67,7 @@ describe("smoothing", () => {
 describe("drawPanel", () => {
   const box = { x: 0, y: 0, width: 400, height: 200 };
 
-  test("draws numbers only, whatever it is given", () => {
+  test("draws only finite numbers, whatever it is given", () => {
     const odd = [Number.NaN, Number.POSITIVE_INFINITY, 0, -3, 1e12].map((y, x) => ({ x, y }));
     for (const points of [[], odd, [{ x: 3, y: 3 }], odd.slice(0, 2)]) {
       const svg = svgDocument(
@@ -78,7 +78,7 @@ describe("drawPanel", () => {
     }
   });
 
-  test("labels a line with where it ends, and says when there is nothing", () => {
+  test("labels a line with its last value, and shows a placeholder without data", () => {
     const points = [
       { x: 0, y: 0.25 },
       { x: 1, y: 0.75 },
@@ -90,7 +90,7 @@ describe("drawPanel", () => {
   });
 });
 
-test("numbers as people read them", () => {
+test("formats numbers for readers", () => {
   expect([0, 12345, -0.00213, 0.5, 1e-4, 2.5e7, 999.6].map(shortNumber)).toEqual([
     "0",
     "12,345",

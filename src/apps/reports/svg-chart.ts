@@ -1,10 +1,10 @@
-// A line chart as SVG: axes, lines with their raw points, bands, labels at the lines' ends. No fonts, scripts or network.
-// Plain style rules carry the light colours, so that renderers without media queries draw those.
+// Line charts as SVG: axes, lines with raw points, bands, labels at the line ends. No fonts, scripts or network.
+// The default style rules are the light theme's, for renderers without media queries.
 
 import { cut, escapeHtml, isNumber, shortNumber } from "./format.ts";
 import { type Point, reach, type Spread, smooth, thin } from "./smooth.ts";
 
-/** Names of colours people with any colour vision can tell apart; `ink` is the text's, `grey` for what is not the subject. */
+/** A palette that is safe for color-blind readers; `ink` is the text color, `grey` is for secondary lines. */
 export type Colour = "ink" | "blue" | "orange" | "green" | "purple" | "yellow" | "grey";
 
 export const LINE_COLOURS: readonly Colour[] = ["blue", "orange", "green", "purple", "yellow", "ink"];
@@ -32,27 +32,27 @@ export interface Series {
   readonly label: string;
   readonly colour: Colour;
   readonly points: readonly Point[];
-  /** Draws a smoothed line with the points behind it. @default false: the points, joined */
+  /** Draws a smoothed line over the raw points. @default false: the points, connected */
   readonly smoothed?: boolean;
   readonly dashed?: boolean;
   readonly band?: readonly Spread[];
-  /** A level across the panel, such as a baseline; `points` holds one point. */
+  /** A horizontal line, such as a baseline; `points` has one point. */
   readonly level?: boolean;
 }
 
 export interface Panel {
   readonly title: string;
-  /** What the panel shows, in a few words behind its title. */
+  /** A short description after the title. */
   readonly note?: string;
   readonly series: readonly Series[];
-  /** Ends of the y axis. @default what the points need, from 0 where that is near */
+  /** Range of the y axis. @default fits the data, from 0 if that is near */
   readonly y?: readonly [number, number];
-  /** Ends of the x axis. @default what the points need */
+  /** Range of the x axis. @default fits the data */
   readonly x?: readonly [number, number];
   readonly xLabel?: string;
-  /** How a value is written on the axis and in labels. @default three digits */
+  /** Number format of the axis and labels. @default three digits */
   readonly format?: (value: number) => string;
-  /** Said in place of lines when there are none. */
+  /** Text shown when there is no data. */
   readonly empty?: string;
 }
 
@@ -64,10 +64,10 @@ export interface Box {
 }
 
 const FONT = "ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif";
-const CHARACTER = 6.4; // width of an average one at 12 px
+const CHARACTER = 6.4; // average width in px at 12 px font size
 const LABEL_GAP = 15;
 
-/** The style rules all charts share; a page with several needs them once. */
+/** The style rules of all charts; a page needs them once. */
 export function chartStyle(): string {
   const colours = (of: Readonly<Record<Colour, string>>) =>
     Object.entries(of)
@@ -83,20 +83,20 @@ export function chartStyle(): string {
 export interface DocumentOptions {
   readonly width: number;
   readonly height: number;
-  /** For people who cannot see it. */
+  /** Text alternative. */
   readonly title: string;
-  /** Leaves out background and style rules, for a page that has both. @default false */
+  /** Omits background and style rules, for a page that has both. @default false */
   readonly inline?: boolean;
 }
 
-/** A whole SVG around what was drawn. */
+/** A complete SVG document around drawn panels. */
 export function svgDocument({ width, height, title, inline = false }: DocumentOptions, body: string): string {
   const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="${escapeHtml(title)}"`;
   if (inline) return `${head}><g class="sc-text">${body}</g></svg>`;
   return `${head} width="${width}" height="${height}"><title>${escapeHtml(title)}</title><style>${chartStyle()}</style><rect class="sc-back" width="${width}" height="${height}" rx="8"/><g class="sc-text">${body}</g></svg>\n`;
 }
 
-/** One panel, drawn into its box. */
+/** Draws one panel into its box. */
 export function drawPanel(panel: Panel, box: Box): string {
   const { title, note, xLabel = "step", format = shortNumber, empty = "nothing logged yet" } = panel;
   const series = panel.series
@@ -135,14 +135,14 @@ export function drawPanel(panel: Panel, box: Box): string {
   }
   for (const one of series) parts.push(drawBand(one, px, py));
   for (const one of series) parts.push(drawLine(one, px, py, [left, right]));
-  const places = spread(
+  const labelHeights = spread(
     series.map((one) => py(lastOf(one)) + 4),
     top,
     bottom + 4,
   );
   series.forEach(({ colour }, i) => {
     parts.push(
-      `<text class="sc-fill-${colour}" x="${n(right + 8)}" y="${n(places[i]!)}" font-weight="700">${escapeHtml(labels[i]!)}</text>`,
+      `<text class="sc-fill-${colour}" x="${n(right + 8)}" y="${n(labelHeights[i]!)}" font-weight="700">${escapeHtml(labels[i]!)}</text>`,
     );
   });
   return parts.join("");
@@ -187,13 +187,13 @@ function drawLine(
   return `${marks}<path class="sc-${colour}" fill="none" stroke-width="2.2" stroke-linejoin="round" stroke-linecap="round"${dash} d="M${path}"/>`;
 }
 
-/** The value a line's label tells: where it ends. */
+/** The last value of a line, shown in its label. */
 function lastOf({ points, smoothed }: Series): number {
   const raw = thin(points);
   return (smoothed ? smooth(raw) : raw).at(-1)!.y;
 }
 
-/** Ends of an axis that hold all points and bands, with 0 where that is near, and some room. */
+/** A y range that covers all points and bands with a margin, and 0 if that is near. */
 function rangeOf(series: readonly Series[]): [number, number] {
   const values = series.flatMap(({ points, band = [] }) => [
     ...points.map(({ y }) => y),
@@ -205,8 +205,8 @@ function rangeOf(series: readonly Series[]): [number, number] {
   if (high < 0 && high > 0.5 * low) high = 0;
   const isFlat = high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high));
   if (isFlat) [low, high] = low === 0 ? [0, 1] : [Math.min(0, 2 * low), Math.max(0, 2 * high)];
-  const room = 0.04 * (high - low);
-  return [low === 0 ? 0 : low - room, high === 0 ? 0 : high + room];
+  const margin = 0.04 * (high - low);
+  return [low === 0 ? 0 : low - margin, high === 0 ? 0 : high + margin];
 }
 
 function xRange(series: readonly Series[]): [number, number] {
@@ -216,7 +216,7 @@ function xRange(series: readonly Series[]): [number, number] {
   return low === high ? [low - 1, high + 1] : [low, high];
 }
 
-/** Round numbers between two ends, about as many as asked for. */
+/** Round tick values in a range, about `wanted` of them. */
 export function ticks(low: number, high: number, wanted: number): number[] {
   const rough = (high - low) / Math.max(1, wanted);
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -227,10 +227,10 @@ export function ticks(low: number, high: number, wanted: number): number[] {
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 
-/** Heights moved apart until no two labels touch, as little as that takes, within the panel. */
+/** Moves label positions apart until none overlap, as little as possible, within the panel. */
 export function spread(heights: readonly number[], top: number, bottom: number, gap = LABEL_GAP): number[] {
   const order = heights.map((_, i) => i).sort((a, b) => heights[a]! - heights[b]! || a - b);
-  // Neighbours that touch become one block around their middle; blocks that touch join.
+  // Overlapping neighbours merge into a block around their mean; overlapping blocks merge again.
   const blocks: { members: number[]; middle: number }[] = [];
   for (const i of order) {
     let block = { members: [i], middle: heights[i]! };
@@ -263,7 +263,7 @@ function clampMiddle(
   return Math.max(top + half, Math.min(bottom - half, middle));
 }
 
-/** A coordinate; a tenth of a pixel is fine enough. */
+/** A coordinate, rounded to a tenth of a pixel. */
 function n(value: number): string {
   return String(Math.round(value * 10) / 10);
 }

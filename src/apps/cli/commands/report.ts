@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { Command } from "commander";
 import { messageOf, SqlEnvError, UsageError } from "../../../errors.ts";
 import { exportDashboard } from "../../dashboard/server/export.node.ts";
-import { readRun, standingRows, withInterval, writeReport } from "../../reports/index.node.ts";
+import { evaluationRows, readRun, withInterval, writeReport } from "../../reports/index.node.ts";
 import { interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
 import { drawTable, formatBytes, formatNumber, output, printable, styled, wholeNumber } from "../terminal/output.ts";
@@ -85,7 +85,7 @@ async function writePages(folder: string, flags: ReportFlags): Promise<void> {
   const steps = metrics.reduce((most, { step }) => Math.max(most, step), 0);
   if (result) {
     out.line(styled("bold", printable(records.run)));
-    const rows = standingRows(result).map(({ name, random, before, after, verdict }) => [
+    const rows = evaluationRows(result).map(({ name, random, before, after, verdict }) => [
       name,
       ...[random, before, after].map(withInterval),
       verdict,

@@ -18,6 +18,7 @@ import {
   accuracyNote,
   accuracyTable,
   behaviourRows,
+  evaluationRows,
   headline,
   isScored,
   PAIRED_NOTE,
@@ -25,7 +26,6 @@ import {
   reachText,
   recipeLines,
   selfTaughtText,
-  standingRows,
   withInterval,
 } from "../../reports/index.ts";
 import { drawTable, formatNumber, type Output, printable, styled } from "../terminal/output.ts";
@@ -131,9 +131,9 @@ export class TrainingScreen implements TrainerCallback {
   /** The closing summary. */
   result(result: TrainingResult, files: readonly string[]): void {
     const { run, steps, episodes, tokens, seconds } = result;
-    const evaluated = standingRows(result).filter((row) => isScored(row));
+    const evaluated = evaluationRows(result).filter((row) => isScored(row));
     const rows = evaluated.map((row) => [
-      `${row.place} databases, ${row.manner}`,
+      `${row.split} databases, ${row.decoding}`,
       ...[row.random, row.before, row.after].map(withInterval),
     ]);
     this.#out.line();
@@ -142,7 +142,7 @@ export class TrainingScreen implements TrainerCallback {
     if (evaluated[0]) {
       this.#out.line(drawTable(["right answers", "random", "before", "after"], rows));
       this.#out.line();
-      const title = `how it plays ${evaluated[0].place} databases`;
+      const title = `behaviour on ${evaluated[0].split} databases`;
       this.#out.line(drawTable([title, "random", "before", "after"], behaviourRows(result)));
       this.#out.line();
     }

@@ -1,11 +1,11 @@
-// The page's own files, and the headers every answer of the dashboard has.
+// The built page's files, and the security headers of every response.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { SqlEnvError } from "../../../errors.ts";
 
-/** Nothing but our own files may run or be asked for, nothing may become markup, nobody may frame the page. */
+/** Only our own files may run or be fetched, no text may become markup, and the page may not be framed. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
@@ -37,7 +37,7 @@ export function dashboardAssets(): ReadonlyMap<string, Asset> {
 let assets: ReadonlyMap<string, Asset> | undefined;
 
 function readAssets(): ReadonlyMap<string, Asset> {
-  // Beside the built server, or, when the sources run as they are, in what was built last.
+  // Next to the built server, or in dist/ when the sources run directly.
   const places = ["../../../web/dashboard/", "../../../../dist/web/dashboard/"].map((at) =>
     fileURLToPath(new URL(at, import.meta.url)),
   );

@@ -1,6 +1,6 @@
-// A run's numbers as files for spreadsheets.
+// A run's logs as CSV.
 
-/** A table as CSV. Text that a spreadsheet would take for a formula is marked as text. */
+/** A table as CSV. Text that a spreadsheet would read as a formula is quoted. */
 export function csvOf(columns: readonly string[], rows: Iterable<readonly unknown[]>): string {
   const lines = [columns.map(cell).join(",")];
   for (const row of rows) lines.push(row.map(cell).join(","));

@@ -11,7 +11,7 @@ function indexOf(...episodes: Partial<EpisodeLine>[]): EpisodeIndex {
 const numbers = (index: EpisodeIndex, query: Parameters<EpisodeIndex["query"]>[0]) =>
   index.query(query).rows.map(({ n }) => n);
 
-describe("episodes in memory", () => {
+describe("the episode index", () => {
   const index = indexOf(
     { step: 1, correctness: 0, total_reward: 0.1, advantage: -1, question: "How many lamps?" },
     { step: 1, correctness: 1, total_reward: 1.2, advantage: 1, question: "How many lamps?" },
@@ -26,7 +26,7 @@ describe("episodes in memory", () => {
     { step: 3, correctness: 1, total_reward: 1.1, advantage: 0.5, difficulty: "hard", database_name: "harbour" },
   );
 
-  test("are filtered by text, step, verdict and difficulty, together", () => {
+  test("filters by text, step, verdict and difficulty combined", () => {
     expect(numbers(index, { text: "bright lamp" })).toEqual([2]);
     expect(numbers(index, { text: "HARBOUR" })).toEqual([3]);
     expect(numbers(index, { from_step: 2, to_step: 2 })).toEqual([2]);
@@ -38,14 +38,14 @@ describe("episodes in memory", () => {
     expect(numbers(index, { actions: "A" })).toEqual([]);
   });
 
-  test("are sorted either way, those without a value before the rest, equals in the order they were played", () => {
+  test("sorts in both directions, nulls first, ties in order of play", () => {
     expect(numbers(index, { sort: "total_reward" })).toEqual([2, 0, 3, 1]);
     expect(numbers(index, { sort: "total_reward", descending: true })).toEqual([1, 3, 0, 2]);
     expect(numbers(index, { sort: "step_count", descending: true })).toEqual([0, 1, 2, 3]);
     expect(numbers(index, { descending: true })).toEqual([3, 2, 1, 0]);
   });
 
-  test("come in pages, with counts of all that match", () => {
+  test("pages results, with counts of all matches", () => {
     const page = index.query({ offset: 1, limit: 2 });
     expect(page.rows.map(({ n }) => n)).toEqual([1, 2]);
     expect(page).toMatchObject({ total: 4, right: 2 });
@@ -53,13 +53,13 @@ describe("episodes in memory", () => {
     expect(index.query({ text: "nobody asked this" })).toEqual({ rows: [], total: 0, right: 0, mean_reward: null });
   });
 
-  test("of one question in one step are its group", () => {
+  test("groups the episodes of one question in one step", () => {
     const groups = indexOf({ group: 0 }, { group: 1 }, { group: 0, generation: 1 }, { group: 0, step: 2 });
     expect(groups.group(1, 0).map(({ n }) => n)).toEqual([0, 2]);
   });
 });
 
-test("manners: how the first and the last tenth of the steps were played", () => {
+test("action sequences of the first and last tenth of the steps", () => {
   const acts = (...types: ("DESCRIBE" | "QUERY" | "ANSWER")[]) => {
     const [first] = episodeLine(1).steps;
     return types.map((action_type) => ({ ...first!, action: { action_type, argument: "x" } }));
@@ -76,7 +76,7 @@ test("manners: how the first and the last tenth of the steps were played", () =>
     correctness: i > 0 ? (1 as const) : (0 as const),
     steps: i > 0 ? acts("DESCRIBE", "QUERY", "ANSWER") : acts("ANSWER"),
   }));
-  const manners = indexOf(...early, ...middle, ...late).manners()!;
+  const manners = indexOf(...early, ...middle, ...late).actionSequences()!;
   expect(manners.early).toMatchObject({
     from_step: 1,
     to_step: 2,
@@ -85,5 +85,5 @@ test("manners: how the first and the last tenth of the steps were played", () =>
   });
   expect(manners.late).toMatchObject({ from_step: 19, to_step: 20, episodes: 4, right: 0.75 });
   expect(manners.late.sequences[0]).toEqual({ actions: "DQA", share: 0.5, right: 1 });
-  expect(indexOf({ step: 1 }).manners()).toBeNull();
+  expect(indexOf({ step: 1 }).actionSequences()).toBeNull();
 });

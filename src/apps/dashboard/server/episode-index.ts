@@ -1,33 +1,33 @@
-// Every episode of a run as one short row in memory: to filter, sort and page 100,000 of them without reading them again.
+// An in-memory index of a run's episodes, to filter, sort and page 100,000 of them without rereading the file.
 
 import type { EpisodeLine } from "../../../rl/run/records.ts";
-import { type HabitEpisode, HabitSums, type Habits } from "../../reports/action-stats.ts";
-import type { EpisodePage, EpisodeQuery, EpisodeRow, Manners, SortKey, VerdictFilter } from "./schemas.ts";
+import { type ActionStats, ActionStatsCounter, type CountedEpisode } from "../../reports/action-stats.ts";
+import type { ActionSequences, EpisodePage, EpisodeQuery, EpisodeRow, SortKey, VerdictFilter } from "./schemas.ts";
 
-/** The most rows one page may have. */
+/** Maximum rows per page. */
 export const MAX_PAGE = 1000;
-/** Sequences of actions that are named; the rest is small. */
+/** Action sequences listed; the rest are rare. */
 const NAMED_SEQUENCES = 6;
 
 export class EpisodeIndex {
   readonly rows: EpisodeRow[] = [];
-  readonly #habits = new HabitSums();
-  #habitsList: Habits[] | null = null;
-  /** Texts that occur again and again are kept once. */
+  readonly #habits = new ActionStatsCounter();
+  #habitsList: ActionStats[] | null = null;
+  /** Interned strings: questions repeat often. */
   readonly #texts = new Map<string, string>();
-  /** By step: how often each sequence of actions was played, and was right. */
+  /** By step: count and right answers of each action sequence. */
   readonly #sequences = new Map<number, Map<string, [count: number, right: number]>>();
 
-  add(line: EpisodeLine & HabitEpisode): void {
-    const actions = this.#once(line.steps.map(({ action }) => action.action_type[0] ?? "?").join(""));
+  add(line: EpisodeLine & CountedEpisode): void {
+    const actions = this.#intern(line.steps.map(({ action }) => action.action_type[0] ?? "?").join(""));
     this.rows.push({
       n: this.rows.length,
       step: line.step,
       group: line.group,
       generation: line.generation,
-      question_id: this.#once(line.question_id),
-      question: this.#once(line.question),
-      database_name: this.#once(line.database_name),
+      question_id: this.#intern(line.question_id),
+      question: this.#intern(line.question),
+      database_name: this.#intern(line.database_name),
       difficulty: line.difficulty,
       correctness: line.correctness,
       total_reward: line.total_reward,
@@ -47,17 +47,17 @@ export class EpisodeIndex {
     counts.set(actions, [count + 1, right + (line.correctness === 1 ? 1 : 0)]);
   }
 
-  habits(): readonly Habits[] {
+  habits(): readonly ActionStats[] {
     this.#habitsList ??= this.#habits.list();
     return this.#habitsList;
   }
 
-  /** How the first and the last tenth of the steps were played; null before there are two steps. */
-  manners(): { readonly early: Manners; readonly late: Manners } | null {
+  /** Action sequences of the first and last tenth of the steps; null before there are two steps. */
+  actionSequences(): { readonly early: ActionSequences; readonly late: ActionSequences } | null {
     const steps = [...this.#sequences.keys()].sort((a, b) => a - b);
     if (steps.length < 2) return null;
     const tenth = Math.max(1, Math.floor(steps.length / 10));
-    return { early: this.#mannersOf(steps.slice(0, tenth)), late: this.#mannersOf(steps.slice(-tenth)) };
+    return { early: this.#countSequences(steps.slice(0, tenth)), late: this.#countSequences(steps.slice(-tenth)) };
   }
 
   query(query: EpisodeQuery): EpisodePage {
@@ -81,19 +81,19 @@ export class EpisodeIndex {
     };
   }
 
-  /** Rows that fit, in the order they were played. */
+  /** Matching rows, in the order they were played. */
   matching({ text = "", from_step, to_step, verdict, difficulty, actions }: EpisodeQuery): EpisodeRow[] {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    const fits = new Map<string, boolean>(); // by question: there are far fewer than episodes
-    const fitsText = (row: EpisodeRow) => {
+    const matches = new Map<string, boolean>(); // cached by question: far fewer than episodes
+    const matchesText = (row: EpisodeRow) => {
       if (words.length === 0) return true;
       const key = `${row.question_id}\n${row.question}\n${row.database_name}`;
-      const known = fits.get(key);
+      const known = matches.get(key);
       if (known !== undefined) return known;
       const lower = key.toLowerCase();
-      const fit = words.every((word) => lower.includes(word));
-      fits.set(key, fit);
-      return fit;
+      const isMatch = words.every((word) => lower.includes(word));
+      matches.set(key, isMatch);
+      return isMatch;
     };
     return this.rows.filter(
       (row) =>
@@ -102,7 +102,7 @@ export class EpisodeIndex {
         (verdict === undefined || VERDICT_TESTS[verdict](row)) &&
         (difficulty === undefined || row.difficulty === difficulty) &&
         (actions === undefined || row.actions === actions) &&
-        fitsText(row),
+        matchesText(row),
     );
   }
 
@@ -111,7 +111,7 @@ export class EpisodeIndex {
     return this.rows.filter((row) => row.step === step && row.group === group);
   }
 
-  #mannersOf(steps: readonly number[]): Manners {
+  #countSequences(steps: readonly number[]): ActionSequences {
     const sums = new Map<string, [number, number]>();
     let [episodes, rights] = [0, 0];
     for (const step of steps)
@@ -128,7 +128,7 @@ export class EpisodeIndex {
     return { from_step: steps[0]!, to_step: steps.at(-1)!, episodes, right: rights / episodes, sequences };
   }
 
-  #once(text: string): string {
+  #intern(text: string): string {
     const known = this.#texts.get(text);
     if (known !== undefined) return known;
     this.#texts.set(text, text);
@@ -145,7 +145,7 @@ const VERDICT_TESTS: Readonly<Record<VerdictFilter, (row: EpisodeRow) => boolean
   not_understood: ({ not_understood }) => not_understood > 0,
 };
 
-/** Nothing comes before something; texts by their characters, the same in every locale. */
+/** null sorts first; strings by code unit, the same in every locale. */
 function compare(a: EpisodeRow, b: EpisodeRow, key: SortKey): number {
   const [x, y] = [a[key], b[key]];
   if (x === y) return 0;

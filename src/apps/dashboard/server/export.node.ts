@@ -1,25 +1,25 @@
-// A run as one HTML file that needs no server and no network: the dashboard's page with the records inside.
+// Exports runs as one self-contained HTML file: the dashboard's page with the records embedded.
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { SqlEnvError } from "../../../errors.ts";
 import { dashboardAssets } from "./assets.node.ts";
 import type { ExportedRun } from "./export-records.ts";
-import { RunShelf } from "./run-list.node.ts";
+import { RunList } from "./run-list.node.ts";
 import type { EpisodeRow } from "./schemas.ts";
 import type { WatchedRun } from "./watched-run.node.ts";
 
-/** Episodes of a run that a file holds; with them, ten thousand steps stay below a few megabytes. */
+/** Episodes per run in a file, which keeps a run of 10,000 steps below a few megabytes. */
 export const EXPORTED_EPISODES = 1000;
 
 export interface ExportedPage {
   readonly html: string;
-  /** Of each run: how many episodes it has, and how many are in the file. */
+  /** Per run: its episodes, and how many are in the file. */
   readonly runs: readonly { readonly run: string; readonly episodes: number; readonly kept: number }[];
 }
 
-/** The page of these runs. */
+/** Exports these runs. */
 export async function exportDashboard(paths: readonly string[]): Promise<ExportedPage> {
-  const exported = await Promise.all(new RunShelf(paths).list().map(recordsOf));
+  const exported = await Promise.all(new RunList(paths).list().map(recordsOf));
   const records = gzipSync(JSON.stringify(exported.map(({ records }) => records)), { level: 9 }).toString("base64");
   return { html: pageWith(records), runs: exported.map(({ about }) => about) };
 }
@@ -40,7 +40,7 @@ async function recordsOf(run: WatchedRun) {
   return { records, about: { run: run.name, episodes: all, kept: episodes.length } };
 }
 
-/** Whole groups, from the whole of the training. */
+/** Whole groups, sampled evenly over the training. */
 function evenly(rows: readonly EpisodeRow[], most: number): readonly EpisodeRow[] {
   if (rows.length <= most) return rows;
   const groups = new Map<string, EpisodeRow[]>();
@@ -53,21 +53,21 @@ function evenly(rows: readonly EpisodeRow[], most: number): readonly EpisodeRow[
   return Array.from({ length: wanted }, (_, i) => all[Math.floor((i * all.length) / wanted)]!).flat();
 }
 
-/** The built page with its script, its style and the records in it; only that script may run. */
+/** The built page with script, style and records inlined; only that script may run. */
 function pageWith(records: string): string {
   const assets = dashboardAssets();
   const text = (ending: string) => {
     const found = [...assets].find(([name]) => name.endsWith(ending));
     if (!found)
-      throw new SqlEnvError("not_built", { what: "the dashboard's page is not whole", remedy: "npm run build" });
+      throw new SqlEnvError("not_built", { what: "the dashboard's page is incomplete", remedy: "npm run build" });
     return found[1].bytes.toString("utf8");
   };
-  // Inside a page these would end the element, whatever the language.
+  // Inside a page these would close the element.
   const script = text(".js").replaceAll("</script", "<\\/script");
   const style = text(".css").replaceAll("</style", "<\\/style");
   const hash = (content: string) => `'sha256-${createHash("sha256").update(content).digest("base64")}'`;
   const policy = `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'`;
-  const licenses = text(".txt").replaceAll("--", "- -"); // two would end the comment
+  const licenses = text(".txt").replaceAll("--", "- -"); // two hyphens would close the comment
   return `<!doctype html>
 <!--
 ${licenses}

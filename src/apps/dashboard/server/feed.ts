@@ -1,18 +1,18 @@
-// What is new in a run, pushed to a page as Server-Sent Events. Each event's id says how much the page then knows, so that a
-// page that lost its connection gets exactly what it missed.
+// A run's changes as Server-Sent Events. Each event's id is a cursor into the run, so that a page that lost its
+// connection gets exactly what it missed.
 import type { FeedEvent } from "./schemas.ts";
 
-/** Milliseconds between looks at the folder, between signs of life, and before a page tries again. */
+/** Milliseconds between polls of the folder, between heartbeats, and before a page reconnects. */
 const [LOOK, SIGN, RETRY] = [400, 15_000, 1000];
 
-/** What a feed needs of a run. */
+/** The part of a run that a feed needs. */
 export interface FeedRun {
   refresh(): Promise<void>;
   since(cursor: string): FeedEvent | "reset" | null;
 }
 
-/** The feed from a cursor on, until the page has gone. */
-export function feedOf(run: FeedRun, cursor: string, signal: AbortSignal): ReadableStream<Uint8Array> {
+/** Streams events from a cursor until the page disconnects. */
+export function openFeed(run: FeedRun, cursor: string, signal: AbortSignal): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let known = cursor;
@@ -40,9 +40,9 @@ export function feedOf(run: FeedRun, cursor: string, signal: AbortSignal): Reada
           const news = run.since(known);
           if (news === "reset") {
             send("event: reset\ndata: {}\n\n");
-            return close(); // the page reads everything again and asks for a new feed
+            return close(); // the page reloads everything and opens a new feed
           }
-          // A page that does not keep up is not sent more: what it missed is in a later event.
+          // A slow page gets no more events for now: a later event includes what it missed.
           if (news && (controller.desiredSize ?? 0) > 0) {
             known = news.summary.cursor;
             send(`id: ${known}\ndata: ${JSON.stringify(news)}\n\n`);

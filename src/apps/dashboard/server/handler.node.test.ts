@@ -49,7 +49,7 @@ describe("a finished run", () => {
     handler = dashboardHandler({ runs: [finished()] });
   });
 
-  test("says what it achieved, what it warned of and how it was played", async () => {
+  test("has its result, warnings and action sequences", async () => {
     const summary = await get<RunSummary>(handler, "api/runs/lamps");
     expect(summary).toMatchObject({
       ...{ id: "lamps", state: "finished", step: 40, total_steps: 40, now_step: 40, eta: null, problems: [] },
@@ -62,7 +62,7 @@ describe("a finished run", () => {
     expect(runs.map(({ id, config }) => [id, config!.learning_rate])).toEqual([["lamps", 0.001]]);
   });
 
-  test("gives its logs in pages", async () => {
+  test("serves its logs in pages", async () => {
     const all = await get<LogPage>(handler, "api/runs/lamps/metrics");
     expect(all.total).toBe(45);
     expect(all.columns.reward!.filter((value) => value !== null)).toHaveLength(40);
@@ -71,7 +71,7 @@ describe("a finished run", () => {
     expect((await get<LogPage>(handler, "api/runs/lamps/habits")).columns.QUERY).toEqual([1, 1, 1]);
   });
 
-  test("gives episodes: a page of rows, one whole, one group", async () => {
+  test("serves episodes: a page of rows, a single one, a group", async () => {
     const page = await get<EpisodePage>(
       handler,
       "api/runs/lamps/episodes?verdict=right&sort=step&descending=true&limit=2",
@@ -94,7 +94,7 @@ describe("a finished run", () => {
     expect((await get<LogPage>(handler, "api/runs/lamps/download/metrics.json")).total).toBe(45);
   });
 
-  test("wrong addresses and wishes are told, never run into", async () => {
+  test("unknown paths and invalid queries get an error response", async () => {
     for (const [path, code] of [
       ["/dashboard/api/runs/nobody", 404],
       ["/dashboard/api/runs/lamps/episodes/99", 404],
@@ -115,7 +115,7 @@ describe("a finished run", () => {
     expect(await handler(new Request("http://localhost/dashboards"))).toBeUndefined();
   });
 
-  test("every answer forbids what the page does not need, and large ones are compressed", async () => {
+  test("every response has the security headers, and large ones are compressed", async () => {
     for (const path of ["/dashboard", "/dashboard/", "/dashboard/api/runs", "/dashboard/nothing"]) {
       const { headers } = (await handler(new Request(`http://localhost${path}`)))!;
       expect(headers.get("content-security-policy")).toMatch(
@@ -132,7 +132,7 @@ describe("a finished run", () => {
   });
 });
 
-test("answers to this machine's names and those it was given, wherever it is mounted", async () => {
+test("accepts this machine's host names and the given ones, wherever it is mounted", async () => {
   const asked = async (handler: Handler, url: string, host?: string) =>
     (await handler(new Request(url, host === undefined ? {} : { headers: { host } })))!.status;
   const runs = [finished()];
@@ -146,7 +146,7 @@ test("answers to this machine's names and those it was given, wherever it is mou
   expect(await asked(dashboardHandler({ runs, hosts: "any" }), "http://evil.example/dashboard/api/runs")).toBe(200);
 });
 
-test("HEAD gives the head alone, also of a feed and of a file", async () => {
+test("HEAD returns only headers, also of a feed and a file", async () => {
   const handler = dashboardHandler({ runs: [finished()] });
   for (const path of ["", "api/runs", "api/runs/lamps/events", "api/runs/lamps/download/episodes.jsonl"]) {
     const response = (await handler(new Request(`http://localhost/dashboard/${path}`, { method: "HEAD" })))!;
@@ -154,7 +154,7 @@ test("HEAD gives the head alone, also of a feed and of a file", async () => {
   }
 });
 
-test("the page weighs less than 300 kB compressed, and tells the licences of what is in it", async () => {
+test("the page is below 300 kB compressed and includes third-party licenses", async () => {
   const assets = [...dashboardAssets()];
   expect(assets.map(([name]) => name.replace(/-[\w-]{8}\./, "."))).toEqual(
     expect.arrayContaining(["index.html", "assets/index.js", "assets/index.css"]),
@@ -165,7 +165,7 @@ test("the page weighs less than 300 kB compressed, and tells the licences of wha
   );
 });
 
-test("a run exported as one file carries the licences too", async () => {
+test("an exported file includes third-party licenses too", async () => {
   const { html } = await exportDashboard([finished()]);
   const [comment] = /<!--[\s\S]*?-->/.exec(html)!;
   expect(comment).toContain("Leon Sorokin"); // uPlot's author
@@ -199,7 +199,7 @@ async function* events(handler: Handler, path: string, headers: Record<string, s
 }
 
 describe("a run that another process writes", () => {
-  test("is followed; a lost connection is taken up where it was", async () => {
+  test("is followed; a lost connection resumes where it was", async () => {
     const all = metrics();
     const folder = writeRun("young", { "config.yaml": CONFIG, "metrics.jsonl": linesOf(all.slice(0, 3)) });
     const handler = dashboardHandler({ runs: [folder] });
@@ -223,7 +223,7 @@ describe("a run that another process writes", () => {
     await again.return(undefined);
   });
 
-  test("that is taken up again from an earlier step is read anew", async () => {
+  test("is reread when resumed from an earlier step", async () => {
     const folder = writeRun("resumed", {
       "metrics.jsonl": linesOf(metrics(5)),
       "episodes.jsonl": linesOf([episodeLine(1), episodeLine(2)]),
@@ -239,7 +239,7 @@ describe("a run that another process writes", () => {
     expect(await get<RunSummary>(handler, "api/runs/resumed")).toMatchObject({ step: 1, episodes: { count: 1 } });
   });
 
-  test("with broken lines and files is shown without them, and says so", async () => {
+  test("skips broken lines and files, and reports them", async () => {
     const folder = writeRun("broken", {
       "config.yaml": "a: [",
       "metrics.jsonl": `${linesOf(metrics(2))}not json\n{"step":"x"}\n`,
@@ -250,14 +250,14 @@ describe("a run that another process writes", () => {
     expect(summary).toMatchObject({ step: 2, config: null, episodes: { count: 1 }, lines: { metrics: 3 } });
     expect([...summary.problems].sort()).toEqual([
       "config.yaml cannot be read",
-      "episodes.jsonl has lines that cannot be read; they are left out",
-      "metrics.jsonl has lines that cannot be read; they are left out",
+      "episodes.jsonl has lines that cannot be read; they are skipped",
+      "metrics.jsonl has lines that cannot be read; they are skipped",
       "results.json cannot be read",
     ]);
   });
 });
 
-test("runs come from their own folders and from folders of them; what is neither is refused", async () => {
+test("runs are found in their own folders and in folders of runs; other paths are rejected", async () => {
   const many = join(scratch, "many");
   mkdirSync(join(many, "empty"), { recursive: true });
   for (const name of ["many/a", "many/b"]) writeRun(name, { "metrics.jsonl": linesOf(metrics(1)) });

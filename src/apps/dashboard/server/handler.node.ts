@@ -1,4 +1,4 @@
-// The dashboard as a handler of requests: its page, and the run's records as JSON, CSV and a live feed. It only reads.
+// The dashboard's request handler: its page, and runs' records as JSON, CSV and a live feed. Read-only.
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -11,38 +11,38 @@ import { streamBytes, streamFile } from "../../openenv/streams.node.ts";
 import { dashboardAssets, SECURITY_HEADERS } from "./assets.node.ts";
 import { csvOf, logCsv } from "./csv.ts";
 import { MAX_PAGE } from "./episode-index.ts";
-import { feedOf } from "./feed.ts";
-import { RunShelf } from "./run-list.node.ts";
+import { openFeed } from "./feed.ts";
+import { RunList } from "./run-list.node.ts";
 import { type EpisodeQuery, type EpisodeRow, LOG_NAMES, type LogName, SORT_KEYS, VERDICTS } from "./schemas.ts";
-import { episodeNumbered, type WatchedRun } from "./watched-run.node.ts";
+import { findEpisode, type WatchedRun } from "./watched-run.node.ts";
 
-/** Answers what it knows the address of; undefined for any other. */
+/** Answers requests under its base path; undefined for others. */
 export type Handler = (request: Request) => Promise<Response | undefined>;
 
 export interface DashboardOptions {
-  /** Folders of runs, or folders that hold such folders. */
+  /** Run folders, or folders of run folders. */
   readonly runs: readonly string[];
-  /** Where it is mounted. @default "/dashboard" */
+  /** Base path. @default "/dashboard" */
   readonly base?: string;
-  /** Names of the server it is mounted in, besides those of this machine; "any" where the server checks them itself. @default none */
+  /** Allowed host names besides this machine's; "any" if the server checks them itself. @default none */
   readonly hosts?: readonly string[] | "any";
 }
 
-/** Rows of a log in one answer. */
+/** Rows of a log per response. */
 const LOG_PAGE = 2000;
-/** Below this, compressing costs more than it saves. */
+/** Bytes below which compression costs more than it saves. */
 const WORTH_ZIPPING = 1000;
 
-/** A handler that shows runs, live or finished. */
+/** A handler for runs, live or finished. */
 export function dashboardHandler({ runs, base = "/dashboard", hosts = [] }: DashboardOptions): Handler {
-  const app = dashboardApp(new RunShelf(runs), base, hosts);
+  const app = dashboardApp(new RunList(runs), base, hosts);
   return async (request) => {
     const { pathname } = new URL(request.url);
     return pathname === base || pathname.startsWith(`${base}/`) ? app.fetch(request) : undefined;
   };
 }
 
-function dashboardApp(shelf: RunShelf, base: string, hosts: readonly string[] | "any"): Hono {
+function dashboardApp(shelf: RunList, base: string, hosts: readonly string[] | "any"): Hono {
   const app = new Hono().basePath(base);
   const read = async (c: Context) => {
     const run = shelf.named(c.req.param("id")!);
@@ -66,7 +66,7 @@ function dashboardApp(shelf: RunShelf, base: string, hosts: readonly string[] | 
     const run = shelf.named(c.req.param("id"));
     const cursor = c.req.header("last-event-id") ?? c.req.query("since") ?? "";
     const headers = { ...SECURITY_HEADERS, "content-type": "text/event-stream", "cache-control": "no-store" };
-    return new Response(isHead(c) ? null : feedOf(run, cursor, c.req.raw.signal), { headers });
+    return new Response(isHead(c) ? null : openFeed(run, cursor, c.req.raw.signal), { headers });
   });
   app.get("/api/runs/:id/comparison", async (c) => json(c, (await read(c)).comparison()));
   app.get("/api/runs/:id/episodes", async (c) => {
@@ -75,7 +75,7 @@ function dashboardApp(shelf: RunShelf, base: string, hosts: readonly string[] | 
   });
   app.get("/api/runs/:id/episodes/:n", async (c) => {
     const run = await read(c);
-    const row = episodeNumbered(run, numberOf("n", c.req.param("n")));
+    const row = findEpisode(run, numberOf("n", c.req.param("n")));
     const [episode] = await run.readEpisodes([row]);
     return json(c, { n: row.n, episode });
   });
@@ -156,7 +156,7 @@ async function download(run: WatchedRun, c: Context, file: string): Promise<Resp
   return notFound(c, file);
 }
 
-// What addresses may ask for. Absent is not the same as empty.
+// Query parameters. Absent is not the same as empty.
 const whole = z.coerce.number().int().min(0);
 const pageSchema = z.object({ from: whole.default(0), limit: whole.optional() });
 const querySchema = z.object({
@@ -172,7 +172,7 @@ const querySchema = z.object({
   limit: whole.max(MAX_PAGE).optional(),
 });
 
-/** What the address's query asks for. */
+/** Parses a URL's query. */
 function checked<T>(schema: z.ZodType<T>, c: Context): T {
   const values = Object.entries(c.req.query()).filter(([, value]) => value !== "");
   return parsed(schema, Object.fromEntries(values));
@@ -208,7 +208,7 @@ function page(c: Context, name: string): Response | undefined {
     ...SECURITY_HEADERS,
     "content-type": asset.type,
     vary: "accept-encoding",
-    // Names under assets/ change with their content.
+    // File names under assets/ contain a content hash.
     "cache-control": name.startsWith("assets/") ? "public, max-age=31536000, immutable" : "no-cache",
     ...(zipped ? { "content-encoding": "gzip" } : {}),
   };

@@ -1,19 +1,19 @@
-// A log that another process may be writing, read as it grows: whole lines only, each with its place in the file.
+// Reads a growing log that another process may be writing: complete lines only, each with its byte range.
 import { type FileHandle, open } from "node:fs/promises";
 
-/** Read at a time; small enough that parsing it does not hold up other requests. */
+/** Bytes per read; small enough that parsing does not delay other requests. */
 const CHUNK = 1 << 20;
-/** Bytes before the place reached that are looked at again: a log that was cut back and has grown since has others. */
+/** Bytes before the current offset that are compared on every read: they differ if the log was truncated and rewritten. */
 const REMEMBERED = 64;
 
-export interface TailLine {
+export interface LogLine {
   readonly text: string;
-  /** Bytes before it, and its own without the line's end. */
+  /** Byte offset, and length without the line break. */
   readonly offset: number;
   readonly length: number;
 }
 
-export class Tail {
+export class LogTail {
   readonly #path: string;
   #offset = 0;
   #remembered = Buffer.alloc(0);
@@ -29,10 +29,10 @@ export class Tail {
   }
 
   /**
-   * Gives what has been added since the last call, in parts, and lets others work between them.
-   * @returns false when the file is not the one that was read before: it was cut back or replaced, so begin anew
+   * Reads lines added since the last call, in chunks, yielding to other work in between.
+   * @returns false if the file was truncated or replaced since: start over
    */
-  async read(onLines: (lines: TailLine[]) => void): Promise<boolean> {
+  async read(onLines: (lines: LogLine[]) => void): Promise<boolean> {
     let file: FileHandle;
     try {
       file = await open(this.#path, "r");
@@ -44,7 +44,7 @@ export class Tail {
       const { size } = await file.stat();
       this.#size = size;
       if (size < this.#offset || !(await this.#isSame(file))) return false;
-      let rest = Buffer.alloc(0); // the beginning of a line that went on beyond a chunk
+      let rest = Buffer.alloc(0); // the start of a line that continues after a chunk
       for (let at = this.#offset; at < size; ) {
         const chunk = Buffer.allocUnsafe(Math.min(CHUNK, size - at));
         const { bytesRead } = await file.read(chunk, 0, chunk.length, at);
@@ -78,9 +78,9 @@ export class Tail {
   }
 }
 
-/** The whole lines among some bytes, and how many bytes they take. */
-function linesOf(bytes: Buffer, offset: number): { readonly lines: TailLine[]; readonly length: number } {
-  const lines: TailLine[] = [];
+/** The complete lines in some bytes, and their total length. */
+function linesOf(bytes: Buffer, offset: number): { readonly lines: LogLine[]; readonly length: number } {
+  const lines: LogLine[] = [];
   let start = 0;
   for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, start)) {
     if (end > start)

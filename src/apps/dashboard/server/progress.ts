@@ -1,13 +1,13 @@
-// Numbers the dashboard derives from a run's logs.
+// A run's progress, derived from its logs: log pages, total steps, ETA, the latest evaluation.
 import type { Summary } from "../../../gym/evaluation/index.ts";
 import type { Manner, MetricLine, Place, Standing, TimingLine } from "../../../rl/run/records.ts";
 import type { LogPage } from "./schemas.ts";
 
-/** Steps whose pace tells how long the rest will take. */
+/** Recent steps that the ETA is based on. */
 const RECENT = 10;
 
-/** Rows of a log by column; numbers with six digits, which is more than a chart can show. */
-export function pageOf(lines: readonly object[], from: number, limit: number): LogPage {
+/** Rows of a log by column; numbers rounded to six digits, more than a chart can show. */
+export function logPage(lines: readonly object[], from: number, limit: number): LogPage {
   const rows = lines.slice(from, from + limit) as Readonly<Record<string, unknown>>[];
   const columns: Record<string, (number | null)[]> = {};
   rows.forEach((row, i) => {
@@ -20,7 +20,7 @@ export function pageOf(lines: readonly object[], from: number, limit: number): L
   return { from, total: lines.length, columns };
 }
 
-/** Steps the training will have: as set, or as many as its epochs have, judged by the pace of the first ones. */
+/** Total steps: max_steps, or estimated from the epochs so far. */
 export function totalSteps(
   config: Readonly<Record<string, unknown>> | null,
   metrics: readonly MetricLine[],
@@ -32,37 +32,38 @@ export function totalSteps(
   return Math.max(last.step, Math.round((num_train_epochs / last.epoch!) * last.step));
 }
 
-/** Seconds left at the pace of the last steps. */
+/** Seconds left at the pace of the recent steps. */
 export function etaOf(step: number, total: number | null, timings: readonly TimingLine[]): number | null {
   const recent = timings.slice(-RECENT);
   if (total === null || recent.length === 0) return null;
   return ((total - step) * recent.reduce((sum, { step_time }) => sum + step_time, 0)) / recent.length;
 }
 
-/** The newest evaluation on the way, as a standing; null when there was none after the first. */
-export function standingAt(
+/** The latest evaluation during training; null if there was none after step 0. */
+export function latestEvaluation(
   metrics: readonly MetricLine[],
-): { readonly step: number; readonly standing: Standing } | null {
+): { readonly step: number; readonly evaluation: Standing } | null {
   const line = metrics.findLast((metric) =>
-    ["unseen", "seen"].some((place) => metric[`eval_${place}/greedy/success_rate`] !== undefined),
+    ["unseen", "seen"].some((split) => metric[`eval_${split}/greedy/success_rate`] !== undefined),
   );
   if (!line || line.step === 0) return null;
-  const summary = (place: Place, manner: Manner): Summary => {
-    const value = (name: string) => line[`eval_${place}/${manner}/${name}`] ?? null;
+  const summary = (split: Place, decoding: Manner): Summary => {
+    const value = (name: string) => line[`eval_${split}/${decoding}/${name}`] ?? null;
     const [low, high, episodes] = [value("success_ci_low"), value("success_ci_high"), value("episodes") ?? 0];
     return {
       episodes,
       scored: episodes,
       success_rate: value("success_rate"),
       success_ci: low === null || high === null ? null : [low, high],
-      ci_method: place === "unseen" ? "cluster_t_by_database" : "wilson",
+      ci_method: split === "unseen" ? "cluster_t_by_database" : "wilson",
       mean_reward: value("reward"),
       mean_steps: value("steps"),
-      // What metrics.jsonl does not say.
-      ...{ tries: 1, solved_in_tries: null },
+      // Not in metrics.jsonl.
+      tries: 1,
+      solved_in_tries: null,
       behaviour: { described_first: null, answers_seen: null, steps_to_solve: null, repeats: null },
     };
   };
-  const manners = (place: Place) => ({ greedy: summary(place, "greedy"), sampled: summary(place, "sampled") });
-  return { step: line.step, standing: { seen: manners("seen"), unseen: manners("unseen") } };
+  const both = (split: Place) => ({ greedy: summary(split, "greedy"), sampled: summary(split, "sampled") });
+  return { step: line.step, evaluation: { seen: both("seen"), unseen: both("unseen") } };
 }

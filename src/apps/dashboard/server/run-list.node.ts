@@ -1,15 +1,15 @@
-// The runs a dashboard shows: those it was given, and those that lie in folders it was given.
+// The dashboard's runs: given run folders, and those inside given folders.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { UsageError } from "../../../errors.ts";
 import { RUN_FILES } from "../../reports/run-folder.node.ts";
 import { WatchedRun } from "./watched-run.node.ts";
 
-export class RunShelf {
+export class RunList {
   readonly #paths: readonly string[];
   readonly #runs = new Map<string, WatchedRun>();
 
-  /** @throws when a path is neither a run's folder nor a folder of runs */
+  /** @throws if a path is neither a run folder nor a folder of run folders */
   constructor(paths: readonly string[]) {
     this.#paths = paths.map((path) => resolve(path));
     for (const path of this.#paths) {
@@ -25,7 +25,7 @@ export class RunShelf {
     this.list();
   }
 
-  /** Those there are now: a folder of runs may have new ones. */
+  /** Current runs: a folder may have new ones. */
   list(): WatchedRun[] {
     const folders = new Set(this.#paths.flatMap((path) => (isRun(path) ? [path] : runsIn(path))));
     for (const [id, { folder }] of this.#runs) if (!folders.has(folder)) this.#runs.delete(id);
@@ -54,13 +54,13 @@ function isRun(folder: string): boolean {
   return RUN_FILES.some((file) => existsSync(join(folder, file)));
 }
 
-/** Runs in a folder, the one that was touched last first. */
+/** Run folders in a folder, most recently modified first. */
 function runsIn(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => join(folder, entry.name))
     .filter(isRun)
-    .map((path) => ({ path, touched: statSync(path).mtimeMs }))
-    .sort((a, b) => b.touched - a.touched)
+    .map((path) => ({ path, modified: statSync(path).mtimeMs }))
+    .sort((a, b) => b.modified - a.modified)
     .map(({ path }) => path);
 }

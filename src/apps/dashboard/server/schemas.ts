@@ -1,56 +1,56 @@
-// What the dashboard's server and page tell each other: plain records, the same in a live page and in an exported file.
+// Records exchanged by the dashboard's server and page; the same in a live page and an exported file.
 import type { Difficulty } from "../../../gym/data/index.ts";
 import type { Standing, TrainingResult, Warning } from "../../../rl/run/records.ts";
 
-/** What a run is doing, as far as its folder shows. */
+/** A run's state, inferred from its folder. */
 export type RunState = "evaluating" | "training" | "finished" | "stopped";
 
 /** A run in a list. */
 export interface RunListing {
-  /** Its name in addresses. */
+  /** The run's name in URLs. */
   readonly id: string;
   readonly name: string;
   readonly state: RunState;
   readonly model_name: string | null;
   readonly config: Readonly<Record<string, unknown>> | null;
-  /** The last step that was done. */
+  /** The last completed step. */
   readonly step: number;
-  /** Steps there will be; null before that is known. */
+  /** Total steps; null while unknown. */
   readonly total_steps: number | null;
   /** Seconds of training. */
   readonly elapsed: number | null;
   readonly random: Standing | null;
   readonly before: Standing | null;
-  /** The newest evaluation after `before`: on the way, or at the end. */
+  /** The newest evaluation after `before`, during or at the end of training. */
   readonly now: Standing | null;
   readonly now_step: number | null;
   readonly result: Pick<TrainingResult, "seconds" | "steps" | "episodes" | "tokens"> | null;
 }
 
-/** Everything the first screen needs. */
+/** The data of the overview. */
 export interface RunSummary extends RunListing {
   readonly warnings: readonly Warning[];
-  /** Seconds left; null when that cannot be told. */
+  /** Seconds left; null if unknown. */
   readonly eta: number | null;
   readonly episodes: {
     readonly count: number;
     /** Share of the file that has been read. */
     readonly indexed: number;
-    /** Of an exported page, which holds a sample: how many the run has. */
+    /** In an exported page with a sample of episodes: the run's total. */
     readonly of?: number;
   };
-  /** What the model does in the first and in the last tenth of the steps. */
-  readonly early: Manners | null;
-  readonly late: Manners | null;
+  /** Action sequences in the first and last tenth of the steps. */
+  readonly early: ActionSequences | null;
+  readonly late: ActionSequences | null;
   readonly lines: { readonly metrics: number; readonly timings: number; readonly habits: number };
-  /** What of the folder could not be read. */
+  /** Files or lines that could not be read. */
   readonly problems: readonly string[];
-  /** Where in the run's life this is: what a feed is resumed by. */
+  /** Position in the run, from which a feed can be resumed. */
   readonly cursor: string;
 }
 
-/** How episodes of some steps were played: sequences of actions, the commonest first. */
-export interface Manners {
+/** Action sequences of the episodes of some steps, most frequent first. */
+export interface ActionSequences {
   readonly from_step: number;
   readonly to_step: number;
   readonly episodes: number;
@@ -59,7 +59,7 @@ export interface Manners {
   readonly sequences: readonly { readonly actions: string; readonly share: number; readonly right: number }[];
 }
 
-/** Numbers by column, the rows `from` … of a log. */
+/** Rows of a log by column, starting at `from`. */
 export interface LogPage {
   readonly from: number;
   readonly total: number;
@@ -69,9 +69,9 @@ export interface LogPage {
 export type LogName = "metrics" | "timings" | "habits";
 export const LOG_NAMES: readonly LogName[] = ["metrics", "timings", "habits"];
 
-/** An episode in the table. */
+/** An episode as a table row. */
 export interface EpisodeRow {
-  /** Its line in episodes.jsonl, from 0. */
+  /** Line number in episodes.jsonl, from 0. */
   readonly n: number;
   readonly step: number;
   readonly group: number;
@@ -83,7 +83,7 @@ export interface EpisodeRow {
   readonly correctness: 0 | 1 | null;
   readonly total_reward: number | null;
   readonly advantage: number;
-  /** First letters of its actions: "DQA". */
+  /** First letters of the actions: "DQA". */
   readonly actions: string;
   readonly step_count: number;
   readonly failed: number;
@@ -115,7 +115,7 @@ export interface EpisodeQuery {
   readonly to_step?: number;
   readonly verdict?: VerdictFilter;
   readonly difficulty?: Difficulty;
-  /** A sequence of actions, as in `EpisodeRow`. */
+  /** An action sequence, as in `EpisodeRow`. */
   readonly actions?: string;
   readonly sort?: SortKey;
   readonly descending?: boolean;
@@ -125,13 +125,13 @@ export interface EpisodeQuery {
 
 export interface EpisodePage {
   readonly rows: readonly EpisodeRow[];
-  /** How many match. */
+  /** Number of matches. */
   readonly total: number;
   readonly right: number;
   readonly mean_reward: number | null;
 }
 
-/** An event of the feed: what is new since the cursor it was asked with, or since the event before. */
+/** An event of the feed: changes since the requested cursor or the previous event. */
 export interface FeedEvent {
   readonly summary: RunSummary;
   readonly logs: Readonly<Record<LogName, LogPage>>;

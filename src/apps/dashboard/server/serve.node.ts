@@ -1,4 +1,4 @@
-// The dashboard behind a port of its own.
+// The dashboard as a server with its own port.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
@@ -13,7 +13,7 @@ const LOOPBACK = "127.0.0.1";
 
 export interface ServeDashboardOptions {
   readonly runs: readonly string[];
-  /** 0 takes any free one; without one, the next free from 7860 on. */
+  /** 0 picks a free port. @default the first free one from 7860 */
   readonly port?: number | undefined;
   /** @default 127.0.0.1: this machine only */
   readonly host?: string | undefined;
@@ -24,7 +24,7 @@ export interface DashboardServer {
   close(): Promise<void>;
 }
 
-/** Serves runs until it is closed. */
+/** Serves runs until closed. */
 export async function serveDashboard({ runs, port, host = LOOPBACK }: ServeDashboardOptions): Promise<DashboardServer> {
   const hosts = hostsFor(host);
   const handler = dashboardHandler({ runs, hosts });
@@ -32,13 +32,10 @@ export async function serveDashboard({ runs, port, host = LOOPBACK }: ServeDashb
   app.get("/", (c) =>
     isAllowedHost(c.req.header("host"), hosts) ? c.redirect("/dashboard/", 308) : c.text("unknown host\n", 403),
   );
-  app.all(
-    "*",
-    async (c) => (await handler(c.req.raw)) ?? c.text("nothing is here; the dashboard is at /dashboard/\n", 404),
-  );
+  app.all("*", async (c) => (await handler(c.req.raw)) ?? c.text("not found; the dashboard is at /dashboard/\n", 404));
   const wanted = port === undefined ? Array.from({ length: 20 }, (_, i) => DASHBOARD_PORT + i) : [port];
   const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false, hostname: "localhost" }));
-  server.setTimeout(REPLY_SECONDS * 1000); // feeds give a sign of life twice as often
+  server.setTimeout(REPLY_SECONDS * 1000); // feeds send heartbeats twice as often
   const bound = await listen(server, wanted, host);
   const shown = host.includes(":") ? `[${host}]` : host;
   return {
@@ -46,12 +43,12 @@ export async function serveDashboard({ runs, port, host = LOOPBACK }: ServeDashb
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        server.closeAllConnections(); // feeds would stay open for ever
+        server.closeAllConnections(); // feeds would stay open forever
       }),
   };
 }
 
-/** The first of the ports that is free. */
+/** Listens on the first free port. */
 async function listen(server: Server, [port, ...others]: readonly number[], host: string): Promise<number> {
   try {
     await new Promise<void>((resolve, reject) => {

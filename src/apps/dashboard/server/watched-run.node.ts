@@ -1,4 +1,4 @@
-// One run as the dashboard sees it: its folder, read as it grows, also while another process trains in it.
+// A run's folder, read incrementally while another process may be training in it.
 import { readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,38 +15,38 @@ import type {
   TrainingResult,
   Warning,
 } from "../../../rl/run/records.ts";
-import type { Habits } from "../../reports/action-stats.ts";
+import type { ActionStats } from "../../reports/action-stats.ts";
 import { readConfig } from "../../reports/run-folder.node.ts";
 import {
+  baselineFileSchema,
   comparisonSchema,
   episodeSchema,
   metricSchema,
-  playedFileSchema,
   resultSchema,
   timingSchema,
   warningSchema,
 } from "../../reports/run-schemas.ts";
 import { EpisodeIndex } from "./episode-index.ts";
-import { Tail } from "./log-tail.node.ts";
-import { etaOf, pageOf, standingAt, totalSteps } from "./progress.ts";
+import { LogTail } from "./log-tail.node.ts";
+import { etaOf, latestEvaluation, logPage, totalSteps } from "./progress.ts";
 import type { EpisodeRow, FeedEvent, LogName, LogPage, RunListing, RunState, RunSummary } from "./schemas.ts";
 
-/** random.json and before.json. */
-interface Played {
+/** random.json and before.json: a baseline's evaluation and episodes. */
+interface BaselineFile {
   readonly standing: Standing;
   readonly compared: readonly EpisodeRecord[];
 }
 
-/** What is kept of a folder until it turns out to be another run's. */
+/** Everything read so far; replaced when the folder turns out to hold another run. */
 interface Read {
   readonly epoch: string;
   readonly metrics: MetricLine[];
   readonly timings: TimingLine[];
   readonly warnings: Warning[];
   readonly episodes: EpisodeIndex;
-  /** Of each episode in the file. */
-  readonly places: { readonly offset: number; readonly length: number }[];
-  readonly tails: Readonly<Record<"metrics" | "timings" | "warnings" | "episodes", Tail>>;
+  /** Byte range of each episode in the file. */
+  readonly ranges: { readonly offset: number; readonly length: number }[];
+  readonly tails: Readonly<Record<"metrics" | "timings" | "warnings" | "episodes", LogTail>>;
   readonly problems: Set<string>;
 }
 
@@ -63,10 +63,10 @@ export class WatchedRun {
     this.folder = folder;
     this.id = id;
     this.name = id;
-    this.#read = this.#fresh();
+    this.#read = this.#emptyRead();
   }
 
-  /** Takes in what is new in the folder. Episodes are taken in behind the scenes, and only when asked for: there may be very many. */
+  /** Reads what is new in the folder. Episodes are indexed in the background and on request only: there may be very many. */
   async refresh({ episodes = true }: { readonly episodes?: boolean } = {}): Promise<void> {
     this.#refreshing ??= this.#refresh().finally(() => {
       this.#refreshing = null;
@@ -79,11 +79,11 @@ export class WatchedRun {
       .finally(() => {
         this.#indexing = null;
       });
-    // A file that has grown a little is taken in at once; a large one is not waited for.
+    // Small additions are indexed at once; large ones are not awaited.
     await Promise.race([this.#indexing, new Promise((resolve) => setTimeout(resolve, 50))]);
   }
 
-  /** Waits until every episode there is has been taken in. */
+  /** Waits until every episode is indexed. */
   async settle(): Promise<void> {
     await this.refresh();
     while (this.#indexing) await this.#indexing;
@@ -94,10 +94,10 @@ export class WatchedRun {
     const config = this.#config();
     const result = this.#file<TrainingResult>("results.json", resultSchema);
     const [random, before] = (["random.json", "before.json"] as const).map(
-      (file) => this.#file<Played>(file, playedFileSchema)?.standing ?? null,
+      (file) => this.#file<BaselineFile>(file, baselineFileSchema)?.standing ?? null,
     );
     const step = Math.max(result?.steps ?? 0, timings.at(-1)?.step ?? 0, metrics.at(-1)?.step ?? 0);
-    const evaluated = result ? null : standingAt(metrics);
+    const evaluated = result ? null : latestEvaluation(metrics);
     return {
       id: this.id,
       name: this.name,
@@ -109,7 +109,7 @@ export class WatchedRun {
       elapsed: timings.at(-1)?.elapsed ?? null,
       random: result?.random ?? random ?? null,
       before: result?.before ?? before ?? null,
-      now: result?.after ?? evaluated?.standing ?? null,
+      now: result?.after ?? evaluated?.evaluation ?? null,
       now_step: result?.steps ?? evaluated?.step ?? null,
       result: result
         ? { seconds: result.seconds, steps: result.steps, episodes: result.episodes, tokens: result.tokens }
@@ -120,7 +120,7 @@ export class WatchedRun {
   summary(): RunSummary {
     const { metrics, timings, warnings, episodes, tails, problems } = this.#read;
     const listing = this.listing();
-    const manners = episodes.manners();
+    const sequences = episodes.actionSequences();
     const habits = episodes.habits().length;
     const live = listing.state === "training";
     return {
@@ -128,24 +128,24 @@ export class WatchedRun {
       warnings,
       eta: live ? etaOf(listing.step, listing.total_steps, timings) : null,
       episodes: { count: episodes.rows.length, indexed: tails.episodes.share },
-      early: manners?.early ?? null,
-      late: manners?.late ?? null,
+      early: sequences?.early ?? null,
+      late: sequences?.late ?? null,
       lines: { metrics: metrics.length, timings: timings.length, habits },
       problems: [...problems],
       cursor: this.#cursor(listing),
     };
   }
 
-  /** Rows of a log from this one on. */
+  /** Rows of a log, starting at `from`. */
   log(name: LogName, from = 0, limit = Number.POSITIVE_INFINITY): LogPage {
-    return pageOf(this.#log(name), from, limit);
+    return logPage(this.#log(name), from, limit);
   }
 
-  #log(name: LogName): readonly (MetricLine | TimingLine | Habits)[] {
+  #log(name: LogName): readonly (MetricLine | TimingLine | ActionStats)[] {
     return name === "habits" ? this.#read.episodes.habits() : this.#read[name];
   }
 
-  /** What is new since a cursor; null when nothing is, "reset" when the cursor is of another life of the run. */
+  /** Changes since a cursor; null if there are none, "reset" if the cursor belongs to an earlier run in this folder. */
   since(cursor: string): FeedEvent | "reset" | null {
     const summary = this.summary();
     if (cursor === summary.cursor) return null;
@@ -155,7 +155,7 @@ export class WatchedRun {
     const logs = {
       metrics: this.log("metrics", metrics),
       timings: this.log("timings", timings),
-      habits: this.log("habits", Math.max(0, habits! - 1)), // the last step may have been half written
+      habits: this.log("habits", Math.max(0, habits! - 1)), // the last step may have been incomplete
     };
     return { summary, logs };
   }
@@ -164,15 +164,15 @@ export class WatchedRun {
     return this.#read.episodes;
   }
 
-  /** Episodes as they were written, in the order of the rows. */
+  /** Full episodes, in the order of the rows. */
   async readEpisodes(rows: readonly EpisodeRow[]): Promise<EpisodeLine[]> {
-    if (rows.length === 0) return []; // there may be no file yet
-    const { places } = this.#read;
+    if (rows.length === 0) return []; // the file may not exist yet
+    const { ranges } = this.#read;
     const file = await open(join(this.folder, "episodes.jsonl"), "r");
     try {
       const lines: EpisodeLine[] = [];
       for (const { n } of rows) {
-        const { offset, length } = places[n]!;
+        const { offset, length } = ranges[n]!;
         const bytes = Buffer.alloc(length);
         await file.read(bytes, 0, length, offset);
         lines.push(JSON.parse(bytes.toString("utf8")) as EpisodeLine);
@@ -183,12 +183,12 @@ export class WatchedRun {
     }
   }
 
-  /** The same questions by each player there is so far. */
+  /** The same questions by each player so far. */
   comparison(): Comparison {
     const whole = this.#file<Comparison>("comparison.json", comparisonSchema);
     if (whole) return whole;
     const played = (["random", "before"] as const).flatMap((player) => {
-      const file = this.#file<Played>(`${player}.json`, playedFileSchema);
+      const file = this.#file<BaselineFile>(`${player}.json`, baselineFileSchema);
       return file ? [{ player, compared: file.compared }] : [];
     });
     const questions = (played[0]?.compared ?? []).map((first) => ({
@@ -203,7 +203,7 @@ export class WatchedRun {
 
   async #refresh(): Promise<void> {
     const read = this.#read;
-    const take = <T>(name: "metrics" | "timings" | "warnings", schema: z.ZodType) =>
+    const readNew = <T>(name: "metrics" | "timings" | "warnings", schema: z.ZodType) =>
       read.tails[name].read((lines) => {
         for (const { text } of lines) {
           const value = this.#parsed<T>(`${name}.jsonl`, text, schema);
@@ -211,12 +211,12 @@ export class WatchedRun {
         }
       });
     const same = [
-      await take<MetricLine>("metrics", metricSchema),
-      await take<TimingLine>("timings", timingSchema),
-      await take<Warning>("warnings", warningSchema),
+      await readNew<MetricLine>("metrics", metricSchema),
+      await readNew<TimingLine>("timings", timingSchema),
+      await readNew<Warning>("warnings", warningSchema),
     ];
     if (same.every(Boolean)) return;
-    this.#read = this.#fresh(); // a run that was taken up again from an earlier step, or begun anew
+    this.#read = this.#emptyRead(); // the run was resumed from an earlier step, or restarted
     await this.#refresh();
   }
 
@@ -226,20 +226,20 @@ export class WatchedRun {
         const line = this.#episode(text);
         if (line === null) continue;
         read.episodes.add(line);
-        read.places.push({ offset, length });
+        read.ranges.push({ offset, length });
       }
     });
-    if (!same && this.#read === read) this.#read = this.#fresh();
+    if (!same && this.#read === read) this.#read = this.#emptyRead();
   }
 
-  /** Of a hundred thousand lines, the shape is checked only as far as the index needs it. */
+  /** Checks only what the index needs: there may be 100,000 lines. */
   #episode(text: string): EpisodeLine | null {
     try {
       const line = JSON.parse(text) as EpisodeLine;
       if (Array.isArray(line.steps) && line.steps.every((step) => typeof step?.action?.action_type === "string"))
         if (typeof line.step === "number" && typeof line.question === "string") return line;
     } catch {}
-    return this.#parsed<EpisodeLine>("episodes.jsonl", text, episodeSchema) && null; // says what is wrong
+    return this.#parsed<EpisodeLine>("episodes.jsonl", text, episodeSchema) && null; // records the problem
   }
 
   #parsed<T>(file: string, text: string, schema: z.ZodType): T | null {
@@ -248,12 +248,12 @@ export class WatchedRun {
       schema.parse(value);
       return value as T;
     } catch {
-      this.#read.problems.add(`${file} has lines that cannot be read; they are left out`);
+      this.#read.problems.add(`${file} has lines that cannot be read; they are skipped`);
       return null;
     }
   }
 
-  /** A small file, read again when it has changed; null when it is not there. */
+  /** A small file, cached until it changes; null if missing. */
   #file<T>(name: string, schema: z.ZodType): T | null {
     const stamp = this.#stamp(name);
     if (stamp === "") return null;
@@ -313,11 +313,14 @@ export class WatchedRun {
     ].join(".");
   }
 
-  #fresh(): Read {
-    const tail = (name: string) => new Tail(join(this.folder, `${name}.jsonl`));
+  #emptyRead(): Read {
+    const tail = (name: string) => new LogTail(join(this.folder, `${name}.jsonl`));
     return {
       epoch: crypto.randomUUID().slice(0, 8),
-      ...{ metrics: [], timings: [], warnings: [], places: [] },
+      metrics: [],
+      timings: [],
+      warnings: [],
+      ranges: [],
       episodes: new EpisodeIndex(),
       tails: {
         metrics: tail("metrics"),
@@ -330,8 +333,8 @@ export class WatchedRun {
   }
 }
 
-/** The row of an episode, by its number. */
-export function episodeNumbered(run: WatchedRun, n: number): EpisodeRow {
+/** An episode's row by its number; throws UsageError. */
+export function findEpisode(run: WatchedRun, n: number): EpisodeRow {
   const row = run.episodes.rows[n];
   if (row) return row;
   throw new UsageError({

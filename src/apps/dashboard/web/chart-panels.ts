@@ -1,4 +1,4 @@
-// Which lines a chart has, for one run or for several laid over each other.
+// The charts' panels and their lines, for one run or several overlaid.
 
 import type { Manner, Place } from "../../../rl/run/records.ts";
 import { shortNumber } from "../../reports/format.ts";
@@ -6,29 +6,23 @@ import { PANELS, type PanelSource, type PanelSpec } from "../../reports/metric-p
 import type { ChartLine, ChartOptions } from "./chart.ts";
 import type { Points, RunModel, XAxis } from "./run-model.ts";
 
-/** A chart to be: what it is called and how its lines come from a run. */
+/** A chart's options, and its lines for a run. */
 export interface Panel {
   readonly group: string;
   readonly options: Pick<ChartOptions, "title" | "note" | "format" | "y">;
   lines(run: RunModel, axis: XAxis): ChartLine[];
 }
 
-export const GROUPS = [
-  "Is it learning?",
-  "Is it healthy?",
-  "What does it do?",
-  "Where does the time go?",
-  "Everything else",
-] as const;
+export const GROUPS = ["Is it learning?", "Is it healthy?", "What does it do?", "Time", "Other metrics"] as const;
 
 const GROUP_OF: Readonly<Record<PanelSource, string>> = { metrics: GROUPS[1], habits: GROUPS[2], timings: GROUPS[3] };
 const RUN_COLOURS = ["--blue", "--orange", "--green", "--purple", "--yellow", "--ink"];
 const wholePercent = (rate: number) => `${Math.round(100 * rate)} %`;
 
-/** Reward and the parts it is made of, those of the package first. */
+/** Reward and its components, the built-in ones first. */
 export const REWARD: Panel = {
   group: GROUPS[0],
-  options: { title: "Reward", note: "of a training episode, and its parts", format: shortNumber },
+  options: { title: "Reward", note: "per training episode, with components", format: shortNumber },
   lines(run, axis) {
     const parts = Object.keys(run.logs.metrics)
       .filter((key) => key.startsWith("rewards/") && key.endsWith("/mean"))
@@ -52,28 +46,31 @@ function rank(key: string): number {
   return at < 0 ? 9 : at;
 }
 
-/** Success in evaluations with its interval, and the random player's as a level. */
-export function successPanel(place: Place, manners: readonly Manner[] = ["greedy", "sampled"]): Panel {
-  const title = place === "unseen" ? "Success on unseen databases" : "Success on seen databases";
+/** Success in evaluations with intervals, and the random baseline. */
+export function successPanel(split: Place, decodings: readonly Manner[] = ["greedy", "sampled"]): Panel {
+  const title = split === "unseen" ? "Success on unseen databases" : "Success on seen databases";
   return {
     group: GROUPS[0],
     options: { title, note: "with 95 % intervals", format: wholePercent, y: [0, 1] },
     lines: (run, axis) => [
-      ...manners.map((manner, i) => successLine(run, axis, place, manner, i === 0 ? "--good" : "--orange", manner)),
-      ...randomLine(run, axis, place),
+      ...decodings.map((decoding, i) =>
+        successLine(run, axis, split, decoding, i === 0 ? "--good" : "--orange", decoding),
+      ),
+      ...randomLine(run, axis, split),
     ],
   };
 }
 
-/** Both places in one chart: does what is learned carry over? */
-export const CARRIES_OVER: Panel = {
+/** Both splits in one chart: does it generalize? */
+export const GENERALIZATION: Panel = {
   group: GROUPS[0],
   options: { title: "Right answers, by step", format: wholePercent, y: [0, 1] },
   lines: (run, axis) => [
     successLine(run, axis, "unseen", "greedy", "--good", "unseen databases"),
     successLine(run, axis, "seen", "greedy", "--blue", "seen databases"),
     {
-      ...{ label: "while training", colour: "--orange" },
+      label: "training episodes",
+      colour: "--orange",
       points: run.points("metrics", "rewards/reward_correctness/mean", axis),
     },
     ...randomLine(run, axis, "unseen"),
@@ -83,17 +80,17 @@ export const CARRIES_OVER: Panel = {
 function successLine(
   run: RunModel,
   axis: XAxis,
-  place: Place,
-  manner: Manner,
+  split: Place,
+  decoding: Manner,
   colour: string,
   label: string,
 ): ChartLine {
-  const of = (what: string) => run.points("metrics", `eval_${place}/${manner}/success_${what}`, axis);
+  const of = (what: string) => run.points("metrics", `eval_${split}/${decoding}/success_${what}`, axis);
   return { label, colour, points: of("rate"), smoothed: false, band: { low: of("ci_low"), high: of("ci_high") } };
 }
 
-function randomLine(run: RunModel, axis: XAxis, place: Place): ChartLine[] {
-  const rate = run.summary.random?.[place].greedy.success_rate ?? null;
+function randomLine(run: RunModel, axis: XAxis, split: Place): ChartLine[] {
+  const rate = run.summary.random?.[split].greedy.success_rate ?? null;
   const { x } = run.points("metrics", "reward", axis);
   const last = x.at(-1);
   if (rate === null || last === undefined) return [];
@@ -111,7 +108,9 @@ function panelOf({ from, lines, title, note, format, y }: PanelSpec): Panel {
     lines: (run, axis) =>
       lines
         .map(({ key, colour, label = "", smoothed = true }) => ({
-          ...{ label, colour: `--${colour}`, smoothed },
+          label,
+          colour: `--${colour}`,
+          smoothed,
           points: run.points(from, key, axis),
         }))
         .filter(({ points }) => points.x.length > 0),
@@ -126,7 +125,7 @@ const DRAWN = new Set([
   ...PANELS.flatMap(({ lines }) => lines.map(({ key }) => key)),
 ]);
 
-/** Every panel a run has numbers for; metrics nobody thought of here get one each. */
+/** Every panel with data for a run; metrics without a panel of their own get one each. */
 export function panelsOf(run: RunModel): Panel[] {
   const others = Object.keys(run.logs.metrics)
     .filter((key) => !DRAWN.has(key) && !key.startsWith("eval_") && !/^rewards\/.*\/mean$/.test(key))
@@ -144,7 +143,7 @@ function otherPanel(key: string): Panel {
   };
 }
 
-/** The first line of a panel for each run, in the run's colour. */
+/** The first line of a panel for each run, in the run's color. */
 export function overlaid(panel: Panel, runs: readonly RunModel[], axis: XAxis): ChartLine[] {
   if (runs.length === 1) return panel.lines(runs[0]!, axis);
   return runs.flatMap((run, i) => {

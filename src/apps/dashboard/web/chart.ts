@@ -1,4 +1,4 @@
-// A line chart on a canvas that grows with a run: smoothing, zoom by dragging or keys, a cursor shared with the other charts.
+// A live line chart on a canvas (uPlot): smoothing, zoom by dragging or keys, a cursor shared by all charts.
 import uPlot from "uplot";
 import { shortNumber } from "../../reports/format.ts";
 import { announce, button, fill, h } from "../../web-shared/dom.ts";
@@ -7,7 +7,7 @@ import type { Points, XAxis } from "./run-model.ts";
 
 export interface ChartLine {
   readonly label: string;
-  /** A custom property that holds the colour, such as "--blue". */
+  /** A CSS custom property with the color, such as "--blue". */
   readonly colour: string;
   readonly points: Points;
   readonly smoothed?: boolean;
@@ -22,13 +22,13 @@ export interface ChartOptions {
   readonly format?: (value: number) => string;
   readonly y?: readonly [number, number] | undefined;
   readonly height?: number;
-  /** Called with the stretch the reader chose on any chart; null for all. */
+  /** Called with the zoomed x range; null for all. */
   readonly onZoom?: (range: Range | null) => void;
 }
 
 export type Range = readonly [from: number, to: number];
 
-/** How all charts of a view are drawn. */
+/** Drawing options shared by the charts of a view. */
 export interface ChartStyle {
   readonly smoothing: number;
   readonly axis: XAxis;
@@ -38,13 +38,13 @@ export interface ChartStyle {
 
 export const PLAIN: ChartStyle = { smoothing: 0, axis: "step", log: false, range: null };
 
-/** Charts with this key move their cursors together. */
+/** Charts with this key share their cursor. */
 const SYNC = uPlot.sync("run");
 
-/** A line of more points is drawn without dots. */
+/** Lines with more points are drawn without dots. */
 const DOTTED = 25;
 
-const AXIS_WORDS: Readonly<Record<XAxis, string>> = { step: "step", time: "time", tokens: "tokens" };
+const AXIS_LABELS: Readonly<Record<XAxis, string>> = { step: "step", time: "time", tokens: "tokens" };
 
 export class Chart {
   readonly element: HTMLElement;
@@ -75,14 +75,14 @@ export class Chart {
     this.#resize.observe(this.#canvas);
   }
 
-  /** Draws these lines in this manner, over what was there. */
+  /** Draws these lines in this style, replacing earlier ones. */
   draw(lines: readonly ChartLine[], style: ChartStyle): void {
     this.#lines = lines;
-    // A chart that zooms by itself keeps its zoom.
+    // A chart with its own zoom keeps it.
     this.#style = this.#options.onZoom ? style : { ...style, range: this.#style.range };
     const { data, shape } = this.#data();
     const width = this.#canvas.clientWidth;
-    if (width === 0) return; // not on the screen yet: the observer comes back
+    if (width === 0) return; // not visible yet: the observer redraws it
     if (this.#plot && shape === this.#shape) this.#plot.setData(data);
     else {
       this.#plot?.destroy();
@@ -109,7 +109,7 @@ export class Chart {
     return this.#lines.filter(({ label }) => !this.#hidden.has(label));
   }
 
-  /** One table for all lines, and what would make another plot necessary. */
+  /** Aligned data of all lines, and a key that changes when the plot must be rebuilt. */
   #data(): { readonly data: uPlot.AlignedData; readonly shape: string } {
     const tables: uPlot.AlignedData[] = [];
     const { smoothing } = this.#style;
@@ -124,7 +124,7 @@ export class Chart {
     const { log, axis } = this.#style;
     const theme = document.documentElement.dataset.theme ?? "";
     const data = tables.length === 0 ? ([[]] as uPlot.AlignedData) : uPlot.join(tables);
-    // A logarithm has no place for what is not above 0.
+    // A log axis cannot show values <= 0.
     const positive = (values: ArrayLike<number | null | undefined>) =>
       Array.from(values, (value) => (typeof value === "number" && value <= 0 ? null : value));
     return {
@@ -193,7 +193,7 @@ export class Chart {
     };
   }
 
-  /** Ends of both axes: the stretch the reader chose, and what lies in it. */
+  /** Ranges of both axes: the zoomed x range, and the values in it. */
   #span(data: uPlot.AlignedData): { readonly x: [number, number]; readonly y: [number, number] } {
     const { range, log } = this.#style;
     const xs = data[0];
@@ -218,7 +218,7 @@ export class Chart {
     }
   }
 
-  /** Each line's value at the cursor, or its last; a click on its name hides it. */
+  /** Each line's value at the cursor, or its last; clicking a label hides the line. */
   #showValues(at: number | null): void {
     const { format = shortNumber } = this.#options;
     const { axis } = this.#style;
@@ -245,7 +245,7 @@ export class Chart {
     fill(
       this.#legend,
       ...items,
-      x === undefined ? null : h("span", { class: "dim" }, `${AXIS_WORDS[axis]} ${xText(x, axis)}`),
+      x === undefined ? null : h("span", { class: "dim" }, `${AXIS_LABELS[axis]} ${xText(x, axis)}`),
     );
     if (index >= 0) (this.#legend.children[index] as HTMLElement | undefined)?.focus();
   }
@@ -268,7 +268,7 @@ export class Chart {
     };
     const move = (by: number) => {
       const next = Math.max(0, Math.min(xs.length - 1, idx === null || idx === undefined ? xs.length - 1 : idx + by));
-      // Its types leave out the third argument, which moves the other charts' cursors too.
+      // uPlot's types omit the third argument, which also moves the other charts' cursors.
       const setCursor = plot.setCursor as (at: { left: number; top: number }, fire: boolean, publish: boolean) => void;
       setCursor({ left: plot.valToPos(xs[next]!, "x"), top: 10 }, true, true);
       announce([...this.#legend.children].map((child) => child.textContent).join(", "));
@@ -292,15 +292,15 @@ function tableOf({ x, y }: Points): uPlot.AlignedData {
   return [[...x], [...y]];
 }
 
-/** A colour of the style sheet as a canvas takes it, in the theme that holds now. */
+/** A CSS color as canvas needs it, in the current theme. */
 function colourOf(element: HTMLElement, name: string, alpha: number): string {
-  element.style.setProperty("outline-color", `var(${name})`); // a property that shows nothing, and is computed
+  element.style.setProperty("outline-color", `var(${name})`); // an invisible property with a computed value
   const [red, green, blue] = getComputedStyle(element).outlineColor.match(/[\d.]+/g) ?? [];
   element.style.removeProperty("outline-color");
   return `rgba(${red}, ${green}, ${blue}, ${alpha})`;
 }
 
-/** A line that has no point here shows its nearest one. */
+/** A line without a point here shows its nearest one. */
 function nearestKnown(values: ArrayLike<number | null | undefined> | undefined, at: number): number {
   if (!values || (values[at] !== null && values[at] !== undefined)) return at;
   for (let far = 1; far < values.length; far++)
@@ -308,7 +308,7 @@ function nearestKnown(values: ArrayLike<number | null | undefined> | undefined, 
   return at;
 }
 
-/** The place of the value nearest to x among ascending ones. */
+/** Index of the value nearest to x in ascending values. */
 function nearestTo(xs: readonly number[], x: number): number {
   let [low, high] = [0, xs.length - 1];
   while (high - low > 1) {
@@ -319,7 +319,7 @@ function nearestTo(xs: readonly number[], x: number): number {
   return Math.abs((xs[high] ?? 0) - x) < Math.abs((xs[low] ?? 0) - x) ? high : low;
 }
 
-/** Ends of an axis that holds these values: from 0 where that is near, with some air. */
+/** A range that covers these values with a margin, from 0 if that is near. */
 function spanOf(values: readonly number[], log: boolean): readonly [number, number] {
   const used = log ? values.filter((value) => value > 0) : values;
   if (used.length === 0) return log ? [0.1, 1] : [0, 1];
@@ -335,7 +335,7 @@ function spanOf(values: readonly number[], log: boolean): readonly [number, numb
   return [low === 0 ? 0 : low - air, high === 0 ? 0 : high + air];
 }
 
-/** Marks of a logarithmic axis: 1, 2 and 5 of each power of ten, or the powers alone where there are many. */
+/** Ticks of a log axis: 1, 2 and 5 times each power of ten, or the powers alone if there are many. */
 function logTicks(min: number, max: number): number[] {
   const [first, last] = [Math.floor(Math.log10(min)), Math.ceil(Math.log10(max))];
   const steps = last - first > 3 ? [1] : [1, 2, 5];

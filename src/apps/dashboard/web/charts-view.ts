@@ -1,4 +1,4 @@
-// Every number of a run as a chart, in groups, with one set of controls for all of them.
+// All metrics of a run as charts, grouped, with shared controls.
 
 import { button, fill, h } from "../../web-shared/dom.ts";
 import { logCsv } from "../server/csv.ts";
@@ -6,7 +6,7 @@ import { Chart, type ChartStyle, type Range } from "./chart.ts";
 import { GROUPS, overlaid, type Panel, panelsOf } from "./chart-panels.ts";
 import { setParams } from "./route.ts";
 import type { RunModel, XAxis } from "./run-model.ts";
-import { keep } from "./save-file.ts";
+import { saveFile } from "./save-file.ts";
 import type { Context, View } from "./view-types.ts";
 
 const AXES: readonly XAxis[] = ["step", "time", "tokens"];
@@ -61,7 +61,7 @@ export function chartsView(context: Context): View {
   }
 
   let laidOut = "";
-  /** Charts appear as their numbers do; those that are there stay. */
+  /** Adds charts as their data appears; existing ones stay. */
   function layOut(): void {
     const panels = panelsOf(run).filter(({ options }) => options.title.toLowerCase().includes(filter.toLowerCase()));
     const now = panels.map(({ options }) => options.title).join("\n");
@@ -75,7 +75,7 @@ export function chartsView(context: Context): View {
       near.observe(chart.element);
     }
     const groups = GROUPS.map((group) => ({ group, those: panels.filter((panel) => panel.group === group) }));
-    const focused = document.activeElement; // charts that move lose it
+    const focused = document.activeElement; // moved elements lose focus
     fill(
       body,
       groups
@@ -96,7 +96,7 @@ export function chartsView(context: Context): View {
         ? h(
             "p",
             { class: "dim" },
-            filter ? "No chart has that in its name." : "No numbers yet: the first step has not been logged.",
+            filter ? "No chart title matches." : "No data yet: the first step has not been logged.",
           )
         : null,
     );
@@ -132,11 +132,11 @@ export function chartsView(context: Context): View {
   });
   const files = (["metrics", "timings", "habits"] as const).map((name) =>
     button(`${name}.csv`, () =>
-      keep(source.download(run.id, `${name}.csv`), `${run.id}-${name}.csv`, () => logCsv(run.logs[name])),
+      saveFile(source.download(run.id, `${name}.csv`), `${run.id}-${name}.csv`, () => logCsv(run.logs[name])),
     ),
   );
   const json = button("metrics.json", () =>
-    keep(source.download(run.id, "metrics.json"), `${run.id}-metrics.json`, () => JSON.stringify(run.logs.metrics)),
+    saveFile(source.download(run.id, "metrics.json"), `${run.id}-metrics.json`, () => JSON.stringify(run.logs.metrics)),
   );
   const controls = h(
     "div",
@@ -160,11 +160,7 @@ export function chartsView(context: Context): View {
       "div",
       {},
       controls,
-      h(
-        "p",
-        { class: "note" },
-        "Drag across a chart to zoom, double-click to see everything. Charts share cursor and zoom.",
-      ),
+      h("p", { class: "note" }, "Drag across a chart to zoom, double-click to reset. Charts share cursor and zoom."),
       body,
     ),
     update() {

@@ -1,16 +1,16 @@
-// An episode turn by turn, as the conversation it was: what the model did, what the environment showed, what that earned.
+// An episode as a conversation: each turn's action, result and reward.
 import type { EpisodeRecord, StepRecord } from "../../../gym/evaluation/index.ts";
 import { explainReward, signed } from "../../../gym/evaluation/transcript.ts";
 import { verdict } from "../../reports/episode-outcome.ts";
 import { count, cut } from "../../reports/format.ts";
 import { tableOf } from "../../reports/result-table.ts";
-import { sqlParts } from "../../reports/sql-highlight.ts";
+import { highlightedParts } from "../../reports/sql-highlight.ts";
 import { type Child, h } from "../../web-shared/dom.ts";
 
-/** Characters of one argument, error or result that are shown. */
+/** Characters shown of an argument, error or result. */
 const SHOWN_TEXT = 4000;
 
-/** The turns of an episode; `compact` for columns beside each other. */
+/** An episode's turns; `compact` for side-by-side columns. */
 export function conversation({ steps }: Pick<EpisodeRecord, "steps">, { compact = false } = {}): HTMLElement {
   if (steps.length === 0) return h("p", { class: "dim pad" }, "No turn was played.");
   return h("ol", { class: compact ? "turns compact" : "turns" }, steps.map(turn));
@@ -25,7 +25,7 @@ function turn({ action, text, parse_error, observation }: StepRecord): HTMLEleme
     h(
       "p",
       { class: "note" },
-      "not understood, taken as a query",
+      "not parsed as an action, run as a query",
       text && text !== argument ? [": ", h("code", {}, cut(text, 300))] : null,
     );
   return h(
@@ -59,7 +59,7 @@ function turn({ action, text, parse_error, observation }: StepRecord): HTMLEleme
 
 const TYPES = new Set(["DESCRIBE", "SAMPLE", "QUERY", "ANSWER"]);
 
-const PART_WORDS: Readonly<Record<string, string>> = {
+const PART_LABELS: Readonly<Record<string, string>> = {
   exec_ok: "it worked",
   new_info: "new",
   repeat: "done before",
@@ -72,20 +72,20 @@ function rewardParts(parts: Readonly<Record<string, number>>): Child {
   return Object.entries(parts)
     .filter(([, value]) => value !== 0)
     .map(([name, value]) => {
-      // A right answer is paid what looking could still have earned.
-      const words = name === "exec_ok" && parts.correctness ? "no needless looking" : (PART_WORDS[name] ?? name);
-      return h("span", { class: "part" }, `${signed(value)} ${words}`);
+      // A right answer is credited what further exploration could have earned.
+      const label = name === "exec_ok" && parts.correctness ? "no needless exploration" : (PART_LABELS[name] ?? name);
+      return h("span", { class: "part" }, `${signed(value)} ${label}`);
     });
 }
 
-/** SQL with keywords, texts, numbers and quoted names told apart. */
+/** Highlighted SQL. */
 export function sql(statement: string): Child {
-  return sqlParts(statement).map(({ kind, text }) =>
+  return highlightedParts(statement).map(({ kind, text }) =>
     kind === "plain" ? text : h("span", { class: `sql-${kind}` }, text),
   );
 }
 
-/** A result as a grid where it is a table, as text otherwise. */
+/** A result as a table if it can be parsed as one, otherwise as text. */
 function resultOf(result: string, action: string): HTMLElement {
   const table = action === "QUERY" || action === "SAMPLE" ? tableOf(result) : null;
   if (!table) return h("pre", {}, cut(result, SHOWN_TEXT));
@@ -112,7 +112,7 @@ function resultOf(result: string, action: string): HTMLElement {
   );
 }
 
-/** "right, reward +1.23, 4 steps" in its colour. */
+/** "right, reward +1.23, 4 steps", colored. */
 export function verdictTag(episode: Parameters<typeof verdict>[0]): HTMLElement {
   const { tone, text } = verdict(episode);
   return h("span", { class: `verdict ${tone}` }, `${{ good: "✓", bad: "✗", none: "–" }[tone]} ${text}`);
@@ -128,9 +128,9 @@ export function episodeColumn(title: Child, episode: EpisodeRecord, more: Child 
   );
 }
 
-/** "easy, database wines, never seen in training. Tables: …" */
+/** "easy, database wines, unseen in training. Tables: …" */
 export function aboutEpisode({ difficulty, database_name, seen, start }: EpisodeRecord): string {
-  const where = seen ? "used in training" : "never seen in training";
+  const where = seen ? "seen in training" : "unseen in training";
   return `${difficulty}, database ${database_name}, ${where}.${start ? ` Tables: ${start.schema_info}` : ""}`;
 }
 

@@ -1,6 +1,6 @@
-// Smoothing as people know it from other tools: an exponential mean that does not favour the first value.
+// Exponential moving average with bias correction, as in TensorBoard.
 
-/** Each value with what came before it; weight 0 changes nothing, near 1 almost flattens. */
+/** Smooths values; weight 0 leaves them unchanged, near 1 flattens them. */
 export function ema(values: readonly number[], weight: number): number[] {
   if (weight <= 0) return [...values];
   let [last, debias] = [0, 0];

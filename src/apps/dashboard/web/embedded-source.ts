@@ -1,9 +1,9 @@
-// An exported page: its records are in the file, packed.
+// The data source of an exported page: compressed records in the file.
 import { EpisodeIndex } from "../server/episode-index.ts";
 import type { ExportedRun } from "../server/export-records.ts";
 import type { Source } from "./run-source.ts";
 
-/** The records in this page; null when it came from a server. */
+/** The embedded records as a source; null if the page came from a server. */
 export async function embeddedSource(): Promise<Source | null> {
   const packed = document.getElementById("records")?.textContent;
   if (!packed) return null;

@@ -50,23 +50,20 @@ function heading(run: string, n: number, episode: EpisodeLine): Child {
   ];
 }
 
-/** What training made of it. */
+/** Rewards, advantage and token counts. */
 function rewards(episode: EpisodeLine): HTMLElement {
   const { rewards: parts, total_reward, advantage, completion_tokens, prompt_tokens, truncated, segments } = episode;
   const facts: [string, Child][] = [
-    ["ended", verdictTag(episode)],
+    ["outcome", verdictTag(episode)],
     ...Object.entries(parts).map(([name, value]): [string, Child] => [
       name.replace(/^reward_/, ""),
-      value === null ? "no opinion" : signed(value),
+      value === null ? "none" : signed(value),
     ]),
     ["weighted total", total_reward === null ? "not scored" : h("b", {}, signed(total_reward))],
-    [
-      "advantage in its group",
-      h("b", { class: advantage > 0 ? "good" : advantage < 0 ? "bad" : "" }, signed(advantage)),
-    ],
-    ["tokens written, read", `${shortNumber(completion_tokens)}, ${shortNumber(prompt_tokens)}`],
+    ["advantage", h("b", { class: advantage > 0 ? "good" : advantage < 0 ? "bad" : "" }, signed(advantage))],
+    ["completion, prompt tokens", `${shortNumber(completion_tokens)}, ${shortNumber(prompt_tokens)}`],
     ...(segments > 1 ? [["segments", String(segments)] as [string, Child]] : []),
-    ...(truncated ? [["cut short", "ran out of tokens"] as [string, Child]] : []),
+    ...(truncated ? [["truncated", "out of tokens"] as [string, Child]] : []),
   ];
   return h(
     "dl",
@@ -75,7 +72,7 @@ function rewards(episode: EpisodeLine): HTMLElement {
   );
 }
 
-/** All episodes that were played for one question in one step. */
+/** All episodes of one question in one step. */
 export function groupView({ run, source, route }: Context): View {
   const [step, group] = route.rest.map(Number) as [number, number];
   const element = h("div", { class: "episode" }, h("p", { class: "dim" }, "Reading the group …"));
@@ -101,8 +98,8 @@ function groupOf(run: string, step: number, group: readonly NumberedEpisode[]): 
       {},
       `${right} of ${episodes.length} attempts are right. `,
       flat
-        ? "All did equally well, so nothing is learned from this group."
-        : "What was said where the advantage is positive becomes likelier, where it is negative less likely.",
+        ? "All have the same reward, so the group gives no gradient."
+        : "Training makes tokens with a positive advantage more likely and those with a negative one less likely.",
     ),
     h(
       "div",

@@ -1,4 +1,4 @@
-// All episodes of a training as a table: filter, sort, page; a row opens the episode.
+// A training's episodes as a table: filter, sort, page; a row opens the episode.
 
 import type { Difficulty } from "../../../gym/data/question.ts";
 import { signed } from "../../../gym/evaluation/transcript.ts";
@@ -16,7 +16,7 @@ import {
 import { chips } from "./overview-view.ts";
 import { hrefOf, setParams } from "./route.ts";
 import { actionWords } from "./run-text.ts";
-import { keep } from "./save-file.ts";
+import { saveFile } from "./save-file.ts";
 import type { Context, View } from "./view-types.ts";
 
 const PAGE = 50;
@@ -77,7 +77,7 @@ export function episodesView({ run, source, route }: Context): View {
       if (mine === asked) said.textContent = `The episodes could not be read: ${(error as Error).message}`;
       return;
     }
-    if (mine !== asked) return; // a later question has been asked since
+    if (mine !== asked) return; // a newer query was sent meanwhile
     show(page);
   }
 
@@ -87,7 +87,7 @@ export function episodesView({ run, source, route }: Context): View {
       `${count(total, "episode")}`,
       ...(total > 0 ? [`${percent(right / total)} right`] : []),
       ...(mean_reward === null ? [] : [`mean reward ${signed(mean_reward)}`]),
-      ...(indexed < 1 ? [`${percent(indexed)} of the file read so far`] : []),
+      ...(indexed < 1 ? [`${percent(indexed)} of the file indexed`] : []),
       ...(of ? [`this file holds a sample of the run's ${count(of, "episode")}`] : []),
     ].join(" · ");
     const focused = rows.contains(document.activeElement) ? document.activeElement?.getAttribute("href") : null;
@@ -217,10 +217,10 @@ export function episodesView({ run, source, route }: Context): View {
       { class: "files" },
       "Download ",
       button("episodes.csv", () =>
-        keep(source.download(run.id, "episodes.csv", withoutPage(query)), `${run.id}-episodes.csv`, () => ""),
+        saveFile(source.download(run.id, "episodes.csv", withoutPage(query)), `${run.id}-episodes.csv`, () => ""),
       ),
       button("episodes.jsonl", () =>
-        keep(source.download(run.id, "episodes.jsonl"), `${run.id}-episodes.jsonl`, () => ""),
+        saveFile(source.download(run.id, "episodes.jsonl"), `${run.id}-episodes.jsonl`, () => ""),
       ),
     ),
   );
@@ -231,7 +231,7 @@ export function episodesView({ run, source, route }: Context): View {
       "Download ",
       button(
         "episodes.csv",
-        () => void all().then(({ rows: found }) => keep(null, `${run.id}-episodes.csv`, () => csvOfRows(found))),
+        () => void all().then(({ rows: found }) => saveFile(null, `${run.id}-episodes.csv`, () => csvOfRows(found))),
       ),
     );
   }
@@ -249,7 +249,7 @@ export function episodesView({ run, source, route }: Context): View {
     update() {
       if (run.summary.episodes.count === seen) return;
       seen = run.summary.episodes.count;
-      if ((query.offset ?? 0) === 0) void load(); // elsewhere rows would slip from under the reader
+      if ((query.offset ?? 0) === 0) void load(); // on other pages rows would move while reading
     },
     onKey(event) {
       if (event.key === "/") {

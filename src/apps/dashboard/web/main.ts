@@ -1,10 +1,10 @@
-// The dashboard: a frame with the run's state, and the view the address names, kept up to date while a training goes on.
+// The dashboard's frame: the run's state and the current view, updated live during training.
 
 import { announce, fill, h, link } from "../../web-shared/dom.ts";
 import { wireThemeButton } from "../../web-shared/theme.ts";
 import type { RunListing } from "../server/schemas.ts";
 import { chartsView } from "./charts-view.ts";
-import { chosenRuns } from "./compared-runs.ts";
+import { comparedRuns } from "./compared-runs.ts";
 import { embeddedSource } from "./embedded-source.ts";
 import { episodeView, groupView } from "./episode-view.ts";
 import { episodesView } from "./episodes-view.ts";
@@ -13,7 +13,7 @@ import { questionsView } from "./questions-view.ts";
 import { currentRoute, hrefOf } from "./route.ts";
 import { RunModel } from "./run-model.ts";
 import { type FeedState, ServerSource, type Source } from "./run-source.ts";
-import { progressOf, STATE_WORDS } from "./run-text.ts";
+import { progressOf, STATE_LABELS } from "./run-text.ts";
 import { runsView } from "./runs-view.ts";
 import type { Context, View } from "./view-types.ts";
 
@@ -82,7 +82,7 @@ class Page {
     window.addEventListener("themechange", () => this.#view?.update?.());
   }
 
-  /** Shows what the address names. */
+  /** Shows the view of the current URL. */
   async show(): Promise<void> {
     const route = currentRoute();
     try {
@@ -91,7 +91,7 @@ class Page {
       if (!listing) throw new Error("there is no run yet");
       if (route.view === "runs") this.#runs = await this.#source.runs();
       if (this.#run?.id !== listing.id) await this.#open(listing.id);
-      if (currentRoute().view !== route.view) return; // the reader has gone on
+      if (currentRoute().view !== route.view) return; // navigated away meanwhile
       this.#view?.destroy?.();
       const make = VIEWS[route.view] ?? overview;
       const run = this.#run!;
@@ -130,7 +130,7 @@ class Page {
   }
 
   async #others(current: string): Promise<readonly RunModel[]> {
-    const ids = chosenRuns(current).filter((id) => this.#runs.some((run) => run.id === id));
+    const ids = comparedRuns(current).filter((id) => this.#runs.some((run) => run.id === id));
     return Promise.all(
       ids.map((id) => {
         const known = this.#loaded.get(id);
@@ -145,7 +145,7 @@ class Page {
     );
   }
 
-  /** The parts around the view: which run, which view, how it goes. */
+  /** Updates the frame: run, view tabs and status. */
   #frame(): void {
     const run = this.#run;
     if (!run) return;
@@ -183,7 +183,7 @@ class Page {
     const reward = run.last("metrics", "reward");
     fill(
       this.#status,
-      h("span", { class: `state ${summary.state}` }, STATE_WORDS[summary.state]),
+      h("span", { class: `state ${summary.state}` }, STATE_LABELS[summary.state]),
       live ? h("progress", { max: 1, value: share, "aria-label": "steps done" }) : null,
       progressOf(summary).map((fact) => h("span", {}, fact)),
       live && reward !== null ? h("span", {}, `reward ${reward.toFixed(3)}`) : null,

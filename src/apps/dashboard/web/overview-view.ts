@@ -1,62 +1,62 @@
-// The first screen: did it learn, on unseen databases, by how much, and what does it do differently?
+// The overview: whether it learned, on unseen databases, by how much, and how its behaviour changed.
 import type { EpisodeRecord, Summary } from "../../../gym/evaluation/index.ts";
 import type { Comparison, Place } from "../../../rl/run/records.ts";
 import { behaviourRows } from "../../reports/evaluation-summary.ts";
-import { tellingQuestion } from "../../reports/example-question.ts";
+import { exampleQuestion } from "../../reports/example-question.ts";
 import { count, duration, percent, percentRange } from "../../reports/format.ts";
 import { type Child, fill, h, link, refill } from "../../web-shared/dom.ts";
-import type { Manners, RunSummary } from "../server/schemas.ts";
+import type { ActionSequences, RunSummary } from "../server/schemas.ts";
 import { Chart, PLAIN } from "./chart.ts";
-import { CARRIES_OVER, REWARD } from "./chart-panels.ts";
+import { GENERALIZATION, REWARD } from "./chart-panels.ts";
 import { sql, verdictTag } from "./conversation.ts";
 import { hrefOf } from "./route.ts";
 import type { NumberedEpisode } from "./run-source.ts";
-import { actionWords, answerOf, changeOf, PLACE_WORDS } from "./run-text.ts";
+import { actionWords, describeChange, headlineAnswer, SPLIT_LABELS } from "./run-text.ts";
 import type { Context, View } from "./view-types.ts";
 
 export function overview({ run, source }: Context): View {
   const hero = h("section", { class: "hero card", "aria-label": "did it learn" });
   const warnings = h("section", { class: "warnings", "aria-label": "warnings", "aria-live": "polite" });
-  const bars = h("section", { class: "card standing" });
+  const bars = h("section", { class: "card evaluation" });
   const habits = h("section", { class: "card habits" });
-  const telling = h("section", { class: "card telling" });
+  const example = h("section", { class: "card example" });
   const time = h("section", { class: "card time" });
-  const [curve, reward] = [CARRIES_OVER, REWARD].map((panel, i) => ({
+  const [curve, reward] = [GENERALIZATION, REWARD].map((panel, i) => ({
     panel,
     chart: new Chart({ ...panel.options, height: i === 0 ? 232 : 200 }),
   })) as [Drawn, Drawn];
-  let told = "";
+  let shown = "";
 
-  /** The comparison once there is one; until then the newest episode, a new one with each step. */
-  const tell = async () => {
+  /** The comparison once it exists; until then the newest episode, updated each step. */
+  const showExample = async () => {
     const { state, step, episodes } = run.summary;
     const finished = state === "finished";
     const now = finished ? "after" : episodes.count > 0 ? `step ${step}` : "";
-    if (now === told || now === "") return;
-    told = now;
+    if (now === shown || now === "") return;
+    shown = now;
     try {
       const content = finished
-        ? tellingOf(run.id, await source.comparison(run.id))
-        : newestOf(run.id, await source.episode(run.id, episodes.count - 1));
-      if (told === now) fill(telling, content);
+        ? exampleOf(run.id, await source.comparison(run.id))
+        : newestEpisode(run.id, await source.episode(run.id, episodes.count - 1));
+      if (shown === now) fill(example, content);
     } catch {
-      told = ""; // the next event tries again
+      shown = ""; // retried on the next event
     }
   };
 
   const update = () => {
     const { summary } = run;
     const { state, now_step, random, before, now, early, late, episodes } = summary;
-    refill(hero, answerOf(summary), () => heroOf(summary));
+    refill(hero, headlineAnswer(summary), () => heroOf(summary));
     refill(warnings, [summary.warnings, summary.problems], () => warningsOf(summary));
-    refill(bars, [state, now_step, random, before, now], () => standingOf(summary));
-    refill(habits, [state, early, late, now, episodes.indexed], () => habitsOf(summary));
+    refill(bars, [state, now_step, random, before, now], () => evaluationBars(summary));
+    refill(habits, [state, early, late, now, episodes.indexed], () => behaviourChange(summary));
     fill(
       time,
       timeOf(run.summary, (key) => run.sum("timings", key), run.last("timings", "tokens_per_s")),
     );
     for (const { panel, chart } of [curve, reward]) chart.draw(panel.lines(run, "step"), PLAIN);
-    void tell();
+    void showExample();
   };
   update();
   const element = h(
@@ -65,7 +65,7 @@ export function overview({ run, source }: Context): View {
     hero,
     warnings,
     h("div", { class: "trio" }, bars, curve.chart.element, habits),
-    telling,
+    example,
     h("div", { class: "duo" }, reward.chart.element, time),
   );
   return {
@@ -83,7 +83,7 @@ interface Drawn {
 }
 
 function heroOf(summary: RunSummary): Child {
-  const { tone, word, sentence, footnote } = answerOf(summary);
+  const { tone, word, sentence, footnote } = headlineAnswer(summary);
   return [
     h(
       "h1",
@@ -100,7 +100,7 @@ function heroOf(summary: RunSummary): Child {
   ];
 }
 
-/** Each kind of warning once, the newest first. */
+/** One entry per kind of warning, newest first. */
 export function warningsOf({ warnings, problems }: RunSummary): Child {
   const kinds = [...new Set(warnings.map(({ code }) => code).reverse())];
   return [
@@ -124,21 +124,21 @@ function sentenceCase(text: string): string {
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** Random, before and after as bars with their intervals. */
-function standingOf(summary: RunSummary): Child {
+/** Random, before and after as bars with intervals. */
+function evaluationBars(summary: RunSummary): Child {
   const { random, before, now, state, now_step } = summary;
   const last = state === "finished" ? "after" : now_step === null ? "now" : `step ${now_step}`;
-  const places = (["unseen", "seen"] as const).filter((place) =>
-    [random, before, now].some((standing) => (standing?.[place].greedy.scored ?? 0) > 0),
+  const splits = (["unseen", "seen"] as const).filter((split) =>
+    [random, before, now].some((evaluation) => (evaluation?.[split].greedy.scored ?? 0) > 0),
   );
-  if (places.length === 0) return [h("h2", {}, "Right answers"), h("p", { class: "dim" }, "No evaluation yet.")];
-  const rows = (place: Place) => [
-    h("h3", {}, PLACE_WORDS[place]),
-    bar("random", random?.[place].greedy ?? null, "floor"),
-    bar("before", before?.[place].greedy ?? null, "was"),
-    bar(last, now?.[place].greedy ?? null, "is"),
+  if (splits.length === 0) return [h("h2", {}, "Right answers"), h("p", { class: "dim" }, "No evaluation yet.")];
+  const rows = (split: Place) => [
+    h("h3", {}, SPLIT_LABELS[split]),
+    bar("random", random?.[split].greedy ?? null, "random"),
+    bar("before", before?.[split].greedy ?? null, "was"),
+    bar(last, now?.[split].greedy ?? null, "is"),
   ];
-  return [h("h2", {}, "Right answers"), places.map(rows), sampledNote(summary)];
+  return [h("h2", {}, "Right answers"), splits.map(rows), sampledNote(summary)];
 }
 
 function bar(name: string, summary: Summary | null, kind: string): HTMLElement {
@@ -161,32 +161,28 @@ function bar(name: string, summary: Summary | null, kind: string): HTMLElement {
 function sampledNote({ before, now }: RunSummary): Child {
   const [was, is] = [before?.unseen.sampled.success_rate ?? null, now?.unseen.sampled.success_rate ?? null];
   if (was === null || is === null) return null;
-  return h(
-    "p",
-    { class: "note" },
-    `When it draws its actions as in training, unseen: ${percent(was)} → ${percent(is)}.`,
-  );
+  return h("p", { class: "note" }, `Sampled as in training, unseen databases: ${percent(was)} → ${percent(is)}.`);
 }
 
-/** What the episodes look like, first and last. */
-function habitsOf(summary: RunSummary): Child {
+/** Action sequences at the start and at the end. */
+function behaviourChange(summary: RunSummary): Child {
   const { early, late, episodes, state } = summary;
   const now = state === "finished" ? "at the end" : "now";
-  const change = changeOf(early, late, now);
+  const change = describeChange(early, late, now);
   if (!early || !late)
     return [
-      h("h2", {}, "What it does differently"),
-      h("p", { class: "dim" }, episodes.indexed < 1 ? "Counting the episodes …" : "This shows after two steps."),
+      h("h2", {}, "How its behaviour changed"),
+      h("p", { class: "dim" }, episodes.indexed < 1 ? "Indexing episodes …" : "Available after two steps."),
     ];
-  const held = behaviour(summary);
-  const side = (title: string, manners: Manners) =>
+  const heldOut = behaviour(summary);
+  const side = (title: string, played: ActionSequences) =>
     h(
       "div",
       {},
-      h("h3", {}, title, h("span", { class: "dim" }, ` ${stepsOf(manners)}, ${count(manners.episodes, "episode")}`)),
-      manners.sequences
+      h("h3", {}, title, h("span", { class: "dim" }, ` ${stepsOf(played)}, ${count(played.episodes, "episode")}`)),
+      played.sequences
         .filter(({ share }) => share >= 0.005)
-        .slice(0, held ? 2 : 3) // all of it should be on the first screen
+        .slice(0, heldOut ? 2 : 3) // fits the first screen
         .map(({ actions, share, right }) =>
           h(
             "div",
@@ -198,16 +194,16 @@ function habitsOf(summary: RunSummary): Child {
         ),
     );
   return [
-    h("h2", {}, "What it does differently"),
+    h("h2", {}, "How its behaviour changed"),
     h("p", { class: "lead" }, change),
-    held,
-    side("In training, at first", early),
-    side(now === "now" ? "Now" : "In training, at the end", late),
-    episodes.indexed < 1 ? h("p", { class: "note" }, `counted ${percent(episodes.indexed)} of the episodes`) : null,
+    heldOut,
+    side("At the start of training", early),
+    side(now === "now" ? "Now" : "At the end of training", late),
+    episodes.indexed < 1 ? h("p", { class: "note" }, `${percent(episodes.indexed)} of the episodes indexed`) : null,
   ];
 }
 
-/** How it goes about held-out questions on unseen databases, before and after. */
+/** Behaviour on held-out questions about unseen databases, before and after. */
 function behaviour({ random, before, now, state }: RunSummary): Child {
   if (state !== "finished" || !random || !before || !now) return null;
   const rows = behaviourRows({ random, before, after: now }).slice(0, 2);
@@ -216,23 +212,23 @@ function behaviour({ random, before, now, state }: RunSummary): Child {
   );
 }
 
-function stepsOf({ from_step, to_step }: Manners): string {
+function stepsOf({ from_step, to_step }: ActionSequences): string {
   return from_step === to_step ? `step ${from_step}` : `steps ${from_step}–${to_step}`;
 }
 
-/** A sequence of actions as small signs. */
+/** An action sequence as chips. */
 export function chips(actions: string): Child {
   const words = actionWords(actions);
   if (words.length === 0) return h("span", { class: "dim" }, "nothing");
   return words.map((word) => h("span", { class: `chip ${word.toLowerCase()}` }, word));
 }
 
-/** One question where the change shows, each player in a few lines. */
-function tellingOf(run: string, comparison: Comparison): Child {
-  const question = tellingQuestion(comparison);
+/** One question that shows the change, each player in a few lines. */
+function exampleOf(run: string, comparison: Comparison): Child {
+  const question = exampleQuestion(comparison);
   if (!question) return null;
   const { players } = comparison;
-  const where = question.seen ? "a database of the training" : "never seen in training";
+  const where = question.seen ? "seen in training" : "unseen in training";
   return [
     h(
       "h2",
@@ -250,15 +246,10 @@ function tellingOf(run: string, comparison: Comparison): Child {
   ];
 }
 
-/** While there is no "after" to compare with: how the newest episode was played. */
-function newestOf(run: string, { n, episode }: NumberedEpisode): Child {
+/** The newest episode, until there is an "after" to compare with. */
+function newestEpisode(run: string, { n, episode }: NumberedEpisode): Child {
   return [
-    h(
-      "h2",
-      {},
-      `How it plays now: an episode of step ${episode.step}`,
-      h("span", { class: "dim" }, ` · ${episode.database_name}`),
-    ),
+    h("h2", {}, `Newest episode, step ${episode.step}`, h("span", { class: "dim" }, ` · ${episode.database_name}`)),
     h("p", { class: "question" }, `“${episode.question}”`),
     h("div", { class: "players" }, player("the model", episode)),
     link(hrefOf(run, "episode", [n]), "This episode, turn by turn"),
@@ -291,7 +282,7 @@ function player(name: string, episode: EpisodeRecord): HTMLElement {
 
 const SHOWN_STEPS = 4;
 
-const SPENT = [
+const TIME_PARTS = [
   ["sampling", "--blue"],
   ["training", "--orange"],
   ["environment", "--green"],
@@ -300,23 +291,27 @@ const SPENT = [
 
 function timeOf({ result, elapsed, eta }: RunSummary, sum: (key: string) => number, speed: number | null): Child {
   const all = sum("step_time");
-  if (all === 0) return [h("h2", {}, "Where the time goes"), h("p", { class: "dim" }, "No step yet.")];
-  const parts = SPENT.map(([name, colour]) => ({ name: name as string, colour: colour as string, seconds: sum(name) }));
+  if (all === 0) return [h("h2", {}, "Time"), h("p", { class: "dim" }, "No step yet.")];
+  const parts = TIME_PARTS.map(([name, colour]) => ({
+    name: name as string,
+    colour: colour as string,
+    seconds: sum(name),
+  }));
   const rest = Math.max(0, all - parts.reduce((total, { seconds }) => total + seconds, 0));
   const shown = [...parts, { name: "other", colour: "--grey", seconds: rest }].filter(
     ({ seconds }) => seconds / all > 0.001,
   );
   const facts: [string, string][] = [
-    ["tokens sampled a second", speed === null ? "–" : Math.round(speed).toLocaleString("en-US")],
+    ["tokens sampled per second", speed === null ? "–" : Math.round(speed).toLocaleString("en-US")],
     ["time in steps", duration(all)],
     ...(elapsed !== null && elapsed > all * 1.02
-      ? [["with evaluations on the way", duration(elapsed)] as [string, string]]
+      ? [["including evaluations", duration(elapsed)] as [string, string]]
       : []),
-    ...(result ? [["everything, warm-up and evaluations too", duration(result.seconds)] as [string, string]] : []),
+    ...(result ? [["total, including SFT and evaluations", duration(result.seconds)] as [string, string]] : []),
     ...(eta === null ? [] : [["left", duration(eta)] as [string, string]]),
   ];
   return [
-    h("h2", {}, "Where the time goes"),
+    h("h2", {}, "Time"),
     h(
       "div",
       { class: "stack" },

@@ -1,8 +1,8 @@
-// The same questions played at random, before and after, side by side.
+// The same questions by the random player, the model before and after training, side by side.
 
 import type { ComparedQuestion, Comparison } from "../../../rl/run/records.ts";
 import { verdict } from "../../reports/episode-outcome.ts";
-import { tellingQuestion } from "../../reports/example-question.ts";
+import { exampleQuestion } from "../../reports/example-question.ts";
 import { type Child, fill, h, link } from "../../web-shared/dom.ts";
 import { aboutEpisode, episodeColumn } from "./conversation.ts";
 import { hrefOf } from "./route.ts";
@@ -27,8 +27,9 @@ export function questionsView({ run, source, route }: Context): View {
 
 function contentOf(run: string, comparison: Comparison, wanted: string | undefined): Child {
   const { questions, players } = comparison;
-  const question = questions.find(({ question_id }) => question_id === wanted) ?? tellingQuestion(comparison);
-  if (!question) return h("p", { class: "dim" }, "No question has been played yet: this fills as the evaluations end.");
+  const question = questions.find(({ question_id }) => question_id === wanted) ?? exampleQuestion(comparison);
+  if (!question)
+    return h("p", { class: "dim" }, "No question has been played yet; evaluations appear here as they finish.");
   return [
     h(
       "nav",
@@ -52,7 +53,7 @@ function contentOf(run: string, comparison: Comparison, wanted: string | undefin
       ),
       players.includes("after")
         ? null
-        : h("p", { class: "note" }, "What the trained model does joins these when the training ends."),
+        : h("p", { class: "note" }, "The trained model's episodes appear when training ends."),
     ),
   ];
 }

@@ -1,14 +1,14 @@
-// Where the reader is, in the address: a reload, a bookmark and a sent link come back to the same place.
+// The view and its parameters in the URL fragment, so that reloads, bookmarks and shared links work.
 
 export interface Route {
-  /** The run's id; empty for the first. */
+  /** The run's id; empty for the first run. */
   readonly run: string;
   readonly view: string;
   readonly rest: readonly string[];
   readonly params: URLSearchParams;
 }
 
-/** Reads "#/run/view/more?key=value". */
+/** Parses "#/run/view/more?key=value". */
 export function currentRoute(): Route {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const [run = "", view = "", ...rest] = path.split("/").map((part) => {
@@ -21,7 +21,7 @@ export function currentRoute(): Route {
   return { run, view: view || "overview", rest, params: new URLSearchParams(query) };
 }
 
-/** The address of a place. */
+/** The URL fragment of a view. */
 export function hrefOf(
   run: string,
   view: string,
@@ -36,7 +36,7 @@ export function hrefOf(
   return `#/${path}${text ? `?${text}` : ""}`;
 }
 
-/** Changes the address's parameters without leaving the place. */
+/** Changes parameters in the URL without navigating. */
 export function setParams(changes: Readonly<Record<string, string | number | boolean | undefined>>): void {
   const { run, view, rest, params } = currentRoute();
   const next = { ...Object.fromEntries(params), ...changes };

@@ -1,4 +1,4 @@
-// What the page knows of a run, kept up to date by the feed.
+// The page's copy of a run, updated by the feed.
 import { type FeedEvent, LOG_NAMES, type LogName, type LogPage, type RunSummary } from "../server/schemas.ts";
 import type { Source } from "./run-source.ts";
 
@@ -20,17 +20,17 @@ export class RunModel {
     this.summary = summary;
   }
 
-  /** Reads a run: its summary, and the first page of each log. `more` resolves when the rest is there. */
+  /** Loads a run's summary; `more` resolves when its logs are loaded. */
   static async load(source: Source, id: string): Promise<{ readonly run: RunModel; readonly more: Promise<void> }> {
     const pages = Promise.all(LOG_NAMES.map((name) => source.log(id, name, 0)));
-    pages.catch(() => {}); // told by the line below
+    pages.catch(() => {}); // reported when awaited below
     const run = new RunModel(await source.summary(id));
     const more = (async () => {
       for (const [i, first] of (await pages).entries()) {
         const name = LOG_NAMES[i]!;
         for (let page = first; ; page = await source.log(id, name, run.rows(name))) {
           run.take(name, page);
-          // The summary may be younger than the page, and the feed begins where the summary ends.
+          // The summary may be newer than the page, and the feed starts where the summary ends.
           if (run.rows(name) >= Math.max(page.total, run.summary.lines[name]) || rowsOf(page) === 0) break;
         }
       }
@@ -42,13 +42,13 @@ export class RunModel {
     return this.logs[name].step?.length ?? 0;
   }
 
-  /** Takes in an event of the feed. */
+  /** Applies an event of the feed. */
   apply({ summary, logs }: FeedEvent): void {
     for (const name of LOG_NAMES) this.take(name, logs[name]);
     this.summary = summary;
   }
 
-  /** Puts a page's rows where they belong, over what was there. */
+  /** Writes a page's rows at their positions, replacing older ones. */
   take(name: LogName, { from, columns }: LogPage): void {
     const log = this.logs[name];
     const rows = Math.max(this.rows(name), from + rowsOf({ from, total: 0, columns }));
@@ -62,7 +62,7 @@ export class RunModel {
     }
   }
 
-  /** The numbers of a column, by step, seconds or tokens. */
+  /** A column's values over steps, seconds or tokens. */
   points(log: LogName, key: string, axis: XAxis): Points {
     const { step: steps = [], [key]: values = [] } = this.logs[log];
     const at = this.#axis(axis);
@@ -70,18 +70,18 @@ export class RunModel {
     values.forEach((value, i) => {
       const step = steps[i];
       if (value === null || step === null || step === undefined) return;
-      const place = at(step);
-      if (place === null) return;
-      if (x.at(-1) === place) y[y.length - 1] = value;
+      const position = at(step);
+      if (position === null) return;
+      if (x.at(-1) === position) y[y.length - 1] = value;
       else {
-        x.push(place);
+        x.push(position);
         y.push(value);
       }
     });
     return { x, y };
   }
 
-  /** Where a step stands on an axis. */
+  /** Maps a step to its position on an axis. */
   #axis(axis: XAxis): (step: number) => number | null {
     if (axis === "step") return (step) => step;
     const [log, key] = axis === "time" ? (["timings", "elapsed"] as const) : (["metrics", "num_tokens"] as const);

@@ -1,4 +1,4 @@
-// Where the page's records come from: a server beside it, or the file itself.
+// The page's data source: its server, or records embedded in the file.
 
 import type { Comparison, EpisodeLine } from "../../../rl/run/records.ts";
 import type {
@@ -16,12 +16,12 @@ export interface NumberedEpisode {
   readonly episode: EpisodeLine;
 }
 
-/** How the connection is; "ended" where there will never be one. */
+/** State of the connection; "ended" if there is none. */
 export type FeedState = "open" | "lost" | "ended";
 
 export interface Follower {
   onEvent(event: FeedEvent): void;
-  /** What was known is of another life of the run: read it again. */
+  /** The run was restarted: reload it. */
   onReset(): void;
   onState(state: FeedState): void;
 }
@@ -34,13 +34,13 @@ export interface Source {
   episode(run: string, n: number): Promise<NumberedEpisode>;
   group(run: string, step: number, group: number): Promise<readonly NumberedEpisode[]>;
   comparison(run: string): Promise<Comparison>;
-  /** Follows a run from a cursor on; returns what ends it. */
+  /** Follows a run from a cursor; returns a function that stops it. */
   follow(run: string, cursor: string, follower: Follower): () => void;
-  /** The address of a file to keep; null where there is none. */
+  /** The URL of a download; null if there is no server. */
   download(run: string, file: string, query?: EpisodeQuery): string | null;
 }
 
-/** Records from the server the page came from. */
+/** Records from the page's server. */
 export class ServerSource implements Source {
   async runs(): Promise<readonly RunListing[]> {
     return (await read<{ runs: RunListing[] }>("api/runs")).runs;
@@ -67,7 +67,7 @@ export class ServerSource implements Source {
     return runPath(run, `download/${file}`, { ...query });
   }
 
-  /** The browser reconnects by itself, with the id of the last event; where it gives up, we begin again. */
+  /** The browser reconnects by itself with the last event's id; if it gives up, the feed is reopened. */
   follow(run: string, cursor: string, follower: Follower): () => void {
     let known = cursor;
     let feed: EventSource | null = null;
@@ -96,7 +96,7 @@ export class ServerSource implements Source {
       feed?.close();
       feed = null;
     };
-    // A page in the background needs no feed; browsers allow few connections to one server.
+    // A background page closes its feed: browsers allow few connections per server.
     const onVisibility = () => {
       if (document.visibilityState === "hidden") close();
       else if (!feed) open();

@@ -1,46 +1,46 @@
-// Sentences the page says about a run.
+// Texts about a run: the headline, the change in behaviour, the progress.
 
 import type { Manner, Place, Standing } from "../../../rl/run/records.ts";
 import { verdictOf } from "../../reports/evaluation-summary.ts";
 import { count, duration, percent, percentRange } from "../../reports/format.ts";
-import type { Manners, RunListing, RunSummary } from "../server/schemas.ts";
+import type { ActionSequences, RunListing, RunSummary } from "../server/schemas.ts";
 
 const ACTIONS: Readonly<Record<string, string>> = { D: "DESCRIBE", S: "SAMPLE", Q: "QUERY", A: "ANSWER" };
 
-/** "DQA" as its words. */
+/** "DQA" as ["DESCRIBE", "QUERY", "ANSWER"]. */
 export function actionWords(letters: string): string[] {
   return [...letters].map((letter) => ACTIONS[letter] ?? letter);
 }
 
-/** Evaluations whose numbers stand for a run: unseen databases, the likeliest action. */
-export function placeOf({ before, now, random }: RunListing): Place {
-  const scored = (place: Place) => [before, now, random].some((standing) => (standing?.[place].greedy.scored ?? 0) > 0);
+/** The split of a run's headline: unseen databases if evaluated. */
+export function headlineSplit({ before, now, random }: RunListing): Place {
+  const scored = (split: Place) =>
+    [before, now, random].some((evaluation) => (evaluation?.[split].greedy.scored ?? 0) > 0);
   return scored("unseen") || !scored("seen") ? "unseen" : "seen";
 }
 
 export interface Answer {
   readonly tone: "good" | "bad" | "none";
   readonly word: string;
-  /** The sentence in parts; numbers are set apart. */
+  /** The sentence in parts; numbers are emphasized. */
   readonly sentence: readonly (string | { readonly strong: string })[];
   readonly footnote: string;
 }
 
 /** Did it learn, on unseen databases, and by how much? */
-export function answerOf(run: RunSummary): Answer {
-  const place = placeOf(run);
-  const where =
-    place === "unseen" ? "On databases it never saw" : "On databases of the training, asked other questions";
-  const greedy = (standing: Standing | null) => standing?.[place].greedy ?? null;
+export function headlineAnswer(run: RunSummary): Answer {
+  const split = headlineSplit(run);
+  const where = split === "unseen" ? "On unseen databases" : "On other questions about the training databases";
+  const greedy = (evaluation: Standing | null) => evaluation?.[split].greedy ?? null;
   const [random, before, now] = [greedy(run.random), greedy(run.before), greedy(run.now)];
   const live = run.state !== "finished";
-  const floor = random?.success_rate === null || !random ? "" : `playing at random: ${percent(random.success_rate)}`;
+  const baseline = random?.success_rate === null || !random ? "" : `random baseline: ${percent(random.success_rate)}`;
   if (!before || before.success_rate === null)
     return {
       tone: "none",
       word: WAITING[run.state],
-      sentence: ["The first evaluation is still to come."],
-      footnote: floor,
+      sentence: ["The first evaluation has not finished."],
+      footnote: baseline,
     };
   if (!now || now.success_rate === null)
     return {
@@ -51,15 +51,15 @@ export function answerOf(run: RunSummary): Answer {
         { strong: percent(before.success_rate) },
         ` of the answers were right before training${nextEvaluation(run)}.`,
       ],
-      footnote: [`95 % interval ${percentRange(before.success_ci)}`, floor].filter(Boolean).join(" · "),
+      footnote: [`95 % interval ${percentRange(before.success_ci)}`, baseline].filter(Boolean).join(" · "),
     };
   const verdict = verdictOf(before, now);
   const [word, moved] = {
     better: [live ? "It is learning." : "It learned.", "rose"],
     worse: [live ? "It is getting worse." : "It got worse.", "fell"],
-    "not told apart": ["No clear change.", "went"],
+    "not significant": ["No clear change.", "went"],
   }[verdict];
-  const overlap = verdict === "not told apart" ? "; the intervals overlap, so this may be chance" : "";
+  const overlap = verdict === "not significant" ? "; the intervals overlap, so this may be chance" : "";
   return {
     tone: verdict === "better" ? "good" : verdict === "worse" ? "bad" : "none",
     word: word!,
@@ -72,8 +72,8 @@ export function answerOf(run: RunSummary): Answer {
     ],
     footnote: [
       `95 % intervals: ${percentRange(before.success_ci)} before, ${percentRange(now.success_ci)} ${live ? "now" : "after"}`,
-      floor,
-      `${count(now.scored, "held-out question")}, likeliest action each time`,
+      baseline,
+      `${count(now.scored, "held-out question")}, greedy decoding`,
     ]
       .filter(Boolean)
       .join(" · "),
@@ -81,31 +81,31 @@ export function answerOf(run: RunSummary): Answer {
 }
 
 const WAITING: Readonly<Record<RunSummary["state"], string>> = {
-  evaluating: "Playing before training.",
+  evaluating: "Evaluating before training.",
   training: "Training.",
   finished: "Nothing was evaluated.",
-  stopped: "Stopped before it began.",
+  stopped: "Stopped before training started.",
 };
 
 function nextEvaluation({ config, step, state }: RunSummary): string {
   const every = config?.eval_steps;
   if (state === "stopped") return "";
-  if (typeof every !== "number" || every <= 0) return "; it is played again at the end";
-  return `; it is played again at step ${every * (Math.floor(step / every) + 1)}`;
+  if (typeof every !== "number" || every <= 0) return "; the next evaluation is at the end";
+  return `; the next evaluation is at step ${every * (Math.floor(step / every) + 1)}`;
 }
 
-/** What it does differently, in one sentence; empty before that can be said. */
-export function changeOf(early: Manners | null, late: Manners | null, now: string): string {
+/** The change in behaviour in one sentence; empty while unknown. */
+export function describeChange(early: ActionSequences | null, late: ActionSequences | null, now: string): string {
   const [was, is] = [early?.sequences[0], late?.sequences[0]];
   if (!was || !is || !early || !late) return "";
-  const words = (actions: string) => actionWords(actions).join(" → ") || "nothing";
+  const named = (actions: string) => actionWords(actions).join(" → ") || "nothing";
   const whole = (share: number) => `${Math.round(100 * share)} %`;
   if (was.actions === is.actions)
-    return `It plays ${words(is.actions)} as before, ${now} in ${whole(is.share)} of the episodes instead of ${whole(was.share)}.`;
-  return `At first mostly ${words(was.actions)} (${whole(was.share)}); ${now} ${words(is.actions)} (${whole(is.share)}).`;
+    return `It still plays ${named(is.actions)} most often, ${now} in ${whole(is.share)} of the episodes, compared with ${whole(was.share)}.`;
+  return `At the start mostly ${named(was.actions)} (${whole(was.share)}); ${now} ${named(is.actions)} (${whole(is.share)}).`;
 }
 
-export const STATE_WORDS: Readonly<Record<RunSummary["state"], string>> = {
+export const STATE_LABELS: Readonly<Record<RunSummary["state"], string>> = {
   evaluating: "evaluating",
   training: "training",
   finished: "finished",
@@ -125,8 +125,8 @@ export function progressOf(run: RunSummary): string[] {
   ];
 }
 
-export const PLACE_WORDS: Readonly<Record<Place, string>> = {
+export const SPLIT_LABELS: Readonly<Record<Place, string>> = {
   unseen: "unseen databases",
   seen: "seen databases, other questions",
 };
-export const MANNER_WORDS: Readonly<Record<Manner, string>> = { greedy: "greedy", sampled: "sampled" };
+export const DECODING_LABELS: Readonly<Record<Manner, string>> = { greedy: "greedy", sampled: "sampled" };

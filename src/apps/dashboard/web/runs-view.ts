@@ -1,4 +1,4 @@
-// Runs beside each other: what each achieved, which are laid over this one in the charts, and where their settings differ.
+// Compares runs: results, which are overlaid in the charts, and differing settings.
 
 import type { Standing } from "../../../rl/run/records.ts";
 import { withInterval } from "../../reports/evaluation-summary.ts";
@@ -6,16 +6,16 @@ import { count, duration, settingText } from "../../reports/format.ts";
 import { type Child, fill, h, link } from "../../web-shared/dom.ts";
 import type { RunListing } from "../server/schemas.ts";
 import { runColour } from "./chart-panels.ts";
-import { chooseRuns, chosenRuns } from "./compared-runs.ts";
+import { comparedRuns, setComparedRuns } from "./compared-runs.ts";
 import { hrefOf } from "./route.ts";
-import { STATE_WORDS } from "./run-text.ts";
+import { STATE_LABELS } from "./run-text.ts";
 import type { Context, View } from "./view-types.ts";
 
 export function runsView({ run, runs }: Context): View {
   const differences = h("section", { class: "card scroll" });
   let everything = false;
   const all = h("input", { type: "checkbox" });
-  const shown = () => runs.filter(({ id }) => id === run.id || chosenRuns(run.id).includes(id));
+  const shown = () => runs.filter(({ id }) => id === run.id || comparedRuns(run.id).includes(id));
   const showDifferences = () => fill(differences, settings(shown(), everything));
   all.addEventListener("change", () => {
     everything = all.checked;
@@ -24,7 +24,7 @@ export function runsView({ run, runs }: Context): View {
   const table = h("div", { class: "card scroll" });
   const showTable = () => {
     const colours = new Map(
-      shown().map(({ id }, i) => [id, runColour([run.id, ...chosenRuns(run.id)].indexOf(id)) ?? runColour(i)]),
+      shown().map(({ id }, i) => [id, runColour([run.id, ...comparedRuns(run.id)].indexOf(id)) ?? runColour(i)]),
     );
     const focused = document.activeElement?.getAttribute("data-run");
     fill(
@@ -76,12 +76,12 @@ export function runsView({ run, runs }: Context): View {
         "p",
         { class: "dim" },
         runs.length > 1
-          ? "Ticked runs are laid over this one in the charts, and their settings compared below."
+          ? "Selected runs are overlaid in the charts, and their settings are compared below."
           : "Give several runs, or a folder of runs, to compare them: sqlenv report RUN RUN --serve",
       ),
       table,
       h("h2", {}, "Settings", runs.length > 1 ? h("span", { class: "dim" }, " that differ") : null),
-      runs.length > 1 ? h("label", { class: "controls" }, all, " those that are the same too") : null,
+      runs.length > 1 ? h("label", { class: "controls" }, all, " show equal settings too") : null,
       differences,
     ),
   };
@@ -92,25 +92,25 @@ function row(other: RunListing, current: string, colour: string | undefined, onC
   const isCurrent = id === current;
   const tick = h("input", {
     type: "checkbox",
-    checked: isCurrent || chosenRuns(current).includes(id),
+    checked: isCurrent || comparedRuns(current).includes(id),
     disabled: isCurrent,
     "aria-label": `show ${id} in the charts`,
     "data-run": id,
   });
   tick.addEventListener("change", () => {
-    const others = chosenRuns(current).filter((name) => name !== id);
-    chooseRuns(current, tick.checked ? [...others, id] : others);
+    const others = comparedRuns(current).filter((name) => name !== id);
+    setComparedRuns(current, tick.checked ? [...others, id] : others);
     onChange();
   });
   const seconds = result?.seconds ?? elapsed;
-  const rate = (standing: Standing | null, place: "seen" | "unseen"): Child =>
-    standing ? withInterval(standing[place].greedy) : "–";
+  const rate = (evaluation: Standing | null, split: "seen" | "unseen"): Child =>
+    evaluation ? withInterval(evaluation[split].greedy) : "–";
   return h(
     "tr",
     { "aria-current": isCurrent ? "true" : undefined },
     h("td", {}, tick, colour ? h("i", { class: "dot", vars: { "--colour": `var(${colour})` } }) : null),
     h("td", {}, link(hrefOf(id, "overview"), id)),
-    h("td", {}, STATE_WORDS[state]),
+    h("td", {}, STATE_LABELS[state]),
     h("td", {}, model_name ?? "–"),
     h("td", { class: "number" }, count(step, "step")),
     h("td", { class: "number" }, seconds === null ? "–" : duration(seconds)),
@@ -120,7 +120,7 @@ function row(other: RunListing, current: string, colour: string | undefined, onC
   );
 }
 
-/** Settings as a table of runs; those that differ, or all. */
+/** A table of settings by run; differing ones, or all. */
 function settings(runs: readonly RunListing[], everything: boolean): Child {
   const flat = runs.map(({ config }) => flatten(config ?? {}));
   const keys = [...new Set(flat.flatMap((config) => [...config.keys()]))];
@@ -155,7 +155,7 @@ function settings(runs: readonly RunListing[], everything: boolean): Child {
   );
 }
 
-/** Nested settings by their dotted names. */
+/** Nested settings by dotted names. */
 function flatten(config: Readonly<Record<string, unknown>>, before = ""): Map<string, string> {
   return new Map(
     Object.entries(config).flatMap(([key, value]): [string, string][] =>

@@ -1,4 +1,4 @@
-// What every view of the page is given, and what it gives back.
+// What a view receives and returns.
 import type { RunListing } from "../server/schemas.ts";
 import type { Route } from "./route.ts";
 import type { RunModel } from "./run-model.ts";
@@ -9,15 +9,15 @@ export interface Context {
   readonly route: Route;
   readonly run: RunModel;
   readonly runs: readonly RunListing[];
-  /** Other runs that are laid over this one in charts, loaded. */
+  /** Loads the compared runs. */
   others(): Promise<readonly RunModel[]>;
 }
 
 export interface View {
   readonly element: HTMLElement;
-  /** Something is new in the run. */
+  /** Called when the run has changed. */
   update?(): void;
   destroy?(): void;
-  /** A key that no control took. */
+  /** Called for keys no control handled. */
   onKey?(event: KeyboardEvent): void;
 }

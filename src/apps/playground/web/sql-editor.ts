@@ -1,5 +1,5 @@
 // A small SQL editor: a text area, its highlighted copy underneath, and completions.
-import { KEYWORDS, sqlParts } from "../../reports/sql-highlight.ts";
+import { highlightedParts, KEYWORDS } from "../../reports/sql-highlight.ts";
 import { fill, h } from "../../web-shared/dom.ts";
 
 const CLASSES = { keyword: "k", string: "s", quoted: "q", number: "n" } as const;
@@ -7,7 +7,9 @@ const MAX_COMPLETIONS = 6;
 
 /** Highlighted SQL as DOM nodes. */
 export function sqlNodes(sql: string): (Node | string)[] {
-  return sqlParts(sql).map(({ kind, text }) => (kind === "plain" ? text : h("span", { class: CLASSES[kind] }, text)));
+  return highlightedParts(sql).map(({ kind, text }) =>
+    kind === "plain" ? text : h("span", { class: CLASSES[kind] }, text),
+  );
 }
 
 export interface Editor {
