@@ -7,3 +7,6 @@ export { EnvironmentThreads, type EnvironmentThreadsOptions } from "./gym/evalua
 export * from "./index.ts";
 export * from "./lm/engine/index.node.ts";
 export * from "./rl/index.node.ts";
+export { loadTrainableModel as loadModelAndTokenizer, startTrainableEngine as startEngine } from "./rl/load.node.ts";
+// Models from here can be trained: their engines have the policy losses.
+export { loadTrainableWebModel as loadWebModel } from "./rl/load.ts";

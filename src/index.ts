@@ -13,3 +13,5 @@ export * from "./lm/engine/index.ts";
 export { createTurnEncoder, Tokenizer, type TurnEncoder, trainBpe } from "./lm/model/index.ts";
 export { type Random, random } from "./random.ts";
 export * from "./rl/index.ts";
+// A model from here can be trained: its engine has the policy losses.
+export { loadTrainableWebModel as loadWebModel } from "./rl/load.ts";

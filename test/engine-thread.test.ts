@@ -5,10 +5,12 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
 import type * as EngineModule from "../src/lm/engine/index.node.ts";
+import type * as LoadModule from "../src/rl/load.node.ts";
 import { writeTinyFolder } from "./tiny-folder.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { startEngine } = (await import(resolve(root, "dist/lm/engine/index.node.js"))) as typeof EngineModule;
+const { startTrainableEngine } = (await import(resolve(root, "dist/rl/load.node.js"))) as typeof LoadModule;
 const scratch = mkdtempSync(join(tmpdir(), "sqlenv-engine-"));
 const folder = join(scratch, "model");
 await writeTinyFolder(folder);
@@ -18,6 +20,7 @@ const context = [5, 9, 2, 7, 7, 3, 11, 40];
 const request = { prompt: context, max_new_tokens: 12, stop_ids: [], key: ["test"] };
 const batch = [{ tokens: context, weights: context.map(() => 1) }];
 const loss = { loss: { type: "cross_entropy" } } as const;
+const policy = { loss: { type: "policy", loss_type: "dapo" } } as const;
 
 test("the caller's thread stays free, and a checkpoint continues to the same bits", async () => {
   const engine = await startEngine(folder, { threads: 2 });
@@ -57,13 +60,28 @@ test("the caller's thread stays free, and a checkpoint continues to the same bit
   expect([await step(), await step()]).toEqual(first);
   expect(first[1]).toBeLessThan(first[0]!);
 
-  // Advantages by token cross to the thread as an array of any kind.
-  const policy = { loss: { type: "policy", loss_type: "dapo" } } as const;
+  await expect(engine.forwardBackward(batch, policy)).rejects.toThrow(
+    /no such loss \(only cross_entropy\): policy; load the model with loadTrainableModel/,
+  );
+  await engine.close();
+});
+
+test("a thread with the policy losses: advantages by token cross as an array of any kind", async () => {
+  const engine = await startTrainableEngine(folder, { threads: 1 });
   const lossOf = async (advantage: number | ArrayLike<number>) =>
     (await engine.forwardBackward([{ ...batch[0]!, advantage, old_logp: context.map(() => -6) }], policy)).loss;
   expect(await lossOf(new Float64Array(8).fill(0.5))).toBe(await lossOf(0.5));
   expect(await lossOf([0, 1, 1, 1, 1, 0, 0, 0])).not.toBe(await lossOf(1));
   await engine.close();
+});
+
+test("the package and its old sub-path load engines with the policy losses", async () => {
+  for (const entry of ["index.node.js", "rl/engine-subpath.node.js"])
+    expect(await import(resolve(root, "dist", entry))).toMatchObject({
+      startEngine: startTrainableEngine,
+      computeAdvantages: expect.any(Function),
+      policyLoss: expect.any(Function),
+    });
 });
 
 test("errors arrive as they were thrown, and what waits when the thread ends is told so", async () => {

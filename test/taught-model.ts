@@ -9,6 +9,7 @@ import { createTurnEncoder, Tokenizer, type TurnEncoder } from "../src/lm/model/
 import { parametersChanged } from "../src/lm/model/parameters.ts";
 import { trainBpe } from "../src/lm/model/text/bpe-trainer.ts";
 import { encodeTranscript, type Transcript, warmup } from "../src/rl/index.ts";
+import { POLICY_LOSSES } from "../src/rl/loss.ts";
 import { tinyModel } from "./tiny-model.ts";
 
 export interface Lesson {
@@ -52,7 +53,7 @@ export function taughtModel({ tokenizer, turns, weights }: Lesson, { threads = 1
   const model = tinyModel({ config: CONFIG, device: createCpu({ threads }) });
   model.device.write(model.values, weights);
   parametersChanged(model);
-  return { engine: new LocalEngine(model, { reference }), tokenizer, turns };
+  return { engine: new LocalEngine(model, { reference, losses: POLICY_LOSSES }), tokenizer, turns };
 }
 
 /** Asks the queries and answers what the last one showed; without queries, answers wrong. */

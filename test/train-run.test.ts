@@ -1,8 +1,8 @@
 // `sqlenv train`, one whole run: what it leaves behind, what it does not depend on, and that its numbers add up.
 import { existsSync, readFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
-import { computeAdvantages } from "../src/lm/engine/index.ts";
 import { loadModelFolder } from "../src/lm/model/formats/folder.node.ts";
+import { computeAdvantages } from "../src/rl/advantages.ts";
 import type { EpisodeLine } from "../src/rl/index.ts";
 import { TrainingPlace } from "./training-place.ts";
 

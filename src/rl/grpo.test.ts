@@ -1,10 +1,11 @@
 // From episodes to the engine: what one call computes is what TRL computes in many.
 import { describe, expect, test } from "vitest";
 import type { ErrorClass } from "../gym/env/index.ts";
-import { computeLoss, type TokenGroup } from "../lm/engine/index.ts";
+import type { TokenSequence } from "../lm/engine/index.ts";
 import { random } from "../random.ts";
 import { batchingOf, type GRPOConfig, resolveConfig } from "./config.ts";
 import { dataOf, type Generation, generationOf, lossOf, playMetrics, slicesOf } from "./grpo.ts";
+import { computeLoss } from "./loss.ts";
 import type { Episode } from "./run/records.ts";
 
 /** An episode with these tokens, 1 the model's. */
@@ -29,7 +30,7 @@ function episode(segments: readonly (readonly (0 | 1)[])[], more: Partial<Episod
 const LOSS_TYPES = ["grpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo"] as const;
 
 /** Sequences with log-probs of all kinds, as the loss sees them. */
-function sequences(count: number): TokenGroup[] {
+function sequences(count: number): TokenSequence[] {
   const r = random("sequences");
   return Array.from({ length: count }, () => {
     const length = r.int(3, 9);
@@ -48,7 +49,7 @@ function sequences(count: number): TokenGroup[] {
   });
 }
 
-const weightOf = (groups: readonly TokenGroup[]) =>
+const weightOf = (groups: readonly TokenSequence[]) =>
   groups.reduce((sum, { weights }) => sum + Array.from(weights).reduce((n, w) => n + w, 0), 0);
 
 describe.each(LOSS_TYPES)("%s", (loss_type) => {

@@ -1,9 +1,11 @@
 // GRPO between the rollout and the engine: episodes and their rewards become advantages, a batch to learn from and numbers
 // to log. The formulas are in lm/engine/advantages.ts and lm/engine/loss.ts; this is how episodes are put to them.
-import { computeAdvantages, type Datum, type PolicySpec } from "../lm/engine/index.ts";
+import type { Datum } from "../lm/engine/index.ts";
 import { random } from "../random.ts";
+import { computeAdvantages } from "./advantages.ts";
 import type { Batching, GRPOConfig } from "./config.ts";
 import { habitMetrics } from "./habits.ts";
+import type { PolicySpec } from "./loss-options.ts";
 import type { Episode, EpisodeLine } from "./run/records.ts";
 import { creditedAdvantages, type TurnCredit, turnCredits } from "./turn-credit.ts";
 

@@ -1,7 +1,11 @@
 // Teaching a model: SFT first, then GRPO in the environment.
+export * from "./advantages.ts";
 export * from "./callbacks.ts";
 export * from "./config.ts";
 export * from "./live.ts";
+export * from "./load.ts";
+export * from "./loss.ts";
+export * from "./loss-options.ts";
 export * from "./metric-names.ts";
 export * from "./played.ts";
 export * from "./presets.ts";

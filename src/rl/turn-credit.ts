@@ -2,7 +2,7 @@
 // gold. It counts for the turns up to that query, and not for what the model made of the result afterwards.
 
 import type { Segment } from "../gym/players/index.ts";
-import { computeAdvantages } from "../lm/engine/index.ts";
+import { computeAdvantages } from "./advantages.ts";
 import type { GRPOConfig } from "./config.ts";
 import type { Episode } from "./run/records.ts";
 

@@ -4,12 +4,13 @@ import { tinyModel } from "../../../test/tiny-model.ts";
 import { loadSqlite } from "../../gym/sql/index.ts";
 import { practiceSet } from "../../gym/worlds/practice/set.ts";
 import { LocalEngine } from "../../lm/engine/index.ts";
+import { POLICY_LOSSES } from "../../rl/loss.ts";
 import { CUDA_GRPO, measureGRPO } from "./cuda-grpo.ts";
 
 test("every turn is brought to its length, and what was played can be played again", async () => {
   await loadSqlite();
   const config = { vocab_size: 1536, max_position_embeddings: 2048 };
-  const engine = new LocalEngine(tinyModel({ config }));
+  const engine = new LocalEngine(tinyModel({ config }), { losses: POLICY_LOSSES });
   const shape = { ...CUDA_GRPO, questions: 1, generations: 8 };
   const { result, played } = await measureGRPO(engine, practiceSet({ seed: 42, seen: 4, unseen: 1 }), 1, shape);
   expect(played).toHaveLength(8);

@@ -15,6 +15,7 @@ import type { ModelConfig } from "../../lm/model/config.ts";
 import { addLora, type LoraSpec, loraLength } from "../../lm/model/lora.ts";
 import { createModel, parameterCount, parametersChanged } from "../../lm/model/parameters.ts";
 import { random } from "../../random.ts";
+import { POLICY_LOSSES } from "../../rl/loss.ts";
 import { CUDA_MODELS, randomize } from "./cuda.ts";
 
 /** Shapes that can be measured. */
@@ -80,7 +81,7 @@ export async function measureMemory(
   }
   parametersChanged(plain);
   const model = lora ? addLora(plain, lora, "gpu" in device ? { base: "bf16" } : {}) : plain;
-  const engine = new LocalEngine(model, { recompute, reference, ...limits });
+  const engine = new LocalEngine(model, { recompute, reference, losses: POLICY_LOSSES, ...limits });
   try {
     const parameters = parameterCount(model);
     let seconds = { sampling: 0, reference: 0, learning: 0, all: 0 };

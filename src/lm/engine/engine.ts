@@ -1,6 +1,5 @@
 // The seam between algorithm and arithmetic: a model that can sample and learn. Token ids go in, token ids come out.
-import type { BatchTotals } from "./loss.ts";
-import type { LossSpec } from "./loss-spec.ts";
+import type { BatchTotals, LossSpec } from "./learning/loss.ts";
 import type { TextStop } from "./sampling/token-stop.ts";
 
 export interface SampleRequest {
@@ -88,6 +87,7 @@ export interface LogprobOptions {
 export interface ForwardBackwardOptions {
   /** @default 1 */
   readonly temperature?: number;
+  /** A loss that the engine has, by name, with its options. */
   readonly loss: LossSpec;
   /** Of the whole batch, when it comes in parts: losses and gradients of the parts then add up to its own. @default the batch's */
   readonly totals?: BatchTotals;

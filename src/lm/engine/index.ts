@@ -1,7 +1,17 @@
 // A model that can sample and learn.
-export * from "./advantages.ts";
 export * from "./engine.ts";
+export { type CrossEntropySpec, crossEntropy } from "./learning/cross-entropy.ts";
+export {
+  type BatchTotals,
+  batchTotals,
+  type LossFunction,
+  type LossOutput,
+  type LossSpec,
+  type LossTable,
+  type PartMetrics,
+  type TokenEntropies,
+  type TokenSequence,
+} from "./learning/loss.ts";
 export { LocalEngine } from "./local-engine.ts";
-export * from "./loss.ts";
 export { cudaLimits, estimateMemory, type MemoryEstimate, type MemoryOptions, type MemoryPlace } from "./memory.ts";
 export { loadWebModel, type WebModel, type WebModelOptions } from "./web.ts";

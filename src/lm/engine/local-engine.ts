@@ -16,6 +16,7 @@ import type {
   SampleRequest,
 } from "./engine.ts";
 import { evaluate, type LearnOptions, learn } from "./learning/learner.ts";
+import type { LossTable } from "./learning/loss.ts";
 import { Sampler } from "./sampling/sampler.ts";
 
 /** What the optimizer remembers. */
@@ -34,6 +35,8 @@ export interface LocalOptions {
   readonly maxRows?: number;
   /** Keep a copy of the weights as they are now (of adapters alone, where there are some), for `logprobs(…, { weights: "reference" })`. @default false */
   readonly reference?: boolean;
+  /** Loss functions by name, besides cross_entropy. @default none */
+  readonly losses?: LossTable;
 }
 
 type Stretch = Trained["stretches"][number];
@@ -48,9 +51,12 @@ export class LocalEngine implements Engine {
   #optimizer: OptimizerState | undefined;
   #poisoned = false;
 
-  constructor(model: Model, { maxCachedTokens, recompute = false, maxRows, reference = false }: LocalOptions = {}) {
+  constructor(
+    model: Model,
+    { maxCachedTokens, recompute = false, maxRows, reference = false, losses = {} }: LocalOptions = {},
+  ) {
     this.model = model;
-    this.#learning = maxRows === undefined ? { recompute } : { recompute, maxRows };
+    this.#learning = { recompute, losses, ...(maxRows !== undefined && { maxRows }) };
     if (reference) this.#reference = copyOf(model.device, this.#trained().values);
     this.#sampler = new Sampler(model, {
       ...(maxCachedTokens !== undefined && { maxTokens: maxCachedTokens }),

@@ -9,6 +9,7 @@ import { loadWeights } from "../model/formats/load.ts";
 import { createModel, parameterCount } from "../model/parameters.ts";
 import { createTurnEncoder, type TurnEncoder } from "../model/text/chat-template.ts";
 import type { Tokenizer } from "../model/text/tokenizer.ts";
+import type { LossTable } from "./learning/loss.ts";
 import { LocalEngine } from "./local-engine.ts";
 import { checkCpuMemory } from "./memory.ts";
 import type { EngineFacts } from "./thread/protocol.ts";
@@ -24,6 +25,8 @@ export interface WebModelOptions {
   /** Bytes of the weights that have come, of how many (0: the server does not say). */
   readonly onProgress?: ((received: number, total: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Loss functions by name, besides cross_entropy. @default none */
+  readonly losses?: LossTable;
 }
 
 export interface WebModel {
@@ -37,7 +40,7 @@ export interface WebModel {
 /** Loads a model folder in the Hugging Face layout: its address, or a function that reads its files. */
 export async function loadWebModel(
   from: string | URL | ReadModelFile,
-  { trains = true, threads, simd, onProgress, signal, ...options }: WebModelOptions = {},
+  { trains = true, threads, simd, onProgress, signal, losses = {}, ...options }: WebModelOptions = {},
 ): Promise<WebModel> {
   const name = options.name ?? (typeof from === "function" ? "the model" : String(from));
   const read = typeof from === "function" ? from : fetching(from, { onProgress, signal });
@@ -51,7 +54,7 @@ export async function loadWebModel(
     const { name: kind, variant, threads: size } = device;
     const parameters = parameterCount(model);
     const facts = { device: kind, variant, threads: size, parameters, trained: trains ? parameters : 0 };
-    return { engine: new LocalEngine(model), tokenizer, turns, config, facts };
+    return { engine: new LocalEngine(model, { losses }), tokenizer, turns, config, facts };
   } catch (error) {
     device.close();
     throw error;

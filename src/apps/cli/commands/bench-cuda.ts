@@ -8,6 +8,7 @@ import { Command } from "commander";
 import { UsageError } from "../../../errors.ts";
 import { createCuda } from "../../../lm/devices/cuda/create.node.ts";
 import { LocalEngine } from "../../../lm/engine/index.ts";
+import { POLICY_LOSSES } from "../../../rl/loss.ts";
 import {
   type Ceilings,
   CUDA_MODELS,
@@ -119,7 +120,7 @@ async function measure(
   const ceilings = measureCeilings(device);
   device.trim();
   const model = randomModel(device, CUDA_MODELS[name]!, true);
-  const engine = new LocalEngine(model, { maxRows: 16_384 });
+  const engine = new LocalEngine(model, { maxRows: 16_384, losses: POLICY_LOSSES });
   try {
     onProgress("training");
     const training = await measureTraining(engine, device, ceilings);

@@ -11,9 +11,9 @@ import { SqlEnvError, UsageError } from "../../../errors.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
 import type { SQLAction } from "../../../gym/env/index.ts";
 import { getSystemPrompt } from "../../../gym/players/index.ts";
-import { loadModelAndTokenizer } from "../../../lm/engine/index.node.ts";
 import { saveModelFolder } from "../../../lm/model/formats/folder.node.ts";
 import type { GRPOConfig } from "../../../rl/index.ts";
+import { loadTrainableModel } from "../../../rl/load.node.ts";
 import {
   benchGRPO,
   GRPO_SHAPES,
@@ -163,7 +163,7 @@ async function measure(
 ): Promise<GRPOBench> {
   const shape = GRPO_SHAPES[name]!;
   const config = grpoConfig(shape, steps + 1);
-  const model = await loadModelAndTokenizer(folder, { threads });
+  const model = await loadTrainableModel(folder, { threads });
   const script = scriptedSteps(data, model, config, shape);
   const ours: MeasuredStep[] = [];
   const theirs: MeasuredStep[] = [];

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { SqlEnvError } from "../../../errors.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
 import { openGpu } from "../../../lm/devices/cuda/driver.node.ts";
-import { baseFolderOf, findModel, hubCache, loadModelAndTokenizer } from "../../../lm/engine/index.node.ts";
+import { baseFolderOf, findModel, hubCache } from "../../../lm/engine/index.node.ts";
 import { estimateMemory, type MemoryEstimate } from "../../../lm/engine/index.ts";
 import { cpuMemory } from "../../../lm/engine/machine-memory.node.ts";
 import { type ModelConfig, parameterCount, parseConfig } from "../../../lm/model/config.ts";
@@ -27,6 +27,7 @@ import {
   stepSeconds,
   type TimingLine,
 } from "../../../rl/index.ts";
+import { loadTrainableModel } from "../../../rl/load.node.ts";
 import { drawTable, formatBytes, formatNumber, type Output, printable } from "../terminal/output.ts";
 import { configText, engineOptions } from "./train-config.ts";
 import { minutes } from "./train-screen.ts";
@@ -219,7 +220,7 @@ async function measuredSteps(
   rewardFuncs: readonly RewardFunction[],
   out: Output,
 ): Promise<StepTimes> {
-  const model = await loadModelAndTokenizer(config.model_name, engineOptions(config));
+  const model = await loadTrainableModel(config.model_name, engineOptions(config));
   try {
     const timings: TimingLine[] = [];
     const once = { ...config, max_steps: 1, eval_steps: 0 };

@@ -3,9 +3,10 @@
 import { UsageError } from "../../../errors.ts";
 import { rulesOf } from "../../../gym/env/index.ts";
 import { checkRoom } from "../../../gym/players/index.ts";
-import { type LoadedModel, loadModelAndTokenizer } from "../../../lm/engine/index.node.ts";
+import type { LoadedModel } from "../../../lm/engine/index.node.ts";
 import { windowOf } from "../../../lm/model/parameters.ts";
 import type { GRPOConfig } from "../../../rl/index.ts";
+import { loadTrainableModel } from "../../../rl/load.node.ts";
 import { engineOptions } from "./train-config.ts";
 
 /**
@@ -13,7 +14,7 @@ import { engineOptions } from "./train-config.ts";
  * large for the memory is refused before the first stage.
  */
 export async function trainingModel(nameOrFolder: string, config: GRPOConfig): Promise<LoadedModel> {
-  const model = await loadModelAndTokenizer(nameOrFolder, engineOptions(config));
+  const model = await loadTrainableModel(nameOrFolder, engineOptions(config));
   try {
     checkWindow(config, model);
   } catch (error) {

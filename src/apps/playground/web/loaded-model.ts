@@ -5,11 +5,12 @@ import type { DataSet } from "../../../gym/data/index.ts";
 import { SQLEnvironment } from "../../../gym/env/index.ts";
 import { evaluate, playEpisode } from "../../../gym/evaluation/index.ts";
 import { modelPlayer, type Player } from "../../../gym/players/index.ts";
-import { loadWebModel, type WebModel } from "../../../lm/engine/web.ts";
+import type { WebModel } from "../../../lm/engine/web.ts";
 import { parameterShapes } from "../../../lm/model/config.ts";
 import { tensorsOf } from "../../../lm/model/formats/load.ts";
 import { encodeHeader } from "../../../lm/model/formats/safetensors.ts";
 import { type GRPOConfig, resolveConfig } from "../../../rl/config.ts";
+import { loadTrainableWebModel } from "../../../rl/load.ts";
 import { presetNamed } from "../../../rl/presets.ts";
 import { MemoryStore } from "../../../rl/run/store.ts";
 import { playerOf } from "../../../rl/standing.ts";
@@ -34,14 +35,15 @@ export class LoadedModel {
   /** From the URL of a folder, or from the files of one. */
   static async load(from: string | readonly File[], emit: (event: WorkerEvent) => void): Promise<LoadedModel> {
     const onProgress = (received: number, total: number) => emit({ event: "loading", received, total });
-    if (typeof from === "string") return new LoadedModel(await loadWebModel(from, { onProgress }), "model/", emit);
+    if (typeof from === "string")
+      return new LoadedModel(await loadTrainableWebModel(from, { onProgress }), "model/", emit);
     const byName = new Map(from.map((file) => [file.name, file]));
     const read = async (name: string) => {
       const file = byName.get(name);
       return file ? new Uint8Array(await file.arrayBuffer()) : null;
     };
     const name = from[0]?.webkitRelativePath.split("/")[0] || "your files";
-    return new LoadedModel(await loadWebModel(read, { name }), name, emit);
+    return new LoadedModel(await loadTrainableWebModel(read, { name }), name, emit);
   }
 
   /** The model as a player; each sampled token is reported. */

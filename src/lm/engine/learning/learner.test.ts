@@ -3,16 +3,19 @@ import { describe, expect, test } from "vitest";
 import { ADAMW, REFERENCES, readReference } from "../../../../test/reference/read.ts";
 import { difference, TINY, tinyModel, tokens } from "../../../../test/tiny-model.ts";
 import { UsageError } from "../../../errors.ts";
+import { POLICY_LOSSES } from "../../../rl/loss.ts"; // the losses that ask most of the learner
 import { createCpu } from "../../devices/cpu/start.node.ts";
 import { parseConfig } from "../../model/config.ts";
 import { createModel, freeModel, type Model } from "../../model/parameters.ts";
 import type { Datum, ForwardBackwardOptions } from "../engine.ts";
 import { LocalEngine } from "../local-engine.ts";
-import { batchTotals } from "../loss.ts";
-import type { LossSpec } from "../loss-spec.ts";
-import { evaluate, learn } from "./learner.ts";
+import { evaluate, learn as learnWith } from "./learner.ts";
+import { batchTotals, type LossSpec } from "./loss.ts";
 
 const CROSS_ENTROPY = { loss: { type: "cross_entropy" } } as const;
+
+const learn: typeof learnWith = (model, batch, options, more) =>
+  learnWith(model, batch, options, { losses: POLICY_LOSSES, ...more });
 
 function gradientOf(model: Model): Float32Array {
   return model.device.read(model.grads!) as Float32Array;
@@ -82,7 +85,7 @@ describe.each(LOSSES.map((loss) => [JSON.stringify(loss), loss] as const))("%s",
   });
 
   test("accumulated over halves with the whole batch's totals", async () => {
-    const engine = new LocalEngine(tinyModel());
+    const engine = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
     const first = await engine.forwardBackward(batch.slice(0, 3), { ...options, totals });
     const second = await engine.forwardBackward(batch.slice(3), { ...options, totals });
     expect(Math.abs(first.loss + second.loss - whole.loss)).toBeLessThan(1e-9);
@@ -203,7 +206,7 @@ describe("steps", () => {
   });
 
   test("a policy step makes tokens of good episodes likelier and those of bad ones less so", async () => {
-    const engine = new LocalEngine(tinyModel());
+    const engine = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
     const batch = group("policy", 4, 25);
     const before = await engine.logprobs(batch);
     const data = batch.map((datum, i) => ({ ...datum, old_logp: before[i]!, ref_logp: before[i]! }));
@@ -225,7 +228,7 @@ describe("steps", () => {
   });
 
   test("samples after a step are those of the new weights, not of the cache", async () => {
-    const engine = new LocalEngine(tinyModel());
+    const engine = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
     const asked = { prompt: tokens(20, "cached"), max_new_tokens: 8, stop_ids: [], key: ["x"] };
     const before = await engine.sample(asked);
     await engine.forwardBackward(sentences, CROSS_ENTROPY);
@@ -241,7 +244,7 @@ describe("steps", () => {
     ["a gradient that is none", ({ model }) => model.device.fill(model.device.part(model.grads!, 77, 1), Number.NaN)],
     ["an infinite one", ({ model }) => model.device.fill(model.device.part(model.grads!, 3, 1), Infinity)],
   ])("%s stops the step before the weights change", async (_, spoil) => {
-    const engine = new LocalEngine(tinyModel());
+    const engine = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
     const { device, values } = engine.model;
     await engine.forwardBackward(sentences, CROSS_ENTROPY);
     spoil(engine);
@@ -257,7 +260,7 @@ describe("steps", () => {
   });
 
   test("a loss that is not a number stops the step, however good the other losses are", async () => {
-    const engine = new LocalEngine(tinyModel());
+    const engine = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
     const { device, values } = engine.model;
     const before = device.read(values);
     const [datum, ...rest] = group("nan", 3, 10) as [Datum, ...Datum[]];
@@ -271,7 +274,7 @@ describe("steps", () => {
 
   test("the gradient's norm is reported, and cut to max_grad_norm", async () => {
     const run = async (max_grad_norm: number | undefined) => {
-      const engine = new LocalEngine(tinyModel());
+      const engine = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
       await engine.forwardBackward(sentences, CROSS_ENTROPY);
       const gradient = gradientOf(engine.model);
       // A large eps makes a step in proportion to the gradient.
@@ -292,7 +295,7 @@ describe("steps", () => {
   test("whole steps have the same bits with 1 and 2 threads", async () => {
     const [alone, together] = await Promise.all(
       [1, 2].map(async (threads) => {
-        const engine = new LocalEngine(tinyModel({ device: createCpu({ threads }) }));
+        const engine = new LocalEngine(tinyModel({ device: createCpu({ threads }) }), { losses: POLICY_LOSSES });
         for (let step = 0; step < 3; step++) {
           await engine.forwardBackward(group(`step ${step}`, 4, 20), { loss: LOSSES[1]! });
           await engine.optimStep({ learning_rate: 0.01, weight_decay: 0.1, max_grad_norm: 0.5 });
@@ -325,7 +328,7 @@ test.each(REFERENCES)("ten steps of the engine are ten steps of PyTorch's AdamW:
 
 describe("wrong use", () => {
   test("a step while samples are running is refused, and does nothing", async () => {
-    const engine = new LocalEngine(tinyModel());
+    const engine = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
     const sampling = engine.sample({ prompt: tokens(5, "busy"), max_new_tokens: 3, stop_ids: [], key: [] });
     await expect(engine.optimStep({ learning_rate: 0.1 })).rejects.toThrow(UsageError);
     await expect(engine.optimStep({ learning_rate: 0.1 })).rejects.toThrow(
@@ -335,7 +338,7 @@ describe("wrong use", () => {
     expect((await engine.optimStep({ learning_rate: 0.1 })).step).toBe(1);
   });
 
-  const engine = new LocalEngine(tinyModel());
+  const engine = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
   const good: Datum = { tokens: [1, 2, 3], weights: [0, 1, 1] };
   test.each<[string, Partial<Datum>, string]>([
     ["a token outside the vocabulary", { tokens: [1, 61, 2] }, "token id outside the vocabulary: 61; ids are below 61"],
@@ -399,7 +402,7 @@ test("the weights a model was loaded with can still be asked after it has moved"
   expect(await engine.logprobs(batch, { weights: "reference" })).toEqual(before);
   expect(await engine.logprobs(batch)).toEqual(after);
   await engine.close();
-  const without = new LocalEngine(tinyModel());
+  const without = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
   await expect(without.logprobs(batch, { weights: "reference" })).rejects.toThrow(
     /kept no reference weights; load the model with/,
   );

@@ -4,9 +4,16 @@ import { backward, forward, infer, type Kept, skipsRows } from "../../model/deco
 import { forestLayout } from "../../model/layout.ts";
 import type { Model } from "../../model/parameters.ts";
 import type { Datum, ForwardBackwardOptions, ForwardBackwardOutput } from "../engine.ts";
-import { type BatchTotals, batchTotals, computeLoss, entropyCut } from "../loss.ts";
-import { mergeMetrics } from "../loss-metrics.ts";
-import type { LossSpec } from "../loss-spec.ts";
+import { BUILT_IN_LOSSES } from "./cross-entropy.ts";
+import {
+  type BatchTotals,
+  batchTotals,
+  type LossFunction,
+  type LossOutput,
+  type LossSpec,
+  type LossTable,
+  lossNamed,
+} from "./loss.ts";
 import { type Packed, packContexts } from "./pack.ts";
 
 /** Rows computed together at most, unless one sequence alone has more. Activations of a 4M-parameter model: about 0.5 GB. */
@@ -24,6 +31,8 @@ export interface LearnOptions {
   readonly maxRows?: number;
   /** Compute activations again instead of keeping them. @default false */
   readonly recompute?: boolean;
+  /** Losses besides cross_entropy, by name. @default none */
+  readonly losses?: LossTable;
 }
 
 /** Adds the gradient of a batch's loss to the model's. */
@@ -31,12 +40,13 @@ export function learn(
   model: Model,
   batch: readonly Datum[],
   { loss: spec, temperature = 1, totals: given = totalsOf(batch) }: ForwardBackwardOptions,
-  { maxRows = MAX_ROWS, recompute = false }: LearnOptions = {},
+  { maxRows = MAX_ROWS, recompute = false, losses = {} }: LearnOptions = {},
 ): ForwardBackwardOutput {
+  const loss = lossNamed(spec.type, { ...BUILT_IN_LOSSES, ...losses });
   const parts = partsOf(batch, maxRows);
-  const totals = withEntropyCut(model, batch, parts, given, spec, temperature);
+  const totals = totalsByEntropy(model, batch, parts, given, { loss, spec, temperature });
   const logprobs = batch.map(({ tokens }) => new Float32Array(tokens.length));
-  const outputs: ReturnType<typeof computeLoss>[] = [];
+  const outputs: LossOutput[] = [];
   let computed = 0;
   for (const sequences of parts) {
     const members = sequences.flat();
@@ -67,7 +77,7 @@ export function learn(
             ref_logp: optional("ref_logp"),
           };
         });
-        const output = computeLoss(groups, spec, totals);
+        const output = loss.compute(groups, spec, totals);
         outputs.push(output);
         const [dLogp, dEntropy] = [joined(output.dLogp), joined(output.dEntropy)];
         // Without a gradient there is nothing to send back: groups whose episodes all did the same.
@@ -77,24 +87,23 @@ export function learn(
   }
   return {
     loss: outputs.reduce((sum, { loss }) => sum + loss, 0),
-    metrics: mergeMetrics(outputs, spec.type === "policy" ? spec.importance_sampling_level : undefined),
+    metrics: loss.mergeMetrics(outputs, spec),
     logprobs,
     computed_tokens: computed,
     tokens: batch.reduce((sum, { tokens }) => sum + tokens.length, 0),
   };
 }
 
-/** Which tokens are undecided enough to learn from depends on all of them, so parts need a look at the whole first. */
-function withEntropyCut(
+/** Totals of a loss that needs the entropies of the whole batch: a batch in parts is passed through once without gradients. */
+function totalsByEntropy(
   model: Model,
   batch: readonly Datum[],
   parts: readonly number[][][],
   totals: BatchTotals,
-  spec: LossSpec,
-  temperature: number,
+  { loss, spec, temperature }: { loss: LossFunction; spec: LossSpec; temperature: number },
 ): BatchTotals {
-  const { top_entropy_quantile = 1 } = spec.type === "policy" ? spec : {};
-  if (top_entropy_quantile === 1 || totals.entropy_cut || parts.length === 1) return totals;
+  const withEntropies = parts.length > 1 ? loss.entropyTotals?.(spec, totals) : null;
+  if (!withEntropies) return totals;
   const seen = parts.map((sequences) => {
     const members = sequences.flat();
     const items = trainedItems(batch, members);
@@ -105,7 +114,7 @@ function withEntropyCut(
     });
     return { entropy: entropies, weights };
   });
-  return { ...totals, entropy_cut: entropyCut(seen, { top_entropy_quantile }) };
+  return withEntropies(seen);
 }
 
 /** log π of every token of each datum; entry 0 is 0. */

@@ -29,17 +29,22 @@ interface Pending {
   readonly onToken: ((token: number) => void) | undefined;
 }
 
-export interface ThreadEngineOptions extends Partial<Omit<EngineSpec, "folder">> {}
+export interface ThreadEngineOptions extends Partial<Omit<EngineSpec, "folder">> {
+  /** Module of the worker thread, which calls `serveEngine` with its losses. @default one with cross_entropy only */
+  readonly worker?: URL | undefined;
+}
+
+const WORKER = new URL("./worker.node.js", import.meta.url);
 
 /** Starts an engine for a model folder in another thread; resolves when the model is loaded. */
 export function startEngine(folder: string, options: ThreadEngineOptions = {}): Promise<ThreadEngine> {
   const { trains = true, threads, simd, recompute = false, reference = false, device = "auto", precision } = options;
-  const { maxGpuMemory, lora, adapter } = options;
+  const { maxGpuMemory, lora, adapter, worker: module = WORKER } = options;
   const spec: EngineSpec = {
     ...{ folder, trains, threads, simd, recompute, reference, device, precision },
     ...{ maxGpuMemory, lora, adapter },
   };
-  const worker = new Worker(new URL("./worker.node.js", import.meta.url), { workerData: spec });
+  const worker = new Worker(module, { workerData: spec });
   live.add(worker);
   worker.once("exit", () => live.delete(worker));
   return new Promise((resolve, reject) => {

@@ -19,19 +19,23 @@
 // for each token. A sequence-level ratio is refused then: all tokens move it, so each would get the mean of the advantages.
 //
 // The model's parameters are reached only through log π and the entropy, so their gradients are all that the device needs.
-import { UsageError } from "../../errors.ts";
-import { type Clipped, Tally, type WeighedMetrics } from "./loss-metrics.ts";
-import { type LossSpec, POLICY_DEFAULTS, type PolicyOptions, type PolicySpec, type TokenGroup } from "./loss-spec.ts";
+import { UsageError } from "../errors.ts";
+import { type CrossEntropySpec, crossEntropy } from "../lm/engine/learning/cross-entropy.ts";
+import {
+  type BatchTotals,
+  batchTotals,
+  checkLengths,
+  type LossFunction,
+  type LossOutput,
+  sum,
+  type TokenEntropies,
+  type TokenSequence,
+} from "../lm/engine/learning/loss.ts";
+import { type Clipped, mergePolicyMetrics, PolicyMetrics } from "./loss-metrics.ts";
+import { POLICY_DEFAULTS, type PolicyOptions, type PolicySpec } from "./loss-options.ts";
 
-export type { CrossEntropySpec, LossSpec, PolicyLossType, PolicyOptions, PolicySpec, TokenGroup } from "./loss-spec.ts";
-export { POLICY_DEFAULTS } from "./loss-spec.ts";
-
-/** What the denominators are made of. Given for the whole batch, losses and gradients of its parts add up to its own. */
-export interface BatchTotals {
-  /** Sequences in the batch, those skipped because their advantage is 0 included. */
-  readonly sequences: number;
-  /** Sum of the weights of all its tokens, skipped ones included. */
-  readonly tokens: number;
+/** The denominators of a policy loss. */
+export interface PolicyTotals extends BatchTotals {
   /** Only for top_entropy_quantile < 1; `entropyCut` makes it. */
   readonly entropy_cut?: EntropyCut;
 }
@@ -43,61 +47,15 @@ export interface EntropyCut {
   readonly tokens: number;
 }
 
-/** A loss, its gradients, and its metrics with what they are means over (`mergeMetrics` joins those of parts). */
-export interface LossOutput extends WeighedMetrics {
-  readonly loss: number;
-  /** ∂loss/∂logp of each token. */
-  readonly dLogp: Float32Array[];
-  /** ∂loss/∂entropy of each token. */
-  readonly dEntropy: Float32Array[];
-}
-
-/** The loss that `spec` names. */
-export function computeLoss(sequences: readonly TokenGroup[], spec: LossSpec, totals?: BatchTotals): LossOutput {
-  return spec.type === "cross_entropy"
-    ? crossEntropy(sequences, totals?.tokens)
-    : policyLoss(sequences, spec, totals ?? batchTotals(sequences));
-}
-
-/** Number of sequences and sum of weights. */
-export function batchTotals(sequences: readonly Pick<TokenGroup, "weights">[]): BatchTotals {
-  return { sequences: sequences.length, tokens: sum(sequences.map(({ weights }) => sum(weights))) };
-}
-
-/**
- * Imitation: Σ w · (−log π) / Σ w.
- * @param normalizer Σ w of the whole batch, when `sequences` are only a part of it
- */
-export function crossEntropy(
-  sequences: readonly Pick<TokenGroup, "logp" | "weights">[],
-  normalizer = batchTotals(sequences).tokens,
-): LossOutput {
-  const share = 1 / (normalizer || 1); // a batch without weight has loss 0, not 0/0
-  let loss = 0;
-  const dLogp = sequences.map(({ logp, weights }, i) => {
-    sameLength(i, logp, { weights });
-    const gradient = new Float32Array(logp.length);
-    for (let t = 0; t < logp.length; t++) {
-      const m = weights[t]!;
-      if (m === 0) continue; // its log-prob was perhaps never computed
-      loss -= share * m * logp[t]!;
-      gradient[t] = -share * m;
-    }
-    return gradient;
-  });
-  const dEntropy = dLogp.map(({ length }) => new Float32Array(length));
-  return { loss, dLogp, dEntropy, metrics: {}, ...batchTotals(sequences) };
-}
-
 /** Any loss of the GRPO family, with its gradients and the metrics TRL logs beside it. */
 export function policyLoss(
-  sequences: readonly TokenGroup[],
+  sequences: readonly TokenSequence[],
   spec: PolicySpec,
-  totals: BatchTotals = batchTotals(sequences),
+  totals: PolicyTotals = batchTotals(sequences),
 ): LossOutput {
   const options = { ...POLICY_DEFAULTS, ...spec };
   const cut = options.top_entropy_quantile < 1 ? (totals.entropy_cut ?? entropyCut(sequences, options)) : null;
-  const tally = new Tally(options);
+  const tally = new PolicyMetrics(options);
   const dLogp: Float32Array[] = [];
   const dEntropy: Float32Array[] = [];
   let policy = 0;
@@ -161,6 +119,28 @@ export function policyLoss(
   return { loss: policy - bonus, dLogp, dEntropy, ...tally.result(policy) };
 }
 
+/** The policy losses as an engine takes them, all under one name: `{ type: "policy", loss_type: "grpo", … }`. */
+export const POLICY_LOSSES = {
+  policy: {
+    compute: policyLoss,
+    mergeMetrics: (parts, { importance_sampling_level }) => mergePolicyMetrics(parts, importance_sampling_level),
+    entropyTotals(spec, totals) {
+      const { top_entropy_quantile = 1 } = spec;
+      if (top_entropy_quantile === 1 || totals.entropy_cut) return null;
+      return (sequences) => ({ ...totals, entropy_cut: entropyCut(sequences, { top_entropy_quantile }) });
+    },
+  } satisfies LossFunction<PolicySpec, PolicyTotals>,
+};
+
+/** The loss that `spec` names, without an engine. */
+export function computeLoss(
+  sequences: readonly TokenSequence[],
+  spec: CrossEntropySpec | PolicySpec,
+  totals: PolicyTotals = batchTotals(sequences),
+): LossOutput {
+  return spec.type === "cross_entropy" ? crossEntropy(sequences, totals.tokens) : policyLoss(sequences, spec, totals);
+}
+
 // ---- The parts of a policy loss -------------------------------------------------------------------------------------
 
 /** The factor of sequence i's sum Σ_t m·l. GA is gradient_accumulation_steps, B the sequences of the batch. */
@@ -201,7 +181,7 @@ interface ImportanceWeights {
 }
 
 /** Token level: w_t = π/π_old. Sequence level (GSPO): one w, the geometric mean of the token ratios. */
-function importanceWeights({ logp, old_logp, weights }: TokenGroup, options: PolicyOptions): ImportanceWeights {
+function importanceWeights({ logp, old_logp, weights }: TokenSequence, options: PolicyOptions): ImportanceWeights {
   const logRatio = (t: number) => (old_logp ? logp[t]! - old_logp[t]! : 0);
   if (options.importance_sampling_level === "token") {
     const at = (t: number) => Math.exp(logRatio(t));
@@ -284,7 +264,10 @@ function klToReference(logp: number, ref: number): { value: number; byLogp: numb
 }
 
 /** VESPO: φ(w) = e^λ · w^k · e^(−λw) of the whole sequence's ratio (a product, not a mean), 1 at w = 1; a constant. */
-function gammaWeights({ logp, old_logp, weights }: TokenGroup, options: PolicyOptions): { good: number; bad: number } {
+function gammaWeights(
+  { logp, old_logp, weights }: TokenSequence,
+  options: PolicyOptions,
+): { good: number; bad: number } {
   let logW = 0;
   if (old_logp)
     for (let t = 0; t < logp.length; t++)
@@ -302,7 +285,7 @@ function gammaWeights({ logp, old_logp, weights }: TokenGroup, options: PolicyOp
 }
 
 /** DeepSeek-V3.2: bad tokens of an episode that the model would by now hardly sample teach nothing; good ones are kept. */
-function hasDrifted(sequence: TokenGroup, { off_policy_mask_threshold }: PolicyOptions): boolean {
+function hasDrifted(sequence: TokenSequence, { off_policy_mask_threshold }: PolicyOptions): boolean {
   const { logp, weights, sampling_logp, old_logp } = sequence;
   const then = sampling_logp ?? old_logp;
   if (off_policy_mask_threshold === null) return false;
@@ -317,7 +300,7 @@ function isKept(entropy: number, cut: EntropyCut | null): boolean {
 
 /** The entropy that a share `top_entropy_quantile` of the tokens has at least ("Beyond the 80/20 Rule"). */
 export function entropyCut(
-  sequences: readonly Pick<TokenGroup, "entropy" | "weights">[],
+  sequences: readonly TokenEntropies[],
   { top_entropy_quantile }: Pick<PolicyOptions, "top_entropy_quantile">,
 ): EntropyCut {
   const tokens = sequences.flatMap(({ entropy, weights }) =>
@@ -341,10 +324,10 @@ function quantile(values: readonly number[], q: number): number {
 
 /** The sequence with every array it needs present and of one length. */
 function checked(
-  sequence: TokenGroup,
+  sequence: TokenSequence,
   i: number,
   { beta, importance_sampling_level }: PolicyOptions,
-): TokenGroup & { advantage: number | ArrayLike<number> } {
+): TokenSequence & { advantage: number | ArrayLike<number> } {
   const { logp, entropy, weights, old_logp, ref_logp, sampling_logp, advantage } = sequence;
   if (advantage === undefined)
     throw new UsageError({ what: "a policy loss needs an advantage; missing in sequence", value: i });
@@ -354,9 +337,9 @@ function checked(
       value: i,
       remedy: "compute them with the reference weights, or set beta to 0",
     });
-  sameLength(i, logp, { entropy, weights, old_logp, ref_logp, sampling_logp });
+  checkLengths(i, logp, { entropy, weights, old_logp, ref_logp, sampling_logp });
   if (typeof advantage !== "number") {
-    sameLength(i, logp, { advantage });
+    checkLengths(i, logp, { advantage });
     if (importance_sampling_level === "sequence")
       throw new UsageError({
         what: "advantages by token do not go with importance_sampling_level",
@@ -365,25 +348,6 @@ function checked(
       });
   }
   return { ...sequence, advantage };
-}
-
-function sameLength(
-  i: number,
-  logp: ArrayLike<number>,
-  others: Record<string, ArrayLike<number> | null | undefined>,
-): void {
-  for (const [name, values] of Object.entries(others))
-    if (values && values.length !== logp.length)
-      throw new UsageError({
-        what: `sequence ${i} has ${logp.length} log-probs but another number of ${name}`,
-        value: values.length,
-      });
-}
-
-function sum(values: ArrayLike<number>): number {
-  let total = 0;
-  for (let i = 0; i < values.length; i++) total += values[i]!;
-  return total;
 }
 
 function clamp(x: number, low: number, high: number): number {

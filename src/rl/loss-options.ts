@@ -1,24 +1,8 @@
 // Which loss, with which options: plain data, TRL's names and defaults.
 
-export type PolicyLossType = "grpo" | "bnpo" | "dr_grpo" | "dapo" | "luspo" | "cispo" | "sapo" | "vespo";
+import type { TokenSequence } from "../lm/engine/learning/loss.ts";
 
-/** One sequence as the loss sees it; all segments of an episode, one after the other, are one sequence. */
-export interface TokenGroup {
-  /** log π of each sampled token, from logits divided by the sampling temperature. */
-  readonly logp: ArrayLike<number>;
-  /** Entropy of the distribution each token was drawn from. */
-  readonly entropy: ArrayLike<number>;
-  /** 1 for tokens to learn from, 0 for the others (never looked at); cross-entropy takes any weight. */
-  readonly weights: ArrayLike<number>;
-  /** Policy losses: how much better than its group the episode did, or each of its tokens. */
-  readonly advantage?: number | ArrayLike<number>;
-  /** log π_old; null when the model has not changed since it sampled: the ratio is then exactly 1. */
-  readonly old_logp?: ArrayLike<number> | null;
-  /** log π_ref; needed when β ≠ 0. */
-  readonly ref_logp?: ArrayLike<number> | null;
-  /** Log-probs as the sampler reported them, for the off-policy mask; `old_logp` stands in for them. */
-  readonly sampling_logp?: ArrayLike<number> | null;
-}
+export type PolicyLossType = "grpo" | "bnpo" | "dr_grpo" | "dapo" | "luspo" | "cispo" | "sapo" | "vespo";
 
 /** Options of the policy losses, with TRL's names and defaults (`POLICY_DEFAULTS`). */
 export interface PolicyOptions {
@@ -57,9 +41,10 @@ export interface PolicyOptions {
   readonly num_items_in_batch: number | null;
 }
 
+/** @deprecated use TokenSequence */
+export type TokenGroup = TokenSequence;
+
 export type PolicySpec = { readonly type: "policy" } & Partial<PolicyOptions>;
-export type CrossEntropySpec = { readonly type: "cross_entropy" };
-export type LossSpec = CrossEntropySpec | PolicySpec;
 
 /** TRL 1.13's defaults. */
 export const POLICY_DEFAULTS: PolicyOptions = {

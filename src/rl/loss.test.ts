@@ -1,20 +1,13 @@
 // The losses against TRL's own numbers (../../test/reference/trl-losses.jsonl), central differences and each other.
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { UsageError } from "../../errors.ts";
-import { random } from "../../random.ts";
-import {
-  batchTotals,
-  computeLoss,
-  crossEntropy,
-  entropyCut,
-  type PolicyLossType,
-  type PolicyOptions,
-  type PolicySpec,
-  policyLoss,
-  type TokenGroup,
-} from "./loss.ts";
-import { mergeMetrics } from "./loss-metrics.ts";
+import { UsageError } from "../errors.ts";
+import { crossEntropy } from "../lm/engine/learning/cross-entropy.ts";
+import { batchTotals, type TokenSequence } from "../lm/engine/learning/loss.ts";
+import { random } from "../random.ts";
+import { computeLoss, entropyCut, policyLoss } from "./loss.ts";
+import { mergePolicyMetrics } from "./loss-metrics.ts";
+import type { PolicyLossType, PolicyOptions, PolicySpec } from "./loss-options.ts";
 
 interface Inputs {
   readonly temperature: number;
@@ -41,14 +34,14 @@ interface Fixture {
   readonly metrics: Record<string, number>;
 }
 
-const file = readFileSync(new URL("../../../test/reference/trl-losses.jsonl", import.meta.url), "utf8");
+const file = readFileSync(new URL("../../test/reference/trl-losses.jsonl", import.meta.url), "utf8");
 const [head, ...fixtures] = file
   .trim()
   .split("\n")
   .map((line) => JSON.parse(line)) as [{ base: PolicyOptions; inputs: Inputs }, ...Fixture[]];
 
 /** What the device would give: log-softmax at the token and entropy, of logits / temperature, in double precision. */
-function sequencesOf(inputs: Inputs, { old = true, sampling = false, masked_out = -1 }: Case = {}): TokenGroup[] {
+function sequencesOf(inputs: Inputs, { old = true, sampling = false, masked_out = -1 }: Case = {}): TokenSequence[] {
   return inputs.logits.map((rows, i) => {
     const logps = rows.map((row) => {
       const scaled = row.map((x) => x / inputs.temperature);
@@ -90,7 +83,7 @@ describe("TRL's own trainer", () => {
   });
 });
 
-const golden = new URL("../../../../shared/golden/grpo_vectors.json", import.meta.url);
+const golden = new URL("../../../shared/golden/grpo_vectors.json", import.meta.url);
 
 describe.skipIf(!existsSync(golden))("the golden vectors (skipped where ../shared/golden is absent)", () => {
   const vectors = existsSync(golden) ? JSON.parse(readFileSync(golden, "utf8")) : { cases: {} };
@@ -141,7 +134,7 @@ describe.skipIf(!existsSync(golden))("the golden vectors (skipped where ../share
 });
 
 /** ∂loss/∂(array at i, t) by central differences. */
-function slope(sequences: TokenGroup[], key: "logp" | "entropy", i: number, t: number, loss: LossOf): number {
+function slope(sequences: TokenSequence[], key: "logp" | "entropy", i: number, t: number, loss: LossOf): number {
   const h = 1e-5;
   const moved = (by: number) =>
     sequences.map((sequence, j) =>
@@ -149,9 +142,9 @@ function slope(sequences: TokenGroup[], key: "logp" | "entropy", i: number, t: n
     );
   return (loss(moved(h)) - loss(moved(-h))) / (2 * h);
 }
-type LossOf = (sequences: TokenGroup[]) => number;
+type LossOf = (sequences: TokenSequence[]) => number;
 
-function expectGradients(sequences: TokenGroup[], spec: PolicySpec, loss: LossOf): void {
+function expectGradients(sequences: TokenSequence[], spec: PolicySpec, loss: LossOf): void {
   const output = policyLoss(sequences, spec);
   for (const [key, gradient] of [["logp", output.dLogp] as const, ["entropy", output.dEntropy] as const])
     expectClose(
@@ -162,7 +155,7 @@ function expectGradients(sequences: TokenGroup[], spec: PolicySpec, loss: LossOf
 }
 
 /** Random sequences whose ratios fall on both sides of the clip. */
-function randomSequences(key: string, count = 5): (TokenGroup & { readonly advantage: number })[] {
+function randomSequences(key: string, count = 5): (TokenSequence & { readonly advantage: number })[] {
   const dice = random("loss.test", key);
   return Array.from({ length: count }, () => {
     const logp = Array.from({ length: dice.int(1, 7) }, () => -3 * dice.next() - 0.01);
@@ -202,7 +195,7 @@ describe("central differences", () => {
     for (const importance_sampling_level of ["token", "sequence"] as const) {
       const spec: PolicySpec = { type: "policy", importance_sampling_level, ...settings, beta: 0.3 };
       const sequences = randomSequences("on policy").map((sequence) => ({ ...sequence, old_logp: null }));
-      const frozen = (moved: TokenGroup[]) => moved.map((s, i) => ({ ...s, old_logp: sequences[i]!.logp }));
+      const frozen = (moved: TokenSequence[]) => moved.map((s, i) => ({ ...s, old_logp: sequences[i]!.logp }));
       expectGradients(sequences, spec, (moved) => policyLoss(frozen(moved), spec).loss);
     }
   });
@@ -216,7 +209,7 @@ describe("central differences", () => {
     // φ is constant under the gradient: move the old log-probs along, and it does not change.
     const spec: PolicySpec = { type: "policy", loss_type: "vespo", ...settings };
     const sequences = randomSequences("vespo").map((s) => ({ ...s, old_logp: Array.from(s.logp, (lp) => lp - 0.05) }));
-    const along = (moved: TokenGroup[]) =>
+    const along = (moved: TokenSequence[]) =>
       moved.map((s) => ({ ...s, old_logp: Array.from(s.logp, (lp) => lp - 0.05) }));
     expectGradients(sequences, spec, (moved) => policyLoss(along(moved), spec).loss);
   });
@@ -255,7 +248,7 @@ describe("advantages by token", () => {
       const sequences = mixed(loss_type).map((s) =>
         loss_type === "vespo" ? { ...s, old_logp: Array.from(s.logp, (lp) => lp - 0.05) } : s,
       );
-      const still = (moved: TokenGroup[]) =>
+      const still = (moved: TokenSequence[]) =>
         loss_type === "vespo" ? moved.map((s) => ({ ...s, old_logp: Array.from(s.logp, (lp) => lp - 0.05) })) : moved;
       expectGradients(sequences, spec, (moved) => policyLoss(still(moved), spec).loss);
     }
@@ -306,7 +299,7 @@ describe("parts of a batch", () => {
       expect(parts.reduce((total, { loss }) => total + loss, 0)).toBeCloseTo(whole.loss, 12);
       expect(parts.flatMap(({ dLogp }) => dLogp)).toEqual(whole.dLogp);
       expect(parts.flatMap(({ dEntropy }) => dEntropy)).toEqual(whole.dEntropy);
-      const merged = mergeMetrics(parts, importance_sampling_level);
+      const merged = mergePolicyMetrics(parts, importance_sampling_level);
       expect(Object.keys(merged)).toEqual(Object.keys(whole.metrics));
       for (const [name, value] of Object.entries(whole.metrics)) expect(merged[name], name).toBeCloseTo(value, 12);
     }

@@ -2,7 +2,7 @@
 //
 // GRPO needs no value network: several completions are sampled for each question (a group), and their mean reward is the
 // baseline. Formulas, names and the 1e-4 are TRL 1.13's (GRPOTrainer._generate_and_score_completions).
-import { UsageError } from "../../errors.ts";
+import { UsageError } from "../errors.ts";
 
 /** Keeps a group in which rewards hardly differ from being blown up. */
 const EPSILON = 1e-4;

@@ -1,5 +1,6 @@
 // What is logged beside a policy loss: entropy, KL and how often ratios were clipped, under TRL's names.
-import type { PolicyOptions } from "./loss-spec.ts";
+import type { PartMetrics } from "../lm/engine/learning/loss.ts";
+import type { PolicyOptions } from "./loss-options.ts";
 
 /** Did the ratio leave its interval the way the advantage pushes it? 1 or 0 for each side. */
 export interface Clipped {
@@ -7,16 +8,8 @@ export interface Clipped {
   readonly high: number;
 }
 
-/** Metrics of a part of a batch, and what they are means over. */
-export interface WeighedMetrics {
-  readonly metrics: Record<string, number>;
-  /** Sum of the token weights. */
-  readonly tokens: number;
-  readonly sequences: number;
-}
-
 /** Adds up one sequence after the other: `begin`, a `token` each, `end`. */
-export class Tally {
+export class PolicyMetrics {
   #options: PolicyOptions;
   #tokens = 0;
   #sequences = 0;
@@ -60,7 +53,7 @@ export class Tally {
   }
 
   /** @param policy the loss without the entropy bonus */
-  result(policy: number): WeighedMetrics {
+  result(policy: number): PartMetrics {
     const { loss_type, beta, entropy_coef, gradient_accumulation_steps } = this.#options;
     const tokens = Math.max(this.#tokens, 1);
     const events = this.#options.importance_sampling_level === "sequence" ? Math.max(this.#sequences, 1) : tokens;
@@ -91,8 +84,8 @@ function isOverGeneration(loss_type: PolicyOptions["loss_type"]): boolean {
 }
 
 /** The metrics of a batch that was computed in parts. */
-export function mergeMetrics(
-  parts: readonly WeighedMetrics[],
+export function mergePolicyMetrics(
+  parts: readonly PartMetrics[],
   level: PolicyOptions["importance_sampling_level"] = "token",
 ): Record<string, number> {
   const merged: Record<string, number> = {};

@@ -1,0 +1,44 @@
+// Cross-entropy, the loss of SFT: every engine has it.
+import {
+  batchTotals,
+  checkLengths,
+  type LossFunction,
+  type LossOutput,
+  type LossTable,
+  type TokenSequence,
+} from "./loss.ts";
+
+export type CrossEntropySpec = { readonly type: "cross_entropy" };
+
+/**
+ * Σ w · (−log π) / Σ w.
+ * @param normalizer Σ w of the whole batch, when `sequences` are only a part of it
+ */
+export function crossEntropy(
+  sequences: readonly Pick<TokenSequence, "logp" | "weights">[],
+  normalizer = batchTotals(sequences).tokens,
+): LossOutput {
+  const share = 1 / (normalizer || 1); // a batch without weight has loss 0, not 0/0
+  let loss = 0;
+  const dLogp = sequences.map(({ logp, weights }, i) => {
+    checkLengths(i, logp, { weights });
+    const gradient = new Float32Array(logp.length);
+    for (let t = 0; t < logp.length; t++) {
+      const m = weights[t]!;
+      if (m === 0) continue; // its log-prob was perhaps never computed
+      loss -= share * m * logp[t]!;
+      gradient[t] = -share * m;
+    }
+    return gradient;
+  });
+  const dEntropy = dLogp.map(({ length }) => new Float32Array(length));
+  return { loss, dLogp, dEntropy, metrics: {}, ...batchTotals(sequences) };
+}
+
+/** The losses that need no registration. */
+export const BUILT_IN_LOSSES: LossTable = {
+  cross_entropy: {
+    compute: (sequences, _, { tokens }) => crossEntropy(sequences, tokens),
+    mergeMetrics: () => ({}),
+  } satisfies LossFunction,
+};

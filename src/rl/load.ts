@@ -1,0 +1,12 @@
+// A model loaded for RL in a browser: as lm/engine loads it, with the policy losses.
+import { loadWebModel, type WebModel, type WebModelOptions } from "../lm/engine/web.ts";
+import type { ReadModelFile } from "../lm/model/formats/folder.ts";
+import { POLICY_LOSSES } from "./loss.ts";
+
+/** `loadWebModel` with an engine that also knows the policy losses: what `GRPOTrainer` trains. */
+export function loadTrainableWebModel(
+  from: string | URL | ReadModelFile,
+  { losses, ...options }: WebModelOptions = {},
+): Promise<WebModel> {
+  return loadWebModel(from, { ...options, losses: { ...POLICY_LOSSES, ...losses } });
+}
