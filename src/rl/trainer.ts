@@ -1,59 +1,69 @@
-// The trainer: GRPO in one file, to be read from top to bottom.
+// GRPO: the whole algorithm, to be read from top to bottom.
 //
-//     play      every question of a generation is played num_generations times       (rollout.ts)
-//     score     reward functions judge the episodes                                  (rewards.ts)
-//     compare   an episode's advantage is how much better than its group it did      (grpo.ts, lm/engine/advantages.ts)
-//     learn     its tokens become likelier or less likely, within bounds             (lm/engine/loss.ts)
-//     step      AdamW moves the weights, and the next generation is played by the new model
+//     sqlenv train --preset starter          or in code: new GRPOTrainer({ model, data, config }).train()
+//
+// A batch has B episodes: each of its questions played G times (num_generations); the episodes of one question are a group.
+// Episode i has turns, and T_i tokens that the model wrote in them. π is the model now, π_old the one that sampled.
+//
+//     sample      episode_i ~ π_old in the environment                                 [B]              rollout.ts
+//     reward      r_i = Σ_k weight_k · reward_k(episode_i)                             [B]              rewards.ts
+//     advantage   A_i = (r_i − mean(r of its group)) / (std(r of its group) + 1e-4)    [B]              advantages.ts
+//     ratio       w_it = π(token_it) / π_old(token_it)                                 [Σ T_i]          loss.ts
+//     clip        s_it = min(w_it · A_i, clip(w_it, 1 − ε, 1 + ε_high) · A_i)          [Σ T_i]          loss.ts
+//     loss        L = −mean over the tokens of all episodes (s_it − β · KL_it)         [1]              loss.ts
+//     step        θ ← AdamW(θ, ∂L/∂θ); the next batch is sampled by the new model
+//
+// These are the defaults: other settings of scale_rewards and loss_type change one line each (see those files). turn_credit
+// makes A differ by turn, [B × turns], and self_distillation by token.
 //
 // How it departs from TRL's GRPOTrainer, whose formulas, order and names it keeps:
 //  1. What one optimizer step learns from goes to the engine as one batch, not in pieces of per_device_train_batch_size:
-//     the engine packs it, computes what a group shares once, and cuts it to fit memory. Sums are the same; bnpo, whose
-//     mean is over a piece, has it over the whole (docs/decisions/0009-batches.md).
-//  2. Groups in which all did equally well have no gradient; they are counted and not computed (unless β, an entropy bonus
+//     the engine packs it, computes shared prefixes once, and cuts it to fit memory. Sums are the same; bnpo, whose mean is
+//     over a piece, has it over the whole (docs/decisions/0009-batches.md).
+//  2. Groups whose rewards are all equal have no gradient; they are counted and not computed (unless β, an entropy bonus
 //     or an entropy quantile needs them). Their tokens stay in the denominators. With dynamic_sampling they are replaced,
 //     and the denominators count what is learned from (docs/decisions/0027-refill.md).
 //  3. An episode whose history was cut is learned from in segments, each with exactly the context it was sampled in.
 //
-// Every random number has a name (seed, purpose, generation, episode, position), so nothing about chance needs saving:
-// weights, optimizer and the counters in TrainerState are all that a resumed training needs to go on to the same bits.
+// Every random number has a name (seed, purpose, generation, episode, position), so no generator state needs saving: with
+// weights, optimizer and the counters in TrainerState a resumed training continues to the same bits.
 
 import { SqlEnvError } from "../errors.ts";
-import { type DataSet, filterQuestions } from "../gym/data/index.ts";
-import { type EnvironmentSource, type EpisodeRecord, evaluate, localEnvironments } from "../gym/evaluation/index.ts";
+import type { DataSet } from "../gym/data/index.ts";
+import { type EnvironmentSource, type EpisodeRecord, localEnvironments } from "../gym/evaluation/index.ts";
 import type { Engine } from "../lm/engine/index.ts";
 import type { Tokenizer, TurnEncoder } from "../lm/model/index.ts";
-import { playBatch } from "./batch.ts";
-import { evaluationMetrics, type TrainerCallback, type TrainingView } from "./callbacks.ts";
-import { type Batching, batchingOf, environmentOptionsOf, type GRPOConfig, learningRateAt, stepsOf } from "./config.ts";
-import { warningsAt } from "./diagnostics.ts";
+import { type Batch, type Play, playBatch } from "./batch.ts";
 import {
-  dataOf,
-  disagreement,
-  episodeLines,
-  type Generation,
-  generationOf,
+  buildData,
+  bySegment,
+  cutIntoSlices,
   isOffPolicy,
   type Logprobs,
   learnsFromAll,
-  lossOf,
-  promptTokens,
-  slicesOf,
+  policySpec,
+  samplingMismatch,
   withAdvantage,
-} from "./grpo.ts";
+} from "./batch-data.ts";
+import { evaluationMetrics, type TrainerCallback, type TrainingView } from "./callbacks.ts";
+import { type Batching, batchingOf, type GRPOConfig, learningRateAt, stepsOf } from "./config.ts";
+import { warningsAt } from "./diagnostics.ts";
 import { added, meansOf, type Sums } from "./metrics.ts";
+import { previewEpisodes } from "./preview.ts";
 import { easyPrompts, loadQuestionPrompts, type QuestionPrompt } from "./prompts.ts";
+import type { QueueState } from "./queue.ts";
 import { awaitable } from "./refill.ts";
 import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
 import { rolloutFunc } from "./rollout.ts";
+import { episodeLines, makeRolloutBatch, promptTokens, type RolloutBatch } from "./rollout-batch.ts";
 import { RolloutClock } from "./rollout-clock.ts";
-import type { EpisodeLine, MetricLine, Standing, TimingLine } from "./run/records.ts";
-import { rewardedQuestions } from "./run/split.ts";
+import type { Episode, EpisodeLine, MetricLine, Standing } from "./run/records.ts";
 import { MemoryStore, type RestPoint, type RunStore, type TrainerState } from "./run/store.ts";
 import { distill } from "./self-distillation.ts";
-import { playerOf, standingOf } from "./standing.ts";
+import { standingOf } from "./standing.ts";
+import { StepClock } from "./step-clock.ts";
 
-/** An engine that can also be put away and taken up again. */
+/** An engine whose weights and optimizer state can be checkpointed and restored. */
 export interface TrainableEngine extends Engine {
   saveState?(dir: string): Promise<void>;
   loadState?(dir: string): Promise<void>;
@@ -85,21 +95,6 @@ export interface TrainOutput {
   readonly metrics: readonly MetricLine[];
 }
 
-/** Seconds of the running step, by what they went into. */
-interface Stopwatch {
-  sampling: number;
-  environment: number;
-  environment_work: number;
-  stopped_groups: number;
-  rewards: number;
-  training: number;
-  tokens: number;
-}
-
-const idle = (): Stopwatch => ({
-  ...{ sampling: 0, environment: 0, environment_work: 0, stopped_groups: 0, rewards: 0, training: 0, tokens: 0 },
-});
-
 /** Trains a model in the environment. */
 export class GRPOTrainer {
   readonly config: GRPOConfig;
@@ -107,29 +102,36 @@ export class GRPOTrainer {
   readonly model: TrainableModel;
   readonly store: RunStore;
   readonly prompts: readonly QuestionPrompt[];
-  /** Optimizer steps there will be. */
+  /** Optimizer steps of the whole training. */
   readonly total_steps: number;
   readonly #batching: Batching;
   readonly #easy: readonly QuestionPrompt[];
-  /** Generations that ask easy questions only. */
+  /** Generations that ask easy questions only, from the first. */
   readonly #easyGenerations: number;
   readonly #rewardFuncs: readonly RewardFunction[];
   readonly #callbacks: readonly TrainerCallback[];
   readonly #environments: EnvironmentSource;
   readonly #lines: MetricLine[] = [];
+  #clock = new StepClock();
   #state: TrainerState = {
-    ...{ step: 0, generation: 0, episodes: 0, tokens: 0, elapsed: 0, evaluated: 0 },
-    ...{ since_log: {}, warned: [] },
+    step: 0,
+    generation: 0,
+    episodes: 0,
+    tokens: 0,
+    elapsed: 0,
+    evaluated: 0,
+    since_log: {},
+    warned: [],
   };
   /** Metrics since the last optimizer step, for the warnings. */
   #ofStep: Sums = {};
-  /** Generations whose gradients wait for an optimizer step, and the groups of that step so far. */
+  /** Slices whose gradients wait for an optimizer step, and the groups of that step so far. */
   #accumulated = 0;
   #groups = 0;
-  /** Share of the last generation's groups that had spread: how many to start early, which changes no result. */
+  /** Share of the last batch's groups that had spread: how many to start early, which changes no result. */
   #spread = 1;
   #saved = -1;
-  /** Where everything was when no gradient was waiting. */
+  /** The last moment at which no gradient was waiting. */
   #rest: RestPoint | undefined;
 
   constructor(options: TrainerOptions) {
@@ -160,12 +162,12 @@ export class GRPOTrainer {
     return this.#lines;
   }
 
-  /** Trains to the end, or until the signal; goes on from the store's newest checkpoint where there is one. */
+  /** Trains to the end, or until the signal; continues from the store's newest checkpoint where there is one. */
   async train({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<TrainOutput> {
-    await this.#takeUp();
-    await this.#tell("on_train_begin");
+    await this.#resume();
+    await this.#notify("on_train_begin");
     await this.#warn({}); // of the settings
-    const watch = idle();
+    this.#clock = new StepClock();
     try {
       while (this.#state.step < this.total_steps) {
         await this.#evaluateWhenDue(signal);
@@ -173,151 +175,135 @@ export class GRPOTrainer {
         // Waiting gradients are in no checkpoint: a step that has begun is finished before an interruption counts,
         // unless a reward function does not let it.
         if (this.#accumulated === 0) this.#rest = { state: this.#state, logs: this.store.lengths() };
-        const generation = await this.#play(watch, signal);
-        await this.#learn(generation, watch);
+        await this.#trainOnBatch(signal);
       }
     } catch (error) {
       const isReward = error instanceof SqlEnvError && error.code === "reward_failed";
-      if (isReward) await this.save().catch(() => {}); // what was learned is kept; that a function failed is what is told
+      if (isReward) await this.save().catch(() => {}); // keep what was learned; the function's failure is the error to report
       if (!signal?.aborted || error !== signal.reason) throw error;
     }
     await this.save();
     const interrupted = this.#state.step < this.total_steps;
-    if (!interrupted) await this.#tell("on_train_end");
+    if (!interrupted) await this.#notify("on_train_end");
     return { steps: this.#state.step, interrupted, metrics: this.#lines };
   }
 
-  /** One generation: rollout → rewards → advantages. */
-  async #play(watch: Stopwatch, requested: AbortSignal | undefined): Promise<Generation> {
+  /** GRPO on one batch: sample → reward → advantage → (ratio, clip, loss → step) num_iterations times over each slice. */
+  async #trainOnBatch(signal: AbortSignal | undefined): Promise<void> {
+    const { config } = this;
+    const names = this.#rewardFuncs.map(rewardName);
+
+    // Sample: episodes [B], each with its tokens, their log π_old and who wrote them.
+    const { episodes, isLearned, metrics, queue } = await this.#rollOut(signal);
+
+    // Reward: rows [B × reward functions].
+    const { rows, metrics: rewardMetrics } = await this.#clock.time("rewards", () =>
+      score(episodes, this.#rewardFuncs, this.#state.step + 1, { timeout: config.reward_timeout, signal }),
+    );
+
+    // Advantage: A_i = (r_i − mean(r of its group)) / (std(r of its group) + 1e-4), r = rows · weights: [B];
+    // with turn_credit [B × turns], with self_distillation by token.
+    const played = makeRolloutBatch(episodes, rows, names, config, isLearned);
+    this.#addMetrics({ ...played.metrics, ...metrics, ...rewardMetrics });
+    this.#countEpisodes(episodes, queue);
+    const batch = config.self_distillation > 0 ? await this.#distill(played) : played;
+
+    const lines = episodeLines(batch, this.#state.step + 1, this.#groups, names, config);
+    this.#groups += episodes.length / config.num_generations;
+    this.store.append("episodes.jsonl", ...lines);
+    const slices = cutIntoSlices(batch.learned, this.#batching.slices, [config.seed, this.#state.generation]);
+    const logprobs = await this.#clock.time("training", () => this.#logprobs(batch));
+    this.#update({ generation: this.#state.generation + 1 });
+
+    for (let iteration = 0; iteration < config.num_iterations; iteration++) {
+      for (const members of slices) {
+        if (this.#state.step >= this.total_steps) return; // max_steps may end within a batch
+        await this.#clock.time("training", async () => {
+          // Loss, per token of the slice, with w = exp(log π − log π_old):
+          //     −min(w · A, clip(w, 1 − ε, 1 + ε_high) · A) + β · KL(π, π_ref)
+          await this.#addGradient(batch, members, logprobs);
+          this.#accumulated = (this.#accumulated + 1) % this.#batching.accumulations;
+          // Step: θ ← AdamW(θ, Σ of the gradients).
+          if (this.#accumulated === 0) await this.#step();
+        });
+        if (this.#accumulated === 0) await this.#endStep(lines);
+      }
+    }
+  }
+
+  /** Plays each question of the next batch num_generations times. */
+  async #rollOut(requested: AbortSignal | undefined): Promise<Batch> {
     const { config, data } = this;
     const signal = this.#accumulated > 0 ? undefined : requested;
-    const { generation, step } = this.#state;
+    const { generation, queue } = this.#state;
     const { prompts, first } = this.#promptsAt(generation);
     const { tokenizer, turns } = this.model;
     const { engine, settled } = awaitable(this.model.engine);
     const clock = new RolloutClock();
-    const workedBefore = this.#environments.workSeconds ?? 0;
+    const environments = this.#environments;
+    const workedBefore = environments.workSeconds ?? 0;
     const started = performance.now();
-    const batch = await playBatch({
-      ...{ config, batching: this.#batching, prompts, generation, first, signal },
-      ...{ queue: this.#state.queue, expected: this.#spread },
-      play: (asked, key, options) =>
-        rolloutFunc(asked, engine, tokenizer, config, {
-          ...{ data, turns, key, environments: this.#environments, clock, ...options },
-        }),
-    }).finally(settled);
-    const { episodes, isLearned, queue } = batch;
-    if (isLearned) this.#spread = batch.metrics["groups/kept"]! / batch.metrics["groups/asked"]!;
-    watch.environment += clock.waited;
-    watch.stopped_groups += batch.stopped;
-    watch.environment_work += clock.worked + (this.#environments.workSeconds ?? 0) - workedBefore;
-    watch.sampling += (performance.now() - started) / 1000 - clock.waited;
-    watch.tokens += episodes.reduce((sum, { segments }) => sum + segments.reduce((n, s) => n + s.tokens.length, 0), 0);
-
-    const scoring = performance.now();
-    const { rows, metrics } = await score(episodes, this.#rewardFuncs, step + 1, {
-      timeout: config.reward_timeout,
-      signal: requested,
+    const play: Play = (asked, key, options) =>
+      rolloutFunc(asked, engine, tokenizer, config, { data, turns, key, environments, clock, ...options });
+    const options = { config, batching: this.#batching, prompts, generation, first, signal, queue, play };
+    const batch = await playBatch({ ...options, expected: this.#spread }).finally(settled);
+    const { isLearned, metrics } = batch;
+    if (isLearned) this.#spread = metrics["groups/kept"]! / metrics["groups/asked"]!;
+    this.#clock.rollout(clock, batch, {
+      seconds: (performance.now() - started) / 1000,
+      elsewhere: (environments.workSeconds ?? 0) - workedBefore,
     });
-    watch.rewards += (performance.now() - scoring) / 1000;
-    const played = generationOf(episodes, rows, this.#rewardFuncs.map(rewardName), config, isLearned);
-    this.#count({ ...played.metrics, ...batch.metrics, ...metrics });
-    this.#update({
-      ...(queue && { queue }),
-      episodes: this.#state.episodes + episodes.length,
-      tokens:
-        this.#state.tokens +
-        episodes.reduce((sum, episode) => sum + promptTokens(episode) + episode.completion_tokens, 0),
-    });
-    return played;
+    return batch;
   }
 
-  /** What a generation may ask, and the first generation that may ask it. */
+  /** The prompts of a generation, and the first generation that draws from them. */
   #promptsAt(generation: number): { readonly prompts: readonly QuestionPrompt[]; readonly first: number } {
     const isEasy = generation < this.#easyGenerations;
     return isEasy ? { prompts: this.#easy, first: 0 } : { prompts: this.prompts, first: this.#easyGenerations };
   }
 
-  /** What a generation teaches: loss → optimizer step → log, num_iterations times over each of its slices. */
-  async #learn(played: Generation, watch: Stopwatch): Promise<void> {
-    const { config } = this;
-    const generation = config.self_distillation > 0 ? await this.#distill(played, watch) : played;
-    const names = this.#rewardFuncs.map(rewardName);
-    const lines = episodeLines(generation, this.#state.step + 1, this.#groups, names, config);
-    this.#groups += generation.episodes.length / config.num_generations;
-    this.store.append("episodes.jsonl", ...lines);
-    const slices = slicesOf(generation.learned, this.#batching.slices, [config.seed, this.#state.generation]);
-    const started = performance.now();
-    const logprobs = await this.#logprobsOf(generation);
-    watch.training += (performance.now() - started) / 1000;
-    this.#update({ generation: this.#state.generation + 1 });
-    for (let iteration = 0; iteration < config.num_iterations; iteration++) {
-      for (const members of slices) {
-        if (this.#state.step >= this.total_steps) return; // max_steps may end within a generation
-        const training = performance.now();
-        await this.#addGradient(generation, members, logprobs);
-        this.#accumulated = (this.#accumulated + 1) % this.#batching.accumulations;
-        if (this.#accumulated === 0) await this.#step();
-        watch.training += (performance.now() - training) / 1000;
-        if (this.#accumulated > 0) continue;
-        await this.#endStep(watch, lines);
-        Object.assign(watch, idle());
-      }
-    }
-  }
-
-  /** A generation whose groups that are wrong throughout have advantages by self-distillation. */
-  async #distill(played: Generation, watch: Stopwatch): Promise<Generation> {
-    const started = performance.now();
-    const { advantages: distilled, metrics } = await distill(played.episodes, this.model, this.config);
-    watch.training += (performance.now() - started) / 1000;
-    this.#count(metrics);
+  /** The batch with advantages by token, from self-distillation, for groups in which every episode is wrong. */
+  async #distill(played: RolloutBatch): Promise<RolloutBatch> {
+    const { advantages: distilled, metrics } = await this.#clock.time("training", () =>
+      distill(played.episodes, this.model, this.config),
+    );
+    this.#addMetrics(metrics);
     return { ...played, distilled };
   }
 
-  /** Log-probs of the model that played and of the one training began with, where the loss compares with them. */
-  async #logprobsOf(generation: Generation): Promise<Logprobs> {
+  /** log π_old where π changes before it has learned from all slices, and log π_ref where there is a KL term. */
+  async #logprobs(batch: RolloutBatch): Promise<Logprobs> {
     const { engine } = this.model;
     const { beta, temperature } = this.config;
-    const { episodes, learned } = generation;
-    const data = dataOf(generation, learned, { old: null, reference: null }, this.config);
-    const bySegment = (flat: readonly Float32Array[]) => {
-      let at = 0;
-      const found: Float32Array[][] = episodes.map(() => []);
-      for (const i of learned) found[i] = episodes[i]!.segments.map(() => flat[at++]!);
-      return found;
-    };
+    const data = buildData(batch, batch.learned, { old: null, reference: null }, this.config);
     return {
-      old: isOffPolicy(this.config, this.#batching) ? bySegment(await engine.logprobs(data, { temperature })) : null,
-      reference: beta === 0 ? null : bySegment(await engine.logprobs(data, { temperature, weights: "reference" })),
+      old: isOffPolicy(this.config, this.#batching)
+        ? bySegment(batch, await engine.logprobs(data, { temperature }))
+        : null,
+      reference:
+        beta === 0 ? null : bySegment(batch, await engine.logprobs(data, { temperature, weights: "reference" })),
     };
   }
 
-  /** The gradient of one slice of a generation. */
-  async #addGradient(generation: Generation, members: readonly number[], logprobs: Logprobs): Promise<void> {
+  /** Adds the gradient of the loss over one slice of a batch. */
+  async #addGradient(batch: RolloutBatch, members: readonly number[], logprobs: Logprobs): Promise<void> {
     const { config } = this;
-    const all = dataOf(generation, members, logprobs, config);
+    const all = buildData(batch, members, logprobs, config);
     const data = learnsFromAll(config) ? all : withAdvantage(all);
     const groups = new Set(members.map((i) => Math.floor(i / config.num_generations)));
-    const taught = new Set(data.map(({ sequence }) => Math.floor(sequence! / config.num_generations)));
-    this.#count({ "groups/skipped": 1 - taught.size / groups.size });
-    if (data.length === 0) {
-      this.#count({ loss: 0 });
-      return;
-    }
+    const computed = new Set(data.map(({ sequence }) => Math.floor(sequence! / config.num_generations)));
+    this.#addMetrics({ "groups/skipped": 1 - computed.size / groups.size });
+    if (data.length === 0) return this.#addMetrics({ loss: 0 });
     const tokens = all.reduce((sum, { weights }) => sum + Array.from(weights).reduce((n, w) => n + w, 0), 0);
-    const {
-      loss,
-      metrics,
-      logprobs: now,
-    } = await this.model.engine.forwardBackward(data, {
-      loss: lossOf(config, this.#batching, generation),
+    const output = await this.model.engine.forwardBackward(data, {
+      loss: policySpec(config, this.#batching, batch),
       temperature: config.temperature,
       totals: { sequences: members.length, tokens },
     });
-    this.#count({ loss: loss * this.#batching.accumulations, ...metrics }); // parts are averaged, and add up to a step's
-    // On the first pass the model is still the one that played: what sampling and learning compute must agree.
-    if (!logprobs.old) this.#count(disagreement(generation, data, now));
+    // Losses of a step's slices add up, and metrics are averaged over them.
+    this.#addMetrics({ loss: output.loss * this.#batching.accumulations, ...output.metrics });
+    // On policy, sampling and learning compute log-probs of the same model: they must agree.
+    if (!logprobs.old) this.#addMetrics(samplingMismatch(batch, data, output.logprobs));
   }
 
   async #step(): Promise<void> {
@@ -327,22 +313,15 @@ export class GRPOTrainer {
     const rates = { learning_rate, beta1, beta2, eps, weight_decay, max_grad_norm };
     const { grad_norm, skipped } = await this.model.engine.optimStep(rates);
     this.#update({ step });
-    this.#count({ grad_norm, learning_rate, "steps/skipped": skipped ? 1 : 0 });
+    this.#addMetrics({ grad_norm, learning_rate, "steps/skipped": skipped ? 1 : 0 });
   }
 
   /** Warnings, metrics and callbacks of an optimizer step. */
-  async #endStep(watch: Stopwatch, episodes: readonly EpisodeLine[]): Promise<void> {
+  async #endStep(episodes: readonly EpisodeLine[]): Promise<void> {
     const { config, store } = this;
-    const { step, tokens, generation, queue } = this.#state;
-    const { sampling, environment, environment_work, rewards, training } = watch;
-    const step_time = sampling + environment + rewards + training;
-    const elapsed = this.#state.elapsed + step_time;
-    const timing: TimingLine = {
-      ...{ step, step_time, sampling, environment, environment_work, rewards, training, elapsed },
-      tokens_per_s: watch.tokens / step_time,
-      ...(config.dynamic_sampling > 0 && { stopped_groups: watch.stopped_groups }),
-    };
-    this.#update({ elapsed });
+    const { step, tokens, generation, queue, elapsed } = this.#state;
+    const timing = this.#clock.take(step, elapsed, config);
+    this.#update({ elapsed: timing.elapsed });
     store.append("timings.jsonl", timing);
 
     await this.#warn(meansOf(this.#ofStep));
@@ -356,18 +335,18 @@ export class GRPOTrainer {
       const line: MetricLine = { step, epoch, num_tokens: tokens, ...meansOf(this.#state.since_log) };
       this.#update({ since_log: {} });
       this.#write(line);
-      await this.#tell("on_log", line);
+      await this.#notify("on_log", line);
     }
-    await this.#tell("on_step_end", { timing, episodes });
+    await this.#notify("on_step_end", { timing, episodes });
   }
 
-  /** Says what has begun to go wrong. */
+  /** Reports what has begun to go wrong. */
   async #warn(metrics: Readonly<Record<string, number>>): Promise<void> {
     const { warnings, ...health } = warningsAt(this.#state.step, metrics, this.config, this.#state);
     this.#update(health);
     for (const warning of warnings) {
       this.store.append("warnings.jsonl", warning);
-      await this.#tell("on_warning", warning);
+      await this.#notify("on_warning", warning);
     }
   }
 
@@ -375,37 +354,36 @@ export class GRPOTrainer {
     const { step, evaluated } = this.#state;
     const { eval_steps, eval_episodes: episodes } = this.config;
     if (eval_steps === 0 || !passedMultiple(eval_steps, evaluated, step) || this.#accumulated > 0) return;
-    const standing = await standingOf(this.data, this.model, this.config, {
-      ...{ episodes, signal, environments: this.#environments },
-    });
+    const options = { episodes, signal, environments: this.#environments };
+    const standing = await standingOf(this.data, this.model, this.config, options);
     this.#update({ evaluated: step });
     await this.record(standing);
   }
 
-  /** Logs an evaluation as of the step that was reached. */
+  /** Logs an evaluation at the current step. */
   async record(standing: Standing): Promise<void> {
     this.#write(evaluationMetrics(this.#state.step, standing));
-    await this.#tell("on_evaluate", standing);
+    await this.#notify("on_evaluate", standing);
   }
 
   async #saveWhenDue(): Promise<void> {
     if (passedMultiple(this.config.save_steps, Math.max(0, this.#saved), this.#state.step)) await this.save();
   }
 
-  /** Writes a checkpoint, unless this step has one: of now, or with gradients waiting of when the step began. */
+  /** Writes a checkpoint unless this step has one; while gradients wait, of the moment before them. */
   async save(): Promise<void> {
     const { engine } = this.model;
     const rest = this.#accumulated > 0 ? this.#rest : { state: this.#state, logs: this.store.lengths() };
-    // A step may begin within a generation, whose rest is not played again.
+    // A step may begin within a batch, whose remaining slices cannot be learned from again.
     if (this.#saved === this.#state.step || rest?.state.step !== this.#state.step || !engine.saveState) return;
     const { state, logs } = rest;
     await this.store.checkpoint(state, (dir) => engine.saveState!(dir), this.config.save_total_limit, logs);
     this.#saved = this.#state.step;
-    await this.#tell("on_save", this.store.name);
+    await this.#notify("on_save", this.store.name);
   }
 
-  /** Goes back to the newest checkpoint: weights, counters, and the length of every log. */
-  async #takeUp(): Promise<void> {
+  /** Restores the newest checkpoint: weights, counters, and the length of every log. */
+  async #resume(): Promise<void> {
     const newest = this.store.newest();
     if (!newest?.dir || !this.model.engine.loadState) return;
     await this.model.engine.loadState(newest.dir);
@@ -414,12 +392,23 @@ export class GRPOTrainer {
     this.#saved = newest.state.step;
   }
 
+  /** Counts a batch that was scored, and moves the queue past its questions. */
+  #countEpisodes(episodes: readonly Episode[], queue: QueueState | undefined): void {
+    const { episodes: count, tokens } = this.#state;
+    const added = episodes.map((episode) => promptTokens(episode) + episode.completion_tokens);
+    this.#update({
+      ...(queue && { queue }),
+      episodes: count + episodes.length,
+      tokens: added.reduce((sum, n) => sum + n, tokens),
+    });
+  }
+
   #update(change: Partial<TrainerState>): void {
     this.#state = { ...this.#state, ...change };
   }
 
-  /** Adds numbers to those of the next line of metrics. */
-  #count(metrics: Readonly<Record<string, number>>): void {
+  /** Adds to the means of the next line of metrics.jsonl. */
+  #addMetrics(metrics: Readonly<Record<string, number>>): void {
     this.#update({ since_log: added(this.#state.since_log, metrics) });
     this.#ofStep = added(this.#ofStep, metrics);
   }
@@ -429,9 +418,14 @@ export class GRPOTrainer {
     this.#lines.push(line);
   }
 
-  async #tell<E extends keyof TrainerCallback>(event: E, ...about: EventArguments<E>): Promise<void> {
+  #preview(split: "train" | "eval", episodes: number): Promise<EpisodeRecord[]> {
+    const options = { split, episodes, seed: this.config.seed + this.#state.step, environments: this.#environments };
+    return previewEpisodes(this.data, this.model, this.config, options);
+  }
+
+  async #notify<E extends keyof TrainerCallback>(event: E, ...about: EventArguments<E>): Promise<void> {
     const { config, state, total_steps } = this;
-    const view: TrainingView = { config, state, total_steps, play: (split, n) => this.#show(split, n) };
+    const view: TrainingView = { config, state, total_steps, play: (split, n) => this.#preview(split, n) };
     for (const callback of this.#callbacks)
       await (callback[event] as ((view: TrainingView, ...about: unknown[]) => unknown) | undefined)?.call(
         callback,
@@ -439,26 +433,9 @@ export class GRPOTrainer {
         ...about,
       );
   }
-
-  /** A few episodes to look at; they change nothing. */
-  async #show(split: "train" | "eval", episodes: number): Promise<EpisodeRecord[]> {
-    const { difficulty_filter: difficulty, seed } = this.config;
-    const shown: EpisodeRecord[] = [];
-    const isTrain = split === "train"; // of the training questions those that are rewarded
-    const { data, config } = this;
-    const pool = isTrain ? rewardedQuestions(data, config) : filterQuestions(data.questions, { split, difficulty });
-    if (pool.length === 0) return shown;
-    const databases = [...new Set(pool.map(({ database_name }) => database_name))];
-    await evaluate(this.data, playerOf(this.model, "greedy", this.config), {
-      ...{ split, episodes, difficulty, databases, seed: seed + this.#state.step, concurrency: episodes },
-      environment: () => this.#environments.open(environmentOptionsOf(this.config)),
-      onEpisode: (record) => shown.push(record),
-    });
-    return shown;
-  }
 }
 
-/** Whether something done every so many steps is due; a generation of several steps may pass over the exact one. */
+/** Whether something done every n steps is due; a batch of several steps may skip the exact one. */
 function passedMultiple(every: number, last: number, step: number): boolean {
   return Math.floor(step / every) > Math.floor(last / every);
 }

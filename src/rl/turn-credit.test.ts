@@ -1,7 +1,8 @@
 // Credit by turn on a group that was computed by hand.
 import { describe, expect, test } from "vitest";
+import { buildData, policySpec, withAdvantage } from "./batch-data.ts";
 import { batchingOf, resolveConfig } from "./config.ts";
-import { dataOf, episodeLines, generationOf, lossOf, withAdvantage } from "./grpo.ts";
+import { episodeLines, makeRolloutBatch } from "./rollout-batch.ts";
 import type { Episode } from "./run/records.ts";
 import { creditedAdvantages, milestoneOf } from "./turn-credit.ts";
 
@@ -46,14 +47,14 @@ test("the milestone is the query with the best result; a right answer is none", 
 describe("a group of four", () => {
   const config = resolveConfig({ num_generations: 4, scale_rewards: "none", turn_credit: 0.4 });
   const group = [RIGHT, MISCOPIED, NEAR, LOST];
-  const generation = generationOf(group, [[1], [0], [0], [0]], ["r"], config);
+  const batch = makeRolloutBatch(group, [[1], [0], [0], [0]], ["r"], config);
 
   // Outcomes 1 0 0 0 have the mean 0.25; best queries 1 1 0.5 0 have the mean 0.625.
   const [good, bad] = [0.75, -0.25];
   const credit = [0.4 * 0.375, 0.4 * 0.375, 0.4 * -0.125, 0.4 * -0.625] as const;
 
   test("turns up to the best query have both advantages, those after it the outcome's alone", () => {
-    const data = dataOf(generation, [0, 1, 2, 3], { old: null, reference: null }, config);
+    const data = buildData(batch, [0, 1, 2, 3], { old: null, reference: null }, config);
     const advantages = data.map(({ advantage, weights }) =>
       Array.from(weights).flatMap((w, t) =>
         w === 0 ? [] : [typeof advantage === "number" ? advantage : advantage![t]!],
@@ -69,36 +70,36 @@ describe("a group of four", () => {
     expect(advantages.map(({ length }) => length)).toEqual(want.map(({ length }) => length));
     for (const [i, row] of want.entries())
       for (const [t, value] of row.entries()) expect(advantages[i]![t], `${i} ${t}`).toBeCloseTo(value, 12);
-    expect(generation.metrics).toMatchObject({ "turn_credit/progress": 0.625, "turn_credit/zero_std": 0 });
-    expect(lossOf(config, batchingOf(config), generation).num_items_in_batch).toBe(24);
+    expect(batch.metrics).toMatchObject({ "turn_credit/progress": 0.625, "turn_credit/zero_std": 0 });
+    expect(policySpec(config, batchingOf(config), batch).num_items_in_batch).toBe(24);
   });
 
   test("episodes.jsonl says what was added to which turns", () => {
-    const lines = episodeLines(generation, 1, 0, ["r"], config);
+    const lines = episodeLines(batch, 1, 0, ["r"], config);
     expect(lines.map(({ turn_credit }) => turn_credit!.turns)).toEqual([2, 3, 1, null]);
     expect(lines[3]!.turn_credit!.advantage).toBeCloseTo(-0.25, 12);
   });
 
   test("without weight nothing changes, not even the form", () => {
     const plain = resolveConfig({ num_generations: 4, scale_rewards: "none" });
-    const outcome = generationOf(group, [[1], [0], [0], [0]], ["r"], plain);
+    const outcome = makeRolloutBatch(group, [[1], [0], [0], [0]], ["r"], plain);
     expect(outcome).not.toHaveProperty("credits");
-    const data = dataOf(outcome, [0, 1, 2, 3], { old: null, reference: null }, plain);
+    const data = buildData(outcome, [0, 1, 2, 3], { old: null, reference: null }, plain);
     expect(data.map(({ advantage }) => advantage)).toEqual([good, bad, bad, bad]);
     expect(episodeLines(outcome, 1, 0, ["r"], plain)[0]).not.toHaveProperty("turn_credit");
   });
 
   test("what cannot be scored has none; groups alike in both are not computed, those alike in outcome are", () => {
-    const unscored = generationOf(
+    const unscored = makeRolloutBatch(
       [{ ...RIGHT, correctness: null }, NEAR, LOST, LOST],
       [[null], [0], [0], [0]],
       ["r"],
       config,
     );
-    const data = dataOf(unscored, [0, 1, 2, 3], { old: null, reference: null }, config);
+    const data = buildData(unscored, [0, 1, 2, 3], { old: null, reference: null }, config);
     expect(withAdvantage(data).map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
-    const same = generationOf([NEAR, NEAR, NEAR, NEAR], [[0], [0], [0], [0]], ["r"], config);
-    expect(withAdvantage(dataOf(same, [0, 1, 2, 3], { old: null, reference: null }, config))).toEqual([]);
+    const same = makeRolloutBatch([NEAR, NEAR, NEAR, NEAR], [[0], [0], [0], [0]], ["r"], config);
+    expect(withAdvantage(buildData(same, [0, 1, 2, 3], { old: null, reference: null }, config))).toEqual([]);
   });
 });
 

@@ -3,9 +3,10 @@ import { describe, expect, test } from "vitest";
 import type { ErrorClass } from "../gym/env/index.ts";
 import type { TokenSequence } from "../lm/engine/index.ts";
 import { random } from "../random.ts";
+import { buildData, cutIntoSlices, policySpec } from "./batch-data.ts";
 import { batchingOf, type GRPOConfig, resolveConfig } from "./config.ts";
-import { dataOf, type Generation, generationOf, lossOf, playMetrics, slicesOf } from "./grpo.ts";
 import { computeLoss } from "./loss.ts";
+import { makeRolloutBatch, playMetrics, type RolloutBatch } from "./rollout-batch.ts";
 import type { Episode } from "./run/records.ts";
 
 /** An episode with these tokens, 1 the model's. */
@@ -49,7 +50,7 @@ function sequences(count: number): TokenSequence[] {
   });
 }
 
-const weightOf = (groups: readonly TokenSequence[]) =>
+const weightSum = (groups: readonly TokenSequence[]) =>
   groups.reduce((sum, { weights }) => sum + Array.from(weights).reduce((n, w) => n + w, 0), 0);
 
 describe.each(LOSS_TYPES)("%s", (loss_type) => {
@@ -61,12 +62,12 @@ describe.each(LOSS_TYPES)("%s", (loss_type) => {
     const config = resolveConfig({ loss_type, beta: 0.04, epsilon_high: loss_type === "cispo" ? 5 : null, ...given });
     const batching = batchingOf(config);
     const groups = sequences(batching.generation_batch_size);
-    const tokens = weightOf(groups);
+    const tokens = weightSum(groups);
     const { per_device_train_batch_size: B, gradient_accumulation_steps: GA } = config;
     const perGeneration = batching.generation_batch_size / B;
-    const loss = lossOf(config, batching, { tokens } as Generation);
+    const loss = policySpec(config, batching, { tokens } as RolloutBatch);
     const slice = groups.slice(0, groups.length / batching.slices);
-    const ours = computeLoss(slice, loss, { sequences: slice.length, tokens: weightOf(slice) });
+    const ours = computeLoss(slice, loss, { sequences: slice.length, tokens: weightSum(slice) });
     let theirs = 0;
     for (let at = 0; at < slice.length; at += B) {
       const micro = {
@@ -82,7 +83,7 @@ describe.each(LOSS_TYPES)("%s", (loss_type) => {
 
 test("slices deal every episode out once, differently for every generation, in order within", () => {
   const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
-  const deal = (generation: number) => slicesOf(numbers(16), 4, [1, generation]);
+  const deal = (generation: number) => cutIntoSlices(numbers(16), 4, [1, generation]);
   expect(
     deal(0)
       .flat()
@@ -91,8 +92,8 @@ test("slices deal every episode out once, differently for every generation, in o
   for (const slice of deal(0)) expect(slice).toEqual(slice.toSorted((a, b) => a - b));
   expect(deal(1)).not.toEqual(deal(0));
   expect(deal(0)).toEqual(deal(0));
-  expect(slicesOf(numbers(3), 1, [])).toEqual([[0, 1, 2]]);
-  expect(slicesOf([4, 5, 6, 7, 8], 2, [1]).map(({ length }) => length)).toEqual([2, 3]);
+  expect(cutIntoSlices(numbers(3), 1, [])).toEqual([[0, 1, 2]]);
+  expect(cutIntoSlices([4, 5, 6, 7, 8], 2, [1]).map(({ length }) => length)).toEqual([2, 3]);
 });
 
 test("all segments of an episode are one sequence with one advantage; only the model's tokens count", () => {
@@ -104,8 +105,8 @@ test("all segments of an episode are one sequence with one advantage; only the m
     ]),
     episode([[0, 1]]),
   ];
-  const generation = generationOf(episodes, [[1], [0]], ["r"], config);
-  expect(generation.tokens).toBe(5);
+  const batch = makeRolloutBatch(episodes, [[1], [0]], ["r"], config);
+  expect(batch.tokens).toBe(5);
   const old = [
     [
       [1, 2, 3, 4, 5, 6],
@@ -113,7 +114,7 @@ test("all segments of an episode are one sequence with one advantage; only the m
     ],
     [[11, 12]],
   ];
-  const data = dataOf(generation, [0, 1], { old, reference: null }, config);
+  const data = buildData(batch, [0, 1], { old, reference: null }, config);
   expect(data.map(({ sequence }) => sequence)).toEqual([0, 0, 1]);
   expect(data.map(({ weights }) => Array.from(weights))).toEqual([
     [0, 0, 1, 1, 0, 1],
@@ -127,14 +128,14 @@ test("all segments of an episode are one sequence with one advantage; only the m
 
 test("episodes that were cut off can be left out", () => {
   const config = resolveConfig({ num_generations: 2, mask_truncated_completions: true });
-  const generation = generationOf(
+  const batch = makeRolloutBatch(
     [episode([[0, 1, 1]], { truncated: true }), episode([[0, 1]])],
     [[1], [0]],
     ["r"],
     config,
   );
-  expect(generation.tokens).toBe(1);
-  expect(Array.from(dataOf(generation, [0], { old: null, reference: null }, config)[0]!.weights)).toEqual([0, 0, 0]);
+  expect(batch.tokens).toBe(1);
+  expect(Array.from(buildData(batch, [0], { old: null, reference: null }, config)[0]!.weights)).toEqual([0, 0, 0]);
 });
 
 /** A step of which only its argument and its kind of error matter. */
