@@ -1,7 +1,7 @@
 // Passes through a model, forward and back, without an engine: for tests of its numbers.
 import type { Buffer } from "../src/lm/devices/index.ts";
 import { backward, forward, infer } from "../src/lm/model/decoder.ts";
-import { forestLayout, type Run } from "../src/lm/model/layout.ts";
+import { forestLayout, type Span } from "../src/lm/model/layout.ts";
 import type { Model } from "../src/lm/model/parameters.ts";
 
 /** Rows (of hidden states), the tokens they should predict, and what the loss makes of each log-prob and entropy. */
@@ -16,7 +16,7 @@ export interface Wanted {
 /** Log-probs and entropies; the gradient of Σ weights · logp + entropyWeight · Σ entropy is added to the model's. */
 export function train(
   model: Model,
-  runs: readonly Run[],
+  runs: readonly Span[],
   wanted: Wanted,
 ): { logp: Float32Array; entropy: Float32Array } {
   const { device, config } = model;
@@ -24,12 +24,12 @@ export function train(
   const N = wanted.rows.length;
   return device.scope(() => {
     const ints = (data: readonly number[]) => put(model, Int32Array.from(data));
-    const { layout, storeLength } = forestLayout(device, runs, {
+    const { layout, kvLength } = forestLayout(device, runs, {
       kvHeads: config.num_key_value_heads,
       headDim: config.head_dim,
     });
     const ids = ints(runs.flatMap((run) => run.tokens));
-    const { hidden, kept } = forward(model, ids, layout, storeLength);
+    const { hidden, saved } = forward(model, ids, layout, kvLength);
     const [rows, targets] = [ints(wanted.rows), ints(wanted.targets)];
     const x = device.alloc(device.activations, N * D);
     device.gather(hidden, rows, x, N, D);
@@ -42,19 +42,19 @@ export function train(
     const dHidden = device.alloc(device.activations, layout.tokens * D);
     device.fill(dHidden, 0);
     device.scatterAdd(dx, rows, dHidden, N, D);
-    backward(model, kept, dHidden);
+    backward(model, saved, dHidden);
     return { logp: device.read(out.logp) as Float32Array, entropy: device.read(out.entropy) as Float32Array };
   });
 }
 
 /** Logits of every token, without the rows' padding. */
-export function logitsOf(model: Model, runs: readonly Run[]): Float32Array {
+export function logitsOf(model: Model, runs: readonly Span[]): Float32Array {
   const { device, config, head } = model;
   return device.scope(() => {
     const shape = { kvHeads: config.num_key_value_heads, headDim: config.head_dim };
-    const { layout, storeLength } = forestLayout(device, runs, shape);
+    const { layout, kvLength } = forestLayout(device, runs, shape);
     const ids = put(model, Int32Array.from(runs.flatMap((run) => run.tokens)));
-    const stores = model.layers.map(() => device.alloc(device.activations, storeLength));
+    const stores = model.layers.map(() => device.alloc(device.activations, kvLength));
     const hidden = infer(model, ids, layout, stores);
     const stride = device.outStride(head);
     const logits = device.alloc("f32", layout.tokens * stride);

@@ -518,17 +518,13 @@ function attend(
     const r = random("attend", shape.heads, shape.headDim);
     const { heads, kvHeads, headDim } = shape;
     const A = device.activations;
-    const { layout, storeLength } = forestLayout(device, runs, shape);
+    const { layout, kvLength } = forestLayout(device, runs, shape);
     const T = layout.tokens;
     const width = (heads + 2 * kvHeads) * headDim;
     const qkv = b.floats(b.normal(r, T * width), A);
     const { norms, bias } = vectorsOf(b, shape, vectors, r);
     const rotary = b.rotary(layout.maxContext, headDim, angleOf(headDim));
-    const [q, kvCache, out] = [
-      b.empty(T * heads * headDim, A),
-      b.empty(storeLength, A),
-      b.empty(T * heads * headDim, A),
-    ];
+    const [q, kvCache, out] = [b.empty(T * heads * headDim, A), b.empty(kvLength, A), b.empty(T * heads * headDim, A)];
     const [rstd, lse] = [b.empty(T * (heads + kvHeads)), b.empty(T * heads)];
     device.rotate(qkv, norms, q, rstd, kvCache, layout, rotary, shape, bias);
     device.attention(q, kvCache, out, lse, layout, shape);

@@ -1,7 +1,7 @@
 // Test bench: writes numbers to a device and compares the results.
 import { expect } from "vitest";
 import type { Buffer, Device, Dtype, Scale, Weight } from "../../src/lm/devices/index.ts";
-import type { Run } from "../../src/lm/model/layout.ts";
+import type { Span } from "../../src/lm/model/layout.ts";
 import type { Random } from "../../src/random.ts";
 import { centralDifference } from "./reference.ts";
 
@@ -13,7 +13,7 @@ export interface Tolerances {
 }
 
 /** Spans by length and parent. */
-export function tree(...spans: readonly (readonly [length: number, parent: number | null])[]): Run[] {
+export function tree(...spans: readonly (readonly [length: number, parent: number | null])[]): Span[] {
   return spans.map(([length, parent]) => ({ tokens: new Array<number>(length).fill(0), parent }));
 }
 

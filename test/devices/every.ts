@@ -27,7 +27,7 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   const b = new Bench(device, { forward: 0, backward: 0, optimizer: 0 });
   const shape: HeadShape = { heads: 6, kvHeads: 2, headDim: 16, eps: 1e-6 };
   const runs = tree([5 * scale, null], [4 * scale, 0], [3 * scale, 0], [2 * scale, 1], [scale, 1], [3 * scale, null]);
-  const { layout, storeLength } = forestLayout(device, runs, shape);
+  const { layout, kvLength } = forestLayout(device, runs, shape);
   const T = layout.tokens;
   const [D, V, H, G, d] = [40, 133, shape.heads, shape.kvHeads, shape.headDim];
   const width = (H + 2 * G) * d;
@@ -47,11 +47,11 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   device.linear(qkvWeight, out.rmsNorm, out.linear, T);
   const norms = { q: b.scale(d, r).on, k: b.scale(d, r).on };
   const rotary = b.rotary(layout.maxContext, d, angleOf(d));
-  const [kvCache, headRstd, lse] = [b.empty(storeLength, A), b.empty(T * (H + G)), b.empty(T * H)];
+  const [kvCache, headRstd, lse] = [b.empty(kvLength, A), b.empty(T * (H + G)), b.empty(T * H)];
   out.rotate = b.empty(T * H * d, A);
   device.rotate(out.linear, norms, out.rotate, headRstd, kvCache, layout, rotary, shape);
   const bias = b.scale(width, random("every bias", scale)).on;
-  const biasedCache = b.floats(new Float32Array(storeLength), A); // capacities are rounded up, so the last rows stay unwritten
+  const biasedCache = b.floats(new Float32Array(kvLength), A); // capacities are rounded up, so the last rows stay unwritten
   out["rotate, bias"] = b.empty(T * H * d, A);
   const spare = b.empty(T * (H + G));
   device.rotate(out.linear, null, out["rotate, bias"], spare, biasedCache, layout, rotary, shape, bias);
@@ -61,12 +61,12 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   device.attention(out.rotate, kvCache, out.attention, lse, layout, shape);
 
   if (device.moveBlock) {
-    out.moveBlock = b.floats(b.normal(random("every move", scale), 2 * storeLength), A);
+    out.moveBlock = b.floats(b.normal(random("every move", scale), 2 * kvLength), A);
     const capacity = (runs[0]!.tokens.length + 7) & ~7;
     device.moveBlock(
       out.moveBlock,
       { block: 0, capacity },
-      { block: storeLength, capacity: capacity + 8 },
+      { block: kvLength, capacity: capacity + 8 },
       5 * scale,
       shape,
     );

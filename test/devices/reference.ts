@@ -1,6 +1,6 @@
 // Reference of every device operation: its formula in double precision.
 import type { AdamStep, HeadShape } from "../../src/lm/devices/index.ts";
-import type { Run } from "../../src/lm/model/layout.ts";
+import type { Span } from "../../src/lm/model/layout.ts";
 
 type Numbers = ArrayLike<number>;
 
@@ -41,7 +41,7 @@ export function swiGlu(gateUp: Numbers, width: number): Float64Array {
 }
 
 /** The context of each token of a tree of spans: the rows it sees, itself last. Their number is its position plus one. */
-export function contextsOf(spans: readonly Run[]): number[][] {
+export function contextsOf(spans: readonly Span[]): number[][] {
   const contexts: number[][] = [];
   const ends: number[][] = []; // of each span: the context of its last token
   for (const { tokens, parent } of spans) {

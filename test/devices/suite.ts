@@ -3,7 +3,7 @@
 // multiples of eight and head sizes too; numbers of tokens and of a weight's rows are free, and vary around tile edges here.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device, HeadShape } from "../../src/lm/devices/index.ts";
-import { forestLayout, type Run } from "../../src/lm/model/layout.ts";
+import { forestLayout, type Span } from "../../src/lm/model/layout.ts";
 import { random } from "../../src/random.ts";
 import { angleOf, Bench, dot, type Tolerances, tree } from "./bench.ts";
 import * as reference from "./reference.ts";
@@ -158,9 +158,9 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
       }
     });
 
-    const TREES: [name: string, runs: readonly Run[]][] = [
+    const TREES: [name: string, runs: readonly Span[]][] = [
       ["one token", tree([1, null])],
-      ...COUNTS.slice(1).map((n): [string, Run[]] => [`a sequence of ${n}`, tree([n, null])]),
+      ...COUNTS.slice(1).map((n): [string, Span[]] => [`a sequence of ${n}`, tree([n, null])]),
       ["a sequence of 41", tree([41, null])],
       ["three sequences", tree([5, null], [1, null], [33, null])],
       ["a prompt and its completions", tree([9, null], [3, 0], [1, 0], [12, 0])],
@@ -192,8 +192,8 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
           const onDevice = normed ? { q: qScale.on, k: kScale.on } : null;
           const bias = vectors === "bias" ? b.scale(width, r) : null;
           const rotary = b.rotary(Math.max(...positions) + 1, headDim, angleOf(headDim));
-          const { layout, storeLength } = forestLayout(device, runs, shape);
-          const kvCache = b.empty(storeLength);
+          const { layout, kvLength } = forestLayout(device, runs, shape);
+          const kvCache = b.empty(kvLength);
           const [q, rstd] = [b.empty(rows * heads * headDim), b.empty(rows * (heads + kvHeads))];
           const qkvBuffer = b.floats(qkv);
           device.rotate(qkvBuffer, onDevice, q, rstd, kvCache, layout, rotary, shape, bias?.on);
@@ -236,8 +236,8 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
       const runs = tree([20, null]);
       bench.run((b) => {
         const qkv = b.normal(r, 20 * 32, 12);
-        const { layout, storeLength } = forestLayout(device, runs, shape);
-        const [q, rstd, kvCache] = [b.empty(20 * 16), b.empty(20 * 3), b.empty(storeLength)];
+        const { layout, kvLength } = forestLayout(device, runs, shape);
+        const [q, rstd, kvCache] = [b.empty(20 * 16), b.empty(20 * 3), b.empty(kvLength)];
         device.rotate(b.floats(qkv), null, q, rstd, kvCache, layout, b.rotary(20, 8, angleOf(8)), shape);
         const [out, lse] = [b.empty(20 * 16), b.empty(20 * 2)];
         device.attention(q, kvCache, out, lse, layout, shape);

@@ -208,7 +208,7 @@ export function measureRoofline(
   device.scope(() => {
     const shape = { heads: H, kvHeads: G, headDim: d, eps: 1e-6 };
     const runs = contexts(V, T / length, length).map((ids) => ({ tokens: ids, parent: null }));
-    const { layout, storeLength } = forestLayout(device, runs, shape);
+    const { layout, kvLength } = forestLayout(device, runs, shape);
     const act = (width: number) => {
       const buffer = device.alloc(A, T * width);
       randomize(device, buffer, 1);
@@ -236,7 +236,7 @@ export function measureRoofline(
     const [x, dx, h, rstd] = [floats(D), floats(D), act(D), floats(1)];
     const width = (H + 2 * G) * d;
     const [qkv, dqkv, q, attended, dAttended] = [act(width), act(width), act(H * d), act(H * d), act(H * d)];
-    const [headRstd, lse, store] = [floats(H + G), floats(H), device.alloc(A, storeLength)];
+    const [headRstd, lse, store] = [floats(H + G), floats(H), device.alloc(A, kvLength)];
     const [gateUp, dGateUp, activated] = [act(2 * F), act(2 * F), act(F)];
     measure("embed", T * D * 8, 0, () => device.embed(model.embedding, ids, x, T));
     measure("rmsNorm with residual", T * D * (8 + 2 * a), 0, () =>

@@ -1,4 +1,4 @@
-// A checkpoint's numbers: weights in full precision and what the optimizer remembers, with what their bits depend on.
+// An engine's checkpoint: trained values in full precision, AdamW's moments, and the device variant their bits depend on.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ModelLoadError, messageOf } from "../../errors.ts";
@@ -14,7 +14,7 @@ interface Facts {
   readonly variant: string;
 }
 
-/** Writes what is learned (all weights, or the adapters) and the optimizer into a folder. */
+/** Writes the trained values (all weights, or the adapters) and the optimizer's state to a folder. */
 export async function saveEngineState(engine: LocalEngine, dir: string): Promise<void> {
   const { model, optimizer } = engine;
   mkdirSync(dir, { recursive: true });
@@ -28,7 +28,7 @@ export async function saveEngineState(engine: LocalEngine, dir: string): Promise
   await writeSafetensors(join(dir, STATE_FILE), shapes, tensors(), { dtype: "F32" });
 }
 
-/** Reads them back. The same bits follow only on the same device variant, so another one is refused unless allowed. */
+/** Restores them. Training continues to the same bits only on the same device variant; another is rejected unless allowed. */
 export async function loadEngineState(
   engine: LocalEngine,
   dir: string,

@@ -1,14 +1,14 @@
-// The seam between algorithm and arithmetic: a model that can sample and learn. Token ids go in, token ids come out.
+// The interface between algorithm and arithmetic: a model that can sample and learn. Token ids in, token ids out.
 import type { BatchTotals, LossSpec } from "./learning/loss.ts";
 import type { TextStop } from "./sampling/token-stop.ts";
 
 export interface SampleRequest {
-  /** The whole context so far. Tokens the engine has seen before, in whatever episode, are not computed again. */
+  /** The whole context so far. A prefix that is cached, from whichever request, is not computed again. */
   readonly prompt: readonly number[];
   readonly max_new_tokens: number;
-  /** Sampling ends behind one of these, which is part of the sample. */
+  /** Sampling ends after one of these, which is part of the sample. */
   readonly stop_ids: readonly number[];
-  /** Sampling also ends where the text does by this rule; tokens from there on are not part of the sample. */
+  /** Sampling also ends where this rule ends the text; tokens after that are not part of the sample. */
   readonly stop?: TextStop;
   /** 0 takes the likeliest token. @default 1 */
   readonly temperature?: number;
@@ -18,7 +18,7 @@ export interface SampleRequest {
   readonly top_p?: number;
   /** Keep tokens at least this likely, relative to the likeliest. @default 0 */
   readonly min_p?: number;
-  /** Names this sample's random numbers, such as [seed, "rollout", step, episode]; the position does the rest. */
+  /** Names this sample's random numbers, such as [seed, "rollout", step, episode]; each token's follows from its position. */
   readonly key: readonly (string | number)[];
   readonly signal?: AbortSignal;
   readonly onToken?: (token: number) => void;
@@ -26,14 +26,14 @@ export interface SampleRequest {
 
 export interface Sample {
   readonly tokens: readonly number[];
-  /** log π of each, from logits divided by the temperature, as training computes it; top-k, top-p and min-p do not count. */
+  /** log π of each, from logits divided by the temperature, as training computes it; top-k, top-p and min-p are ignored. */
   readonly logprobs: readonly number[];
   readonly finish_reason: "stop" | "length" | "aborted";
-  /** Of the prompt, how many tokens had been computed before. */
+  /** Tokens of the prompt that were cached. */
   readonly cached_tokens: number;
 }
 
-/** One context to learn from. Arrays are as long as `tokens`; entry i speaks of predicting tokens[i] from those before it. */
+/** One context to learn from. Arrays are as long as `tokens`; entry i is about predicting tokens[i] from those before it. */
 export interface Datum {
   readonly tokens: readonly number[];
   /** 0 where nothing is learned: the prompt, the environment's turns. */
@@ -51,7 +51,7 @@ export interface ForwardBackwardOutput {
   readonly metrics: Readonly<Record<string, number>>;
   /** log π of each datum's tokens; 0 where its weight is 0. */
   readonly logprobs: readonly Float32Array[];
-  /** Tokens computed, and what they would have been without sharing. */
+  /** Tokens computed, and how many there would have been without sharing prefixes. */
   readonly computed_tokens: number;
   readonly tokens: number;
 }
@@ -72,7 +72,7 @@ export interface AdamParams {
 
 export interface OptimOutput {
   readonly grad_norm: number;
-  /** Set when the gradient or a loss was not a number: the weights are as they were. */
+  /** Set when the gradient or a loss was not finite: the weights are unchanged. */
   readonly skipped: boolean;
   readonly step: number;
 }
@@ -80,7 +80,7 @@ export interface OptimOutput {
 export interface LogprobOptions {
   /** @default 1 */
   readonly temperature?: number;
-  /** The model as it is, or as it was loaded: an engine keeps that when asked to (`reference: true`). @default "current" */
+  /** The current weights, or those that were loaded, which an engine keeps with `reference: true`. @default "current" */
   readonly weights?: "current" | "reference";
 }
 
@@ -89,16 +89,16 @@ export interface ForwardBackwardOptions {
   readonly temperature?: number;
   /** A loss that the engine has, by name, with its options. */
   readonly loss: LossSpec;
-  /** Of the whole batch, when it comes in parts: losses and gradients of the parts then add up to its own. @default the batch's */
+  /** Totals of the whole batch, when this is a part of it: losses and gradients of the parts then add up. @default the batch's own */
   readonly totals?: BatchTotals;
 }
 
 export interface Engine {
-  /** Requests are merged into one batch inside, each joining and leaving when it will. */
+  /** Requests are batched inside; each joins and leaves at any time. */
   sample(request: SampleRequest): Promise<Sample>;
   /** Adds to the gradient. */
   forwardBackward(batch: readonly Datum[], options: ForwardBackwardOptions): Promise<ForwardBackwardOutput>;
-  /** Moves the weights, and forgets the gradient and everything cached. */
+  /** Updates the weights, and clears gradients and the prefix cache. */
   optimStep(adam: AdamParams): Promise<OptimOutput>;
   /** log π of every token of each datum given those before it; entry 0 is 0. */
   logprobs(batch: readonly Datum[], options?: LogprobOptions): Promise<Float32Array[]>;

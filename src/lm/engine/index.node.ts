@@ -1,4 +1,4 @@
-// The engine under Node: in a thread of its own, loaded by name, saved to disk.
+// The engine under Node: in a worker thread, loaded by name, saved to disk.
 
 export { findModel, hubCache } from "../model/formats/hub.node.ts";
 export * from "./index.ts";

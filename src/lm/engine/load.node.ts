@@ -1,4 +1,4 @@
-// A model by name or path, ready to use: its engine in a thread of its own, its tokenizer and its turns here.
+// Loads a model by name or path: its engine in a worker thread, its tokenizer and turn encoder in this one.
 import { existsSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { ModelLoadError } from "../../errors.ts";
@@ -22,11 +22,14 @@ export interface LoadedModel {
   readonly tokenizer: Tokenizer;
   readonly turns: TurnEncoder;
   readonly config: ModelConfig;
-  /** Where its files are, or its GGUF file; an adapter's base model's. */
+  /** Its folder or GGUF file; of an adapter, that of its base model. */
   readonly folder: string;
 }
 
-/** Loads a model from a folder (PEFT's too, merged or to go on with) or a GGUF file, from Ollama's store as "ollama:NAME", or by a Hub id such as "Qwen/Qwen3-0.6B" (downloaded once into the Hub's cache). */
+/**
+ * Loads a model from a folder (a PEFT adapter's too: merged, or to continue training) or a GGUF file, from Ollama as
+ * "ollama:NAME", or by a Hub id such as "Qwen/Qwen3-0.6B" (downloaded once to the Hub's cache).
+ */
 export async function loadModelAndTokenizer(
   nameOrPath: string,
   { hub, ...options }: LoadModelOptions = {},
@@ -45,7 +48,7 @@ export async function loadModelAndTokenizer(
   return { engine, tokenizer, turns, config, folder };
 }
 
-/** The folder of the model that an adapter was made for; a path is looked for beside the adapter too. */
+/** The folder of an adapter's base model; a path may be relative to the adapter. */
 export async function baseFolderOf(adapter: string, hub?: HubOptions): Promise<string> {
   const { base } = readAdapterConfig(adapter);
   if (base === null)
@@ -63,7 +66,7 @@ export async function baseFolderOf(adapter: string, hub?: HubOptions): Promise<s
     throw new ModelLoadError({
       what: `the model that the adapter ${adapter} is for is not here`,
       value: base,
-      remedy: "put it there again, or write its new place into base_model_name_or_path of adapter_config.json",
+      remedy: "restore it, or write its new path to base_model_name_or_path of adapter_config.json",
       cause,
     });
   }

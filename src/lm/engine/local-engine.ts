@@ -15,11 +15,11 @@ import type {
   Sample,
   SampleRequest,
 } from "./engine.ts";
-import { evaluate, type LearnOptions, learn } from "./learning/learner.ts";
+import { computeLogprobs, type LearnOptions, learn } from "./learning/learner.ts";
 import type { LossTable } from "./learning/loss.ts";
 import { Sampler } from "./sampling/sampler.ts";
 
-/** What the optimizer remembers. */
+/** AdamW's moments and step count. */
 export interface OptimizerState {
   readonly m: Buffer;
   readonly v: Buffer;
@@ -27,22 +27,22 @@ export interface OptimizerState {
 }
 
 export interface LocalOptions {
-  /** Tokens whose keys and values are kept at most, for contexts that come again. @default 131072 */
+  /** Most tokens in the prefix cache. @default 131072 */
   readonly maxCachedTokens?: number;
-  /** Compute activations again on the way back instead of keeping them: slower, and far less memory. @default false */
+  /** Recompute activations in backward instead of saving them: slower, far less memory. @default false */
   readonly recompute?: boolean;
-  /** Rows computed together at most, in training and of prompts. @default as learner.ts and sampler.ts have it */
+  /** Most rows computed together, in training and of prompts. @default those of learner.ts and sampler.ts */
   readonly maxRows?: number;
-  /** Keep a copy of the weights as they are now (of adapters alone, where there are some), for `logprobs(…, { weights: "reference" })`. @default false */
+  /** Keep a copy of the current weights (of the adapters alone, with LoRA) for `logprobs(…, { weights: "reference" })`. @default false */
   readonly reference?: boolean;
   /** Loss functions by name, besides cross_entropy. @default none */
   readonly losses?: LossTable;
 }
 
-type Stretch = Trained["stretches"][number];
+type Range = Trained["ranges"][number];
 type Four = [Buffer, Buffer, Buffer, Buffer];
 
-/** Samples from a model and trains it. The weights cannot be changed while anybody samples. */
+/** Samples from a model and trains it. The weights cannot change while samples are running. */
 export class LocalEngine implements Engine {
   readonly model: Model;
   readonly #sampler: Sampler;
@@ -79,27 +79,32 @@ export class LocalEngine implements Engine {
 
   async optimStep(adam: AdamParams): Promise<OptimOutput> {
     const { device } = this.model;
-    const { values, grads, stretches } = this.#trained();
+    const { values, grads, ranges } = this.#trained();
     if (!this.#sampler.idle)
       throw new UsageError({ what: "optimStep while samples are running", remedy: "await them first" });
     const { learning_rate, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, max_grad_norm = Infinity } = adam;
     const optimizer = this.optimizer;
-    const cut = (buffer: Buffer, { from, length }: Stretch) => device.part(buffer, from, length);
-    // A stretch of numbers that are `factor` times the parameters has gradients that much smaller.
+    const cut = (buffer: Buffer, { from, length }: Range) => device.part(buffer, from, length);
+    // Values that are `factor` times the parameters have gradients smaller by that factor.
     const grad_norm = Math.sqrt(
-      stretches.reduce((sum, stretch) => sum + stretch.factor ** 2 * device.sumSquares(cut(grads, stretch)), 0),
+      ranges.reduce((sum, range) => sum + range.factor ** 2 * device.sumSquares(cut(grads, range)), 0),
     );
     const skipped = this.#poisoned || !Number.isFinite(grad_norm);
     if (!skipped) {
       optimizer.step++;
       const gradient_scale = Math.min(1, max_grad_norm / (grad_norm + 1e-6)); // as torch.nn.utils.clip_grad_norm_
       const { step, m, v } = optimizer;
-      for (const stretch of stretches) {
-        const { factor } = stretch;
-        const [value, grad, ...moments] = [values, grads, m, v].map((buffer) => cut(buffer, stretch)) as Four;
+      for (const range of ranges) {
+        const { factor } = range;
+        const [value, grad, ...moments] = [values, grads, m, v].map((buffer) => cut(buffer, range)) as Four;
         device.adamW(value, grad, ...moments, {
-          ...{ beta1, beta2, gradient_scale, step, learning_rate: learning_rate * factor },
-          ...{ eps: eps / factor, weight_decay: weight_decay / factor },
+          beta1,
+          beta2,
+          gradient_scale,
+          step,
+          learning_rate: learning_rate * factor,
+          eps: eps / factor,
+          weight_decay: weight_decay / factor,
         });
       }
       this.changed();
@@ -114,7 +119,7 @@ export class LocalEngine implements Engine {
     { temperature = 1, weights = "current" }: LogprobOptions = {},
   ): Promise<Float32Array[]> {
     checkBatch(batch, this.model);
-    const compute = () => evaluate(this.model, batch, temperature, this.#learning);
+    const compute = () => computeLogprobs(this.model, batch, temperature, this.#learning);
     return weights === "current" ? compute() : this.#withReference(compute);
   }
 
@@ -124,7 +129,7 @@ export class LocalEngine implements Engine {
     throw new UsageError({ what: "this model was loaded for sampling only", remedy: "load it with trains: true" });
   }
 
-  /** Does something with the weights as they were loaded in place of those there are now. */
+  /** Runs `work` with the reference weights in place of the current ones. */
   #withReference<T>(work: () => T): T {
     const { device } = this.model;
     const { values } = this.#trained();
@@ -133,7 +138,7 @@ export class LocalEngine implements Engine {
         what: "this engine kept no reference weights",
         remedy: "load the model with reference: true",
       });
-    const now = copyOf(device, values);
+    const current = copyOf(device, values);
     const put = (weights: Buffer) => {
       device.copy(weights, values);
       this.#refresh();
@@ -142,12 +147,12 @@ export class LocalEngine implements Engine {
       put(this.#reference);
       return work();
     } finally {
-      put(now);
-      device.free(now);
+      put(current);
+      device.free(current);
     }
   }
 
-  /** Made when first needed. */
+  /** Allocated when first needed. */
   get optimizer(): OptimizerState {
     if (!this.#optimizer) {
       const { device } = this.model;
@@ -162,7 +167,7 @@ export class LocalEngine implements Engine {
     return this.#optimizer;
   }
 
-  /** What was learned has other values now: copies are stale, and cached contexts. */
+  /** Call after writing to the trained values: copies and cached contexts are stale. */
   changed(): void {
     this.#refresh();
     this.forgetCache();
@@ -173,12 +178,12 @@ export class LocalEngine implements Engine {
     else parametersChanged(this.model);
   }
 
-  /** Tokens of context there is room for now. */
+  /** Tokens that fit the prefix cache without growing. */
   get cacheCapacity(): number {
     return this.#sampler.cache.capacity;
   }
 
-  /** Drops cached contexts. */
+  /** Clears the prefix cache. */
   forgetCache(): void {
     this.#sampler.cache.clear();
   }
@@ -196,14 +201,14 @@ export class LocalEngine implements Engine {
   }
 }
 
-/** The same numbers in a buffer of their own. */
+/** A copy in a new buffer. */
 function copyOf(device: Device, values: Buffer): Buffer {
   const copy = device.alloc("f32", values.length);
   device.copy(values, copy);
   return copy;
 }
 
-/** Refuses what would fail deep inside. */
+/** Rejects requests that would fail later. */
 function checkRequest({ prompt, max_new_tokens, temperature = 1 }: SampleRequest, model: Model): void {
   const window = windowOf(model.config);
   if (prompt.length === 0) throw new UsageError({ what: "the prompt is empty" });
@@ -221,7 +226,7 @@ function checkRequest({ prompt, max_new_tokens, temperature = 1 }: SampleRequest
   checkTokens(prompt, model);
 }
 
-/** Refuses data that would be computed wrongly; `arrays` must be as long as the tokens where they are given. */
+/** Rejects data that would be computed wrongly; the named `arrays` must be as long as the tokens. */
 function checkBatch(
   batch: readonly Datum[],
   model: Model,

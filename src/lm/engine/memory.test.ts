@@ -11,7 +11,7 @@ const SIZE = {
   ...{ num_attention_heads: 8, num_key_value_heads: 2, head_dim: 16, max_position_embeddings: 512 },
 };
 
-test.each([false, true])("the estimate is what training takes (recompute: %s)", async (recompute) => {
+test.each([false, true])("the estimate is what training allocates (recompute: %s)", async (recompute) => {
   const device = createCpu({ threads: 1 });
   const engine = new LocalEngine(tinyModel({ device, config: SIZE }), { recompute });
   const rows = 4 * 256;
@@ -29,7 +29,7 @@ test.each([false, true])("the estimate is what training takes (recompute: %s)", 
   await engine.close();
 });
 
-test("a model that cannot fit is refused with what it needs", () => {
+test("a model that does not fit is rejected with what it needs", () => {
   const large: ModelConfig = {
     ...tinyModel().config,
     ...{ hidden_size: 2048, intermediate_size: 6144, num_hidden_layers: 28, vocab_size: 151_936 },
@@ -79,7 +79,7 @@ function gpuOf(memory: number) {
   return { gpu: { name: "GPU", capability: 75, memory, ...rest }, precision: "fp32" as const };
 }
 
-test("a GPU's memory is shared out between rows of training and contexts kept", () => {
+test("a GPU's memory is divided between rows of training and the KV cache", () => {
   const large = cudaLimits("Qwen3-0.6B", QWEN, { ...gpuOf(150e9), precision: "bf16" }, { trains: true });
   expect(large).toEqual({ maxRows: 16_384, maxCachedTokens: 262_144 });
   const small = cudaLimits("Qwen3-0.6B", QWEN, gpuOf(15.8e9), { trains: true, recompute: true });
@@ -87,7 +87,7 @@ test("a GPU's memory is shared out between rows of training and contexts kept", 
   expect(small.maxCachedTokens).toBeGreaterThanOrEqual(8_192);
 });
 
-test("a model too large for a GPU is refused before it is loaded, with what would help", () => {
+test("a model too large for a GPU is rejected before it is loaded, with what would help", () => {
   const load = () => cudaLimits("Qwen3-0.6B", QWEN, gpuOf(15.8e9), { trains: true });
   expect(load).toThrow(OOMError);
   expect(load).toThrow(

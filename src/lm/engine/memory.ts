@@ -1,5 +1,5 @@
-// What a model needs on a device, known before anything is loaded: the sizes of the buffers that model/, engine/ and the
-// device allocate, summed phase by phase. `sqlenv bench memory` holds it against what was measured.
+// Estimates a model's memory before anything is loaded: the sizes of the buffers that model/, engine/ and the device
+// allocate, summed by phase. `sqlenv bench memory` compares it with measurements.
 
 import { OOMError } from "../../errors.ts";
 import type { Precision } from "../devices/cuda/device.ts";
@@ -9,27 +9,28 @@ import { type ModelConfig, parameterCount } from "../model/config.ts";
 import { adaptedLength, LORA_MODULES, type LoraSpec, loraLength } from "../model/lora.ts";
 import { windowOf } from "../model/parameters.ts";
 import { MAX_ROWS } from "./learning/learner.ts";
+import { DECODE_SIZES } from "./sampling/graph-decoder.ts";
 
-/** A 32-bit WebAssembly memory ends here. */
+/** The size limit of a 32-bit WebAssembly memory. */
 export const CPU_MEMORY_LIMIT = 4 * 2 ** 30;
 
-/** Where a model runs: the CPU, or a card with so much memory. */
+/** Where a model runs: the CPU, or a GPU with its memory in bytes. */
 export type MemoryPlace =
   | { readonly device: "cpu" }
   | { readonly device: "cuda"; readonly precision: Precision; readonly memory: number };
 
 export interface MemoryEstimate {
-  /** Bytes, part by part. */
+  /** All in bytes. */
   readonly weights: number;
-  /** Copies of the weights in the forms that products read, and of those that adapters stand in front of. */
+  /** Copies of the weights in the layouts that matmuls read, and of the weights that LoRA adapts. */
   readonly copies: number;
   readonly gradients: number;
   readonly optimizer: number;
-  /** The model as it was, for the KL term. */
+  /** The reference weights of the KL term. */
   readonly reference: number;
-  /** Of the phase that needs most: sampling, learning, or looking back at the reference. */
+  /** Of the phase that needs most: sampling, training, or log-probs of the reference. */
   readonly activations: number;
-  /** Keys and values of contexts. */
+  /** The KV cache. */
   readonly cache: number;
   readonly total: number;
 }
@@ -40,15 +41,15 @@ export interface MemoryOptions {
   readonly place?: MemoryPlace;
   /** Rows computed together in training. @default MAX_ROWS */
   readonly rows?: number;
-  /** Of them, those whose next token is learned. @default all */
+  /** Of these, rows whose next token is learned. @default all */
   readonly learned?: number;
-  /** Whether activations are computed again instead of kept. @default false */
+  /** Whether activations are recomputed in backward instead of saved. @default false */
   readonly recompute?: boolean;
-  /** Adapters that are learned instead of the weights. */
+  /** LoRA adapters to train instead of the weights. */
   readonly lora?: LoraSpec | undefined;
-  /** Whether the KL term needs the model as it was. @default false */
+  /** Whether the KL term needs reference weights. @default false */
   readonly reference?: boolean | undefined;
-  /** Tokens of context kept for sampling. @default 16384 */
+  /** Tokens in the KV cache. @default 16384 */
   readonly cacheTokens?: number;
   /** Prompt tokens computed together in sampling. @default rows */
   readonly promptRows?: number;
@@ -56,9 +57,7 @@ export interface MemoryOptions {
   readonly contexts?: number;
 }
 
-const DECODE_SIZES = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256]; // lm/engine/sampling/graph-decoder.ts keeps a recording of each it met
-
-/** Bytes a model takes, at most. */
+/** Upper bound of a model's memory. */
 export function estimateMemory(config: ModelConfig, options: MemoryOptions): MemoryEstimate {
   const { trains, place = { device: "cpu" }, lora, reference = false, cacheTokens = 16_384 } = options;
   const isCpu = place.device === "cpu";
@@ -72,7 +71,7 @@ export function estimateMemory(config: ModelConfig, options: MemoryOptions): Mem
   const rotary = 4 * windowOf(config) * d;
   const weights = round(parameters * (frozen16 ? 2 : 4)) + round(rotary) + (trains && lora ? round(4 * learned) : 0);
 
-  // The CPU packs each matrix it multiplies by, once for the way there and once for the way back.
+  // The CPU packs each weight matrix once for forward and once for backward.
   const embedding = config.vocab_size * config.hidden_size;
   const packed = (parameters - (config.tie_word_embeddings ? 0 : embedding)) * 4 * (trains ? 2 : 1);
   const shadow = isBf16 ? (frozen16 ? 0 : round(round(4 * parameters) / 2)) + (lora ? round(2 * learned) : 0) : 0;
@@ -91,7 +90,7 @@ export function estimateMemory(config: ModelConfig, options: MemoryOptions): Mem
   return { ...parts, total: Object.values(parts).reduce((sum, part) => sum + part, 0) };
 }
 
-/** Of the phase that needs most. */
+/** Activations of the phase that needs most. */
 function activationBytes(
   config: ModelConfig,
   options: MemoryOptions,
@@ -107,7 +106,7 @@ function activationBytes(
   const qkv = (H + 2 * G) * d;
   const V = (vocab_size + 7) & ~7;
   const sum = (...sizes: readonly number[]) => sizes.reduce((total, size) => total + round(size), 0);
-  // Only the rows that are read are computed behind the last attention, where a row is dear: lm/model/decoder.ts skipsRows.
+  // After the last attention only the wanted rows are computed, in fp32: lm/model/decoder.ts skipsRows.
   const isCut = a === 4;
   const R = isCut ? Math.min(N, T) : T;
 
@@ -129,7 +128,7 @@ function activationBytes(
 
   const n = (modules: number) => modules * ((lora ? lora.r + 7 : 0) & ~7);
   const adapters = lora ? 2 * round(a * T * n(2)) + (isCpu ? 4 * T * (2 * F + n(2)) : 0) : 0;
-  const packs = isCpu && !lora ? 4 * T * (D + Math.max(2 * F, qkv)) : 0; // both factors of a weight's gradient
+  const packs = isCpu && !lora ? 4 * T * (D + Math.max(2 * F, qkv)) : 0; // packed copies of both factors of a weight's gradient
   const attention = round(4 * T * H) + (isCpu ? 4 * T * 2 * G * d : 0);
   const casts = isCpu || a === 4 ? 0 : round(a * T * D);
   const layer = (rows: number, cut: boolean): number =>
@@ -148,15 +147,15 @@ function activationBytes(
     sum(2 * a * rows * F, a * rows * F, 4 * rows * (H + G), 4 * rows) +
     6 * round(4 * rows) +
     round(4 * all * V);
-  const recordings = isCpu ? 0 : DECODE_SIZES.filter((size) => size <= 2 * contexts);
+  const graphs = isCpu ? 0 : DECODE_SIZES.filter((size) => size <= 2 * contexts);
   const sampling =
-    passing(S, contexts) + (recordings === 0 ? 0 : recordings.reduce((all, size) => all + round(4 * size * V), 0));
-  const looking =
+    passing(S, contexts) + (graphs === 0 ? 0 : graphs.reduce((all, size) => all + round(4 * size * V), 0));
+  const inference =
     passing(T, 0) + logitsOf(T) + sum(a * T * D, a * T * 2 * G * d) + (lora ? 0 : round(4 * parameterCount(config)));
-  return Math.max(sampling, trains ? learning : 0, trains && reference ? looking : 0);
+  return Math.max(sampling, trains ? learning : 0, trains && reference ? inference : 0);
 }
 
-/** Refuses a model that cannot fit, before any of its weights are read. `limit` is what the engine may have here. */
+/** Rejects a model that does not fit before any of its weights are read. `limit`: bytes the engine may use. */
 export function checkCpuMemory(
   name: string,
   config: ModelConfig,
@@ -178,7 +177,7 @@ export function checkCpuMemory(
   });
 }
 
-/** Settings under which training takes less memory, by name; none for sampling. */
+/** Settings with which training needs less memory, by name; none for sampling. */
 function waysToTrain({ trains, recompute, lora }: MemoryOptions): [string, Partial<MemoryOptions>][] {
   const adapters = { lora: { r: 16, alpha: 32, targets: LORA_MODULES } };
   const ways: [string, Partial<MemoryOptions>][] = [
@@ -189,17 +188,17 @@ function waysToTrain({ trains, recompute, lora }: MemoryOptions): [string, Parti
   return trains ? ways.filter(([, way]) => !(way.lora && lora) && !(way.recompute && recompute)) : [];
 }
 
-const CUDA_SPARE = 0.94; // of the card's memory: cuBLAS, fragments and other programs need some
+const CUDA_SPARE = 0.94; // of the GPU's memory: cuBLAS, fragments and other programs need some
 const ROWS = [16_384, 8_192, 4_096, 2_048, 1_024] as const;
-const LEAST_TOKENS = 8_192; // of context kept: fewer, and every turn is computed from its beginning
-const MOST_TOKENS = 262_144;
+const MIN_CACHE = 8_192; // tokens; with fewer, every turn recomputes its whole context
+const MAX_CACHE = 262_144;
 
 export interface CudaLimits {
   readonly maxRows: number;
   readonly maxCachedTokens: number;
 }
 
-/** How much of a card to use: rows computed together, and tokens of context kept. A model that cannot fit is refused. */
+/** How much of a GPU's memory to use: rows computed together, and tokens in the KV cache. A model that does not fit is rejected. */
 export function cudaLimits(
   name: string,
   config: ModelConfig,
@@ -210,27 +209,27 @@ export function cudaLimits(
   const room = CUDA_SPARE * gpu.memory;
   const need = (rows: number, cacheTokens: number) =>
     estimateMemory(config, { ...options, place, rows, cacheTokens, promptRows: Math.min(rows, 8_192) });
-  const least = need(ROWS.at(-1)!, LEAST_TOKENS);
+  const least = need(ROWS.at(-1)!, MIN_CACHE);
   if (least.total > room) {
     const helps = [
       ...(options.trains && !options.recompute ? ["recompute activations (gradient_checkpointing)"] : []),
       ...(options.trains && !options.lora ? ["learn adapters (use_peft)"] : []),
-      ...(precision === "fp32" ? ["use a card with bf16"] : []),
+      ...(precision === "fp32" ? ["use a GPU with bf16"] : []),
     ];
     throw new OOMError({
       what: `${name} does not fit the GPU: ${options.trains ? "training" : "sampling"} needs`,
       value: `${gib(least.total)} of ${gib(room)} (${largest(least)})`,
-      remedy: [...helps, "use a smaller model or a larger card"].join(", "),
+      remedy: [...helps, "use a smaller model or a larger GPU"].join(", "),
     });
   }
-  const maxRows = ROWS.find((rows) => need(rows, 2 * LEAST_TOKENS).total <= room) ?? ROWS.at(-1)!;
+  const maxRows = ROWS.find((rows) => need(rows, 2 * MIN_CACHE).total <= room) ?? ROWS.at(-1)!;
   const left = room - need(maxRows, 0).total;
   const context = need(maxRows, 1_024).cache / 1_024;
-  const maxCachedTokens = Math.floor(left / 1.5 / context / 1024) * 1024; // growing copies: old and new side by side
-  return { maxRows, maxCachedTokens: Math.min(MOST_TOKENS, Math.max(LEAST_TOKENS, maxCachedTokens)) };
+  const maxCachedTokens = Math.floor(left / 1.5 / context / 1024) * 1024; // growing needs the old and the new cache at once
+  return { maxRows, maxCachedTokens: Math.min(MAX_CACHE, Math.max(MIN_CACHE, maxCachedTokens)) };
 }
 
-/** What a device has too little of, in words. */
+/** The three largest parts, in words. */
 function largest({ total: _, ...parts }: MemoryEstimate): string {
   const shown = Object.entries(parts).sort(([, x], [, y]) => y - x);
   return shown

@@ -26,7 +26,7 @@ afterAll(() => {
 
 const REQUEST = { prompt: [5, 9, 40], max_new_tokens: 8, stop_ids: [], key: [1] } as const;
 
-test("a fetched folder, files that were chosen and a folder on disk are the same model", async () => {
+test("a fetched folder, chosen files and a folder on disk are the same model", async () => {
   const files = await loadModelFolder(folder);
   const model = createModel(createCpu({ threads: 1, simd: "plain" }), files.config, { trains: false });
   await loadWeights(model, files.weights);

@@ -1,5 +1,5 @@
-// A model in a browser: a folder fetched from beside the page, or files a person chose, and an engine in the calling thread.
-// Call it in a worker: a step takes seconds, and a page's own thread must stay free.
+// A model in a browser, from an address or from chosen files, with an engine in the calling thread. Call it in a worker: a
+// step takes seconds, and the page's thread must stay free.
 
 import { ModelLoadError, messageOf } from "../../errors.ts";
 import { createWebCpu } from "../devices/cpu/start.web.ts";
@@ -15,14 +15,14 @@ import { checkCpuMemory } from "./memory.ts";
 import type { EngineFacts } from "./thread/protocol.ts";
 
 export interface WebModelOptions {
-  /** What errors call the model. @default the URL, or "the model" */
+  /** The model's name in errors. @default the URL, or "the model" */
   readonly name?: string;
   /** With gradients. @default true */
   readonly trains?: boolean;
-  /** Where the page is cross-origin isolated. @default as many as the machine has cores, at most 8 */
+  /** CPU threads, if the page is cross-origin isolated. @default the number of cores, at most 8 */
   readonly threads?: number | undefined;
   readonly simd?: "plain" | "relaxed" | undefined;
-  /** Bytes of the weights that have come, of how many (0: the server does not say). */
+  /** Bytes of the weights received, and in all (0: unknown). */
   readonly onProgress?: ((received: number, total: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Loss functions by name, besides cross_entropy. @default none */
@@ -70,7 +70,7 @@ function fetching(base: string | URL, { onProgress, signal }: Pick<WebModelOptio
       new ModelLoadError({ what, value: url.href, remedy: "check the address and the server", cause });
     try {
       const response = await fetch(url, signal ? { signal } : {});
-      // Servers of single-page sites answer a missing file with a page.
+      // Servers of single-page apps answer a missing file with a page.
       if (response.status === 404 || response.headers.get("content-type")?.startsWith("text/html")) return null;
       if (!response.ok) throw failed(`the model's file cannot be fetched (${response.status})`);
       return await bodyOf(response, file === WEIGHTS_FILE ? onProgress : undefined);
@@ -84,7 +84,7 @@ function fetching(base: string | URL, { onProgress, signal }: Pick<WebModelOptio
 
 async function bodyOf(response: Response, onProgress: WebModelOptions["onProgress"]): Promise<Uint8Array<ArrayBuffer>> {
   if (!onProgress || !response.body) return new Uint8Array(await response.arrayBuffer());
-  // A compressed answer's length is not that of what comes out of it.
+  // The content-length of a compressed response is not that of its content.
   const total = response.headers.has("content-encoding") ? 0 : Number(response.headers.get("content-length") ?? 0);
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let received = 0;

@@ -71,7 +71,7 @@ const FROM_TRANSFORMERS: Readonly<Record<number, number>> = {
   ...{ 16: 0.000429556705057621, 17: 9.708286233944818e-5, 18: 1.9461638657958247e-5, 31: 9.418306490260875e-8 },
 };
 
-test("llama3 rotary positions: fast turns stay, slow ones are slowed down, those between interpolated", () => {
+test("llama3 rotary scaling: high frequencies stay, low ones are divided, those between interpolated", () => {
   const scaled = { ...LLAMA, head_dim: 64, rope_theta: 500_000, rope_scaling: LLAMA3 };
   const config = parseConfig(scaled);
   expect(config.rope_scaling).toEqual(LLAMA3);
@@ -85,7 +85,7 @@ test("llama3 rotary positions: fast turns stay, slow ones are slowed down, those
   }
 });
 
-test("what a Llama configuration leaves open has the family's values", () => {
+test("missing keys of a Llama configuration have the family's defaults", () => {
   const config = parseConfig(LLAMA);
   expect(config).toMatchObject({ qk_norm: false, head_dim: 64, num_key_value_heads: 8, rope_theta: 10000 });
   const names = [...parameterShapes(config).keys()];
@@ -140,6 +140,6 @@ test.each([
   expect(read).toThrow(/^some\/config\.json: /);
 });
 
-test("refuses what is no object", () => {
+test("rejects what is not an object", () => {
   for (const json of [null, 3, [], "x"]) expect(() => parseConfig(json)).toThrow(ModelLoadError);
 });

@@ -17,7 +17,7 @@ const MAX_WIDTH = 131_072;
 const MAX_LAYERS = 1_000;
 const MAX_POSITIONS = 100_000_000;
 
-/** Llama 3.1's way to stretch rotary positions beyond the context it was pretrained on; keys are those of config.json. */
+/** Llama 3.1's scaling of rotary embeddings beyond the pretraining context; keys are those of config.json. */
 export interface RopeScaling {
   readonly rope_type: "llama3";
   readonly factor: number;
@@ -38,7 +38,7 @@ export interface ModelConfig {
   readonly head_dim: number;
   readonly rms_norm_eps: number;
   readonly rope_theta: number;
-  /** Null: plain rotary positions. */
+  /** Null: plain rotary embeddings. */
   readonly rope_scaling: RopeScaling | null;
   readonly max_position_embeddings: number;
   readonly tie_word_embeddings: boolean;
@@ -70,7 +70,7 @@ const llama3Rope = z
     path: ["low_freq_factor"],
   });
 
-/** The keys we read; others are the business of other programs. */
+/** The keys we read; others are ignored. */
 const configFile = z.looseObject({
   architectures: z.array(z.string()).min(1),
   vocab_size: z.int().min(1).max(MAX_VOCAB),
@@ -100,7 +100,7 @@ const configFile = z.looseObject({
 
 type ConfigFile = z.infer<typeof configFile>;
 
-/** Reads a parsed config.json; what this package would compute wrongly is refused, naming the field. */
+/** Reads a parsed config.json; rejects, by field, what this package would compute wrongly. */
 export function parseConfig(json: unknown, file = "config.json"): ModelConfig {
   const read = configFile.safeParse(json);
   if (!read.success) {
@@ -176,7 +176,7 @@ function readRopeScaling(raw: ConfigFile, file: string): RopeScaling | null {
   return null;
 }
 
-/** Refuses every variation of the decoder that we would silently compute as if it were not there. */
+/** Rejects every variation of the decoder that would otherwise be ignored silently. */
 function checkSupported(raw: ConfigFile, file: string): void {
   const plain = "use a model without it";
   if (raw.hidden_act !== "silu") throw refused(file, "hidden_act", raw.hidden_act, "only silu is computed");
@@ -251,7 +251,7 @@ export function parameterShapes(config: ModelConfig): ReadonlyMap<string, readon
   return shapes;
 }
 
-/** How many numbers the model consists of. */
+/** Number of parameters. */
 export function parameterCount(config: ModelConfig): number {
   let count = 0;
   for (const shape of parameterShapes(config).values()) count += shape.reduce((product, size) => product * size, 1);
@@ -266,7 +266,7 @@ export function inverseFrequencies(config: Pick<ModelConfig, "head_dim" | "rope_
   return scaling ? plain.map((frequency) => llama3Frequency(frequency, scaling)) : plain;
 }
 
-/** Slow turns are slowed down by `factor`, fast ones stay, and those between are interpolated. */
+/** Low frequencies are divided by `factor`, high ones stay, and those between are interpolated. */
 function llama3Frequency(frequency: number, scaling: RopeScaling): number {
   const { factor, low_freq_factor: low, high_freq_factor: high, original_max_position_embeddings: original } = scaling;
   const turns = (original * frequency) / (2 * Math.PI); // within the original context

@@ -4,9 +4,9 @@ import type { Buffer, Device, HeadShape, Scale, TokenLayout, Weight } from "../d
 import { adapterBackward } from "./lora.ts";
 import type { Layer, Model } from "./parameters.ts";
 
-/** What a layer's backward pass needs of its forward pass. */
-interface KeptLayer {
-  /** The stream before attention, and before the MLP: from there on only the wanted rows, where not all are. */
+/** What a layer's forward pass saves for backward. */
+interface SavedLayer {
+  /** The residual stream before attention, and before the MLP: from there on only the wanted rows. */
   readonly x1: Buffer;
   readonly x2: Buffer;
   /** Norms' outputs and their 1/rms. */
@@ -17,73 +17,73 @@ interface KeptLayer {
   readonly qkv: Buffer;
   readonly q: Buffer;
   readonly headRstd: Buffer;
-  readonly store: Buffer;
+  readonly kvCache: Buffer;
   readonly attended: Buffer;
-  /** Its wanted rows. */
+  /** The wanted rows of `attended`. */
   readonly attendedWanted: Buffer;
   readonly lse: Buffer;
   readonly gateUp: Buffer;
   readonly activated: Buffer;
 }
 
-/** A layer's inside, and what it adds to the stream. */
-interface Inside {
-  readonly kept: KeptLayer;
+/** A layer's activations, and what its MLP adds to the stream. */
+interface LayerOutput {
+  readonly saved: SavedLayer;
   readonly out: Buffer;
 }
 
-/** What `backward` needs; lives until the scope it was made in ends. */
-export interface Kept {
+/** What `backward` needs; valid until the scope that it was made in ends. */
+export interface Saved {
   readonly layout: TokenLayout;
   readonly ids: Buffer;
-  /** Each layer's inside, or only the stream before it where the inside is to be computed again. */
-  readonly layers: readonly (KeptLayer | { readonly x1: Buffer })[];
-  readonly storeLength: number;
+  /** Each layer's activations, or only the stream before it where they are recomputed. */
+  readonly layers: readonly (SavedLayer | { readonly x1: Buffer })[];
+  readonly kvLength: number;
   readonly wanted: Rows | null;
   readonly xFinal: Buffer;
   readonly rstdFinal: Buffer;
 }
 
-/** Some of the rows, each once. */
+/** Some of the rows, each once, by index. */
 export interface Rows {
-  readonly numbers: Buffer;
+  readonly indices: Buffer;
   readonly count: number;
 }
 
 export interface ForwardOptions {
-  /** Rows whose hidden states are wanted, in this order: behind its attention, the last layer computes no others. @default all */
+  /** Rows whose hidden states are wanted, in this order: after its attention, the last layer computes no others. @default all */
   readonly wanted?: Rows | null;
-  /** Keep only the stream between layers and compute the rest again on the way back: a fourth more time, a fraction of the memory. @default false */
+  /** Save only the stream between layers and recompute the rest in backward: a quarter more time, a fraction of the memory. @default false */
   readonly recompute?: boolean;
 }
 
-/** Hidden states of all (or the wanted) tokens after the final norm, [T, D], keeping what the backward pass needs. */
+/** Hidden states of all (or the wanted) tokens after the final norm, [T, D], and what the backward pass needs. */
 export function forward(
   model: Model,
   ids: Buffer,
   layout: TokenLayout,
-  storeLength: number,
+  kvLength: number,
   { recompute = false, wanted = null }: ForwardOptions = {},
-): { hidden: Buffer; kept: Kept } {
+): { hidden: Buffer; saved: Saved } {
   const { device, config } = model;
   const T = layout.tokens;
   const D = config.hidden_size;
   let x = device.alloc("f32", T * D);
   device.embed(model.embedding, ids, x, T);
   let residual: Buffer | null = null;
-  const layers: Kept["layers"][number][] = [];
+  const layers: Saved["layers"][number][] = [];
   for (const [i, layer] of model.layers.entries()) {
     const rows = i === model.layers.length - 1 ? wanted : null;
     if (recompute) {
       layers.push({ x1: x });
-      x = streamBehind(model, layer, x, layout, storeLength, rows);
+      x = streamAfter(model, layer, x, layout, kvLength, rows);
       continue;
     }
-    const store = device.alloc(device.activations, storeLength);
-    const inside: Inside = forwardLayer(model, layer, x, residual, layout, store, rows);
-    const { kept, out } = inside;
-    layers.push(kept);
-    x = kept.x2;
+    const kvCache = device.alloc(device.activations, kvLength);
+    const output: LayerOutput = forwardLayer(model, layer, x, residual, layout, kvCache, rows);
+    const { saved, out } = output;
+    layers.push(saved);
+    x = saved.x2;
     residual = out;
   }
   const R = wanted?.count ?? T;
@@ -91,27 +91,27 @@ export function forward(
   const hidden = device.alloc(device.activations, R * D);
   const rstdFinal = device.alloc("f32", R);
   device.rmsNorm(x, residual, model.norm, hidden, rstdFinal, R, config.rms_norm_eps, xFinal);
-  return { hidden, kept: { layout, ids, layers, storeLength, wanted, xFinal, rstdFinal } };
+  return { hidden, saved: { layout, ids, layers, kvLength, wanted, xFinal, rstdFinal } };
 }
 
-/** The stream behind a layer; everything inside it is given back. */
-function streamBehind(
+/** The stream after a layer, without saving its activations. */
+function streamAfter(
   model: Model,
   layer: Layer,
   x: Buffer,
   layout: TokenLayout,
-  storeLength: number,
+  kvLength: number,
   wanted: Rows | null,
 ): Buffer {
   const { device, config } = model;
-  const behind = device.alloc("f32", (wanted?.count ?? layout.tokens) * config.hidden_size);
+  const after = device.alloc("f32", (wanted?.count ?? layout.tokens) * config.hidden_size);
   device.scope(() => {
-    const store = device.alloc(device.activations, storeLength);
-    const { kept, out } = forwardLayer(model, layer, x, null, layout, store, wanted);
-    device.copy(kept.x2, behind);
-    device.addTo(out, behind);
+    const kvCache = device.alloc(device.activations, kvLength);
+    const { saved, out } = forwardLayer(model, layer, x, null, layout, kvCache, wanted);
+    device.copy(saved.x2, after);
+    device.addTo(out, after);
   });
-  return behind;
+  return after;
 }
 
 function forwardLayer(
@@ -120,9 +120,9 @@ function forwardLayer(
   x: Buffer,
   residual: Buffer | null,
   layout: TokenLayout,
-  store: Buffer,
+  kvCache: Buffer,
   wanted: Rows | null,
-): Inside {
+): LayerOutput {
   const T = layout.tokens;
   const R = wanted?.count ?? T;
   const { hidden_size: D, intermediate_size: F, rms_norm_eps: eps } = config;
@@ -136,9 +136,9 @@ function forwardLayer(
   device.rmsNorm(x, residual, layer.attentionNorm, h1, rstd1, T, eps, x1);
   const [qkv, q, headRstd] = [make((H + 2 * G) * d), make(H * d), floats(H + G)];
   device.linear(layer.qkv, h1, qkv, T);
-  device.rotate(qkv, layer.headNorms, q, headRstd, store, layout, rotary, shape, layer.qkvBias);
+  device.rotate(qkv, layer.headNorms, q, headRstd, kvCache, layout, rotary, shape, layer.qkvBias);
   const [attended, lse] = [make(H * d), floats(H)];
-  device.attention(q, store, attended, lse, layout, shape);
+  device.attention(q, kvCache, attended, lse, layout, shape);
 
   const attendedWanted = wanted ? gathered(device, attended, wanted, H * d) : attended;
   const attentionOut = make(D, R);
@@ -153,46 +153,48 @@ function forwardLayer(
   const out = make(D, R);
   device.linear(layer.down, activated, out, R);
   const stream = { x1, x2, h1, h2, rstd1, rstd2 };
-  return { kept: { ...stream, qkv, q, headRstd, store, attended, attendedWanted, lse, gateUp, activated }, out };
+  return { saved: { ...stream, qkv, q, headRstd, kvCache, attended, attendedWanted, lse, gateUp, activated }, out };
 }
 
 /** Adds the gradient of every parameter, given that of the hidden states (which is overwritten). */
-export function backward(model: Model, kept: Kept, dHidden: Buffer): void {
+export function backward(model: Model, saved: Saved, dHidden: Buffer): void {
   const { device, config } = model;
-  const { layout, wanted } = kept;
+  const { layout, wanted } = saved;
   device.scope(() => {
     let dx = device.alloc("f32", dHidden.length);
     device.fill(dx, 0);
-    device.rmsNormBackward(kept.xFinal, model.norm, kept.rstdFinal, dHidden, dx, wanted?.count ?? layout.tokens);
+    device.rmsNormBackward(saved.xFinal, model.norm, saved.rstdFinal, dHidden, dx, wanted?.count ?? layout.tokens);
     for (const [i, layer] of [...model.layers.entries()].reverse()) {
       const rows = i === model.layers.length - 1 ? wanted : null;
       const before = rows ? device.alloc("f32", layout.tokens * config.hidden_size) : dx;
-      device.scope(() => backwardLayer(model, layer, insideOf(model, layer, kept, i, rows), layout, dx, before, rows));
+      device.scope(() =>
+        backwardLayer(model, layer, savedLayer(model, layer, saved, i, rows), layout, dx, before, rows),
+      );
       dx = before;
     }
-    device.embedBackward(model.embedding, kept.ids, dx, layout.tokens);
+    device.embedBackward(model.embedding, saved.ids, dx, layout.tokens);
   });
 }
 
-/** What was kept of a layer, or the same again. */
-function insideOf(
+/** A layer's saved activations, recomputed where they were not saved. */
+function savedLayer(
   model: Model,
   layer: Layer,
-  { layers, layout, storeLength }: Kept,
+  { layers, layout, kvLength }: Saved,
   i: number,
   wanted: Rows | null,
-): KeptLayer {
-  const kept = layers[i]!;
-  if ("qkv" in kept) return kept;
-  const store = model.device.alloc(model.device.activations, storeLength);
-  return forwardLayer(model, layer, kept.x1, null, layout, store, wanted).kept;
+): SavedLayer {
+  const saved = layers[i]!;
+  if ("qkv" in saved) return saved;
+  const kvCache = model.device.alloc(model.device.activations, kvLength);
+  return forwardLayer(model, layer, saved.x1, null, layout, kvCache, wanted).saved;
 }
 
-/** From dx, the gradient of the stream behind the layer, that of the stream before it: in its place, or in `before` where dx has only the wanted rows. */
+/** Turns dx, the gradient of the stream after the layer, into that of the stream before it: in place, or in `before` where dx has only the wanted rows. */
 function backwardLayer(
   model: Model,
   layer: Layer,
-  kept: KeptLayer,
+  saved: SavedLayer,
   layout: TokenLayout,
   dx: Buffer,
   before: Buffer,
@@ -207,42 +209,42 @@ function backwardLayer(
   const make = (width: number, rows = T) => device.alloc(device.activations, rows * width);
 
   const dActivated = make(F, R);
-  productBackward(model, layer.down, kept.activated, dx, dActivated, R);
+  matmulBackward(model, layer.down, saved.activated, dx, dActivated, R);
   const dGateUp = make(2 * F, R);
-  device.swiGluBackward(kept.gateUp, dActivated, dGateUp, R, F);
+  device.swiGluBackward(saved.gateUp, dActivated, dGateUp, R, F);
   const dh2 = make(D, R);
-  productBackward(model, layer.gateUp, kept.h2, dGateUp, dh2, R);
-  device.rmsNormBackward(kept.x2, layer.mlpNorm, kept.rstd2, dh2, dx, R);
+  matmulBackward(model, layer.gateUp, saved.h2, dGateUp, dh2, R);
+  device.rmsNormBackward(saved.x2, layer.mlpNorm, saved.rstd2, dh2, dx, R);
 
   const dAttendedWanted = make(H * d, R);
-  productBackward(model, layer.output, kept.attendedWanted, dx, dAttendedWanted, R);
+  matmulBackward(model, layer.output, saved.attendedWanted, dx, dAttendedWanted, R);
   const dAttended = wanted ? make(H * d) : dAttendedWanted;
   if (wanted) {
-    spread(device, dAttendedWanted, wanted, dAttended, H * d);
-    spread(device, dx, wanted, before, D);
+    scattered(device, dAttendedWanted, wanted, dAttended, H * d);
+    scattered(device, dx, wanted, before, D);
   }
   const dqkv = make((H + 2 * G) * d);
   device.fill(dqkv, 0);
-  device.attentionBackward(kept.q, kept.store, kept.attended, dAttended, kept.lse, dqkv, layout, shape);
-  device.rotateBackward(dqkv, kept.qkv, layer.headNorms, kept.headRstd, layout, rotary, shape, layer.qkvBias);
+  device.attentionBackward(saved.q, saved.kvCache, saved.attended, dAttended, saved.lse, dqkv, layout, shape);
+  device.rotateBackward(dqkv, saved.qkv, layer.headNorms, saved.headRstd, layout, rotary, shape, layer.qkvBias);
   const dh1 = wanted ? make(D) : dh2;
-  productBackward(model, layer.qkv, kept.h1, dqkv, dh1, T);
-  device.rmsNormBackward(kept.x1, layer.attentionNorm, kept.rstd1, dh1, before, T);
+  matmulBackward(model, layer.qkv, saved.h1, dqkv, dh1, T);
+  device.rmsNormBackward(saved.x1, layer.attentionNorm, saved.rstd1, dh1, before, T);
 }
 
-/** The gradient of a product's input, and of its weight or what adapts it. */
-function productBackward(model: Model, weight: Weight, x: Buffer, dy: Buffer, dx: Buffer, rows: number): void {
+/** The gradient of a matmul's input, and of its weight or the weight's adapter. */
+function matmulBackward(model: Model, weight: Weight, x: Buffer, dy: Buffer, dx: Buffer, rows: number): void {
   model.device.linearBackward(weight, x, dy, dx, rows);
   const adapter = model.lora?.adapters.get(weight);
   if (adapter) adapterBackward(model.device, adapter, x, dy, rows);
 }
 
-/** Hidden states only, of all (or the wanted) tokens: keys and values go into `stores`, one a layer, everything else is given back. */
+/** Inference: hidden states of all (or the wanted) tokens. Keys and values go to `kvCaches`, one per layer; nothing else is saved. */
 export function infer(
   model: Model,
   ids: Buffer,
   layout: TokenLayout,
-  stores: readonly Buffer[],
+  kvCaches: readonly Buffer[],
   wanted: Rows | null = null,
 ): Buffer {
   const { device, config } = model;
@@ -273,9 +275,9 @@ export function infer(
         device.linear(layer.qkv, h, qkv, T);
       }
       const { headNorms, qkvBias } = layer;
-      if (!device.rotateAttend?.(qkv, headNorms, stores[i]!, attended, layout, model.rotary, shape, qkvBias)) {
-        device.rotate(qkv, headNorms, q, headRstd, stores[i]!, layout, model.rotary, shape, qkvBias);
-        device.attention(q, stores[i]!, attended, null, layout, shape);
+      if (!device.rotateAttend?.(qkv, headNorms, kvCaches[i]!, attended, layout, model.rotary, shape, qkvBias)) {
+        device.rotate(qkv, headNorms, q, headRstd, kvCaches[i]!, layout, model.rotary, shape, qkvBias);
+        device.attention(q, kvCaches[i]!, attended, null, layout, shape);
       }
       if (wanted && i === model.layers.length - 1) {
         [x, attended] = [gathered(device, x, wanted, D), gathered(device, attended, wanted, H * d)];
@@ -296,26 +298,26 @@ export function infer(
   return hidden;
 }
 
-/** The attention's shape. */
+/** The shape of attention. */
 export function headShape(config: Model["config"]): HeadShape {
   const { num_attention_heads: heads, num_key_value_heads: kvHeads, head_dim: headDim, rms_norm_eps: eps } = config;
   return { heads, kvHeads, headDim, eps };
 }
 
-/** Whether it pays to compute only the rows that are read behind the last attention: where a row is dear, not on a card with bf16. */
+/** Whether it pays to compute only the wanted rows after the last attention: where a row is expensive, not on a GPU with bf16. */
 export function skipsRows({ activations }: Device): boolean {
   return activations === "f32";
 }
 
 /** The wanted rows of x. */
-function gathered(device: Device, x: Buffer, { numbers, count }: Rows, width: number): Buffer {
+function gathered(device: Device, x: Buffer, { indices, count }: Rows, width: number): Buffer {
   const out = device.alloc(x.dtype, count * width);
-  device.gather(x, numbers, out, count, width);
+  device.gather(x, indices, out, count, width);
   return out;
 }
 
-/** The wanted rows back in their places, zeros elsewhere. */
-function spread(device: Device, x: Buffer, { numbers, count }: Rows, out: Buffer, width: number): void {
+/** The wanted rows in their original positions, zeros elsewhere. */
+function scattered(device: Device, x: Buffer, { indices, count }: Rows, out: Buffer, width: number): void {
   device.fill(out, 0);
-  device.scatterAdd(x, numbers, out, count, width);
+  device.scatterAdd(x, indices, out, count, width);
 }

@@ -32,7 +32,7 @@ async function saved(model: Model): Promise<string> {
 describe.each(["qwen2", "llama3"] as const)("a %s", (family) => {
   const config = { ...FAMILIES[family], vocab_size: 280 };
 
-  test("is another model than without its biases or its rotary scaling", () => {
+  test("differs from the model without its biases or its rotary scaling", () => {
     const plain = logitsOf(tinyModel({ config: { ...config, rope_scaling: null } }), RUNS);
     const model = tinyModel({ config });
     const logits = logitsOf(model, RUNS);
@@ -75,7 +75,7 @@ describe.each(["qwen2", "llama3"] as const)("a %s", (family) => {
     await engine.close();
   });
 
-  test("adapters leave biases as they are, and merge into the model that was learned", async () => {
+  test("adapters leave biases unchanged, and merge into the trained model", async () => {
     const plain = tinyModel({ config });
     const dir = await saved(plain);
     const frozen = createModel(plain.device, plain.config, { trains: false });

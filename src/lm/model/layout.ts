@@ -1,19 +1,19 @@
 // Runs of tokens in a tree, written as the tables a device's attention reads.
 import type { BlockAddress, Buffer, Device, KvShape, TokenLayout } from "../devices/index.ts";
 
-/** Tokens that follow their parent's last token; the parent comes earlier in the list. */
-export interface Run {
+/** Consecutive tokens of a context, after the last token of their parent; the parent comes earlier in the list. */
+export interface Span {
   readonly tokens: readonly number[];
   readonly parent: number | null;
 }
 
-/** New tokens of one run: how many, after how many of its own, behind which earlier runs. */
+/** New tokens of one KV block, after those it has and those of its ancestors. */
 export interface NewTokens {
   readonly own: BlockAddress;
-  /** Tokens of the run that are in the store already. */
+  /** Tokens of the block that are cached already. */
   readonly start: number;
   readonly count: number;
-  /** From the root down, each with the number of its tokens. */
+  /** From the root down, each with the number of its tokens that are seen. */
   readonly ancestors: readonly (BlockAddress & { readonly tokens: number; readonly row: number })[];
 }
 
@@ -21,22 +21,22 @@ export interface NewTokens {
 export function layoutOf(device: Device, news: readonly NewTokens[], trees: readonly number[]): TokenLayout {
   const tokens = news.reduce((sum, { count }) => sum + count, 0);
   const [positions, blocks, capacities, indices] = [0, 0, 0, 0].map(() => new Int32Array(tokens));
-  const segments: number[] = [];
+  const spans: number[] = [];
   const ranges: number[] = [];
   const rangeRows: number[] = [];
-  const runs: number[] = [];
+  const kvBlocks: number[] = [];
   let row = 0;
   let maxContext = 0;
   for (const { own, start, count, ancestors } of news) {
     const before = ancestors.reduce((sum, ancestor) => sum + ancestor.tokens, 0);
-    segments.push(row, count, before + start, rangeRows.length);
+    spans.push(row, count, before + start, rangeRows.length);
     for (const ancestor of ancestors) {
       ranges.push(ancestor.block, ancestor.capacity, ancestor.tokens);
       rangeRows.push(ancestor.row);
     }
     ranges.push(own.block, own.capacity, start + count);
     rangeRows.push(row - start);
-    runs.push(own.block, own.capacity, start + count);
+    kvBlocks.push(own.block, own.capacity, start + count);
     for (let i = 0; i < count; i++, row++) {
       positions![row] = before + start + i;
       blocks![row] = own.block;
@@ -45,7 +45,7 @@ export function layoutOf(device: Device, news: readonly NewTokens[], trees: read
     }
     maxContext = Math.max(maxContext, before + start + count);
   }
-  segments.push(row, 0, 0, rangeRows.length); // closes the table
+  spans.push(row, 0, 0, rangeRows.length); // closes the table
   const put = (data: Int32Array | readonly number[]): Buffer => {
     const buffer = device.alloc("i32", Math.max(1, data.length));
     device.write(buffer, data instanceof Int32Array ? data : Int32Array.from(data));
@@ -57,11 +57,11 @@ export function layoutOf(device: Device, news: readonly NewTokens[], trees: read
     blockAddresses: put(blocks!),
     capacities: put(capacities!),
     indices: put(indices!),
-    spans: put(segments),
+    spans: put(spans),
     spanCount: news.length,
     ranges: put(ranges),
     rangeRows: put(rangeRows),
-    kvBlocks: put(runs),
+    kvBlocks: put(kvBlocks),
     kvBlockCount: news.length,
     trees: put([...trees, news.length]),
     treeCount: trees.length,
@@ -69,28 +69,28 @@ export function layoutOf(device: Device, news: readonly NewTokens[], trees: read
   };
 }
 
-/** A whole forest of new runs and the size of the KV store it needs, in floats a layer. */
+/** A forest of new spans, and the size of the KV cache it needs: elements per layer. */
 export function forestLayout(
   device: Device,
-  runs: readonly Run[],
+  spans: readonly Span[],
   { kvHeads, headDim }: KvShape,
-): { layout: TokenLayout; storeLength: number } {
+): { layout: TokenLayout; kvLength: number } {
   const unit = 2 * kvHeads * headDim;
-  const places: (BlockAddress & { tokens: number; row: number })[] = [];
+  const addresses: (BlockAddress & { tokens: number; row: number })[] = [];
   let [block, row] = [0, 0];
-  for (const { tokens } of runs) {
+  for (const { tokens } of spans) {
     const capacity = (tokens.length + 7) & ~7;
-    places.push({ block, capacity, tokens: tokens.length, row });
+    addresses.push({ block, capacity, tokens: tokens.length, row });
     block += capacity * unit;
     row += tokens.length;
   }
-  const pathTo = (i: number | null): number[] => (i === null ? [] : [...pathTo(runs[i]!.parent), i]);
-  const news = runs.map(({ tokens, parent }, i) => ({
-    own: places[i]!,
+  const pathTo = (i: number | null): number[] => (i === null ? [] : [...pathTo(spans[i]!.parent), i]);
+  const news = spans.map(({ tokens, parent }, i) => ({
+    own: addresses[i]!,
     start: 0,
     count: tokens.length,
-    ancestors: pathTo(parent).map((ancestor) => places[ancestor]!),
+    ancestors: pathTo(parent).map((ancestor) => addresses[ancestor]!),
   }));
-  const roots = runs.flatMap(({ parent }, i) => (parent === null ? [i] : []));
-  return { layout: layoutOf(device, news, roots), storeLength: block };
+  const roots = spans.flatMap(({ parent }, i) => (parent === null ? [i] : []));
+  return { layout: layoutOf(device, news, roots), kvLength: block };
 }

@@ -81,7 +81,7 @@ describe.each(LORA_REFERENCES)("%s with an adapter, against peft", (name) => {
     await engine.close();
   });
 
-  test("the adapter off is the model as it was loaded, to the bit; on again, the same bits as before", async () => {
+  test("without the adapter the model is as loaded, to the bit; with it again, the same bits as before", async () => {
     const model = await load();
     const before = logitsOf(model, runs);
     const { values } = model.lora!.trained;
@@ -97,7 +97,7 @@ describe.each(LORA_REFERENCES)("%s with an adapter, against peft", (name) => {
     model.device.close();
   });
 
-  test("merged weights are what the files of the model and of the adapter add up to", async () => {
+  test("merged weights are the sum of the model's and the adapter's files", async () => {
     const model = await load();
     const pieces = new Map([...loraTensorsOf(model)].map(({ name: tensor, data }) => [tensor, data]));
     const { spec, modules } = model.lora!;
@@ -164,7 +164,7 @@ describe("an engine with adapters", () => {
     expect(seen[0]).toEqual(seen[1]);
   });
 
-  test("only the adapters move, and the reference is the model as it was loaded, kept as adapters only", async () => {
+  test("only the adapters change, and the reference is the loaded model, saved as adapters only", async () => {
     const engine = start(1);
     const { device, lora } = engine.model;
     const untouched = tinyModel();
@@ -182,7 +182,7 @@ describe("an engine with adapters", () => {
     await engine.close();
   });
 
-  test("all memory is given back", async () => {
+  test("all memory is freed", async () => {
     const engine = start(1);
     await step(engine);
     await engine.sample({ prompt: [1, 2, 3], max_new_tokens: 4, stop_ids: [], key: ["x"] });

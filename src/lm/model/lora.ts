@@ -1,14 +1,13 @@
-// LoRA: a product's weight W stays as it was loaded, and what is learned is a product of two thin matrices added to it.
+// LoRA: the loaded weight W is frozen, and the product of two thin matrices is trained and added to it.
 //
-// There is one arithmetic, in sampling and in training: the weights the device multiplies by are W + s·B·A, made anew when A
-// or B changed (s = alpha / r). So sampling costs what it costs without adapters, sampled and trained log-probs are the same
-// numbers, and only the way back knows of A and B: dB = s·dyᵀ·(x·Aᵀ), dA = s·(dy·B)ᵀ·x. A copy of W, of adapted weights
-// alone, is kept to make the sum from. With B = 0 it is W again, to the bit: the KL term's reference is no second model,
-// only the adapters as they were.
+// Sampling and training use the same merged weights, W + s·B·A with s = alpha / r, recomputed when A or B change. So sampling
+// costs as much as without adapters, sampled and trained log-probs are equal, and only backward knows A and B:
+// dB = s·dyᵀ·(x·Aᵀ), dA = s·(dy·B)ᵀ·x. The adapted weights keep a copy of W to compute the sum from. With B = 0 the sum is W
+// to the bit, so the KL term's reference needs no second model, only the initial adapters.
 //
-// What is stored as B is s·B; AdamW's rates for it are turned accordingly (`factor`), so that steps are those of A and B.
-// q, k and v are one weight here, as are gate and up: their A's lie below one another, their B's on a diagonal of blocks.
-// Ranks are rounded up to a multiple of eight with zeros, whose gradients are zeros.
+// B is stored as s·B; AdamW's rates for it are scaled by `factor`, so that steps are those of A and B. q, k and v are one
+// weight here, as are gate and up: their A's are stacked, their B's form a block diagonal. Ranks are padded with zeros to a
+// multiple of eight; the gradients of the padding are zero.
 
 import { UsageError } from "../../errors.ts";
 import { random } from "../../random.ts";
@@ -24,19 +23,19 @@ export type LoraModule = (typeof LORA_MODULES)[number];
 export interface LoraSpec {
   /** Rank. */
   readonly r: number;
-  /** B·A counts alpha / r times. */
+  /** B·A is scaled by alpha / r. */
   readonly alpha: number;
   /** Modules of every layer. @default all seven */
   readonly targets?: readonly LoraModule[];
 }
 
-/** A and B of one module of a file, and where they lie. */
+/** A and B of one module, and their buffers. */
 export interface LoraTensors {
   /** Such as `model.layers.0.self_attn.q_proj`. */
   readonly name: string;
   readonly inputs: number;
   readonly outputs: number;
-  /** [R, inputs], R the rank rounded up. */
+  /** [R, inputs], R the padded rank. */
   readonly a: Buffer;
   /** s·B, [outputs, R]. */
   readonly b: Buffer;
@@ -44,30 +43,30 @@ export interface LoraTensors {
   readonly bGrad: Buffer;
 }
 
-/** A module's rows of a weight that has several. */
+/** One module of a weight that fuses several. */
 interface Share {
   readonly tensors: LoraTensors;
-  /** Its blocks in the weight's B, seen as rows of R. */
+  /** Indices of its blocks in the fused B, as rows of R. */
   readonly blocks: Buffer;
 }
 
-/** What adapts one weight. */
+/** The adapter of one weight. */
 export interface Adapter {
   readonly weight: Weight;
-  /** The weight as it was loaded. */
+  /** The loaded weight. */
   readonly base: Buffer;
-  /** All A's, [n·R, columns]; and the same without a gradient, to multiply B by. */
+  /** All A's, [n·R, columns]; and the same without a gradient, for B·A. */
   readonly a: Weight;
-  readonly still: Weight;
+  readonly frozenA: Weight;
   /** All B's, [rows, n·R]. */
   readonly b: Weight;
-  /** Where B is made of its modules' blocks; null where it is the one module's own. */
+  /** The modules of a fused weight, whose B is assembled from theirs; null for a single module. */
   readonly shares: readonly Share[] | null;
 }
 
 export interface Lora {
   readonly spec: Required<LoraSpec>;
-  /** The rank rounded up. */
+  /** The padded rank. */
   readonly rank: number;
   readonly adapters: ReadonlyMap<Weight, Adapter>;
   readonly modules: readonly LoraTensors[];
@@ -75,7 +74,7 @@ export interface Lora {
   readonly buffers: readonly Buffer[];
 }
 
-/** Modules of a layer's weights: what each is called and how many rows it has. */
+/** The modules of a layer's weights: name and rows of each. */
 function modulesOf(
   layer: Layer,
   config: ModelConfig,
@@ -98,17 +97,22 @@ const F_MODULES: ReadonlySet<LoraModule> = new Set(["gate_proj", "up_proj", "dow
 
 const up8 = (n: number) => (n + 7) & ~7;
 
-/** Numbers that are learned with these adapters, as they are stored. */
+/** Trained values of these adapters, padding included. */
 export function loraLength(config: ModelConfig, { r, targets = LORA_MODULES }: LoraSpec): number {
   const { num_attention_heads: H, num_key_value_heads: G, head_dim: d, intermediate_size: F, hidden_size: D } = config;
   const sizes: Record<LoraModule, number> = {
-    ...{ q_proj: D + H * d, k_proj: D + G * d, v_proj: D + G * d, o_proj: H * d + D },
-    ...{ gate_proj: D + F, up_proj: D + F, down_proj: F + D },
+    q_proj: D + H * d,
+    k_proj: D + G * d,
+    v_proj: D + G * d,
+    o_proj: H * d + D,
+    gate_proj: D + F,
+    up_proj: D + F,
+    down_proj: F + D,
   };
   return config.num_hidden_layers * up8(r) * targets.reduce((sum, module) => sum + sizes[module], 0);
 }
 
-/** Parameters of the weights that these adapters adapt, whole weights counted: of these a copy is kept. */
+/** Parameters of the weights that have an adapter, fused weights counted whole: these are copied. */
 export function adaptedLength(config: ModelConfig, { targets = LORA_MODULES }: Pick<LoraSpec, "targets">): number {
   const { num_attention_heads: H, num_key_value_heads: G, head_dim: d, intermediate_size: F, hidden_size: D } = config;
   const has = (...modules: LoraModule[]) => modules.some((module) => targets.includes(module));
@@ -120,7 +124,7 @@ export function adaptedLength(config: ModelConfig, { targets = LORA_MODULES }: P
   return config.num_hidden_layers * layer;
 }
 
-/** Refuses what makes no adapters. */
+/** Rejects bad options. */
 export function checkLora({ r, alpha, targets }: LoraSpec): void {
   if (!Number.isInteger(r) || r < 1) throw new UsageError({ what: "lora_r must be a whole number from 1", value: r });
   if (!(alpha > 0)) throw new UsageError({ what: "lora_alpha must be above 0", value: alpha });
@@ -134,13 +138,13 @@ export function checkLora({ r, alpha, targets }: LoraSpec): void {
 }
 
 export interface AddLoraOptions {
-  /** Of the A's; B is 0, so that the model begins as it was loaded. @default 0 */
+  /** Seed of the A's; B starts at 0, so that the model is unchanged. @default 0 */
   readonly seed?: number | string;
-  /** How the copies of adapted weights are stored; bf16 where that loses nothing. @default as the weights are */
+  /** Storage of the copies of adapted weights; bf16 where it is lossless. @default that of the weights */
   readonly base?: "f32" | "bf16";
 }
 
-/** The model with adapters in front of its weights as they are now; they share its memory. */
+/** The model with adapters on its current weights; it shares their memory. */
 export function addLora(model: Model, spec: LoraSpec, { seed = 0, base }: AddLoraOptions = {}): Model {
   checkLora(spec);
   const { device, config } = model;
@@ -159,7 +163,7 @@ export function addLora(model: Model, spec: LoraSpec, { seed = 0, base }: AddLor
     return buffer;
   };
   const [values, grads] = [zeros(length), zeros(length)];
-  // First all A's, then all B's: the optimizer moves each kind at its own rates.
+  // First all A's, then all B's: the optimizer has other rates for each.
   const chosen = model.layers.flatMap((layer, i) =>
     modulesOf(layer, config).flatMap(({ weight, parts }) => {
       const own = parts.filter(({ module }) => targets.includes(module));
@@ -191,7 +195,9 @@ export function addLora(model: Model, spec: LoraSpec, { seed = 0, base }: AddLor
     }
     const ours = modules.slice(first);
     const a: Weight = {
-      ...{ name: `${name}.lora_A`, rows: n * rank, columns },
+      name: `${name}.lora_A`,
+      rows: n * rank,
+      columns,
       value: device.part(values, aStart, n * rank * columns),
       grad: device.part(grads, aStart, n * rank * columns),
     };
@@ -199,7 +205,10 @@ export function addLora(model: Model, spec: LoraSpec, { seed = 0, base }: AddLor
     const b: Weight = isWhole
       ? { name: `${name}.lora_B`, rows, columns: rank, value: ours[0]!.b, grad: ours[0]!.bGrad }
       : {
-          ...{ name: `${name}.lora_B`, rows, columns: n * rank, value: zeros(rows * n * rank) },
+          name: `${name}.lora_B`,
+          rows,
+          columns: n * rank,
+          value: zeros(rows * n * rank),
           grad: device.part(scratch!, 0, rows * n * rank),
         };
     const share = (tensors: LoraTensors, i: number): Share => {
@@ -211,51 +220,51 @@ export function addLora(model: Model, spec: LoraSpec, { seed = 0, base }: AddLor
       );
       return { tensors, blocks };
     };
-    const kept = alloc(base ?? (weight.value.dtype as "f32" | "bf16"), rows * columns);
-    device.copy(weight.value, kept);
+    const copy = alloc(base ?? (weight.value.dtype as "f32" | "bf16"), rows * columns);
+    device.copy(weight.value, copy);
     adapters.set(weight, {
       weight,
-      base: kept,
+      base: copy,
       a,
-      still: { ...a, grad: null },
+      frozenA: { ...a, grad: null },
       b,
       shares: isWhole ? null : ours.map(share),
     });
   }
   for (const { name, inputs, a } of modules) device.write(a, initialA(name, spec.r, inputs, seed));
   const factor = spec.alpha / spec.r;
-  const stretches = [
+  const ranges = [
     { from: 0, length: aLength, factor: 1 },
     { from: aLength, length: length - aLength, factor },
   ];
-  const trained = { values, grads, stretches };
+  const trained = { values, grads, ranges };
   return { ...model, lora: { spec: { ...spec, targets }, rank, adapters, modules, trained, buffers } };
 }
 
-/** As PEFT draws it: uniform, by the number of inputs. */
+/** PEFT's initialization: uniform in ±1/√inputs. */
 function initialA(name: string, r: number, inputs: number, seed: number | string): Float32Array {
   const draw = random("lora", seed, name);
   const most = 1 / Math.sqrt(inputs);
   return Float32Array.from({ length: r * inputs }, () => most * (2 * draw.next() - 1));
 }
 
-/** Makes the adapted weights anew: A or B changed. */
+/** Recomputes the merged weights after A or B changed. */
 export function mergeLora({ device, lora }: Model): void {
-  for (const { weight, base, a, still, b, shares } of lora?.adapters.values() ?? []) {
+  for (const { weight, base, a, frozenA, b, shares } of lora?.adapters.values() ?? []) {
     if (shares) {
       device.fill(b.value, 0);
       for (const { tensors, blocks } of shares)
         device.scatterAdd(tensors.b, blocks, b.value, tensors.outputs, lora!.rank);
     }
-    for (const changed of [a, still, b]) device.changed(changed);
+    for (const changed of [a, frozenA, b]) device.changed(changed);
     assemble(device, weight, (sum) => {
-      device.linearBackward(still, sum, b.value, sum, weight.rows);
+      device.linearBackward(frozenA, sum, b.value, sum, weight.rows);
       device.addTo(base, sum);
     });
   }
 }
 
-/** Fills a weight through floats. */
+/** Computes a weight in f32, then stores it in its own type. */
 function assemble(device: Device, weight: Weight, work: (sum: Buffer) => void): void {
   const { value } = weight;
   device.scope(() => {
@@ -266,7 +275,7 @@ function assemble(device: Device, weight: Weight, work: (sum: Buffer) => void): 
   device.changed(weight);
 }
 
-/** Adds the gradients of A and B, given a product's input and the gradient of its output. */
+/** Adds the gradients of A and B, given a matmul's input and the gradient of its output. */
 export function adapterBackward(device: Device, { a, b, shares }: Adapter, x: Buffer, dy: Buffer, rows: number): void {
   device.scope(() => {
     const [h, dh] = [a.rows, a.rows].map((width) => device.alloc(device.activations, rows * width)) as [Buffer, Buffer];
@@ -283,19 +292,19 @@ export function adapterBackward(device: Device, { a, b, shares }: Adapter, x: Bu
   });
 }
 
-/** The model without its adapters, its weights as they make them. */
+/** The model with its adapters merged for good. */
 export function foldLora(model: Model): Model {
   if (model.lora) freeLora(model.device, model.lora);
   return { ...model, lora: null };
 }
 
-/** Gives the adapters' memory back. */
+/** Frees the adapters' memory. */
 export function freeLora(device: Device, { adapters, buffers }: Lora): void {
-  for (const { a, still, b } of adapters.values()) for (const weight of [a, still, b]) device.forget(weight);
+  for (const { a, frozenA, b } of adapters.values()) for (const weight of [a, frozenA, b]) device.forget(weight);
   for (const buffer of buffers) device.free(buffer);
 }
 
-/** Every A and B by its name in PEFT's files. */
+/** Every A and B by its name in PEFT files. */
 export function* loraTensorsOf({
   device,
   lora,
@@ -313,7 +322,7 @@ export function* loraTensorsOf({
   }
 }
 
-/** Fills the adapters from PEFT's tensors, and the weights with them. */
+/** Loads the adapters from PEFT tensors and merges them. */
 export async function loadLora(
   model: Model,
   source: Pick<WeightSource, "names" | "info" | "read">,

@@ -20,14 +20,14 @@ import { backward, forward, infer } from "./decoder.ts";
 import { loadWeights, tensorsOf } from "./formats/load.ts";
 import { openSafetensors } from "./formats/safetensors.node.ts";
 import type { WeightSource } from "./formats/safetensors.ts";
-import { forestLayout, type Run } from "./layout.ts";
+import { forestLayout, type Span } from "./layout.ts";
 import { createModel, type Model, parameterCount, parametersChanged } from "./parameters.ts";
 
 const VARIANTS = ["plain", "relaxed"] as const;
 
 describe.each(REFERENCES)("%s against transformers", (name) => {
   const reference = readReference(name);
-  const runs = reference.sequences.map((ids) => ({ tokens: [...ids], parent: null }));
+  const spans = reference.sequences.map((ids) => ({ tokens: [...ids], parent: null }));
   const all = everyToken(reference.sequences);
 
   async function load(simd: (typeof VARIANTS)[number], threads = 1): Promise<Model> {
@@ -40,10 +40,10 @@ describe.each(REFERENCES)("%s against transformers", (name) => {
 
   test.each(VARIANTS)("logits, log-probs, entropies and every gradient: %s SIMD", async (simd) => {
     const model = await load(simd);
-    expect(difference(logitsOf(model, runs), reference.logits.data)).toBeLessThan(1e-5);
+    expect(difference(logitsOf(model, spans), reference.logits.data)).toBeLessThan(1e-5);
     const { weights } = reference;
     const wanted = { ...all, temperature: TEMPERATURE, weights, entropyWeight: ENTROPY_WEIGHT };
-    const { logp, entropy } = train(model, runs, wanted);
+    const { logp, entropy } = train(model, spans, wanted);
     expect(difference(logp, reference.logp)).toBeLessThan(1e-5);
     expect(difference(entropy, reference.entropy)).toBeLessThan(1e-5);
     expect(new Set(model.tensors.map((tensor) => tensor.name))).toEqual(new Set(reference.gradients.keys()));
@@ -65,7 +65,7 @@ describe.each(REFERENCES)("%s against transformers", (name) => {
     const norms: number[] = [];
     for (let step = 1; step <= 11; step++) {
       device.fill(grads!, 0);
-      const { logp } = train(model, runs, { ...all, temperature: 1, weights, entropyWeight: 0 });
+      const { logp } = train(model, spans, { ...all, temperature: 1, weights, entropyWeight: 0 });
       losses.push(-logp.reduce((sum, lp) => sum + lp, 0) / count);
       const norm = Math.sqrt(device.sumSquares(grads!));
       norms.push(norm);
@@ -84,7 +84,7 @@ describe.each(REFERENCES)("%s against transformers", (name) => {
 
 /** A prompt, three completions, one of which is continued twice, and a sequence apart; all tokens are learned. */
 function bush() {
-  const runs: Run[] = [
+  const spans: Span[] = [
     { tokens: tokens(13, "prompt"), parent: null },
     { tokens: tokens(5, 1), parent: 0 },
     { tokens: tokens(40, 2), parent: 0 },
@@ -93,23 +93,23 @@ function bush() {
     { tokens: tokens(8, 5), parent: 2 },
     { tokens: tokens(21, 6), parent: null },
   ];
-  const starts = runs.map((_, i) => runs.slice(0, i).reduce((sum, run) => sum + run.tokens.length, 0));
-  const items = runs.flatMap(({ tokens: ids, parent }, i) =>
+  const starts = spans.map((_, i) => spans.slice(0, i).reduce((sum, run) => sum + run.tokens.length, 0));
+  const items = spans.flatMap(({ tokens: ids, parent }, i) =>
     ids.flatMap((target, t) => {
       if (t > 0) return [{ row: starts[i]! + t - 1, target }];
-      return parent === null ? [] : [{ row: starts[parent]! + runs[parent]!.tokens.length - 1, target }];
+      return parent === null ? [] : [{ row: starts[parent]! + spans[parent]!.tokens.length - 1, target }];
     }),
   );
   const weights = items.map((_, i) => Math.sin(i + 1));
-  return { runs, rows: items.map(({ row }) => row), targets: items.map(({ target }) => target), weights };
+  return { spans, rows: items.map(({ row }) => row), targets: items.map(({ target }) => target), weights };
 }
 
 test.each(VARIANTS)("the same bits with 1, 2 and 4 threads: log-probs, gradients, a step: %s SIMD", (simd) => {
-  const { runs, ...items } = bush();
+  const { spans, ...items } = bush();
   const [alone, ...others] = [1, 2, 4].map((threads) => {
     const model = tinyModel({ device: createCpu({ threads, simd }) });
     const { device, values, grads } = model;
-    const { logp, entropy } = train(model, runs, { ...items, temperature: 0.9, entropyWeight: 0.1 });
+    const { logp, entropy } = train(model, spans, { ...items, temperature: 0.9, entropyWeight: 0.1 });
     const moments = [0, 0].map(() => put(model, new Float32Array(values.length))) as [Buffer, Buffer];
     const step = { learning_rate: 0.01, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.1, step: 1 };
     const gradient = device.read(grads!);
@@ -123,10 +123,10 @@ test.each(VARIANTS)("the same bits with 1, 2 and 4 threads: log-probs, gradients
 });
 
 test("plain and relaxed SIMD agree to 1e-4 through the whole model", () => {
-  const { runs, ...items } = bush();
+  const { spans, ...items } = bush();
   const [plain, relaxed] = VARIANTS.map((simd) => {
     const model = tinyModel({ device: createCpu({ threads: 1, simd }) });
-    const { logp } = train(model, runs, { ...items, temperature: 1, entropyWeight: 0 });
+    const { logp } = train(model, spans, { ...items, temperature: 1, entropyWeight: 0 });
     return { logp, gradient: model.device.read(model.grads!) };
   });
   expect(difference(relaxed!.logp, plain!.logp)).toBeLessThan(1e-4);
@@ -150,11 +150,11 @@ describe("weights in and out", () => {
 
   test("what tensorsOf gives, loadWeights takes: a copy with the same bits and the same logits", async () => {
     const copy = createModel(model.device, model.config, { trains: false });
-    const runs = [{ tokens: tokens(9, "copy"), parent: null }];
-    logitsOf(copy, runs); // of zeros: what the device keeps of those must not survive
+    const spans = [{ tokens: tokens(9, "copy"), parent: null }];
+    logitsOf(copy, spans); // of zeros: what the device keeps of those must not survive
     await loadWeights(copy, source());
     expect([...tensorsOf(copy)]).toEqual([...tensorsOf(model)]);
-    expect(logitsOf(copy, runs)).toEqual(logitsOf(model, runs));
+    expect(logitsOf(copy, spans)).toEqual(logitsOf(model, spans));
     expect(parameterCount(copy)).toBe([...tensorsOf(model)].reduce((sum, { data }) => sum + data.length, 0));
   });
 
@@ -164,7 +164,7 @@ describe("weights in and out", () => {
     ["another shape", { info: () => ({ dtype: "F32", shape: [3] }) }, /should have shape \[61,24\].*: \[3\]/],
     ["another dtype", { info: (name) => ({ dtype: "I32", shape: shapes.get(name)! }) }, /dtype other than.*: I32/],
     ["a NaN", { read: async (name) => new Float32Array(length(name)).fill(Number.NaN) }, /none, at 0: NaN/],
-    ["too few numbers", { read: async () => new Float32Array(7) }, /has 1464 numbers: 7 came/],
+    ["too few numbers", { read: async () => new Float32Array(7) }, /has 1464 indices: 7 came/],
   ])("%s is refused, naming source, tensor and value", async (_, change, message) => {
     const loading = loadWeights(tinyModel({ device: model.device }), source(change), { file: "/some/folder" });
     await expect(loading).rejects.toThrow(ModelLoadError);
@@ -208,8 +208,8 @@ test.skipIf(!hasMinimind)(hasMinimind ? title : `${title} (the model is not here
   model.device.close();
 });
 
-test.each([false, true])("computing only the wanted rows' end gives the same bits (recompute: %s)", (recompute) => {
-  const runs: Run[] = [
+test.each([false, true])("computing only the wanted rows gives the same bits (recompute: %s)", (recompute) => {
+  const spans: Span[] = [
     { tokens: tokens(300, 0), parent: null },
     { tokens: tokens(20, 1), parent: 0 },
     { tokens: tokens(30, 2), parent: 0 },
@@ -221,19 +221,19 @@ test.each([false, true])("computing only the wanted rows' end gives the same bit
     const D = config.hidden_size;
     const result = device.scope(() => {
       const shape = { kvHeads: config.num_key_value_heads, headDim: config.head_dim };
-      const { layout, storeLength } = forestLayout(device, runs, shape);
-      const ids = put(model, Int32Array.from(runs.flatMap((one) => one.tokens)));
-      const numbers = put(model, Int32Array.from(rows));
-      const wanted = some ? { numbers, count: rows.length } : null;
-      const stores = model.layers.map(() => device.alloc("f32", storeLength));
+      const { layout, kvLength } = forestLayout(device, spans, shape);
+      const ids = put(model, Int32Array.from(spans.flatMap((one) => one.tokens)));
+      const indices = put(model, Int32Array.from(rows));
+      const wanted = some ? { indices, count: rows.length } : null;
+      const kvCaches = model.layers.map(() => device.alloc("f32", kvLength));
       const read = (hidden: Buffer) => {
         const out = device.alloc("f32", rows.length * D);
-        const places = some ? put(model, Int32Array.from(rows.keys())) : numbers;
+        const places = some ? put(model, Int32Array.from(rows.keys())) : indices;
         device.gather(hidden, places, out, rows.length, D);
         return device.read(out);
       };
-      const inferred = read(infer(model, ids, layout, stores, wanted));
-      const { hidden, kept } = forward(model, ids, layout, storeLength, { recompute, wanted });
+      const inferred = read(infer(model, ids, layout, kvCaches, wanted));
+      const { hidden, saved } = forward(model, ids, layout, kvLength, { recompute, wanted });
       const states = read(hidden);
       const d = put(
         model,
@@ -241,8 +241,8 @@ test.each([false, true])("computing only the wanted rows' end gives the same bit
       );
       const dHidden = device.alloc("f32", hidden.length);
       device.fill(dHidden, 0);
-      device.scatterAdd(d, some ? put(model, Int32Array.from(rows.keys())) : numbers, dHidden, rows.length, D);
-      backward(model, kept, dHidden);
+      device.scatterAdd(d, some ? put(model, Int32Array.from(rows.keys())) : indices, dHidden, rows.length, D);
+      backward(model, saved, dHidden);
       return { inferred, states, grads: device.read(model.grads!) };
     });
     device.close();

@@ -1,5 +1,5 @@
-// A model's parameters on a device: one flat buffer of values, one of gradients, and names into them. q, k and v of a layer lie
-// one after the other, as do gate and up, so that each is one product; files see them by their Hugging Face names.
+// A model's parameters on a device: one flat buffer of values, one of gradients, and named views of them. q, k and v of a
+// layer are adjacent, as are gate and up, so that each is one matmul; files use their Hugging Face names.
 
 import { ModelLoadError } from "../../errors.ts";
 import type { Buffer, Device, Scale, Weight } from "../devices/index.ts";
@@ -10,9 +10,9 @@ export interface Layer {
   readonly attentionNorm: Scale;
   /** [(H + 2G)·d, D]. */
   readonly qkv: Weight;
-  /** [(H + 2G)·d], added to the product with `qkv`; null unless the model is a Qwen2. */
+  /** [(H + 2G)·d], added after the matmul with `qkv`; only in Qwen2. */
   readonly qkvBias: Scale | null;
-  /** Of each head, before the rotary position; null unless the model is a Qwen3. */
+  /** Norms of each head, before rotary embedding; only in Qwen3. */
   readonly headNorms: { readonly q: Scale; readonly k: Scale } | null;
   readonly output: Weight;
   readonly mlpNorm: Scale;
@@ -21,7 +21,7 @@ export interface Layer {
   readonly down: Weight;
 }
 
-/** A tensor of a model file, and where it lies. */
+/** A tensor of a model file, and its buffers. */
 export interface TensorSlot {
   readonly name: string;
   readonly shape: readonly number[];
@@ -35,54 +35,54 @@ export interface Model {
   readonly embedding: Weight;
   readonly layers: readonly Layer[];
   readonly norm: Scale;
-  /** The embedding itself where the two are tied. */
+  /** The embedding where the two are tied. */
   readonly head: Weight;
   readonly values: Buffer;
   readonly grads: Buffer | null;
-  /** Vectors (norms, biases), which stay f32, where the matrices are bf16. */
+  /** Norms and biases, which stay f32, where the matrices are bf16. */
   readonly scales: Buffer | null;
   /** cos and sin of every position, [positions, d]. */
   readonly rotary: Buffer;
   readonly tensors: readonly TensorSlot[];
-  /** What is learned instead of the parameters themselves, which are frozen then. */
+  /** Adapters that are trained instead of the parameters, which are then frozen. */
   readonly lora: Lora | null;
 }
 
 export interface ModelOptions {
-  /** Gives the parameters gradients. */
+  /** Allocates gradients. */
   readonly trains: boolean;
-  /** How matrices are stored; bf16 for those that are never learned, on devices that compute with it. @default "f32" */
+  /** Storage of matrices; bf16 only for frozen ones, on devices that compute with it. @default "f32" */
   readonly weights?: "f32" | "bf16";
 }
 
-/** What an optimizer moves: numbers, their gradients, and stretches of them whose numbers are `factor` times the parameters'. */
+/** What an optimizer updates: values, gradients, and ranges of values that are `factor` times the parameters. */
 export interface Trained {
   readonly values: Buffer;
   readonly grads: Buffer;
-  readonly stretches: readonly { readonly from: number; readonly length: number; readonly factor: number }[];
+  readonly ranges: readonly { readonly from: number; readonly length: number; readonly factor: number }[];
 }
 
-/** All that is learned: the parameters, or the adapters where there are some; null for a model that only samples. */
+/** What is trained: the parameters, or the adapters where there are some; null for a model that only samples. */
 export function trainedOf({ values, grads, lora }: Model): Trained | null {
   if (lora) return lora.trained;
-  return grads && { values, grads, stretches: [{ from: 0, length: values.length, factor: 1 }] };
+  return grads && { values, grads, ranges: [{ from: 0, length: values.length, factor: 1 }] };
 }
 
-/** Elements a part is rounded up to, so that each starts on a vector. */
+/** Elements that each part is padded to, so that it starts on a vector boundary. */
 const ALIGN = 16;
 
-/** Makes an empty model. */
+/** A model whose values are all zero. */
 export function createModel(device: Device, config: ModelConfig, { trains, weights = "f32" }: ModelOptions): Model {
   checkSizes(config);
   const { hidden_size: D, intermediate_size: F, head_dim: d, vocab_size: V } = config;
   const [H, G] = [config.num_attention_heads, config.num_key_value_heads];
   const plans: Plan[] = [];
   const reserve = (length: number, isScale = false): Plan => {
-    const plan = { length, isApart: isScale && weights !== "f32" };
+    const plan = { length, isSeparate: isScale && weights !== "f32" };
     plans.push(plan);
     return plan;
   };
-  // First pass: what there is, in order. Second pass: where it lies.
+  // First pass: the parts in order. Second pass: their offsets.
   const planned = {
     embedding: reserve(V * D),
     head: config.tie_word_embeddings ? null : reserve(V * D),
@@ -100,29 +100,29 @@ export function createModel(device: Device, config: ModelConfig, { trains, weigh
     norm: reserve(D, true),
   };
   const offsets = new Map<Plan, number>();
-  let [total, apart] = [0, 0];
+  let [total, separate] = [0, 0];
   for (const plan of plans) {
-    offsets.set(plan, plan.isApart ? apart : total);
+    offsets.set(plan, plan.isSeparate ? separate : total);
     const size = Math.ceil(plan.length / ALIGN) * ALIGN;
-    if (plan.isApart) apart += size;
+    if (plan.isSeparate) separate += size;
     else total += size;
   }
   const values = device.alloc(weights, total);
-  const scales = apart > 0 ? device.alloc("f32", apart) : null;
+  const scales = separate > 0 ? device.alloc("f32", separate) : null;
   const grads = trains ? device.alloc("f32", total) : null;
   for (const buffer of [values, scales, grads]) if (buffer) device.fill(buffer, 0);
 
-  const place = (plan: Plan) => ({
-    value: device.part(plan.isApart ? scales! : values, offsets.get(plan)!, plan.length),
+  const buffers = (plan: Plan) => ({
+    value: device.part(plan.isSeparate ? scales! : values, offsets.get(plan)!, plan.length),
     grad: grads && device.part(grads, offsets.get(plan)!, plan.length),
   });
   const weight = (name: string, plan: Plan, rows: number, columns: number): Weight => ({
     name,
     rows,
     columns,
-    ...place(plan),
+    ...buffers(plan),
   });
-  const scale = (name: string, plan: Plan): Scale => ({ name, ...place(plan) });
+  const scale = (name: string, plan: Plan): Scale => ({ name, ...buffers(plan) });
 
   const embedding = weight("model.embed_tokens.weight", planned.embedding, V, D);
   const layers = planned.layers.map((plan, i): Layer => {
@@ -157,10 +157,10 @@ export function createModel(device: Device, config: ModelConfig, { trains, weigh
   };
 }
 
-/** A stretch of the parameters, before it has its place. */
+/** A part of the parameters, before it has an offset. */
 interface Plan {
   readonly length: number;
-  readonly isApart: boolean;
+  readonly isSeparate: boolean;
 }
 
 /** Kernels work on rows in vectors of eight; the vocabulary alone may have any size. */
@@ -172,12 +172,12 @@ function checkSizes(config: ModelConfig): void {
   }
 }
 
-/** Tells the device that the parameters were written to. */
+/** Tells the device that the parameters have changed. */
 export function parametersChanged(model: Model): void {
   for (const weight of weightsOf(model)) model.device.changed(weight);
 }
 
-/** Gives the model's memory back. */
+/** Frees the model's memory. */
 export function freeModel(model: Model): void {
   const { device, values, grads, scales, rotary, lora } = model;
   for (const weight of weightsOf(model)) device.forget(weight);
@@ -185,12 +185,12 @@ export function freeModel(model: Model): void {
   for (const buffer of [values, grads, scales, rotary]) if (buffer) device.free(buffer);
 }
 
-/** Every matrix, a tied one once. */
+/** Every matrix; tied ones once. */
 function weightsOf({ embedding, head, layers }: Model): Set<Weight> {
   return new Set([embedding, head, ...layers.flatMap(({ qkv, output, gateUp, down }) => [qkv, output, gateUp, down])]);
 }
 
-/** Number of parameters, tied ones once. */
+/** Number of parameters; tied ones once. */
 export function parameterCount({ tensors }: Pick<Model, "tensors">): number {
   return tensors.reduce((sum, { value }) => sum + value.length, 0);
 }
@@ -259,7 +259,7 @@ function rotaryTable(device: Device, config: ModelConfig): Buffer {
   return buffer;
 }
 
-/** Positions prepared for at most, whatever a model could take: the table of Qwen3's 40,960 alone would be 20 MB. */
+/** Longest context, whatever the model allows: the rotary table of Qwen3's 40,960 positions alone would be 20 MB. */
 export const MAX_POSITIONS = 8_192;
 
 /** Tokens a context may have. */
@@ -267,5 +267,5 @@ export function windowOf({ max_position_embeddings }: Pick<ModelConfig, "max_pos
   return Math.min(max_position_embeddings, MAX_POSITIONS);
 }
 
-/** Samples that are done go on unheard to the end of their room in the cache, which is rounded up to this. */
+/** Finished rows of graph decoding keep running to the end of their KV block, whose capacity is a multiple of this. */
 const SPARE_POSITIONS = 8;

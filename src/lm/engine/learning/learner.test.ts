@@ -9,7 +9,7 @@ import { parseConfig } from "../../model/config.ts";
 import { createModel, freeModel, type Model } from "../../model/parameters.ts";
 import type { Datum, ForwardBackwardOptions } from "../engine.ts";
 import { LocalEngine } from "../local-engine.ts";
-import { evaluate, learn as learnWith } from "./learner.ts";
+import { computeLogprobs, learn as learnWith } from "./learner.ts";
 import { batchTotals, type LossSpec } from "./loss.ts";
 
 const CROSS_ENTROPY = { loss: { type: "cross_entropy" } } as const;
@@ -56,7 +56,7 @@ describe.each(LOSSES.map((loss) => [JSON.stringify(loss), loss] as const))("%s",
   const whole = learned(batch, options);
   const totals = batchTotals(batch.map(({ weights }) => ({ weights })));
 
-  test("activations computed again give the same bits, in less memory", () => {
+  test("recomputed activations give the same bits, in less memory", () => {
     const model = tinyModel();
     const output = learn(model, batch, options, { recompute: true });
     expect(output.loss).toBe(whole.loss);
@@ -74,7 +74,7 @@ describe.each(LOSSES.map((loss) => [JSON.stringify(loss), loss] as const))("%s",
     expect(Math.abs(loss - whole.loss)).toBeLessThan(1e-9);
   });
 
-  test("cut into parts that fit into memory: the same loss, metrics and gradient", () => {
+  test("cut into parts that fit in memory: the same loss, metrics and gradient", () => {
     const parts = learned(batch, options, 60);
     expect(parts.computed_tokens).toBeGreaterThan(whole.computed_tokens); // a group was cut
     expect(difference(parts.gradient, whole.gradient)).toBeLessThan(1e-6);
@@ -114,10 +114,10 @@ test("the gradient is that of the loss: central differences over the whole model
   expect(Math.abs((lossAt(h) - lossAt(-h)) / (2 * h) / norm - 1)).toBeLessThan(2e-3);
 });
 
-test("log-probs of contexts that share a long prompt are those of each alone, though looked at in slices", () => {
+test("log-probs of contexts that share a long prompt are those of each alone, though computed in slices", () => {
   const batch = group("slices", 6, 60); // 6 × 59 of the prompt's tokens are asked for, of 60 rows
-  const together = evaluate(tinyModel(), batch, 0.8);
-  const alone = batch.flatMap((datum) => evaluate(tinyModel(), [datum], 0.8));
+  const together = computeLogprobs(tinyModel(), batch, 0.8);
+  const alone = batch.flatMap((datum) => computeLogprobs(tinyModel(), [datum], 0.8));
   together.forEach((logprobs, i) => {
     expect(difference(logprobs, alone[i]!)).toBeLessThan(1e-5);
   });
@@ -190,7 +190,7 @@ describe("steps", () => {
     return { tokens: ids, weights: ids.map((_, t) => (t === 0 ? 0 : 1)) };
   });
 
-  test.each(["plain", "relaxed"] as const)("cross-entropy falls as it fell before: %s SIMD", async (simd) => {
+  test.each(["plain", "relaxed"] as const)("cross-entropy falls as recorded: %s SIMD", async (simd) => {
     const engine = new LocalEngine(tinyModel({ deviation: 0.1, device: createCpu({ threads: 1, simd }) }));
     const losses: number[] = [];
     for (let step = 0; step < 30; step++) {
@@ -259,7 +259,7 @@ describe("steps", () => {
     expect(device.read(values)).not.toEqual(before);
   });
 
-  test("a loss that is not a number stops the step, however good the other losses are", async () => {
+  test("a loss that is not finite skips the step, whatever the other losses are", async () => {
     const engine = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
     const { device, values } = engine.model;
     const before = device.read(values);
@@ -272,7 +272,7 @@ describe("steps", () => {
     expect(device.read(values)).toEqual(before);
   });
 
-  test("the gradient's norm is reported, and cut to max_grad_norm", async () => {
+  test("the gradient norm is reported, and clipped to max_grad_norm", async () => {
     const run = async (max_grad_norm: number | undefined) => {
       const engine = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
       await engine.forwardBackward(sentences, CROSS_ENTROPY);
@@ -327,7 +327,7 @@ test.each(REFERENCES)("ten steps of the engine are ten steps of PyTorch's AdamW:
 });
 
 describe("wrong use", () => {
-  test("a step while samples are running is refused, and does nothing", async () => {
+  test("a step while samples are running is rejected, and does nothing", async () => {
     const engine = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
     const sampling = engine.sample({ prompt: tokens(5, "busy"), max_new_tokens: 3, stop_ids: [], key: [] });
     await expect(engine.optimStep({ learning_rate: 0.1 })).rejects.toThrow(UsageError);
@@ -368,7 +368,7 @@ describe("wrong use", () => {
 /** Losses of the toy task at some steps; both SIMD variants are within the tolerance. */
 const PINNED: Readonly<Record<number, number>> = { 0: 4.145619, 1: 3.552892, 5: 2.393172, 15: 0.894213, 29: 0.139415 };
 
-test("a model that is freed leaves nothing behind", () => {
+test("a freed model leaves nothing allocated", () => {
   const device = createCpu({ threads: 1 });
   const before = device.memory.used;
   for (let i = 0; i < 2; i++) {
@@ -380,7 +380,7 @@ test("a model that is freed leaves nothing behind", () => {
   device.close();
 });
 
-test("which tokens are undecided enough is settled over the whole batch, whatever its parts", () => {
+test("the entropy quantile is over the whole batch, whatever its parts", () => {
   const batch = [...group("a", 4, 30), ...group("b", 3, 17)];
   const options = { loss: { type: "policy", loss_type: "grpo", top_entropy_quantile: 0.4 } as const };
   const [whole, parts] = [learned(batch, options), learned(batch, options, 60)];
@@ -391,7 +391,7 @@ test("which tokens are undecided enough is settled over the whole batch, whateve
   ).toBeGreaterThan(0.01);
 });
 
-test("the weights a model was loaded with can still be asked after it has moved", async () => {
+test("log-probs of the reference weights are available after steps", async () => {
   const engine = new LocalEngine(tinyModel(), { reference: true });
   const batch = group("r", 2, 12);
   const before = await engine.logprobs(batch);

@@ -1,6 +1,6 @@
-// Losses and gradients of a batch: pack, forward, loss on the host, backward; in parts that fit into memory.
+// Losses and gradients of a batch: pack, forward, loss on the host, backward; in parts that fit in memory.
 import type { Buffer } from "../../devices/index.ts";
-import { backward, forward, infer, type Kept, skipsRows } from "../../model/decoder.ts";
+import { backward, forward, infer, type Saved, skipsRows } from "../../model/decoder.ts";
 import { forestLayout } from "../../model/layout.ts";
 import type { Model } from "../../model/parameters.ts";
 import type { Datum, ForwardBackwardOptions, ForwardBackwardOutput } from "../engine.ts";
@@ -16,20 +16,20 @@ import {
 } from "./loss.ts";
 import { type Packed, packContexts } from "./pack.ts";
 
-/** Rows computed together at most, unless one sequence alone has more. Activations of a 4M-parameter model: about 0.5 GB. */
+/** Most rows computed together, unless one sequence alone has more. Activations of a 4M-parameter model: about 0.5 GB. */
 export const MAX_ROWS = 4_096;
 
-/** Tokens that are asked about, one after the other: of which datum each is, and at which position. The lists may be longer than `count`. */
-interface Items {
+/** Tokens whose log-probs are computed: the datum and position of each. The arrays may be longer than `count`. */
+interface Targets {
   readonly count: number;
   readonly datums: Int32Array;
   readonly positions: Int32Array;
 }
 
 export interface LearnOptions {
-  /** Rows computed together at most, unless one sequence alone has more. @default MAX_ROWS */
+  /** Most rows computed together, unless one sequence alone has more. @default MAX_ROWS */
   readonly maxRows?: number;
-  /** Compute activations again instead of keeping them. @default false */
+  /** Recompute activations in backward instead of saving them. @default false */
   readonly recompute?: boolean;
   /** Losses besides cross_entropy, by name. @default none */
   readonly losses?: LossTable;
@@ -50,29 +50,29 @@ export function learn(
   let computed = 0;
   for (const sequences of parts) {
     const members = sequences.flat();
-    const items = trainedItems(batch, members);
+    const targets = trainedTargets(batch, members);
     computed += withLogprobs(
       model,
       batch,
       members,
-      items,
+      targets,
       { temperature, recompute },
       ({ logp, entropy, backward }) => {
-        keep(items, logp, logprobs);
-        // Items stand in the order of their sequences, so each sequence is a stretch of them.
+        writeLogprobs(targets, logp, logprobs);
+        // Targets are in the order of their sequences, so each sequence is a range of them.
         let from = 0;
         const groups = sequences.map((sequence) => {
           const start = from;
           for (const datum of sequence) from += countOf(batch[datum]!);
           const optional = (key: "old_logp" | "ref_logp") =>
             sequence.every((datum) => batch[datum]![key] || countOf(batch[datum]!) === 0)
-              ? picked(batch, items, key, start, from)
+              ? picked(batch, targets, key, start, from)
               : null;
           return {
             logp: logp.subarray(start, from),
             entropy: entropy.subarray(start, from),
-            weights: picked(batch, items, "weights", start, from),
-            advantage: advantageOf(batch, sequence, items, start, from),
+            weights: picked(batch, targets, "weights", start, from),
+            advantage: advantageOf(batch, sequence, targets, start, from),
             old_logp: optional("old_logp"),
             ref_logp: optional("ref_logp"),
           };
@@ -80,7 +80,7 @@ export function learn(
         const output = loss.compute(groups, spec, totals);
         outputs.push(output);
         const [dLogp, dEntropy] = [joined(output.dLogp), joined(output.dEntropy)];
-        // Without a gradient there is nothing to send back: groups whose episodes all did the same.
+        // A part without gradients needs no backward, such as groups whose rewards are all equal.
         if (dLogp.some((g) => g !== 0) || dEntropy.some((g) => g !== 0)) backward(dLogp, dEntropy);
       },
     );
@@ -106,10 +106,10 @@ function totalsByEntropy(
   if (!withEntropies) return totals;
   const seen = parts.map((sequences) => {
     const members = sequences.flat();
-    const items = trainedItems(batch, members);
-    const weights = picked(batch, items, "weights", 0, items.count);
+    const targets = trainedTargets(batch, members);
+    const weights = picked(batch, targets, "weights", 0, targets.count);
     let entropies = new Float32Array(0);
-    withLogprobs(model, batch, members, items, { temperature, looks: true }, ({ entropy }) => {
+    withLogprobs(model, batch, members, targets, { temperature, inference: true }, ({ entropy }) => {
       entropies = Float32Array.from(entropy);
     });
     return { entropy: entropies, weights };
@@ -118,7 +118,7 @@ function totalsByEntropy(
 }
 
 /** log π of every token of each datum; entry 0 is 0. */
-export function evaluate(
+export function computeLogprobs(
   model: Model,
   batch: readonly Datum[],
   temperature: number,
@@ -127,8 +127,10 @@ export function evaluate(
   const logprobs = batch.map(({ tokens }) => new Float32Array(tokens.length));
   for (const sequences of partsOf(batch, maxRows)) {
     const members = sequences.flat();
-    const items = itemsWhere(batch, members, () => true);
-    withLogprobs(model, batch, members, items, { temperature, looks: true }, ({ logp }) => keep(items, logp, logprobs));
+    const targets = targetsWhere(batch, members, () => true);
+    withLogprobs(model, batch, members, targets, { temperature, inference: true }, ({ logp }) =>
+      writeLogprobs(targets, logp, logprobs),
+    );
   }
   return logprobs;
 }
@@ -142,26 +144,26 @@ interface Computed {
 interface PassOptions {
   readonly temperature: number;
   readonly recompute?: boolean;
-  /** There is no way back: nothing is kept for it. */
-  readonly looks?: boolean;
+  /** No backward pass follows, so activations are not saved. */
+  readonly inference?: boolean;
 }
 
-/** Runs the model over some data and hands over log-probs and entropies of the items; gives the rows computed. */
+/** Runs the model over some data and passes log-probs and entropies of the targets to `use`; returns the rows computed. */
 function withLogprobs(
   model: Model,
   batch: readonly Datum[],
   members: readonly number[],
-  items: Items,
-  { temperature, recompute = false, looks = false }: PassOptions,
+  targets: Targets,
+  { temperature, recompute = false, inference = false }: PassOptions,
   use: (computed: Computed) => void,
 ): number {
   const { device, config, head } = model;
   const D = config.hidden_size;
-  const N = items.count;
+  const N = targets.count;
   const packed = packContexts(members.map((datum) => batch[datum]!.tokens));
-  const places = new Int32Array(batch.length);
+  const contextOf = new Int32Array(batch.length);
   members.forEach((datum, i) => {
-    places[datum] = i;
+    contextOf[datum] = i;
   });
   if (N === 0) return 0;
   device.scope(() => {
@@ -173,62 +175,62 @@ function withLogprobs(
     const floats = (length: number) => device.alloc("f32", length);
     const activations = (length: number) => device.alloc(device.activations, length);
     const shape = { kvHeads: config.num_key_value_heads, headDim: config.head_dim };
-    const { layout, storeLength } = forestLayout(device, packed.runs, shape);
+    const { layout, kvLength } = forestLayout(device, packed.spans, shape);
     const ids = put(idsOf(packed));
     // The hidden state before a token predicts it; a shared prompt's last one predicts the first token of each completion.
-    const predicting = pickInts(items, (datum, position) => packed.rowOf(places[datum]!, position - 1));
+    const predicting = pickInts(targets, (datum, position) => packed.rowOf(contextOf[datum]!, position - 1));
     const wanted = skipsRows(device) ? distinct(predicting) : null;
-    const read = wanted && { numbers: put(wanted.numbers), count: wanted.numbers.length };
-    const pass = (): { hidden: Buffer; kept: Kept | null } => {
-      if (!looks) return forward(model, ids, layout, storeLength, { recompute, wanted: read });
-      const store = device.alloc(device.activations, storeLength); // the same for every layer: none is asked for again
+    const read = wanted && { indices: put(wanted.indices), count: wanted.indices.length };
+    const pass = (): { hidden: Buffer; saved: Saved | null } => {
+      if (!inference) return forward(model, ids, layout, kvLength, { recompute, wanted: read });
+      const kvCache = device.alloc(device.activations, kvLength); // one for all layers: none is read again
       return {
         hidden: infer(
           model,
           ids,
           layout,
-          model.layers.map(() => store),
+          model.layers.map(() => kvCache),
           read,
         ),
-        kept: null,
+        saved: null,
       };
     };
-    const { hidden, kept } = pass();
-    const rows = put(wanted ? predicting.map((row) => wanted.placeOf.get(row)!) : predicting);
-    const targets = put(pickInts(items, (datum, position) => batch[datum]!.tokens[position]!));
-    if (looks) {
-      use(lookedAt(model, hidden, rows, targets, { temperature, count: N, slice: packed.rows }));
+    const { hidden, saved } = pass();
+    const rows = put(wanted ? predicting.map((row) => wanted.indexOf.get(row)!) : predicting);
+    const targetIds = put(pickInts(targets, (datum, position) => batch[datum]!.tokens[position]!));
+    if (inference) {
+      use(inferredLogprobs(model, hidden, rows, targetIds, { temperature, count: N, slice: packed.rows }));
       return;
     }
     const x = activations(N * D);
     device.gather(hidden, rows, x, N, D);
     const out = { logp: floats(N), entropy: floats(N), lse: floats(N) };
-    device.logProbs(head, x, targets, temperature, N, out);
+    device.logProbs(head, x, targetIds, temperature, N, out);
     use({
       logp: device.read(out.logp) as Float32Array,
       entropy: device.read(out.entropy) as Float32Array,
       backward(dLogp, dEntropy) {
         const dx = activations(N * D);
-        device.logProbsBackward(head, x, targets, temperature, N, out, put(dLogp), put(dEntropy), dx);
-        const dHidden = activations((wanted ? wanted.numbers.length : layout.tokens) * D);
+        device.logProbsBackward(head, x, targetIds, temperature, N, out, put(dLogp), put(dEntropy), dx);
+        const dHidden = activations((wanted ? wanted.indices.length : layout.tokens) * D);
         device.fill(dHidden, 0);
         device.scatterAdd(dx, rows, dHidden, N, D);
-        backward(model, kept!, dHidden);
+        backward(model, saved!, dHidden);
       },
     });
   });
   return packed.rows;
 }
 
-/** Log-probs and entropies without a way back, slice by slice: a prompt that many contexts share has items in each of them. */
-function lookedAt(
+/** Log-probs and entropies for inference, in slices: a prompt shared by many contexts has targets in each of them. */
+function inferredLogprobs(
   { device, config, head }: Model,
   hidden: Buffer,
   rows: Buffer,
-  targets: Buffer,
+  targetIds: Buffer,
   { temperature, count, slice }: { temperature: number; count: number; slice: number },
 ): Computed {
-  const seen = { logp: new Float32Array(count), entropy: new Float32Array(count) };
+  const all = { logp: new Float32Array(count), entropy: new Float32Array(count) };
   for (let from = 0; from < count; from += slice) {
     const n = Math.min(slice, count - from);
     device.scope(() => {
@@ -236,26 +238,26 @@ function lookedAt(
       const x = device.alloc(device.activations, n * config.hidden_size);
       const out = { logp: floats(), entropy: floats(), lse: floats() };
       device.gather(hidden, device.part(rows, from, n), x, n, config.hidden_size);
-      device.logProbs(head, x, device.part(targets, from, n), temperature, n, out);
-      seen.logp.set(device.read(out.logp) as Float32Array, from);
-      seen.entropy.set(device.read(out.entropy) as Float32Array, from);
+      device.logProbs(head, x, device.part(targetIds, from, n), temperature, n, out);
+      all.logp.set(device.read(out.logp) as Float32Array, from);
+      all.entropy.set(device.read(out.entropy) as Float32Array, from);
     });
   }
   return {
-    ...seen,
+    ...all,
     backward() {
-      throw new Error("nothing was kept for a way back");
+      throw new Error("inference saves nothing for backward");
     },
   };
 }
 
-/** The rows that are read, each once, and where each of them comes among these. */
-function distinct(rows: Int32Array): { readonly numbers: Int32Array; readonly placeOf: ReadonlyMap<number, number> } {
-  const numbers = Int32Array.from(new Set(rows)).sort();
-  return { numbers, placeOf: new Map(Array.from(numbers, (row, i) => [row, i])) };
+/** The distinct rows, sorted, and the index of each among them. */
+function distinct(rows: Int32Array): { readonly indices: Int32Array; readonly indexOf: ReadonlyMap<number, number> } {
+  const indices = Int32Array.from(new Set(rows)).sort();
+  return { indices, indexOf: new Map(Array.from(indices, (row, i) => [row, i])) };
 }
 
-/** Data of each sequence, in order of first appearance. */
+/** Indices of each sequence's data, in order of first appearance. */
 function sequencesOf(batch: readonly Datum[]): number[][] {
   const byNumber = new Map<number | string, number[]>();
   batch.forEach(({ sequence }, i) => {
@@ -267,7 +269,7 @@ function sequencesOf(batch: readonly Datum[]): number[][] {
   return [...byNumber.values()];
 }
 
-/** What the loss divides by when the batch is all there is. */
+/** The totals of a batch that is not part of a larger one. */
 function totalsOf(batch: readonly Datum[]): BatchTotals {
   return batchTotals(sequencesOf(batch).map((members) => ({ weights: weightsOf(batch, members) })));
 }
@@ -288,7 +290,7 @@ function countOf({ weights }: Datum): number {
   return count;
 }
 
-// Plain loops below: these run over every token of a batch, and a GPU waits for them.
+// Plain loops below: they run over every token of a batch while a GPU waits.
 
 function joined(parts: readonly Float32Array[]): Float32Array {
   const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
@@ -300,17 +302,17 @@ function joined(parts: readonly Float32Array[]): Float32Array {
   return all;
 }
 
-/** Tokens of some data that carry weight. */
-function trainedItems(batch: readonly Datum[], members: readonly number[]): Items {
-  return itemsWhere(batch, members, ({ weights }, position) => weights[position] !== 0);
+/** Tokens of some data whose weight is not 0. */
+function trainedTargets(batch: readonly Datum[], members: readonly number[]): Targets {
+  return targetsWhere(batch, members, ({ weights }, position) => weights[position] !== 0);
 }
 
-/** Tokens of some data, all but the first ones, that are wanted. */
-function itemsWhere(
+/** Tokens of some data that are wanted; a datum's first token has no prediction. */
+function targetsWhere(
   batch: readonly Datum[],
   members: readonly number[],
   isWanted: (datum: Datum, position: number) => boolean,
-): Items {
+): Targets {
   const most = members.reduce((sum, datum) => sum + batch[datum]!.tokens.length, 0);
   const [datums, positions] = [new Int32Array(most), new Int32Array(most)];
   let count = 0;
@@ -325,11 +327,11 @@ function itemsWhere(
   return { count, datums, positions };
 }
 
-/** The advantage of a sequence: a number where all its data have the same one, else one for each item. */
+/** The advantage of a sequence: one number where all its data have the same, else one per target. */
 function advantageOf(
   batch: readonly Datum[],
   sequence: readonly number[],
-  { datums, positions }: Items,
+  { datums, positions }: Targets,
   start: number,
   end: number,
 ): number | Float64Array {
@@ -344,10 +346,10 @@ function advantageOf(
   return numbers;
 }
 
-/** A number of each item of a stretch. */
+/** A field of each target in a range. */
 function picked(
   batch: readonly Datum[],
-  { datums, positions }: Items,
+  { datums, positions }: Targets,
   key: "weights" | "old_logp" | "ref_logp",
   start: number,
   end: number,
@@ -357,26 +359,33 @@ function picked(
   return numbers;
 }
 
-/** Puts log-probs of items where their tokens stand. */
-function keep({ count, datums, positions }: Items, logp: Float32Array, logprobs: readonly Float32Array[]): void {
+/** Writes log-probs of targets to the positions of their tokens. */
+function writeLogprobs(
+  { count, datums, positions }: Targets,
+  logp: Float32Array,
+  logprobs: readonly Float32Array[],
+): void {
   for (let i = 0; i < count; i++) logprobs[datums[i]!]![positions[i]!] = logp[i]!;
 }
 
-function pickInts({ count, datums, positions }: Items, read: (datum: number, position: number) => number): Int32Array {
+function pickInts(
+  { count, datums, positions }: Targets,
+  read: (datum: number, position: number) => number,
+): Int32Array {
   const numbers = new Int32Array(count);
   for (let i = 0; i < count; i++) numbers[i] = read(datums[i]!, positions[i]!);
   return numbers;
 }
 
-/** All tokens of the runs, one after the other. */
-function idsOf({ runs, rows }: Packed): Int32Array {
+/** All tokens of the spans, concatenated. */
+function idsOf({ spans, rows }: Packed): Int32Array {
   const ids = new Int32Array(rows);
   let row = 0;
-  for (const { tokens } of runs) for (let i = 0; i < tokens.length; i++) ids[row++] = tokens[i]!;
+  for (const { tokens } of spans) for (let i = 0; i < tokens.length; i++) ids[row++] = tokens[i]!;
   return ids;
 }
 
-/** Sequences in order, as many together as fit when packed. */
+/** Sequences in order, as many per part as fit when packed. */
 function partsOf(batch: readonly Datum[], maxRows: number): number[][][] {
   const parts: number[][][] = [];
   let part: number[][] = [];

@@ -13,20 +13,20 @@ const contexts = fc
   })
   .map(({ texts, plans }) => plans.map((plan) => plan.flatMap((pick) => texts[pick % texts.length]!)));
 
-test("every token has a row with its token, its context is the one above that row, and nothing is computed for nobody", () => {
+test("every token has a row, whose ancestors are its context, and no row is unused", () => {
   fc.assert(
     fc.property(contexts, (batch) => {
       const packed = packContexts(batch);
-      const starts = packed.runs.map((_, i) =>
-        packed.runs.slice(0, i).reduce((sum, run) => sum + run.tokens.length, 0),
+      const starts = packed.spans.map((_, i) =>
+        packed.spans.slice(0, i).reduce((sum, span) => sum + span.tokens.length, 0),
       );
       const runOf = (row: number) => starts.findLastIndex((start) => start <= row);
       /** Tokens that a row sees, itself last. */
       const seenBy = (row: number): number[] => {
-        const run = runOf(row);
-        const { tokens, parent } = packed.runs[run]!;
-        const above = parent === null ? [] : seenBy(starts[parent]! + packed.runs[parent]!.tokens.length - 1);
-        return [...above, ...tokens.slice(0, row - starts[run]! + 1)];
+        const span = runOf(row);
+        const { tokens, parent } = packed.spans[span]!;
+        const above = parent === null ? [] : seenBy(starts[parent]! + packed.spans[parent]!.tokens.length - 1);
+        return [...above, ...tokens.slice(0, row - starts[span]! + 1)];
       };
       const used = new Set<number>();
       for (const [i, context] of batch.entries()) {
@@ -39,21 +39,21 @@ test("every token has a row with its token, its context is the one above that ro
       expect(used.size).toBe(packed.rows);
       expect(packed.tokens).toBe(batch.reduce((sum, { length }) => sum + length, 0));
       expect(packed.rows).toBeLessThanOrEqual(packed.tokens);
-      for (const [i, { tokens, parent }] of packed.runs.entries()) {
+      for (const [i, { tokens, parent }] of packed.spans.entries()) {
         expect(tokens.length).toBeGreaterThan(0);
         if (parent !== null) expect(parent).toBeLessThan(i);
       }
-      expect(packContexts(batch).runs).toEqual(packed.runs);
+      expect(packContexts(batch).spans).toEqual(packed.spans);
     }),
   );
 });
 
-test("trees are whole: a run's descendants come before the next root", () => {
+test("trees are whole: a span's descendants come before the next root", () => {
   fc.assert(
     fc.property(contexts, (batch) => {
-      const { runs } = packContexts(batch);
-      const rootOf = (i: number): number => (runs[i]!.parent === null ? i : rootOf(runs[i]!.parent!));
-      const roots = runs.map((_, i) => rootOf(i));
+      const { spans } = packContexts(batch);
+      const rootOf = (i: number): number => (spans[i]!.parent === null ? i : rootOf(spans[i]!.parent!));
+      const roots = spans.map((_, i) => rootOf(i));
       expect(roots).toEqual([...roots].sort((a, b) => a - b));
     }),
   );
@@ -70,7 +70,7 @@ test("a group of eight shares its prompt, and two of them their first answer", (
   expect(packed.rowOf(1, 200)).not.toBe(packed.rowOf(0, 200));
 });
 
-test("a context that is the beginning of another, and the same context twice, add nothing", () => {
+test("a context that is a prefix of another, and a duplicate, add nothing", () => {
   const long = Array.from({ length: 30 }, (_, i) => i);
   const packed = packContexts([long, long.slice(0, 20), long, long.slice(0, 20)]);
   expect(packed.rows).toBe(30);
@@ -78,7 +78,7 @@ test("a context that is the beginning of another, and the same context twice, ad
   expect(packContexts([]).rows).toBe(0);
 });
 
-test("a beginning too short to share does not keep those from sharing who go on together", () => {
+test("a prefix too short to share does not prevent sharing of longer ones", () => {
   const question = (n: number) => [1, 2, ...Array.from({ length: 40 }, (_, i) => 100 * n + i)];
   const groups = [1, 2, 3].flatMap((n) => Array.from({ length: 4 }, (_, i) => [...question(n), 900 + i]));
   expect(packContexts(groups).rows).toBe(3 * (42 + 4));

@@ -1,61 +1,61 @@
-// Contexts to learn from, packed as a forest: what several have in common at their beginning is computed once, forward and back.
-import type { Run } from "../../model/layout.ts";
+// Contexts to learn from, packed as a forest of spans: a common prefix is computed once, forward and backward.
+import type { Span } from "../../model/layout.ts";
 
-/** Shorter common beginnings are not worth a run of their own. */
+/** Shorter common prefixes are not worth a span of their own. */
 const MIN_SHARED = 8;
 
 export interface Packed {
-  readonly runs: readonly Run[];
+  readonly spans: readonly Span[];
   /** Row of the token at a position of a context. */
   rowOf(context: number, position: number): number;
-  /** Rows in all, and tokens if nothing were shared. */
+  /** Rows in all, and tokens without sharing. */
   readonly rows: number;
   readonly tokens: number;
 }
 
-/** Packs contexts; depends on nothing but the contexts. */
+/** Packs contexts; deterministic. */
 export function packContexts(contexts: readonly (readonly number[])[]): Packed {
-  const runs: Run[] = [];
+  const spans: Span[] = [];
   const firstRows: number[] = [];
   const pieces = contexts.map((): { from: number; row: number }[] => []);
   let rows = 0;
 
-  const addRun = (tokens: readonly number[], parent: number | null): number => {
-    runs.push({ tokens, parent });
+  const addSpan = (tokens: readonly number[], parent: number | null): number => {
+    spans.push({ tokens, parent });
     firstRows.push(rows);
     rows += tokens.length;
-    return runs.length - 1;
+    return spans.length - 1;
   };
 
-  /** Places the rest of these contexts, all equal up to `from`, behind a run. */
-  const place = (members: readonly number[], from: number, parent: number | null): void => {
-    for (const group of groupsByToken(contexts, members, from)) placeGroup(group, from, parent);
+  /** Adds the rest of these contexts, all equal up to `from`, after a span. */
+  const addAll = (members: readonly number[], from: number, parent: number | null): void => {
+    for (const group of groupsByToken(contexts, members, from)) addGroup(group, from, parent);
   };
 
-  /** The same for contexts that go on with the same token. */
-  const placeGroup = (group: readonly number[], from: number, parent: number | null): void => {
+  /** The same for contexts that continue with the same token. */
+  const addGroup = (group: readonly number[], from: number, parent: number | null): void => {
     const end = commonEnd(contexts, group, from);
     const parted = end - from < MIN_SHARED ? groupsByToken(contexts, group, end) : [group];
     if (parted.length > 1) {
-      // Too little to share by all; but those that go on together behind it may share more, this little included.
-      for (const smaller of parted) placeGroup(smaller, from, parent);
+      // Too short for all to share; but contexts that stay equal after it may share more, these tokens included.
+      for (const smaller of parted) addGroup(smaller, from, parent);
       return;
     }
-    const run = addRun(contexts[group[0]!]!.slice(from, end), parent);
-    for (const member of group) pieces[member]!.push({ from, row: firstRows[run]! });
-    place(
+    const span = addSpan(contexts[group[0]!]!.slice(from, end), parent);
+    for (const member of group) pieces[member]!.push({ from, row: firstRows[span]! });
+    addAll(
       group.filter((member) => contexts[member]!.length > end),
       end,
-      run,
+      span,
     );
   };
-  place(
+  addAll(
     contexts.map((_, i) => i),
     0,
     null,
   );
   return {
-    runs,
+    spans,
     rowOf(context, position) {
       const piece = pieces[context]!.findLast(({ from }) => from <= position)!;
       return piece.row + position - piece.from;

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { uniformOf } from "./counter-rng.ts";
 
-test("a number depends on its key and position alone, whatever was asked before", () => {
+test("a number depends on its key and position alone, not on earlier calls", () => {
   const forward = Array.from({ length: 100 }, (_, position) => uniformOf([7, "rollout", 3, 1])(position));
   const uniform = uniformOf([7, "rollout", 3, 1]);
   for (let position = 99; position >= 0; position--) expect(uniform(position)).toBe(forward[position]);
   expect(forward.slice(0, 3)).toEqual([0.5245888829231262, 0.8611950278282166, 0.9624156951904297]);
 });
 
-test("keys that differ in any part, in its type, or in where parts begin give other numbers", () => {
+test("keys that differ in any part, its type, or the boundaries of parts give other numbers", () => {
   const keys = [
     [1],
     [2],

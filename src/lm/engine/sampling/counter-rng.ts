@@ -1,5 +1,5 @@
-// Random numbers by position: the n-th number of a key is known without the ones before it, so that batching, caching and
-// resuming cannot change what is drawn.
+// Counter-based random numbers: the n-th number of a key does not depend on those before it, so that batching, caching and
+// resuming cannot change what is sampled.
 
 /** A number in [0, 1) for each position. */
 export type Uniform = (position: number) => number;
@@ -9,15 +9,15 @@ export function uniformOf(key: readonly (string | number)[]): Uniform {
   return uniformOfSeeds(seedsOf(key));
 }
 
-/** The numbers of a key's two words. */
+/** The numbers of a key's two 32-bit seeds. */
 export function uniformOfSeeds([seedA, seedB]: readonly [number, number]): Uniform {
   return (position) => {
     const word = mix(mix((position + seedA) | 0) ^ seedB);
-    return (word >>> 8) / 2 ** 24; // as many bits as a float holds: kernels compare in single precision
+    return (word >>> 8) / 2 ** 24; // 24 bits, the precision of a float: kernels compare in single precision
   };
 }
 
-/** The two words a key comes down to. */
+/** A key hashed to two 32-bit seeds. */
 export function seedsOf(key: readonly (string | number)[]): readonly [number, number] {
   let [a, b] = [0x811c9dc5, 0x2f0b4c47];
   const text = key.map((part) => `${typeof part === "number" ? "#" : "$"}${part}`).join("\u0000");
@@ -28,7 +28,7 @@ export function seedsOf(key: readonly (string | number)[]): readonly [number, nu
   return [mix(a), mix(b ^ a)];
 }
 
-/** A 32-bit mixer in which every input bit moves every output bit (murmur3's finalizer with better constants). */
+/** A 32-bit mixer: every input bit affects every output bit (murmur3's finalizer with better constants). */
 function mix(x: number): number {
   let h = x | 0;
   h = Math.imul(h ^ (h >>> 16), 0x21f0aaad);

@@ -57,7 +57,7 @@ test.each(["qwen3", "qwen2"] as const)(
   },
 );
 
-test("what was decoded is known to the next turn", async () => {
+test("the next turn finds the decoded tokens in the cache", async () => {
   const { device } = decodingCpu();
   const sampler = new Sampler(tinyModel({ device }));
   const first = await sampler.sample({ prompt: tokens(9, "turn"), max_new_tokens: 12, stop_ids: [], key: ["a"] });
@@ -70,7 +70,7 @@ test("what was decoded is known to the next turn", async () => {
   expect(second.logprobs).toEqual(want.logprobs);
 });
 
-test("what rows read together is shared out anew as contexts grow, and not beyond their room", async () => {
+test("the sharing table is rebuilt as contexts grow, within their blocks", async () => {
   const { device, counts } = decodingCpu();
   const sampler = new Sampler(tinyModel({ device, config: { max_position_embeddings: 128 } }));
   const lengths = [100, 40];
@@ -87,7 +87,7 @@ test("what rows read together is shared out anew as contexts grow, and not beyon
   ]);
 });
 
-test("filters and new requests leave and enter the recorded way; a listener's error is its sample's alone", async () => {
+test("filters and new requests leave and re-enter graph decoding; a listener's error fails only its sample", async () => {
   const { device, counts } = decodingCpu();
   const sampler = new Sampler(tinyModel({ device }));
   const request = (i: number): SampleRequest => ({ prompt: tokens(6, i), max_new_tokens: 10, stop_ids: [], key: [i] });
@@ -105,7 +105,7 @@ test("filters and new requests leave and enter the recorded way; a listener's er
   expect(counts.launched).toBeGreaterThan(0);
 });
 
-test("requests that come while a batch decodes join it together", async () => {
+test("requests that arrive while a batch decodes join it together", async () => {
   const { device, counts } = decodingCpu();
   const sampler = new Sampler(tinyModel({ device }));
   const late: Promise<Sample>[] = [];

@@ -1,16 +1,15 @@
-// Decoding on a device that can go from step to step by itself: one recording of a step is run again and again, its tables move
-// on the device, and only the sampled tokens come back, a step behind. Rows that are done go on unheard until the batch is set
-// up anew.
+// Decoding with a captured graph: one recorded step is replayed; ids, positions and block tables advance on the device and
+// tokens are read one step late. Finished rows keep running, ignored, until the batch is rebuilt.
 import type { Buffer, CapturedGraph, Decoding, TokenLayout } from "../../devices/index.ts";
 import { headShape, infer } from "../../model/decoder.ts";
 import type { NewTokens } from "../../model/layout.ts";
 import type { Model } from "../../model/parameters.ts";
 
-/** One row of the batch: where it stands, and how its tokens are drawn. */
+/** One row of the batch: its context, and how its tokens are sampled. */
 export interface DecodeRow {
-  /** Its next token to compute. */
+  /** The next token to compute. */
   readonly token: number;
-  readonly place: NewTokens;
+  readonly context: NewTokens;
   readonly temperature: number;
   readonly seeds: readonly [number, number];
 }
@@ -21,31 +20,31 @@ export interface DecodeStep {
   readonly logp: Float32Array;
 }
 
-/** Batches are rounded up to one of these; what is too many rows repeats the first. */
-const SIZES = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256] as const;
-export const MAX_DECODE_ROWS = SIZES.at(-1)!;
-/** Steps a recording has: several where so many are wanted, since the card rests between two recordings. */
+/** Batches are rounded up to one of these sizes; surplus rows repeat the first. */
+export const DECODE_SIZES = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256] as const;
+export const MAX_DECODE_ROWS = DECODE_SIZES.at(-1)!;
+/** Steps per graph: several where possible, since the GPU idles between two launches. */
 const STEPS = [4, 1] as const;
-/** Steps after which what rows read together is shared out anew: contexts have grown. */
+/** Steps after which the sharing table is rebuilt: contexts have grown. */
 const SHARING_STEPS = 32;
-const RANGES = 48; // a row on average: its ancestors and itself
+const RANGES = 48; // room per row, on average: one for each ancestor and one for itself
 
-/** Recorded steps for batches of one size. */
-interface Recorded {
+/** Graphs for batches of one size, and the buffers they use. */
+interface Batch {
   readonly size: number;
-  /** Everything the host writes, one after the other. */
+  /** All tables that the host writes, concatenated; `ints` is the host's copy. */
   readonly tables: Buffer;
   readonly ints: Int32Array;
   readonly parts: ReadonlyMap<TableName, { readonly from: number; readonly length: number }>;
   readonly layout: TokenLayout;
   readonly logits: Buffer;
-  /** Tokens and log-probs, step after step. */
+  /** Tokens and log-probs of each step. */
   readonly out: Buffer;
-  /** By the number of steps, made when first needed. */
-  readonly recordings: Map<number, CapturedGraph>;
+  /** By number of steps, captured when first needed. */
+  readonly graphs: Map<number, CapturedGraph>;
 }
 
-/** Steps under way. */
+/** Launched steps that have not been read. */
 interface Queued {
   readonly steps: number;
   readonly read: () => Int32Array;
@@ -57,7 +56,7 @@ type TableName =
   | "blocks"
   | "capacities"
   | "indices"
-  | "segments"
+  | "spans"
   | "ranges"
   | "temperatures"
   | "seeds"
@@ -66,14 +65,14 @@ type TableName =
 export class Decoder {
   readonly #model: Model;
   readonly #decoding: Decoding;
-  readonly #recorded = new Map<number, Recorded>();
-  #stores: readonly Buffer[] = [];
-  #current: Recorded | undefined;
+  readonly #batches = new Map<number, Batch>();
+  #kvCaches: readonly Buffer[] = [];
+  #current: Batch | undefined;
   #queued: Queued[] = [];
-  /** Steps queued since the sharing table was filled. */
+  /** Steps queued since the sharing table was built. */
   #sinceShared = 0;
-  /** What was read of the oldest, and how many of its steps have been taken. */
-  #words: Int32Array | undefined;
+  /** The output of the oldest launch, and how many of its steps have been taken. */
+  #output: Int32Array | undefined;
   #taken = 0;
 
   constructor(model: Model, decoding: Decoding) {
@@ -91,120 +90,120 @@ export class Decoder {
     return this.#current?.size ?? 0;
   }
 
-  /** Whether these rows fit a recording. */
+  /** Whether these rows fit the tables of a graph. */
   fits(rows: readonly DecodeRow[]): boolean {
-    const size = SIZES.find((least) => least >= rows.length);
+    const size = DECODE_SIZES.find((most) => most >= rows.length);
     if (size === undefined) return false;
     const spare = size - rows.length;
-    const ranges = (row: DecodeRow) => row.place.ancestors.length + 1;
+    const ranges = (row: DecodeRow) => row.context.ancestors.length + 1;
     const used = rows.reduce((sum, row) => sum + ranges(row), 0) + spare * ranges(rows[0]!);
     return used <= RANGES * size;
   }
 
-  /** Sets up a batch; all steps queued before must have been taken. */
-  start(rows: readonly DecodeRow[], stores: readonly Buffer[]): void {
-    if (stores.length !== this.#stores.length || stores.some((store, i) => store !== this.#stores[i])) {
-      this.#forget();
-      this.#stores = [...stores];
+  /** Starts a batch; all steps queued before must have been taken. */
+  start(rows: readonly DecodeRow[], kvCaches: readonly Buffer[]): void {
+    if (kvCaches.length !== this.#kvCaches.length || kvCaches.some((kvCache, i) => kvCache !== this.#kvCaches[i])) {
+      this.#freeBatches(); // graphs hold the addresses of the old ones
+      this.#kvCaches = [...kvCaches];
     }
-    const size = SIZES.find((least) => least >= rows.length)!;
-    let recorded = this.#recorded.get(size);
-    if (!recorded) {
-      recorded = this.#prepare(size);
-      this.#recorded.set(size, recorded);
+    const size = DECODE_SIZES.find((most) => most >= rows.length)!;
+    let batch = this.#batches.get(size);
+    if (!batch) {
+      batch = this.#allocate(size);
+      this.#batches.set(size, batch);
     }
-    fillTables(recorded, rows);
-    this.#fillSharing(recorded);
+    fillTables(batch, rows);
+    this.#fillSharing(batch);
     this.#sinceShared = 0;
-    this.#model.device.write(recorded.tables, recorded.ints);
-    this.#current = recorded;
+    this.#model.device.write(batch.tables, batch.ints);
+    this.#current = batch;
   }
 
-  /** Queues steps, at most so many in all: one recording runs while the host hands out the tokens of another. */
+  /** Queues up to `wanted` steps in two launches: one runs while the host handles the tokens of the other. */
   queue(wanted: number): void {
-    while (this.#queued.length < 2 && this.ahead < wanted) this.#queue(wanted - this.ahead);
+    while (this.#queued.length < 2 && this.ahead < wanted) this.#launch(wanted - this.ahead);
   }
 
-  /** Queues a step, or several where at least so many are wanted. */
-  #queue(wanted: number): void {
-    const recorded = this.#current!;
+  /** Launches a graph of as many steps as fit `wanted`. */
+  #launch(wanted: number): void {
+    const batch = this.#current!;
     const steps = STEPS.find((count) => count <= wanted)!;
-    if (this.#decoding.sharing && this.#sinceShared >= SHARING_STEPS) this.#shareAnew(recorded);
+    if (this.#decoding.sharing && this.#sinceShared >= SHARING_STEPS) this.#updateSharing(batch);
     this.#sinceShared += steps;
-    let recording = recorded.recordings.get(steps);
-    if (!recording) {
-      recording = this.#record(recorded, steps);
-      recorded.recordings.set(steps, recording);
+    let graph = batch.graphs.get(steps);
+    if (!graph) {
+      graph = this.#capture(batch, steps);
+      batch.graphs.set(steps, graph);
     }
-    recording.launch();
+    graph.launch();
     const { device } = this.#model;
     this.#queued.push({
       steps,
-      read: this.#decoding.readLater(device.part(recorded.out, 0, 2 * recorded.size * steps)),
+      read: this.#decoding.readLater(device.part(batch.out, 0, 2 * batch.size * steps)),
     });
   }
 
-  /** Waits for the oldest step queued. */
+  /** Waits for the oldest queued step. */
   take(): DecodeStep {
     const { steps, read } = this.#queued[0]!;
-    this.#words ??= read();
-    const words = this.#words;
-    const size = words.length / steps / 2;
+    this.#output ??= read();
+    const output = this.#output;
+    const size = output.length / steps / 2;
     const at = 2 * size * this.#taken++;
     if (this.#taken === steps) {
       this.#queued.shift();
-      this.#words = undefined;
+      this.#output = undefined;
       this.#taken = 0;
     }
     return {
-      tokens: words.subarray(at, at + size),
-      logp: new Float32Array(words.buffer, words.byteOffset + 4 * (at + size), size),
+      tokens: output.subarray(at, at + size),
+      logp: new Float32Array(output.buffer, output.byteOffset + 4 * (at + size), size),
     };
   }
 
-  /** Forgets steps that nobody will take. */
+  /** Discards queued steps. */
   drop(): void {
     this.#queued = [];
-    this.#words = undefined;
+    this.#output = undefined;
     this.#taken = 0;
     this.#current = undefined;
   }
 
   close(): void {
     this.drop();
-    this.#forget();
+    this.#freeBatches();
   }
 
-  #fillSharing({ size, ints, parts }: Recorded): void {
+  #fillSharing({ size, ints, parts }: Batch): void {
     const part = (name: TableName) => {
       const { from, length } = parts.get(name)!;
       return ints.subarray(from, from + length);
     };
     const shape = headShape(this.#model.config);
-    this.#decoding.sharing?.fill(part("sharing"), size, part("segments"), part("ranges"), shape);
+    this.#decoding.sharing?.fill(part("sharing"), size, part("spans"), part("ranges"), shape);
   }
 
-  /** The sharing table for where the steps queued so far will leave the batch; the other tables get there by themselves. */
-  #shareAnew(recorded: Recorded): void {
-    growTables(recorded, this.#sinceShared);
-    this.#fillSharing(recorded);
+  /** Rebuilds the sharing table for the state after the queued steps; the device advances the other tables itself. */
+  #updateSharing(batch: Batch): void {
+    growTables(batch, this.#sinceShared);
+    this.#fillSharing(batch);
     this.#sinceShared = 0;
-    const { from, length } = recorded.parts.get("sharing")!;
+    const { from, length } = batch.parts.get("sharing")!;
     const { device } = this.#model;
-    device.write(device.part(recorded.tables, from, length), recorded.ints.subarray(from, from + length));
+    device.write(device.part(batch.tables, from, length), batch.ints.subarray(from, from + length));
   }
 
-  #forget(): void {
+  #freeBatches(): void {
     const { device } = this.#model;
-    for (const { recordings, tables, out, logits } of this.#recorded.values()) {
-      for (const recording of recordings.values()) recording.free();
+    for (const { graphs, tables, out, logits } of this.#batches.values()) {
+      for (const graph of graphs.values()) graph.free();
       for (const buffer of [tables, out, logits]) device.free(buffer);
     }
-    this.#recorded.clear();
+    this.#batches.clear();
     this.#current = undefined;
   }
 
-  #prepare(size: number): Recorded {
+  #allocate(size: number): Batch {
     const { device, config, head } = this.#model;
     const lengths: readonly (readonly [TableName, number])[] = [
       ["ids", size],
@@ -212,7 +211,7 @@ export class Decoder {
       ["blocks", size],
       ["capacities", size],
       ["indices", size],
-      ["segments", 4 * (size + 1)],
+      ["spans", 4 * (size + 1)],
       ["ranges", 3 * RANGES * size],
       ["temperatures", size],
       ["seeds", 2 * size],
@@ -229,22 +228,27 @@ export class Decoder {
     const logits = device.alloc("f32", size * device.outStride(head));
     const part = (name: TableName): Buffer => device.part(tables, parts.get(name)!.from, parts.get(name)!.length);
     const layout: TokenLayout = {
-      ...{ tokens: size, positions: part("positions"), blockAddresses: part("blocks"), capacities: part("capacities") },
-      ...{ indices: part("indices"), spans: part("segments"), spanCount: size, ranges: part("ranges") },
-      ...{
-        rangeRows: part("ranges"),
-        kvBlocks: part("ranges"),
-        kvBlockCount: 0,
-        trees: part("ranges"),
-        treeCount: 0,
-        maxContext: this.#model.rotary.length / config.head_dim,
-        ...(this.#decoding.sharing ? { sharing: part("sharing") } : {}),
-      },
+      tokens: size,
+      positions: part("positions"),
+      blockAddresses: part("blocks"),
+      capacities: part("capacities"),
+      indices: part("indices"),
+      spans: part("spans"),
+      spanCount: size,
+      ranges: part("ranges"),
+      // Only the backward pass reads these.
+      rangeRows: part("ranges"),
+      kvBlocks: part("ranges"),
+      kvBlockCount: 0,
+      trees: part("ranges"),
+      treeCount: 0,
+      maxContext: this.#model.rotary.length / config.head_dim,
+      ...(this.#decoding.sharing ? { sharing: part("sharing") } : {}),
     };
-    return { size, tables, ints: new Int32Array(total), parts, layout, logits, out, recordings: new Map() };
+    return { size, tables, ints: new Int32Array(total), parts, layout, logits, out, graphs: new Map() };
   }
 
-  #record({ size, tables, parts, layout, logits, out }: Recorded, steps: number): CapturedGraph {
+  #capture({ size, tables, parts, layout, logits, out }: Batch, steps: number): CapturedGraph {
     const { device, config, head } = this.#model;
     const floats = (buffer: Buffer): Buffer => ({ ...buffer, dtype: "f32" }); // the same bits
     const part = (name: TableName): Buffer => device.part(tables, parts.get(name)!.from, parts.get(name)!.length);
@@ -253,7 +257,7 @@ export class Decoder {
       const uniforms = device.alloc("f32", size);
       for (let step = 0; step < steps; step++) {
         this.#decoding.uniforms(part("seeds"), layout.positions, uniforms, size);
-        const hidden = infer(this.#model, part("ids"), layout, this.#stores);
+        const hidden = infer(this.#model, part("ids"), layout, this.#kvCaches);
         device.linear(head, hidden, logits, size);
         const draw = { temperatures: floats(part("temperatures")), uniforms };
         const tokens = device.part(out, 2 * size * step, size);
@@ -265,38 +269,38 @@ export class Decoder {
   }
 }
 
-/** Writes the rows into the host's copy of the tables, the first one again where there are too few. */
-function fillTables({ size, ints, parts }: Recorded, rows: readonly DecodeRow[]): void {
+/** Writes the rows into the host's copy of the tables; surplus rows repeat the first. */
+function fillTables({ size, ints, parts }: Batch, rows: readonly DecodeRow[]): void {
   const at = (name: TableName): number => parts.get(name)!.from;
   const floats = new Float32Array(ints.buffer);
   let range = 0;
   for (let t = 0; t < size; t++) {
-    const { token, place, temperature, seeds } = rows[t] ?? rows[0]!;
-    const { own, start, ancestors } = place;
+    const { token, context, temperature, seeds } = rows[t] ?? rows[0]!;
+    const { own, start, ancestors } = context;
     const before = ancestors.reduce((sum, ancestor) => sum + ancestor.tokens, 0);
     ints[at("ids") + t] = token;
     ints[at("positions") + t] = before + start;
     ints[at("blocks") + t] = own.block;
     ints[at("capacities") + t] = own.capacity;
     ints[at("indices") + t] = start;
-    ints.set([t, 1, before + start, range], at("segments") + 4 * t);
+    ints.set([t, 1, before + start, range], at("spans") + 4 * t);
     for (const { block, capacity, tokens } of ancestors)
       ints.set([block, capacity, tokens], at("ranges") + 3 * range++);
     ints.set([own.block, own.capacity, start + 1], at("ranges") + 3 * range++);
     floats[at("temperatures") + t] = temperature;
     ints.set(seeds, at("seeds") + 2 * t);
   }
-  ints.set([size, 0, 0, range], at("segments") + 4 * size); // closes the table
+  ints.set([size, 0, 0, range], at("spans") + 4 * size); // closes the table
 }
 
-/** What so many steps make of the host's copy: `Decoding.advance`, for all that sharing is made of. */
-function growTables({ size, ints, parts }: Recorded, steps: number): void {
+/** Advances the host's copy by some steps, as `Decoding.advance` does on the device: only the tables that sharing is built from. */
+function growTables({ size, ints, parts }: Batch, steps: number): void {
   const at = (name: TableName): number => parts.get(name)!.from;
   for (let t = 0; t < size; t++) {
     const room = ints[at("capacities") + t]! - 1 - ints[at("indices") + t]!;
     const grown = Math.max(0, Math.min(steps, room));
     ints[at("indices") + t]! += grown;
-    ints[at("segments") + 4 * t + 2]! += grown;
-    ints[at("ranges") + 3 * (ints[at("segments") + 4 * t + 7]! - 1) + 2]! += grown;
+    ints[at("spans") + 4 * t + 2]! += grown;
+    ints[at("ranges") + 3 * (ints[at("spans") + 4 * t + 7]! - 1) + 2]! += grown;
   }
 }

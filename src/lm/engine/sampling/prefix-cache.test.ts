@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createCpuDevice } from "../../devices/cpu/device.ts";
-import { type CacheRun, type Match, PrefixCache } from "./prefix-cache.ts";
+import { type KvBlock, type Match, PrefixCache } from "./prefix-cache.ts";
 
 const SHAPE = { layers: 2, kvHeads: 1, headDim: 8 };
 const UNIT = 16; // floats a token
@@ -12,23 +12,23 @@ function cacheOf(maxTokens: number): PrefixCache {
 }
 
 /** Adds what is not known of a context, as a request would. */
-function add(cache: PrefixCache, context: readonly number[], room = 0): CacheRun {
+function add(cache: PrefixCache, context: readonly number[], room = 0): KvBlock {
   const match = cache.match(context, context.length);
   const needed = context.length - match.tokens + room;
-  const run = cache.add(match, needed, needed);
-  run.tokens.push(...context.slice(match.tokens));
-  run.computed = run.tokens.length;
-  return run;
+  const block = cache.add(match, needed, needed);
+  block.tokens.push(...context.slice(match.tokens));
+  block.computed = block.tokens.length;
+  return block;
 }
 
-/** The whole context of a run. */
-function contextOf(run: CacheRun): number[] {
-  const above = run.parent ? contextOf(run.parent) : [];
-  const cut = run.parent ? run.parent.tokens.length - run.parentTokens : 0;
-  return [...above.slice(0, above.length - cut), ...run.tokens];
+/** The whole context of a block. */
+function contextOf(block: KvBlock): number[] {
+  const above = block.parent ? contextOf(block.parent) : [];
+  const cut = block.parent ? block.parent.tokens.length - block.parentTokens : 0;
+  return [...above.slice(0, above.length - cut), ...block.tokens];
 }
 
-test("finds the longest known beginning, also one that leaves a run in the middle, up to the limit", () => {
+test("finds the longest cached prefix, also one that leaves a block in the middle, up to the limit", () => {
   const cache = cacheOf(1_000);
   add(cache, [1, 2, 3, 4, 5]);
   add(cache, [1, 2, 3, 9, 9]);
@@ -47,7 +47,7 @@ test("finds the longest known beginning, also one that leaves a run in the middl
   expect(found([1, 2, 3])).toBe(0);
 });
 
-test("drops what was used longest ago, never what is held or has something behind it", () => {
+test("evicts the least recently used block, never one that is pinned or has children", () => {
   const cache = cacheOf(24);
   const held = add(cache, [1, 1, 1, 1, 1, 1, 1, 1]);
   const old = add(cache, [2, 2, 2, 2, 2, 2, 2, 2]);
@@ -61,11 +61,11 @@ test("drops what was used longest ago, never what is held or has something behin
   expect(next.block).toBe(recent.block);
   add(cache, [2, 2, 2, 2, 2, 2, 2, 2, 5]); // behind `old`: room must come from elsewhere, and there is none but growth
   expect([1, 2, 4].map(known)).toEqual([true, true, true]);
-  expect(cache.stores[0]!.length / UNIT).toBeGreaterThan(24);
+  expect(cache.kvCaches[0]!.length / UNIT).toBeGreaterThan(24);
   expect(contextOf(held)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
 });
 
-test("a sample goes on in its run where that ends with what is known, unless somebody is in it or went on from it", () => {
+test("a sample continues in its private block if the match ends there, unless it is pinned or has children", () => {
   const cache = cacheOf(1_000);
   const first = add(cache, [1, 2, 3], 10);
   expect(first.capacity).toBe(16);
@@ -87,17 +87,17 @@ test("a sample goes on in its run where that ends with what is known, unless som
   expect(add(cache, [5, 6]).parent).toBe(shared); // nobody's own
 });
 
-test("a run that is full moves to a place twice as large with what it holds, and leaves the old one to others", () => {
+test("a full block moves to one twice as large with its contents, and the old one is freed", () => {
   const device = createCpuDevice({ simd: "plain" });
   const shape = { layers: 2, kvHeads: 2, headDim: 16 };
   const unit = 64;
   const cache = new PrefixCache(device, { ...shape, maxTokens: 400 });
   const turn = add(cache, [1, 2, 3, 4, 5], 3);
   const old = turn.block;
-  /** What the run's tokens have, by token, layer and number: keys in panels of eight tokens, values in panels of eight dims. */
+  /** What the block's tokens have, by token, layer and number: keys in panels of eight tokens, values in panels of eight dims. */
   const held = () =>
-    cache.stores.map((store) => {
-      const all = device.read(device.part(store, turn.block, turn.capacity * unit));
+    cache.kvCaches.map((kvCache) => {
+      const all = device.read(device.part(kvCache, turn.block, turn.capacity * unit));
       const tokens = Array.from({ length: 5 }, (_, t) => t);
       return [0, 1].map((head) => {
         const keys = head * 2 * turn.capacity * 16;
@@ -109,9 +109,9 @@ test("a run that is full moves to a place twice as large with what it holds, and
         ]);
       });
     });
-  for (const [layer, store] of cache.stores.entries()) {
+  for (const [layer, kvCache] of cache.kvCaches.entries()) {
     const numbers = Float32Array.from({ length: 8 * unit }, (_, i) => 1_000 * layer + i);
-    device.write(device.part(store, old, 8 * unit), numbers);
+    device.write(device.part(kvCache, old, 8 * unit), numbers);
   }
   const before = held();
   cache.release(turn);
@@ -125,50 +125,50 @@ test("a run that is full moves to a place twice as large with what it holds, and
   expect(cache.add(cache.match([1], 1), 8, 100).capacity).toBe(104); // a quarter, all of it
 });
 
-test("there is no room behind the window, but for whole panels", () => {
+test("a block does not exceed the window, except for padding", () => {
   const cache = new PrefixCache(createCpuDevice({ simd: "plain" }), { ...SHAPE, window: 30 });
   const begin = (match: Match, tokens: number) => {
-    const run = cache.add(match, tokens, 100);
-    run.tokens.push(...Array(tokens).fill(7));
-    run.computed = tokens;
-    return run;
+    const block = cache.add(match, tokens, 100);
+    block.tokens.push(...Array(tokens).fill(7));
+    block.computed = tokens;
+    return block;
   };
   const first = begin(cache.match([], 0), 10);
   expect(first.capacity).toBe(32);
-  expect(begin({ run: first, runTokens: 10, tokens: 10 }, 5).capacity).toBe(24);
+  expect(begin({ block: first, blockTokens: 10, tokens: 10 }, 5).capacity).toBe(24);
 });
 
-test("gives the room wished for while three quarters of the cache are left to others, and what is needed always", () => {
+test("grants the wished size while three quarters of the cache stay unpinned, and what is needed always", () => {
   const cache = cacheOf(256);
   const begin = (token: number, wish: number) => {
-    const run = cache.add(cache.match([token], 1), 8, wish);
-    run.tokens.push(token);
-    return run;
+    const block = cache.add(cache.match([token], 1), 8, wish);
+    block.tokens.push(token);
+    return block;
   };
-  const runs = [begin(1, 40), begin(2, 24), begin(3, 16), begin(4, 16)];
-  expect(runs.map(({ capacity }) => capacity)).toEqual([40, 24, 8, 8]);
-  for (const run of runs) cache.release(run);
+  const blocks = [begin(1, 40), begin(2, 24), begin(3, 16), begin(4, 16)];
+  expect(blocks.map(({ capacity }) => capacity)).toEqual([40, 24, 8, 8]);
+  for (const block of blocks) cache.release(block);
   expect(begin(5, 64).capacity).toBe(64); // what nobody holds does not count
 });
 
-test("growing keeps what is stored, and closing gives all memory back", () => {
+test("growing keeps the contents, and closing frees all memory", () => {
   const device = createCpuDevice({ simd: "plain" });
   const { used } = device.memory;
   const cache = new PrefixCache(device, SHAPE);
   const first = add(cache, [1, 2, 3], 4_000);
-  for (const [i, store] of cache.stores.entries())
-    device.fill(device.part(store, first.block, first.capacity * UNIT), 7 + i);
-  const before = cache.stores[0]!;
+  for (const [i, kvCache] of cache.kvCaches.entries())
+    device.fill(device.part(kvCache, first.block, first.capacity * UNIT), 7 + i);
+  const before = cache.kvCaches[0]!;
   add(cache, [9], 5_000);
-  expect(cache.stores[0]).not.toBe(before);
-  for (const [i, store] of cache.stores.entries()) {
-    expect(device.read(device.part(store, first.block, first.capacity * UNIT)).every((x) => x === 7 + i)).toBe(true);
+  expect(cache.kvCaches[0]).not.toBe(before);
+  for (const [i, kvCache] of cache.kvCaches.entries()) {
+    expect(device.read(device.part(kvCache, first.block, first.capacity * UNIT)).every((x) => x === 7 + i)).toBe(true);
   }
   cache.close();
   expect(device.memory.used).toBe(used);
 });
 
-test("any sequence of requests: runs never overlap, matches are true, and what is held stays", () => {
+test("any sequence of requests: blocks never overlap, matches are true, and pinned blocks stay", () => {
   const step = fc.record({
     context: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 20 }),
     room: fc.nat(12),
@@ -177,23 +177,23 @@ test("any sequence of requests: runs never overlap, matches are true, and what i
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), fc.constantFrom(16, 64, 200), (steps, maxTokens) => {
       const cache = cacheOf(maxTokens);
-      const held = new Map<CacheRun, number[]>();
+      const held = new Map<KvBlock, number[]>();
       for (const { context, room, release } of steps) {
         const match = cache.match(context, context.length);
         expect(match.tokens).toBeLessThanOrEqual(context.length);
-        if (match.run) {
-          const whole = contextOf(match.run);
-          expect(whole.slice(0, whole.length - match.run.tokens.length + match.runTokens)).toEqual(
+        if (match.block) {
+          const whole = contextOf(match.block);
+          expect(whole.slice(0, whole.length - match.block.tokens.length + match.blockTokens)).toEqual(
             context.slice(0, match.tokens),
           );
         }
-        const run = add(cache, context, room);
-        held.set(run, contextOf(run));
-        expect(run.capacity).toBeGreaterThanOrEqual(run.tokens.length + room);
-        expect(run.block + run.capacity * UNIT).toBeLessThanOrEqual(cache.stores[0]!.length);
+        const block = add(cache, context, room);
+        held.set(block, contextOf(block));
+        expect(block.capacity).toBeGreaterThanOrEqual(block.tokens.length + room);
+        expect(block.block + block.capacity * UNIT).toBeLessThanOrEqual(cache.kvCaches[0]!.length);
         // Everything that is held, and what it stands behind, lies apart from everything else.
-        const kept = new Set<CacheRun>();
-        for (const one of held.keys()) for (let at: CacheRun | null = one; at; at = at.parent) kept.add(at);
+        const kept = new Set<KvBlock>();
+        for (const one of held.keys()) for (let at: KvBlock | null = one; at; at = at.parent) kept.add(at);
         const places = [...kept]
           .filter(({ capacity }) => capacity > 0) // a context that is known whole takes no room, wherever that is
           .map(({ block, capacity }) => [block, block + capacity * UNIT] as const)
@@ -206,8 +206,9 @@ test("any sequence of requests: runs never overlap, matches are true, and what i
           held.delete(gone);
         }
       }
-      for (const run of held.keys()) cache.release(run);
-      for (const run of held.keys()) for (let at: CacheRun | null = run; at; at = at.parent) expect(at.holders).toBe(0);
+      for (const block of held.keys()) cache.release(block);
+      for (const block of held.keys())
+        for (let at: KvBlock | null = block; at; at = at.parent) expect(at.holders).toBe(0);
     }),
   );
 });

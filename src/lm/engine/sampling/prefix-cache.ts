@@ -1,30 +1,33 @@
-// The prefix cache: a tree of token runs whose keys and values are in the store. A request continues the longest context that
-// is known, whoever computed it; runs nobody holds are dropped, least recently used first, when room is needed.
+// The prefix cache: a tree of KV blocks, each the keys and values of some tokens. A request continues the longest cached
+// prefix of its context, whoever computed it. Blocks in use are pinned; others are evicted when room is needed, least
+// recently used first.
 import type { BlockAddress, Buffer, Device } from "../../devices/index.ts";
 
-/** A run of tokens behind part of another run. */
-export interface CacheRun extends BlockAddress {
+/** Tokens that follow part of another block, and where their keys and values are. */
+export interface KvBlock extends BlockAddress {
   block: number;
   capacity: number;
-  /** Whether one sample made it, turn by turn; others are for many to go on from. */
-  readonly isOwn: boolean;
-  readonly parent: CacheRun | null;
-  /** Tokens of the parent this run follows; those behind are another continuation's. */
+  /** Whether it belongs to one sample, which fills it turn by turn; others are prefixes for many to share. */
+  readonly isPrivate: boolean;
+  readonly parent: KvBlock | null;
+  /** Tokens of the parent that this block follows; the parent's later ones belong to another continuation. */
   readonly parentTokens: number;
   /** All tokens, the computed ones first. */
   readonly tokens: number[];
-  /** Tokens whose keys and values are in the store. */
+  /** Tokens whose keys and values are computed. */
   computed: number;
-  readonly children: Set<CacheRun>;
+  readonly children: Set<KvBlock>;
+  /** Samples that use it, or a block below it. */
   holders: number;
+  /** When it was last matched or made. */
   used: number;
 }
 
 export interface Match {
-  readonly run: CacheRun | null;
-  /** Tokens of `run` that match. */
-  readonly runTokens: number;
-  /** Tokens of the context that match in all. */
+  readonly block: KvBlock | null;
+  /** Tokens of `block` that match. */
+  readonly blockTokens: number;
+  /** Tokens of the context that match, in all blocks down to this one. */
   readonly tokens: number;
 }
 
@@ -32,26 +35,26 @@ export interface CacheShape {
   readonly layers: number;
   readonly kvHeads: number;
   readonly headDim: number;
-  /** The most tokens kept. @default 131072 */
+  /** Most tokens to cache. @default 131072 */
   readonly maxTokens?: number;
-  /** The most tokens a context has: there is no room behind. @default no end */
+  /** Longest context of the model, in tokens. @default no limit */
   readonly window?: number;
 }
 
-const FIRST_TOKENS = 4_096; // the store's size at first; it doubles
+const FIRST_TOKENS = 4_096; // initial size; it doubles
 const MAX_TOKENS = 131_072;
 
-/** Keys and values of many contexts, shared where the contexts are. */
+/** Keys and values of many contexts, shared where their prefixes are equal. */
 export class PrefixCache {
-  /** One store a layer; replaced when the cache grows. */
-  stores: Buffer[] = [];
+  /** One buffer per layer; replaced when the cache grows. */
+  kvCaches: Buffer[] = [];
   readonly #device: Device;
   readonly #shape: CacheShape;
-  readonly #roots = new Set<CacheRun>();
-  readonly #unit: number; // floats a token, a layer
+  readonly #roots = new Set<KvBlock>();
+  readonly #unit: number; // elements per token and layer
   #gaps: { start: number; end: number }[] = []; // in tokens
   #capacity = 0;
-  #held = 0; // tokens of runs that somebody holds
+  #pinned = 0; // tokens of blocks in use
   #clock = 0;
 
   constructor(device: Device, shape: CacheShape) {
@@ -64,112 +67,124 @@ export class PrefixCache {
     return this.#shape.maxTokens ?? MAX_TOKENS;
   }
 
-  /** Tokens there is room for now. */
+  /** Tokens that fit without growing. */
   get capacity(): number {
     return this.#capacity;
   }
 
-  /** The longest known beginning of a context, at most `limit` tokens of it. */
+  /** The longest cached prefix of a context, at most `limit` tokens. */
   match(context: readonly number[], limit: number): Match {
-    let best: Match = { run: null, runTokens: 0, tokens: 0 };
-    let level: Iterable<CacheRun> = this.#roots;
+    let best: Match = { block: null, blockTokens: 0, tokens: 0 };
+    let level: Iterable<KvBlock> = this.#roots;
     for (;;) {
       const found = this.#bestOf(level, context, best, limit);
       if (!found || found.tokens <= best.tokens) return best;
       best = found;
-      found.run!.used = ++this.#clock;
-      level = found.run!.children;
+      found.block!.used = ++this.#clock;
+      level = found.block!.children;
     }
   }
 
   /**
-   * Makes room for so many tokens behind a match, and holds it. A sample that says what it wishes for, on a device that can move
-   * runs, gets one of its own, as large as that while what is held leaves three quarters of the cache to others; when it comes
-   * again with its next turn it goes on in it, in a place twice as large where need be, so that an episode stays in one piece.
+   * Reserves room for `tokens` after a match, and pins it. With `wish`, the sample gets a private block of that size, as
+   * long as pinned blocks take at most a quarter of the cache; its next turn continues in the same block, moved to one twice
+   * as large where needed. An episode so stays in one block, which is faster to attend to than a chain.
    */
-  add(match: Match, tokens: number, wish?: number): CacheRun {
-    const isOwn = wish !== undefined;
-    const run = (isOwn && this.#continued(match, tokens)) || this.#begun(match, tokens, wish);
-    for (let at: CacheRun | null = run; at; at = at.parent) if (at.holders++ === 0) this.#held += at.capacity;
-    return run;
+  add(match: Match, tokens: number, wish?: number): KvBlock {
+    const isPrivate = wish !== undefined;
+    const block = (isPrivate && this.#extend(match, tokens)) || this.#allocate(match, tokens, wish);
+    for (let at: KvBlock | null = block; at; at = at.parent) if (at.holders++ === 0) this.#pinned += at.capacity;
+    return block;
   }
 
-  /** Lets go of a run and of those above it; they stay until room is needed. */
-  release(run: CacheRun): void {
-    for (let at: CacheRun | null = run; at; at = at.parent) if (--at.holders === 0) this.#held -= at.capacity;
+  /** Unpins a block and its ancestors; they stay cached until room is needed. */
+  release(block: KvBlock): void {
+    for (let at: KvBlock | null = block; at; at = at.parent) if (--at.holders === 0) this.#pinned -= at.capacity;
   }
 
-  /** Forgets everything: the weights have changed. No run may be held. */
+  /** Drops everything: the weights have changed. No block may be pinned. */
   clear(): void {
     this.#roots.clear();
-    this.#held = 0;
+    this.#pinned = 0;
     this.#gaps = this.#capacity === 0 ? [] : [{ start: 0, end: this.#capacity }];
   }
 
-  /** Gives the memory back. */
+  /** Frees the memory. */
   close(): void {
     this.clear();
-    for (const store of this.stores) this.#device.free(store);
-    this.stores = [];
+    for (const kvCache of this.kvCaches) this.#device.free(kvCache);
+    this.kvCaches = [];
     this.#gaps = [];
     this.#capacity = 0;
   }
 
-  #begun({ run: parent, runTokens: parentTokens, tokens: before }: Match, tokens: number, wish?: number): CacheRun {
-    const capacity = padded(this.#spare(tokens, wish ?? 0, before) ?? tokens);
-    const block = this.#reserve(capacity, parent) * this.#unit;
-    const run: CacheRun = {
-      ...{ block, capacity, isOwn: wish !== undefined, parent, parentTokens, tokens: [], computed: 0 },
-      ...{ children: new Set(), holders: 0, used: ++this.#clock },
+  #allocate(
+    { block: parent, blockTokens: parentTokens, tokens: before }: Match,
+    tokens: number,
+    wish?: number,
+  ): KvBlock {
+    const capacity = padded(this.#privateSize(tokens, wish ?? 0, before) ?? tokens);
+    const address = this.#reserve(capacity, parent) * this.#unit;
+    const block: KvBlock = {
+      block: address,
+      capacity,
+      isPrivate: wish !== undefined,
+      parent,
+      parentTokens,
+      tokens: [],
+      computed: 0,
+      children: new Set(),
+      holders: 0,
+      used: ++this.#clock,
     };
-    (parent?.children ?? this.#roots).add(run);
-    return run;
+    (parent?.children ?? this.#roots).add(block);
+    return block;
   }
 
-  /** The matched run, if it ends there, nobody is in it or went on from it, and it has room or can be moved to where there is some. */
-  #continued({ run, runTokens, tokens: before }: Match, tokens: number): CacheRun | undefined {
-    if (!run?.isOwn || run.holders > 0 || run.children.size > 0) return undefined;
-    if (runTokens !== run.tokens.length || run.computed !== runTokens) return undefined;
-    const needed = runTokens + tokens;
-    if (needed <= run.capacity) return run;
-    const room = this.#spare(needed, 2 * run.capacity, before - runTokens);
-    if (room === undefined) return undefined;
-    const from = { block: run.block, capacity: run.capacity };
-    run.block = this.#reserve(padded(room), run) * this.#unit;
-    run.capacity = padded(room);
-    for (const store of this.stores) this.#device.moveBlock!(store, from, run, runTokens, this.#shape);
-    this.#freePlace(from);
-    return run;
+  /** The matched block, if it is private, unused, ends at the match, and has room or can be moved to a larger one. */
+  #extend({ block, blockTokens, tokens: before }: Match, tokens: number): KvBlock | undefined {
+    if (!block?.isPrivate || block.holders > 0 || block.children.size > 0) return undefined;
+    if (blockTokens !== block.tokens.length || block.computed !== blockTokens) return undefined;
+    const needed = blockTokens + tokens;
+    if (needed <= block.capacity) return block;
+    const size = this.#privateSize(needed, 2 * block.capacity, before - blockTokens);
+    if (size === undefined) return undefined;
+    const from = { block: block.block, capacity: block.capacity };
+    block.block = this.#reserve(padded(size), block) * this.#unit;
+    block.capacity = padded(size);
+    for (const kvCache of this.kvCaches) this.#device.moveBlock!(kvCache, from, block, blockTokens, this.#shape);
+    this.#freeBlock(from);
+    return block;
   }
 
-  /** What is wished for behind `before` tokens, as far as contexts go and at least what is needed, if it is to spare. */
-  #spare(needed: number, wish: number, before: number): number | undefined {
-    const room = Math.max(needed, Math.min(wish, (this.#shape.window ?? Infinity) - before));
-    return this.#held + room <= this.#maxTokens / 4 ? room : undefined;
+  /** Size of a private block: `wish` clamped to [needed, window − before]; undefined when pinned blocks would take too much. */
+  #privateSize(needed: number, wish: number, before: number): number | undefined {
+    const size = Math.max(needed, Math.min(wish, (this.#shape.window ?? Infinity) - before));
+    return this.#pinned + size <= this.#maxTokens / 4 ? size : undefined;
   }
 
-  #bestOf(runs: Iterable<CacheRun>, context: readonly number[], above: Match, limit: number): Match | undefined {
+  #bestOf(blocks: Iterable<KvBlock>, context: readonly number[], above: Match, limit: number): Match | undefined {
     let best: Match | undefined;
-    for (const run of runs) {
-      if (run.parentTokens > above.runTokens) continue;
-      // A run that leaves its parent early can be entered only where it leaves.
-      if (run.parent && run.parentTokens !== above.runTokens) {
-        const matched = above.tokens - above.runTokens + run.parentTokens;
-        const tokens = common(run, context, matched, limit);
+    for (const block of blocks) {
+      if (block.parentTokens > above.blockTokens) continue;
+      // A block that follows only part of its parent can be entered only there.
+      if (block.parent && block.parentTokens !== above.blockTokens) {
+        const matched = above.tokens - above.blockTokens + block.parentTokens;
+        const tokens = common(block, context, matched, limit);
         if (matched + tokens > (best?.tokens ?? above.tokens))
-          best = { run, runTokens: tokens, tokens: matched + tokens };
+          best = { block, blockTokens: tokens, tokens: matched + tokens };
         continue;
       }
-      const tokens = common(run, context, above.tokens, limit);
+      const tokens = common(block, context, above.tokens, limit);
       if (above.tokens + tokens > (best?.tokens ?? above.tokens)) {
-        best = { run, runTokens: tokens, tokens: above.tokens + tokens };
+        best = { block, blockTokens: tokens, tokens: above.tokens + tokens };
       }
     }
     return best;
   }
 
-  /** First token of a free stretch. */
-  #reserve(size: number, keep: CacheRun | null): number {
+  /** First token of a free range, which is taken. */
+  #reserve(size: number, keep: KvBlock | null): number {
     for (;;) {
       const gap = this.#gaps.find(({ start, end }) => end - start >= size);
       if (gap) {
@@ -180,7 +195,7 @@ export class PrefixCache {
       }
       if (this.#capacity < this.#maxTokens)
         this.#grow(Math.min(this.#maxTokens, Math.max(2 * this.#capacity, FIRST_TOKENS, this.#capacity + size)));
-      else if (!this.#evict(keep)) this.#grow(this.#capacity + size); // everything is in use: better slow than stuck
+      else if (!this.#evict(keep)) this.#grow(this.#capacity + size); // everything is pinned: better slow than stuck
     }
   }
 
@@ -188,33 +203,33 @@ export class PrefixCache {
     const device = this.#device;
     for (let i = 0; i < this.#shape.layers; i++) {
       const bigger = device.alloc(device.activations, capacity * this.#unit);
-      const old = this.stores[i];
+      const old = this.kvCaches[i];
       if (old) {
         device.copy(device.part(old, 0, this.#capacity * this.#unit), bigger);
         device.free(old);
       }
-      this.stores[i] = bigger; // at once: should the next not fit, all stores still hold what they held
+      this.kvCaches[i] = bigger; // at once: if the next allocation fails, all layers still hold their values
     }
     this.#free(this.#capacity, capacity);
     this.#capacity = capacity;
   }
 
-  /** Drops the least recently used run without children and holders; false when there is none. */
-  #evict(keep: CacheRun | null): boolean {
-    let oldest: CacheRun | undefined;
-    const visit = (run: CacheRun) => {
-      if (run.children.size === 0 && run.holders === 0 && run !== keep && run.used < (oldest?.used ?? Infinity))
-        oldest = run;
-      for (const child of run.children) visit(child);
+  /** Drops the least recently used block without children and holders; false when there is none. */
+  #evict(keep: KvBlock | null): boolean {
+    let oldest: KvBlock | undefined;
+    const visit = (block: KvBlock) => {
+      if (block.children.size === 0 && block.holders === 0 && block !== keep && block.used < (oldest?.used ?? Infinity))
+        oldest = block;
+      for (const child of block.children) visit(child);
     };
     for (const root of this.#roots) visit(root);
     if (!oldest) return false;
     (oldest.parent?.children ?? this.#roots).delete(oldest);
-    this.#freePlace(oldest);
+    this.#freeBlock(oldest);
     return true;
   }
 
-  #freePlace({ block, capacity }: BlockAddress): void {
+  #freeBlock({ block, capacity }: BlockAddress): void {
     this.#free(block / this.#unit, block / this.#unit + capacity);
   }
 
@@ -229,13 +244,13 @@ export class PrefixCache {
   }
 }
 
-/** Places are whole panels of eight tokens. */
+/** Capacities are multiples of eight tokens, the width of kernels' panels. */
 function padded(tokens: number): number {
   return (tokens + 7) & ~7;
 }
 
-/** How many tokens of a run equal the context from `from` on. */
-function common({ tokens }: CacheRun, context: readonly number[], from: number, limit: number): number {
+/** How many tokens of a block equal the context from `from` on. */
+function common({ tokens }: KvBlock, context: readonly number[], from: number, limit: number): number {
   const end = Math.min(tokens.length, limit - from);
   let i = 0;
   while (i < end && tokens[i] === context[from + i]) i++;

@@ -62,7 +62,7 @@ describe("the same bits", () => {
     await engine.close();
   });
 
-  test("in another order, joining while others are under way, and everything cached", async () => {
+  test("in another order, joining while others are running, and everything cached", async () => {
     const engine = engineOf();
     const order = [6, 3, 0, 7, 5, 1, 4, 2];
     const late: Promise<void>[] = [];
@@ -98,7 +98,7 @@ describe("the same bits", () => {
     }
   });
 
-  test.each([1, 3])("a group's long episodes, which outgrow the room they began with, %i threads", async (threads) => {
+  test.each([1, 3])("a group's long episodes, which outgrow their first KV block, %i threads", async (threads) => {
     const engine = engineOf({ threads });
     let contexts = [0, 1, 2].map((i) => ({ i, context: PROMPT }));
     for (const turn of [1, 2, 3, 4, 5, 6, 7]) {
@@ -119,7 +119,7 @@ describe("the same bits", () => {
     await engine.close();
   });
 
-  test("broken off and continued under the same key", async () => {
+  test("aborted and continued with the same key", async () => {
     const engine = engineOf();
     const begun = await engine.sample(request(PROMPT, 0, { max_new_tokens: 5 }));
     const rest = await engine.sample(request([...PROMPT, ...begun.tokens], 0, { max_new_tokens: 7 }));
@@ -135,7 +135,7 @@ describe("the same bits", () => {
     expect(new Set(group.map((sample) => sample.tokens.join())).size).toBe(8);
   });
 
-  test("whatever was asked before: any tree of requests, with a cache of any size", async () => {
+  test("after any earlier requests: any tree of them, with a cache of any size", async () => {
     const plan = fc.record({
       maxCachedTokens: fc.constantFrom(16, 40, 100, 100_000),
       requests: fc.array(
@@ -212,7 +212,7 @@ describe("log-probs", () => {
     }
   });
 
-  test("tokens come as often as their probability says", async () => {
+  test("tokens are as frequent as their probability", async () => {
     const engine = engineOf();
     const n = 1_500;
     const one = { max_new_tokens: 1, temperature: 0.8 };
@@ -228,7 +228,7 @@ describe("log-probs", () => {
 });
 
 describe("an end", () => {
-  test("behind a stop id, which belongs to the sample; else after max_new_tokens", async () => {
+  test("after a stop id, which is part of the sample; else after max_new_tokens", async () => {
     const free = await engineOf().sample(request(PROMPT, 0));
     expect([free.tokens.length, free.finish_reason]).toEqual([12, "length"]);
     const stop = free.tokens[4]!;
@@ -240,7 +240,7 @@ describe("an end", () => {
     expect(exact.finish_reason).toBe("stop");
   });
 
-  test("when aborted, with what there is; others go on", async () => {
+  test("when aborted, with the tokens so far; others continue", async () => {
     const engine = engineOf();
     const abort = new AbortController();
     const seen: number[] = [];
@@ -260,7 +260,7 @@ describe("an end", () => {
     expect(never).toMatchObject({ finish_reason: "aborted", tokens: [], logprobs: [] });
   });
 
-  test("onToken hears every token in order; if it throws, only its own sample fails", async () => {
+  test("onToken gets every token in order; if it throws, only its own sample fails", async () => {
     const engine = engineOf();
     const heard: number[] = [];
     const broken = engine.sample(
@@ -277,7 +277,7 @@ describe("an end", () => {
     expect(essence(await engine.sample(REQUESTS[1]!))).toEqual(alone[1]);
   });
 
-  test("of the device's memory: who asked hears of it, and the engine goes on without what was half done", async () => {
+  test("of the device's memory: the requests fail, and the engine continues without their cached values", async () => {
     const device = createCpu({ threads: 1 });
     const engine = new LocalEngine(tinyModel({ device }));
     await engine.sample(REQUESTS[0]!);
@@ -296,7 +296,7 @@ describe("an end", () => {
     expect(refused).toBeGreaterThan(0);
   });
 
-  test("of the engine: what is under way is refused, and so is what comes after", async () => {
+  test("of the engine: running requests are rejected, and so are later ones", async () => {
     const engine = engineOf({ threads: 2 });
     const closing = () => void engine.close();
     const running = engine.sample(request(PROMPT, 0, { onToken: closing }));

@@ -1,4 +1,16 @@
-// Continuous batching: all requests alive take one step together; new ones join with their prompts, done ones leave.
+// Continuous batching: all live requests take one step together; new ones join with their prompts, finished ones leave.
+//
+//     a request    waiting ──#admit──▶ live ──stop, length, abort──▶ done
+//                     └──── aborted, failed, closed ────────────────▶ done
+//
+//     the batch    ┌───────────────┐  nobody waits, no top-k/p   ┌────────────────┐
+//                  │ prompt step   │ ──────────────────────────▶ │ graph decoding │
+//                  │ (#step)       │ ◀────────────────────────── │ (#decode)      │
+//                  └───────────────┘  enough wait to join        └────────────────┘
+//
+// A prompt step computes the prompts of new requests and one token of every live one; the host builds its tables. Graph
+// decoding, on devices that can, replays a captured step for the live requests alone; tokens are read one step late, so
+// leaving it means reading what is still queued (#drain). Devices without it take a host-built step for every token.
 import type { Buffer } from "../../devices/index.ts";
 import { infer, skipsRows } from "../../model/decoder.ts";
 import { layoutOf, type NewTokens } from "../../model/layout.ts";
@@ -6,17 +18,18 @@ import { type Model, windowOf } from "../../model/parameters.ts";
 import type { Sample, SampleRequest } from "../engine.ts";
 import { seedsOf, type Uniform, uniformOf } from "./counter-rng.ts";
 import { type DecodeRow, Decoder, MAX_DECODE_ROWS } from "./graph-decoder.ts";
-import { type CacheRun, type CacheShape, type Match, PrefixCache } from "./prefix-cache.ts";
+import { type CacheShape, type KvBlock, type Match, PrefixCache } from "./prefix-cache.ts";
 import { TokenStop } from "./token-stop.ts";
 import { chooseFiltered, hasFilter } from "./top-p.ts";
 
-/** A request on its way. */
+/** A request that is being sampled. */
 interface Live {
   readonly request: SampleRequest;
   readonly uniform: Uniform;
   readonly stop: TokenStop | undefined;
-  readonly run: CacheRun;
-  /** Where the runs before it lie, from the first on, and how many of their tokens it goes on from. */
+  /** Where its keys and values go. */
+  readonly block: KvBlock;
+  /** Address and tokens of each block it continues, from the root. */
   readonly path: readonly number[];
   readonly tokens: number[];
   readonly logprobs: number[];
@@ -31,21 +44,21 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** Prompt tokens computed in one step at most; more wait a step, so that memory stays bounded. */
+/** Most prompt tokens computed in one step; the rest waits a step, so that memory stays bounded. */
 const MAX_STEP_TOKENS = 8_192;
 
 /**
- * While a batch decodes by recordings, new requests wait for each other: they join when as many wait as this share of the
- * batch, or after so many steps. Each joining leaves the recordings for one step, which takes as long as four recorded ones.
+ * During graph decoding new requests wait for each other: they join when this share of the batch is waiting, or after
+ * JOIN_STEPS steps. Each join needs a prompt step, which takes as long as four captured ones.
  */
 const JOIN_SHARE = 0.5;
 const JOIN_STEPS = 16;
 
-const SHARED_LEAST = 64; // tokens that others may want, too
-const LEAST_ROOM = 128; // tokens a sample's own run has room for, so that turns to come may go on in it
+const MIN_SHARED = 64; // fewer new prompt tokens are not worth a shared block
+const MIN_PRIVATE = 128; // tokens of a private block, so that later turns may continue in it
 
 export interface SamplerOptions extends Pick<CacheShape, "maxTokens"> {
-  /** Prompt tokens computed in one step, but for the last prompt's. @default MAX_STEP_TOKENS */
+  /** Prompt tokens after which a step takes no further prompt. @default MAX_STEP_TOKENS */
   readonly maxStepTokens?: number;
 }
 
@@ -56,10 +69,10 @@ export class Sampler {
   readonly #maxStepTokens: number;
   #waiting: Waiting[] = [];
   #live: Live[] = [];
-  /** On devices that can decode by themselves; and whose row is which there, undefined where its sample is done. */
+  /** Only on devices with graphs; and the request of each row there, undefined once it is done. */
   readonly #decoder: Decoder | undefined;
   #rows: (Live | undefined)[] = [];
-  /** Steps decoded since the first of the waiting requests came. */
+  /** Steps decoded since the first waiting request arrived. */
   #held = 0;
   #running = false;
   #closed: unknown;
@@ -85,7 +98,7 @@ export class Sampler {
     });
   }
 
-  /** Refuses what is under way and gives the memory back. */
+  /** Rejects all requests and frees the memory. */
   close(error: unknown): void {
     this.#closed = error;
     this.#fail(error);
@@ -106,14 +119,14 @@ export class Sampler {
         this.#fail(error);
       }
     }
-    this.#running = false; // nothing may come between this and the look at `idle`
+    this.#running = false; // in the same turn of the event loop as the check of `idle`
   }
 
-  /** Gives up on all requests; what they computed is forgotten, since nobody knows how far it got. */
+  /** Rejects all requests; their cached keys and values are dropped, since they may be incomplete. */
   #fail(error: unknown): void {
     this.#decoder?.drop();
     this.#rows = [];
-    for (const { run } of this.#live) this.cache.release(run);
+    for (const { block } of this.#live) this.cache.release(block);
     this.cache.clear();
     const lost = [...this.#waiting, ...this.#live];
     this.#waiting = [];
@@ -121,22 +134,23 @@ export class Sampler {
     for (const { reject } of lost) reject(error);
   }
 
+  /** One token of every live request, and the prompts of new ones. */
   #step(): void {
     if (this.#decoder && this.#mayDecode() && this.#decode(this.#decoder)) return;
-    if (this.#decoder) this.#catchUp(this.#decoder);
+    if (this.#decoder) this.#drain(this.#decoder);
     this.#held = 0;
     const news: NewTokens[] = [];
     const rows: { live: Live; row: number }[] = [];
     const ids: number[] = [];
     let row = 0;
-    const push = (run: CacheRun, count: number) => {
-      news.push({ own: run, start: run.computed, count, ancestors: ancestorsOf(run) });
-      ids.push(...run.tokens.slice(run.computed, run.computed + count));
-      run.computed += count;
+    const push = (block: KvBlock, count: number) => {
+      news.push({ own: block, start: block.computed, count, ancestors: ancestorsOf(block) });
+      ids.push(...block.tokens.slice(block.computed, block.computed + count));
+      block.computed += count;
       row += count;
     };
     for (const live of this.#live) {
-      push(live.run, 1);
+      push(live.block, 1);
       rows.push({ live, row: row - 1 });
     }
     while (this.#waiting.length > 0 && row < this.#maxStepTokens) {
@@ -146,91 +160,91 @@ export class Sampler {
         continue;
       }
       const live = this.#admit(this.#waiting[0]!, push);
-      this.#waiting.shift(); // only now: should it not fit, it is still there to be told
-      push(live.run, live.run.tokens.length - live.run.computed);
+      this.#waiting.shift(); // only now: if #admit fails, #fail rejects it with the others
+      push(live.block, live.block.tokens.length - live.block.computed);
       rows.push({ live, row: row - 1 });
       this.#live.push(live);
     }
     if (rows.length === 0) return;
     const hadNew = rows.some(({ live }) => live.tokens.length === 0);
     const drawn = this.#draw(news, ids, rows);
-    this.#live = rows.flatMap(({ live }, i) => (this.#take(live, drawn.tokens[i]!, drawn.logp[i]!) ? [live] : []));
-    if (hadNew) this.#live.sort(inTreeOrder); // those that begin alike side by side, for the device to read that once
+    this.#live = rows.flatMap(({ live }, i) => (this.#append(live, drawn.tokens[i]!, drawn.logp[i]!) ? [live] : []));
+    if (hadNew) this.#live.sort(inTreeOrder); // rows with a common prefix are adjacent: the device reads it once
   }
 
-  /** Whether the batch decodes on: nobody waits, or too few to join already. */
+  /** Whether graph decoding continues: nobody waits, or too few to join yet. */
   #mayDecode(): boolean {
     const { length: waiting } = this.#waiting;
     if (waiting === 0) return true;
     return waiting < JOIN_SHARE * this.#live.length && this.#held++ < JOIN_STEPS;
   }
 
-  /** A step of all samples on the device alone; false when they are not of that kind. */
+  /** A captured step of all live requests; false when the batch cannot be decoded that way. */
   #decode(decoder: Decoder): boolean {
     const live = this.#live;
     if (live.length === 0 || live.length > MAX_DECODE_ROWS || live.some(({ request }) => hasFilter(request)))
       return false;
-    const isSetUp = this.#rows.some((row) => row !== undefined);
-    if (!isSetUp || live.length <= decoder.size / 4) {
-      this.#catchUp(decoder);
+    const isStarted = this.#rows.some((row) => row !== undefined);
+    if (!isStarted || live.length <= decoder.size / 4) {
+      this.#drain(decoder);
       if (this.#live.length === 0) return true;
       const rows = this.#live.map(rowOf);
       if (!decoder.fits(rows)) return false;
-      decoder.start(rows, this.cache.stores);
+      decoder.start(rows, this.cache.kvCaches);
       this.#rows = [...this.#live];
     }
     const left = Math.max(...this.#live.map(({ request, tokens }) => request.max_new_tokens - tokens.length));
     decoder.queue(left);
-    this.#takeStep(decoder);
+    this.#readStep(decoder);
     return true;
   }
 
-  /** Takes what is on its way, and leaves the device's own tables behind. */
-  #catchUp(decoder: Decoder): void {
-    while (decoder.ahead > 0) this.#takeStep(decoder);
+  /** Reads the steps still queued, and leaves graph decoding. */
+  #drain(decoder: Decoder): void {
+    while (decoder.ahead > 0) this.#readStep(decoder);
     this.#rows = [];
   }
 
-  #takeStep(decoder: Decoder): void {
+  #readStep(decoder: Decoder): void {
     const { tokens, logp } = decoder.take();
     for (const [i, live] of this.#rows.entries()) {
       if (!live) continue;
-      live.run.computed++;
-      if (!this.#take(live, tokens[i]!, logp[i]!)) this.#rows[i] = undefined;
+      live.block.computed++;
+      if (!this.#append(live, tokens[i]!, logp[i]!)) this.#rows[i] = undefined;
     }
-    const there = new Set(this.#rows);
-    this.#live = this.#live.filter((live) => there.has(live));
+    const left = new Set(this.#rows);
+    this.#live = this.#live.filter((live) => left.has(live));
   }
 
   /**
-   * Finds what is known of a prompt and makes room for the rest. Of a new prompt, all but the last token is computed as a run for
-   * everyone to share. What follows upon a sample's own run is an episode's next turn and goes on in that, and a few tokens of any
-   * kind go into the sample's own: every run is one more piece of context to read with each token.
+   * Matches a prompt with the cache and reserves blocks for the rest. All but the last token of a new prompt become a shared
+   * block. The next turn of an episode continues in its private block, and so do a few tokens of any prompt: every further
+   * block is one more range for attention to read with each token.
    */
-  #admit({ request, resolve, reject }: Waiting, push: (run: CacheRun, count: number) => void): Live {
+  #admit({ request, resolve, reject }: Waiting, push: (block: KvBlock, count: number) => void): Live {
     const { prompt, max_new_tokens, key } = request;
     let match: Match = this.cache.match(prompt, prompt.length - 1);
     const cached = match.tokens;
     const missing = prompt.length - 1 - match.tokens;
-    const isTurn = match.run?.isOwn && match.runTokens === match.run.tokens.length;
-    if (missing > 0 && !isTurn && (!match.run || missing >= SHARED_LEAST)) {
+    const isNextTurn = match.block?.isPrivate && match.blockTokens === match.block.tokens.length;
+    if (missing > 0 && !isNextTurn && (!match.block || missing >= MIN_SHARED)) {
       const shared = this.cache.add(match, missing);
       shared.tokens.push(...prompt.slice(match.tokens, -1));
       push(shared, missing);
       this.cache.release(shared);
-      match = { run: shared, runTokens: missing, tokens: prompt.length - 1 };
+      match = { block: shared, blockTokens: missing, tokens: prompt.length - 1 };
     }
     const rest = prompt.slice(match.tokens);
     const room = rest.length + max_new_tokens;
-    const isMovable = this.#model.device.moveBlock !== undefined; // where not, pieces are as good
-    const run = this.cache.add(match, room, isMovable ? Math.max(2 * room, LEAST_ROOM) : undefined);
-    run.tokens.push(...rest);
-    const path = ancestorsOf(run).flatMap(({ block, tokens }) => [block, tokens]);
+    const isMovable = this.#model.device.moveBlock !== undefined; // elsewhere a chain of blocks is as fast
+    const block = this.cache.add(match, room, isMovable ? Math.max(2 * room, MIN_PRIVATE) : undefined);
+    block.tokens.push(...rest);
+    const path = ancestorsOf(block).flatMap(({ block: address, tokens }) => [address, tokens]);
     const stop = request.stop && new TokenStop(request.stop);
-    return { request, uniform: uniformOf(key), stop, run, path, tokens: [], logprobs: [], cached, resolve, reject };
+    return { request, uniform: uniformOf(key), stop, block, path, tokens: [], logprobs: [], cached, resolve, reject };
   }
 
-  /** Computes the new tokens and draws one for each row. */
+  /** Computes the new tokens and samples one for each of `rows`. */
   #draw(news: readonly NewTokens[], ids: readonly number[], rows: readonly { live: Live; row: number }[]) {
     const { device, config, head } = this.#model;
     const n = rows.length;
@@ -242,11 +256,11 @@ export class Sampler {
       };
       const layout = layoutOf(device, news, [0]);
       const isAll = n === ids.length; // one new token each, in order
-      const numbers = isAll ? null : put(Int32Array.from(rows, ({ row }) => row));
-      const wanted = numbers && skipsRows(device) ? { numbers, count: n } : null;
-      const hidden = infer(this.#model, put(Int32Array.from(ids)), layout, this.cache.stores, wanted);
+      const indices = isAll ? null : put(Int32Array.from(rows, ({ row }) => row));
+      const wanted = indices && skipsRows(device) ? { indices, count: n } : null;
+      const hidden = infer(this.#model, put(Int32Array.from(ids)), layout, this.cache.kvCaches, wanted);
       const last = isAll || wanted ? hidden : device.alloc(device.activations, n * config.hidden_size);
-      if (last !== hidden) device.gather(hidden, numbers!, last, n, config.hidden_size);
+      if (last !== hidden) device.gather(hidden, indices!, last, n, config.hidden_size);
       const stride = device.outStride(head);
       const logits = device.alloc("f32", n * stride);
       device.linear(head, last, logits, n);
@@ -262,7 +276,7 @@ export class Sampler {
         if (!hasFilter(live.request)) continue;
         const row = device.read(device.part(logits, i * stride, config.vocab_size)) as Float32Array;
         tokens[i] = chooseFiltered(row, live.request, live.uniform(positionOf(live)));
-        // Its log-prob as training computes it, to the bit.
+        // Its log-prob, by the same kernel as in training: equal to the bit.
         const again = { logp: device.alloc("f32", 1), entropy: device.alloc("f32", 1), lse: device.alloc("f32", 1) };
         const x = device.part(last, i * config.hidden_size, config.hidden_size);
         device.logProbs(head, x, put(Int32Array.of(tokens[i]!)), live.request.temperature ?? 1, 1, again);
@@ -272,17 +286,17 @@ export class Sampler {
     });
   }
 
-  /** Adds a token to its sample; false when that is done. */
-  #take(live: Live, token: number, logp: number): boolean {
-    const { request, run } = live;
+  /** Adds a token to its sample; false when the sample is done. */
+  #append(live: Live, token: number, logp: number): boolean {
+    const { request, block } = live;
     if (this.#closed) return false;
     live.tokens.push(token);
     live.logprobs.push(logp);
     try {
       request.onToken?.(token);
     } catch (error) {
-      this.cache.release(run);
-      live.reject(error); // the listener's fault is its own sample's alone
+      this.cache.release(block);
+      live.reject(error); // a listener that throws fails only its own sample
       return false;
     }
     if (this.#closed) return false; // by the listener
@@ -290,55 +304,56 @@ export class Sampler {
     const kept = isEnd ? -1 : (live.stop?.add(token) ?? -1);
     const stopped = isEnd || kept >= 0;
     if (!stopped && live.tokens.length < request.max_new_tokens && !request.signal?.aborted) {
-      run.tokens.push(token);
+      block.tokens.push(token);
       return true;
     }
     if (kept >= 0) dropFrom(live, kept);
-    this.cache.release(run);
+    this.cache.release(block);
     const finish_reason = stopped ? "stop" : request.signal?.aborted ? "aborted" : "length";
     live.resolve({ tokens: live.tokens, logprobs: live.logprobs, finish_reason, cached_tokens: live.cached });
     return false;
   }
 }
 
-/** Leaves out the tokens from the kept ones on. Its run ends with them too, so that the next turn can continue in it. */
-function dropFrom({ tokens, logprobs, run }: Live, kept: number): void {
+/** Drops the tokens after the kept ones, from its block too, so that the next turn can continue in it. */
+function dropFrom({ tokens, logprobs, block }: Live, kept: number): void {
   const dropped = tokens.length - kept;
   tokens.length = kept;
   logprobs.length = kept;
-  if (dropped < 2 || run.children.size > 0) return; // the newest token is not in the run
-  run.tokens.length -= dropped - 1;
-  run.computed = Math.min(run.computed, run.tokens.length);
+  if (dropped < 2 || block.children.size > 0) return; // the newest token is not in the block
+  block.tokens.length -= dropped - 1;
+  block.computed = Math.min(block.computed, block.tokens.length);
 }
 
-/** By what samples go on from, so that those with a beginning in common are neighbours. */
+/** Orders samples by the blocks they continue, so that those with a common prefix are adjacent. */
 function inTreeOrder({ path: a }: Live, { path: b }: Live): number {
   for (let i = 0; i < a.length && i < b.length; i++) if (a[i] !== b[i]) return a[i]! - b[i]!;
   return a.length - b.length;
 }
 
-/** Where a sample stands, for the device to go on from. */
-function rowOf({ request, run }: Live): DecodeRow {
+/** A sample as a row of graph decoding. */
+function rowOf({ request, block }: Live): DecodeRow {
   return {
-    token: run.tokens[run.computed]!,
-    place: { own: run, start: run.computed, count: 1, ancestors: ancestorsOf(run) },
+    token: block.tokens[block.computed]!,
+    context: { own: block, start: block.computed, count: 1, ancestors: ancestorsOf(block) },
     temperature: request.temperature ?? 1,
     seeds: seedsOf(request.key),
   };
 }
 
-/** Absolute position of the token about to be drawn. */
+/** Absolute position of the token to be sampled. */
 function positionOf({ request, tokens }: Live): number {
   return request.prompt.length + tokens.length;
 }
 
-function ancestorsOf(run: CacheRun): { block: number; capacity: number; tokens: number; row: number }[] {
-  const { parent, parentTokens } = run;
+/** The blocks that a block continues, from the root. */
+function ancestorsOf(block: KvBlock): { block: number; capacity: number; tokens: number; row: number }[] {
+  const { parent, parentTokens } = block;
   if (!parent) return [];
   return [...ancestorsOf(parent), { block: parent.block, capacity: parent.capacity, tokens: parentTokens, row: 0 }];
 }
 
-/** Lets messages and timers in; a promise alone would not. Browsers hold timers back by 4 ms, a port's messages not. */
+/** Yields to the event loop, which a promise alone would not. Browsers delay timers by 4 ms, but not a port's messages. */
 function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     if (typeof setImmediate === "function") setImmediate(resolve);

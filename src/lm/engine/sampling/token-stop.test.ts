@@ -36,7 +36,7 @@ const request = (key: number, more: Partial<SampleRequest> = {}): SampleRequest 
 });
 const rule = { stop: { rule: INSTRUCT_STOP, texts: TEXTS } };
 
-test("a stopped sample is the beginning of the one that was not, alone and in company", async () => {
+test("a stopped sample is a prefix of the one without a stop, alone and in a batch", async () => {
   const keys = Array.from({ length: 12 }, (_, key) => key);
   const engine = engineOf();
   const free = await Promise.all(keys.map((key) => engine.sample(request(key))));

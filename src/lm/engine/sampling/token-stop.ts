@@ -1,4 +1,4 @@
-// A stop rule on a sample's tokens: which of them are kept when the text says that the reply is over.
+// A stop rule on a sample's tokens: which are kept when the text says that the reply is over.
 import { isBlank, type StopRule, StopWatcher } from "../../../stop.ts";
 
 /** A rule, and the text of every token id: the tokenizer's `texts`. */
@@ -8,9 +8,9 @@ export interface TextStop {
 }
 
 /**
- * Follows one sample. Only whole tokens are kept, as they were sampled: those of which nothing but blanks is beyond the end of
- * the reply, such as Qwen's `);\n\n`, without blank ones at the end. A token with text on both sides of the end is lost;
- * tokenizers that split at line ends, as those of Qwen, Llama and SmolLM do, have none.
+ * Follows one sample. Only whole tokens are kept, as sampled: those with nothing but whitespace after the end of the reply,
+ * such as Qwen's `);\n\n`; trailing tokens of whitespace are dropped. A token with text on both sides of the end is dropped;
+ * tokenizers that split at line ends, such as those of Qwen, Llama and SmolLM, have none.
  */
 export class TokenStop {
   readonly #watcher: StopWatcher;
@@ -22,7 +22,7 @@ export class TokenStop {
     this.#texts = texts;
   }
 
-  /** Adds a token; how many tokens of the sample are kept, or -1 when it is not over. */
+  /** Adds a token; returns how many tokens of the sample are kept, or -1 when it is not over. */
   add(token: number): number {
     const text = this.#texts[token] ?? "";
     this.#sampled.push(text);

@@ -39,7 +39,7 @@ const filters = fc.record({
   min_p: fc.constantFrom(0, 0.05, 0.33, 1),
 });
 
-test("exactly the tokens that should be kept are drawn, each as often as it should", () => {
+test("exactly the kept tokens are sampled, each with its frequency", () => {
   // Logits a quarter apart and thresholds between their shares, so that rounding decides nothing.
   const logits = fc.array(fc.integer({ min: -8, max: 8 }), { minLength: 1, maxLength: 9 });
   const steps = 400;
@@ -60,13 +60,13 @@ test("exactly the tokens that should be kept are drawn, each as often as it shou
   );
 });
 
-test("the ends of the line belong to the first and the last kept token", () => {
+test("uniforms near 0 and 1 give the first and the last kept token", () => {
   const logits = Float32Array.of(0, 3, 1, 2);
   const draw = (uniform: number) => chooseFiltered(logits, request({ top_k: 3 }), uniform);
   expect([draw(0), draw(1 - 2 ** -24)]).toEqual([1, 2]);
 });
 
-test("which requests leave tokens out", () => {
+test("which requests exclude tokens", () => {
   expect([{}, { temperature: 0.5 }, { temperature: 0, top_k: 5 }].map(request).map(hasFilter)).toEqual([
     false,
     false,

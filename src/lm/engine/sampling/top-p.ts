@@ -1,12 +1,12 @@
 // Sampling from part of the vocabulary: top-k, top-p, min-p, in the order transformers applies them.
 import type { SampleRequest } from "../engine.ts";
 
-/** Whether a request leaves tokens out. */
+/** Whether a request excludes tokens. */
 export function hasFilter({ temperature = 1, top_k = 0, top_p = 1, min_p = 0 }: SampleRequest): boolean {
   return temperature !== 0 && (top_k > 0 || top_p < 1 || min_p > 0);
 }
 
-/** Draws from the tokens that are kept. */
+/** Samples from the tokens that pass the filters. */
 export function chooseFiltered(
   logits: Float32Array,
   { temperature = 1, top_k = 0, top_p = 1, min_p = 0 }: SampleRequest,
@@ -14,7 +14,7 @@ export function chooseFiltered(
 ): number {
   const highest = logits.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
   const weights = Float64Array.from(logits, (logit) => Math.exp((logit - highest) / temperature));
-  // Likeliest first; of equals the smaller id.
+  // Most likely first; ties by id.
   const order = Array.from(weights.keys()).sort((a, b) => weights[b]! - weights[a]! || a - b);
   let kept = top_k > 0 ? order.slice(0, top_k) : order;
   if (top_p < 1) {

@@ -1,4 +1,4 @@
-// An engine in a thread of its own, with the same verbs: the caller's thread stays free for keys, pages and progress.
+// The caller's side of an engine in a worker thread: the same methods, and the caller's event loop stays free.
 import { Worker } from "node:worker_threads";
 import { ModelLoadError, OOMError, SqlEnvError, UsageError } from "../../../errors.ts";
 import type {
@@ -41,8 +41,17 @@ export function startEngine(folder: string, options: ThreadEngineOptions = {}): 
   const { trains = true, threads, simd, recompute = false, reference = false, device = "auto", precision } = options;
   const { maxGpuMemory, lora, adapter, worker: module = WORKER } = options;
   const spec: EngineSpec = {
-    ...{ folder, trains, threads, simd, recompute, reference, device, precision },
-    ...{ maxGpuMemory, lora, adapter },
+    folder,
+    trains,
+    threads,
+    simd,
+    recompute,
+    reference,
+    device,
+    precision,
+    maxGpuMemory,
+    lora,
+    adapter,
   };
   const worker = new Worker(module, { workerData: spec });
   live.add(worker);
@@ -60,17 +69,22 @@ export function startEngine(folder: string, options: ThreadEngineOptions = {}): 
       worker.off("error", onError);
       worker.off("exit", onExit);
       if ("ready" in message) resolve(new ThreadEngine(worker, message.ready));
-      else failed("failed" in message ? errorOf(message.failed) : new Error("the engine's thread spoke out of turn"));
+      else
+        failed(
+          "failed" in message
+            ? errorOf(message.failed)
+            : new Error("unexpected first message from the engine's thread"),
+        );
     });
   });
 }
 
-/** Threads of engines that have not ended. */
+/** Worker threads that are still running. */
 const live = new Set<Worker>();
 
-/** Longest that closing may take; a device that was lost may never answer. */
+/** Timeout of closing; a lost device may never answer. */
 const CLOSE_MS = 10_000;
-/** Longest that a thread may take to end when told to. One that is stuck in native code, such as a driver's, never does. */
+/** Timeout of terminating a thread. One that is stuck in native code, such as a driver's, never ends. */
 const TERMINATE_MS = 3_000;
 
 /**
@@ -82,7 +96,7 @@ export async function terminateEngines(): Promise<boolean> {
   return !ended.includes(false);
 }
 
-/** Whether a promise is settled within this time. */
+/** Whether a promise settles within this time. */
 async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<boolean>((resolve) => {
@@ -95,7 +109,7 @@ async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return Promise.race([settled, deadline]).finally(() => clearTimeout(timer));
 }
 
-/** What is needed of a worker thread. In the public types Node's own would ask every user for @types/node. */
+/** The part of a worker thread that is used. Node's own type would require every user to install @types/node. */
 interface Thread {
   on(event: "message", listener: (message: FromEngine) => void): unknown;
   on(event: "error", listener: (error: Error) => void): unknown;
@@ -105,13 +119,13 @@ interface Thread {
   terminate(): Promise<unknown>;
 }
 
-/** The caller's end. */
+/** An engine in a worker thread. */
 export class ThreadEngine implements Engine {
   readonly facts: EngineFacts;
   readonly #worker: Thread;
   readonly #pending = new Map<number, Pending>();
   #next = 0;
-  /** The token texts that the thread has. */
+  /** Token texts that were sent to the thread. */
   #texts: readonly string[] | undefined;
   #ended: Error | undefined;
 
@@ -152,7 +166,7 @@ export class ThreadEngine implements Engine {
     return this.#call("logprobs", { batch, options });
   }
 
-  /** Saves a folder that `transformers` loads, adapters merged; without a dtype in one that loses nothing. */
+  /** Saves a Hugging Face folder with adapters merged. `dtype` defaults to a lossless one. */
   async saveModel(
     dir: string,
     { dtype, card }: { readonly dtype?: "F32" | "BF16"; readonly card?: string } = {},
@@ -160,12 +174,12 @@ export class ThreadEngine implements Engine {
     await this.#call("saveModel", { dir, dtype, card });
   }
 
-  /** Saves the adapters where `peft` loads them; `base` is the model they adapt. */
+  /** Saves the adapters in PEFT's format; `base` names the model they adapt. */
   async saveAdapter(dir: string, base: string, { card }: { readonly card?: string } = {}): Promise<void> {
     await this.#call("saveAdapter", { dir, base, card });
   }
 
-  /** Saves what is learned and the optimizer in full precision, to go on from. */
+  /** Saves a checkpoint: trained values and optimizer state in full precision. */
   async saveState(dir: string): Promise<void> {
     await this.#call("saveState", dir);
   }
@@ -178,7 +192,7 @@ export class ThreadEngine implements Engine {
     return this.#call("memory", null);
   }
 
-  /** Frees the device and ends the thread. Never fails: a lost device must not hide the error that says so, nor keep the process. */
+  /** Frees the device and ends the thread. Never fails: a lost device must not hide the original error or keep the process alive. */
   async close(): Promise<void> {
     if (!this.#ended) await within(CLOSE_MS, this.#call("close", null));
     this.#end(new UsageError({ what: "the engine is closed" }));
@@ -189,7 +203,7 @@ export class ThreadEngine implements Engine {
     if (this.#ended) return Promise.reject(this.#ended);
     const id = this.#next++;
     return new Promise((resolve, reject) => {
-      this.#worker.postMessage({ id, verb, take } as ToEngine); // throws what cannot be sent
+      this.#worker.postMessage({ id, verb, take } as ToEngine); // throws if it cannot be cloned
       this.#pending.set(id, { resolve: resolve as Pending["resolve"], reject, onToken });
     });
   }
@@ -216,7 +230,7 @@ export class ThreadEngine implements Engine {
 
 const RESUME = "a training can be resumed from its last checkpoint";
 
-/** An error nobody in the thread caught. */
+/** An uncaught error in the thread. */
 function threadFailed(cause: Error): SqlEnvError {
   return new SqlEnvError("engine_lost", {
     what: "the engine's thread failed",
@@ -234,7 +248,7 @@ function threadEnded(code: number, when = "unexpectedly"): SqlEnvError {
   });
 }
 
-/** The error as it was thrown over there. */
+/** The error as it was thrown in the thread. */
 function errorOf({ name, code, message, what, value, remedy, stack }: ErrorFields): Error {
   const parts = { what: what ?? message, value, remedy };
   const made =

@@ -1,4 +1,4 @@
-// What the caller's thread and the engine's thread say to each other.
+// Messages between the caller's thread and the engine's.
 
 import type { StopRule } from "../../../stop.ts";
 import type { LoraSpec } from "../../model/lora.ts";
@@ -19,56 +19,56 @@ export interface EngineSpec {
   readonly trains: boolean;
   readonly threads: number | undefined;
   readonly simd: "plain" | "relaxed" | undefined;
-  /** Compute activations again instead of keeping them. */
+  /** Recompute activations in backward instead of saving them. */
   readonly recompute: boolean;
-  /** Keep a copy of the weights as they were loaded, for log-probs of the model that training began with. */
+  /** Keep a copy of the loaded weights, for log-probs of the reference model. */
   readonly reference: boolean;
   /** Where to compute. */
   readonly device: "auto" | "cpu" | "cuda";
-  /** Of a GPU's activations; undefined leaves it to the card. */
+  /** Of a GPU's activations; undefined: bf16 where the GPU has it. */
   readonly precision: "bf16" | "fp32" | undefined;
-  /** Bytes of a GPU's memory to use at most; undefined: as much as it has. */
+  /** Most bytes of a GPU's memory to use; undefined: all. */
   readonly maxGpuMemory: number | undefined;
-  /** Learn adapters instead of the weights. */
+  /** Train LoRA adapters instead of the weights. */
   readonly lora: EngineLora | undefined;
-  /** A folder with PEFT's files: an adapter to begin with, or to add to the weights where none are learned. */
+  /** A PEFT folder: the adapter to start from, or to merge into the weights where no adapter is trained. */
   readonly adapter: string | undefined;
 }
 
-/** Adapters to learn, and the seed they are drawn from. */
+/** Adapters to train, and the seed of their initial values. */
 export interface EngineLora extends LoraSpec {
   readonly seed?: number | string;
 }
 
-/** What the engine is, told when it is ready. */
+/** Facts about the engine, sent when it is ready. */
 export interface EngineFacts {
   readonly device: string;
   readonly variant: string;
   readonly threads: number;
   readonly parameters: number;
-  /** Of them, or beside them, those that are learned. */
+  /** Parameters that are trained: all, none, or the adapters'. */
   readonly trained: number;
 }
 
-/** Bytes in use, the most so far, and, on a GPU, what was asked of its driver. */
+/** Bytes in use, their peak, and on a GPU those reserved from its driver. */
 export interface EngineMemory {
   readonly used: number;
   readonly peak: number;
   readonly reserved?: number;
 }
 
-/** The verbs, with what they take and give. */
+/** The calls, with their arguments and results. */
 export interface Verbs {
   sample: {
-    /** `stream`: tell each token as it is drawn. */
+    /** `stream`: send each token as it is sampled. */
     readonly take: Omit<SampleRequest, "signal" | "onToken" | "stop"> & {
       readonly stream: boolean;
-      /** For the texts that came last. */
+      /** For the token texts sent last. */
       readonly stop?: StopRule | undefined;
     };
     readonly give: Sample;
   };
-  /** The text of every token id, once: it is as large as the vocabulary. */
+  /** The text of every token id; sent once, since it is as large as the vocabulary. */
   texts: { readonly take: readonly string[]; readonly give: null };
   forwardBackward: {
     readonly take: { readonly batch: readonly Datum[]; readonly options: ForwardBackwardOptions };
@@ -105,7 +105,7 @@ export type Call = {
 
 export type ToEngine = Call | { readonly abort: number };
 
-/** An error as it crosses: class and fields, since structured cloning keeps only the message. */
+/** An error's class and fields: structured cloning keeps only the message. */
 export interface ErrorFields {
   readonly name: string;
   readonly code: string | undefined;

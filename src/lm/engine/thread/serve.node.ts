@@ -19,14 +19,14 @@ import { checkCpuMemory, cudaLimits } from "../memory.ts";
 import type { Call, EngineSpec, ErrorFields, FromEngine, ToEngine } from "./protocol.ts";
 
 const port = parentPort!;
-/** Lets the thread end; under Deno, whose ports cannot be closed here, the other side ends it. */
+/** Lets the thread end; under Deno, where ports cannot be closed here, the caller terminates it. */
 const close = () => (port as { close?: () => void }).close?.();
-const say = (message: FromEngine) => port.postMessage(message);
+const send = (message: FromEngine) => port.postMessage(message);
 
 /** Runs an engine in this worker thread, with these losses besides cross_entropy. */
 export function serveEngine({ losses = {} }: { readonly losses?: LossTable } = {}): void {
   start(losses).catch((error: unknown) => {
-    say({ failed: fieldsOf(error) });
+    send({ failed: fieldsOf(error) });
     close();
   });
 }
@@ -52,12 +52,10 @@ async function start(losses: LossTable): Promise<void> {
         const abort = new AbortController();
         aborts.set(id, abort);
         try {
-          const onToken = take.stream ? { onToken: (token: number) => say({ id, token }) } : {};
+          const onToken = take.stream ? { onToken: (token: number) => send({ id, token }) } : {};
           const { stop: rule, ...request } = take;
-          return await engine.sample({
-            ...{ ...request, signal: abort.signal, ...onToken },
-            ...(rule && { stop: { rule, texts } }),
-          });
+          const stop = rule ? { stop: { rule, texts } } : {};
+          return await engine.sample({ ...request, signal: abort.signal, ...onToken, ...stop });
         } finally {
           aborts.delete(id);
         }
@@ -104,9 +102,9 @@ async function start(losses: LossTable): Promise<void> {
     serve(message)
       .then(
         (give) => {
-          say({ id: message.id, give });
+          send({ id: message.id, give });
         },
-        (error: unknown) => say({ id: message.id, error: fieldsOf(error) }),
+        (error: unknown) => send({ id: message.id, error: fieldsOf(error) }),
       )
       .finally(() => {
         if (message.verb === "close") close();
@@ -114,13 +112,13 @@ async function start(losses: LossTable): Promise<void> {
   });
   const parameters = parameterCount(model);
   const trained = trainedCount(model);
-  say({ ready: { device: device.name, variant: device.variant, threads: device.threads, parameters, trained } });
+  send({ ready: { device: device.name, variant: device.variant, threads: device.threads, parameters, trained } });
 }
 
-/** The model on its device, with the adapters that were asked for. */
+/** The model on its device, with adapters if wanted. */
 async function modelOf({ trains, lora, adapter }: EngineSpec, device: Device, files: ModelFolder): Promise<Model> {
   const learnsAdapters = trains && lora !== undefined;
-  // What is never learned needs no more than the products read.
+  // Frozen weights need no more precision than matmuls read.
   const weights = learnsAdapters && device.activations === "bf16" ? "bf16" : "f32";
   const plain = createModel(device, files.config, { trains: trains && !learnsAdapters, weights });
   await loadWeights(plain, files.weights);
@@ -133,7 +131,7 @@ async function modelOf({ trains, lora, adapter }: EngineSpec, device: Device, fi
   return learnsAdapters ? adapted : foldLora(adapted);
 }
 
-/** Numbers that are learned, without what a rank is rounded up by. */
+/** Number of trained parameters, without the padding of ranks. */
 function trainedCount(model: Model): number {
   const { lora } = model;
   if (lora) return lora.modules.reduce((sum, { inputs, outputs }) => sum + lora.spec.r * (inputs + outputs), 0);

@@ -81,7 +81,7 @@ describe.skipIf(!can)("machine code", () => {
           if (back === 0 || i === 0) root = i;
           return [length, root === i ? null : root + (back % (i - root))] as const;
         });
-        const { layout, storeLength } = forestLayout(device, tree(...parents), shape);
+        const { layout, kvLength } = forestLayout(device, tree(...parents), shape);
         const floats = (length: number) => {
           const buffer = device.alloc("f32", length);
           device.write(
@@ -92,7 +92,7 @@ describe.skipIf(!can)("machine code", () => {
         };
         const { heads, kvHeads, headDim } = shape;
         const [q, dOut, out] = [0, 0, 0].map(() => floats(layout.tokens * heads * headDim));
-        const [kvCache, lse] = [floats(storeLength), floats(layout.tokens * heads)];
+        const [kvCache, lse] = [floats(kvLength), floats(layout.tokens * heads)];
         const dqkv = floats(layout.tokens * (heads + 2 * kvHeads) * headDim);
         device.attention(q!, kvCache, out!, lse, layout, shape);
         device.attentionBackward(q!, kvCache, out!, dOut!, lse, dqkv, layout, shape);
@@ -120,9 +120,9 @@ describe.skipIf(!can)("machine code", () => {
         device.swiGlu(h!, a!, 1, width);
         device.swiGluBackward(h!, a!, dh!, 1, width);
         // One query against one key each: the scores are the values above.
-        const { layout, storeLength } = forestLayout(device, tree([width, null]), shape);
+        const { layout, kvLength } = forestLayout(device, tree([width, null]), shape);
         const [q, out, lse] = [8, 8, 1].map((n) => device.alloc("f32", n * width));
-        const kvCache = device.alloc("f32", storeLength);
+        const kvCache = device.alloc("f32", kvLength);
         device.fill(q!, 0);
         device.fill(kvCache, 1);
         for (let i = 0; i < width; i++) device.write(device.part(q!, 8 * i, 1), values.subarray(i, i + 1));
@@ -166,9 +166,9 @@ describe.skipIf(!can)("machine code", () => {
     const shape = { heads: 2, kvHeads: 1, headDim: 8, eps: 1e-6 };
     for (const device of devices) {
       device.scope(() => {
-        const { layout, storeLength } = forestLayout(device, tree([5, null]), shape);
+        const { layout, kvLength } = forestLayout(device, tree([5, null]), shape);
         const [q, out] = [device.alloc("f32", 80), device.alloc("f32", 80)];
-        const kvCache = device.alloc("f32", storeLength);
+        const kvCache = device.alloc("f32", kvLength);
         device.fill(q, 0);
         device.fill(kvCache, 3);
         const outside = { dtype: "f32", length: 80, address: 2 ** 32 - 64 } as const;
@@ -262,8 +262,8 @@ describe.skipIf(!can)("machine code", () => {
     const shape = { heads: 1, kvHeads: 1, headDim: 8, eps: 1e-6 };
     const attention = () =>
       device.scope(() => {
-        const { layout, storeLength } = forestLayout(device, tree([5, null]), shape);
-        const [q, out, kvCache] = [40, 40, storeLength].map((length) => device.alloc("f32", length));
+        const { layout, kvLength } = forestLayout(device, tree([5, null]), shape);
+        const [q, out, kvCache] = [40, 40, kvLength].map((length) => device.alloc("f32", length));
         device.fill(q!, 0);
         device.fill(kvCache!, 3);
         device.attention(q!, kvCache!, out!, null, layout, shape);
