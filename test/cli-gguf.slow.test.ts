@@ -77,7 +77,7 @@ test("exported as a folder and as a file, and the file of the folder, it is the 
 test.each([
   ["nowhere.gguf", /no such GGUF file: .*nowhere\.gguf; check the path \(model_load\)/],
   ["some/nowhere.gguf", /no such GGUF file/],
-  ["cut.gguf", /cut\.gguf: tensor .* ends behind the end of the file/],
+  ["cut.gguf", /cut\.gguf: tensor .* ends after the end of the file/],
   ["other.gguf", /other\.gguf: it is not a GGUF file/],
   ["empty.gguf", /empty\.gguf: the file ends within its header/],
 ])("%s is refused in one line, and nothing is written", async (name, message) => {

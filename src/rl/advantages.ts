@@ -4,26 +4,26 @@
 // baseline. Formulas, names and the 1e-4 are TRL 1.13's (GRPOTrainer._generate_and_score_completions).
 import { UsageError } from "../errors.ts";
 
-/** Keeps a group in which rewards hardly differ from being blown up. */
+/** Keeps groups whose rewards hardly differ from getting huge advantages. */
 const EPSILON = 1e-4;
-/** A standard deviation up to here is no spread, only rounding (torch.isclose to 0). */
+/** A standard deviation up to this is rounding (torch.isclose to 0). */
 const NO_SPREAD = 1e-8;
 
 export interface AdvantageOptions {
-  /** Completions of each question; rows of one question stand together. */
+  /** Completions of each question; rows of one question, a group, are adjacent. */
   readonly num_generations: number;
-  /** One weight a reward function; null means ones. */
+  /** One weight per reward function; null: all 1. */
   readonly reward_weights?: readonly number[] | null;
   /** Divide by the standard deviation of the group, of the batch, or not at all (true: group, false: none). */
   readonly scale_rewards?: "group" | "batch" | "none" | boolean;
-  /** Add the rewards and compare the sums, or compare each reward by itself and add the results (GDPO). */
+  /** Normalize the sum of the rewards, or normalize each reward by itself and add the results (GDPO). */
   readonly multi_objective_aggregation?: "sum_then_normalize" | "normalize_then_sum";
   /** Names of the reward functions, for the metrics. */
   readonly reward_names?: readonly string[];
 }
 
 export interface Advantages {
-  /** One a row; exactly 0 where there is nothing to learn: no spread in the group, or no score. */
+  /** One per row; exactly 0 where there is nothing to learn: no spread in the group, or no score. */
   readonly advantages: number[];
   /** Weighted sum of each row's rewards; null when no function scored it. */
   readonly rewards: (number | null)[];
@@ -31,7 +31,7 @@ export interface Advantages {
   readonly metrics: Record<string, number>;
 }
 
-/** @param rows each completion's rewards, one a function; null where a function has no opinion */
+/** @param rows [completions × reward functions]; null where a function has no opinion */
 export function computeAdvantages(
   rows: readonly (readonly (number | null)[])[],
   {
@@ -50,8 +50,8 @@ export function computeAdvantages(
   const totals = rows.map((row) => weightedSum(row, weights));
   const { advantages, stds } =
     multi_objective_aggregation === "sum_then_normalize"
-      ? compareSums(totals, num_generations, scale)
-      : sumComparisons(rows, weights, num_generations);
+      ? normalizeSums(totals, num_generations, scale)
+      : sumNormalized(rows, weights, num_generations);
 
   const metrics: Record<string, number> = {};
   for (const [k, name] of reward_names.entries()) {
@@ -66,7 +66,7 @@ export function computeAdvantages(
 }
 
 /** A_i = (r_i − mean of its group) / (std + 1e-4), r_i the weighted sum. */
-function compareSums(totals: readonly (number | null)[], size: number, scale: "group" | "batch" | "none") {
+function normalizeSums(totals: readonly (number | null)[], size: number, scale: "group" | "batch" | "none") {
   const batchStd = sampleStd(totals);
   const stds: number[] = [];
   const advantages: number[] = [];
@@ -83,9 +83,9 @@ function compareSums(totals: readonly (number | null)[], size: number, scale: "g
   return { advantages, stds };
 }
 
-/** GDPO: each reward is compared within its group first, so that none drowns the others; the sums over the batch. */
-function sumComparisons(rows: readonly (readonly (number | null)[])[], weights: readonly number[], size: number) {
-  const compared = groupsOf(rows, size).flatMap((group) => {
+/** GDPO: each reward is normalized within its group, so that none dominates; then their sums over the batch. */
+function sumNormalized(rows: readonly (readonly (number | null)[])[], weights: readonly number[], size: number) {
+  const normalized = groupsOf(rows, size).flatMap((group) => {
     const columns = weights.map((_, k) => zScores(group.map((row) => row[k]!)));
     return group.map((row, i) =>
       isUnscored(row)
@@ -96,11 +96,11 @@ function sumComparisons(rows: readonly (readonly (number | null)[])[], weights: 
           ) ?? 0),
     );
   });
-  const std = sampleStd(compared);
-  return { advantages: zScores(compared).map((z) => z ?? 0), stds: compared.map(() => std) };
+  const std = sampleStd(normalized);
+  return { advantages: zScores(normalized).map((z) => z ?? 0), stds: normalized.map(() => std) };
 }
 
-/** (x − mean) / (std + 1e-4); null where x is null or has none to be compared with. */
+/** (x − mean) / (std + 1e-4); null where x is null or alone. */
 function zScores(values: readonly (number | null)[]): (number | null)[] {
   const [centre, std] = [mean(values), sampleStd(values)];
   return values.map((x) => (x === null || Number.isNaN(std) ? null : (x - centre) / (std + EPSILON)));
@@ -115,13 +115,13 @@ function isUnscored(row: readonly (number | null)[]): boolean {
   return row.every((r) => r === null);
 }
 
-/** Mean of what is not null; NaN of nothing. */
+/** Mean of the values that are not null; NaN if there are none. */
 function mean(values: readonly (number | null)[]): number {
   const known = values.filter((x) => x !== null);
   return known.reduce((total, x) => total + x, 0) / known.length;
 }
 
-/** Standard deviation of a sample (n − 1) of what is not null; NaN of fewer than two. */
+/** Sample standard deviation (n − 1) of the values that are not null; NaN of fewer than two. */
 function sampleStd(values: readonly (number | null)[]): number {
   const known = values.filter((x) => x !== null);
   if (known.length < 2) return Number.NaN;

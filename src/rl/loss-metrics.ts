@@ -1,14 +1,14 @@
-// What is logged beside a policy loss: entropy, KL and how often ratios were clipped, under TRL's names.
+// Metrics logged with a policy loss: entropy, KL and how often ratios were clipped, under TRL's names.
 import type { PartMetrics } from "../lm/engine/learning/loss.ts";
 import type { PolicyOptions } from "./loss-options.ts";
 
-/** Did the ratio leave its interval the way the advantage pushes it? 1 or 0 for each side. */
+/** Whether the ratio left its interval in the direction that the advantage pushes it: 1 or 0 for each side. */
 export interface Clipped {
   readonly low: number;
   readonly high: number;
 }
 
-/** Adds up one sequence after the other: `begin`, a `token` each, `end`. */
+/** Accumulates metrics, sequence by sequence: `begin`, `token` for each token, `end`. */
 export class PolicyMetrics {
   #options: PolicyOptions;
   #tokens = 0;
@@ -78,7 +78,7 @@ export class PolicyMetrics {
   }
 }
 
-/** Losses whose denominator spans the whole generation, so that nothing is left to divide. */
+/** Losses whose denominator spans the whole generation, which leaves nothing to divide by. */
 function isOverGeneration(loss_type: PolicyOptions["loss_type"]): boolean {
   return loss_type === "dapo" || loss_type === "cispo" || loss_type === "vespo";
 }

@@ -1,4 +1,4 @@
-// Which loss, with which options: plain data, TRL's names and defaults.
+// Options of the policy losses: plain data, with TRL's names and defaults.
 
 import type { TokenSequence } from "../lm/engine/learning/loss.ts";
 
@@ -17,13 +17,13 @@ export interface PolicyOptions {
   readonly beta: number;
   /** Multiplies the KL by the importance weight, so that its mean is right off policy too (DeepSeek-V3.2). */
   readonly use_bias_correction_kl: boolean;
-  /** One ratio a token (GRPO), or one a sequence (GSPO). */
+  /** One ratio per token (GRPO), or one per sequence (GSPO). */
   readonly importance_sampling_level: "token" | "sequence";
-  /** Reward for staying undecided. */
+  /** Weight of the entropy bonus. */
   readonly entropy_coef: number;
   /** Learn only from this share of tokens, those with the highest entropy. */
   readonly top_entropy_quantile: number;
-  /** Leaves out bad episodes whose mean log π_old − log π is above this. */
+  /** Masks bad episodes whose mean log π_old − log π is above this. */
   readonly off_policy_mask_threshold: number | null;
   readonly sapo_temperature_pos: number;
   readonly sapo_temperature_neg: number;
@@ -31,13 +31,13 @@ export interface PolicyOptions {
   readonly vespo_lambda_pos: number;
   readonly vespo_k_neg: number;
   readonly vespo_lambda_neg: number;
-  /** dr_grpo divides by it instead of by the lengths that came out. */
+  /** dr_grpo divides by it instead of by actual lengths. */
   readonly max_completion_length: number;
-  /** Batches that are added up before the optimizer steps. */
+  /** Batches accumulated per optimizer step. */
   readonly gradient_accumulation_steps: number;
   /** Batches that one generation is cut into; null means gradient_accumulation_steps. */
   readonly steps_per_generation: number | null;
-  /** Weight of all tokens of the whole generation; null only when the generation is this one batch. */
+  /** Weight of all tokens of the generation; null only when the generation is this one batch. */
   readonly num_items_in_batch: number | null;
 }
 

@@ -1,4 +1,4 @@
-// The losses: log-probs and entropies of the sampled tokens in, a number and its gradients out. Host arithmetic only.
+// The policy losses: log-probs and entropies of the sampled tokens in, a number and its gradients out. Host arithmetic only.
 //
 // Letters, as in the papers: i a sequence (one whole episode), t one of its tokens, m its weight (1 where the model wrote
 // it, 0 where the environment did), A the advantage of the sequence or of the token, and π the model now, π_old the one
@@ -10,10 +10,10 @@
 //     loss = Σ_i share_i · Σ_t m_it · ( gate_it · surrogate(w_it, A_it) + β · KL_it )  −  entropy_coef · mean entropy
 //
 //   w          how much likelier π makes the token than π_old did: the importance weight  (`importanceWeights`)
-//   surrogate  what pushes likely tokens of good episodes up, within bounds               (`surrogate`)
-//   gate       0 for tokens that are left out: low entropy, or too far off policy         (`isKept`, `isOnPolicy`)
+//   surrogate  makes tokens of good episodes likelier, within bounds                      (`surrogate`)
+//   gate       0 for masked tokens: low entropy, or too far off policy                    (`isKept`, `hasDrifted`)
 //   KL         how far π has moved from π_ref at this token                               (`klToReference`)
-//   share      how tokens and sequences are averaged: where most of the names differ      (`shareOf`)
+//   share      how tokens and sequences are averaged: where most loss types differ        (`shareOf`)
 //
 // Where tokens have advantages of their own, whatever depends on the sign of A (clip, gates, VESPO's weight) is decided
 // for each token. A sequence-level ratio is refused then: all tokens move it, so each would get the mean of the advantages.
@@ -87,8 +87,8 @@ export function policyLoss(
       const A = advantageAt(t);
       if (A >= 0) good += m;
       const kept = isKept(entropy[t]!, cut);
-      const taught = kept && !(drifted && A < 0);
-      const push = taught ? surrogate(ratio, logp[t]!, A, A >= 0 ? phi.good : phi.bad, options) : NOTHING;
+      const isLearned = kept && !(drifted && A < 0);
+      const push = isLearned ? surrogate(ratio, logp[t]!, A, A >= 0 ? phi.good : phi.bad, options) : NOTHING;
       policy += share * m * push.value;
       byLogp[t] = share * m * push.byLogp;
       byWeight[t] = share * m * push.byWeight;
@@ -205,7 +205,7 @@ function importanceWeights({ logp, old_logp, weights }: TokenSequence, options: 
   };
 }
 
-/** A token's term with its derivatives, by log π where it stands in the formula itself and by w. */
+/** A token's term and its derivatives, by log π where the formula has it directly, and by w. */
 interface Term {
   readonly value: number;
   readonly byLogp: number;
@@ -247,7 +247,7 @@ function highOf({ epsilon, epsilon_high }: PolicyOptions): number {
   return epsilon_high ?? epsilon;
 }
 
-/** Where the clip bites; cispo counts only good tokens whose weight is capped. */
+/** Which tokens are clipped; for cispo, good ones whose weight is capped. */
 function clippedSides(w: number, A: number, options: PolicyOptions): Clipped {
   const high = options.loss_type === "cispo" ? w > highOf(options) : capped(w, options) > 1 + highOf(options);
   return { low: A < 0 && capped(w, options) < 1 - options.epsilon ? 1 : 0, high: A > 0 && high ? 1 : 0 };
@@ -284,7 +284,7 @@ function gammaWeights(
   };
 }
 
-/** DeepSeek-V3.2: bad tokens of an episode that the model would by now hardly sample teach nothing; good ones are kept. */
+/** DeepSeek-V3.2: masks bad tokens of an episode that the current model would hardly sample; good ones are kept. */
 function hasDrifted(sequence: TokenSequence, { off_policy_mask_threshold }: PolicyOptions): boolean {
   const { logp, weights, sampling_logp, old_logp } = sequence;
   const then = sampling_logp ?? old_logp;

@@ -1,4 +1,4 @@
-// A Qwen3-family transformer: config, tokenizer, chat template, weights, forward and backward.
+// A decoder-only transformer (Qwen2, Qwen3, Llama): config, tokenizer, chat template, weights, forward and backward.
 
 export { type ModelConfig, parseConfig } from "./config.ts";
 export { type ModelFolder, openModelFolder, type ReadModelFile } from "./formats/folder.ts";

@@ -164,7 +164,7 @@ describe("weights in and out", () => {
     ["another shape", { info: () => ({ dtype: "F32", shape: [3] }) }, /should have shape \[61,24\].*: \[3\]/],
     ["another dtype", { info: (name) => ({ dtype: "I32", shape: shapes.get(name)! }) }, /dtype other than.*: I32/],
     ["a NaN", { read: async (name) => new Float32Array(length(name)).fill(Number.NaN) }, /none, at 0: NaN/],
-    ["too few numbers", { read: async () => new Float32Array(7) }, /has 1464 indices: 7 came/],
+    ["too few numbers", { read: async () => new Float32Array(7) }, /has 1464 numbers: 7 came/],
   ])("%s is refused, naming source, tensor and value", async (_, change, message) => {
     const loading = loadWeights(tinyModel({ device: model.device }), source(change), { file: "/some/folder" });
     await expect(loading).rejects.toThrow(ModelLoadError);

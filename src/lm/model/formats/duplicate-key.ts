@@ -1,4 +1,4 @@
-// JSON objects with the same key twice: JSON.parse keeps the last value, other readers the first or none, so files could mean two things.
+// Duplicate keys in JSON objects: JSON.parse keeps the last value, other readers the first, so such a file is ambiguous.
 
 /** The first key that an object in the JSON text has twice, at any depth; undefined where there is none. The text must be valid JSON. */
 export function duplicateKey(json: string): string | undefined {
@@ -29,7 +29,7 @@ function closingQuote(json: string, opening: number): number {
   return at;
 }
 
-/** Whether a colon follows, which in valid JSON stands only behind keys. */
+/** Whether a colon follows, which in valid JSON only follows keys. */
 function isKey(json: string, from: number): boolean {
   let at = from;
   while (json[at] === " " || json[at] === "\n" || json[at] === "\r" || json[at] === "\t") at++;

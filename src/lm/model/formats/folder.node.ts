@@ -55,7 +55,7 @@ export interface SaveModelOptions {
   readonly card?: string | undefined;
 }
 
-/** Saves a model where `transformers` can load it; a model folder that is already there is replaced once the new one is whole. */
+/** Saves a model in the Hugging Face layout; an existing model folder is replaced once the new one is complete. */
 export async function saveModelFolder(dir: string, options: SaveModelOptions): Promise<void> {
   const target = resolve(dir);
   if (existsSync(target) && !isReplaceable(target)) {
@@ -64,7 +64,7 @@ export async function saveModelFolder(dir: string, options: SaveModelOptions): P
       "model_save",
     );
   }
-  // A name of its own: two processes may save the same model at a time.
+  // A unique name: two processes may save the same model at once.
   const aside = join(dirname(target), `.${basename(target)}-${crypto.randomUUID().slice(0, 6)}`);
   try {
     mkdirSync(dirname(target), { recursive: true });

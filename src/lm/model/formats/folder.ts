@@ -1,4 +1,4 @@
-// A model folder in the Hugging Face layout, wherever its files come from: a page's server, files a person chose, a disk.
+// A model folder in the Hugging Face layout, whether its files come from a server, a file picker or a disk.
 import { z } from "zod";
 import { ModelLoadError, messageOf } from "../../../errors.ts";
 import { type ModelConfig, parameterShapes, parseConfig } from "../config.ts";
@@ -10,7 +10,7 @@ export const GENERATION_FILE = "generation_config.json";
 export const WEIGHTS_FILE = "model.safetensors";
 export const WEIGHTS_INDEX = "model.safetensors.index.json";
 
-/** How the model's makers would sample from it; what they leave open is undefined. */
+/** Sampling settings recommended by the model's makers; undefined where they have none. */
 export interface GenerationConfig {
   readonly eos_token_ids: readonly number[];
   readonly temperature: number | undefined;
@@ -23,15 +23,15 @@ export interface ModelFolder {
   readonly tokenizer: Tokenizer;
   /** Undefined when the model has none: ChatML is used then. */
   readonly chatTemplate: string | undefined;
-  /** Names, shapes and dtypes are checked; numbers are read when asked for. The caller closes it. */
+  /** Names, shapes and dtypes are checked; values are read on demand. The caller closes it. */
   readonly weights: WeightSource;
   readonly generationConfig: GenerationConfig;
 }
 
-/** The bytes of a file of the folder; null where it has none. */
+/** The bytes of a file in the folder; null if it does not exist. */
 export type ReadModelFile = (name: string) => Promise<Uint8Array<ArrayBuffer> | null>;
 
-/** Opens a folder through a function that reads its files, weights last, and checks that they belong together; `name` is what errors call it. */
+/** Opens a folder through a function that reads its files, weights last, and checks that they belong together; `name` is used in errors. */
 export async function openModelFolder(read: ReadModelFile, name: string): Promise<ModelFolder> {
   const text = async (file: string) => {
     const bytes = await read(file);
@@ -104,7 +104,7 @@ const generationFile = z.looseObject({
   top_k: z.number().nullish(),
 });
 
-/** What generation_config.json says; the model's own configuration names the end where it does not. */
+/** Reads generation_config.json; ends of text it does not name are those of config.json. */
 export function generationConfigOf(json: object, file: string, config: ModelConfig): GenerationConfig {
   const read = generationFile.safeParse(json);
   if (!read.success) {

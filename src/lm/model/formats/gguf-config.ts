@@ -1,22 +1,22 @@
-// A GGUF header's facts as the config.json of the same model, checked as any other config.json is.
+// A GGUF header's metadata as the config.json of the same model, checked like any other config.json.
 import { inverseFrequencies, type ModelConfig, parseConfig, type RopeScaling } from "../config.ts";
 import type { GgufFacts } from "./gguf-metadata.ts";
 
-/** Architectures that are computed, by their names in GGUF files and in config.json. */
+/** Supported architectures, by their names in GGUF files and in config.json. */
 export const GGUF_ARCHITECTURES: Readonly<Record<string, ModelConfig["architecture"]>> = {
   llama: "LlamaForCausalLM",
   qwen2: "Qwen2ForCausalLM",
   qwen3: "Qwen3ForCausalLM",
 };
 
-/** The tensor by whose numbers rotary frequencies are divided; Llama 3.1 and later have it. */
+/** The tensor that rotary frequencies are divided by; Llama 3.1 and later have it. */
 export const ROPE_FACTORS = "rope_freqs.weight";
 
 /** Facts that change the computation and are not supported: where they are absent or 0, and where factors are 1, they change nothing. */
 const UNSUPPORTED = ["attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias"];
 const UNSUPPORTED_FACTORS = ["expert_count", "logit_scale", "embedding_scale", "residual_scale", "rope.scale_linear"];
 
-/** What the facts and the tensors say beside each other. */
+/** What is known from the tensors besides the metadata. */
 export interface GgufSizes {
   /** Rows of the embedding. */
   readonly rows: number;
@@ -29,7 +29,7 @@ export interface GgufSizes {
   readonly ropeFactors: Float32Array | undefined;
 }
 
-/** The architecture's name; others than those computed are refused by name. */
+/** The architecture's name; unsupported ones are rejected by name. */
 export function architectureOf(facts: GgufFacts): string {
   const arch = facts.needed("general.architecture", facts.text("general.architecture"));
   const parts = facts.whole("split.count") ?? 1;
@@ -77,7 +77,7 @@ export function ggufConfig(facts: GgufFacts, { rows, tied, bos, eos, pad, ropeFa
   return scaling ? parseConfig({ ...json, rope_scaling: scaling }, facts.file) : config;
 }
 
-/** What rotary frequencies are divided by, one number for each pair of a head's dimensions; undefined where by nothing. */
+/** The divisors of rotary frequencies, one per pair of a head's dimensions; undefined for none. */
 export function ropeFactorsOf(config: ModelConfig): Float32Array | undefined {
   if (config.rope_scaling === null) return undefined;
   const plain = inverseFrequencies({ ...config, rope_scaling: null });
@@ -97,7 +97,7 @@ function scalingOf(config: ModelConfig, factors: Float32Array, facts: GgufFacts)
   throw facts.bad(`its ${ROPE_FACTORS} is not Llama 3's way to scale rotary positions`, undefined, remedy);
 }
 
-/** Refuses what would be computed wrongly. */
+/** Rejects what would be computed wrongly. */
 function checkComputed(facts: GgufFacts, arch: string, headDim: number): void {
   for (const name of [...UNSUPPORTED, ...UNSUPPORTED_FACTORS]) {
     const value = facts.number(`${arch}.${name}`) ?? 0;

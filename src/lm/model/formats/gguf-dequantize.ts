@@ -1,9 +1,9 @@
-// Numbers out of GGUF's blocks, equal to those of Python's `gguf` package to the last bit: every product below is exact in a
-// double, so that storing the result as a 32-bit float is the only rounding, as it is there.
+// Dequantizes GGUF blocks, bit for bit like Python's `gguf` package: every product below is exact in a double, so that
+// storing the result as a 32-bit float is the only rounding.
 import { GGML_TYPES, type GgmlType } from "./gguf-types.ts";
 import { widen } from "./safetensors.ts";
 
-/** Every 16-bit float's value; made when first needed (256 KiB). */
+/** The value of every 16-bit float; built on first use (256 KiB). */
 let halves: Float32Array | undefined;
 
 function halfValues(): Float32Array {

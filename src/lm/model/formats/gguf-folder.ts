@@ -11,7 +11,7 @@ import { ggufTokenizer } from "./gguf-tokenizer.ts";
 import type { GgmlType } from "./gguf-types.ts";
 import { type Dtype, firstNonFinite, type WeightSource } from "./safetensors.ts";
 
-/** An open file: its header, and its numbers when asked for. */
+/** An open file: its header, and its values on demand. */
 export interface GgufFile extends GgufHeader {
   /** A tensor's numbers, or those of some of its rows. */
   read(name: string, rows?: { readonly first: number; readonly count: number }): Float32Array<ArrayBuffer>;
@@ -21,7 +21,7 @@ export interface GgufFile extends GgufHeader {
 const EMBEDDING = "token_embd.weight";
 const OUTPUT = "output.weight";
 
-/** Checks a file's facts and tensors against each other; `name` is what errors call it. Closing the weights closes the file. */
+/** Checks a file's metadata and tensors against each other; `name` is used in errors. Closing the weights closes the file. */
 export function openGgufModel(file: GgufFile, name: string): ModelFolder {
   const facts = new GgufFacts(file.facts, name);
   architectureOf(facts);
@@ -61,7 +61,7 @@ export function openGgufModel(file: GgufFile, name: string): ModelFolder {
   };
 }
 
-/** More numbers than a head has would be a large allocation for nothing. */
+/** Rejects more values than a head has pairs before allocating them. */
 const MAX_ROPE_FACTORS = 65_536;
 
 function ropeFactorsIn(file: GgufFile, facts: GgufFacts): Float32Array | undefined {
@@ -71,7 +71,7 @@ function ropeFactorsIn(file: GgufFile, facts: GgufFacts): Float32Array | undefin
   throw facts.bad(`tensor ${ROPE_FACTORS} should be a short list of numbers`, `[${found.shape}]`);
 }
 
-/** The tokenizer's own checks speak of the files it would be saved as. */
+/** Rewords the tokenizer's errors, which name the files it would be saved as. */
 function tokenizerOf(files: ConstructorParameters<typeof Tokenizer>[0], facts: GgufFacts): Tokenizer {
   try {
     return new Tokenizer(files);
@@ -82,7 +82,7 @@ function tokenizerOf(files: ConstructorParameters<typeof Tokenizer>[0], facts: G
   }
 }
 
-/** Checks that the file has exactly the tensors of the architecture; one more would be left out of the computation. */
+/** Checks that the file has exactly the tensors of the architecture; an extra one would be ignored silently. */
 function checkTensors(
   { tensors }: GgufFile,
   facts: GgufFacts,
@@ -102,7 +102,7 @@ function checkTensors(
   if (extra !== undefined) throw facts.bad("it has a tensor that this architecture does not have", extra);
 }
 
-/** How far numbers are off, relative to their own size, by type: about twice what quantizing normally distributed weights gives. */
+/** Relative error by type: about twice that of quantizing normally distributed weights. */
 const ROUNDING: Readonly<Record<GgmlType, number>> = {
   ...{ f32: 0, f16: 1e-3, bf16: 8e-3, q8_0: 0.01 },
   ...{ q6_k: 0.04, q5_k: 0.08, q5_1: 0.08, q5_0: 0.08, q4_k: 0.16, q4_1: 0.16, q4_0: 0.2 },
@@ -133,12 +133,12 @@ export function tiedOutput(file: GgufFile): string | null {
   return ROUNDING[output.type] < ROUNDING[embedding!.type] ? OUTPUT : EMBEDDING;
 }
 
-/** What a tensor can be saved as without loss. */
+/** A lossless dtype for a tensor. */
 function dtypeOf(type: GgmlType): Dtype {
   return type === "bf16" ? "BF16" : type === "f16" ? "F16" : "F32";
 }
 
-/** What the file says of itself: name, author, license. */
+/** The file's own description: name, author, license. */
 function generalFacts(facts: ReadonlyMap<string, unknown>): Record<string, string> {
   const texts = [...facts].filter((fact): fact is [string, string] => typeof fact[1] === "string");
   return Object.fromEntries(texts.filter(([key]) => key.startsWith("general.")));

@@ -103,7 +103,7 @@ test.each<[string, Uint8Array, RegExp]>([
   ["a type without one", tensors(1, "t", u32(1), u64(4), u32(99), u64(0)), /a type that is not read: number 99/],
   ["half a block", tensors(1, "t", u32(1), u64(48), u32(8), u64(0)), /not whole blocks of 32/],
   ["an offset into another tensor", tensors(1, "t", u32(1), u64(4), u32(0), u64(32)), /t should begin at 0: 32/],
-  ["numbers past the end", tensors(1, "t", u32(1), u64(4_000), u32(0), u64(0)), /t ends behind the end of the file/],
+  ["numbers past the end", tensors(1, "t", u32(1), u64(4_000), u32(0), u64(0)), /t ends after the end of the file/],
   [
     "a tensor twice",
     tensors(2, "t", u32(1), u64(1), u32(0), u64(0), "t", u32(1), u64(1), u32(0), u64(32)),

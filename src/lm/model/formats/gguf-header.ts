@@ -5,7 +5,7 @@ import { GGML_TYPES, type GgmlType, type GgufTensor, ggufBytes, typeName } from 
 
 /** Bytes before the numbers; a vocabulary of 256,000 tokens with its merges has about 12 MB. */
 export const MAX_GGUF_HEADER_BYTES = 100_000_000;
-/** Facts, as the format's "metadata key-value pairs" are called here; published files have 20 to 60. */
+/** Metadata key-value pairs; published files have 20 to 60. */
 export const MAX_GGUF_FACTS = 10_000;
 /** The largest published models have a few thousand tensors. */
 export const MAX_GGUF_TENSORS = 100_000;
@@ -61,7 +61,7 @@ export interface GgufHeader {
   readonly tensors: ReadonlyMap<string, GgufPlace>;
 }
 
-/** Reads the header from a file's first bytes; undefined when it goes on behind them. `file` is what errors call it. */
+/** Reads the header from a file's first bytes; undefined when it is longer than these. `file` is used in errors. */
 export function parseGgufHeader(bytes: Uint8Array, file: string, fileSize: number): GgufHeader | undefined {
   const input = new Input(bytes, file, fileSize);
   try {
@@ -103,7 +103,7 @@ function header(input: Input, fileSize: number): GgufHeader {
     const bytes = ggufBytes(tensor);
     end = offset + bytes;
     if (!Number.isSafeInteger(start + end) || start + end > fileSize) {
-      throw input.bad(`tensor ${name} ends behind the end of the file`, `${start + end} of ${fileSize} bytes`);
+      throw input.bad(`tensor ${name} ends after the end of the file`, `${start + end} of ${fileSize} bytes`);
     }
     tensors.set(name, { ...tensor, begin: start + offset, bytes });
   }
@@ -151,7 +151,7 @@ function padTo(alignment: number, bytes: number): number {
   return Math.ceil(bytes / alignment) * alignment;
 }
 
-/** Thrown when the header goes on behind the bytes at hand. */
+/** Thrown when the header is longer than the bytes at hand. */
 const MORE = Symbol("more bytes are needed");
 
 /** Scalar types by number: bytes, and how they are read. Whole numbers of 64 bits must be exact as JavaScript numbers. */
@@ -172,7 +172,7 @@ const SCALARS: Readonly<Record<number, readonly [number, (view: DataView, at: nu
 /** Characters of a reason in an error. */
 const MAX_SHOWN_REASON = 200;
 
-/** Bytes read in order; asks for more at the end of those at hand, refuses at the end of the file. */
+/** A byte reader: asks for more at the end of the bytes at hand, fails at the end of the file. */
 class Input {
   position = 0;
   readonly #bytes: Uint8Array;

@@ -1,4 +1,4 @@
-// A model in GGUF's words: what llama.cpp calls its tensors, its sizes and its tokens.
+// A model as GGUF: llama.cpp's names of its tensors, sizes and tokens.
 import { type ModelConfig, parameterShapes } from "../config.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { GgufType, GgufValue } from "./gguf.ts";
@@ -20,7 +20,7 @@ const LAYER_NAMES: Readonly<Record<string, string>> = {
   "mlp.down_proj": "ffn_down",
 };
 
-/** A tensor's name there. */
+/** A tensor's GGUF name. */
 export function ggufName(name: string): string {
   const layer = /^model\.layers\.(\d+)\.(.+)\.(weight|bias)$/.exec(name);
   if (layer) return `blk.${layer[1]}.${LAYER_NAMES[layer[2]!]!}.${layer[3]}`;
@@ -38,12 +38,12 @@ export function forLlamaRotary(config: ModelConfig, name: string, data: Float32A
   return rowsMoved(config, name, data, (row, half) => [(row % 2) * half + Math.floor(row / 2), row]);
 }
 
-/** The way back: rows of q and k as `transformers` has them. */
+/** The inverse: rows of q and k in the order of `transformers`. */
 export function fromLlamaRotary<T extends Float32Array>(config: ModelConfig, name: string, data: T): T {
   return rowsMoved(config, name, data, (row, half) => [row, (row % 2) * half + Math.floor(row / 2)]);
 }
 
-/** Copies rows of every head of a Llama's q and k from one place to another; other tensors come back as they are. */
+/** Permutes the rows of every head of a Llama's q and k; other tensors are returned unchanged. */
 function rowsMoved<T extends Float32Array>(
   config: ModelConfig,
   name: string,
@@ -73,14 +73,14 @@ export interface GgufModel {
   readonly chatTemplate: string | undefined;
   readonly name: string;
   readonly type: GgufType;
-  /** What the model's own file said of itself; author, license and the like are kept. @default {} */
+  /** Metadata of the file the model came from; author, license and the like are kept. @default {} */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** Facts about a model that stay true of one trained from it. */
+/** Metadata that stays true of a model trained from it. */
 const KEPT = ["basename", "size_label", "organization", "author", "license", "license.name", "license.link"];
 
-/** The header's facts. */
+/** The header's metadata. */
 export function ggufFacts({
   config,
   tokenizer,

@@ -5,7 +5,7 @@ interface PreTokenization {
   /** The `normalizer` and `pre_tokenizer` of tokenizer.json. */
   readonly normalizer: object | null;
   readonly pre_tokenizer: object;
-  /** Whether a word that is a token is never taken apart. */
+  /** Whether a word that is a token is never split. */
   readonly ignore_merges: boolean;
 }
 
@@ -30,7 +30,7 @@ const PRE_TOKENIZERS: Readonly<Record<string, PreTokenization>> = {
 /** Other names of the same, in older files. */
 const ALIASES: Readonly<Record<string, string>> = { gpt2: "gpt-2", llama3: "llama-bpe", "llama-v3": "llama-bpe" };
 
-/** The steps that a name stands for; undefined for one that is not known. */
+/** The steps of a named pre-tokenizer; undefined for an unknown name. */
 export function preTokenizerNamed(pre: string): PreTokenization | undefined {
   const name = Object.hasOwn(ALIASES, pre) ? ALIASES[pre]! : pre;
   return Object.hasOwn(PRE_TOKENIZERS, name) ? PRE_TOKENIZERS[name] : undefined;

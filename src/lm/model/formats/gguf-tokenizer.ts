@@ -1,4 +1,4 @@
-// A GGUF header's tokenizer facts as the tokenizer.json and tokenizer_config.json of the same tokenizer.
+// A GGUF header's tokenizer metadata as the tokenizer.json and tokenizer_config.json of the same tokenizer.
 
 import { MAX_TEMPLATE_CHARACTERS } from "../text/jinja.ts";
 import type { TokenizerFiles } from "../text/tokenizer.ts";
@@ -8,7 +8,7 @@ import { PRE_TOKENIZER_NAMES, preTokenizerNamed } from "./gguf-pretokenizer.ts";
 /** Kinds of tokens, by llama.cpp's numbers. */
 export const TOKEN_TYPE = { normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5 } as const;
 
-/** Control tokens that end a turn or a text, whatever the facts call them; llama.cpp stops at them too. */
+/** Control tokens that end a turn or a text, whatever the metadata says; llama.cpp stops at them too. */
 const ENDS = new Set(["<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"]);
 
 export interface GgufTokenizer {
@@ -16,13 +16,13 @@ export interface GgufTokenizer {
   readonly chatTemplate: string | undefined;
   readonly bos: number | null;
   readonly pad: number | null;
-  /** What the facts name as ends, the model's own end of text first. */
+  /** End tokens of the metadata, the model's own end of text first. */
   readonly eos: readonly number[];
   /** Every token at which sampling should stop. */
   readonly ends: readonly number[];
 }
 
-/** Reads the tokenizer; `rows` of the embedding must be as many as there are tokens. */
+/** Reads the tokenizer; it must have as many tokens as the embedding has `rows`. */
 export function ggufTokenizer(facts: GgufFacts, rows: number): GgufTokenizer {
   const words = stepsOf(facts);
   const key = "tokenizer.ggml.tokens";
@@ -81,7 +81,7 @@ export function ggufTokenizer(facts: GgufFacts, rows: number): GgufTokenizer {
   };
 }
 
-/** The steps before merging; kinds of tokenizers that are not byte-level are refused by name. */
+/** The steps before merging; tokenizers that are not byte-level are rejected by name. */
 function stepsOf(facts: GgufFacts) {
   const model = facts.needed("tokenizer.ggml.model", facts.text("tokenizer.ggml.model"));
   if (model !== "gpt2") {
@@ -98,7 +98,7 @@ function stepsOf(facts: GgufFacts) {
   );
 }
 
-/** How many tokens there are without those that only fill up the embedding's rows. */
+/** Number of tokens without those that only pad the embedding. */
 function usedLength(tokens: readonly string[], types: readonly number[]): number {
   let used = tokens.length;
   while (used > 0 && isFiller(tokens[used - 1]!, types[used - 1]!, used - 1)) used--;

@@ -1,4 +1,4 @@
-// GGUF files on disk: one tensor at a time out, and the header back in.
+// GGUF files on disk: written and read one tensor at a time.
 import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ModelLoadError, messageOf } from "../../../errors.ts";
@@ -92,7 +92,7 @@ export function isGgufFile(path: string): boolean {
   }
 }
 
-/** Opens a model in a GGUF file: its header is read now, its numbers one tensor at a time when asked for. */
+/** Opens a model in a GGUF file: its header is read now, its values one tensor at a time on demand. */
 export function loadGguf(path: string): ModelFolder {
   const file = openGguf(path);
   try {
@@ -103,7 +103,7 @@ export function loadGguf(path: string): ModelFolder {
   }
 }
 
-/** Opens a GGUF file. Its header may be hostile: what is wrong is refused by name. */
+/** Opens a GGUF file. Its header may be hostile; errors say what is wrong. */
 export function openGguf(file: string): GgufFile {
   const handle = opened(file);
   try {
@@ -139,7 +139,7 @@ function opened(file: string): number {
   }
 }
 
-/** Converted in pieces, so that little memory is needed beside the result. */
+/** Converted in pieces, so that little memory is needed besides the result. */
 function readNumbers(
   handle: number,
   { shape, type, begin }: GgufPlace,

@@ -1,5 +1,5 @@
-// Writing the GGUF format: a header of typed facts, a list of tensors, and their numbers. Written by hand: the format is a page,
-// and a library would bring a runtime.
+// Writes the GGUF format: a header of typed metadata, a list of tensors, and their values. Written by hand: the format is one
+// page, and a library would bring a runtime.
 import { UsageError } from "../../../errors.ts";
 import { GGML_TYPES, type GgufTensor, ggufBytes } from "./gguf-types.ts";
 
@@ -11,7 +11,7 @@ const VERSION = 3;
 /** Numbers of a q8_0 block. */
 const BLOCK = GGML_TYPES.q8_0.block;
 
-/** A fact of the header. Whole numbers are unsigned 32 bits, others 32-bit floats. */
+/** A metadata value. Whole numbers are unsigned 32 bits, others 32-bit floats. */
 export type GgufValue =
   | { readonly u32: number }
   | { readonly f32: number }
@@ -118,7 +118,7 @@ export function fromHalf(half: number): number {
   return sign * (exponent === 0 ? fraction * 2 ** -24 : (1 + fraction / 1024) * 2 ** (exponent - 15));
 }
 
-/** Bytes that grow. */
+/** A growing byte buffer. */
 class Bytes {
   #bytes = new Uint8Array(1 << 16);
   #view = new DataView(this.#bytes.buffer);
@@ -147,7 +147,7 @@ class Bytes {
     this.#room(8).setBigUint64(this.#length - 8, BigInt(value), true);
     return this;
   }
-  /** All of them, filled up with zeros to a multiple. */
+  /** All bytes, padded with zeros to a multiple. */
   take(multiple: number): Uint8Array {
     return this.#bytes.slice(0, Math.ceil(this.#length / multiple) * multiple);
   }

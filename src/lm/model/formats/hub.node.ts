@@ -51,7 +51,7 @@ const COMMIT = /^[0-9a-f]{40}$/;
 const TOKENIZER_FILE = "tokenizer.json";
 const CONFIG_FILE = "config.json";
 const ADAPTER_FILE = "adapter_config.json";
-/** Fetched where a model has them; weights come last, so that whoever finds them finds the rest. */
+/** Fetched if the model has them; weights come last, so that a folder with weights is complete. */
 const SMALL_FILES = [
   CONFIG_FILE,
   "generation_config.json",
@@ -68,7 +68,7 @@ const modelInfo = z.looseObject({
   siblings: z.array(z.looseObject({ rfilename: z.string() })).max(100_000),
 });
 
-/** What is asked for and how, the same for every request. */
+/** What is shared by all requests for a model. */
 interface Request {
   readonly id: string;
   readonly revision: string;
@@ -77,10 +77,13 @@ interface Request {
   readonly options: HubOptions;
 }
 
-/** Models that come with the package; they lie beside its code. */
+/** Models that come with the package. */
 const BUNDLED = new URL("../../../../models/", import.meta.url);
 
-/** The folder or GGUF file of a model: an existing path is itself, a bundled name such as "starter" one of ours, `ollama:name` a file of Ollama's, `org/name` is found in the cache or fetched from the Hub. */
+/**
+ * The folder or GGUF file of a model: an existing path, a bundled name such as "starter", `ollama:name`, or `org/name` from
+ * the cache or the Hub.
+ */
 export async function resolveModel(nameOrPath: string, options: HubOptions = {}): Promise<string> {
   const own = ownFolder(nameOrPath);
   if (own !== undefined) return notARun(own);
@@ -118,14 +121,14 @@ export async function resolveModel(nameOrPath: string, options: HubOptions = {})
   return fetchModel({ id: nameOrPath, revision, endpoint, token, options }, repo);
 }
 
-/** The folder or file of a model that is here already: a path, Ollama's, or a name that was fetched before; undefined where there is none. */
+/** The folder or file of a model that needs no download: a path, Ollama's, or cached from the Hub; undefined if there is none. */
 export function findModel(nameOrPath: string, { cacheDir, revision = "main" }: HubOptions = {}): string | undefined {
   const own = isOllamaName(nameOrPath) ? ollamaModel(nameOrPath) : ownFolder(nameOrPath);
   if (own !== undefined || !NAME.test(nameOrPath)) return own;
   return cachedSnapshot(join(cacheDir ?? hubCache(), `models--${nameOrPath.replace("/", "--")}`), revision);
 }
 
-/** Refuses the folder of a training, whose model lies one level down. */
+/** Rejects the folder of a training, whose model is one level below. */
 function notARun(folder: string): string {
   if (existsSync(join(folder, CONFIG_FILE)) || existsSync(join(folder, ADAPTER_FILE))) return folder;
   const inside = ["model", "adapter"]
@@ -147,7 +150,7 @@ function ownFolder(nameOrPath: string): string | undefined {
   return existsSync(join(bundled, CONFIG_FILE)) ? bundled : undefined;
 }
 
-/** Where the Hub's programs keep what they fetched. */
+/** The Hub's standard cache folder. */
 export function hubCache(env: Readonly<Record<string, string | undefined>> = process.env): string {
   if (env.HF_HUB_CACHE) return env.HF_HUB_CACHE;
   const home = env.HF_HOME || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "huggingface");
@@ -158,7 +161,7 @@ function isOn(value: string | undefined): boolean {
   return /^(?:1|true|yes|on)$/i.test(value ?? "");
 }
 
-/** The cached folder of a revision if it holds all that a model needs; a branch is not asked about again. */
+/** The cached folder of a revision if it is complete; a branch is not checked for updates. */
 function cachedSnapshot(repo: string, revision: string): string | undefined {
   const ref = join(repo, "refs", revision);
   const commit = existsSync(ref) ? readFileSync(ref, "utf8").trim() : revision;
@@ -315,7 +318,7 @@ function authorization(token: string | undefined): Record<string, string> {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }
 
-/** One answer of the Hub; redirects within it are followed, those to where large files lie are answers. */
+/** One response of the Hub; redirects within it are followed, those to the storage of large files are returned. */
 async function ask(request: Request, url: string, method: "GET" | "HEAD"): Promise<Response> {
   const { retries = 5, backoffMs = 500, stallMs = 60_000, signal } = request.options;
   for (let failures = 0; ; failures++) {
@@ -357,14 +360,14 @@ async function follow({ token, options }: Request, url: string, method: string, 
     const location = response.headers.get("location");
     const target = location === null ? undefined : new URL(location, at);
     if (!target || target.origin !== new URL(url).origin || redirects === MAX_REDIRECTS) return response;
-    // A large file's checksum stands in the first answer, not where it leads.
+    // A large file's checksum is in the first response, not in the redirect's target.
     if (method === "HEAD" && response.headers.has("x-linked-etag")) return response;
     await response.body?.cancel();
     at = target.href;
   }
 }
 
-/** Says in words what a refusal of the Hub means; private models and misspelt names look the same to strangers. */
+/** The error for a status of the Hub; private models and misspelt names cannot be distinguished without a token. */
 function answered(
   { id, revision, endpoint, token }: Request,
   status: number,

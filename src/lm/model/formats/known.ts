@@ -1,4 +1,4 @@
-// Models people ask for by name, so that what they need is known before anything is downloaded.
+// Well-known models, so that their requirements are known before anything is downloaded.
 import type { ModelConfig } from "../config.ts";
 
 export interface KnownModel {

@@ -1,14 +1,14 @@
-// Weights from a source into a model's memory, one tensor at a time, and out again.
+// Loads weights into a model, one tensor at a time, and reads them back.
 import { ModelLoadError } from "../../../errors.ts";
 import { type Model, parametersChanged } from "../parameters.ts";
 import { checkWeights, firstNonFinite, type WeightSource } from "./safetensors.ts";
 
 export interface LoadOptions {
-  /** What errors call the source. @default "the weights" */
+  /** The source's name in errors. @default "the weights" */
   readonly file?: string;
 }
 
-/** Fills the model. Names, shapes and dtypes are checked before anything is written; not-a-number and infinite weights are refused. */
+/** Loads the model's weights. Names, shapes and dtypes are checked before anything is written; NaN and infinite weights are rejected. */
 export async function loadWeights(
   model: Model,
   source: Pick<WeightSource, "names" | "info" | "read">,
@@ -27,7 +27,7 @@ export async function loadWeights(
   parametersChanged(model);
 }
 
-/** Every tensor of the model by its name in a file, each read from the device when its turn comes. */
+/** Every tensor of the model by its name in a file, read from the device one at a time. */
 export function* tensorsOf({ device, tensors }: Model): Generator<{ name: string; data: Float32Array }> {
   for (const { name, value } of tensors) yield { name, data: device.read(value) as Float32Array };
 }

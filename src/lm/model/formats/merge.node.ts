@@ -1,10 +1,10 @@
-// A model's weights with an adapter added, tensor by tensor: for files, whatever the model's size.
+// A model's weights with an adapter merged, tensor by tensor: for files of any size.
 import { join } from "node:path";
 import { ADAPTER_WEIGHTS, type AdapterConfig } from "./peft.node.ts";
 import { openSafetensors } from "./safetensors.node.ts";
 import type { WeightSource } from "./safetensors.ts";
 
-/** The weights as W + s·B·A where the adapter has something for them; closing it closes both. */
+/** The weights, with W + s·B·A for adapted ones; closing it closes both sources. */
 export async function mergedWeights(base: WeightSource, dir: string, { spec }: AdapterConfig): Promise<WeightSource> {
   const adapter = await openSafetensors(join(dir, ADAPTER_WEIGHTS));
   const has = new Set(adapter.names);

@@ -10,7 +10,7 @@ const PREFIX = "ollama:";
 const DEFAULT_HOST = "registry.ollama.ai";
 const DEFAULT_NAMESPACE = "library";
 const DEFAULT_TAG = "latest";
-/** A host, a namespace, a name or a tag: never a path out of the store. */
+/** A host, a namespace, a name or a tag: never a path out of Ollama's folder. */
 const PART = /^\w(?:[\w-]|\.(?!\.)){0,127}$/;
 /** Manifests have about 1 kB. */
 const MAX_MANIFEST_BYTES = 1_000_000;
@@ -29,7 +29,7 @@ const manifest = z.looseObject({
     .max(1_000),
 });
 
-/** Whether a name asks for a model of Ollama's. */
+/** Whether a name is that of an Ollama model. */
 export function isOllamaName(name: string): boolean {
   return name.startsWith(PREFIX);
 }

@@ -12,7 +12,7 @@ import { openSafetensors, writeSafetensors } from "./safetensors.node.ts";
 const CONFIG_FILE = "adapter_config.json";
 export const ADAPTER_WEIGHTS = "adapter_model.safetensors";
 
-/** What of an adapter_config.json changes the arithmetic; the rest is let pass. */
+/** The keys of adapter_config.json that change the arithmetic; others are ignored. */
 const adapterFile = z.looseObject({
   peft_type: z.string(),
   base_model_name_or_path: z.string().nullish(),
@@ -40,7 +40,7 @@ export function isAdapterFolder(dir: string): boolean {
   return existsSync(join(dir, CONFIG_FILE));
 }
 
-/** Reads adapter_config.json; what would be computed wrongly is refused, naming the field. */
+/** Reads adapter_config.json; rejects, by field, what would be computed wrongly. */
 export function readAdapterConfig(dir: string): AdapterConfig {
   const file = join(dir, CONFIG_FILE);
   const read = adapterFile.safeParse(readJson(file));
@@ -68,7 +68,7 @@ export function readAdapterConfig(dir: string): AdapterConfig {
   return { spec, base: config.base_model_name_or_path ?? null };
 }
 
-/** Fills a model's adapters from a folder. */
+/** Loads a model's adapters from a folder. */
 export async function loadAdapter(model: Model, dir: string): Promise<void> {
   const file = join(dir, ADAPTER_WEIGHTS);
   const source = await openSafetensors(file);
@@ -79,7 +79,7 @@ export async function loadAdapter(model: Model, dir: string): Promise<void> {
   }
 }
 
-/** Saves a model's adapters where `peft` can load them; `base` is the model they adapt. A new folder is whole or not there. */
+/** Saves a model's adapters in PEFT's format; `base` is the model they adapt. A new folder appears complete or not at all. */
 export async function saveAdapter(model: Model, dir: string, base: string, card?: string): Promise<void> {
   const target = resolve(dir);
   const isNew = !existsSync(target) || readdirSync(target).length === 0;

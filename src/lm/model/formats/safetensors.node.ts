@@ -1,4 +1,4 @@
-// Safetensors files on disk: one tensor at a time in, one at a time out; a written file appears whole or not at all.
+// Safetensors files on disk: read and written one tensor at a time; a written file appears complete or not at all.
 import { existsSync, statSync } from "node:fs";
 import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
@@ -182,7 +182,7 @@ export interface WriteOptions {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** Writes the tensors that `shapes` announces, as they come and in any order; the file is synced and renamed when all are there. */
+/** Writes the tensors named in `shapes`, in any order; the file is synced and renamed when all are written. */
 export async function writeSafetensors(
   file: string,
   shapes: ReadonlyMap<string, readonly number[]>,

@@ -9,7 +9,7 @@ const MAX_TENSORS = 200_000;
 const MAX_DIMENSIONS = 8;
 const MAX_NAME_LENGTH = 1_000; // characters
 
-/** Bytes an element takes. Only floats can be read as weights; the others may stand in a file beside them. */
+/** Bytes per element. Only floats can be read as weights; files may hold other types too. */
 const DTYPE_BYTES = {
   F64: 8,
   F32: 4,
@@ -37,7 +37,7 @@ export interface TensorInfo {
   readonly shape: readonly number[];
 }
 
-/** Where a tensor's bytes stand, counted from the end of the header. */
+/** A tensor's byte range, from the end of the header. */
 export interface TensorPlace extends TensorInfo {
   readonly begin: number;
   readonly end: number;
@@ -53,10 +53,10 @@ export interface SafetensorsHeader {
 /** Weights that can be read one tensor at a time. */
 export interface WeightSource {
   readonly names: readonly string[];
-  /** What the files say of themselves. */
+  /** The files' metadata. */
   readonly metadata: Readonly<Record<string, string>>;
   info(name: string): TensorInfo;
-  /** The tensor as fp32; not-a-number and infinite weights are refused. */
+  /** The tensor as fp32; NaN and infinite weights are rejected. */
   read(name: string): Promise<Float32Array<ArrayBuffer>>;
   close(): Promise<void>;
 }
@@ -184,7 +184,7 @@ export function encodeHeader(
   return { bytes, header: { tensors, metadata, dataStart: bytes.length } };
 }
 
-/** How many numbers a tensor of this shape holds. */
+/** Number of elements of a shape. */
 export function elementCount(shape: readonly number[]): number {
   return shape.reduce((product, length) => product * length, 1);
 }
@@ -194,7 +194,7 @@ export function isFloatDtype(dtype: Dtype): dtype is FloatDtype {
   return dtype === "F32" || dtype === "F16" || dtype === "BF16";
 }
 
-/** Bits of every fp16 value as fp32; made when first needed (256 KiB). */
+/** Bits of every fp16 value as fp32; built on first use (256 KiB). */
 let halves: Uint32Array | undefined;
 
 function halfTable(): Uint32Array {
@@ -234,13 +234,13 @@ export function narrow(from: Float32Array, out: Uint16Array): void {
   }
 }
 
-/** Where the first not-a-number or infinite element stands, or -1. */
+/** Index of the first NaN or infinite element, or -1. */
 export function firstNonFinite(values: Float32Array): number {
   for (let i = 0; i < values.length; i++) if (values[i]! - values[i]! !== 0) return i;
   return -1;
 }
 
-/** Checks that the source holds exactly the weights a model needs, in their shapes; buffers that are computed anew may be there too. */
+/** Checks that the source holds exactly the weights a model needs, in their shapes; buffers that are recomputed are allowed too. */
 export function checkWeights(
   source: Pick<WeightSource, "names" | "info">,
   shapes: ReadonlyMap<string, readonly number[]>,
@@ -257,7 +257,7 @@ export function checkWeights(
       throw bad(file, `tensor ${name} should have shape [${shape}] by config.json`, `[${info.shape}]`);
     }
   }
-  // A tied head may be stored again, and old files hold the rotary frequencies; anything else would be left out of the computation.
+  // A tied head may be stored again, and old files hold the rotary frequencies; anything else would be ignored silently.
   const extra = source.names.find(
     (name) => !shapes.has(name) && name !== "lm_head.weight" && !name.endsWith(".rotary_emb.inv_freq"),
   );

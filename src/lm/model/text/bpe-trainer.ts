@@ -6,8 +6,8 @@ import { UsageError } from "../../../errors.ts";
 // identifiers split at underscores and SQL's marks stay apart; line ends; other space. Every character falls into one of them.
 const PIECES = " ?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]|[\\r\\n]+|[^\\S\\r\\n]+(?!\\S)|[^\\S\\r\\n]+";
 
-// The same with spaces apart, so that a name has the same tokens wherever it stands: at the beginning of a line, behind a space,
-// a bracket or a dot. Small models copy names they have never seen token by token, and need that. Only words that are
+// The same with separate spaces, so that a name has the same tokens everywhere: at the start of a line, after a space, a bracket
+// or a dot. Small models copy names they have never seen token by token, and need that. Only words that are
 // never names keep their space.
 const COMMON =
   "SELECT FROM WHERE JOIN ON AND OR AS GROUP ORDER BY LIMIT DESC ASC HAVING DISTINCT LIKE IS NOT NULL IN BETWEEN INTEGER TEXT REAL " +
@@ -25,11 +25,11 @@ const BYTE_LEVEL = { type: "ByteLevel", add_prefix_space: false, trim_offsets: f
 
 const BYTES = 256;
 
-/** Whether a space belongs to the word behind it. */
+/** Whether a space belongs to the word after it. */
 export type Spaces = "attached" | "apart";
 
 export interface BpeOptions {
-  /** Apart, a name has the same tokens wherever it stands, at the price of longer texts. @default "attached" */
+  /** "apart": a name has the same tokens everywhere, and texts are longer. @default "attached" */
   readonly spaces?: Spaces;
   /** Ids in all: special tokens, 256 bytes and merges. The result has fewer when the texts offer no more pairs. */
   readonly vocabSize: number;
@@ -41,7 +41,7 @@ export interface BpeOptions {
   readonly maxTokenBytes?: number;
 }
 
-/** A piece of text, as ids, and how often it came. */
+/** A piece of text as ids, and its count. */
 interface Word {
   ids: number[];
   readonly count: number;
@@ -203,7 +203,7 @@ class PairCounts {
     this.#changed.clear();
   }
 
-  /** Takes the most frequent pair out. */
+  /** Removes and returns the most frequent pair. */
   pop(): Pair | undefined {
     for (;;) {
       const top = this.#heap[0];

@@ -1,4 +1,4 @@
-// Chats as token ids: the model's own template, taken apart once, so that each turn is appended and nothing is tokenized twice.
+// Chats as token ids: the model's template is split once, so that turns are appended and nothing is tokenized twice.
 // docs/decisions/0006-turns.md says which templates are accepted and why.
 import { ModelLoadError, messageOf, UsageError } from "../../../errors.ts";
 import { type ParsedTemplate, parseTemplate, renderTemplate } from "./jinja.ts";
@@ -31,7 +31,7 @@ export interface RenderOptions {
   readonly eos_token?: string | undefined;
 }
 
-/** ChatML: what a model without a template of its own gets. */
+/** ChatML, for models without a template. */
 export const CHATML_TEMPLATE =
   "{%- for message in messages %}" +
   "{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}" +
@@ -60,7 +60,7 @@ export interface NextOptions {
   readonly from?: "user" | "tool";
 }
 
-/** Turns a chat into ids piece by piece; what it gave before stays as it is. */
+/** Encodes a chat piece by piece; ids given earlier never change. */
 export interface TurnEncoder {
   /** Ids of the chat's beginning up to where the model speaks. */
   start(system: string, user: string): number[];
@@ -83,7 +83,7 @@ export interface TurnEncoderOptions {
   readonly eosIds?: readonly number[];
 }
 
-/** A template taken apart: `head system between user ask` is a first prompt, `close user ask` each later one. */
+/** A template in parts: `head system between user ask` is a first prompt, `close user ask` each later one. */
 interface Pieces {
   readonly head: string;
   readonly between: string;
@@ -100,7 +100,7 @@ interface Pieces {
 /** Texts whose ids are kept: what the episodes of some training steps are shown. */
 const TEXTS_KEPT = 4_096;
 
-/** Takes a template apart and checks that it only ever appends; a template that rewrites what was said is refused with the reason. */
+/** Splits a template and checks that it only appends; one that rewrites earlier turns is rejected with the reason. */
 export function createTurnEncoder(
   tokenizer: Tokenizer,
   template: string = CHATML_TEMPLATE,
@@ -138,7 +138,7 @@ export function createTurnEncoder(
     return ids;
   };
 
-  /** Template text (even places) and content (odd places): runs between the template's special tokens are encoded as one text, as the template's whole text would be. */
+  /** Template text (even indices) and content (odd indices): stretches between the template's special tokens are encoded as one text, as the template's whole text would be. */
   function encode(parts: readonly string[]): number[] {
     const ids: number[] = [];
     let run = "";
@@ -245,7 +245,7 @@ type Render = (messages: readonly ChatMessage[]) => string;
 
 type Taken = Omit<Pieces, "trims" | "tool"> & { readonly toolAsk: string };
 
-/** Takes a template apart by a chat in which the model is answered by the user, or by a tool. */
+/** Splits a template, by a chat in which the user or a tool answers the model. */
 function takeApartWith(render: Render, texts: (typeof SENTINELS)[number], from: "user" | "tool"): Taken {
   const { system, user, model } = texts;
   const messages: ChatMessage[] = [
@@ -293,12 +293,12 @@ function same(pieces: readonly string[], expected: readonly string[]): void {
   const at = pieces.findIndex((piece, i) => piece !== expected[i]);
   if (at >= 0) {
     throw refused(
-      `it rewrites earlier turns: ${JSON.stringify(expected[at])} becomes ${JSON.stringify(pieces[at])} when the chat goes on`,
+      `it rewrites earlier turns: ${JSON.stringify(expected[at])} becomes ${JSON.stringify(pieces[at])} when the chat continues`,
     );
   }
 }
 
-/** Whether the template strips the spaces around a message; a template that strips only one side is refused. */
+/** Whether the template strips the spaces around a message; a template that strips only one side is rejected. */
 function trims(render: Render, role: "system" | "user"): boolean {
   const padded = " \n Qtextq \n ";
   const messages: ChatMessage[] = [

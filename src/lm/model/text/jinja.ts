@@ -1,4 +1,4 @@
-// Chat templates from model folders, rendered within limits: a template is a program, and it may be made to hang whoever loads it.
+// Chat templates from model folders, rendered within limits: a template is a program, and a hostile one may hang.
 import { Environment, Interpreter, Template } from "@huggingface/jinja";
 
 /** Characters of a template; the longest published ones have about 30,000. */

@@ -1,4 +1,4 @@
-// Regular expressions from tokenizer.json: those that could backtrack without end are refused, by their form and before they run.
+// Regular expressions from tokenizer.json: those that could backtrack exponentially are rejected by their form, before they run.
 // Running them under a deadline would need a thread, which a page cannot wait for.
 
 /** Characters of a pattern; the longest published ones have about 800. */
@@ -39,14 +39,14 @@ interface Choice {
   /** Which characters it takes; undefined where that is not known. */
   readonly source: string | undefined;
   readonly long: boolean;
-  /** Whether something behind it can fail, so that every way is tried. */
+  /** Whether something after it can fail, so that every way is tried. */
   readonly tried: boolean;
 }
 
 /** The choices of a sequence, and whether something in it can fail. */
-function choicesOf(items: readonly Item[], behind: boolean): { choices: Choice[]; fails: boolean } {
+function choicesOf(items: readonly Item[], canFailAfter: boolean): { choices: Choice[]; fails: boolean } {
   const choices: Choice[] = [];
-  let fails = behind;
+  let fails = canFailAfter;
   for (const { kind, source, min, max, inside } of items.toReversed()) {
     if (kind === "look") for (const sequence of inside) check(choicesOf(sequence, true).choices);
     if (kind === "group" && max > 1 && !inside.every(isFixed)) {

@@ -20,7 +20,7 @@ const addedToken = z.looseObject({
   single_word: z.boolean().default(false),
 });
 
-/** A token that stands outside the learned vocabulary, such as `<|im_start|>`. */
+/** A token outside the learned vocabulary, such as `<|im_start|>`. */
 export type AddedToken = Readonly<z.infer<typeof addedToken>>;
 
 type Merge = string | readonly [string, string];
@@ -86,10 +86,10 @@ interface WordCache {
   clear(): void;
 }
 
-/** Words that are kept taken apart. */
+/** Words whose encoding is cached. */
 const WORDS_KEPT = 50_000;
 
-/** Starts anew when full: the library's own cache moves a word to the end each time it is met, a third of all encoding. */
+/** A cache that is cleared when full: the library's own reorders a word at each use, which takes a third of all encoding. */
 function wordCache(): WordCache {
   const words = new Map<string, readonly string[]>();
   return {
@@ -161,7 +161,7 @@ export class Tokenizer {
     return text === "" ? [] : this.#full.encode(text, { add_special_tokens: false }).ids;
   }
 
-  /** Ids of a text from outside: whatever it looks like, no special token comes out. */
+  /** Ids of untrusted text: never a special token, whatever it contains. */
   encodePlain(text: string): number[] {
     return text === "" ? [] : this.#plain.encode(text, { add_special_tokens: false }).ids;
   }
@@ -191,7 +191,7 @@ export class Tokenizer {
   }
 }
 
-/** What tokens say by themselves: the bytes that a byte-level vocabulary spells, or the words of one that marks spaces. */
+/** The text of single tokens: the bytes that a byte-level vocabulary spells, or the words of one that marks spaces. */
 function textsOf(vocab: readonly string[], added: readonly AddedToken[], decoder: unknown): string[] {
   const isByteLevel = JSON.stringify(decoder ?? null).includes('"ByteLevel"');
   const bytes = new Map<string, string>();
@@ -225,7 +225,7 @@ function plainTokenizer(json: TokenizerJson, files: TokenizerFiles, full: HfToke
   const parts = { ...files.tokenizer, added_tokens: [] };
   const config = { ...files.config, additional_special_tokens: [], clean_up_tokenization_spaces: false };
   if (json.model.ignore_merges) {
-    // Such a model looks whole words up in the vocabulary, where special tokens may stand too.
+    // Such a model looks up whole words in the vocabulary, which may hold special tokens too.
     const vocab = { ...json.model.vocab };
     for (const { content, special } of json.added_tokens) if (special) delete vocab[content];
     const own: HfTokenizer = new Hf({ ...parts, model: { ...json.model, vocab } }, config);
@@ -251,7 +251,7 @@ function checkOutOfReach(special: readonly AddedToken[], merges: readonly Merge[
   }
 }
 
-/** Refuses patterns that could hang whoever encodes a text, and replacements that let texts grow without end. */
+/** Rejects patterns that could hang, and replacements that let texts grow without bound. */
 function checkSteps({ normalizer, pre_tokenizer, decoder }: TokenizerFiles["tokenizer"]): void {
   const refuse = (what: string, value: string | number) =>
     new ModelLoadError({ what: `tokenizer.json: ${what}`, value, remedy: "use a model whose tokenizer you trust" });
