@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { UsageError } from "../../../errors.ts";
-import { RUN_FILES } from "../../reports/run-folder.node.ts";
+import { RUN_FILES } from "../../../rl/run/read-folder.node.ts";
 import { WatchedRun } from "./watched-run.node.ts";
 
 export class RunList {

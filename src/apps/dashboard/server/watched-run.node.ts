@@ -6,6 +6,16 @@ import type { z } from "zod";
 import { messageOf, UsageError } from "../../../errors.ts";
 import type { EpisodeRecord } from "../../../gym/evaluation/index.ts";
 import { trainingProcess } from "../../../rl/run/folder.node.ts";
+import { readConfig } from "../../../rl/run/read-folder.node.ts";
+import {
+  baselineFileSchema,
+  comparisonSchema,
+  episodeSchema,
+  metricSchema,
+  resultSchema,
+  timingSchema,
+  warningSchema,
+} from "../../../rl/run/record-schemas.ts";
 import type {
   Comparison,
   EpisodeLine,
@@ -16,16 +26,6 @@ import type {
   Warning,
 } from "../../../rl/run/records.ts";
 import type { ActionStats } from "../../reports/action-stats.ts";
-import { readConfig } from "../../reports/run-folder.node.ts";
-import {
-  baselineFileSchema,
-  comparisonSchema,
-  episodeSchema,
-  metricSchema,
-  resultSchema,
-  timingSchema,
-  warningSchema,
-} from "../../reports/run-schemas.ts";
 import { EpisodeIndex } from "./episode-index.ts";
 import { LogTail } from "./log-tail.node.ts";
 import { etaOf, latestEvaluation, logPage, totalSteps } from "./progress.ts";

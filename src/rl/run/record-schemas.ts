@@ -1,4 +1,4 @@
-// Schemas of a run folder's files: the fields that pages read; others are ignored.
+// Schemas of a run folder's files, for all readers: the fields they rely on; others are ignored, for older and newer runs.
 import { z } from "zod";
 
 const step = z.number();

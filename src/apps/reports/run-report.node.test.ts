@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../../test/run-records.ts";
-import { readEpisodes, readRun, writeReport } from "./run-folder.node.ts";
+import { readEpisodes, readRun, writeReport } from "./run-report.node.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "sqlenv-run-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));

@@ -1,18 +1,10 @@
-// A run's folder: reads its records, with errors that name file and line, and writes its pages.
-import { createReadStream, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+// Reads a run's folder, which a training may still be writing: its records, with errors that name file and line.
+import { createReadStream, existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { messageOf, SqlEnvError, UsageError } from "../../errors.ts";
-import type { Comparison, EpisodeLine, MetricLine, TimingLine, TrainingResult, Warning } from "../../rl/run/records.ts";
-import { type ActionStats, countActions } from "./action-stats.ts";
-import { comparisonHtml, comparisonMarkdown } from "./comparison.ts";
-import { headline } from "./evaluation-summary.ts";
-import { learningCurve } from "./learning-curve.ts";
-import { blogMarkdown } from "./model-card.ts";
-import { svgToPng } from "./png.node.ts";
-import { type RunRecords, runPage, subtitleOf } from "./run-page.ts";
 import {
   comparisonSchema,
   episodeSchema,
@@ -20,11 +12,21 @@ import {
   resultSchema,
   timingSchema,
   warningSchema,
-} from "./run-schemas.ts";
+} from "./record-schemas.ts";
+import type { Comparison, EpisodeLine, MetricLine, TimingLine, TrainingResult, Warning } from "./records.ts";
 
-/** All records of a run except its episodes, which are only counted. */
-export interface Run extends Required<RunRecords> {
+/** All records of a run except its episodes, which `readEpisodes` streams. */
+export interface RunFolderRecords {
   readonly folder: string;
+  /** The folder's name. */
+  readonly run: string;
+  readonly config: Readonly<Record<string, unknown>> | null;
+  readonly metrics: readonly MetricLine[];
+  readonly timings: readonly TimingLine[];
+  readonly warnings: readonly Warning[];
+  /** Null until the training ends. */
+  readonly result: TrainingResult | null;
+  readonly comparison: Comparison | null;
 }
 
 /** Files that identify a run's folder. */
@@ -38,7 +40,7 @@ export const RUN_FILES = [
 ];
 
 /** Reads a run's folder; missing files are empty or null. An incomplete last line is ignored. */
-export async function readRun(folder: string): Promise<Run> {
+export async function readRunFolder(folder: string): Promise<RunFolderRecords> {
   if (!existsSync(folder) || !statSync(folder).isDirectory()) {
     throw new UsageError({ what: "no such run", value: folder, remedy: "name a folder that a training wrote" });
   }
@@ -59,47 +61,12 @@ export async function readRun(folder: string): Promise<Run> {
     warnings: await readLines<Warning>(folder, "warnings.jsonl", warningSchema),
     result,
     comparison: readJson(folder, "comparison.json", comparisonSchema) as Comparison | null,
-    habits: await readHabits(folder),
   };
 }
 
 /** The training's episodes, in order. */
 export async function* readEpisodes(folder: string): AsyncGenerator<EpisodeLine> {
   yield* linesOf<EpisodeLine>(folder, "episodes.jsonl", episodeSchema);
-}
-
-export interface WrittenReport {
-  /** Paths of the written files. */
-  readonly files: readonly string[];
-  /** The result in one line; null before the training ends. */
-  readonly headline: string | null;
-}
-
-/** Writes learning_curve.svg and .png and report.html; comparison.html, comparison.md and summary.md if there are records for them. */
-export async function writeReport(run: string | Run): Promise<WrittenReport> {
-  if (typeof run === "string") return writeReport(await readRun(run));
-  const { folder, metrics, comparison, result } = run;
-  const curve = learningCurve(metrics, { title: run.run, subtitle: subtitleOf(run), random: result?.random });
-  const pages: Record<string, string | Uint8Array> = {
-    "report.html": runPage(run),
-    "learning_curve.svg": curve,
-    "learning_curve.png": await svgToPng(curve),
-    ...(comparison && {
-      "comparison.html": comparisonHtml(comparison, { title: `${run.run}: the same questions, side by side` }),
-      "comparison.md": comparisonMarkdown(comparison),
-    }),
-    ...(result && { "summary.md": blogMarkdown({ result, comparison }) }),
-  };
-  const files = Object.entries(pages).map(([name, content]) => {
-    const file = join(folder, name);
-    writeFileSync(file, content);
-    return file;
-  });
-  return { files, headline: result ? headline(result) : null };
-}
-
-async function readHabits(folder: string): Promise<ActionStats[]> {
-  return countActions(readEpisodes(folder));
 }
 
 /** The settings of config.yaml; null if there is none. */
