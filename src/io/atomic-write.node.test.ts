@@ -33,19 +33,19 @@ test("a file has its old content or its new one", () => {
 });
 
 describe("a folder", () => {
-  test("is replaced as a whole", async () => {
+  test("is replaced atomically", async () => {
     const path = join(folder, "x");
     await writeFolderWhole(path, (aside) => writeFileSync(join(aside, "first"), "1"));
     await writeFolderWhole(path, async (aside) => {
       mkdirSync(join(aside, "inner"));
       writeFileSync(join(aside, "inner", "second"), "2");
-      expect(read("x", "first")).toBe("1"); // until the new one is whole
+      expect(read("x", "first")).toBe("1"); // until the new one is complete
     });
     expect(readdirSync(path, { recursive: true }).sort()).toEqual(["inner", "inner/second"]);
     expect(readdirSync(folder)).toEqual(["x"]);
   });
 
-  test("stays as it was when filling the new one fails", async () => {
+  test("is unchanged when filling the new one fails", async () => {
     const path = join(folder, "x");
     await writeFolderWhole(path, (aside) => writeFileSync(join(aside, "first"), "1"));
     const fails = writeFolderWhole(path, () => {
@@ -61,7 +61,7 @@ const hasShell = existsSync("/bin/sh");
 test.skipIf(!hasShell).each([
   ["file", "writeFileWhole(path, text)"],
   ["folder", `await writeFolderWhole(path, (aside) => writeFileSync(aside + "/y", text))`],
-])("nothing is left where a limit of the system cuts a %s short", (_, code) => {
+])("no file is left where a system limit interrupts a %s", (_, code) => {
   const { stdout, stderr } = run("/bin/sh", ["-c", 'ulimit -f 64; exec "$@"', "sh"], code);
   expect(stdout, stderr).toBe("EFBIG\n");
   expect(readdirSync(folder)).toEqual([]);

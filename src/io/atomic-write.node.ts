@@ -1,5 +1,5 @@
-// Files and folders that are whole or not there: written aside, synced, renamed, and the rename synced too, so that
-// neither a kill nor a power cut leaves a part.
+// Atomic writes of files and folders: written to a temporary path, synced, renamed, and the rename synced too, so that
+// neither a kill nor a power failure leaves a partial file.
 import {
   closeSync,
   existsSync,
@@ -33,10 +33,10 @@ export function writeFileWhole(path: string, data: string | Uint8Array): void {
   syncFolder(dirname(path));
 }
 
-/** Writes a part of the bytes at the file's position and returns how many were written; fewer than asked is not an error. */
+/** Writes a part of the bytes at the file's position and returns how many were written; fewer than requested is not an error. */
 export type WriteBytes = (file: number, bytes: Uint8Array) => number;
 
-/** Writes all bytes: the system may take fewer at a time, as it does just before a disk is full. */
+/** Writes all bytes: the system may write fewer at a time, as it does just before a disk is full. */
 export function writeFully(file: number, bytes: Uint8Array, write: WriteBytes = writeSync): void {
   for (let done = 0; done < bytes.length; ) {
     const count = write(file, bytes.subarray(done));
@@ -45,7 +45,7 @@ export function writeFully(file: number, bytes: Uint8Array, write: WriteBytes = 
   }
 }
 
-/** Makes a folder, or replaces one: `fill` writes into another beside it, `aside`, which then takes its name. */
+/** Creates or replaces a folder: `fill` writes into a temporary one beside it, `aside`, which is then renamed. */
 export async function writeFolderWhole(
   path: string,
   fill: (aside: string) => unknown,
@@ -70,7 +70,7 @@ export async function writeFolderWhole(
   syncFolder(dirname(path));
 }
 
-/** Writes the content of a file, if it is there, to the disk. */
+/** Syncs a file's content to disk, if it exists. */
 export function syncFile(path: string): void {
   if (!existsSync(path)) return;
   const file = openSync(path, "r+"); // Windows syncs only what was opened for writing
@@ -81,7 +81,7 @@ export function syncFile(path: string): void {
   }
 }
 
-/** Writes a folder's entries to the disk; a no-op on systems that do not open folders (Windows). */
+/** Syncs a folder's entries to disk; a no-op on systems that cannot open folders (Windows). */
 export function syncFolder(folder: string): void {
   let handle: number;
   try {
@@ -109,12 +109,12 @@ function syncTree(folder: string): void {
   syncFolder(folder);
 }
 
-/** Writes an open file or folder to the disk. */
+/** Syncs an open file or folder to disk. */
 export function sync(file: number): void {
   try {
     fsyncSync(file);
   } catch (error) {
-    // Node's permission model has no fsync at all; everything but a power cut is still survived.
+    // Node's permission model has no fsync; everything but a power failure is still safe.
     if ((error as NodeJS.ErrnoException).code !== "ERR_ACCESS_DENIED") throw error;
   }
 }

@@ -1,4 +1,4 @@
-// Quotas of containers, read from files as Linux has them.
+// CPU quotas of containers, from files like those of Linux.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -26,7 +26,7 @@ test("docker run --cpus 1, with control groups of both versions", () => {
   expect([cpuQuota(v1), usableCpus(v1)]).toEqual([0.5, 1]);
 });
 
-test("the smallest of a group and those around it counts", () => {
+test("the smallest quota of a group and its parents counts", () => {
   const root = systemWith({
     "proc/self/cgroup": "0::/system.slice/sqlenv.service\n",
     "sys/fs/cgroup/system.slice/cpu.max": "250000 100000\n",

@@ -1,15 +1,15 @@
-// How many processors this process may use: those the system gives it, within the quota of its container. Node's own
-// count does not know quotas before version 22.
+// How many CPUs this process may use: those of the system, limited by the quota of its container. Node's own count ignores
+// quotas before version 22.
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 
-/** Processors worth a thread each; at least 1. `root` is where the system's files are looked for. */
+/** The number of useful threads; at least 1. `root` is the root of the system's files. */
 export function usableCpus(root = "/"): number {
   return Math.max(1, Math.min(availableParallelism(), Math.ceil(cpuQuota(root))));
 }
 
-/** Processors' worth of time that control groups allow; infinite where there is no limit. */
+/** CPUs that control groups allow; infinite where there is no limit. */
 export function cpuQuota(root = "/"): number {
   const groups = readText(root, "proc/self/cgroup").split("\n");
   const quotas = groups.flatMap((line) => {
@@ -21,13 +21,13 @@ export function cpuQuota(root = "/"): number {
   return Math.min(Number.POSITIVE_INFINITY, ...quotas);
 }
 
-/** A group and those it is in: each may have a limit. Inside a container the outer ones are not to be seen. */
+/** A group and its parents: each may have a limit. Inside a container the outer ones are not visible. */
 function upwards(path: string): string[] {
   const parts = path.split("/").filter((part) => part !== "" && part !== "..");
   return Array.from({ length: parts.length + 1 }, (_, i) => parts.slice(0, parts.length - i).join("/"));
 }
 
-/** `cpu.max` holds "quota period" or "max period", in microseconds. */
+/** `cpu.max` contains "quota period" or "max period", in microseconds. */
 function quotaOfV2(root: string, group: string): number {
   const [quota, period] = readText(root, "sys/fs/cgroup", group, "cpu.max").trim().split(" ").map(Number);
   return ratio(quota, period);

@@ -12,7 +12,7 @@ import { processName } from "./process.node.ts";
 
 const BODY = Buffer.from(Array.from({ length: 200_000 }, (_, i) => (i * 31 + (i >> 8)) & 255));
 
-/** Connections that stopped sending; they are cut as soon as the client has what was sent, so that nothing is left to chance. */
+/** Connections that stopped sending; they are closed as soon as the client has what was sent, which makes tests deterministic. */
 const held: { readonly sent: number; readonly response: ServerResponse }[] = [];
 const cutHeld = (received: number) => {
   for (const { sent, response } of held) if (received >= sent) response.destroy();
@@ -36,7 +36,7 @@ async function serve(handler: Handler): Promise<{ url: string; ranges: (string |
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/file.zip`, ranges };
 }
 
-/** Sends the body from where it is asked for, cutting the connection after `bytes` of it. */
+/** Sends the body from the requested offset, closing the connection after `bytes`. */
 function send(
   request: IncomingMessage,
   response: ServerResponse,
@@ -58,14 +58,14 @@ function hold(response: ServerResponse, sent: number, part: Uint8Array): void {
   response.write(part);
 }
 
-/** What an earlier call would have left of a file. */
+/** The partial file of an earlier call. */
 function leave(file: string, url: string, data: Uint8Array, name = ".part"): void {
   mkdirSync(file + name);
   writeFileSync(join(file + name, "data"), data);
   writeFileSync(join(file + name, "info.json"), JSON.stringify({ url, validator: '"v1"' }));
 }
 
-test("downloads, reports progress, leaves nothing else behind", async () => {
+test("downloads, reports progress, leaves no other files", async () => {
   const { url } = await serve((request, response) => send(request, response, {}));
   const file = join(temporaryFolder(), "f");
   const seen: number[] = [];
@@ -75,16 +75,16 @@ test("downloads, reports progress, leaves nothing else behind", async () => {
   expect(readdirSync(dirname(file))).toEqual(["f"]);
 });
 
-test("continues where cut connections left off", async () => {
+test("resumes after closed connections", async () => {
   const { url, ranges } = await serve((request, response) => send(request, response, { bytes: 70_000 }));
   const file = join(temporaryFolder(), "f");
   await download(url, file, { ...QUICK, retries: 1 });
   expect(readFileSync(file).equals(BODY)).toBe(true);
-  // Each try got further than the one before, so that one retry was enough.
+  // Each attempt got further than the one before, so one retry was enough.
   expect(ranges).toEqual([undefined, "bytes=70000-", "bytes=140000-"]);
 });
 
-test("a second call continues what a first one left", async () => {
+test("a second call resumes the part of a first one", async () => {
   const file = join(temporaryFolder(), "f");
   const { url, ranges } = await serve((request, response, count) => {
     if (count === 1) send(request, response, { bytes: 50_000 });
@@ -113,7 +113,7 @@ test("starts again when a server that ignores If-Range continues another version
   expect(readFileSync(file).equals(changed)).toBe(true);
 });
 
-test("starts again when the file has changed, or when the server knows no ranges", async () => {
+test("starts again when the file has changed, or when the server does not support ranges", async () => {
   const changed = Buffer.from(BODY).reverse();
   const versions = await serve((request, response, count) =>
     count === 1 ? send(request, response, { bytes: 50_000 }) : send(request, response, { etag: '"v2"', body: changed }),
@@ -132,7 +132,7 @@ test("starts again when the file has changed, or when the server knows no ranges
   expect(readFileSync(other).equals(BODY)).toBe(true);
 });
 
-test("a part that is not a beginning of the file, or is all of it, does not confuse", async () => {
+test("a part that is not a prefix of the file, or is the whole file, is handled", async () => {
   const { url } = await serve((request, response) => {
     const start = Number(/^bytes=(\d+)-/.exec(request.headers.range ?? "")?.[1] ?? 0);
     if (start >= BODY.length) response.writeHead(416, { "content-range": `bytes */${BODY.length}` }).end();
@@ -146,7 +146,7 @@ test("a part that is not a beginning of the file, or is all of it, does not conf
   }
 });
 
-test("gives up after bounded tries, at once where trying again is useless, and says how to go on", async () => {
+test("gives up after limited retries, at once where retrying is useless, and says how to continue", async () => {
   const file = join(temporaryFolder(), "f");
   const down = await serve((_, response) => response.writeHead(500).end());
   await expect(download(down.url, file, { ...QUICK, retries: 2 })).rejects.toThrow(
@@ -164,7 +164,7 @@ test("gives up after bounded tries, at once where trying again is useless, and s
   expect(existsSync(file)).toBe(false);
 });
 
-test("a wrong checksum is tried once more from the beginning; a resumed part that was wrong does no harm", async () => {
+test("a wrong checksum is retried once from the beginning, which also repairs a wrong resumed part", async () => {
   const file = join(temporaryFolder(), "f");
   const { url, ranges } = await serve((request, response) => send(request, response, {}));
   const sha256 = createHash("sha256").update(BODY).digest("hex");
@@ -180,7 +180,7 @@ test("a wrong checksum is tried once more from the beginning; a resumed part tha
   expect(readdirSync(dirname(file))).toEqual(["f"]);
 });
 
-test("headers are sent, empty files are files, and a disk that refuses is not asked again", async () => {
+test("headers are sent, empty files work, and a disk error is not retried", async () => {
   const folder = temporaryFolder();
   const { url, ranges } = await serve((request, response) =>
     response.writeHead(request.headers["x-asked"] === "yes" ? 200 : 400, { "content-length": 0 }).end(),
@@ -194,7 +194,7 @@ test("headers are sent, empty files are files, and a disk that refuses is not as
   await expect(download(url, join(folder, "f"), QUICK)).rejects.toMatchObject({ code: "download", status: 400 });
 });
 
-test("a stalled connection is given up, and an abort is obeyed", async () => {
+test("a stalled connection times out, and an abort is respected", async () => {
   const { url } = await serve((_, response) => response.writeHead(200, { "content-length": 10 }).write("x"));
   const file = join(temporaryFolder(), "f");
   await expect(download(url, file, { ...QUICK, retries: 0, stallMs: 20 })).rejects.toThrow(/no data for/);
@@ -204,7 +204,7 @@ test("a stalled connection is given up, and an abort is obeyed", async () => {
   await expect(running).rejects.toThrow(/abort/i);
 });
 
-test("two downloads of one file at once do not disturb each other", async () => {
+test("two concurrent downloads of one file do not interfere", async () => {
   const { url, ranges } = await serve((request, response, count) =>
     send(request, response, count < 3 ? { bytes: 60_000 } : {}),
   );
@@ -215,7 +215,7 @@ test("two downloads of one file at once do not disturb each other", async () => 
   expect(readdirSync(dirname(file))).toEqual(["f"]);
 });
 
-test("a part whose process is gone is continued; one that is in use, or was written before parts were folders, is not", async () => {
+test("a part whose process is gone is resumed; one in use, or of the older file format, is not", async () => {
   const { url, ranges } = await serve((request, response) => send(request, response, {}));
   const file = join(temporaryFolder(), "f");
   const running = `.part-${processName().replace(/\d+$/, "1")}.1`; // process 1 always runs
@@ -231,7 +231,7 @@ test("a part whose process is gone is continued; one that is in use, or was writ
   expect(readdirSync(dirname(file)).sort()).toEqual(["f", `f${running}`]);
 });
 
-test("a file larger than allowed is given up: by what the server says, and by what comes", async () => {
+test("a file larger than allowed is refused: by its declared size, and by the bytes received", async () => {
   const file = join(temporaryFolder(), "f");
   const said = await serve((request, response) => send(request, response, {}));
   await expect(download(said.url, file, { ...QUICK, maxBytes: 199_999 })).rejects.toThrow(
@@ -256,7 +256,7 @@ test("a file larger than allowed is given up: by what the server says, and by wh
   await download(said.url, file, { ...QUICK, maxBytes: 200_000 });
 });
 
-test("redirects are followed within limits; keys stay with the first address", async () => {
+test("redirects are followed within limits; credentials stay with the first origin", async () => {
   const seen: (string | undefined)[] = [];
   const target = await serve((request, response) => {
     seen.push(request.headers.authorization);
@@ -295,7 +295,7 @@ test.each([
   expect(asked).toEqual([from]);
 });
 
-test("addresses of private networks are known in all their forms", async () => {
+test("private addresses are recognized in all spellings", async () => {
   for (const host of [
     "10.1.2.3",
     "172.31.0.1",

@@ -1,4 +1,4 @@
-// A file from a URL, resumed where a broken connection left off, never left half-written under its own name.
+// Downloads a file: resumed after a broken connection, and never half-written under its final name.
 import { createHash } from "node:crypto";
 import { closeSync, createReadStream, fsyncSync, openSync, renameSync, statSync, writeFileSync } from "node:fs";
 import type { ReadableStream } from "node:stream/web";
@@ -7,30 +7,30 @@ import { DownloadError, messageOf } from "../errors.ts";
 import { follow, RedirectError } from "./download/follow.node.ts";
 import { Part } from "./download/part.node.ts";
 
-/** Bytes of a file, whether the server says how many come or not; the largest files of published models have 50 GB. */
+/** Largest file, whether the server declares its size or not; the largest files of published models have 50 GB. */
 export const MAX_DOWNLOAD_BYTES = 100_000_000_000;
 
 export interface DownloadProgress {
   readonly received: number;
-  /** Undefined while the server has not said. */
+  /** Undefined where the server does not say. */
   readonly total: number | undefined;
 }
 
 export interface DownloadOptions {
   readonly onProgress?: (progress: DownloadProgress) => void;
-  /** Tries after the first; counted anew when one got further than any before. @default 5 */
+  /** Retries; counted anew when an attempt got further than all before. @default 5 */
   readonly retries?: number;
   /** Pause before the first retry; doubles each time. @default 500 */
   readonly backoffMs?: number;
-  /** A connection without data for this long is given up. @default 60000 */
+  /** Timeout of a connection without data. @default 60000 */
   readonly stallMs?: number;
-  /** Sent with each request; `authorization` is not passed on when another host is redirected to. */
+  /** Sent with each request; `authorization` is not sent to another host after a redirect. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** A file that is or turns out to be larger is given up. @default MAX_DOWNLOAD_BYTES */
+  /** A larger file is refused. @default MAX_DOWNLOAD_BYTES */
   readonly maxBytes?: number | undefined;
-  /** Where what has come is kept meanwhile, as a folder `PATH.part`. @default beside the file */
+  /** Path of the unfinished download, a folder `PATH.part`. @default beside the file */
   readonly part?: string | undefined;
-  /** What the file must be; a file that is not is fetched once more from its beginning, then given up. */
+  /** Expected checksum; a file with another one is downloaded once more from its beginning, then refused. */
   readonly checksum?: Checksum | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -44,8 +44,8 @@ export interface Checksum {
 const MAX_BACKOFF_MS = 30_000;
 
 /**
- * Downloads to `file` by way of `file.part`; a later call with the same URL continues a part that was left. Processes that
- * download the same file at once do not disturb each other.
+ * Downloads to `file` through `file.part`; a later call with the same URL resumes an unfinished part. Processes that
+ * download the same file at the same time do not interfere.
  */
 export async function download(url: string, file: string, options: DownloadOptions = {}): Promise<void> {
   const part = onDiskFor(url, () => new Part(options.part ?? file));
@@ -85,7 +85,7 @@ async function fetchInto(part: Part, url: string, options: DownloadOptions): Pro
   }
 }
 
-/** An answer that trying again will not change. */
+/** An error that a retry would not change. */
 class FinalError extends Error {
   readonly remedy: string;
   readonly status: number | undefined;
@@ -97,7 +97,7 @@ class FinalError extends Error {
   }
 }
 
-/** Runs what touches the disk: a full or forbidden disk is no reason to ask the server again. */
+/** Runs disk operations: their errors are not retried. */
 function onDisk<T>(action: () => T): T {
   try {
     return action();
@@ -131,7 +131,7 @@ async function attempt(
   try {
     const response = await follow(
       url,
-      // Compressed transfer would make lengths and ranges those of another file.
+      // With compression, lengths and ranges would be those of other bytes.
       {
         ...headers,
         "accept-encoding": "identity",
@@ -140,7 +140,7 @@ async function attempt(
       signal ? AbortSignal.any([signal, stall.signal]) : stall.signal,
     );
     const { offset, total } = writeOffset(response, part, resume);
-    if (offset > 0 && offset === total) return; // all of it was already there
+    if (offset > 0 && offset === total) return; // the part is complete
     if (total !== undefined && total > maxBytes) {
       await response.body?.cancel();
       throw tooLarge(maxBytes, total);
@@ -149,10 +149,10 @@ async function attempt(
     let received = offset;
     const out = onDisk(() => openSync(part.data, offset === 0 ? "w" : "a"));
     try {
-      // Written at once: what has come stays, however the connection ends.
+      // Written immediately, so that received bytes are kept however the connection ends.
       for await (const chunk of (response.body ?? []) as ReadableStream<Uint8Array>) {
         if (received + chunk.length > maxBytes) {
-          part.clear(); // of no use to a later call
+          part.clear(); // useless to a later call
           throw tooLarge(maxBytes);
         }
         onDisk(() => writeFileSync(out, chunk));
@@ -189,11 +189,11 @@ function writeOffset(
   const range = /^bytes (?:(\d+)-\d+|\*)\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "");
   const rangeTotal = range?.[2] === undefined || range[2] === "*" ? undefined : Number(range[2]);
   const continues = response.status === 206 && asked > 0 && Number(range?.[1]) === asked;
-  // A server or cache that does not know If-Range continues another version of the file.
+  // A server or cache that ignores If-Range may continue another version of the file.
   if (continues && isSameFile(resume!.validator, response.headers)) return { offset: asked, total: rangeTotal };
   if (response.status === 416 && rangeTotal === asked) return { offset: asked, total: asked };
   if (response.status === 206 || response.status === 416) {
-    part.clear(); // what we have is not a beginning of what the server has
+    part.clear(); // the part is not a prefix of the server's file
     throw new Error(`the server cannot continue at byte ${asked}`);
   }
   if (response.ok) {
@@ -214,7 +214,7 @@ interface ResumeInfo {
   readonly validator: string;
 }
 
-/** Whether an answer names the version of the file that the part began with; one that names none is believed. */
+/** Whether a response is about the same version of the file as the part; one without a validator is trusted. */
 function isSameFile(validator: string, headers: Headers): boolean {
   const now = validator.startsWith('"') ? headers.get("etag") : headers.get("last-modified");
   return now === null || now === validator;
@@ -225,14 +225,14 @@ function resumeInfo(url: string, part: Part): ResumeInfo | undefined {
   return offset > 0 && info?.url === url && info.validator ? { offset, validator: info.validator } : undefined;
 }
 
-/** Keeps what proves that a later answer is about the same file; weak ETags do not. */
+/** Saves the validator with which later responses are compared; weak ETags are none. */
 function remember(url: string, part: Part, headers: Headers): void {
   const etag = headers.get("etag");
   const validator = etag && !etag.startsWith("W/") ? etag : headers.get("last-modified");
   part.info = { url, validator: validator ?? "" };
 }
 
-/** fetch hides the reason one level down. */
+/** fetch has the reason in `cause`. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error ? cause.message || messageOf(error) : messageOf(error);
@@ -243,7 +243,7 @@ function failed(url: string, reason: string, remedy: string, cause: unknown): Do
   return new DownloadError({ what: `download failed (${reason})`, value: url, remedy, cause, status });
 }
 
-/** The checksum of a file on disk, read piece by piece. */
+/** Computes the checksum of a file on disk, in chunks. */
 export async function hashFile(file: string, kind: Checksum["kind"]): Promise<string> {
   const hash = createHash(kind === "sha256" ? "sha256" : "sha1");
   if (kind === "git") hash.update(`blob ${statSync(file).size}\0`);

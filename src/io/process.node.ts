@@ -1,4 +1,4 @@
-// Processes by name: who wrote a file or folder, and whether that process still runs.
+// Names of processes: which process wrote a file or folder, and whether it still runs.
 import { hostname } from "node:os";
 
 /** This process in a file's name: machine, process id. */
@@ -15,12 +15,12 @@ export function hasEnded(name: string): boolean {
   return !isAlive(id);
 }
 
-/** Whether there is such a process on this machine; signal 0 only asks. */
+/** Whether this machine has such a process; signal 0 only checks. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM"; // there is, and it is somebody else's
+    return (error as NodeJS.ErrnoException).code === "EPERM"; // it exists and belongs to another user
   }
 }

@@ -1,27 +1,27 @@
-// SQLEnvClient: an environment on a server, used like one of ours, in Node and in browsers.
+// SQLEnvClient: an environment on a server with the interface of a local one, in Node and in browsers.
 
 import { ServerError } from "../../errors.ts";
 import type { Outcome, ResetOptions, SQLAction, SQLObservation } from "../env/index.ts";
 import { DEFAULT_RULES, type EnvironmentRules, rulesFromId } from "../env/rules.ts";
 import type { PlayableEnvironment } from "../evaluation/index.ts";
-import { type SocketLike, type SocketMaker, Talk } from "./socket.ts";
+import { Connection, type SocketLike, type SocketMaker } from "./socket.ts";
 
 export interface ClientOptions {
-  /** Sent in a header, or where WebSockets cannot have one, as in browsers, as `?api_key=`. */
+  /** Sent in a header, or as `?api_key=` where WebSockets have no headers, as in browsers. */
   readonly apiKey?: string | undefined;
-  /** For the connection to stand. @default 10 */
+  /** Time limit of connecting. @default 10 */
   readonly connectSeconds?: number;
-  /** For each reply. @default 60 */
+  /** Time limit of each reply. @default 60 */
   readonly replySeconds?: number;
-  /** How often a connection that fails or is refused for want of slots is tried again. @default 3 */
+  /** Retries of a connection that fails or is refused because the server is full. @default 3 */
   readonly retries?: number;
-  /** Before the first retry; each later one waits twice as long, at most two seconds. @default 0.2 */
+  /** Delay before the first retry; it doubles with each retry, up to two seconds. @default 0.2 */
   readonly retrySeconds?: number;
   /** Makes a socket. @default the platform's WebSocket; where there is none, as in Node 20, that of `ws` */
   readonly socket?: SocketMaker;
 }
 
-/** How the session stands, as the server tells it. */
+/** The state of the session on the server. */
 export interface RemoteState extends Outcome {
   readonly episode_id: string | null;
   readonly step_count: number;
@@ -31,22 +31,22 @@ export interface RemoteState extends Outcome {
   readonly rules?: string;
 }
 
-/** What a reset may ask for, beside the question. */
+/** Options of `reset`. */
 export interface RemoteResetOptions extends ResetOptions {
   readonly episode_id?: string;
 }
 
 const MAX_RETRY_SECONDS = 2;
-const SHORT_OF_SLOTS = "CAPACITY_REACHED";
+const SERVER_FULL = "CAPACITY_REACHED";
 
 /**
- * An environment on a server. It connects when first used. A connection that is lost takes its episode with it: the step
- * under way and later ones reject with `connection_lost`, and the next `reset` connects again.
+ * An environment on a server. It connects when first used. A lost connection ends its episode: the current step and later
+ * ones reject with `connection_lost`, and the next `reset` connects again.
  */
 export class SQLEnvClient implements PlayableEnvironment {
   readonly #url: string;
   readonly #options: ClientOptions;
-  #talk: Talk | undefined;
+  #connection: Connection | undefined;
   #rules: Promise<EnvironmentRules> | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -56,17 +56,17 @@ export class SQLEnvClient implements PlayableEnvironment {
     this.#options = options;
   }
 
-  /** Starts an episode. Connects, and connects again where the connection was lost. */
+  /** Starts an episode. Connects first, also after a lost connection. */
   async reset(options: RemoteResetOptions = {}): Promise<SQLObservation> {
-    return this.#inTurn(async () => {
+    return this.#queue(async () => {
       const { retries = 3, retrySeconds = 0.2 } = this.#options;
       for (let attempt = 0; ; attempt++) {
         try {
-          if (!this.#talk?.isOpen) this.#talk = await this.#connect();
+          if (!this.#connection?.isOpen) this.#connection = await this.#connect();
           return parseObservation(await this.#ask("observation", { type: "reset", data: options }));
         } catch (error) {
-          if (attempt >= retries || !isWorthARetry(error)) throw error;
-          this.#talk?.close();
+          if (attempt >= retries || !isRetryable(error)) throw error;
+          this.#connection?.close();
           const seconds = Math.min(retrySeconds * 2 ** attempt, MAX_RETRY_SECONDS);
           await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
         }
@@ -76,12 +76,12 @@ export class SQLEnvClient implements PlayableEnvironment {
 
   /** Takes an action of the running episode. */
   async step(action: SQLAction): Promise<SQLObservation> {
-    return this.#inTurn(async () => parseObservation(await this.#ask("observation", { type: "step", data: action })));
+    return this.#queue(async () => parseObservation(await this.#ask("observation", { type: "step", data: action })));
   }
 
-  /** How the session stands. */
+  /** The state of the session. */
   async state(): Promise<RemoteState> {
-    return this.#inTurn(async () => (await this.#ask("state", { type: "state" })) as RemoteState);
+    return this.#queue(async () => (await this.#ask("state", { type: "state" })) as RemoteState);
   }
 
   /** The episode's rewards so far. */
@@ -94,7 +94,7 @@ export class SQLEnvClient implements PlayableEnvironment {
     }));
   }
 
-  /** The rules the server was started with; the defaults where it names none, or rules of another version. */
+  /** The server's rules; the defaults where it sends none, or those of another version. */
   get rules(): Promise<EnvironmentRules> {
     this.#rules ??= this.state().then(({ rules }) => rulesFromId(rules ?? "") ?? DEFAULT_RULES);
     return this.#rules;
@@ -102,28 +102,28 @@ export class SQLEnvClient implements PlayableEnvironment {
 
   /** Ends the session. A later reset opens another. */
   async close(): Promise<void> {
-    await this.#inTurn(async () => {
-      this.#talk?.close();
-      this.#talk = undefined;
+    await this.#queue(async () => {
+      this.#connection?.close();
+      this.#connection = undefined;
     });
   }
 
-  async #connect(): Promise<Talk> {
-    this.#rules = undefined; // another server may have been started in its place
+  async #connect(): Promise<Connection> {
+    this.#rules = undefined; // the server may have been replaced
     const { apiKey, socket, connectSeconds = 10 } = this.#options;
     const milliseconds = connectSeconds * 1000;
     if (!socket && typeof WebSocket === "undefined")
-      return Talk.open(this.#url, await nodeSocket(apiKey), milliseconds);
+      return Connection.open(this.#url, await nodeSocket(apiKey), milliseconds);
     const url = new URL(this.#url);
     if (apiKey) url.searchParams.set("api_key", apiKey);
-    return Talk.open(url.href, socket ?? ((address) => new WebSocket(address) as SocketLike), milliseconds);
+    return Connection.open(url.href, socket ?? ((address) => new WebSocket(address) as SocketLike), milliseconds);
   }
 
   async #ask(type: string, message: object): Promise<unknown> {
-    if (!this.#talk) {
+    if (!this.#connection) {
       throw new ServerError("not_connected", { what: "no episode is running", remedy: "call reset() first" });
     }
-    const text = await this.#talk.ask(JSON.stringify(message), (this.#options.replySeconds ?? 60) * 1000);
+    const text = await this.#connection.ask(JSON.stringify(message), (this.#options.replySeconds ?? 60) * 1000);
     const reply = JSON.parse(text) as { type: string; data: Record<string, unknown> };
     if (reply.type === type) return reply.data;
     if (reply.type !== "error")
@@ -133,16 +133,16 @@ export class SQLEnvClient implements PlayableEnvironment {
     throw new ServerError(String(code), { what: String(what), value });
   }
 
-  /** One question at a time: answers carry no number. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  /** One request at a time: replies have no ids. */
+  #queue<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => {});
     return result;
   }
 }
 
-function isWorthARetry(error: unknown): boolean {
-  return error instanceof ServerError && ["connect_failed", "connection_lost", SHORT_OF_SLOTS].includes(error.code);
+function isRetryable(error: unknown): boolean {
+  return error instanceof ServerError && ["connect_failed", "connection_lost", SERVER_FULL].includes(error.code);
 }
 
 /** The observation in a reply, whose reward and `done` are beside it. */

@@ -1,3 +1,3 @@
-// An environment on a server, in place of one in this process.
+// The client of an environment on a server.
 export * from "./client.ts";
 export type { SocketLike, SocketMaker } from "./socket.ts";

@@ -1,7 +1,7 @@
-// A WebSocket that asks and waits for the answer: one question at a time, with a time limit, in Node and in browsers.
+// Request and reply over a WebSocket: one request at a time, with a time limit, in Node and in browsers.
 import { messageOf, ServerError } from "../../errors.ts";
 
-/** The part of the web's WebSocket that is used; `ws` has it too. */
+/** The part of the WebSocket interface that is used; `ws` has it too. */
 export interface SocketLike {
   onopen: ((event: never) => void) | null;
   onmessage: ((event: { data: unknown }) => void) | null;
@@ -19,10 +19,10 @@ interface Waiting {
 }
 
 /** An open connection. */
-export class Talk {
+export class Connection {
   readonly #socket: SocketLike;
   #waiting: Waiting | undefined;
-  #unasked: string | undefined;
+  #unsolicited: string | undefined;
   #lost: ServerError | undefined;
 
   private constructor(socket: SocketLike) {
@@ -34,7 +34,7 @@ export class Talk {
   }
 
   /** Connects; rejects with code `connect_failed`. */
-  static open(url: string, make: SocketMaker, milliseconds: number): Promise<Talk> {
+  static open(url: string, make: SocketMaker, milliseconds: number): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const shown = url.replace(/api_key=[^&]*/, "api_key=…");
       const fail = (why: string) =>
@@ -52,7 +52,7 @@ export class Talk {
         fail(messageOf(error));
         return;
       }
-      const talk = new Talk(socket);
+      const connection = new Connection(socket);
       const timer = setTimeout(() => {
         socket.close();
         fail(`no answer within ${milliseconds / 1000} s`);
@@ -61,17 +61,17 @@ export class Talk {
       socket.onclose = ({ code, reason }) => {
         clearTimeout(timer);
         fail(`closed with ${code}`);
-        talk.#lose(code, reason);
+        connection.#lose(code, reason);
       };
-      socket.onmessage = ({ data }) => talk.#hear(String(data));
+      socket.onmessage = ({ data }) => connection.#hear(String(data));
       socket.onopen = () => {
         clearTimeout(timer);
-        resolve(talk);
+        resolve(connection);
       };
     });
   }
 
-  /** Sends a text and resolves with the answer. After a time-out the connection is given up: a late answer would be taken for the next one. */
+  /** Sends a text and resolves with the reply. A timeout closes the connection: a late reply would be mistaken for the next one. */
   ask(text: string, milliseconds: number): Promise<string> {
     if (this.#lost) return Promise.reject(this.#lost);
     return new Promise((resolve, reject) => {
@@ -94,13 +94,13 @@ export class Talk {
           reject(error);
         },
       };
-      // A server at capacity says so unasked: it is the answer to the first question.
-      if (this.#unasked !== undefined) this.#hear(this.#unasked);
+      // A server at capacity says so without a request: that is the reply to the first one.
+      if (this.#unsolicited !== undefined) this.#hear(this.#unsolicited);
       else this.#socket.send(text);
     });
   }
 
-  /** Says goodbye and closes. */
+  /** Sends a close message and closes. */
   close(): void {
     if (!this.#lost) {
       this.#lost = new ServerError("closed", { what: "the client was closed" });
@@ -112,7 +112,7 @@ export class Talk {
   #hear(text: string): void {
     const waiting = this.#settle();
     if (waiting) waiting.resolve(text);
-    else this.#unasked = text;
+    else this.#unsolicited = text;
   }
 
   #settle(): Waiting | undefined {

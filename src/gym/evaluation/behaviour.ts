@@ -1,20 +1,20 @@
-// What players do, counted: whether they look before they query, and answer what they saw.
+// Statistics of behaviour: whether players describe tables before they query, and answer with what they saw.
 import { isLastReference, rulesFromId, tableNames } from "../env/index.ts";
 import type { EpisodeRecord } from "../episode.ts";
 
-/** Shares are 0–1; null where there was nothing to count. */
+/** Shares are 0–1; null where the denominator is 0. */
 export interface Behaviour {
-  /** Of the episodes: those that described a table before the first query on it. */
+  /** Share of episodes that described a table before the first query on it. */
   readonly described_first: number | null;
-  /** Of the answers: those whose every value stood in a result before. */
+  /** Share of answers whose every value was in a result before. */
   readonly answers_seen: number | null;
-  /** Actions of an episode that ended with the right answer. */
+  /** Mean number of actions of episodes that ended with the right answer. */
   readonly steps_to_solve: number | null;
-  /** Actions of an episode that had been taken before. */
+  /** Mean number of repeated actions per episode. */
   readonly repeats: number | null;
 }
 
-/** Counts scored episodes. */
+/** Computes the statistics of scored episodes. */
 export function measureBehaviour(records: readonly EpisodeRecord[]): Behaviour {
   const answered = records.filter(({ steps }) => steps.at(-1)?.action.action_type === "ANSWER");
   const solved = records.filter(({ correctness }) => correctness === 1);
@@ -44,7 +44,7 @@ function answersWhatItSaw({ steps, rules }: EpisodeRecord): boolean {
   return values.length > 0 && values.every((value) => shown.includes(value));
 }
 
-/** The values of an answer, as they would stand in a result. */
+/** The values of an answer, as they would be in a result. */
 function valuesOf(answer: string): string[] {
   const list = /^\s*\[(.*)\]\s*$/s.exec(answer)?.[1]?.match(/\s*(?:"(?:[^"\\]|\\.)*"|[^,]+)/g);
   return (list ?? answer.split(/\n| \| |, /))

@@ -4,7 +4,7 @@ import { loadSqlite } from "../sql/index.ts";
 import { bundledDataSet } from "../worlds/bundled.ts";
 import { evaluate } from "./evaluate.ts";
 
-test("on the bundled set players come in the order of what they know, and the oracle is always right", async () => {
+test("on the bundled set players are ranked by what they know, and the oracle is always right", async () => {
   await loadSqlite();
   const data = bundledDataSet();
   const reports = [];

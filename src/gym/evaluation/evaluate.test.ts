@@ -20,7 +20,7 @@ function stubborn(action_type: "QUERY" | "ANSWER", argument: string): Player {
 }
 
 describe("the report", () => {
-  test("of several tries: the share of questions that one of them got right", async () => {
+  test("of several tries has the share of questions that one of them got right", async () => {
     let turn = 0;
     const moody: Player = {
       name: "moody",
@@ -33,7 +33,7 @@ describe("the report", () => {
     expect(await evaluate(data, oraclePlayer(), { questions: 4, tries: 3 })).toMatchObject({ episodes: 12, tries: 3 });
   });
 
-  test("of the oracle: all right, seen and unseen apart", async () => {
+  test("of the oracle has all right, with seen and unseen separately", async () => {
     const report = await evaluate(data, oraclePlayer());
     expect(report).toMatchObject({ player: "oracle", episodes: 15, scored: 15, errors: 0, interrupted: false });
     expect(report.success_rate).toBe(1);
@@ -48,7 +48,7 @@ describe("the report", () => {
     expect([report.parse_failure_rate, report.repeat_rate, report.invalid_rate]).toEqual([0, 0, 0]);
   });
 
-  test("counts repeats, failures and the want of an answer", async () => {
+  test("counts repeats, failures and missing answers", async () => {
     const report = await evaluate(data, stubborn("QUERY", "SELECT nothing"), { step_budget: 4 });
     expect(report.done_reasons).toEqual({ answered: 0, budget: report.episodes, stuck: 0, none: 0 });
     const guided = await evaluate(data, stubborn("QUERY", "SELECT nothing"), { step_budget: 4, rules: GUIDED_RULES });
@@ -66,7 +66,7 @@ describe("the report", () => {
     expect(again.invalid_rate).toBe(0);
   });
 
-  test("counts text that was no action", async () => {
+  test("counts text without an action", async () => {
     const mumbler: Player = {
       name: "mumbler",
       start: () => () => ({
@@ -86,7 +86,7 @@ describe("the report", () => {
     expect(formatTranscript(records[0]!)).toContain('not understood, taken as a query: "hm"');
   });
 
-  test("players come in the order of what they know", async () => {
+  test("players are ranked by what they know", async () => {
     const reports = [];
     for (const player of [randomPlayer(), keywordPlayer(), oraclePlayer()]) reports.push(await evaluate(data, player));
     const [low, middle, high] = reports.map((report) => report.mean_reward!);
@@ -120,7 +120,7 @@ describe("the report", () => {
   });
 });
 
-/** Answers after a different number of ticks each time, so that episodes overtake each other. */
+/** Answers after a varying number of ticks, so that episodes overtake each other. */
 function unhurried(player: Player): Player {
   let calls = 0;
   return {
@@ -136,7 +136,7 @@ function unhurried(player: Player): Player {
 }
 
 describe("the sample", () => {
-  test("has every question once before any comes again", () => {
+  test("has every question once before any is repeated", () => {
     const ids = sampleQuestions(data.questions, { episodes: 35, seed: 5 }).map(({ question }) => question.question_id);
     expect(new Set(ids.slice(0, 15)).size).toBe(15);
     expect(new Set(ids.slice(15, 30)).size).toBe(15);
@@ -146,7 +146,7 @@ describe("the sample", () => {
     ).toEqual(ids.slice(0, 7));
   });
 
-  test("keeps to the filters", () => {
+  test("respects the filters", () => {
     const sample = sampleQuestions(data.questions, { split: "train", databases: ["zoo"], answerTypes: ["float"] });
     expect(sample.map(({ question }) => question.question_id)).toEqual(["zoo_train_001"]);
     expect(() => sampleQuestions(data.questions, { databases: ["nowhere"] })).toThrow(/no question fits/);
@@ -170,7 +170,7 @@ describe("errors", () => {
     expect(report.unseen.ci_method).toBe("wilson"); // one database is left
   });
 
-  test("of an environment are recorded too; a remote one answers later", async () => {
+  test("of an environment are recorded, also of an asynchronous one", async () => {
     let made = 0;
     let closed = 0;
     const environment = (): PlayableEnvironment => {
@@ -195,7 +195,7 @@ describe("errors", () => {
 });
 
 describe("an abort", () => {
-  test("gives the report of the episodes that ended, even when a player does not listen", async () => {
+  test("gives the report of the episodes that ended, even when a player ignores the signal", async () => {
     const abort = new AbortController();
     let started = 0;
     const sleeper: Player = {
@@ -224,7 +224,7 @@ test("records are plain JSON without the gold", async () => {
   }
 });
 
-test("a transcript tells question, turns, results and rewards", async () => {
+test("a transcript has question, turns, results and rewards", async () => {
   let text = "";
   await evaluate(data, oraclePlayer(), {
     split: "train",

@@ -1,4 +1,4 @@
-// Many episodes, counted: a seeded sample of questions, played side by side, the same report for any concurrency.
+// Evaluates a player on a seeded sample of questions, played concurrently; the report is the same for any concurrency.
 
 import { UsageError } from "../../errors.ts";
 import { random } from "../../random.ts";
@@ -17,17 +17,17 @@ import type { Player } from "../players/index.ts";
 import { buildReport, type EvaluationReport } from "./summary.ts";
 
 export interface EvaluateOptions {
-  /** More than there are questions plays them again. @default each question once */
+  /** Number of episodes; more than there are questions play them again. @default each question once */
   readonly episodes?: number | undefined;
-  /** Draws so many of the questions. @default all */
+  /** Number of questions to sample. @default all */
   readonly questions?: number | undefined;
-  /** How often each question is played, where `episodes` does not say how many. @default 1 */
+  /** Episodes per question, where `episodes` is not given. @default 1 */
   readonly tries?: number | undefined;
   /** @default "eval" */
   readonly split?: Split;
-  /** Draws the questions and the players' random numbers. @default 0 */
+  /** Seed of the sample and of the players' random numbers. @default 0 */
   readonly seed?: number;
-  /** Lists name what may pass; an absent or empty one lets everything pass. */
+  /** Each list names what is kept; an absent or empty one keeps everything. */
   readonly difficulty?: readonly Difficulty[] | undefined;
   readonly answerTypes?: readonly AnswerType[] | undefined;
   readonly databases?: readonly string[] | undefined;
@@ -35,15 +35,15 @@ export interface EvaluateOptions {
   readonly step_budget?: number;
   /** @default DEFAULT_RULES */
   readonly rules?: EnvironmentRules;
-  /** Episodes at a time. @default 1 */
+  /** Concurrent episodes. @default 1 */
   readonly concurrency?: number;
-  /** Makes an environment for each episode at a time, such as a remote one. @default an SQLEnvironment on the data */
+  /** Makes an environment for each concurrent episode, such as a remote one. @default an SQLEnvironment on the data */
   readonly environment?: () => PlayableEnvironment;
   /** Called with each episode in the order of the sample, whatever order they end in. */
   readonly onEpisode?: (record: EpisodeRecord) => void;
   /** Called as soon as an episode ends. */
   readonly onProgress?: (progress: Progress) => void;
-  /** Aborted, the report covers the episodes that ended. */
+  /** After an abort the report covers the episodes that have ended. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -77,10 +77,10 @@ export async function evaluate(
           question,
           seed: `${seed}/${question.question_id}/${round}`,
           seen: trained.has(question.database_name),
-          signal: signal && AbortSignal.any([signal]), // one each: they collect listeners
+          signal: signal && AbortSignal.any([signal]), // one per episode, since a signal collects listeners
         });
         report(records[index]);
-        if (done % EPISODES_PER_BREATH === 0) await breathe();
+        if (done % EPISODES_PER_YIELD === 0) await breathe();
       }
     } catch (error) {
       if (signal?.aborted) return;
@@ -102,18 +102,18 @@ export async function evaluate(
   checkCount("concurrency", concurrency);
   const workers = await Promise.allSettled(Array.from({ length: Math.min(concurrency, sample.length) }, work));
   const failed = workers.find((worker) => worker.status === "rejected");
-  if (failed) throw failed.reason; // when no episode is left running
+  if (failed) throw failed.reason; // no episode is running any more
   const finished = records.filter((record) => record !== undefined);
   return buildReport(finished, { player: player.name, interrupted: finished.length < sample.length });
 }
 
 export interface Sampled {
   readonly question: QuestionRecord;
-  /** 0 the first time a question is played. */
+  /** 0 the first time that a question is played. */
   readonly round: number;
 }
 
-/** Questions in a seeded random order, each once before any comes again. Throws UsageError when none fits. */
+/** Questions in a seeded random order, each once before any is repeated. Throws UsageError when none matches. */
 export function sampleQuestions(
   questions: readonly QuestionRecord[],
   {
@@ -152,4 +152,4 @@ function checkCount(name: string, value: number): void {
 
 const MAX_COUNT = 1_000_000; // every record is kept until the report
 
-const EPISODES_PER_BREATH = 16; // players and environments that answer at once let no signals in
+const EPISODES_PER_YIELD = 16; // synchronous players and environments would block the event loop

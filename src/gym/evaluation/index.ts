@@ -1,4 +1,4 @@
-// Many episodes, counted: success with intervals, transcripts.
+// Evaluation of players: success rates with intervals, comparisons, transcripts.
 
 export * from "../episode.ts";
 export * from "./accuracy/episode-accuracy.ts";

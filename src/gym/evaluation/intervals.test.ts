@@ -19,7 +19,7 @@ test("wilson gives the published values", () => {
   expect(wilson(0, 0)).toBeNull();
 });
 
-test("wilson holds the rate, stays in 0–1, narrows with more trials and mirrors", () => {
+test("wilson contains the rate, stays in 0–1, narrows with more trials and is symmetric", () => {
   const counts = fc
     .integer({ min: 1, max: 500 })
     .chain((n) => fc.tuple(fc.integer({ min: 0, max: n }), fc.constant(n)));
@@ -37,7 +37,7 @@ test("wilson holds the rate, stays in 0–1, narrows with more trials and mirror
   );
 });
 
-test("clusterInterval is the t interval of the clusters' rates when they have one size", () => {
+test("clusterInterval is the t interval of the clusters' rates when they have the same size", () => {
   const rates = [0.4, 0.6, 0.7, 0.9];
   const mean = 0.65;
   const error = Math.sqrt(rates.reduce((sum, rate) => sum + (rate - mean) ** 2, 0) / 3 / 4);

@@ -1,5 +1,5 @@
-// Two players on the same questions: whether the difference could be chance.
-//  - McNemar's exact test takes the questions for independent.
+// Compares two players on the same questions: whether the difference is significant.
+//  - McNemar's exact test assumes independent questions.
 //  - The permutation test flips the sign of whole databases: questions on one database succeed and fail together.
 import { random } from "../../random.ts";
 import { studentT } from "./cluster.ts";
@@ -61,7 +61,7 @@ export function comparePaired(outcomes: readonly PairedOutcome[], seed: number):
   };
 }
 
-/** McNemar's exact test: the two-sided probability of a split at least as uneven if each discordant question were a coin's toss. */
+/** McNemar's exact test: the two-sided probability of a split at least as uneven if each discordant question were a fair coin toss. */
 export function mcnemar(onlyA: number, onlyB: number): number {
   const n = onlyA + onlyB;
   const fewer = Math.min(onlyA, onlyB);
@@ -78,7 +78,7 @@ export function mcnemar(onlyA: number, onlyB: number): number {
 const MAX_EXACT_CLUSTERS = 20; // a million sign patterns take a few milliseconds
 const SAMPLED_PATTERNS = 100_000; // p is then known to about 0.001 at 0.05
 
-/** The share of sign patterns whose sum is at least as far from 0 as the one seen: all patterns, or a seeded sample that counts the one seen too. */
+/** The share of sign patterns whose sum is at least as far from 0 as the one seen: all patterns, or a seeded sample plus the one seen. */
 export function signFlips(
   differences: readonly number[],
   seed: number,
@@ -110,7 +110,7 @@ export function signFlips(
 
 /**
  * A t interval on the spread of the databases' differences around the common one, widened to the interval of paired
- * questions where that is wider: a handful of databases that happen to agree prove little.
+ * questions where that is wider: a few databases that happen to agree prove little.
  */
 function differenceInterval(
   clusters: readonly { readonly difference: number; readonly trials: number }[],
@@ -127,7 +127,7 @@ function differenceInterval(
   return [Math.max(-1, Math.min(low, mean - half)), Math.min(1, Math.max(high, mean + half))];
 }
 
-/** Agresti and Min's interval of a paired difference: Wald's with half a question added to each of the four cells, so that no discordant question does not mean no doubt. */
+/** Agresti and Min's interval of a paired difference: Wald's with half a question added to each of the four cells, so that the interval is not empty without discordant questions. */
 function pairedInterval(onlyA: number, onlyB: number, questions: number): Interval {
   const [a, b, n] = [onlyA + 0.5, onlyB + 0.5, questions + 2];
   const mean = (b - a) / n;

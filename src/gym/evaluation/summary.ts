@@ -1,4 +1,4 @@
-// Episodes counted: success with an interval, rewards and habits, for all and for each group.
+// Summaries of episodes: success with an interval, rewards and behaviour, for all and by group.
 
 import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, type Difficulty } from "../data/index.ts";
 import type { DoneReason } from "../env/index.ts";
@@ -7,7 +7,7 @@ import { type Behaviour, measureBehaviour } from "./behaviour.ts";
 import { type Cluster, clusterInterval } from "./cluster.ts";
 import { type Interval, wilson } from "./wilson.ts";
 
-/** How an interval was made: over questions, or over databases where those are what was sampled. */
+/** How an interval was computed: over questions, or over databases where those are the sampled units. */
 export type IntervalMethod = "wilson" | "cluster_t_by_database";
 
 /** One group of episodes. Rates are 0–1; null where nothing was scored. */
@@ -21,33 +21,33 @@ export interface Summary {
   readonly ci_method: IntervalMethod;
   readonly mean_reward: number | null;
   readonly mean_steps: number | null;
-  /** How often each question was played, at most. */
+  /** Episodes per question, at most. */
   readonly tries: number;
-  /** Of the questions: those that were answered right in at least one of their tries (pass@k). */
+  /** Share of questions answered right in at least one of their tries (pass@k). */
   readonly solved_in_tries: number | null;
   readonly behaviour: Behaviour;
 }
 
 export interface EvaluationReport extends Summary {
   readonly player: string;
-  /** Id of the prompt; absent for players that are not asked in words. */
+  /** Id of the prompt; absent for players without a prompt. */
   readonly prompt?: string;
-  /** Id of the environment's rules; null where no episode names them. */
+  /** Id of the environment's rules; null where no episode has them. */
   readonly rules: string | null;
   /** Episodes broken by an error, of the player or its endpoint. */
   readonly errors: number;
   readonly first_error: string | null;
   /** Whether it was stopped before the last episode. */
   readonly interrupted: boolean;
-  /** Of the actions taken: not understood, done before, failed. */
+  /** Shares of actions that could not be parsed, were repeats, or failed. */
   readonly parse_failure_rate: number | null;
   readonly repeat_rate: number | null;
   readonly invalid_rate: number | null;
-  /** How the scored episodes ended; `none` where the player gave up or may write no more. */
+  /** How the scored episodes ended; `none` where the player stopped or its tokens were used up. */
   readonly done_reasons: Readonly<Record<DoneReason | "none", number>>;
   readonly by_difficulty: Readonly<Record<Difficulty, Summary>>;
   readonly by_answer_type: Readonly<Record<AnswerType, Summary>>;
-  /** Databases that occur in training, asked other questions. */
+  /** Databases with training questions, asked other questions. */
   readonly seen: Summary;
   /** Databases that do not. */
   readonly unseen: Summary;
@@ -59,7 +59,7 @@ export interface ReportOptions {
   readonly interrupted?: boolean;
 }
 
-/** Counts episodes; their order does not matter. */
+/** Builds the report of episodes; their order does not matter. */
 export function buildReport(
   records: readonly EpisodeRecord[],
   { player, interrupted = false }: ReportOptions,
@@ -103,12 +103,12 @@ function doneReasons(scored: readonly EpisodeRecord[]): Record<DoneReason | "non
   return counts;
 }
 
-/** A player's statement that the clock stopped is no success: leaving it out would pay for stalling. */
+/** An episode whose statement hit the time limit is no success: leaving it out would reward stalling. */
 function isScored({ error }: EpisodeRecord): boolean {
   return error === null;
 }
 
-/** Sums up one group. Clustering needs two databases; with fewer the interval is Wilson's. */
+/** Summarizes one group. Clustering needs two databases; with fewer the interval is Wilson's. */
 export function summarize(records: readonly EpisodeRecord[], method: IntervalMethod = "wilson"): Summary {
   const scored = records.filter(isScored);
   const mean = (of: (record: EpisodeRecord) => number) =>
@@ -141,7 +141,7 @@ function countTries(scored: readonly EpisodeRecord[]): Pick<Summary, "tries" | "
   };
 }
 
-/** Wilson's interval; playing a question again is no new evidence, so its trials are the different questions. */
+/** Wilson's interval over distinct questions: playing a question again is no new evidence. */
 function overQuestions(scored: readonly EpisodeRecord[], rate: number | null): Interval | null {
   const questions = countQuestions(scored);
   return rate === null ? null : wilson(rate * questions, questions);
@@ -151,7 +151,7 @@ function countQuestions(scored: readonly EpisodeRecord[]): number {
   return new Set(scored.map(({ question_id }) => question_id)).size;
 }
 
-/** Each database's rate over its different questions. */
+/** Each database's rate over its distinct questions. */
 function byDatabase(scored: readonly EpisodeRecord[]): Cluster[] {
   const names = new Set(scored.map(({ database_name }) => database_name));
   return [...names].map((name) => {

@@ -1,4 +1,4 @@
-// The 95 % interval of a rate counted over independent trials.
+// The 95 % confidence interval of a rate over independent trials.
 
 /** 97.5 % point of the normal distribution. */
 export const Z = 1.959963984540054;
@@ -6,7 +6,7 @@ export const Z = 1.959963984540054;
 /** Lower and upper end, each from 0 to 1. */
 export type Interval = readonly [number, number];
 
-/** Wilson's score interval: sensible for few trials and for rates of 0 and 1. `successes` may be a fraction. */
+/** Wilson's score interval: valid for few trials and for rates of 0 and 1. `successes` may be a fraction. */
 export function wilson(successes: number, trials: number): Interval | null {
   if (trials === 0) return null;
   const rate = successes / trials;

@@ -26,7 +26,7 @@ afterEach(() => {
   server = undefined;
 });
 
-/** An endpoint on a free port; tells what it received and gives what `answer` writes. */
+/** An endpoint on a free port that records requests and replies with what `answer` writes. */
 async function endpoint(answer: Answer): Promise<{ baseUrl: string; received: Received[] }> {
   const received: Received[] = [];
   server = createServer(async (request: IncomingMessage, response) => {
@@ -50,7 +50,7 @@ function json(response: ServerResponse, status: number, body: unknown, headers: 
 
 const USER = [{ role: "user", content: "hello" }] as const;
 
-/** The error of one request, with the waits before further tries. */
+/** The error of one request, with the waits before retries. */
 async function failureOf(options: Partial<ChatOptions> & { baseUrl: string }) {
   const waits: number[] = [];
   const complete = chatClient({ model: "m", wait: async (ms) => void waits.push(ms), ...options });
@@ -113,7 +113,7 @@ describe("chatPlayer", () => {
     expect(body.messages[8]!.content).not.toBe(""); // an empty reply is kept as something a server accepts
   });
 
-  test("what is written after an action is cut, and examples are earlier turns; compact is as it was", async () => {
+  test("text after an action is removed, and examples are earlier turns; compact has neither", async () => {
     const said = "Let me see.\nDESCRIBE: product\n\nResult:\nproduct: 9 rows\nANSWER: 9";
     const { baseUrl, received } = await endpoint((_, response) => reply(response, said));
     const env = new SQLEnvironment(data);
@@ -142,7 +142,7 @@ describe("chatPlayer", () => {
     expect(compact.prompt_id).toBe("compact-1");
   });
 
-  test("with tools, calls and their results are messages of their own", async () => {
+  test("with tools, calls and their results are separate messages", async () => {
     const calls = [{ id: "x", type: "function", function: { name: "describe", arguments: '{"table": "product"}' } }];
     const { baseUrl, received } = await endpoint((_, response, count) =>
       json(response, 200, {
@@ -175,7 +175,7 @@ describe("chatPlayer", () => {
     expect((received[2]!.body.messages as { role: string }[]).at(-1)!.role).toBe("user"); // no call, no result of one
   });
 
-  test("a server that does not know `stop` is asked without", async () => {
+  test("a server without support for `stop` is asked without it", async () => {
     const { baseUrl, received } = await endpoint((_, response) =>
       "stop" in received.at(-1)!.body
         ? json(response, 400, { error: { message: "Unsupported parameter: 'stop'" } })
@@ -189,7 +189,7 @@ describe("chatPlayer", () => {
     expect(received.map(({ body }) => "stop" in body)).toEqual([true, false, false]);
   });
 
-  test("episodes side by side have conversations of their own", async () => {
+  test("concurrent episodes have separate conversations", async () => {
     const { baseUrl, received } = await endpoint((_, response) => reply(response, "ANSWER: 5"));
     const player = chatPlayer({ baseUrl, model: "tiny" });
     const env = new SQLEnvironment(data);
@@ -201,8 +201,8 @@ describe("chatPlayer", () => {
   });
 });
 
-describe("tries again", () => {
-  test("after 429 and 5xx, as long as Retry-After says, then with growing waits", async () => {
+describe("retries", () => {
+  test("after 429 and 5xx, waiting for Retry-After or longer each time", async () => {
     const { baseUrl } = await endpoint((_, response, count) => {
       if (count === 1) json(response, 429, { error: { message: "slow down" } }, { "retry-after": "2" });
       else if (count === 2) json(response, 429, {}, { "retry-after": "99999" });
@@ -217,7 +217,7 @@ describe("tries again", () => {
     expect(waits[3]).toBeLessThan(6_000);
   });
 
-  test("as often as asked for, and then says what the server said", async () => {
+  test("at most `retries` times, then reports the server's message", async () => {
     const { baseUrl, received } = await endpoint((_, response) =>
       json(response, 500, { error: { message: "out of memory" } }),
     );
@@ -247,7 +247,7 @@ describe("tries again", () => {
   });
 });
 
-describe("says what went wrong and what to do", () => {
+describe("reports what went wrong and the remedy", () => {
   test("a refused key, which is never shown", async () => {
     const { baseUrl, received } = await endpoint((_, response) =>
       json(response, 401, { error: { message: "Incorrect API key provided: sk-secret" } }),
@@ -280,7 +280,7 @@ describe("says what went wrong and what to do", () => {
     expect(error.message).toMatch(message);
   });
 
-  test("nobody listening", async () => {
+  test("a refused connection", async () => {
     const { baseUrl } = await endpoint(() => {});
     await new Promise((resolve) => server!.close(resolve));
     const { error, waits } = await failureOf({ baseUrl });
@@ -302,7 +302,7 @@ describe("says what went wrong and what to do", () => {
     expect(() => chatClient({ baseUrl, model: "m" })).toThrow(/not a base URL/);
   });
 
-  test("the full URL of the endpoint is taken too", async () => {
+  test("the full URL of the endpoint is accepted too", async () => {
     const { baseUrl, received } = await endpoint((_, response) => reply(response, ""));
     expect(await chatClient({ baseUrl: `${baseUrl}/chat/completions/`, model: "m" })(USER)).toBe("");
     expect(received[0]!.path).toBe("/v1/chat/completions");

@@ -1,4 +1,4 @@
-// A player behind any OpenAI-compatible endpoint (vLLM, Ollama, llama.cpp, hosted ones): a whole reply a turn, no streaming.
+// A player that asks an OpenAI-compatible endpoint (vLLM, Ollama, llama.cpp, hosted ones): one reply per turn, no streaming.
 
 import { messageOf, PlayerError, UsageError } from "../../errors.ts";
 import { random } from "../../random.ts";
@@ -9,7 +9,7 @@ import { type PromptChoice, promptFor, promptId } from "./prompts/prompt.ts";
 import { type ActionTool, callOf } from "./prompts/tools.ts";
 
 export interface ChatOptions {
-  /** Where `/chat/completions` lives, usually ending in /v1: "http://localhost:8000/v1". */
+  /** The URL before `/chat/completions`, usually ending in /v1: "http://localhost:8000/v1". */
   readonly baseUrl: string;
   readonly model: string;
   /** Sent as a bearer token; never printed. */
@@ -18,17 +18,17 @@ export interface ChatOptions {
   readonly temperature?: number;
   /** @default the server's */
   readonly topP?: number;
-  /** Tokens of one turn; models that think need room for it. @default 1024 */
+  /** New tokens per turn, including a model's thinking. @default 1024 */
   readonly maxTokens?: number;
-  /** Sent with every request; servers that know it sample reproducibly. @default none */
+  /** Sent with every request; servers that support it sample reproducibly. @default none */
   readonly seed?: number | undefined;
   /** @default instruct, without examples */
   readonly prompt?: PromptChoice | undefined;
-  /** One request, in milliseconds. @default 120000 */
+  /** Timeout of a request, in milliseconds. @default 120000 */
   readonly timeoutMs?: number;
-  /** Further tries after 429, 5xx and broken connections. @default 3 */
+  /** Retries after 429, 5xx and broken connections. @default 3 */
   readonly retries?: number;
-  /** Waits before another try; resolves early or rejects on abort. @default a timer */
+  /** Waits before a retry; rejects on abort. @default a timer */
   readonly wait?: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
@@ -46,15 +46,15 @@ interface ToolCall {
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
-/** A request that gave no reply; `code` is chat_connection, chat_timeout, chat_auth, chat_not_found, chat_http or chat_reply. */
+/** A request without a usable reply; `code` is chat_connection, chat_timeout, chat_auth, chat_not_found, chat_http or chat_reply. */
 export class ChatError extends PlayerError {}
 
-const FIRST_WAIT_MS = 500; // doubled with each try
+const FIRST_WAIT_MS = 500; // doubled with each retry
 const MAX_WAIT_MS = 60_000; // whatever Retry-After says
-const BROKEN_CONNECTION = /\((?:ECONNRESET|EPIPE|ETIMEDOUT|EAI_AGAIN|UND_ERR_SOCKET|UND_ERR_CONNECT_TIMEOUT)\)$/; // may work again
-const MAX_SHOWN_BODY = 300; // characters of a server's own words in a message
+const BROKEN_CONNECTION = /\((?:ECONNRESET|EPIPE|ETIMEDOUT|EAI_AGAIN|UND_ERR_SOCKET|UND_ERR_CONNECT_TIMEOUT)\)$/; // worth a retry
+const MAX_SHOWN_BODY = 300; // characters of a server's response in an error message
 
-/** A player that asks a chat model for each move. */
+/** A player that asks a chat model for each decision. */
 export function chatPlayer(options: ChatOptions): Player {
   const complete = chatClient(options);
   const choice = options.prompt ?? { prompt: "instruct" };
@@ -64,7 +64,7 @@ export function chatPlayer(options: ChatOptions): Player {
     start: ({ signal, seed, rules }) => {
       const { system, examples, format, stop, stopStrings, tools, parse } = promptFor(choice, rules);
       const messages: ChatMessage[] = [{ role: "system", content: system }];
-      let called: string | undefined; // the tool call that has no answer yet
+      let called: string | undefined; // the tool call without a result yet
       const show = (content: string, isFirst: boolean) => {
         const answer = { role: "tool", tool_call_id: called ?? "" } as const;
         if (isFirst && called !== undefined) messages.push({ ...answer, content: "The task is over." });
@@ -104,17 +104,17 @@ export function chatPlayer(options: ChatOptions): Player {
   };
 }
 
-/** Asks an endpoint for one reply to a conversation; throws ChatError, or the signal's reason when aborted. */
+/** Requests one reply to a conversation; throws ChatError, or the signal's reason when aborted. */
 export type Complete = (messages: readonly ChatMessage[], options?: AskOptions) => Promise<string>;
 
 export interface AskOptions {
   readonly signal?: AbortSignal | undefined;
   readonly key?: string;
-  /** Told the tokens read and written, where the endpoint counts them. */
+  /** Called with the token counts, where the endpoint sends them. */
   readonly onUsage?: (usage: ChatUsage) => void;
-  /** Texts at which the server ends the reply; those that do not know the parameter are asked without. */
+  /** Stop strings; servers that do not support them are asked without. */
   readonly stop?: readonly string[];
-  /** Functions that the model may call; a call is given back as the text between <tool_call> marks. */
+  /** Functions that the model may call; a call is returned as text between <tool_call> tags. */
   readonly tools?: readonly ActionTool[];
 }
 
@@ -140,7 +140,7 @@ export function chatClient({
   const url = endpointOf(baseUrl);
   if (model.trim() === "")
     throw new UsageError({ what: "a chat player needs a model", remedy: "name one with --model" });
-  let tokensKey = "max_tokens"; // newer hosted models want max_completion_tokens, and say so
+  let tokensKey = "max_tokens"; // newer hosted models require max_completion_tokens, and say so
   let knowsStop = true;
   const hide = (text: string) => (apiKey ? text.replaceAll(apiKey, "[key]") : text);
   const fail = (code: string, what: string, remedy: string, cause?: unknown) =>
@@ -216,7 +216,7 @@ export function chatClient({
         failure = error;
       }
       if (attempt >= retries) throw failure;
-      // Many episodes fail together; a little spread keeps them from coming back together.
+      // Concurrent episodes fail at the same time; jitter spreads their retries.
       const spread = 0.5 + random("retry", key, attempt).next();
       await wait(Math.min(MAX_WAIT_MS, retryAfter ?? FIRST_WAIT_MS * 2 ** attempt * spread), signal);
     }
@@ -238,7 +238,7 @@ function endpointOf(baseUrl: string): string {
   return `${base}/chat/completions`;
 }
 
-/** The URL without a user, password or query that might hold a secret. */
+/** The URL without user, password and query, which may contain a secret. */
 function shownUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;
@@ -258,7 +258,7 @@ function usageOf(body: string): ChatUsage | undefined {
   return isCount(prompt_tokens) && isCount(completion_tokens) ? { prompt_tokens, completion_tokens } : undefined;
 }
 
-/** The reply's text; a message without text (cut off while thinking) is empty, which is data and no failure. */
+/** The reply's text; a message without text (truncated while thinking) is empty, which is data and not an error. */
 function contentOf(body: string, fail: (what: string, remedy: string) => ChatError): string {
   let reply: unknown;
   try {
@@ -281,13 +281,13 @@ function contentOf(body: string, fail: (what: string, remedy: string) => ChatErr
   return (content ?? "") + callsText(choice.message.tool_calls);
 }
 
-/** Calls as the text that a model writes for them; only the first one is ever taken. */
+/** Tool calls as the text that a model generates for them; only the first one is used. */
 function callsText(calls: unknown): string {
   const call = Array.isArray(calls) ? (calls[0] as Partial<ToolCall> | null) : null;
   return call?.function ? `\n<tool_call>\n${JSON.stringify(call.function)}\n</tool_call>` : "";
 }
 
-/** An action as the message in which the model took it. */
+/** An action as a message with a tool call. */
 function callMessage(action: SQLAction, id: string): ChatMessage {
   const { name, arguments: given } = callOf(action);
   const call = { id, type: "function", function: { name, arguments: JSON.stringify(given) } } as const;
@@ -324,7 +324,7 @@ function refusal(
   return fail("chat_http", `the endpoint answered ${status} (${said})`, remedy);
 }
 
-/** The server's own words: OpenAI's {error: {message}}, Ollama's {error}, else the body. */
+/** The server's error message: OpenAI's {error: {message}}, Ollama's {error}, else the body. */
 function saidIn(body: string): string {
   try {
     const { error, message, detail } = JSON.parse(body) as Record<string, unknown>;
@@ -348,7 +348,7 @@ function readRetryAfter(header: string | null): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-/** Thinking is not sent back: it is long, and models are trained without that of earlier turns. */
+/** Thinking is not sent back: it is long, and models are trained without the thinking of earlier turns. */
 function withoutThinking(text: string): string {
   return text.replace(/^\s*<think>[\s\S]*?(?:<\/think>|$)/, "").trim();
 }

@@ -1,4 +1,4 @@
-// Who acts: random, scripted and all-knowing players, any chat endpoint, and the prompt and parser models share.
+// Players: random, scripted and oracle players, models and chat endpoints, and their prompts and parser.
 export * from "./chat.ts";
 export * from "./lib/parse-observation.ts";
 export * from "./model.ts";

@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 const HIDDEN: Partial<QuestionRecord> = { gold_sql: "SELECT 'hidden'", gold_answer: "hidden", tables_involved: [] };
 
-/** Plays an episode and tells the actions taken and whether the answer was right. */
+/** Plays an episode; gives its actions and whether the answer was right. */
 async function play(
   player: Player,
   question: QuestionRecord,
@@ -46,7 +46,7 @@ describe("every player", () => {
     }
   });
 
-  test.each(players.slice(0, 3))("$name does not look at the gold", async (player) => {
+  test.each(players.slice(0, 3))("$name does not use the gold", async (player) => {
     for (const question of data.questions) {
       expect(await play(player, question, { context: { ...question, ...HIDDEN } })).toEqual(
         await play(player, question),
@@ -72,7 +72,7 @@ test("the oracle is always right", async () => {
 });
 
 describe("the teacher", () => {
-  test("is always right, whatever its budget, with and without stumbling and repeating", async () => {
+  test("is always right with any budget, with and without mistakes and repeats", async () => {
     for (const question of data.questions) {
       for (const [stumbles, repeats] of [
         [0, 0],
@@ -100,7 +100,7 @@ describe("the teacher", () => {
     expect(actions.slice(1)).toEqual(["QUERY: SELECT ROUND(AVG(weight), 2) FROM animal", "ANSWER: 117.75"]);
   });
 
-  test("shows how a mistake is mended: a wrong column first, then the right query", async () => {
+  test("demonstrates a correction: a wrong column first, then the right query", async () => {
     const { actions, correctness } = await play(
       teacherPlayer({ stumbles: 1, repeats: 0 }),
       asked("Which animal is the oldest?"),
@@ -109,7 +109,7 @@ describe("the teacher", () => {
     expect(correctness).toBe(1);
   });
 
-  test("shows how a missing look is mended: the query fails, the table is described, the query works", async () => {
+  test("demonstrates a missing DESCRIBE: the query fails, the table is described, the query works", async () => {
     const joined = asked("List the names of the products made by makers from Norway.");
     const gold_sql =
       "SELECT product.name FROM product JOIN maker ON maker.id = product.maker_id WHERE maker.country = 'Norway'";
@@ -129,13 +129,13 @@ describe("the teacher", () => {
         expect(await play(teacher, question, { step_budget })).toMatchObject({ correctness: 1 });
   });
 
-  test("asks twice now and then, and answers with the first result", async () => {
+  test("sometimes repeats a query, and answers with the first result", async () => {
     const { actions } = await play(teacherPlayer({ stumbles: 0, repeats: 1 }), asked("How many products are there?"));
     const query = "QUERY: SELECT count(*) FROM product";
     expect(actions).toEqual(["DESCRIBE: product", query, query, "ANSWER: 5"]);
   });
 
-  test("looks into the tables in order where the question names none", async () => {
+  test("describes tables in order where the question names none", async () => {
     const question = { ...asked("What is the price of the chair?"), question_text: "What does the chair cost?" };
     const { actions } = await play(teacherPlayer({ stumbles: 0, repeats: 0 }), question);
     const described = actions.filter((action) => action.startsWith("DESCRIBE"));
@@ -146,7 +146,7 @@ describe("the teacher", () => {
 describe("by the guided rules", () => {
   const rules = GUIDED_RULES;
 
-  test("those who query refer to the last result, and are as right as in words", async () => {
+  test("players that query answer with @last, and are right as often as with written answers", async () => {
     const count = asked("How many products are there?");
     const query = "QUERY: SELECT count(*) FROM product";
     const teacher = teacherPlayer({ stumbles: 0, repeats: 1 });
@@ -179,7 +179,7 @@ describe("by the guided rules", () => {
     expect((await play(keywordPlayer(), count, { rules })).actions.at(-1)).toBe("ANSWER: @last");
   });
 
-  test("the random player refers to it by chance, and plays as before by the default rules", async () => {
+  test("the random player sometimes answers with @last, and is unchanged by the default rules", async () => {
     const seeds = Array.from({ length: 40 }, (_, seed) => seed);
     const last = async (options: object) => {
       const played = await Promise.all(
@@ -198,7 +198,7 @@ test("the random player depends on its seed", async () => {
   expect(new Set(plays.map(({ actions }) => actions.join("\n"))).size).toBeGreaterThan(2);
 });
 
-test("the looker counts the table it is asked about, and is right by luck only otherwise", async () => {
+test("the looker counts rows of the right table, and is otherwise right only by luck", async () => {
   expect((await play(lookerPlayer(), asked("How many animals are there?"))).correctness).toBe(1);
   expect((await play(lookerPlayer(), asked("Which animal is the oldest?"))).correctness).toBe(0);
 });

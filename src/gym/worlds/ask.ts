@@ -1,4 +1,4 @@
-// From a form to a question that can be asked: its query is run, and dull or overlong answers are refused.
+// Generates a question with a form: runs its query and rejects trivial or overlong answers.
 
 import type { Random } from "../../random.ts";
 import { answerTypeOf, checkGold, formatAnswer, type QuestionRecord, tablesInvolved } from "../data/index.ts";
@@ -6,17 +6,17 @@ import type { Database } from "../sql/index.ts";
 import type { World } from "./build.ts";
 import type { Form } from "./forms/index.ts";
 
-/** A question without the fields that depend on the set it is put into. */
+/** A question without the fields that depend on its data set. */
 export type Asked = Omit<QuestionRecord, "question_id" | "split">;
 
 export interface AskOptions {
-  /** Rows of the answer at most. @default 12 */
+  /** Maximum rows of the answer. @default 12 */
   readonly maxRows?: number;
-  /** Characters of the answer at most. @default 400 */
+  /** Maximum characters of the answer. @default 400 */
   readonly maxCharacters?: number;
 }
 
-/** A question of this form about the world in `database`, or null when the draw gave none worth asking. */
+/** A question of this form about the world in `database`, or null when the sample gave none worth asking. */
 export function ask(form: Form, world: World, database: Database, r: Random, options: AskOptions = {}): Asked | null {
   const { maxRows = 12, maxCharacters = 400 } = options;
   const made = form.make(world, r);
@@ -41,7 +41,7 @@ export function ask(form: Form, world: World, database: Database, r: Random, opt
   };
 }
 
-/** Whether an ordered query could just as well give its rows in another order, or others, or has fewer than it asks for. */
+/** Whether the rows of an ordered query are ambiguous (ties), or fewer than it asks for. */
 function hasTies(sql: string, database: Database): boolean {
   const [, from, key, down = "", limit, offset = "0"] =
     /^SELECT .+? FROM (.*) ORDER BY (.+?)( DESC)?(?: LIMIT (\d+)(?: OFFSET (\d+))?)?$/.exec(sql) ?? [];

@@ -75,7 +75,7 @@ test("the same spec and seed give the same bytes, another seed gives others", ()
   expect(buildWorld(spec, 1)).not.toEqual(buildWorld(spec, 2));
 });
 
-test("the file opens, with its keys declared and its rows sound", () => {
+test("the file opens, with declared keys and valid rows", () => {
   const database = new Database("kennel", buildWorld(spec, 1));
   expect(database.integrityErrors()).toEqual([]);
   expect(database.table("dogs")!.foreign_keys).toHaveLength(2);
@@ -93,7 +93,7 @@ test("names that need quotes are quoted", () => {
   expect(ddlOf(spec, spec.tables[1]!)).toContain('REFERENCES "group"(id)');
 });
 
-test("values lie in their ranges, are skewed, and follow what they should follow", () => {
+test("values are in their ranges, skewed, and after the values that they depend on", () => {
   const { rows } = fillWorld(spec, 3);
   const groups = rows.get("group")!;
   const dogs = rows.get("dogs")!;
@@ -117,7 +117,7 @@ test("values lie in their ranges, are skewed, and follow what they should follow
   expect(gone).toBeLessThan(90);
 });
 
-test("some rows are never referred to, unless the spec wants every one", () => {
+test("some rows are never referenced, unless the spec requires all", () => {
   const { rows } = fillWorld(spec, 3);
   const dogs = rows.get("dogs")!;
   expect(new Set(dogs.map((row) => row[2])).size).toBeLessThan(20);

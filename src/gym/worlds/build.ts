@@ -1,10 +1,10 @@
-// A database made from its spec: rows drawn from a seed, and the SQLite file that holds them.
+// Builds a database from its spec: rows sampled from a seed, and the SQLite file with them.
 import { SqlEnvError } from "../../errors.ts";
 import { type Random, random } from "../../random.ts";
 import { type Cell, createDatabase, quoteName } from "../sql/index.ts";
 import type { ColumnSpec, DateColumn, LabelColumn, NumberColumn, RefColumn, TableSpec, WorldSpec } from "./spec.ts";
 
-/** A spec and the rows drawn for it, by table name; cells stand in the order of the table's columns. */
+/** A spec and its rows by table name; cells are in the order of the table's columns. */
 export interface World {
   readonly spec: WorldSpec;
   readonly rows: ReadonlyMap<string, readonly (readonly Cell[])[]>;
@@ -15,7 +15,7 @@ export function buildWorld(spec: WorldSpec, seed: number): Uint8Array {
   return worldBytes(fillWorld(spec, seed));
 }
 
-/** Draws the rows of every table. */
+/** Samples the rows of every table. */
 export function fillWorld(spec: WorldSpec, seed: number): World {
   const rows = new Map<string, Cell[][]>();
   const r = random("world", spec.name, seed);
@@ -60,7 +60,7 @@ export function tableNamed(spec: WorldSpec, name: string): TableSpec {
   return table;
 }
 
-/** The primary key of a table that others refer to. */
+/** The primary key of a table that others reference. */
 export function idOf(table: TableSpec): ColumnSpec {
   const id = table.columns.find((column) => column.kind === "id");
   if (!id) throw badSpec("a table that is referred to needs a column of kind id", table.name);
@@ -85,7 +85,7 @@ function fillTable(spec: WorldSpec, table: TableSpec, done: ReadonlyMap<string, 
 
 type Draw = (index: number, row: readonly Cell[]) => Cell;
 
-/** How the cells of one column are drawn, row by row; `row` holds the cells to the left. */
+/** Samples the cells of one column, row by row; `row` has the cells to the left. */
 function drawer(
   spec: WorldSpec,
   table: TableSpec,
@@ -125,7 +125,7 @@ function categories(values: readonly string[], r: Random): Draw {
   return () => (weighted.length === 0 ? null : r.pickWeighted(weighted));
 }
 
-/** The value a drawn one builds on: of a column to the left, or, written `ref.column`, of the row referred to. */
+/** The value that a sampled one is relative to: of a column to the left, or, written `ref.column`, of the referenced row. */
 function earlier(
   spec: WorldSpec,
   table: TableSpec,
@@ -173,7 +173,7 @@ function dayText(day: number): string {
   return new Date(day * DAY).toISOString().slice(0, 10);
 }
 
-/** Ids of the referred table, some often and some never; a row does not refer twice to the same one, and link rows do not repeat. */
+/** Ids of the referenced table, some often and some never; a row does not reference the same one twice, and link rows are distinct. */
 function references(
   table: TableSpec,
   column: RefColumn,

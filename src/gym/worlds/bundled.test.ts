@@ -45,7 +45,7 @@ describe("what is in the set", () => {
     expect(set.rejected).toEqual([]);
   });
 
-  test("databases share the questions evenly", () => {
+  test("questions are distributed evenly over databases", () => {
     const spread = (questions: readonly QuestionRecord[]) => {
       const counts = [...countBy(questions, (q) => q.database_name).values()];
       return Math.max(...counts) - Math.min(...counts);
@@ -77,7 +77,7 @@ describe("what is in the set", () => {
 });
 
 describe("each question", () => {
-  test("is a complete record with the facts of its gold query", () => {
+  test("is a complete record that agrees with its gold query", () => {
     for (const question of set.questions) {
       questionSchema.parse(question);
       const database = set.databases.get(question.database_name);
@@ -94,17 +94,17 @@ describe("each question", () => {
     }
   });
 
-  test("has the difficulty its query shows", () => {
+  test("has the difficulty of its query", () => {
     const wrong = set.questions.filter((q) => difficultyOf(q.gold_sql) !== q.difficulty);
     expect(wrong.map((q) => q.gold_sql)).toEqual([]);
   });
 
-  test("has an id of its own that says where it belongs", () => {
+  test("has a unique id with its database and split", () => {
     expect(new Set(set.questions.map((q) => q.question_id)).size).toBe(676);
     for (const q of set.questions) expect(q.question_id).toMatch(new RegExp(`^${q.database_name}_${q.split}_\\d{3}$`));
   });
 
-  test("is asked once: no text and no query is used twice, so none of training's is evaluated on", () => {
+  test("is unique: no text and no query occurs twice, so training and evaluation do not overlap", () => {
     expect(new Set(set.questions.map((q) => q.question_text.toLowerCase())).size).toBe(676);
     expect(new Set(set.questions.map((q) => normalizeSql(q.gold_sql))).size).toBe(676);
   });
@@ -135,7 +135,7 @@ function slipsIn(text: string): string[] {
   return /^[A-Z].*[?.]$/.test(text) ? found : [...found, "starts small or has no end"];
 }
 
-test("every sentence is sound English as far as a test can tell", () => {
+test("every sentence is correct English as far as a test can tell", () => {
   const bad = set.questions
     .filter((q) => slipsIn(q.question_text.replaceAll("@post.example", "")).length > 0)
     .map((q) => `${q.question_text} (${slipsIn(q.question_text)})`);
@@ -194,7 +194,7 @@ describe("the databases", () => {
     expect(quoted.filter((name) => UNSEEN_DATABASES.includes(name)).length).toBeGreaterThanOrEqual(1);
   });
 
-  test("those held out share no name with those for training but id and name", () => {
+  test("held-out databases share no names with training databases except id and name", () => {
     const namesOf = (databases: readonly string[]) =>
       new Set(
         databases.flatMap((database) => [

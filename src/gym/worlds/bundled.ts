@@ -1,4 +1,4 @@
-// The bundled set: twelve databases and the questions asked about them, made from a seed.
+// The bundled data set: twelve databases and their questions, generated from a seed.
 import { SqlEnvError } from "../../errors.ts";
 import { type Random, random } from "../../random.ts";
 import type { DataSet, Difficulty, QuestionRecord, Split } from "../data/index.ts";
@@ -23,10 +23,10 @@ import type { WorldSpec } from "./spec.ts";
 const TRAIN_SPECS: readonly WorldSpec[] = [library, hospital, airline, restaurants, football, films, shop, university];
 const UNSEEN_SPECS: readonly WorldSpec[] = [zoo, wine, space, museum];
 
-/** Names of the databases that training questions are about. */
+/** Databases with training questions. */
 export const TRAIN_DATABASES: readonly string[] = TRAIN_SPECS.map(({ name }) => name);
 
-/** Names of the databases that training never sees. */
+/** Databases held out from training. */
 export const UNSEEN_DATABASES: readonly string[] = UNSEEN_SPECS.map(({ name }) => name);
 
 /** The specs of all twelve databases, those for training first. */
@@ -35,7 +35,7 @@ export const BUNDLED_SPECS: readonly WorldSpec[] = [...TRAIN_SPECS, ...UNSEEN_SP
 /** How many questions each part of the set has. */
 export const BUNDLED_COUNTS = { train: 473, eval_seen: 101, eval_unseen: 102 } as const;
 
-/** Names nearly every database has: knowing them gives nothing away. */
+/** Names that nearly every database has: knowing them is no advantage. */
 export const UNIVERSAL_NAMES: readonly string[] = ["id", "name"];
 
 /** Database, table and column names of the unseen databases and the words people use for them, in lower case, unless training has the same. */
@@ -55,7 +55,7 @@ function wordsOf({ name, tables }: WorldSpec): string[] {
 }
 
 export interface BundledOptions {
-  /** Decides rows and questions. @default 42 */
+  /** Seed of rows and questions. @default 42 */
   readonly seed?: number;
 }
 
@@ -79,10 +79,10 @@ const SHARES: readonly (readonly [Difficulty, number])[] = [
   ["hard", 0.2],
 ];
 
-/** Draws allowed for one form before another is tried. */
+/** Attempts with one form before another is tried. */
 const DRAWS = 12;
 
-/** The questions made so far: no text and no query is ever used twice, and forms take turns. */
+/** The questions generated so far: no text and no query is used twice, and forms alternate. */
 class Asking {
   readonly #worlds: ReadonlyMap<string, World>;
   readonly #databases: DatabasePool;
@@ -113,7 +113,7 @@ class Asking {
     });
   }
 
-  /** A new question of the form least used, of those that fit the database. */
+  /** A new question of the least used form that fits the database. */
   #next(name: string, difficulty: Difficulty, uses: Map<string, number>, r: Random): Asked {
     const world = this.#worlds.get(name)!;
     const database = this.#databases.get(name);
@@ -146,7 +146,7 @@ class Asking {
   }
 }
 
-/** How many questions of each difficulty make up `count`; rounding is left to the hard ones. */
+/** How many questions of each difficulty make up `count`; the hard ones absorb rounding. */
 function quotas(count: number): [Difficulty, number][] {
   const rounded = SHARES.map(([difficulty, share]): [Difficulty, number] => [difficulty, Math.round(count * share)]);
   const hard = rounded.at(-1)!;

@@ -1,4 +1,4 @@
-// Small English: articles, plurals, verb endings and the joining of words, enough for the questions made here.
+// English grammar for generated questions: articles, plurals, verb endings, lists.
 
 /** The noun phrase with "a" or "an" before it. */
 export function an(phrase: string): string {
@@ -36,7 +36,7 @@ function pluralWord(word: string): string {
   return `${word}s`;
 }
 
-/** The verb as it follows "he", "she" or "it"; only its first word changes. */
+/** The third person singular of a verb; only its first word changes. */
 export function third(verb: string): string {
   const [first = "", ...rest] = verb.split(" ");
   return [thirdWord(first), ...rest].join(" ");
@@ -59,7 +59,7 @@ export function listed(words: readonly string[], last = "and"): string {
   return words.length < 2 ? (words[0] ?? "") : `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}`;
 }
 
-/** The sentence with a capital first letter, and nothing doubled or left over between its words. */
+/** The sentence with a capital first letter, and duplicate or stray spaces and marks removed. */
 export function sentence(text: string): string {
   const tidy = text
     .replace(/\s+/g, " ")

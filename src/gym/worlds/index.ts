@@ -1,4 +1,4 @@
-// Makers of databases and questions: the bundled set, and endless practice worlds from a seed.
+// Generators of databases and questions: the bundled set, and any number of practice worlds from a seed.
 export { buildWorld } from "./build.ts";
 export * from "./bundled.ts";
 export * from "./practice/practice.ts";

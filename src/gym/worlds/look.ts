@@ -1,4 +1,4 @@
-// What forms see of a world: its columns, values and references, and how they are written in SQL.
+// Queries on a world's spec and rows, used by forms: columns by kind, values and references, and their SQL.
 import type { Random } from "../../random.ts";
 import { type Cell, quoteName, quoteText } from "../sql/index.ts";
 import { idOf, tableNamed, type World } from "./build.ts";
@@ -12,7 +12,7 @@ import type {
   TableSpec,
 } from "./spec.ts";
 
-/** A child table, one of its references, and the table referred to. */
+/** A child table, one of its foreign keys, and the parent table. */
 export interface Link {
   readonly child: TableSpec;
   readonly ref: RefColumn;
@@ -41,7 +41,7 @@ export function labelOf(table: TableSpec): LabelColumn | undefined {
   return table.columns.find((column): column is LabelColumn => column.kind === "label" && column.name === table.label);
 }
 
-/** Tables whose rows people call by name. */
+/** Tables whose rows have names. */
 export function labelledTables(world: World): Labelled[] {
   return world.spec.tables.flatMap((table) => {
     const label = labelOf(table);
@@ -49,7 +49,7 @@ export function labelledTables(world: World): Labelled[] {
   });
 }
 
-/** Label values that belong to one row only. */
+/** Label values that are unique. */
 export function uniqueLabels(world: World, { table, label }: Labelled): string[] {
   const counts = new Map<string, number>();
   for (const cell of cells(world, table, label)) {
@@ -86,7 +86,7 @@ export function linksOf(world: World): Link[] {
   );
 }
 
-/** Links between tables that have no second one between them: "the flights of an airport" would not say which. */
+/** Links between tables that have no other link: "the flights of an airport" would be ambiguous. */
 export function soleLinksOf(world: World): Link[] {
   const all = linksOf(world);
   return all.filter((link) =>
@@ -94,13 +94,13 @@ export function soleLinksOf(world: World): Link[] {
   );
 }
 
-/** Links that a verb tells apart: sole ones, and those with a verb of their own. */
+/** Links that a verb identifies: sole ones, and those with a verb of their own. */
 export function verbLinksOf(world: World): Link[] {
   const sole = soleLinksOf(world).map(({ ref }) => ref);
   return linksOf(world).filter(({ ref }) => ref.verb !== undefined || sole.includes(ref));
 }
 
-/** Values of a category in order of first appearance; more than one of them. */
+/** Values of a category in order of first occurrence; more than one. */
 export function severalValues(world: World, table: TableSpec, column: CategoryColumn): string[] {
   const values = [...new Set(cells(world, table, column))].filter(
     (value): value is string => typeof value === "string",
@@ -108,7 +108,7 @@ export function severalValues(world: World, table: TableSpec, column: CategoryCo
   return values.length > 1 ? values : [];
 }
 
-/** Any element, or undefined of none. */
+/** A random element, or undefined for an empty list. */
 export function maybePick<T>(r: Random, items: readonly T[]): T | undefined {
   return items.length === 0 ? undefined : r.pick(items);
 }

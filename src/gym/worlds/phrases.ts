@@ -1,4 +1,4 @@
-// How people speak of the rows and values of a world.
+// English phrases for the rows and values of a world.
 import type { Cell } from "../sql/index.ts";
 import { an, fill, plural, third } from "./english.ts";
 import type { Link } from "./look.ts";
@@ -41,11 +41,11 @@ const PREPOSITION = /^(?:from|in|at|by|of|for|to|on|under)\b/;
 const PARTICIPLE =
   /^(?:\w+ly )?(?:\w+ed|born|built|sold|held|made|written|bought|sent|taken|flown|won|set|given|paid|shot|drawn|sung|begun)\b/;
 
-/** Participles that say how things are, not what happened. */
+/** Participles that describe a state, not an event. */
 const LASTING =
   /^(?:rated|insured|represented|based|taught|looked|run|associated|made from|closed|located|paid (?:more|less))\b/;
 
-/** What follows a noun turned into a verb phrase: "with a pool" → "have a pool", "hired in 2019" → "were hired in 2019"; undefined where English resists. */
+/** What follows a noun turned into a verb phrase: "with a pool" → "have a pool", "hired in 2019" → "were hired in 2019"; undefined where there is no natural phrase. */
 export function predicate(after: string | undefined): string | undefined {
   if (after === undefined) return undefined;
   if (after.startsWith("with ")) return `have ${after.slice(5)}`;
@@ -54,7 +54,7 @@ export function predicate(after: string | undefined): string | undefined {
   return `${PARTICIPLE.test(after) && !LASTING.test(after) ? "were" : "are"} ${after}`;
 }
 
-/** The verb phrase denied: "have no pool" → "do not have", "are in Rome" → "are not in Rome"; undefined for other verbs. */
+/** The negated verb phrase: "have no pool" → "do not have", "are in Rome" → "are not in Rome"; undefined for other verbs. */
 export function denied(verbPhrase: string | undefined): string | undefined {
   if (verbPhrase?.startsWith("have ")) return `do not ${verbPhrase}`;
   const [, verb, rest] = /^(are|were) (.*)$/.exec(verbPhrase ?? "") ?? [];
@@ -99,7 +99,7 @@ export function superlative(
     : `with the ${extremesOf(column)[top ? 0 : 1]} ${column.phrase}`;
   const words = column.superlatives?.[top ? 0 : 1] ?? plain;
   if (/^(?:with|that|who) /.test(words)) {
-    // Behind other words "with" would be taken for one more of them: "… in Rome that has the most tables".
+    // After other restrictions "with" would read as one more: "… in Rome that has the most tables".
     const who = restrictions.some(({ after }) => after) ? (table.person ? "who " : "that ") : undefined;
     const tail = (has: string) => (who ? words.replace(/^with /, `${who}${has} `) : words);
     return {
@@ -136,7 +136,7 @@ export function comparativeOf(extreme: string): string {
   return extreme.replace(/est$/, "er");
 }
 
-/** "40 euros"; a number without a unit stands alone. */
+/** "40 euros"; a number without a unit is alone. */
 export function withUnit(value: number | string, { unit }: NumberColumn): string {
   return unit ? `${value} ${unit}` : String(value);
 }
@@ -152,12 +152,12 @@ export function categoryWords(column: CategoryColumn, value: string): Pick<Restr
   return { after: fill(column.where ?? "whose {phrase} is {v}", { v: value, av: an(value), phrase: column.phrase }) };
 }
 
-/** The referred row of one row, in words: "the author of Silent River". */
+/** The referenced row of a row, in words: "the author of Silent River". */
 export function referredOf({ child, ref }: Link, value: Cell): string {
   return fill(ref.of ?? `the ${ref.phrase} of {x}`, { x: called(child, value) });
 }
 
-/** Questions for one column of one row, the column's own way of asking first. */
+/** Questions for one column of one row, the column's own question first. */
 export function asksFor(table: TableSpec, column: ColumnSpec, x: string): string[] {
   const counted = countedBy(column);
   const general = [

@@ -1,4 +1,4 @@
-// Conditions on rows, in words and in SQL, drawn so that some rows meet them and others do not.
+// Restrictions: random conditions on rows, in English and in SQL, that some rows satisfy and others do not.
 import type { Random } from "../../random.ts";
 import { type Cell, quoteText } from "../sql/index.ts";
 import { idOf, type World } from "./build.ts";
@@ -29,7 +29,7 @@ export function isValue(column: CategoryColumn, value: string, table?: TableSpec
   };
 }
 
-/** A category restriction that some but not all rows meet. */
+/** A category restriction that some but not all rows satisfy. */
 export function someCategory(
   world: World,
   table: TableSpec,
@@ -62,7 +62,7 @@ export function either(
   };
 }
 
-/** A threshold that splits the column's values: a round number between the given shares of the order. */
+/** A threshold that splits the column's values: a round number between the given quantiles. */
 export function threshold(
   world: World,
   table: TableSpec,
@@ -106,7 +106,7 @@ export const compared = (above: boolean) => (world: World, table: TableSpec, r: 
   return value === undefined ? undefined : beyond(column!, value, above);
 };
 
-/** A number restriction that some but not all rows meet. */
+/** A number restriction that some but not all rows satisfy. */
 export function someNumber(
   world: World,
   table: TableSpec,
@@ -118,7 +118,7 @@ export function someNumber(
   return value === undefined ? undefined : beyond(column!, value, r.chance(0.6), qualified ? table : undefined);
 }
 
-/** A range of a number column that some rows lie in. */
+/** A range of a number column that contains some rows. */
 export function range(world: World, table: TableSpec, r: Random): Restriction | undefined {
   const column = maybePick(r, numbersOf(table));
   const [a, b] = column
@@ -218,7 +218,7 @@ export function without(world: World, table: TableSpec): Restriction[] {
     }));
 }
 
-/** Rows that refer to one named row: "by Ursula Kent". */
+/** Rows that reference one named row: "by Ursula Kent". */
 export function refersTo({ ref, parent }: Link, value: Cell, alias?: string): Restriction {
   return {
     column: ref.name,
@@ -227,12 +227,12 @@ export function refersTo({ ref, parent }: Link, value: Cell, alias?: string): Re
   };
 }
 
-/** The template that restricts by several referred rows, "by {v}", or undefined where there is none. */
+/** The template that restricts by several referenced rows, "by {v}", or undefined where there is none. */
 export function throughOf({ ref }: Link): string | undefined {
   return ref.through ?? (/^\w+ \{v\}$/.test(ref.where) ? ref.where : undefined);
 }
 
-/** A named row of the parent that at least one child row refers to, often referred ones more often. */
+/** A named parent row with at least one child row, in proportion to the number of child rows. */
 export function someReferred(world: World, link: Link, r: Random): string | undefined {
   const { child, ref, parent } = link;
   const label = labelOf(parent)!;

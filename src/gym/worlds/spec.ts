@@ -1,10 +1,10 @@
-// How a database is described so that code can fill it and questions about it read as a person would ask them.
-// A spec is plain data; build.ts makes rows from it, forms make questions from it.
+// The spec of a world: a database described so that code can fill it and ask natural questions about it. A spec is plain
+// data; build.ts makes rows from it, forms make questions from it.
 
 /** One database: its tables and the words people use for them. */
 export interface WorldSpec {
   readonly name: string;
-  /** What it holds, a few words for listings: "concerts and the bands that play them". */
+  /** Its contents in a few words, for listings: "concerts and the bands that play them". */
   readonly topic: string;
   /** A table comes after the tables it refers to. */
   readonly tables: readonly TableSpec[];
@@ -15,13 +15,13 @@ export interface TableSpec {
   /** "singer" / "singers": never capitalized. */
   readonly one: string;
   readonly many: string;
-  /** Name of the column by which people call a row (its kind is "label"); link tables have none. */
+  /** The column that names a row (its kind is "label"); link tables have none. */
   readonly label?: string;
   readonly rows: number;
   readonly columns: readonly ColumnSpec[];
   /** Rows are people: asked for with "who". */
   readonly person?: boolean;
-  /** How a row is called in a sentence: "flight {v}", "the film {v}". @default "{v}" */
+  /** How a row is named in a sentence: "flight {v}", "the film {v}". @default "{v}" */
   readonly called?: string;
   /** For a link table, what its rows say: students (`subject`, a ref column) "take" courses (`object`); `past` as in RefColumn. */
   readonly relation?: {
@@ -54,7 +54,7 @@ export interface IdColumn extends ColumnBase {
   readonly kind: "id";
 }
 
-/** What a row is called, or another text of its own such as a code. `values` are distinct and at least as many as rows, unless `repeats` is set. */
+/** The name of a row, or another unique text such as a code. `values` are distinct and at least as many as rows, unless `repeats` is set. */
 export interface LabelColumn extends ColumnBase {
   readonly kind: "label";
   readonly values: readonly string[];
@@ -69,7 +69,7 @@ export interface CategoryColumn extends ColumnBase {
   readonly plural: string;
   /** Restricts the table's rows to a value: "from {v}", "in the {v} category", "with {av} card" for "with a student card". @default "whose {phrase} is {v}" */
   readonly where?: string;
-  /** Restricts by standing before the noun, instead of `where`: "{v}" as in "Italian restaurants". */
+  /** Restricts by a word before the noun, instead of `where`: "{v}" as in "Italian restaurants". */
   readonly before?: string;
 }
 
@@ -83,7 +83,7 @@ export interface NumberColumn extends ColumnBase {
   readonly decimals?: number;
   /** Values are multiples of this. */
   readonly step?: number;
-  /** A number column to the left, or `ref.column` for one of the row referred to: it is added to the value drawn. */
+  /** A number column to the left, or `ref.column` for one of the referenced row: it is added to the sampled value. */
   readonly follows?: string;
   /** A calendar year: never averaged. */
   readonly year?: boolean;
@@ -108,14 +108,14 @@ export interface DateColumn extends ColumnBase {
   readonly to: string;
   /** Restricts to a year: "hired in {v}". */
   readonly where: string;
-  /** A date column to the left, or `ref.column` for one of the row referred to: values lie 0 to `within` days after it. */
+  /** A date column to the left, or `ref.column` for one of the referenced row: values are 0 to `within` days after it. */
   readonly follows?: string;
   readonly within?: number;
   /** ["most recently hired", "longest-serving"]. @default "with the latest {phrase}" */
   readonly superlatives?: readonly [string, string];
 }
 
-/** Refers to the id of another table; some rows of it are referred to often, some never. */
+/** A foreign key to the id of another table; some of its rows are referenced often, some never. */
 export interface RefColumn extends ColumnBase {
   readonly kind: "ref";
   readonly table: string;

@@ -1,13 +1,13 @@
-// Requests whose redirects are followed here: never from https to http, and never from the internet into a private network.
+// Follows redirects: never from https to http, and never from the internet into a private network.
 import { lookup } from "node:dns/promises";
 import { BlockList, isIP } from "node:net";
 
 const MAX_REDIRECTS = 5;
 
-/** A redirect that is not followed; trying again will not change that. */
+/** A redirect that is refused; a retry would not change that. */
 export class RedirectError extends Error {}
 
-/** Answers a GET, following redirects; `authorization` stays with the first address's origin. */
+/** Sends a GET request and follows redirects; `authorization` is only sent to the first origin. */
 export async function follow(
   url: string,
   headers: Readonly<Record<string, string>>,
@@ -46,7 +46,7 @@ for (const [address, bits] of [
   ["10.0.0.0", 8],
   ["100.64.0.0", 10],
   ["127.0.0.0", 8],
-  ["169.254.0.0", 16], // where clouds keep credentials
+  ["169.254.0.0", 16], // metadata services of clouds, with credentials
   ["172.16.0.0", 12],
   ["192.0.0.0", 24],
   ["192.168.0.0", 16],
@@ -64,7 +64,7 @@ for (const [address, bits] of [
 ] as const)
   PRIVATE.addSubnet(address, bits, "ipv6");
 
-/** Whether a host is, or has, an address that the internet does not route. A name that is not found is left to the request. */
+/** Whether a host is, or has, an address that the internet does not route. An unknown name is left to the request. */
 export async function isPrivate(hostname: string): Promise<boolean> {
   const host = hostname.replace(/^\[|\]$/g, "");
   if (/(?:^|\.)localhost\.?$/i.test(host)) return true;

@@ -1,10 +1,10 @@
-// What has come of a file so far, in a folder of its own that one process works in: `FILE.part` while nobody does, `FILE.part-WHO` while somebody does.
-// A rename takes it over with all that is in it, and only one process can.
+// The unfinished part of a download, a folder that one process uses at a time: `FILE.part` while unused, `FILE.part-PROCESS`
+// while in use. A process claims it by a rename, which only one can win.
 import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { hasEnded, processName } from "../process.node.ts";
 
-/** What must be the same for a resume to make sense. */
+/** What must match to resume. */
 export interface PartInfo {
   readonly url: string;
   /** A strong ETag or the Last-Modified date, sent as If-Range. */
@@ -19,7 +19,7 @@ export class Part {
   readonly #rest: string;
   readonly #folder: string;
 
-  /** Continues what an earlier call left, or begins anew. */
+  /** Claims the part of an earlier call, or begins a new one. */
   constructor(file: string) {
     this.#rest = `${file}.part`;
     this.#folder = `${this.#rest}-${processName()}.${++calls}`;
@@ -29,7 +29,7 @@ export class Part {
         renameSync(left, this.#folder);
         return;
       } catch {
-        // none, or somebody else was faster
+        // there is none, or another process was faster
       }
     }
     mkdirSync(this.#folder);
@@ -43,7 +43,7 @@ export class Part {
     return statSync(this.data, { throwIfNoEntry: false })?.size ?? 0;
   }
 
-  /** Undefined when there is none, or none that can be read: then the file is fetched from its beginning. */
+  /** Undefined when there is none, or it cannot be read: then the file is downloaded from its beginning. */
   get info(): PartInfo | undefined {
     try {
       return JSON.parse(readFileSync(join(this.#folder, "info.json"), "utf8")) as PartInfo;
@@ -56,12 +56,12 @@ export class Part {
     writeFileSync(join(this.#folder, "info.json"), JSON.stringify(info));
   }
 
-  /** Forgets what has come. */
+  /** Deletes the bytes received so far. */
   clear(): void {
     for (const name of ["data", "info.json"]) rmSync(join(this.#folder, name), { force: true });
   }
 
-  /** Leaves what has come to a later call; of two that do, the first. */
+  /** Leaves the part to a later call; of two processes, the first one's is kept. */
   release(): void {
     try {
       if (this.size > 0) renameSync(this.#folder, this.#rest);

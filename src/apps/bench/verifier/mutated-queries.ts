@@ -1,10 +1,10 @@
-// Gold queries changed in one place, and the rule sets by which checkers take their results for the gold's.
+// Mutated gold queries, changed in one place, and the rule sets by which verifiers compare their results with the gold's.
 
 import { formatAnswer } from "../../../gym/data/index.ts";
 import { type Gold, outermostClauses, verifyAnswer } from "../../../gym/env/index.ts";
 import { type Cell, type ResultTable, tokenizeSql } from "../../../gym/sql/index.ts";
 
-/** Each gives a changed query, or the same text where it does not apply. */
+/** Each gives a mutated query, or the same text where it does not apply. */
 export const MUTATIONS: Record<string, (sql: string) => string> = {
   "drop ORDER BY": (sql) => {
     const { core, order, limit } = outermostClauses(sql);
@@ -26,7 +26,7 @@ export const MUTATIONS: Record<string, (sql: string) => string> = {
   "constant 1": () => "SELECT 1",
 };
 
-/** The four rule sets: three that are in use elsewhere, and ours. */
+/** The four rule sets: three that others use, and ours. */
 export const RULES: Record<"set" | "multiset" | "ordered" | "ours", (result: ResultTable, gold: Gold) => boolean> = {
   set: (result, gold) => same(new Set(result.rows.map(keyOf)), new Set(gold.rows.map(keyOf))),
   multiset,

@@ -1,4 +1,4 @@
-// How often the verifier is wrong: right values it rejects, wrong values it accepts, and changed queries it lets pass.
+// Measures the verifier's errors: right answers rejected, wrong answers accepted, and mutated queries accepted.
 
 import type { DataSet } from "../../../gym/data/index.ts";
 import { formatAnswer, MAX_ANSWER_LENGTH } from "../../../gym/data/index.ts";
@@ -16,25 +16,25 @@ type Shares = Record<RuleName, number>;
 export interface VerifierBench {
   readonly data: string;
   readonly questions: number;
-  /** Wrong values accepted, and right values rejected. */
+  /** Wrong answers accepted, and right answers rejected. */
   readonly false_accepts: number;
   readonly false_rejects: number;
-  /** Golds whose outermost query orders, and of those the ones whose LIMIT cuts through a tie: another right query may give other rows. */
+  /** Golds whose outermost query orders, and of those those whose LIMIT cuts a tie: another right query may give other rows. */
   readonly ordered: { readonly golds: number; readonly cut_ties: number };
-  /** Results of the gold, rewritten and changed queries, and those that `@last` judges otherwise than their text. */
+  /** Results of the gold, rewritten and mutated queries, and those where `@last` and the written answer get different verdicts. */
   readonly by_reference: { readonly tried: number; readonly differ: number };
   readonly tried: { readonly wrong: number; readonly right: number };
-  /** Of all changed queries, the share whose result each rule set takes for the gold's. */
+  /** Share of mutated queries whose result each rule set accepts. */
   readonly mutants: Shares;
   readonly by_mutation: Record<string, { readonly n: number } & Shares>;
-  /** The first few failures, for looking into. */
+  /** The first few failures, for inspection. */
   readonly examples: readonly string[];
 }
 
-const MAX_ROWS_TRIED = 200; // answers longer than this only cost time
+const MAX_ROWS_TRIED = 200; // longer answers only cost time
 const WAYS_OF_WRITING = ["plain", "JSON"] as const;
 
-/** Tries the verifier on every question of a data set. */
+/** Tests the verifier on every question of a data set. */
 export function benchVerifier(
   data: DataSet,
   onProgress: (done: number, all: number) => void = () => {},
@@ -62,11 +62,11 @@ export function benchVerifier(
         examples.push(`${kind} (${how}) ${question.question_id}: ${JSON.stringify(text.slice(0, 150))}`);
     };
     if (gold.rows.length <= MAX_ROWS_TRIED) {
-      for (const { clothes, text } of rightTexts(gold, question.gold_sql, database, i)) {
+      for (const { format, text } of rightTexts(gold, question.gold_sql, database, i)) {
         counts.right++;
         if (verifyAnswer(text, gold)) continue;
         counts.false_rejects++;
-        fail("rejected", clothes, text);
+        fail("rejected", format, text);
       }
       for (const { change, text } of wrongTexts(gold, i)) {
         counts.wrong++;
@@ -76,9 +76,9 @@ export function benchVerifier(
       }
     }
     countMutants(question.gold_sql, gold, database, mutations);
-    const changed = Object.values(MUTATIONS).map((mutate) => mutate(question.gold_sql));
+    const mutated = Object.values(MUTATIONS).map((mutate) => mutate(question.gold_sql));
     const rewritten = rewriteQuery(question.gold_sql).map(([, sql]) => sql);
-    for (const sql of new Set([question.gold_sql, ...changed, ...rewritten])) {
+    for (const sql of new Set([question.gold_sql, ...mutated, ...rewritten])) {
       const agrees = agreesWithText(sql, gold, database);
       if (agrees === undefined) continue;
       counts.results++;
@@ -109,10 +109,10 @@ export function benchVerifier(
   };
 }
 
-function rightTexts(gold: Gold, sql: string, database: Database, i: number): { clothes: string; text: string }[] {
+function rightTexts(gold: Gold, sql: string, database: Database, i: number): { format: string; text: string }[] {
   const rewritten = rewriteQuery(sql).flatMap(([name, query]) => {
     const result = database.run(query);
-    return result.ok && result.table.rows.length > 0 ? [{ clothes: name, text: formatAnswer(result.table) }] : [];
+    return result.ok && result.table.rows.length > 0 ? [{ format: name, text: formatAnswer(result.table) }] : [];
   });
   return [...rightAnswers(gold, random("right", i)), ...rewritten];
 }
@@ -138,7 +138,7 @@ function plain(rows: readonly (readonly unknown[])[]): unknown {
   return cells[0]?.length === 1 ? cells.map(([cell]) => cell) : cells;
 }
 
-/** Whether a query's result is judged alike by its cells and by its text; undefined where it has none that can be written. */
+/** Whether a query's result gets the same verdict by its cells and by its text; undefined where it has none that can be written. */
 function agreesWithText(sql: string, gold: Gold, database: Database): boolean | undefined {
   const result = database.run(sql);
   if (!result.ok || result.table.truncated || result.table.rows.length === 0) return undefined;
@@ -153,9 +153,9 @@ function countMutants(
   mutations: Map<string, { n: number } & Shares>,
 ): void {
   for (const [name, mutate] of Object.entries(MUTATIONS)) {
-    const changed = mutate(sql);
-    if (normalizeSql(changed) === normalizeSql(sql)) continue;
-    const result = database.run(changed);
+    const mutated = mutate(sql);
+    if (normalizeSql(mutated) === normalizeSql(sql)) continue;
+    const result = database.run(mutated);
     if (!result.ok || result.table.truncated) continue;
     const row = mutations.get(name) ?? { n: 0, set: 0, multiset: 0, ordered: 0, ours: 0 };
     mutations.set(name, row);

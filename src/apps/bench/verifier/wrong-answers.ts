@@ -56,7 +56,7 @@ export function wrongAnswers(gold: Gold, r: Random): Wrong[] {
   return wrong.filter((candidate) => !isRight(candidate.rows, gold));
 }
 
-/** A row that stands just behind the cut, in place of the last one. */
+/** The row just after the LIMIT in place of the last one. */
 function beyondTheCut(gold: Gold): Wrong[] {
   const unused = gold.groups.at(-1)!.rows.filter((row) => !gold.rows.some((used) => keyOf(used) === keyOf(row)));
   const first = gold.groups[0]!;
@@ -86,9 +86,9 @@ export function isRight(rows: Rows, gold: Gold): boolean {
 function keyOf(row: readonly Cell[]): string {
   return row
     .map((cell) => {
-      if (cell === null || (typeof cell === "string" && /^(?:|null|none)$/i.test(cell))) return "-"; // written alike
+      if (cell === null || (typeof cell === "string" && /^(?:|null|none)$/i.test(cell))) return "-"; // written the same way
       if (typeof cell === "string") return `'${cell.normalize("NFC").trim().toLowerCase().split(/\s+/).join(" ")}`;
-      return `'${typeof cell === "number" ? Number(cell.toPrecision(9)) : cell}`; // numbers and their text are one value
+      return `'${typeof cell === "number" ? Number(cell.toPrecision(9)) : cell}`; // a number and its text are the same value
     })
     .join("\u0000");
 }

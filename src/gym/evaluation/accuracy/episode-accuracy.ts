@@ -1,12 +1,12 @@
-// Execution accuracy of an episode: whether the query it rests on gives the gold's result.
+// Execution accuracy of an episode: whether its last query gives the gold's result.
 import type { QuestionRecord } from "../../data/index.ts";
 import type { EpisodeRecord } from "../../episode.ts";
 import type { Database } from "../../sql/index.ts";
 import { type ExecutionRule, executeGold, judge } from "./execution.ts";
 
 /**
- * The query of an episode that execution accuracy is about: the last one that ran. Queries that failed after it do not
- * replace it: they gave no result that an answer could rest on.
+ * The query of an episode that execution accuracy judges: the last one that ran. Queries that failed after it do not
+ * replace it: they gave no result to answer with.
  */
 export function lastQuery({ steps }: Pick<EpisodeRecord, "steps">): string | null {
   const ran = steps.findLast(

@@ -20,7 +20,7 @@ const verdict = (gold: string, sql: string) => {
   return [spider, bird];
 };
 
-test("columns may change places by Spider's rule only, and duplicates count by it only", () => {
+test("only by Spider's rule may columns be reordered, and only by it do duplicates count", () => {
   expect(verdict("SELECT name, age FROM t", "SELECT age, name FROM t")).toEqual([true, false]);
   expect(verdict("SELECT name FROM t", "SELECT name FROM t GROUP BY name")).toEqual([false, true]);
   expect(verdict("SELECT name FROM t", "SELECT DISTINCT name FROM t")).toEqual([true, true]);
@@ -31,7 +31,7 @@ test("order counts by Spider's rule where the gold's text orders", () => {
   expect(verdict("SELECT name FROM t", "SELECT name FROM t ORDER BY id DESC")).toEqual([true, true]);
 });
 
-test("cells are equal as in Python: numbers by value, text to the letter, NULL with NULL", () => {
+test("cells are equal as in Python: numbers by value, text exactly, NULL with NULL", () => {
   expect(verdict("SELECT 3", "SELECT 3.0")).toEqual([true, true]);
   expect(verdict("SELECT 3", "SELECT '3'")).toEqual([false, false]);
   expect(verdict("SELECT city FROM t WHERE id = 3", "SELECT NULL")).toEqual([true, true]);
@@ -49,7 +49,7 @@ test("a query that fails is wrong and says why", () => {
   });
 });
 
-test("queries are run as Spider's evaluator runs them", () => {
+test("queries are preprocessed like in Spider's evaluator", () => {
   expect(asSpiderRuns("SELECT count(DISTINCT a) FROM t WHERE b > = 1; SELECT 2")).toBe(
     "SELECT count( a) FROM t WHERE b >= 1;",
   );

@@ -3,7 +3,7 @@
 //    queries; rows count as often as they occur; columns may be in another order; the rows' order counts where the text
 //    of the gold says ORDER BY anywhere; two empty results are equal.
 //  - bird: the rows of both results as sets: neither order nor duplicates count, the columns' order does.
-// Both compare cells as Python does: 1 equals 1.0 but not '1', NULL equals NULL, text must be equal to the letter.
+// Both compare cells as Python does: 1 equals 1.0 but not '1', NULL equals NULL, text must be exactly equal.
 import { MAX_GOLD_BYTES, MAX_GOLD_ROWS } from "../../data/index.ts";
 import { type Cell, type Database, type SqlError, type StorageClass, tokenizeSql } from "../../sql/index.ts";
 
@@ -38,20 +38,20 @@ export interface Verdict {
   /** The query's result as it was written, and why it gave none; one of them is null. */
   readonly result: Executed | null;
   readonly error: SqlError | null;
-  /** Whether the clock stopped the query or the gold, which depends on the machine and not on the query alone. */
+  /** Whether the query or the gold was stopped at the time limit, which depends on the machine, not only on the query. */
   readonly stopped: boolean;
 }
 
-/** Whether the clock stopped a query: another machine may run it to its end. */
+/** Whether a query was stopped at the time limit: another machine may finish it. */
 export function isStopped(execution: Execution): boolean {
   return !execution.ok && execution.error.error_class === "timeout";
 }
 
-/** Runs a query and keeps the whole result; one that is too large to keep is a error. */
+/** Runs a query and keeps the whole result; one that is too large is an error. */
 export function execute(database: Database, sql: string): Execution {
   const tokens = tokenizeSql(sql);
   const end = tokens.findIndex(({ text }) => text === ";");
-  // Python's module takes a second semicolon for a second statement.
+  // Python's sqlite3 module treats a second semicolon as a second statement.
   if (end >= 0 && end < tokens.length - 1) return { ok: false, error: SEVERAL };
   const ran = database.run(sql, { maxRows: MAX_GOLD_ROWS, maxBytes: MAX_GOLD_BYTES, classes: true });
   if (!ran.ok) return ran;
@@ -84,7 +84,7 @@ export function judge(database: Database, sql: string, gold: GoldExecution): Ver
   };
 }
 
-/** A query as Spider's evaluator runs it: the first statement, without DISTINCT, operators that were split joined again. */
+/** A query as Spider's evaluator runs it: the first statement, without DISTINCT, split operators joined again. */
 export function asSpiderRuns(sql: string): string {
   const joined = sql.replaceAll("> =", ">=").replaceAll("< =", "<=").replaceAll("! =", "!=");
   const tokens = tokenizeSql(joined);
@@ -103,7 +103,7 @@ export function ordersBySpider(gold: string): boolean {
   return gold.toLowerCase().includes("order by");
 }
 
-/** Equal for results with the same rows, each as often, in whatever order. */
+/** A key that is equal for results with the same multiset of rows. */
 export function resultKey(result: Executed): string {
   return JSON.stringify(rowKeys(result).sort());
 }
@@ -128,8 +128,8 @@ export function sameBySpider(gold: Executed, predicted: Executed, ordered: boole
 
 /**
  * The evaluator's first check: rows whose cells are sorted by what Python prints for them must be equal. It mostly saves
- * time, but is part of the rule: 3 and 3.0 are equal, yet printed differently, so a row that also holds 30 is sorted in
- * another way and does not match.
+ * time, but is part of the rule: 3 and 3.0 are equal, yet printed differently, so a row that also has 30 is sorted
+ * differently and does not match.
  */
 function sameUnorderedRows(gold: Executed, predicted: Executed, ordered: boolean): boolean {
   const [wanted, given] = [sortedRowKeys(gold), sortedRowKeys(predicted)];
@@ -162,7 +162,7 @@ function columnsOf({ rows, classes }: Executed): string[][] {
   return rows[0]!.map((_, c) => rows.map((row, r) => cellKey(row[c]!, classes[r]![c]!)));
 }
 
-/** Equal for cells that Python takes for equal. */
+/** A key that is equal for cells that are equal in Python. */
 function cellKey(cell: Cell, type: StorageClass): string {
   if (cell === null) return "null";
   if (typeof cell === "bigint") return `n${cell}`;

@@ -58,7 +58,7 @@ const rowsOf = (twin: Database, sql: string) => {
   return result.table.rows;
 };
 
-test("hints tell joined columns and what columns are compared with", () => {
+test("hints are joined columns and the values that columns are compared with", () => {
   const { joined, compared } = goldHints([
     ...GOLDS,
     `SELECT a FROM t WHERE b = "Norway" AND c BETWEEN 3 AND 5 AND d NOT IN (SELECT e FROM u)`,
@@ -70,7 +70,7 @@ test("hints tell joined columns and what columns are compared with", () => {
   expect(compared.get("c")!.numbers).toEqual(new Set([3, 5]));
 });
 
-test("a twin has the same tables and other rows; keys stay unique and references lead somewhere", () => {
+test("a twin has the same tables and other rows; keys stay unique and references valid", () => {
   const hints = goldHints(GOLDS);
   const seen = new Set<string>();
   for (let seed = 0; seed < 3; seed++) {
@@ -92,13 +92,13 @@ test("a twin has the same tables and other rows; keys stay unique and references
     const twice = "SELECT person_id, day FROM visit GROUP BY person_id, day HAVING count(*) > 1";
     expect(rowsOf(twin, twice)).toEqual([]);
     const near = rowsOf(twin, "SELECT count(*) FROM person WHERE age IN (60, 61, 62)")[0]![0];
-    expect(near).toBeGreaterThan(0); // what a condition compares with is among the values
+    expect(near).toBeGreaterThan(0); // the values of conditions occur
     twin.close();
   }
   expect(seen.size).toBe(3);
 });
 
-test("twins reject queries that are right by luck, and accept the gold written in another way", () => {
+test("twins reject queries that are right by luck, and accept rewritten golds", () => {
   const twins = new Twins(data, 2);
   const [older, rome] = data.questions;
   const agrees = (question: DataSet["questions"][number], sql: string) =>

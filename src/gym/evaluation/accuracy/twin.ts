@@ -1,12 +1,12 @@
-// A database's perturbed twin: the same tables with other rows, so that a query that is right by luck gives itself away.
-// Keys stay keys, references stay references, and texts are only exchanged, never invented: the gold stays a sensible query.
+// Perturbed twins of a database: the same tables with other rows, which expose queries that are right by luck. Keys stay
+// keys, references stay references, and texts are only exchanged, never invented: the gold query stays sensible.
 import { type Random, random } from "../../../random.ts";
 import { type Cell, createDatabase, Database, type SqlToken, type Table, tokenizeSql } from "../../sql/index.ts";
 
-/** Raised when the same seed gives another twin. */
+/** Incremented when the same seed gives another twin than before. */
 export const TWINS_VERSION = "twins-1";
 
-/** Rows copied of one table; larger ones are cut: a dozen twins of a database may be open at a time. */
+/** Rows copied of one table; larger tables are truncated, since a dozen twins of a database may be open at once. */
 export const MAX_TWIN_ROWS = 10_000;
 
 /** Bytes copied of one table. */
@@ -14,20 +14,20 @@ export const MAX_TWIN_BYTES = 4_000_000;
 
 const MOVED = 0.5; // rows whose cells change; the others keep several conditions on one row meaningful
 const DROPPED = 0.12; // rows left out
-const COPIED = 0.06; // rows added once more, with a key of their own where they have one
+const COPIED = 0.06; // rows that are duplicated, with a new key where they have one
 const SWAPPED = 0.6; // of a moved row's cells, those that change
 const REPEATED = 0.08; // of a unique text column's changed cells, those that get another row's text instead of an exchanged one
-const FEW_VALUES = 12; // a column with fewer different numbers holds categories, whose values stay
+const FEW_VALUES = 12; // a column with fewer distinct numbers is categorical, and its values stay
 const JITTER = 0.2; // of a number or of a column's spread, at most
-const PLACED = 0.15; // of a compared column's cells, those that get a value from a condition, or one beside it
+const PLACED = 0.15; // of a compared column's cells, those that get a value from a condition, or one next to it
 const MIN_ROWS = 3; // smaller tables keep their rows
-const SHARED = 0.5; // of two columns with one name, values in common from which on they are taken for a reference
+const SHARED = 0.5; // of two columns with the same name, share of common values from which they count as a reference
 
-/** What the queries on a database tell about it. */
+/** What is known of a database from its gold queries. */
 export interface GoldHints {
   /** Names of columns that are joined, in lower case. */
   readonly joined: ReadonlySet<string>;
-  /** What conditions compare a column with, by its name in lower case. */
+  /** Values that conditions compare a column with, by its name in lower case. */
   readonly compared: ReadonlyMap<
     string,
     { readonly numbers: ReadonlySet<number>; readonly texts: ReadonlySet<string> }
@@ -36,7 +36,7 @@ export interface GoldHints {
 
 const COMPARISONS = new Set(["=", "==", "<>", "!=", "<", ">", "<=", ">=", "BETWEEN"]);
 
-/** Reads the hints off gold queries. */
+/** Collects the hints from gold queries. */
 export function goldHints(queries: readonly string[]): GoldHints {
   const joined = new Set<string>();
   const compared = new Map<string, { numbers: Set<number>; texts: Set<string> }>();
@@ -71,7 +71,7 @@ export function goldHints(queries: readonly string[]): GoldHints {
   return { joined, compared };
 }
 
-/** Makes the twin of a seed. Throws SqlEnvError where the database's tables cannot be made again. */
+/** Makes the twin of a seed. Throws SqlEnvError where the database's tables cannot be created again. */
 export function makeTwin(database: Database, hints: GoldHints, seed: number): Database {
   const r = random(TWINS_VERSION, database.name, seed);
   const tables = database.tables.filter(({ kind }) => kind === "table");
@@ -101,7 +101,7 @@ function readContent(database: Database, table: Table): Content {
   return { table, rows: all.ok ? all.table.rows : [] };
 }
 
-/** Columns whose values tie rows together, as `table.number`: declared keys, joined ones, and columns of one name that share values. */
+/** Columns whose values link rows, as `table.number`: declared keys, joined ones, and columns with the same name that share values. */
 function keyColumns(contents: readonly Content[], { joined }: GoldHints): Set<string> {
   const keys = new Set<string>();
   const named = new Map<string, { id: string; values: ReadonlySet<Cell> }[]>();
@@ -142,7 +142,7 @@ function dropRows({ rows }: Content, r: Random): readonly (readonly Cell[])[] {
   return kept.length < MIN_ROWS ? rows : kept;
 }
 
-/** For a column that refers to another table: the values that table still has; undefined where anything goes. */
+/** For a column that references another table: the values that table still has; undefined where any value is allowed. */
 function allowedValues({ table }: Content, c: number, kept: readonly Content[]): ReadonlySet<Cell> | undefined {
   const key = table.foreign_keys.find(({ column }) => column.toLowerCase() === table.columns[c]!.name.toLowerCase());
   const parent = key && kept.find((content) => content.table.name.toLowerCase() === key.table.toLowerCase());
@@ -151,7 +151,7 @@ function allowedValues({ table }: Content, c: number, kept: readonly Content[]):
   return new Set(parent.rows.map((row) => row[column] ?? null));
 }
 
-/** New cells for the rows that move; and for those whose reference was dropped. */
+/** New cells for the rows that change, and for those whose reference was dropped. */
 function changeRows(
   { table, rows }: Content,
   isKey: readonly boolean[],
@@ -171,7 +171,7 @@ function changeRows(
     if (isKey[c]) {
       const isReal = parents !== undefined && isRealReference(values, parents);
       const valid = parents ? values.filter((value) => value === null || parents.has(value)) : values;
-      // A reference that leads nowhere in the original makes every join empty there; here it leads somewhere.
+      // A dangling reference in the original makes every join empty there; in the twin it is valid.
       const pool = valid.some((value) => value !== null) ? valid : [...(parents ?? [])];
       if (pool.length === 0) return;
       const isMoved = new Set(moved);
@@ -193,7 +193,7 @@ function changeRows(
       }
       return;
     }
-    // Unique texts change places, with a few that occur twice then; others are drawn again, so that their counts change.
+    // Unique texts are swapped, with a few duplicates; others are sampled again, so that their counts change.
     const exchanged = isUnique ? r.shuffle(touched.map((i) => values[i]!)) : [];
     touched.forEach((i, place) => {
       changed[i]![c] = isUnique && !r.chance(REPEATED) ? exchanged[place]! : r.pick(values);
@@ -202,7 +202,7 @@ function changeRows(
   return changed;
 }
 
-/** Puts what conditions compare a column with, and what is just beside it, into some of its cells: there `>` and `>=`, and a condition and none, differ. */
+/** Puts the values that conditions compare a column with, and their neighbours, into some of its cells: they distinguish `>` from `>=`, and a condition from none. */
 function placeLiterals(
   table: Table,
   rows: readonly Cell[][],
@@ -237,15 +237,15 @@ function placeLiterals(
   });
 }
 
-/** A text for columns that hold nothing but what conditions compare them with. */
+/** A text for columns whose only values are those of conditions. */
 const OTHER = "Other";
 
-/** Whether most values have a parent; where they do not, the declared reference is no real one. */
+/** Whether most values have a parent; otherwise the declared reference is not a real one. */
 function isRealReference(values: readonly Cell[], parents: ReadonlySet<Cell>): boolean {
   return 2 * values.filter((value) => value === null || parents.has(value)).length >= values.length;
 }
 
-/** Another number nearby: whole where the column is, with no more decimals than it has, and not negative where none is. */
+/** A similar number: an integer where the column has integers, with no more decimals than the column, and not negative where none is. */
 function jitterOf(values: readonly (number | null)[], r: Random): (value: number) => number {
   const known = values.filter((value) => value !== null && Number.isFinite(value)) as number[];
   const [low, high] = [Math.min(...known), Math.max(...known)];
@@ -266,7 +266,7 @@ function decimalsOf(values: readonly number[]): number {
   return Math.min(6, Math.max(0, ...lengths));
 }
 
-/** Some rows once more. A whole-number key that refers to nothing is given a new value; other keys forbid it. */
+/** Duplicates some rows. An integer key that references nothing gets a new value; other keys prevent it. */
 function copyRows(table: Table, rows: readonly Cell[][], isKey: readonly boolean[], r: Random): Cell[][] {
   if (rows.length < MIN_ROWS) return [...rows];
   const primary = table.columns.flatMap(({ primary_key }, c) => (primary_key ? [c] : []));
@@ -287,7 +287,7 @@ function copyRows(table: Table, rows: readonly Cell[][], isKey: readonly boolean
   return [...rows, ...copies];
 }
 
-/** Without rows whose primary key is another's. */
+/** Removes rows with a duplicate primary key. */
 function withUniqueKeys(table: Table, rows: readonly Cell[][]): Cell[][] {
   const primary = table.columns.flatMap(({ primary_key }, c) => (primary_key ? [c] : []));
   if (primary.length === 0) return [...rows];
@@ -300,7 +300,7 @@ function withUniqueKeys(table: Table, rows: readonly Cell[][]): Cell[][] {
   });
 }
 
-/** The table without the constraints and expressions of its author, of which nothing must run: names are quoted, types are plain words. */
+/** The table's DDL without its author's constraints and expressions, none of which may run: names are quoted, types are plain words. */
 function ddlOf({ name, columns }: Table): string {
   const keys = columns.filter(({ primary_key }) => primary_key).map((column) => quoted(column.name));
   const lines = columns.map((column) => {

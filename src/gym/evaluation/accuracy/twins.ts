@@ -1,4 +1,4 @@
-// Queries tried on perturbed twins: one that is right must agree with the gold there too.
+// Runs queries on perturbed twins: a right query agrees with the gold there too.
 
 import { SqlEnvError } from "../../../errors.ts";
 import type { DataSet, QuestionRecord } from "../../data/index.ts";
@@ -7,7 +7,7 @@ import type { Database } from "../../sql/index.ts";
 import { asSpiderRuns, type Executed, execute, isStopped, ordersBySpider, sameBySpider } from "./execution.ts";
 import { type GoldHints, goldHints, makeTwin } from "./twin.ts";
 
-/** Seeds tried until a question has the twins it should have. */
+/** Seeds tried until a question has enough twins. */
 export const MAX_TWIN_SEEDS = 12;
 
 /** A question's gold on one twin. */
@@ -21,7 +21,7 @@ interface TwinGold {
 export class Twins {
   /** How many each question should have. */
   readonly count: number;
-  /** Queries that the clock stopped. */
+  /** Queries stopped at the time limit. */
   stopped = 0;
   readonly #data: DataSet;
   readonly #hints = new Map<string, GoldHints>();
@@ -44,7 +44,7 @@ export class Twins {
     return golds;
   }
 
-  /** Whether the query agrees with the gold on these twins, by Spider's rule; rows tied in the gold's order may come in any. */
+  /** Whether the query agrees with the gold on these twins, by Spider's rule; rows tied in the gold's order may come in any order. */
   agrees(question: QuestionRecord, sql: string, golds: readonly TwinGold[]): boolean {
     return golds.every(({ seed, result, ordered }) => {
       const given = execute(this.#twin(question.database_name, seed)!, asSpiderRuns(sql));
@@ -68,7 +68,7 @@ export class Twins {
     return bySeed.get(seed);
   }
 
-  /** Undefined where a twin cannot be made: tables that SQLite does not take, too little memory. */
+  /** Undefined where a twin cannot be made: tables that SQLite refuses, too little memory. */
   #make(name: string, seed: number): Database | undefined {
     try {
       return makeTwin(this.#data.databases.get(name), this.#hintsOf(name), seed);

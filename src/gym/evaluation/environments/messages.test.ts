@@ -1,10 +1,10 @@
-// What crosses between threads is small, and the observation is whole again on the other side.
+// Messages between threads contain only differences, from which observations are restored.
 import { expect, test } from "vitest";
 import { smallDataSet } from "../../../../test/small-data.ts";
 import { SQLEnvironment, type SQLObservation } from "../../env/index.ts";
 import { newsOf, withNews } from "./messages.ts";
 
-test("only what is new crosses, and gives the same bytes again", async () => {
+test("only differences are sent, and the observation is restored to the byte", async () => {
   const data = await smallDataSet();
   const env = new SQLEnvironment(data, { step_budget: 6 });
   const actions = [

@@ -1,16 +1,16 @@
-// What the main thread and its environment threads say to each other. An observation repeats the question, the schema and
-// the whole history, so only what is new in it crosses.
+// Messages between the main thread and environment threads. An observation repeats the question, the schema and the whole
+// history, so only the differences to the one before are sent.
 
 import type { QuestionRecord } from "../../data/index.ts";
 import type { EnvironmentOptions, Outcome, SQLAction, SQLObservation } from "../../env/index.ts";
 
-/** What a thread is started with; database files follow when they are needed. */
+/** The worker data of a thread; database files follow when they are needed. */
 export interface EnvironmentThreadData {
   readonly name: string;
   readonly questions: readonly QuestionRecord[];
   readonly databases: readonly string[];
   readonly doubleQuotedStrings: boolean;
-  /** Questions whose golds are run when there is nothing else to do. */
+  /** Questions whose gold queries are run while the thread is idle. */
   readonly ahead: readonly string[];
 }
 
@@ -34,10 +34,10 @@ export type FromEnvironments =
       | { readonly error: { readonly code: string | undefined; readonly message: string } }
     ));
 
-/** The fields of an observation that differ from those of the one before, and the lines that its history gained. */
+/** The fields of an observation that differ from the one before, and the new lines of its history. */
 export type ObservationNews = Partial<Omit<SQLObservation, "action_history">> & { readonly history: readonly string[] };
 
-/** What is new in an observation. */
+/** The difference of an observation to the one before. */
 export function newsOf(before: SQLObservation | undefined, observation: SQLObservation): ObservationNews {
   const { action_history, ...fields } = observation;
   const history = action_history.slice(before?.action_history.length ?? 0);
@@ -46,7 +46,7 @@ export function newsOf(before: SQLObservation | undefined, observation: SQLObser
   return { ...Object.fromEntries(changed), history };
 }
 
-/** The observation again; its keys keep their order, so that records have the same bytes wherever it was made. */
+/** Applies a difference; keys keep their order, so that records have the same bytes with and without threads. */
 export function withNews(before: SQLObservation | undefined, { history, ...fields }: ObservationNews): SQLObservation {
   const known = before ?? NO_OBSERVATION;
   return { ...known, ...fields, action_history: [...known.action_history, ...history] };

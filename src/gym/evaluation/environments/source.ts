@@ -1,4 +1,4 @@
-// Where episodes find their environments: in the calling thread, or on threads of their own.
+// Sources of environments: in the calling thread, or on threads of their own.
 
 import type { DataSet } from "../../data/index.ts";
 import { type EnvironmentOptions, type EnvironmentRules, SQLEnvironment } from "../../env/index.ts";
@@ -10,11 +10,11 @@ export type OpenedEnvironment = PlayableEnvironment & { readonly rules: Environm
 /** Opens environments over one set of databases. */
 export interface EnvironmentSource {
   open(options: EnvironmentOptions): OpenedEnvironment;
-  /** Seconds its environments have worked on other threads so far, added up over the threads. */
+  /** Seconds that environments have worked on other threads so far, summed over the threads. */
   readonly workSeconds?: number;
 }
 
-/** Environments that step in the calling thread, at once. */
+/** Environments that step synchronously in the calling thread. */
 export function localEnvironments(data: DataSet): EnvironmentSource {
   return { open: (options) => new SQLEnvironment(data, options) };
 }

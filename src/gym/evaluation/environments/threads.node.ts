@@ -1,5 +1,5 @@
-// Environments on threads of their own: episodes step there while the main thread keeps the engine busy. An episode stays
-// on one thread. Which thread that is, and how many there are, changes nothing but the time.
+// Environments on worker threads: episodes step there while the main thread keeps the engine busy. An episode stays on one
+// thread. The choice and number of threads affect only the time.
 import { Worker } from "node:worker_threads";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
 import type { DataSet, QuestionRecord } from "../../data/index.ts";
@@ -19,27 +19,27 @@ import {
 } from "./messages.ts";
 import type { EnvironmentSource, OpenedEnvironment } from "./source.ts";
 
-/** A statement ends after five seconds, and a gold is given as many; a thread that is silent for this long will not answer. */
+/** A statement may take five seconds, and so may a gold query; a thread that is silent for this long will not answer. */
 export const SILENT_MS = 30_000;
 
-/** Bytes of database files that threads are sent before anything is asked; others follow when they are needed. */
+/** Bytes of database files that are sent to threads in advance; others follow when they are needed. */
 const SENT_AHEAD_BYTES = 256 * 1024 * 1024;
 
 /** Longest that a thread may take to start. */
 const START_MS = 60_000;
 
-/** Longest that a thread may take to end when told to. */
+/** Longest that a thread may take to terminate. */
 const TERMINATE_MS = 3_000;
 
 /** Threads that an episode may lose in one step because of others. */
 const MAX_MOVES = 8;
 
-/** Starts in a row that may fail; after that the thread is given up. */
+/** Failed starts in a row, after which a thread is not started again. */
 const MAX_FAILURES = 3;
 
 export interface EnvironmentThreadsOptions {
   readonly threads: number;
-  /** Questions that will be asked: each thread runs their gold queries while it has nothing else to do. @default none */
+  /** Questions that will be asked: idle threads run their gold queries in advance. @default none */
   readonly ahead?: readonly string[];
   /** @default SILENT_MS */
   readonly silentMs?: number;
@@ -59,12 +59,12 @@ interface Pending {
 
 interface Thread {
   readonly worker: Worker;
-  /** Databases it was sent. */
+  /** Databases that were sent to it. */
   readonly databases: Set<string>;
   /** Episodes that are open on it. */
   readonly episodes: Set<number>;
   readonly pending: Map<number, Pending>;
-  /** When it last said something, or was given work while it had none. */
+  /** Time of its last message, or of the request that ended its idling. */
   since: number;
   isReady: boolean;
   isLost: boolean;
@@ -104,7 +104,7 @@ export class EnvironmentThreads implements EnvironmentSource {
     throw cannotStart();
   }
 
-  /** Throws UsageError where the data set does not give its database files. */
+  /** Throws UsageError where the data set does not provide its database files. */
   private constructor(data: DataSet, options: EnvironmentThreadsOptions) {
     const { threads, ahead = [], silentMs = SILENT_MS, onLost } = options;
     const { name, questions, file, databases } = data;
@@ -129,7 +129,7 @@ export class EnvironmentThreads implements EnvironmentSource {
   }
 
   open(options: EnvironmentOptions): OpenedEnvironment {
-    // Not an episode's fault: whoever plays must hear of it.
+    // Not an error of one episode: it must end the evaluation.
     if (this.#failures.every((count) => count >= MAX_FAILURES)) throw cannotStart();
     const rules = rulesOf(options);
     let thread: Thread | undefined;
@@ -158,7 +158,7 @@ export class EnvironmentThreads implements EnvironmentSource {
       if (database !== undefined) this.#sendDatabase(given, database);
       let reply = await this.#ask(given, (id) => ({ id, episode: number, question_id, options }));
       for (const action of actions) {
-        if (thread !== given) throw lost(); // closed meanwhile
+        if (thread !== given) throw lost(); // closed in the meantime
         reply = await this.#ask(given, (id) => ({ id, episode: number, action }));
       }
       return reply;
@@ -202,7 +202,7 @@ export class EnvironmentThreads implements EnvironmentSource {
     };
   }
 
-  /** Ends the threads; whatever waits for one is rejected. Never waits for long. */
+  /** Ends the threads and rejects all pending requests. Never waits for long. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#watch);
@@ -225,16 +225,16 @@ export class EnvironmentThreads implements EnvironmentSource {
     if (thread.isLost) return Promise.reject(new Bystander());
     return new Promise((resolve, reject) => {
       const id = this.#requests++;
-      post(thread, message(id)); // throws what cannot be sent
+      post(thread, message(id)); // throws for what cannot be cloned
       if (thread.pending.size === 0) {
         thread.since = performance.now();
-        thread.worker.ref(); // an answer is awaited: the process must not end
+        thread.worker.ref(); // a reply is pending: the process must not end
       }
       thread.pending.set(id, { resolve, reject });
     });
   }
 
-  /** Databases of the questions that will be asked, as far as they are small enough to be held. */
+  /** Databases of the questions that will be asked, up to SENT_AHEAD_BYTES. */
   *#databasesAhead(): Generator<string> {
     const names = new Set(this.#spec.ahead.map((id) => this.#questions.get(id)?.database_name));
     let bytes = 0;
@@ -293,7 +293,7 @@ export class EnvironmentThreads implements EnvironmentSource {
     }
   }
 
-  /** Threads that answer nothing for too long are ended, and replaced like those that die. */
+  /** Terminates threads that are silent for too long; they are replaced like those that die. */
   #endSilent(): void {
     const now = performance.now();
     for (const [slot, thread] of this.#slots.entries()) {

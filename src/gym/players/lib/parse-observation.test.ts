@@ -9,7 +9,7 @@ beforeAll(async () => {
   data = await smallDataSet();
 });
 
-describe("what the environment shows is read back", () => {
+describe("observations are parsed", () => {
   test("tables, before and after DESCRIBE, and a description with names that need quotes", () => {
     const env = new SQLEnvironment(data);
     const first = env.reset({ question_id: "shop_train_000" });

@@ -14,7 +14,7 @@ const tokenizer = new Tokenizer({
 const turns = createTurnEncoder(tokenizer);
 const words = (text: string) => [...tokenizer.encodePlain(text), turns.stopIds[0]!];
 
-test("turns are appended to the ids that are there, until the context is full", () => {
+test("turns are appended to the ids until the context is full", () => {
   const env = new SQLEnvironment(shopDataSet(), { step_budget: 12 });
   const conversation = new Conversation(turns, { max_context_tokens: 1500, max_new_tokens: 50 });
   let observation = env.reset({ question_id: "shop_eval_000" });
@@ -35,7 +35,7 @@ test("turns are appended to the ids that are there, until the context is full", 
   expect(conversation.cuts).toBeGreaterThan(0);
 });
 
-test("a model's words become actions; what is none is counted and goes on", async () => {
+test("a model's text becomes actions; text without an action is counted, and the episode continues", async () => {
   const lines = ["DESCRIBE: customers", "hello there", "ANSWER: 5"];
   const asked: number[] = [];
   const engine: TokenSampler = {
@@ -61,7 +61,7 @@ test("a model's words become actions; what is none is counted and goes on", asyn
   expect(asked).toEqual([...asked].sort((a, b) => a - b));
 });
 
-test("examples come before the question as turns, stay when the context is cut, and go when they leave no room", () => {
+test("examples are turns before the question, stay when the context is truncated, and go when they leave no room", () => {
   const prompt = promptFor({ prompt: "instruct", shots: 1 });
   const env = new SQLEnvironment(shopDataSet(), { step_budget: 12 });
   const first = env.reset({ question_id: "shop_eval_000" });
@@ -82,7 +82,7 @@ test("examples come before the question as turns, stay when the context is cut, 
   expect(tokenizer.decode(short.prompt(observation))).not.toContain("musher");
 });
 
-test("a reply that was ended by its text is not cut off, and its turn is closed for the model", async () => {
+test("a reply that a stop rule ended is not truncated, and its turn is closed", async () => {
   const data = shopDataSet();
   const env = new SQLEnvironment(data);
   const prompts: string[] = [];
@@ -103,7 +103,7 @@ test("a reply that was ended by its text is not cut off, and its turn is closed 
   await policy.decide(env.step(decision!.action));
   expect(policy.truncated).toBe(true);
   expect(prompts[1]).toContain("<|im_start|>assistant\nDESCRIBE: customers<|im_end|>\n<|im_start|>user\nResult:");
-  // What was sampled is learned, what closes the turn is not.
+  // Sampled tokens are trained on, the token that closes the turn is not.
   const [segment] = policy.segments;
   expect(segment!.mask.filter((mark) => mark === 1)).toHaveLength(2 * tokens.length);
 });

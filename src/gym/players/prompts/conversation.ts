@@ -1,35 +1,35 @@
-// An episode as the token ids a model sees: turns are appended, never encoded again. When the context is full it is cut to
-// the system prompt, the examples, the question and the last three observations with what the model said to them.
+// An episode as the token ids of a model's context: turns are appended, never encoded again. When the context is full it is
+// truncated to the system prompt, the examples, the question and the last three observations with the model's replies.
 
 import { UsageError } from "../../../errors.ts";
 import { type EnvironmentRules, NO_REWARD, type SQLObservation } from "../../env/index.ts";
 import { type Prompt, type PromptChoice, promptFor } from "./prompt.ts";
 import type { ActionTool } from "./tools.ts";
 
-/** What the conversation needs of a model's turn encoder. */
+/** The part of a model's turn encoder that the conversation needs. */
 export interface Turns {
   start(system: string, user: string): number[];
   next(user: string, options: { readonly closed: boolean; readonly from?: "user" | "tool" }): number[];
-  /** A whole turn of the model's, closed: an example. */
+  /** A complete turn of the model, closed: an example. */
   say(text: string): number[];
   closed(ids: readonly number[]): boolean;
-  /** The same for a model that is given tools; needed only for prompts that have some. */
+  /** The encoder with tools; required only for prompts with tools. */
   withTools?(tools: readonly ActionTool[]): Turns;
 }
 
-/** An observation and the model's answer to it. */
+/** An observation and the model's reply. */
 interface Pair {
   readonly observation: SQLObservation;
   readonly said: readonly number[];
 }
 
-/** Pairs that survive a cut. */
+/** Pairs that are kept when the context is truncated. */
 const KEPT_PAIRS = 3;
 
 export interface ConversationOptions {
-  /** Tokens of context and answer together. */
+  /** Tokens of context and reply together. */
   readonly max_context_tokens: number;
-  /** Room to leave for an answer. */
+  /** Tokens reserved for a reply. */
   readonly max_new_tokens: number;
   /** @default the compact one */
   readonly prompt?: Prompt;
@@ -37,7 +37,7 @@ export interface ConversationOptions {
 
 /** The context of one episode. */
 export class Conversation {
-  /** How often the context was cut: each cut begins a new segment. */
+  /** How often the context was truncated: each time begins a new segment. */
   cuts = 0;
   readonly #turns: Turns;
   readonly #options: ConversationOptions;
@@ -53,7 +53,7 @@ export class Conversation {
     this.#turns = turnsFor(turns, this.#prompt);
   }
 
-  /** The whole context, up to where the model speaks, after it was shown an observation. */
+  /** Adds an observation; returns the whole context up to the model's reply. */
   prompt(observation: SQLObservation): readonly number[] {
     this.#open = observation;
     if (!this.#first) {
@@ -67,24 +67,24 @@ export class Conversation {
     return this.#ids;
   }
 
-  /** What the model said. */
+  /** Adds the model's reply. */
   said(ids: readonly number[]): void {
     this.#pairs.push({ observation: this.#open!, said: ids });
     this.#ids = [...this.#ids, ...ids];
   }
 
-  /** What follows upon the model's words: the environment, or the tool that was called. */
+  /** The turn after the model's reply: of the user, or of the tool that was called. */
   #next(text: string, closed: boolean): number[] {
     return this.#turns.next(text, { closed, from: this.#prompt.tools ? "tool" : "user" });
   }
 
-  /** The examples and a first turn, up to where the model speaks. */
+  /** The examples and the first turn, up to the model's reply. */
   #openWith(text: string, examples = this.#prompt.examples): number[] {
     if (examples.length === 0) return this.#turns.start(this.#prompt.system, text);
     return [...exampleIds(this.#turns, this.#prompt, examples), ...this.#turns.next(text, { closed: true })];
   }
 
-  /** As many of the last pairs as fit, at most three, behind the question; without examples where they leave no room at all. */
+  /** The question and as many of the last pairs as fit, at most three; without examples where they leave no room. */
   #cut(): number[] {
     this.cuts++;
     const { max_context_tokens, max_new_tokens } = this.#options;
@@ -109,17 +109,17 @@ export class Conversation {
   }
 }
 
-/** The encoder of a prompt's chats. */
+/** The turn encoder for a prompt. */
 function turnsFor(turns: Turns, { tools }: Prompt): Turns {
   if (!tools) return turns;
   if (turns.withTools) return turns.withTools(tools);
   throw new UsageError({ what: "this model cannot be given tools", remedy: "use --prompt instruct" });
 }
 
-/** Ids of examples that were encoded before, the last ones of each encoder: they begin every episode. */
+/** Cached ids of examples, which begin every episode; the last ones of each encoder. */
 const encoded = new WeakMap<Turns, { readonly key: string; readonly ids: readonly number[] }>();
 
-/** A system prompt and examples, up to the end of the last one's reply. */
+/** The ids of the system prompt and the examples, up to the end of the last reply. */
 function exampleIds(turns: Turns, { system, tools }: Prompt, examples: Prompt["examples"]): readonly number[] {
   const key = JSON.stringify([system, examples]);
   const known = encoded.get(turns);
@@ -133,11 +133,11 @@ function exampleIds(turns: Turns, { system, tools }: Prompt, examples: Prompt["e
   return ids;
 }
 
-/** Tokens that a question needs at least, and that an episode fits into without being cut at once. */
+/** Tokens of the shortest question, and of an episode that fits without truncation. */
 const QUESTION_TOKENS = 32;
 const EPISODE_TOKENS = 800;
 
-/** Refuses a prompt that leaves no room to play in; its template may refuse it too, where it has tools. */
+/** Refuses a prompt that leaves no room for an episode; a chat template may also refuse tools. */
 export function checkRoom(
   turns: Turns,
   choice: PromptChoice | undefined,

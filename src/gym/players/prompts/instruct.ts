@@ -1,5 +1,5 @@
-// The prompt for models that others trained: each rule answers something that such models were seen to do. Short, since it is
-// part of every context, and without any notation that could be copied into an action.
+// The prompt for pretrained models: each rule prevents a mistake that was observed. Short, since it is part of every
+// context, and without notation that could be copied into an action.
 
 import type { StopRule } from "../../../stop.ts";
 import type { EnvironmentRules } from "../../env/index.ts";
@@ -18,11 +18,11 @@ const TEXT_ANSWER =
 
 const LAST_ANSWER = "ANSWER: @last gives the whole result of your last query as the final answer and ends the task.";
 
-/** What applies to every reply, however it is written. */
+/** Rules for every reply, in any form. */
 export const replyRules = ({ describe_many }: EnvironmentRules) =>
   `First DESCRIBE every table that you need${describe_many ? "" : ", one at a time"}, also the tables that link them. Use only columns that you have seen. Then write one query for the whole question that returns only the columns it asks for, in that order. If the query fails, read the error and send a corrected query. Never repeat an action, and never write a result yourself. When the result answers the question, give the ANSWER.`;
 
-/** What the model is told first. */
+/** The system prompt. */
 export function instructSystem(rules: EnvironmentRules): string {
   const { answer_last } = rules;
   return `You answer questions about a SQLite database. At first you know only the names of its tables. Reply with exactly one action:
@@ -37,15 +37,15 @@ ${describeMeaning(rules)}, SAMPLE the first rows of one table, QUERY runs one SE
 ${replyRules(rules)}`;
 }
 
-/** Steps after which the question is repeated: it is far above by then. */
+/** Steps after which the question is repeated: by then it is far back in the context. */
 const REMIND_AFTER = 4;
 
 const SOMETHING_ELSE = "You have done this before, with the same result. Do something else now.";
 
-// A model that has seen no example describes the same tables until it is stuck unless it is told what comes next.
+// Without an example a model describes the same tables until it is stuck, unless it is told what to do next.
 const QUERY_NOW = "You have done this already. Now send a QUERY that uses the columns you have seen, or your ANSWER.";
 
-/** As compact's, with the question again late in the episode, and what to do next where models were seen to be at a loss. */
+/** Like compact's, with the question repeated late in the episode, and what to do next where models got stuck. */
 export function instructObservation(observation: Shown, hasExamples = true): string {
   const { question, schema_info, result, error, error_class, step_count, budget_remaining, done } = observation;
   const isRepeat = error_class === "repeat";
@@ -69,7 +69,7 @@ const anyCase = (words: string) => words.replace(/[a-z]/g, (letter) => `[${lette
 const action = (words: string) =>
   new RegExp(`${MARKS}(?:(?:${anyCase(words)})${COLON}|(?:${words.toUpperCase()})(?=[ \\t]))`);
 
-/** A reply is one action, and nothing that the environment would say. */
+/** A reply is one action, without anything that only the environment writes. */
 export const INSTRUCT_STOP: StopRule = {
   begin: action("describe|sample|query|answer"),
   before: new RegExp(
@@ -79,5 +79,5 @@ export const INSTRUCT_STOP: StopRule = {
   statement: action("query"),
 };
 
-/** As the environment writes them: in a model's thoughts before its action they are unlikely. */
+/** Stop strings, spelled as the environment writes them: unlikely in a model's thinking before its action. */
 export const INSTRUCT_STOP_STRINGS = ["\nResult:\n", "\nError: ", "\nSteps left: "] as const;

@@ -1,5 +1,5 @@
-// The words between environment and model. A prompt is plain data: what the model is told first, example episodes, how an
-// observation becomes a turn, and where a reply ends. Its id is in every result; a prompt whose words change gets a new one.
+// Prompts. A prompt is plain data: the system prompt, example episodes, how an observation becomes a turn, and where a reply
+// ends. Its id is in every result; a prompt whose text changes gets a new id.
 
 import { UsageError } from "../../../errors.ts";
 import type { StopRule } from "../../../stop.ts";
@@ -34,48 +34,48 @@ export interface PromptChoice {
   readonly prompt?: PromptName;
   /** @default 0 */
   readonly shots?: ShotCount;
-  /** Words of one's own, from a file; `prompt` then says how observations are shown and where replies end. */
+  /** A custom prompt from a file; `prompt` then says how observations are shown and where replies end. */
   readonly custom?: CustomPrompt | undefined;
 }
 
-/** One exchange of an example: what the model was shown, and its reply. */
+/** One exchange of an example: the user's turn and the model's reply. */
 export interface Exchange {
   readonly user: string;
   readonly assistant: string;
-  /** Whether it begins an episode: what the model is shown later comes from its tools, where it has some. @default false */
+  /** Whether it begins an episode: later observations are tool results, where the prompt has tools. @default false */
   readonly isFirst?: boolean;
 }
 
 export interface CustomPrompt {
   readonly id: string;
   readonly system: string;
-  /** In place of ours. */
+  /** Replace the built-in ones. */
   readonly shots?: readonly Exchange[] | undefined;
 }
 
 export interface Prompt {
   /** Such as `compact-1`, or `instruct-1/1-shot`. */
   readonly id: string;
-  /** What the model is told before anything else. */
+  /** The system prompt. */
   readonly system: string;
   /** Example episodes as turns before the question. */
   readonly examples: readonly Exchange[];
-  /** An observation as the user's turn; depends on nothing but the observation. */
+  /** An observation as the user's turn; depends only on the observation. */
   readonly format: (observation: Shown) => string;
-  /** Where a reply ends although the model goes on; null where only the model ends it. */
+  /** The stop rule of replies; null where only the model ends them. */
   readonly stop: StopRule | null;
-  /** Some of that for endpoints, which know at most four strings and count them from the reply's first character on. */
+  /** Stop strings for endpoints, which support at most four and match them from the reply's first character. */
   readonly stopStrings: readonly string[];
-  /** The actions as tools for the model's own way to call them; null where it writes them as words. */
+  /** The actions as tools for the model's own call format; null where it writes them as text. */
   readonly tools: readonly ActionTool[] | null;
   /** An action as the model should write it. */
   readonly write: (action: SQLAction) => string;
-  /** The action in what it wrote; never throws. */
+  /** Parses the action in a reply; never throws. */
   readonly parse: (text: string) => ParsedAction;
 }
 
 const IDS: Readonly<Record<PromptName, string>> = { compact: "compact-1", instruct: INSTRUCT_ID, tools: TOOLS_ID };
-// Every token of it is paid for in every episode of the starter, and the starter knows no other words.
+// Every token of it costs time in every episode of the starter, and the starter was trained with exactly this text.
 const COMPACT_SYSTEM = `Answer a question about a SQLite database. Each turn, write one action on one line:
 DESCRIBE: table (its columns)
 SAMPLE: table (its first rows)
@@ -84,7 +84,7 @@ ANSWER: the answer, which ends the episode
 First look at the tables, then query, then answer with nothing but the values: one value; a list a, b, c; or one row a line, cells between " | ".`;
 const COMPACT_LAST = "\nANSWER: @last answers with the whole result of the last query.";
 
-/** What is each prompt's own. */
+/** The parts in which prompts differ. */
 type Kind = Pick<Prompt, "system" | "format" | "stop" | "stopStrings" | "tools" | "write" | "parse">;
 
 function kindOf(name: PromptName, rules: EnvironmentRules, hasExamples: boolean): Kind {
@@ -111,7 +111,7 @@ function kindOf(name: PromptName, rules: EnvironmentRules, hasExamples: boolean)
   }
 }
 
-/** The words of a choice, for an environment with these rules. */
+/** The prompt of a choice, for an environment with these rules. */
 export function promptFor(
   { prompt = "compact", shots = 0, custom }: PromptChoice = {},
   rules: EnvironmentRules = DEFAULT_RULES,
@@ -135,12 +135,12 @@ export function promptFor(
   };
 }
 
-/** Says with a first observation that the example before it is over. */
+/** Says at a first observation that the example before it is over. */
 function anew(format: Prompt["format"]): Prompt["format"] {
   return (seen) => (seen.step_count === 0 ? `A new task, on another database.\n${format(seen)}` : format(seen));
 }
 
-/** The name of a choice in results. */
+/** The id of a choice in results. */
 export function promptId({ prompt = "compact", shots = 0, custom }: PromptChoice = {}): string {
   const id = custom?.id ?? IDS[prompt];
   return shots === 0 || custom?.shots ? id : `${id}/${shots}-shot`;
@@ -151,14 +151,14 @@ export function wordsOf({ action_type, argument }: SQLAction): string {
   return `${action_type}: ${argument}`;
 }
 
-/** What the starter is told before the first turn. */
+/** The starter's system prompt. */
 export function getSystemPrompt(): string {
   return COMPACT_SYSTEM;
 }
 
 /**
- * An observation as the starter is shown it. A turn holds only what the conversation does not hold yet: the first one the question
- * and the tables' names, each later one the result or the error. The schema is not repeated: DESCRIBE's result is what was new in it.
+ * The starter's format of an observation. A turn has only what is new in the conversation: the first one the question and
+ * the table names, each later one the result or the error. The schema is not repeated: its news is DESCRIBE's result.
  */
 export function formatObservation(observation: Shown): string {
   const { question, schema_info, result, error, step_count, budget_remaining, done } = observation;
@@ -170,7 +170,7 @@ export function formatObservation(observation: Shown): string {
   return lines.join("\n");
 }
 
-/** The action in what a model wrote. Never throws: what is not understood becomes a QUERY (see `parseAction`). */
+/** Parses the action in a model's text. Never throws: text without an action becomes a QUERY (see `parseAction`). */
 export function parseModelOutput(text: string): SQLAction {
   return parseAction(text).action;
 }

@@ -1,4 +1,4 @@
-// The examples are true: the real environment says in them what they say it does, and pays for their answers.
+// The examples are true: the real environment gives the same observations and rewards their answers.
 import { beforeAll, expect, test } from "vitest";
 import { assemble, type DataSet } from "../../data/index.ts";
 import { DEFAULT_RULES, GUIDED_RULES, parseAction, rulesId, SQLEnvironment } from "../../env/index.ts";
@@ -126,7 +126,7 @@ const played = [DEFAULT_RULES, HINTED_ONE_BY_ONE, GUIDED_RULES].flatMap((rules) 
     Array.from({ length: count }, (_, number) => [rulesId(rules), number + 1, count, rules] as const),
   ),
 );
-test.each(played)("by the rules %s, example %i of %i is what would happen", (_, number, count, rules) => {
+test.each(played)("by the rules %s, example %i of %i matches the environment", (_, number, count, rules) => {
   const shot = shotsFor(count, rules)[number - 1]!;
   const { question_id } = data.questions.find(({ question_text }) => question_text === shot.question)!;
   const env = new SQLEnvironment(data, rules);
@@ -143,7 +143,7 @@ test.each(played)("by the rules %s, example %i of %i is what would happen", (_, 
   expect(env.outcome).toMatchObject({ correctness: 1, done_reason: "answered" });
 });
 
-test("one example has two looks and a repaired error; three cover a value, a list and a table", () => {
+test("one example has two looks and a corrected error; three cover a value, a list and a table", () => {
   const [one] = shotsFor(1, DEFAULT_RULES);
   expect(one!.steps.map(({ action: { action_type }, error }) => (error ? "error" : action_type))).toEqual([
     ...["DESCRIBE", "DESCRIBE", "error", "DESCRIBE", "QUERY", "ANSWER"],

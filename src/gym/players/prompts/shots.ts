@@ -1,28 +1,28 @@
-// Example episodes, written by hand on databases that no data set has. What the environment says in them is checked against the
-// real environment by a test; how the turns are worded is the prompt's business.
+// Example episodes, written by hand about databases that no data set has. A test checks their observations against the real
+// environment; the prompt formats the turns.
 import { type EnvironmentRules, LAST_RESULT, type SQLAction } from "../../env/index.ts";
 import type { Shown } from "./shown.ts";
 
 export interface ShotStep {
   readonly action: SQLAction;
-  /** What the environment shows; the answer's step shows nothing. */
+  /** The observation; the answer's step has none. */
   readonly result?: string;
   readonly error?: string;
 }
 
 export interface Shot {
   readonly question: string;
-  /** The tables' names as the first observation lists them. */
+  /** The table names as the first observation lists them. */
   readonly tables: string;
   readonly steps: readonly ShotStep[];
 }
 
-/** An example as its steps are by some rules. */
+/** The steps of an example under some rules. */
 type Script = Omit<Shot, "steps"> & { readonly play: (rules: EnvironmentRules) => readonly ShotStep[] };
 
 const BUDGET = 10;
 
-/** Looks at tables, in one action where the rules let it. */
+/** Describes tables, in one action where the rules allow it. */
 function describe({ describe_many }: EnvironmentRules, tables: Readonly<Record<string, string>>): ShotStep[] {
   const names = Object.keys(tables);
   const step = (argument: string, result: string): ShotStep => ({
@@ -41,8 +41,8 @@ const answer = ({ answer_last }: EnvironmentRules, text: string): ShotStep => ({
   action: { action_type: "ANSWER", argument: answer_last ? LAST_RESULT : text },
 });
 
-// Models copy the order of the steps more than the rules: tables are chosen by the question, not by their place in the list, and
-// as many as it needs.
+// Models copy the order of the steps rather than the rules: tables are chosen by the question, not by their position in the
+// list, and only those that it needs.
 
 const SLEDS = {
   sled_run:
@@ -84,7 +84,7 @@ const REPAIRED: Script = {
   ],
 };
 
-/** A single value from two tables; rows are looked at before a text is compared. */
+/** A single value from two tables; rows are sampled before a text is compared. */
 const VALUE: Script = {
   question: "How many tremors stronger than 3 were recorded by seismographs on granite?",
   tables: "crew, repair, seismograph, tremor, volcano",
@@ -125,12 +125,12 @@ export type ShotCount = (typeof SHOT_COUNTS)[number];
 /** One example repairs an error; three show how many tables a question needs, from one to three, in this order of best results. */
 const SHOTS: Readonly<Record<ShotCount, readonly Script[]>> = { 0: [], 1: [REPAIRED], 3: [LIST, VALUE, TABLE] };
 
-/** The examples, as the environment's rules let them be played; `BUDGET` steps each. */
+/** The examples under the environment's rules, with a budget of `BUDGET` steps each. */
 export function shotsFor(count: ShotCount, rules: EnvironmentRules): readonly Shot[] {
   return SHOTS[count].map(({ question, tables, play }) => ({ question, tables, steps: play(rules) }));
 }
 
-/** Each action of an example, with what it follows upon. */
+/** Each action of an example, with the observation before it. */
 export function shotTurns({ question, tables, steps }: Shot): { seen: Shown; action: SQLAction }[] {
   return steps.map(({ action }, i) => {
     const { result = "", error = null } = i === 0 ? {} : steps[i - 1]!;

@@ -1,4 +1,4 @@
-// The four actions as tools that a model calls in its own way: a JSON object between <tool_call> marks, or an API's tool_calls.
+// The four actions as tools that a model calls in its own format: a JSON object between <tool_call> tags, or an API's tool_calls.
 
 import type { StopRule } from "../../../stop.ts";
 import { type EnvironmentRules, type ParsedAction, parseAction, type SQLAction } from "../../env/index.ts";
@@ -7,7 +7,7 @@ import type { Shown } from "./shown.ts";
 
 export const TOOLS_ID = "tools-1";
 
-/** As chat templates and OpenAI's API take it. */
+/** A tool in the format of chat templates and OpenAI's API. */
 export interface ActionTool {
   readonly type: "function";
   readonly function: {
@@ -63,7 +63,7 @@ export function actionTools({ answer_last, describe_many }: EnvironmentRules): r
   ];
 }
 
-/** What the model is told first; its template adds the tools. */
+/** The system prompt; the chat template adds the tools. */
 export function toolsSystem(rules: EnvironmentRules): string {
   return `You answer a question about a SQLite database that you cannot see. You explore it with tools, exactly one call per reply, and end with the tool answer.
 
@@ -92,7 +92,7 @@ export function callOf({ action_type, argument }: SQLAction): { name: string; ar
 /** An action as Qwen and Hermes models write it. */
 export function callText(action: SQLAction): string {
   const { name, arguments: given } = callOf(action);
-  // As Python's json.dumps has it, which is what the models were trained with.
+  // Like Python's json.dumps, which the models were trained with.
   return `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${JSON.stringify(given).replace('":"', '": "')}}\n</tool_call>`;
 }
 
@@ -104,10 +104,10 @@ export function parseCall(text: string): ParsedAction {
   return action ? { action, error: null } : parseAction(text);
 }
 
-/** Characters of a call that are read. */
+/** Characters of a call that are parsed. */
 const MAX_CALL = 100_000;
 
-/** The JSON object at a text's beginning, whatever follows it; raw line ends in its strings are forgiven. */
+/** The JSON object at a text's beginning, whatever follows it; raw line breaks in its strings are accepted. */
 function readObject(text: string): unknown {
   let depth = 0;
   let json = "";
@@ -125,7 +125,7 @@ function readObject(text: string): unknown {
     if (depth === 0) break;
   }
   try {
-    return JSON.parse(json + '"'.repeat(isString ? 1 : 0) + "}".repeat(depth)); // cut off at the end: closed
+    return JSON.parse(json + '"'.repeat(isString ? 1 : 0) + "}".repeat(depth)); // truncated: closed here
   } catch {
     return undefined;
   }
@@ -153,7 +153,7 @@ function argumentOf(given: unknown, key: string): string | undefined {
   return textOf(values[key] ?? (only.length === 1 ? only[0] : undefined));
 }
 
-/** A value as the text of an argument: rows of lists as lines. */
+/** A value as the text of an argument: nested lists as lines. */
 function textOf(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   if (typeof value === "number" || typeof value === "boolean") return String(value);

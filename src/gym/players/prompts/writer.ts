@@ -1,4 +1,4 @@
-// A model that is asked once and writes one text: no environment, no turns.
+// A model that generates one text for one request: no environment, no turns.
 import { type ChatOptions, type ChatUsage, chatClient } from "../chat.ts";
 import type { ModelPlayerOptions } from "../model.ts";
 import type { Turns } from "./conversation.ts";
@@ -7,7 +7,7 @@ export interface WriteRequest {
   readonly question_id: string;
   readonly system: string;
   readonly user: string;
-  /** Names the sample's random numbers. */
+  /** Key of the sample's random numbers. */
   readonly key: string;
   readonly signal?: AbortSignal | undefined;
 }
@@ -15,7 +15,7 @@ export interface WriteRequest {
 export interface Written {
   /** Null where the request does not fit the model's context. */
   readonly text: string | null;
-  /** Null where nobody counted. */
+  /** Null where it is not known. */
   readonly tokens: number | null;
   readonly prompt_tokens: number | null;
 }
@@ -25,7 +25,7 @@ export interface Writer {
   write(request: WriteRequest): Promise<Written>;
 }
 
-/** A model of ours; requests made at the same time are sampled together. */
+/** A local model; concurrent requests are sampled in one batch. */
 export function modelWriter(
   options: Pick<ModelPlayerOptions, "engine" | "decode" | "name" | "temperature" | "top_p"> & {
     readonly turns: Pick<Turns, "start"> & { readonly stopIds: readonly number[] };
@@ -51,7 +51,7 @@ export function modelWriter(
   };
 }
 
-/** A model behind an OpenAI-compatible endpoint. */
+/** A model at an OpenAI-compatible endpoint. */
 export function chatWriter(options: ChatOptions): Writer {
   const complete = chatClient(options);
   return {

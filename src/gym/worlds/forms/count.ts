@@ -1,4 +1,4 @@
-// Counting rows of one table.
+// Questions that count rows of one table.
 import type { Random } from "../../../random.ts";
 import { quoteName, quoteText } from "../../sql/index.ts";
 import type { World } from "../build.ts";

@@ -1,4 +1,4 @@
-// Questions that follow one reference from row to row.
+// Questions that follow one reference (one join).
 import type { Random } from "../../../random.ts";
 import { quoteText } from "../../sql/index.ts";
 import type { World } from "../build.ts";
@@ -36,7 +36,7 @@ function someChild(world: World, r: Random): { link: Link; value: string } | und
   return value === undefined ? undefined : { link, value };
 }
 
-/** "Who is the author of …?", "Which airport is the origin of …?"; nothing where the noun would come twice. */
+/** "Who is the author of …?", "Which airport is the origin of …?"; nothing where the noun would be repeated. */
 function whichIs(table: TableSpec, words: string): string | false {
   if (table.person) return `Who is ${words}?`;
   return !words.startsWith(`the ${table.one} `) && `Which ${table.one} is ${words}?`;
@@ -179,7 +179,7 @@ function ofParent(world: World, r: Random): { link: Link; restriction: Restricti
   return link && value !== undefined ? { link, restriction: refersTo(link, value) } : undefined;
 }
 
-/** One number made of the child rows of a named row, or of rows that meet a restriction. */
+/** An aggregate of the child rows of a named row, or of rows that satisfy a restriction. */
 function measureOf(kind: keyof typeof AGGREGATES, through: boolean): Make {
   const { call, fits, phrasings } = AGGREGATES[kind];
   return (world, r) => {

@@ -1,4 +1,4 @@
-// A form makes questions of one SQL shape about any world.
+// A form generates questions of one SQL shape about any world.
 
 import type { Random } from "../../../random.ts";
 import type { Difficulty } from "../../data/index.ts";
@@ -10,7 +10,7 @@ export interface Draft {
   readonly gold_sql: string;
 }
 
-/** A question about a world, or null where the world or the luck of the draw has none. */
+/** A question about a world, or null where the world or the sample has none. */
 export type Make = (world: World, r: Random) => Draft | null;
 
 export interface Form {

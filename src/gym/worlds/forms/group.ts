@@ -1,4 +1,4 @@
-// Different values of a column, and groups of rows that share one.
+// Questions about distinct values of a column, and groups of rows that share one.
 import type { Random } from "../../../random.ts";
 import { quoteName } from "../../sql/index.ts";
 import type { World } from "../build.ts";
@@ -165,7 +165,7 @@ function bestGroup(kind: "avg" | "sum"): Make {
   };
 }
 
-/** What happened to rows on a date, without the date: "were hired", "joined"; undefined where it cannot be told. */
+/** What happened to rows on a date, without the date: "were hired", "joined"; undefined where the template does not say. */
 function happened({ where }: DateColumn): string | undefined {
   const words = / in \{v\}$/.test(where) ? where.replace(/ in \{v\}$/, "") : undefined;
   const verb = predicate(words);

@@ -1,4 +1,4 @@
-// Every form of question.
+// All forms of questions.
 import { COUNT_FORMS } from "./count.ts";
 import { FOLLOW_FORMS } from "./follow.ts";
 import type { Form } from "./form.ts";

@@ -1,4 +1,4 @@
-// Questions that follow several references.
+// Questions that join several tables.
 import type { Random } from "../../../random.ts";
 import { quoteName } from "../../sql/index.ts";
 import { idOf, type World } from "../build.ts";
@@ -82,7 +82,7 @@ function subjectsOf(what: "list" | "count" | "average"): Make {
       numbersOf(table).filter(({ year }) => !year),
     );
     if (!column) return null;
-    // Who did it twice counts once: the rows are chosen before they are averaged.
+    // A row that matches twice counts once: rows are selected before they are averaged.
     const { subject, object } = relation;
     const chosen = `SELECT ${columnSql(subject.ref, subject.child)} FROM ${joinSql(object)} WHERE ${refersTo(object, value).sql}`;
     return draft(
@@ -219,7 +219,7 @@ function measureChain(kind: "avg" | "sum" | "max"): Make {
   };
 }
 
-/** Rows that refer to two named rows at once: flights from Lisbon to Rome. */
+/** Rows that reference two named rows: flights from Lisbon to Rome. */
 const countBetween: Make = (world, r) => {
   const links = linksOf(world);
   const [first, then] = r.sample(

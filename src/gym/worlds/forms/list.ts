@@ -1,4 +1,4 @@
-// Looking up one row and listing several, in one table.
+// Questions that look up one row or list several, in one table.
 import type { Random } from "../../../random.ts";
 import { quoteName, quoteText } from "../../sql/index.ts";
 import type { World } from "../build.ts";

@@ -1,4 +1,4 @@
-// One number made of a column: its highest, lowest, average or total value.
+// Questions about an aggregate of a column: its highest, lowest, average or total value.
 import { quoteName } from "../../sql/index.ts";
 import { fill, plural } from "../english.ts";
 import { columnSql, datesOf, maybePick, numbersOf } from "../look.ts";
@@ -18,7 +18,7 @@ interface Aggregate {
   ) => (string | undefined | false)[];
 }
 
-/** The four ways to make one number of many, with their words. */
+/** The four aggregates, with their words. */
 export const AGGREGATES: Readonly<Record<"max" | "min" | "avg" | "sum", Aggregate>> = {
   max: { call: "MAX", fits: () => true, phrasings: (...of) => extremePhrasings(true, ...of) },
   min: { call: "MIN", fits: () => true, phrasings: (...of) => extremePhrasings(false, ...of) },
@@ -82,7 +82,7 @@ function extremePhrasings(
   ];
 }
 
-/** A form that asks for one number made of a column, of all rows or of some. */
+/** A form that asks for an aggregate of a column, over all rows or some. */
 function aggregating(kind: keyof typeof AGGREGATES, restricted: boolean): Make {
   const { call, fits, phrasings } = AGGREGATES[kind];
   return (world, r) => {

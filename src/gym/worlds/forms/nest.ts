@@ -1,4 +1,4 @@
-// A query inside a query: beyond the average, the same as, never.
+// Questions with a subquery: above the average, the same as, never.
 import { quoteName, quoteText } from "../../sql/index.ts";
 import { idOf, type World } from "../build.ts";
 import { an, plural } from "../english.ts";
@@ -19,7 +19,7 @@ import { called, comparativeOf, countedBy, extremesOf, predicate, rowOf, rowsOf,
 import { someCategory, someNumber } from "../restrictions.ts";
 import { draft, type Form, type Make } from "./form.ts";
 
-/** Rows beyond the average of all rows, listed or counted. */
+/** Rows above or below the average of all rows, listed or counted. */
 function beyondAverage(howMany: boolean): Make {
   return (world, r) => {
     const { table, label } = r.pick(labelledTables(world));
@@ -64,7 +64,7 @@ function beyondAverage(howMany: boolean): Make {
   };
 }
 
-/** Rows beyond one named row. */
+/** Rows with a larger or smaller value than one named row. */
 const beyondRow: Make = (world, r) => {
   const { table, label } = r.pick(labelledTables(world));
   const column = maybePick(r, numbersOf(table));
@@ -128,7 +128,7 @@ const tied: Make = (world, r) => {
   );
 };
 
-/** The share of rows that meet a restriction, in percent. */
+/** The share of rows that satisfy a restriction, in percent. */
 const percentage: Make = (world, r) => {
   const table = r.pick(world.spec.tables);
   const restriction = r.chance(0.6) ? someCategory(world, table, r) : someNumber(world, table, r);

@@ -1,4 +1,4 @@
-// Rows judged by the rows that refer to them: who has the most, each with its number.
+// Questions about rows by their child rows: which has the most, each with its count.
 import { quoteName } from "../../sql/index.ts";
 import { idOf, type World } from "../build.ts";
 import { plural } from "../english.ts";

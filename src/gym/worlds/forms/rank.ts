@@ -1,4 +1,4 @@
-// Rows at the end of an order: the oldest, the three cheapest.
+// Questions about the extremes of an order: the oldest, the three cheapest.
 import { quoteName } from "../../sql/index.ts";
 import type { World } from "../build.ts";
 import { plural } from "../english.ts";
@@ -28,7 +28,7 @@ export function isAlone(world: World, table: TableSpec, column: NumberColumn | D
   return top ? sorted.at(-1) !== sorted.at(-2) : sorted[0] !== sorted[1];
 }
 
-/** Ways to ask which row stands at the end of an order. */
+/** Ways to ask which row is first or last in an order. */
 export function topPhrasings(
   table: TableSpec,
   column: NumberColumn | DateColumn,

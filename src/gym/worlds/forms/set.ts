@@ -1,4 +1,4 @@
-// Groups of a certain size, and sets put together or taken apart.
+// Questions about groups of a certain size (HAVING) and set operations.
 import type { Random } from "../../../random.ts";
 import { quoteName } from "../../sql/index.ts";
 import { idOf, type World } from "../build.ts";
@@ -123,7 +123,7 @@ function parentsWithMany(counted: boolean): Make {
   };
 }
 
-/** Two kinds of rows of one table, told apart by one category. */
+/** Two kinds of rows of one table, distinguished by one category. */
 function twoKinds(world: World, table: TableSpec, r: Random): [Restriction, Restriction] | undefined {
   const column = maybePick(r, categoriesOf(table));
   const [a, b] = column ? r.sample(severalValues(world, table, column), 2) : [];

@@ -22,7 +22,7 @@ signatures slots spectators spending stamps steps stock storage strikes subscrib
 tax tickets tips tolls tonnage tons towels traffic trips troops turnover upkeep usage vacancies vehicles
 victims views violations visitors visits votes waste wins withdrawals workers yards yield`;
 
-/** Quantities that tell how much of a quality a row has; their sum means nothing. */
+/** Quantities that measure a quality of a row; their sum is meaningless. */
 export const LEVEL_QUANTITIES = `
 ability abrasion accuracy acidity adhesion affinity agility alertness altitude aptitude area aroma authority
 bitterness brightness buoyancy cadence charisma circumference clarity coherence
@@ -136,7 +136,7 @@ moisture 0 100 1 | wettest, driest | wetter than, drier than | percent
 rainfall 0 900 0 | wettest, driest | wetter than, drier than | millimeters | +
 experience 0 45 0 | most experienced, least experienced | with more than, with less than | years of experience`;
 
-/** What may be told of a row in a word. */
+/** Attributes of a row with one word as value. */
 export const ATTRIBUTES = `
 accent access affiliation alignment allegiance ambience appearance approach architecture archetype armor army aroma
 arrangement attitude aura background band bark bearing beat behavior belief binding

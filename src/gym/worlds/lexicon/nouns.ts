@@ -1,5 +1,5 @@
 // Nouns for things that can be counted: practice worlds name tables, columns and values with them.
-// Plain singulars, written without an article; words.ts cuts the text and makes plurals.
+// Plain singulars, written without an article; words.ts splits the text and makes plurals.
 
 /** People and roles: rows that are called by a person's name. */
 export const PERSON_NOUNS = `

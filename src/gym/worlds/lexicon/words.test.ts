@@ -4,7 +4,7 @@ import { inventWord, wordPools } from "./words.ts";
 
 const words = wordPools();
 
-test("the pools are as wide as a model needs in order to learn copying rather than remembering", () => {
+test("the vocabulary is large enough that a model learns to copy rather than to memorize", () => {
   expect(words.people.length + words.places.length + words.things.length).toBeGreaterThanOrEqual(1500);
   expect(words.quantities.length + words.counts.length + words.amounts.length).toBeGreaterThanOrEqual(300);
   expect(words.attributes.length).toBeGreaterThanOrEqual(300);
@@ -30,7 +30,7 @@ test("no pool has a word twice or a malformed one", () => {
   for (const { participle } of occasions) expect(participle).toMatch(/^[a-z]+(ed|n|t|d|e)$/);
 });
 
-test("words that may not be used are left out, in the plural too", () => {
+test("words that may not be used are left out, also in the plural", () => {
   const without = wordPools((name) => !["bridge", "lanterns", "weight", "color"].includes(name));
   expect(words.places).toContain("bridge");
   expect(without.places).not.toContain("bridge");

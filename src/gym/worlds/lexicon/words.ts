@@ -1,4 +1,4 @@
-// The words practice worlds are made of: thousands of real ones, and invented ones without end.
+// The vocabulary of practice worlds: thousands of real words, and any number of invented ones.
 import type { Random } from "../../../random.ts";
 import { plural } from "../english.ts";
 import {
@@ -121,14 +121,14 @@ function spokenQuantity(line: string): SpokenQuantity {
   };
 }
 
-// Repeated entries are more likely: simple sounds make words that are short in pieces yet endless in number.
+// Repeated entries are more likely: simple sounds give many words of few tokens.
 const ONSETS = `b c d f g h j k l m n p r s t v w y z b d f g k l m n p r s t v b d g k l m n p r s t v
    br bl ch cl cr dr fl fr gl gr kl kr pl pr sh sk sl sm sn sp st th tr tw qu str`.split(/\s+/);
 const NUCLEI = "a e i o u a e i o u a e i o u a e i o ai ea ee oa oo ou".split(" ");
 const CODAS = "n r l s t m k d x p n r l s t m k d nd nt rn rk lt st ng ck th mp".split(" ");
 const LINKS = "n r l s m".split(" ");
 
-// Little words that syllables happen to make, and that would make a question unreadable.
+// Function words that syllables may form, and that would make a question unreadable.
 const LITTLE = new Set(
   "all and any are but for from has have her his how min max not sum than that the their them this was who".split(" "),
 );

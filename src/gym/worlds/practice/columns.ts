@@ -6,7 +6,7 @@ import type { CategoryColumn, DateColumn, NumberColumn } from "../spec.ts";
 import { columnName, isHeldOut, type NameStyle } from "./names.ts";
 import { categoryValues } from "./values.ts";
 
-/** What a column is drawn with: the world's stream, words and habits, and the table's nature. */
+/** What a column is sampled with: the world's random stream, vocabulary and naming style, and the kind of table. */
 export interface Drawing {
   readonly r: Random;
   readonly words: Words;
@@ -16,7 +16,7 @@ export interface Drawing {
   readonly person: boolean;
 }
 
-/** Quantities with words of their own that people can have, and that only people can have. */
+/** Quantities with their own words that people can have, and that only people can have. */
 const OF_PEOPLE = new Set(
   `age weight height stature salary wage pay income wealth strength speed score rating popularity fame courage wisdom
    experience wins goals votes accuracy efficiency reliability power`.split(/\s+/),
@@ -36,7 +36,7 @@ const ONLY_TO_PEOPLE = new Set(
   ),
 );
 
-/** Known attributes whose values stand before the noun: "red lanterns". */
+/** Known attributes whose values precede the noun: "red lanterns". */
 const BEFORE = new Set("color size nationality shape material metal fabric status mood tier".split(" "));
 const BEFORE_PEOPLE = new Set("nationality status mood".split(" "));
 
@@ -48,7 +48,7 @@ const GROUP_LIKE =
 const RESERVED_ATTRIBUTES = ["group", "set", "case", "order", "check", "default", "table", "union"];
 const RESERVED_QUANTITIES = ["limit", "offset", "range", "current", "index", "window"];
 
-/** A quantity; undefined when the drawn name is kept for the unseen databases. */
+/** A quantity; undefined when the sampled name is reserved for the held-out databases. */
 export function drawNumber(drawing: Drawing): NumberColumn | undefined {
   const { r, words, inventedShare } = drawing;
   if (r.chance(0.02)) return plainNumber(drawing, r.pick(RESERVED_QUANTITIES), false);
@@ -74,7 +74,7 @@ function inventedNumber(drawing: Drawing): NumberColumn | undefined {
   ])();
 }
 
-/** Now and then a noun or adjective goes before the quantity: "harbor depth". */
+/** Sometimes a noun or adjective precedes the quantity: "harbor depth". */
 function modified({ r, words, inventedShare }: Drawing, noun: string): string {
   if (noun.includes(" ") || !r.chance(0.28)) return noun;
   if (r.chance(inventedShare / 2)) return `${inventWord(r)} ${noun}`;
@@ -227,7 +227,7 @@ function scaled(r: Random, low: number, high: number, decimals: number): Range {
   return { kind: "real", low, high, decimals, ...skew };
 }
 
-/** A category; undefined when the drawn name is kept for the unseen databases. */
+/** A category; undefined when the sampled name is reserved for the held-out databases. */
 export function drawCategory(drawing: Drawing): CategoryColumn | undefined {
   const { r, words, inventedShare, person } = drawing;
   if (r.chance(0.02)) return category(drawing, r.pick(RESERVED_ATTRIBUTES));
@@ -257,7 +257,7 @@ export function drawCategory(drawing: Drawing): CategoryColumn | undefined {
   return category(drawing, said, undefined, r.chance(0.12) ? { before: "{v}" } : {});
 }
 
-/** How a value is said of rows without its column's name; a look at the rows tells which column it is. */
+/** Phrases for rows with a value, without the column's name; the rows show which column it is. */
 const UNNAMED =
   `in from of for by on at under with around near behind,listed under,kept in,based in,marked as,made of,bound for,
    named after,closed on,paid by,run by,speaking,represented by,insured with,classified as,known for,used for,given to,set in,
@@ -295,7 +295,7 @@ function category(
   });
 }
 
-/** A day; undefined when the drawn name is kept for the unseen databases. */
+/** A day; undefined when the sampled name is reserved for the held-out databases. */
 export function drawDate(drawing: Drawing): DateColumn | undefined {
   const { r, inventedShare } = drawing;
   const from = r.int(1950, 2020);

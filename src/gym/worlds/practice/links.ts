@@ -1,10 +1,10 @@
-// How the tables of a practice world refer to each other, and how people say so.
+// References between the tables of a practice world, and their phrases.
 import { plural } from "../english.ts";
 import type { RefColumn, TableSpec } from "../spec.ts";
 import { columnName, isHeldOut } from "./names.ts";
 import type { Noun, Sketch } from "./spec.ts";
 
-/** How a row refers to another: what follows its noun, and what the other row does. */
+/** The phrases of a reference: what follows the row's noun, and the verb of the other row. */
 interface Relation {
   readonly where: string;
   readonly verb: string;
@@ -60,7 +60,7 @@ const RELATIONS: Readonly<Record<Noun["nature"], readonly Relation[]>> = {
   ],
 };
 
-/** References to one or two earlier tables with labels; a few worlds have tables that stand alone. */
+/** References to one or two earlier tables with labels; a few worlds have isolated tables. */
 export function drawRefs(sketch: Sketch, noun: Noun): RefColumn[] {
   const { r, tables, nouns } = sketch;
   const targets = tables.filter((table) => table.label && table.columns.some(({ kind }) => kind === "id"));

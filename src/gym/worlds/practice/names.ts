@@ -1,16 +1,16 @@
-// How the tables and columns of a practice world are spelled: one habit per world, as in real databases.
+// Naming styles of practice worlds: tables and columns are spelled in one style per world, as in real databases.
 import type { Random } from "../../../random.ts";
 import { unseenNames } from "../bundled.ts";
 
 let heldOut: ReadonlySet<string> | undefined;
 
-/** Whether a name, however spelled, is kept for the databases that training never sees. */
+/** Whether a name, in any spelling, is reserved for the held-out databases. */
 export function isHeldOut(name: string): boolean {
   heldOut ??= new Set([...unseenNames()].map(bare));
   return heldOut.has(bare(name));
 }
 
-/** `Unit Price`, `unit_price` and `unitPrice` are one name. */
+/** A key that is equal for `Unit Price`, `unit_price` and `unitPrice`. */
 function bare(name: string): string {
   return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
 }
@@ -18,7 +18,7 @@ function bare(name: string): string {
 /** unit_price, unitPrice, UnitPrice, Unit_Price, UNIT_PRICE, unitprice, unit price, Unit Price. */
 type Case = "snake" | "camel" | "pascal" | "ada" | "upper" | "joined" | "spaced" | "titled";
 
-/** A world's habits of naming. */
+/** A world's naming style. */
 export interface NameStyle {
   readonly letters: Case;
   readonly pluralTables: boolean;
@@ -28,11 +28,11 @@ export interface NameStyle {
   /** Templates with `{one}` for primary keys and references. */
   readonly id: string;
   readonly ref: string;
-  /** Share of long words that are cut short. */
+  /** Share of long words that are abbreviated. */
   readonly abbreviates: number;
 }
 
-/** Draws a world's habits. */
+/** Samples a world's naming style. */
 export function drawStyle(r: Random): NameStyle {
   const letters = r.pickWeighted<Case>([
     ["snake", 62],

@@ -34,7 +34,7 @@ test("worlds do not depend on those before them", () => {
   expect(practiceWorld("3_6")).toEqual(all[6]!.spec);
 });
 
-test("a world's database is closed when the next one is asked for", () => {
+test("a world's database is closed when the next one is requested", () => {
   const worlds = practiceWorlds({ seed: "closing" });
   const first = worlds.next().value!;
   expect(first.database.run("SELECT 1").ok).toBe(true);
@@ -43,7 +43,7 @@ test("a world's database is closed when the next one is asked for", () => {
   worlds.return();
 });
 
-test("every question is usable: its query runs, gives what the record says, and is as hard as it says", () => {
+test("every question is usable: its query runs, gives the stated answer, and has the stated difficulty", () => {
   let count = 0;
   const worlds = cases(40, 120);
   for (const { spec, bytes, questions } of collect("usable", worlds)) {
@@ -87,7 +87,7 @@ test("questions read as sentences", () => {
 
 const specs: readonly WorldSpec[] = range(500).map((i) => practiceWorld(`names_${i}`));
 
-test("names are endless: five hundred worlds have thousands of them", () => {
+test("five hundred worlds have thousands of names", () => {
   const tables = specs.flatMap((spec) => spec.tables.map((table) => table.name.toLowerCase()));
   const columns = specs.flatMap((spec) =>
     spec.tables.flatMap((table) => table.columns.map(({ name }) => name.toLowerCase())),
@@ -115,7 +115,7 @@ test("schemas vary: one to seven tables, all kinds of columns, keys between tabl
   }
 });
 
-test("names come in many spellings, some of which must be quoted, and quoted ones work", () => {
+test("names have many styles, some of which need quotes, and quoted ones work", () => {
   const names = specs.flatMap(namesOf);
   for (const spelling of [
     /^[a-z]+_[a-z]+$/,
@@ -151,7 +151,7 @@ test("the share of invented words can be set", () => {
 });
 
 test("names of the unseen databases never occur as names or nouns", () => {
-  // However they are spelled: unit_price, UnitPrice and "unit price" count as one.
+  // In any spelling: unit_price, UnitPrice and "unit price" count as one.
   const bare = (name: string) => name.toLowerCase().replace(/[^a-z0-9]/g, "");
   const unseen = new Set([...unseenNames()].map(bare));
   expect(unseen.size).toBeGreaterThan(50);
@@ -165,7 +165,7 @@ test("names of the unseen databases never occur as names or nouns", () => {
   expect([...unseen].filter((name) => used.has(name))).toEqual([]);
 });
 
-test("a data set has distinct questions whose databases are made again when asked for", () => {
+test("a data set has distinct questions whose databases are generated again when needed", () => {
   const data = practiceDataSet({ seed: 11, worlds: 6, questionsPerWorld: 4, difficulties: ["easy"] });
   expect(data.questions).toHaveLength(24);
   expect(data.questions[5]!.question_id).toBe("practice_11_1_train_1");

@@ -1,4 +1,4 @@
-// Practice worlds: endless small databases with questions about them, one after the other from a seed.
+// Practice worlds: any number of small databases with questions, generated one after the other from a seed.
 import { nearest, UsageError } from "../../../errors.ts";
 import { random } from "../../../random.ts";
 import { type DataSet, DIFFICULTIES, type Difficulty, type QuestionRecord } from "../../data/index.ts";
@@ -13,7 +13,7 @@ export interface PracticeOptions extends AskOptions {
   readonly seed: number | string;
   /** How many worlds. @default endless */
   readonly worlds?: number;
-  /** Worlds before this one are passed over, at no cost. @default 0 */
+  /** Index of the first world; skipping worlds costs nothing. @default 0 */
   readonly first?: number;
   /** Small worlds may have fewer. @default 8 */
   readonly questionsPerWorld?: number;
@@ -21,7 +21,7 @@ export interface PracticeOptions extends AskOptions {
   readonly difficulties?: readonly Difficulty[];
   /** Share of names and values that are invented words. @default 0.35 */
   readonly inventedShare?: number;
-  /** Names of the forms that questions are made by. @default all of the difficulties */
+  /** Names of the forms of questions. @default all of the difficulties */
   readonly forms?: readonly string[] | undefined;
 }
 
@@ -29,18 +29,18 @@ export interface PracticeWorld {
   readonly index: number;
   readonly spec: WorldSpec;
   readonly bytes: Uint8Array;
-  /** Open until the next world is asked for; open `bytes` to keep it longer. */
+  /** Open until the next world is requested; open `bytes` to keep it longer. */
   readonly database: Database;
   readonly questions: readonly PracticeQuestion[];
 }
 
-/** A question and the form it was made by. */
+/** A question and its form. */
 export interface PracticeQuestion {
   readonly record: QuestionRecord;
   readonly form: string;
 }
 
-/** Draws a form gets at its turn; with one, forms that need luck would be rare. */
+/** Attempts per form; with one, forms that often fail would be rare. */
 const DRAWS = 4;
 
 /** Forms tried for one question; many do not suit a small world. */
@@ -64,7 +64,7 @@ export function* practiceWorlds(options: PracticeOptions): Generator<PracticeWor
   }
 }
 
-/** The questions of many worlds as a data set; their databases are made again from the seed when asked for. */
+/** The questions of many worlds as a data set; their databases are generated again from the seed when needed. */
 export function practiceDataSet(options: PracticeOptions & { readonly worlds: number }): DataSet {
   const questions: QuestionRecord[] = [];
   const indexes = new Map<string, number>();
@@ -91,7 +91,7 @@ function askQuestions(world: World, database: Database, index: number, options: 
   const untried = new Map<Difficulty, Form[]>();
   for (let attempt = 0; attempt < TRIES * questionsPerWorld && questions.length < questionsPerWorld; attempt++) {
     const difficulty = r.pickWeighted(difficulties.map((name) => [name, SHARES[name]] as const));
-    // Every form has its turn before any comes again, so that a world's questions differ as much as it allows.
+    // Every form is used once before any is repeated, so that a world's questions differ as much as possible.
     if (!untried.get(difficulty)?.length) untried.set(difficulty, r.shuffle(formsOf(difficulty, options)));
     const form = untried.get(difficulty)!.pop()!;
     let asked: Asked | null = null;

@@ -14,7 +14,7 @@ test("the same seed gives the same questions, another seed others", () => {
   expect(data(1).questions.some(({ question_id }) => other.has(question_id))).toBe(false);
 });
 
-test("training has questions on the seen databases only, and none that is judged", () => {
+test("training questions are only on the seen databases, and none is an evaluation question", () => {
   const { questions, databases } = data(3);
   const on = (split: string) => new Set(questions.filter((q) => q.split === split).map((q) => q.database_name));
   expect([on("train").size, on("eval").size, databases.names.length]).toEqual([6, 10, 10]);

@@ -1,4 +1,4 @@
-// Practice worlds as a data set to train and be judged on: questions on the same databases kept for judging, and databases kept.
+// Practice worlds as a data set: training questions, held-out questions on the same databases, and held-out databases.
 import type { DataSet, QuestionRecord, Split } from "../../data/index.ts";
 import { DatabasePool } from "../../sql/index.ts";
 import { type PracticeOptions, practiceWorlds } from "./practice.ts";
@@ -6,13 +6,13 @@ import { type PracticeOptions, practiceWorlds } from "./practice.ts";
 export interface PracticeSetOptions extends Pick<PracticeOptions, "difficulties" | "forms" | "inventedShare"> {
   /** @default 42 */
   readonly seed?: number | string;
-  /** Databases that training has questions on. @default 64 */
+  /** Databases with training questions. @default 64 */
   readonly seen?: number;
-  /** Databases that it has none on. @default 48 */
+  /** Databases without training questions. @default 48 */
   readonly unseen?: number;
 }
 
-/** Questions about one table with at most one condition: what a model of a few million parameters can learn in minutes. */
+/** Questions about one table with at most one condition: a model of a few million parameters can learn them in minutes. */
 export const STARTER_FORMS: readonly string[] = [
   ...["count", "count_above", "count_below", "count_at_least", "count_range", "count_category", "count_missing"],
   ...["count_year", "count_month", "count_since", "count_different", "different", "busiest_year", "boundary_date"],
@@ -20,11 +20,11 @@ export const STARTER_FORMS: readonly string[] = [
   ...["list_starting", "top", "bottom", "second", "top_few", "top_with_value"],
 ];
 
-/** Questions of a database: those it is judged by come first. */
+/** Questions per database: evaluation questions come first. */
 const EVAL_QUESTIONS = 4;
 const TRAIN_QUESTIONS = 8;
 
-/** Drawn more than needed: two questions of a database never have the same query. */
+/** More than needed, since questions with the same query are dropped. */
 const DRAWN = 16;
 
 /** Train and eval questions on the same databases, and eval questions on databases without train questions. `loadSqlite()` must have been awaited. */

@@ -1,4 +1,4 @@
-// A random schema from a seed, with the words to ask about it: every world has names of its own.
+// Generates a random spec from a seed: a schema with its own names, and the phrases to ask about it.
 import { SqlEnvError } from "../../../errors.ts";
 import { type Random, random } from "../../../random.ts";
 import { plural } from "../english.ts";
@@ -21,7 +21,7 @@ export interface Noun {
   readonly nature: "person" | "place" | "thing";
 }
 
-/** What the tables of a world are drawn with. */
+/** The state from which the tables of a world are sampled. */
 export interface Sketch {
   readonly r: Random;
   readonly words: Words;
@@ -33,7 +33,7 @@ export interface Sketch {
 
 let pools: Words | undefined;
 
-/** The words practice worlds may use as names: all but those of the unseen databases. */
+/** The words that practice worlds may use as names: all but those of the unseen databases. */
 export function practiceWords(): Words {
   pools ??= wordPools((name) => !isHeldOut(name));
   return pools;
@@ -51,7 +51,7 @@ export function practiceWorld(seed: number | string, { inventedShare = 0.35 }: P
 }
 
 function drawWorld(seed: number | string, attempt: number, inventedShare: number): WorldSpec {
-  // 7 and "7" are one seed: it becomes part of names.
+  // 7 and "7" are the same seed: it becomes part of names.
   const r = attempt === 0 ? random("practice", String(seed)) : random("practice", String(seed), attempt);
   const sketch: Sketch = {
     r,
@@ -97,7 +97,7 @@ function databaseName({ r, words, inventedShare, tables }: Sketch, seed: number 
   return `${noun}_${tail}`;
 }
 
-/** Draws until there is something; draws fail rarely, so the bound only guards against an endless loop. */
+/** Retries until there is a result; attempts rarely fail, so the limit only prevents an endless loop. */
 function until<T>(draw: () => T | undefined): T {
   for (let attempt = 0; attempt < 1000; attempt++) {
     const drawn = draw();
@@ -106,7 +106,7 @@ function until<T>(draw: () => T | undefined): T {
   throw new NoName();
 }
 
-/** One world in tens of thousands draws itself into a corner, such as two tables whose names abbreviate to one. */
+/** One world in tens of thousands cannot be completed, such as one with two tables whose names abbreviate to the same. */
 class NoName extends SqlEnvError {
   constructor() {
     super("practice_world", { what: "no acceptable name was drawn", remedy: "report the seed" });
@@ -159,7 +159,7 @@ function drawTable(sketch: Sketch): void {
   const add = (column: ColumnSpec | undefined) => {
     if (column && !columns.some((other) => clashes(other, column))) columns.push(column);
   };
-  // Nothing refers to link tables and few things to the last ones, so some go without a key of their own.
+  // Nothing references link tables and little references the last ones, so some have no key.
   const hasId = !isLink || r.chance(0.5);
   if (hasId) add(idColumn(sketch, noun));
   const label = isLink ? undefined : drawLabel(sketch, noun, rows, columns);
@@ -212,14 +212,14 @@ function drawKinds(r: Random, isLink: boolean) {
   ] as ((drawing: Drawing) => ColumnSpec | undefined)[]);
 }
 
-/** Two columns of a table that could be mistaken for one another, by name or in a question. */
+/** Whether two columns of a table could be confused, by name or in a question. */
 function clashes(a: ColumnSpec, b: ColumnSpec): boolean {
   if (same(a.name, b.name) || same(a.phrase, b.phrase)) return true;
   const [saidA, saidB] = [sayings(a), sayings(b)];
   return saidA.some((saying) => saidB.includes(saying));
 }
 
-/** What is said of a row by a column without naming the column. */
+/** Phrases about a row that use a column without naming it. */
 function sayings(column: ColumnSpec): string[] {
   if (column.kind === "integer" || column.kind === "real") {
     return [

@@ -1,4 +1,4 @@
-// What stands in the cells of practice worlds: people, places, titles, codes and short words.
+// Generates the values of practice worlds: people, places, titles, codes and short words.
 import type { Random } from "../../../random.ts";
 import { capitalized, inventWord, type Words } from "../lexicon/words.ts";
 
@@ -10,7 +10,7 @@ export function labels(r: Random, words: Words, kind: LabelKind, count: number, 
   const plain = labelMaker(r, words, kind, inventedShare);
   const draw = kind !== "code" && r.chance(0.15) ? () => (r.chance(0.3) ? accented(r, plain()) : plain()) : plain;
   const values = new Set<string>();
-  // A narrow pattern may run dry; a number then tells values apart, as it does in real tables.
+  // A narrow pattern may be exhausted; then a number makes values distinct, as in real tables.
   for (let tries = 0; values.size < count; tries++) {
     const value = draw();
     values.add(tries > 4 * count ? `${value} ${values.size + 1}` : value);
@@ -103,7 +103,7 @@ function accented(r: Random, text: string): string {
   return text.slice(0, at) + r.pick([...ACCENTS[text[at]!]!]) + text.slice(at + 1);
 }
 
-/** A handful of words: labels of one table then share some, as names of streets and products do. */
+/** A few words, so that labels of one table share some, like names of streets and products. */
 function someOf(r: Random, pool: readonly string[]): string[] {
   return Array.from({ length: r.int(2, 5) }, () => r.pick(pool));
 }
