@@ -1,4 +1,4 @@
-// A real browser for tests of pages: Debian's chromium, where it is installed.
+// A real browser for tests of pages: Debian's chromium, if installed.
 import { readFileSync, statSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -6,7 +6,7 @@ import { extname, join, normalize } from "node:path";
 import { chromiumPath } from "../src/apps/bench/servers/browser.node.ts";
 import { without } from "./needs.ts";
 
-/** Where chromium is; undefined where there is none, and tests skip. */
+/** Chromium's path; undefined if missing, and tests are skipped. */
 export const CHROMIUM = chromiumPath() ?? undefined;
 
 /** For the name of a suite: says why it is skipped. */
@@ -25,7 +25,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".wasm": "application/wasm",
 };
 
-/** A plain file server, such as anybody has; no header helps the page. */
+/** A static file server without special headers. */
 export function serveFiles(root: string): Promise<Site> {
   return listen(
     createServer((request, response) => {
@@ -40,7 +40,7 @@ export function serveFiles(root: string): Promise<Site> {
   );
 }
 
-/** A server made of a handler of requests. */
+/** A server around a request handler. */
 export function serveHandler(handle: (request: Request) => Promise<Response | undefined>): Promise<Site> {
   return listen(
     createServer(async (request, response) => {

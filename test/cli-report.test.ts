@@ -30,7 +30,7 @@ const METRICS = metrics()
   .join("");
 
 describe("sqlenv report", () => {
-  test("writes the pages and says what improved and where they are", async () => {
+  test("writes the pages, and prints the headline and their paths", async () => {
     const files = {
       "metrics.jsonl": METRICS,
       "results.json": JSON.stringify(RESULT),
@@ -55,7 +55,7 @@ describe("sqlenv report", () => {
     expect(json.files).toHaveLength(6);
   });
 
-  test("a run that goes on has a report too", async () => {
+  test("a running training has a report too", async () => {
     const folder = runFolder("young", { "metrics.jsonl": METRICS.slice(0, -20) });
     const { stdout, code } = await sqlenvInside(["report", folder]);
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/^young: not finished, step 40/) });
@@ -97,7 +97,7 @@ describe("sqlenv report", () => {
     expect(await sqlenvInside(["report", ...args])).toMatchObject({ code: 2, stderr: expect.stringMatching(words) });
   });
 
-  test("a folder that is not there is one line and exit 2, a broken file exit 1", async () => {
+  test("a missing folder gives one line and exit 2, a broken file exit 1", async () => {
     const missing = await sqlenvInside(["report", join(scratch, "nothing")]);
     expect(missing).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(/^error: no such run: .*\n$/) });
     const folder = runFolder("broken", { "metrics.jsonl": '{"step":1}\nno\n{"step":2}\n' });
@@ -170,7 +170,7 @@ describe("columns", () => {
     expect(wrapLine("東京都庁", 5)).toEqual(["東京", "都庁"]);
   });
 
-  test("stand beside each other, and hold no control characters", () => {
+  test("are side by side, without control characters", () => {
     expect(sideBySide([["a", "b"], ["\u001b[31mc"]], 6)).toEqual(["a      │ \ufffd[31mc", "b      │"]);
   });
 });

@@ -1,4 +1,4 @@
-// The dashboard of a training that goes on: it moves by itself, survives a reload, and shows the end; also from another process.
+// The dashboard of a running training: live updates, a reload, the end; also served from another process.
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DashboardServer, serveDashboard } from "../src/apps/dashboard/server/serve.node.ts";
@@ -6,7 +6,7 @@ import { launch, openPage, type WatchedPage, withBrowser } from "./browser.ts";
 import { ended, start } from "./cli-process.ts";
 import { TrainingPlace } from "./training-place.ts";
 
-/** The step the page says it is at. */
+/** The step shown on the page. */
 const stepOf = async (page: Page) =>
   Number(/\bstep (\d+) of/.exec(await page.locator(".status").innerText())?.[1] ?? -1);
 
@@ -28,7 +28,7 @@ withBrowser("a training that goes on", () => {
     place?.remove();
   });
 
-  test("shows each step as it comes, across a reload, to the end", async () => {
+  test("shows each step live, across a reload, to the end", async () => {
     const settings = { "--max-steps": 4000, "--save-steps": 10, "--eval-steps": 10, "--eval-episodes": 1 };
     const child = start([...place!.args("live", settings), "--dashboard", "--dashboard-port", "0"]);
     const run = ended(child);
@@ -59,7 +59,7 @@ withBrowser("a training that goes on", () => {
     }
     expect((await run).code).toBe(130);
 
-    /** Ctrl-C: the training's own server goes, the other one tells that the run has stopped. */
+    /** Ctrl-C: the training's own server ends, the other one shows that the run has stopped. */
     async function endsWell(own: WatchedPage, other: WatchedPage): Promise<void> {
       child.kill("SIGINT");
       await own.page.getByRole("alert").filter({ hasText: "connection lost" }).waitFor();
@@ -70,7 +70,7 @@ withBrowser("a training that goes on", () => {
     }
   });
 
-  test("a run that ends while one looks on says what came of it", async () => {
+  test("a run that ends while being watched shows its result", async () => {
     const trained = place!.train("short", { "--max-steps": 6 }, "--dashboard", "--dashboard-port", "0", "--json");
     const folder = place!.path("short");
     const { existsSync } = await import("node:fs");

@@ -1,4 +1,4 @@
-// What the dashboard's page keeps of a run: pages and events put together, whatever the order they come in.
+// The dashboard page's copy of a run: pages and events combined, in any order.
 import { expect, test } from "vitest";
 import type { LogName, LogPage, RunSummary } from "../src/apps/dashboard/server/schemas.ts";
 import { ema } from "../src/apps/dashboard/web/ema.ts";
@@ -15,7 +15,7 @@ const SUMMARY: RunSummary = {
 };
 const ROWS = [1, 2, 3, 4];
 
-/** A server that gives two rows a page, and whose first page is older than its summary. */
+/** A server with two rows per page, whose first page is older than its summary. */
 function source(): Source {
   let asked = 0;
   const log = async (_run: string, name: LogName, from: number): Promise<LogPage> => {
@@ -31,7 +31,7 @@ function source(): Source {
   return { log, summary: async () => SUMMARY } as unknown as Source;
 }
 
-test("a run is read whole, also when it grows meanwhile, and drawn by step, time or tokens", async () => {
+test("loads a whole run, even if it grows meanwhile, with step, time or tokens as x", async () => {
   const { run, more } = await RunModel.load(source(), "lamps");
   await more;
   expect(run.points("metrics", "reward", "step")).toEqual({ x: ROWS, y: [0.1, 0.2, 0.3, 0.4] });
@@ -52,7 +52,7 @@ test("a run is read whole, also when it grows meanwhile, and drawn by step, time
   expect([run.last("metrics", "reward"), run.sum("timings", "elapsed"), run.rows("metrics")]).toEqual([0.4, 30, 5]);
 });
 
-test("smoothing keeps a constant, follows a step, and changes nothing at 0", () => {
+test("smoothing keeps a constant, follows a step change, and does nothing at 0", () => {
   expect(ema([2, 2, 2], 0.9).map((value) => Number(value.toFixed(9)))).toEqual([2, 2, 2]);
   expect(ema([0, 1], 0.5)).toEqual([0, 2 / 3]);
   expect(ema([3, 1], 0)).toEqual([3, 1]);

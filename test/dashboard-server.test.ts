@@ -1,4 +1,4 @@
-// The dashboard's server: whom it answers, and what it says when it cannot start.
+// The dashboard's server: allowed hosts, and errors when it cannot start.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { serveDashboard } from "../src/apps/dashboard/server/serve.node.ts";
 import { metrics } from "./run-records.ts";
 
-test("the server answers to this machine's names only, and says when a port is taken", async () => {
+test("accepts only this machine's host names, and reports a port in use", async () => {
   const folder = mkdtempSync(join(tmpdir(), "sqlenv-serve-"));
   writeFileSync(
     join(folder, "metrics.jsonl"),

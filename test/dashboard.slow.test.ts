@@ -1,4 +1,4 @@
-// The dashboard of finished runs, in a real browser: what it shows, every control, the keyboard, small and dark screens, hostile text.
+// The dashboard of finished runs in a real browser: content, controls, keyboard, small and dark screens, untrusted text.
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { comparison, episode, episodeLine, metrics, RESULT, TIMINGS } from "./ru
 const HOSTILE = `</script><script>window.pwned = 1</script><img src=x onerror="window.pwned = 1"> \u202egnp`;
 const linesOf = (records: readonly object[]) => records.map((record) => `${JSON.stringify(record)}\n`).join("");
 
-/** A run in which everything that comes from elsewhere tries to be markup. */
+/** A run in which all untrusted text contains markup. */
 function writeHostileRun(folder: string): void {
   mkdirSync(folder, { recursive: true });
   const texts = { question: HOSTILE, sql: `SELECT '${HOSTILE}'`, cell: HOSTILE, error: HOSTILE };
@@ -63,7 +63,7 @@ withBrowser("the dashboard", () => {
     rmSync(scratch, { recursive: true, force: true });
   });
 
-  /** A page at an address inside the dashboard, when it shows something. */
+  /** Opens a view of the dashboard and waits for content. */
   async function open(hash = "", options: Parameters<typeof openPage>[2] = {}, base = server!.url): Promise<Page> {
     const watched = await openPage(browser!, base + hash, options);
     opened.push(watched);
@@ -72,7 +72,7 @@ withBrowser("the dashboard", () => {
   }
   const hash = (page: Page) => page.evaluate(() => location.hash);
 
-  test("the first screen says whether it learned, where, by how much and what it does differently", async () => {
+  test("the overview says whether it learned, where, by how much and how its behaviour changed", async () => {
     const page = await open("#/long");
     await page.locator(".habits .sequence").first().waitFor();
     const hero = page.getByRole("heading", { level: 1 });
@@ -95,7 +95,7 @@ withBrowser("the dashboard", () => {
     expect(await page.locator(".warning").innerText()).toContain("Warm the model up, or ask easier questions.");
   });
 
-  test("charts: smoothing, x axis, log, zoom by dragging, a cursor for all, kept across a reload", async () => {
+  test("charts: smoothing, x axis, log, zoom by dragging, shared cursor, restored after a reload", async () => {
     const page = await open("#/long/charts");
     const chart = page.locator(".chart").first();
     await chart.locator("canvas").waitFor();
@@ -223,7 +223,7 @@ withBrowser("the dashboard", () => {
     expect(await page.locator(".episode").innerText()).toMatch(/\d of 8 attempts are right/);
   });
 
-  test("files can be kept: CSV and JSON", async () => {
+  test("downloads: CSV and JSON", async () => {
     const page = await open("#/long/episodes?verdict=wrong&from_step=60");
     await page.getByRole("status").filter({ hasText: "episode" }).waitFor();
     const file = async (name: string) => {
@@ -239,7 +239,7 @@ withBrowser("the dashboard", () => {
     expect(JSON.parse(await file("metrics.json")).columns.step.length).toBeGreaterThan(60);
   });
 
-  test("runs are compared: laid over each other, settings that differ", async () => {
+  test("runs are compared: overlaid charts, differing settings", async () => {
     const page = await open("#/long/runs");
     await page.getByLabel("show copy in the charts").check();
     const differing = page.locator(".settings tbody tr");
@@ -252,7 +252,7 @@ withBrowser("the dashboard", () => {
     await page.locator(".status", { hasText: "30 steps" }).waitFor();
   });
 
-  test("390 px wide, no view is wider than the screen", async () => {
+  test("at 390 px no view is wider than the screen", async () => {
     const page = await open("#/long", { width: 390, height: 844 });
     for (const view of ["overview", "charts", "episodes", "episode/0", "group/1/0", "questions", "runs"]) {
       await page.evaluate((to) => {
@@ -264,7 +264,7 @@ withBrowser("the dashboard", () => {
     }
   });
 
-  test("dark where the system is dark; the reader's own choice is kept", async () => {
+  test("follows the system's theme; the reader's choice is stored", async () => {
     const page = await open("#/long", { colorScheme: "dark" });
     const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     expect(await back()).toBe("rgb(13, 16, 20)");
@@ -299,11 +299,11 @@ withBrowser("the dashboard", () => {
     }
   }
 
-  test("text from databases and models is shown, never run", async () => {
+  test("text from databases and models is shown, never executed", async () => {
     await visitHostile(await open("#/hostile"));
   });
 
-  test("an exported file shows the same without a server or a network, and runs nothing foreign either", async () => {
+  test("an exported file works without server or network, and executes nothing foreign", async () => {
     const file = join(scratch, "exported.html");
     const { html, runs } = await exportDashboard([long, hostile]);
     writeFileSync(file, html);
@@ -325,7 +325,7 @@ withBrowser("the dashboard", () => {
     await visitHostile(page);
   });
 
-  test("a broken feed is said, and mended with what was missed", async () => {
+  test("a lost feed is reported, and catches up after reconnecting", async () => {
     const folder = join(scratch, "growing");
     mkdirSync(folder);
     const all = metrics();
@@ -347,7 +347,7 @@ withBrowser("the dashboard", () => {
   });
 });
 
-/** What has to be there before a view has been shown. */
+/** The element that shows a view has loaded. */
 const VIEW_PART: Readonly<Record<string, string>> = {
   overview: ".example .question",
   charts: ".chart canvas",

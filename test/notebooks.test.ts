@@ -34,7 +34,7 @@ test.each(NAMES)("%s is saved with its outputs: a rising curve, before and after
   expect(problemsOf(saved(name))).toEqual([]);
 });
 
-describe("a notebook that is not as it should be is noticed", () => {
+describe("detects a broken notebook", () => {
   const cellOf = (notebook: Notebook, id: string) => notebook.cells.find((cell) => cell.id === id)!;
   const replace = (cell: Cell, pattern: RegExp, by: string) => {
     for (const output of cell.outputs!) {

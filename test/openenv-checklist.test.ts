@@ -1,4 +1,4 @@
-// The checklist for OpenEnv servers, line by line, and the six criteria of `openenv validate --url`.
+// OpenEnv's server checklist, item by item, and the six criteria of `openenv validate --url`.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -30,7 +30,7 @@ const listening = async (args: string[], env: Record<string, string> = {}) => {
 };
 
 describe("port, address, PORT", () => {
-  test("PORT is obeyed; loopback unless --host is given, and then a warning when no key is set; a signal ends it", async () => {
+  test("honours PORT; loopback unless --host is given, with a warning without a key; a signal stops it", async () => {
     const data = await smallDataFolder();
     const local = await listening(["--data", data], { PORT: "0" });
     expect(new URL(local.url).hostname).toBe("127.0.0.1");
@@ -52,7 +52,7 @@ describe("port, address, PORT", () => {
 });
 
 describe("HTTP routes", () => {
-  test("each answers with its shape", async () => {
+  test("each returns its schema", async () => {
     expect(Object.keys(await get("/metadata")).sort()).toEqual(
       ["author", "description", "documentation_url", "name", "readme_content", "version"].sort(),
     );
@@ -109,7 +109,7 @@ test("openenv validate --url: its six criteria hold", async () => {
     expect(api.paths).toHaveProperty([path]);
 });
 
-test("slots: taken at the handshake, given back on every way out", async () => {
+test("slots: taken at the handshake, released on every exit path", async () => {
   const ways: [string, (talker: Talker) => Promise<unknown>][] = [
     ["close message", (talker) => talker.send({ type: "close" })],
     ["close frame", (talker) => talker.close()],
@@ -156,7 +156,7 @@ test("half-open and idle sockets lose their slot", async () => {
   await quick.close();
 });
 
-test("pongs come while a query runs, and other sessions go on", async () => {
+test("pings are answered while a query runs, and other sessions continue", async () => {
   const [slow, other] = [new Talker(server.url), new Talker(server.url)];
   await slow.ask({ type: "reset" });
   await other.ask({ type: "reset" });
@@ -175,7 +175,7 @@ test("pongs come while a query runs, and other sessions go on", async () => {
   await Promise.all([slow.close(), other.close()]);
 });
 
-test("nothing needed travels in metadata only, and no gold anywhere", async () => {
+test("metadata is never required, and no gold is revealed", async () => {
   const { questions } = await smallDataSet();
   const talker = new Talker(server.url);
   const said: string[] = [];
@@ -196,7 +196,7 @@ test("nothing needed travels in metadata only, and no gold anywhere", async () =
   await talker.close();
 });
 
-test("reward and done stand beside the observation, not in it; after the end nothing changes", async () => {
+test("reward and done are next to the observation, not in it; nothing changes after the end", async () => {
   const { questions } = await smallDataSet();
   const { question_id, gold_answer } = questions[0]!;
   const talker = new Talker(server.url);
@@ -217,7 +217,7 @@ test("reward and done stand beside the observation, not in it; after the end not
   await talker.close();
 });
 
-test("resets: extra keys pass, null is random, the same seed asks the same question, a task asks its own", async () => {
+test("reset: extra keys are ignored, null is random, a seed is reproducible, a task selects its question", async () => {
   const talkers = [new Talker(server.url), new Talker(server.url)];
   const asked = async (data: object) =>
     Promise.all(talkers.map(async (talker) => (await talker.ask({ type: "reset", data })).data.observation.question));

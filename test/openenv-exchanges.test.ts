@@ -37,7 +37,7 @@ function rpcShape(reply: Wire): number | "result" {
   return reply.error.code;
 }
 
-/** What a reply looks like, as far as the recording says. */
+/** The parts of a reply that the recording specifies. */
 function shapeOf(reply: Wire, expected: Wire): Wire {
   const { type, data = reply } = reply;
   const shape: Wire = {};
@@ -58,7 +58,7 @@ async function overHttp({ method, path, body, expect: expected }: Exchange): Pro
   const text = body?.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, sessionId);
   const raises = text?.includes('"raise"') ?? false;
   const target = raises ? fresh.url : server.url;
-  // Tools start an episode by themselves, so the one that raises is asked for a question that is not there.
+  // Tools start an episode themselves, so to raise, a missing question is requested.
   const sent = raises
     ? text!.replace('"query", "arguments": {"sql": "raise"}', '"start", "arguments": {"question_id": "x"}')
     : text;
@@ -118,7 +118,7 @@ test("pipelined requests are answered in order", async () => {
   await talker.close();
 });
 
-test("at capacity: the handshake succeeds, the error comes unasked, the socket closes with 1000, HTTP still resets", async () => {
+test("at capacity: the handshake succeeds, an unprompted error follows, the socket closes with 1000, HTTP still resets", async () => {
   const full = await serve({ maxSessions: 2 });
   const talkers = [new Talker(full.url), new Talker(full.url)];
   for (const talker of talkers) expect((await talker.ask({ type: "state" })).data.step_count).toBe(0);

@@ -1,5 +1,5 @@
 // The stock Python client and validator against our server. Needs a Python that finds `openenv`, named by SQLENV_PYTHON
-// (and PYTHONPATH where it is a checkout); without one these tests are left out and say so.
+// (and PYTHONPATH where it is a checkout); without one these tests are skipped with a message.
 import { execFile, execFileSync } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, test } from "vitest";

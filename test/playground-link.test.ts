@@ -1,4 +1,4 @@
-// Links and snippets of the playground, apart from a browser.
+// The playground's permalinks, snippets and replay files, without a browser.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { asCurl, asTypeScript } from "../src/apps/playground/web/code-snippets.ts";
@@ -18,7 +18,7 @@ const link = fc.record({
   actions: fc.array(action, { maxLength: 10 }),
 });
 
-test("a link gives back what it was made of", () => {
+test("a permalink round-trips", () => {
   fc.assert(
     fc.property(link, (given) => {
       expect(parseLink(`#${linkText(given)}`)).toEqual(given);
@@ -26,7 +26,7 @@ test("a link gives back what it was made of", () => {
   );
 });
 
-test("what makes no sense in a link is the default, whatever it is", () => {
+test("invalid parts of a permalink get their defaults", () => {
   expect(parseLink("#data=elsewhere:1&seed=-5&budget=x&do=DROP%3A+all&do=nothing")).toEqual({
     ...DEFAULT_LINK,
     question: undefined,
@@ -42,7 +42,7 @@ test("what makes no sense in a link is the default, whatever it is", () => {
   );
 });
 
-test("quotes do not break out of the snippets", () => {
+test("quotes are escaped in snippets", () => {
   const hostile = `'; rm -rf / # "\\ \${process.exit()}\n`;
   const actions = [{ action_type: "QUERY", argument: hostile }] as const;
   const given = { ...DEFAULT_LINK, question: hostile, actions };
@@ -52,7 +52,7 @@ test("quotes do not break out of the snippets", () => {
   expect(asTypeScript(given)).toContain(`argument: ${JSON.stringify(hostile)}`);
 });
 
-test("anything in a file is an episode or is refused", () => {
+test("any file content is parsed as episodes or refused", () => {
   const chat = {
     messages: [
       { role: "user", content: "Question: How many?\nTables: a" },

@@ -1,4 +1,4 @@
-// A tiny model that has just learned how to speak, for pages that let it play and train.
+// A tiny model after a few SFT steps, for tests of pages that play and train it.
 
 import { evaluate } from "../src/gym/evaluation/index.ts";
 import { oraclePlayer, randomPlayer } from "../src/gym/players/index.ts";
@@ -14,7 +14,7 @@ import { encodeTranscript, freshModel, type Transcript, transcriptOf, warmup } f
 
 const SIZES = { hidden_size: 32, num_hidden_layers: 1, num_attention_heads: 2, head_dim: 16, intermediate_size: 64 };
 
-/** Writes the folder: fresh weights, a few steps of imitation on small worlds, half of them played at random. */
+/** Writes the folder: fresh weights, a few SFT steps on small worlds, half of the episodes by the random player. */
 export async function writePlaygroundModel(dir: string): Promise<void> {
   await loadSqlite();
   const data = practiceSet({ seed: 0, seen: 4, unseen: 1, forms: STARTER_FORMS });

@@ -1,4 +1,4 @@
-// The playground in a real browser, from a plain file server: nothing but files, everything in the tab.
+// The playground in a real browser, from a static file server: everything runs in the tab.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -42,7 +42,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     rmSync(scratch, { recursive: true, force: true });
   });
 
-  /** A page on which the question stands, made anew; what it complains about fails the test. */
+  /** A new page with the question loaded; its console errors fail the test. */
   async function open(
     hash = "",
     { at = `${site.url}/playground/`, ...options }: BrowserContextOptions & { readonly at?: string } = {},
@@ -57,7 +57,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     return page;
   }
 
-  /** One page for all who do not mind what was done on it before: its data set is made once. */
+  /** A page shared by tests that need no fresh one: its data set is generated once. */
   async function visit(hash: string): Promise<Page> {
     if (!shared) {
       shared = await open();
@@ -70,12 +70,12 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     await shared.waitForSelector("body[data-ready]");
     return shared;
   }
-  /** Where an episode stands, as one sees it. */
+  /** The visible state of an episode. */
   const position = (page: Page) =>
     Promise.all(["#asked", "#about", ".meter", "#turns", "#verdict"].map((part) => page.innerText(part)));
   const texts = (page: Page, selector: string) => page.locator(selector).allInnerTexts();
 
-  test("an episode is played with the keyboard alone, and the gold is revealed at its end", async () => {
+  test("an episode is played by keyboard alone, and the gold is revealed at the end", async () => {
     const page = await visit(`question=${QUESTION}`);
     expect(await page.innerText("#asked")).toBe("What is the name of the most expensive wine?");
     expect(await texts(page, ".tree > li")).toHaveLength(5);
@@ -108,7 +108,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     expect(await page.isDisabled("#step")).toBe(true);
   });
 
-  test("names are completed while one types", async () => {
+  test("names are completed while typing", async () => {
     const page = await visit(`question=${QUESTION}`);
     await page.check("input[value=QUERY]");
     await page.locator("#argument").pressSequentially("SELECT wine FROM wi");
@@ -118,7 +118,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     expect(await page.locator("#offers").isHidden()).toBe(true);
   });
 
-  test("the oracle plays on its own; a link, a program and requests say the same", async () => {
+  test("the oracle plays to the end; permalink, TypeScript and curl reproduce it", async () => {
     const page = await visit("data=bundled:42&seed=11");
     await page.selectOption("#pace", "0");
     await page.selectOption("#player", "oracle");
@@ -147,7 +147,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     expect(execFileSync(process.execPath, [program], { encoding: "utf8" })).toMatch(/correctness: 1,\s+progress: 1/);
   });
 
-  test("a player is watched step by step, and a person may take over", async () => {
+  test("a player plays step by step, and a person can take over", async () => {
     const page = await visit(`question=${QUESTION}`);
     await page.selectOption("#player", "looker");
     await page.click("#move");
@@ -165,7 +165,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     expect(await texts(page, "#turns .turn")).toEqual(looked);
   });
 
-  test("practice worlds come from a seed", async () => {
+  test("practice worlds are generated from a seed", async () => {
     const page = await open("data=practice:5&seed=2");
     const first = await page.innerText("#asked");
     expect(await page.inputValue("#data-seed")).toBe("5");
@@ -178,7 +178,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
 
   const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`;
 
-  test("markup in cells, names, errors, links and files is shown, never run", async () => {
+  test("markup in cells, names, errors, links and files is shown, never executed", async () => {
     const sql = `SELECT '${HOSTILE}' AS "${HOSTILE.replaceAll('"', '""')}"`;
     const does = [`QUERY: ${sql}`, `QUERY: SELECT ${HOSTILE}`, `DESCRIBE: ${HOSTILE}`, `ANSWER: ${HOSTILE}`];
     const page = await visit(
@@ -236,7 +236,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     expect(await page.locator("#act").isVisible()).toBe(true);
   });
 
-  test("a model plays and is trained in the tab, while others play", async () => {
+  test("a model plays and is trained in the tab while other players play", async () => {
     const page = await open("data=starter:0&seed=1");
     await page.selectOption("#player", "model");
     await page.selectOption("#pace", "0");
@@ -282,7 +282,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     expect(await page.innerText("#train-note")).toMatch(/^Stopped after \d+ steps?:/);
   });
 
-  test("on the server's own address it has threads, and the same play", async () => {
+  test("served by `sqlenv serve` it has threads, and plays the same", async () => {
     const served = await serveHandler(playgroundHandler({ site: folder }));
     try {
       const page = await open("data=starter:0&seed=1", { at: `${served.url}/web` });
@@ -307,7 +307,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     }
   });
 
-  test("it fits a telephone, in the dark, and without a model it says so", async () => {
+  test("fits a phone, follows the dark theme, and reports a missing model", async () => {
     const options = { viewport: { width: 390, height: 800 }, colorScheme: "dark" as const };
     const page = await open(`question=${QUESTION}`, options);
     await page.selectOption("#pace", "0");
@@ -333,8 +333,8 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     expect(complaints.splice(0).filter((text) => !text.includes("404"))).toEqual([]); // chromium may note that one
   });
 
-  test("the page weighs less than 320 kB, compressed, besides SQLite itself and the model", () => {
-    // SQLite's helper for files in the browser's own file system is bundled, but no page loads it.
+  test("the page is below 320 kB compressed, without SQLite and the model", () => {
+    // SQLite's worker for the origin-private file system is bundled, but never loaded.
     const assets = readdirSync(join(folder, "assets")).filter((file) => !/\.wasm$|opfs-async-proxy/.test(file));
     const bytes = [join(folder, "index.html"), ...assets.map((file) => join(folder, "assets", file))]
       .map((file) => gzipSync(readFileSync(file)).length)

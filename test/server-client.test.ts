@@ -1,4 +1,4 @@
-// SQLEnvClient against a real server: an environment like ours, with time limits, retries and errors that say what to do.
+// SQLEnvClient against a real server: same observations, timeouts, retries and errors with a remedy.
 import { createServer } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
 import { afterAll, expect, test } from "vitest";
@@ -21,7 +21,7 @@ const codeOf = (promise: Promise<unknown>) =>
     (error: unknown) => (error instanceof ServerError ? error.code : String(error)),
   );
 
-test("every observation is the one our own environment gives", async () => {
+test("observations equal the local environment's", async () => {
   const [ours, theirs] = [new SQLEnvironment(data), new SQLEnvClient(server.url)];
   for (const question of data.questions.slice(0, 6)) {
     for (const player of [randomPlayer(), keywordPlayer(), oraclePlayer()]) {
@@ -36,7 +36,7 @@ test("every observation is the one our own environment gives", async () => {
   await theirs.close();
 });
 
-test("a server's rules are those it was started with, and its clients learn them", async () => {
+test("a server reports the rules it was started with to its clients", async () => {
   const guided = await serve({ step_budget: 10, threads: 1, ...GUIDED_RULES });
   const [ours, theirs] = [new SQLEnvironment(data, GUIDED_RULES), new SQLEnvClient(guided.url)];
   try {
@@ -57,13 +57,13 @@ test("a server's rules are those it was started with, and its clients learn them
   }
 });
 
-/** Takes the same failing action until the end. */
+/** Repeats a failing action until the end. */
 const stubborn: Player = {
   name: "stubborn",
   start: () => () => ({ action: { action_type: "QUERY", argument: "SELECT nope" } }),
 };
 
-test("evaluate() gives the same report for a remote environment", async () => {
+test("evaluate() returns the same summary for a remote environment", async () => {
   const options = { split: "eval", seed: 3, episodes: 30, concurrency: 4 } as const;
   const here = await evaluate(data, keywordPlayer(), options);
   const environment = () => new SQLEnvClient(server.url);
@@ -71,13 +71,13 @@ test("evaluate() gives the same report for a remote environment", async () => {
   await until(() => server.sessions === 0);
 });
 
-test("sqlenv eval --server plays there", async () => {
+test("sqlenv eval --server plays on the server", async () => {
   const flags = ["eval", "--player", "keyword", "--data", await smallDataFolder(), "--json"];
   const [here, there] = [await sqlenv(flags), await sqlenv([...flags, "--server", server.url, "--concurrency", "4"])];
   expect(JSON.parse(there.stdout)).toEqual(JSON.parse(here.stdout));
 });
 
-test("several servers behind one address: a session stays with the server its socket reached", async () => {
+test("several servers at one address: a session stays with its socket's server", async () => {
   const servers = [await serve({ threads: 1 }), await serve({ threads: 1 })];
   let next = 0;
   const balancer = createTcpServer((client) => {
@@ -105,7 +105,7 @@ test("several servers behind one address: a session stays with the server its so
   await Promise.all(servers.map((one) => one.close()));
 });
 
-test("the server's errors keep their codes, and the session goes on", async () => {
+test("server errors keep their codes, and the session continues", async () => {
   const client = new SQLEnvClient(server.url);
   expect(await codeOf(client.step({ action_type: "QUERY", argument: "SELECT 1" }))).toBe("not_connected");
   expect(await codeOf(client.reset({ question_id: "nope" }))).toBe("EXECUTION_ERROR");
@@ -116,7 +116,7 @@ test("the server's errors keep their codes, and the session goes on", async () =
   await client.close();
 });
 
-test("questions asked at once are answered in turn", async () => {
+test("concurrent requests are answered in order", async () => {
   const client = new SQLEnvClient(server.url);
   const reset = client.reset({ seed: 2 });
   const steps = [1, 2, 3].map((n) => client.step({ action_type: "QUERY", argument: `SELECT ${n}` }));
@@ -125,7 +125,7 @@ test("questions asked at once are answered in turn", async () => {
   await client.close();
 });
 
-test("a lost connection is said, and the next reset connects again", async () => {
+test("a lost connection is reported, and the next reset reconnects", async () => {
   const first = await serve({ threads: 1 });
   const client = new SQLEnvClient(first.url, { retries: 30, retrySeconds: 0.01 });
   await client.reset({ seed: 1 });
@@ -162,7 +162,7 @@ test("no server, a full server, a server that does not answer", async () => {
   deaf.close();
 });
 
-test("after a time-out the connection is given up, so that no late answer is taken for another", async () => {
+test("after a timeout the connection is closed, so that no late reply is mistaken for another", async () => {
   const client = new SQLEnvClient(server.url, { replySeconds: 0.2 });
   await client.reset({ seed: 1 });
   expect(await codeOf(client.step({ action_type: "QUERY", argument: SLOW }))).toBe("timeout");
@@ -174,7 +174,7 @@ test("after a time-out the connection is given up, so that no late answer is tak
   await again.close();
 });
 
-test("an API key is asked for, and shown by the client; pages of other sites stay out", async () => {
+test("the API key is required and sent by the client; other origins are refused", async () => {
   const guarded = await serve({ apiKeys: ["other", "secret"], threads: 1, origins: ["https://friend.example"] });
   expect((await fetch(`${guarded.url}/health`)).status).toBe(200);
   for (const headers of [{}, { "x-api-key": "Secret" }, { authorization: "Bearer secre" }])

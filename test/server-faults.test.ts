@@ -1,4 +1,4 @@
-// Clients that misbehave, and a server that is killed: every one gets an answer or a clear end, and nothing leaks.
+// Misbehaving clients and a killed server: every client gets a reply or a clean close, and nothing leaks.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterAll, afterEach, expect, onTestFinished, test } from "vitest";
@@ -10,7 +10,7 @@ import { ENDED, post, SLOW, serve, Talker, until } from "./server-place.ts";
 const server = await serve({ maxSessions: 64, maxMessageBytes: 100_000 });
 afterAll(() => server.close());
 
-/** The server must be as good as new after every test. */
+/** The server must be in its initial state after every test. */
 afterEach(async () => {
   await until(() => server.sessions === 0);
   const talker = new Talker(server.url);
@@ -33,7 +33,7 @@ async function rawSocket(url = server.url): Promise<Socket> {
   return socket;
 }
 
-/** What a raw socket says next, without the server's pings. */
+/** The next frame on a raw socket, ignoring pings. */
 async function said(socket: Socket): Promise<Buffer> {
   for (;;) {
     let [bytes] = (await once(socket, "data")) as [Buffer];
@@ -52,7 +52,7 @@ function frame(opcode: number, payload: Buffer, { fin = true } = {}): Buffer {
   return Buffer.concat([head, mask, payload.map((byte, i) => byte ^ mask[i % 4]!)]);
 }
 
-test("frames cut short, by byte and by fragment", async () => {
+test("truncated frames, by byte and by fragment", async () => {
   const socket = await rawSocket();
   const whole = frame(1, Buffer.from('{"type":"state"}'));
   for (const byte of whole) socket.write(Buffer.from([byte])); // a byte at a time is fine
@@ -69,7 +69,7 @@ test("frames cut short, by byte and by fragment", async () => {
   fragments.destroy();
 });
 
-test("frames that are none: unmasked, reserved bits, a continuation of nothing", async () => {
+test("invalid frames: unmasked, reserved bits, a continuation without a start", async () => {
   const bad = [
     Buffer.from([0x81, 0x02, 0x7b, 0x7d]),
     Buffer.from([0xf1, 0x80, 1, 2, 3, 4]),
@@ -114,7 +114,7 @@ test("invalid UTF-8, binary frames, giant messages", async () => {
   expect((await post(`${server.url}/mcp`, rpc)).body.error.code).toBeLessThan(-32000);
 });
 
-test("JSON nested too deep for a thread's queue is refused, and leaves nothing waiting", async () => {
+test("JSON nested too deep for a thread's queue is refused, and leaves nothing queued", async () => {
   const nest = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
   const rpc = (levels: number) =>
     `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query","arguments":{"sql":${nest(levels)}}}}`;
@@ -130,7 +130,7 @@ test("JSON nested too deep for a thread's queue is refused, and leaves nothing w
   expect(/^sqlenv_requests_waiting (\d+)$/m.exec(metrics)?.[1]).toBe("0");
 });
 
-test("odd texts get an error each and leave the session usable", async () => {
+test("malformed texts each get an error and leave the session usable", async () => {
   const talker = new Talker(server.url);
   const odd = [
     "",
@@ -175,7 +175,7 @@ test("a flood is answered in order, and others are served meanwhile", async () =
   await Promise.all([flood.close(), other.close()]);
 });
 
-test("a client that asks and never reads is left waiting, and dropped", async () => {
+test("a client that never reads is throttled, then dropped", async () => {
   const impatient = await serve({ pingSeconds: 0.2, silentSeconds: 2, threads: 1, ratePerClient: 0 });
   const socket = await rawSocket(impatient.url);
   socket.pause();
@@ -191,7 +191,7 @@ test("a client that asks and never reads is left waiting, and dropped", async ()
   await impatient.close();
 });
 
-test("clients that vanish in the middle of a query, and half-open ones", async () => {
+test("clients that disconnect during a query, and half-open ones", async () => {
   const impatient = await serve({ pingSeconds: 0.2, silentSeconds: 2 });
   const talkers = [new Talker(impatient.url), new Talker(impatient.url)];
   await Promise.all(talkers.map((talker) => talker.ask({ type: "reset" })));
@@ -203,7 +203,7 @@ test("clients that vanish in the middle of a query, and half-open ones", async (
   await impatient.close();
 });
 
-test("connections that never finish their request, or ask for what is not there", async () => {
+test("connections with unfinished requests or unknown paths", async () => {
   const { hostname, port } = new URL(server.url);
   const lazy = connect(Number(port), hostname);
   lazy.write("GET /ws HTTP/1.1\r\nHost: x\r\nUpgr");
@@ -243,7 +243,7 @@ test("a refused upgrade ends its connection, even when the client never closes i
   await guarded.close();
 });
 
-test("above the rate of a client its sockets are slowed down and plain HTTP is refused", async () => {
+test("above its rate limit a client's sockets are slowed down and plain HTTP is refused", async () => {
   const slow = await serve({ ratePerClient: 3, threads: 1 });
   const talker = new Talker(slow.url);
   for (let i = 0; i < 6; i++) await talker.send({ type: "state" });
@@ -259,7 +259,7 @@ test("above the rate of a client its sockets are slowed down and plain HTTP is r
   await slow.close();
 });
 
-test("a shutdown finishes the step under way and closes with 1001", async () => {
+test("a shutdown finishes the running step and closes with 1001", async () => {
   const ending = await serve({ threads: 1 });
   const [busy, idle] = [new Talker(ending.url), new Talker(ending.url)];
   await busy.ask({ type: "reset" });
@@ -283,7 +283,7 @@ test("a shutdown finishes the step under way and closes with 1001", async () => 
   await expect(fetch(`${ending.url}/health`)).rejects.toThrow();
 });
 
-test("killed and restarted under load: every client gets an answer or a clear error, and plays on", async () => {
+test("killed and restarted under load: every client gets a reply or a clear error, and continues", async () => {
   const data = await smallDataFolder();
   const run = async (port: number) => {
     const child = start(["serve", "--quiet", "--json", "--threads", "2", "--data", data, "--port", String(port)]);

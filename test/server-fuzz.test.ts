@@ -1,9 +1,9 @@
-// Five hundred messages that are nearly right; twenty-five thousand are in the slow suite.
+// 500 almost valid messages; 25,000 are in the slow suite.
 import { expect, test } from "vitest";
 import { fuzz } from "./server-fuzz.ts";
 import { serve } from "./server-place.ts";
 
-test("every message that is nearly right gets an answer, and no thread is lost", async () => {
+test("every almost valid message gets a reply, and no thread is lost", async () => {
   const server = await serve({ ratePerClient: 0 });
   await fuzz(server, 500, 1);
   expect(server.sessions).toBe(0);

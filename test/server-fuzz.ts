@@ -1,4 +1,4 @@
-// Messages that are nearly right, by the thousand: every one gets a protocol message or a close, and no thread is lost.
+// Sends almost valid messages: each gets a protocol message or a close, and no thread is lost.
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { RunningServer } from "../src/apps/openenv/index.ts";
@@ -41,7 +41,7 @@ const VALID: Readonly<Record<Way, readonly object[]>> = {
   ],
 };
 
-/** Numbers, texts and structures that have broken parsers before. */
+/** Values that often break parsers. */
 const odd: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 4 }),
   fc.constantFrom(1e308, -0, 2 ** 53, "__proto__", "constructor", "toString", "\u0000", "\ud800", "", [], {}, null),
@@ -126,7 +126,7 @@ async function answered(url: string, { way, text: sent }: Case, talkers: Map<Way
     const reply = await Promise.race([talker.next(), talker.closed]);
     if (!("code" in reply && "reason" in reply)) check(way, reply, text);
     else expect([1000, 1009], text).toContain(reply.code); // asked for, or too large
-    // Whatever is not an object is answered, and then closed.
+    // A message that is not an object gets a reply, then a close.
     if ("code" in reply || reply.data?.code === "SESSION_ERROR") {
       await talker.closed;
       talkers.delete(way);

@@ -1,4 +1,4 @@
-// Clients that want more than their share, of memory, of sessions, of names: bounded, and nobody else notices.
+// Clients that claim too much memory, too many sessions or foreign names: bounded, without affecting others.
 import { once } from "node:events";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -27,7 +27,7 @@ async function rpc(client: number, method: string, params: object = {}): Promise
   return (await response.json()) as Wire;
 }
 
-/** The status of a GET with a Host header of one's own, which fetch does not allow. */
+/** The status of a GET with a custom Host header, which fetch does not allow. */
 function statusFor(url: string, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     request(url, { headers: { host } }, (response) => {
@@ -50,7 +50,7 @@ function halfBody(port: number, bytes: number, headers: Readonly<Record<string, 
 }
 
 describe("memory", () => {
-  test("half-sent bodies of a client are held up to a limit; then it hears 429, and others are served", async () => {
+  test("a client's unfinished bodies are bounded; beyond that it gets 429, and others are served", async () => {
     const sockets: Socket[] = [];
     const refused: string[] = [];
     for (let i = 0; i < 100; i++) {
@@ -66,7 +66,7 @@ describe("memory", () => {
     await until(async () => (await metric("sqlenv_held_bytes")) === 0);
   });
 
-  test("requests that wait are bounded in number, even those without a body on one connection", async () => {
+  test("queued requests are bounded, even without bodies on one connection", async () => {
     const busy = await serve({ threads: 1, ratePerClient: 0 });
     const talkers = [1, 2, 3].map(() => new Talker(busy.url));
     for (const talker of talkers) {
@@ -90,7 +90,7 @@ describe("memory", () => {
     await busy.close();
   });
 
-  test("without the key, or from elsewhere, nobody's body is waited for", async () => {
+  test("bodies are not read without the key or from a wrong host or origin", async () => {
     const guarded = await serve({ apiKeys: ["secret"], threads: 1 });
     const answers = [];
     for (const headers of [{}, { "x-api-key": "wrong" }, { "x-api-key": "secret", origin: "https://evil.example" }]) {
@@ -102,7 +102,7 @@ describe("memory", () => {
     await guarded.close();
   });
 
-  test("messages that wait for a socket's turn are held by their bytes, the rest stays in the network", async () => {
+  test("a socket's queued messages are bounded by bytes; beyond that it is paused", async () => {
     const talker = new Talker(server.url, "/ws", as(3));
     await talker.ask({ type: "reset" });
     await talker.send({ type: "step", data: { action_type: "QUERY", argument: SLOW } });
@@ -117,7 +117,7 @@ describe("memory", () => {
     expect(await metric("sqlenv_held_bytes")).toBe(0);
   });
 
-  test("the largest action fits into a message, and a little more does not", async () => {
+  test("the largest action fits into a message, a slightly larger one does not", async () => {
     const talker = new Talker(server.url, "/ws", as(3));
     talker.socket.on("error", () => {});
     await talker.ask({ type: "reset" });
@@ -128,7 +128,7 @@ describe("memory", () => {
     expect((await talker.closed).code).toBe(1009);
   });
 
-  test("a message with thousands of faults gets a short reply", async () => {
+  test("a message with thousands of errors gets a short reply", async () => {
     const keys = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`unknown${i}`, i]));
     const body = JSON.stringify({ action: { ...keys, action_type: "QUERY", argument: "SELECT 1" } });
     const response = await fetch(`${server.url}/step`, { method: "POST", body, headers: as(4) });
@@ -139,7 +139,7 @@ describe("memory", () => {
     expect(JSON.stringify(rpcKeys).length).toBeLessThan(2_000);
   });
 
-  test("a reply nobody reads is given up, and what made it is told", async () => {
+  test("an unread reply times out, and the reason is logged", async () => {
     let cancel: () => void = () => {};
     const cancelled = new Promise<void>((resolve) => {
       cancel = resolve;
@@ -170,7 +170,7 @@ describe("memory", () => {
     await strict.close();
   });
 
-  test("pings are not answered without end to someone who does not read", async () => {
+  test("a client that does not read gets no endless pongs", async () => {
     const socket = connect(server.port, "127.0.0.1");
     socket.on("error", () => {});
     socket.write(
@@ -198,7 +198,7 @@ describe("memory", () => {
 });
 
 describe("sessions", () => {
-  test("one client cannot take all; when all are taken, who has most gives one up that it does not use", async () => {
+  test("one client cannot take all slots; when none is free, the client with the most loses an idle one", async () => {
     const ids = [];
     for (let i = 0; i < 4; i++) ids.push((await rpc(1, "openenv/session/create")).result.session_id);
     const fifth = await rpc(1, "openenv/session/create");
@@ -214,7 +214,7 @@ describe("sessions", () => {
     const alive = [];
     for (const session_id of ids) alive.push("result" in (await rpc(1, "tools/list", { session_id })));
     expect(alive).toEqual([true, false, true, true]); // the longest idle of those that were never used
-    // Someone who has as many as the largest does not push anyone out.
+    // A client that has as many as the largest evicts nobody.
     const more = await rpc(2, "openenv/session/create");
     expect(more.error).toMatchObject({ code: -32000, data: { active_sessions: 6, max_sessions: 6 } });
     for (const session_id of ids) await rpc(1, "openenv/session/close", { session_id });
@@ -222,7 +222,7 @@ describe("sessions", () => {
     await until(() => server.sessions === 0);
   });
 
-  test("a session is closed by who opened it, and a socket's by its socket", async () => {
+  test("a session is closed only by its client, a socket's only by its socket", async () => {
     const { session_id } = (await rpc(1, "openenv/session/create")).result;
     expect((await rpc(2, "openenv/session/close", { session_id })).error.code).toBe(-32602);
     expect((await rpc(1, "openenv/session/close", { session_id })).result).toEqual({ session_id, closed: true });
@@ -235,7 +235,7 @@ describe("sessions", () => {
     await talker.close();
   });
 
-  test("plain HTTP of different clients does not meet", async () => {
+  test("plain HTTP sessions of different clients are separate", async () => {
     const call = (client: number, path: string, init: RequestInit = {}) =>
       fetch(server.url + path, { ...init, headers: as(client) }).then((response) => response.json() as Promise<Wire>);
     const body = (id: string) => ({ method: "POST", body: JSON.stringify({ episode_id: id }) });
@@ -245,7 +245,7 @@ describe("sessions", () => {
     expect((await call(3, "/state")).episode_id).toBeNull();
   });
 
-  test("those over HTTP that are never used end after a minute, others when they were idle for long", async () => {
+  test("unused HTTP sessions end after a minute, others after the idle time", async () => {
     const { pool, sessions } = await twoSlots();
     const ended: string[] = [];
     const open = (name: string, kind: "http" | "socket", client = "a") =>
@@ -275,7 +275,7 @@ describe("sessions", () => {
   });
 });
 
-test("a socket that was opened a moment ago is not closed for another client", async () => {
+test("a newly opened socket is not evicted", async () => {
   const { pool, sessions } = await twoSlots();
   const ended: string[] = [];
   for (const name of ["first", "second"]) sessions.take("a", "socket", (reason) => ended.push(`${name} ${reason}`), 0);
@@ -286,7 +286,7 @@ test("a socket that was opened a moment ago is not closed for another client", a
 });
 
 describe("names and keys", () => {
-  test("a foreign name that points here is refused, for every route and for sockets", async () => {
+  test("a foreign host name is refused, for every route and for sockets", async () => {
     for (const path of ["/state", "/metrics", "/metadata", "/health", "/sqlenv/splits", "/web/", "/nothing"]) {
       expect([path, await statusFor(server.url + path, "evil.example")]).toEqual([path, 403]);
       expect([path, await statusFor(server.url + path, `localhost:${server.port}`)]).not.toEqual([path, 403]);
@@ -295,7 +295,7 @@ describe("names and keys", () => {
     await expect(rebound.opened).rejects.toThrow("403");
   });
 
-  test("a server on every address answers to any name, or only to those it was given", async () => {
+  test("a server on every interface accepts any host name, or only the given ones", async () => {
     const any = await serve({ host: "0.0.0.0", threads: 1 });
     const named = await serve({ host: "0.0.0.0", allowedHosts: ["env.example"], threads: 1 });
     const status = ({ port }: { port: number }, host: string) => statusFor(`http://127.0.0.1:${port}/schema`, host);
@@ -305,7 +305,7 @@ describe("names and keys", () => {
     await Promise.all([any.close(), named.close()]);
   });
 
-  test("wrong keys: ten are answered, then the address waits, but not who has the key; the log does not repeat itself", async () => {
+  test("after ten wrong keys the address has to wait, except with the right key; the log is not flooded", async () => {
     const log: LogRecord[] = [];
     const guarded = await serve({ apiKeys: ["secret"], threads: 1, onLog: (record) => log.push(record) });
     const statuses = [];
@@ -327,7 +327,7 @@ describe("names and keys", () => {
     await guarded.close();
   });
 
-  test("a key in the address is for sockets only", async () => {
+  test("a key in the URL is for sockets only", async () => {
     const guarded = await serve({ apiKeys: ["secret"], threads: 1 });
     expect((await fetch(`${guarded.url}/schema?api_key=secret`)).status).toBe(401);
     const talker = new Talker(guarded.url, "/ws?api_key=secret");
@@ -336,7 +336,7 @@ describe("names and keys", () => {
     await guarded.close();
   });
 
-  test("handshakes count as messages do", async () => {
+  test("handshakes count toward the rate limit", async () => {
     const slow = await serve({ ratePerClient: 3, threads: 1 });
     const talkers = Array.from({ length: 8 }, () => new Talker(slow.url));
     const opened = await Promise.all(
@@ -354,7 +354,7 @@ describe("names and keys", () => {
     await slow.close();
   });
 
-  test("session ids, which are keys to sessions, are not in the log", async () => {
+  test("session ids are secrets and not logged", async () => {
     const log: LogRecord[] = [];
     const talkative = await serve({ threads: 1, onLog: (record) => log.push(record) });
     const talker = new Talker(talkative.url);
@@ -367,7 +367,7 @@ describe("names and keys", () => {
   });
 });
 
-/** The sessions of a server with room for two. */
+/** Sessions with two slots. */
 async function twoSlots() {
   const root = fileURLToPath(new URL("..", import.meta.url));
   const { ThreadPool } = (await import(resolve(root, "dist/apps/openenv/thread-pool.js"))) as typeof ThreadPoolModule;

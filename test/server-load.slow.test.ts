@@ -1,4 +1,4 @@
-// Many clients at once on a server in a process of its own: no errors, and afterwards no slot, socket or thread is left over.
+// Many concurrent clients on a server in its own process: no errors, and no leaked slot, socket or thread.
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
@@ -22,14 +22,14 @@ async function gauge(name: string): Promise<number> {
   return Number(new RegExp(`^${name} ([\\d.e+]+)$`, "m").exec(text)![1]);
 }
 
-/** Open files and threads of the server, where the system tells. */
+/** The server's open files and threads, if the system reports them. */
 function held(): { files: number; threads: number } | null {
   if (process.platform !== "linux") return null;
   const count = (what: string) => readdirSync(`/proc/${child.pid}/${what}`).length;
   return { files: count("fd"), threads: count("task") };
 }
 
-test("200 sessions at a time step without an error, twice, and leave nothing behind", async () => {
+test("200 concurrent sessions step without an error, twice, and leak nothing", async () => {
   await loadServer(url, data, { sessions: 20, seconds: 1, rate: 0 });
   await until(async () => (await gauge("sqlenv_sessions_active")) === 0);
   const before = held();
@@ -44,13 +44,13 @@ test("200 sessions at a time step without an error, twice, and leave nothing beh
   expect(held()!.threads).toBe(before.threads);
 });
 
-test("episodes on end do not fill the memory", async () => {
+test("many episodes do not leak memory", async () => {
   const soak = await soakServer(url, data, 3_000, () => gauge("process_resident_memory_bytes"));
   expect(soak.errors).toBe(0);
   expect(soak.growth_bytes).toBeLessThan(60e6); // garbage not yet collected; a leak of the episodes' texts would be more
 });
 
-test("metrics count what happened", async () => {
+test("metrics match the traffic", async () => {
   const text = await (await fetch(`${url}/metrics`)).text();
   for (const name of ["sqlenv_sessions_total", "sqlenv_messages_total", "sqlenv_message_seconds_bucket"])
     expect(text).toContain(name);

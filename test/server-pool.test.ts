@@ -1,4 +1,4 @@
-// The environment threads: a session that is lost with its thread is told so, and plays on in a new one.
+// The environment threads: a session lost with its thread is notified and continues in a new one.
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ const frame = (message: object) => ({ verb: "frame", text: JSON.stringify(messag
 const reset = frame({ type: "reset", data: { seed: 1 } });
 const step = frame({ type: "step", data: { action_type: "QUERY", argument: "SELECT 1" } });
 
-test("a thread that dies is replaced, and only its own sessions notice", async () => {
+test("a dead thread is replaced, and only its own sessions are affected", async () => {
   const lost: number[] = [];
   const pool = new ThreadPool(spec, { threads: 2, onLost: (_, sessions) => lost.push(sessions) });
   await pool.ready();
@@ -32,7 +32,7 @@ test("a thread that dies is replaced, and only its own sessions notice", async (
   await pool.close();
 });
 
-test("a request that cannot be sent to a thread leaves nothing waiting", async () => {
+test("a request that cannot be sent to a thread leaves nothing queued", async () => {
   const pool = new ThreadPool(spec, { threads: 1 });
   await pool.ready();
   await pool.open("a", "one");
@@ -43,7 +43,7 @@ test("a request that cannot be sent to a thread leaves nothing waiting", async (
   await pool.close();
 });
 
-test("a light client waits for one statement of a heavy one at most, however many are asked", async () => {
+test("a light client waits for at most one statement of a heavy one", async () => {
   const pool = new ThreadPool(spec, { threads: 1, replyWithinMs: 60_000 });
   await pool.ready();
   const order: string[] = [];
@@ -74,7 +74,7 @@ test("a light client waits for one statement of a heavy one at most, however man
   await pool.close();
 });
 
-test("what waits for a thread is answered when it is too late, without a turn", async () => {
+test("a request queued too long is rejected without running", async () => {
   const pool = new ThreadPool(spec, { threads: 1, replyWithinMs: 100, silentMs: 20_000 });
   await pool.ready();
   await pool.open("a", "one");
@@ -87,14 +87,14 @@ test("what waits for a thread is answered when it is too late, without a turn", 
   await pool.close();
 });
 
-test("what waited too long is not begun, and said so", async () => {
+test("an expired request is not started, and says so", async () => {
   const pool = new ThreadPool(spec, { threads: 1, replyWithinMs: -1 });
   await pool.ready();
   await expect(pool.open("a", "one")).rejects.toMatchObject({ code: "late" });
   await pool.close();
 });
 
-test("a thread that hangs is ended", async () => {
+test("a hanging thread is terminated", async () => {
   const lost: string[] = [];
   const pool = new ThreadPool(spec, { threads: 1, silentMs: 150, onLost: (reason) => lost.push(reason) });
   await pool.ready();

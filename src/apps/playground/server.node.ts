@@ -1,4 +1,4 @@
-// The playground's files over HTTP: the built site under /web, and the bundled model beside it.
+// Serves the playground over HTTP: the built site under /web, and the bundled model next to it.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,14 +8,14 @@ import { streamBytes, streamFile } from "../openenv/streams.node.ts";
 export interface PlaygroundOptions {
   /** The built site. @default the package's own */
   readonly site?: string;
-  /** The folder shown as `model/` where the site has none. @default the bundled starter */
+  /** The folder served as `model/` if the site has none. @default the bundled starter */
   readonly model?: string;
 }
 
 /** The built site of this package. */
 export const PLAYGROUND_SITE = fileURLToPath(new URL("../../../dist/web/playground/", import.meta.url));
 
-/** The model that comes with the package, if it does. */
+/** The package's bundled model, if present. */
 export const PLAYGROUND_MODEL = fileURLToPath(new URL("../../../models/starter/", import.meta.url));
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -28,21 +28,21 @@ const TYPES: Readonly<Record<string, string>> = {
   ".txt": "text/plain; charset=utf-8",
 };
 
-/** Parts of a path that can be files of ours; this rules out `..`, hidden files and anything odd. */
+/** Allowed path components; excludes `..`, hidden files and special characters. */
 const PART = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 
 const OURS = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; base-uri 'none'";
-/** As the page itself says, and that nobody may frame it. Workers make threads from their own text, which the page may not. */
+/** The page's own policy, plus no framing. Workers start threads from blobs, which the page may not. */
 const PAGE_POLICY = `${OURS}; style-src 'self'; img-src 'self' data:; worker-src 'self' blob:; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types worker`;
 const FILE_POLICY = `${OURS}; worker-src blob:`;
 
-/** Answers GET and HEAD of the playground's files; undefined for everything else. */
+/** Answers GET and HEAD for the playground's files; undefined for other requests. */
 export function playgroundHandler({
   site = PLAYGROUND_SITE,
   model = PLAYGROUND_MODEL,
 }: PlaygroundOptions = {}): (request: Request) => Promise<Response | undefined> {
   const packed = new Map<string, { readonly tag: string; readonly bytes: Uint8Array }>();
-  /** A file compressed, kept until it changes. */
+  /** A compressed file, cached until it changes. */
   const packedBytes = (file: string, tag: string): Uint8Array => {
     const known = packed.get(file);
     if (known?.tag === tag) return known.bytes;
@@ -55,7 +55,7 @@ export function playgroundHandler({
     const { pathname } = new URL(request.url);
     const isRead = request.method === "GET" || request.method === "HEAD";
     if (!isRead || !(pathname === "/web" || pathname.startsWith("/web/"))) return undefined;
-    // Relative addresses of the page need the slash.
+    // The page's relative URLs need the trailing slash.
     if (pathname === "/web") return new Response(null, { status: 308, headers: { location: "/web/" } });
     const file = fileOf(pathname.slice("/web/".length), site, model);
     if (!file) return existsSync(join(site, "index.html")) ? undefined : unbuilt();
@@ -66,7 +66,7 @@ export function playgroundHandler({
     const headers: Record<string, string> = {
       "content-type": type,
       etag: tag,
-      // Names in assets/ change with what is in them.
+      // File names in assets/ contain a content hash.
       "cache-control": pathname.startsWith("/web/assets/") ? "public, max-age=31536000, immutable" : "no-cache",
       "content-security-policy": isPage ? PAGE_POLICY : FILE_POLICY,
       "cross-origin-opener-policy": "same-origin",

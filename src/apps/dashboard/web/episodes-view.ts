@@ -114,7 +114,7 @@ export function episodesView({ run, source, route }: Context): View {
   function change(changes: { [K in keyof EpisodeQuery]?: EpisodeQuery[K] | undefined }, fromStart = true): void {
     const next = { ...query, ...(fromStart ? { offset: 0 } : {}), ...changes };
     query = Object.fromEntries(Object.entries(next).filter(([, value]) => value !== undefined)) as EpisodeQuery;
-    const { limit: _, ...kept } = query;
+    const { limit: _, ...shown } = query;
     const blank = {
       from_step: undefined,
       to_step: undefined,
@@ -124,7 +124,7 @@ export function episodesView({ run, source, route }: Context): View {
     };
     setParams({
       ...blank,
-      ...kept,
+      ...shown,
       descending: query.descending ? undefined : "false",
       sort: query.sort === "n" ? undefined : query.sort,
       offset: query.offset || undefined,
@@ -191,9 +191,7 @@ export function episodesView({ run, source, route }: Context): View {
   };
   const sequences = [
     ...new Set(
-      [run.summary.late, run.summary.early].flatMap(
-        (manners) => manners?.sequences.map(({ actions }) => actions) ?? [],
-      ),
+      [run.summary.late, run.summary.early].flatMap((played) => played?.sequences.map(({ actions }) => actions) ?? []),
     ),
   ];
   const words = (actions: string) => actionWords(actions).join(" → ").toLowerCase();
