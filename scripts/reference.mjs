@@ -106,7 +106,7 @@ const cards = training
   ]);
 
 const CLASS = /^ {2}"(\w+)",(?: \/\/ (.*))?$/gm;
-const faults = [...comments("gym/sql/faults.ts", CLASS), ...comments("gym/env/observation.ts", CLASS)].map(
+const errors = [...comments("gym/sql/sql-error.ts", CLASS), ...comments("gym/env/observation.ts", CLASS)].map(
   ([name, meaning]) => [`\`${name}\``, meaning],
 );
 
@@ -130,7 +130,7 @@ ${record(env.rewardBreakdownSchema)}
 
 ### error_class
 
-${table(["class", "meaning"], faults)}
+${table(["class", "meaning"], errors)}
 
 ## Rewards
 

@@ -61,7 +61,7 @@ export class DownloadError extends SqlEnvError {
   }
 }
 
-/** Model output that is not `ACTION_TYPE: argument`; kept as a value in the episode's record, never thrown. */
+/** Model output that is not `ACTION_TYPE: argument`; a value in the episode's record, never thrown. */
 export class ActionParseError extends SqlEnvError {
   constructor(parts: ErrorParts) {
     super("action_parse", parts);
@@ -107,7 +107,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** Levenshtein distance, given up (returning `limit`) as soon as it cannot be below `limit`. */
+/** Levenshtein distance; stops early and returns `limit` when it cannot be below `limit`. */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;
   let previous = Array.from({ length: b.length + 1 }, (_, j) => j);

@@ -36,7 +36,7 @@ test.each([new Error("the engine's thread ended"), new OOMError({ what: "no memo
   },
 );
 
-test("a player that cannot start throws, too", async () => {
+test("an error in a player's start is thrown", async () => {
   const error = new UsageError({ what: "no such prompt" });
   const start = () => {
     throw error;

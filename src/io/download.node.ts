@@ -18,7 +18,7 @@ export interface DownloadProgress {
 
 export interface DownloadOptions {
   readonly onProgress?: (progress: DownloadProgress) => void;
-  /** Retries; counted anew when an attempt got further than all before. @default 5 */
+  /** Retries; the count restarts when an attempt got further than all before. @default 5 */
   readonly retries?: number;
   /** Pause before the first retry; doubles each time. @default 500 */
   readonly backoffMs?: number;

@@ -25,7 +25,7 @@ export interface EnvironmentOptions extends Partial<EnvironmentRules> {
   readonly step_budget?: number;
   /** Amounts other than the defaults of `rewardSchema`. */
   readonly rewards?: Partial<RewardConfig>;
-  /** Seed of the questions drawn by `reset()` without options. @default 0 */
+  /** Seed of the questions that `reset()` samples without options. @default 0 */
   readonly seed?: number;
   /**
    * Virtual-machine instructions one QUERY may take, at least GOLD_MARGIN times those of the gold query and at most
@@ -34,7 +34,7 @@ export interface EnvironmentOptions extends Partial<EnvironmentRules> {
   readonly max_instructions?: number;
 }
 
-/** Which question to ask: by id, by index in a split, or drawn by a seed. */
+/** Which question to ask: by id, by index in a split, or sampled by a seed. */
 export interface ResetOptions {
   readonly question_id?: string;
   readonly split?: Split;

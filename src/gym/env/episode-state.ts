@@ -1,4 +1,4 @@
-// The state of one running episode, and what is told of it.
+// The state of the running episode, and its outcome.
 
 import type { QuestionRecord } from "../data/index.ts";
 import { type RewardConfig, RewardMeter } from "./reward.ts";

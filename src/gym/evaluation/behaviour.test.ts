@@ -16,7 +16,7 @@ const episode = (correctness: 0 | 1, ...played: Played[]) =>
     })),
   }) as unknown as EpisodeRecord;
 
-test("describing counts when it is of a queried table, before the query, and worked", () => {
+test("DESCRIBE counts when it is of a queried table, before the query, and worked", () => {
   const query: Played = ["QUERY", "SELECT count(*) FROM lamps", "count(*)\n3"];
   const share = (...played: Played[]) => measureBehaviour([episode(1, ...played)]).described_first;
   expect(share(["DESCRIBE", "lamps", "lamps: 3 rows"], query)).toBe(1);
@@ -27,7 +27,7 @@ test("describing counts when it is of a queried table, before the query, and wor
   expect(share(["DESCRIBE", "lamps", "lamps: 3 rows"])).toBe(0);
 });
 
-test("an answer was seen when each of its values stood in a result", () => {
+test("an answer was seen when each of its values was in a result", () => {
   const share = (answer: string, result: string) =>
     measureBehaviour([episode(1, ["QUERY", "SELECT …", result], ["ANSWER", answer])]).answers_seen;
   expect(share("Ada, Bo", "name\nBo\nAda")).toBe(1);

@@ -126,10 +126,10 @@ function unhurried(player: Player): Player {
   return {
     name: player.name,
     start: (episode) => {
-      const turn = player.start(episode);
+      const policy = player.start(episode);
       return async (observation) => {
         for (let tick = calls++ % 5; tick > 0; tick--) await new Promise((resolve) => setImmediate(resolve));
-        return turn(observation);
+        return policy(observation);
       };
     },
   };

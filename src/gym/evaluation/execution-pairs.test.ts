@@ -1,4 +1,4 @@
-// Both rules beside the published evaluators: test/reference/execution-pairs.json has their verdicts and says which versions.
+// Compares both rules with the published evaluators, whose verdicts and versions are in test/reference/execution-pairs.json.
 import { readFileSync } from "node:fs";
 import { beforeAll, expect, test } from "vitest";
 import { createDatabase, Database, loadSqlite } from "../sql/index.ts";
@@ -34,7 +34,7 @@ test("both rules agree with the published evaluators on every pair", () => {
   expect(pairs.length).toBeGreaterThanOrEqual(300);
 });
 
-test("the pairs tell the rules apart, and right from wrong", () => {
+test("the pairs distinguish the rules, and right from wrong", () => {
   const count = (test: (pair: Pair) => boolean) => pairs.filter(test).length;
   expect(count(({ spider }) => spider)).toBeGreaterThan(100);
   expect(count(({ spider }) => !spider)).toBeGreaterThan(100);

@@ -18,7 +18,7 @@ test("McNemar's exact test gives the values of SciPy's binomtest", () => {
   }
 });
 
-test("the permutation test gives the values of SciPy's exact permutation_test, and a sample comes near them", () => {
+test("the permutation test gives the values of SciPy's exact permutation_test, and a sample approximates them", () => {
   expect(signFlips([3, -1, 4, 1, -5, 9, 2, 6], 1)).toEqual({ p: 0.1875, permutations: 256 });
   const differences = [2, 0, 1, -3, 4, 1, 1, -2, 5, 0, 2, 3, -1];
   expect(signFlips(differences, 1).p).toBe(0.173828125);
@@ -31,7 +31,7 @@ test("the permutation test gives the values of SciPy's exact permutation_test, a
 });
 
 test("two players are compared question by question, with an interval over databases", () => {
-  // Ten databases of ten questions; b is right in so many more of each.
+  // Ten databases of ten questions; b is right in this many more of each.
   const differences = [2, 0, 1, -3, 4, 1, 1, -2, 5, 0];
   const outcomes = differences.flatMap((difference, d) =>
     Array.from({ length: 10 }, (_, i) => ({

@@ -162,6 +162,5 @@ function byDatabase(scored: readonly EpisodeRecord[]): Cluster[] {
   });
 }
 
-/** @deprecated use `summarize` */
-/** @deprecated use `buildReport` */
+/** @deprecated use `buildReport` and `summarize` */
 export { buildReport as reportOf, summarize as summaryOf };

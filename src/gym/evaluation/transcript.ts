@@ -1,4 +1,4 @@
-// An episode as text a person reads: the question, each turn, what it showed and what it earned.
+// An episode as readable text: the question, and each turn with its result and reward.
 import type { RewardBreakdown, SQLObservation } from "../env/index.ts";
 import type { EpisodeRecord, StepRecord } from "../episode.ts";
 
@@ -13,7 +13,7 @@ export function formatTranscript(record: EpisodeRecord): string {
   return [...head, ...steps.map(formatStep), formatVerdict(record)].join("\n");
 }
 
-/** One turn: the action, what came back, what it earned. */
+/** One turn: the action, its result and its reward. */
 export function formatStep({ action, text, parse_error, observation }: StepRecord): string {
   const { result, error } = observation;
   return [
@@ -59,7 +59,7 @@ export function explainReward({
   };
   const parts = (Object.keys(WORDS) as (keyof RewardBreakdown)[])
     .filter((part) => reward_breakdown[part] !== 0)
-    // A right answer is paid what looking could still have earned.
+    // A right answer gets the rest of the exploration allowance.
     .map((part) => {
       return `${signed(reward_breakdown[part])} ${wordsFor(part)}`;
     });

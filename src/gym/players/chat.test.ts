@@ -81,16 +81,16 @@ describe("chatPlayer", () => {
     });
     const env = new SQLEnvironment(data);
     let observation = env.reset({ question_id: "shop_train_000" });
-    const turn = player.start({ seed: 1, question: env.reveal() });
-    const moves = [];
+    const policy = player.start({ seed: 1, question: env.reveal() });
+    const decisions = [];
     while (!observation.done) {
-      const move = (await turn(observation))!;
-      moves.push(move);
-      observation = env.step(move.action);
+      const decision = (await policy(observation))!;
+      decisions.push(decision);
+      observation = env.step(decision.action);
     }
     expect(env.outcome.correctness).toBe(1);
-    expect(moves.map(({ text }) => text)).toEqual(turns.map((text) => text ?? ""));
-    expect(moves.map(({ parse_error }) => parse_error?.code ?? null)).toEqual([
+    expect(decisions.map(({ text }) => text)).toEqual(turns.map((text) => text ?? ""));
+    expect(decisions.map(({ parse_error }) => parse_error?.code ?? null)).toEqual([
       null,
       null,
       "action_parse",
@@ -118,12 +118,12 @@ describe("chatPlayer", () => {
     const { baseUrl, received } = await endpoint((_, response) => reply(response, said));
     const env = new SQLEnvironment(data);
     const first = env.reset({ question_id: "shop_train_000" });
-    const turn = chatPlayer({ baseUrl, model: "tiny", prompt: { prompt: "instruct", shots: 1 } }).start({
+    const policy = chatPlayer({ baseUrl, model: "tiny", prompt: { prompt: "instruct", shots: 1 } }).start({
       ...{ seed: 1, question: env.reveal(), rules: env.rules },
     });
-    const move = (await turn(first))!;
-    expect(move).toMatchObject({ action: { action_type: "DESCRIBE", argument: "product" }, text: said });
-    await turn(env.step(move.action));
+    const decision = (await policy(first))!;
+    expect(decision).toMatchObject({ action: { action_type: "DESCRIBE", argument: "product" }, text: said });
+    await policy(env.step(decision.action));
     const { messages } = received[1]!.body;
     expect(messages.at(-2)!.content).toBe("Let me see.\nDESCRIBE: product");
     expect(messages.slice(1, 4).map(({ content }) => content)).toEqual([
@@ -152,12 +152,12 @@ describe("chatPlayer", () => {
     const env = new SQLEnvironment(data);
     const first = env.reset({ question_id: "shop_train_000" });
     const player = chatPlayer({ baseUrl, model: "tiny", prompt: { prompt: "tools", shots: 1 } });
-    const turn = player.start({ seed: 1, question: env.reveal(), rules: env.rules });
-    const move = (await turn(first))!;
-    expect(move.action).toEqual({ action_type: "DESCRIBE", argument: "product" });
-    const second = env.step(move.action);
-    expect((await turn(second))!.parse_error?.code).toBe("action_parse");
-    await turn(second);
+    const policy = player.start({ seed: 1, question: env.reveal(), rules: env.rules });
+    const decision = (await policy(first))!;
+    expect(decision.action).toEqual({ action_type: "DESCRIBE", argument: "product" });
+    const second = env.step(decision.action);
+    expect((await policy(second))!.parse_error?.code).toBe("action_parse");
+    await policy(second);
     const { tools, messages } = received[1]!.body as unknown as {
       tools: unknown[];
       messages: Record<string, unknown>[];
@@ -183,9 +183,9 @@ describe("chatPlayer", () => {
     );
     const env = new SQLEnvironment(data);
     const first = env.reset({ question_id: "shop_train_000" });
-    const turn = chatPlayer({ baseUrl, model: "tiny" }).start({ seed: 1, question: env.reveal() });
-    expect((await turn(first))!.action.argument).toBe("5");
-    await turn(first);
+    const policy = chatPlayer({ baseUrl, model: "tiny" }).start({ seed: 1, question: env.reveal() });
+    expect((await policy(first))!.action.argument).toBe("5");
+    await policy(first);
     expect(received.map(({ body }) => "stop" in body)).toEqual([true, false, false]);
   });
 

@@ -6,7 +6,7 @@ import type { EnvironmentRules, SQLAction, SQLObservation } from "../env/index.t
 
 /** What a player gets when an episode starts. */
 export interface EpisodeContext {
-  /** Key of the episode's random numbers, an argument of `random()`: the same key plays the same episode. Not a number to count with. */
+  /** Key of the episode's random numbers, an argument of `random()`: the same key plays the same episode. */
   readonly seed: string | number;
   /** The question with its gold. Only the oracle and the teacher read it; other players have the observations. */
   readonly question: QuestionRecord;

@@ -19,10 +19,10 @@ async function play(
 ) {
   const env = new SQLEnvironment(data, { step_budget, ...rules });
   let observation = env.reset({ question_id: question.question_id });
-  const turn = player.start({ seed, question: context, rules });
+  const policy = player.start({ seed, question: context, rules });
   const actions: string[] = [];
   while (!observation.done) {
-    const { action } = (await turn(observation))!;
+    const { action } = (await policy(observation))!;
     actions.push(`${action.action_type}: ${action.argument}`);
     observation = env.step(action);
   }

@@ -34,7 +34,7 @@ test("samples a table whose name is a reserved word", () => {
   });
 });
 
-test("keeps integers exact, tells reals from integers, shows blobs and odd text", () => {
+test("keeps integers exact, distinguishes reals from integers, shows blobs and unusual text", () => {
   const bytes = createDatabase([
     {
       name: "t",

@@ -35,7 +35,7 @@ export type StorageClass = "null" | "integer" | "real" | "text" | "blob";
 
 export interface ResultTable {
   readonly columns: readonly string[];
-  /** The widest storage class seen in each column: tells 3.0 from 3. */
+  /** The widest storage class in each column: distinguishes 3.0 from 3. */
   readonly types: readonly StorageClass[];
   readonly rows: readonly (readonly Cell[])[];
   /** What was truncated, as text; null when the result is complete. */
@@ -83,7 +83,7 @@ export interface RunOptions {
   readonly maxRows?: number;
   /** @default MAX_RESULT_BYTES */
   readonly maxBytes?: number;
-  /** Also give the storage class of each cell: tells 3 from 3.0, and a blob from the text that shows it. @default false */
+  /** Also return the storage class of each cell: distinguishes 3 from 3.0, and a blob from a text. @default false */
   readonly classes?: boolean;
   /** Virtual-machine instructions it may take. @default MAX_INSTRUCTIONS */
   readonly maxInstructions?: number;

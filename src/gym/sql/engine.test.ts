@@ -42,7 +42,7 @@ test("out of memory because of other databases is unscorable", async () => {
   const { open, sqlite, isUnscorable } = await freshEngine();
   const database = open();
   const scratch = new (sqlite().oo1.DB)(":memory:");
-  scratch.exec("PRAGMA hard_heap_limit=20000000"); // as if others had taken all but this
+  scratch.exec("PRAGMA hard_heap_limit=20000000"); // as if others had allocated the rest
   scratch.close();
   const result = database.run(holding(10_000));
   expect(result).toMatchObject({ ok: false, error: { error_class: "no_memory" } });

@@ -71,7 +71,7 @@ test("imports BIRD, unpacking the archive of databases inside it", async () => {
   expect(existsSync(join(into, "bird/dev_databases.zip"))).toBe(false);
 });
 
-test("one limit holds for an archive and all archives inside it", async () => {
+test("nested archives share one limit", async () => {
   const into = temporaryFolder();
   const inner = makeZip([{ name: "big/big.sqlite", data: new Uint8Array(400_000) }]);
   const parts = Array.from({ length: 5 }, (_, i) => ({ name: `part${i}/dev_databases.zip`, data: inner }));

@@ -68,6 +68,5 @@ function subfolders(dir: string): string[] {
     .sort();
 }
 
-/** @deprecated use `detectLayout` */
-/** @deprecated use `findDatabaseFolder` */
+/** @deprecated use `detectLayout` and `findDatabaseFolder` */
 export { detectLayout as layoutOf, findDatabaseFolder as databasesOf };

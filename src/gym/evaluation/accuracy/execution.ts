@@ -98,7 +98,7 @@ export function asSpiderRuns(sql: string): string {
   return (text + joined.slice(from, end)).replace(/YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*/gi, "2020");
 }
 
-/** Whether the rows' order counts by Spider's rule, which searches the gold's text; a sub-query's ORDER BY counts too. */
+/** Whether the rows' order counts by Spider's rule, which searches the gold's text; a subquery's ORDER BY counts too. */
 export function ordersBySpider(gold: string): boolean {
   return gold.toLowerCase().includes("order by");
 }
@@ -180,7 +180,7 @@ function printedByPython(cell: Cell, type: StorageClass): string {
   return `${cell}<class 'str'>`;
 }
 
-/** Python and JavaScript print the same digits, but begin to use exponents elsewhere. */
+/** Python and JavaScript print the same digits, but switch to exponents at different sizes. */
 function printedFloat(value: number): string {
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
   if (Object.is(value, -0)) return "-0.0";
@@ -206,24 +206,24 @@ function printedBytes(hex: string): string {
   return `b${quote}${text.join("")}${quote}`;
 }
 
-/** Whether the columns are the same, each as often, when the rows stay where they are. */
+/** Whether the columns are the same multiset, with the rows in their order. */
 function sameColumns(wanted: readonly (readonly string[])[], given: readonly (readonly string[])[]): boolean {
   const keys = (columns: typeof wanted) => columns.map((column) => JSON.stringify(column)).sort();
   const [one, other] = [keys(wanted), keys(given)];
   return one.every((key, i) => key === other[i]);
 }
 
-/** Whether the given columns can be put into an order in which the rows, each as often, are those wanted. */
+/** Whether the given columns can be reordered so that the rows are the same multiset as those wanted. */
 function hasColumnOrder(wanted: readonly (readonly string[])[], given: readonly (readonly string[])[]): boolean {
   const rows = wanted[0]!.length;
   let steps = MAX_COLUMN_SEARCH;
   const sorted = (column: readonly string[]) => JSON.stringify([...column].sort());
   const [wantedSorted, givenSorted] = [wanted.map(sorted), given.map(sorted)];
   const candidates = wanted.map((_, i) => given.flatMap((__, j) => (givenSorted[j] === wantedSorted[i] ? [j] : [])));
-  // Columns with few candidates first: a wrong choice shows early.
+  // Columns with few candidates first: a wrong choice fails early.
   const order = wanted.map((_, i) => i).sort((a, b) => candidates[a]!.length - candidates[b]!.length);
 
-  /** Rows are told apart by a number for each beginning that occurs; equal numbers, equally often, are equal beginnings. */
+  /** Each distinct prefix of a row has a number; equal multisets of numbers are equal multisets of prefixes. */
   function search(depth: number, wantedRows: Int32Array, givenRows: Int32Array, used: ReadonlySet<number>): boolean {
     if (depth === order.length) return true;
     const names = new Map<string, number>();

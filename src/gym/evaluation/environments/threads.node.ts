@@ -31,7 +31,7 @@ const START_MS = 60_000;
 /** Longest that a thread may take to terminate. */
 const TERMINATE_MS = 3_000;
 
-/** Threads that an episode may lose in one step because of others. */
+/** Threads that an episode may lose in one step because of other episodes. */
 const MAX_MOVES = 8;
 
 /** Failed starts in a row, after which a thread is not started again. */
@@ -148,7 +148,7 @@ export class EnvironmentThreads implements EnvironmentSource {
       observation = withNews(observation, news);
       return observation;
     };
-    /** Begins the episode on a thread; the actions that were taken on one that was lost are taken again, to the same end. */
+    /** Begins the episode on a thread and replays the actions that were taken on a lost one, with the same results. */
     const begin = async (question_id: string): Promise<Reply> => {
       const given = this.#leastBusy();
       const number = this.#episodes++;
@@ -163,7 +163,7 @@ export class EnvironmentThreads implements EnvironmentSource {
       }
       return reply;
     };
-    /** Does work again that was lost because of what others had asked of the thread. */
+    /** Retries work on another thread when its thread was lost because of another episode. */
     const moved = async (work: () => Promise<Reply>): Promise<Reply> => {
       for (let moves = 0; ; moves++) {
         try {
@@ -304,7 +304,7 @@ export class EnvironmentThreads implements EnvironmentSource {
     }
   }
 
-  /** What it was doing fails; its other episodes continue on other threads. */
+  /** The current request fails; the other episodes of the thread continue on other threads. */
   #lose(thread: Thread, slot: number, reason: string): void {
     if (thread.isLost || this.#closed) return;
     thread.isLost = true;
@@ -312,7 +312,7 @@ export class EnvironmentThreads implements EnvironmentSource {
     this.#failures[slot]!++;
     void thread.worker.terminate();
     this.#onLost?.(reason, thread.episodes.size);
-    const [first] = thread.pending.values(); // requests are answered in their order
+    const [first] = thread.pending.values(); // requests are processed in order
     if (thread.isReady) first?.reject(lost());
     rejectAll(thread, new Bystander());
   }
@@ -327,7 +327,7 @@ function rejectAll({ pending }: Thread, error: Error): void {
   pending.clear();
 }
 
-/** A thread was lost while it was doing something else. */
+/** A thread was lost while it served another episode. */
 class Bystander extends Error {}
 
 function lost(): SqlEnvError {

@@ -87,9 +87,7 @@ export function parseResult(result: string): ParsedResult {
   return { columns, rows: lines.map((line) => (columns.length === 1 ? [line] : line.split(" | "))), notice };
 }
 
-/** @deprecated use `parseTables` */
-/** @deprecated use `parseDescription` */
-/** @deprecated use `parseResult` */
+/** @deprecated use `parseDescription`, `parseResult` and `parseTables` */
 export { parseDescription as readDescription, parseResult as readResult, parseTables as readTables };
 /** @deprecated use `ParsedTable` */
 export type NotedTable = ParsedTable;

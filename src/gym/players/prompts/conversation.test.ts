@@ -48,11 +48,11 @@ test("a model's text becomes actions; text without an action is counted, and the
   const data = shopDataSet();
   const env = new SQLEnvironment(data);
   const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
-  const turn = modelPlayer({ engine, turns, decode }).start({ seed: 1, question: data.questions[0]! });
+  const policy = modelPlayer({ engine, turns, decode }).start({ seed: 1, question: data.questions[0]! });
   let observation = env.reset({ question_id: "shop_eval_000" });
   const errors: boolean[] = [];
   while (!observation.done) {
-    const { action, parse_error } = (await turn(observation))!;
+    const { action, parse_error } = (await policy(observation))!;
     errors.push(Boolean(parse_error));
     observation = env.step(action);
   }
