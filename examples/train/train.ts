@@ -24,6 +24,6 @@ console.log(`right at random: ${baseline.filter(({ correctness }) => correctness
 const model = await loadModelAndTokenizer(name);
 const live = new LiveVisualizationCallback({ reward_every: 1, transcript_every: 10 });
 const { rewards } = await runTrainingWithMetrics(buildTrainer({ model, data, config, callbacks: [live] }));
-console.log(`reward ${rewards[0]?.reward.toFixed(3)} at first, ${rewards.at(-1)?.reward.toFixed(3)} at last`);
+console.log(`reward ${rewards[0]?.reward.toFixed(3)} at the start, ${rewards.at(-1)?.reward.toFixed(3)} at the end`);
 await model.engine.saveModel("trained"); // a Hugging Face folder
 await model.engine.close();
