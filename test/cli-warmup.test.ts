@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { loadModelFolder } from "../src/lm/model/formats/folder.node.ts";
+import { ALL } from "./cases.ts";
 import { sqlenv, sqlenvInside } from "./cli-process.ts";
 import { writeTinyFolder } from "./tiny-folder.ts";
 
@@ -31,7 +32,7 @@ test("imitates a mixture of players and saves the model", async () => {
   await Promise.all([saved.weights.close(), before.weights.close()]);
 });
 
-test("makes a model by a recipe", async () => {
+test.skipIf(!ALL)("makes a model by a recipe", async () => {
   const recipe = join(scratch, "recipe.yaml");
   writeFileSync(
     recipe,

@@ -6,6 +6,7 @@ import type * as EngineModule from "../src/lm/engine/index.node.ts";
 import { loadModelFolder } from "../src/lm/model/formats/folder.node.ts";
 import { openSafetensors } from "../src/lm/model/formats/safetensors.node.ts";
 import { built } from "./built.ts";
+import { ALL } from "./cases.ts";
 import { ended, sqlenv, sqlenvInside, start } from "./cli-process.ts";
 import { difference } from "./tiny-model.ts";
 import { TrainingPlace } from "./training-place.ts";
@@ -94,7 +95,7 @@ describe("a run that learns adapters", () => {
     expect(metrics.at(-1)!.kl).toBeGreaterThan(0);
   });
 
-  test("killed in the middle and resumed, the same bytes", async () => {
+  test.skipIf(!ALL)("killed in the middle and resumed, the same bytes", async () => {
     const run = place.path("killed");
     const child = start([...place.args("killed", ADAPTERS)]);
     const done = ended(child);

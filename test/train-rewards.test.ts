@@ -2,6 +2,7 @@
 import { existsSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { some } from "./cases.ts";
 import { ended, sqlenv, start } from "./cli-process.ts";
 import { signalAt, TrainingPlace } from "./training-place.ts";
 
@@ -133,7 +134,7 @@ describe.concurrent("one that misbehaves in the third step loses nothing that wa
   };
   const checkpoints = (run: string) => readdirSync(place.path(run, "checkpoints"));
 
-  test.each([
+  const faults: [string, string, string, object][] = [
     [
       "leaves a rejected promise",
       'void Promise.reject(new Error("left behind"));',
@@ -147,7 +148,8 @@ describe.concurrent("one that misbehaves in the third step loses nothing that wa
       "own took longer than reward_timeout allows: 1 seconds",
       { "--reward-timeout": 1 },
     ],
-  ])("%s: named, and saved", async (name, what, message, settings) => {
+  ];
+  test.each(some(2, faults))("%s: named, and saved", async (name, what, message, settings) => {
     const { code, stderr } = await ended(misbehaving(name, what, settings));
     expect(code).toBe(1);
     expect(stderr).toMatch(
@@ -158,10 +160,11 @@ describe.concurrent("one that misbehaves in the third step loses nothing that wa
     expect(reached).toBeGreaterThanOrEqual(2);
   });
 
-  test.each([
-    ["waits for ever", "return new Promise(() => {});"],
+  const endless: [string, string][] = [
     ["loops for ever", "for (;;);"],
-  ])("%s: a request to stop is granted, and saves", async (name, what) => {
+    ["waits for ever", "return new Promise(() => {});"],
+  ];
+  test.each(some(1, endless))("%s: a request to stop is granted, and saves", async (name, what) => {
     const child = misbehaving(name, what);
     const end = ended(child);
     expect(await signalAt(child, name, () => existsSync(place.path(`${name}.reached`)), "SIGTERM")).toBe(true);
