@@ -1,4 +1,4 @@
-// Habits of play that keep an episode from being right, counted for the metrics and for the warnings of health.ts.
+// Habits of play that keep an episode from being right, counted for the metrics and for the warnings of diagnostics.ts.
 import { isLastReference } from "../gym/env/index.ts";
 import type { Episode } from "./run/records.ts";
 

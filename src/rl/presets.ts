@@ -104,7 +104,7 @@ const SPIDER_SMOLLM2: GRPOConfigInput = {
   ...SPIDER,
   model_name: "HuggingFaceTB/SmolLM2-135M-Instruct",
   sft_steps: 800,
-  max_steps: 800, // with everything around it just under 20 minutes of an H200
+  max_steps: 800, // at 1.2 s a step, seen in the first ten alone on an H200, 16 minutes
   // The teacher's longest episode has 312 tokens; what is longer repeats itself, and a whole step waits for it.
   max_new_tokens: 144,
   max_completion_length: 384,

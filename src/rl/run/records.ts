@@ -1,6 +1,7 @@
 // What a training leaves behind, as plain records: every file of a run folder is made of these.
 import type { EpisodeRecord, Interval, PairedComparison, Summary } from "../../gym/evaluation/index.ts";
 import type { Message, Segment } from "../../gym/players/index.ts";
+import type { WarmupReport } from "../sft/warmup.ts";
 import type { TrainingSplit } from "./split.ts";
 
 /** An episode of the model that is trained: the record everyone has, what was said, and the tokens to learn from. */
@@ -141,16 +142,7 @@ export interface Outcomes {
 }
 
 /** NAME.json of a stage before GRPO, such as sft.json: what it learned from. */
-export interface StageReport {
-  /** Optimizer steps. */
-  readonly steps: number;
-  readonly tokens: number;
-  readonly transcripts: number;
-  /** Transcripts that were longer than the context. */
-  readonly too_long: number;
-  readonly first_loss: number;
-  /** Mean of the last tenth of the steps. */
-  readonly last_loss: number;
+export interface StageReport extends Omit<WarmupReport, "interrupted"> {
   readonly seconds: number;
 }
 

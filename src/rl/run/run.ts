@@ -6,12 +6,12 @@ import { type EnvironmentRules, rulesId, rulesOf, SQLEnvironment } from "../../g
 import { type EpisodeRecord, evaluate } from "../../gym/evaluation/index.ts";
 import { promptId, randomPlayer } from "../../gym/players/index.ts";
 import { environmentOptionsOf, type GRPOConfig } from "../config.ts";
-import { keptJson } from "../kept.ts";
 import { comparisonOf, type Played, type PlayedOptions, playedAtRandom, playedBy } from "../played.ts";
 import { reachOf, reachWarning } from "../reach.ts";
 import { selfTaughtName } from "../sft/self-taught.ts";
 import { GRPOTrainer, type TrainerOptions } from "../trainer.ts";
 import { accuracyOf, outcomesOf, pairsOf } from "./outcomes.ts";
+import { readRunJson } from "./read-json.ts";
 import type { MetricLine, Reach, SelfTaughtReport, StageReport, TrainingResult, Warning } from "./records.ts";
 import { keepSplit, overlapWarning, splitOf } from "./split.ts";
 
@@ -94,7 +94,7 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
   };
   /** Plays once; a resumed run finds what was played before. */
   const once = async (phase: "random" | "before", play: () => Promise<Played>): Promise<Played> => {
-    const kept = keptJson<Played>(store, `${phase}.json`, PLAYED);
+    const kept = readRunJson<Played>(store, `${phase}.json`, PLAYED);
     if (kept) return kept;
     const played = await play();
     store.write(`${phase}.json`, `${JSON.stringify(played)}\n`);
@@ -103,7 +103,7 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
 
   /** What reward can reach; a resumed run finds it. */
   const measureReach = async (): Promise<Reach> => {
-    const kept = keptJson<Reach>(store, "reach.json", ["questions", "tries"]);
+    const kept = readRunJson<Reach>(store, "reach.json", ["questions", "tries"]);
     if (kept) return kept;
     onPhase?.("reach");
     const reach = await reachOf(data, model, config, {
@@ -118,10 +118,10 @@ export async function runTraining(options: RunTrainingOptions): Promise<Training
     const split = await splitOf(data, config);
     keepSplit(store, split);
     const { sft_steps, self_taught_rounds } = config;
-    const base = sft_steps > 0 || self_taught_rounds > 0 ? keptJson<Played>(store, "base.json", PLAYED) : null;
-    const sft = sft_steps > 0 ? keptJson<StageReport>(store, "sft.json", ["steps", "last_loss"]) : null;
+    const base = sft_steps > 0 || self_taught_rounds > 0 ? readRunJson<Played>(store, "base.json", PLAYED) : null;
+    const sft = sft_steps > 0 ? readRunJson<StageReport>(store, "sft.json", ["steps", "last_loss"]) : null;
     const self_taught = Array.from({ length: self_taught_rounds }, (_, i) =>
-      keptJson<SelfTaughtReport>(store, `${selfTaughtName(i + 1)}.json`, ["steps", "last_loss", "solved"]),
+      readRunJson<SelfTaughtReport>(store, `${selfTaughtName(i + 1)}.json`, ["steps", "last_loss", "solved"]),
     ).filter((report) => report !== null);
     const floor = await once("random", () => playedAtRandom(data, config, watch("random")));
     const isNew = store.newest() === null;

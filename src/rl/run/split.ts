@@ -4,7 +4,7 @@ import { UsageError } from "../../errors.ts";
 import { type DataSet, filterQuestions, idsSha256, type QuestionRecord } from "../../gym/data/index.ts";
 import { random } from "../../random.ts";
 import type { GRPOConfig } from "../config.ts";
-import { keptJson } from "../kept.ts";
+import { readRunJson } from "./read-json.ts";
 import type { Warning } from "./records.ts";
 import type { RunStore } from "./store.ts";
 
@@ -111,7 +111,7 @@ export async function splitOf(data: DataSet, config: SplitConfig): Promise<Train
 
 /** Keeps the split with the run; refuses to continue a run that was begun with another. */
 export function keepSplit(store: Pick<RunStore, "read" | "write" | "name">, split: TrainingSplit): void {
-  const kept = keptJson<TrainingSplit>(store, SPLIT_FILE, ["seed", "sft", "grpo", "eval", "overlap"]);
+  const kept = readRunJson<TrainingSplit>(store, SPLIT_FILE, ["seed", "sft", "grpo", "eval", "overlap"]);
   const changed = kept === null ? [] : splitDifferences(kept, split);
   if (changed.length > 0)
     throw new UsageError({

@@ -1,4 +1,4 @@
-// Where a run is kept: logs that grow line by line, small files, and checkpoints. A folder on disk (store.node.ts), or memory.
+// Where a run is kept: logs that grow line by line, small files, and checkpoints. A folder on disk (folder.node.ts), or memory.
 
 import type { Sums } from "../metrics.ts";
 import type { QueueState } from "../queue.ts";
@@ -18,7 +18,7 @@ export interface TrainerState {
   readonly evaluated: number;
   /** Metrics since the last line of metrics.jsonl: their sums, and how many steps each is of. */
   readonly since_log: Sums;
-  /** Codes of warnings that still hold, and by code the steps in a row in which it held or did not (health.ts). */
+  /** Codes of warnings that still hold, and by code the steps in a row in which it held or did not (diagnostics.ts). */
   readonly warned: readonly string[];
   readonly streaks?: Readonly<Record<string, number>> | undefined;
   /** Only of trainings with dynamic_sampling or skip_solved. */

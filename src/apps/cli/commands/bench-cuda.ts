@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import { UsageError } from "../../../errors.ts";
+import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { createCuda } from "../../../lm/devices/cuda/create.node.ts";
 import { LocalEngine } from "../../../lm/engine/index.ts";
 import { POLICY_LOSSES } from "../../../rl/loss.ts";
@@ -25,7 +26,6 @@ import {
 } from "../../bench/cuda.ts";
 import { CUDA_GRPO, type CudaGRPO, measureGRPO } from "../../bench/cuda-grpo.ts";
 import type { EpisodeTokens, StepSeconds } from "../../bench/grpo.ts";
-import { resolveDataSet } from "../dataset.ts";
 import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
 
 interface Options {

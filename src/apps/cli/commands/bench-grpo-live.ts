@@ -2,11 +2,11 @@
 // on threads in turn.
 
 import type { DataSet } from "../../../gym/data/index.ts";
+import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { EnvironmentThreads } from "../../../gym/evaluation/environments/threads.node.ts";
 import { localEnvironments } from "../../../gym/evaluation/index.ts";
 import { type GRPOConfig, loadQuestionPrompts, resolveConfig } from "../../../rl/index.ts";
 import { benchLiveGRPO, type LiveResult, type LiveSide, liveSteps, WARM_STEPS } from "../../bench/live-grpo.ts";
-import { resolveDataSet } from "../dataset.ts";
 import { environmentThreadCount } from "../environments.ts";
 import { drawTable, formatNumber, type Output, printable } from "../terminal/output.ts";
 import { configOf } from "./train-config.ts";

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
+import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import type { SQLAction } from "../../../gym/env/index.ts";
 import { getSystemPrompt } from "../../../gym/players/index.ts";
 import { saveModelFolder } from "../../../lm/model/formats/folder.node.ts";
@@ -36,7 +37,6 @@ import {
   type StepPart,
   sideOf,
 } from "../../bench/grpo-sides.ts";
-import { resolveDataSet } from "../dataset.ts";
 import { drawTable, formatNumber, type Output, output, wholeNumber } from "../terminal/output.ts";
 import { benchLive, type LiveOptions } from "./bench-grpo-live.ts";
 

@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
+import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { benchHostile } from "../../bench/servers/hostile.node.ts";
 import { type Load, loadServer, soakServer, stepInProcess } from "../../bench/servers/server.ts";
-import { resolveDataSet } from "../dataset.ts";
 import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
 
 interface Flags {

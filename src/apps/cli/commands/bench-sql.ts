@@ -5,6 +5,7 @@ import { Command, Option } from "commander";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
 import { withQuestionsFrom } from "../../../gym/data/index.node.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
+import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import {
   DEFAULT_RULES,
   DEFAULT_STEP_BUDGET,
@@ -18,7 +19,6 @@ import { type AttemptOptions, type Attempts, playAttempts } from "../../bench/te
 import { judgeAttempts } from "../../bench/text-to-sql/outcomes.ts";
 import { askedData, type BenchResult, type Protocol, resultOf } from "../../bench/text-to-sql/result.ts";
 import { givenPromptId, writeAttempts } from "../../bench/text-to-sql/schema-given.ts";
-import { resolveDataSet } from "../dataset.ts";
 import { environmentsFor } from "../environments.ts";
 import { checkDatabases, checkSplit, type FilterFlags, listDifficulties } from "../filters.ts";
 import { readModelUse } from "../model-use.ts";

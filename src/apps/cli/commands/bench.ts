@@ -2,11 +2,11 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Command } from "commander";
+import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { loadSqlite } from "../../../gym/sql/index.ts";
 import { benchEnv } from "../../bench/env.ts";
 import { benchFunctions } from "../../bench/functions.ts";
 import { benchVerifier, type VerifierBench } from "../../bench/verifier/verifier.ts";
-import { resolveDataSet } from "../dataset.ts";
 import { drawTable, formatBytes, formatNumber, output } from "../terminal/output.ts";
 import { benchCompareCommand } from "./bench-compare.ts";
 import { cudaCommand } from "./bench-cuda.ts";

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { UsageError } from "../../../errors.ts";
 import type { DataSet, Split } from "../../../gym/data/index.ts";
+import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { rulesId } from "../../../gym/env/index.ts";
 import {
   type EpisodeRecord,
@@ -15,7 +16,6 @@ import {
 } from "../../../gym/evaluation/index.ts";
 import type { ComparedQuestion, Comparison } from "../../../rl/run/records.ts";
 import { comparisonHtml, comparisonMarkdown } from "../../reports/index.ts";
-import { resolveDataSet } from "../dataset.ts";
 import { addFilterOptions, checkDatabases, type FilterFlags, splitNamed } from "../filters.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../player.ts";
 import { addRulesOptions, type RulesFlags, rulesNamed } from "../rules.ts";

@@ -1,7 +1,7 @@
 // `sqlenv data check`: opens every database, runs every gold query, counts what is usable and says what is not.
 import { Command } from "commander";
 import { checkDataSet, type DataSetCheck, SEEN_ROWS, SPLITS } from "../../../gym/data/index.ts";
-import { resolveDataSet } from "../dataset.ts";
+import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
 
 const SHOWN_FAILURES = 20;

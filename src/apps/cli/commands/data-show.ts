@@ -2,8 +2,8 @@
 import { Command } from "commander";
 import { nearest, UsageError } from "../../../errors.ts";
 import type { DataSet, QuestionRecord } from "../../../gym/data/index.ts";
+import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import type { Database, Table } from "../../../gym/sql/index.ts";
-import { resolveDataSet } from "../dataset.ts";
 import {
   drawTable,
   formatBytes,

@@ -15,7 +15,7 @@ import {
   openDataSet,
 } from "../../../gym/data/index.node.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
-import { resolveDataSet } from "../dataset.ts";
+import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { drawTable, formatBytes, type Output, output, wholeNumber } from "../terminal/output.ts";
 import { checkCommand } from "./data-check.ts";
 import { showCommand } from "./data-show.ts";

@@ -4,6 +4,7 @@ import { Command } from "commander";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
 import { SQLEnvClient } from "../../../gym/client/index.ts";
 import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, evalIdsSha256, type Split } from "../../../gym/data/index.ts";
+import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { rulesId } from "../../../gym/env/index.ts";
 import {
   type EpisodeRecord,
@@ -13,7 +14,6 @@ import {
   type Progress,
   type Summary,
 } from "../../../gym/evaluation/index.ts";
-import { resolveDataSet } from "../dataset.ts";
 import { environmentsFor } from "../environments.ts";
 import { addFilterOptions, checkDatabases, checkSplit, type FilterFlags, listOf, splitNamed } from "../filters.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../player.ts";

@@ -2,9 +2,9 @@
 import { Command } from "commander";
 import { nearest, UsageError } from "../../../errors.ts";
 import { type DataSet, filterQuestions, type QuestionRecord } from "../../../gym/data/index.ts";
+import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { SQLEnvironment } from "../../../gym/env/index.ts";
 import { random } from "../../../random.ts";
-import { resolveDataSet } from "../dataset.ts";
 import { addFilterOptions, checkDatabases, type FilterFlags, splitNamed } from "../filters.ts";
 import { addPlayerOptions, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../player.ts";
 import { addRulesOptions, type RulesFlags, rulesNamed } from "../rules.ts";

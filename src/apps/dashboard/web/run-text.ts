@@ -1,6 +1,6 @@
 // Texts about a run: the headline, the change in behaviour, the progress.
 
-import type { Manner, Place, Standing } from "../../../rl/run/records.ts";
+import type { Place, Standing } from "../../../rl/run/records.ts";
 import { verdictOf } from "../../reports/evaluation-summary.ts";
 import { count, duration, percent, percentRange } from "../../reports/format.ts";
 import type { ActionSequences, RunListing, RunSummary } from "../server/schemas.ts";
@@ -129,4 +129,3 @@ export const SPLIT_LABELS: Readonly<Record<Place, string>> = {
   unseen: "unseen databases",
   seen: "seen databases, other questions",
 };
-export const DECODING_LABELS: Readonly<Record<Manner, string>> = { greedy: "greedy", sampled: "sampled" };

@@ -3,9 +3,7 @@ import { Assembler, type Register, type Vector } from "./assembler.ts";
 import { constant, emitConstants, exp, TABLE } from "./exp.ts";
 import { BASE_OFFSET } from "./matmul.ts";
 
-/** Parameters of both: offsets of h, of the output (or its gradient) and of h's gradient; rows; bytes of half a row of h. */
-export const SWIGLU_PARAMETERS = ["h", "a", "dh", "rows", "bytes"] as const;
-
+// Parameters of both, in this order: offsets of h, of the output (or its gradient) and of h's gradient; rows; bytes of half a row of h.
 const PARAMS: Register = "rdi";
 const H: Register = "rsi";
 const A: Register = "rdx";

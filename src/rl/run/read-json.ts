@@ -1,9 +1,9 @@
 // Small JSON files that an earlier part of a run left in its folder.
-import { ModelLoadError, messageOf } from "../errors.ts";
-import type { RunStore } from "./run/store.ts";
+import { ModelLoadError, messageOf } from "../../errors.ts";
+import type { RunStore } from "./store.ts";
 
 /** What an earlier part of the run left; null for nothing. A file that is no JSON object with these keys is refused. */
-export function keptJson<T extends object>(
+export function readRunJson<T extends object>(
   store: Pick<RunStore, "read" | "name">,
   file: string,
   keys: readonly (keyof T & string)[],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { keptJson } from "./kept.ts";
+import { readRunJson } from "./read-json.ts";
 
 const storeWith = (text: string | null) => ({ name: "runs/lamps", read: () => text });
 
@@ -9,10 +9,10 @@ test.each([
   ["[]", /damaged \(it has no seed\)/],
   ["{}", /damaged \(it has no seed\)/],
 ])("a damaged file is named with what to do: %s", (text, message) => {
-  expect(() => keptJson<{ seed: number }>(storeWith(text), "split.json", ["seed"])).toThrow(message);
+  expect(() => readRunJson<{ seed: number }>(storeWith(text), "split.json", ["seed"])).toThrow(message);
 });
 
 test("a whole file is read, and one that is not there is null", () => {
-  expect(keptJson(storeWith('{"seed": 1}'), "split.json", ["seed" as never])).toEqual({ seed: 1 });
-  expect(keptJson(storeWith(null), "split.json", [])).toBeNull();
+  expect(readRunJson(storeWith('{"seed": 1}'), "split.json", ["seed" as never])).toEqual({ seed: 1 });
+  expect(readRunJson(storeWith(null), "split.json", [])).toBeNull();
 });
