@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sideBySide, wrapLine } from "../src/apps/cli/terminal/columns.ts";
+import { sideBySide, wrapLine } from "../src/apps/cli/terminal/wrap.ts";
 import type { Comparison } from "../src/rl/run/records.ts";
 import { ended, smallDataFolder, sqlenv, sqlenvInside, start } from "./cli-process.ts";
 import { comparison, metrics, RESULT } from "./run-records.ts";

@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, trunc
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ConfigFlags, configOf } from "../src/apps/cli/commands/train-config.ts";
-import { type Explanation, explain } from "../src/apps/cli/terminal/failure.ts";
+import { type Explanation, explain } from "../src/apps/cli/terminal/error-line.ts";
 import { type Ran, sqlenv, sqlenvInside } from "./cli-process.ts";
 import { TrainingPlace } from "./training-place.ts";
 

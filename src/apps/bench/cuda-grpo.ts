@@ -14,7 +14,7 @@ import {
   scriptedSteps,
   someTranscripts,
 } from "./grpo.ts";
-import { median, STEP_PARTS } from "./grpo-sides.ts";
+import { median, STEP_PARTS } from "./grpo-comparison.ts";
 
 /** Eight questions by eight, turns of 64 tokens (longer only where the action is): a sentence or two before the action. */
 export const CUDA_GRPO: GRPOShape = {

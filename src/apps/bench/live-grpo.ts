@@ -5,7 +5,7 @@ import type { DataSet } from "../../gym/data/index.ts";
 import type { EnvironmentOptions } from "../../gym/env/index.ts";
 import type { EnvironmentSource, OpenedEnvironment } from "../../gym/evaluation/index.ts";
 import { type EpisodeLine, type GRPOConfig, GRPOTrainer, type TrainableModel } from "../../rl/index.ts";
-import { median } from "./grpo-sides.ts";
+import { median } from "./grpo-comparison.ts";
 
 /** One way to give episodes their environments. */
 export interface LiveSide {

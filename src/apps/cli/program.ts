@@ -1,7 +1,7 @@
 // The commands there are, each loaded when it is asked for: starting `sqlenv` should cost what the command costs.
 import { Command } from "commander";
 import { packageInfo } from "./package-info.ts";
-import { explain } from "./terminal/failure.ts";
+import { explain } from "./terminal/error-line.ts";
 
 /** Every command, in the order the help lists them. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {

@@ -9,7 +9,7 @@ import {
   type Difference,
   readResult,
 } from "../../bench/text-to-sql/compare.ts";
-import { listOf } from "../filters.ts";
+import { listOf } from "../options/questions.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
 import { shortName } from "./bench-sql-table.ts";
 

@@ -36,7 +36,7 @@ import {
   STEP_PARTS,
   type StepPart,
   sideOf,
-} from "../../bench/grpo-sides.ts";
+} from "../../bench/grpo-comparison.ts";
 import { drawTable, formatNumber, type Output, output, wholeNumber } from "../terminal/output.ts";
 import { benchLive, type LiveOptions } from "./bench-grpo-live.ts";
 

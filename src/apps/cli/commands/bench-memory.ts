@@ -9,7 +9,7 @@ import {
   measureMemory,
   type StepSize,
 } from "../../bench/memory.ts";
-import { addDeviceOptions, type DeviceFlags, deviceOptions } from "../device.ts";
+import { addDeviceOptions, type DeviceFlags, deviceOptions } from "../options/device.ts";
 import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
 
 interface Options extends DeviceFlags {

@@ -3,8 +3,8 @@ import type { Measure } from "../../bench/text-to-sql/outcomes.ts";
 import type { BenchResult } from "../../bench/text-to-sql/result.ts";
 import { TOO_LONG } from "../../bench/text-to-sql/schema-given.ts";
 import type { GroupScores, Score } from "../../bench/text-to-sql/scores.ts";
-import { wrapLine } from "../terminal/columns.ts";
 import { drawTable, formatNumber, type Output, printable, styled } from "../terminal/output.ts";
+import { wrapLine } from "../terminal/wrap.ts";
 
 const COLUMNS = 80;
 

@@ -20,18 +20,25 @@ import { judgeAttempts } from "../../bench/text-to-sql/outcomes.ts";
 import { askedData, type BenchResult, type Protocol, resultOf } from "../../bench/text-to-sql/result.ts";
 import { givenPromptId, writeAttempts } from "../../bench/text-to-sql/schema-given.ts";
 import { environmentsFor } from "../environments.ts";
-import { checkDatabases, checkSplit, type FilterFlags, listDifficulties } from "../filters.ts";
-import { readModelUse } from "../model-use.ts";
+import { readModelMetadata } from "../model-metadata.ts";
+import {
+  addPlayerOptions,
+  CONCURRENCY,
+  PLAYER_NAMES,
+  type PlayerFlags,
+  playerNamed,
+  turnTokens,
+} from "../options/player.ts";
+import type { PromptFlags } from "../options/prompt.ts";
+import { checkDatabases, checkSplit, listDifficulties, type QuestionFlags } from "../options/questions.ts";
 import { packageInfo } from "../package-info.ts";
-import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed, turnTokens } from "../player.ts";
-import type { PromptFlags } from "../prompt.ts";
+import { writerNamed } from "../query-writer.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { type Output, output, printable, wholeNumber } from "../terminal/output.ts";
-import { weightsSha256 } from "../weights.ts";
-import { writerNamed } from "../writer.ts";
+import { weightsSha256 } from "../weights-hash.ts";
 import { drawBench } from "./bench-sql-table.ts";
 
-interface BenchSqlFlags extends FilterFlags, PlayerFlags {
+interface BenchSqlFlags extends QuestionFlags, PlayerFlags {
   readonly player?: string;
   readonly questionsFrom?: string;
   readonly evidence?: boolean;
@@ -210,7 +217,7 @@ async function defaultPrompt(name: string, { prompt, shots, promptFile, model }:
   if (name === "chat") return asked;
   const { resolveModel } = await import("../../../lm/model/formats/hub.node.ts");
   const folder = await resolveModel(model);
-  return readModelUse(folder) ? {} : asked;
+  return readModelMetadata(folder) ? {} : asked;
 }
 
 function rulesFor({ unguided = false }: BenchSqlFlags): EnvironmentRules {

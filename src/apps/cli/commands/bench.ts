@@ -5,7 +5,7 @@ import { Command } from "commander";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { loadSqlite } from "../../../gym/sql/index.ts";
 import { benchEnv } from "../../bench/env.ts";
-import { benchFunctions } from "../../bench/functions.ts";
+import { benchFunctions } from "../../bench/sqlite-functions.ts";
 import { benchVerifier, type VerifierBench } from "../../bench/verifier/verifier.ts";
 import { drawTable, formatBytes, formatNumber, output } from "../terminal/output.ts";
 import { benchCompareCommand } from "./bench-compare.ts";

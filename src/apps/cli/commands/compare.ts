@@ -16,15 +16,15 @@ import {
 } from "../../../gym/evaluation/index.ts";
 import type { ComparedQuestion, Comparison } from "../../../rl/run/records.ts";
 import { comparisonHtml, comparisonMarkdown } from "../../reports/index.ts";
-import { addFilterOptions, checkDatabases, type FilterFlags, splitNamed } from "../filters.ts";
-import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../player.ts";
-import { addRulesOptions, type RulesFlags, rulesNamed } from "../rules.ts";
-import { sideBySide } from "../terminal/columns.ts";
+import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../options/player.ts";
+import { addQuestionOptions, checkDatabases, type QuestionFlags, splitNamed } from "../options/questions.ts";
+import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
+import { sideBySide } from "../terminal/wrap.ts";
 
-interface CompareFlags extends FilterFlags, PlayerFlags, RulesFlags {
+interface CompareFlags extends QuestionFlags, PlayerFlags, RulesFlags {
   readonly player: string;
   readonly questions: number;
   readonly split: Split;
@@ -52,7 +52,7 @@ export function compareCommand(): Command {
       "after",
       "\n--model may be given several times: a name in --player that needs one takes the next, the others play too.",
     );
-  return addRulesOptions(addPlayerOptions(addFilterOptions(command)))
+  return addRulesOptions(addPlayerOptions(addQuestionOptions(command)))
     .on("option:model", (model: string) => models.push(model))
     .action((flags: CompareFlags) => run(flags, models));
 }

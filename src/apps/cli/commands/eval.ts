@@ -15,14 +15,21 @@ import {
   type Summary,
 } from "../../../gym/evaluation/index.ts";
 import { environmentsFor } from "../environments.ts";
-import { addFilterOptions, checkDatabases, checkSplit, type FilterFlags, listOf, splitNamed } from "../filters.ts";
-import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../player.ts";
-import { addRulesOptions, type RulesFlags, rulesNamed } from "../rules.ts";
+import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../options/player.ts";
+import {
+  addQuestionOptions,
+  checkDatabases,
+  checkSplit,
+  listOf,
+  type QuestionFlags,
+  splitNamed,
+} from "../options/questions.ts";
+import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
 
-interface EvalFlags extends FilterFlags, PlayerFlags, RulesFlags {
+interface EvalFlags extends QuestionFlags, PlayerFlags, RulesFlags {
   readonly player: string;
   readonly split: Split;
   readonly episodes?: number;
@@ -64,7 +71,7 @@ export function evalCommand(): Command {
     .option("--out <file>", "write every episode there, one JSON object a line")
     .option("--show <number>", "print the transcripts of the first episodes", wholeNumber("--show"), 0)
     .option("--json", "print one JSON object");
-  return addRulesOptions(addPlayerOptions(addFilterOptions(command))).action(run);
+  return addRulesOptions(addPlayerOptions(addQuestionOptions(command))).action(run);
 }
 
 async function run(flags: EvalFlags): Promise<void> {

@@ -11,7 +11,7 @@ import type { GgufType } from "../../../lm/model/formats/gguf.ts";
 import { resolveModel } from "../../../lm/model/formats/hub.node.ts";
 import { mergedWeights } from "../../../lm/model/formats/merge.node.ts";
 import { isAdapterFolder, readAdapterConfig } from "../../../lm/model/formats/peft.node.ts";
-import { readModelUse, useFlags, writeModelUse } from "../model-use.ts";
+import { flagsFor, readModelMetadata, writeModelMetadata } from "../model-metadata.ts";
 import { formatBytes, output, printable } from "../terminal/output.ts";
 
 interface Options {
@@ -55,8 +55,8 @@ async function run({ model, merge, gguf, type, dtype, json }: Options): Promise<
       }
       const whole = { config, tokenizerFiles: tokenizer.files, chatTemplate, generationConfig };
       await saveModelFolder(merge, { ...whole, tensors: tensors(), dtype: chosen });
-      const use = readModelUse(named);
-      if (use) writeModelUse(merge, use.prompt, use.rules);
+      const use = readModelMetadata(named);
+      if (use) writeModelMetadata(merge, use.prompt, use.rules);
       written[merge] = statSync(`${merge}/model.safetensors`).size;
     }
     if (gguf !== undefined) {
@@ -68,8 +68,8 @@ async function run({ model, merge, gguf, type, dtype, json }: Options): Promise<
   } finally {
     await weights.close();
   }
-  const use = gguf === undefined ? undefined : readModelUse(named);
-  if (use) out.line(`ask the GGUF file as it was trained: ${useFlags(use)}`);
+  const use = gguf === undefined ? undefined : readModelMetadata(named);
+  if (use) out.line(`ask the GGUF file as it was trained: ${flagsFor(use)}`);
   for (const [file, bytes] of Object.entries(written)) out.line(`${printable(file)}: ${formatBytes(bytes)}`);
   out.result({ model, written });
 }

@@ -6,8 +6,8 @@ import { parseTables } from "../../../gym/players/index.ts";
 import { sqlSkeleton } from "../../../gym/sql/index.ts";
 import { signalExitCode } from "../terminal/interrupt.ts";
 import { printable, styled } from "../terminal/output.ts";
+import { COMMAND_WORDS, helpFor, readLine } from "./play-input.ts";
 import { drawBudget, drawEnd, drawStart, drawStep, drawTables } from "./play-screen.ts";
-import { COMMAND_WORDS, helpFor, readLine } from "./play-words.ts";
 
 /** Asks the person one line; null at the end of input. */
 type Ask = (prompt: string) => Promise<string | null>;

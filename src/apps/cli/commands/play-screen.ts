@@ -6,8 +6,9 @@ import { explainReward, signed } from "../../../gym/evaluation/index.ts";
 import { oneLine } from "../../../gym/one-line.ts";
 import { parseDescription, parseResult, parseTables } from "../../../gym/players/index.ts";
 import type { Database } from "../../../gym/sql/index.ts";
-import { drawBox, wrap } from "../terminal/box.ts";
+import { drawBox } from "../terminal/boxed-table.ts";
 import { printable, styled } from "../terminal/output.ts";
+import { wrapText } from "../terminal/wrap.ts";
 
 const BAR = 10; // characters of the budget bar
 const SHOWN_ANSWER_ROWS = 20;
@@ -23,7 +24,7 @@ export function drawStart({ question_id, database_name, difficulty }: QuestionRe
   return [
     styled("dim", `─── ${printable(head)} ${"─".repeat(Math.max(3, columns() - head.length - 6))}`),
     "",
-    wrap(first.question, columns() - 2, 2)
+    wrapText(first.question, columns() - 2, 2)
       .split("\n")
       .map((line) => styled("bold", line))
       .join("\n"),
@@ -39,10 +40,10 @@ export function drawTables({ schema_info }: SQLObservation): string {
   const plain = tables.filter((table) => table.columns.length === 0).map(({ name }) => name);
   const known = tables
     .filter((table) => table.columns.length > 0)
-    .map((table) => wrap(`${table.name}: ${table.columns.join(", ")}`, columns() - 2, 2));
+    .map((table) => wrapText(`${table.name}: ${table.columns.join(", ")}`, columns() - 2, 2));
   const others =
     plain.length > 0
-      ? [wrap(`${known.length > 0 ? "other tables" : "tables"}: ${plain.join(", ")}`, columns() - 2, 2)]
+      ? [wrapText(`${known.length > 0 ? "other tables" : "tables"}: ${plain.join(", ")}`, columns() - 2, 2)]
       : [];
   return [...known, ...others].join("\n");
 }
@@ -60,7 +61,7 @@ export function drawBudget({ budget_remaining, step_count }: SQLObservation): st
 export function drawStep({ action_type }: SQLAction, observation: SQLObservation, total: number): string {
   const { error, result, done } = observation;
   const parts: string[] = [];
-  if (error !== null) parts.push(styled("red", wrap(error, columns() - 2, 2)));
+  if (error !== null) parts.push(styled("red", wrapText(error, columns() - 2, 2)));
   if (result !== "") parts.push(action_type === "DESCRIBE" ? drawDescription(observation) : drawResult(result));
   const budget = done ? "" : `   ${drawBudget(observation)} · ${signed(total)} so far`;
   parts.push(`  ${styled("dim", explainReward(observation))}`, ...(budget ? [budget.slice(1)] : []));
@@ -111,7 +112,7 @@ export function drawEnd(
       : styled("red", `${given === null ? silent : "Not quite."} ${signed(total)} in all.`);
   const lines = [`  ${styled("bold", verdict)}`, ""];
   if (given !== null && correctness !== 1) {
-    lines.push(wrap(`You answered: ${oneLine(given, "; ")}${comparison(given, question)}`, columns() - 2, 2));
+    lines.push(wrapText(`You answered: ${oneLine(given, "; ")}${comparison(given, question)}`, columns() - 2, 2));
   }
   lines.push(drawGold(question, database));
   lines.push(`  The query: ${styled("cyan", printable(question.gold_sql))}`);

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { messageOf, SqlEnvError, UsageError } from "../../../errors.ts";
 import { SPLITS, type Split } from "../../../gym/data/index.ts";
 import { actionSchema, type ResetOptions, type SQLEnvironment } from "../../../gym/env/index.ts";
-import { type Line, readLines } from "../terminal/lines.ts";
+import { type Line, readLines } from "../terminal/read-lines.ts";
 
 /** Bytes of a line; an action's argument may have 20,000 characters. */
 export const MAX_LINE_BYTES = 1_000_000;

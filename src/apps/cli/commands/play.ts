@@ -5,16 +5,16 @@ import { type DataSet, filterQuestions, type QuestionRecord } from "../../../gym
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { SQLEnvironment } from "../../../gym/env/index.ts";
 import { random } from "../../../random.ts";
-import { addFilterOptions, checkDatabases, type FilterFlags, splitNamed } from "../filters.ts";
-import { addPlayerOptions, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../player.ts";
-import { addRulesOptions, type RulesFlags, rulesNamed } from "../rules.ts";
+import { addPlayerOptions, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../options/player.ts";
+import { addQuestionOptions, checkDatabases, type QuestionFlags, splitNamed } from "../options/questions.ts";
+import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
 import { interruptSignal } from "../terminal/interrupt.ts";
 import { output, wholeNumber } from "../terminal/output.ts";
 import { playPerson } from "./play-person.ts";
 import { playStdio } from "./play-stdio.ts";
 import { watch } from "./play-watch.ts";
 
-interface PlayFlags extends FilterFlags, PlayerFlags, RulesFlags {
+interface PlayFlags extends QuestionFlags, PlayerFlags, RulesFlags {
   readonly question?: string;
   readonly seed?: number;
   readonly stepBudget: number;
@@ -40,7 +40,7 @@ export function playCommand(): Command {
     )
     .option("--stdio", "one JSON message a line in, one JSON observation a line out")
     .option("--json", "with --player: print the episode as one JSON object");
-  return addRulesOptions(addPlayerOptions(addFilterOptions(command))).action(run);
+  return addRulesOptions(addPlayerOptions(addQuestionOptions(command))).action(run);
 }
 
 async function run(flags: PlayFlags): Promise<void> {

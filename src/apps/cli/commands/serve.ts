@@ -8,7 +8,7 @@ import { rulesId } from "../../../gym/env/index.ts";
 import { isEveryAddress, isLoopback, type PageHandler, SERVER_STEP_BUDGET, startServer } from "../../openenv/index.ts";
 import * as limits from "../../openenv/limits.ts";
 import { playgroundHandler } from "../../playground/server.node.ts";
-import { addRulesOptions, type RulesFlags, rulesNamed } from "../rules.ts";
+import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
 import { interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
 import { output, styled, wholeNumber } from "../terminal/output.ts";

@@ -34,7 +34,7 @@ import { baseName, runStages } from "../../../rl/run/stages.node.ts";
 import type { DashboardServer } from "../../dashboard/server/serve.node.ts";
 import { modelCard, writeReport } from "../../reports/index.node.ts";
 import { CommandEnvironments } from "../environments.ts";
-import { writeModelUse } from "../model-use.ts";
+import { writeModelMetadata } from "../model-metadata.ts";
 import { rewardFile } from "../reward-file.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { type LostOutput, surviveLostOutput } from "../terminal/lost-output.ts";
@@ -327,7 +327,7 @@ async function saveModel({ engine, folder }: LoadedModel, result: TrainingResult
   if (config.use_peft) await engine.saveAdapter(join(run, "adapter"), baseName(folder), { card });
   await engine.saveModel(join(run, "model"), { card });
   for (const name of config.use_peft ? ["adapter", "model"] : ["model"])
-    writeModelUse(join(run, name), { prompt: config.prompt, shots: config.shots }, rulesOf(config));
+    writeModelMetadata(join(run, name), { prompt: config.prompt, shots: config.shots }, rulesOf(config));
 }
 
 function interrupted(run: string, signal: AbortSignal, out: Output): void {

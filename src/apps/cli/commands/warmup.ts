@@ -25,10 +25,10 @@ import {
 import { baseName } from "../../../rl/run/stages.node.ts";
 import { teamDemonstrations } from "../../../rl/sft/demonstration-team.node.ts";
 import { makeModel } from "../../../rl/sft/recipe.node.ts";
-import { addDeviceOptions, type DeviceFlags, deviceOptions } from "../device.ts";
-import { listOf } from "../filters.ts";
-import { writeModelUse } from "../model-use.ts";
-import { type PromptFlags, promptOption, shotsOption } from "../prompt.ts";
+import { writeModelMetadata } from "../model-metadata.ts";
+import { addDeviceOptions, type DeviceFlags, deviceOptions } from "../options/device.ts";
+import { type PromptFlags, promptOption, shotsOption } from "../options/prompt.ts";
+import { listOf } from "../options/questions.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
 import { drawTable, formatNumber, type Output, output, wholeNumber } from "../terminal/output.ts";
@@ -181,7 +181,7 @@ async function imitate(options: Options & { readonly model: string }, out: Outpu
     });
     if (usePeft) await model.engine.saveAdapter(options.out, baseName(model.folder));
     else await model.engine.saveModel(options.out);
-    writeModelUse(options.out, { prompt, shots }, mixture ? rulesOf(mixture) : DEFAULT_RULES);
+    writeModelMetadata(options.out, { prompt, shots }, mixture ? rulesOf(mixture) : DEFAULT_RULES);
     told(report, (performance.now() - start) / 1000, { model: options.model, out: options.out }, out);
     if (report.interrupted) process.exitCode = interruptedCode(signal);
   } finally {

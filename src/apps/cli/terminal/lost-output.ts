@@ -1,5 +1,5 @@
 // Standard output and error that can no longer be written: their reader has gone, their disk is full, the terminal is closed.
-import { FAILED } from "./failure.ts";
+import { FAILED } from "./error-line.ts";
 
 /** A stream that failed, with the system's code (EPIPE, ENOSPC, EIO …). */
 export interface LostOutput {

@@ -1,7 +1,7 @@
 import { CommanderError } from "commander";
 import { expect, test } from "vitest";
 import { QuestionLoadError, UsageError } from "../../../errors.ts";
-import { explain } from "./failure.ts";
+import { explain } from "./error-line.ts";
 import { drawTable, formatBytes, formatNumber, printable, styled, wholeNumber } from "./output.ts";
 
 test("tables align words to the left and numbers to the right", () => {

@@ -1,9 +1,9 @@
 // Which questions a command is about: options shared by eval and play.
 import type { Command } from "commander";
-import { nearest, UsageError } from "../../errors.ts";
-import { type DataSet, DIFFICULTIES, type Difficulty, SPLITS, type Split } from "../../gym/data/index.ts";
+import { nearest, UsageError } from "../../../errors.ts";
+import { type DataSet, DIFFICULTIES, type Difficulty, SPLITS, type Split } from "../../../gym/data/index.ts";
 
-export interface FilterFlags {
+export interface QuestionFlags {
   readonly data: string;
   readonly split?: Split;
   readonly difficulty?: Difficulty[];
@@ -11,7 +11,7 @@ export interface FilterFlags {
 }
 
 /** Adds --data, --difficulty and --database. */
-export function addFilterOptions(command: Command): Command {
+export function addQuestionOptions(command: Command): Command {
   return command
     .option("--data <name>", "data set: bundled, spider10[:path], an imported name or a path", "bundled")
     .option("--difficulty <list>", `some of ${DIFFICULTIES.join(",")}`, listDifficulties)

@@ -8,9 +8,9 @@ import { DEFAULT_RULES, type EnvironmentRules, GUIDED_RULES, rulesFromId, rulesI
 import { PROMPT_NAMES, type PromptChoice, promptId, SHOT_COUNTS } from "../../gym/players/index.ts";
 import { writeFileWhole } from "../../io/atomic-write.node.ts";
 
-export const MODEL_USE_FILE = "sqlenv.json";
+export const MODEL_METADATA_FILE = "sqlenv.json";
 
-const modelUseSchema = z.looseObject({
+const modelMetadataSchema = z.looseObject({
   prompt: z.enum(PROMPT_NAMES),
   shots: z.literal(SHOT_COUNTS).default(0),
   prompt_id: z.string().optional(),
@@ -20,34 +20,34 @@ const modelUseSchema = z.looseObject({
     .default(rulesId(DEFAULT_RULES)),
 });
 
-export interface ModelUse {
+export interface ModelMetadata {
   readonly prompt: PromptChoice;
   readonly rules: EnvironmentRules;
 }
 
 /** Says beside a saved model how it was asked. Without the file, `eval` and `play` take a model for one that knows the compact prompt. */
-export function writeModelUse(
+export function writeModelMetadata(
   folder: string,
   { prompt = "compact", shots = 0 }: PromptChoice,
   rules: EnvironmentRules,
 ): void {
   const use = { prompt, shots, prompt_id: promptId({ prompt, shots }), rules: rulesId(rules) };
-  writeFileWhole(join(folder, MODEL_USE_FILE), `${JSON.stringify(use, null, 2)}\n`);
+  writeFileWhole(join(folder, MODEL_METADATA_FILE), `${JSON.stringify(use, null, 2)}\n`);
 }
 
 /** How the model in a folder was asked in training; undefined where nothing says so. */
-export function readModelUse(folder: string): ModelUse | undefined {
-  const file = join(folder, MODEL_USE_FILE);
+export function readModelMetadata(folder: string): ModelMetadata | undefined {
+  const file = join(folder, MODEL_METADATA_FILE);
   if (!existsSync(file)) return undefined;
   try {
-    const { prompt, shots, prompt_id, rules } = modelUseSchema.parse(JSON.parse(readFileSync(file, "utf8")));
+    const { prompt, shots, prompt_id, rules } = modelMetadataSchema.parse(JSON.parse(readFileSync(file, "utf8")));
     const here = promptId({ prompt, shots });
     if (prompt_id !== undefined && prompt_id !== here)
       throw new Error(`prompt_id: ${prompt_id}, this version has ${here}`);
     return { prompt: { prompt, shots }, rules: rulesFromId(rules)! };
   } catch (cause) {
     throw new ModelLoadError({
-      what: `${MODEL_USE_FILE} does not say how the model was trained (${reasonOf(cause)})`,
+      what: `${MODEL_METADATA_FILE} does not say how the model was trained (${reasonOf(cause)})`,
       value: file,
       remedy: "correct or remove it",
       cause,
@@ -56,7 +56,7 @@ export function readModelUse(folder: string): ModelUse | undefined {
 }
 
 /** The flags of `eval` that ask a model so, for files that cannot hold the note. */
-export function useFlags({ prompt: { prompt, shots = 0 }, rules }: ModelUse): string {
+export function flagsFor({ prompt: { prompt, shots = 0 }, rules }: ModelMetadata): string {
   const { error_hints, end_after_failures, answer_last, describe_many } = rules;
   return [
     `--prompt ${prompt}`,

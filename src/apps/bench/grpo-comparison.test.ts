@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { checkSame, type MeasuredStep, ratiosOf, sideOf } from "./grpo-sides.ts";
+import { checkSame, type MeasuredStep, ratiosOf, sideOf } from "./grpo-comparison.ts";
 
 const played = { episodes: 8, sampled_tokens: 100, tokens: 1000, checksum: 7, mean_reward: 0.5, grad_norm: 4 };
 const step = (sampling: number, training: number): MeasuredStep => ({

@@ -5,17 +5,17 @@ import type { DataSet } from "../../gym/data/index.ts";
 import { chatWriter, modelWriter, type Writer } from "../../gym/players/index.ts";
 import type { LoadedModel } from "../../lm/engine/index.node.ts";
 import { windowOf } from "../../lm/model/parameters.ts";
-import { deviceOptions } from "./device.ts";
-import { contextWithin, type PlayerFlags, turnTokens } from "./player.ts";
+import { deviceOptions } from "./options/device.ts";
+import { contextWithin, type PlayerFlags, turnTokens } from "./options/player.ts";
 
 /** A writer, with what must be given back at the end. */
-export type SeatedWriter = Writer & { close?: () => Promise<void> };
+export type LoadedWriter = Writer & { close?: () => Promise<void> };
 
 /** Tokens of schema, question and query together, where the model has room for more: the key-value cache is paid for each of them. */
 const MAX_CONTEXT = 8192;
 
 /** The writer behind a player's name; throws UsageError for players that do not write. */
-export async function writerNamed(name: string, flags: PlayerFlags, data: DataSet): Promise<SeatedWriter> {
+export async function writerNamed(name: string, flags: PlayerFlags, data: DataSet): Promise<LoadedWriter> {
   const { model, baseUrl, temperature, topP, apiKeyEnv, timeout } = flags;
   if (name === "oracle") return goldWriter(data);
   if (name !== "chat" && name !== "model")

@@ -1,8 +1,8 @@
 // Where a command computes: --device, --precision and --threads, the same for all that run a model.
 import { type Command, Option } from "commander";
-import { UsageError } from "../../errors.ts";
-import type { ThreadEngineOptions } from "../../lm/engine/index.node.ts";
-import { wholeNumber } from "./terminal/output.ts";
+import { UsageError } from "../../../errors.ts";
+import type { ThreadEngineOptions } from "../../../lm/engine/index.node.ts";
+import { wholeNumber } from "../terminal/output.ts";
 
 export interface DeviceFlags {
   readonly device?: "auto" | "cpu" | "cuda";

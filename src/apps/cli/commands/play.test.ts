@@ -1,11 +1,12 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { smallDataSet } from "../../../test/small-data.ts";
-import { SQLEnvironment } from "../../gym/env/index.ts";
-import { answer } from "./commands/play-stdio.ts";
-import { readLine } from "./commands/play-words.ts";
-import { drawBox, wrap } from "./terminal/box.ts";
-import { readLines } from "./terminal/lines.ts";
-import { width } from "./terminal/output.ts";
+import { smallDataSet } from "../../../../test/small-data.ts";
+import { SQLEnvironment } from "../../../gym/env/index.ts";
+import { drawBox } from "../terminal/boxed-table.ts";
+import { width } from "../terminal/output.ts";
+import { readLines } from "../terminal/read-lines.ts";
+import { wrapText } from "../terminal/wrap.ts";
+import { readLine } from "./play-input.ts";
+import { answer } from "./play-stdio.ts";
 
 describe("drawBox", () => {
   test("draws a table, numbers to the right", () => {
@@ -36,8 +37,8 @@ describe("drawBox", () => {
   });
 });
 
-test("wrap breaks at spaces", () => {
-  expect(wrap("one two three four", 11, 2)).toBe("  one two\n  three\n  four");
+test("wrapText breaks at spaces", () => {
+  expect(wrapText("one two three four", 11, 2)).toBe("  one two\n  three\n  four");
 });
 
 describe("what a person types", () => {

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { basename, extname } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { z } from "zod";
-import { messageOf, UsageError } from "../../errors.ts";
+import { messageOf, UsageError } from "../../../errors.ts";
 import {
   type CustomPrompt,
   PROMPT_NAMES,
@@ -12,7 +12,7 @@ import {
   type PromptName,
   SHOT_COUNTS,
   type ShotCount,
-} from "../../gym/players/index.ts";
+} from "../../../gym/players/index.ts";
 
 export interface PromptFlags {
   readonly prompt?: PromptName;

@@ -1,7 +1,7 @@
 // Players by the name a person types, and the options of those behind an endpoint.
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { nearest, UsageError } from "../../errors.ts";
-import type { EnvironmentRules } from "../../gym/env/index.ts";
+import { nearest, UsageError } from "../../../errors.ts";
+import type { EnvironmentRules } from "../../../gym/env/index.ts";
 import {
   chatPlayer,
   checkRoom,
@@ -13,12 +13,12 @@ import {
   type PromptChoice,
   randomPlayer,
   teacherPlayer,
-} from "../../gym/players/index.ts";
-import { windowOf } from "../../lm/model/parameters.ts";
+} from "../../../gym/players/index.ts";
+import { windowOf } from "../../../lm/model/parameters.ts";
+import { readModelMetadata } from "../model-metadata.ts";
+import { wholeNumber } from "../terminal/output.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
-import { readModelUse } from "./model-use.ts";
 import { addPromptOptions, type PromptFlags, promptChoice } from "./prompt.ts";
-import { wholeNumber } from "./terminal/output.ts";
 
 export interface PlayerFlags extends DeviceFlags, PromptFlags {
   readonly baseUrl?: string;
@@ -32,7 +32,7 @@ export interface PlayerFlags extends DeviceFlags, PromptFlags {
 }
 
 /** A player, with what must be given back when it has played. */
-export type SeatedPlayer = Player & {
+export type LoadedPlayer = Player & {
   close?: () => Promise<void>;
   /** The environment's rules that it was trained by, where it says so. */
   readonly trainedRules?: EnvironmentRules;
@@ -40,7 +40,7 @@ export type SeatedPlayer = Player & {
   readonly device?: string;
 };
 
-const PLAYERS: Readonly<Record<string, (flags: PlayerFlags) => SeatedPlayer | Promise<SeatedPlayer>>> = {
+const PLAYERS: Readonly<Record<string, (flags: PlayerFlags) => LoadedPlayer | Promise<LoadedPlayer>>> = {
   random: randomPlayer,
   looker: lookerPlayer,
   keyword: keywordPlayer,
@@ -56,7 +56,7 @@ export const PLAYER_NAMES = Object.keys(PLAYERS);
 export const CONCURRENCY: Readonly<Record<string, number>> = { chat: 8, model: 32 };
 
 /** The player of that name; throws UsageError with the nearest one. */
-export async function playerNamed(name: string, flags: PlayerFlags): Promise<SeatedPlayer> {
+export async function playerNamed(name: string, flags: PlayerFlags): Promise<LoadedPlayer> {
   const make = Object.hasOwn(PLAYERS, name) ? PLAYERS[name] : undefined;
   if (make) return make(flags);
   const guess = nearest(name, PLAYER_NAMES);
@@ -95,7 +95,7 @@ function chat(flags: PlayerFlags): Player {
 }
 
 /** A model in this process, from a folder or the Hub. */
-async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
+async function model(flags: PlayerFlags): Promise<LoadedPlayer> {
   if (!flags.model) {
     throw new UsageError({
       what: "the model player needs --model",
@@ -103,10 +103,10 @@ async function model(flags: PlayerFlags): Promise<SeatedPlayer> {
     });
   }
   // The other players do without.
-  const { loadModelAndTokenizer } = await import("../../lm/engine/index.node.ts");
-  const { resolveModel } = await import("../../lm/model/formats/hub.node.ts");
+  const { loadModelAndTokenizer } = await import("../../../lm/engine/index.node.ts");
+  const { resolveModel } = await import("../../../lm/model/formats/hub.node.ts");
   const folder = await resolveModel(flags.model);
-  const use = readModelUse(folder);
+  const use = readModelMetadata(folder);
   const prompt = promptChoice(flags, use?.prompt ?? { prompt: "compact" });
   const { engine, tokenizer, turns, config } = await loadModelAndTokenizer(flags.model, {
     ...deviceOptions(flags),

@@ -75,15 +75,3 @@ function cut(text: string, size: number): string {
   }
   return `${shown}…`;
 }
-
-/** Text broken at spaces into lines of at most `maxWidth`; words longer than that are left whole. */
-export function wrap(text: string, maxWidth: number, indent = 0): string {
-  const lines: string[] = [];
-  for (const word of printable(text).split(" ")) {
-    const last = lines.at(-1);
-    if (last !== undefined && width(last) + 1 + width(word) <= maxWidth - indent)
-      lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines.map((line) => " ".repeat(indent) + line).join("\n");
-}

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { DEFAULT_RULES, GUIDED_RULES } from "../../gym/env/index.ts";
-import { promptId } from "../../gym/players/index.ts";
-import { readModelUse, writeModelUse } from "./model-use.ts";
+import { DEFAULT_RULES, GUIDED_RULES } from "../../../gym/env/index.ts";
+import { promptId } from "../../../gym/players/index.ts";
+import { readModelMetadata, writeModelMetadata } from "../model-metadata.ts";
 import { type PromptFlags, promptChoice } from "./prompt.ts";
 import { rulesNamed } from "./rules.ts";
 
@@ -60,21 +60,21 @@ test("a file that is not there is one line", () => {
 });
 
 test("a model's folder says how it was asked", () => {
-  expect(readModelUse(folder)).toBeUndefined();
-  writeModelUse(folder, { prompt: "compact", shots: 0 }, DEFAULT_RULES);
-  expect(readModelUse(folder)).toEqual({ prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES });
-  writeModelUse(folder, { prompt: "instruct", shots: 1 }, GUIDED_RULES);
-  expect(readModelUse(folder)).toEqual({ prompt: { prompt: "instruct", shots: 1 }, rules: GUIDED_RULES });
+  expect(readModelMetadata(folder)).toBeUndefined();
+  writeModelMetadata(folder, { prompt: "compact", shots: 0 }, DEFAULT_RULES);
+  expect(readModelMetadata(folder)).toEqual({ prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES });
+  writeModelMetadata(folder, { prompt: "instruct", shots: 1 }, GUIDED_RULES);
+  expect(readModelMetadata(folder)).toEqual({ prompt: { prompt: "instruct", shots: 1 }, rules: GUIDED_RULES });
   expect(rulesNamed({}, GUIDED_RULES)).toEqual(GUIDED_RULES);
   expect(rulesNamed({ guided: false }, GUIDED_RULES)).toEqual(DEFAULT_RULES);
   file("sqlenv.json", '{"prompt": "compact"}');
-  expect(readModelUse(folder)).toEqual({ prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES });
+  expect(readModelMetadata(folder)).toEqual({ prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES });
   file("sqlenv.json", '{"prompt": "compact", "rules": "env-9"}');
-  expect(() => readModelUse(folder)).toThrow(/rules: no rules of this version/);
+  expect(() => readModelMetadata(folder)).toThrow(/rules: no rules of this version/);
   file("sqlenv.json", '{"prompt": "instruct", "prompt_id": "instruct-0"}');
-  expect(() => readModelUse(folder)).toThrow(/prompt_id: instruct-0, this version has instruct-1/);
+  expect(() => readModelMetadata(folder)).toThrow(/prompt_id: instruct-0, this version has instruct-1/);
   file("sqlenv.json", '{"prompt": "other"}');
-  expect(() => readModelUse(folder)).toThrow(/^sqlenv\.json does not say how the model was trained \(prompt: /);
+  expect(() => readModelMetadata(folder)).toThrow(/^sqlenv\.json does not say how the model was trained \(prompt: /);
   file("sqlenv.json", "{");
-  expect(() => readModelUse(folder)).toThrow(/^sqlenv\.json does not say how the model was trained/);
+  expect(() => readModelMetadata(folder)).toThrow(/^sqlenv\.json does not say how the model was trained/);
 });

@@ -1,28 +1,31 @@
-// Texts side by side in a terminal, each wrapped to its column.
+// Text wrapped to a terminal's width, alone or in columns.
 import { printable, width } from "./output.ts";
 
-/** A line wrapped to so many columns, at spaces where it has some; what follows keeps its indent, or that of "1. ". */
+/** A paragraph of at most `columns` characters per line, each line indented. */
+export function wrapText(text: string, columns: number, indent = 0): string {
+  return wrapLine(text, columns - indent)
+    .map((line) => " ".repeat(indent) + line)
+    .join("\n");
+}
+
+/** Wraps one line, at spaces where possible; continuation lines keep its indent, or that of a leading "1. ". */
 export function wrapLine(line: string, columns: number): string[] {
   const hang = Math.min(/^(?: +|\d+\. )?/.exec(line)![0].length, Math.floor(columns / 2));
   const [first, ...rest] = wrapPlain(line, columns, hang);
   return [first!, ...rest.map((part) => " ".repeat(hang) + part)];
 }
 
-function wrapPlain(line: string, all: number, hang: number): string[] {
+function wrapPlain(line: string, columns: number, hang: number): string[] {
   const lines: string[] = [];
-  let [current, used, columns] = ["", 0, all];
+  let [current, used, limit] = ["", 0, columns];
   const end = () => {
     lines.push(current.trimEnd());
-    [current, used, columns] = ["", 0, all - hang];
+    [current, used, limit] = ["", 0, columns - hang];
   };
   for (const word of printable(line).split(/(?<= )/)) {
-    if (used > 0 && used + width(word.trimEnd()) > columns) {
-      end();
-    }
+    if (used > 0 && used + width(word.trimEnd()) > limit) end();
     for (const character of word) {
-      if (used + width(character) > columns && character !== " ") {
-        end();
-      }
+      if (used + width(character) > limit && character !== " ") end();
       current += character;
       used += width(character);
     }
@@ -30,7 +33,7 @@ function wrapPlain(line: string, all: number, hang: number): string[] {
   return [...lines, current.trimEnd()];
 }
 
-/** Blocks of lines beside each other, with a bar in between. */
+/** Blocks of lines side by side, separated by bars. */
 export function sideBySide(blocks: readonly (readonly string[])[], columns: number): string[] {
   const wrapped = blocks.map((block) => block.flatMap((line) => wrapLine(line, columns)));
   const height = Math.max(0, ...wrapped.map(({ length }) => length));

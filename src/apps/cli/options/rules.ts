@@ -1,7 +1,7 @@
 // Flags for the environment's rules, the same in every command that makes environments.
 import type { Command } from "commander";
-import { DEFAULT_RULES, type EnvironmentRules, GUIDED_RULES, rulesOf, rulesSchema } from "../../gym/env/index.ts";
-import { wholeNumber } from "./terminal/output.ts";
+import { DEFAULT_RULES, type EnvironmentRules, GUIDED_RULES, rulesOf, rulesSchema } from "../../../gym/env/index.ts";
+import { wholeNumber } from "../terminal/output.ts";
 
 export interface RulesFlags {
   readonly guided?: boolean;
