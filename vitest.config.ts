@@ -1,6 +1,6 @@
 // Which tests run: `vitest run` runs the quick ones, `--mode all` (or SQLENV_TEST_ALL=1) also the slow ones,
 // `--mode slow` only the files that have slow ones. A slow test is in a file `*.slow.test.ts`, or in a block
-// guarded by `describe.skipIf(!process.env.SQLENV_TEST_ALL)`, or takes its number of cases from test/cases.ts.
+// guarded by `describe.skipIf(!process.env.SQLENV_TEST_ALL)`, or takes its number of cases from test/helpers/cases.ts.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig, type UserProjectConfigExport } from "vitest/config";
@@ -30,11 +30,11 @@ export default defineConfig(({ mode }) => {
   };
   const behaviour: ProjectConfig = {
     ...{ ...shared, name: "behaviour", include: filesOf("test", mode) },
-    globalSetup: ["test/shared-folder.ts"],
+    globalSetup: ["test/helpers/shared-folder.ts"],
   };
   return {
     test: {
-      reporters: ["default", `${root}test/skipped-reporter.ts`],
+      reporters: ["default", `${root}test/helpers/skipped-reporter.ts`],
       maxWorkers: "100%", // vitest's own choice leaves one core idle, which is half of a machine with two
       projects: [units, behaviour].map((test) => ({ resolve, test })),
     },

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const cache = join(root, "node_modules/.cache/nodes");
 const MAJORS = ["22", "24"];
-const TESTS = ["src/gym/sql", "src/gym/env", "src/lm/engine", "src/rl", "test/server-client.test.ts"];
+const TESTS = ["src/gym/sql", "src/gym/env", "src/lm/engine", "src/rl", "test/public/server-client.test.ts"];
 
 /** The package with the binary for this machine. */
 function packageName({ platform, arch } = process) {

@@ -1,6 +1,6 @@
 """Two GRPO steps by each way with a model that speaks from scripts: prints the rewards TRL was given.
 
-Run by test/trl-bridge.slow.test.ts, which plays the same scripts in its own process and compares.
+Run by test/public/trl-bridge.slow.test.ts, which plays the same scripts in its own process and compares.
     python check_bridge.py URL SCRIPTS.json WAY
 """
 

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { smallDataSet } from "../../test/small-data.ts";
+import { smallDataSet } from "../../test/helpers/small-data.ts";
 import { OOMError, PlayerError, ServerError, UsageError } from "../errors.ts";
 import type { DataSet } from "./data/index.ts";
 import { SQLEnvironment } from "./env/index.ts";

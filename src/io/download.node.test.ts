@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { temporaryFolder } from "../../test/data-files.ts";
+import { temporaryFolder } from "../../test/helpers/data-files.ts";
 import { DownloadError } from "../errors.ts";
 import { follow, isPrivate } from "./download/follow.node.ts";
 import { type DownloadOptions, download } from "./download.node.ts";

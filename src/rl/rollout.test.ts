@@ -1,7 +1,7 @@
 // Rollouts: what comes back is exactly what was sampled, cut or not, whatever is played beside it.
 import { beforeAll, describe, expect, test } from "vitest";
-import { smallDataSet } from "../../test/small-data.ts";
-import { tinyModel } from "../../test/tiny-model.ts";
+import { smallDataSet } from "../../test/helpers/small-data.ts";
+import { tinyModel } from "../../test/helpers/tiny-model.ts";
 import { UsageError } from "../errors.ts";
 import type { DataSet } from "../gym/data/index.ts";
 import { getSystemPrompt, type TokenSampler } from "../gym/players/index.ts";

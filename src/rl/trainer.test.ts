@@ -1,7 +1,7 @@
 // Whole trainings of a tiny model, in this process: it gets better, the same way every time, whatever is set.
 import { beforeAll, describe, expect, test } from "vitest";
-import { smallDataSet } from "../../test/small-data.ts";
-import { type Lesson, taughtModel, teach } from "../../test/taught-model.ts";
+import { smallDataSet } from "../../test/helpers/small-data.ts";
+import { type Lesson, taughtModel, teach } from "../../test/helpers/taught-model.ts";
 import type { DataSet } from "../gym/data/index.ts";
 import type { TokenSampler } from "../gym/players/index.ts";
 import { random } from "../random.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { smallDataSet } from "../../test/small-data.ts";
-import { tinyModel } from "../../test/tiny-model.ts";
+import { smallDataSet } from "../../test/helpers/small-data.ts";
+import { tinyModel } from "../../test/helpers/tiny-model.ts";
 import { GUIDED_RULES, SQLEnvironment } from "../gym/env/index.ts";
 import { promptFor } from "../gym/players/index.ts";
 import { loadSqlite } from "../gym/sql/index.ts";

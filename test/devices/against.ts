@@ -9,7 +9,7 @@ import { forestLayout, layoutOf, type NewTokens } from "../../src/lm/model/layou
 import { addLora, mergeLora } from "../../src/lm/model/lora.ts";
 import { createModel, parametersChanged } from "../../src/lm/model/parameters.ts";
 import { random } from "../../src/random.ts";
-import { FAMILIES, tinyModel } from "../tiny-model.ts";
+import { FAMILIES, tinyModel } from "../helpers/tiny-model.ts";
 import { angleOf, Bench, tree } from "./bench.ts";
 import { everyKernel } from "./every.ts";
 import { linear, swiGlu } from "./reference.ts";

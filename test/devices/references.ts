@@ -5,7 +5,7 @@ import { parseConfig } from "../../src/lm/model/config.ts";
 import { loadWeights } from "../../src/lm/model/formats/load.ts";
 import { openSafetensors } from "../../src/lm/model/formats/safetensors.node.ts";
 import { createModel } from "../../src/lm/model/parameters.ts";
-import { everyToken, logitsOf, train } from "../model-passes.ts";
+import { everyToken, logitsOf, train } from "../helpers/model-passes.ts";
 import { ENTROPY_WEIGHT, type ReferenceName, readReference, TEMPERATURE } from "../reference/read.ts";
 import { distance } from "./against.ts";
 

@@ -1,6 +1,6 @@
 // A scripted GRPO step of a tiny model on the CPU: what a card's bench plays, and what a peer is given of it.
 import { expect, test } from "vitest";
-import { tinyModel } from "../../../test/tiny-model.ts";
+import { tinyModel } from "../../../test/helpers/tiny-model.ts";
 import { loadSqlite } from "../../gym/sql/index.ts";
 import { practiceSet } from "../../gym/worlds/practice/set.ts";
 import { LocalEngine } from "../../lm/engine/index.ts";

@@ -1,6 +1,6 @@
 // A session's replies without sockets or threads: shapes of errors, text actions, crashes that must not become replies.
 import { expect, test } from "vitest";
-import { smallDataSet } from "../../../test/small-data.ts";
+import { smallDataSet } from "../../../test/helpers/small-data.ts";
 import { SqlEnvError } from "../../errors.ts";
 import { SQLEnvironment } from "../../gym/env/index.ts";
 import { answerHttp } from "./http-session.ts";

@@ -1,7 +1,7 @@
 // Text of databases and models is hostile: none of it may become markup, in HTML or in Markdown.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { comparison, metrics, RESULT } from "../../../test/run-records.ts";
+import { comparison, metrics, RESULT } from "../../../test/helpers/run-records.ts";
 import { comparisonHtml, comparisonMarkdown } from "./comparison.ts";
 import { escapeHtml, visible } from "./format.ts";
 import { blogMarkdown, modelCard } from "./model-card.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { metrics, RESULT } from "../../../test/run-records.ts";
+import { metrics, RESULT } from "../../../test/helpers/run-records.ts";
 import { learningCurve } from "./learning-curve.ts";
 import { svgToPng } from "./png.node.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { parse as parseYaml } from "yaml";
-import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../../test/run-records.ts";
+import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../../test/helpers/run-records.ts";
 import type { TrainingResult } from "../../rl/run/records.ts";
 import { countActions } from "./action-stats.ts";
 import { evaluationRows, headline } from "./evaluation-summary.ts";

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../../test/run-records.ts";
+import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../../test/helpers/run-records.ts";
 import { readEpisodes, readRun, writeReport } from "./run-report.node.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "sqlenv-run-"));

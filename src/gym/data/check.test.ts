@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { petsDatabase } from "../../../test/data-files.ts";
+import { petsDatabase } from "../../../test/helpers/data-files.ts";
 import { DatabasePool } from "../sql/index.ts";
 import { checkDataSet } from "./check.ts";
 import type { DataSet } from "./dataset.ts";

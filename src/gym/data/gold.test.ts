@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { petsDatabase } from "../../../test/data-files.ts";
+import { petsDatabase } from "../../../test/helpers/data-files.ts";
 import { Database } from "../sql/index.ts";
 import { checkGold, type GoldFields } from "./gold.ts";
 

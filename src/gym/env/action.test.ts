@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cases } from "../../../test/cases.ts";
+import { cases } from "../../../test/helpers/cases.ts";
 import { MAX_ANSWER_LENGTH, SEEN_ROWS } from "../data/index.ts";
 import { ACTION_TYPES, MAX_ARGUMENT_LENGTH, normalizeAction, parseAction, tableName } from "./action.ts";
 import { SHOWN_ROWS } from "./render.ts";

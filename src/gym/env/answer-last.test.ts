@@ -1,6 +1,6 @@
 // ANSWER: @last — the last result is the answer, verified cell by cell.
 import { expect, test } from "vitest";
-import { shopDataSet } from "../../../test/fixtures.ts";
+import { shopDataSet } from "../../../test/helpers/fixtures.ts";
 import { createDatabase, DatabasePool } from "../sql/index.ts";
 import { isLastReference, runGold, type SQLAction, SQLEnvironment, verifyResult } from "./index.ts";
 

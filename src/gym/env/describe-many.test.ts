@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { shopDataSet } from "../../../test/fixtures.ts";
+import { shopDataSet } from "../../../test/helpers/fixtures.ts";
 import { DEFAULT_RULES, GUIDED_RULES, MAX_DESCRIBED, type SQLAction, SQLEnvironment, tableNames } from "./index.ts";
 
 const shop = shopDataSet();

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { shopDataSet } from "../../../test/fixtures.ts";
+import { shopDataSet } from "../../../test/helpers/fixtures.ts";
 import { limitStatementTime, sharingTime } from "../sql/index.ts";
 import type { SQLAction } from "./action.ts";
 import { SQLEnvironment } from "./environment.ts";

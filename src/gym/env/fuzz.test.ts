@@ -1,8 +1,8 @@
 // Episodes of hostile text: whatever a player writes, nothing throws, results are bounded and errors have a known class.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cases } from "../../../test/cases.ts";
-import { shopDataSet } from "../../../test/fixtures.ts";
+import { cases } from "../../../test/helpers/cases.ts";
+import { shopDataSet } from "../../../test/helpers/fixtures.ts";
 import { SQL_ERROR_CLASSES } from "../sql/index.ts";
 import { ACTION_TYPES, MAX_ARGUMENT_LENGTH, parseAction } from "./action.ts";
 import { SQLEnvironment } from "./environment.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { shopDataSet } from "../../../test/fixtures.ts";
+import { shopDataSet } from "../../../test/helpers/fixtures.ts";
 import { random } from "../../random.ts";
 import { createDatabase, DatabasePool, quoteName } from "../sql/index.ts";
 import { DEFAULT_RULES, type SQLAction, SQLEnvironment } from "./index.ts";

@@ -1,6 +1,6 @@
 // The instruction limit of a statement: lower with max_instructions, and never too low for the gold query.
 import { expect, test } from "vitest";
-import { smallDataSet } from "../../../test/small-data.ts";
+import { smallDataSet } from "../../../test/helpers/small-data.ts";
 import type { DataSet, QuestionRecord } from "../data/index.ts";
 import { GOLD_MARGIN, SQLEnvironment } from "./environment.ts";
 

@@ -1,7 +1,7 @@
 // Properties of the reward: padding never pays, answering right always beats not answering, exploration pays.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { shopDataSet } from "../../../test/fixtures.ts";
+import { shopDataSet } from "../../../test/helpers/fixtures.ts";
 import { normalizeAction, type SQLAction } from "./action.ts";
 import { SQLEnvironment } from "./environment.ts";
 import { RewardMeter, rewardSchema, sumOf } from "./reward.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { shopDataSet } from "../../../test/fixtures.ts";
+import { shopDataSet } from "../../../test/helpers/fixtures.ts";
 import { DEFAULT_RULES, GUIDED_RULES, rulesFromId, rulesId, rulesOf, rulesSchema, SQLEnvironment } from "./index.ts";
 
 test("rules can be recovered from their id", () => {

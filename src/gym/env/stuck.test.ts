@@ -1,6 +1,6 @@
 // The rule end_after_failures: an episode that repeats the same failure ends early.
 import { expect, test } from "vitest";
-import { shopDataSet } from "../../../test/fixtures.ts";
+import { shopDataSet } from "../../../test/helpers/fixtures.ts";
 import { type SQLAction, SQLEnvironment } from "./index.ts";
 
 const data = shopDataSet();

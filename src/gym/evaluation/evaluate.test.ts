@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { smallDataSet } from "../../../test/small-data.ts";
+import { smallDataSet } from "../../../test/helpers/small-data.ts";
 import { ActionParseError, PlayerError } from "../../errors.ts";
 import type { DataSet } from "../data/index.ts";
 import { GUIDED_RULES, SQLEnvironment } from "../env/index.ts";

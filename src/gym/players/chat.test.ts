@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
-import { smallDataSet } from "../../../test/small-data.ts";
+import { smallDataSet } from "../../../test/helpers/small-data.ts";
 import type { DataSet } from "../data/index.ts";
 import { SQLEnvironment } from "../env/index.ts";
 import { type ChatError, type ChatOptions, chatClient, chatPlayer } from "./chat.ts";

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { smallDataSet } from "../../../test/small-data.ts";
+import { smallDataSet } from "../../../test/helpers/small-data.ts";
 import type { DataSet, QuestionRecord } from "../data/index.ts";
 import { DEFAULT_RULES, GUIDED_RULES, SQLEnvironment } from "../env/index.ts";
 import { keywordPlayer, lookerPlayer, oraclePlayer, type Player, randomPlayer, teacherPlayer } from "./index.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openShop, shopBytes } from "../../../test/fixtures.ts";
+import { openShop, shopBytes } from "../../../test/helpers/fixtures.ts";
 import { createDatabase } from "./create.ts";
 import { Database } from "./database.ts";
 import { DatabasePool } from "./database-pool.ts";

@@ -1,8 +1,8 @@
 // Many random statements and noise: none may throw, change anything or fail without an error class.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cases } from "../../../test/cases.ts";
-import { openShop } from "../../../test/fixtures.ts";
+import { cases } from "../../../test/helpers/cases.ts";
+import { openShop } from "../../../test/helpers/fixtures.ts";
 import { SQL_ERROR_CLASSES } from "./sql-error.ts";
 
 const RUNS = cases(20_000, 100_000);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openShop, shopBytes } from "../../../test/fixtures.ts";
+import { openShop, shopBytes } from "../../../test/helpers/fixtures.ts";
 import { limitStatementTime } from "./sandbox.ts";
 import type { SqlErrorClass } from "./sql-error.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { tinyModel, tokens } from "../../../test/tiny-model.ts";
+import { tinyModel, tokens } from "../../../test/helpers/tiny-model.ts";
 import { OOMError } from "../../errors.ts";
 import { createCpu } from "../devices/cpu/start.node.ts";
 import type { ModelConfig } from "../model/config.ts";

@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Site, serveFiles } from "../../../test/chromium.ts";
-import { writeTinyFolder } from "../../../test/tiny-folder.ts";
+import { type Site, serveFiles } from "../../../test/helpers/chromium.ts";
+import { writeTinyFolder } from "../../../test/helpers/tiny-folder.ts";
 import { createCpu } from "../devices/cpu/start.node.ts";
 import { loadModelFolder } from "../model/formats/folder.node.ts";
 import { loadWeights } from "../model/formats/load.ts";

@@ -1,9 +1,9 @@
 // Families other than Qwen3 through the engine and files: Qwen2's biases and Llama 3's rotary positions are where they should be.
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { temporaryFolder } from "../../../test/data-files.ts";
-import { logitsOf } from "../../../test/model-passes.ts";
-import { difference, FAMILIES, tinyModel, tokens } from "../../../test/tiny-model.ts";
+import { temporaryFolder } from "../../../test/helpers/data-files.ts";
+import { logitsOf } from "../../../test/helpers/model-passes.ts";
+import { difference, FAMILIES, tinyModel, tokens } from "../../../test/helpers/tiny-model.ts";
 import { createCpu } from "../devices/cpu/start.node.ts";
 import type { Datum } from "../engine/engine.ts";
 import { LocalEngine } from "../engine/local-engine.ts";

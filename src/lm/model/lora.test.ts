@@ -3,7 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { everyToken, logitsOf, train } from "../../../test/model-passes.ts";
+import { everyToken, logitsOf, train } from "../../../test/helpers/model-passes.ts";
+import { difference, tinyModel, tokens } from "../../../test/helpers/tiny-model.ts";
 import {
   ADAMW,
   ENTROPY_WEIGHT,
@@ -12,7 +13,6 @@ import {
   readReference,
   TEMPERATURE,
 } from "../../../test/reference/read.ts";
-import { difference, tinyModel, tokens } from "../../../test/tiny-model.ts";
 import { UsageError } from "../../errors.ts";
 import { createCpu } from "../devices/cpu/start.node.ts";
 import { LocalEngine } from "../engine/local-engine.ts";

@@ -1,6 +1,7 @@
 // The whole model against what transformers computes (../../test/reference/), and against itself: threads, trees, files.
 import { describe, expect, test } from "vitest";
-import { everyToken, logitsOf, put, train } from "../../../test/model-passes.ts";
+import { everyToken, logitsOf, put, train } from "../../../test/helpers/model-passes.ts";
+import { difference, tinyModel, tokens } from "../../../test/helpers/tiny-model.ts";
 import {
   ADAMW,
   ENTROPY_WEIGHT,
@@ -11,7 +12,6 @@ import {
   readReference,
   TEMPERATURE,
 } from "../../../test/reference/read.ts";
-import { difference, tinyModel, tokens } from "../../../test/tiny-model.ts";
 import { ModelLoadError } from "../../errors.ts";
 import { createCpu } from "../devices/cpu/start.node.ts";
 import type { Buffer } from "../devices/index.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { smallDataSet } from "../../../test/small-data.ts";
+import { smallDataSet } from "../../../test/helpers/small-data.ts";
 import { type EpisodeRecord, evaluate } from "../../gym/evaluation/index.ts";
 import { oraclePlayer, randomPlayer } from "../../gym/players/index.ts";
 import { accuracyOf, marksOf, outcomesOf, pairsOf } from "./outcomes.ts";

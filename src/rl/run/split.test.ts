@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { smallDataSet } from "../../../test/small-data.ts";
+import { smallDataSet } from "../../../test/helpers/small-data.ts";
 import type { DataSet, QuestionRecord } from "../../gym/data/index.ts";
 import { resolveConfig } from "../config.ts";
 import { loadQuestionPrompts } from "../prompts.ts";

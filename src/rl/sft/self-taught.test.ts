@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
-import { smallDataSet } from "../../../test/small-data.ts";
-import { type Lesson, taughtModel, teach } from "../../../test/taught-model.ts";
+import { smallDataSet } from "../../../test/helpers/small-data.ts";
+import { type Lesson, taughtModel, teach } from "../../../test/helpers/taught-model.ts";
 import type { DataSet } from "../../gym/data/index.ts";
 import { type GRPOConfigInput, resolveConfig } from "../config.ts";
 import type { Episode } from "../run/records.ts";

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { smallDataSet } from "../../../../test/small-data.ts";
+import { smallDataSet } from "../../../../test/helpers/small-data.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
 import type { StepRecord } from "../../../gym/evaluation/index.ts";
 import { lastQuery } from "../../../gym/evaluation/index.ts";

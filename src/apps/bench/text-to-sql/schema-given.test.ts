@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { smallDataSet } from "../../../../test/small-data.ts";
+import { smallDataSet } from "../../../../test/helpers/small-data.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
 import type { Writer } from "../../../gym/players/index.ts";
 import { judgeAttempts } from "./outcomes.ts";

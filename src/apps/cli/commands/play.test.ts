@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { smallDataSet } from "../../../../test/small-data.ts";
+import { smallDataSet } from "../../../../test/helpers/small-data.ts";
 import { SQLEnvironment } from "../../../gym/env/index.ts";
 import { drawBox } from "../terminal/boxed-table.ts";
 import { width } from "../terminal/output.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { episodeLine } from "../../../../test/run-records.ts";
+import { episodeLine } from "../../../../test/helpers/run-records.ts";
 import type { EpisodeLine } from "../../../rl/run/records.ts";
 import { EpisodeIndex } from "./episode-index.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../../../test/run-records.ts";
+import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../../../test/helpers/run-records.ts";
 import { UsageError } from "../../../errors.ts";
 import { dashboardAssets } from "./assets.node.ts";
 import { exportDashboard } from "./export.node.ts";

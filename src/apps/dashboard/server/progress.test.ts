@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { metrics, TIMINGS } from "../../../../test/run-records.ts";
+import { metrics, TIMINGS } from "../../../../test/helpers/run-records.ts";
 import { csvOf, logCsv } from "./csv.ts";
 import { etaOf, latestEvaluation, logPage, totalSteps } from "./progress.ts";
 

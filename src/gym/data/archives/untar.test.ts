@@ -1,6 +1,6 @@
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { makeTar } from "../../../../test/data-files.ts";
+import { makeTar } from "../../../../test/helpers/data-files.ts";
 import { SqlEnvError } from "../../../errors.ts";
 import { UnpackBudget } from "./archive.ts";
 import { untar } from "./untar.ts";

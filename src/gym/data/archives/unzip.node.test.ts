@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { makeZip, temporaryFolder, type ZipEntry } from "../../../../test/data-files.ts";
+import { makeZip, temporaryFolder, type ZipEntry } from "../../../../test/helpers/data-files.ts";
 import { SqlEnvError } from "../../../errors.ts";
 import { random } from "../../../random.ts";
 import { UnpackBudget } from "./archive.ts";

@@ -13,7 +13,7 @@ import {
   spiderFiles,
   temporaryFolder,
   writeFiles,
-} from "../../../../test/data-files.ts";
+} from "../../../../test/helpers/data-files.ts";
 import { processName } from "../../../io/process.node.ts";
 import { exportDataSet } from "./export.node.ts";
 import { importDataSet, nameOf } from "./import.node.ts";

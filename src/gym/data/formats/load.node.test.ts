@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { petsDatabase, temporaryFolder, writeFiles } from "../../../../test/data-files.ts";
+import { petsDatabase, temporaryFolder, writeFiles } from "../../../../test/helpers/data-files.ts";
 import { databaseFolder, findDatabases } from "./databases.node.ts";
 import { loadQuestions, splitOfFile } from "./load.node.ts";
 

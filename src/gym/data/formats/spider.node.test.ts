@@ -3,7 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, test } from "vitest";
-import { birdFiles, petsDatabase, spiderFiles, temporaryFolder, writeFiles } from "../../../../test/data-files.ts";
+import {
+  birdFiles,
+  petsDatabase,
+  spiderFiles,
+  temporaryFolder,
+  writeFiles,
+} from "../../../../test/helpers/data-files.ts";
 import { normalizeSql } from "../../sql/index.ts";
 import { unpack } from "../archives/unpack.node.ts";
 import type { DataSet } from "../dataset.ts";

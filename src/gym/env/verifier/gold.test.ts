@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openShop } from "../../../../test/fixtures.ts";
+import { openShop } from "../../../../test/helpers/fixtures.ts";
 import { outermostClauses, runGold } from "./gold.ts";
 
 const shop = openShop();

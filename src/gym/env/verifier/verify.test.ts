@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openShop } from "../../../../test/fixtures.ts";
+import { openShop } from "../../../../test/helpers/fixtures.ts";
 import { formatAnswer, MAX_ANSWER_LENGTH } from "../../data/index.ts";
 import { runGold } from "./gold.ts";
 import { readNumber, verifyAnswer } from "./verify.ts";

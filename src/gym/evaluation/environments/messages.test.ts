@@ -1,6 +1,6 @@
 // Messages between threads contain only differences, from which observations are restored.
 import { expect, test } from "vitest";
-import { smallDataSet } from "../../../../test/small-data.ts";
+import { smallDataSet } from "../../../../test/helpers/small-data.ts";
 import { SQLEnvironment, type SQLObservation } from "../../env/index.ts";
 import { newsOf, withNews } from "./messages.ts";
 

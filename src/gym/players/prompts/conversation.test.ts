@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { shopDataSet } from "../../../../test/fixtures.ts";
+import { shopDataSet } from "../../../../test/helpers/fixtures.ts";
 import { createTurnEncoder, Tokenizer } from "../../../lm/model/index.ts";
 import { trainBpe } from "../../../lm/model/text/bpe-trainer.ts";
 import { SQLEnvironment } from "../../env/index.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
-import { smallDataSet } from "../../../../test/small-data.ts";
+import { smallDataSet } from "../../../../test/helpers/small-data.ts";
 import type { DataSet } from "../../data/index.ts";
 import { DEFAULT_RULES, SQLEnvironment, type SQLObservation } from "../../env/index.ts";
 import { formatObservation, getSystemPrompt, parseModelOutput, promptFor, promptId } from "./prompt.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { shopDataSet } from "../../../../test/fixtures.ts";
+import { shopDataSet } from "../../../../test/helpers/fixtures.ts";
 import { ACTION_TYPES, DEFAULT_RULES, GUIDED_RULES, SQLEnvironment } from "../../env/index.ts";
 import { promptFor } from "./prompt.ts";
 import { actionTools, callText, parseCall } from "./tools.ts";

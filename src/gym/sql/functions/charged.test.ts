@@ -1,8 +1,8 @@
 // The charged functions return the same bytes as SQLite's own and stop when their budget is spent.
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { cases, some } from "../../../../test/cases.ts";
-import { openShop } from "../../../../test/fixtures.ts";
+import { cases, some } from "../../../../test/helpers/cases.ts";
+import { openShop } from "../../../../test/helpers/fixtures.ts";
 import { createDatabase } from "../create.ts";
 import { Database } from "../database.ts";
 import { limitStatementTime } from "../sandbox.ts";

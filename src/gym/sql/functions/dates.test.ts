@@ -1,7 +1,7 @@
 // Date functions are SQLite's own, but neither they nor any other function can read the clock or the time zone.
 import fc from "fast-check";
 import { afterEach, expect, test, vi } from "vitest";
-import { cases } from "../../../../test/cases.ts";
+import { cases } from "../../../../test/helpers/cases.ts";
 import { createDatabase } from "../create.ts";
 import { Database } from "../database.ts";
 import { ALLOWED_FUNCTIONS } from "../sandbox.ts";

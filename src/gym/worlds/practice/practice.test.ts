@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { cases } from "../../../../test/cases.ts";
+import { cases } from "../../../../test/helpers/cases.ts";
 import { UsageError } from "../../../errors.ts";
 import { checkGold, DIFFICULTIES, difficultyOf, questionSchema } from "../../data/index.ts";
 import { Database, loadSqlite, quoteName } from "../../sql/index.ts";

@@ -1,7 +1,7 @@
 // Attention on GPUs: tile sizes, launch arguments, and that every kernel compiles for the GPUs it is meant for.
 import { describe, expect, test } from "vitest";
-import { some } from "../../../../test/cases.ts";
 import { hasNvcc, spillsOf } from "../../../../test/devices/nvcc.ts";
+import { some } from "../../../../test/helpers/cases.ts";
 import type { Buffer, TokenLayout } from "../device.ts";
 import {
   type AttentionKernels,

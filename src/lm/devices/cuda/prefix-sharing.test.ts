@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { some } from "../../../../test/cases.ts";
+import { some } from "../../../../test/helpers/cases.ts";
 import { nextSource } from "./attention.ts";
 import {
   fillSharing,

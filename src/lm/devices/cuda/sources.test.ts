@@ -1,7 +1,7 @@
 // Every kernel that does not depend on a model's shape compiles for the oldest, a middle and a new GPU, without a GPU.
 import { describe, expect, test } from "vitest";
-import { some } from "../../../../test/cases.ts";
 import { hasNvcc, spillsOf } from "../../../../test/devices/nvcc.ts";
+import { some } from "../../../../test/helpers/cases.ts";
 import { CHAINED } from "./kernels/common.ts";
 import { sourcesFor } from "./sources.ts";
 

@@ -1,7 +1,7 @@
 // Learning through the engine: gradients do not depend on how a batch is packed or cut, and steps do what they should.
 import { describe, expect, test } from "vitest";
+import { difference, TINY, tinyModel, tokens } from "../../../../test/helpers/tiny-model.ts";
 import { ADAMW, REFERENCES, readReference } from "../../../../test/reference/read.ts";
-import { difference, TINY, tinyModel, tokens } from "../../../../test/tiny-model.ts";
 import { UsageError } from "../../../errors.ts";
 import { POLICY_LOSSES } from "../../../rl/loss.ts"; // the losses that ask most of the learner
 import { createCpu } from "../../devices/cpu/start.node.ts";

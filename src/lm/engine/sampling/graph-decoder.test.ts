@@ -1,7 +1,7 @@
 // Decoding by recordings gives what decoding step by step gives.
 import { expect, test } from "vitest";
 import { decodingCpu } from "../../../../test/devices/decoding.ts";
-import { FAMILIES, tinyModel, tokens } from "../../../../test/tiny-model.ts";
+import { FAMILIES, tinyModel, tokens } from "../../../../test/helpers/tiny-model.ts";
 import { INSTRUCT_STOP } from "../../../gym/players/prompts/instruct.ts";
 import type { Sample, SampleRequest } from "../engine.ts";
 import { Sampler } from "./sampler.ts";

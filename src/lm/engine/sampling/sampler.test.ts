@@ -1,8 +1,8 @@
 // Sampling through the engine: a sample depends on its prompt, its key and the weights, and on nothing that goes on around it.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { TINY, tinyModel, tokens } from "../../../../test/helpers/tiny-model.ts";
 import { hasMinimind, minimindFolder, readMinimind } from "../../../../test/reference/read.ts";
-import { TINY, tinyModel, tokens } from "../../../../test/tiny-model.ts";
 import { UsageError } from "../../../errors.ts";
 import { createCpu } from "../../devices/cpu/start.node.ts";
 import type { Buffer, Device } from "../../devices/index.ts";

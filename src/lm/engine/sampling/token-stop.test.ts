@@ -1,6 +1,6 @@
 // Stops by text: what is sampled is the same as without, cut to whole tokens, whoever else is in the batch.
 import { expect, test } from "vitest";
-import { TINY, tinyModel, tokens } from "../../../../test/tiny-model.ts";
+import { TINY, tinyModel, tokens } from "../../../../test/helpers/tiny-model.ts";
 import { INSTRUCT_STOP } from "../../../gym/players/prompts/instruct.ts";
 import { createCpu } from "../../devices/cpu/start.node.ts";
 import type { SampleRequest } from "../engine.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { temporaryFolder, writeFiles } from "../../../../test/data-files.ts";
+import { temporaryFolder, writeFiles } from "../../../../test/helpers/data-files.ts";
 import { ModelLoadError } from "../../../errors.ts";
 import { random } from "../../../random.ts";
 import { parameterShapes, parseConfig } from "../config.ts";

@@ -1,6 +1,6 @@
 // GGUF files as models: what was written comes back to the bit, and what cannot be used is refused in one line.
 import { expect, test } from "vitest";
-import { type GgufParts, ggufOf, ggufParts, openBytes, tokenizerOf } from "../../../../test/gguf-bytes.ts";
+import { type GgufParts, ggufOf, ggufParts, openBytes, tokenizerOf } from "../../../../test/helpers/gguf-bytes.ts";
 import { ModelLoadError } from "../../../errors.ts";
 import { random } from "../../../random.ts";
 import type { RopeScaling } from "../config.ts";

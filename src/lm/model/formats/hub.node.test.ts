@@ -13,7 +13,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { temporaryFolder } from "../../../../test/data-files.ts";
+import { temporaryFolder } from "../../../../test/helpers/data-files.ts";
 import { ModelLoadError } from "../../../errors.ts";
 import { type HubOptions, hubCache, resolveModel } from "./hub.node.ts";
 

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } fr
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { temporaryFolder, writeFiles } from "../../../../test/data-files.ts";
+import { temporaryFolder, writeFiles } from "../../../../test/helpers/data-files.ts";
 import { ModelLoadError } from "../../../errors.ts";
 import { openSafetensors, writeSafetensors } from "./safetensors.node.ts";
 import { checkWeights, narrow, parseHeader, widen } from "./safetensors.ts";

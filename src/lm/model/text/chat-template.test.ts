@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cases } from "../../../../test/cases.ts";
+import { cases } from "../../../../test/helpers/cases.ts";
 import { DEFAULT_RULES } from "../../../gym/env/index.ts";
 import { actionTools } from "../../../gym/players/index.ts";
 import { trainBpe } from "./bpe-trainer.ts";

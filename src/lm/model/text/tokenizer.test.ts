@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { temporaryFolder, writeFiles } from "../../../../test/data-files.ts";
+import { temporaryFolder, writeFiles } from "../../../../test/helpers/data-files.ts";
 import { ModelLoadError } from "../../../errors.ts";
 import { trainBpe } from "./bpe-trainer.ts";
 import { loadTokenizer, saveTokenizer } from "./tokenizer.node.ts";

@@ -1,7 +1,7 @@
 // How matmuls of a batch are divided, and that their kernels compile without a GPU.
 import { expect, test } from "vitest";
-import { ALL } from "../../../../../test/cases.ts";
 import { hasNvcc, spillsOf } from "../../../../../test/devices/nvcc.ts";
+import { ALL } from "../../../../../test/helpers/cases.ts";
 import {
   type ClusteredShape,
   clusteredBlocks,

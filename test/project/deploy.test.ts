@@ -1,0 +1,121 @@
+// The files that deploy the server agree with each other and with the package: paths, command, port.
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { MAX_MESSAGE_BYTES } from "../../src/apps/openenv/limits.ts";
+import { commandOf, isIgnored, ROOT, readCopy, readStages } from "../helpers/dockerfile.ts";
+
+const read = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
+const stages = readStages();
+const [build, final] = [stages[0]!, stages.at(-1)!];
+
+test("the image starts a command that exists", () => {
+  const [node, main, ...flags] = commandOf(final, "CMD");
+  expect([node, main]).toEqual(["node", "dist/apps/cli/main.js"]);
+  const help = execFileSync(process.execPath, [resolve(ROOT, main!), flags[0]!, "--help"], { encoding: "utf8" });
+  for (const flag of flags.filter((text) => text.startsWith("--"))) expect(help).toContain(flag);
+});
+
+// Whether they suffice is tried by image.slow.test.ts, which builds from them.
+test("the image is built from paths that exist and that .dockerignore lets through", () => {
+  const copies = stages.flatMap(({ instructions }) =>
+    instructions.filter(({ name }) => name === "COPY").map(({ text }) => readCopy(text)),
+  );
+  const sources = copies.filter(({ from }) => from === undefined).flatMap(({ sources }) => sources);
+  expect(sources.filter((path) => !existsSync(resolve(ROOT, path)) || isIgnored(path))).toEqual([]);
+  const named = JSON.parse(read("package.json")).scripts.build.match(/\S+\.(?:mjs|ts|json)\b/g) as string[];
+  expect(named).toContain("tsconfig.build.json");
+  expect(named.filter((path) => !sources.some((source) => path === source || path.startsWith(`${source}/`)))).toEqual(
+    [],
+  );
+});
+
+test(".dockerignore keeps run folders, secrets and built files out of the build context", () => {
+  const out = [".git/config", ".env", "runs/starter/config.yaml", "node_modules/ws/index.js", "dist/index.js"];
+  expect(out.filter((path) => !isIgnored(path))).toEqual([]);
+  expect(isIgnored("src/gym/sql/sandbox.test.ts")).toBe(true);
+  expect(isIgnored("src/gym/sql/sandbox.ts")).toBe(false);
+});
+
+test("the image runs a supported Node as an ordinary user, for production, and says whether it is well", () => {
+  for (const { image } of stages) expect(image).toBe("node:24-slim");
+  const of = (name: string) => final.instructions.filter((instruction) => instruction.name === name);
+  expect(of("USER").map(({ text }) => text)).toEqual(["node"]);
+  expect(of("ENV")[0]!.text).toContain("NODE_ENV=production");
+  expect(of("HEALTHCHECK")[0]!.text).toContain("--timeout=");
+  expect(of("RUN")).toEqual([]); // it only takes what the build stage made
+  expect(build.instructions.map(({ text }) => text)).toContain("npm prune --omit=dev --ignore-scripts");
+});
+
+interface Service {
+  readonly [key: string]: unknown;
+  readonly command: readonly string[];
+  readonly volumes: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly deploy: { readonly resources: { readonly limits: Readonly<Record<string, string | number>> } };
+}
+const compose = parse(read("compose.yaml"), { merge: true });
+const { env, proxy } = compose.services as { env: Service; proxy: Service };
+
+test("compose, OpenEnv and Space files agree on the port", () => {
+  expect(proxy.ports).toEqual(["8000:8000"]);
+  expect(existsSync(resolve(ROOT, proxy.volumes[0]!.split(":")[0]!))).toBe(true);
+  expect(read("deploy/nginx.conf")).toMatch(/server env:8000;[\s\S]*listen 8000;/);
+  expect(parse(read("openenv.yaml"))).toMatchObject({ spec_version: 1, name: "sqlenv", type: "space", port: 8000 });
+  const front = parse(read("deploy/space/README.md").split("---")[1]!);
+  expect(front).toMatchObject({ sdk: "docker", app_port: 8000, base_path: "/web", tags: ["openenv"] });
+  expect(read("Dockerfile")).toContain("PORT=8000");
+});
+
+test("what compose starts has no privileges, a read-only disk and limits", () => {
+  for (const service of [env, proxy]) {
+    expect(service).toMatchObject({ read_only: true, tmpfs: ["/tmp"], cap_drop: ["ALL"] });
+    expect(service.security_opt).toEqual(["no-new-privileges:true"]);
+    expect(Object.keys(service.deploy.resources.limits).sort()).toEqual(["cpus", "memory", "pids"]);
+  }
+  expect(proxy.image).toMatch(/^nginx:\d+\.\d+$/);
+  expect(proxy.user).toBe("101:101");
+});
+
+test("compose asks for a key, and keeps the limits of the server", () => {
+  expect(env.environment.SQLENV_API_KEY).toMatch(/^\$\{SQLENV_API_KEY:\?/); // an error where it is not set
+  const [node, main, command, ...flags] = env.command;
+  expect([node, main, command]).toEqual(["node", "dist/apps/cli/main.js", "serve"]);
+  expect(flags).not.toContain("--rate-per-client");
+  const help = execFileSync(process.execPath, [resolve(ROOT, main!), "serve", "--help"], { encoding: "utf8" });
+  for (const flag of flags.filter((text) => text.startsWith("--"))) expect(help).toContain(`${flag} `);
+  // Only the proxy is in that network besides the servers.
+  expect(flags[flags.indexOf("--trust-proxy") + 1]).toBe(compose.networks.inside.ipam.config[0].subnet);
+  expect(compose.networks.inside.internal).toBe(true);
+  expect(env.networks).toEqual(["inside"]);
+});
+
+test("nginx limits what an address may ask for, and says what address it is", () => {
+  const nginx = read("deploy/nginx.conf");
+  for (const [, location] of nginx.matchAll(/location [^{]*\{([^}]*)\}/g))
+    expect(location).toMatch(/limit_req zone=\w+ burst=/);
+  expect(nginx).toMatch(/^ {4}limit_conn \w+ \d+;/m);
+  expect(nginx).toContain("proxy_set_header X-Forwarded-For $remote_addr;");
+  const size = Number(/client_max_body_size (\d+)k;/.exec(nginx)![1]) * 1024;
+  expect(size).toBe(MAX_MESSAGE_BYTES);
+});
+
+test("CI runs scripts that exist, on each version of Node that is supported", () => {
+  const { scripts, engines } = JSON.parse(read("package.json"));
+  const { jobs } = parse(read(".github/workflows/ci.yml"));
+  const steps = Object.values<{ steps: { run?: string }[] }>(jobs).flatMap((job) =>
+    job.steps.map(({ run = "" }) => run),
+  );
+  const commands = [...steps, read(".ci/run")].join("\n");
+  const named = [...commands.matchAll(/^npm (?:run (?:-s )?)?([\w:]+)/gm)].map(([, name]) => name!);
+  expect(named.filter((name) => name !== "ci" && !scripts[name])).toEqual([]);
+  expect(named).toEqual(expect.arrayContaining(["test", "check", "test:slow", "test:nodes", "audit"]));
+  expect(steps).toContain(".ci/run");
+  const [oldest, ...others] = jobs.quick.strategy.matrix.node as number[];
+  expect(engines.node).toMatch(new RegExp(`^>=${oldest}\\.`));
+  expect(read("scripts/node-versions.mjs")).toContain(
+    `const MAJORS = ${JSON.stringify(others.map(String)).replace(",", ", ")}`,
+  );
+});

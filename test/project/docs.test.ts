@@ -1,0 +1,50 @@
+// The reference is made from the code, and the documents name only commands and files that exist.
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { programFor } from "../helpers/cli-process.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const read = (file: string) => readFileSync(resolve(root, file), "utf8");
+const documents = [
+  ...["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"],
+  ...readdirSync(resolve(root, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".md"))
+    .map((file) => `docs/${file}`),
+];
+
+/** Every command there is. */
+const program = await programFor(["--help"]);
+const known = new Set(
+  program.commands.flatMap((command) => [
+    command.name(),
+    ...command.commands.map((part) => `${command.name()} ${part.name()}`),
+  ]),
+).add("help");
+
+test("docs/reference.md is what `npm run docs` writes", async () => {
+  const { reference } = (await import(resolve(root, "scripts/reference.mjs"))) as { reference: string };
+  expect(read("docs/reference.md")).toBe(reference);
+});
+
+test.each(documents)("%s links only to what exists", (document) => {
+  const links = [...read(document).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((match) => match[1]!);
+  const missing = links.filter((link) => !existsSync(resolve(root, dirname(document), link)));
+  expect(missing).toEqual([]);
+});
+
+test.each(documents)("%s names only commands that exist", (document) => {
+  const named = [...read(document).matchAll(/\bsqlenv(?: --)? ((?:data |bench )?[a-z]+)(?=[ `\n])/g)].map(
+    (match) => match[1]!,
+  );
+  expect(named.filter((command) => !known.has(command))).toEqual([]);
+});
+
+test("every script the documents name is in package.json", () => {
+  const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
+  const named = documents.flatMap((document) =>
+    [...read(document).matchAll(/npm run (?:-s )?([a-z:]+)/g)].map((match) => match[1]!),
+  );
+  expect([...new Set(named)].filter((name) => !(name in scripts))).toEqual([]);
+});

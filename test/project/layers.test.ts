@@ -1,0 +1,82 @@
+// Which module may import which (layers.json, from the lowest up), and which files may use Node.
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+
+const root = fileURLToPath(new URL("../../src", import.meta.url));
+const layers = JSON.parse(readFileSync(new URL("layers.json", import.meta.url), "utf8")) as Record<string, string[]>;
+const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter(
+  (file) => file.endsWith(".ts") && !file.endsWith(".test.ts") && !/\/(wasm|web)\//.test(file),
+);
+
+function importsOf(file: string): string[] {
+  const source = readFileSync(resolve(root, file), "utf8");
+  const statements = source.matchAll(
+    /^(?:import|export)\s[^;"]*?from\s+"([^"]+)"|\b(?:import|require\.resolve)\("([^"]+)"\)/gm,
+  );
+  return [...statements].map((match) => match[1] ?? match[2]!);
+}
+
+/** `gym/sql` for src/gym/sql/limits.ts; rl and files beside the layers count as one module each. */
+function moduleOf(path: string): string {
+  const parts = path.split("/");
+  const name = ["gym", "lm", "apps"].includes(parts[0]!) ? parts.slice(0, 2).join("/") : parts[0]!;
+  return name.replace(/(\.node)?\.ts$/, "");
+}
+
+test("every module is known", () => {
+  expect(files.length).toBeGreaterThan(40);
+  expect([...new Set(files.map(moduleOf))].filter((module) => !(module in layers))).toEqual([]);
+});
+
+test("the gym and the language model do not know each other, and nothing below knows what is above", () => {
+  const order = Object.keys(layers);
+  const layerOf = (module: string) => module.split("/")[0]!;
+  for (const [module, imports] of Object.entries(layers)) {
+    for (const target of imports)
+      expect(order.indexOf(target), `${module} → ${target}`).toBeLessThan(order.indexOf(module));
+    const forbidden: Record<string, string[]> = { gym: ["lm", "rl", "apps"], lm: ["gym", "rl", "apps"], rl: ["apps"] };
+    expect(imports.filter((target) => forbidden[layerOf(module)]?.includes(layerOf(target)))).toEqual([]);
+  }
+});
+
+test("lower modules never import upper ones", () => {
+  const wrong = files.flatMap((file) =>
+    importsOf(file)
+      .filter((target) => target.startsWith("."))
+      .map((target) => relative(root, resolve(root, dirname(file), target)))
+      .filter((target) => moduleOf(target) !== moduleOf(file) && !layers[moduleOf(file)]!.includes(moduleOf(target)))
+      .map((target) => `${file} imports ${target}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test("only the command line, the server and *.node.ts files use Node, and nobody browser-safe imports those", () => {
+  const usesNode = (file: string) =>
+    /^apps\/(cli|openenv|dashboard|playground)\//.test(file) || file.endsWith(".node.ts");
+  const wrong = files
+    .filter((file) => !usesNode(file))
+    .flatMap((file) =>
+      importsOf(file)
+        .filter((target) => target.startsWith("node:") || target.endsWith(".node.ts"))
+        .map((target) => `${file} imports ${target}`),
+    );
+  expect(wrong).toEqual([]);
+});
+
+test("packages are imported only where they are declared", () => {
+  const { dependencies } = JSON.parse(readFileSync(resolve(root, "../package.json"), "utf8")) as {
+    dependencies: Record<string, string>;
+  };
+  const foreign = files.flatMap(importsOf).filter((target) => !target.startsWith(".") && !target.startsWith("node:"));
+  const names = new Set(
+    foreign.map((target) =>
+      target
+        .split("/")
+        .slice(0, target.startsWith("@") ? 2 : 1)
+        .join("/"),
+    ),
+  );
+  expect([...names].sort()).toEqual(Object.keys(dependencies).sort());
+});

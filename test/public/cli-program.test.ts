@@ -1,0 +1,38 @@
+// Which commands are loaded for which arguments, and that the built program is the one users start.
+import { expect, test } from "vitest";
+import { programFor, sqlenv, sqlenvInside } from "../helpers/cli-process.ts";
+
+const loadedFor = async (...args: string[]) => (await programFor(args)).commands.map((command) => command.name());
+
+test("only the command that is asked for is loaded", async () => {
+  expect(await loadedFor("--version")).toEqual([]);
+  expect(await loadedFor("train", "--max-steps", "1")).toEqual(["train"]);
+  expect(await loadedFor("--verbose", "data", "list")).toEqual(["data"]);
+  expect(await loadedFor("help", "eval")).toEqual(["eval"]);
+});
+
+test("the help, and errors that suggest a command, know all of them", async () => {
+  const all = await loadedFor("--help");
+  expect(all).toHaveLength(12);
+  expect(await loadedFor()).toEqual(all);
+  expect(await loadedFor("help")).toEqual(all);
+  expect(await loadedFor("constructor")).toEqual(all);
+  expect(await sqlenvInside(["trian"])).toEqual({
+    stdout: "",
+    stderr: "error: unknown command 'trian'; did you mean train? (usage)\n",
+    code: 2,
+    signal: null,
+  });
+});
+
+test("`sqlenv help train` is `sqlenv train --help`", async () => {
+  const help = await sqlenvInside(["help", "train"]);
+  expect(help.stdout).toMatch(/^Usage: sqlenv train/);
+  expect(help).toEqual(await sqlenvInside(["train", "--help"]));
+});
+
+test.each([["--version"], ["--help"], ["data", "lst"]])("a process prints the same: %s", async (...args) => {
+  const here = await sqlenvInside(args);
+  expect(here.stdout + here.stderr).not.toBe("");
+  expect(await sqlenv(args)).toEqual(here);
+});

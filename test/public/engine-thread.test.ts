@@ -1,0 +1,100 @@
+// The engine in a thread of its own: the built package, a real folder, the same verbs.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, expect, test } from "vitest";
+import type * as EngineModule from "../../src/lm/engine/index.node.ts";
+import type * as LoadModule from "../../src/rl/load.node.ts";
+import { writeTinyFolder } from "../helpers/tiny-folder.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const { startEngine } = (await import(resolve(root, "dist/lm/engine/index.node.js"))) as typeof EngineModule;
+const { startTrainableEngine } = (await import(resolve(root, "dist/rl/load.node.js"))) as typeof LoadModule;
+const scratch = mkdtempSync(join(tmpdir(), "sqlenv-engine-"));
+const folder = join(scratch, "model");
+await writeTinyFolder(folder);
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+const context = [5, 9, 2, 7, 7, 3, 11, 40];
+const request = { prompt: context, max_new_tokens: 12, stop_ids: [], key: ["test"] };
+const batch = [{ tokens: context, weights: context.map(() => 1) }];
+const loss = { loss: { type: "cross_entropy" } } as const;
+const policy = { loss: { type: "policy", loss_type: "dapo" } } as const;
+
+test("the caller's thread stays free, and a checkpoint continues to the same bits", async () => {
+  const engine = await startEngine(folder, { threads: 2 });
+  const streamed: number[] = [];
+  const sample = await engine.sample({ ...request, onToken: (token) => streamed.push(token) });
+  expect(streamed).toEqual(sample.tokens);
+  expect(sample.tokens).toHaveLength(12);
+
+  // A stop by text: rule and texts cross to the thread, and the sample ends after whole tokens.
+  const [begins, second, third] = sample.tokens as [number, number, number];
+  const texts = Array.from({ length: 400 }, (_, id) =>
+    id === begins ? "ANSWER: 5" : id === third ? "\nResult:" : " and",
+  );
+  const rule = { begin: /^ANSWER:/, before: /^Result:/, oneLine: /^DESCRIBE:/, statement: /^QUERY:/ };
+  const stopped = await engine.sample({ ...request, stop: { rule, texts } });
+  expect(stopped).toMatchObject({ tokens: [begins, second], finish_reason: "stop" });
+  expect(stopped.logprobs).toEqual(sample.logprobs.slice(0, 2));
+
+  let turns = 0;
+  const count = () => {
+    turns++;
+    immediate = setImmediate(count);
+  };
+  let immediate = setImmediate(count);
+  await engine.forwardBackward(batch, loss);
+  clearImmediate(immediate);
+  expect(turns).toBeGreaterThan(0); // an engine in this thread would not let the event loop turn meanwhile
+  await engine.optimStep({ learning_rate: 1e-3 });
+  await engine.saveState(join(scratch, "state"));
+  const step = async () => {
+    const { loss: value } = await engine.forwardBackward(batch, loss);
+    await engine.optimStep({ learning_rate: 1e-3 });
+    return value;
+  };
+  const first = [await step(), await step()];
+  await engine.loadState(join(scratch, "state"));
+  expect([await step(), await step()]).toEqual(first);
+  expect(first[1]).toBeLessThan(first[0]!);
+
+  await expect(engine.forwardBackward(batch, policy)).rejects.toThrow(
+    /no such loss \(only cross_entropy\): policy; load the model with loadTrainableModel/,
+  );
+  await engine.close();
+});
+
+test("a thread with the policy losses: advantages by token cross as an array of any kind", async () => {
+  const engine = await startTrainableEngine(folder, { threads: 1 });
+  const lossOf = async (advantage: number | ArrayLike<number>) =>
+    (await engine.forwardBackward([{ ...batch[0]!, advantage, old_logp: context.map(() => -6) }], policy)).loss;
+  expect(await lossOf(new Float64Array(8).fill(0.5))).toBe(await lossOf(0.5));
+  expect(await lossOf([0, 1, 1, 1, 1, 0, 0, 0])).not.toBe(await lossOf(1));
+  await engine.close();
+});
+
+test("the package and its old sub-path load engines with the policy losses", async () => {
+  for (const entry of ["index.node.js", "rl/engine-subpath.node.js"])
+    expect(await import(resolve(root, "dist", entry))).toMatchObject({
+      startEngine: startTrainableEngine,
+      computeAdvantages: expect.any(Function),
+      policyLoss: expect.any(Function),
+    });
+});
+
+test("errors arrive as they were thrown, and what waits when the thread ends is told so", async () => {
+  await expect(startEngine(join(scratch, "nothing"))).rejects.toMatchObject({
+    name: "ModelLoadError",
+    code: "model_load",
+  });
+  const engine = await startEngine(folder, { threads: 1, trains: false });
+  await expect(engine.sample({ ...request, prompt: [] })).rejects.toMatchObject({ name: "UsageError" });
+  await expect(engine.forwardBackward(batch, loss)).rejects.toThrow(/sampling only/);
+  const abort = new AbortController();
+  const long = engine.sample({ ...request, max_new_tokens: 200, signal: abort.signal, onToken: () => abort.abort() });
+  expect((await long).finish_reason).toBe("aborted");
+  await engine.close();
+  await expect(engine.sample(request)).rejects.toThrow();
+});

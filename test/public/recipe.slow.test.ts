@@ -1,0 +1,81 @@
+// The whole recipe on two CPU cores: SFT and GRPO on different databases, with refill and worker threads on, killed in
+// the middle of each and resumed to the same bytes. A test of the path, not of the score.
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { ended, sqlenv, start } from "../helpers/cli-process.ts";
+import { signalAt } from "../helpers/training-place.ts";
+import { hasMinimind, minimindFolder } from "../reference/read.ts";
+
+const scratch = mkdtempSync(join(tmpdir(), "sqlenv-recipe-"));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const model = hasMinimind ? await minimindFolder() : "starter";
+
+const SETTINGS = {
+  ...{ "--preset": "spider-smollm2", "--model-name": model, "--questions-path": "bundled", "--device": "cpu" },
+  ...{ "--sft-steps": 4, "--sft-batch-tokens": 3000, "--sft-max-context-tokens": 1024, "--max-steps": 2 },
+  ...{ "--per-device-train-batch-size": 8, "--num-generations": 4, "--dynamic-sampling": 2, "--pass-k": 0 },
+  ...{ "--max-new-tokens": 24, "--max-completion-length": 72, "--max-context-tokens": 1024, "--step-budget": 3 },
+  ...{ "--eval-step-budget": 4, "--final-eval-episodes": 3, "--final-eval-sampled-episodes": 2, "--eval-steps": 0 },
+  ...{ "--save-steps": 1, "--comparison-episodes": 1, "--environment-threads": 1, "--difficulty-filter": "easy" },
+};
+const args = (run: string, settings: Readonly<Record<string, string | number>> = {}) => [
+  ...["train", "--output-dir", join(scratch, run)],
+  ...Object.entries({ ...SETTINGS, ...settings }).flatMap(([flag, value]) => [flag, String(value)]),
+];
+const json = (run: string, file: string) => JSON.parse(readFileSync(join(scratch, run, file), "utf8"));
+
+test(`${hasMinimind ? "minimind2-small" : "the starter"} goes through all stages`, { timeout: 600_000 }, async () => {
+  const { code, stdout, stderr } = await sqlenv([...args("whole"), "--json"]);
+  expect(code, stderr).toBe(0);
+  const result = JSON.parse(stdout);
+  const split = json("whole", "split.json");
+  expect(result).toMatchObject({ steps: 2, split, sft: { steps: 4 } });
+  expect(Object.keys(result.accuracy)).toEqual(["base", "before", "after"]);
+  expect(split.sft.databases.filter((name: string) => split.grpo.databases.includes(name))).toEqual([]);
+  const asked = readFileSync(join(scratch, "whole", "episodes.jsonl"), "utf8")
+    .trimEnd()
+    .split("\n");
+  for (const line of asked) expect(split.grpo.databases).toContain(JSON.parse(line).database_name);
+});
+
+test("killed during SFT and during GRPO, it resumes to the same bytes", { timeout: 600_000 }, async () => {
+  const run = join(scratch, "killed");
+  const killedAt = async (arguments_: string[], moment: (said: string) => boolean) => {
+    const child = start(arguments_);
+    const end = ended(child);
+    let said = "";
+    child.stdout.on("data", (text: string) => {
+      said += text;
+    });
+    expect(await signalAt(child, run, () => moment(said), "SIGKILL")).toBe(true);
+    return end;
+  };
+  await killedAt(args("killed", { "--threads": 2 }), (said) => said.includes("SFT: step 1/4"));
+  expect(existsSync(join(run, "sft"))).toBe(false);
+  const base = readFileSync(join(run, "base.json"));
+  const resume = ["train", "--resume", run, "--threads", "1"];
+  const again = await killedAt(resume, () => existsSync(join(run, "checkpoints", "step-1")));
+  expect(again.stdout).not.toMatch(/untrained model/); // the base evaluation is kept
+  expect(again.stdout).toMatch(/supervised fine-tuning/);
+  const { code, stdout, stderr } = await sqlenv(resume);
+  expect(code, stderr).toBe(0);
+  expect(stdout).not.toMatch(/supervised fine-tuning/);
+  expect(readFileSync(join(run, "base.json")).equals(base)).toBe(true);
+  for (const file of [
+    ...["split.json", "base.json", "before.json", "outcomes.json", "metrics.jsonl", "episodes.jsonl"],
+    ...["warnings.jsonl", "sft/model.safetensors", "model/model.safetensors"],
+  ])
+    expect(readFileSync(join(run, file)).equals(readFileSync(join(scratch, "whole", file))), file).toBe(true);
+  expect(readdirSync(run).filter((name) => name.startsWith("."))).toEqual([]); // nothing half-written is left
+});
+
+test("what was imitated is rewarded on request only, with a warning", { timeout: 600_000 }, async () => {
+  const settings = { "--sft-overlap": "true", "--max-steps": 1, "--dynamic-sampling": 0, "--model-name": "starter" };
+  const { code, stdout, stderr } = await sqlenv(args("overlap", settings));
+  expect(code, stderr).toBe(0);
+  expect(stdout).toMatch(/GRPO may ask the \d+ questions that SFT imitated: .* no spread/);
+  const [first] = readFileSync(join(scratch, "overlap", "warnings.jsonl"), "utf8").split("\n");
+  expect(JSON.parse(first!)).toMatchObject({ step: 0, code: "imitated_and_rewarded" });
+});

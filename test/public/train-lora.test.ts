@@ -1,0 +1,177 @@
+// Training with adapters, as people do it: SFT first, a kill in between, PEFT's files, and models for others.
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
+import { afterAll, describe, expect, test } from "vitest";
+import type * as EngineModule from "../../src/lm/engine/index.node.ts";
+import { loadModelFolder } from "../../src/lm/model/formats/folder.node.ts";
+import { openSafetensors } from "../../src/lm/model/formats/safetensors.node.ts";
+import { built } from "../helpers/built.ts";
+import { ALL } from "../helpers/cases.ts";
+import { ended, sqlenv, sqlenvInside, start } from "../helpers/cli-process.ts";
+import { difference } from "../helpers/tiny-model.ts";
+import { TrainingPlace } from "../helpers/training-place.ts";
+
+const { loadModelAndTokenizer } = (await import(built("lm/engine/index.node.js"))) as typeof EngineModule; // it has a thread
+
+const ADAPTERS = {
+  ...{ "--use-peft": "true", "--lora-r": 4, "--lora-alpha": 8, "--beta": 0.05, "--easy-steps": 2 },
+  ...{ "--sft-steps": 2, "--sft-batch-tokens": 1000, "--sft-learning-rate": 0.01, "--sft-max-context-tokens": 1024 },
+};
+
+const place = await TrainingPlace.make();
+afterAll(() => place.remove());
+const ran = await place.trainInside("one", ADAPTERS);
+
+describe("a run that learns adapters", () => {
+  test("says what it learns", () => {
+    expect(ran.code, ran.stderr).toBe(0);
+    expect(ran.stdout).toMatch(
+      /split by database, seed 42: SFT imitates \d questions on 1 database; GRPO asks \d questions on 1 database$/m,
+    );
+    expect(ran.stdout).toMatch(/parameters, [\d,]+ learned in adapters/);
+  });
+
+  test("evaluates the untrained model, then SFT, then where GRPO begins, then after it, on a split that is kept", () => {
+    const order = ["untrained model", "supervised fine-tuning", "GRPO begins with", "GRPO …", "the trained model"];
+    const places = order.map((words) => ran.stdout.indexOf(words));
+    expect(places).not.toContain(-1);
+    expect(places.toSorted((a, b) => a - b)).toEqual(places);
+    const split = JSON.parse(place.text("one", "split.json"));
+    const result = JSON.parse(place.text("one", "results.json"));
+    expect(result).toMatchObject({ split, sft: { steps: 2 }, base: { unseen: { greedy: { episodes: 2 } } } });
+    const rewarded = new Set(place.lines("one", "episodes.jsonl").map(({ database_name }) => database_name));
+    expect([...rewarded]).toEqual(split.grpo.databases);
+    expect(split.sft.databases).not.toEqual(split.grpo.databases);
+    const outcomes = JSON.parse(place.text("one", "outcomes.json"));
+    expect(outcomes.stages).toEqual(["base", "before", "after"]);
+    expect(Object.values(outcomes.questions).flatMap((of) => Object.keys(of as object))).toHaveLength(4); // two on seen databases, two on unseen ones
+    expect(result.paired.map(({ from, to }: { from: string; to: string }) => `${from} ${to}`)).toContain("base before");
+    expect(place.text("one", "report.html")).toMatch(/Split by database, seed 42: SFT \d questions on 1 database/);
+  });
+
+  test("leaves an adapter for the model it began with, and the whole model", async () => {
+    const config = JSON.parse(place.text("one", "adapter/adapter_config.json"));
+    expect(config).toMatchObject({ peft_type: "LORA", r: 4, lora_alpha: 8, base_model_name_or_path: place.model });
+    const adapter = await openSafetensors(place.path("one", "adapter/adapter_model.safetensors"));
+    expect(adapter.info("base_model.model.model.layers.0.mlp.down_proj.lora_A.weight").shape).toEqual([4, 32]);
+    const moved = await adapter.read("base_model.model.model.layers.0.mlp.down_proj.lora_B.weight");
+    expect(moved.some((value) => value !== 0)).toBe(true);
+    await adapter.close();
+    const [before, after] = [await loadModelFolder(place.model), await loadModelFolder(place.path("one", "model"))];
+    const same = (name: string) => Promise.all([before.weights.read(name), after.weights.read(name)]);
+    const [norm, normAfter] = await same("model.norm.weight");
+    expect(normAfter).toEqual(norm); // only what has an adapter moves
+    const [down, downAfter] = await same("model.layers.0.mlp.down_proj.weight");
+    expect(downAfter).not.toEqual(down);
+    await Promise.all([before.weights.close(), after.weights.close()]);
+  });
+
+  test("checkpoints hold the adapters, not the model", () => {
+    const size = (file: string) => statSync(place.path(file)).size;
+    expect(size("one/checkpoints/step-4/engine.safetensors")).toBeLessThan(size("model/model.safetensors"));
+  });
+
+  test("the first steps ask easy questions only", () => {
+    const lines = place.lines("one", "episodes.jsonl");
+    const kinds = new Set(lines.filter(({ step }) => step <= 2).map(({ difficulty }) => difficulty));
+    expect(kinds).toEqual(new Set(["easy"]));
+  });
+
+  test("adapter, merged folder and the run's model speak alike, and the KL term began at 0", async () => {
+    const merged = place.path("merged");
+    const { code, stderr } = await sqlenvInside(["export", "--model", place.path("one", "adapter"), "--merge", merged]);
+    expect(code, stderr).toBe(0);
+    const tokens = Array.from({ length: 40 }, (_, i) => (7 * i) % 250);
+    const logprobs: Float32Array[] = [];
+    for (const folder of [place.path("one", "model"), place.path("one", "adapter"), merged]) {
+      const { engine } = await loadModelAndTokenizer(folder, { trains: false, device: "cpu", threads: 1 });
+      logprobs.push((await engine.logprobs([{ tokens, weights: [] }]))[0]!);
+      await engine.close();
+    }
+    expect(difference(logprobs[1]!, logprobs[0]!)).toBeLessThan(1e-5);
+    expect(difference(logprobs[2]!, logprobs[0]!)).toBeLessThan(1e-5);
+    const metrics = place.lines("one", "metrics.jsonl").filter((line) => "kl" in line);
+    expect(metrics[0]!.kl).toBe(0); // the reference is the model after SFT
+    expect(metrics.at(-1)!.kl).toBeGreaterThan(0);
+  });
+
+  test.skipIf(!ALL)("killed in the middle and resumed, the same bytes", async () => {
+    const run = place.path("killed");
+    const child = start([...place.args("killed", ADAPTERS)]);
+    const done = ended(child);
+    while (child.exitCode === null && !existsSync(`${run}/checkpoints/step-2`)) await setTimeout(1); // looks at the folder
+    child.kill("SIGKILL");
+    await done;
+    const { code, stderr } = await sqlenv(["train", "--resume", run, "--threads", "2"]);
+    expect(code, stderr).toBe(0);
+    for (const file of [
+      "metrics.jsonl",
+      "episodes.jsonl",
+      "split.json",
+      "outcomes.json",
+      "model/model.safetensors",
+      "adapter/adapter_model.safetensors",
+    ])
+      expect(readFileSync(`${run}/${file}`).equals(readFileSync(place.path("one", file))), file).toBe(true);
+  });
+});
+
+test("warm-up can learn an adapter, and a training goes on with it", async () => {
+  const out = place.path("warm");
+  const lines = place.path("transcripts.jsonl");
+  const small = ["--steps", "2", "--batch-tokens", "500", "--threads", "1", "--device", "cpu"];
+  const lora = ["--use-peft", "--lora-r", "4", "--lora-alpha", "8", "--lora-target-modules", "q_proj,v_proj"];
+  const warm = await sqlenvInside([
+    "warmup",
+    "--model",
+    place.model,
+    "--out",
+    out,
+    "--transcripts",
+    lines,
+    ...small,
+    ...lora,
+  ]);
+  expect(warm.code, warm.stderr).toBe(0);
+  const settings = {
+    ...{ "--model-name": out, "--use-peft": "true", "--lora-r": 4, "--lora-alpha": 8, "--max-steps": 1 },
+    "--lora-target-modules": "q_proj,v_proj",
+  };
+  const { code, stderr } = await place.trainInside("on", settings);
+  expect(code, stderr).toBe(0);
+  const config = JSON.parse(place.text("on", "adapter/adapter_config.json"));
+  expect(config).toMatchObject({ target_modules: ["q_proj", "v_proj"], base_model_name_or_path: place.model });
+});
+
+describe("what will happen, told before", () => {
+  test("a Qwen3 that is not here, without a GPU: stages, weights, memory, and where it would fit", async () => {
+    const { code, stdout, stderr } = await sqlenvInside(
+      ["train", "--preset", "qwen3-0.6b", "--dry-run", "--device", "cpu"],
+      "",
+      { HF_HUB_CACHE: place.path("empty") },
+    );
+    expect(code, stderr).toBe(0);
+    const said = stdout + stderr;
+    expect(said).toMatch(
+      /1\. SFT on right episodes on practice worlds and \(40 %\) on \d+ questions on 3 training databases/,
+    );
+    expect(said).toMatch(/2\. GRPO on the \d+ easy training questions: 8 questions × 8 episodes/);
+    expect(said).toMatch(/3\. GRPO on \d+ training questions \(easy, medium\)/);
+    expect(said).toMatch(
+      /weights: not here yet\. `sqlenv train` fetches Qwen\/Qwen3-0\.6B from the Hub, 1\.5 GB into .*empty/,
+    );
+    expect(said).toMatch(/hf download Qwen\/Qwen3-0\.6B/);
+    expect(said).toMatch(/it does not fit: the CPU engine can have [\d.]+ GB here/);
+    expect(said).toMatch(/^GPU +precision +needs +would use +GRPO alone$/m);
+    expect(said).toMatch(/^T4 +fp32 +[\d.]+ GB +[\d.]+ GB +\d+ s a step/m);
+  });
+
+  test("a model that is here and fits: a step is played and measured", async () => {
+    const { code, stdout, stderr } = await place.trainInside("never", ADAPTERS, "--dry-run", "--json");
+    expect(code, stderr).toBe(0);
+    const plan = JSON.parse(stdout);
+    expect(plan).toMatchObject({ fits: true, total_steps: 4, step_time: expect.any(Number) });
+    expect(plan.stages.map(({ name }: { name: string }) => name)).toEqual(["sft", "easy", "all"]);
+    expect(existsSync(place.path("never"))).toBe(false);
+  });
+});

@@ -1,0 +1,106 @@
+// A training that is killed or interrupted, and taken up again, ends with the same bytes as one that was left alone.
+import { existsSync, readFileSync } from "node:fs";
+import { afterAll, describe, expect, test } from "vitest";
+import { random } from "../../src/random.ts";
+import { ended, sqlenv, start } from "../helpers/cli-process.ts";
+import { type Moment, signalAt, TrainingPlace } from "../helpers/training-place.ts";
+
+/** Settings that share no code path of the trainer's bookkeeping. */
+const EVALUATED = { "--max-steps": 6, "--eval-steps": 2, "--eval-episodes": 2, "--save-steps": 2 };
+const FOUR_STEPS_A_GENERATION = {
+  ...{ "--max-steps": 8, "--per-device-train-batch-size": 3, "--generation-batch-size": 6, "--save-steps": 3 },
+  ...{ "--num-iterations": 2, "--beta": 0.05, "--logging-steps": 3 },
+};
+const TWO_GENERATIONS_A_STEP = {
+  ...{ "--max-steps": 6, "--per-device-train-batch-size": 3, "--logging-steps": 4 },
+  ...{ "--gradient-accumulation-steps": 2, "--steps-per-generation": 1 },
+};
+type Settings = Readonly<Record<`--${string}`, number>>;
+
+const place = await TrainingPlace.make();
+afterAll(() => place.remove());
+
+const written = (file: string) => place.written(file);
+const logged = (log: string, step: number) => place.logged(log, step);
+
+/** A moment in the course of that step, of a kind drawn from the seed; some are short, so the next step is late enough. */
+function during(step: number, seed: number): Moment {
+  const moment = random("moment", seed, step).pick([
+    logged("episodes.jsonl", step),
+    logged("timings.jsonl", step),
+    logged("metrics.jsonl", step),
+    written(`checkpoints/.step-${step}`),
+    written(`checkpoints/step-${step}`),
+  ]);
+  const late = logged("timings.jsonl", step + 1);
+  return (run) => moment(run) || late(run);
+}
+
+/** The names of runs with these settings that nothing happens to. */
+const references = new Map<Settings, string>();
+for (const settings of [EVALUATED, FOUR_STEPS_A_GENERATION, TWO_GENERATIONS_A_STEP]) {
+  const run = `left alone ${references.size}`;
+  const { code, stderr } = await place.trainInside(run, settings);
+  if (code !== 0) throw new Error(stderr);
+  references.set(settings, run);
+}
+
+async function resume(run: string): Promise<void> {
+  const { code, stderr } = await sqlenv(["train", "--resume", place.path(run), "--threads", "2"]);
+  expect(code, stderr).toBe(0);
+}
+
+function expectAsLeftAlone(run: string, settings: Settings): void {
+  const reference = references.get(settings)!;
+  for (const file of ["metrics.jsonl", "episodes.jsonl", "comparison.json", "model/model.safetensors"])
+    expect(readFileSync(place.path(run, file)).equals(readFileSync(place.path(reference, file))), file).toBe(true);
+  const steps = (of: string) => place.lines(of, "timings.jsonl").map(({ step }) => step);
+  expect(steps(run)).toEqual(steps(reference));
+  const files = (of: string) => place.files(of).filter((file) => !/^checkpoints\/step-/.test(file));
+  expect(files(run)).toEqual(files(reference));
+}
+
+describe.concurrent("SIGKILL at any moment, then --resume", () => {
+  test.each<[string, Settings, (seed: number) => Moment[]]>([
+    [
+      "with evaluations on the way",
+      EVALUATED,
+      (seed) => [written("random.json"), during(1, seed), during(4, seed), written("results.json")],
+    ],
+    [
+      "with four optimizer steps a generation and a KL term",
+      FOUR_STEPS_A_GENERATION,
+      (seed) => [during(3, seed), during(6, seed)],
+    ],
+  ])("%s", async (run, settings, moments) => {
+    let kills = 0;
+    for (const moment of moments(7)) {
+      const isBegun = existsSync(place.path(run, "config.yaml"));
+      const child = start(isBegun ? ["train", "--resume", place.path(run)] : place.args(run, settings));
+      const end = ended(child);
+      if (await signalAt(child, run, moment, "SIGKILL")) kills++;
+      await end;
+    }
+    expect(kills).toBeGreaterThan(1); // to end before the moment is no fault, but must not be the rule
+    await resume(run);
+    expectAsLeftAlone(run, settings);
+  });
+});
+
+describe.concurrent("Ctrl-C", () => {
+  test.each<[string, Settings]>([
+    ["keeps every step", EVALUATED],
+    ["finishes a step whose gradients wait for more", TWO_GENERATIONS_A_STEP],
+  ])("%s, says how to resume, and nothing is different in the end", async (run, settings) => {
+    const child = start([...place.args(run, { ...settings, "--save-steps": 100 }), "--json"]);
+    const end = ended(child);
+    await signalAt(child, run, logged("timings.jsonl", 2), "SIGINT");
+    const { code, stdout, stderr } = await end;
+    expect({ code, stdout }).toEqual({ code: 130, stdout: "" });
+    expect(stderr).toContain(`resume with: sqlenv train --resume ${place.path(run)}`);
+    const reached = place.lines(run, "timings.jsonl").at(-1)!.step;
+    expect(existsSync(place.path(run, "checkpoints", `step-${reached}`, "engine.safetensors"))).toBe(true);
+    await resume(run);
+    expectAsLeftAlone(run, settings);
+  });
+});

@@ -1,0 +1,198 @@
+// `sqlenv train`, one whole run: what it leaves behind, what it does not depend on, and that its numbers add up.
+import { existsSync, readFileSync } from "node:fs";
+import { afterAll, describe, expect, test } from "vitest";
+import { loadModelFolder } from "../../src/lm/model/formats/folder.node.ts";
+import { computeAdvantages } from "../../src/rl/advantages.ts";
+import type { EpisodeLine } from "../../src/rl/index.ts";
+import { TrainingPlace } from "../helpers/training-place.ts";
+
+const NUM_GENERATIONS = 3;
+const SETTINGS = { "--eval-steps": 2, "--eval-episodes": 2 };
+const place = await TrainingPlace.make();
+const ran = await place.train("one", SETTINGS, "--json");
+afterAll(() => place.remove());
+
+const trained = () => place.lines("one", "metrics.jsonl").filter((line) => "loss" in line);
+
+describe("a whole run", () => {
+  test("ends well, with one JSON object on stdout and all else on stderr", () => {
+    expect(ran.code, ran.stderr).toBe(0);
+    expect(ran.stdout.trimEnd().split("\n")).toHaveLength(1);
+    expect(ran.stderr).toMatch(/^step 4\/4 {2}reward -?\d/m);
+    const result = JSON.parse(ran.stdout);
+    expect(result).toMatchObject({ run: place.path("one"), steps: 4, seconds: expect.any(Number), episodes: 24 });
+    for (const player of ["random", "before", "after"])
+      for (const where of ["seen", "unseen"])
+        for (const manner of ["greedy", "sampled"])
+          expect(result[player][where][manner]).toMatchObject({
+            episodes: 2,
+            success_rate: expect.any(Number),
+            success_ci: [expect.any(Number), expect.any(Number)],
+            mean_reward: expect.any(Number),
+            mean_steps: expect.any(Number),
+          });
+    expect(result.eval_ids_sha256).toMatch(/^[0-9a-f]{64}$/);
+    expect(JSON.parse(place.text("one", "results.json"))).toEqual(result);
+  });
+
+  test.each([
+    ["config.yaml", /^learning_rate: 0\.01$/m],
+    ["metrics.jsonl", /^\{"step":0,/],
+    ["timings.jsonl", /"tokens_per_s":/],
+    ["episodes.jsonl", /"advantage":/],
+    ["learning_curve.svg", /^<svg /],
+    ["learning_curve.png", /^\ufffdPNG/],
+    ["comparison.html", /^<!doctype html>/i],
+    ["comparison.md", /^# /],
+    ["report.html", /^<!doctype html>/i],
+    ["results.json", /"after"/],
+    ["model/README.md", /sqlenv/i],
+    ["checkpoints/step-4/trainer.json", /"step":4/],
+    ["checkpoints/step-4/engine.safetensors", /./],
+  ])("leaves %s", (file, content) => {
+    expect(place.text("one", file)).toMatch(content);
+  });
+
+  test("keeps as many checkpoints as asked, and nothing half-written", () => {
+    expect(existsSync(place.path("one", "checkpoints", "step-3"))).toBe(true);
+    expect(existsSync(place.path("one", "checkpoints", "step-2"))).toBe(false);
+    expect(place.files("one").filter((name) => /(^|\/)\./.test(name))).toEqual([]);
+  });
+
+  test("the model loads again, and has learned", async () => {
+    const [before, after] = await Promise.all([place.model, place.path("one", "model")].map(loadModelFolder));
+    for (const name of ["model.embed_tokens.weight", "model.norm.weight"])
+      expect(await after!.weights.read(name)).not.toEqual(await before!.weights.read(name));
+    await Promise.all([before!.weights.close(), after!.weights.close()]);
+  });
+
+  test("metrics have TRL's names and no clocks", () => {
+    const lines = place.lines("one", "metrics.jsonl");
+    expect(lines.map(({ step, loss }) => (loss === undefined ? `evaluation ${step}` : step))).toEqual([
+      ...["evaluation 0", 1, 2, "evaluation 2", 3, 4, "evaluation 4"],
+    ]);
+    const names = [
+      ...["loss", "grad_norm", "learning_rate", "num_tokens", "epoch"],
+      ...["mean", "min", "max"].flatMap((kind) => [
+        `completions/${kind}_length`,
+        `completions/${kind}_terminated_length`,
+      ]),
+      "completions/clipped_ratio",
+      ...["reward_correctness", "reward_progress", "reward_operational"].flatMap((name) => [
+        `rewards/${name}/mean`,
+        `rewards/${name}/std`,
+      ]),
+      ...["reward", "reward_std", "frac_reward_zero_std"],
+    ];
+    // Where no group has spread nothing is learned, and there is nothing to measure.
+    const learned = [
+      "entropy",
+      ...["low_mean", "high_mean", "region_mean", "low_min", "high_max"].map((name) => `clip_ratio/${name}`),
+    ];
+    expect(trained().filter((line) => line.frac_reward_zero_std! < 1).length).toBeGreaterThan(1);
+    for (const line of trained()) {
+      const wanted = line.frac_reward_zero_std === 1 ? names : [...names, ...learned];
+      expect(wanted.filter((name) => typeof line[name] !== "number")).toEqual([]);
+      expect(Object.keys(line).filter((name) => /time|second|per_s$|elapsed/.test(name))).toEqual([]);
+    }
+  });
+});
+
+const RESULTS = ["metrics.jsonl", "episodes.jsonl", "comparison.json", "model/model.safetensors"];
+const expectSame = (run: string, other: string) => {
+  for (const file of RESULTS)
+    expect(readFileSync(place.path(run, file)).equals(readFileSync(place.path(other, file))), file).toBe(true);
+};
+
+describe.concurrent("the same bytes come out", () => {
+  test("of the same command, whatever the number of threads", async () => {
+    expect((await place.trainInside("again", { ...SETTINGS, "--threads": 2 })).code).toBe(0);
+    expectSame("again", "one");
+  });
+
+  test("of a context that nothing reaches and of a larger one", async () => {
+    expect((await place.trainInside("larger", { ...SETTINGS, "--max-context-tokens": 1024 })).code).toBe(0);
+    expect(place.lines("one", "episodes.jsonl").every(({ segments }) => segments === 1)).toBe(true);
+    expectSame("larger", "one");
+  });
+});
+
+test("a small context cuts histories into segments, and the model still learns", async () => {
+  const settings = { "--max-context-tokens": 200, "--step-budget": 5, "--max-completion-length": 60 };
+  const { code, stderr } = await place.trainInside("cut", { ...settings, "--max-steps": 3 });
+  expect(code, stderr).toBe(0);
+  const episodes = place.lines<EpisodeLine>("cut", "episodes.jsonl");
+  expect(episodes.some(({ segments }) => segments > 1)).toBe(true);
+  const lines = place.lines("cut", "metrics.jsonl").filter(({ loss }) => loss !== undefined);
+  for (const line of lines) {
+    const those = episodes.filter(({ step }) => step === line.step);
+    expect(line["episodes/segments"]).toBeCloseTo(those.reduce((sum, { segments }) => sum + segments, 0) / 6, 9);
+    // Learning sees each token in the very context it was sampled in, so it finds the same log-probs.
+    expect(line["sampling/sampling_logp_difference/max"] ?? 0).toBeLessThan(1e-3);
+  }
+  expect(lines.some(({ grad_norm }) => grad_norm > 0)).toBe(true);
+});
+
+describe("episodes.jsonl is enough to recompute", () => {
+  const steps = () =>
+    [1, 2, 3, 4].map((step) => place.lines<EpisodeLine>("one", "episodes.jsonl").filter((e) => e.step === step));
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const std = (values: readonly number[]) =>
+    Math.sqrt(values.reduce((sum, value) => sum + (value - mean(values)) ** 2, 0) / (values.length - 1));
+
+  test("rewards and their spread", () => {
+    for (const [i, episodes] of steps().entries()) {
+      const line = trained()[i]!;
+      const totals = episodes.map(({ total_reward }) => total_reward!);
+      const groups = [0, 1].map((group) => episodes.filter((e) => e.group === group).map((e) => e.total_reward!));
+      const flat = groups.filter((group) => std(group) < 1e-8).length / groups.length;
+      const expected: Record<string, number> = {
+        reward: mean(totals),
+        reward_std: std(totals),
+        frac_reward_zero_std: flat,
+      };
+      for (const name of ["correctness", "progress", "operational"] as const) {
+        const rewards = episodes.map((episode) => episode.rewards[`reward_${name}`]!);
+        expect(rewards).toEqual(episodes.map((episode) => episode[name]));
+        expected[`rewards/reward_${name}/mean`] = mean(rewards);
+        expected[`rewards/reward_${name}/std`] = std(rewards);
+      }
+      for (const [name, value] of Object.entries(expected)) expect(line[name], name).toBeCloseTo(value, 9);
+    }
+    expect(trained().some(({ reward_std }) => reward_std > 0)).toBe(true); // or the above would say little
+  });
+
+  test("advantages", () => {
+    for (const episodes of steps()) {
+      expect(episodes.map(({ group, generation }) => [group, generation])).toEqual([
+        ...[0, 1].flatMap((group) => [0, 1, 2].map((generation) => [group, generation])),
+      ]);
+      const rows = episodes.map(({ rewards }) => Object.values(rewards));
+      const { advantages, rewards } = computeAdvantages(rows, { num_generations: NUM_GENERATIONS });
+      for (const [i, episode] of episodes.entries()) {
+        expect(episode.advantage).toBeCloseTo(advantages[i]!, 9);
+        expect(episode.total_reward).toBeCloseTo(rewards[i]!, 9);
+      }
+    }
+  });
+
+  test("lengths and tokens", () => {
+    let tokens = 0;
+    for (const [i, episodes] of steps().entries()) {
+      const line = trained()[i]!;
+      const ended = episodes.filter(({ truncated }) => !truncated);
+      for (const [name, those] of [
+        ["length", episodes],
+        ["terminated_length", ended],
+      ] as const) {
+        const lengths = those.length === 0 ? [0] : those.map(({ completion_tokens }) => completion_tokens);
+        expect(line[`completions/mean_${name}`]).toBeCloseTo(mean(lengths), 9);
+        expect(line[`completions/min_${name}`]).toBe(Math.min(...lengths));
+        expect(line[`completions/max_${name}`]).toBe(Math.max(...lengths));
+      }
+      expect(line["completions/clipped_ratio"]).toBeCloseTo(1 - ended.length / episodes.length, 9);
+      tokens += episodes.reduce((sum, episode) => sum + episode.prompt_tokens + episode.completion_tokens, 0);
+      expect(line.num_tokens).toBe(tokens);
+    }
+  });
+});
