@@ -1,4 +1,4 @@
-# What `sqlenv bench cuda` is held against: transformers and PyTorch on the same card, the same shape of model, random weights.
+# What `sqlenv bench cuda` is held against: transformers and PyTorch on the same GPU, the same shape of model, random weights.
 # Usage: python peer_cuda.py '<json: {config, spec, parts, seconds, limits, episodes}>'; prints one JSON object on stdout. Needs
 # torch, transformers. `limits` are seconds a part may take, by name; `episodes` is a file with what a GRPO step played.
 import json

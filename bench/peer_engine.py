@@ -5,7 +5,7 @@
 MODEL_FOLDER is in Hugging Face layout; without weights in it they are random. SPEC is a JSON object, or `-` to read one
 from stdin; DEFAULTS below lists its keys. Prints one JSON object on stdout, progress on stderr. Float32 on the CPU, without
 compilation: `generate` with its KV cache as users call it, forward and backward of cross-entropy as a trainer does them.
-Every measurement is repeated after a warm-up; rates are those of the median time, `best_tokens_per_s` of the shortest.
+Every measurement is repeated after one untimed call; rates are those of the median time, `best_tokens_per_s` of the shortest.
 """
 
 import json

@@ -14,7 +14,7 @@ Started by the command, which talks to it in JSON lines over stdin and stdout:
 
 The environments run in the command, all in one process, one message a turn: the quickest way over a process boundary.
 Turns come from a `rollout_func` that calls transformers' `generate` on all live episodes together, each from the whole
-conversation so far, as TRL's own tool loop does. What is the same on both sides, and what is not, stands at the top of
+conversation so far, as TRL's own tool loop does. What is the same on both sides, and what is not, is described at the top of
 src/apps/bench/grpo.ts: the model samples as many tokens as the script's action has, and then the action takes their place.
 `generate` runs for the longest action of a turn, as it would until the last row has ended. Float32 on the CPU, without
 compilation; gradient checkpointing, which TRL switches on, is off.

@@ -61,7 +61,7 @@ function kernelFolder(place, deno) {
   return join(place, "jupyter");
 }
 
-/** The project as it stands, as a repository to clone from. */
+/** The working tree as a repository to clone from. */
 function repository(place) {
   const made = new Set(["node_modules", "dist", "runs", "coverage", ".git"]);
   const folder = join(place, "origin");
@@ -70,7 +70,7 @@ function repository(place) {
   const git = (...args) => execFileSync("git", [...who, ...args], { cwd: folder });
   git("init", "--quiet", "--initial-branch=main");
   git("add", "--all");
-  git("commit", "--quiet", "--message", "as it stands");
+  git("commit", "--quiet", "--message", "working tree");
   return `file://${folder}`;
 }
 

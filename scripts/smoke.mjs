@@ -18,7 +18,7 @@ const NOISE = /^.*(?:\(node:\d+\)|Warning:|unrecognized flag).*$/m;
 
 const tarball = resolve(process.argv[2] ?? "");
 const project = mkdtempSync(join(tmpdir(), "sqlenv-smoke-"));
-// The tools behind `#!/usr/bin/env node` run on the same Node as this script.
+// Tools that start with `#!/usr/bin/env node` run on the same Node as this script.
 const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`, NO_COLOR: "1" };
 const shell = process.platform === "win32"; // npm and npx are scripts there
 const run = (command, args) =>

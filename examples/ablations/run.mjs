@@ -1,4 +1,4 @@
-// What each choice is worth: the main job with one thing changed at a time, several seeds each, some side by side.
+// Ablations: the default training with one setting changed at a time, several seeds each, some in parallel.
 //
 //   node examples/ablations/run.mjs --device cuda --lanes 5 --seeds 1,2,3      (20 s a training on an H200, minutes on a CPU)
 //   node examples/ablations/run.mjs --only rewards --max-steps 24
@@ -25,7 +25,7 @@ const { values: options } = parseArgs({
     /** More flags for all of them, such as "--scale-rewards group". */
     with: { type: "string", default: "" },
     "eval-episodes": { type: "string", default: "192" },
-    /** No training is begun after so many seconds. */
+    /** No training starts after this many seconds. */
     seconds: { type: "string", default: "1000000" },
   },
 });

@@ -74,31 +74,31 @@ export function comparison(
   return { players, questions: [{ question_id, question, database_name, seen, episodes }] };
 }
 
-function standing(rate: number): Standing {
+function evaluation(rate: number): Standing {
   const summary = (at: number): Summary => ({
     ...{ episodes: 100, scored: 100, success_rate: at, success_ci: [Math.max(0, at - 0.05), Math.min(1, at + 0.05)] },
     ...{ ci_method: "cluster_t_by_database", mean_reward: at, mean_steps: 3.5 },
     ...{ tries: 1, solved_in_tries: at },
     behaviour: { described_first: at, answers_seen: at, steps_to_solve: 3, repeats: 0 },
   });
-  const manners = (at: number) => ({ greedy: summary(at), sampled: summary(at - 0.01) });
-  return { seen: manners(rate + 0.02), unseen: manners(rate) };
+  const decodings = (at: number) => ({ greedy: summary(at), sampled: summary(at - 0.01) });
+  return { seen: decodings(rate + 0.02), unseen: decodings(rate) };
 }
 
 export const RESULT: TrainingResult = {
   ...{ run: "lamps", model_name: "starter", seconds: 432, steps: 40, episodes: 1280, tokens: 64_000, warnings: 1 },
-  ...{ random: standing(0.02), before: standing(0.1), after: standing(0.8) },
+  ...{ random: evaluation(0.02), before: evaluation(0.1), after: evaluation(0.8) },
 };
 
-/** Metrics of so many steps, with an evaluation every ten. */
+/** Metrics of `steps` steps, with an evaluation every ten. */
 export function metrics(steps = 40): MetricLine[] {
   const evaluation = (step: number): MetricLine => ({
     step,
     ...Object.fromEntries(
       ["seen", "unseen"].flatMap((place) =>
-        ["greedy", "sampled"].flatMap((manner) => {
+        ["greedy", "sampled"].flatMap((decoding) => {
           const rate = 0.1 + (0.7 * step) / steps;
-          const key = `eval_${place}/${manner}/success`;
+          const key = `eval_${place}/${decoding}/success`;
           return [
             [`${key}_rate`, rate],
             [`${key}_ci_low`, rate - 0.05],

@@ -1,4 +1,4 @@
-// The packed package holds what the sources produce and nothing else, whatever lies in dist beforehand.
+// The packed package holds what the sources produce and nothing else, whatever was in dist before.
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -147,7 +147,7 @@ describe("--stdio", () => {
     expect(new Set(questions).size).toBeGreaterThan(1);
   });
 
-  test("hostile lines get an error object each, and the session goes on", async () => {
+  test("hostile lines get an error object each, and the session continues", async () => {
     const replies = await exchange([
       { action_type: "QUERY", argument: "SELECT 1" },
       "",

@@ -16,7 +16,7 @@ const passes = (page: Page, step: number) =>
     return Number(/step (\d+) of/.exec(said)?.[1] ?? -1) > least;
   }, step);
 
-withBrowser("a training that goes on", () => {
+withBrowser("a running training", () => {
   let [place, browser]: [TrainingPlace | null, Browser | null] = [null, null];
   let elsewhere: DashboardServer | null = null;
   beforeAll(async () => {

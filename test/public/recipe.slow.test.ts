@@ -71,7 +71,7 @@ test("killed during SFT and during GRPO, it resumes to the same bytes", { timeou
   expect(readdirSync(run).filter((name) => name.startsWith("."))).toEqual([]); // nothing half-written is left
 });
 
-test("what was imitated is rewarded on request only, with a warning", { timeout: 600_000 }, async () => {
+test("questions used for SFT are rewarded on request only, with a warning", { timeout: 600_000 }, async () => {
   const settings = { "--sft-overlap": "true", "--max-steps": 1, "--dynamic-sampling": 0, "--model-name": "starter" };
   const { code, stdout, stderr } = await sqlenv(args("overlap", settings));
   expect(code, stderr).toBe(0);

@@ -165,7 +165,7 @@ describe("memory", () => {
     await once(socket, "data");
     socket.pause();
     await cancelled;
-    expect(sent).toBeLessThan(50e6); // what networks hold; it would have gone on without end
+    expect(sent).toBeLessThan(50e6); // what network buffers hold; it would have continued without end
     socket.destroy();
     await strict.close();
   });

@@ -38,7 +38,7 @@ describe.concurrent("a request to stop", () => {
     expect(existsSync(place.path(run, "lock"))).toBe(false);
   });
 
-  test("saves a warm-up as far as it came", async () => {
+  test("an interrupted SFT saves the model as far as it got", async () => {
     const out = place.path("warm");
     const transcripts = [
       "--transcripts",

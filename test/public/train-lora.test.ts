@@ -116,7 +116,7 @@ describe("a run that learns adapters", () => {
   });
 });
 
-test("warm-up can learn an adapter, and a training goes on with it", async () => {
+test("SFT can train an adapter, and a training continues with it", async () => {
   const out = place.path("warm");
   const lines = place.path("transcripts.jsonl");
   const small = ["--steps", "2", "--batch-tokens", "500", "--threads", "1", "--device", "cpu"];

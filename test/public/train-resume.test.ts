@@ -1,4 +1,4 @@
-// A training that is killed or interrupted, and taken up again, ends with the same bytes as one that was left alone.
+// A training that is killed or interrupted and then resumed ends with the same bytes as an uninterrupted one.
 import { existsSync, readFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
 import { random } from "../../src/random.ts";

@@ -1,4 +1,4 @@
-// Reward functions of one's own, from a TypeScript file: scored beside the three, and told apart when they fail.
+// User-defined reward functions from a TypeScript file: scored beside the built-in three, and named when they fail.
 import { existsSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -69,7 +69,7 @@ test("typed, async, with no opinion on some: each has its own curve, under its s
   }
 });
 
-test("one that throws keeps what was learned; mended, the run goes on as if it never had", async () => {
+test("a reward function that throws keeps what was learned; once fixed, the run resumes as if it never had", async () => {
   const failed = await place.train("failed", { ...WEIGHTS, "--reward-funcs": rewards("mended", typed(3)) }, "--json");
   expect({ code: failed.code, stdout: failed.stdout }).toEqual({ code: 1, stdout: "" });
   expect(failed.stderr).toMatch(

@@ -23,8 +23,8 @@ describe("a whole run", () => {
     expect(result).toMatchObject({ run: place.path("one"), steps: 4, seconds: expect.any(Number), episodes: 24 });
     for (const player of ["random", "before", "after"])
       for (const where of ["seen", "unseen"])
-        for (const manner of ["greedy", "sampled"])
-          expect(result[player][where][manner]).toMatchObject({
+        for (const decoding of ["greedy", "sampled"])
+          expect(result[player][where][decoding]).toMatchObject({
             episodes: 2,
             success_rate: expect.any(Number),
             success_ci: [expect.any(Number), expect.any(Number)],

@@ -1,4 +1,4 @@
-// The plots of a training that goes on: from nothing at all to two curves.
+// Plots of a running training: from no data to two curves.
 import { expect, test } from "vitest";
 import { livePlots } from "./live-plots.ts";
 

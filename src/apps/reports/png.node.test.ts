@@ -1,4 +1,4 @@
-// Drawing works however often, and by whomever, the library behind it was initialized.
+// Drawing works however often, and by whomever, its library was initialized.
 import { expect, test, vi } from "vitest";
 
 const SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="3"><rect width="4" height="3"/></svg>';

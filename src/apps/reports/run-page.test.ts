@@ -50,7 +50,7 @@ describe("runPage", () => {
       mean_steps: null,
     };
     const nowhere = { greedy: none, sampled: none };
-    const strip = (standing: typeof RESULT.after) => ({ ...standing, unseen: nowhere });
+    const strip = (evaluation: typeof RESULT.after) => ({ ...evaluation, unseen: nowhere });
     const result = {
       ...RESULT,
       random: strip(RESULT.random),

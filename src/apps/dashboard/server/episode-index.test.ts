@@ -76,14 +76,14 @@ test("action sequences of the first and last tenth of the steps", () => {
     correctness: i > 0 ? (1 as const) : (0 as const),
     steps: i > 0 ? acts("DESCRIBE", "QUERY", "ANSWER") : acts("ANSWER"),
   }));
-  const manners = indexOf(...early, ...middle, ...late).actionSequences()!;
-  expect(manners.early).toMatchObject({
+  const sequences = indexOf(...early, ...middle, ...late).actionSequences()!;
+  expect(sequences.early).toMatchObject({
     from_step: 1,
     to_step: 2,
     episodes: 5,
     sequences: [{ actions: "A", share: 0.8, right: 0 }, {}],
   });
-  expect(manners.late).toMatchObject({ from_step: 19, to_step: 20, episodes: 4, right: 0.75 });
-  expect(manners.late.sequences[0]).toEqual({ actions: "DQA", share: 0.5, right: 1 });
+  expect(sequences.late).toMatchObject({ from_step: 19, to_step: 20, episodes: 4, right: 0.75 });
+  expect(sequences.late.sequences[0]).toEqual({ actions: "DQA", share: 0.5, right: 1 });
   expect(indexOf({ step: 1 }).actionSequences()).toBeNull();
 });

@@ -42,10 +42,10 @@ export function dashboardHandler({ runs, base = "/dashboard", hosts = [] }: Dash
   };
 }
 
-function dashboardApp(shelf: RunList, base: string, hosts: readonly string[] | "any"): Hono {
+function dashboardApp(runs: RunList, base: string, hosts: readonly string[] | "any"): Hono {
   const app = new Hono().basePath(base);
   const read = async (c: Context) => {
-    const run = shelf.named(c.req.param("id")!);
+    const run = runs.named(c.req.param("id")!);
     await run.refresh();
     return run;
   };
@@ -57,13 +57,13 @@ function dashboardApp(shelf: RunList, base: string, hosts: readonly string[] | "
     return next();
   });
   app.get("/api/runs", async (c) => {
-    const all = shelf.list();
+    const all = runs.list();
     await Promise.all(all.map((run) => run.refresh({ episodes: false })));
     return json(c, { runs: all.map((run) => run.listing()) });
   });
   app.get("/api/runs/:id", async (c) => json(c, (await read(c)).summary()));
   app.get("/api/runs/:id/events", (c) => {
-    const run = shelf.named(c.req.param("id"));
+    const run = runs.named(c.req.param("id"));
     const cursor = c.req.header("last-event-id") ?? c.req.query("since") ?? "";
     const headers = { ...SECURITY_HEADERS, "content-type": "text/event-stream", "cache-control": "no-store" };
     return new Response(isHead(c) ? null : openFeed(run, cursor, c.req.raw.signal), { headers });

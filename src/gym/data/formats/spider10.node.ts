@@ -40,8 +40,8 @@ export async function spider10(source: DataSet | string, seed = 42): Promise<Dat
   const ours = drafts.filter(({ database_name }) => isOne(database_name));
   const evalCount = Math.round((ours.length * EVAL) / (TRAIN + EVAL));
   const names = SPIDER10_DATABASES.filter((name) => databases.names.includes(name));
-  const shelf = new DatabasePool({ names, read: file, doubleQuotedStrings: true });
-  return assemble("spider10", splitByQuery(inOneOrder(ours), evalCount, seed), shelf, {
+  const pool = new DatabasePool({ names, read: file, doubleQuotedStrings: true });
+  return assemble("spider10", splitByQuery(inOneOrder(ours), evalCount, seed), pool, {
     rejected,
     file,
     layout: "spider",

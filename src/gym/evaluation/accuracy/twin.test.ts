@@ -44,12 +44,12 @@ beforeAll(async () => {
   await loadSqlite();
   const bytes = createDatabase(TABLES);
   database = new Database("people", bytes);
-  const shelf = new DatabasePool({ names: ["people"], read: () => bytes });
+  const databases = new DatabasePool({ names: ["people"], read: () => bytes });
   const drafts = GOLDS.map((gold_sql) => ({
     ...{ question_text: "?", database_name: "people", gold_sql },
     split: "eval" as const,
   }));
-  data = await assemble("people", drafts, shelf);
+  data = await assemble("people", drafts, databases);
 });
 
 const rowsOf = (twin: Database, sql: string) => {

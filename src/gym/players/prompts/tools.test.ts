@@ -38,7 +38,7 @@ test.each([
 });
 
 test.each(["", "{", "{}", '{"name": "drop", "arguments": {}}', '{"name": "query"}', "<tool_call>"])(
-  "what is no call is a QUERY as it stands: %j",
+  "text that is not a call is taken as a QUERY: %j",
   (text) => {
     const { action, error } = parseCall(text);
     expect([action.action_type, error?.code]).toEqual(["QUERY", "action_parse"]);

@@ -94,14 +94,14 @@ export function match(
   const length = places.length;
   let at = start;
   let place = 0;
-  let runPlace = -1;
+  let retryAt = -1;
   let runStart = 0;
   let steps = 0;
   out.value = undefined;
   while (++steps <= allowed) {
     const wanted = place < length ? places[place]! : NEVER;
     if (wanted === RUN) {
-      runPlace = place++;
+      retryAt = place++;
       if (place === length) {
         out.value = 1; // a wildcard at the end matches the rest
         break;
@@ -125,8 +125,8 @@ export function match(
     if (wanted === point || wanted === ONE || (wanted <= FIRST_SET && inSet(sets[FIRST_SET - wanted]!, point))) {
       place++;
       at = next;
-    } else if (runPlace >= 0) {
-      place = runPlace + 1;
+    } else if (retryAt >= 0) {
+      place = retryAt + 1;
       at = runStart + 1;
       if (heap[runStart]! >= 0xc0) while (at < end && (heap[at]! & 0xc0) === 0x80) at++;
       runStart = findNext(heap, at, end, places[place]!, folds);

@@ -22,7 +22,7 @@ function requests(): SampleRequest[] {
 }
 
 /** Some at once, the rest each when another is done. */
-async function playedBy(sampler: Sampler): Promise<Sample[]> {
+async function sampleAll(sampler: Sampler): Promise<Sample[]> {
   const all = requests();
   const samples: Promise<Sample>[] = [];
   const next = async (): Promise<void> => {
@@ -42,8 +42,8 @@ test.each(["qwen3", "qwen2"] as const)(
     const config = FAMILIES[family];
     const { device, counts } = decodingCpu();
     const recorded = new Sampler(tinyModel({ device, config }));
-    const got = await playedBy(recorded);
-    const want = await playedBy(new Sampler(tinyModel({ config })));
+    const got = await sampleAll(recorded);
+    const want = await sampleAll(new Sampler(tinyModel({ config })));
     const shown = (samples: readonly Sample[]) =>
       samples.map(({ tokens, logprobs, finish_reason }) => ({ tokens, logprobs, finish_reason }));
     expect(shown(got)).toEqual(shown(want));
@@ -82,7 +82,7 @@ test("the sharing table is rebuilt as contexts grow, within their blocks", async
   expect(counts.shared).toEqual([
     [10, 11], // the newest token included
     [42, 43], // 32 steps later
-    [74, 57], // the second has had its 40 and goes on unheard to the end of its room
+    [74, 57], // the second has its 40 tokens and keeps running, ignored, to the end of its KV block
     [106, 57],
   ]);
 });

@@ -59,7 +59,7 @@ test("evicts the least recently used block, never one that is pinned or has chil
   const next = add(cache, [4]);
   expect([1, 2, 3, 4].map(known)).toEqual([true, true, false, true]);
   expect(next.block).toBe(recent.block);
-  add(cache, [2, 2, 2, 2, 2, 2, 2, 2, 5]); // behind `old`: room must come from elsewhere, and there is none but growth
+  add(cache, [2, 2, 2, 2, 2, 2, 2, 2, 5]); // a child of `old`, so `old` cannot be evicted and the cache must grow
   expect([1, 2, 4].map(known)).toEqual([true, true, true]);
   expect(cache.kvCaches[0]!.length / UNIT).toBeGreaterThan(24);
   expect(contextOf(held)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
@@ -73,7 +73,7 @@ test("a sample continues in its private block if the match ends there, unless it
   expect(beside.parent).toBe(first);
   cache.release(first);
   cache.release(beside);
-  expect(add(cache, [1, 2, 3, 5]).parent).toBe(first); // another stands behind it
+  expect(add(cache, [1, 2, 3, 5]).parent).toBe(first); // another child of the same parent
   const turn = add(cache, [7, 7, 7], 4);
   cache.release(turn);
   expect(add(cache, [7, 7, 7, 8], 2)).toBe(turn);
@@ -191,7 +191,7 @@ test("any sequence of requests: blocks never overlap, matches are true, and pinn
         held.set(block, contextOf(block));
         expect(block.capacity).toBeGreaterThanOrEqual(block.tokens.length + room);
         expect(block.block + block.capacity * UNIT).toBeLessThanOrEqual(cache.kvCaches[0]!.length);
-        // Everything that is held, and what it stands behind, lies apart from everything else.
+        // Held blocks and their parents overlap no other block.
         const kept = new Set<KvBlock>();
         for (const one of held.keys()) for (let at: KvBlock | null = one; at; at = at.parent) kept.add(at);
         const places = [...kept]

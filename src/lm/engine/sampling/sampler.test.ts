@@ -1,4 +1,4 @@
-// Sampling through the engine: a sample depends on its prompt, its key and the weights, and on nothing that goes on around it.
+// Sampling through the engine: a sample depends only on its prompt, its key and the weights, not on the rest of the batch.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TINY, tinyModel, tokens } from "../../../../test/helpers/tiny-model.ts";
@@ -92,7 +92,7 @@ describe("the same bits", () => {
       const one = request(context, `turn ${turn}`, { max_new_tokens: 5 + turn });
       const sample = await engine.sample(one);
       expect(essence(sample)).toEqual(essence(await engineOf().sample(one)));
-      // All but the last sampled token and what was added behind it: 2 tokens of observation each time.
+      // All but the last sampled token and what was appended after it: 2 observation tokens each time.
       expect(sample.cached_tokens).toBe(turn === 1 ? 0 : context.length - 3);
       context = [...context, ...sample.tokens, ...tokens(2, "observation", turn)];
     }

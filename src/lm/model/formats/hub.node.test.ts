@@ -298,7 +298,7 @@ test("refusals of the Hub are told in words, with what to do", async () => {
   expect(down.requests).toBe(2);
 });
 
-test("a gated file behind an open listing, an unreachable Hub, offline, and other answers are told apart", async () => {
+test("a gated file behind an open listing, an unreachable Hub, offline, and other answers get different errors", async () => {
   const gated = await serveHub({
     before: ({ url }, response) => {
       if (!url!.includes("/resolve/")) return false;

@@ -35,7 +35,7 @@ interface Chat {
   readonly turns: readonly Turn[];
 }
 
-/** Ids of a whole chat, turn by turn, and where the generation prompts' openings stand in them. */
+/** Ids of a whole chat, turn by turn, and the offsets of the generation prompts' openings in them. */
 function play(encoder: TurnEncoder, tokenizer: Tokenizer, { system, user, turns }: Chat) {
   const opening = tokenizer.encode(encoder.opening).length;
   const ids = encoder.start(system, user);
@@ -233,7 +233,7 @@ function llamaTokenizer(): Tokenizer {
   return new Tokenizer({ tokenizer, config: { bos_token: HEADERS[0], eos_token: HEADERS[4] } });
 }
 
-// What Llama 3's template has: BOS, headers, texts trimmed, the system's text behind two lines about dates, tools where there are some.
+// What Llama 3's template has: BOS, headers, texts trimmed, the system's text after two lines about dates, tools where there are some.
 const LLAMA3 = `
 {{- bos_token }}
 {%- if not date_string is defined %}

@@ -77,7 +77,7 @@ function check(choices: readonly Choice[]): void {
   }
 }
 
-// One or two characters of each kind that patterns tell apart, and all of ASCII.
+// One or two characters of each class that patterns distinguish, and all of ASCII.
 const SAMPLES = [
   ...Array.from({ length: 128 }, (_, code) => String.fromCharCode(code)),
   ..."éßÄǅʰ中あا́ः٣½Ⅷ€—«»…\u00a0\u2028\u3000\u200d�😀",
