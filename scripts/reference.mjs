@@ -110,6 +110,17 @@ const errors = [...comments("gym/sql/sql-error.ts", CLASS), ...comments("gym/env
   ([name, meaning]) => [`\`${name}\``, meaning],
 );
 
+/** Sub-paths of the package, each with what its index file says of itself and the older names that lead to the same file. */
+const { exports: entries } = JSON.parse(readFileSync(`${root}package.json`, "utf8"));
+const targets = Object.entries(entries).flatMap(([path, { default: file }]) =>
+  file ? [[`\`${path.replace(".", "sqlenv")}\``, file]] : [],
+);
+const subPaths = [...new Set(targets.map(([, file]) => file))].map((file) => {
+  const [name, ...older] = targets.filter(([, target]) => target === file).map(([path]) => path);
+  const source = file.replace(/^\.\/dist/, `${root}src`).replace(/js$/, "ts");
+  return [name, readFileSync(source, "utf8").match(/^\/\/ (.+)/)[1], older.join(", ")];
+});
+
 export const reference = `# Reference
 
 Made by \`npm run docs\` from the schemas, the limits and the commands' own help; a test fails when it is out of date.
@@ -173,7 +184,7 @@ ${table(
 
 ## Limits
 
-What one statement may use up. Each is an exported constant of \`sqlenv/sql\`.
+What one statement may use up. Each is an exported constant of \`sqlenv/gym/sql\`.
 
 ${table(["constant", "value", "why"], limits)}
 
@@ -183,6 +194,12 @@ Functions a statement may call: ${[...sql.ALLOWED_FUNCTIONS]
   .sort()
   .map((name) => `\`${name}\``)
   .join(", ")}. Date functions refuse \`now\` and time zones.
+
+## Package
+
+\`import … from "sqlenv"\` has the names most programs need. The sub-paths follow the layers and have more; \`/node\` also has what needs Node. Bundlers for browsers get the part of \`sqlenv\` that runs there.
+
+${table(["sub-path", "contents", "older names"], subPaths)}
 
 ## Commands
 

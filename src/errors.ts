@@ -12,7 +12,16 @@ export interface ErrorParts {
 
 const MAX_SHOWN_VALUE = 200; // characters; an error line should fit a terminal
 
-/** Base of every error this package throws on purpose; `code` is stable, the message is for people. */
+/**
+ * Base of every error this package throws on purpose; `code` is stable, the message is for people.
+ *
+ * @example
+ * try {
+ *   presetNamed("startr");
+ * } catch (error) {
+ *   if (error instanceof SqlEnvError) console.error(error.code, error.message);
+ * }
+ */
 export class SqlEnvError extends Error {
   readonly code: string;
   readonly what: string;
@@ -30,28 +39,56 @@ export class SqlEnvError extends Error {
   }
 }
 
-/** A question file, data set or database that cannot be used. */
+/**
+ * A question file, data set or database that cannot be used.
+ *
+ * @example
+ * await openDataSet("questions.json").catch((error) => {
+ *   if (error instanceof QuestionLoadError) console.error(error.message);
+ * });
+ */
 export class QuestionLoadError extends SqlEnvError {
   constructor(parts: ErrorParts, code = "question_load") {
     super(code, parts);
   }
 }
 
-/** A model that cannot be found, read, used or written. */
+/**
+ * A model that cannot be found, read, used or written.
+ *
+ * @example
+ * await loadModelAndTokenizer("org/name").catch((error) => {
+ *   if (error instanceof ModelLoadError) console.error(error.message); // what, which, and what to do
+ * });
+ */
 export class ModelLoadError extends SqlEnvError {
   constructor(parts: ErrorParts, code = "model_load") {
     super(code, parts);
   }
 }
 
-/** A model, batch or context that does not fit into memory. */
+/**
+ * A model, batch or context that does not fit into memory.
+ *
+ * @example
+ * await loadModelAndTokenizer("Qwen/Qwen3-8B").catch((error) => {
+ *   if (error instanceof OOMError) console.error("choose a smaller model");
+ * });
+ */
 export class OOMError extends SqlEnvError {
   constructor(parts: ErrorParts) {
     super("out_of_memory", parts);
   }
 }
 
-/** A file that could not be downloaded; `status` is the server's last response, if there was one. */
+/**
+ * A file that could not be downloaded; `status` is the server's last response, if there was one.
+ *
+ * @example
+ * await importDataSet("https://example.org/spider.zip").catch((error) => {
+ *   if (error instanceof DownloadError) console.error(error.status);
+ * });
+ */
 export class DownloadError extends SqlEnvError {
   readonly status: number | undefined;
 
@@ -61,7 +98,13 @@ export class DownloadError extends SqlEnvError {
   }
 }
 
-/** Model output that is not `ACTION_TYPE: argument`; a value in the episode's record, never thrown. */
+/**
+ * Model output that is not `ACTION_TYPE: argument`; a value in the episode's record, never thrown.
+ *
+ * @example
+ * const { error } = parseAction("I would look at the tables first.");
+ * if (error instanceof ActionParseError) console.log(error.message);
+ */
 export class ActionParseError extends SqlEnvError {
   constructor(parts: ErrorParts) {
     super("action_parse", parts);
@@ -77,10 +120,26 @@ export class ActionParseError extends SqlEnvError {
  */
 export class PlayerError extends SqlEnvError {}
 
-/** A server that could not be reached or refused a request; `code` is the server's (EXECUTION_ERROR …) where it sent one. */
+/**
+ * A server that could not be reached or refused a request; `code` is the server's (EXECUTION_ERROR …) where it sent one.
+ *
+ * @example
+ * await new SQLEnvClient("http://localhost:8000").reset().catch((error) => {
+ *   if (error instanceof ServerError) console.error(error.code);
+ * });
+ */
 export class ServerError extends SqlEnvError {}
 
-/** Wrong use of a command or function: a misspelt option, a value out of range. */
+/**
+ * Wrong use of a command or function: a misspelt option, a value out of range.
+ *
+ * @example
+ * try {
+ *   resolveConfig({ learning_rate: -1 });
+ * } catch (error) {
+ *   if (error instanceof UsageError) console.error(error.message); // names the key, the value and a remedy
+ * }
+ */
 export class UsageError extends SqlEnvError {
   constructor(parts: ErrorParts) {
     super("usage", parts);

@@ -1,12 +1,18 @@
-// SQLEnv under Node and Deno: everything of index.ts, and what needs files and threads.
+// The names most programs need: those of index.ts, and those that need files and threads (Node, Deno).
 
-export * from "./apps/openenv/index.ts";
-export * from "./apps/reports/index.node.ts";
-export * from "./gym/data/index.node.ts";
-export { EnvironmentThreads, type EnvironmentThreadsOptions } from "./gym/evaluation/environments/threads.node.ts";
+export { type RunningServer, type ServerOptions, startServer } from "./apps/openenv/index.ts";
+export { readRun, svgToPng, writeReport } from "./apps/reports/index.node.ts";
+export {
+  exportDataSet,
+  importDataSet,
+  loadBird,
+  loadQuestions,
+  loadSpider,
+  openDataSet,
+} from "./gym/data/index.node.ts";
+export { EnvironmentThreads } from "./gym/evaluation/environments/threads.node.ts";
 export * from "./index.ts";
-export * from "./lm/engine/index.node.ts";
-export * from "./rl/index.node.ts";
-export { loadTrainableModel as loadModelAndTokenizer, startTrainableEngine as startEngine } from "./rl/load.node.ts";
+export { findModel, type LoadedModel } from "./lm/engine/index.node.ts";
+export { makeModel, RunFolder } from "./rl/index.node.ts";
 // Models from here can be trained: their engines have the policy losses.
-export { loadTrainableWebModel as loadWebModel } from "./rl/load.ts";
+export { loadTrainableModel as loadModelAndTokenizer, startTrainableEngine as startEngine } from "./rl/load.node.ts";

@@ -21,7 +21,13 @@ export interface Random {
   fork(...key: readonly (string | number)[]): Random;
 }
 
-/** Makes a stream from a key; numbers and strings may be mixed. */
+/**
+ * Makes a stream from a key; numbers and strings may be mixed.
+ *
+ * @example
+ * const rng = random(42, "questions");
+ * rng.int(1, 6); // the same for the same key, on every machine
+ */
 export function random(...key: readonly (string | number)[]): Random {
   const state = seedState(key);
 

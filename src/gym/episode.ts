@@ -85,6 +85,11 @@ export interface PlayOptions {
  * Plays one question. Whatever the environment throws and a `PlayerError` of the player end up in the record's `error`:
  * the episode is not scored. Everything else is thrown: an engine that fails, a bug, what `onStart` and `onStep` throw,
  * and the reason of an abort.
+ *
+ * @example
+ * const env = new SQLEnvironment(data);
+ * const record = await playEpisode(env, keywordPlayer(), { question: data.questions[0]! });
+ * console.log(formatTranscript(record));
  */
 export async function playEpisode(
   env: PlayableEnvironment,

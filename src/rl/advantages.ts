@@ -31,7 +31,13 @@ export interface Advantages {
   readonly metrics: Record<string, number>;
 }
 
-/** @param rows [completions × reward functions]; null where a function has no opinion */
+/**
+ * @param rows [completions × reward functions]; null where a function has no opinion
+ *
+ * @example
+ * const rewards = [[1], [0], [1], [1]]; // four completions of one question, one reward function
+ * const { advantages } = computeAdvantages(rewards, { num_generations: 4 });
+ */
 export function computeAdvantages(
   rows: readonly (readonly (number | null)[])[],
   {

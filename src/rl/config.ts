@@ -330,7 +330,12 @@ export type GRPOConfigInput = z.input<typeof configSchema>;
 
 export const CONFIG_KEYS = Object.keys(configSchema.unwrap().shape) as (keyof GRPOConfig)[];
 
-/** Fills in the defaults and checks; throws UsageError naming the key, its value and a remedy. */
+/**
+ * Fills in the defaults and checks; throws UsageError naming the key, its value and a remedy.
+ *
+ * @example
+ * const config = resolveConfig({ max_steps: 100, learning_rate: 1e-5, loss_type: "dapo" });
+ */
 export function resolveConfig(given: Readonly<Record<string, unknown>> = {}): GRPOConfig {
   const parsed = configSchema.safeParse(given);
   if (parsed.success) {

@@ -1,4 +1,4 @@
-// `sqlenv/engine`, the sub-path of before the layers: the engine with what rl/ has taken over from it.
+// Deprecated: `sqlenv/lm/engine` with the advantages and losses of `sqlenv/rl`, under its old name.
 export * from "../lm/engine/index.ts";
 export * from "./advantages.ts";
 export { loadTrainableWebModel as loadWebModel } from "./load.ts";

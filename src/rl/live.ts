@@ -45,6 +45,10 @@ type Kind = LiveView["kind"];
 /**
  * A coach at the side: the reward's course, a transcript now and then, and whether what is learned carries over.
  * A transcript and success are also shown before the first step, and all of it at the end, whatever its number.
+ *
+ * @example
+ * const live = new LiveVisualizationCallback({ reward_every: 1, transcript_every: 10 });
+ * await buildTrainer({ model, data, config, callbacks: [live] }).train();
  */
 export class LiveVisualizationCallback implements TrainerCallback {
   readonly rewards: RewardPoint[] = [];

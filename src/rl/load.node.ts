@@ -10,12 +10,26 @@ import {
 
 const WORKER = new URL("./engine-worker.node.js", import.meta.url);
 
-/** `loadModelAndTokenizer` with an engine that also knows the policy losses: what `GRPOTrainer` trains. */
+/**
+ * `loadModelAndTokenizer` with an engine that also knows the policy losses: what `GRPOTrainer` trains.
+ *
+ * @example
+ * const { engine, tokenizer, turns } = await loadModelAndTokenizer("starter"); // a name, folder, GGUF file or Hub id
+ * const prompt = turns.start("You answer questions.", "How many customers are there?");
+ * const { tokens } = await engine.sample({ prompt, max_new_tokens: 64, stop_ids: turns.stopIds, key: [7] });
+ * console.log(tokenizer.decode(tokens));
+ */
 export function loadTrainableModel(nameOrPath: string, options: LoadModelOptions = {}): Promise<LoadedModel> {
   return loadModelAndTokenizer(nameOrPath, { worker: WORKER, ...options });
 }
 
-/** `startEngine` with the policy losses. */
+/**
+ * `startEngine` with the policy losses.
+ *
+ * @example
+ * const engine = await startEngine("models/starter", { threads: 4 });
+ * await engine.close();
+ */
 export function startTrainableEngine(folder: string, options: ThreadEngineOptions = {}): Promise<ThreadEngine> {
   return startEngine(folder, { worker: WORKER, ...options });
 }

@@ -3,7 +3,12 @@ import { loadWebModel, type WebModel, type WebModelOptions } from "../lm/engine/
 import type { ReadModelFile } from "../lm/model/formats/folder.ts";
 import { POLICY_LOSSES } from "./loss.ts";
 
-/** `loadWebModel` with an engine that also knows the policy losses: what `GRPOTrainer` trains. */
+/**
+ * `loadWebModel` with an engine that also knows the policy losses: what `GRPOTrainer` trains.
+ *
+ * @example
+ * const { engine, tokenizer, turns } = await loadWebModel("./model/"); // in a browser's worker
+ */
 export function loadTrainableWebModel(
   from: string | URL | ReadModelFile,
   { losses, ...options }: WebModelOptions = {},

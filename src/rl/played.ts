@@ -21,7 +21,12 @@ export interface PlayedOptions extends Pick<StandingOptions, "signal" | "environ
   readonly player: string;
 }
 
-/** Plays final_eval_episodes on each kind of database with a model. */
+/**
+ * Plays final_eval_episodes on each kind of database with a model.
+ *
+ * @example
+ * const before = await playedBy(model, data, config, { player: "before" });
+ */
 export function playedBy(
   model: SpeakingModel,
   data: DataSet,
@@ -31,7 +36,12 @@ export function playedBy(
   return played((watch) => standingOf(data, model, config, watch), data, config, { ...options, judged: true });
 }
 
-/** Plays them at random: the floor. */
+/**
+ * Plays them at random: the floor.
+ *
+ * @example
+ * const baseline = await playedAtRandom(data, config);
+ */
 export function playedAtRandom(
   data: DataSet,
   config: GRPOConfig,
@@ -74,7 +84,14 @@ function comparedQuestions(data: DataSet, config: GRPOConfig): string[] {
   return [...unseen.slice(0, fromUnseen), ...seen.slice(0, wanted - fromUnseen)];
 }
 
-/** The questions that every one of them played. */
+/**
+ * The questions that every one of them played.
+ *
+ * @example
+ * const random = await playedAtRandom(data, config);
+ * const trained = await playedBy(model, data, config, { player: "after" });
+ * const comparison = comparisonOf([random, trained]);
+ */
 export function comparisonOf(all: readonly Played[]): Comparison {
   const [first, ...others] = all;
   const questions = (first?.compared ?? []).flatMap((episode): ComparedQuestion[] => {

@@ -185,7 +185,12 @@ export const PRESET_NOTES: Readonly<Record<string, string>> = {
 
 export const PRESET_NAMES = Object.keys(PRESETS);
 
-/** The settings of a preset; throws UsageError with the nearest name. */
+/**
+ * The settings of a preset; throws UsageError with the nearest name.
+ *
+ * @example
+ * const config = resolveConfig({ ...presetNamed("starter"), max_steps: 20 });
+ */
 export function presetNamed(name: string): GRPOConfigInput {
   const preset = Object.hasOwn(PRESETS, name) ? PRESETS[name] : undefined;
   if (preset) return preset;

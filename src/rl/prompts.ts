@@ -9,7 +9,12 @@ export interface QuestionPrompt {
   readonly text: string;
 }
 
-/** The training questions that GRPO asks: those that pass the difficulty filter, on databases that SFT did not imitate. */
+/**
+ * The training questions that GRPO asks: those that pass the difficulty filter, on databases that SFT did not imitate.
+ *
+ * @example
+ * const prompts = loadQuestionPrompts(data, resolveConfig({ difficulty_filter: "easy" }));
+ */
 export function loadQuestionPrompts(data: DataSet, config: SplitConfig): QuestionPrompt[] {
   const all = filterQuestions(data.questions, { split: "train" });
   const { difficulty_filter: difficulty } = config;

@@ -21,17 +21,32 @@ export type RewardFunction = (
   context: RewardContext,
 ) => readonly (number | null)[] | Promise<readonly (number | null)[]>;
 
-/** 1 for the right answer, else 0. */
+/**
+ * 1 for the right answer, else 0.
+ *
+ * @example
+ * const trainer = buildTrainer({ model, data, config, rewardFuncs: [rewardCorrectness] });
+ */
 export function rewardCorrectness(_: readonly (readonly Message[])[], { episodes }: RewardContext): (number | null)[] {
   return episodes.map(({ correctness }) => correctness);
 }
 
-/** How near the best result came to the gold answer: Φ, from 0 to 1. */
+/**
+ * How near the best result came to the gold answer: Φ, from 0 to 1.
+ *
+ * @example
+ * const trainer = buildTrainer({ model, data, config, rewardFuncs: [rewardCorrectness, rewardProgress] });
+ */
 export function rewardProgress(_: readonly (readonly Message[])[], { episodes }: RewardContext): (number | null)[] {
   return episodes.map(({ progress }) => progress);
 }
 
-/** What looking earned and repeating cost, without the step costs. */
+/**
+ * What looking earned and repeating cost, without the step costs.
+ *
+ * @example
+ * const trainer = buildTrainer({ model, data, config, rewardFuncs: [rewardCorrectness, rewardOperational] });
+ */
 export function rewardOperational(_: readonly (readonly Message[])[], { episodes }: RewardContext): (number | null)[] {
   return episodes.map(({ operational }) => operational);
 }

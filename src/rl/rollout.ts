@@ -40,6 +40,11 @@ export interface RolloutOptions {
 /**
  * Plays an episode for each prompt; give a prompt several times to play a group. Episodes come back in the order of the
  * prompts. What the environment could not score has null rewards; an engine that fails throws.
+ *
+ * @example
+ * const { engine, tokenizer, turns } = model;
+ * const [prompt] = loadQuestionPrompts(data, config);
+ * const group = await rolloutFunc([prompt!, prompt!, prompt!, prompt!], engine, tokenizer, config, { data, turns });
  */
 export async function rolloutFunc(
   prompts: readonly (QuestionPrompt | string)[],

@@ -95,7 +95,14 @@ export interface TrainOutput {
   readonly metrics: readonly MetricLine[];
 }
 
-/** Trains a model in the environment. */
+/**
+ * Trains a model in the environment.
+ *
+ * @example
+ * const trainer = new GRPOTrainer({ model, data, config: resolveConfig(presetNamed("starter")) });
+ * const { metrics } = await trainer.train();
+ * await model.engine.saveModel("trained");
+ */
 export class GRPOTrainer {
   readonly config: GRPOConfig;
   readonly data: DataSet;

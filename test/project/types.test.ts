@@ -1,14 +1,20 @@
-// The package's types compile in a project that has nothing but the package and its dependencies installed.
+// The package's types, and the examples in its doc comments, compile in a project that has nothing but the package and
+// its dependencies installed.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { ROOT } from "../helpers/dockerfile.ts";
+import { exampleIn, exportedBy } from "../helpers/exported.ts";
 
 const project = mkdtempSync(join(tmpdir(), "sqlenv-types-"));
 afterAll(() => rmSync(project, { recursive: true }));
 
+function write(path: string, text: string): void {
+  mkdirSync(dirname(join(project, path)), { recursive: true });
+  writeFileSync(join(project, path), text);
+}
 function link(path: string, target: string): void {
   mkdirSync(dirname(join(project, path)), { recursive: true });
   symlinkSync(target, join(project, path));
@@ -21,22 +27,48 @@ for (const [path, { dev }] of Object.entries<{ dev?: boolean }>(packages)) {
 for (const name of ["package.json", "dist"]) link(`node_modules/sqlenv/${name}`, join(ROOT, name));
 const entries = Object.keys(manifest.exports).filter((path) => !path.endsWith(".json"));
 const lines = entries.map((path, i) => `export * as entry${i} from "${path.replace(".", manifest.name)}";\n`);
-writeFileSync(join(project, "index.ts"), lines.join(""));
-writeFileSync(join(project, "package.json"), `{ "type": "module" }`);
+write("index.ts", lines.join(""));
+write("package.json", `{ "type": "module" }`);
+
+const exported = [...exportedBy(join(ROOT, "src/index.node.ts")).values()];
+/** What examples may use without importing it: every name of the package, and these. */
+const GIVEN = `import { ${exported.map(({ name }) => name).join(", ")} } from "sqlenv";
+declare const data: DataSet, env: SQLEnvironment, config: GRPOConfig, model: LoadedModel, url: string;
+declare function readFileSync(path: string): Uint8Array<ArrayBuffer>;
+declare function readFileSync(path: string, encoding: "utf8"): string;
+`;
+for (const { name, doc } of exported) {
+  const [, imports = "", code = ""] = /^((?:import .*\n)*)([\s\S]*)$/.exec(exampleIn(doc) ?? "")!;
+  if (code) write(`examples/${name}.ts`, `${GIVEN}${imports}export async function example() {\n${code}\n}\n`);
+}
+
+test("`sqlenv` exports chosen names", () => {
+  expect(readFileSync(join(ROOT, "src/index.ts"), "utf8")).not.toMatch(/^export \*/m);
+  expect(exported.length).toBeLessThanOrEqual(140);
+});
+
+test("every function and class has an example", () => {
+  const acting = exported.filter(({ kind }) => kind === "function" || kind === "class");
+  expect(acting.length).toBeGreaterThan(80);
+  expect(acting.filter(({ doc }) => !exampleIn(doc)).map(({ name }) => name)).toEqual([]);
+});
 
 test.each([
   ["nodenext", "nodenext"],
   ["esnext", "bundler"],
-])("module %s, resolution %s: every entry point, declarations of libraries checked too", (module, moduleResolution) => {
-  const compilerOptions = {
-    ...{ module, moduleResolution, target: "es2022", lib: ["es2023", "dom"], strict: true, noEmit: true },
-    ...{ skipLibCheck: false, types: [], preserveSymlinks: true }, // or imports are looked up in our own node_modules
-  };
-  writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["index.ts"] }));
-  const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
-  const { stdout, status } = spawnSync(process.execPath, [tsc, "-p", project, "--pretty", "false"], {
-    encoding: "utf8",
-  });
-  expect(stdout).toBe("");
-  expect(status).toBe(0);
-});
+])(
+  "module %s, resolution %s: every entry point and example compile, and declarations of libraries",
+  (module, moduleResolution) => {
+    const compilerOptions = {
+      ...{ module, moduleResolution, target: "es2022", lib: ["es2023", "dom"], strict: true, noEmit: true },
+      ...{ skipLibCheck: false, types: [], preserveSymlinks: true }, // or imports are looked up in our own node_modules
+    };
+    write("tsconfig.json", JSON.stringify({ compilerOptions, include: ["index.ts", "examples"] }));
+    const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+    const { stdout, status } = spawnSync(process.execPath, [tsc, "-p", project, "--pretty", "false"], {
+      encoding: "utf8",
+    });
+    expect(stdout).toBe("");
+    expect(status).toBe(0);
+  },
+);

@@ -71,7 +71,14 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-/** Serves a data set's questions. Resolves when it listens; the data set may then be closed. */
+/**
+ * Serves a data set's questions. Resolves when it listens; the data set may then be closed.
+ *
+ * @example
+ * const server = await startServer(bundledDataSet(), { port: 8000 });
+ * console.log(server.url); // for SQLEnvClient and OpenEnv clients
+ * await server.close();
+ */
 export async function startServer(data: DataSet, options: ServerOptions = {}): Promise<RunningServer> {
   const { host = "127.0.0.1", port = 8000, threads = usableCpus(), pages = [], apiKeys, origins } = options;
   const { maxSessions = limits.MAX_SESSIONS, sessionsPerClient = limits.SESSIONS_PER_CLIENT } = options;

@@ -51,7 +51,13 @@ function aboutOf({ question_id, database_name, seen, episodes }: ComparedQuestio
   return `${question_id}: ${level}database ${database_name}, ${seen ? "seen in training with other questions" : "never seen in training"}.${tables}`;
 }
 
-/** For a README, a blog or an issue: one table per question, one row per turn, one column per player. */
+/**
+ * For a README, a blog or an issue: one table per question, one row per turn, one column per player.
+ *
+ * @example
+ * const { comparison } = await readRun("runs/starter");
+ * if (comparison) console.log(comparisonMarkdown(comparison));
+ */
 export function comparisonMarkdown(comparison: Comparison, { title = TITLE }: ComparisonOptions = {}): string {
   return [
     `# ${escapeMarkdown(title)}`,

@@ -19,7 +19,13 @@ const WIDTH = 900;
 const BELOW_HEAD = 520;
 const BUILT_IN = ["reward_correctness", "reward_progress", "reward_operational"];
 
-/** Draws metrics.jsonl as a self-contained SVG, also for a run without data yet. */
+/**
+ * Draws metrics.jsonl as a self-contained SVG, also for a run without data yet.
+ *
+ * @example
+ * const { metrics } = await readRun("runs/starter");
+ * const svg = learningCurve(metrics, { title: "starter" });
+ */
 export function learningCurve(metrics: readonly MetricLine[], options: LearningCurveOptions = {}): string {
   const { title = "Learning curve", subtitle = "", random, inline = false } = options;
   const last = metrics.reduce((most, { step }) => Math.max(most, isNumber(step) ? step : 0), 0);

@@ -11,7 +11,13 @@ export interface LivePlots {
 
 const [WIDTH, HEIGHT] = [900, 290];
 
-/** Both plots as one self-contained SVG, with a placeholder while there is no data. */
+/**
+ * Both plots as one self-contained SVG, with a placeholder while there is no data.
+ *
+ * @example
+ * const rewards = [{ step: 1, reward: 0.2 }, { step: 2, reward: 0.3 }];
+ * const svg = livePlots({ rewards, success: [], total_steps: 100 });
+ */
 export function livePlots({ rewards, success, total_steps }: LivePlots): string {
   const x: readonly [number, number] = [0, Math.max(1, total_steps)];
   const box = { y: 20, width: WIDTH / 2 - 30, height: HEIGHT - 36 };

@@ -41,7 +41,13 @@ const SHOWN_SETTINGS = [
   "seed",
 ];
 
-/** README.md of the saved model, with the Hub's front matter. */
+/**
+ * README.md of the saved model, with the Hub's front matter.
+ *
+ * @example
+ * const { result, config } = await readRun("runs/starter");
+ * if (result) console.log(modelCard({ result, config, license: "apache-2.0" }));
+ */
 export function modelCard({
   result,
   config = null,

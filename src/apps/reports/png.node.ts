@@ -13,7 +13,13 @@ export interface PngOptions {
 const require = createRequire(import.meta.url);
 let ready: Promise<Uint8Array[]> | undefined;
 
-/** Renders an SVG to PNG bytes. */
+/**
+ * Renders an SVG to PNG bytes.
+ *
+ * @example
+ * const { metrics } = await readRun("runs/starter");
+ * const png = await svgToPng(learningCurve(metrics), { scale: 2 });
+ */
 export async function svgToPng(svg: string, { scale = 2 }: PngOptions = {}): Promise<Uint8Array> {
   ready ??= load();
   const fontBuffers = await ready;

@@ -22,7 +22,12 @@ export interface RunRecords {
   readonly habits?: readonly ActionStats[];
 }
 
-/** The whole page. */
+/**
+ * The whole page.
+ *
+ * @example
+ * const html = runPage(await readRun("runs/starter"));
+ */
 export function runPage(records: RunRecords): string {
   const { run, config, metrics, timings = [], warnings = [], result, comparison, habits = [] } = records;
   const curve = learningCurve(metrics, { random: result?.random, inline: true });

@@ -17,7 +17,13 @@ export interface Run extends Required<RunRecords> {
   readonly folder: string;
 }
 
-/** Reads a run's folder and counts its episodes' actions; missing files are empty or null. */
+/**
+ * Reads a run's folder and counts its episodes' actions; missing files are empty or null.
+ *
+ * @example
+ * const { config, metrics, result } = await readRun("runs/starter");
+ * console.log(metrics.at(-1)?.reward, result?.steps);
+ */
 export async function readRun(folder: string): Promise<Run> {
   return { ...(await readRunFolder(folder)), habits: await countActions(readEpisodes(folder)) };
 }
@@ -29,7 +35,12 @@ export interface WrittenReport {
   readonly headline: string | null;
 }
 
-/** Writes learning_curve.svg and .png and report.html; comparison.html, comparison.md and summary.md if there are records for them. */
+/**
+ * Writes learning_curve.svg and .png and report.html; comparison.html, comparison.md and summary.md if there are records for them.
+ *
+ * @example
+ * await writeReport("runs/starter"); // learning_curve.svg, report.html …
+ */
 export async function writeReport(run: string | Run): Promise<WrittenReport> {
   if (typeof run === "string") return writeReport(await readRun(run));
   const { folder, metrics, comparison, result } = run;

@@ -42,6 +42,12 @@ const SERVER_FULL = "CAPACITY_REACHED";
 /**
  * An environment on a server. It connects when first used. A lost connection ends its episode: the current step and later
  * ones reject with `connection_lost`, and the next `reset` connects again.
+ *
+ * @example
+ * const env = new SQLEnvClient("http://localhost:8000");
+ * const { question } = await env.reset({ split: "eval", seed: 1 });
+ * const { result } = await env.step({ action_type: "DESCRIBE", argument: "customers" });
+ * await env.close();
  */
 export class SQLEnvClient implements PlayableEnvironment {
   readonly #url: string;

@@ -36,7 +36,13 @@ export interface DataSetCheck {
   readonly rejected: readonly Rejection[];
 }
 
-/** Opens every database that questions are about and runs every gold query again. */
+/**
+ * Opens every database that questions are about and runs every gold query again.
+ *
+ * @example
+ * const { train, eval: held, failed } = await checkDataSet(data);
+ * if (failed.length > 0) console.error(failed[0]!.detail);
+ */
 export async function checkDataSet(dataset: DataSet): Promise<DataSetCheck> {
   const { name, questions, databases, rejected, layout = "questions" } = dataset;
   await loadSqlite();

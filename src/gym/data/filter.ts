@@ -11,7 +11,12 @@ export interface QuestionFilter {
   readonly split?: Split | undefined;
 }
 
-/** The questions that are kept, in their order. */
+/**
+ * The questions that are kept, in their order.
+ *
+ * @example
+ * const easy = filterQuestions(data.questions, { split: "train", difficulty: ["easy"] });
+ */
 export function filterQuestions(questions: readonly QuestionRecord[], filter: QuestionFilter): QuestionRecord[] {
   const { difficulty, answer_type, database, split } = filter;
   const passes = <T>(allowed: readonly T[] | undefined, value: T) => !allowed?.length || allowed.includes(value);

@@ -1,4 +1,4 @@
-// Question records, their files and checks. Loaders that need a disk or network are in index.node.ts.
+// Questions: records, files, filters, checks. Loaders from disk and network are in sqlenv/gym/data/node.
 export * from "./answer.ts";
 export * from "./check.ts";
 export * from "./dataset.ts";

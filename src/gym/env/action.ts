@@ -35,7 +35,13 @@ const HEAD =
   /^(?:action(?:_type)?[ \t]*[:：=][ \t]*)?[*_`"]*(?:(describe|sample|query|answer)[*_`"]*[ \t]*[:：][*_`]*|(DESCRIBE|SAMPLE|QUERY|ANSWER)[*_`"]*(?=\s|$))/i;
 const CAPITALS = /DESCRIBE|SAMPLE|QUERY|ANSWER/;
 
-/** Parses an action from a model's text. Never throws: a text without an action becomes a QUERY with the raw text. */
+/**
+ * Parses an action from a model's text. Never throws: a text without an action becomes a QUERY with the raw text.
+ *
+ * @example
+ * const { action, error } = parseAction("DESCRIBE: customers");
+ * console.log(action.action_type, action.argument, error); // DESCRIBE customers null
+ */
 export function parseAction(text: string): ParsedAction {
   const cleaned = withoutThinking(text.slice(0, MAX_ARGUMENT_LENGTH + 100))
     .replace(/[\u200b-\u200f\u2060\ufeff]/g, "")

@@ -51,7 +51,17 @@ export interface EnvironmentState {
 /** Golds that were run, by the databases they were run on. */
 const golds = new WeakMap<DataSet["databases"], WeakMap<QuestionRecord, Gold>>();
 
-/** An environment over a data set. It is cheap: thousands may share one data set, whose databases are opened once and never change. */
+/**
+ * An environment over a data set. It is cheap: thousands may share one data set, whose databases are opened once and never change.
+ *
+ * @example
+ * await loadSqlite();
+ * const env = new SQLEnvironment(bundledDataSet(), { step_budget: 10 });
+ * let observation = env.reset({ split: "train", seed: 1 });
+ * observation = env.step({ action_type: "DESCRIBE", argument: "customers" });
+ * observation = env.step({ action_type: "ANSWER", argument: "42" });
+ * console.log(observation.done, observation.reward, env.outcome);
+ */
 export class SQLEnvironment {
   readonly step_budget: number;
   /** The rules of this environment; `rulesId` gives their name. */

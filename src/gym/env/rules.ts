@@ -36,7 +36,12 @@ export const GUIDED_RULES: EnvironmentRules = Object.freeze({
 /** With fewer, a single failure would end an episode at the cost of a wrong answer. */
 export const MIN_FAILURES = 2;
 
-/** A short name for the rules: `env-1` for the defaults, `env-1+hints+stuck3+last+many` with everything on. */
+/**
+ * A short name for the rules: `env-1` for the defaults, `env-1+hints+stuck3+last+many` with everything on.
+ *
+ * @example
+ * rulesId(GUIDED_RULES); // "env-1+hints+stuck3+last+many"
+ */
 export function rulesId({ error_hints, end_after_failures, answer_last, describe_many }: EnvironmentRules): string {
   return [
     RULES_VERSION,

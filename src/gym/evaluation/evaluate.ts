@@ -54,7 +54,13 @@ export interface Progress {
   readonly errors: number;
 }
 
-/** Plays a sample of the data set's questions and counts. Throws what `playEpisode` throws. */
+/**
+ * Plays a sample of the data set's questions and counts. Throws what `playEpisode` throws.
+ *
+ * @example
+ * const report = await evaluate(data, keywordPlayer(), { split: "eval", episodes: 200, seed: 7 });
+ * console.log(report.success_rate, report.success_ci);
+ */
 export async function evaluate(
   data: DataSet,
   player: Player,

@@ -31,7 +31,13 @@ export interface PairedComparison {
   readonly permutations: number;
 }
 
-/** Compares two players. Throws RangeError without questions. */
+/**
+ * Compares two players. Throws RangeError without questions.
+ *
+ * @example
+ * const outcomes = [{ database: "shop", a: true, b: false }, { database: "zoo", a: true, b: true }];
+ * const { difference, permutation_p } = comparePaired(outcomes, 1);
+ */
 export function comparePaired(outcomes: readonly PairedOutcome[], seed: number): PairedComparison {
   if (outcomes.length === 0) throw new RangeError("comparePaired: there are no questions");
   const clusters = new Map<string, { difference: number; trials: number }>();

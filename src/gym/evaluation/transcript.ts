@@ -2,7 +2,13 @@
 import type { RewardBreakdown, SQLObservation } from "../env/index.ts";
 import type { EpisodeRecord, StepRecord } from "../episode.ts";
 
-/** The whole episode. */
+/**
+ * The whole episode.
+ *
+ * @example
+ * const record = await playEpisode(env, oraclePlayer(), { question: data.questions[0]! });
+ * console.log(formatTranscript(record));
+ */
 export function formatTranscript(record: EpisodeRecord): string {
   const { question_id, difficulty, database_name, seen, question, start, steps } = record;
   const head = [

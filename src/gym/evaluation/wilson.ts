@@ -6,7 +6,12 @@ export const Z = 1.959963984540054;
 /** Lower and upper end, each from 0 to 1. */
 export type Interval = readonly [number, number];
 
-/** Wilson's score interval: valid for few trials and for rates of 0 and 1. `successes` may be a fraction. */
+/**
+ * Wilson's score interval: valid for few trials and for rates of 0 and 1. `successes` may be a fraction.
+ *
+ * @example
+ * wilson(42, 50); // the 95 % interval of 84 %
+ */
 export function wilson(successes: number, trials: number): Interval | null {
   if (trials === 0) return null;
   const rate = successes / trials;

@@ -54,7 +54,13 @@ const MAX_WAIT_MS = 60_000; // whatever Retry-After says
 const BROKEN_CONNECTION = /\((?:ECONNRESET|EPIPE|ETIMEDOUT|EAI_AGAIN|UND_ERR_SOCKET|UND_ERR_CONNECT_TIMEOUT)\)$/; // worth a retry
 const MAX_SHOWN_BODY = 300; // characters of a server's response in an error message
 
-/** A player that asks a chat model for each decision. */
+/**
+ * A player that asks a chat model for each decision.
+ *
+ * @example
+ * const player = chatPlayer({ baseUrl: "http://localhost:11434/v1", model: "qwen3:0.6b" });
+ * const report = await evaluate(data, player, { episodes: 20 });
+ */
 export function chatPlayer(options: ChatOptions): Player {
   const complete = chatClient(options);
   const choice = options.prompt ?? { prompt: "instruct" };

@@ -53,7 +53,14 @@ export interface ModelPlayerOptions {
   readonly key?: readonly (string | number)[];
 }
 
-/** Plays with a model; concurrent episodes are sampled in one batch. */
+/**
+ * Plays with a model; concurrent episodes are sampled in one batch.
+ *
+ * @example
+ * const { engine, tokenizer, turns } = await loadModelAndTokenizer("starter");
+ * const player = modelPlayer({ engine, turns, decode: (ids) => tokenizer.decode(ids) });
+ * const report = await evaluate(data, player, { concurrency: 32 });
+ */
 export function modelPlayer(options: ModelPlayerOptions): Player {
   return {
     name: options.name ?? "model",

@@ -10,7 +10,13 @@ export interface NewTable {
   readonly rows: readonly (readonly Cell[])[];
 }
 
-/** The bytes of a new database file; the same tables give the same bytes. */
+/**
+ * The bytes of a new database file; the same tables give the same bytes.
+ *
+ * @example
+ * await loadSqlite();
+ * const bytes = createDatabase([{ name: "pet", ddl: "CREATE TABLE pet (name TEXT)", rows: [["Rex"], ["Tom"]] }]);
+ */
 export function createDatabase(tables: readonly NewTable[]): Uint8Array {
   const { oo1, capi } = sqlite();
   const db = new oo1.DB(":memory:");

@@ -11,7 +11,14 @@ export interface DatabasePoolOptions extends OpenOptions {
   readonly maxOpenBytes?: number;
 }
 
-/** One open connection per database, however many environments use it. */
+/**
+ * One open connection per database, however many environments use it.
+ *
+ * @example
+ * const pool = new DatabasePool({ names: ["shop"], read: (name) => readFileSync(`${name}.sqlite`) });
+ * pool.get("shop").run("SELECT count(*) FROM item");
+ * pool.close();
+ */
 export class DatabasePool {
   readonly names: readonly string[];
   /** Whether "text" in double quotes may be a string in its databases. */

@@ -97,7 +97,15 @@ const WIDTH: Record<StorageClass, number> = { null: 0, integer: 1, real: 2, text
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** A database that can only be read. Any number of environments may share one: no call changes it. */
+/**
+ * A database that can only be read. Any number of environments may share one: no call changes it.
+ *
+ * @example
+ * await loadSqlite();
+ * const database = new Database("shop", readFileSync("shop.sqlite"));
+ * const result = database.run("SELECT name FROM item LIMIT 3");
+ * console.log(result.ok ? result.table.rows : result.error.message);
+ */
 export class Database {
   readonly name: string;
   readonly byteLength: number;

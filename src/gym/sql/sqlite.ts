@@ -53,7 +53,13 @@ export interface SqliteExports {
 let loading: Promise<Sqlite> | undefined;
 let loaded: Sqlite | undefined;
 
-/** Loads SQLite (about 30 ms the first time). After that every function of this folder is synchronous. */
+/**
+ * Loads SQLite (about 30 ms the first time). After that every function of this folder is synchronous.
+ *
+ * @example
+ * await loadSqlite();
+ * const data = bundledDataSet(); // synchronous from here on
+ */
 export function loadSqlite(): Promise<Sqlite> {
   loading ??= load();
   return loading;

@@ -59,7 +59,14 @@ export interface BundledOptions {
   readonly seed?: number;
 }
 
-/** Makes the set; `loadSqlite()` must have been awaited. The same seed gives the same bytes and questions. */
+/**
+ * Makes the set; `loadSqlite()` must have been awaited. The same seed gives the same bytes and questions.
+ *
+ * @example
+ * await loadSqlite();
+ * const data = bundledDataSet({ seed: 42 });
+ * console.log(data.questions[0]!.question_text);
+ */
 export function bundledDataSet({ seed = 42 }: BundledOptions = {}): DataSet {
   const worlds = new Map(BUNDLED_SPECS.map((spec) => [spec.name, fillWorld(spec, seed)]));
   const read = (name: string) => worldBytes(worlds.get(name)!);

@@ -57,7 +57,13 @@ export interface MemoryOptions {
   readonly contexts?: number;
 }
 
-/** Upper bound of a model's memory. */
+/**
+ * Upper bound of a model's memory.
+ *
+ * @example
+ * const { total } = estimateMemory(model.config, { trains: true });
+ * console.log(`${(total / 2 ** 30).toFixed(1)} GiB`);
+ */
 export function estimateMemory(config: ModelConfig, options: MemoryOptions): MemoryEstimate {
   const { trains, place = { device: "cpu" }, lora, reference = false, cacheTokens = 16_384 } = options;
   const isCpu = place.device === "cpu";

@@ -47,6 +47,13 @@ const savedSchema = z.object({
 
 export { trainingProcess } from "./lock.node.ts";
 
+/**
+ * A run as a folder on disk: logs, checkpoints and results, whole whenever the process is killed.
+ *
+ * @example
+ * const store = new RunFolder("runs/mine");
+ * await runTraining({ model, data, config, store });
+ */
 export class RunFolder implements RunStore {
   readonly name: string;
   #lock: RunLock | undefined;

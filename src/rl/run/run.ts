@@ -15,12 +15,24 @@ import { readRunJson } from "./read-json.ts";
 import type { MetricLine, Reach, SelfTaughtReport, StageReport, TrainingResult, Warning } from "./records.ts";
 import { keepSplit, overlapWarning, splitOf } from "./split.ts";
 
-/** Makes a trainer; the questions come from the data set, filtered as the config says. */
+/**
+ * Makes a trainer; the questions come from the data set, filtered as the config says.
+ *
+ * @example
+ * const trainer = buildTrainer({ model, data, config: resolveConfig({ max_steps: 20 }) });
+ * await trainer.train();
+ */
 export function buildTrainer(options: TrainerOptions): GRPOTrainer {
   return new GRPOTrainer(options);
 }
 
-/** Trains, and gives the reward of each logged step. */
+/**
+ * Trains, and gives the reward of each logged step.
+ *
+ * @example
+ * const { rewards } = await runTrainingWithMetrics(buildTrainer({ model, data, config }));
+ * console.log(rewards.at(-1)?.reward);
+ */
 export async function runTrainingWithMetrics(
   trainer: GRPOTrainer,
   options: { readonly signal?: AbortSignal } = {},
@@ -30,7 +42,12 @@ export async function runTrainingWithMetrics(
   return { rewards, metrics };
 }
 
-/** What acting at random earns: the floor to compare with. */
+/**
+ * What acting at random earns: the floor to compare with.
+ *
+ * @example
+ * const episodes = await sampleRandomBaseline(data, config, 8);
+ */
 export async function sampleRandomBaseline(
   data: DataSet,
   config: Pick<GRPOConfig, "difficulty_filter" | "step_budget" | "seed" | "reward"> & Partial<EnvironmentRules>,
@@ -63,7 +80,14 @@ export interface RunTrainingOptions extends TrainerOptions {
 /** What a file of an evaluation has at least. */
 const PLAYED = ["player", "standing", "compared"] as const;
 
-/** Runs it all and keeps it in the store; null when the signal came first, with the training saved. */
+/**
+ * Runs it all and keeps it in the store; null when the signal came first, with the training saved.
+ *
+ * @example
+ * const store = new RunFolder("runs/mine");
+ * const result = await runTraining({ model, data, config, store });
+ * if (result) await writeReport("runs/mine");
+ */
 export async function runTraining(options: RunTrainingOptions): Promise<TrainingResult | null> {
   const {
     model,

@@ -60,7 +60,13 @@ export type Log = (typeof LOGS)[number];
 /** Bytes of each log. */
 export type LogLengths = Readonly<Record<Log, number>>;
 
-/** Keeps everything in memory: for tests, notebooks and pages. Nothing can be resumed from it. */
+/**
+ * Keeps everything in memory: for tests, notebooks and pages. Nothing can be resumed from it.
+ *
+ * @example
+ * const store = new MemoryStore();
+ * await buildTrainer({ model, data, config, store }).train();
+ */
 export class MemoryStore implements RunStore {
   readonly name = "memory";
   readonly logs: Record<Log, object[]> = {

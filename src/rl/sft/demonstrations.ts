@@ -118,7 +118,13 @@ export function teacherOf({ stumbles, omissions }: Mixture): TeacherOptions {
   return { omissions, ...(stumbles !== undefined && { stumbles }) };
 }
 
-/** One transcript after the other, of all worlds from the first on or of so many. `loadSqlite()` must have been awaited. */
+/**
+ * One transcript after the other, of all worlds from the first on or of so many. `loadSqlite()` must have been awaited.
+ *
+ * @example
+ * const mixture = mixtureSchema.parse({ seed: 1, players: [{ player: "oracle", share: 1 }] });
+ * for await (const transcript of demonstrations(mixture, 0, 10)) console.log(transcript.messages.length);
+ */
 export async function* demonstrations(
   mixture: Mixture,
   first = 0,

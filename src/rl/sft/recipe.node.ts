@@ -23,7 +23,16 @@ export interface MakeModelOptions {
 /** Worlds whose demonstrations are made in one go. */
 const WORLDS_PER_BATCH = 16;
 
-/** Writes a model folder in bf16; the same recipe gives the same tokenizer, and on the same kind of device the same weights. */
+/**
+ * Writes a model folder in bf16; the same recipe gives the same tokenizer, and on the same kind of device the same weights.
+ *
+ * @example
+ * import { parse } from "yaml";
+ * import { recipeSchema } from "sqlenv/rl";
+ *
+ * const recipe = recipeSchema.parse(parse(readFileSync("recipe.yaml", "utf8")));
+ * await makeModel("models/mine", recipe);
+ */
 export async function makeModel(
   dir: string,
   recipe: Recipe,

@@ -45,7 +45,12 @@ export function practiceMixture(config: GRPOConfig): Mixture {
   });
 }
 
-/** Takes `sft_steps` steps. `loadSqlite()` must have been awaited. */
+/**
+ * Takes `sft_steps` steps. `loadSqlite()` must have been awaited.
+ *
+ * @example
+ * const report = await fineTune(model, data, resolveConfig({ sft_steps: 100 }));
+ */
 export async function fineTune(
   { engine, turns }: TrainableModel,
   data: DataSet,

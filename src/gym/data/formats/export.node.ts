@@ -16,7 +16,12 @@ export interface ExportedDataSet {
   readonly left_out: readonly string[];
 }
 
-/** Writes the usable questions and their databases into a new or empty folder; strings in gold queries get single quotes. */
+/**
+ * Writes the usable questions and their databases into a new or empty folder; strings in gold queries get single quotes.
+ *
+ * @example
+ * exportDataSet(bundledDataSet(), "bundled"); // opens again with openDataSet("bundled")
+ */
 export function exportDataSet({ name, questions, file }: DataSet, dir: string): ExportedDataSet {
   if (!file) {
     throw new QuestionLoadError({ what: "data set does not give its database files", value: name });

@@ -59,7 +59,13 @@ const birdRecord = z.object({
   difficulty: z.enum(["simple", "moderate", "challenging"]).optional(),
 });
 
-/** Reads an array of question records in the native format; only text, database and gold query are required. */
+/**
+ * Reads an array of question records in the native format; only text, database and gold query are required.
+ *
+ * @example
+ * const json = '[{ "question_text": "How many?", "database_name": "shop", "gold_sql": "SELECT count(*) FROM item" }]';
+ * const { drafts } = parseQuestions(json, { file: "questions.json" });
+ */
 export function parseQuestions(json: string, options: ParseOptions): QuestionFile {
   return parseRecords(json, options, seedsRecord, ({ split, ...record }) => ({ ...record, split: splitOf(split) }));
 }

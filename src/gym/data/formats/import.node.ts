@@ -43,7 +43,13 @@ export interface ImportedDataSet {
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
-/** Imports a folder, .zip, .tar, .tar.gz, .tar.xz, or a URL to one, into `into` under a name; `openDataSet(name)` finds it there. */
+/**
+ * Imports a folder, .zip, .tar, .tar.gz, .tar.xz, or a URL to one, into `into` under a name; `openDataSet(name)` finds it there.
+ *
+ * @example
+ * await importDataSet("spider_data.zip", undefined, { name: "spider" });
+ * const spider = await openDataSet("spider");
+ */
 export async function importDataSet(
   source: string,
   into: string = dataSetsFolder(),

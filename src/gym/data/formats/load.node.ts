@@ -15,7 +15,13 @@ export interface LoadOptions {
   readonly doubleQuotedStrings?: boolean;
 }
 
-/** Loads one or more question files about the databases in `dbDir`; broken files throw, broken questions are rejected. */
+/**
+ * Loads one or more question files about the databases in `dbDir`; broken files throw, broken questions are rejected.
+ *
+ * @example
+ * const mine = await loadQuestions("questions.json", "databases/");
+ * console.log(mine.questions.length, mine.rejected.length);
+ */
 export async function loadQuestions(
   paths: string | readonly string[],
   dbDir: string,

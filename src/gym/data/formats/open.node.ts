@@ -33,7 +33,12 @@ export interface OpenDataSetOptions {
   readonly evidence?: boolean | undefined;
 }
 
-/** Opens a folder, a question file or an imported data set, and checks every gold query. */
+/**
+ * Opens a folder, a question file or an imported data set, and checks every gold query.
+ *
+ * @example
+ * const data = await openDataSet("spider"); // an imported name, a folder or a question file
+ */
 export async function openDataSet(
   nameOrPath: string,
   { dbDir, imported, evidence }: OpenDataSetOptions = {},

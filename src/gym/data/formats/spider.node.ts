@@ -11,7 +11,13 @@ import { mentions, readFiles, readText } from "./load.node.ts";
 // Gold queries of both sets write text in double quotes.
 const PUBLISHED = { doubleQuotedStrings: true } as const;
 
-/** Loads a Spider folder: train*.json for training, dev.json for evaluation, databases under database/. */
+/**
+ * Loads a Spider folder: train*.json for training, dev.json for evaluation, databases under database/.
+ *
+ * @example
+ * const spider = await loadSpider("spider/");
+ * console.log(spider.questions.filter(({ split }) => split === "eval").length);
+ */
 export async function loadSpider(dir: string): Promise<DataSet> {
   const { drafts, rejected, databases, file } = readSpider(dir);
   return assemble(basename(resolve(dir)), drafts, databases, { rejected, file, layout: "spider" });
@@ -43,7 +49,12 @@ export interface BirdOptions {
   readonly evidence?: boolean | undefined;
 }
 
-/** Loads a BIRD folder, or one holding its train/ and dev/ folders; difficulty is BIRD's own where given. */
+/**
+ * Loads a BIRD folder, or one holding its train/ and dev/ folders; difficulty is BIRD's own where given.
+ *
+ * @example
+ * const bird = await loadBird("bird/", { evidence: false });
+ */
 export async function loadBird(dir: string, { evidence = true }: BirdOptions = {}): Promise<DataSet> {
   const parts = birdParts(dir);
   const files = need(

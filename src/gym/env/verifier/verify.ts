@@ -24,7 +24,16 @@ interface Effort {
   steps: number;
 }
 
-/** Whether the answer is right. Never throws. */
+/**
+ * Whether the answer is right. Never throws.
+ *
+ * @example
+ * import { runGold } from "sqlenv/gym/env";
+ *
+ * const question = data.questions[0]!;
+ * const gold = runGold(question, data.databases.get(question.database_name));
+ * verifyAnswer("42", gold);
+ */
 export function verifyAnswer(answer: string, gold: Gold): boolean {
   const effort: Effort = { steps: MAX_VERIFIER_STEPS };
   return readAnswer(answer, gold.columns).some(

@@ -70,7 +70,14 @@ interface Thread {
   isLost: boolean;
 }
 
-/** A pool of environment threads over one data set. Environments are reset by `question_id`. */
+/**
+ * A pool of environment threads over one data set. Environments are reset by `question_id`.
+ *
+ * @example
+ * const environments = await EnvironmentThreads.start(data, { threads: 4 });
+ * await runTraining({ model, data, config, environments });
+ * await environments.close();
+ */
 export class EnvironmentThreads implements EnvironmentSource {
   readonly #spec: EnvironmentThreadData;
   readonly #file: (database: string) => Uint8Array;

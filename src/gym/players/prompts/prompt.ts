@@ -151,7 +151,12 @@ export function wordsOf({ action_type, argument }: SQLAction): string {
   return `${action_type}: ${argument}`;
 }
 
-/** The starter's system prompt. */
+/**
+ * The starter's system prompt.
+ *
+ * @example
+ * const prompt = model.turns.start(getSystemPrompt(), formatObservation(env.reset()));
+ */
 export function getSystemPrompt(): string {
   return COMPACT_SYSTEM;
 }
@@ -159,6 +164,9 @@ export function getSystemPrompt(): string {
 /**
  * The starter's format of an observation. A turn has only what is new in the conversation: the first one the question and
  * the table names, each later one the result or the error. The schema is not repeated: its news is DESCRIBE's result.
+ *
+ * @example
+ * const text = formatObservation(env.reset({ seed: 1 })); // the first user turn
  */
 export function formatObservation(observation: Shown): string {
   const { question, schema_info, result, error, step_count, budget_remaining, done } = observation;
@@ -170,7 +178,12 @@ export function formatObservation(observation: Shown): string {
   return lines.join("\n");
 }
 
-/** Parses the action in a model's text. Never throws: text without an action becomes a QUERY (see `parseAction`). */
+/**
+ * Parses the action in a model's text. Never throws: text without an action becomes a QUERY (see `parseAction`).
+ *
+ * @example
+ * env.step(parseModelOutput("QUERY: SELECT count(*) FROM customers"));
+ */
 export function parseModelOutput(text: string): SQLAction {
   return parseAction(text).action;
 }

@@ -9,7 +9,12 @@ import { answerFrom, scriptedPlayer } from "./scripted.ts";
 
 const TABLES_READ = 3; // described at most; each takes a step
 
-/** Describes the tables that the question names, finds the stored values in it, then queries and answers. */
+/**
+ * Describes the tables that the question names, finds the stored values in it, then queries and answers.
+ *
+ * @example
+ * await evaluate(data, keywordPlayer(), { episodes: 50 });
+ */
 export function keywordPlayer(): Player {
   return scriptedPlayer("keyword", function* ({ question, schema_info }, _, rules) {
     const tables: ParsedDescription[] = [];

@@ -7,7 +7,12 @@ import { scriptedPlayer } from "./scripted.ts";
 
 const LOOKED_ROWS = 20; // the number that an observation shows
 
-/** Answers with the number of rows, or with the cells of the column that the question names. */
+/**
+ * Answers with the number of rows, or with the cells of the column that the question names.
+ *
+ * @example
+ * await evaluate(data, lookerPlayer(), { episodes: 50 });
+ */
 export function lookerPlayer(): Player {
   return scriptedPlayer("looker", function* ({ question, schema_info }, rng) {
     const words = stems(question);

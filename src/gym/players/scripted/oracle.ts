@@ -2,7 +2,12 @@
 import { LAST_RESULT, MAX_DESCRIBED, type SQLAction, tableNames } from "../../env/index.ts";
 import type { Player } from "../player.ts";
 
-/** Always right; it reads the gold. With a small budget it skips DESCRIBE, never the answer. */
+/**
+ * Always right; it reads the gold. With a small budget it skips DESCRIBE, never the answer.
+ *
+ * @example
+ * const { success_rate } = await evaluate(data, oraclePlayer()); // 1
+ */
 export function oraclePlayer(): Player {
   return {
     name: "oracle",

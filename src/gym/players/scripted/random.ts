@@ -9,7 +9,12 @@ import type { Player } from "../player.ts";
 const GUESSED_COLUMNS = ["id", "name", "date", "year", "price"]; // before a table was described
 const GUESSED_ANSWERS = ["0", "1", "2", "10", "yes", "no", "unknown"];
 
-/** The random baseline: ignores the question; the same key plays the same episode. */
+/**
+ * The random baseline: ignores the question; the same key plays the same episode.
+ *
+ * @example
+ * const baseline = await evaluate(data, randomPlayer(), { episodes: 200 });
+ */
 export function randomPlayer(): Player {
   return randomActions("random", 1);
 }

@@ -12,7 +12,15 @@ export type Script = (
   rules: EnvironmentRules,
 ) => Generator<SQLAction, string, SQLObservation>;
 
-/** A player that follows a script; on its last step it answers with the last rows it saw, even if the script has not ended. */
+/**
+ * A player that follows a script; on its last step it answers with the last rows it saw, even if the script has not ended.
+ *
+ * @example
+ * const player = scriptedPlayer("counter", function* () {
+ *   const { result } = yield { action_type: "QUERY", argument: "SELECT count(*) FROM customers" };
+ *   return result; // the answer
+ * });
+ */
 export function scriptedPlayer(name: string, script: Script): Player {
   return {
     name,

@@ -26,7 +26,12 @@ export interface TeacherOptions {
   readonly repeats?: number;
 }
 
-/** Describes tables, samples those with a condition on text, queries, and answers with the result. */
+/**
+ * Describes tables, samples those with a condition on text, queries, and answers with the result.
+ *
+ * @example
+ * await evaluate(data, teacherPlayer({ stumbles: 0.1 }), { split: "train" });
+ */
 export function teacherPlayer(options: TeacherOptions = {}): Player {
   const { stumbles = STUMBLES, omissions = 0, repeats = REPEATS } = options;
   return {

@@ -48,7 +48,12 @@ const TRIES = 12;
 
 const SHARES: Readonly<Record<Difficulty, number>> = { easy: 40, medium: 40, hard: 20 };
 
-/** One world at a time, with its questions; `loadSqlite()` must have been awaited. The same options give the same worlds. */
+/**
+ * One world at a time, with its questions; `loadSqlite()` must have been awaited. The same options give the same worlds.
+ *
+ * @example
+ * for (const { spec, database, questions } of practiceWorlds({ seed: 1, worlds: 3 })) console.log(questions.length);
+ */
 export function* practiceWorlds(options: PracticeOptions): Generator<PracticeWorld, void> {
   const { seed, worlds = Number.POSITIVE_INFINITY, first = 0 } = options;
   check(options);
@@ -64,7 +69,12 @@ export function* practiceWorlds(options: PracticeOptions): Generator<PracticeWor
   }
 }
 
-/** The questions of many worlds as a data set; their databases are generated again from the seed when needed. */
+/**
+ * The questions of many worlds as a data set; their databases are generated again from the seed when needed.
+ *
+ * @example
+ * const data = practiceDataSet({ seed: 1, worlds: 100, difficulties: ["easy"] });
+ */
 export function practiceDataSet(options: PracticeOptions & { readonly worlds: number }): DataSet {
   const questions: QuestionRecord[] = [];
   const indexes = new Map<string, number>();

@@ -27,7 +27,12 @@ const TRAIN_QUESTIONS = 8;
 /** More than needed, since questions with the same query are dropped. */
 const DRAWN = 16;
 
-/** Train and eval questions on the same databases, and eval questions on databases without train questions. `loadSqlite()` must have been awaited. */
+/**
+ * Train and eval questions on the same databases, and eval questions on databases without train questions. `loadSqlite()` must have been awaited.
+ *
+ * @example
+ * const small = practiceSet({ seed: 1, seen: 16, unseen: 8, forms: STARTER_FORMS });
+ */
 export function practiceSet({ seed = 42, seen = 64, unseen = 48, ...rest }: PracticeSetOptions = {}): DataSet {
   const questions: QuestionRecord[] = [];
   const files = new Map<string, Uint8Array>();

@@ -13,6 +13,9 @@ export type CrossEntropySpec = { readonly type: "cross_entropy" };
 /**
  * Σ w · (−log π) / Σ w.
  * @param normalizer Σ w of the whole batch, when `sequences` are only a part of it
+ *
+ * @example
+ * const { loss } = crossEntropy([{ logp: [-0.1, -2.3], weights: [1, 1] }]); // (0.1 + 2.3) / 2
  */
 export function crossEntropy(
   sequences: readonly Pick<TokenSequence, "logp" | "weights">[],

@@ -121,7 +121,12 @@ export async function resolveModel(nameOrPath: string, options: HubOptions = {})
   return fetchModel({ id: nameOrPath, revision, endpoint, token, options }, repo);
 }
 
-/** The folder or file of a model that needs no download: a path, Ollama's, or cached from the Hub; undefined if there is none. */
+/**
+ * The folder or file of a model that needs no download: a path, Ollama's, or cached from the Hub; undefined if there is none.
+ *
+ * @example
+ * const folder = findModel("Qwen/Qwen3-0.6B"); // undefined: it would have to be downloaded
+ */
 export function findModel(nameOrPath: string, { cacheDir, revision = "main" }: HubOptions = {}): string | undefined {
   const own = isOllamaName(nameOrPath) ? ollamaModel(nameOrPath) : ownFolder(nameOrPath);
   if (own !== undefined || !NAME.test(nameOrPath)) return own;

@@ -47,7 +47,12 @@ interface Word {
   readonly count: number;
 }
 
-/** Learns merges from texts; the same texts in any order give the same tokenizer, ties going to the smallest ids. */
+/**
+ * Learns merges from texts; the same texts in any order give the same tokenizer, ties going to the smallest ids.
+ *
+ * @example
+ * const tokenizer = new Tokenizer({ tokenizer: trainBpe(["SELECT name FROM item"], { vocabSize: 300 }), config: {} });
+ */
 export function trainBpe(texts: Iterable<string>, options: BpeOptions): Record<string, unknown> {
   const { vocabSize, specialTokens = [], minFrequency = 2, maxTokenBytes = 16, spaces = "attached" } = options;
   if (!Number.isInteger(vocabSize) || vocabSize < BYTES + specialTokens.length) {

@@ -100,7 +100,13 @@ interface Pieces {
 /** Texts whose ids are kept: what the episodes of some training steps are shown. */
 const TEXTS_KEPT = 4_096;
 
-/** Splits a template and checks that it only appends; one that rewrites earlier turns is rejected with the reason. */
+/**
+ * Splits a template and checks that it only appends; one that rewrites earlier turns is rejected with the reason.
+ *
+ * @example
+ * const turns = createTurnEncoder(model.tokenizer); // ChatML
+ * const ids = turns.start("You answer questions.", "How many customers are there?");
+ */
 export function createTurnEncoder(
   tokenizer: Tokenizer,
   template: string = CHATML_TEMPLATE,

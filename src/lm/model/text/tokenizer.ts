@@ -107,7 +107,14 @@ export interface DecodeOptions {
   readonly skipSpecial?: boolean;
 }
 
-/** A byte-pair tokenizer in the Hugging Face format. */
+/**
+ * A byte-pair tokenizer in the Hugging Face format.
+ *
+ * @example
+ * const parse = (file: string) => JSON.parse(readFileSync(file, "utf8"));
+ * const tokenizer = new Tokenizer({ tokenizer: parse("tokenizer.json"), config: parse("tokenizer_config.json") });
+ * tokenizer.decode(tokenizer.encode("SELECT 1")); // "SELECT 1"
+ */
 export class Tokenizer {
   readonly files: TokenizerFiles;
   readonly addedTokens: readonly AddedToken[];
