@@ -125,11 +125,7 @@ describe.concurrent("files", () => {
   test("an output folder that is there, or is a file, is left alone", async () => {
     const before = readdirSync(place.model);
     const there = await sqlenvInside([...place.args("model"), "--json"]);
-    expectRefused(
-      there,
-      2,
-      /the output folder is there already: .*model; go on with it by --resume .*, or name another/,
-    );
+    expectRefused(there, 2, /the output folder already exists: .*model; continue it with --resume .*, or name another/);
     expect(readdirSync(place.model)).toEqual(before);
     const file = await sqlenvInside([...place.args("transcripts.jsonl"), "--json"]);
     expectRefused(file, 2, /the output folder is a file: .*transcripts\.jsonl; name another/);

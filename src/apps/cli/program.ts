@@ -1,6 +1,6 @@
 // The commands there are, each loaded when it is asked for: starting `sqlenv` should cost what the command costs.
 import { Command } from "commander";
-import { packageInfo } from "./package-info.ts";
+import { packageInfo } from "../../io/package-info.node.ts";
 import { explain } from "./terminal/error-line.ts";
 
 /** Every command, in the order the help lists them. */

@@ -2,11 +2,12 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readEpisodes, readRunFolder } from "../../rl/run/read-folder.node.ts";
+import type { ReportHook } from "../../rl/run/train.node.ts";
 import { countActions } from "./action-stats.ts";
 import { comparisonHtml, comparisonMarkdown } from "./comparison.ts";
 import { headline } from "./evaluation-summary.ts";
 import { learningCurve } from "./learning-curve.ts";
-import { blogMarkdown } from "./model-card.ts";
+import { blogMarkdown, modelCard } from "./model-card.ts";
 import { svgToPng } from "./png.node.ts";
 import { type RunRecords, runPage, subtitleOf } from "./run-page.ts";
 
@@ -62,3 +63,9 @@ export async function writeReport(run: string | Run): Promise<WrittenReport> {
   });
   return { files, headline: result ? headline(result) : null };
 }
+
+/** What `runTraining` writes about a finished run when it is given this as `report`, as `sqlenv train` does. */
+export const trainingReport: ReportHook = {
+  card: (result, config) => modelCard({ result, config }),
+  write: (run) => writeReport(run),
+};

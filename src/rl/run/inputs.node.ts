@@ -1,11 +1,16 @@
-// What a run was begun with, as SHA-256 sums: a run that is resumed with other questions, databases, weights or reward
-// functions would be another run.
+// SHA-256 sums of a run's inputs: resumed with other questions, databases, weights or reward functions it would be another
+// run.
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, join, resolve, sep } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { z } from "zod";
+import { UsageError } from "../../errors.ts";
 import type { DataSet } from "../../gym/data/index.ts";
+import { packageInfo } from "../../io/package-info.node.ts";
+import { resolveModel } from "../../lm/model/formats/hub.node.ts";
+import type { GRPOConfig } from "../config.ts";
+import type { RunStore } from "./store.ts";
 
 /** The name of the file in a run's folder. */
 export const INPUTS_FILE = "inputs.json";
@@ -41,6 +46,47 @@ export interface InputSources {
 /** Files of a model folder that are loaded. Others may come and go: tools that share a cache add theirs. */
 const MODEL_FILES =
   /^(config|generation_config|tokenizer|tokenizer_config|chat_template|adapter_config|.+\.safetensors\.index)\.json$|\.safetensors$|^chat_template\.jinja$/;
+
+export interface CheckInputsOptions {
+  /** The folder or GGUF file that was loaded. */
+  readonly modelFolder: string;
+  readonly data: DataSet;
+  readonly config: GRPOConfig;
+  readonly store: RunStore;
+  readonly resume: boolean;
+  /** Continue although something has changed. */
+  readonly accept: boolean;
+  readonly onNote?: ((text: string) => void) | undefined;
+}
+
+/** Writes the sums of a new run; refuses to resume one whose inputs have changed, by name. */
+export async function checkInputs(options: CheckInputsOptions): Promise<void> {
+  const { modelFolder, data, config, store, resume, accept, onNote } = options;
+  const run = resolve(store.name);
+  const folders = [await resolveModel(config.model_name), modelFolder].map((folder) => resolve(folder));
+  const now = await sumInputs({
+    version: packageInfo().version,
+    data,
+    rewardFile: config.reward_funcs,
+    modelFolders: folders.filter((folder) => !folder.startsWith(run + sep)), // what a stage saved belongs to the run
+  });
+  const kept = resume ? readInputs(store.name) : null;
+  if (kept) {
+    const changed = changedInputs(kept, now).join(", ");
+    if (changed && !accept)
+      throw new UsageError({
+        what: "the run was begun with other inputs; what has changed is",
+        value: changed,
+        remedy: "restore it, start a new run, or continue with --accept-changes",
+      });
+    if (changed) onNote?.(`accepted: ${changed} changed since the run was begun`);
+    if (kept.version !== now.version)
+      onNote?.(`the run was begun with sqlenv ${kept.version}, this is ${now.version}: results may differ`);
+  } else if (resume) {
+    onNote?.("this run does not say what it was begun with: whether anything has changed since is not known");
+  }
+  store.write(INPUTS_FILE, `${JSON.stringify(now, null, 2)}\n`);
+}
 
 /** Sums up what there is now. */
 export async function sumInputs({ version, data, modelFolders, rewardFile }: InputSources): Promise<RunInputs> {

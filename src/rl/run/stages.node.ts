@@ -1,7 +1,7 @@
 // The stages of a training before GRPO, in their order. Each is given the model the one before it left, teaches it and
 // saves it as a folder of the run, whole or not at all: a run that was killed repeats the stage it was in and no other.
 import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { ModelLoadError } from "../../errors.ts";
 import type { DataSet } from "../../gym/data/index.ts";
 import type { EnvironmentSource } from "../../gym/evaluation/index.ts";
@@ -13,8 +13,9 @@ import { teamDemonstrations } from "../sft/demonstration-team.node.ts";
 import { selfTaughtName, selfTaughtRound } from "../sft/self-taught.ts";
 import { fineTune } from "../sft/sft.ts";
 import type { WarmupStep } from "../sft/warmup.ts";
+import type { Phase } from "./grpo.ts";
+import { baseName } from "./model.node.ts";
 import type { SelfTaughtReport, StageReport } from "./records.ts";
-import type { Phase } from "./run.ts";
 import type { TrainingSplit } from "./split.ts";
 import type { RunStore } from "./store.ts";
 
@@ -140,9 +141,4 @@ async function evaluateBase(model: LoadedModel, options: RunStagesOptions): Prom
     onProgress: (done, total) => onProgress?.("base", done, total),
   });
   store.write("base.json", `${JSON.stringify(played)}\n`);
-}
-
-/** The model as others name it: a path that does not depend on where one stands, or a name on the Hub. */
-export function baseName(name: string): string {
-  return existsSync(name) ? resolve(name) : name;
 }

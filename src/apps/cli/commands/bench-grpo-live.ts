@@ -6,11 +6,11 @@ import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { EnvironmentThreads } from "../../../gym/evaluation/environments/threads.node.ts";
 import { localEnvironments } from "../../../gym/evaluation/index.ts";
 import { type GRPOConfig, loadQuestionPrompts, resolveConfig } from "../../../rl/index.ts";
+import { environmentThreadCount } from "../../../rl/run/environments.node.ts";
+import { loadForTraining } from "../../../rl/run/model.node.ts";
 import { benchLiveGRPO, type LiveResult, type LiveSide, liveSteps, WARM_STEPS } from "../../bench/live-grpo.ts";
-import { environmentThreadCount } from "../environments.ts";
 import { drawTable, formatNumber, type Output, printable } from "../terminal/output.ts";
 import { configOf } from "./train-config.ts";
-import { trainingModel } from "./train-model.ts";
 
 export interface LiveOptions {
   readonly data: string;
@@ -46,7 +46,7 @@ export async function benchLive(options: LiveOptions, out: Output): Promise<Live
   const { steps = STEPS } = options;
   const data = await resolveDataSet(options.data);
   const settings = settingsOf(options);
-  const model = await trainingModel(settings.model_name, settings);
+  const model = await loadForTraining(settings.model_name, settings);
   const { device, variant, parameters } = model.engine.facts;
   const threads = environmentThreadCount(options.environmentThreads ?? null, device);
   const sides: LiveSide[] = [{ threads: 0, environments: localEnvironments(data) }];

@@ -15,12 +15,13 @@ import {
 } from "../../../gym/env/index.ts";
 import { MAX_TWIN_SEEDS, TWINS_VERSION } from "../../../gym/evaluation/index.ts";
 import { writeFileWhole } from "../../../io/atomic-write.node.ts";
+import { packageInfo } from "../../../io/package-info.node.ts";
+import { readModelMetadata } from "../../../rl/run/model-metadata.node.ts";
 import { type AttemptOptions, type Attempts, playAttempts } from "../../bench/text-to-sql/attempts.ts";
 import { judgeAttempts } from "../../bench/text-to-sql/outcomes.ts";
 import { askedData, type BenchResult, type Protocol, resultOf } from "../../bench/text-to-sql/result.ts";
 import { givenPromptId, writeAttempts } from "../../bench/text-to-sql/schema-given.ts";
 import { environmentsFor } from "../environments.ts";
-import { readModelMetadata } from "../model-metadata.ts";
 import {
   addPlayerOptions,
   CONCURRENCY,
@@ -31,7 +32,6 @@ import {
 } from "../options/player.ts";
 import type { PromptFlags } from "../options/prompt.ts";
 import { checkDatabases, checkSplit, listDifficulties, type QuestionFlags } from "../options/questions.ts";
-import { packageInfo } from "../package-info.ts";
 import { writerNamed } from "../query-writer.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { type Output, output, printable, wholeNumber } from "../terminal/output.ts";

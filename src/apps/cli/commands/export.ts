@@ -11,7 +11,7 @@ import type { GgufType } from "../../../lm/model/formats/gguf.ts";
 import { resolveModel } from "../../../lm/model/formats/hub.node.ts";
 import { mergedWeights } from "../../../lm/model/formats/merge.node.ts";
 import { isAdapterFolder, readAdapterConfig } from "../../../lm/model/formats/peft.node.ts";
-import { flagsFor, readModelMetadata, writeModelMetadata } from "../model-metadata.ts";
+import { flagsFor, readModelMetadata, writeModelMetadata } from "../../../rl/run/model-metadata.node.ts";
 import { formatBytes, output, printable } from "../terminal/output.ts";
 
 interface Options {

@@ -1,20 +1,17 @@
 // From preset, YAML file and flags to one config: each overrides the one before it.
-import { existsSync, readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
-import { parse as parseYaml, stringify } from "yaml";
+import { parse as parseYaml } from "yaml";
 import { z } from "zod";
-import { messageOf, UsageError } from "../../../errors.ts";
-import type { ThreadEngineOptions } from "../../../lm/engine/index.node.ts";
-import type { LoraSpec } from "../../../lm/model/lora.ts";
 import {
   CONFIG_KEYS,
   configSchema,
   type GRPOConfig,
+  type GRPOConfigInput,
   PRESET_NAMES,
   presetNamed,
   resolveConfig,
-  unknownKey,
 } from "../../../rl/index.ts";
+import { readConfigFile } from "../../../rl/run/config-file.node.ts";
 
 export interface ConfigFlags extends Readonly<Record<string, unknown>> {
   readonly preset?: string;
@@ -81,73 +78,7 @@ export function configOf(flags: ConfigFlags): GRPOConfig {
   });
 }
 
-/** A YAML file's settings; unknown keys are refused with the nearest one, bad YAML with its line. */
-export function readConfigFile(file: string): Record<string, unknown> {
-  if (!existsSync(file)) throw new UsageError({ what: "no such config file", value: file });
-  let parsed: unknown;
-  try {
-    parsed = parseYaml(readFileSync(file, "utf8")) ?? {};
-  } catch (cause) {
-    throw new UsageError({ what: `${file} is not YAML`, value: messageOf(cause), cause });
-  }
-  if (typeof parsed !== "object" || Array.isArray(parsed))
-    throw new UsageError({
-      what: `${file} does not hold settings`,
-      value: typeof parsed,
-      remedy: "write `key: value` lines",
-    });
-  const settings = parsed as Record<string, unknown>;
-  for (const key of Object.keys(settings)) {
-    if (key !== "preset" && !(CONFIG_KEYS as readonly string[]).includes(key)) throw unknownKey(key);
-  }
-  return settings;
-}
-
-/** The config as it is written to config.yaml. */
-export function configText(config: GRPOConfig): string {
-  return stringify(config);
-}
-
-/** Settings that may change when a run is resumed: they do not touch its results. */
-const FREE: readonly (keyof GRPOConfig)[] = [
-  "threads",
-  "environment_threads",
-  "save_steps",
-  "save_total_limit",
-  "output_dir",
-  "reward_timeout",
-];
-
-/** The config of a run that is resumed. Settings that would make it another run are refused, by name. */
-export function resumedConfig(kept: GRPOConfig, flags: ConfigFlags): GRPOConfig {
-  const wanted =
-    flags.preset !== undefined || flags.config !== undefined
-      ? configOf(flags)
-      : resolveConfig({ ...kept, ...typedSettings(flags) });
-  const show = (value: unknown) => JSON.stringify(value);
-  const changed = CONFIG_KEYS.filter((key) => !FREE.includes(key) && show(wanted[key]) !== show(kept[key]));
-  if (changed.length > 0)
-    throw new UsageError({
-      what: "the run was begun with other settings",
-      value: changed.map((key) => `${key} ${show(kept[key])}, now ${show(wanted[key])}`).join("; "),
-      remedy: "leave them as they were, or start a new run",
-    });
-  return { ...wanted, output_dir: kept.output_dir };
-}
-
-/** The adapters a config asks for. */
-export function loraOf({ lora_r: r, lora_alpha: alpha, lora_target_modules: targets }: GRPOConfig): LoraSpec {
-  return { r, alpha, ...(targets && { targets }) };
-}
-
-/** What a config asks of the engine. */
-export function engineOptions(config: GRPOConfig): ThreadEngineOptions {
-  const { threads, device, precision, gradient_checkpointing: recompute, beta, max_gpu_memory } = config;
-  return {
-    ...{ device, recompute, reference: beta !== 0 },
-    ...(config.use_peft && { lora: { ...loraOf(config), seed: config.seed } }),
-    ...(max_gpu_memory === null ? {} : { maxGpuMemory: max_gpu_memory * 1e9 }),
-    ...(threads === null ? {} : { threads }),
-    ...(precision === "auto" ? {} : { precision }),
-  };
+/** The settings that replace those of a run that is resumed: the typed ones, unless a preset or a file is named too. */
+export function resumeSettings(flags: ConfigFlags): GRPOConfigInput {
+  return flags.preset === undefined && flags.config === undefined ? typedSettings(flags) : configOf(flags);
 }

@@ -28,8 +28,9 @@ import {
   type TimingLine,
 } from "../../../rl/index.ts";
 import { loadTrainableModel } from "../../../rl/load.node.ts";
+import { configText } from "../../../rl/run/config-file.node.ts";
+import { engineOptions } from "../../../rl/run/model.node.ts";
 import { drawTable, formatBytes, formatNumber, type Output, printable } from "../terminal/output.ts";
-import { configText, engineOptions } from "./train-config.ts";
 import { minutes } from "./train-screen.ts";
 
 /** Prints what a training would be; where the model is here and fits, one step is played and thrown away, to know how long one takes. */

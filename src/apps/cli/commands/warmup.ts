@@ -22,10 +22,10 @@ import {
   type WarmupReport,
   warmup,
 } from "../../../rl/index.ts";
-import { baseName } from "../../../rl/run/stages.node.ts";
+import { baseName } from "../../../rl/run/model.node.ts";
+import { writeModelMetadata } from "../../../rl/run/model-metadata.node.ts";
 import { teamDemonstrations } from "../../../rl/sft/demonstration-team.node.ts";
 import { makeModel } from "../../../rl/sft/recipe.node.ts";
-import { writeModelMetadata } from "../model-metadata.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "../options/device.ts";
 import { type PromptFlags, promptOption, shotsOption } from "../options/prompt.ts";
 import { listOf } from "../options/questions.ts";

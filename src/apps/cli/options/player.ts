@@ -15,7 +15,7 @@ import {
   teacherPlayer,
 } from "../../../gym/players/index.ts";
 import { windowOf } from "../../../lm/model/parameters.ts";
-import { readModelMetadata } from "../model-metadata.ts";
+import { readModelMetadata } from "../../../rl/run/model-metadata.node.ts";
 import { wholeNumber } from "../terminal/output.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
 import { addPromptOptions, type PromptFlags, promptChoice } from "./prompt.ts";

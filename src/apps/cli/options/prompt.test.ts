@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { DEFAULT_RULES, GUIDED_RULES } from "../../../gym/env/index.ts";
 import { promptId } from "../../../gym/players/index.ts";
-import { readModelMetadata, writeModelMetadata } from "../model-metadata.ts";
+import { readModelMetadata, writeModelMetadata } from "../../../rl/run/model-metadata.node.ts";
 import { type PromptFlags, promptChoice } from "./prompt.ts";
 import { rulesNamed } from "./rules.ts";
 

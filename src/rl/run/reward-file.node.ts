@@ -1,10 +1,10 @@
-// Reward functions of one's own, from a file given on the command line. They run in a thread of their own, and are called
-// here like any others. TypeScript works on every Node.
+// Reward functions from a file (`reward_funcs`). They run in their own thread and are called like any others; TypeScript
+// works on every supported Node.
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { Worker } from "node:worker_threads";
 import { SqlEnvError, UsageError } from "../../errors.ts";
-import { REWARD_FUNCTIONS, type RewardFunction } from "../../rl/index.ts";
+import { REWARD_FUNCTIONS, type RewardFunction } from "../rewards.ts";
 import type { FromRewards, ToRewards } from "./reward-protocol.ts";
 
 export interface RewardFile {
@@ -50,7 +50,7 @@ class RewardThread {
 
   constructor(file: string) {
     this.#file = file;
-    this.#worker = new Worker(new URL("./reward-thread.js", import.meta.url), { workerData: resolve(file) });
+    this.#worker = new Worker(new URL("./reward-thread.node.js", import.meta.url), { workerData: resolve(file) });
   }
 
   load(): Promise<readonly RewardFunction[]> {

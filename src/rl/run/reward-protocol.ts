@@ -1,6 +1,6 @@
-// What the command's thread and the reward functions' thread say to each other.
+// Messages between the training's thread and the reward functions' thread.
 import type { Message } from "../../gym/players/index.ts";
-import type { Episode } from "../../rl/index.ts";
+import type { Episode } from "./records.ts";
 
 /** Episodes to be scored; kept until the next come. */
 export interface RewardBatch {

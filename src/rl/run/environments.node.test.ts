@@ -1,6 +1,6 @@
 // How many threads environments get.
 import { expect, test } from "vitest";
-import { environmentThreadCount } from "./environments.ts";
+import { environmentThreadCount } from "./environments.node.ts";
 
 test.each([
   [null, "cpu", 16, 0], // the arithmetic has all cores

@@ -4,7 +4,7 @@ import { register } from "node:module";
 import { pathToFileURL } from "node:url";
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "../../errors.ts";
-import { checkMetricName, type RewardFunction } from "../../rl/rewards.ts";
+import { checkMetricName, type RewardFunction } from "../rewards.ts";
 import type { FromRewards, RewardBatch, ToRewards } from "./reward-protocol.ts";
 
 const port = parentPort!;
@@ -39,7 +39,7 @@ port.on("message", async (message: ToRewards) => {
 try {
   const file = workerData as string;
   if (/\.[cm]?ts$/.test(file) && !(process.features as { typescript?: unknown }).typescript)
-    register(new URL("./strip-types.js", import.meta.url));
+    register(new URL("./strip-types.node.js", import.meta.url));
   const module = (await import(pathToFileURL(file).href)) as Record<string, unknown>;
   for (const [exported, value] of Object.entries(module))
     if (typeof value === "function") functions.set(exported, value as RewardFunction);

@@ -3,5 +3,5 @@ import { readFileSync } from "node:fs";
 
 /** Version and description. */
 export function packageInfo(): Readonly<Record<"version" | "description", string>> {
-  return JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"));
+  return JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
 }

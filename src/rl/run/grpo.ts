@@ -1,0 +1,149 @@
+// A training of a loaded model: the random baseline, the model before, GRPO, the model after, and the result.
+
+import { UsageError } from "../../errors.ts";
+import { evalIdsSha256 } from "../../gym/data/index.ts";
+import { rulesId, rulesOf } from "../../gym/env/index.ts";
+import { promptId } from "../../gym/players/index.ts";
+import { comparisonOf, type Played, type PlayedOptions, playedAtRandom, playedBy } from "../played.ts";
+import { reachOf, reachWarning } from "../reach.ts";
+import { selfTaughtName } from "../sft/self-taught.ts";
+import { GRPOTrainer, type TrainerOptions } from "../trainer.ts";
+import { accuracyOf, outcomesOf, pairsOf } from "./outcomes.ts";
+import { readRunJson } from "./read-json.ts";
+import type { Reach, SelfTaughtReport, StageReport, TrainingResult, Warning } from "./records.ts";
+import { keepSplit, overlapWarning, splitOf } from "./split.ts";
+
+/** Part of a training, in order. */
+export type Phase = "base" | "sft" | "self_taught" | "random" | "before" | "reach" | "training" | "after";
+
+export interface GrpoOptions extends TrainerOptions {
+  /** Continue the store's run instead of starting anew. */
+  readonly resume?: boolean;
+  /** Seconds that went into making the model, for the result's sum. @default 0 */
+  readonly spent?: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly onPhase?: (phase: Phase) => void;
+  /** Episodes that an evaluation has played so far, and how many it will. */
+  readonly onProgress?: (phase: Phase, done: number, total: number) => void;
+  /** What the model can do before training, where pass_k asks for it; with the warning that this is worth. */
+  readonly onReach?: (reach: Reach, warning: Warning | null) => void;
+}
+
+/** What a file of an evaluation has at least. */
+const PLAYED = ["player", "standing", "compared"] as const;
+
+/** Trains and evaluates, and writes the records to the store; null when the signal came first, with the training saved. */
+export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | null> {
+  const {
+    model,
+    data,
+    config,
+    environments,
+    signal,
+    onPhase,
+    onProgress,
+    onReach,
+    resume = false,
+    spent = 0,
+  } = options;
+  const trainer = new GRPOTrainer(options);
+  const { store } = trainer;
+  const started = performance.now();
+  if (resume) store.rewind();
+  else if (store.newest())
+    throw new UsageError({
+      what: "there is a run already",
+      value: store.name,
+      remedy: "resume it, or use another folder",
+    });
+
+  const watch = (phase: Phase): PlayedOptions => {
+    onPhase?.(phase);
+    return { player: phase, signal, environments, onProgress: (done, total) => onProgress?.(phase, done, total) };
+  };
+  /** Plays once; a resumed run finds what was played before. */
+  const once = async (phase: "random" | "before", play: () => Promise<Played>): Promise<Played> => {
+    const kept = readRunJson<Played>(store, `${phase}.json`, PLAYED);
+    if (kept) return kept;
+    const played = await play();
+    store.write(`${phase}.json`, `${JSON.stringify(played)}\n`);
+    return played;
+  };
+
+  /** What reward can reach; a resumed run finds it. */
+  const measureReach = async (): Promise<Reach> => {
+    const kept = readRunJson<Reach>(store, "reach.json", ["questions", "tries"]);
+    if (kept) return kept;
+    onPhase?.("reach");
+    const reach = await reachOf(data, model, config, {
+      ...{ signal, environments, onProgress: (done, total) => onProgress?.("reach", done, total) },
+    });
+    store.write("reach.json", `${JSON.stringify(reach)}\n`);
+    onReach?.(reach, reachWarning(reach));
+    return reach;
+  };
+
+  try {
+    const split = await splitOf(data, config);
+    keepSplit(store, split);
+    const { sft_steps, self_taught_rounds } = config;
+    const base = sft_steps > 0 || self_taught_rounds > 0 ? readRunJson<Played>(store, "base.json", PLAYED) : null;
+    const sft = sft_steps > 0 ? readRunJson<StageReport>(store, "sft.json", ["steps", "last_loss"]) : null;
+    const self_taught = Array.from({ length: self_taught_rounds }, (_, i) =>
+      readRunJson<SelfTaughtReport>(store, `${selfTaughtName(i + 1)}.json`, ["steps", "last_loss", "solved"]),
+    ).filter((report) => report !== null);
+    const floor = await once("random", () => playedAtRandom(data, config, watch("random")));
+    const isNew = store.newest() === null;
+    const before = await once("before", () => playedBy(model, data, config, watch("before")));
+    if (isNew) await trainer.record(before.standing);
+    const reach = config.pass_k > 0 ? await measureReach() : null;
+    const first = [overlapWarning(split), reach && reachWarning(reach)].filter((warning) => warning !== null);
+    if (isNew) store.append("warnings.jsonl", ...first);
+    onPhase?.("training");
+    const { interrupted, steps } = await trainer.train({ signal });
+    if (interrupted) return null;
+    const after = await playedBy(model, data, config, watch("after"));
+    await trainer.record(after.standing);
+    store.write(
+      "comparison.json",
+      `${JSON.stringify(comparisonOf([floor, ...(base ? [base] : []), before, after]))}\n`,
+    );
+    const stages = [...(base ? [base] : []), before, after].map(({ player, marks = [] }) => ({ stage: player, marks }));
+    const eval_ids_sha256 = globalThis.crypto?.subtle ? await evalIdsSha256(data.questions) : undefined;
+    const asked = {
+      model_name: config.model_name,
+      prompt: promptId({ prompt: config.prompt, shots: config.shots }),
+      rules: rulesId(rulesOf(config)),
+    };
+    const outcomes = await outcomesOf(stages, {
+      ...{ ...asked, seed: config.seed, data: data.name, max_new_tokens: config.max_new_tokens },
+      step_budget: config.eval_step_budget ?? config.step_budget,
+    });
+    store.write("outcomes.json", `${JSON.stringify(outcomes)}\n`);
+    const result: TrainingResult = {
+      run: store.name,
+      ...asked,
+      ...(eval_ids_sha256 !== undefined && { eval_ids_sha256 }),
+      seconds: spent + Math.max(trainer.state.elapsed, (performance.now() - started) / 1000),
+      steps,
+      episodes: trainer.state.episodes,
+      tokens: trainer.state.tokens,
+      random: floor.standing,
+      ...(base && { base: base.standing }),
+      before: before.standing,
+      after: after.standing,
+      ...(reach && { reach }),
+      accuracy: Object.fromEntries(stages.map(({ stage, marks }) => [stage, accuracyOf(marks)])),
+      paired: pairsOf(stages, config.seed),
+      ...(sft && { sft }),
+      ...(self_taught.length > 0 && { self_taught }),
+      split,
+      warnings: (store.read("warnings.jsonl") ?? "").split("\n").filter(Boolean).length,
+    };
+    store.write("results.json", `${JSON.stringify(result, null, 2)}\n`);
+    return result;
+  } catch (error) {
+    if (!signal?.aborted || error !== signal.reason) throw error;
+    return null;
+  }
+}

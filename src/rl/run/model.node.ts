@@ -1,0 +1,61 @@
+// The model that a training loads: with the engine its config asks for, and checked against it.
+
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { UsageError } from "../../errors.ts";
+import { rulesOf } from "../../gym/env/index.ts";
+import { checkRoom } from "../../gym/players/index.ts";
+import type { LoadedModel, ThreadEngineOptions } from "../../lm/engine/index.node.ts";
+import { windowOf } from "../../lm/model/parameters.ts";
+import type { GRPOConfig } from "../config.ts";
+import { loadTrainableModel } from "../load.node.ts";
+import { memoryOptionsOf } from "./plan.ts";
+
+/** What a config asks of the engine. */
+export function engineOptions(config: GRPOConfig): ThreadEngineOptions {
+  const { threads, device, precision, max_gpu_memory } = config;
+  const { recompute, reference, lora } = memoryOptionsOf(config);
+  return {
+    device,
+    recompute,
+    reference,
+    ...(lora && { lora: { ...lora, seed: config.seed } }),
+    ...(max_gpu_memory !== null && { maxGpuMemory: max_gpu_memory * 1e9 }),
+    ...(threads !== null && { threads }),
+    ...(precision !== "auto" && { precision }),
+  };
+}
+
+/**
+ * Loads a model to train. Every stage loads it with what GRPO needs (the KL term's reference too), so that a model too
+ * large for the memory is refused before the first stage.
+ */
+export async function loadForTraining(nameOrFolder: string, config: GRPOConfig): Promise<LoadedModel> {
+  const model = await loadTrainableModel(nameOrFolder, engineOptions(config));
+  try {
+    checkWindow(config, model);
+  } catch (error) {
+    await model.engine.close();
+    throw error;
+  }
+  return model;
+}
+
+function checkWindow(settings: GRPOConfig, { config, turns }: LoadedModel): void {
+  const { max_context_tokens, max_new_tokens, prompt, shots, sft_steps, sft_max_context_tokens } = settings;
+  const window = windowOf(config);
+  const refuse = (key: string, value: number) =>
+    new UsageError({
+      what: `${key} is above the window of ${window} that the engine computes for this model`,
+      value,
+      remedy: `give --${key.replaceAll("_", "-")} ${window}`,
+    });
+  if (max_context_tokens > window) throw refuse("max_context_tokens", max_context_tokens);
+  if (sft_steps > 0 && sft_max_context_tokens > window) throw refuse("sft_max_context_tokens", sft_max_context_tokens);
+  checkRoom(turns, { prompt, shots }, { max_context_tokens, max_new_tokens }, rulesOf(settings));
+}
+
+/** The base model as an adapter's config names it: an absolute path, or a name on the Hub. */
+export function baseName(name: string): string {
+  return existsSync(name) ? resolve(name) : name;
+}

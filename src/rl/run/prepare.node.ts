@@ -1,0 +1,107 @@
+// What a training needs before its model is loaded: its folder, data set, reward functions and split, all checked.
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { UsageError } from "../../errors.ts";
+import type { DataSet } from "../../gym/data/index.ts";
+import { resolveDataSet } from "../../gym/datasets.node.ts";
+import { type GRPOConfig, type GRPOConfigInput, resolveConfig, stepsOf } from "../config.ts";
+import { loadQuestionPrompts } from "../prompts.ts";
+import { checkRewards, type RewardFunction } from "../rewards.ts";
+import { resumedConfig } from "./config-file.node.ts";
+import { rewardFile } from "./reward-file.node.ts";
+import { splitOf, type TrainingSplit } from "./split.ts";
+
+export interface PrepareOptions {
+  /** Settings that differ from the defaults, or from those of the run that is resumed. */
+  readonly config?: GRPOConfigInput | undefined;
+  /** The folder of a run to continue. */
+  readonly resume?: string | undefined;
+  /** Replaces `questions_path` and `db_dir`; the caller closes it. */
+  readonly data?: DataSet | undefined;
+  /** Replaces `reward_funcs`. */
+  readonly rewardFuncs?: readonly RewardFunction[] | undefined;
+}
+
+/** A training that can begin. */
+export interface PreparedTraining {
+  readonly config: GRPOConfig;
+  /** The run's folder; not made yet. */
+  readonly run: string;
+  /** Whether the run is continued. */
+  readonly resume: boolean;
+  readonly data: DataSet;
+  readonly rewardFuncs: readonly RewardFunction[];
+  /** Ids of the questions that GRPO asks. */
+  readonly asked: readonly string[];
+  /** Optimizer steps of GRPO. */
+  readonly steps: number;
+  readonly split: TrainingSplit;
+  /** Ends the reward functions' thread and closes the databases. */
+  close(): Promise<void>;
+}
+
+/** Opens what the config names and checks what can be checked; nothing is written. The caller closes the result. */
+export async function prepareTraining({ config, resume, ...given }: PrepareOptions): Promise<PreparedTraining> {
+  return prepare(resume === undefined ? resolveConfig(config) : resumedConfig(resume, config), { resume, ...given });
+}
+
+/** The same for settings that are complete. */
+export async function prepare(
+  config: GRPOConfig,
+  { resume, data: givenData, rewardFuncs: givenRewards }: Omit<PrepareOptions, "config"> = {},
+): Promise<PreparedTraining> {
+  const run = resume ?? newRunFolder(config);
+  const rewards = givenRewards
+    ? { functions: givenRewards, close: async () => {} }
+    : await rewardFile(config.reward_funcs);
+  let data: DataSet | undefined;
+  const close = async () => {
+    if (!givenData) data?.databases.close();
+    await rewards.close();
+  };
+  try {
+    data = givenData ?? (await openData(config));
+    checkRewards(rewards.functions, config.reward_weights);
+    const asked = loadQuestionPrompts(data, config).map(({ question_id }) => question_id);
+    const steps = stepsOf(config, asked.length);
+    const split = await splitOf(data, config);
+    const rewardFuncs = rewards.functions;
+    return { config, run, resume: resume !== undefined, data, rewardFuncs, asked, steps, split, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function openData({ questions_path, db_dir }: GRPOConfig): Promise<DataSet> {
+  return resolveDataSet(questions_path, { dbDir: db_dir === "bundled" ? undefined : db_dir });
+}
+
+/** The folder of a new run. One that is named must not exist or be empty; otherwise the next free name under runs/. */
+function newRunFolder({ output_dir, model_name }: GRPOConfig): string {
+  if (output_dir !== null) {
+    if (existsSync(output_dir) && !statSync(output_dir).isDirectory())
+      throw new UsageError({ what: "the output folder is a file", value: output_dir, remedy: "name another" });
+    if (existsSync(output_dir) && readdirSync(output_dir).length > 0)
+      throw new UsageError({
+        what: "the output folder already exists",
+        value: output_dir,
+        remedy: `continue it with --resume ${output_dir}, or name another`,
+      });
+    return output_dir;
+  }
+  const name = runName(model_name);
+  const free = (number: number): string => {
+    const run = join("runs", number === 1 ? name : `${name}-${number}`);
+    return existsSync(run) ? free(number + 1) : run;
+  };
+  return free(1);
+}
+
+/** A folder's name for a model: `runs/qwen3-0.6b` for Qwen/Qwen3-0.6B, `runs/llama3.2-1b` for ollama:llama3.2:1b. */
+function runName(model: string): string {
+  const name = model.startsWith("ollama:") ? model.slice("ollama:".length).replaceAll(":", "-") : model;
+  return basename(name)
+    .toLowerCase()
+    .replace(/\.gguf$/, "");
+}

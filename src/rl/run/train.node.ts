@@ -1,0 +1,200 @@
+// A whole training as one call under Node, everything that `sqlenv train` does except drawing it: the model is loaded,
+// evaluated, fine-tuned (SFT, self-taught rounds), trained with GRPO, evaluated again and saved in the run's folder.
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { SqlEnvError } from "../../errors.ts";
+import { rulesOf } from "../../gym/env/index.ts";
+import { usableCpus } from "../../io/cpus.node.ts";
+import type { LoadedModel } from "../../lm/engine/index.node.ts";
+import type { GRPOConfig } from "../config.ts";
+import type { WarmupStep } from "../sft/warmup.ts";
+import { CONFIG_FILE, configText } from "./config-file.node.ts";
+import { DeviceEnvironments } from "./environments.node.ts";
+import { RunFolder } from "./folder.node.ts";
+import { type GrpoOptions, type Phase, runGrpo } from "./grpo.ts";
+import { checkInputs } from "./inputs.node.ts";
+import { baseName, loadForTraining } from "./model.node.ts";
+import { writeModelMetadata } from "./model-metadata.node.ts";
+import { type PreparedTraining, type PrepareOptions, prepareTraining } from "./prepare.node.ts";
+import type { SelfTaughtReport, StageReport, TrainingResult } from "./records.ts";
+import { runTraining as runLoaded } from "./run.ts";
+import { keepSplit } from "./split.ts";
+import { runStages } from "./stages.node.ts";
+
+/** Most threads that make episodes for SFT: a GPU does not learn from more. */
+const MAX_SFT_WORKERS = 12;
+
+/** Pages about a finished run; `trainingReport` of the package writes those of `sqlenv train`. */
+export interface ReportHook {
+  /** README.md of the saved model. */
+  card?(result: TrainingResult, config: GRPOConfig): string;
+  /** Writes reports into the run's folder; its records and its model are complete. */
+  write?(run: string, result: TrainingResult): unknown;
+}
+
+export interface TrainOptions
+  extends PrepareOptions,
+    Pick<GrpoOptions, "callbacks" | "signal" | "spent" | "onPhase" | "onProgress" | "onReach"> {
+  /** What `prepareTraining` returned, in place of config, resume, data and rewardFuncs; the caller closes it. */
+  readonly prepared?: PreparedTraining | undefined;
+  /** With `resume`: take the run over from a process that seems to train in it. @default false */
+  readonly force?: boolean | undefined;
+  /** With `resume`: continue although questions, databases, model or reward file have changed. @default false */
+  readonly acceptChanges?: boolean | undefined;
+  /** @default none: the folder has records and the model, no pages */
+  readonly report?: ReportHook | undefined;
+  /** Told when the run's folder exists and is locked. */
+  readonly onFolder?: (folder: RunFolder) => unknown;
+  /** Told of each model that is loaded: the config's, then what each stage saved. */
+  readonly onModel?: (model: LoadedModel, nameOrFolder: string) => void;
+  /** Steps of SFT and of self-taught rounds. */
+  readonly onStep?: (phase: Phase, step: WarmupStep) => void;
+  readonly onStageEnd?: (name: string, report: StageReport | SelfTaughtReport) => void;
+  /** Told what a person should know, in words. */
+  readonly onNote?: (text: string) => void;
+}
+
+/**
+ * Trains as the config says and writes the run's folder; null when the signal came first, with the training saved.
+ * With `model`, that model is trained instead, and settings that only loading honours are refused by name.
+ *
+ * @example
+ * await runTraining({ config: { ...presetNamed("starter"), output_dir: "runs/mine" }, report: trainingReport });
+ * await runTraining({ resume: "runs/mine" });
+ */
+export function runTraining(options: TrainOptions | GrpoOptions): Promise<TrainingResult | null> {
+  return "model" in options ? runLoaded(options) : trainFromConfig(options);
+}
+
+async function trainFromConfig(options: TrainOptions): Promise<TrainingResult | null> {
+  const started = performance.now();
+  const prepared = options.prepared ?? (await prepareTraining(options));
+  try {
+    return await train(prepared, options, started);
+  } finally {
+    if (!options.prepared) await prepared.close();
+  }
+}
+
+async function train(
+  prepared: PreparedTraining,
+  options: TrainOptions,
+  started: number,
+): Promise<TrainingResult | null> {
+  const { config, run, resume, data, rewardFuncs, split } = prepared;
+  const { signal, report, onPhase, onProgress, onReach, onStep, onNote, callbacks = [] } = options;
+  const existed = existsSync(run);
+  const store = new RunFolder(run);
+  store.lock({ force: options.force === true });
+  const unlock = () => store.unlock();
+  process.once("exit", unlock);
+  const environments = new DeviceEnvironments(data, {
+    threads: config.environment_threads,
+    ahead: prepared.asked,
+    ...(onNote && { onNote }),
+  });
+  let model: LoadedModel | null = null;
+  let saved: string | undefined; // the last stage that ended
+  try {
+    if (!resume) store.write(CONFIG_FILE, configText({ ...config, output_dir: run }));
+    keepSplit(store, split);
+    await options.onFolder?.(store);
+    model = await runStages({
+      ...{ data, config, split, store, signal, environments },
+      workers: Math.max(0, Math.min(MAX_SFT_WORKERS, usableCpus() - 2)),
+      load: loader(prepared, store, environments, options),
+      ...(onPhase && { onPhase }),
+      ...(onProgress && { onProgress }),
+      ...(onStep && { onStep }),
+      onStageEnd: (name, stage) => {
+        saved = name;
+        options.onStageEnd?.(name, stage);
+      },
+    });
+    if (!model) return null;
+    const result = await runGrpo({
+      ...{ model, data, config, rewardFuncs, store, signal, environments, callbacks, resume },
+      spent: (options.spent ?? 0) + (performance.now() - started) / 1000,
+      ...(onPhase && { onPhase }),
+      ...(onProgress && { onProgress }),
+      ...(onReach && { onReach }),
+    });
+    if (!result) return null;
+    await saveModel(model, result, config, run, report);
+    await report?.write?.(run, result);
+    return result;
+  } catch (error) {
+    if (signal?.aborted && error === signal.reason) return null;
+    if (!model && saved)
+      onNote?.(
+        `the model after ${saved} is kept in ${join(run, saved)}; sqlenv train --resume ${run} continues after it`,
+      );
+    else if (!model && !resume && !isLost(error)) removeRun(store, existed);
+    throw resumable(error, run);
+  } finally {
+    process.off("exit", unlock);
+    await Promise.allSettled([model?.engine.close(), environments.close()]); // never hides the error
+    store.unlock();
+  }
+}
+
+/** Loads a model of this run; at the first, what the run is made from is checked and written before anything is learned. */
+function loader(
+  { config, data, resume }: PreparedTraining,
+  store: RunFolder,
+  environments: DeviceEnvironments,
+  { acceptChanges = false, onModel, onNote }: TrainOptions,
+): (nameOrFolder: string) => Promise<LoadedModel> {
+  let isChecked = false;
+  return async (nameOrFolder) => {
+    const model = await loadForTraining(nameOrFolder, config);
+    try {
+      const inputs = { modelFolder: model.folder, data, config, store, resume, accept: acceptChanges, onNote };
+      if (!isChecked) await checkInputs(inputs);
+      isChecked = true;
+      onModel?.(model, nameOrFolder);
+      await environments.start(model.engine.facts.device);
+    } catch (error) {
+      await model.engine.close();
+      throw error;
+    }
+    return model;
+  };
+}
+
+/** The trained model as a folder that others can load, complete or not at all; with use_peft the adapter by itself too. */
+async function saveModel(
+  { engine, folder }: LoadedModel,
+  result: TrainingResult,
+  config: GRPOConfig,
+  run: string,
+  report: ReportHook | undefined,
+): Promise<void> {
+  const card = report?.card?.(result, config);
+  const options = card === undefined ? {} : { card };
+  if (config.use_peft) await engine.saveAdapter(join(run, "adapter"), baseName(folder), options);
+  await engine.saveModel(join(run, "model"), options);
+  for (const name of config.use_peft ? ["adapter", "model"] : ["model"])
+    writeModelMetadata(join(run, name), { prompt: config.prompt, shots: config.shots }, rulesOf(config));
+}
+
+function isLost(error: unknown): error is SqlEnvError {
+  return error instanceof SqlEnvError && ["device_lost", "engine_lost"].includes(error.code);
+}
+
+/** An error of a lost device or thread, with how to continue. */
+function resumable(error: unknown, run: string): unknown {
+  if (!isLost(error)) return error;
+  const { code, what, value } = error;
+  return new SqlEnvError(code, {
+    ...{ what, value, cause: error },
+    remedy: `the last checkpoint is whole: resume with sqlenv train --resume ${run}`,
+  });
+}
+
+/** Removes what a failed run wrote, since nothing of it is worth keeping; an empty folder that existed before remains. */
+function removeRun(store: RunFolder, existed: boolean): void {
+  store.unlock();
+  const paths = existed ? readdirSync(store.name).map((name) => join(store.name, name)) : [store.name];
+  for (const path of paths) rmSync(path, { recursive: true, force: true });
+}
