@@ -19,10 +19,10 @@
 // How it departs from TRL's GRPOTrainer, whose formulas, order and names it keeps:
 //  1. What one optimizer step learns from goes to the engine as one batch, not in pieces of per_device_train_batch_size:
 //     the engine packs it, computes shared prefixes once, and cuts it to fit memory. Sums are the same; bnpo, whose mean is
-//     over a piece, has it over the whole (docs/decisions/0009-batches.md).
+//     over a piece, has it over the whole (docs/decisions/0009-one-batch-per-optimizer-step.md).
 //  2. Groups whose rewards are all equal have no gradient; they are counted and not computed (unless β, an entropy bonus
 //     or an entropy quantile needs them). Their tokens stay in the denominators. With dynamic_sampling they are replaced,
-//     and the denominators count what is learned from (docs/decisions/0027-refill.md).
+//     and the denominators count what is learned from (docs/decisions/0027-dynamic-sampling.md).
 //  3. An episode whose history was cut is learned from in segments, each with exactly the context it was sampled in.
 //
 // Every random number has a name (seed, purpose, generation, episode, position), so no generator state needs saving: with

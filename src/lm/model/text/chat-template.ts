@@ -1,5 +1,5 @@
 // Chats as token ids: the model's template is split once, so that turns are appended and nothing is tokenized twice.
-// docs/decisions/0006-turns.md says which templates are accepted and why.
+// docs/decisions/0006-append-only-chat-encoding.md says which templates are accepted and why.
 import { ModelLoadError, messageOf, UsageError } from "../../../errors.ts";
 import { type ParsedTemplate, parseTemplate, renderTemplate } from "./jinja.ts";
 import type { Tokenizer } from "./tokenizer.ts";
