@@ -77,7 +77,7 @@ function evaluate(name, folder, { set = "bundled", samples = 1, questions } = {}
   const report = sqlenv(
     name,
     ...["eval", "--player", "model", "--model", folder, "--device", device, "--data", set, "--concurrency", "128"],
-    ...["--temperature", samples > 1 ? "1" : "0", "--max-tokens", String(turn), "--tries", String(samples)],
+    ...["--temperature", samples > 1 ? "1" : "0", "--max-new-tokens", String(turn), "--tries", String(samples)],
     ...(tiny ? ["--questions", "4", "--step-budget", "3"] : []),
     ...(questions && !tiny ? ["--questions", String(questions)] : []),
     ...(samples === 1 ? ["--out", join(out, `${name}.jsonl`)] : []),

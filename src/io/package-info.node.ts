@@ -1,4 +1,4 @@
-// What the package says of itself.
+// Facts from package.json.
 import { readFileSync } from "node:fs";
 
 /** Version and description. */

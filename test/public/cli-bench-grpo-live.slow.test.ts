@@ -11,7 +11,7 @@ writeFileSync(
   config,
   "step_budget: 3\nmax_new_tokens: 12\nmax_completion_length: 36\nmax_context_tokens: 512\nlearning_rate: 0.001\n",
 );
-const shape = ["--questions", "2", "--generations", "3", "--steps", "2", "--threads", "1", "--device", "cpu"];
+const shape = ["--questions", "2", "--num-generations", "3", "--steps", "2", "--threads", "1", "--device", "cpu"];
 const bench = (...more: string[]) =>
   sqlenvInside(["bench", "grpo", "--data", place.data, "--model", place.model, "--config", config, ...shape, ...more]);
 
@@ -50,8 +50,8 @@ test("without threads there is one side, in a table", async () => {
 test.each([
   [["--data", "small", "--tiny"], /--tiny has no effect with --data/],
   [["--data", "small", "--shape", "2x4"], /--shape has no effect with --data/],
-  [["--data", "small", "--steps", "0"], /--steps cannot be: 0; give a number from 1/],
-  [["--data", "small", "--questions", "0"], /--questions cannot be: 0; give a number from 1/],
+  [["--data", "small", "--steps", "0"], /--steps must be at least 1: 0/],
+  [["--data", "small", "--questions", "0"], /--questions must be at least 1: 0/],
   [["--data", "bundled", "--environment-threads", "999"], /environment_threads cannot be: 999; .*<=64/],
   [["--environment-threads", "2"], /--environment-threads has no effect without --data/],
 ])("refuses %j", async (flags, message) => {

@@ -34,8 +34,8 @@ describe("sqlenv bench spider", () => {
     expect(stdout).not.toMatch(/SELECT/); // ids and verdicts only
     const lines: string[] = [];
     drawBench({ ...result, stopped: 3 }, { line: (line = "") => lines.push(line) } as unknown as Output);
-    expect(lines.join(" ")).toMatch(/ the clock stopped statements of 3 of 10 questions: /);
-    expect(stderr).not.toMatch(/clock/);
+    expect(lines.join(" ")).toMatch(/ statements of 3 of 10 questions hit the time limit: /);
+    expect(stderr).not.toMatch(/time limit/);
     for (const line of stderr.split("\n")) expect(line.replace(file, "").length).toBeLessThanOrEqual(80);
 
     const other = join(dirname(data), "keyword.json");
@@ -47,7 +47,7 @@ describe("sqlenv bench spider", () => {
     expect(compared.stdout).not.toMatch(/broke/);
     writeFileSync(other, JSON.stringify({ ...result, errors: 9 }));
     const broken = await sqlenvInside(["bench", "compare", other, file]);
-    expect(broken.stdout).toMatch(/^A: 9 of 10 questions broke and count as wrong$/m);
+    expect(broken.stdout).toMatch(/^A: 9 of 10 questions failed and count as wrong$/m);
     expect(broken.stdout).not.toMatch(/^B: \d/m);
     await bench("--player", "oracle", "--out", other, "--questions", "3");
     const refused = await sqlenvInside(["bench", "compare", other, file]);
@@ -61,7 +61,7 @@ describe("sqlenv bench spider", () => {
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-    const { stdout } = await bench("--base-url", url, "--model", "guesser", "--json", "--unguided", "--shots", "0");
+    const { stdout } = await bench("--base-url", url, "--model", "guesser", "--json", "--no-guided", "--shots", "0");
     server.close();
     const { questions, scores, errors } = JSON.parse(stdout) as BenchResult;
     expect(questions).toHaveLength(10);
@@ -81,13 +81,13 @@ describe("sqlenv bench spider", () => {
   });
 
   test.each([
-    [["--schema", "given", "--prompt", "instruct"], /^error: --prompt has no effect with --schema given; leave it out/],
+    [["--schema", "given", "--prompt", "instruct"], /^error: --prompt has no effect with --schema given; omit it/],
     [["--schema", "given", "--shots", "0"], /^error: --shots has no effect/],
     [["--schema", "given", "--prompt-file", "x"], /^error: --prompt-file has no effect/],
-    [["--schema", "given", "--unguided"], /^error: --unguided has no effect/],
+    [["--schema", "given", "--unguided"], /^error: --no-guided has no effect/],
     [["--schema", "given", "--step-budget", "10"], /^error: --step-budget has no effect/],
-    [["--sample-rows", "0"], /^error: --sample-rows has no effect with --schema unknown; leave it out/],
-    [["--votes", "3", "--temperature", "0"], /^error: --votes with --temperature 0 would ask for the same attempt/],
+    [["--sample-rows", "0"], /^error: --sample-rows has no effect with --schema unknown; omit it/],
+    [["--votes", "3", "--temperature", "0"], /^error: --votes with --temperature 0 would sample the same attempt/],
   ])("refuses flags without an effect: %j", async (flags, line) => {
     expect(await bench("--player", "oracle", ...flags)).toMatchObject({ code: 2, stderr: expect.stringMatching(line) });
   });
@@ -103,7 +103,7 @@ describe("sqlenv bench spider", () => {
     expect(await reasons("--max-context-tokens", "64")).toEqual(["schema too long", "schema too long"]);
     expect(await reasons()).toEqual(["no query", "no query"]);
     const above = await bench(...given, "--max-context-tokens", "4097");
-    expect(above.stderr).toMatch(/^error: --max-context-tokens is above the model's window of 4096: 4097/m);
+    expect(above.stderr).toMatch(/^error: --max-context-tokens exceeds the model's window of 4096: 4097/m);
   });
 
   test("with the schema given, a model behind an endpoint writes one query", async () => {
@@ -120,7 +120,7 @@ describe("sqlenv bench spider", () => {
     const broken = await bench("--schema", "given", "--base-url", url, "--model", "counter");
     server.close();
     expect(broken.stdout.replace(/\n/g, " ")).toMatch(
-      / 1 of 10 questions broke and count as wrong; the first: .*too warm/,
+      / 1 of 10 questions failed and count as wrong; the first: .*too warm/,
     );
     for (const line of broken.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
     const result = JSON.parse(stdout) as BenchResult;
@@ -177,14 +177,14 @@ describe("sqlenv bench spider", () => {
   });
 
   test("says in one line what is missing", async () => {
-    expect((await bench()).stderr).toMatch(/^error: nobody to measure; give --model/);
+    expect((await bench()).stderr).toMatch(/^error: no model to measure; give --model/);
     const nowhere = await bench("--player", "oracle", "--out", "/nowhere/x.json");
-    expect(nowhere.stderr).toMatch(/--out cannot be written/);
+    expect(nowhere.stderr).toMatch(/cannot write --out/);
     const folder = await bench("--player", "oracle", "--out", dirname(data));
     expect(folder).toMatchObject({
       code: 2,
       stdout: "",
-      stderr: `error: --out is a folder: ${dirname(data)}; name a file (usage)\n`,
+      stderr: `error: --out is a folder: ${dirname(data)}; choose a file (usage)\n`,
     });
     expect((await bench("--player", "oracle", "--votes", "0")).stderr).toMatch(/--votes must be at least 1/);
   });

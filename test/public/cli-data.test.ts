@@ -74,7 +74,7 @@ test("check counts what can be used, as JSON and as a table", async () => {
   });
   const { code, stdout, stderr } = await sqlenv(["data", "check", "--data", folder]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  expect(stdout).toContain("mini: 2 databases, 4 of 12 questions can be used");
+  expect(stdout).toContain("mini: 2 databases, 4 of 12 questions are usable");
   expect(stdout).toContain("nothing failed");
 });
 

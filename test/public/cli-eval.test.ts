@@ -65,7 +65,7 @@ describe("sqlenv eval", () => {
     const none = await sqlenvInside(["eval", "--player", "oracle", "--data", folder]);
     expect(none).toMatchObject({ code: 2, stdout: "" });
     expect(none.stderr).toMatch(
-      /no questions of the split eval, but 3 of train: own; give --split train, or mark questions with "split": "eval"/,
+      /no eval questions, only 3 of the train split: own; use --split train, mark questions with "split": "eval"/,
     );
     const { stdout } = await sqlenvInside([
       "eval",
@@ -101,16 +101,16 @@ describe("sqlenv eval", () => {
 
   test.each([
     [["--player", "keywrd"], /no such player: keywrd; did you mean keyword\?/],
-    [["--player", "zzz"], /there are random, looker, keyword, oracle, teacher, chat/],
+    [["--player", "zzz"], /use random, looker, keyword, oracle, teacher, chat/],
     [["--player", "constructor"], /no such player/],
     [["--player", "random", "--difficulty", "medum"], /did you mean medium\?/],
     [["--player", "random", "--database", "shp"], /did you mean shop\?/],
-    [["--player", "random", "--split", "test"], /--split cannot be: test/],
+    [["--player", "random", "--split", "test"], /invalid --split: test/],
     [["--player", "random", "--step-budget", "0"], /step_budget/],
     [["--player", "random", "--end-after-failures", "1"], /end_after_failures must be a whole number from 2/],
     [["--player", "random", "--episodes", "0"], /episodes/],
     [["--player", "random", "--database", "park", "--difficulty", "hard"], /no question fits/],
-    [["--player", "random", "--out", "/nowhere/at/all.jsonl"], /--out cannot be written/],
+    [["--player", "random", "--out", "/nowhere/at/all.jsonl"], /cannot write --out/],
     [["--player", "chat"], /needs --base-url and --model/],
     [["--player", "chat", "--model", "m", "--base-url", "nowhere"], /not a base URL/],
     [[], /--player/],
@@ -135,11 +135,11 @@ describe("sqlenv eval --player chat", () => {
     expect(stdout + stderr).not.toContain("sk-secret");
   });
 
-  test("exits 1 with the first error when every episode broke, and keeps the key to itself", async () => {
+  test("exits 1 with the first error when every episode failed, and keeps the key to itself", async () => {
     const { stdout, stderr, code } = await evaluate(chat("--json"), { OPENAI_API_KEY: "sk-wrong" });
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ episodes: 15, scored: 0, errors: 15, success_rate: null });
-    expect(stderr).toMatch(/error: every episode broke.*refuses the key \(401/);
+    expect(stderr).toMatch(/error: every episode failed.*refuses the key \(401/);
     expect(stdout + stderr).not.toContain("sk-wrong");
   });
 

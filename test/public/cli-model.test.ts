@@ -47,6 +47,6 @@ test("eval says which prompt was used: what the model's folder says, unless a fl
   const { stdout } = await sqlenvInside(["eval", ...args, "--max-context-tokens", "8000", "--json"]);
   expect(JSON.parse(stdout)).toMatchObject({ prompt: "instruct-1/3-shot", errors: 0 });
   rmSync(join(model, "sqlenv.json"));
-  const { stderr } = await sqlenvInside(["eval", ...args, "--max-tokens", "1500"]);
-  expect(stderr).toMatch(/^error: --max-tokens leaves less than half .*1500 of 2048/);
+  const { stderr } = await sqlenvInside(["eval", ...args, "--max-new-tokens", "1500"]);
+  expect(stderr).toMatch(/^error: --max-new-tokens takes more than half .*1500 of 2048/);
 });

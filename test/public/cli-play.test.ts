@@ -33,7 +33,7 @@ describe("a person plays", () => {
     const [before, after] = stdout.split("Not quite.") as [string, string];
     expect(before).toContain("How many products have the colour red?");
     expect(before).toContain("██████████ 5 of 5 steps left");
-    expect(before).toContain("which table? There are maker, product");
+    expect(before).toContain("which table? Choose from maker, product");
     expect(before).toContain("│ maker_id  │ integer │ → maker.id  │");
     expect(before).toContain("+0.025: +0.02 it worked, +0.01 new, −0.005 a step");
     expect(before).toContain("look at product");
@@ -50,14 +50,14 @@ describe("a person plays", () => {
   test("a right answer, another question, and quitting", async () => {
     const { stdout, code } = await play(["--question", "shop_train_000", "--seed", "1"], ["answer: 5", "", "quit"]);
     expect(code).toBe(0);
-    expect(stdout).toContain("Right! +1.245 in all.");
+    expect(stdout).toContain("Correct! Total reward +1.245.");
     expect(stdout.match(/steps left/g)).toHaveLength(2);
   });
 
   test("steps used up, and the end of input, end politely", async () => {
     const { stdout, code } = await play(["--question", "shop_train_000", "--step-budget", "1"], ["s maker"]);
     expect(code).toBe(0);
-    expect(stdout).toContain("The steps are used up.");
+    expect(stdout).toContain("No steps left.");
     expect((await play([])).code).toBe(0);
   });
 
@@ -66,7 +66,7 @@ describe("a person plays", () => {
     const { stdout } = await play(["--question", "shop_train_000", "--guided"], lines);
     expect(stdout).toContain("a @last    answer with the whole result of the last query");
     expect(stdout).toContain("no such column: nam; did you mean product.name? columns: product(");
-    expect(stdout).toContain("Right!");
+    expect(stdout).toContain("Correct!");
     const failing = Array(3).fill("SELECT nam FROM product");
     const stuck = await play(["--question", "shop_train_000", "--end-after-failures", "3"], failing);
     expect(stuck.stdout).toContain("The same action failed too often.");
@@ -85,7 +85,7 @@ describe("watching", () => {
   test("a player, for people and as JSON", async () => {
     const { stdout, code } = await play(["--player", "keyword", "--question", "shop_eval_000"]);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/keyword plays[\s\S]*> DESCRIBE: product[\s\S]*Right!/);
+    expect(stdout).toMatch(/keyword plays[\s\S]*> DESCRIBE: product[\s\S]*Correct!/);
     const json = await play(["--player", "keyword", "--question", "shop_eval_000", "--json"]);
     const record = JSON.parse(json.stdout) as EpisodeRecord;
     expect(record).toMatchObject({ question_id: "shop_eval_000", correctness: 1 });
@@ -93,11 +93,11 @@ describe("watching", () => {
   });
 
   test.each([
-    [["--player", "keyword", "--stdio"], /--stdio goes without/],
+    [["--player", "keyword", "--stdio"], /--stdio cannot be combined/],
     [["--json"], /--json needs --player/],
     [["--question", "shop_eval_00"], /did you mean shop_eval_00/],
     [["--player", "nobody"], /no such player/],
-    [["--database", "park", "--difficulty", "hard"], /no question fits/],
+    [["--database", "park", "--difficulty", "hard"], /no question matches/],
   ])("wrong use %j exits 2", async (args, message) => {
     const { stderr, code } = await play(args);
     expect(code).toBe(2);

@@ -25,6 +25,20 @@ test("the help, and errors that suggest a command, know all of them", async () =
   });
 });
 
+test.each([
+  [["eval", "--max-tokens", "9"], { maxNewTokens: 9 }],
+  [["bench", "spider", "--unguided"], { guided: false }],
+  [["bench", "grpo", "--generations", "4"], { numGenerations: 4 }],
+  [["bench", "memory", "--prompt", "5", "--completion", "6"], { promptTokens: 5, completionTokens: 6 }],
+])("former spellings of flags work, and are not in the help: %j", async (args, expected) => {
+  const flag = args.findIndex((arg) => arg.startsWith("--"));
+  let command = await programFor(args);
+  for (const name of args.slice(0, flag)) command = command.commands.find((one) => one.name() === name)!;
+  command.parseOptions(args.slice(flag));
+  expect(command.opts()).toMatchObject(expected);
+  expect(command.helpInformation()).not.toContain(`${args[flag]} `);
+});
+
 test("`sqlenv help train` is `sqlenv train --help`", async () => {
   const help = await sqlenvInside(["help", "train"]);
   expect(help.stdout).toMatch(/^Usage: sqlenv train/);

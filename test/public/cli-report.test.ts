@@ -58,7 +58,10 @@ describe("sqlenv report", () => {
   test("a running training has a report too", async () => {
     const folder = runFolder("young", { "metrics.jsonl": METRICS.slice(0, -20) });
     const { stdout, code } = await sqlenvInside(["report", folder]);
-    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/^young: not finished, step 40/) });
+    expect({ code, stdout }).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^young: unfinished, last logged step 40/),
+    });
   });
 
   test("--export writes the dashboard as one file and says what is in it", async () => {
@@ -71,7 +74,7 @@ describe("sqlenv report", () => {
     const nowhere = await sqlenvInside(["report", folder, "--export", join(scratch, "no", "x.html")]);
     expect(nowhere).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^error: --export cannot be written.*\n$/),
+      stderr: expect.stringMatching(/^error: cannot write --export.*\n$/),
     });
   });
 
@@ -91,7 +94,7 @@ describe("sqlenv report", () => {
 
   test.each([
     [["a", "b"], /one run at a time.*--serve/],
-    [["a", "--port", "8000"], /belong to --serve/],
+    [["a", "--port", "8000"], /need --serve/],
     [["a", "--serve", "--port", "x"], /takes a whole number/],
   ])("%j is wrong use", async (args, words) => {
     expect(await sqlenvInside(["report", ...args])).toMatchObject({ code: 2, stderr: expect.stringMatching(words) });
@@ -148,11 +151,11 @@ describe("sqlenv compare", () => {
 
   test.each([
     [["--player", "random,orcle"], /did you mean oracle\?/],
-    [["--player", ""], /nobody plays/],
+    [["--player", ""], /no player/],
     [["--player", "model"], /needs --model/],
     [["--questions", "0"], /episodes/],
     [["--database", "shp"], /did you mean shop\?/],
-    [["--questions", "1", "--out", "/dev/null/x"], /--out cannot be written/],
+    [["--questions", "1", "--out", "/dev/null/x"], /cannot write --out/],
   ])("wrong use %j exits 2 with one line", async (args, message) => {
     const { stdout, stderr, code } = await compare(...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });

@@ -138,10 +138,10 @@ describe.concurrent("one that misbehaves in the third step loses nothing that wa
     [
       "leaves a rejected promise",
       'void Promise.reject(new Error("left behind"));',
-      "own left a promise or timer behind that failed: left behind",
+      "own failed in a stray promise or timer: left behind",
       {},
     ],
-    ["exits", "process.exit(0);", "own ended the thread it runs in, as process.exit(0) does", {}],
+    ["exits", "process.exit(0);", "own ended its thread, as process.exit(0) does", {}],
     [
       "never answers in time",
       "return new Promise(() => {});",

@@ -3,7 +3,7 @@ import type { DataSet } from "../../gym/data/index.ts";
 import { DeviceEnvironments } from "../../rl/run/environments.node.ts";
 import { type Output, styled } from "./terminal/output.ts";
 
-/** The environments of a player: on threads where it is a model on a GPU. */
+/** Environments for a player: on threads if it is a model on a GPU. */
 export async function environmentsFor(
   { device = "cpu" }: { readonly device?: string },
   data: DataSet,

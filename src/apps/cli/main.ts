@@ -9,5 +9,5 @@ exitOnSignals();
 watchOutputs();
 
 await runProgram(process.argv.slice(2));
-// A command has closed its engine by now; where that failed, nothing may keep the process.
+// A command has closed its engine by now; if that failed, its thread must not keep the process alive.
 if (!(await terminateEngines())) await endProcess(Number(process.exitCode ?? 0));

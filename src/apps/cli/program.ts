@@ -1,4 +1,4 @@
-// The commands there are, each loaded when it is asked for: starting `sqlenv` should cost what the command costs.
+// The commands, each loaded on demand so that starting `sqlenv` stays fast.
 import { Command } from "commander";
 import { packageInfo } from "../../io/package-info.node.ts";
 import { explain } from "./terminal/error-line.ts";
@@ -19,7 +19,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand(),
 };
 
-/** Runs what these arguments ask for; an error becomes a line on stderr and the process's exit code. */
+/** Runs a command line; an error becomes one line on stderr and the process's exit code. */
 export async function runProgram(args: readonly string[]): Promise<void> {
   const program = await programFor(args);
   try {
@@ -33,13 +33,13 @@ export async function runProgram(args: readonly string[]): Promise<void> {
   }
 }
 
-/** The program for these arguments: with the command they name, or with all where the help or an error lists them. */
+/** The program with the command these arguments name, or with all where the help or an error lists them. */
 export async function programFor(args: readonly string[]): Promise<Command> {
   const { version, description } = packageInfo();
   const program = new Command("sqlenv")
     .description(description)
     .version(version)
-    .option("--verbose", "add the stack to errors")
+    .option("--verbose", "print stack traces with errors")
     .helpCommand("help [command]", "show help for a command")
     .exitOverride() // errors are thrown, and explained by runProgram
     .configureOutput({ outputError: () => {} });
@@ -56,7 +56,7 @@ function commandsFor(args: readonly string[]): readonly (() => Promise<Command>)
   return one ? [one] : Object.values(COMMANDS);
 }
 
-/** Gives a command's settings to the commands below it, which commander does only for those it creates itself. */
+/** Passes a command's settings on to its sub-commands, which commander does only for those it creates itself. */
 function inherit(parent: Command): void {
   for (const command of parent.commands) {
     command.copyInheritedSettings(parent);

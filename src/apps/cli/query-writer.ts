@@ -1,31 +1,31 @@
-// Writers by the name of the player: models that are asked once, and the gold itself.
-
+// Query writers by the player's name: models that see the schema and write one query, and the gold query itself.
 import { UsageError } from "../../errors.ts";
 import type { DataSet } from "../../gym/data/index.ts";
 import { chatWriter, modelWriter, type Writer } from "../../gym/players/index.ts";
 import type { LoadedModel } from "../../lm/engine/index.node.ts";
 import { windowOf } from "../../lm/model/parameters.ts";
+import { MODEL_SOURCES } from "./options/common.ts";
 import { deviceOptions } from "./options/device.ts";
 import { contextWithin, type PlayerFlags, turnTokens } from "./options/player.ts";
 
-/** A writer, with what must be given back at the end. */
+/** A writer with the resources it holds. */
 export type LoadedWriter = Writer & { close?: () => Promise<void> };
 
-/** Tokens of schema, question and query together, where the model has room for more: the key-value cache is paid for each of them. */
+/** Default limit of schema, question and query in tokens, because each takes memory in the KV cache. */
 const MAX_CONTEXT = 8192;
 
-/** The writer behind a player's name; throws UsageError for players that do not write. */
+/** The writer for a player's name; throws UsageError for players that only act. */
 export async function writerNamed(name: string, flags: PlayerFlags, data: DataSet): Promise<LoadedWriter> {
   const { model, baseUrl, temperature, topP, apiKeyEnv, timeout } = flags;
   if (name === "oracle") return goldWriter(data);
   if (name !== "chat" && name !== "model")
     throw new UsageError({ what: "--schema given needs a model", value: name, remedy: "give --model" });
   if (model === undefined)
-    throw new UsageError({ what: "--schema given needs --model", remedy: "give a model folder, or a name on the Hub" });
+    throw new UsageError({ what: "--schema given needs --model", remedy: `give ${MODEL_SOURCES}` });
   const maxTokens = turnTokens(name, flags);
   if (name === "chat") {
     if (baseUrl === undefined)
-      throw new UsageError({ what: "the chat player needs --base-url", remedy: "give one ending in /v1" });
+      throw new UsageError({ what: "the chat player needs --base-url", remedy: "give a URL that ends in /v1" });
     const apiKey = process.env[apiKeyEnv] || undefined;
     const sampling = { temperature, maxTokens, ...(topP !== undefined && { topP }) };
     return chatWriter({ baseUrl, model, apiKey, ...sampling, timeoutMs: timeout * 1000 });
@@ -40,7 +40,7 @@ export async function writerNamed(name: string, flags: PlayerFlags, data: DataSe
   return { ...modelWriter({ ...options, name: model }), close: () => engine.close() };
 }
 
-/** The context's length; the engine is closed where it cannot be. */
+/** The context's length; closes the engine if it does not fit. */
 async function contextOf({ engine, config }: LoadedModel, { maxContextTokens }: PlayerFlags): Promise<number> {
   try {
     return contextWithin(windowOf(config), maxContextTokens, MAX_CONTEXT);
@@ -50,7 +50,7 @@ async function contextOf({ engine, config }: LoadedModel, { maxContextTokens }: 
   }
 }
 
-/** Writes the gold queries: the check that they pass. */
+/** Writes the gold queries, to check that they score as correct. */
 function goldWriter({ questions }: DataSet): Writer {
   const golds = new Map(questions.map(({ question_id, gold_sql }) => [question_id, gold_sql]));
   return {

@@ -1,10 +1,10 @@
-// Which weights a result was made with, as one number.
+// A hash of a model's weights, which identifies them in results.
 import { createHash } from "node:crypto";
 import { createReadStream, readdirSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 
-/** SHA-256 of a model's weights: of the one file there is, or of the list of several files' names and sums; null without any. */
+/** SHA-256 of a model's weights: of the only file, or of a list of all files' names and hashes; null without files. */
 export async function weightsSha256(path: string): Promise<string | null> {
   const files = statSync(path).isFile()
     ? [path]

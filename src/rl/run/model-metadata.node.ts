@@ -1,5 +1,4 @@
-// sqlenv.json in a model's folder: how the model was asked when it was trained, and by which rules it played, so that others do
-// the same.
+// sqlenv.json in a model's folder: the prompt and the rules the model was trained with, which `eval` and `play` then use.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
@@ -16,7 +15,7 @@ const modelMetadataSchema = z.looseObject({
   prompt_id: z.string().optional(),
   rules: z
     .string()
-    .refine((id) => rulesFromId(id) !== undefined, "no rules of this version")
+    .refine((id) => rulesFromId(id) !== undefined, "rules this version does not know")
     .default(rulesId(DEFAULT_RULES)),
 });
 
@@ -25,7 +24,7 @@ export interface ModelMetadata {
   readonly rules: EnvironmentRules;
 }
 
-/** Says beside a saved model how it was asked. Without the file, `eval` and `play` take a model for one that knows the compact prompt. */
+/** Records the prompt and rules next to a saved model. Without the file, `eval` and `play` use the compact prompt. */
 export function writeModelMetadata(
   folder: string,
   { prompt = "compact", shots = 0 }: PromptChoice,
@@ -35,7 +34,7 @@ export function writeModelMetadata(
   writeFileWhole(join(folder, MODEL_METADATA_FILE), `${JSON.stringify(use, null, 2)}\n`);
 }
 
-/** How the model in a folder was asked in training; undefined where nothing says so. */
+/** The recorded prompt and rules of a model; undefined without a record. */
 export function readModelMetadata(folder: string): ModelMetadata | undefined {
   const file = join(folder, MODEL_METADATA_FILE);
   if (!existsSync(file)) return undefined;
@@ -47,7 +46,7 @@ export function readModelMetadata(folder: string): ModelMetadata | undefined {
     return { prompt: { prompt, shots }, rules: rulesFromId(rules)! };
   } catch (cause) {
     throw new ModelLoadError({
-      what: `${MODEL_METADATA_FILE} does not say how the model was trained (${reasonOf(cause)})`,
+      what: `${MODEL_METADATA_FILE} cannot be read (${reasonOf(cause)})`,
       value: file,
       remedy: "correct or remove it",
       cause,
@@ -55,7 +54,7 @@ export function readModelMetadata(folder: string): ModelMetadata | undefined {
   }
 }
 
-/** The flags of `eval` that ask a model so, for files that cannot hold the note. */
+/** The same as flags of `eval`, for files that have no place for the record. */
 export function flagsFor({ prompt: { prompt, shots = 0 }, rules }: ModelMetadata): string {
   const { error_hints, end_after_failures, answer_last, describe_many } = rules;
   return [

@@ -8,13 +8,13 @@ import { REWARD_FUNCTIONS, type RewardFunction } from "../rewards.ts";
 import type { FromRewards, ToRewards } from "./reward-protocol.ts";
 
 export interface RewardFile {
-  /** The three of the environment, then the file's: all functions it exports, in the order of their names. */
+  /** The environment's three, then all functions the file exports, sorted by name. */
   readonly functions: readonly RewardFunction[];
-  /** Ends the file's thread, whatever it does. */
+  /** Terminates the file's thread. */
   close(): Promise<void>;
 }
 
-/** Loads a file's functions; null gives those of the environment alone. */
+/** Loads a file's functions; null gives only the environment's. */
 export async function rewardFile(file: string | null): Promise<RewardFile> {
   if (file === null) return { functions: REWARD_FUNCTIONS, close: async () => {} };
   if (!existsSync(file)) throw new UsageError({ what: "no such reward file", value: file });
@@ -69,8 +69,8 @@ class RewardThread {
         worker.off("exit", onExit);
         worker.on("message", (reply: FromRewards) => this.#hear(reply));
         worker.on("error", ({ message: why }: Error) => this.#fail(`failed: ${why}`));
-        worker.on("exit", (code) => this.#fail(`ended the thread it runs in, as process.exit(${code}) does`));
-        worker.unref(); // it must not keep a process that has nothing to ask
+        worker.on("exit", (code) => this.#fail(`ended its thread, as process.exit(${code}) does`));
+        worker.unref(); // an idle thread must not keep the process alive
         const functions = message.loaded.map(({ exported, name }) => this.#proxy(exported, name));
         this.#names = functions.map(({ name }) => name);
         resolve(functions);
@@ -82,7 +82,7 @@ class RewardThread {
     await this.#worker.terminate();
   }
 
-  /** The function as seen from here; what it threw is thrown, what it logged is logged. */
+  /** Calls the function in the thread; forwards what it throws and logs. */
   #proxy(exported: string, ownName: string): RewardFunction {
     const call: RewardFunction = async (completions, { episodes, prompts, step, log_metric }) => {
       if (this.#failure) throw this.#failure;
@@ -97,7 +97,7 @@ class RewardThread {
       for (const [name, value] of logged) log_metric(name, value);
       return scores as readonly (number | null)[];
     };
-    // A default export has the name of no one.
+    // A default export may have no name of its own.
     const isNamed = ownName !== "" && ownName !== "default";
     const name = isNamed ? ownName : exported === "default" ? "custom_reward" : exported;
     return Object.defineProperty(call, "name", { value: name });
@@ -108,7 +108,7 @@ class RewardThread {
   }
 
   #hear(message: FromRewards): void {
-    if ("stray" in message) this.#fail(`left a promise or timer behind that failed: ${message.stray}`);
+    if ("stray" in message) this.#fail(`failed in a stray promise or timer: ${message.stray}`);
     if (!("id" in message)) return;
     const pending = this.#pending.get(message.id);
     this.#pending.delete(message.id);
@@ -117,7 +117,7 @@ class RewardThread {
     else pending?.resolve(message);
   }
 
-  /** Nothing can be scored any more: said to whoever waits, and to whoever asks next. */
+  /** Fails all pending and future calls. */
   #fail(what: string): void {
     const functions =
       this.#names.length === 1 ? `reward function ${this.#names[0]}` : `reward functions ${this.#names.join(", ")}`;

@@ -1,5 +1,5 @@
-// The thread that reward functions of a file run in: one that loops, exits or leaves a rejected promise behind cannot
-// take the training with it.
+// The thread that runs a file's reward functions: a function that loops, exits or leaves a rejected promise cannot
+// take the training down.
 import { register } from "node:module";
 import { pathToFileURL } from "node:url";
 import { parentPort, workerData } from "node:worker_threads";
@@ -30,7 +30,7 @@ port.on("message", async (message: ToRewards) => {
   };
   try {
     const scores = await functions.get(exported)!(completions, { episodes, prompts, step, log_metric });
-    say({ id, scores, logged }); // throws what cannot be sent, such as a function
+    say({ id, scores, logged }); // throws if the scores cannot be sent, such as a function
   } catch (error) {
     say({ id, error: messageOf(error) });
   }

@@ -1,5 +1,5 @@
-// Module hooks for Nodes that do not run TypeScript: types are stripped in memory, so that files keep their addresses and
-// what they import is found, whether or not their folder can be written to.
+// Module hooks for Node versions that do not run TypeScript. Types are stripped in memory: files keep their URLs, so relative
+// imports resolve, and their folder need not be writable.
 import { readFileSync } from "node:fs";
 import type { LoadHook } from "node:module";
 import { fileURLToPath } from "node:url";

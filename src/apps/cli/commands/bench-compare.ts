@@ -1,4 +1,4 @@
-// `sqlenv bench compare`: two results of `bench spider` or `bench bird`, question by question.
+// `sqlenv bench compare`: significance tests on two results of `bench spider` or `bench bird`.
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { UsageError } from "../../../errors.ts";
@@ -9,6 +9,7 @@ import {
   type Difference,
   readResult,
 } from "../../bench/text-to-sql/compare.ts";
+import { JSON_OUTPUT } from "../options/common.ts";
 import { listOf } from "../options/questions.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
 import { shortName } from "./bench-sql-table.ts";
@@ -22,14 +23,14 @@ interface CompareFlags {
 /** The command. */
 export function benchCompareCommand(): Command {
   return new Command("compare")
-    .description("compare two results that bench spider or bench bird wrote, or the outcomes.json of two trainings")
-    .argument("<a>", "a file of --out, or outcomes.json of a run")
-    .argument("<b>", "another, on the same questions")
-    .option("--differing <list>", `settings that may differ: some of ${DIFFERENCES.join(",")}`, (text: string) =>
+    .description("test whether two results differ: files of bench spider or bird, or outcomes.json of runs")
+    .argument("<a>", "a result written by --out, or a run's outcomes.json")
+    .argument("<b>", "another on the same questions")
+    .option("--differing <list>", `settings that may differ: ${DIFFERENCES.join(",")}`, (text: string) =>
       listOf("--differing", text, DIFFERENCES),
     )
-    .option("--seed <number>", "of the permutation test, where it samples", wholeNumber("--seed"), 7)
-    .option("--json", "print one JSON object")
+    .option("--seed <number>", "seed of the permutation test", wholeNumber("--seed"), 7)
+    .option("--json", JSON_OUTPUT)
     .action((a: string, b: string, flags: CompareFlags) => {
       const out = output(flags);
       const [first, second] = [read(a), read(b)];
@@ -45,7 +46,7 @@ function read(file: string): ReturnType<typeof readResult> {
   try {
     json = readFileSync(file, "utf8");
   } catch (cause) {
-    throw new UsageError({ what: "the file cannot be read", value: file, remedy: "check the path", cause });
+    throw new UsageError({ what: "cannot read the result", value: file, remedy: "check the path", cause });
   }
   return readResult(json, file);
 }
@@ -57,8 +58,8 @@ function draw({ a, b, differing, measures }: BenchComparison, out: Output): void
   out.line(`B: ${printable(shortName(b.name))}`);
   out.line(`${questions} questions, ${databases} databases`);
   for (const [side, { errors, questions: asked }] of Object.entries({ A: a, B: b }))
-    if (errors > 0) out.line(styled("yellow", `${side}: ${errors} of ${asked} questions broke and count as wrong`));
-  if (differing.length > 0) out.line(`they also differ in: ${differing.join(", ")}`);
+    if (errors > 0) out.line(styled("yellow", `${side}: ${errors} of ${asked} questions failed and count as wrong`));
+  if (differing.length > 0) out.line(`the settings differ in: ${differing.join(", ")}`);
   out.line();
   const points = (value: number) => `${value < 0 ? "−" : "+"}${(100 * Math.abs(value)).toFixed(1)}`;
   const rows = all.map(([name, one]) => [
@@ -80,9 +81,9 @@ function draw({ a, b, differing, measures }: BenchComparison, out: Output): void
     ),
   );
   out.line();
-  out.line("McNemar: exact, as if questions were independent. by db: permutation test that");
-  out.line("flips the signs of whole databases. The interval is over databases too,");
-  out.line("and never narrower than that of paired questions.");
+  out.line("McNemar: exact test that treats questions as independent. by db: permutation");
+  out.line("test that flips the signs of whole databases. The interval is over databases");
+  out.line("too, and never narrower than that of paired questions.");
 }
 
 function probability(p: number): string {

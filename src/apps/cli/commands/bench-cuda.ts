@@ -1,4 +1,4 @@
-// `sqlenv bench cuda`: the GPU's speed at real sizes, beside transformers' on the same card when a Python with it is given.
+// `sqlenv bench cuda`: speed on a GPU at real model sizes, optionally next to transformers on the same GPU.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +26,10 @@ import {
 } from "../../bench/cuda.ts";
 import { CUDA_GRPO, type CudaGRPO, measureGRPO } from "../../bench/cuda-grpo.ts";
 import type { EpisodeTokens, StepSeconds } from "../../bench/grpo.ts";
+import { JSON_OUTPUT } from "../options/common.ts";
+import { precisionOption } from "../options/device.ts";
 import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
+import { PEER } from "./bench-engine.ts";
 
 interface Options {
   readonly json?: boolean;
@@ -37,7 +40,7 @@ interface Options {
   readonly quick?: boolean;
 }
 
-/** What bench/peer_cuda.py prints; a part that failed has an error instead. */
+/** Output of bench/peer_cuda.py; a part that failed has an error instead. */
 interface Peer {
   readonly versions: Readonly<Record<string, string>>;
   readonly sampling?: readonly PeerRate[];
@@ -68,7 +71,7 @@ interface Ours {
   readonly ceilings: Ceilings;
   readonly training: TrainingRate;
   readonly sampling: readonly DecodeRate[];
-  /** As training asks: 8 prompts for 64, and one. */
+  /** 64 sequences from 8 prompts, as in training, and from one. */
   readonly sampling_groups: DecodeRate;
   readonly sampling_shared: DecodeRate;
   /** One whole GRPO step in the environment. */
@@ -78,18 +81,18 @@ interface Ours {
 
 export function cudaCommand(): Command {
   return new Command("cuda")
-    .description("training and sampling tokens per second on an NVIDIA GPU, and each kernel against the card's limits")
-    .option("--model <name>", `the shape to measure: ${Object.keys(CUDA_MODELS).join(", ")}`, "qwen3-0.6b")
-    .option("--precision <type>", "bf16 or fp32")
-    .option("--peer <python>", "a Python with torch and transformers, measured in the same run")
+    .description("training and sampling speed on an NVIDIA GPU, and its kernels on the roofline")
+    .option("--model <name>", `architecture: ${Object.keys(CUDA_MODELS).join(", ")}`, "qwen3-0.6b")
+    .addOption(precisionOption())
+    .option("--peer <python>", PEER)
     .option(
-      "--peer-seconds <n>",
-      "what the peer has not measured by then is left out",
+      "--peer-seconds <number>",
+      "time limit of the peer; later measurements are skipped",
       wholeNumber("--peer-seconds"),
       900,
     )
-    .option("--quick", "leave out the table of kernels")
-    .option("--json", "print one JSON object")
+    .option("--quick", "skip the table of kernels")
+    .option("--json", JSON_OUTPUT)
     .action(async ({ json, model, peer, peerSeconds, precision, quick = false }: Options) => {
       const out = output({ json });
       if (!(model in CUDA_MODELS)) {
@@ -97,8 +100,8 @@ export function cudaCommand(): Command {
         throw new UsageError({ what: "no such model", value: model, remedy });
       }
       if (peer && CUDA_MODELS[model]!.architecture !== "Qwen3ForCausalLM") {
-        const remedy = "leave --peer out, or measure a Qwen3";
-        throw new UsageError({ what: "the peer measures Qwen3 only, not", value: model, remedy });
+        const remedy = "omit --peer, or choose a Qwen3";
+        throw new UsageError({ what: "--peer measures only Qwen3", value: model, remedy });
       }
       const { ours, played } = await measure(model, precision, quick, (what) => out.progress(what));
       out.progress("the peer");
@@ -116,7 +119,7 @@ async function measure(
   onProgress: (what: string) => void,
 ): Promise<{ readonly ours: Ours; readonly played: readonly EpisodeTokens[] }> {
   const device = createCuda(precision === undefined ? {} : { precision });
-  onProgress("the card's limits");
+  onProgress("the GPU's limits");
   const ceilings = measureCeilings(device);
   device.trim();
   const model = randomModel(device, CUDA_MODELS[name]!, true);
@@ -168,7 +171,7 @@ function runPeer(python: string, model: string, seconds: number, played: readonl
   }
 }
 
-/** Ours over theirs; null where they have no number. */
+/** Ours over theirs; null where the peer has no number. */
 function ratiosOf(ours: Ours, theirs: Peer) {
   const over = (a: number | undefined, b: number | undefined) => (a && b ? a / b : null);
   const rate = (size: number) => ours.sampling.find(({ batch_size }) => batch_size === size)?.decode_tokens_per_s;
@@ -230,11 +233,11 @@ function describe(ours: Ours, theirs: Peer | undefined): string {
   ]);
   return [
     `${ours.model} on ${ours.variant}`,
-    `the card: ${ceilings.tflops.toFixed(0)} TFLOP/s, ${ceilings.terabytes_per_s.toFixed(2)} TB/s; training at ${training.tflops.toFixed(0)} TFLOP/s, ${(100 * training.share).toFixed(0)} % of it, peak memory ${formatBytes(training.peak_bytes)}`,
+    `GPU: ${ceilings.tflops.toFixed(0)} TFLOP/s, ${ceilings.terabytes_per_s.toFixed(2)} TB/s; training at ${training.tflops.toFixed(0)} TFLOP/s, ${(100 * training.share).toFixed(0)} % of it, peak memory ${formatBytes(training.peak_bytes)}`,
     drawTable(["tokens per second", "ours", theirs ? `transformers ${theirs.versions.transformers}` : "", ""], rows),
     drawTable([`GRPO, ${grpo.episodes} episodes, seconds`, ...parts], steps),
     ...(kernels.length > 0
-      ? [drawTable(["kernel (8192 tokens unless said)", "ms", "of the limit", "bound by"], kernels)]
+      ? [drawTable(["kernel (8192 tokens by default)", "ms", "of the limit", "bound by"], kernels)]
       : []),
     "",
   ].join("\n");

@@ -1,4 +1,4 @@
-// `sqlenv bench engine`: the engine's speed, beside PyTorch's on the same model when a Python with it is given.
+// `sqlenv bench engine`: speed on the CPU, optionally next to PyTorch on the same model.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,6 +9,7 @@ import { UsageError } from "../../../errors.ts";
 import { createCpu } from "../../../lm/devices/cpu/start.node.ts";
 import { configToJson } from "../../../lm/model/config.ts";
 import { benchEngine, ENGINE_MODELS, ENGINE_SPEC, type EngineBench } from "../../bench/engine.ts";
+import { JSON_OUTPUT } from "../options/common.ts";
 import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
 
 interface Options {
@@ -19,7 +20,10 @@ interface Options {
   readonly quick?: boolean;
 }
 
-/** What bench/peer_engine.py prints. */
+/** --peer, here and in `bench cuda`. */
+export const PEER = "Python with torch and transformers, to measure next to ours";
+
+/** Output of bench/peer_engine.py. */
 interface Peer {
   readonly versions: Readonly<Record<string, string>>;
   readonly sampling: readonly { batch_size: number; tokens_per_s: number; decode_tokens_per_s: number | null }[];
@@ -28,19 +32,19 @@ interface Peer {
 
 export function engineCommand(): Command {
   return new Command("engine")
-    .description("products, training and sampling tokens per second on the CPU, and how cost grows")
-    .option("--model <names...>", `sizes to measure: ${Object.keys(ENGINE_MODELS).join(", ")}`, ["starter"])
-    .option("--threads <n>", "threads, of the peer too", wholeNumber("--threads"), 2)
-    .option("--peer <python>", "a Python with torch and transformers, measured in the same run")
-    .option("--quick", "leave out the growth tables and 128 sequences")
-    .option("--json", "print one JSON object")
+    .description("matmul, training and sampling speed on the CPU")
+    .option("--model <names...>", `model sizes: ${Object.keys(ENGINE_MODELS).join(", ")}`, ["starter"])
+    .option("--threads <number>", "CPU threads, also of the peer", wholeNumber("--threads"), 2)
+    .option("--peer <python>", PEER)
+    .option("--quick", "skip the scaling tables and 128 sequences")
+    .option("--json", JSON_OUTPUT)
     .action(async ({ json, model, threads, peer, quick = false }: Options) => {
       const out = output({ json });
       const results = [];
       for (const name of model) {
         if (!(name in ENGINE_MODELS)) {
           throw new UsageError({
-            what: "no such size",
+            what: "no such model size",
             value: name,
             remedy: `use ${Object.keys(ENGINE_MODELS).join(" or ")}`,
           });
@@ -101,7 +105,7 @@ function ratiosOf(ours: EngineBench, theirs: Peer) {
     sampling_8: sampling(8, (rate) => rate.decode_tokens_per_s),
     sampling_32: sampling(32, (rate) => rate.decode_tokens_per_s),
     sampling_32_with_prompts: sampling(32, (rate) => rate.tokens_per_s),
-    /** Four prompts, eight times each; the peer computes every prompt. */
+    /** Four prompts with eight samples each; the peer computes every prompt. */
     sampling_32_groups_with_prompts: peer32 ? ours.sampling_groups.tokens_per_s / peer32.tokens_per_s : null,
     training_dense: ours.training.plain_tokens_per_s / dense,
     training_shared: ours.training.shared_tokens_per_s / dense,
@@ -160,11 +164,11 @@ function describe(
   const growth = Object.entries({
     "training tokens/s by sequences": scaling.training_by_sequences,
     "training tokens/s by length": scaling.training_by_length,
-    "ms of a decode step by turns played": scaling.decode_ms_by_turns,
+    "ms per decode step by turns played": scaling.decode_ms_by_turns,
   }).filter(([, values]) => Object.keys(values).length > 0);
   return [
     `${ours.model}: ${formatNumber(ours.parameters)} parameters, ${ours.threads} threads, ${ours.variant}`,
-    `products ${ours.native ? "as machine code" : "in WebAssembly"}: ${gemm.gflops.toFixed(0)} GFLOP/s, ${(100 * gemm.share).toFixed(0)} % of the ${gemm.peak_gflops.toFixed(0)} measured in cache; peak memory ${formatBytes(ours.peak_bytes)}`,
+    `matmul in ${ours.native ? "machine code" : "WebAssembly"}: ${gemm.gflops.toFixed(0)} GFLOP/s, ${(100 * gemm.share).toFixed(0)} % of the ${gemm.peak_gflops.toFixed(0)} measured in cache; peak memory ${formatBytes(ours.peak_bytes)}`,
     drawTable(
       ["tokens per second", "ours", theirs ? `torch ${theirs.versions.torch}` : "", theirs ? "ratio" : ""],
       rows,

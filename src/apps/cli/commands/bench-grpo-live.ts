@@ -1,6 +1,5 @@
-// `sqlenv bench grpo --data`: whole GRPO steps of a real model on real questions, with environments in the main thread and
-// on threads in turn.
-
+// `sqlenv bench grpo --data`: GRPO steps of a real model on real questions, with environments in the main thread and on
+// threads, alternating.
 import type { DataSet } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { EnvironmentThreads } from "../../../gym/evaluation/environments/threads.node.ts";
@@ -19,7 +18,7 @@ export interface LiveOptions {
   readonly preset?: string;
   readonly config?: string;
   readonly questions?: number;
-  readonly generations?: number;
+  readonly numGenerations?: number;
   readonly environmentThreads?: number;
   readonly threads?: number;
   readonly steps?: number;
@@ -35,13 +34,13 @@ interface LiveBench {
   readonly max_instructions: number | null;
   readonly steps: number;
   readonly sides: readonly LiveResult[];
-  /** Seconds of the median step in the main thread over those with threads. */
+  /** The median step's seconds in the main thread over those with threads. */
   readonly ratio: number | null;
 }
 
 const STEPS = 10;
 
-/** Measures, prints a table, and gives the result. */
+/** Measures, prints a table and returns the result. */
 export async function benchLive(options: LiveOptions, out: Output): Promise<LiveBench> {
   const { steps = STEPS } = options;
   const data = await resolveDataSet(options.data);
@@ -62,15 +61,21 @@ export async function benchLive(options: LiveOptions, out: Output): Promise<Live
     const results = await benchLiveGRPO(model, data, config, sides, ({ threads }, { step, environment }) => {
       const where = sideName(threads);
       out.progress(
-        `step ${++done} of ${all}, ${where}: ${step.toFixed(2)} s, of them ${environment.toFixed(2)} s for environments`,
+        `step ${++done} of ${all}, ${where}: ${step.toFixed(2)} s, ${environment.toFixed(2)} s of it for environments`,
       );
     });
     out.endProgress();
     const [main, other] = results;
     const bench: LiveBench = {
-      ...{ model: config.model_name, data: data.name, device, variant, parameters },
-      ...{ episodes: config.per_device_train_batch_size * config.gradient_accumulation_steps },
-      ...{ max_instructions: config.max_instructions, steps, sides: results },
+      model: config.model_name,
+      data: data.name,
+      device,
+      variant,
+      parameters,
+      episodes: config.per_device_train_batch_size * config.gradient_accumulation_steps,
+      max_instructions: config.max_instructions,
+      steps,
+      sides: results,
       ratio: other ? main!.median_s.step / other.median_s.step : null,
     };
     out.line(describe(bench));
@@ -86,20 +91,27 @@ function startThreads(data: DataSet, config: GRPOConfig, threads: number): Promi
   return EnvironmentThreads.start(data, { threads, ahead });
 }
 
-/** A preset's episodes and learning, without what is not a GRPO step. */
+/** A preset's settings without anything but GRPO steps: no SFT, no evaluation. */
 function settingsOf(options: LiveOptions): GRPOConfig {
-  const { data, model, device, preset, config, questions, generations, threads, environmentThreads } = options;
+  const { data, model, device, preset, config, questions, numGenerations, threads, environmentThreads } = options;
   const named = preset === undefined && config === undefined ? "spider-smollm2" : preset;
   const settings = configOf({ ...(named !== undefined && { preset: named }), ...(config !== undefined && { config }) });
-  const group = generations ?? settings.num_generations;
+  const group = numGenerations ?? settings.num_generations;
   const batch = settings.per_device_train_batch_size * settings.gradient_accumulation_steps;
   const asked = questions ?? Math.max(1, Math.floor(batch / group));
   return resolveConfig({
     ...settings,
-    ...{ questions_path: data, num_generations: group },
-    ...{ per_device_train_batch_size: asked * group, gradient_accumulation_steps: 1 },
-    ...{ generation_batch_size: null, steps_per_generation: null, easy_steps: 0 },
-    ...{ sft_steps: 0, pass_k: 0, eval_steps: 0, logging_steps: 1 },
+    questions_path: data,
+    num_generations: group,
+    per_device_train_batch_size: asked * group,
+    gradient_accumulation_steps: 1,
+    generation_batch_size: null,
+    steps_per_generation: null,
+    easy_steps: 0,
+    sft_steps: 0,
+    pass_k: 0,
+    eval_steps: 0,
+    logging_steps: 1,
     ...(model !== undefined && { model_name: model }),
     ...(device !== undefined && { device }),
     ...(threads !== undefined && { threads }),
@@ -119,18 +131,18 @@ function describe(bench: LiveBench): string {
     ["waiting for environments", ...seconds("environment")],
     ["learning", ...seconds("training")],
     ["rest", ...seconds("rest")],
-    ["(work of environments)", ...seconds("environment_work")],
-    ["environments' share of all steps", ...sides.map(({ environment_share: x }) => `${(100 * x).toFixed(1)} %`)],
-    ["longest step over the median", ...sides.map(({ longest_over_median: x }) => x.toFixed(2))],
-    ["of it waiting, seconds", ...sides.map(({ longest_environment_s: x }) => x.toFixed(3))],
+    ["(CPU time of environments)", ...seconds("environment_work")],
+    ["share of environments", ...sides.map(({ environment_share: x }) => `${(100 * x).toFixed(1)} %`)],
+    ["longest step / median", ...sides.map(({ longest_over_median: x }) => x.toFixed(2))],
+    ["waiting in the longest step", ...sides.map(({ longest_environment_s: x }) => x.toFixed(3))],
     ["queries over the instruction budget", ...sum("stopped")],
-    ["queries stopped by the clock", ...sum("timeouts")],
+    ["queries over the time limit", ...sum("timeouts")],
     ["episodes without a score", ...sum("unscorable")],
   ];
   return [
-    `${printable(bench.model)} on ${printable(bench.data)}, ${bench.variant}: ${bench.episodes} episodes a step, ${bench.steps} steps of each after ${WARM_STEPS}; medians in seconds`,
+    `${printable(bench.model)} on ${printable(bench.data)}, ${bench.variant}: ${bench.episodes} episodes per step, ${bench.steps} steps each after ${WARM_STEPS} for warmup; median seconds`,
     drawTable(["environments in", ...names], rows),
-    ...(ratio === null ? [] : [`a step in the main thread takes ${ratio.toFixed(2)} times as long`]),
+    ...(ratio === null ? [] : [`speedup of threads over the main thread: ${ratio.toFixed(2)}×`]),
     "",
   ].join("\n");
 }

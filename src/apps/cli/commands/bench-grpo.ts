@@ -1,4 +1,4 @@
-// `sqlenv bench grpo`: whole GRPO steps, beside TRL's on the same model, questions and episodes when a Python with it is given.
+// `sqlenv bench grpo`: seconds of whole GRPO steps, optionally next to TRL on the same model, questions and episodes.
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
@@ -37,6 +37,8 @@ import {
   type StepPart,
   sideOf,
 } from "../../bench/grpo-comparison.ts";
+import { addAlias } from "../options/alias.ts";
+import { JSON_OUTPUT } from "../options/common.ts";
 import { drawTable, formatNumber, type Output, output, wholeNumber } from "../terminal/output.ts";
 import { benchLive, type LiveOptions } from "./bench-grpo-live.ts";
 
@@ -57,11 +59,17 @@ interface ScriptedOptions extends Options {
 
 const SCRIPTED = { shape: Object.keys(GRPO_SHAPES), steps: 7, threads: 2 };
 
-/** Flags that only one of the two benchmarks has. */
+/** Flags that only one of the two benchmarks uses. */
 const SCRIPTED_ONLY = ["shape", "peer", "tiny"] as const;
 const LIVE_ONLY = [
-  ...["model", "device", "preset", "config", "questions", "generations", "environmentThreads"],
-] as readonly string[] as readonly (keyof LiveOptions)[];
+  "model",
+  "device",
+  "preset",
+  "config",
+  "questions",
+  "numGenerations",
+  "environmentThreads",
+] as const satisfies readonly (keyof LiveOptions)[];
 
 interface GRPOBench {
   readonly shape: string;
@@ -71,9 +79,9 @@ interface GRPOBench {
   readonly threads: number;
   readonly variant: string;
   readonly steps: number;
-  /** Of the median step. */
+  /** Tokens of the median step. */
   readonly tokens: { readonly sampled: number; readonly contexts: number };
-  /** `computed_share`: of the contexts' tokens, how many learning computed; the rest was shared. */
+  /** `computed_share`: the share of the contexts' tokens that learning computed; the others are shared prefixes. */
   readonly ours: Side & { readonly computed_share: number };
   readonly peer: (Side & { readonly versions: PeerFacts["versions"] }) | null;
   readonly ratios: Ratios | null;
@@ -81,48 +89,57 @@ interface GRPOBench {
 }
 
 export function grpoCommand(): Command {
-  return new Command("grpo")
-    .description("seconds of one whole GRPO step by what they go into, beside TRL's when a Python with it is given")
-    .option("--data <name>", "a real model's steps on these questions instead, as they are played")
-    .option("--model <name>", "with --data: the model (default: the preset's)")
-    .option("--device <name>", "with --data: auto, cpu or cuda")
-    .option("--preset <name>", "with --data: settings of the steps (default: spider-smollm2)")
-    .option("--config <file>", "with --data: YAML with settings")
-    .option("--questions <n>", "with --data: questions of a step (default: the preset's)", wholeNumber("--questions"))
-    .option("--generations <n>", "with --data: episodes of a question", wholeNumber("--generations"))
+  const command = new Command("grpo")
+    .description("seconds per GRPO step and where they go")
+    .option("--data <name>", "measure a real model on this data set instead of scripted episodes")
+    .option("--model <name>", "with --data: model (default: the preset's)")
+    .addOption(new Option("--device <name>", "with --data: device to run on").choices(["auto", "cpu", "cuda"]))
+    .option("--preset <name>", "with --data: training preset (default: spider-smollm2)")
+    .option("--config <file>", "with --data: YAML file with training settings")
     .option(
-      "--environment-threads <n>",
-      "with --data: threads that are compared with the main thread (default: as in training)",
+      "--questions <number>",
+      "with --data: questions per step (default: the preset's)",
+      wholeNumber("--questions"),
+    )
+    .option(
+      "--num-generations <number>",
+      "with --data: episodes per question (default: the preset's)",
+      wholeNumber("--num-generations"),
+    )
+    .option(
+      "--environment-threads <number>",
+      "with --data: threads to compare with the main thread (default: as in training)",
       wholeNumber("--environment-threads"),
     )
     .option(
       "--shape <names...>",
-      `without --data: questions x generations of a step: ${Object.keys(GRPO_SHAPES).join(", ")} (default: all)`,
+      `without --data: questions x generations: ${Object.keys(GRPO_SHAPES).join(", ")} (default: all)`,
     )
+    .option("--steps <number>", "measured steps, after warmup (default: 7; with --data 10)", wholeNumber("--steps"))
     .option(
-      "--steps <n>",
-      "steps measured, after some that are not (default: 7; with --data 10)",
-      wholeNumber("--steps"),
+      "--threads <number>",
+      "CPU threads, also of the peer (default: 2; with --data all)",
+      wholeNumber("--threads"),
     )
-    .option("--threads <n>", "CPU threads, of the peer too (default: 2; with --data all)", wholeNumber("--threads"))
-    .option("--peer <python>", "without --data: a Python with TRL, whose steps are taken in turn with ours")
-    .option("--tiny", "without --data: a very small model, to see that it works")
-    .option("--json", "print one JSON object")
-    .action(async (options: Options & Partial<LiveOptions>) => {
+    .option("--peer <python>", "without --data: Python with TRL, whose steps alternate with ours")
+    .option("--tiny", "without --data: a very small model, to try the command")
+    .option("--json", JSON_OUTPUT);
+  return addAlias(command, "--generations", "--num-generations").action(
+    async (options: Options & Partial<LiveOptions>) => {
       const out = output(options);
       const { data } = options;
       const unused = (data === undefined ? LIVE_ONLY : SCRIPTED_ONLY).find((key) => key in options);
       if (unused) {
         const flag = `--${unused.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
         const what = `${flag} has no effect ${data === undefined ? "without" : "with"} --data`;
-        throw new UsageError({ what, remedy: "leave it out" });
+        throw new UsageError({ what, remedy: "omit it" });
       }
       for (const key of ["steps", "questions"] as const)
-        if (options[key] === 0)
-          throw new UsageError({ what: `--${key} cannot be`, value: 0, remedy: "give a number from 1" });
+        if (options[key] === 0) throw new UsageError({ what: `--${key} must be at least 1`, value: 0 });
       if (data === undefined) await benchScripted({ ...SCRIPTED, ...options }, out);
       else out.result(await benchLive({ ...options, data }, out));
-    });
+    },
+  );
 }
 
 async function benchScripted(options: ScriptedOptions, out: Output): Promise<void> {
@@ -149,11 +166,16 @@ async function benchScripted(options: ScriptedOptions, out: Output): Promise<voi
 }
 
 const TINY = {
-  ...{ vocab_size: 300, hidden_size: 16, intermediate_size: 32, num_hidden_layers: 1 },
-  ...{ num_attention_heads: 2, num_key_value_heads: 1, head_dim: 8 },
+  vocab_size: 300,
+  hidden_size: 16,
+  intermediate_size: 32,
+  num_hidden_layers: 1,
+  num_attention_heads: 2,
+  num_key_value_heads: 1,
+  head_dim: 8,
 };
 
-/** Steps of ours and of the peer in turn, on the same questions. */
+/** Alternates our steps and the peer's, on the same questions. */
 async function measure(
   name: string,
   folder: string,
@@ -190,12 +212,18 @@ async function measure(
     peer?.close();
     await model.engine.close();
   }
-  const [measured, peers] = [ours.slice(1), theirs.slice(1)]; // the first of each warms up
+  const [measured, peers] = [ours.slice(1), theirs.slice(1)]; // the first of each is warmup
   const { variant, parameters } = model.engine.facts;
   const computed = measured.map(({ computed_tokens = 0, played }) => computed_tokens / played.tokens);
   const { questions, generations } = shape;
   return {
-    ...{ shape: name, questions, generations, parameters, threads, variant, steps },
+    shape: name,
+    questions,
+    generations,
+    parameters,
+    threads,
+    variant,
+    steps,
     tokens: {
       sampled: median(measured.map(({ played }) => played.sampled_tokens)),
       contexts: median(measured.map(({ played }) => played.tokens)),
@@ -206,7 +234,7 @@ async function measure(
   };
 }
 
-/** Seconds of all cores in use since the machine started, and of this process. */
+/** CPU seconds of the whole machine since it started, and of this process. */
 function cpuSeconds(): { readonly all: number; readonly own: number } {
   const all = cpus().reduce((sum, { times: { user, nice, sys, irq } }) => sum + user + nice + sys + irq, 0) / 1e3;
   const { user, system } = process.cpuUsage();
@@ -219,7 +247,7 @@ function since(before: ReturnType<typeof cpuSeconds>): ReturnType<typeof cpuSeco
 }
 
 interface PeerRecord extends StepRecord {
-  /** Of all its threads. */
+  /** CPU seconds of all its threads. */
   readonly cpu_s: number;
 }
 
@@ -242,24 +270,24 @@ interface PeerOptions {
   readonly script: readonly ScriptedStep[];
 }
 
-/** bench/peer_grpo.py in a process of its own; its environments are here. */
+/** bench/peer_grpo.py in a child process; its environments run here. */
 class Peer {
   readonly facts: PeerFacts;
   readonly #process: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #lines: AsyncIterator<string>;
   readonly #environments: PeerEnvironments;
-  readonly #complaints: string[];
+  readonly #errors: string[];
 
   private constructor(
     process: ChildProcessByStdio<Writable, Readable, Readable>,
     lines: AsyncIterator<string>,
-    complaints: string[],
+    errors: string[],
     data: DataSet,
     facts: PeerFacts,
   ) {
     this.#process = process;
     this.#lines = lines;
-    this.#complaints = complaints;
+    this.#errors = errors;
     this.#environments = new PeerEnvironments(data);
     this.facts = facts;
   }
@@ -271,34 +299,40 @@ class Peer {
   ): Promise<Peer> {
     const program = fileURLToPath(new URL("../../../../bench/peer_grpo.py", import.meta.url));
     const child = spawn(python, [program], { stdio: ["pipe", "pipe", "pipe"] });
-    const complaints: string[] = [];
-    child.on("error", (error) => complaints.push(error.message));
-    child.stdin.on("error", () => {}); // the end of its output tells
+    const errors: string[] = [];
+    child.on("error", (error) => errors.push(error.message));
+    child.stdin.on("error", () => {}); // the end of its output reports the failure
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      complaints.push(text);
-      complaints.splice(0, complaints.length - 50);
+      errors.push(text);
+      errors.splice(0, errors.length - 50);
     });
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
     const { num_generations, learning_rate, loss_type } = config;
     send(child.stdin, {
-      ...{ model: folder, threads, batch: shape.peer_batch, num_generations, learning_rate, loss_type },
-      ...{ system_prompt: getSystemPrompt(), script },
+      model: folder,
+      threads,
+      batch: shape.peer_batch,
+      num_generations,
+      learning_rate,
+      loss_type,
+      system_prompt: getSystemPrompt(),
+      script,
     });
-    const said = await hear(lines, complaints);
-    if ("ready" in said) return new Peer(child, lines, complaints, data, said.ready);
-    throw broken("it spoke out of turn");
+    const message = await receive(lines, errors);
+    if ("ready" in message) return new Peer(child, lines, errors, data, message.ready);
+    throw broken("unexpected message");
   }
 
-  /** Has it take an optimizer step. */
+  /** Lets the peer take one optimizer step. */
   async step(): Promise<PeerRecord> {
-    const send_ = (message: unknown) => send(this.#process.stdin, message);
-    send_({ go: true });
+    const reply = (message: unknown) => send(this.#process.stdin, message);
+    reply({ go: true });
     for (;;) {
-      const said = await hear(this.#lines, this.#complaints);
-      if ("reset" in said) send_(this.#environments.reset(said.reset));
-      else if ("step" in said) send_(this.#environments.step(said.step));
-      else if ("stepped" in said) return said.stepped;
-      else throw broken("it spoke out of turn");
+      const message = await receive(this.#lines, this.#errors);
+      if ("reset" in message) reply(this.#environments.reset(message.reset));
+      else if ("step" in message) reply(this.#environments.step(message.step));
+      else if ("stepped" in message) return message.stepped;
+      else throw broken("unexpected message");
     }
   }
 
@@ -311,9 +345,9 @@ function send(to: Writable, message: unknown): void {
   to.write(`${JSON.stringify(message)}\n`);
 }
 
-async function hear(lines: AsyncIterator<string>, complaints: readonly string[]): Promise<FromPeer> {
+async function receive(lines: AsyncIterator<string>, errors: readonly string[]): Promise<FromPeer> {
   const { value, done } = await lines.next();
-  if (done) throw broken(complaints.join("").trim().split("\n").slice(-3).join(" | ") || "it ended");
+  if (done) throw broken(errors.join("").trim().split("\n").slice(-3).join(" | ") || "it ended");
   return JSON.parse(value) as FromPeer;
 }
 
@@ -324,7 +358,7 @@ function broken(why: string): SqlEnvError {
   });
 }
 
-/** Cores others may keep busy before it is said. */
+/** Cores that other programs may keep busy before a warning. */
 const QUIET = 0.1;
 
 function describe(result: GRPOBench): string {
@@ -340,17 +374,17 @@ function describe(result: GRPOBench): string {
     const [low, high] = ratio_ranges[part as keyof Ratios];
     return `${ratios[part as keyof Ratios].toFixed(2)}× (${low.toFixed(2)} – ${high.toFixed(2)})`;
   };
-  const cpu = ["processor time", ours.cpu_s.toFixed(2), peer?.cpu_s.toFixed(2) ?? "", times("cpu")];
+  const cpu = ["CPU time", ours.cpu_s.toFixed(2), peer?.cpu_s.toFixed(2) ?? "", times("cpu")];
   const n = (value: number) => formatNumber(Math.round(value));
   const busiest = Math.max(ours.other_cores, peer?.other_cores ?? 0);
   return [
     `${result.shape}, ${result.questions} questions × ${result.generations}: ${n(tokens.sampled)} tokens sampled, ${n(tokens.contexts)} in contexts; ${n(result.parameters)} parameters, ${result.threads} threads, ${result.variant}; ${result.steps} steps`,
     drawTable(
-      ["seconds of a step", "ours", peer ? `TRL ${peer.versions.trl}` : "", peer ? "ratio" : ""],
+      ["seconds per step", "ours", peer ? `TRL ${peer.versions.trl}` : "", peer ? "ratio" : ""],
       [...STEP_PARTS.map((part) => [part, seconds(ours, part), seconds(peer, part), times(part)]), cpu],
     ),
-    ...(busiest > QUIET ? [`not a quiet machine: others kept ${busiest.toFixed(1)} cores busy`] : []),
-    `learning computed ${(100 * ours.computed_share).toFixed(0)} % of the contexts' tokens: the rest was shared`,
+    ...(busiest > QUIET ? [`warning: other programs kept ${busiest.toFixed(1)} cores busy`] : []),
+    `learning computed ${(100 * ours.computed_share).toFixed(0)} % of the contexts' tokens; the others were shared prefixes`,
     "",
   ].join("\n");
 }

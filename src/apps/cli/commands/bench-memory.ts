@@ -1,4 +1,4 @@
-// `sqlenv bench memory`: what was estimated beside what a whole GRPO step took.
+// `sqlenv bench memory`: estimated and measured memory of a whole GRPO step.
 import { Command, Option } from "commander";
 import { UsageError } from "../../../errors.ts";
 import { startDevice } from "../../../lm/devices/start.node.ts";
@@ -9,6 +9,8 @@ import {
   measureMemory,
   type StepSize,
 } from "../../bench/memory.ts";
+import { addAlias } from "../options/alias.ts";
+import { JSON_OUTPUT } from "../options/common.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "../options/device.ts";
 import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
 
@@ -17,13 +19,13 @@ interface Options extends DeviceFlags {
   readonly cases: string;
   readonly loraR: number;
   readonly questions: number;
-  readonly generations: number;
-  readonly prompt: number;
-  readonly completion: number;
+  readonly numGenerations: number;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
   readonly json?: boolean;
 }
 
-/** Ways to train, by name. */
+/** Training setups by name. */
 const CASES: Readonly<Record<string, (lora: number) => MemoryCase>> = {
   full: () => ({ recompute: false, reference: false }),
   "full-recompute": () => ({ recompute: true, reference: false }),
@@ -34,20 +36,23 @@ const CASES: Readonly<Record<string, (lora: number) => MemoryCase>> = {
 
 export function memoryCommand(): Command {
   const command = new Command("memory")
-    .description("the memory of a whole GRPO step with random weights, beside what was estimated")
-    .option("--model <name>", `the shape: ${Object.keys(MEMORY_MODELS).join(", ")}`, "small")
+    .description("estimated and measured memory of a GRPO step with random weights")
+    .option("--model <name>", `architecture: ${Object.keys(MEMORY_MODELS).join(", ")}`, "small")
     .addOption(
-      new Option("--cases <list>", "ways to train, between commas").default(
+      new Option("--cases <list>", `training setups: ${Object.keys(CASES).join(",")}`).default(
         Object.keys(CASES).join(","),
-        "all there are",
+        "all",
       ),
     )
-    .option("--lora-r <n>", "rank of the adapters", wholeNumber("--lora-r"), 16)
-    .option("--questions <n>", "of a step", wholeNumber("--questions"), 2)
-    .option("--generations <n>", "episodes of each", wholeNumber("--generations"), 4)
-    .option("--prompt <n>", "tokens", wholeNumber("--prompt"), 256)
-    .option("--completion <n>", "tokens", wholeNumber("--completion"), 64)
-    .option("--json", "print one JSON object");
+    .option("--lora-r <number>", "LoRA rank", wholeNumber("--lora-r"), 16)
+    .option("--questions <number>", "questions per step", wholeNumber("--questions"), 2)
+    .option("--num-generations <number>", "episodes per question", wholeNumber("--num-generations"), 4)
+    .option("--prompt-tokens <number>", "tokens per prompt", wholeNumber("--prompt-tokens"), 256)
+    .option("--completion-tokens <number>", "tokens per completion", wholeNumber("--completion-tokens"), 64)
+    .option("--json", JSON_OUTPUT);
+  addAlias(command, "--generations", "--num-generations");
+  addAlias(command, "--prompt", "--prompt-tokens");
+  addAlias(command, "--completion", "--completion-tokens");
   return addDeviceOptions(command).action(run);
 }
 
@@ -62,7 +67,7 @@ async function run(options: Options): Promise<void> {
   const unknown = names.find((name) => !(name in CASES));
   if (unknown !== undefined)
     throw new UsageError({ what: "no such case", value: unknown, remedy: `use ${Object.keys(CASES).join(", ")}` });
-  const { questions, generations, prompt, completion } = options;
+  const { questions, numGenerations: generations, promptTokens: prompt, completionTokens: completion } = options;
   const size: StepSize = { questions, generations, prompt, completion };
   const measured: (MemoryMeasure & { readonly name: string })[] = [];
   let variant = "";
@@ -74,16 +79,18 @@ async function run(options: Options): Promise<void> {
   }
   out.endProgress();
   const rows = measured.map(({ name, peak, estimate, ratio, learned, rows, seconds }) => [
-    ...[name, formatNumber(learned), formatNumber(rows), formatBytes(peak), formatBytes(estimate.total)],
-    ...[
-      `${(100 * ratio).toFixed(0)} %`,
-      seconds.all.toFixed(1),
-      seconds.sampling.toFixed(1),
-      seconds.learning.toFixed(1),
-    ],
+    name,
+    formatNumber(learned),
+    formatNumber(rows),
+    formatBytes(peak),
+    formatBytes(estimate.total),
+    `${(100 * ratio).toFixed(0)} %`,
+    seconds.all.toFixed(1),
+    seconds.sampling.toFixed(1),
+    seconds.learning.toFixed(1),
   ]);
   out.line(`${options.model}, ${formatNumber(measured[0]!.parameters)} parameters, ${variant}`);
-  const head = ["", "learned", "rows", "peak", "estimate", "of peak", "step s", "sampling s", "learning s"];
+  const head = ["", "trained", "rows", "peak", "estimate", "of peak", "step s", "sampling s", "learning s"];
   out.line(drawTable(head, rows));
   out.result({ model: options.model, variant, size, cases: measured });
 }

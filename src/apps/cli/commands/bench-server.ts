@@ -1,4 +1,4 @@
-// `sqlenv bench server`: a server in a process of its own under load, beside the environment in this process.
+// `sqlenv bench server`: an OpenEnv server under load, compared with the environment in process.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -7,6 +7,7 @@ import { SqlEnvError, UsageError } from "../../../errors.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { benchHostile } from "../../bench/servers/hostile.node.ts";
 import { type Load, loadServer, soakServer, stepInProcess } from "../../bench/servers/server.ts";
+import { JSON_OUTPUT } from "../options/common.ts";
 import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
 
 interface Flags {
@@ -19,23 +20,18 @@ interface Flags {
   readonly json?: boolean;
 }
 
-const LATENCY = { sessions: 64, rate: 10 }; // the load at which latency is compared
+const LATENCY = { sessions: 64, rate: 10 }; // the load for comparing latency
 
 export function serverCommand(): Command {
   return new Command("server")
-    .description("latency, throughput and memory of the OpenEnv server with many sessions at once")
-    .option("--sessions <number>", "sessions held open", wholeNumber("--sessions"), 1000)
-    .option("--seconds <number>", "how long they are held", wholeNumber("--seconds"), 60)
-    .option("--rate <number>", "steps a second of each", wholeNumber("--rate"), 1)
-    .option(
-      "--episodes <number>",
-      "episodes played on end to see memory; 0 for none",
-      wholeNumber("--episodes"),
-      100_000,
-    )
-    .option("--threads <number>", "the server's threads (default: one a core)", wholeNumber("--threads"))
-    .option("--hostile", "honest sessions beside attackers from four addresses, on two threads; needs Linux")
-    .option("--json", "print one JSON object")
+    .description("latency, throughput and memory of the OpenEnv server under load")
+    .option("--sessions <number>", "concurrent sessions", wholeNumber("--sessions"), 1000)
+    .option("--seconds <number>", "duration of the load", wholeNumber("--seconds"), 60)
+    .option("--rate <number>", "steps per second and session", wholeNumber("--rate"), 1)
+    .option("--episodes <number>", "episodes of the memory soak test; 0 for none", wholeNumber("--episodes"), 100_000)
+    .option("--threads <number>", "server threads (default: one per core)", wholeNumber("--threads"))
+    .option("--hostile", "measure honest sessions while attackers load the server (Linux only)")
+    .option("--json", JSON_OUTPUT)
     .action((flags: Flags) => (flags.hostile ? runHostile(flags) : run(flags)));
 }
 
@@ -49,7 +45,7 @@ async function run({ sessions, seconds, rate, episodes, threads, json }: Flags):
   const metric = (name: string) => metricOf(url, name);
   const memory = () => metric("process_resident_memory_bytes");
   try {
-    out.progress("warming up");
+    out.progress("warmup");
     await loadServer(url, data, { sessions: 16, seconds: 2, rate: 0, seed: "warm" });
     out.progress(`${sessions} sessions for ${seconds} s`);
     const before = await memory();
@@ -67,7 +63,7 @@ async function run({ sessions, seconds, rate, episodes, threads, json }: Flags):
     const inProcess = stepInProcess(data, 6_000);
     out.progress(`${LATENCY.sessions} sessions`);
     const latency = await loadServer(url, data, { ...LATENCY, seconds: Math.min(seconds, 15) });
-    out.progress("as fast as it goes");
+    out.progress("maximum throughput");
     const cpuBefore = await metric("process_cpu_seconds_total");
     const saturation = await loadServer(url, data, { sessions: 64, seconds: Math.min(seconds, 10), rate: 0 });
     const cpu = (await metric("process_cpu_seconds_total")) - cpuBefore;
@@ -84,14 +80,14 @@ async function run({ sessions, seconds, rate, episodes, threads, json }: Flags):
         [
           ["in process", 1, "", inProcess.p50_ms, inProcess.p99_ms, ""],
           row(`${LATENCY.rate} steps/s each`, latency),
-          row("as many as it can", saturation),
-          row(`${rate} a second each, ${seconds} s`, held),
+          row("maximum throughput", saturation),
+          row(`${rate} steps/s each, ${seconds} s`, held),
         ],
       ),
     );
-    out.line(`processor time of the server for a step and its share of a reset: ${cpu_ms_per_step} ms`);
+    out.line(`server CPU time per step, resets included: ${cpu_ms_per_step} ms`);
     out.line(
-      `over the environment in process at p50: ${over_in_process_ms} ms; a session: ${formatBytes(session_bytes)}`,
+      `overhead over the environment in process at p50: ${over_in_process_ms} ms; memory per session: ${formatBytes(session_bytes)}`,
     );
     if (soak) {
       const sizes = soak.bytes.map((bytes) => formatBytes(bytes)).join(", ");
@@ -108,12 +104,12 @@ async function run({ sessions, seconds, rate, episodes, threads, json }: Flags):
 
 const HONEST = { sessions: 16, rate: 5 };
 
-/** The server with its limits as they are by default. */
+/** Runs the server with its default limits. */
 async function runHostile({ seconds, threads = 2, json }: Flags): Promise<void> {
   const out = output({ json });
   if (process.platform !== "linux")
     throw new UsageError({
-      what: "--hostile needs Linux, where 127.0.0.2 and the like are there without setting them up",
+      what: "--hostile needs Linux, where 127.0.0.2 and the like work without setup",
     });
   const data = await resolveDataSet("bundled");
   const server = await startProcess(threads, []);
@@ -132,9 +128,11 @@ async function runHostile({ seconds, threads = 2, json }: Flags): Promise<void> 
     );
     const { statements, sessions, half_bodies, large_frames } = attacks;
     out.line(
-      `attackers: ${formatNumber(statements)} answers to heavy messages, ${formatNumber(sessions)} empty sessions, ${formatNumber(half_bodies)} half bodies, ${formatNumber(large_frames)} large frames`,
+      `attacks: ${formatNumber(statements)} heavy messages answered, ${formatNumber(sessions)} empty sessions, ${formatNumber(half_bodies)} half-sent bodies, ${formatNumber(large_frames)} large frames`,
     );
-    out.line(`threads lost: ${threads_lost}; memory ${formatBytes(memory.before)}, then ${formatBytes(memory.after)}`);
+    out.line(
+      `threads lost: ${threads_lost}; memory ${formatBytes(memory.before)} before, ${formatBytes(memory.after)} after`,
+    );
     out.result({ seconds, threads, ...HONEST, alone, attacked, attacks, threads_lost, memory });
   } finally {
     server.stop();
@@ -151,7 +149,7 @@ function row(name: string, { sessions, steps_per_s, p50_ms, p99_ms, errors }: Lo
   return [name, sessions, steps_per_s, p50_ms, p99_ms, errors];
 }
 
-/** `sqlenv serve` in a process of its own; resolves when it listens. */
+/** Starts `sqlenv serve` in a child process; resolves when it listens. */
 async function startProcess(threads: number | undefined, more: readonly string[]) {
   const main = fileURLToPath(new URL("../main.js", import.meta.url));
   const flags = ["--port", "0", "--json", "--quiet", ...more];
@@ -160,7 +158,7 @@ async function startProcess(threads: number | undefined, more: readonly string[]
   const stop = () => child.kill("SIGTERM");
   process.once("exit", stop);
   process.once("SIGTERM", () => process.exit(143));
-  const said = await Promise.race([once(child.stdout, "data"), once(child, "exit")]);
-  if (!Buffer.isBuffer(said[0])) throw new SqlEnvError("no_server", { what: "the server did not start" });
-  return { url: (JSON.parse(String(said[0])) as { url: string }).url, stop };
+  const first = await Promise.race([once(child.stdout, "data"), once(child, "exit")]);
+  if (!Buffer.isBuffer(first[0])) throw new SqlEnvError("no_server", { what: "the server did not start" });
+  return { url: (JSON.parse(String(first[0])) as { url: string }).url, stop };
 }

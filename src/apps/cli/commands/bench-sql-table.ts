@@ -1,4 +1,4 @@
-// A benchmark's result as tables that fit 80 columns.
+// A text-to-SQL benchmark's result as tables that fit 80 columns.
 import type { Measure } from "../../bench/text-to-sql/outcomes.ts";
 import type { BenchResult } from "../../bench/text-to-sql/result.ts";
 import { TOO_LONG } from "../../bench/text-to-sql/schema-given.ts";
@@ -8,12 +8,12 @@ import { wrapLine } from "../terminal/wrap.ts";
 
 const COLUMNS = 80;
 
-/** More databases than this are only in the JSON. */
+/** With more databases than this, only --json lists them. */
 const LISTED_DATABASES = 24;
 
 const HEADS: Readonly<Record<Measure, string>> = { answer: "answer", spider: "spider", bird: "bird", twins: "twins" };
 
-/** Prints what was measured, the measures by group, and what they cost. */
+/** Prints the setup, the scores by group and the cost per question. */
 export function drawBench(result: BenchResult, out: Output): void {
   const { scores, data, protocol, model, per_question, errors, first_error, stopped } = result;
   const { votes } = protocol;
@@ -46,20 +46,20 @@ export function drawBench(result: BenchResult, out: Output): void {
     ...(i === 0 ? [["      to", ...cells(group, ({ ci }) => percent(ci[1]), "")]] : []),
   ]);
   out.line(drawTable(["", "questions", ...measures.map((m) => HEADS[m].padStart(width))], rows, { maxCell: 34 }));
-  if (databases.length > LISTED_DATABASES) out.line(`each of the ${databases.length} databases: --json`);
+  if (databases.length > LISTED_DATABASES) out.line(`--json lists each of the ${databases.length} databases`);
   out.line();
   const { tokens, prompt_tokens, seconds } = per_question;
   const counted =
-    tokens === null ? "" : `${Math.round(tokens)} tokens written, ${Math.round(prompt_tokens ?? 0)} shown, `;
-  out.line(`a question: ${counted}${seconds.toFixed(3)} s; intervals are over databases`);
+    tokens === null ? "" : `${Math.round(tokens)} new and ${Math.round(prompt_tokens ?? 0)} prompt tokens, `;
+  out.line(`per question: ${counted}${seconds.toFixed(3)} s; intervals over databases`);
   for (const line of [...twinsLine(result), ...consistency(result), ...tooLong(result)]) out.line(line);
   if (stopped > 0) {
-    const words = `the clock stopped statements of ${stopped} of ${data.questions} questions: a faster machine may judge them otherwise`;
-    for (const line of wrapLine(words, COLUMNS)) out.line(styled("yellow", line));
+    const text = `statements of ${stopped} of ${data.questions} questions hit the time limit: a faster machine may score them differently`;
+    for (const line of wrapLine(text, COLUMNS)) out.line(styled("yellow", line));
   }
   if (errors > 0) {
-    const broke = `${errors} of ${data.questions} questions broke and count as wrong; the first: ${first_error ?? ""}`;
-    for (const line of wrapLine(broke, COLUMNS)) out.line(styled("yellow", line));
+    const text = `${errors} of ${data.questions} questions failed and count as wrong; the first: ${first_error ?? ""}`;
+    for (const line of wrapLine(text, COLUMNS)) out.line(styled("yellow", line));
   }
 }
 
@@ -83,22 +83,22 @@ function describe({ protocol }: BenchResult): string {
   ].join(", ");
 }
 
-/** How many right-looking queries the twins reject. */
+/** How many queries with the right result the twins reject. */
 function twinsLine({ twins }: BenchResult): string[] {
   if (!twins) return [];
   const { right_looking, rejected, without } = twins;
   const share = right_looking === 0 ? "" : ` (${percent(rejected / right_looking)})`;
   const none = without > 0 ? `; ${without} questions have no twin` : "";
-  return [`twins reject ${rejected} of ${right_looking} right-looking queries${share}${none}`];
+  return [`twins reject ${rejected} of ${right_looking} matching queries${share}${none}`];
 }
 
-/** Players that know the gold: what they get wrong is listed, question by question. */
+/** Players that know the gold query: each question they fail is listed. */
 const KNOWING = new Set(["oracle", "teacher"]);
 
-/** Exceptions listed of one kind. */
+/** Failed questions listed at most. */
 const LISTED = 20;
 
-/** Where answer and query disagree, and, for players that know the gold, each question that is not right. */
+/** Where answer and query disagree, and, for players that know the gold query, each failed question. */
 function consistency({ questions, model }: BenchResult): string[] {
   const lucky = questions.filter(({ answer, spider }) => answer === true && !spider);
   const lost = questions.filter(({ answer, spider }) => answer === false && spider);
@@ -111,7 +111,7 @@ function consistency({ questions, model }: BenchResult): string[] {
       ? [`answer right, last query wrong (spider): ${lucky.length}; answer wrong, last query right: ${lost.length}`]
       : []),
     ...wrong.slice(0, LISTED).map(({ id, reason }) => `  ${id}: ${reason ?? "another result on a twin"}`),
-    ...(wrong.length > LISTED ? [`  and ${wrong.length - LISTED} more: --json`] : []),
+    ...(wrong.length > LISTED ? [`  and ${wrong.length - LISTED} more; --json lists all`] : []),
   ];
 }
 

@@ -1,4 +1,4 @@
-// `sqlenv bench`: the numbers the project claims, each printed by a command.
+// `sqlenv bench`: benchmarks of models, and of every part the project makes claims about.
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Command } from "commander";
@@ -7,6 +7,7 @@ import { loadSqlite } from "../../../gym/sql/index.ts";
 import { benchEnv } from "../../bench/env.ts";
 import { benchFunctions } from "../../bench/sqlite-functions.ts";
 import { benchVerifier, type VerifierBench } from "../../bench/verifier/verifier.ts";
+import { JSON_OUTPUT } from "../options/common.ts";
 import { drawTable, formatBytes, formatNumber, output } from "../terminal/output.ts";
 import { benchCompareCommand } from "./bench-compare.ts";
 import { cudaCommand } from "./bench-cuda.ts";
@@ -20,7 +21,7 @@ import { benchSqlCommand } from "./bench-sql.ts";
 /** The `bench` command with its sub-commands. */
 export function benchCommand(): Command {
   return new Command("bench")
-    .description("measure what is claimed, and models as papers measure them")
+    .description("benchmark models, and the project's own parts")
     .addCommand(benchSqlCommand("spider"))
     .addCommand(benchSqlCommand("bird"))
     .addCommand(benchCompareCommand())
@@ -41,10 +42,8 @@ interface BenchOptions {
 
 function envCommand(): Command {
   return new Command("env")
-    .description(
-      "steps per second on one core, the memory of 1,000 open environments, and what guarding SQLite's functions costs",
-    )
-    .option("--json", "print one JSON object")
+    .description("speed and memory of the environment on one core")
+    .option("--json", JSON_OUTPUT)
     .action(async (options: BenchOptions) => {
       const out = output(options);
       const engine = await loadSqlite();
@@ -59,12 +58,12 @@ function envCommand(): Command {
         ratio,
       ]);
       out.line();
-      out.line(drawTable(["500,000 rows WHERE", "here ms", "SQLite's own ms", "ratio"], functions));
+      out.line(drawTable(["500,000 rows WHERE", "sandbox ms", "SQLite ms", "ratio"], functions));
       out.result(result);
     });
 }
 
-/** Bytes in use after collecting garbage: JavaScript's, and WebAssembly's. */
+/** Bytes in use after garbage collection, in JavaScript and WebAssembly. */
 function memoryInUse(): number {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
@@ -75,9 +74,9 @@ function memoryInUse(): number {
 
 function verifierCommand(): Command {
   return new Command("verifier")
-    .description("right values rejected, wrong values accepted, and changed queries let pass by four rule sets")
-    .option("--data <names...>", "data sets to try, by name or folder", ["bundled"])
-    .option("--json", "print one JSON object")
+    .description("error rates of the answer verifier")
+    .option("--data <names...>", "data sets, by name or path", ["bundled"])
+    .option("--json", JSON_OUTPUT)
     .action(async (options: BenchOptions) => {
       const out = output(options);
       await loadSqlite();
@@ -105,20 +104,20 @@ function describe(result: VerifierBench): string {
   const rows = Object.entries(result.by_mutation).map(([name, row]) => line(name, row.n, row));
   return [
     `${result.data}: ${formatNumber(result.questions)} questions`,
-    `  wrong values accepted: ${result.false_accepts} of ${formatNumber(result.tried.wrong)}`,
-    `  right values rejected: ${result.false_rejects} of ${formatNumber(result.tried.right)}`,
-    `  results judged otherwise by @last than by their text: ${result.by_reference.differ} of ${formatNumber(result.by_reference.tried)}`,
-    `  golds that order: ${formatNumber(result.ordered.golds)}, of which LIMIT cuts a tie in ${formatNumber(result.ordered.cut_ties)}`,
+    `  wrong answers accepted: ${result.false_accepts} of ${formatNumber(result.tried.wrong)}`,
+    `  correct answers in other formats rejected: ${result.false_rejects} of ${formatNumber(result.tried.right)}`,
+    `  results judged differently as @last than as text: ${result.by_reference.differ} of ${formatNumber(result.by_reference.tried)}`,
+    `  gold queries with ORDER BY: ${formatNumber(result.ordered.golds)}, of which LIMIT cuts a tie in ${formatNumber(result.ordered.cut_ties)}`,
     ...result.examples.map((example) => `    ${example}`),
-    "  changed gold queries whose result each rule set takes for the gold's:",
-    drawTable(["change", "n", "set", "multiset", "ordered", "ours"], [...rows, line("all", "", result.mutants)], {
+    "  mutated gold queries whose result each comparison accepts:",
+    drawTable(["mutation", "n", "set", "multiset", "ordered", "ours"], [...rows, line("all", "", result.mutants)], {
       indent: 2,
     }),
     "",
   ].join("\n");
 }
 
-/** All data sets together; mutant shares weighted by their number. */
+/** Totals over all data sets; shares of mutated queries are weighted by their number. */
 function totals(results: readonly VerifierBench[]) {
   const sum = (pick: (result: VerifierBench) => number) => results.reduce((total, result) => total + pick(result), 0);
   const mutantsOf = (result: VerifierBench) => Object.values(result.by_mutation).reduce((n, row) => n + row.n, 0);

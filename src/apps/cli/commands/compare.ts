@@ -1,4 +1,4 @@
-// `sqlenv compare`: several players answer the same questions; their turns side by side, for the terminal or as pages.
+// `sqlenv compare`: several players on the same questions, their turns side by side in the terminal or as pages.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Command } from "commander";
@@ -16,6 +16,7 @@ import {
 } from "../../../gym/evaluation/index.ts";
 import type { ComparedQuestion, Comparison } from "../../../rl/run/records.ts";
 import { comparisonHtml, comparisonMarkdown } from "../../reports/index.ts";
+import { JSON_OUTPUT, STEP_BUDGET } from "../options/common.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../options/player.ts";
 import { addQuestionOptions, checkDatabases, type QuestionFlags, splitNamed } from "../options/questions.ts";
 import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
@@ -39,18 +40,18 @@ interface CompareFlags extends QuestionFlags, PlayerFlags, RulesFlags {
 export function compareCommand(): Command {
   const models: string[] = [];
   const command = new Command("compare")
-    .description("let players answer the same questions, and see their turns side by side")
-    .option("--player <list>", `some of ${PLAYER_NAMES.join(",")}; models follow them`, "random")
-    .option("--questions <number>", "how many", wholeNumber("--questions"), 5)
+    .description("show several players on the same questions, side by side")
+    .option("--player <list>", `players: ${PLAYER_NAMES.join(", ")}`, "random")
+    .option("--questions <number>", "number of questions", wholeNumber("--questions"), 5)
     .option("--split <name>", "train or eval", splitNamed, "eval")
-    .option("--seed <number>", "draws the questions and the players' chances", wholeNumber("--seed"), 7)
-    .option("--step-budget <number>", "actions an episode may take", wholeNumber("--step-budget"), 10)
+    .option("--seed <number>", "seed of the questions drawn and of the players", wholeNumber("--seed"), 7)
+    .option("--step-budget <number>", STEP_BUDGET, wholeNumber("--step-budget"), 10)
     .option("--markdown", "print Markdown")
-    .option("--out <folder>", "write comparison.html, comparison.md and comparison.json there")
-    .option("--json", "print one JSON object")
+    .option("--out <folder>", "write comparison.html, .md and .json to this folder")
+    .option("--json", JSON_OUTPUT)
     .addHelpText(
       "after",
-      "\n--model may be given several times: a name in --player that needs one takes the next, the others play too.",
+      "\n--model may be repeated: each chat or model in --player takes the next one,\nand models left over play as well.",
     );
   return addRulesOptions(addPlayerOptions(addQuestionOptions(command)))
     .on("option:model", (model: string) => models.push(model))
@@ -59,15 +60,15 @@ export function compareCommand(): Command {
 
 async function run(flags: CompareFlags, models: readonly string[]): Promise<void> {
   const out = output(flags);
-  const seats = await seatsOf(flags, models);
+  const contestants = await contestantsOf(flags, models);
   const data = await resolveDataSet(flags.data);
   checkDatabases(flags.database, data);
   const signal = interruptSignal();
   if (flags.out !== undefined) surviveLostOutput();
   const played: Played[] = [];
-  for (const seat of seats) {
+  for (const contestant of contestants) {
     if (signal.aborted) break;
-    played.push(await play(seat, flags, data, signal, out)); // one after the other: two models need not fit the memory
+    played.push(await play(contestant, flags, data, signal, out)); // one at a time: two models may not fit into memory
   }
   const comparison = compared(played);
   const files = flags.out === undefined ? [] : write(flags.out, comparison);
@@ -89,28 +90,28 @@ async function run(flags: CompareFlags, models: readonly string[]): Promise<void
   if (signal.aborted) process.exitCode = interruptedCode(signal);
 }
 
-interface Seat {
+interface Contestant {
   readonly name: string;
   readonly model: string | undefined;
 }
 
-/** Who plays: each name, and each model no name has taken. A wrong one is told before anybody has played. */
-async function seatsOf(flags: CompareFlags, models: readonly string[]): Promise<Seat[]> {
+/** Each named player, and each model no name has taken. A wrong name fails before anyone has played. */
+async function contestantsOf(flags: CompareFlags, models: readonly string[]): Promise<Contestant[]> {
   const left = [...models];
   const names = flags.player.split(",").map((name) => name.trim());
   const named = names
     .filter(Boolean)
-    .map((name) => ({ name, model: SPEAKING.includes(name) ? left.shift() : undefined }));
+    .map((name) => ({ name, model: NEEDS_MODEL.includes(name) ? left.shift() : undefined }));
   for (const { name, model } of named) {
-    if (!SPEAKING.includes(name) || model === undefined) await playerNamed(name, withModel(flags, model));
+    if (!NEEDS_MODEL.includes(name) || model === undefined) await playerNamed(name, withModel(flags, model));
   }
-  const seats = [...named, ...left.map((model) => ({ name: "model", model }))];
-  if (seats.length === 0) throw new UsageError({ what: "nobody plays", remedy: "give --player or --model" });
-  return seats;
+  const contestants = [...named, ...left.map((model) => ({ name: "model", model }))];
+  if (contestants.length === 0) throw new UsageError({ what: "no player", remedy: "give --player or --model" });
+  return contestants;
 }
 
-/** Players that need a model's name. */
-const SPEAKING = ["chat", "model"];
+/** Players that need --model. */
+const NEEDS_MODEL = ["chat", "model"];
 
 function withModel({ model: _, ...flags }: CompareFlags, model: string | undefined): PlayerFlags {
   return model === undefined ? flags : { ...flags, model };
@@ -122,7 +123,7 @@ interface Played {
 }
 
 async function play(
-  { name, model }: Seat,
+  { name, model }: Contestant,
   flags: CompareFlags,
   data: DataSet,
   signal: AbortSignal,
@@ -133,7 +134,13 @@ async function play(
   const episodes: EpisodeRecord[] = [];
   try {
     const report = await evaluate(data, player, {
-      ...{ split, seed, difficulty, databases, step_budget, rules: rulesNamed(flags), signal },
+      split,
+      seed,
+      difficulty,
+      databases,
+      step_budget,
+      rules: rulesNamed(flags),
+      signal,
       episodes: questions,
       concurrency: CONCURRENCY[name] ?? 1,
       onEpisode: (episode) => episodes.push(episode),
@@ -146,7 +153,7 @@ async function play(
   }
 }
 
-/** Questions all have answered, each with everyone's episode. */
+/** The questions that all players have answered, with their episodes. */
 function compared(played: readonly Played[]): Comparison {
   const common = Math.min(...played.map(({ episodes }) => episodes.length));
   const questions = Array.from({ length: common }, (_, i): ComparedQuestion => {
@@ -170,11 +177,11 @@ function write(folder: string, comparison: Comparison): string[] {
       return file;
     });
   } catch (cause) {
-    throw new UsageError({ what: "--out cannot be written", value: folder, remedy: "name a folder of yours", cause });
+    throw new UsageError({ what: "cannot write --out", value: folder, remedy: "choose a writable folder", cause });
   }
 }
 
-const MIN_COLUMN = 34; // characters; narrower columns are hard to read, and the players stand one below the other
+const MIN_COLUMN = 34; // characters; in narrower terminals the players are shown one below the other
 const SHOWN_LINES = 10; // of one turn
 
 function draw({ players, questions }: Comparison, out: Output): void {
@@ -198,15 +205,15 @@ function draw({ players, questions }: Comparison, out: Output): void {
     }
     out.line();
   }
-  const right = players.map((player, i) => [
+  const correct = players.map((player, i) => [
     player,
     questions.filter(({ episodes }) => episodes[i]!.correctness === 1).length,
     questions.length,
   ]);
-  out.line(drawTable(["", "right", "of"], right));
+  out.line(drawTable(["", "correct", "of"], correct));
 }
 
-/** The first lines and the last, which tells the reward. */
+/** The first lines and the last, which shows the reward. */
 function shortened(lines: readonly string[]): string[] {
   if (lines.length <= SHOWN_LINES) return [...lines];
   return [...lines.slice(0, SHOWN_LINES - 2), "   …", lines.at(-1)!];

@@ -1,7 +1,8 @@
-// `sqlenv data check`: opens every database, runs every gold query, counts what is usable and says what is not.
+// `sqlenv data check`: opens every database, runs every gold query and reports unusable questions.
 import { Command } from "commander";
 import { checkDataSet, type DataSetCheck, SEEN_ROWS, SPLITS } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
+import { DATA, DATA_SEED, DB_DIR, JSON_OUTPUT } from "../options/common.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
 
 const SHOWN_FAILURES = 20;
@@ -13,14 +14,14 @@ interface CheckFlags {
   readonly json?: boolean;
 }
 
-/** Exits 1 when something failed; questions that a published set is known to lose are counted, not failures. */
+/** Exits with 1 if something failed. Questions a published set is known to lose are counted, but are no failures. */
 export function checkCommand(): Command {
   return new Command("check")
-    .description("open every database, run every gold query, count what can be used")
-    .option("--data <name>", "data set: bundled, spider10[:path], an imported name or a path", "bundled")
-    .option("--db-dir <dir>", "databases of a question file (default: databases/ near it)")
-    .option("--seed <number>", "of bundled and spider10", wholeNumber("--seed"))
-    .option("--json", "print one JSON object")
+    .description("open every database and run every gold query")
+    .option("--data <name>", DATA, "bundled")
+    .option("--db-dir <dir>", DB_DIR)
+    .option("--seed <number>", DATA_SEED, wholeNumber("--seed"))
+    .option("--json", JSON_OUTPUT)
     .action(async ({ data, ...options }: CheckFlags) => {
       const out = output(options);
       out.progress(`checking ${data}`);
@@ -34,7 +35,7 @@ export function checkCommand(): Command {
 function draw(check: DataSetCheck, out: Output): void {
   const { name, databases, questions_before, questions_after } = check;
   out.line(
-    `${styled("bold", name)}: ${databases} databases, ${questions_after} of ${questions_before} questions can be used\n`,
+    `${styled("bold", name)}: ${databases} databases, ${questions_after} of ${questions_before} questions are usable\n`,
   );
   out.line(
     drawTable(
@@ -51,7 +52,7 @@ function draw(check: DataSetCheck, out: Output): void {
   out.line(`answer type  ${listed(check.by_answer_type)}`);
   const { train, eval: evaluation } = check.long_golds;
   if (train + evaluation > 0) {
-    out.line(`answers of more rows than the ${SEEN_ROWS} a player sees at once: train ${train}, eval ${evaluation}`);
+    out.line(`answers with more than the ${SEEN_ROWS} rows a player sees at once: train ${train}, eval ${evaluation}`);
   }
   out.line(`SHA-256 of the evaluation questions' ids: ${check.eval_ids_sha256}`);
   for (const split of SPLITS) {

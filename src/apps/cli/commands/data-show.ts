@@ -1,9 +1,10 @@
-// `sqlenv data show`: the databases of a set, the schema of one, its questions; gold answers only when asked for.
+// `sqlenv data show`: databases, schemas and questions of a data set; gold answers only with --gold.
 import { Command } from "commander";
 import { nearest, UsageError } from "../../../errors.ts";
 import type { DataSet, QuestionRecord } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import type { Database, Table } from "../../../gym/sql/index.ts";
+import { DATA, DATA_SEED, JSON_OUTPUT } from "../options/common.ts";
 import {
   drawTable,
   formatBytes,
@@ -26,17 +27,17 @@ interface ShowFlags {
   readonly json?: boolean;
 }
 
-/** Without a database: all of them; with one: tables, columns, keys, row counts and sample questions. */
+/** Lists the databases, or shows one: tables, columns, keys, row counts and sample questions. */
 export function showCommand(): Command {
   return new Command("show")
-    .description("the databases of a set, the schema of one, or one question")
+    .description("list databases, or show a database or a question")
     .argument("[database]", "show this database")
-    .option("--data <name>", "data set: bundled, spider10[:path], an imported name or a path", "bundled")
+    .option("--data <name>", DATA, "bundled")
     .option("--question <id>", "show this question")
     .option("--sql", "show the schema as SQL")
-    .option("--gold", "show gold queries and answers too")
-    .option("--seed <number>", "of bundled and spider10", wholeNumber("--seed"))
-    .option("--json", "print one JSON object")
+    .option("--gold", "include gold queries and answers")
+    .option("--seed <number>", DATA_SEED, wholeNumber("--seed"))
+    .option("--json", JSON_OUTPUT)
     .action(async (name: string | undefined, options: ShowFlags) => {
       const out = output(options);
       const dataset = await resolveDataSet(options.data, options);
@@ -68,7 +69,7 @@ function showAll({ name, questions, databases }: DataSet, out: Output): void {
   out.result({ name, databases: rows });
 }
 
-/** Databases that no question uses may be unreadable; they are listed all the same. */
+/** Databases that no question uses may be unreadable; they are still listed. */
 function open(databases: DataSet["databases"], name: string): Database | undefined {
   try {
     return databases.get(name);
@@ -87,7 +88,7 @@ function showDatabase({ questions, databases }: DataSet, name: string, options: 
   if (statements) for (const statement of statements) out.line(`${statement.split("\n").map(printable).join("\n")};\n`);
   else for (const table of database.tables) drawSchema(table, database, out);
   if (ours.length > 0) {
-    out.line(styled("bold", `${ours.length} questions, such as`));
+    out.line(styled("bold", `${ours.length} questions, for example:`));
     for (const question of spread(ours)) drawQuestion(question, options, out);
   }
   out.result({
@@ -143,14 +144,14 @@ function drawQuestion(question: QuestionRecord, { gold }: ShowFlags, out: Output
   out.line();
 }
 
-/** A question as JSON, without its answer unless asked for. */
+/** A question as JSON, without its answer unless --gold is given. */
 function shown(question: QuestionRecord, { gold }: ShowFlags): Partial<QuestionRecord> {
   if (gold) return question;
   const { gold_sql: _sql, gold_answer: _answer, ...rest } = question;
   return rest;
 }
 
-/** A few questions from all over the list. */
+/** A few questions, evenly spaced over the list. */
 function spread(questions: readonly QuestionRecord[]): QuestionRecord[] {
   const step = Math.max(1, questions.length / SHOWN_QUESTIONS);
   return Array.from(
@@ -172,6 +173,8 @@ function pick(what: string, name: string, names: readonly string[]): string {
   throw new UsageError({
     what: `no such ${what}`,
     value: name,
-    remedy: guess ? `did you mean ${guess}?` : `${names.length} are known; sqlenv data show lists the databases`,
+    remedy: guess
+      ? `did you mean ${guess}?`
+      : `sqlenv data show lists the databases, with a database and --json its questions`,
   });
 }

@@ -16,15 +16,14 @@ import {
 } from "../../../gym/data/index.node.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
+import { DATA, DATA_SEED, JSON_OUTPUT } from "../options/common.ts";
 import { drawTable, formatBytes, type Output, output, wholeNumber } from "../terminal/output.ts";
 import { checkCommand } from "./data-check.ts";
 import { showCommand } from "./data-show.ts";
 
 /** The `data` command with its sub-commands. */
 export function dataCommand(): Command {
-  const command = new Command("data").description(
-    "questions and databases: what there is, whether it is sound, bringing more in",
-  );
+  const command = new Command("data").description("list, check, import and export data sets");
   for (const part of [
     listCommand(),
     showCommand(),
@@ -40,8 +39,8 @@ export function dataCommand(): Command {
 
 function listCommand(): Command {
   return new Command("list")
-    .description("the data sets that can be named")
-    .option("--json", "print one JSON object")
+    .description("list the data sets")
+    .option("--json", JSON_OUTPUT)
     .action((options: { json?: boolean }) => {
       const out = output(options);
       const folder = dataSetsFolder();
@@ -51,13 +50,13 @@ function listCommand(): Command {
           name: "bundled",
           layout: "questions",
           available: true,
-          about: "made from a seed; 12 databases, 473 + 203 questions",
+          about: "generated from a seed; 12 databases, 473 + 203 questions",
         },
         {
           name: "spider10",
           layout: "spider",
           available: imported.some((name) => name.startsWith("spider")),
-          about: "ten databases of Spider, 473 + 203 questions; needs Spider imported, or spider10:PATH",
+          about: "ten databases of Spider, 473 + 203 questions; import Spider or use spider10:PATH",
         },
         ...imported
           .filter((name) => name !== "spider10")
@@ -70,7 +69,7 @@ function listCommand(): Command {
           { maxCell: 100 },
         ),
       );
-      out.line("\nAny folder in a known layout can be named too: sqlenv data check --data PATH");
+      out.line("\n--data also takes the path of any folder in a known layout");
       out.result({ datasets, folder });
     });
 }
@@ -93,20 +92,18 @@ interface ImportFlags {
 
 function importCommand(): Command {
   return new Command("import")
-    .description(
-      "bring in a folder, .zip, .tar, .tar.gz or .tar.xz, or a URL to one, in Spider's, BIRD's or our layout",
-    )
-    .argument("<source>", "folder, archive or URL")
-    .option("--name <name>", "call it this (default: the source's name)")
-    .option("--replace", "replace an imported set of the same name")
+    .description("import a data set in the layout of Spider, BIRD or SQLEnv")
+    .argument("<source>", "a folder, a .zip, .tar, .tar.gz or .tar.xz archive, or the URL of one")
+    .option("--name <name>", "name of the data set (default: the source's)")
+    .option("--replace", "replace an imported data set of this name")
     .option(
       "--max-bytes <number>",
-      "bytes that an archive may have and take on disk, archives inside it included",
+      "size limit of an archive, packed and unpacked, nested archives included",
       wholeNumber("--max-bytes"),
       MAX_UNPACKED_BYTES,
     )
-    .option("--sha256 <hex>", "refuse an archive that is not this one")
-    .option("--json", "print one JSON object")
+    .option("--sha256 <hex>", "expected SHA-256 of the archive")
+    .option("--json", JSON_OUTPUT)
     .action(async (source: string, { json, replace = false, ...options }: ImportFlags) => {
       const out = output({ json });
       const imported = await importDataSet(source, dataSetsFolder(), { replace, ...options, ...reporting(out) });
@@ -119,11 +116,11 @@ function importCommand(): Command {
 
 function convertCommand(): Command {
   return new Command("convert")
-    .description("write any data set, folder, archive or URL in our layout: questions/*.json and databases/")
-    .argument("<source>", "name, folder, archive or URL")
+    .description("convert a data set to SQLEnv's layout: questions/*.json and databases/")
+    .argument("<source>", "a data set's name, a folder, an archive or a URL")
     .argument("<dir>", "a new or empty folder")
-    .option("--seed <number>", "of bundled and spider10", wholeNumber("--seed"))
-    .option("--json", "print one JSON object")
+    .option("--seed <number>", DATA_SEED, wholeNumber("--seed"))
+    .option("--json", JSON_OUTPUT)
     .action(async (source: string, dir: string, options: { json?: boolean; seed?: number }) => {
       const out = output(options);
       const isArchive =
@@ -140,11 +137,11 @@ function convertCommand(): Command {
 
 function exportCommand(): Command {
   return new Command("export")
-    .description("write a data set's files: databases/<name>/<name>.sqlite and questions/questions_{train,eval}.json")
+    .description("write a data set's databases and questions to a folder")
     .argument("<dir>", "a new or empty folder")
-    .option("--data <name>", "data set: bundled, spider10[:path], an imported name or a path", "bundled")
-    .option("--seed <number>", "of bundled and spider10", wholeNumber("--seed"))
-    .option("--json", "print one JSON object")
+    .option("--data <name>", DATA, "bundled")
+    .option("--seed <number>", DATA_SEED, wholeNumber("--seed"))
+    .option("--json", JSON_OUTPUT)
     .action(async (dir: string, options: { json?: boolean; data: string; seed?: number }) => {
       writeOut(await resolveDataSet(options.data, options), dir, output(options));
     });
@@ -157,9 +154,9 @@ function writeOut(dataset: DataSet, dir: string, out: Output): void {
     `${dataset.name}: ${written.databases} databases, ${train} training and ${evaluation} evaluation questions in ${written.path}`,
   );
   if (dataset.rejected.length > 0)
-    out.line(`${dataset.rejected.length} unusable questions are not in it; sqlenv data check says why`);
+    out.line(`${dataset.rejected.length} unusable questions were omitted; sqlenv data check says why`);
   if (written.left_out.length > 0)
-    out.line(`${written.left_out.length} left out, whose double-quoted strings could not be rewritten`);
+    out.line(`${written.left_out.length} questions were omitted: their double-quoted strings could not be rewritten`);
   out.result({ name: dataset.name, ...written, rejected: dataset.rejected.length });
 }
 

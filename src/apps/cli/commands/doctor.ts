@@ -1,4 +1,4 @@
-// `sqlenv doctor`: what this machine has for the engine, what is missing, and how to get it.
+// `sqlenv doctor`: checks this machine: CPU, GPU and libraries, what is missing, and which models fit.
 import { totalmem } from "node:os";
 import { Command } from "commander";
 import { messageOf, SqlEnvError } from "../../../errors.ts";
@@ -13,9 +13,10 @@ import { estimateMemory, type MemoryPlace } from "../../../lm/engine/index.ts";
 import { cpuMemory } from "../../../lm/engine/machine-memory.node.ts";
 import { KNOWN_MODELS } from "../../../lm/model/formats/known.ts";
 import type { LoraSpec } from "../../../lm/model/lora.ts";
+import { JSON_OUTPUT } from "../options/common.ts";
 import { drawTable, formatBytes, output, styled } from "../terminal/output.ts";
 
-/** One thing looked at. */
+/** One thing checked. */
 interface Finding {
   readonly what: string;
   readonly ok: boolean;
@@ -25,8 +26,8 @@ interface Finding {
 
 export function doctorCommand(): Command {
   return new Command("doctor")
-    .description("what was found for the engine, what is missing and how to get it")
-    .option("--json", "print one JSON object")
+    .description("check this machine: CPU, GPU, libraries, and which models fit")
+    .option("--json", JSON_OUTPUT)
     .action(({ json }: { readonly json?: boolean }) => {
       const out = output({ json });
       const findings = [...cpuFindings(), ...cudaFindings()];
@@ -36,16 +37,16 @@ export function doctorCommand(): Command {
         out.line(`${mark} ${what}: ${found}${remedy ? `; ${remedy}` : ""}`);
       }
       out.line(`--device auto uses ${canUseCuda ? "cuda" : "cpu"}`);
-      const models = whatFits(canUseCuda ? cardClass() : undefined);
-      out.line("what fits, by an estimate of its memory:");
-      out.line(drawTable(["model", "sampling", "adapters", "all weights"], models.map(fitLine)));
+      const models = whatFits(canUseCuda ? gpuMemory() : undefined);
+      out.line("\nestimated memory, and whether it fits:");
+      out.line(drawTable(["model", "inference", "LoRA training", "full training"], models.map(fitLine)));
       out.result({ device: canUseCuda ? "cuda" : "cpu", findings, models });
     });
 }
 
 interface Fit {
   readonly model: string;
-  /** Bytes each way of using it needs at least, and whether there are as many. */
+  /** Bytes needed at least for each use, and whether they fit. */
   readonly sampling: Need;
   readonly adapters: Need;
   readonly all_weights: Need;
@@ -56,10 +57,10 @@ interface Need {
   readonly fits: boolean;
 }
 
-/** What known models need here, used in three ways. */
-function whatFits(card: { readonly memory: number; readonly precision: Precision } | undefined): Fit[] {
-  const place: MemoryPlace = card ? { device: "cuda", ...card } : { device: "cpu" };
-  const room = card ? 0.94 * card.memory : cpuMemory();
+/** Memory that known models need here for inference, LoRA and full training. */
+function whatFits(gpu: { readonly memory: number; readonly precision: Precision } | undefined): Fit[] {
+  const place: MemoryPlace = gpu ? { device: "cuda", ...gpu } : { device: "cpu" };
+  const room = gpu ? 0.94 * gpu.memory : cpuMemory();
   const least = { place, rows: 1_024, cacheTokens: 8_192, recompute: true };
   return Object.entries(KNOWN_MODELS).map(([model, { config }]) => {
     const need = (options: { readonly trains: boolean; readonly lora?: LoraSpec }): Need => {
@@ -83,7 +84,7 @@ function fitLine({ model, sampling, adapters, all_weights }: Fit): string[] {
   ];
 }
 
-function cardClass(): { readonly memory: number; readonly precision: Precision } {
+function gpuMemory(): { readonly memory: number; readonly precision: Precision } {
   const { memory, capability } = openGpu().gpu;
   return { memory, precision: capability >= 80 ? "bf16" : "fp32" };
 }
@@ -92,13 +93,13 @@ function cpuFindings(): Finding[] {
   const device = createCpu({ threads: 1 });
   const { variant, native } = device;
   device.close();
-  const products = native
-    ? "as machine code (AVX2 and FMA), the bits of WebAssembly"
-    : "in WebAssembly; machine code needs Linux on x64, AVX2 and FMA, the package koffi, and SQLENV_NATIVE not 0";
+  const kernels = native
+    ? "machine code (AVX2 and FMA), the same bits as WebAssembly"
+    : "WebAssembly; machine code needs Linux on x64, AVX2 and FMA, the package koffi, and SQLENV_NATIVE not 0";
   const found = `${usableCpus()} cores, ${formatBytes(totalmem())} of memory, ${variant}, Node ${process.versions.node}`;
   return [
     { what: "CPU", ok: true, found },
-    { what: "CPU products", ok: true, found: products },
+    { what: "CPU kernels", ok: true, found: kernels },
   ];
 }
 
@@ -122,26 +123,26 @@ function cudaFindings(): Finding[] {
   if (!hasFfi) return findings;
   const library = (what: string, name: LibraryName) => attempt(what, () => loadLibrary(loadFfi(), name).path);
   const hasDriver = library("CUDA driver", "driver");
-  let card: Gpu | undefined;
-  const hasCard =
+  let gpu: Gpu | undefined;
+  const hasGpu =
     hasDriver &&
     attempt("GPU", () => {
-      card = openGpu().gpu;
-      const { name, capability, memory, driverVersion } = card;
+      gpu = openGpu().gpu;
+      const { name, capability, memory, driverVersion } = gpu;
       if (capability < LEAST_CAPABILITY) {
         const what = `${name} is too old: compute capability ${capability / 10}`;
-        throw new SqlEnvError("no_cuda", { what, remedy: `cards from ${LEAST_CAPABILITY / 10} on are supported` });
+        throw new SqlEnvError("no_cuda", { what, remedy: `use a GPU with ${LEAST_CAPABILITY / 10} or higher` });
       }
       const precision = capability >= 80 ? "bf16" : "fp32";
       const version = `${Math.floor(driverVersion / 1000)}.${(driverVersion % 1000) / 10}`;
       return `${name}, compute capability ${capability / 10}, ${formatBytes(memory)}, CUDA ${version}, precision ${precision}`;
     });
   const hasNvrtc = attempt("NVRTC", () => {
-    const compiler = new Compiler(loadFfi(), card?.capability ?? 90);
+    const compiler = new Compiler(loadFfi(), gpu?.capability ?? 90);
     return `${compiler.version}, ${compiler.path}`;
   });
   const hasCublas = library("cuBLAS", "cublas");
-  if (!hasCard || !hasNvrtc || !hasCublas) return findings;
+  if (!hasGpu || !hasNvrtc || !hasCublas) return findings;
   attempt("CUDA device", () => {
     const device = createCuda();
     const { variant } = device;

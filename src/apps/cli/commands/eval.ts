@@ -1,4 +1,4 @@
-// `sqlenv eval`: a player plays many questions; success with intervals, seen and unseen databases apart.
+// `sqlenv eval`: a player's success rate over many questions with confidence intervals, on seen and unseen databases.
 import { closeSync, openSync, writeFileSync } from "node:fs";
 import { Command } from "commander";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
@@ -15,6 +15,7 @@ import {
   type Summary,
 } from "../../../gym/evaluation/index.ts";
 import { environmentsFor } from "../environments.ts";
+import { JSON_OUTPUT, STEP_BUDGET } from "../options/common.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../options/player.ts";
 import {
   addQuestionOptions,
@@ -48,29 +49,26 @@ interface EvalFlags extends QuestionFlags, PlayerFlags, RulesFlags {
 /** The `eval` command. */
 export function evalCommand(): Command {
   const command = new Command("eval")
-    .description("let a player answer many questions and count")
-    .requiredOption("--player <name>", `one of ${PLAYER_NAMES.join(", ")}`)
-    .option("--episodes <number>", "how many (default: each question once)", wholeNumber("--episodes"))
-    .option("--questions <number>", "draw so many of the questions (default: all)", wholeNumber("--questions"))
-    .option("--tries <number>", "play each question so often (pass@k)", wholeNumber("--tries"))
+    .description("measure a player's success rate on many questions")
+    .requiredOption("--player <name>", `player: ${PLAYER_NAMES.join(", ")}`)
+    .option("--episodes <number>", "number of episodes (default: one per question)", wholeNumber("--episodes"))
+    .option("--questions <number>", "number of questions to draw (default: all)", wholeNumber("--questions"))
+    .option("--tries <number>", "attempts per question (pass@k)", wholeNumber("--tries"))
     .option("--split <name>", "train or eval", splitNamed, "eval")
-    .option("--seed <number>", "draws the questions and the player's chances", wholeNumber("--seed"), 7)
-    .option("--step-budget <number>", "actions an episode may take", wholeNumber("--step-budget"), 10)
-    .option("--answer-type <list>", `some of ${ANSWER_TYPES.join(",")}`, (text: string) =>
+    .option("--seed <number>", "seed of the questions drawn and of the player", wholeNumber("--seed"), 7)
+    .option("--step-budget <number>", STEP_BUDGET, wholeNumber("--step-budget"), 10)
+    .option("--answer-type <list>", `only these answer types: ${ANSWER_TYPES.join(",")}`, (text: string) =>
       listOf("--answer-type", text, ANSWER_TYPES),
     )
     .option(
       "--concurrency <number>",
-      `episodes at a time (default: 1, chat ${CONCURRENCY.chat}, model ${CONCURRENCY.model})`,
+      `concurrent episodes (default: 1, chat ${CONCURRENCY.chat}, model ${CONCURRENCY.model})`,
       wholeNumber("--concurrency"),
     )
-    .option(
-      "--server <url>",
-      "play on a server of `sqlenv serve` with the same data, which sets the step budget and the rules",
-    )
-    .option("--out <file>", "write every episode there, one JSON object a line")
-    .option("--show <number>", "print the transcripts of the first episodes", wholeNumber("--show"), 0)
-    .option("--json", "print one JSON object");
+    .option("--server <url>", "play on a `sqlenv serve` with the same data; its step budget and rules apply")
+    .option("--out <file>", "write every episode to this file, one JSON object per line")
+    .option("--show <number>", "print the first n transcripts", wholeNumber("--show"), 0)
+    .option("--json", JSON_OUTPUT);
   return addRulesOptions(addPlayerOptions(addQuestionOptions(command))).action(run);
 }
 
@@ -134,7 +132,7 @@ async function run(flags: EvalFlags): Promise<void> {
   if (report.interrupted) process.exitCode = interruptedCode(signal);
   else if (report.errors === report.episodes) {
     throw new SqlEnvError("all_failed", {
-      what: "every episode broke; the first error",
+      what: "every episode failed; the first error",
       value: report.first_error ?? "",
     });
   }
@@ -145,20 +143,20 @@ function openFile(path: string): number {
     return openSync(path, "w");
   } catch (cause) {
     throw new UsageError({
-      what: "--out cannot be written",
+      what: "cannot write --out",
       value: path,
-      remedy: "name a file in a folder that exists",
+      remedy: "choose a file in an existing folder",
       cause,
     });
   }
 }
 
 function progressLine(name: string, { done, total, correct, errors }: Progress): string {
-  const broken = errors > 0 ? `, ${errors} broken` : "";
-  return `${name}: ${done} of ${total} episodes, ${correct} right (${Math.round((100 * correct) / Math.max(1, done - errors))} %)${broken}`;
+  const failed = errors > 0 ? `, ${errors} failed` : "";
+  return `${name}: ${done} of ${total} episodes, ${correct} correct (${Math.round((100 * correct) / Math.max(1, done - errors))} %)${failed}`;
 }
 
-/** More databases than this are counted, not listed. */
+/** With more databases than this, the table leaves them out. */
 const LISTED_DATABASES = 24;
 
 function draw(report: EvaluationReport, out: Output): void {
@@ -174,7 +172,7 @@ function draw(report: EvaluationReport, out: Output): void {
   ];
   const rows = groups.filter(([, { episodes }]) => episodes > 0).map(([name, summary]) => [name, ...cells(summary)]);
   out.line(drawTable(["", "episodes", "success", "95 % interval", "reward", "steps"], rows));
-  if (!isListed) out.line(`each of the ${databases.length} databases: --json`);
+  if (!isListed) out.line(`--json lists each of the ${databases.length} databases`);
   out.line();
   if (report.tries > 1) {
     const parts = [
@@ -182,29 +180,27 @@ function draw(report: EvaluationReport, out: Output): void {
       ["unseen", report.unseen],
     ] as const;
     const shown = parts.filter(([, { episodes }]) => episodes > 0);
-    const places = shown.map(([place, { solved_in_tries }]) => `${place} databases ${percent(solved_in_tries)}`);
-    out.line(
-      `right at least once in ${report.tries} tries: ${percent(report.solved_in_tries)} of the questions (${places.join(", ")})`,
-    );
+    const rates = shown.map(([split, { solved_in_tries }]) => `${split} databases ${percent(solved_in_tries)}`);
+    out.line(`pass@${report.tries}: ${percent(report.solved_in_tries)} of the questions (${rates.join(", ")})`);
   }
   const { described_first, answers_seen } = report.behaviour;
   out.line(
-    `${percent(described_first)} described the table before querying it, ${percent(answers_seen)} answered with values they had seen`,
+    `tables described before they were queried: ${percent(described_first)}; answers with values seen before: ${percent(answers_seen)}`,
   );
   if (report.unseen.ci_method !== "wilson")
-    out.line("the interval of the unseen databases counts databases, not questions");
+    out.line("the interval on unseen databases treats databases, not questions, as independent");
   out.line(
-    `of the actions, ${percent(report.parse_failure_rate)} were not understood, ${percent(report.repeat_rate)} repeated, ${percent(report.invalid_rate)} failed`,
+    `actions: ${percent(report.parse_failure_rate)} unparsable, ${percent(report.repeat_rate)} repeated, ${percent(report.invalid_rate)} failed`,
   );
 }
 
-/** What did not count, and why. */
+/** Episodes that do not count, and why. */
 function drawNotes(report: EvaluationReport, out: Output): void {
   const unscored = report.episodes - report.scored - report.errors;
-  if (unscored > 0) out.line(styled("yellow", `${unscored} episodes cannot be scored and do not count`));
+  if (unscored > 0) out.line(styled("yellow", `${unscored} episodes could not be scored and do not count`));
   if (report.errors > 0) {
     const first = printable(report.first_error ?? "");
-    out.line(styled("yellow", `${report.errors} episodes broke and do not count; the first: ${first}`));
+    out.line(styled("yellow", `${report.errors} episodes failed and do not count; the first: ${first}`));
   }
   if (report.interrupted) out.line(styled("yellow", `interrupted after ${report.episodes} episodes`));
 }

@@ -1,4 +1,4 @@
-// `sqlenv export`: a trained model in the forms others read: a whole folder for transformers, a GGUF file for llama.cpp.
+// `sqlenv export`: writes a model for other programs: a folder for transformers, a GGUF file for llama.cpp.
 import { statSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { Command, Option } from "commander";
@@ -12,6 +12,7 @@ import { resolveModel } from "../../../lm/model/formats/hub.node.ts";
 import { mergedWeights } from "../../../lm/model/formats/merge.node.ts";
 import { isAdapterFolder, readAdapterConfig } from "../../../lm/model/formats/peft.node.ts";
 import { flagsFor, readModelMetadata, writeModelMetadata } from "../../../rl/run/model-metadata.node.ts";
+import { JSON_OUTPUT, MODEL_SOURCES } from "../options/common.ts";
 import { formatBytes, output, printable } from "../terminal/output.ts";
 
 interface Options {
@@ -25,20 +26,24 @@ interface Options {
 
 export function exportCommand(): Command {
   return new Command("export")
-    .description("a model, or an adapter with its model, as a whole folder or as a GGUF file")
-    .requiredOption("--model <name>", "a model or adapter folder, a GGUF file, ollama:NAME, or a name on the Hub")
-    .option("--merge <folder>", "write a whole model in the Hugging Face layout, an adapter added to its weights")
-    .option("--gguf <file>", "write a file that llama.cpp and what is built on it open")
-    .addOption(new Option("--type <name>", "of a GGUF file's matrices").choices(["f32", "f16", "q8_0"]).default("f16"))
-    .addOption(new Option("--dtype <name>", "of the folder (default: as the model's own)").choices(["f32", "bf16"]))
-    .option("--json", "print one JSON object")
+    .description("write a model as a Hugging Face folder or a GGUF file, adapters merged")
+    .requiredOption("--model <name>", `${MODEL_SOURCES}; a folder may hold a LoRA adapter`)
+    .option("--merge <folder>", "write a Hugging Face folder, an adapter merged into the weights")
+    .option("--gguf <file>", "write a GGUF file, for llama.cpp, Ollama and others")
+    .addOption(
+      new Option("--type <name>", "--gguf: type of the matrices").choices(["f32", "f16", "q8_0"]).default("f16"),
+    )
+    .addOption(
+      new Option("--dtype <name>", "--merge: type of the weights (default: the model's)").choices(["f32", "bf16"]),
+    )
+    .option("--json", JSON_OUTPUT)
     .action(run);
 }
 
 async function run({ model, merge, gguf, type, dtype, json }: Options): Promise<void> {
   const out = output({ json });
   if (merge === undefined && gguf === undefined)
-    throw new UsageError({ what: "nothing to write", remedy: "give --merge FOLDER or --gguf FILE, or both" });
+    throw new UsageError({ what: "nothing to write", remedy: "give --merge FOLDER, --gguf FILE or both" });
   const named = await resolveModel(model);
   const adapter = isAdapterFolder(named) ? named : undefined;
   const files = await loadModelFolder(adapter === undefined ? named : await baseFolderOf(adapter));
@@ -61,7 +66,7 @@ async function run({ model, merge, gguf, type, dtype, json }: Options): Promise<
     }
     if (gguf !== undefined) {
       const { metadata } = weights;
-      // A model with an adapter is another model than its base.
+      // A merged model is not its base, so it does not take the base's name.
       const name = (adapter === undefined ? metadata["general.name"] : undefined) ?? basename(resolve(model));
       written[gguf] = await writeGguf(gguf, { config, tokenizer, chatTemplate, name, type, metadata }, weights);
     }
@@ -69,7 +74,7 @@ async function run({ model, merge, gguf, type, dtype, json }: Options): Promise<
     await weights.close();
   }
   const use = gguf === undefined ? undefined : readModelMetadata(named);
-  if (use) out.line(`ask the GGUF file as it was trained: ${flagsFor(use)}`);
+  if (use) out.line(`evaluate the GGUF file as the model was trained: ${flagsFor(use)}`);
   for (const [file, bytes] of Object.entries(written)) out.line(`${printable(file)}: ${formatBytes(bytes)}`);
   out.result({ model, written });
 }

@@ -1,10 +1,9 @@
-// What a person types while playing, and what it means.
-
+// Parses what a person types while playing.
 import { nearest } from "../../../errors.ts";
 import type { EnvironmentRules, SQLAction } from "../../../gym/env/index.ts";
 import { parseTables } from "../../../gym/players/index.ts";
 
-/** What a person can type. */
+/** The help shown while playing. */
 export function helpFor({ answer_last }: EnvironmentRules): string {
   return `  d TABLE    describe it: columns, types and keys
   s TABLE    sample it: the first rows
@@ -13,8 +12,8 @@ export function helpFor({ answer_last }: EnvironmentRules): string {
   tables, history, hint, help, quit`;
 }
 
-/** What a line came to: an action for the environment, a word for the game, or something to tell the person. */
-export type Said =
+/** A parsed line: an action for the environment, a command, or a message for the person. */
+export type Input =
   | { readonly kind: "action"; readonly action: SQLAction }
   | { readonly kind: "tables" | "history" | "hint" | "help" | "quit" | "nothing" }
   | { readonly kind: "unclear"; readonly message: string };
@@ -30,7 +29,7 @@ const ACTIONS: Readonly<Record<string, SQLAction["action_type"]>> = {
   answer: "ANSWER",
 };
 
-const WORDS: Readonly<Record<string, "tables" | "history" | "hint" | "help" | "quit">> = {
+const COMMANDS: Readonly<Record<string, "tables" | "history" | "hint" | "help" | "quit">> = {
   tables: "tables",
   schema: "tables",
   t: "tables",
@@ -43,14 +42,14 @@ const WORDS: Readonly<Record<string, "tables" | "history" | "hint" | "help" | "q
   exit: "quit",
 };
 
-/** Words that start a line, for completion. */
+/** Words that may start a line, for completion. */
 export const COMMAND_WORDS = ["describe", "sample", "answer", "SELECT", "tables", "history", "hint", "help", "quit"];
 
-/** Reads one line. What needs no step to be refused is refused here, so that slips of the finger cost nothing. */
-export function readLine(line: string, schema_info: string): Said {
+/** Parses one line. Typos are refused here, before they cost a step. */
+export function readLine(line: string, schema_info: string): Input {
   const text = line.trim();
   if (text === "") return { kind: "nothing" };
-  const word = WORDS[text.toLowerCase()];
+  const word = COMMANDS[text.toLowerCase()];
   if (word) return { kind: word };
   if (/^(?:select|with|values)\b/i.test(text)) return act("QUERY", text);
   const [, verb = "", argument = ""] = /^([a-z]+)\b\s*[:：]?\s*([\s\S]*)$/i.exec(text) ?? [];
@@ -60,17 +59,17 @@ export function readLine(line: string, schema_info: string): Said {
     const isTable = names.some((name) => name.toLowerCase() === text.toLowerCase());
     const guess = nearest(
       verb,
-      [...Object.keys(ACTIONS), ...Object.keys(WORDS), "select"].filter((known) => known.length > 2),
+      [...Object.keys(ACTIONS), ...Object.keys(COMMANDS), "select"].filter((known) => known.length > 2),
     );
-    const remedy = isTable ? `d ${text} describes it` : guess ? `did you mean ${guess}?` : "help lists what there is";
+    const remedy = isTable ? `d ${text} describes it` : guess ? `did you mean ${guess}?` : "type help for the commands";
     return { kind: "unclear", message: `not understood; ${remedy}` };
   }
   if (argument !== "") return act(type, argument);
-  if (type === "QUERY") return { kind: "unclear", message: "query what? Write one SELECT" };
+  if (type === "QUERY") return { kind: "unclear", message: "query what? Write a SELECT" };
   if (type === "ANSWER") return { kind: "unclear", message: "answer what? Write the value after it" };
-  return { kind: "unclear", message: `which table? There are ${names.join(", ")}` };
+  return { kind: "unclear", message: `which table? Choose from ${names.join(", ")}` };
 }
 
-function act(action_type: SQLAction["action_type"], argument: string): Said {
+function act(action_type: SQLAction["action_type"], argument: string): Input {
   return { kind: "action", action: { action_type, argument } };
 }

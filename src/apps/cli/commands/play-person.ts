@@ -12,7 +12,7 @@ import { drawBudget, drawEnd, drawStart, drawStep, drawTables } from "./play-scr
 /** Asks the person one line; null at the end of input. */
 type Ask = (prompt: string) => Promise<string | null>;
 
-/** Plays the questions until the person has had enough. */
+/** Plays one question after the other until the person quits. */
 export async function playPerson(env: SQLEnvironment, questions: Iterable<QuestionRecord>): Promise<void> {
   const terminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
   let schema_info = "";
@@ -38,12 +38,12 @@ export async function playPerson(env: SQLEnvironment, questions: Iterable<Questi
       process.stdout.write("\n");
       return null;
     }
-    if (!terminal) process.stdout.write(`${printable(String(value))}\n`); // a terminal has shown it already
+    if (!terminal) process.stdout.write(`${printable(String(value))}\n`); // a terminal has echoed it already
     return String(value);
   };
   try {
     write(
-      `${styled("bold", "SQLEnv")}: answer the question by looking at the database.\n\n${styled("dim", helpFor(env.rules))}\n`,
+      `${styled("bold", "SQLEnv")}: answer questions by exploring a database.\n\n${styled("dim", helpFor(env.rules))}\n`,
     );
     for (const question of questions) {
       const finished = await playOne(env, question, ask, (observation) => {
@@ -60,7 +60,7 @@ export async function playPerson(env: SQLEnvironment, questions: Iterable<Questi
   }
 }
 
-/** One question; false when the person left before its end. */
+/** Plays one question; false if the person quits before its end. */
 async function playOne(
   env: SQLEnvironment,
   question: QuestionRecord,
@@ -76,8 +76,8 @@ async function playOne(
   while (!observation.done) {
     const line = await ask("> ");
     if (line === null) return false;
-    const said = readLine(line, observation.schema_info);
-    switch (said.kind) {
+    const input = readLine(line, observation.schema_info);
+    switch (input.kind) {
       case "quit":
         return false;
       case "nothing":
@@ -95,14 +95,14 @@ async function playOne(
         write(`  ${styled("yellow", printable(hintFor(question, hints++)))}`);
         break;
       case "unclear":
-        write(`  ${styled("yellow", printable(said.message))}`);
+        write(`  ${styled("yellow", printable(input.message))}`);
         break;
       case "action":
-        if (said.action.action_type === "ANSWER") given = said.action.argument;
-        observation = env.step(said.action);
+        if (input.action.action_type === "ANSWER") given = input.action.argument;
+        observation = env.step(input.action);
         total += observation.reward ?? 0;
         onObservation(observation);
-        write(`${drawStep(said.action, observation, total)}\n`);
+        write(`${drawStep(input.action, observation, total)}\n`);
     }
   }
   write(`${drawEnd(question, given, env.outcome, total, env.database)}\n`);
@@ -113,10 +113,10 @@ async function playOne(
 function drawHistory(observation: SQLObservation): string {
   const { action_history } = observation;
   const lines = action_history.map((line, i) => `  ${i + 1}. ${printable(line)}`);
-  return [...(lines.length > 0 ? lines : ["  nothing so far"]), `  ${drawBudget(observation)}`].join("\n");
+  return [...(lines.length > 0 ? lines : ["  no actions yet"]), `  ${drawBudget(observation)}`].join("\n");
 }
 
-const KINDS = {
+const ANSWER_KINDS = {
   integer: "one whole number",
   float: "one number",
   string: "one text",
@@ -124,16 +124,16 @@ const KINDS = {
   table: "a table with several columns",
 } as const;
 
-/** Where to look, what the answer is like, what the query looks like; further hints repeat the last. */
+/** First the tables, then the answer's type, then the query's skeleton; further hints repeat the last. */
 function hintFor({ tables_involved, answer_type, gold_sql }: QuestionRecord, given: number): string {
   if (given === 0) return `look at ${tables_involved.join(" and ")}`;
-  if (given === 1) return `the answer is ${KINDS[answer_type]}`;
-  return `one query for it looks like this: ${sqlSkeleton(gold_sql)
+  if (given === 1) return `the answer is ${ANSWER_KINDS[answer_type]}`;
+  return `the query has this form: ${sqlSkeleton(gold_sql)
     .replace(/ ([,)])/g, "$1")
     .replace(/\( /g, "(")}`;
 }
 
-/** Tab completes commands at the start of a line, and names of tables and columns everywhere. */
+/** Tab completes commands at the start of a line, table and column names elsewhere. */
 function complete(line: string, schema_info: string): [string[], string] {
   const word = /[^\s(,.]*$/.exec(line)?.[0] ?? "";
   const tables = parseTables(schema_info);

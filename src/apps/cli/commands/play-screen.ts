@@ -1,5 +1,4 @@
-// What a person sees while playing or watching: the question, each step and the end.
-
+// The screen while playing or watching: the question, each step and the end.
 import { formatCell, type QuestionRecord } from "../../../gym/data/index.ts";
 import { isLastReference, type Outcome, type SQLAction, type SQLObservation } from "../../../gym/env/index.ts";
 import { explainReward, signed } from "../../../gym/evaluation/index.ts";
@@ -12,13 +11,13 @@ import { wrapText } from "../terminal/wrap.ts";
 
 const BAR = 10; // characters of the budget bar
 const SHOWN_ANSWER_ROWS = 20;
-const MAX_WIDTH = 120; // lines longer than this are hard to read, whatever the terminal
+const MAX_WIDTH = 120; // longer lines are hard to read on any terminal
 
 function columns(): number {
   return Math.min(MAX_WIDTH, process.stdout.columns || 100);
 }
 
-/** The heading of an episode: where the question comes from, the question, the tables. */
+/** The start of an episode: the question and the tables. */
 export function drawStart({ question_id, database_name, difficulty }: QuestionRecord, first: SQLObservation): string {
   const head = `${database_name} · ${difficulty} · ${question_id}`;
   return [
@@ -34,7 +33,7 @@ export function drawStart({ question_id, database_name, difficulty }: QuestionRe
   ].join("\n");
 }
 
-/** The tables, with their columns where those are known. */
+/** The tables, with the columns that are known so far. */
 export function drawTables({ schema_info }: SQLObservation): string {
   const tables = parseTables(schema_info);
   const plain = tables.filter((table) => table.columns.length === 0).map(({ name }) => name);
@@ -57,7 +56,7 @@ export function drawBudget({ budget_remaining, step_count }: SQLObservation): st
   return `${styled(colour, "█".repeat(full))}${styled("dim", "░".repeat(BAR - full))} ${left}`;
 }
 
-/** What an action showed and earned. */
+/** An action's result and reward. */
 export function drawStep({ action_type }: SQLAction, observation: SQLObservation, total: number): string {
   const { error, result, done } = observation;
   const parts: string[] = [];
@@ -87,7 +86,7 @@ function drawDescription({ result, schema_info }: SQLObservation): string {
 
 function drawResult(result: string): string {
   const { columns: head, rows, notice } = parseResult(result);
-  const fits = rows.every((row) => row.length === head.length); // a cell may hold the separator
+  const fits = rows.every((row) => row.length === head.length); // a cell may contain the separator
   const table = fits
     ? drawBox(head, rows, { maxWidth: columns() })
     : result
@@ -97,7 +96,7 @@ function drawResult(result: string): string {
   return notice ? `${table}\n  ${styled("dim", notice)}` : table;
 }
 
-/** The end: the verdict, what was answered, and what was right. */
+/** The end: the verdict, the given answer and the gold answer. */
 export function drawEnd(
   question: QuestionRecord,
   given: string | null,
@@ -105,11 +104,11 @@ export function drawEnd(
   total: number,
   database: Database,
 ): string {
-  const silent = done_reason === "stuck" ? "The same action failed too often." : "The steps are used up.";
+  const silent = done_reason === "stuck" ? "The same action failed too often." : "No steps left.";
   const verdict =
     correctness === 1
-      ? styled("green", `Right! ${signed(total)} in all.`)
-      : styled("red", `${given === null ? silent : "Not quite."} ${signed(total)} in all.`);
+      ? styled("green", `Correct! Total reward ${signed(total)}.`)
+      : styled("red", `${given === null ? silent : "Not quite."} Total reward ${signed(total)}.`);
   const lines = [`  ${styled("bold", verdict)}`, ""];
   if (given !== null && correctness !== 1) {
     lines.push(wrapText(`You answered: ${oneLine(given, "; ")}${comparison(given, question)}`, columns() - 2, 2));
@@ -119,7 +118,7 @@ export function drawEnd(
   return lines.join("\n");
 }
 
-/** How far a wrong number or list is from the right one, in words. */
+/** How far a wrong number or list is off. */
 function comparison(given: string, { gold_answer, answer_type }: QuestionRecord): string {
   if (isLastReference(given)) return "";
   const [ours, right] = [given, gold_answer].map((text) => (text.trim() === "" ? Number.NaN : Number(text)));
@@ -129,7 +128,7 @@ function comparison(given: string, { gold_answer, answer_type }: QuestionRecord)
   }
   if (answer_type !== "list" && answer_type !== "table") return "";
   const count = (text: string) => text.split(answer_type === "list" ? /,|\n/ : "\n").length;
-  return count(given) === count(gold_answer) ? "" : ` (${count(given)} given, ${count(gold_answer)} wanted)`;
+  return count(given) === count(gold_answer) ? "" : ` (${count(given)} given, ${count(gold_answer)} expected)`;
 }
 
 function drawGold({ gold_answer, gold_sql, answer_type }: QuestionRecord, database: Database): string {

@@ -1,8 +1,8 @@
-// The environment for programs in any language: one JSON message a line in, one JSON object a line out.
-//   {"reset": {"question_id" | "split", "index" | "seed"}}        starts an episode and gives its first observation
-//   {"action_type": "QUERY", "argument": "SELECT …"}              takes a step and gives the observation
+// The environment for programs in any language: JSON messages on stdin, JSON replies on stdout, one per line.
+//   {"reset": {"question_id" | "split", "index" | "seed"}}        starts an episode; the reply is its first observation
+//   {"action_type": "QUERY", "argument": "SELECT …"}              takes a step; the reply is the observation
 //   {"close": true}                                               ends, as does the end of input
-// What cannot be understood gives {"error": {code, what, value, remedy}}, and the session goes on. Empty lines are passed over.
+// An invalid message is answered with {"error": {code, what, value, remedy}}, and the session continues. Empty lines are skipped.
 import { once } from "node:events";
 import { z } from "zod";
 import { messageOf, SqlEnvError, UsageError } from "../../../errors.ts";
@@ -10,7 +10,7 @@ import { SPLITS, type Split } from "../../../gym/data/index.ts";
 import { actionSchema, type ResetOptions, type SQLEnvironment } from "../../../gym/env/index.ts";
 import { type Line, readLines } from "../terminal/read-lines.ts";
 
-/** Bytes of a line; an action's argument may have 20,000 characters. */
+/** Maximum bytes of a line; an action's argument may have 20,000 characters. */
 export const MAX_LINE_BYTES = 1_000_000;
 
 const resetSchema = z.strictObject({
@@ -23,7 +23,7 @@ const resetSchema = z.strictObject({
 const SHAPES = 'send {"reset": {…}}, {"action_type": …, "argument": …} or {"close": true}';
 
 export interface StdioOptions {
-  /** Of resets that name none. */
+  /** Default split of resets. */
   readonly split?: Split | undefined;
 }
 
@@ -33,7 +33,7 @@ export async function playStdio(env: SQLEnvironment, { split }: StdioOptions = {
     if (line !== null && line.trim() === "") continue;
     const reply = answer(env, line, split);
     if (reply === "close") break;
-    // A reader that falls behind must not make replies pile up.
+    // Wait for a slow reader, so that replies do not pile up in memory.
     if (!process.stdout.write(`${JSON.stringify(reply)}\n`)) await once(process.stdout, "drain");
   }
   env.close();
@@ -43,7 +43,8 @@ export async function playStdio(env: SQLEnvironment, { split }: StdioOptions = {
 /** The reply to one line. Never throws. */
 export function answer(env: SQLEnvironment, line: Line, split?: Split): object | "close" {
   try {
-    if (line === null) throw refused("line_too_long", `the line is longer than ${MAX_LINE_BYTES} bytes`, "send less");
+    if (line === null)
+      throw refused("line_too_long", `the line is longer than ${MAX_LINE_BYTES} bytes`, "send a shorter one");
     const message = parse(line);
     if ("close" in message && message.close === true && Object.keys(message).length === 1) return "close";
     if ("reset" in message) return env.reset(readReset(message, split));
@@ -76,12 +77,14 @@ function parse(line: string): Record<string, unknown> {
 function readReset(message: Record<string, unknown>, split: Split | undefined): ResetOptions {
   const parsed = resetSchema.safeParse(message.reset);
   if (!parsed.success || Object.keys(message).length > 1) {
-    const what = parsed.success ? "reset stands alone in its message" : `not a reset: ${firstIssue(parsed.error)}`;
-    throw refused("bad_message", what, "reset takes question_id, or split and index, or seed");
+    const what = parsed.success
+      ? "reset must be the only key of its message"
+      : `not a reset: ${firstIssue(parsed.error)}`;
+    throw refused("bad_message", what, "give question_id, or split and index, or seed");
   }
   const { question_id, index, seed } = parsed.data;
   if (question_id !== undefined && (index !== undefined || seed !== undefined)) {
-    throw new UsageError({ what: "question_id, index and seed exclude each other", remedy: "send one of them" });
+    throw new UsageError({ what: "question_id, index and seed are mutually exclusive", remedy: "send one of them" });
   }
   const options = { question_id, split: parsed.data.split ?? split, index, seed };
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));

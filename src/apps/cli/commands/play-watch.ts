@@ -1,5 +1,4 @@
-// A person watches a player play one question.
-
+// Shows a player's episode step by step.
 import { SqlEnvError } from "../../../errors.ts";
 import type { QuestionRecord } from "../../../gym/data/index.ts";
 import type { SQLEnvironment } from "../../../gym/env/index.ts";
@@ -9,13 +8,13 @@ import { type Output, printable, styled } from "../terminal/output.ts";
 import { drawEnd, drawStart, drawStep } from "./play-screen.ts";
 
 export interface WatchOptions {
-  /** Before each step, so that one can read along. */
+  /** Pause before each step, to read along. */
   readonly delayMs: number;
   readonly seed: number;
   readonly signal: AbortSignal;
 }
 
-/** Shows an episode step by step, then the gold; throws what broke it. */
+/** Shows an episode, then the gold answer; throws if the player fails. */
 export async function watch(
   env: SQLEnvironment,
   player: Player,
@@ -42,7 +41,7 @@ export async function watch(
       return observation.done ? undefined : pause(delayMs, signal);
     },
   });
-  if (record.error !== null) throw new SqlEnvError("player_failed", { what: "the player broke", value: record.error });
+  if (record.error !== null) throw new SqlEnvError("player_failed", { what: "the player failed", value: record.error });
   out.line(drawEnd(question, given, env.outcome, total, env.database));
   return record;
 }

@@ -24,7 +24,7 @@ describe("drawBox", () => {
     ]);
   });
 
-  test.each([30, 40, 60, 80])("fits into %d characters whatever the table, and says what is left out", (maxWidth) => {
+  test.each([30, 40, 60, 80])("fits any table into %d characters, and says what is omitted", (maxWidth) => {
     const head = Array.from({ length: 16 }, (_, i) => `a long column name ${i}`);
     const box = drawBox(head, [head.map(() => "日本語のとても長い値 and more".repeat(3))], { maxWidth });
     for (const line of box.split("\n")) expect(width(line)).toBeLessThanOrEqual(maxWidth);
@@ -32,7 +32,7 @@ describe("drawBox", () => {
     expect(box).toMatch(/more columns do not fit/);
   });
 
-  test("takes the sting out of control characters", () => {
+  test("neutralizes control characters", () => {
     expect(drawBox(["a"], [["\x1b[2J"]], { maxWidth: 40 })).not.toContain("\x1b");
   });
 });
@@ -41,7 +41,7 @@ test("wrapText breaks at spaces", () => {
   expect(wrapText("one two three four", 11, 2)).toBe("  one two\n  three\n  four");
 });
 
-describe("what a person types", () => {
+describe("input of a person", () => {
   const said = (line: string) => readLine(line, "maker, product");
   const action = (action_type: string, argument: string) => ({ kind: "action", action: { action_type, argument } });
 
@@ -63,11 +63,11 @@ describe("what a person types", () => {
   });
 
   test.each([
-    ["d", /which table\? There are maker, product/],
+    ["d", /which table\? Choose from maker, product/],
     ["a", /answer what/],
     ["product", /d product describes it/],
     ["selct 1", /did you mean select/],
-    ["42", /help lists/],
+    ["42", /type help/],
   ])("%s costs nothing", (line, message) => {
     expect(said(line)).toMatchObject({ kind: "unclear", message: expect.stringMatching(message) });
   });
@@ -84,13 +84,13 @@ describe("readLines", () => {
     return lines;
   };
 
-  test("joins chunks and splits lines; the last needs no end", async () => {
+  test("joins chunks and splits lines; the last needs no newline", async () => {
     expect(await linesOf(["ab", "c\r\nd", "\n\nef"])).toEqual(["abc", "d", "", "ef"]);
     expect(await linesOf(["é", "\n"])).toEqual(["é"]);
     expect(await linesOf([])).toEqual([]);
   });
 
-  test("passes over what is too long and goes on after it", async () => {
+  test("skips lines that are too long and continues", async () => {
     expect(await linesOf(["0123456789\n", "x".repeat(11), "x".repeat(50), "\nok\n"])).toEqual([
       "0123456789",
       null,
@@ -100,7 +100,7 @@ describe("readLines", () => {
   });
 });
 
-describe("messages of a program", () => {
+describe("JSON messages of a program", () => {
   let env: SQLEnvironment;
   beforeAll(async () => {
     env = new SQLEnvironment(await smallDataSet());

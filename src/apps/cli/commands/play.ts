@@ -1,10 +1,11 @@
-// `sqlenv play`: a person plays in the terminal, watches a player, or a program plays over stdin and stdout.
+// `sqlenv play`: play in the terminal, watch a player, or connect a program over stdin and stdout.
 import { Command } from "commander";
 import { nearest, UsageError } from "../../../errors.ts";
 import { type DataSet, filterQuestions, type QuestionRecord } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { SQLEnvironment } from "../../../gym/env/index.ts";
 import { random } from "../../../random.ts";
+import { STEP_BUDGET } from "../options/common.ts";
 import { addPlayerOptions, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../options/player.ts";
 import { addQuestionOptions, checkDatabases, type QuestionFlags, splitNamed } from "../options/questions.ts";
 import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
@@ -30,30 +31,27 @@ export function playCommand(): Command {
     .description("answer questions yourself, watch a player, or connect a program (--stdio)")
     .option("--question <id>", "start with this question")
     .option("--split <name>", "train or eval (default: both)", splitNamed)
-    .option("--seed <number>", "draws the questions (default: different every time)", wholeNumber("--seed"))
-    .option("--step-budget <number>", "actions an episode may take", wholeNumber("--step-budget"), 10)
-    .option("--player <name>", `watch ${PLAYER_NAMES.join(", ")} play one question`)
-    .option(
-      "--delay <ms>",
-      "with --player: milliseconds before each step (default: 900, none when piped)",
-      wholeNumber("--delay"),
-    )
-    .option("--stdio", "one JSON message a line in, one JSON observation a line out")
+    .option("--seed <number>", "seed of the order of questions (default: random)", wholeNumber("--seed"))
+    .option("--step-budget <number>", STEP_BUDGET, wholeNumber("--step-budget"), 10)
+    .option("--player <name>", `watch a player: ${PLAYER_NAMES.join(", ")}`)
+    .option("--delay <ms>", "with --player: pause before each step (default: 900, piped 0)", wholeNumber("--delay"))
+    .option("--stdio", "JSON messages on stdin, JSON observations on stdout, one per line")
     .option("--json", "with --player: print the episode as one JSON object");
   return addRulesOptions(addPlayerOptions(addQuestionOptions(command))).action(run);
 }
 
 async function run(flags: PlayFlags): Promise<void> {
   const { player: name, stdio, json, stepBudget: step_budget, delay = process.stdout.isTTY ? 900 : 0 } = flags;
-  if (stdio && (name !== undefined || json)) throw new UsageError({ what: "--stdio goes without --player and --json" });
+  if (stdio && (name !== undefined || json))
+    throw new UsageError({ what: "--stdio cannot be combined with --player or --json" });
   if (json && name === undefined) {
-    throw new UsageError({ what: "--json needs --player", remedy: "programs play with --stdio" });
+    throw new UsageError({ what: "--json needs --player", remedy: "add --player, or use --stdio for programs" });
   }
   const player = name === undefined ? undefined : await playerNamed(name, flags);
   const all = await resolveDataSet(flags.data);
   checkDatabases(flags.database, all);
   const data: DataSet = { ...all, questions: filterQuestions(all.questions, flags) };
-  // Another question every time is what a person wants; a number given makes it repeatable.
+  // A person wants another question every time; --seed makes the order repeatable.
   const seed = flags.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]!;
   const env = new SQLEnvironment(data, { step_budget, seed, ...rulesNamed(flags, player?.trainedRules) });
   if (stdio) return playStdio(env, flags);
@@ -67,10 +65,11 @@ async function run(flags: PlayFlags): Promise<void> {
   }
 }
 
-/** All questions in a random order, the one asked for first. */
+/** All questions in random order, the requested one first. */
 function inOrder(questions: readonly QuestionRecord[], first: string | undefined, seed: number): QuestionRecord[] {
   const shuffled = random("play", seed).shuffle(questions);
-  if (shuffled.length === 0) throw new UsageError({ what: "no question fits", remedy: "loosen the filters" });
+  if (shuffled.length === 0)
+    throw new UsageError({ what: "no question matches the filters", remedy: "remove some of them" });
   if (first === undefined) return shuffled;
   const found = shuffled.find(({ question_id }) => question_id === first);
   if (found) return [found, ...shuffled.filter((question) => question !== found)];
@@ -81,6 +80,6 @@ function inOrder(questions: readonly QuestionRecord[], first: string | undefined
   throw new UsageError({
     what: "no such question",
     value: first,
-    remedy: guess ? `did you mean ${guess}?` : "see sqlenv data show",
+    remedy: guess ? `did you mean ${guess}?` : "sqlenv data show DATABASE --json lists them",
   });
 }

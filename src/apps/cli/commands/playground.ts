@@ -7,6 +7,7 @@ import { loadModelFolder, saveModelFolder } from "../../../lm/model/formats/fold
 import { isGgufFile, loadGguf } from "../../../lm/model/formats/gguf.node.ts";
 import { resolveModel } from "../../../lm/model/formats/hub.node.ts";
 import { PLAYGROUND_MODEL, PLAYGROUND_SITE } from "../../playground/server.node.ts";
+import { JSON_OUTPUT, MODEL_SOURCES } from "../options/common.ts";
 import { output, printable } from "../terminal/output.ts";
 
 interface PlaygroundFlags {
@@ -15,20 +16,17 @@ interface PlaygroundFlags {
   readonly json?: boolean;
 }
 
-/** Files of a model folder that a page reads. */
+/** Files of a model folder that the page reads. */
 const MODEL_FILES =
   /^(?:config|generation_config|tokenizer|tokenizer_config)\.json$|^chat_template\.(?:json|jinja)$|^model\.safetensors$|^README\.md$/;
 
 /** The `playground` command. */
 export function playgroundCommand(): Command {
   return new Command("playground")
-    .description("write the playground as a static site: play, watch and train in a browser, without a server")
-    .requiredOption("--out <folder>", "where to; a playground that is there is replaced")
-    .option(
-      "--model <name>",
-      "the model beside it: a folder, a GGUF file, ollama:NAME, or a name on the Hub (default: the bundled starter)",
-    )
-    .option("--json", "print one JSON object")
+    .description("write the playground as a static site: play and train in a browser")
+    .requiredOption("--out <folder>", "folder of the site; an existing playground is replaced")
+    .option("--model <name>", `${MODEL_SOURCES} (default: the bundled starter)`)
+    .option("--json", JSON_OUTPUT)
     .action(run);
 }
 
@@ -37,7 +35,11 @@ async function run({ out: folder, model: name, json }: PlaygroundFlags): Promise
   if (!existsSync(join(PLAYGROUND_SITE, "index.html")))
     throw new SqlEnvError("not_built", { what: "the playground is not built", remedy: "run `npm run build`" });
   if (existsSync(folder) && readdirSync(folder).length > 0 && !isPlayground(folder))
-    throw new UsageError({ what: "the folder holds something else", value: folder, remedy: "choose a new one" });
+    throw new UsageError({
+      what: "the folder is not empty and no playground",
+      value: folder,
+      remedy: "choose another",
+    });
   const model = await modelFolder(name);
   for (const old of ["assets", "model"]) rmSync(join(folder, old), { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
@@ -50,7 +52,7 @@ async function run({ out: folder, model: name, json }: PlaygroundFlags): Promise
     for (const file of chosen) cpSync(join(model, file), join(folder, "model", file));
   }
   out.line(`wrote ${printable(folder)}${model ? "" : ", without a model"}`);
-  out.line(`look at it with any file server, such as: python3 -m http.server --bind 127.0.0.1 -d ${printable(folder)}`);
+  out.line(`open it with any file server, such as: python3 -m http.server --bind 127.0.0.1 -d ${printable(folder)}`);
   out.result({ folder, model });
 }
 
@@ -59,7 +61,7 @@ function isPlayground(folder: string): boolean {
   return existsSync(page) && readFileSync(page, "utf8").includes("<title>SQLEnv playground</title>");
 }
 
-/** A page reads folders: a GGUF file is written as one. */
+/** Writes a GGUF file as a folder, which is what the page reads. */
 async function saveAsFolder(gguf: string, folder: string): Promise<void> {
   const { config, tokenizer, chatTemplate, generationConfig, weights } = loadGguf(gguf);
   async function* tensors() {
@@ -73,12 +75,12 @@ async function saveAsFolder(gguf: string, folder: string): Promise<void> {
   }
 }
 
-/** The model's folder or GGUF file, checked; null when none was asked for and none is bundled. */
+/** The model's folder or GGUF file, checked; null if none is given and none is bundled. */
 async function modelFolder(name: string | undefined): Promise<string | null> {
   if (name === undefined) return existsSync(PLAYGROUND_MODEL) ? PLAYGROUND_MODEL : null;
   const folder = await resolveModel(name);
   const { weights } = await loadModelFolder(folder);
   await weights.close();
   if (isGgufFile(folder) || existsSync(join(folder, "model.safetensors"))) return folder;
-  throw new UsageError({ what: "weights in several files do not load in a page", value: name });
+  throw new UsageError({ what: "a page cannot load weights in several files", value: name });
 }

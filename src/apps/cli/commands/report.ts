@@ -1,9 +1,10 @@
-// `sqlenv report`: makes a run's pictures and pages again from its records, serves them as a dashboard, or packs that into a file.
+// `sqlenv report`: writes a run's charts and pages from its records, serves runs as a dashboard, or exports that as one file.
 import { writeFileSync } from "node:fs";
 import { Command } from "commander";
 import { messageOf, SqlEnvError, UsageError } from "../../../errors.ts";
 import { exportDashboard } from "../../dashboard/server/export.node.ts";
 import { evaluationRows, readRun, withInterval, writeReport } from "../../reports/index.node.ts";
+import { JSON_OUTPUT } from "../options/common.ts";
 import { interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
 import { drawTable, formatBytes, formatNumber, output, printable, styled, wholeNumber } from "../terminal/output.ts";
@@ -20,23 +21,23 @@ interface ReportFlags {
 /** The `report` command. */
 export function reportCommand(): Command {
   return new Command("report")
-    .description("make a run's pictures and pages from its records, also while it trains; or show runs as a dashboard")
-    .argument("<runs...>", "the run's folder; with --serve and --export several, or a folder of runs")
-    .option("--serve", "show them in the browser, live while they train, until Ctrl-C")
+    .description("write a run's charts and pages, or show runs as a dashboard")
+    .argument("<runs...>", "a run's folder; with --serve or --export also several, or a folder of runs")
+    .option("--serve", "serve a dashboard, live during training, until Ctrl-C")
     .option(
       "--port <number>",
-      "with --serve: the port; 0 for any (default: the first free from 7860)",
+      "with --serve: port; 0 picks a free one (default: first free from 7860)",
       wholeNumber("--port"),
     )
-    .option("--host <address>", "with --serve: the address to listen on; anything but this machine lets others read")
-    .option("--export <file>", "write the dashboard with its records as one HTML file")
-    .option("--json", "print one JSON object")
+    .option("--host <address>", "with --serve: address to listen on (default: this machine only)")
+    .option("--export <file>", "write the dashboard and its data as one HTML file")
+    .option("--json", JSON_OUTPUT)
     .action(report);
 }
 
 async function report(runs: readonly string[], flags: ReportFlags): Promise<void> {
   if (!flags.serve && (flags.port !== undefined || flags.host !== undefined))
-    throw new UsageError({ what: "--port and --host belong to --serve", remedy: "add --serve" });
+    throw new UsageError({ what: "--port and --host need --serve", remedy: "add --serve" });
   if (flags.export !== undefined) await exportRuns(runs, flags.export, flags);
   if (flags.serve) surviveLostOutput();
   if (flags.serve) return serveUntil(interruptSignal(), { runs, port: flags.port, host: flags.host }, output(flags));
@@ -44,7 +45,7 @@ async function report(runs: readonly string[], flags: ReportFlags): Promise<void
   const [folder, ...others] = runs;
   if (others.length > 0)
     throw new UsageError({
-      what: "pages are made of one run at a time",
+      what: "only one run at a time has pages",
       value: runs.join(" "),
       remedy: "add --serve or --export to compare several",
     });
@@ -58,9 +59,9 @@ async function exportRuns(paths: readonly string[], file: string, flags: ReportF
     writeFileSync(file, html);
   } catch (cause) {
     throw new SqlEnvError("run_write", {
-      what: `--export cannot be written: ${messageOf(cause)}`,
+      what: `cannot write --export: ${messageOf(cause)}`,
       value: file,
-      remedy: "name a file in a folder that exists and is writable",
+      remedy: "choose a file in a writable folder",
       cause,
     });
   }
@@ -71,7 +72,7 @@ async function exportRuns(paths: readonly string[], file: string, flags: ReportF
       out.line(
         styled(
           "dim",
-          `${printable(run)}: ${formatNumber(kept)} of ${formatNumber(episodes)} episodes are in it, from all steps`,
+          `${printable(run)}: includes ${formatNumber(kept)} of ${formatNumber(episodes)} episodes, from all steps`,
         ),
       );
   out.result({ file, bytes, runs });
@@ -92,7 +93,7 @@ async function writePages(folder: string, flags: ReportFlags): Promise<void> {
     ]);
     out.line(drawTable(["success on", "random", "before", "after", ""], rows));
     out.line();
-  } else out.line(`${styled("bold", printable(records.run))}: not finished, step ${steps} is the last one logged`);
+  } else out.line(`${styled("bold", printable(records.run))}: unfinished, last logged step ${steps}`);
   for (const { step, message, remedy } of warnings.slice(-3))
     out.line(styled("yellow", printable(`step ${step}: ${message}; ${remedy}`)));
   for (const file of files) out.line(`wrote ${printable(file)}`);

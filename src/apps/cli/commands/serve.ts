@@ -8,12 +8,13 @@ import { rulesId } from "../../../gym/env/index.ts";
 import { isEveryAddress, isLoopback, type PageHandler, SERVER_STEP_BUDGET, startServer } from "../../openenv/index.ts";
 import * as limits from "../../openenv/limits.ts";
 import { playgroundHandler } from "../../playground/server.node.ts";
+import { DATA, DB_DIR, STEP_BUDGET } from "../options/common.ts";
 import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
 import { interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
 import { output, styled, wholeNumber } from "../terminal/output.ts";
 
-/** Web pages served beside the protocol, tried in this order before the 404. */
+/** Web pages served next to the protocol, tried in this order before a 404. */
 const PAGES: readonly PageHandler[] = [playgroundHandler()];
 
 interface ServeFlags extends RulesFlags {
@@ -41,47 +42,47 @@ interface ServeFlags extends RulesFlags {
 export function serveCommand(): Command {
   const command = new Command("serve")
     .description("serve the environment to OpenEnv clients: HTTP, WebSocket and MCP")
-    .option("--host <address>", "where to listen; 0.0.0.0 for every network", "127.0.0.1")
-    .option("--port <number>", "0 for any that is free (default: $PORT or 8000)", wholeNumber("--port"))
-    .option("--data <name>", "data set by name or folder", "bundled")
-    .option("--db-dir <folder>", "databases of a question file")
-    .option("--step-budget <number>", "actions an episode may take", wholeNumber("--step-budget"), SERVER_STEP_BUDGET)
-    .option("--threads <number>", "threads environments live in (default: one a core)", wholeNumber("--threads"))
-    .option("--max-sessions <number>", "sessions at a time", wholeNumber("--max-sessions"), limits.MAX_SESSIONS)
+    .option("--host <address>", "address to listen on; 0.0.0.0 for all networks", "127.0.0.1")
+    .option("--port <number>", "port; 0 picks a free one (default: $PORT or 8000)", wholeNumber("--port"))
+    .option("--data <name>", DATA, "bundled")
+    .option("--db-dir <folder>", DB_DIR)
+    .option("--step-budget <number>", STEP_BUDGET, wholeNumber("--step-budget"), SERVER_STEP_BUDGET)
+    .option("--threads <number>", "environment threads (default: one per core)", wholeNumber("--threads"))
+    .option("--max-sessions <number>", "concurrent sessions", wholeNumber("--max-sessions"), limits.MAX_SESSIONS)
     .option(
       "--sessions-per-client <number>",
-      "sessions of one client: an address, or a key where keys are asked for",
+      "concurrent sessions per client (API key, else address)",
       wholeNumber("--sessions-per-client"),
       limits.SESSIONS_PER_CLIENT,
     )
     .option(
       "--max-message-bytes <number>",
-      "size of a message",
+      "maximum message size",
       wholeNumber("--max-message-bytes"),
       limits.MAX_MESSAGE_BYTES,
     )
     .option(
       "--idle-seconds <number>",
-      "close sessions that do nothing for so long",
+      "close sessions idle for this long",
       wholeNumber("--idle-seconds"),
       limits.IDLE_SECONDS,
     )
     .option(
       "--rate-per-client <number>",
-      "messages a second of one client; 0 for no limit",
+      "messages per second and client; 0 for no limit",
       wholeNumber("--rate-per-client"),
       limits.RATE_PER_CLIENT,
     )
     .option(
       "--api-key <keys...>",
-      "ask for one of these keys; others can see them in the list of processes (default: $SQLENV_API_KEY, with commas between several)",
+      "require one of these keys; visible in the process list (default: $SQLENV_API_KEY, comma-separated)",
     )
-    .option("--api-key-file <file>", "ask for one of the keys in this file, one a line")
-    .option("--origin <origins...>", "web pages that may use the server besides its own; * for all")
-    .option("--allowed-host <names...>", "names the server answers to besides this machine's and --host")
-    .option("--trust-proxy <addresses...>", "proxies, by address or network, whose X-Forwarded-For is believed")
-    .option("--quiet", "log nothing but errors")
-    .option("--json", "print where it listens as one JSON object");
+    .option("--api-key-file <file>", "require one of the keys in this file, one per line")
+    .option("--origin <origins...>", "allowed origins of other web pages; * for all")
+    .option("--allowed-host <names...>", "further host names to answer to")
+    .option("--trust-proxy <addresses...>", "proxies (addresses or networks) whose X-Forwarded-For is trusted")
+    .option("--quiet", "log only errors")
+    .option("--json", "print the URL as one JSON object");
   return addRulesOptions(command).action(run);
 }
 
@@ -92,7 +93,7 @@ async function run(flags: ServeFlags): Promise<void> {
   const apiKeys = keysOf(flags);
   const rules = rulesNamed(flags);
   const data = await resolveDataSet(flags.data, { dbDir });
-  const stop = interruptSignal(); // before it says where it listens: a reader may stop it at once
+  const stop = interruptSignal(); // before the URL is printed, since whoever reads it may stop the server at once
   const server = await startServer(data, {
     ...flags,
     host,
@@ -111,22 +112,22 @@ async function run(flags: ServeFlags): Promise<void> {
   data.databases.close();
   const warn = (text: string) => process.stderr.write(`${styled("yellow", `warning: ${text}`)}\n`);
   if (!isLoopback(host) && apiKeys.length === 0)
-    warn(`anyone who reaches ${host} may use this server; set --api-key-file or SQLENV_API_KEY to ask for a key`);
+    warn(`anyone who reaches ${host} may use this server; set --api-key-file or SQLENV_API_KEY to require a key`);
   if (isEveryAddress(host) && !flags.allowedHost)
-    warn("any web site may point its own name at this server; name the server's own with --allowed-host");
+    warn("any web site may point its host name at this server; set --allowed-host to the server's own");
   if (!quiet) out.line(`${data.name}: ${data.questions.length} questions on ${server.url} (Ctrl-C stops it)`);
   out.result({ url: server.url, port: server.port, pid: process.pid, rules: rulesId(rules) });
   if (!stop.aborted) await once(stop, "abort");
   await server.close();
 }
 
-/** Keys from the command line, a file or the environment, the first that is given. */
+/** API keys from the command line, else a file, else the environment. */
 function keysOf({ apiKey, apiKeyFile }: ServeFlags): readonly string[] {
   const given =
     apiKey ?? (apiKeyFile === undefined ? process.env.SQLENV_API_KEY?.split(",") : readLines(apiKeyFile)) ?? [];
   const keys = given.map((key) => key.trim()).filter((key) => key !== "");
   if (apiKeyFile !== undefined && keys.length === 0)
-    throw new UsageError({ what: "no key in", value: apiKeyFile, remedy: "write one a line" });
+    throw new UsageError({ what: "no key in --api-key-file", value: apiKeyFile, remedy: "write one key per line" });
   return keys;
 }
 

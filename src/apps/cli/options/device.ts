@@ -1,4 +1,4 @@
-// Where a command computes: --device, --precision and --threads, the same for all that run a model.
+// --device, --precision, --max-gpu-memory and --threads, the same in every command that runs a model.
 import { type Command, Option } from "commander";
 import { UsageError } from "../../../errors.ts";
 import type { ThreadEngineOptions } from "../../../lm/engine/index.node.ts";
@@ -14,21 +14,23 @@ export interface DeviceFlags {
 /** Adds the options. */
 export function addDeviceOptions(command: Command): Command {
   return command
-    .addOption(new Option("--device <name>", "where to compute").choices(["auto", "cpu", "cuda"]).default("auto"))
-    .addOption(
-      new Option("--precision <name>", "of a GPU's activations (default: bf16 where it has that)").choices([
-        "bf16",
-        "fp32",
-      ]),
-    )
-    .option("--max-gpu-memory <gigabytes>", "of a GPU to use (default: all it has)", Number)
-    .option("--threads <number>", "of the CPU (default: all)", wholeNumber("--threads"));
+    .optionsGroup("Device options:")
+    .addOption(new Option("--device <name>", "device to run on").choices(["auto", "cpu", "cuda"]).default("auto"))
+    .addOption(precisionOption())
+    .option("--max-gpu-memory <gigabytes>", "GPU memory limit (default: all of it)", Number)
+    .option("--threads <number>", "CPU threads (default: all cores)", wholeNumber("--threads"));
 }
 
-/** The options an engine is started with. */
+/** --precision, also of commands that run on a GPU only. */
+export function precisionOption(): Option {
+  const description = "precision of activations on a GPU (default: bf16 where supported)";
+  return new Option("--precision <name>", description).choices(["bf16", "fp32"]);
+}
+
+/** The flags as an engine's options. */
 export function deviceOptions({ device, precision, threads, maxGpuMemory }: DeviceFlags): ThreadEngineOptions {
   if (maxGpuMemory !== undefined && !(maxGpuMemory > 0))
-    throw new UsageError({ what: "--max-gpu-memory takes a number of gigabytes above 0", value: maxGpuMemory });
+    throw new UsageError({ what: "--max-gpu-memory must be a positive number of gigabytes", value: maxGpuMemory });
   return {
     ...(maxGpuMemory === undefined ? {} : { maxGpuMemory: maxGpuMemory * 1e9 }),
     ...(device === undefined ? {} : { device }),

@@ -1,4 +1,4 @@
-// Players by the name a person types, and the options of those behind an endpoint.
+// --player and --model: players by name, and the options of those that are language models.
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { nearest, UsageError } from "../../../errors.ts";
 import type { EnvironmentRules } from "../../../gym/env/index.ts";
@@ -17,6 +17,8 @@ import {
 import { windowOf } from "../../../lm/model/parameters.ts";
 import { readModelMetadata } from "../../../rl/run/model-metadata.node.ts";
 import { wholeNumber } from "../terminal/output.ts";
+import { addAlias } from "./alias.ts";
+import { MODEL_SOURCES } from "./common.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
 import { addPromptOptions, type PromptFlags, promptChoice } from "./prompt.ts";
 
@@ -26,17 +28,17 @@ export interface PlayerFlags extends DeviceFlags, PromptFlags {
   readonly apiKeyEnv: string;
   readonly temperature: number;
   readonly topP?: number;
-  readonly maxTokens?: number;
+  readonly maxNewTokens?: number;
   readonly maxContextTokens?: number;
   readonly timeout: number;
 }
 
-/** A player, with what must be given back when it has played. */
+/** A player with the resources it holds. */
 export type LoadedPlayer = Player & {
   close?: () => Promise<void>;
-  /** The environment's rules that it was trained by, where it says so. */
+  /** The environment's rules it was trained with, if its folder records them. */
   readonly trainedRules?: EnvironmentRules;
-  /** Where a model of ours runs. */
+  /** The device of a local model. */
   readonly device?: string;
 };
 
@@ -52,10 +54,10 @@ const PLAYERS: Readonly<Record<string, (flags: PlayerFlags) => LoadedPlayer | Pr
 
 export const PLAYER_NAMES = Object.keys(PLAYERS);
 
-/** Episodes played at once unless told otherwise: those of a model are sampled together. */
+/** Default number of concurrent episodes: those of a model are sampled in one batch. */
 export const CONCURRENCY: Readonly<Record<string, number>> = { chat: 8, model: 32 };
 
-/** The player of that name; throws UsageError with the nearest one. */
+/** The player of this name; throws UsageError that suggests the nearest one. */
 export async function playerNamed(name: string, flags: PlayerFlags): Promise<LoadedPlayer> {
   const make = Object.hasOwn(PLAYERS, name) ? PLAYERS[name] : undefined;
   if (make) return make(flags);
@@ -63,20 +65,20 @@ export async function playerNamed(name: string, flags: PlayerFlags): Promise<Loa
   throw new UsageError({
     what: "no such player",
     value: name,
-    remedy: guess ? `did you mean ${guess}?` : `there are ${PLAYER_NAMES.join(", ")}`,
+    remedy: guess ? `did you mean ${guess}?` : `use ${PLAYER_NAMES.join(", ")}`,
   });
 }
 
-/** Tokens of context and reply unless told otherwise, where the model's window has as many. */
+/** Default context length, the turn included, unless the model's window is shorter. */
 const CONTEXT_TOKENS = 2048;
-/** Three examples take over a thousand tokens. */
+/** With examples: three of them take over a thousand tokens. */
 const CONTEXT_WITH_EXAMPLES = 4096;
-/** Tokens of one turn, likewise: of a model here, and of one behind an endpoint, which may think first. */
+/** Default new tokens per turn: of a local model, and of an endpoint's, which may think first. */
 const TURN_TOKENS = { model: 256, chat: 1024 };
 
-/** Tokens of one turn: as the flags say, or what the player has without them. */
-export function turnTokens(name: string, { maxTokens }: Pick<PlayerFlags, "maxTokens">): number {
-  return maxTokens ?? (name === "model" ? TURN_TOKENS.model : TURN_TOKENS.chat);
+/** New tokens per turn: the flag's, or the player's default. */
+export function turnTokens(name: string, { maxNewTokens }: Pick<PlayerFlags, "maxNewTokens">): number {
+  return maxNewTokens ?? (name === "model" ? TURN_TOKENS.model : TURN_TOKENS.chat);
 }
 
 function chat(flags: PlayerFlags): Player {
@@ -94,15 +96,15 @@ function chat(flags: PlayerFlags): Player {
   return chatPlayer({ baseUrl, model, apiKey, ...sampling, prompt, timeoutMs: timeout * 1000 });
 }
 
-/** A model in this process, from a folder or the Hub. */
+/** A model that runs in this process. */
 async function model(flags: PlayerFlags): Promise<LoadedPlayer> {
   if (!flags.model) {
     throw new UsageError({
       what: "the model player needs --model",
-      remedy: "give a model folder, or a name on the Hub",
+      remedy: `give ${MODEL_SOURCES}`,
     });
   }
-  // The other players do without.
+  // Imported here: the other players need no engine.
   const { loadModelAndTokenizer } = await import("../../../lm/engine/index.node.ts");
   const { resolveModel } = await import("../../../lm/model/formats/hub.node.ts");
   const folder = await resolveModel(flags.model);
@@ -129,51 +131,51 @@ async function model(flags: PlayerFlags): Promise<LoadedPlayer> {
   }
 }
 
-/** Tokens of a context and of a turn, within the model's window. */
-function lengthsOf({ maxContextTokens, maxTokens }: PlayerFlags, { shots, custom }: PromptChoice, window: number) {
+/** Lengths of the context and of a turn, within the model's window. */
+function lengthsOf({ maxContextTokens, maxNewTokens }: PlayerFlags, { shots, custom }: PromptChoice, window: number) {
   const usual = (custom?.shots ?? shots) ? CONTEXT_WITH_EXAMPLES : CONTEXT_TOKENS;
   const max_context_tokens = contextWithin(window, maxContextTokens, usual);
-  const max_new_tokens = maxTokens ?? Math.max(1, Math.min(TURN_TOKENS.model, Math.floor(max_context_tokens / 4)));
+  const max_new_tokens = maxNewTokens ?? Math.max(1, Math.min(TURN_TOKENS.model, Math.floor(max_context_tokens / 4)));
   if (max_new_tokens > max_context_tokens / 2)
     throw new UsageError({
-      what: "--max-tokens leaves less than half of the context to what the model is shown",
-      value: `${max_new_tokens} of ${max_context_tokens}`,
+      what: "--max-new-tokens takes more than half of the context",
+      value: `${max_new_tokens} of ${max_context_tokens} tokens`,
       remedy: "lower it, or raise --max-context-tokens",
     });
   return { max_context_tokens, max_new_tokens };
 }
 
-/** Tokens of a context: as given, or as usual where the window has as many. */
+/** The context's length: the given one, which must fit the window, or the usual one cut to it. */
 export function contextWithin(window: number, given: number | undefined, usual: number): number {
   if (given === undefined) return Math.min(usual, window);
   if (given <= window) return given;
-  throw new UsageError({ what: `--max-context-tokens is above the model's window of ${window}`, value: given });
+  throw new UsageError({ what: `--max-context-tokens exceeds the model's window of ${window}`, value: given });
 }
 
-/** Adds the options of the players that speak. */
+/** Adds the options of players that are language models, and the device's. */
 export function addPlayerOptions(command: Command): Command {
-  return addPromptOptions(addDeviceOptions(command))
-    .option("--base-url <url>", "chat: where /chat/completions lives, such as http://localhost:8000/v1")
-    .option(
-      "--model <name>",
-      "chat: the model's name there; model: a folder, a GGUF file, ollama:NAME, or a name on the Hub",
-    )
-    .option("--api-key-env <variable>", "chat: environment variable that holds the key", "OPENAI_API_KEY")
-    .addOption(new Option("--temperature <number>", "chat, model: 0 is greedy").default(0).argParser(temperature))
+  command
+    .optionsGroup("Model options (players chat and model):")
+    .option("--model <name>", `${MODEL_SOURCES}; chat: the endpoint's name for it`)
+    .option("--base-url <url>", "chat: the endpoint, such as http://localhost:8000/v1")
+    .option("--api-key-env <variable>", "chat: environment variable with the key", "OPENAI_API_KEY")
+    .option("--timeout <seconds>", "chat: seconds per request", wholeNumber("--timeout"), 120);
+  addPromptOptions(command)
     .addOption(
-      new Option("--top-p <number>", "chat, model: sample from the likeliest tokens with this share").argParser(topP),
+      new Option("--temperature <number>", "sampling temperature; 0 is greedy").default(0).argParser(temperature),
     )
+    .addOption(new Option("--top-p <number>", "nucleus sampling threshold").argParser(topP))
     .option(
-      "--max-tokens <number>",
-      `chat, model: of one turn (default: chat ${TURN_TOKENS.chat}, model ${TURN_TOKENS.model})`,
-      wholeNumber("--max-tokens"),
+      "--max-new-tokens <number>",
+      `new tokens per turn (default: ${TURN_TOKENS.model}, chat ${TURN_TOKENS.chat})`,
+      wholeNumber("--max-new-tokens"),
     )
     .option(
       "--max-context-tokens <number>",
-      `model: of everything it is shown and a turn (default: ${CONTEXT_TOKENS}, with examples ${CONTEXT_WITH_EXAMPLES}, or the model's window)`,
+      `model: context length, the turn included (default: ${CONTEXT_TOKENS}, with examples ${CONTEXT_WITH_EXAMPLES})`,
       wholeNumber("--max-context-tokens"),
-    )
-    .option("--timeout <seconds>", "chat: of one request", wholeNumber("--timeout"), 120);
+    );
+  return addDeviceOptions(addAlias(command, "--max-tokens", "--max-new-tokens"));
 }
 
 function temperature(value: string): number {
@@ -185,6 +187,6 @@ function temperature(value: string): number {
 function topP(value: string): number {
   const number = Number(value);
   if (value.trim() === "" || !(number > 0 && number <= 1))
-    throw new InvalidArgumentError("give a number above 0, to 1");
+    throw new InvalidArgumentError("give a number above 0, at most 1");
   return number;
 }

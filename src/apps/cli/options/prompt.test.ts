@@ -59,7 +59,7 @@ test("a file that is not there is one line", () => {
   );
 });
 
-test("a model's folder says how it was asked", () => {
+test("a model's folder records its prompt and rules", () => {
   expect(readModelMetadata(folder)).toBeUndefined();
   writeModelMetadata(folder, { prompt: "compact", shots: 0 }, DEFAULT_RULES);
   expect(readModelMetadata(folder)).toEqual({ prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES });
@@ -70,11 +70,11 @@ test("a model's folder says how it was asked", () => {
   file("sqlenv.json", '{"prompt": "compact"}');
   expect(readModelMetadata(folder)).toEqual({ prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES });
   file("sqlenv.json", '{"prompt": "compact", "rules": "env-9"}');
-  expect(() => readModelMetadata(folder)).toThrow(/rules: no rules of this version/);
+  expect(() => readModelMetadata(folder)).toThrow(/rules: rules this version does not know/);
   file("sqlenv.json", '{"prompt": "instruct", "prompt_id": "instruct-0"}');
   expect(() => readModelMetadata(folder)).toThrow(/prompt_id: instruct-0, this version has instruct-1/);
   file("sqlenv.json", '{"prompt": "other"}');
-  expect(() => readModelMetadata(folder)).toThrow(/^sqlenv\.json does not say how the model was trained \(prompt: /);
+  expect(() => readModelMetadata(folder)).toThrow(/^sqlenv\.json cannot be read \(prompt: /);
   file("sqlenv.json", "{");
-  expect(() => readModelMetadata(folder)).toThrow(/^sqlenv\.json does not say how the model was trained/);
+  expect(() => readModelMetadata(folder)).toThrow(/^sqlenv\.json cannot be read/);
 });

@@ -1,4 +1,4 @@
-// Which prompt a model is asked with: by name, with examples, or words of one's own from a file.
+// --prompt, --shots and --prompt-file: a built-in prompt, with examples, or a custom one from a file.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { basename, extname } from "node:path";
@@ -20,7 +20,7 @@ export interface PromptFlags {
   readonly promptFile?: string;
 }
 
-/** Characters of a prompt file; a longer one leaves no room in a context. */
+/** Characters of a prompt file; a longer one would fill the context. */
 const MAX_PROMPT_FILE = 50_000;
 
 const promptFileSchema = z
@@ -38,11 +38,9 @@ const promptFileSchema = z
 /** Adds the options that choose a prompt. */
 export function addPromptOptions(command: Command): Command {
   return command
-    .addOption(
-      promptOption("chat, model: what it is told (default: chat instruct, model as it was trained, or compact)"),
-    )
-    .addOption(shotsOption("chat, model: example episodes before the question"))
-    .option("--prompt-file <file>", "chat, model: a system prompt of your own, as text or JSON (see the guide)");
+    .addOption(promptOption("system prompt (default: the model's own from training, else compact; chat: instruct)"))
+    .addOption(shotsOption("example episodes before the question"))
+    .option("--prompt-file <file>", "custom system prompt, as text or JSON (see the guide)");
 }
 
 export function promptOption(description: string): Option {
@@ -53,17 +51,17 @@ export function shotsOption(description: string): Option {
   return new Option("--shots <number>", `${description}: ${SHOT_COUNTS.join(", ")}`).argParser(shots);
 }
 
-/** What the flags choose, over what would be used without them. */
+/** The prompt the flags select; `fallback` fills in what they leave open. */
 export function promptChoice({ prompt, shots, promptFile }: PromptFlags, fallback: PromptChoice): PromptChoice {
   if (promptFile !== undefined) {
     const { prompt: base, ...custom } = readPromptFile(promptFile);
     return { prompt: prompt ?? base ?? "instruct", shots: shots ?? 0, custom };
   }
-  const other = prompt !== undefined && prompt !== fallback.prompt; // examples are chosen with their prompt
+  const other = prompt !== undefined && prompt !== fallback.prompt; // the fallback's examples belong to its prompt
   return { ...(other ? { prompt } : fallback), ...(shots !== undefined && { shots }) };
 }
 
-/** A file's prompt: JSON with `system` and perhaps `shots`, or the system prompt as it stands. */
+/** Reads a prompt file: JSON with `system` and optionally `shots`, or the system prompt as plain text. */
 function readPromptFile(file: string): CustomPrompt & { readonly prompt?: PromptName | undefined } {
   let text: string;
   try {
@@ -75,7 +73,7 @@ function readPromptFile(file: string): CustomPrompt & { readonly prompt?: Prompt
     new UsageError({ what: `--prompt-file: ${what}`, value: file, remedy });
   if (text.trim() === "") throw refuse("the file is empty", "write the system prompt into it");
   if (text.length > MAX_PROMPT_FILE)
-    throw refuse(`the file has ${text.length} characters`, `${MAX_PROMPT_FILE} at most`);
+    throw refuse(`the file has ${text.length} characters`, `use at most ${MAX_PROMPT_FILE}`);
   const sum = createHash("sha256").update(text).digest("hex").slice(0, 8);
   const name = basename(file, extname(file))
     .replace(/[^\w.-]/g, "_")
@@ -88,13 +86,13 @@ function readPromptFile(file: string): CustomPrompt & { readonly prompt?: Prompt
   } catch (cause) {
     throw refuse(
       `not JSON (${messageOf(cause)})`,
-      'such as {"system": "…", "shots": [{"user": "…", "assistant": "…"}]}',
+      'write it like {"system": "…", "shots": [{"user": "…", "assistant": "…"}]}',
     );
   }
   const parsed = promptFileSchema.safeParse(json);
   if (!parsed.success) {
     const { path, message } = parsed.error.issues[0]!;
-    throw refuse(`${path.join(".") || "the file"}: ${message}`, "see the guide for its keys");
+    throw refuse(`${path.join(".") || "the file"}: ${message}`, "see the guide for the keys");
   }
   return { ...parsed.data, id: parsed.data.id ?? id };
 }

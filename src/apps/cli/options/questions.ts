@@ -1,7 +1,8 @@
-// Which questions a command is about: options shared by eval and play.
+// --data, --difficulty, --database and --split: which questions a command uses.
 import type { Command } from "commander";
 import { nearest, UsageError } from "../../../errors.ts";
 import { type DataSet, DIFFICULTIES, type Difficulty, SPLITS, type Split } from "../../../gym/data/index.ts";
+import { DATA } from "./common.ts";
 
 export interface QuestionFlags {
   readonly data: string;
@@ -12,40 +13,41 @@ export interface QuestionFlags {
 
 /** Adds --data, --difficulty and --database. */
 export function addQuestionOptions(command: Command): Command {
+  return addFilterOptions(command.optionsGroup("Question options:").option("--data <name>", DATA, "bundled"));
+}
+
+/** Adds --difficulty and --database. */
+export function addFilterOptions(command: Command): Command {
   return command
-    .option("--data <name>", "data set: bundled, spider10[:path], an imported name or a path", "bundled")
-    .option("--difficulty <list>", `some of ${DIFFICULTIES.join(",")}`, listDifficulties)
+    .option("--difficulty <list>", `only these difficulties: ${DIFFICULTIES.join(",")}`, (text: string) =>
+      listOf("--difficulty", text, DIFFICULTIES),
+    )
     .option("--database <list>", "only questions on these databases", (text: string) => text.split(","));
 }
 
-/** Difficulties between commas. */
-export function listDifficulties(text: string): Difficulty[] {
-  return listOf("--difficulty", text, DIFFICULTIES);
-}
-
-/** A split by its name. */
+/** Parses --split. */
 export function splitNamed(text: string): Split {
   return one("--split", text, SPLITS);
 }
 
-/** Words between commas, each one of those allowed. */
+/** Parses a comma-separated list of allowed values. */
 export function listOf<T extends string>(option: string, text: string, allowed: readonly T[]): T[] {
   return text.split(",").map((word) => one(option, word.trim(), allowed));
 }
 
-/** Refuses databases the set does not have. */
+/** Refuses databases that are not in the data set. */
 export function checkDatabases(names: readonly string[] | undefined, { databases }: DataSet): void {
   for (const name of names ?? []) one("--database", name, databases.names);
 }
 
-/** Refuses a split that the set has no questions in. */
+/** Refuses a split without questions. */
 export function checkSplit(split: Split, { questions, name }: DataSet): void {
   if (questions.some((question) => question.split === split)) return;
   const other = split === "eval" ? "train" : "eval";
   throw new UsageError({
-    what: `the data set has no questions of the split ${split}, but ${questions.length} of ${other}`,
+    what: `the data set has no ${split} questions, only ${questions.length} of the ${other} split`,
     value: name,
-    remedy: `give --split ${other}, or mark questions with "split": "${split}", or put them into a file named questions_${split}.json`,
+    remedy: `use --split ${other}, mark questions with "split": "${split}", or put them into questions_${split}.json`,
   });
 }
 
@@ -54,7 +56,7 @@ function one<T extends string>(option: string, text: string, allowed: readonly T
   if (found !== undefined) return found;
   const guess = nearest(text, allowed);
   throw new UsageError({
-    what: `${option} cannot be`,
+    what: `invalid ${option}`,
     value: text,
     remedy: guess ? `did you mean ${guess}?` : `use ${allowed.slice(0, 12).join(", ")}`,
   });

@@ -1,16 +1,16 @@
 // Tables drawn with box characters, fitted to the terminal.
 import { printable, styled, width } from "./output.ts";
 
-const MIN_COLUMN = 4; // characters of a column squeezed to fit
+const MIN_COLUMN = 4; // characters a column is narrowed to at most
 
 export interface BoxOptions {
-  /** Characters a line may have. */
+  /** Maximum length of a line. */
   readonly maxWidth: number;
   /** Spaces before each line. @default 2 */
   readonly indent?: number;
 }
 
-/** A table in a box. Wide columns are cut, and columns that do not fit at all are left out with a notice. */
+/** A table in a box. Wide columns are truncated; columns that do not fit at all are omitted with a notice. */
 export function drawBox(
   head: readonly string[],
   rows: readonly (readonly string[])[],

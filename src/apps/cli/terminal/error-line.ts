@@ -1,4 +1,4 @@
-// What a person is told when a command fails: one line, `error: what: value; remedy (code)`, and the exit code.
+// The line printed when a command fails, `error: what: value; remedy (code)`, and the exit code.
 import { CommanderError } from "commander";
 import { messageOf, SqlEnvError, UsageError } from "../../../errors.ts";
 import { oneLine } from "../../../gym/one-line.ts";
@@ -7,16 +7,16 @@ import { printable } from "./output.ts";
 
 export const [FAILED, WRONG_USE] = [1, 2];
 
-/** V8 reserves 10 GiB of addresses for each WebAssembly memory, however little of it is used. */
-const NO_ADDRESSES = /could not allocate memory|Cannot allocate Wasm memory/;
+/** V8 reserves 10 GiB of address space for each WebAssembly memory, however little of it is used. */
+const NO_ADDRESS_SPACE = /could not allocate memory|Cannot allocate Wasm memory/;
 
 export interface Explanation {
-  /** Empty when there is nothing to say, as after --help. */
+  /** Empty when nothing is to be printed, as after --help. */
   readonly line: string;
   readonly exitCode: number;
 }
 
-/** Explains anything a command threw. */
+/** The line and exit code for anything a command threw. */
 export function explain(error: unknown): Explanation {
   if (error instanceof CommanderError) return explainUse(error);
   if (error instanceof SqlEnvError) {
@@ -27,11 +27,11 @@ export function explain(error: unknown): Explanation {
     const exitCode = error instanceof Interruption ? error.exitCode : signalExitCode("SIGINT");
     return { line: "interrupted", exitCode };
   }
-  if (error instanceof Error && NO_ADDRESSES.test(error.message)) {
+  if (error instanceof Error && NO_ADDRESS_SPACE.test(error.message)) {
     const remedy =
-      "raise the limit (ulimit -v), or set NODE_OPTIONS=--disable-wasm-trap-handler: slower, and far less is reserved";
+      "raise the limit (ulimit -v), or set NODE_OPTIONS=--disable-wasm-trap-handler, which is slower but reserves far less";
     return {
-      line: `error: WebAssembly gets no memory: ${oneLine(error.message, " ")}; ${remedy} (out_of_memory)`,
+      line: `error: no address space for WebAssembly: ${oneLine(error.message, " ")}; ${remedy} (out_of_memory)`,
       exitCode: FAILED,
     };
   }
@@ -41,7 +41,7 @@ export function explain(error: unknown): Explanation {
 
 function explainUse({ code, exitCode, message }: CommanderError): Explanation {
   if (exitCode === 0) return { line: "", exitCode: 0 };
-  if (code === "commander.help") return { line: "", exitCode: WRONG_USE }; // no command given: its help was shown
+  if (code === "commander.help") return { line: "", exitCode: WRONG_USE }; // no command was given, and the help was shown
   const said = message.replace(/^error: /, "").replace(/\n\(Did you mean (.*?)\?\)$/s, "; did you mean $1?");
   const remedy = said.includes("did you mean") ? "" : "; see --help";
   return { line: `error: ${shown(said)}${remedy} (usage)`, exitCode: WRONG_USE };

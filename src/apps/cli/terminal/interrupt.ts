@@ -1,11 +1,11 @@
-// Ctrl-C and other requests to stop, for commands that have something to finish: the first asks, the second ends the process.
+// Ctrl-C and other stop signals, for commands that must finish something: the first requests a stop, the second ends the process.
 import { constants } from "node:os";
 import { terminateEngines } from "../../../lm/engine/thread/client.node.ts";
 
-/** What asks a program to end: Ctrl-C; Docker, Kubernetes, systemd, Slurm and spot machines; a terminal that was closed. */
+/** Ctrl-C; Docker, Kubernetes, systemd, Slurm and spot machines; a closed terminal. */
 export const STOP_SIGNALS: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
 
-/** The reason a command's signal was aborted with. */
+/** The reason of a command's abort signal. */
 export class Interruption extends Error {
   override readonly name = "AbortError";
   readonly exitCode: number;
@@ -16,27 +16,27 @@ export class Interruption extends Error {
   }
 }
 
-/** 128 + the signal's number, as shells have it: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP. */
+/** 128 + the signal's number, as shells report it: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP. */
 export function signalExitCode(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
 }
 
-/** Ends the process on any of these signals until a command wants to finish something first. */
+/** Ends the process on any of these signals, until a command calls interruptSignal(). */
 export function exitOnSignals(): void {
   for (const signal of STOP_SIGNALS) process.on(signal, () => process.exit(signalExitCode(signal)));
 }
 
 /**
- * Ends the process, threads included. `process.exit` waits for a thread that is stuck in native code, such as that of a
- * driver whose GPU was lost; there only SIGKILL helps.
+ * Ends the process with all its threads. `process.exit` would wait for a thread that is stuck in native code, such as the
+ * driver of a lost GPU; then only SIGKILL helps.
  */
 export async function endProcess(exitCode: number): Promise<void> {
   if (await terminateEngines()) process.exit(exitCode);
-  process.emit("exit", exitCode); // locks and temporary files are removed as at any end
+  process.emit("exit", exitCode); // removes locks and temporary files as on a normal exit
   process.kill(process.pid, "SIGKILL");
 }
 
-/** Aborted on the first of these signals, in place of the immediate exit other commands have. */
+/** A signal that is aborted on the first of these, instead of the immediate exit of other commands. */
 export function interruptSignal(signals: readonly NodeJS.Signals[] = STOP_SIGNALS): AbortSignal {
   const abort = new AbortController();
   for (const signal of signals) {
@@ -45,7 +45,7 @@ export function interruptSignal(signals: readonly NodeJS.Signals[] = STOP_SIGNAL
       if (abort.signal.aborted) void endProcess(signalExitCode(signal));
       abort.abort(new Interruption(signal));
     });
-    for (const other of others) process.off(signal, other); // after the new one: with none, a signal would end the process
+    for (const other of others) process.off(signal, other); // after adding the new one: without any listener, a signal would end the process
   }
   return abort.signal;
 }

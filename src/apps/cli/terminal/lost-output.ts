@@ -1,7 +1,7 @@
-// Standard output and error that can no longer be written: their reader has gone, their disk is full, the terminal is closed.
+// When stdout or stderr can no longer be written: the reader is gone, the disk is full, the terminal is closed.
 import { FAILED } from "./error-line.ts";
 
-/** A stream that failed, with the system's code (EPIPE, ENOSPC, EIO …). */
+/** A stream that failed, with the system's error code (EPIPE, ENOSPC, EIO …). */
 export interface LostOutput {
   readonly stream: "stdout" | "stderr";
   readonly code: string;
@@ -19,14 +19,14 @@ export function watchOutputs(): void {
       if (lost) {
         if (!lost.some((failure) => failure.stream === stream)) lost.push({ stream, code });
       } else if (stream === "stdout") {
-        if (code !== "EPIPE") process.stderr.write(`error: the output cannot be written: ${message} (${code})\n`);
+        if (code !== "EPIPE") process.stderr.write(`error: cannot write the output: ${message} (${code})\n`);
         process.exit(code === "EPIPE" ? 0 : FAILED);
-      } // what goes to stderr is not the command's result
+      } // stderr does not carry the command's result
     });
   }
 }
 
-/** From here on what cannot be written is dropped and the command continues: it does more than print. The list grows by each stream that fails. */
+/** From now on the command continues without output that cannot be written, since it does more than print. Failed streams are added to the list. */
 export function surviveLostOutput(): readonly LostOutput[] {
   lost ??= [];
   return lost;

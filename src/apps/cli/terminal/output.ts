@@ -1,19 +1,19 @@
-// What commands print: for people, tables and colours on stdout; with --json, one object there and all else on stderr.
+// Output of commands: tables and colours on stdout; with --json, one object on stdout and everything else on stderr.
 import { UsageError } from "../../../errors.ts";
 
 export interface Output {
   readonly json: boolean;
-  /** A line for people. */
+  /** A line for people to read. */
   line(text?: string): void;
   /** The command's result as one JSON object; printed only with --json. */
   result(value: unknown): void;
-  /** What is going on, always on stderr; on a terminal each call replaces the one before. */
+  /** Progress, only on a terminal's stderr; each call replaces the previous line. */
   progress(text: string): void;
-  /** Ends the progress line. */
+  /** Clears the progress line. */
   endProgress(): void;
 }
 
-/** Where a command's output goes, by its --json option. */
+/** The output of a command, depending on --json. */
 export function output({ json = false }: { readonly json?: boolean | undefined } = {}): Output {
   const people = json ? process.stderr : process.stdout;
   let open = false;
@@ -58,7 +58,7 @@ export function styled(style: Style, text: string): string {
   return `\x1b[${on}m${text}\x1b[${off}m`;
 }
 
-/** Text safe for a terminal: control characters, which could move the cursor or change colours, become visible. */
+/** Text that is safe on a terminal: replaces control characters, which could move the cursor or change colours. */
 export function printable(text: string): string {
   return text.replace(/[\x00-\x1f\x7f-\x9f]/g, (character) =>
     character === "\t" ? " " : character === "\n" ? "↵" : "\ufffd",
@@ -68,11 +68,11 @@ export function printable(text: string): string {
 export interface TableOptions {
   /** Spaces before each line. @default 0 */
   readonly indent?: number;
-  /** A cell is cut after this many characters. @default 60 */
+  /** Longer cells are truncated. @default 60 */
   readonly maxCell?: number;
 }
 
-/** Rows in aligned columns under a heading; columns of numbers are set to the right. */
+/** A table with a heading; columns of numbers are aligned right. */
 export function drawTable(
   head: readonly string[],
   rows: readonly (readonly (string | number)[])[],
@@ -94,7 +94,7 @@ export function drawTable(
   return lines.map((line) => " ".repeat(indent) + line).join("\n");
 }
 
-/** 12345 as 12,345; the same in every locale. */
+/** 12345 as 12,345, independent of the locale. */
 export function formatNumber(value: number): string {
   return Number.isInteger(value) ? String(value).replace(/\B(?=(\d{3})+$)/g, ",") : String(value);
 }
@@ -106,7 +106,7 @@ export function formatBytes(bytes: number): string {
   return `${power === 0 ? bytes : (bytes / 1000 ** power).toFixed(1)} ${units[power]}`;
 }
 
-/** A whole number given as an option, or a usage error that names the option. */
+/** Parses an option's whole number; throws a usage error that names the option. */
 export function wholeNumber(option: string): (value: string) => number {
   return (value) => {
     if (/^\d{1,15}$/.test(value)) return Number(value);
@@ -119,7 +119,7 @@ function pad(text: string, size: number, right: boolean): string {
   return right ? space + text : text + space;
 }
 
-/** Columns a text takes on a terminal: East Asian characters take two. */
+/** Columns a text takes on a terminal; East Asian characters take two. */
 export function width(text: string): number {
   let columns = 0;
   for (const character of text)

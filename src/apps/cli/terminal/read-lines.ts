@@ -1,9 +1,9 @@
-// Lines of a byte stream, with a limit: what is too long is passed over without being kept.
+// Lines of a byte stream, with a length limit: lines that are too long are skipped without being buffered.
 
-/** A line without its end; null stands for one that was too long. */
+/** A line without its newline; null for one that was too long. */
 export type Line = string | null;
 
-/** Reads lines; a last one without an end counts too. */
+/** Reads lines; the last one needs no newline. */
 export async function* readLines(stream: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Line> {
   const decoder = new TextDecoder();
   let parts: Uint8Array[] = [];
