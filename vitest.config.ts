@@ -8,16 +8,10 @@ import { defineConfig, type UserProjectConfigExport } from "vitest/config";
 type ProjectConfig = NonNullable<Extract<UserProjectConfigExport, { test?: unknown }>["test"]>;
 
 const root = fileURLToPath(new URL(".", import.meta.url));
-const src = `${root}src`;
 
 export default defineConfig(({ mode }) => {
   const all = mode === "all" || mode === "slow" || Boolean(process.env.SQLENV_TEST_ALL);
-  const resolve = {
-    alias: [
-      { find: /^sqlenv$/, replacement: `${src}/index.ts` },
-      { find: /^sqlenv\/(.+)$/, replacement: `${src}/$1/index.ts` },
-    ],
-  };
+  const resolve = { alias: packageEntries() };
   const shared: ProjectConfig = {
     exclude: all ? [] : ["**/*.slow.test.ts"],
     env: all ? { SQLENV_TEST_ALL: "1" } : {},
@@ -40,6 +34,14 @@ export default defineConfig(({ mode }) => {
     },
   };
 });
+
+/** The package by its name: what is built, as package.json's exports have it under Node. */
+function packageEntries() {
+  const { name, exports } = JSON.parse(readFileSync(`${root}package.json`, "utf8"));
+  return Object.entries<{ default?: string }>(exports).flatMap(([path, { default: file }]) =>
+    file ? [{ find: new RegExp(`^${path.replace(".", name)}$`), replacement: root + file.slice(2) }] : [],
+  );
+}
 
 /** The test files of a folder; with the mode "slow" only those that have slow tests. */
 function filesOf(folder: string, mode: string): string[] {

@@ -10,7 +10,7 @@ export {
   loadSpider,
   openDataSet,
 } from "./gym/data/index.node.ts";
-export { EnvironmentThreads } from "./gym/evaluation/environments/threads.node.ts";
+export { EnvironmentThreads } from "./gym/evaluation/index.node.ts";
 export * from "./index.ts";
 export { findModel, type LoadedModel } from "./lm/engine/index.node.ts";
 export { makeModel, RunFolder } from "./rl/index.node.ts";

@@ -3,9 +3,11 @@ import { cpSync, existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { built } from "./built.ts";
 
 /** Called by vitest before the first test file and, what it returns, after the last. */
 export default function setup(project: TestProject): () => void {
+  built("index.node.js"); // throws where the package was not built
   const folder = mkdtempSync(join(tmpdir(), "sqlenv-shared-"));
   project.provide("shared", folder);
   return () => rmSync(folder, { recursive: true, force: true });

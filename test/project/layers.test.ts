@@ -65,6 +65,18 @@ test("only the command line, the server and *.node.ts files use Node, and nobody
   expect(wrong).toEqual([]);
 });
 
+test("tests of public behaviour reach the package through its name", () => {
+  const folder = resolve(root, "../test/public");
+  const tests = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+  expect(tests.length).toBeGreaterThan(30);
+  const inside = tests.flatMap((file) =>
+    importsOf(resolve(folder, file))
+      .filter((target) => target.startsWith(".") && !/^\.\.\/(helpers|reference)\//.test(target))
+      .map((target) => `${file} imports ${target}`),
+  );
+  expect(inside).toEqual([]);
+});
+
 test("packages are imported only where they are declared", () => {
   const { dependencies } = JSON.parse(readFileSync(resolve(root, "../package.json"), "utf8")) as {
     dependencies: Record<string, string>;

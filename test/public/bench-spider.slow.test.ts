@@ -3,11 +3,11 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { unpack } from "sqlenv/gym/data/node";
+import { executeGold, judge } from "sqlenv/gym/evaluation";
+import { createDatabase, Database, loadSqlite } from "sqlenv/gym/sql";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { BenchResult } from "../../src/apps/bench/text-to-sql/result.ts";
-import { unpack } from "../../src/gym/data/index.node.ts";
-import { executeGold, judge } from "../../src/gym/evaluation/index.ts";
-import { createDatabase, Database, loadSqlite } from "../../src/gym/sql/index.ts";
+import type { BenchResult } from "../helpers/bench.ts";
 import { sqlenvInside } from "../helpers/cli-process.ts";
 
 const archive = fileURLToPath(new URL("../../../shared/data/spider_standard_163db.tar.xz", import.meta.url));

@@ -3,9 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { BenchResult } from "../../src/apps/bench/text-to-sql/result.ts";
-import { drawBench } from "../../src/apps/cli/commands/bench-sql-table.ts";
-import type { Output } from "../../src/apps/cli/terminal/output.ts";
+import { type BenchResult, drawnBench } from "../helpers/bench.ts";
 import { smallDataFolder, sqlenvInside } from "../helpers/cli-process.ts";
 import { writeTinyFolder } from "../helpers/tiny-folder.ts";
 
@@ -32,8 +30,7 @@ describe("sqlenv bench spider", () => {
     expect(result.questions.every(({ reason, tokens }) => reason === null && tokens === null)).toBe(true);
     expect(result.twins).toMatchObject({ right_looking: result.questions.length, rejected: 0 });
     expect(stdout).not.toMatch(/SELECT/); // ids and verdicts only
-    const lines: string[] = [];
-    drawBench({ ...result, stopped: 3 }, { line: (line = "") => lines.push(line) } as unknown as Output);
+    const lines = drawnBench({ ...result, stopped: 3 });
     expect(lines.join(" ")).toMatch(/ statements of 3 of 10 questions hit the time limit: /);
     expect(stderr).not.toMatch(/time limit/);
     for (const line of stderr.split("\n")) expect(line.replace(file, "").length).toBeLessThanOrEqual(80);

@@ -3,9 +3,9 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
+import type { QuestionRecord } from "sqlenv/gym/data";
+import type { EpisodeRecord, EvaluationReport } from "sqlenv/gym/evaluation";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { QuestionRecord } from "../../src/gym/data/index.ts";
-import type { EpisodeRecord, EvaluationReport } from "../../src/gym/evaluation/index.ts";
 import { ended, smallDataFolder, sqlenv, sqlenvInside, start } from "../helpers/cli-process.ts";
 
 let data: string;

@@ -2,9 +2,9 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { CHATML_TEMPLATE } from "sqlenv/lm/model";
+import { loadModelFolder } from "sqlenv/lm/model/node";
 import { afterAll, expect, test } from "vitest";
-import { loadModelFolder } from "../../src/lm/model/formats/folder.node.ts";
-import { CHATML_TEMPLATE } from "../../src/lm/model/text/chat-template.ts";
 import { sqlenvInside } from "../helpers/cli-process.ts";
 import { ggufOf, ggufParts } from "../helpers/gguf-bytes.ts";
 

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
+import type { SQLObservation } from "sqlenv/gym/env";
+import type { EpisodeRecord } from "sqlenv/gym/evaluation";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SQLObservation } from "../../src/gym/env/index.ts";
-import type { EpisodeRecord } from "../../src/gym/evaluation/index.ts";
 import { ended, smallDataFolder, sqlenvInside, start } from "../helpers/cli-process.ts";
 
 let data: string;

@@ -2,9 +2,8 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import type { Comparison } from "sqlenv/rl";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sideBySide, wrapLine } from "../../src/apps/cli/terminal/wrap.ts";
-import type { Comparison } from "../../src/rl/run/records.ts";
 import { ended, smallDataFolder, sqlenv, sqlenvInside, start } from "../helpers/cli-process.ts";
 import { comparison, metrics, RESULT } from "../helpers/run-records.ts";
 import { writeTinyFolder } from "../helpers/tiny-folder.ts";
@@ -161,19 +160,5 @@ describe("sqlenv compare", () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toMatch(message);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
-  });
-});
-
-describe("columns", () => {
-  test("wrap at spaces, keep their indent, and cut words that are too long", () => {
-    expect(wrapLine("1. QUERY: SELECT name FROM lamp", 18)).toEqual(["1. QUERY: SELECT", "   name FROM lamp"]);
-    expect(wrapLine("   abc def ghi", 9)).toEqual(["   abc", "   def", "   ghi"]);
-    expect(wrapLine("abcdefghij", 4)).toEqual(["abcd", "efgh", "ij"]);
-    expect(wrapLine("", 4)).toEqual([""]);
-    expect(wrapLine("東京都庁", 5)).toEqual(["東京", "都庁"]);
-  });
-
-  test("are side by side, without control characters", () => {
-    expect(sideBySide([["a", "b"], ["\u001b[31mc"]], 6)).toEqual(["a      │ \ufffd[31mc", "b      │"]);
   });
 });

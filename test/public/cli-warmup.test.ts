@@ -2,8 +2,8 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadModelFolder } from "sqlenv/lm/model/node";
 import { afterAll, expect, test } from "vitest";
-import { loadModelFolder } from "../../src/lm/model/formats/folder.node.ts";
 import { ALL } from "../helpers/cases.ts";
 import { sqlenv, sqlenvInside } from "../helpers/cli-process.ts";
 import { writeTinyFolder } from "../helpers/tiny-folder.ts";

@@ -1,7 +1,7 @@
 // The dashboard of a running training: live updates, a reload, the end; also served from another process.
 import type { Browser, Page } from "playwright-core";
+import { type DashboardServer, serveDashboard } from "sqlenv/apps/dashboard";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type DashboardServer, serveDashboard } from "../../src/apps/dashboard/server/serve.node.ts";
 import { launch, openPage, type WatchedPage, withBrowser } from "../helpers/browser.ts";
 import { ended, start } from "../helpers/cli-process.ts";
 import { TrainingPlace } from "../helpers/training-place.ts";

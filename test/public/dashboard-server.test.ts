@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { serveDashboard } from "sqlenv/apps/dashboard";
 import { expect, test } from "vitest";
-import { serveDashboard } from "../../src/apps/dashboard/server/serve.node.ts";
 import { metrics } from "../helpers/run-records.ts";
 
 test("accepts only this machine's host names, and reports a port in use", async () => {

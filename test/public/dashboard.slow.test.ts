@@ -4,10 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Browser, Page } from "playwright-core";
+import { type DashboardServer, exportDashboard, serveDashboard } from "sqlenv/apps/dashboard";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { writeSyntheticRun } from "../../src/apps/bench/servers/synthetic-run.node.ts";
-import { exportDashboard } from "../../src/apps/dashboard/server/export.node.ts";
-import { type DashboardServer, serveDashboard } from "../../src/apps/dashboard/server/serve.node.ts";
+import { writeSyntheticRun } from "../helpers/bench.ts";
 import { launch, openPage, type WatchedPage, withBrowser } from "../helpers/browser.ts";
 import { comparison, episode, episodeLine, metrics, RESULT, TIMINGS } from "../helpers/run-records.ts";
 

@@ -1,15 +1,11 @@
 // Environments on threads: the same episodes as in the main thread, and what becomes of them when a thread is lost.
-import { pathToFileURL } from "node:url";
+
+import { SQLEnvironment, type SQLObservation } from "sqlenv/gym/env";
+import { EnvironmentThreads, evaluate, localEnvironments, playEpisode } from "sqlenv/gym/evaluation/node";
+import { oraclePlayer, type Player, randomPlayer } from "sqlenv/gym/players";
 import { expect, test } from "vitest";
-import { SQLEnvironment, type SQLObservation } from "../../src/gym/env/index.ts";
-import { evaluate, localEnvironments, playEpisode } from "../../src/gym/evaluation/index.ts";
-import { oraclePlayer, type Player, randomPlayer } from "../../src/gym/players/index.ts";
-import { built } from "../helpers/built.ts";
 import { smallDataSet } from "../helpers/small-data.ts";
 
-const { EnvironmentThreads } = (await import(
-  pathToFileURL(built("gym/evaluation/environments/threads.node.js")).href
-)) as typeof import("../../src/gym/evaluation/environments/threads.node.ts");
 const data = await smallDataSet();
 const question = data.questions[0]!;
 /** Runs for seconds: every row is looked up among all before it. */

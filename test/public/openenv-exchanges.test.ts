@@ -2,8 +2,8 @@
 // The recording's environment was a stub, so its own fields and texts were left out, and its two magic words mean
 // something else here: "raise" makes an environment raise, which ours does for a step before any reset; "nan" is any query.
 import { readFileSync } from "node:fs";
+import { WIRE_ERRORS } from "sqlenv/apps/openenv";
 import { afterAll, expect, test } from "vitest";
-import { WIRE_ERRORS } from "../../src/apps/openenv/schemas.ts";
 import { post, serve, Talker, until, type Wire } from "../helpers/server-place.ts";
 
 interface Exchange {

@@ -2,8 +2,8 @@
 // (and PYTHONPATH where it is a checkout); without one these tests are skipped with a message.
 import { execFile, execFileSync } from "node:child_process";
 import { promisify } from "node:util";
+import type { RunningServer } from "sqlenv/apps/openenv";
 import { afterAll, describe, expect, test } from "vitest";
-import type { RunningServer } from "../../src/apps/openenv/index.ts";
 import { without } from "../helpers/needs.ts";
 import { serve } from "../helpers/server-place.ts";
 import { smallDataSet } from "../helpers/small-data.ts";

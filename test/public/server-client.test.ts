@@ -1,12 +1,12 @@
 // SQLEnvClient against a real server: same observations, timeouts, retries and errors with a remedy.
 import { createServer } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
+import { ServerError } from "sqlenv";
+import { SQLEnvClient } from "sqlenv/gym/client";
+import { GUIDED_RULES, SQLEnvironment } from "sqlenv/gym/env";
+import { evaluate, playEpisode } from "sqlenv/gym/evaluation";
+import { keywordPlayer, oraclePlayer, type Player, randomPlayer } from "sqlenv/gym/players";
 import { afterAll, expect, test } from "vitest";
-import { ServerError } from "../../src/errors.ts";
-import { SQLEnvClient } from "../../src/gym/client/index.ts";
-import { GUIDED_RULES, SQLEnvironment } from "../../src/gym/env/index.ts";
-import { evaluate, playEpisode } from "../../src/gym/evaluation/index.ts";
-import { keywordPlayer, oraclePlayer, type Player, randomPlayer } from "../../src/gym/players/index.ts";
 import { smallDataFolder, sqlenv } from "../helpers/cli-process.ts";
 import { SLOW, serve, Talker, until } from "../helpers/server-place.ts";
 import { smallDataSet } from "../helpers/small-data.ts";

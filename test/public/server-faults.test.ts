@@ -1,9 +1,9 @@
 // Misbehaving clients and a killed server: every client gets a reply or a clean close, and nothing leaks.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { ServerError } from "sqlenv";
+import { SQLEnvClient } from "sqlenv/gym/client";
 import { afterAll, afterEach, expect, onTestFinished, test } from "vitest";
-import { ServerError } from "../../src/errors.ts";
-import { SQLEnvClient } from "../../src/gym/client/index.ts";
 import { smallDataFolder, start } from "../helpers/cli-process.ts";
 import { ENDED, post, SLOW, serve, Talker, until } from "../helpers/server-place.ts";
 

@@ -2,14 +2,9 @@
 import { once } from "node:events";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
-import { resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { type LogRecord, MAX_MESSAGE_BYTES, MAX_WAITING_BYTES } from "sqlenv/apps/openenv";
 import { afterAll, describe, expect, test } from "vitest";
-import { MAX_MESSAGE_BYTES, MAX_WAITING_BYTES } from "../../src/apps/openenv/limits.ts";
-import type { LogRecord } from "../../src/apps/openenv/log.ts";
-import type * as SessionsModule from "../../src/apps/openenv/sessions.ts";
-import type * as ThreadPoolModule from "../../src/apps/openenv/thread-pool.ts";
-import { poolSpec, SLOW, serve, Talker, until, type Wire } from "../helpers/server-place.ts";
+import { SLOW, serve, Talker, until, type Wire } from "../helpers/server-place.ts";
 
 // Behind a trusted proxy, so that a test can be many clients.
 const server = await serve({ trustProxies: ["127.0.0.1"], maxSessions: 6, sessionsPerClient: 4, threads: 1 });
@@ -244,45 +239,6 @@ describe("sessions", () => {
     expect([(await call(1, "/state")).episode_id, (await call(2, "/state")).episode_id]).toEqual(["one", "two"]);
     expect((await call(3, "/state")).episode_id).toBeNull();
   });
-
-  test("unused HTTP sessions end after a minute, others after the idle time", async () => {
-    const { pool, sessions } = await twoSlots();
-    const ended: string[] = [];
-    const open = (name: string, kind: "http" | "socket", client = "a") =>
-      sessions.take(client, kind, (reason) => ended.push(`${name} ${reason}`), 0);
-    const used = open("used", "http");
-    used.isUsed = true;
-    open("unused", "http");
-    sessions.reap(59_000);
-    expect(sessions.active).toBe(2);
-    sessions.reap(61_000);
-    expect(ended).toEqual(["unused idle"]);
-    const socket = open("socket", "socket");
-    socket.isUsed = true;
-    expect(() => sessions.take("b", "http", () => {}, 500_000)).toThrow(/Server at capacity: 2\/2/); // both are in use
-    sessions.take("b", "http", () => {}, 700_000); // and now idle for more than ten minutes
-    expect(ended).toEqual(["unused idle", "used evicted"]);
-    expect(ended).toHaveLength(2);
-    sessions.reap(3_601_000);
-    expect(ended.slice(2)).toEqual(["socket idle"]);
-    sessions.plain("c", 0);
-    sessions.plain("d", 0);
-    sessions.plain("e", 0); // no more than there are slots, the longest idle goes
-    expect(pool.sessions).toBe(2);
-    sessions.reap(4_000_000);
-    expect(pool.sessions).toBe(0);
-    await pool.close();
-  });
-});
-
-test("a newly opened socket is not evicted", async () => {
-  const { pool, sessions } = await twoSlots();
-  const ended: string[] = [];
-  for (const name of ["first", "second"]) sessions.take("a", "socket", (reason) => ended.push(`${name} ${reason}`), 0);
-  expect(() => sessions.take("b", "socket", () => {}, 9_000)).toThrow(/Server at capacity: 2\/2/);
-  sessions.take("b", "socket", () => {}, 11_000);
-  expect(ended).toEqual(["first evicted"]);
-  await pool.close();
 });
 
 describe("names and keys", () => {
@@ -366,13 +322,3 @@ describe("names and keys", () => {
     expect(JSON.stringify(log)).not.toContain(session_id);
   });
 });
-
-/** Sessions with two slots. */
-async function twoSlots() {
-  const root = fileURLToPath(new URL("../..", import.meta.url));
-  const { ThreadPool } = (await import(resolve(root, "dist/apps/openenv/thread-pool.js"))) as typeof ThreadPoolModule;
-  const { Sessions } = (await import(resolve(root, "dist/apps/openenv/sessions.js"))) as typeof SessionsModule;
-  const pool = new ThreadPool(await poolSpec(), { threads: 1 });
-  await pool.ready();
-  return { pool, sessions: new Sessions(pool, { max: 2, perClient: 10, idleSeconds: 3_600 }) };
-}

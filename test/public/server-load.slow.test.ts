@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
-import { loadServer, soakServer } from "../../src/apps/bench/servers/server.ts";
+import { loadServer, soakServer } from "../helpers/bench.ts";
 import { smallDataFolder, start } from "../helpers/cli-process.ts";
 import { until } from "../helpers/server-place.ts";
 import { smallDataSet } from "../helpers/small-data.ts";

@@ -1,12 +1,6 @@
 // The bundled starter: it knows how, it does not do it, and a few steps of GRPO change that.
-import { resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { GRPOTrainer, loadModelAndTokenizer, loadSqlite, practiceSet, resolveConfig } from "sqlenv";
 import { beforeAll, expect, test } from "vitest";
-import type * as Package from "../../src/index.node.ts";
-
-const root = fileURLToPath(new URL("../..", import.meta.url));
-const sqlenv = (await import(resolve(root, "dist/index.node.js"))) as typeof Package;
-const { GRPOTrainer, loadModelAndTokenizer, loadSqlite, practiceSet, resolveConfig } = sqlenv;
 
 beforeAll(async () => void (await loadSqlite()));
 

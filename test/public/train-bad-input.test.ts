@@ -2,8 +2,6 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type ConfigFlags, configOf } from "../../src/apps/cli/commands/train-config.ts";
-import { type Explanation, explain } from "../../src/apps/cli/terminal/error-line.ts";
 import { type Ran, sqlenv, sqlenvInside } from "../helpers/cli-process.ts";
 import { TrainingPlace } from "../helpers/training-place.ts";
 
@@ -47,16 +45,6 @@ function widen(folder: string, width: number): void {
   truncateSync(weights, 8 + text.length + end);
 }
 
-/** What a person is told of what is thrown. */
-function explained(act: () => unknown): Explanation | null {
-  try {
-    act();
-    return null;
-  } catch (error) {
-    return explain(error);
-  }
-}
-
 describe.concurrent("settings", () => {
   test.each<[Readonly<Record<string, string | number>>, RegExp]>([
     [{ "--lerning-rate": 1 }, /unknown option '--lerning-rate'; did you mean --learning-rate\?/],
@@ -89,35 +77,11 @@ describe.concurrent("settings", () => {
     expect(existsSync(place.path(run))).toBe(false);
   });
 
-  test.each<[ConfigFlags, RegExp]>([
-    [{ lossType: "gpro" }, /loss_type cannot be: "gpro"; expected one of "grpo"/],
-    [{ learningRate: "-1" }, /learning_rate cannot be: -1; .*>0/],
-    [{ difficultyFilter: "easy,mediun" }, /difficulty_filter\.1 cannot be: "mediun"; .*"medium"/],
-    [{ maxContextTokens: "12" }, /max_new_tokens must be below max_context_tokens \(12\): 96; a turn must leave room/],
-    [{ sftDatabaseShare: "2" }, /sft_database_share cannot be: 2; .*<=1/],
-    [{ preset: "startr" }, /no such preset: startr; did you mean starter\?/],
-    [{ config: "nothing.yaml" }, /no such config file: nothing\.yaml/],
-  ])("%j is wrong use", (flags, message) => {
-    expect(explained(() => configOf(flags))).toEqual({ line: expect.stringMatching(message), exitCode: 2 });
-  });
-
   test("a config file is refused as a flag is", async () => {
     const file = place.path("misspelt.yaml");
     writeFileSync(file, "preset: starter\nlerning_rate: 1\n");
     const misspelt = await sqlenv(["train", "--config", file, "--json"]);
     expectRefused(misspelt, 2, /no such setting: lerning_rate; did you mean learning_rate\?/);
-  });
-
-  test.each([
-    ["reward: {step_csot: 0}", /no such setting: reward\.step_csot; did you mean reward\.step_cost\?/],
-    ["epsilon: high", /epsilon cannot be: "high"; expected number/],
-    ["- a list", /does not hold settings: .*; write `key: value` lines/],
-    ["imitation_episodes: 120", /no such setting any more: imitation_episodes; .* has sft_steps/],
-    ["open: [1", /is not YAML: .* at line \d/],
-  ])("a config file that holds %j is wrong use", (text, message) => {
-    const file = place.path("wrong.yaml");
-    writeFileSync(file, `${text}\n`);
-    expect(explained(() => configOf({ config: file }))).toEqual({ line: expect.stringMatching(message), exitCode: 2 });
   });
 });
 

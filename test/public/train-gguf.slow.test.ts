@@ -1,8 +1,8 @@
 // From a GGUF file to a better one: dry run, training, resume, the adapter and the whole model exported, a page with it.
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { CHATML_TEMPLATE } from "sqlenv/lm/model";
+import { loadModelFolder } from "sqlenv/lm/model/node";
 import { afterAll, expect, test } from "vitest";
-import { loadModelFolder } from "../../src/lm/model/formats/folder.node.ts";
-import { CHATML_TEMPLATE } from "../../src/lm/model/text/chat-template.ts";
 import { sqlenvInside } from "../helpers/cli-process.ts";
 import { ggufOf, ggufParts } from "../helpers/gguf-bytes.ts";
 import { TrainingPlace } from "../helpers/training-place.ts";

@@ -1,20 +1,16 @@
 // Training with adapters, as people do it: SFT first, a kill in between, PEFT's files, and models for others.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
+import * as library from "sqlenv";
+import { loadModelFolder, openSafetensors } from "sqlenv/lm/model/node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type * as SqlEnv from "../../src/index.node.ts";
-import { loadModelFolder } from "../../src/lm/model/formats/folder.node.ts";
-import { openSafetensors } from "../../src/lm/model/formats/safetensors.node.ts";
-import type * as Prepare from "../../src/rl/run/prepare.node.ts";
-import { built } from "../helpers/built.ts";
 import { ALL } from "../helpers/cases.ts";
 import { ended, sqlenv, sqlenvInside, start } from "../helpers/cli-process.ts";
+import { prepare } from "../helpers/prepare.ts";
 import { difference } from "../helpers/tiny-model.ts";
 import { TrainingPlace } from "../helpers/training-place.ts";
 
-const library = (await import(built("index.node.js"))) as typeof SqlEnv; // it has threads
 const { loadModelAndTokenizer } = library;
-const { prepare } = (await import(built("rl/run/prepare.node.js"))) as typeof Prepare;
 
 /** The preset for Qwen3 with what a tiny model needs. */
 const ADAPTERS = {
@@ -124,7 +120,7 @@ describe("a run that learns adapters", () => {
 describe("the same training from code", () => {
   const phases: string[] = [];
   const read = new Set<string>();
-  let result: SqlEnv.TrainingResult | null;
+  let result: library.TrainingResult | null;
   beforeAll(async () => {
     const config = library.resolveConfig({ ...library.presetNamed("qwen3-0.6b"), ...IN_CODE });
     const prepared = await prepare(watchReads(config, read));
@@ -133,7 +129,7 @@ describe("the same training from code", () => {
     await prepared.close();
   });
 
-  const IN_CODE: SqlEnv.GRPOConfigInput = {
+  const IN_CODE: library.GRPOConfigInput = {
     ...{ model_name: place.model, questions_path: place.data, output_dir: place.path("by-code"), threads: 1 },
     ...{ prompt: "compact", shots: 0, pass_k: 2, pass_questions: 2, difficulty_filter: ["easy", "medium", "hard"] },
     ...{ use_peft: true, lora_r: 4, lora_alpha: 8, beta: 0.05, easy_steps: 2 },

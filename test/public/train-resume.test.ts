@@ -1,7 +1,7 @@
 // A training that is killed or interrupted and then resumed ends with the same bytes as an uninterrupted one.
 import { existsSync, readFileSync } from "node:fs";
+import { random } from "sqlenv";
 import { afterAll, describe, expect, test } from "vitest";
-import { random } from "../../src/random.ts";
 import { ended, sqlenv, start } from "../helpers/cli-process.ts";
 import { type Moment, signalAt, TrainingPlace } from "../helpers/training-place.ts";
 

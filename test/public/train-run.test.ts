@@ -1,9 +1,8 @@
 // `sqlenv train`, one whole run: what it leaves behind, what it does not depend on, and that its numbers add up.
 import { existsSync, readFileSync } from "node:fs";
+import { loadModelFolder } from "sqlenv/lm/model/node";
+import { computeAdvantages, type EpisodeLine } from "sqlenv/rl";
 import { afterAll, describe, expect, test } from "vitest";
-import { loadModelFolder } from "../../src/lm/model/formats/folder.node.ts";
-import { computeAdvantages } from "../../src/rl/advantages.ts";
-import type { EpisodeLine } from "../../src/rl/index.ts";
 import { TrainingPlace } from "../helpers/training-place.ts";
 
 const NUM_GENERATIONS = 3;
