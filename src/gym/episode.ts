@@ -1,5 +1,6 @@
 // Plays one episode from reset to the end and records it, without the gold.
 
+import { AbortableWait } from "../abort.ts";
 import { messageOf, PlayerError } from "../errors.ts";
 import type { AnswerType, Difficulty, QuestionRecord, Split } from "./data/index.ts";
 import {
@@ -101,7 +102,7 @@ export async function playEpisode(
   let rules = DEFAULT_RULES;
   let error: string | null = null;
   const steps: StepRecord[] = [];
-  const waiter = new Waiter(signal);
+  const waiter = new AbortableWait(signal);
   try {
     start = await called(() => waiter.wait(env.reset({ question_id: question.question_id })));
     await onStart?.(start);
@@ -128,16 +129,39 @@ export async function playEpisode(
   } finally {
     waiter.end();
   }
+  return recordEpisode(question, {
+    player: player.name,
+    prompt: player.prompt_id,
+    rules,
+    seen,
+    start,
+    steps,
+    outcome,
+    error,
+  });
+}
+
+/** What an episode was, for its record. */
+export interface PlayedEpisode extends Pick<EpisodeRecord, "player" | "seen" | "start" | "steps" | "error"> {
+  readonly prompt?: string | undefined;
+  readonly rules: EnvironmentRules;
+  /** `UNSCORED` where the episode broke off. */
+  readonly outcome: Outcome;
+}
+
+/** The record of an episode that has ended. */
+export function recordEpisode(question: QuestionRecord, played: PlayedEpisode): EpisodeRecord {
+  const { player, prompt, rules, seen, start, steps, outcome, error } = played;
   const count = (test: (step: StepRecord) => boolean) => steps.filter(test).length;
   return {
-    player: player.name,
+    player,
     question_id: question.question_id,
     question: question.question_text,
     database_name: question.database_name,
     difficulty: question.difficulty,
     answer_type: question.answer_type,
     split: question.split,
-    ...(player.prompt_id !== undefined && { prompt: player.prompt_id }),
+    ...(prompt !== undefined && { prompt }),
     rules: rulesId(rules),
     seen,
     start,
@@ -172,38 +196,10 @@ async function called<T>(environment: () => T | Promise<T>): Promise<T> {
   }
 }
 
-const UNSCORED: Outcome = { correctness: null, progress: null, operational: null, done_reason: null };
+/** The outcome of an episode that cannot be scored. */
+export const UNSCORED: Outcome = { correctness: null, progress: null, operational: null, done_reason: null };
 
 function rewardOf(steps: readonly StepRecord[]): number {
   const sum = steps.reduce((total, { observation }) => total + (observation.reward ?? 0), 0);
   return Math.round(sum * 1e9) / 1e9;
-}
-
-/** Waits until an abort at most: a player or a remote environment may ignore the signal. */
-class Waiter {
-  readonly #signal: AbortSignal | undefined;
-  readonly #aborted: Promise<never>;
-  #stop = () => {};
-
-  /** One listener per episode: one per turn took a tenth of the main thread's time. */
-  constructor(signal: AbortSignal | undefined) {
-    this.#signal = signal;
-    this.#aborted = new Promise((_, reject) => {
-      this.#stop = () => reject(signal?.reason);
-    });
-    this.#aborted.catch(() => {}); // those who wait get the rejection
-    signal?.addEventListener("abort", this.#stop, { once: true });
-  }
-
-  async wait<T>(awaited: T | Promise<T>): Promise<T> {
-    const signal = this.#signal;
-    if (signal?.aborted && awaited instanceof Promise) awaited.catch(() => {}); // nothing will wait for it
-    signal?.throwIfAborted();
-    if (!signal || !(awaited instanceof Promise)) return awaited;
-    return Promise.race([awaited, this.#aborted]);
-  }
-
-  end(): void {
-    this.#signal?.removeEventListener("abort", this.#stop);
-  }
 }

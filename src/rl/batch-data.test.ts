@@ -3,10 +3,11 @@ import { describe, expect, test } from "vitest";
 import type { ErrorClass } from "../gym/env/index.ts";
 import type { TokenSequence } from "../lm/engine/index.ts";
 import { random } from "../random.ts";
+import { makeRolloutBatch, type RolloutBatch } from "./batch.ts";
 import { buildData, cutIntoSlices, policySpec } from "./batch-data.ts";
+import { episodeMetrics } from "./batch-metrics.ts";
 import { batchingOf, type GRPOConfig, resolveConfig } from "./config.ts";
 import { computeLoss } from "./loss.ts";
-import { makeRolloutBatch, playMetrics, type RolloutBatch } from "./rollout-batch.ts";
 import type { Episode } from "./run/records.ts";
 
 /** An episode with these tokens, 1 the model's. */
@@ -105,7 +106,7 @@ test("all segments of an episode are one sequence with one advantage; only the m
     ]),
     episode([[0, 1]]),
   ];
-  const batch = makeRolloutBatch(episodes, [[1], [0]], ["r"], config);
+  const batch = makeRolloutBatch({ episodes, rows: [[1], [0]], reward_names: ["r"] }, config);
   expect(batch.tokens).toBe(5);
   const old = [
     [
@@ -128,12 +129,8 @@ test("all segments of an episode are one sequence with one advantage; only the m
 
 test("episodes that were cut off can be left out", () => {
   const config = resolveConfig({ num_generations: 2, mask_truncated_completions: true });
-  const batch = makeRolloutBatch(
-    [episode([[0, 1, 1]], { truncated: true }), episode([[0, 1]])],
-    [[1], [0]],
-    ["r"],
-    config,
-  );
+  const episodes = [episode([[0, 1, 1]], { truncated: true }), episode([[0, 1]])];
+  const batch = makeRolloutBatch({ episodes, rows: [[1], [0]], reward_names: ["r"] }, config);
   expect(batch.tokens).toBe(1);
   expect(Array.from(buildData(batch, [0], { old: null, reference: null }, config)[0]!.weights)).toEqual([0, 0, 0]);
 });
@@ -144,7 +141,7 @@ function turn(error_class: ErrorClass | null, argument = "t"): Episode["steps"][
 }
 
 test("lengths count what the model wrote, and those that closed their turn apart", () => {
-  const metrics = playMetrics([
+  const metrics = episodeMetrics([
     episode([[0, 1, 1, 1]], {
       step_count: 4,
       parse_failures: 1,

@@ -1,95 +1,132 @@
-// The episodes of a generation: of a fixed number of questions in TRL's order, or of as many from the queue as it takes.
-import { type Batching, type GRPOConfig, usesQueue } from "./config.ts";
-import { generationAt, repeated } from "./order.ts";
-import type { QuestionPrompt } from "./prompts.ts";
-import { outcomeOf, type QueuedQuestion, type QueueState, questionsFrom } from "./queue.ts";
-import { differInCorrectness, fillBatch, type GroupOptions } from "./refill.ts";
-import type { Episode } from "./run/records.ts";
+// A batch of episodes with their rewards, advantages and metrics.
+import { computeAdvantages } from "./advantages.ts";
+import { episodeMetrics, groupMetrics } from "./batch-metrics.ts";
+import type { GRPOConfig } from "./config.ts";
+import type { Environment } from "./environment.ts";
+import type { Episode, EpisodeLine } from "./run/records.ts";
+import { type TurnCredit, turnCredits } from "./turn-credit.ts";
 
-/** Plays an episode for each prompt; the key names their random numbers. */
-export type Play = (
-  prompts: readonly QuestionPrompt[],
-  key: readonly (string | number)[],
-  options: Partial<GroupOptions>,
-) => Promise<readonly Episode[]>;
-
-export interface BatchOptions {
-  readonly config: GRPOConfig;
-  readonly batching: Batching;
-  readonly prompts: readonly QuestionPrompt[];
-  /** Number of the generation, and of the first that asks these prompts. */
-  readonly generation: number;
-  readonly first: number;
-  /** Where the queue was left; undefined before it was used. */
-  readonly queue: QueueState | undefined;
-  /** Share of groups that had spread lately. */
-  readonly expected: number;
-  readonly play: Play;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** What was asked. Groups are in the order of their questions. */
-export interface Batch {
+/** A batch of B episodes; those of one task, its group, are adjacent. */
+export interface RolloutBatch {
+  /** [B] */
   readonly episodes: readonly Episode[];
-  /** Whether the group of this number is learned from; undefined: all are. */
-  readonly isLearned?: ((group: number) => boolean) | undefined;
-  /** Groups that were started and not needed. */
-  readonly stopped: number;
-  /** Where the queue is now; undefined where there is none. */
-  readonly queue?: QueueState;
+  /** [B × reward functions]; null where a function has no opinion. */
+  readonly rows: readonly (readonly (number | null)[])[];
+  /** [B] The weighted sums of the rows. */
+  readonly rewards: readonly (number | null)[];
+  /** [B] 0 for episodes that are not learned from. */
+  readonly advantages: readonly number[];
+  /** [B] An advantage added to some turns of each episode; only with turn_credit. */
+  readonly credits?: readonly (TurnCredit | undefined)[];
+  /** By episode: an advantage per token, [segments × tokens], in place of the others; only with self_distillation. */
+  readonly distilled?: ReadonlyMap<number, readonly ArrayLike<number>[]>;
+  /** Indices of the episodes that are learned from: all, or with dynamic_sampling those of groups with spread. */
+  readonly learned: readonly number[];
+  /** Tokens that are learned from: the denominator of several losses. */
+  readonly tokens: number;
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-const UNUSED: QueueState = { position: 0, outcomes: {} };
+export interface ScoredEpisodes {
+  readonly episodes: readonly Episode[];
+  /** [B × reward functions] */
+  readonly rows: readonly (readonly (number | null)[])[];
+  readonly reward_names: readonly string[];
+  /** Whether a group is learned from; advantages, denominators and credit are computed over those alone. @default all are */
+  readonly isLearned?: ((group: number) => boolean) | undefined;
+}
 
-export async function playBatch(options: BatchOptions): Promise<Batch> {
-  const { config, batching, prompts, generation, first, play, expected, signal } = options;
-  const { shuffle_dataset: shuffle, seed, num_generations: size, dynamic_sampling, skip_solved } = config;
-  const { questions } = batching;
-  const key = [seed, "rollout", generation];
-  const playAll = (asked: readonly QuestionPrompt[]) => play(repeated(asked, size), key, signal ? { signal } : {});
-  if (!usesQueue(config)) {
-    const order = { chunk: questions, shuffle, seed };
-    const asked = generationAt(generation - first, prompts.length, order).map((number) => prompts[number]!);
-    return { episodes: await playAll(asked), stopped: 0, metrics: {} };
-  }
-
-  const { position, outcomes } = generation === first ? UNUSED : (options.queue ?? UNUSED);
-  const queue = questionsFrom(position, prompts, { shuffle, seed, outcomes, skip_solved });
-  const limit = questions + Math.floor(dynamic_sampling * questions);
-  const next = Array.from({ length: limit }, () => queue.next().value);
-  let episodes: readonly Episode[];
-  let isLearned: Batch["isLearned"];
-  let stopped = 0;
-  if (dynamic_sampling === 0) episodes = await playAll(next.map(({ prompt }) => prompt));
-  else {
-    const { groups, ...filled } = await fillBatch({
-      ...{ wanted: questions, limit, size, expected, signal, hasSpread: differInCorrectness },
-      play: (group, group_options) =>
-        play(repeated([next[group]!.prompt], size), [...key, "group", group], group_options),
-    });
-    episodes = groups.flatMap((group) => group.episodes);
-    isLearned = (group) => groups[group]!.hasSpread;
-    stopped = filled.stopped;
-  }
-  const asked = next.slice(0, episodes.length / size);
-  const end = asked.at(-1)!.next;
-  const kept = isLearned ? asked.filter((_, group) => isLearned(group)).length : asked.length;
+/** Computes advantages and metrics. */
+export function makeRolloutBatch(
+  { episodes, rows, reward_names, isLearned = () => true }: ScoredEpisodes,
+  config: GRPOConfig,
+  environment: Pick<Environment, "metrics" | "milestone"> = {},
+): RolloutBatch {
+  const { num_generations, reward_weights, scale_rewards, multi_objective_aggregation } = config;
+  const options = { num_generations, reward_weights, scale_rewards, multi_objective_aggregation, reward_names };
+  const all = computeAdvantages(rows, options);
+  const learned = episodes.map((_, i) => i).filter((i) => isLearned(Math.floor(i / num_generations)));
+  const some = learned.length === episodes.length ? all : computeAdvantages(pick(rows, learned), options);
+  const { milestone } = environment;
+  const credit =
+    config.turn_credit > 0 && milestone ? turnCredits(pick(episodes, learned).map(milestone), config) : undefined;
+  const byEpisode = <T>(values: readonly T[]) => {
+    const placed: (T | undefined)[] = episodes.map(() => undefined);
+    for (const [n, i] of learned.entries()) placed[i] = values[n];
+    return placed;
+  };
+  const metrics = {
+    ...episodeMetrics(episodes),
+    ...environment.metrics?.(episodes),
+    ...groupMetrics(episodes, num_generations),
+    ...all.metrics,
+    ...credit?.metrics,
+  };
   return {
-    ...{ episodes, isLearned, stopped },
-    queue: { position: end, outcomes: skip_solved > 0 ? { ...outcomes, ...outcomesOf(asked, episodes, size) } : {} },
-    metrics: {
-      ...(isLearned && { "groups/asked": asked.length, "groups/kept": kept }),
-      ...(isLearned && { "groups/refilled": Math.max(0, asked.length - questions) }),
-      ...(skip_solved > 0 && { "questions/skipped": end - position - asked.length }),
-    },
+    episodes,
+    rows,
+    rewards: all.rewards,
+    learned,
+    metrics,
+    advantages: byEpisode(some.advantages).map((advantage) => advantage ?? 0),
+    tokens: sum(learned.map((i) => learnedTokens(episodes[i]!, config))),
+    ...(credit && { credits: byEpisode(credit.credits) }),
   };
 }
 
-function outcomesOf(asked: readonly QueuedQuestion[], episodes: readonly Episode[], size: number) {
-  const known = asked.flatMap(({ prompt, epoch }, group) => {
-    const outcome = outcomeOf(episodes.slice(group * size, (group + 1) * size), epoch);
-    return outcome ? [[prompt.question_id, outcome] as const] : [];
-  });
-  return Object.fromEntries(known);
+function pick<T>(values: readonly T[], indices: readonly number[]): T[] {
+  return indices.map((i) => values[i]!);
+}
+
+/** Number of an episode's tokens that are learned from. */
+export function learnedTokens(
+  { truncated, completion_tokens }: Episode,
+  { mask_truncated_completions }: GRPOConfig,
+): number {
+  return truncated && mask_truncated_completions ? 0 : completion_tokens;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+/** Tokens of the prompt, before the model's first turn. */
+export function promptTokens({ segments }: Episode): number {
+  return segments[0]?.mask.indexOf(1) ?? 0;
+}
+
+export interface EpisodeLineOptions {
+  /** Optimizer step the batch is for, from 1. */
+  readonly step: number;
+  /** Groups of the step in earlier batches. */
+  readonly firstGroup: number;
+  readonly reward_names: readonly string[];
+  readonly num_generations: number;
+}
+
+/** The episodes of a batch as lines of episodes.jsonl. */
+export function episodeLines(
+  { episodes, rows, rewards, advantages, credits, distilled, learned }: RolloutBatch,
+  { step, firstGroup, reward_names, num_generations }: EpisodeLineOptions,
+): EpisodeLine[] {
+  const isLearned = new Set(learned);
+  return episodes.map(({ messages: _, segments, ...record }, i) => ({
+    step,
+    group: firstGroup + Math.floor(i / num_generations),
+    generation: i % num_generations,
+    ...record,
+    rewards: Object.fromEntries(reward_names.map((name, k) => [name, rows[i]![k]!])),
+    total_reward: rewards[i]!,
+    advantage: advantages[i]!,
+    ...(isLearned.has(i) ? creditFields(credits?.[i]) : { dropped: true as const }),
+    ...(distilled?.has(i) && { distilled: true as const }),
+    prompt_tokens: promptTokens(episodes[i]!),
+    segments: segments.length,
+  }));
+}
+
+function creditFields(credit: TurnCredit | undefined): Pick<EpisodeLine, "turn_credit"> {
+  if (!credit) return {};
+  const { advantage, turns } = credit;
+  return { turn_credit: { advantage, turns: Number.isFinite(turns) ? turns : null } };
 }

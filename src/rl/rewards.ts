@@ -51,6 +51,16 @@ export function rewardOperational(_: readonly (readonly Message[])[], { episodes
   return episodes.map(({ operational }) => operational);
 }
 
+/**
+ * The environment's own reward: the sum over the episode's steps.
+ *
+ * @example
+ * const trainer = new GRPOTrainer({ model, data, config, rewardFuncs: [rewardEnvironment] });
+ */
+export function rewardEnvironment(_: readonly (readonly Message[])[], { episodes }: RewardContext): (number | null)[] {
+  return episodes.map(({ reward }) => reward);
+}
+
 export const REWARD_FUNCTIONS: readonly RewardFunction[] = [rewardCorrectness, rewardProgress, rewardOperational];
 
 /** A function's name in metrics: `rewardCorrectness` is reward_correctness. */
@@ -63,6 +73,7 @@ const OURS: ReadonlyMap<RewardFunction, string> = new Map<RewardFunction, string
   [rewardCorrectness, "reward_correctness"],
   [rewardProgress, "reward_progress"],
   [rewardOperational, "reward_operational"],
+  [rewardEnvironment, "reward_environment"],
 ]);
 
 /** Throws UsageError when two functions would share a name in metrics, or the weights are not as many. */

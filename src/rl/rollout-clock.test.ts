@@ -1,13 +1,12 @@
 // What a rollout waits for: everything an environment takes here, and of other threads only what nothing was sampled beside.
 import { afterEach, expect, test, vi } from "vitest";
-import { DEFAULT_RULES } from "../gym/env/index.ts";
-import type { OpenedEnvironment } from "../gym/evaluation/index.ts";
 import type { TokenSampler } from "../gym/players/index.ts";
+import type { TextEnvironment } from "./environment.ts";
 import { RolloutClock } from "./rollout-clock.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
-const ACTION = { action_type: "ANSWER", argument: "1" } as const;
+const ACTION = "ANSWER: 1";
 
 /** A time that passes only when told to. */
 function withTime(): { pass(seconds: number): void } {
@@ -28,8 +27,7 @@ function deferred<T>() {
   return { promise, resolve };
 }
 
-const environment = (step: () => never): OpenedEnvironment =>
-  ({ rules: DEFAULT_RULES, reset: step, step, outcome: {} }) as unknown as OpenedEnvironment;
+const environment = (step: () => never): TextEnvironment => ({ reset: step, step });
 
 test("an environment in this thread is waited for while it works, whatever is sampled", async () => {
   const time = withTime();

@@ -1,7 +1,7 @@
 // What a rollout waits for. An environment in the calling thread stops everything while it works; one on another thread
 // costs time only while no episode is being sampled.
-import type { OpenedEnvironment, PlayableEnvironment } from "../gym/evaluation/index.ts";
 import type { TokenSampler } from "../gym/players/index.ts";
+import type { TextEnvironment } from "./environment.ts";
 
 /** Measures one rollout. */
 export class RolloutClock {
@@ -29,14 +29,11 @@ export class RolloutClock {
   }
 
   /** The environment, with its calls counted. */
-  environment(env: OpenedEnvironment): PlayableEnvironment {
+  environment(env: TextEnvironment): TextEnvironment {
     return {
-      rules: env.rules,
-      reset: (options) => this.#timed(() => env.reset(options)),
-      step: (action) => this.#timed(() => env.step(action)),
-      get outcome() {
-        return env.outcome;
-      },
+      reset: (task) => this.#timed(() => env.reset(task)),
+      step: (reply) => this.#timed(() => env.step(reply)),
+      ...(env.record && { record: (ending) => env.record!(ending) }),
       close: () => env.close?.(),
     };
   }

@@ -9,8 +9,8 @@ import { LocalEngine } from "../lm/engine/index.ts";
 import { createTurnEncoder, Tokenizer } from "../lm/model/index.ts";
 import { trainBpe } from "../lm/model/text/bpe-trainer.ts";
 import { type GRPOConfig, resolveConfig } from "./config.ts";
-import { rolloutFunc } from "./rollout.ts";
 import type { Episode } from "./run/records.ts";
+import { rolloutFunc } from "./sql/rollout-func.ts";
 
 const tokenizer = new Tokenizer({
   tokenizer: trainBpe(

@@ -1,123 +1,102 @@
-// Rollouts: a batch of questions is played by the model, all episodes together. The engine samples whoever has the turn
-// in one batch; environments step in between, or at the same time where they have threads of their own.
-import { UsageError } from "../errors.ts";
-import type { DataSet } from "../gym/data/index.ts";
-import { type EnvironmentSource, localEnvironments, playEpisode } from "../gym/evaluation/index.ts";
-import {
-  type ModelPlayerOptions,
-  ModelPolicy,
-  type Player,
-  promptId,
-  type TokenSampler,
-} from "../gym/players/index.ts";
-import { bundledDataSet } from "../gym/worlds/index.ts";
-import { createTurnEncoder, type Tokenizer, type TurnEncoder } from "../lm/model/index.ts";
-import { type GRPOConfig, trainingEnvironmentOptions } from "./config.ts";
-import { type QuestionPrompt, questionOf, trainedDatabases } from "./prompts.ts";
+// Rollouts: the model plays a batch of tasks, all episodes at once. The engine samples the turns that are due in one
+// batch; environments step in between, or at the same time where they have threads of their own.
+import { AbortableWait } from "../abort.ts";
+import { messageOf } from "../errors.ts";
+import type { EpisodeRecord } from "../gym/evaluation/index.ts";
+import type { TextPolicy } from "../gym/players/index.ts";
+import type { GRPOConfig } from "./config.ts";
+import { type Environment, type Task, type TaskSplit, type TextEnvironment, textRecord } from "./environment.ts";
+import { modelPolicy, type SamplingModel } from "./policy.ts";
 import { RolloutClock } from "./rollout-clock.ts";
 import type { Episode } from "./run/records.ts";
 
-export { parseModelOutput } from "../gym/players/index.ts";
-
 export interface RolloutOptions {
-  /** Where the questions are. @default the bundled set, when questions_path says so */
-  readonly data?: DataSet;
-  /** @default ChatML turns for the tokenizer */
-  readonly turns?: TurnEncoder;
-  /** Names the samples' random numbers: the same key plays the same episodes. @default [seed, "rollout"] */
-  readonly key?: readonly (string | number)[];
+  readonly model: SamplingModel;
+  readonly config: GRPOConfig;
+  /** Key of the samples' random numbers: the same key plays the same episodes. @default [seed, "rollout"] */
+  readonly key?: readonly (string | number)[] | undefined;
   /** Called as each episode ends. */
-  readonly onEpisode?: (done: number, all: number) => void;
-  /** Where the environments are. @default in this thread */
-  readonly environments?: EnvironmentSource | undefined;
-  /** Measures rollouts that run at the same time together. @default one for this alone */
+  readonly onEpisode?: ((done: number, total: number) => void) | undefined;
+  /** Times concurrent rollouts together. @default one for this alone */
   readonly clock?: RolloutClock | undefined;
-  /** Told the seconds in which nothing was sampled because of environments, and the seconds that they worked. */
-  readonly onEnvironment?: (waited: number, worked: number) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Plays an episode for each prompt; give a prompt several times to play a group. Episodes come back in the order of the
- * prompts. What the environment could not score has null rewards; an engine that fails throws.
- *
- * @example
- * const { engine, tokenizer, turns } = model;
- * const [prompt] = loadQuestionPrompts(data, config);
- * const group = await rolloutFunc([prompt!, prompt!, prompt!, prompt!], engine, tokenizer, config, { data, turns });
+ * Plays an episode for each task; give a task several times to play a group. Episodes are in the order of the tasks.
+ * What the environment could not score has null rewards; an engine that fails throws.
  */
-export async function rolloutFunc(
-  prompts: readonly (QuestionPrompt | string)[],
-  engine: TokenSampler,
-  tokenizer: Tokenizer,
-  config: GRPOConfig,
-  options: RolloutOptions = {},
+export async function rollOut(
+  environment: Environment,
+  tasks: readonly Task[],
+  { model, config, key = [config.seed, "rollout"], onEpisode, clock = new RolloutClock(), signal }: RolloutOptions,
 ): Promise<Episode[]> {
-  const { turns = createTurnEncoder(tokenizer), key = [config.seed, "rollout"], onEpisode, signal } = options;
-  const data = options.data ?? dataOf(config);
-  const environments = options.environments ?? localEnvironments(data);
-  const environment = trainingEnvironmentOptions(config);
-  const prompt_id = promptId({ prompt: config.prompt, shots: config.shots });
-  const trained = trainedDatabases(data);
-  const clock = options.clock ?? new RolloutClock();
-  const sampler = clock.sampler(engine);
-  const workedBefore = environments.workSeconds ?? 0;
+  const sampling = { ...model, engine: clock.sampler(model.engine) };
   let done = 0;
-  const episodes = prompts.map(async (prompt, index) => {
-    const question = questionOf(prompt, data);
-    const own = signal && AbortSignal.any([signal]); // one each: they collect listeners
-    const opened = environments.open(environment);
-    const env = clock.environment(opened);
-    const { rules } = opened;
-    const policy = new ModelPolicy(
-      { ...samplingOf(config, tokenizer), engine: sampler, turns, key },
-      { seed: index, signal: own, rules },
-    );
-    const player: Player = { name: "model", prompt_id, start: () => (observation) => policy.decide(observation) };
-    const seen = trained.has(question.database_name);
-    const record = await playEpisode(env, player, { question, seen, signal: own }).finally(() => env.close?.());
-    onEpisode?.(++done, prompts.length);
+  const episodes = tasks.map(async (task, seed): Promise<Episode> => {
+    const own = signal && AbortSignal.any([signal]); // one per episode, since a signal collects listeners
+    const env = clock.environment(environment.open("training"));
+    const policy = modelPolicy({ model: sampling, prompt: environment.prompt, config, key, seed, signal: own });
+    const options = { environment, split: "train", turns: config.step_budget, signal: own } as const;
+    const record = await playTask(env, task, policy, options).finally(() => env.close?.());
+    onEpisode?.(++done, tasks.length);
     const { messages, segments, truncated, written: completion_tokens } = policy;
     return { ...record, messages, segments, truncated, completion_tokens };
   });
   const ended = await Promise.allSettled(episodes); // none is left running when this returns
-  options.onEnvironment?.(clock.waited, clock.worked + (environments.workSeconds ?? 0) - workedBefore);
   return ended.map((end) => {
     if (end.status === "rejected") throw end.reason;
     return end.value;
   });
 }
 
-/** How the model speaks in training and in sampled evaluations. */
-export function samplingOf(
-  config: GRPOConfig,
-  tokenizer: Tokenizer,
-): Pick<
-  ModelPlayerOptions,
-  | "decode"
-  | "texts"
-  | "prompt"
-  | "temperature"
-  | "top_k"
-  | "top_p"
-  | "min_p"
-  | "max_new_tokens"
-  | "max_completion_length"
-  | "max_context_tokens"
-> {
-  const { temperature, top_k, top_p, min_p, max_new_tokens, max_completion_length, max_context_tokens } = config;
-  const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
-  const { prompt, shots } = config;
-  const words = { decode, texts: prompt === "compact" ? undefined : tokenizer.texts, prompt: { prompt, shots } };
-  const lengths = { max_new_tokens, max_completion_length, max_context_tokens };
-  return { ...words, temperature, top_k, top_p, min_p: min_p ?? 0, ...lengths };
+export interface PlayTaskOptions {
+  readonly environment: Environment;
+  readonly split: TaskSplit;
+  /** Turns the model has at most. */
+  readonly turns: number;
+  readonly signal?: AbortSignal | undefined;
 }
 
-function dataOf({ questions_path }: GRPOConfig): DataSet {
-  if (questions_path === "bundled") return bundledDataSet();
-  throw new UsageError({
-    what: "rolloutFunc does not read files; questions_path is",
-    value: questions_path,
-    remedy: "open the data set and pass it as the option `data`",
-  });
+/** One episode. An environment that fails is recorded as the episode's error; everything else is thrown. */
+export async function playTask(
+  env: TextEnvironment,
+  task: Task,
+  policy: TextPolicy,
+  { environment, split, turns, signal }: PlayTaskOptions,
+): Promise<EpisodeRecord> {
+  const rewards: (number | null)[] = [];
+  const waiter = new AbortableWait(signal);
+  let failure: { readonly cause: unknown } | null = null;
+  const call = async <T>(work: () => T | Promise<T>): Promise<T> => {
+    try {
+      return await waiter.wait(work());
+    } catch (cause) {
+      failure = { cause };
+      throw cause;
+    }
+  };
+  let error: string | null = null;
+  try {
+    let { text } = await call(() => env.reset(task));
+    for (let turn = 0; turn < turns; turn++) {
+      const reply = await waiter.wait(policy.reply(text));
+      if (!reply) break;
+      const step = await call(() => env.step(reply.text));
+      rewards.push(step.reward);
+      text = step.text;
+      if (step.done) break;
+    }
+  } catch (thrown) {
+    if (signal?.aborted) throw signal.reason;
+    if (!failure) throw thrown;
+    error = messageOf(thrown);
+  } finally {
+    waiter.end();
+  }
+  const ending = { player: "model", error };
+  if (!env.record) return textRecord(environment, task, { ...ending, split, rewards });
+  const record = await env.record(ending);
+  if (record.error !== null && signal?.aborted) throw signal.reason;
+  return record;
 }

@@ -4,9 +4,11 @@ import { type Lesson, taughtModel, teach } from "../../test/helpers/taught-model
 import type { DataSet } from "../gym/data/index.ts";
 import { formatObservation, getSystemPrompt, type TokenSampler } from "../gym/players/index.ts";
 import { type GRPOConfigInput, resolveConfig } from "./config.ts";
-import { rolloutFunc } from "./rollout.ts";
 import type { Episode } from "./run/records.ts";
-import { distill, failuresOf, MAX_LOG_RATIO } from "./self-distillation.ts";
+import { distill, MAX_LOG_RATIO } from "./self-distillation.ts";
+import { failuresOf } from "./sql/failures.ts";
+import { rolloutFunc } from "./sql/rollout-func.ts";
+import { createSqlEnvironment } from "./sql/sql-environment.ts";
 
 let data: DataSet;
 let lesson: Lesson;
@@ -24,6 +26,13 @@ const config = (given: GRPOConfigInput = {}) =>
 const WRONG = ["QUERY: SELECT colour FROM maker", "QUERY: SELECT colour FROM maker", "ANSWER: nothing"];
 const ALSO_WRONG = ["DESCRIBE: makers", "ANSWER: 7"];
 const RIGHT = ["QUERY: SELECT count(*) FROM product", "ANSWER: 5"];
+
+/** Self-distillation in the SQL environment. */
+const distilled = (
+  episodes: readonly Episode[],
+  model: Parameters<typeof distill>[1],
+  settings: ReturnType<typeof config>,
+) => distill(episodes, model, createSqlEnvironment({ data, config: settings }), settings);
 
 /** Episodes on the number of products, in which these turns are said. */
 async function played(texts: readonly (readonly string[])[], given: GRPOConfigInput = {}): Promise<Episode[]> {
@@ -59,7 +68,7 @@ test("failures are actions with errors, one for each error, where all were wrong
 test("each of the student's tokens gets the log-prob after another's failure minus its own, clipped", async () => {
   const episodes = await played([RIGHT, WRONG, WRONG, ALSO_WRONG]);
   const { engine, turns } = taughtModel(lesson);
-  const { advantages, metrics } = await distill(episodes, { engine, turns }, config());
+  const { advantages, metrics } = await distilled(episodes, { engine, turns }, config());
   expect([...advantages.keys()]).toEqual([2, 3]);
   expect(metrics["distillation/groups"]).toBe(0.5);
 
@@ -93,7 +102,7 @@ test("each of the student's tokens gets the log-prob after another's failure min
 
 test("an action of the student's own is not shown to its teacher", async () => {
   const { engine, turns } = taughtModel(lesson);
-  const same = await distill(await played([WRONG, WRONG]), { engine, turns }, config());
+  const same = await distilled(await played([WRONG, WRONG]), { engine, turns }, config());
   expect(same).toEqual({ advantages: new Map(), metrics: { "distillation/groups": 0 } });
   await engine.close();
 });
@@ -101,7 +110,7 @@ test("an action of the student's own is not shown to its teacher", async () => {
 test("a step moves the student's log-probs towards the teacher's", async () => {
   const episodes = await played([WRONG, ALSO_WRONG]);
   const { engine, turns } = taughtModel(lesson);
-  const { advantages } = await distill(episodes, { engine, turns }, config({ self_distillation: 1 }));
+  const { advantages } = await distilled(episodes, { engine, turns }, config({ self_distillation: 1 }));
   const batch = episodes.map(({ segments: [segment] }, i) => ({
     ...{ tokens: segment!.tokens, weights: segment!.mask, advantage: advantages.get(i)![0]! },
   }));
@@ -130,16 +139,16 @@ test("what has no room for a failure, or was not scored, keeps its advantage", a
   const failed = [...turns.say(text!), ...turns.next(formatObservation(observation), { closed: true })];
   const long = episodes[1]!.segments[0]!.tokens.length + failed.length;
   expect(long).toBeLessThan(episodes[0]!.segments[0]!.tokens.length + failed.length);
-  const tight = await distill(episodes, { engine, turns }, config({ max_context_tokens: long }));
+  const tight = await distilled(episodes, { engine, turns }, config({ max_context_tokens: long }));
   expect([...tight.advantages.keys()]).toEqual([1]);
   const three = [...(await played([WRONG, ALSO_WRONG])), { ...episodes[1]!, correctness: null }];
-  const scored = await distill(
+  const scored = await distilled(
     three,
     { engine, turns },
     config({ num_generations: 3, per_device_train_batch_size: 3 }),
   );
   expect([...scored.advantages.keys()]).toEqual([0, 1]);
-  const none = await distill(await played([RIGHT, WRONG]), { engine, turns }, config());
+  const none = await distilled(await played([RIGHT, WRONG]), { engine, turns }, config());
   expect(none).toEqual({ advantages: new Map(), metrics: { "distillation/groups": 0 } });
   await engine.close();
 });
@@ -150,7 +159,7 @@ test("after a cut of the history only the first part has a teacher", async () =>
   const episodes = await played([[...looks, "ANSWER: 7"], ALSO_WRONG], narrow);
   expect(episodes[0]!.segments.length).toBeGreaterThan(1);
   const { engine, turns } = taughtModel(lesson);
-  const { advantages } = await distill(episodes, { engine, turns }, config({ ...narrow, max_context_tokens: 500 }));
+  const { advantages } = await distilled(episodes, { engine, turns }, config({ ...narrow, max_context_tokens: 500 }));
   const [first, ...later] = advantages.get(0)!;
   expect(first!.some((value) => value !== 0)).toBe(true);
   expect(later.map(({ length }) => length)).toEqual(episodes[0]!.segments.slice(1).map(({ tokens }) => tokens.length));

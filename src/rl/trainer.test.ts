@@ -7,15 +7,16 @@ import type { TokenSampler } from "../gym/players/index.ts";
 import { random } from "../random.ts";
 import type { TrainerCallback } from "./callbacks.ts";
 import { type GRPOConfigInput, resolveConfig } from "./config.ts";
+import { evaluateModel } from "./evaluate-model.ts";
 import { type LiveView, LiveVisualizationCallback } from "./live.ts";
 import { meaningOf } from "./metric-names.ts";
-import { reachWarning } from "./reach.ts";
+import { passAtKWarning } from "./pass-at-k.ts";
 import { type RewardFunction, rewardCorrectness } from "./rewards.ts";
 import type { EpisodeLine, MetricLine, TrainingResult } from "./run/records.ts";
 import { buildTrainer, runTraining, runTrainingWithMetrics, sampleRandomBaseline } from "./run/run.ts";
 import { imitatedDatabases } from "./run/split.ts";
 import { MemoryStore } from "./run/store.ts";
-import { standingOf } from "./standing.ts";
+import { createSqlEnvironment } from "./sql/sql-environment.ts";
 import type { TrainableEngine } from "./trainer.ts";
 
 let data: DataSet;
@@ -285,14 +286,14 @@ test("what reward can reach is measured before, told, and changes nothing else",
   expect(prompt).toBe("compact-1");
   expect(reach).toMatchObject({ questions: 3, tries: 4 });
   expect(reach!.solved_in_tries).toBeGreaterThanOrEqual(reach!.sampled!);
-  expect(told).toEqual([reach, reachWarning(reach!)]);
+  expect(told).toEqual([reach, passAtKWarning(reach!)]);
   expect(JSON.parse(tried.store.read("reach.json")!)).toEqual(reach);
   expect(tried.weights).toEqual(plain.weights);
   expect(tried.store.logs["metrics.jsonl"]).toEqual(plain.store.logs["metrics.jsonl"]);
   expect(plain.result).not.toHaveProperty("reach");
   const none = { questions: 64, tries: 8, greedy: 0, sampled: 0.001, solved_in_tries: 1 / 64 };
-  expect(reachWarning(none)!.message).toMatch(/right at least once in 8 tries on 1\.6 % of 64 training questions/);
-  expect(reachWarning({ ...none, solved_in_tries: 0.31 })).toBeNull();
+  expect(passAtKWarning(none)!.message).toMatch(/right at least once in 8 tries on 1\.6 % of 64 training questions/);
+  expect(passAtKWarning({ ...none, solved_in_tries: 0.31 })).toBeNull();
 });
 
 test("callbacks are told, and the live one shows rewards, transcripts and success without changing anything", async () => {
@@ -363,7 +364,9 @@ test("an engine that fails in an evaluation is no success rate over the rest: it
     },
   };
   const config = resolveConfig(SMALL);
-  await expect(standingOf(data, { ...model, engine }, config, { episodes: null })).rejects.toThrow(/thread ended/);
+  await expect(
+    evaluateModel(createSqlEnvironment({ data, config }), { ...model, engine }, config, { episodes: null }),
+  ).rejects.toThrow(/thread ended/);
   await model.engine.close();
 });
 

@@ -2,7 +2,9 @@
 //
 //     sqlenv train --preset starter          or in code: new GRPOTrainer({ model, data, config }).train()
 //
-// A batch has B episodes: each of its questions played G times (num_generations); the episodes of one question are a group.
+// The environment is text in, text and reward out (environment.ts); with `data` it is the SQL environment on that data set.
+//
+// A batch has B episodes: each of its tasks played G times (num_generations); the episodes of one task are a group.
 // Episode i has turns, and T_i tokens that the model wrote in them. π is the model now, π_old the one that sampled.
 //
 //     sample      episode_i ~ π_old in the environment                                 [B]              rollout.ts
@@ -28,12 +30,11 @@
 // Every random number has a name (seed, purpose, generation, episode, position), so no generator state needs saving: with
 // weights, optimizer and the counters in TrainerState a resumed training continues to the same bits.
 
-import { SqlEnvError } from "../errors.ts";
-import type { DataSet } from "../gym/data/index.ts";
-import { type EnvironmentSource, type EpisodeRecord, localEnvironments } from "../gym/evaluation/index.ts";
+import { SqlEnvError, UsageError } from "../errors.ts";
+import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import type { Engine } from "../lm/engine/index.ts";
 import type { Tokenizer, TurnEncoder } from "../lm/model/index.ts";
-import { type Batch, type Play, playBatch } from "./batch.ts";
+import { episodeLines, makeRolloutBatch, promptTokens, type RolloutBatch } from "./batch.ts";
 import {
   buildData,
   bySegment,
@@ -48,20 +49,21 @@ import {
 import { evaluationMetrics, type TrainerCallback, type TrainingView } from "./callbacks.ts";
 import { type Batching, batchingOf, type GRPOConfig, learningRateAt, stepsOf } from "./config.ts";
 import { warningsAt } from "./diagnostics.ts";
+import { awaitable } from "./dynamic-sampling.ts";
+import type { Environment, Task, TaskSplit } from "./environment.ts";
+import { evaluateModel, previewEpisodes } from "./evaluate-model.ts";
 import { added, meansOf, type Sums } from "./metrics.ts";
-import { previewEpisodes } from "./preview.ts";
-import { easyPrompts, loadQuestionPrompts, type QuestionPrompt } from "./prompts.ts";
-import type { QueueState } from "./queue.ts";
-import { awaitable } from "./refill.ts";
 import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
-import { rolloutFunc } from "./rollout.ts";
-import { episodeLines, makeRolloutBatch, promptTokens, type RolloutBatch } from "./rollout-batch.ts";
+import { rollOut } from "./rollout.ts";
 import { RolloutClock } from "./rollout-clock.ts";
-import type { Episode, EpisodeLine, MetricLine, Standing } from "./run/records.ts";
+import type { Episode, EpisodeLine, Standing as Evaluation, MetricLine } from "./run/records.ts";
 import { MemoryStore, type RestPoint, type RunStore, type TrainerState } from "./run/store.ts";
+import { type SampledBatch, sampleBatch } from "./sample-batch.ts";
 import { distill } from "./self-distillation.ts";
-import { standingOf } from "./standing.ts";
+import { createSqlEnvironment, type SqlEnvironmentOptions } from "./sql/sql-environment.ts";
 import { StepClock } from "./step-clock.ts";
+import { easyTasks } from "./task-order.ts";
+import type { QueueState } from "./task-queue.ts";
 
 /** An engine whose weights and optimizer state can be checkpointed and restored. */
 export interface TrainableEngine extends Engine {
@@ -75,17 +77,16 @@ export interface TrainableModel {
   readonly turns: TurnEncoder;
 }
 
-export interface TrainerOptions {
+/** Give `environment`, or `data` (and `environments`) for the SQL environment on a data set. */
+export interface TrainerOptions extends Partial<Omit<SqlEnvironmentOptions, "config">> {
   readonly model: TrainableModel;
-  readonly data: DataSet;
   readonly config: GRPOConfig;
+  readonly environment?: Environment | undefined;
   /** @default correctness, progress and operational */
   readonly rewardFuncs?: readonly RewardFunction[];
   readonly callbacks?: readonly TrainerCallback[];
   /** @default memory */
   readonly store?: RunStore;
-  /** Where episodes find their environments. @default in this thread */
-  readonly environments?: EnvironmentSource | undefined;
 }
 
 export interface TrainOutput {
@@ -105,19 +106,18 @@ export interface TrainOutput {
  */
 export class GRPOTrainer {
   readonly config: GRPOConfig;
-  readonly data: DataSet;
+  readonly environment: Environment;
   readonly model: TrainableModel;
   readonly store: RunStore;
-  readonly prompts: readonly QuestionPrompt[];
+  readonly tasks: readonly Task[];
   /** Optimizer steps of the whole training. */
   readonly total_steps: number;
   readonly #batching: Batching;
-  readonly #easy: readonly QuestionPrompt[];
-  /** Generations that ask easy questions only, from the first. */
-  readonly #easyGenerations: number;
+  readonly #easy: readonly Task[];
+  /** Number of batches at the beginning that have easy tasks only. */
+  readonly #easyBatches: number;
   readonly #rewardFuncs: readonly RewardFunction[];
   readonly #callbacks: readonly TrainerCallback[];
-  readonly #environments: EnvironmentSource;
   readonly #lines: MetricLine[] = [];
   #clock = new StepClock();
   #state: TrainerState = {
@@ -142,21 +142,20 @@ export class GRPOTrainer {
   #rest: RestPoint | undefined;
 
   constructor(options: TrainerOptions) {
-    const { model, data, config, rewardFuncs = REWARD_FUNCTIONS, callbacks = [], store, environments } = options;
+    const { model, config, rewardFuncs = REWARD_FUNCTIONS, callbacks = [], store } = options;
     this.model = model;
-    this.data = data;
     this.config = config;
+    this.environment = environmentOf(options);
     this.store = store ?? new MemoryStore();
-    this.prompts = loadQuestionPrompts(data, config);
+    this.tasks = this.environment.tasks("train");
     this.#batching = batchingOf(config);
     const { slices, accumulations } = this.#batching;
-    this.#easyGenerations = Math.ceil((config.easy_steps * accumulations) / (slices * config.num_iterations));
-    this.#easy = this.#easyGenerations > 0 ? easyPrompts(this.prompts, data) : [];
-    if (this.#easy.length > 0) stepsOf(config, this.#easy.length); // enough for a generation
+    this.#easyBatches = Math.ceil((config.easy_steps * accumulations) / (slices * config.num_iterations));
+    this.#easy = this.#easyBatches > 0 ? easyTasks(this.tasks, this.environment.name) : [];
+    if (this.#easy.length > 0) stepsOf(config, this.#easy.length); // enough for a batch
     this.#rewardFuncs = rewardFuncs;
     this.#callbacks = callbacks;
-    this.#environments = environments ?? localEnvironments(data);
-    this.total_steps = stepsOf(config, this.prompts.length);
+    this.total_steps = stepsOf(config, this.tasks.length);
     checkRewards(rewardFuncs, config.reward_weights);
   }
 
@@ -198,7 +197,7 @@ export class GRPOTrainer {
   /** GRPO on one batch: sample → reward → advantage → (ratio, clip, loss → step) num_iterations times over each slice. */
   async #trainOnBatch(signal: AbortSignal | undefined): Promise<void> {
     const { config } = this;
-    const names = this.#rewardFuncs.map(rewardName);
+    const reward_names = this.#rewardFuncs.map(rewardName);
 
     // Sample: episodes [B], each with its tokens, their log π_old and who wrote them.
     const { episodes, isLearned, metrics, queue } = await this.#rollOut(signal);
@@ -210,13 +209,19 @@ export class GRPOTrainer {
 
     // Advantage: A_i = (r_i − mean(r of its group)) / (std(r of its group) + 1e-4), r = rows · weights: [B];
     // with turn_credit [B × turns], with self_distillation by token.
-    const played = makeRolloutBatch(episodes, rows, names, config, isLearned);
+    const played = makeRolloutBatch({ episodes, rows, reward_names, isLearned }, config, this.environment);
     this.#addMetrics({ ...played.metrics, ...metrics, ...rewardMetrics });
     this.#countEpisodes(episodes, queue);
     const batch = config.self_distillation > 0 ? await this.#distill(played) : played;
 
-    const lines = episodeLines(batch, this.#state.step + 1, this.#groups, names, config);
-    this.#groups += episodes.length / config.num_generations;
+    const { num_generations } = config;
+    const lines = episodeLines(batch, {
+      step: this.#state.step + 1,
+      firstGroup: this.#groups,
+      reward_names,
+      num_generations,
+    });
+    this.#groups += episodes.length / num_generations;
     this.store.append("episodes.jsonl", ...lines);
     const slices = cutIntoSlices(batch.learned, this.#batching.slices, [config.seed, this.#state.generation]);
     const logprobs = await this.#clock.time("training", () => this.#logprobs(batch));
@@ -238,41 +243,44 @@ export class GRPOTrainer {
     }
   }
 
-  /** Plays each question of the next batch num_generations times. */
-  async #rollOut(requested: AbortSignal | undefined): Promise<Batch> {
-    const { config, data } = this;
-    const signal = this.#accumulated > 0 ? undefined : requested;
+  /** Plays each task of the next batch num_generations times. */
+  async #rollOut(requested: AbortSignal | undefined): Promise<SampledBatch> {
+    const { config, environment, model } = this;
+    const { engine, settled } = awaitable(model.engine);
     const { generation, queue } = this.#state;
-    const { prompts, first } = this.#promptsAt(generation);
-    const { tokenizer, turns } = this.model;
-    const { engine, settled } = awaitable(this.model.engine);
     const clock = new RolloutClock();
-    const environments = this.#environments;
-    const workedBefore = environments.workSeconds ?? 0;
+    const workedBefore = environment.workSeconds ?? 0;
     const started = performance.now();
-    const play: Play = (asked, key, options) =>
-      rolloutFunc(asked, engine, tokenizer, config, { data, turns, key, environments, clock, ...options });
-    const options = { config, batching: this.#batching, prompts, generation, first, signal, queue, play };
-    const batch = await playBatch({ ...options, expected: this.#spread }).finally(settled);
+    const batch = await sampleBatch({
+      config,
+      batching: this.#batching,
+      ...this.#tasksAt(generation),
+      generation,
+      queue,
+      expected: this.#spread,
+      play: (tasks, key, options) =>
+        rollOut(environment, tasks, { model: { ...model, engine }, config, key, clock, ...options }),
+      signal: this.#accumulated > 0 ? undefined : requested,
+    }).finally(settled);
     const { isLearned, metrics } = batch;
     if (isLearned) this.#spread = metrics["groups/kept"]! / metrics["groups/asked"]!;
     this.#clock.rollout(clock, batch, {
       seconds: (performance.now() - started) / 1000,
-      elsewhere: (environments.workSeconds ?? 0) - workedBefore,
+      elsewhere: (environment.workSeconds ?? 0) - workedBefore,
     });
     return batch;
   }
 
-  /** The prompts of a generation, and the first generation that draws from them. */
-  #promptsAt(generation: number): { readonly prompts: readonly QuestionPrompt[]; readonly first: number } {
-    const isEasy = generation < this.#easyGenerations;
-    return isEasy ? { prompts: this.#easy, first: 0 } : { prompts: this.prompts, first: this.#easyGenerations };
+  /** The tasks that a batch draws from, and the first batch that does. */
+  #tasksAt(generation: number): { readonly tasks: readonly Task[]; readonly first: number } {
+    const isEasy = generation < this.#easyBatches;
+    return isEasy ? { tasks: this.#easy, first: 0 } : { tasks: this.tasks, first: this.#easyBatches };
   }
 
   /** The batch with advantages by token, from self-distillation, for groups in which every episode is wrong. */
   async #distill(played: RolloutBatch): Promise<RolloutBatch> {
     const { advantages: distilled, metrics } = await this.#clock.time("training", () =>
-      distill(played.episodes, this.model, this.config),
+      distill(played.episodes, this.model, this.environment, this.config),
     );
     this.#addMetrics(metrics);
     return { ...played, distilled };
@@ -337,8 +345,8 @@ export class GRPOTrainer {
 
     if (step % config.logging_steps === 0 || step === this.total_steps) {
       const epoch = queue
-        ? queue.position / this.#promptsAt(generation - 1).prompts.length
-        : generation / Math.floor(this.prompts.length / this.#batching.questions);
+        ? queue.position / this.#tasksAt(generation - 1).tasks.length
+        : generation / Math.floor(this.tasks.length / this.#batching.questions);
       const line: MetricLine = { step, epoch, num_tokens: tokens, ...meansOf(this.#state.since_log) };
       this.#update({ since_log: {} });
       this.#write(line);
@@ -361,16 +369,15 @@ export class GRPOTrainer {
     const { step, evaluated } = this.#state;
     const { eval_steps, eval_episodes: episodes } = this.config;
     if (eval_steps === 0 || !passedMultiple(eval_steps, evaluated, step) || this.#accumulated > 0) return;
-    const options = { episodes, signal, environments: this.#environments };
-    const standing = await standingOf(this.data, this.model, this.config, options);
+    const evaluation = await evaluateModel(this.environment, this.model, this.config, { episodes, signal });
     this.#update({ evaluated: step });
-    await this.record(standing);
+    await this.record(evaluation);
   }
 
   /** Logs an evaluation at the current step. */
-  async record(standing: Standing): Promise<void> {
-    this.#write(evaluationMetrics(this.#state.step, standing));
-    await this.#notify("on_evaluate", standing);
+  async record(evaluation: Evaluation): Promise<void> {
+    this.#write(evaluationMetrics(this.#state.step, evaluation));
+    await this.#notify("on_evaluate", evaluation);
   }
 
   async #saveWhenDue(): Promise<void> {
@@ -425,9 +432,9 @@ export class GRPOTrainer {
     this.#lines.push(line);
   }
 
-  #preview(split: "train" | "eval", episodes: number): Promise<EpisodeRecord[]> {
-    const options = { split, episodes, seed: this.config.seed + this.#state.step, environments: this.#environments };
-    return previewEpisodes(this.data, this.model, this.config, options);
+  #preview(split: TaskSplit, episodes: number): Promise<EpisodeRecord[]> {
+    const seed = this.config.seed + this.#state.step;
+    return previewEpisodes(this.environment, this.model, this.config, { split, episodes, seed });
   }
 
   async #notify<E extends keyof TrainerCallback>(event: E, ...about: EventArguments<E>): Promise<void> {
@@ -440,6 +447,26 @@ export class GRPOTrainer {
         ...about,
       );
   }
+}
+
+/** The environment of the options; what the config needs of it is checked. */
+function environmentOf({ environment, data, environments, config }: TrainerOptions): Environment {
+  if (environment && data)
+    throw new UsageError({ what: "both `environment` and `data` are given", remedy: "give one" });
+  if (!environment && !data)
+    throw new UsageError({ what: "a trainer needs an environment", remedy: "give `environment`, or `data` for SQL" });
+  const given = environment ?? createSqlEnvironment({ data: data!, config, environments });
+  for (const [key, method] of [
+    ["turn_credit", "milestone"],
+    ["self_distillation", "failures"],
+  ] as const)
+    if (config[key] > 0 && !given[method])
+      throw new UsageError({
+        what: `${key} needs an environment with ${method}(); this one has none`,
+        value: given.name,
+        remedy: `set ${key} to 0`,
+      });
+  return given;
 }
 
 /** Whether something done every n steps is due; a batch of several steps may skip the exact one. */

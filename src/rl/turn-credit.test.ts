@@ -1,10 +1,11 @@
 // Credit by turn on a group that was computed by hand.
 import { describe, expect, test } from "vitest";
+import { episodeLines, makeRolloutBatch } from "./batch.ts";
 import { buildData, policySpec, withAdvantage } from "./batch-data.ts";
 import { batchingOf, resolveConfig } from "./config.ts";
-import { episodeLines, makeRolloutBatch } from "./rollout-batch.ts";
 import type { Episode } from "./run/records.ts";
-import { creditedAdvantages, milestoneOf } from "./turn-credit.ts";
+import { milestoneOf } from "./sql/milestone.ts";
+import { creditedAdvantages } from "./turn-credit.ts";
 
 /** What the environment pays for all of Φ. */
 const PROGRESS = 0.15;
@@ -47,7 +48,12 @@ test("the milestone is the query with the best result; a right answer is none", 
 describe("a group of four", () => {
   const config = resolveConfig({ num_generations: 4, scale_rewards: "none", turn_credit: 0.4 });
   const group = [RIGHT, MISCOPIED, NEAR, LOST];
-  const batch = makeRolloutBatch(group, [[1], [0], [0], [0]], ["r"], config);
+  const scored = (episodes: readonly Episode[], rewards: readonly (number | null)[], settings = config) =>
+    makeRolloutBatch({ episodes, rows: rewards.map((reward) => [reward]), reward_names: ["r"] }, settings, {
+      milestone: (episode) => milestoneOf(episode, PROGRESS),
+    });
+  const batch = scored(group, [1, 0, 0, 0]);
+  const lineOptions = { step: 1, firstGroup: 0, reward_names: ["r"], num_generations: 4 };
 
   // Outcomes 1 0 0 0 have the mean 0.25; best queries 1 1 0.5 0 have the mean 0.625.
   const [good, bad] = [0.75, -0.25];
@@ -75,30 +81,25 @@ describe("a group of four", () => {
   });
 
   test("episodes.jsonl says what was added to which turns", () => {
-    const lines = episodeLines(batch, 1, 0, ["r"], config);
+    const lines = episodeLines(batch, lineOptions);
     expect(lines.map(({ turn_credit }) => turn_credit!.turns)).toEqual([2, 3, 1, null]);
     expect(lines[3]!.turn_credit!.advantage).toBeCloseTo(-0.25, 12);
   });
 
   test("without weight nothing changes, not even the form", () => {
     const plain = resolveConfig({ num_generations: 4, scale_rewards: "none" });
-    const outcome = makeRolloutBatch(group, [[1], [0], [0], [0]], ["r"], plain);
+    const outcome = scored(group, [1, 0, 0, 0], plain);
     expect(outcome).not.toHaveProperty("credits");
     const data = buildData(outcome, [0, 1, 2, 3], { old: null, reference: null }, plain);
     expect(data.map(({ advantage }) => advantage)).toEqual([good, bad, bad, bad]);
-    expect(episodeLines(outcome, 1, 0, ["r"], plain)[0]).not.toHaveProperty("turn_credit");
+    expect(episodeLines(outcome, lineOptions)[0]).not.toHaveProperty("turn_credit");
   });
 
   test("what cannot be scored has none; groups alike in both are not computed, those alike in outcome are", () => {
-    const unscored = makeRolloutBatch(
-      [{ ...RIGHT, correctness: null }, NEAR, LOST, LOST],
-      [[null], [0], [0], [0]],
-      ["r"],
-      config,
-    );
+    const unscored = scored([{ ...RIGHT, correctness: null }, NEAR, LOST, LOST], [null, 0, 0, 0]);
     const data = buildData(unscored, [0, 1, 2, 3], { old: null, reference: null }, config);
     expect(withAdvantage(data).map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
-    const same = makeRolloutBatch([NEAR, NEAR, NEAR, NEAR], [[0], [0], [0], [0]], ["r"], config);
+    const same = scored([NEAR, NEAR, NEAR, NEAR], [0, 0, 0, 0]);
     expect(withAdvantage(buildData(same, [0, 1, 2, 3], { old: null, reference: null }, config))).toEqual([]);
   });
 });

@@ -1,44 +1,31 @@
-// Credit by turn: beside the advantage of its outcome, an episode has a second one for how near its best query came to the
-// gold. It counts for the turns up to that query, and not for what the model made of the result afterwards.
+// Turn-level credit: besides the advantage of its outcome, an episode has a second one for how near it came to its goal.
+// It is added to the turns up to the one that came nearest, and not to what the model did afterwards.
 
 import type { Segment } from "../gym/players/index.ts";
 import { computeAdvantages } from "./advantages.ts";
 import type { GRPOConfig } from "./config.ts";
-import type { Episode } from "./run/records.ts";
 
-/** What some turns of an episode are credited with. */
+/** An advantage for the first turns of an episode. */
 export interface TurnCredit {
-  /** Added to the advantage of their tokens; the weight is in it. */
+  /** Added to the advantage of their tokens; weighted already. */
   readonly advantage: number;
-  /** How many turns, from the first. */
+  /** Number of turns, from the first. */
   readonly turns: number;
 }
 
-/** The best query of an episode. */
+/** The turn of an episode that came nearest to the goal; in SQL, the best query. */
 export interface Milestone {
-  /** Φ of its result; null where the episode could not be scored. */
+  /** Φ, how near, from 0 to 1; null where the episode could not be scored. */
   readonly phi: number | null;
-  /** Turns up to and including it; all where no query came nearer than none. */
+  /** Turns up to and including it; infinite where Φ is 0 throughout. */
   readonly turns: number;
 }
 
-/** @param reward what the environment pays for coming from Φ = 0 to Φ = 1 */
-export function milestoneOf({ steps, correctness }: Pick<Episode, "steps" | "correctness">, reward: number): Milestone {
-  let [phi, turns] = [0, 0];
-  for (const [i, { action, reward_breakdown }] of steps.entries()) {
-    if (action.action_type === "ANSWER" || reward_breakdown.progress === 0) continue; // a right answer pays the rest of Φ
-    phi += reward_breakdown.progress / reward;
-    turns = i + 1;
-  }
-  return { phi: correctness === null ? null : Math.round(phi * 4) / 4, turns: turns || Number.POSITIVE_INFINITY };
-}
-
-/** The credit of each episode, compared within its group and scaled as outcomes are. */
+/** The credit of each episode: Φ compared within its group and scaled as rewards are. */
 export function turnCredits(
-  episodes: readonly Episode[],
-  { turn_credit, reward, num_generations, scale_rewards }: GRPOConfig,
+  milestones: readonly Milestone[],
+  { turn_credit, num_generations, scale_rewards }: GRPOConfig,
 ): { readonly credits: TurnCredit[]; readonly metrics: Record<string, number> } {
-  const milestones = episodes.map((episode) => milestoneOf(episode, reward.progress));
   const rows = milestones.map(({ phi }) => [phi]);
   const { advantages, metrics } = computeAdvantages(rows, { num_generations, scale_rewards });
   return {
@@ -47,14 +34,14 @@ export function turnCredits(
   };
 }
 
-/** The advantage of each segment: a number where it is the same for all of the model's tokens, else one for each token. */
+/** The advantage of each segment: a number where all of the model's tokens have the same, else one per token. */
 export function creditedAdvantages(
   segments: readonly Pick<Segment, "mask">[],
   advantage: number,
   credit: TurnCredit | undefined,
 ): (number | number[])[] {
   if (!credit || credit.advantage === 0) return segments.map(() => advantage);
-  let turn = 0; // the model's tokens in a row are a turn: an observation is between two of them
+  let turn = 0; // a run of the model's tokens is a turn: an observation separates two of them
   return segments.map(({ mask }) => {
     const first = turn;
     const byToken = mask.map((mine, t) => {

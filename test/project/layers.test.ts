@@ -52,6 +52,17 @@ test("lower modules never import upper ones", () => {
   expect(wrong).toEqual([]);
 });
 
+test("the trainer knows environments by their interface: only rl/sql, and what configures or runs it, imports SQL", () => {
+  const wrong = files
+    .filter((file) => /^rl\/[^/]+$/.test(file) && !/^rl\/(config|presets|deprecated)\.ts$/.test(file))
+    .flatMap((file) =>
+      importsOf(file)
+        .filter((target) => /\/gym\/(sql|data|env|worlds)\//.test(target))
+        .map((target) => `${file} imports ${target}`),
+    );
+  expect(wrong).toEqual([]);
+});
+
 test("only the command line, the server and *.node.ts files use Node, and nobody browser-safe imports those", () => {
   const usesNode = (file: string) =>
     /^apps\/(cli|openenv|dashboard|playground)\//.test(file) || file.endsWith(".node.ts");

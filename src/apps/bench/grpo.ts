@@ -34,7 +34,7 @@ import {
   type TrainableModel,
   type Transcript,
 } from "../../rl/index.ts";
-import { generationAt } from "../../rl/order.ts";
+import { batchAt } from "../../rl/task-order.ts";
 import { ENGINE_MODELS } from "./engine.ts";
 
 /** How many episodes make a step. */
@@ -147,7 +147,7 @@ export function scriptedSteps(
   const { num_generations, per_device_train_batch_size, seed, shuffle_dataset: shuffle } = config;
   const chunk = per_device_train_batch_size / num_generations;
   return Array.from({ length: config.max_steps }, (_, step) =>
-    generationAt(step, prompts.length, { chunk, shuffle, seed }).flatMap((number) => {
+    batchAt(step, prompts.length, { chunk, shuffle, seed }).flatMap((number) => {
       const question = byId.get(prompts[number]!.question_id)!;
       const scripts = scriptsOf(question)[script].map((actions) =>
         actions.map((action) => withTokens(action, model, turn_tokens)),

@@ -66,34 +66,67 @@ export async function evaluate(
   player: Player,
   options: EvaluateOptions = {},
 ): Promise<EvaluationReport> {
-  const { step_budget = 10, rules, concurrency = 1, seed = 0, onEpisode, onProgress, signal } = options;
+  const { step_budget = 10, rules, seed = 0, signal } = options;
   const { environment = () => new SQLEnvironment(data, { step_budget, ...rules }) } = options;
   const sample = sampleQuestions(data.questions, options);
   const trained = new Set(data.questions.filter(({ split }) => split === "train").map((q) => q.database_name));
-  const records: (EpisodeRecord | undefined)[] = new Array(sample.length);
+  const records = await playConcurrently(
+    sample,
+    () => {
+      const env = environment();
+      return {
+        play: ({ question, round }) =>
+          playEpisode(env, player, {
+            question,
+            seed: episodeSeed(seed, question.question_id, round),
+            seen: trained.has(question.database_name),
+            signal: signal && AbortSignal.any([signal]), // one per episode, since a signal collects listeners
+          }),
+        close: () => env.close?.(),
+      };
+    },
+    options,
+  );
+  return buildReport(records, { player: player.name, interrupted: records.length < sample.length });
+}
+
+/** Seed of an evaluation episode: the same one plays the same episode. */
+export function episodeSeed(seed: number, question_id: string, round: number): string {
+  return `${seed}/${question_id}/${round}`;
+}
+
+/** Plays episodes one after the other. */
+export interface EpisodeWorker<T> {
+  play(item: T): Promise<EpisodeRecord>;
+  close?(): void | Promise<void>;
+}
+
+export type ConcurrencyOptions = Pick<EvaluateOptions, "concurrency" | "onEpisode" | "onProgress" | "signal">;
+
+/** Plays an episode for each item with several workers. After an abort, returns the episodes that have ended. */
+export async function playConcurrently<T>(
+  items: readonly T[],
+  open: () => EpisodeWorker<T>,
+  { concurrency = 1, onEpisode, onProgress, signal }: ConcurrencyOptions,
+): Promise<EpisodeRecord[]> {
+  const records: (EpisodeRecord | undefined)[] = new Array(items.length);
   let [next, handedOut, done, correct, errors] = [0, 0, 0, 0, 0];
 
   async function work(): Promise<void> {
-    const env = environment();
+    const worker = open();
     try {
-      while (next < sample.length && !signal?.aborted) {
+      while (next < items.length && !signal?.aborted) {
         const index = next++;
-        const { question, round } = sample[index]!;
-        records[index] = await playEpisode(env, player, {
-          question,
-          seed: `${seed}/${question.question_id}/${round}`,
-          seen: trained.has(question.database_name),
-          signal: signal && AbortSignal.any([signal]), // one per episode, since a signal collects listeners
-        });
+        records[index] = await worker.play(items[index]!);
         report(records[index]);
         if (done % EPISODES_PER_YIELD === 0) await breathe();
       }
     } catch (error) {
       if (signal?.aborted) return;
-      next = sample.length; // no further episodes: the evaluation has failed
+      next = items.length; // no further episodes: the evaluation has failed
       throw error;
     } finally {
-      await env.close?.();
+      await worker.close?.();
     }
   }
 
@@ -101,16 +134,15 @@ export async function evaluate(
     done++;
     if (record.correctness === 1) correct++;
     if (record.error !== null) errors++;
-    onProgress?.({ done, total: sample.length, correct, errors });
+    onProgress?.({ done, total: items.length, correct, errors });
     for (; records[handedOut]; handedOut++) onEpisode?.(records[handedOut]!);
   }
 
   checkCount("concurrency", concurrency);
-  const workers = await Promise.allSettled(Array.from({ length: Math.min(concurrency, sample.length) }, work));
+  const workers = await Promise.allSettled(Array.from({ length: Math.min(concurrency, items.length) }, work));
   const failed = workers.find((worker) => worker.status === "rejected");
   if (failed) throw failed.reason; // no episode is running any more
-  const finished = records.filter((record) => record !== undefined);
-  return buildReport(finished, { player: player.name, interrupted: finished.length < sample.length });
+  return records.filter((record) => record !== undefined);
 }
 
 export interface Sampled {
@@ -134,18 +166,36 @@ export function sampleQuestions(
   }: EvaluateOptions,
 ): Sampled[] {
   const fitting = filterQuestions(questions, { split, difficulty, answer_type: answerTypes, database: databases });
-  if (drawn !== undefined) checkCount("questions", drawn);
-  const pool = drawn === undefined ? fitting : random("evaluate", seed, "questions").sample(fitting, drawn);
-  if (pool.length === 0) {
+  if (fitting.length === 0) {
     throw new UsageError({ what: "no question fits", value: `split ${split}`, remedy: "loosen the filters" });
   }
+  return sampleRounds(fitting, { episodes, tries, drawn, seed }).map(({ item, round }) => ({ question: item, round }));
+}
+
+export interface RoundOptions {
+  /** Number of episodes; @default `tries` of each drawn item */
+  readonly episodes?: number | undefined;
+  /** @default 1 */
+  readonly tries?: number | undefined;
+  /** Items to draw. @default all */
+  readonly drawn?: number | undefined;
+  readonly seed: number;
+}
+
+/** Items in a seeded random order, each once before any is repeated. */
+export function sampleRounds<T>(
+  items: readonly T[],
+  { episodes, tries = 1, drawn, seed }: RoundOptions,
+): { readonly item: T; readonly round: number }[] {
+  if (drawn !== undefined) checkCount("questions", drawn);
+  const pool = drawn === undefined ? items : random("evaluate", seed, "questions").sample(items, drawn);
   if (episodes !== undefined) checkCount("episodes", episodes);
   checkCount("tries", tries);
   const wanted = episodes ?? tries * pool.length;
   const rounds = Array.from({ length: Math.ceil(wanted / pool.length) }, (_, round) =>
     random("evaluate", seed, round)
       .shuffle(pool)
-      .map((question) => ({ question, round })),
+      .map((item) => ({ item, round })),
   );
   return rounds.flat().slice(0, wanted);
 }

@@ -3,7 +3,13 @@ export * from "./chat.ts";
 export * from "./lib/parse-observation.ts";
 export * from "./model.ts";
 export * from "./player.ts";
-export { Conversation, type ConversationOptions, checkRoom, type Turns } from "./prompts/conversation.ts";
+export {
+  type ChatPrompt,
+  Conversation,
+  type ConversationOptions,
+  checkRoom,
+  type Turns,
+} from "./prompts/conversation.ts";
 export * from "./prompts/prompt.ts";
 export { SHOT_COUNTS, type ShotCount } from "./prompts/shots.ts";
 export { MAX_SHOWN_RESULT, type Shown } from "./prompts/shown.ts";
@@ -16,3 +22,4 @@ export * from "./scripted/oracle.ts";
 export * from "./scripted/random.ts";
 export * from "./scripted/scripted.ts";
 export * from "./scripted/teacher.ts";
+export * from "./text-policy.ts";

@@ -1,56 +1,15 @@
-// A language model as a player: token ids to and from an engine, the action parsed from its text.
+// A language model as a player: observations formatted as text for a TextPolicy, the action parsed from its reply.
 
-import type { StopRule } from "../../stop.ts";
 import type { SQLObservation } from "../env/index.ts";
 import type { Decision, EpisodeContext, Player } from "./player.ts";
-import { Conversation, type Turns } from "./prompts/conversation.ts";
 import { type Prompt, type PromptChoice, promptFor, promptId } from "./prompts/prompt.ts";
+import { TextPolicy, type TextPolicyOptions } from "./text-policy.ts";
 
-/** The part of an engine that the player needs. */
-export interface TokenSampler {
-  sample(request: {
-    readonly prompt: readonly number[];
-    readonly max_new_tokens: number;
-    readonly stop_ids: readonly number[];
-    readonly stop?: { readonly rule: StopRule; readonly texts: readonly string[] };
-    readonly temperature: number;
-    readonly top_k?: number;
-    readonly top_p?: number;
-    readonly min_p?: number;
-    readonly key: readonly (string | number)[];
-    readonly signal?: AbortSignal;
-  }): Promise<{
-    readonly tokens: readonly number[];
-    readonly logprobs: readonly number[];
-    /** @default "length" where the tokens do not end with the token that closes a turn */
-    readonly finish_reason?: "stop" | "length" | "aborted";
-  }>;
-}
-
-export interface ModelPlayerOptions {
-  readonly engine: TokenSampler;
-  readonly turns: Turns & { readonly stopIds: readonly number[] };
-  /** Text of sampled ids, without special tokens. */
-  readonly decode: (ids: readonly number[]) => string;
-  /** The text of every token id (the tokenizer's `texts`), for prompts with stop rules. @default no stop rules */
-  readonly texts?: readonly string[] | undefined;
+export interface ModelPlayerOptions extends Omit<TextPolicyOptions, "prompt"> {
   /** @default compact, without examples */
   readonly prompt?: PromptChoice | undefined;
   /** @default "model" */
   readonly name?: string;
-  /** 0 is greedy. @default 0 */
-  readonly temperature?: number;
-  readonly top_k?: number;
-  readonly top_p?: number;
-  readonly min_p?: number;
-  /** New tokens per turn. @default 256 */
-  readonly max_new_tokens?: number;
-  /** New tokens per episode; the episode ends when they are used up. @default no limit */
-  readonly max_completion_length?: number;
-  /** @default 2048 */
-  readonly max_context_tokens?: number;
-  /** First part of the key of the samples' random numbers; the episode's key follows. @default [0] */
-  readonly key?: readonly (string | number)[];
 }
 
 /**
@@ -72,104 +31,22 @@ export function modelPlayer(options: ModelPlayerOptions): Player {
   };
 }
 
-/** A part of an episode whose tokens are exactly the context that was sampled from; truncating the history begins a new one. */
-export interface Segment {
-  readonly tokens: number[];
-  /** 1 where the model generated the token, 0 elsewhere. */
-  readonly mask: (0 | 1)[];
-  /** log π of the model's tokens as they were sampled, 0 elsewhere. */
-  readonly logprobs: number[];
-}
-
-export interface Message {
-  readonly role: "system" | "user" | "assistant";
-  readonly content: string;
-}
-
-/** A model's policy of one episode; records the episode token by token. */
-export class ModelPolicy {
-  readonly segments: Segment[] = [];
-  /** The chat, without the prompt's examples. */
-  readonly messages: Message[];
-  /** Tokens the model generated. */
-  written = 0;
-  /** Whether the last turn was truncated, or no token may follow. */
-  truncated = false;
-  readonly #options: ModelPlayerOptions;
-  readonly #episode: Pick<EpisodeContext, "seed" | "signal" | "rules">;
-  readonly #conversation: Conversation;
-  /** Tokens of the current segment that the model has read or generated. */
-  #known = 0;
+/** A model's policy of one SQL episode. */
+export class ModelPolicy extends TextPolicy {
   readonly #prompt: Prompt;
 
   constructor(options: ModelPlayerOptions, episode: Pick<EpisodeContext, "seed" | "signal" | "rules">) {
-    const { max_context_tokens = 2048, max_new_tokens = 256, turns } = options;
-    this.#options = options;
-    this.#episode = episode;
-    this.#prompt = promptFor(options.prompt, episode.rules);
-    this.messages = [{ role: "system", content: this.#prompt.system }];
-    this.#conversation = new Conversation(turns, { max_context_tokens, max_new_tokens, prompt: this.#prompt });
+    const prompt = promptFor(options.prompt, episode.rules);
+    super({ ...options, prompt }, episode);
+    this.#prompt = prompt;
   }
 
   /** The model's decision on an observation; null when its tokens are used up or the context is full. */
   async decide(observation: SQLObservation): Promise<Decision | null> {
-    const { engine, turns, decode, temperature = 0, top_k, top_p, min_p, key = [0] } = this.#options;
-    const { max_new_tokens = 256, max_completion_length = Number.POSITIVE_INFINITY } = this.#options;
-    const prompt = this.#conversation.prompt(observation);
-    // A single observation may exceed the context.
-    const { max_context_tokens = 2048 } = this.#options;
-    const fits = max_context_tokens - prompt.length;
-    const room = Math.min(max_new_tokens, max_completion_length - this.written, fits);
-    if (room <= 0) {
-      this.truncated = true;
-      return null;
-    }
-    this.messages.push({ role: "user", content: this.#prompt.format(observation) });
-    const segment = this.#addPrompt(prompt);
-    const prompt_tokens = segment.tokens.length - this.#known;
-    const { stop } = this.#prompt;
-    const { texts } = this.#options;
-    const { tokens, logprobs, finish_reason } = await engine.sample({
-      prompt,
-      max_new_tokens: room,
-      stop_ids: turns.stopIds,
-      temperature,
-      ...(stop && texts ? { stop: { rule: stop, texts } } : {}),
-      ...(top_k === undefined ? {} : { top_k }),
-      ...(top_p === undefined ? {} : { top_p }),
-      ...(min_p === undefined ? {} : { min_p }),
-      // After a truncation positions repeat, and must not get the same random numbers.
-      key: [...key, this.#episode.seed, ...(this.#conversation.cuts > 0 ? [this.#conversation.cuts] : [])],
-      ...(this.#episode.signal ? { signal: this.#episode.signal } : {}),
-    });
-    this.#conversation.said(tokens);
-    push(segment, tokens, 1, logprobs);
-    this.#known = segment.tokens.length;
-    this.written += tokens.length;
-    this.truncated = !turns.closed(tokens) && !(stop && finish_reason === "stop");
-    const text = decode(tokens);
-    this.messages.push({ role: "assistant", content: text });
-    const { action, error } = this.#prompt.parse(text);
-    return { action, text, parse_error: error, tokens: tokens.length, prompt_tokens };
-  }
-
-  /** Adds the new prompt tokens: to the current segment, or after a truncation to a new one. */
-  #addPrompt(prompt: readonly number[]): Segment {
-    if (this.segments.length === this.#conversation.cuts) {
-      this.segments.push({ tokens: [], mask: [], logprobs: [] });
-      this.#known = 0;
-    }
-    const segment = this.segments.at(-1)!;
-    push(segment, prompt.slice(segment.tokens.length), 0);
-    return segment;
-  }
-}
-
-function push({ tokens, mask, logprobs }: Segment, ids: readonly number[], mark: 0 | 1, logp?: readonly number[]) {
-  for (let i = 0; i < ids.length; i++) {
-    tokens.push(ids[i]!);
-    mask.push(mark);
-    logprobs.push(logp?.[i] ?? 0);
+    const reply = await this.reply(this.#prompt.format(observation));
+    if (!reply) return null;
+    const { action, error } = this.#prompt.parse(reply.text);
+    return { action, parse_error: error, ...reply };
   }
 }
 

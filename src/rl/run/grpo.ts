@@ -1,12 +1,14 @@
 // A training of a loaded model: the random baseline, the model before, GRPO, the model after, and the result.
 
 import { UsageError } from "../../errors.ts";
+import type { DataSet } from "../../gym/data/index.ts";
 import { evalIdsSha256 } from "../../gym/data/index.ts";
 import { rulesId, rulesOf } from "../../gym/env/index.ts";
 import { promptId } from "../../gym/players/index.ts";
-import { comparisonOf, type Played, type PlayedOptions, playedAtRandom, playedBy } from "../played.ts";
-import { reachOf, reachWarning } from "../reach.ts";
+import { compareStages, evaluateStage, type StageEvaluation, type StageOptions } from "../evaluate-stage.ts";
+import { measurePassAtK, passAtKWarning } from "../pass-at-k.ts";
 import { selfTaughtName } from "../sft/self-taught.ts";
+import { randomBaseline } from "../sql/random-baseline.ts";
 import { GRPOTrainer, type TrainerOptions } from "../trainer.ts";
 import { accuracyOf, outcomesOf, pairsOf } from "./outcomes.ts";
 import { readRunJson } from "./read-json.ts";
@@ -16,7 +18,8 @@ import { keepSplit, overlapWarning, splitOf } from "./split.ts";
 /** Part of a training, in order. */
 export type Phase = "base" | "sft" | "self_taught" | "random" | "before" | "reach" | "training" | "after";
 
-export interface GrpoOptions extends TrainerOptions {
+export interface GrpoOptions extends Omit<TrainerOptions, "environment"> {
+  readonly data: DataSet;
   /** Continue the store's run instead of starting anew. */
   readonly resume?: boolean;
   /** Seconds that went into making the model, for the result's sum. @default 0 */
@@ -47,7 +50,7 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
     spent = 0,
   } = options;
   const trainer = new GRPOTrainer(options);
-  const { store } = trainer;
+  const { store, environment } = trainer;
   const started = performance.now();
   if (resume) store.rewind();
   else if (store.newest())
@@ -57,13 +60,13 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
       remedy: "resume it, or use another folder",
     });
 
-  const watch = (phase: Phase): PlayedOptions => {
+  const watch = (phase: Phase): StageOptions => {
     onPhase?.(phase);
-    return { player: phase, signal, environments, onProgress: (done, total) => onProgress?.(phase, done, total) };
+    return { player: phase, signal, onProgress: (done, total) => onProgress?.(phase, done, total) };
   };
   /** Plays once; a resumed run finds what was played before. */
-  const once = async (phase: "random" | "before", play: () => Promise<Played>): Promise<Played> => {
-    const kept = readRunJson<Played>(store, `${phase}.json`, PLAYED);
+  const once = async (phase: "random" | "before", play: () => Promise<StageEvaluation>): Promise<StageEvaluation> => {
+    const kept = readRunJson<StageEvaluation>(store, `${phase}.json`, PLAYED);
     if (kept) return kept;
     const played = await play();
     store.write(`${phase}.json`, `${JSON.stringify(played)}\n`);
@@ -75,11 +78,12 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
     const kept = readRunJson<Reach>(store, "reach.json", ["questions", "tries"]);
     if (kept) return kept;
     onPhase?.("reach");
-    const reach = await reachOf(data, model, config, {
-      ...{ signal, environments, onProgress: (done, total) => onProgress?.("reach", done, total) },
+    const reach = await measurePassAtK(environment, model, config, {
+      signal,
+      onProgress: (done, total) => onProgress?.("reach", done, total),
     });
     store.write("reach.json", `${JSON.stringify(reach)}\n`);
-    onReach?.(reach, reachWarning(reach));
+    onReach?.(reach, passAtKWarning(reach));
     return reach;
   };
 
@@ -87,26 +91,27 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
     const split = await splitOf(data, config);
     keepSplit(store, split);
     const { sft_steps, self_taught_rounds } = config;
-    const base = sft_steps > 0 || self_taught_rounds > 0 ? readRunJson<Played>(store, "base.json", PLAYED) : null;
+    const base =
+      sft_steps > 0 || self_taught_rounds > 0 ? readRunJson<StageEvaluation>(store, "base.json", PLAYED) : null;
     const sft = sft_steps > 0 ? readRunJson<StageReport>(store, "sft.json", ["steps", "last_loss"]) : null;
     const self_taught = Array.from({ length: self_taught_rounds }, (_, i) =>
       readRunJson<SelfTaughtReport>(store, `${selfTaughtName(i + 1)}.json`, ["steps", "last_loss", "solved"]),
     ).filter((report) => report !== null);
-    const floor = await once("random", () => playedAtRandom(data, config, watch("random")));
+    const random = await once("random", () => randomBaseline(data, config, { environments, ...watch("random") }));
     const isNew = store.newest() === null;
-    const before = await once("before", () => playedBy(model, data, config, watch("before")));
+    const before = await once("before", () => evaluateStage(environment, model, config, watch("before")));
     if (isNew) await trainer.record(before.standing);
     const reach = config.pass_k > 0 ? await measureReach() : null;
-    const first = [overlapWarning(split), reach && reachWarning(reach)].filter((warning) => warning !== null);
+    const first = [overlapWarning(split), reach && passAtKWarning(reach)].filter((warning) => warning !== null);
     if (isNew) store.append("warnings.jsonl", ...first);
     onPhase?.("training");
     const { interrupted, steps } = await trainer.train({ signal });
     if (interrupted) return null;
-    const after = await playedBy(model, data, config, watch("after"));
+    const after = await evaluateStage(environment, model, config, watch("after"));
     await trainer.record(after.standing);
     store.write(
       "comparison.json",
-      `${JSON.stringify(comparisonOf([floor, ...(base ? [base] : []), before, after]))}\n`,
+      `${JSON.stringify(compareStages([random, ...(base ? [base] : []), before, after]))}\n`,
     );
     const stages = [...(base ? [base] : []), before, after].map(({ player, marks = [] }) => ({ stage: player, marks }));
     const eval_ids_sha256 = globalThis.crypto?.subtle ? await evalIdsSha256(data.questions) : undefined;
@@ -128,7 +133,7 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
       steps,
       episodes: trainer.state.episodes,
       tokens: trainer.state.tokens,
-      random: floor.standing,
+      random: random.standing,
       ...(base && { base: base.standing }),
       before: before.standing,
       after: after.standing,

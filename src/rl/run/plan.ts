@@ -9,7 +9,9 @@ import { KNOWN_MODELS } from "../../lm/model/formats/known.ts";
 import type { LoraSpec } from "../../lm/model/lora.ts";
 import { batchingOf, type GRPOConfig, resolveConfig, stepsOf } from "../config.ts";
 import { PRESET_NAMES, presetNamed } from "../presets.ts";
-import { easyPrompts, loadQuestionPrompts } from "../prompts.ts";
+import { loadQuestionPrompts } from "../sql/questions.ts";
+import { createSqlEnvironment } from "../sql/sql-environment.ts";
+import { easyTasks } from "../task-order.ts";
 import { imitatedDatabases, imitatedQuestions } from "./split.ts";
 
 /** A kind of card, with what its makers say of it. */
@@ -47,7 +49,8 @@ export function stagesOf(config: GRPOConfig, data: DataSet): PlannedStage[] {
   const { questions } = batchingOf(config);
   const kl = beta > 0 ? `, KL ${beta} to the model before them` : "";
   const asked = `${questions} questions × ${config.num_generations} episodes a step, learning rate ${config.learning_rate}${kl}`;
-  const easyText = () => `GRPO on the ${shown(easyPrompts(prompts, data).length)} easy training questions: ${asked}`;
+  const easyQuestions = () => easyTasks(createSqlEnvironment({ data, config }).tasks("train"), data.name);
+  const easyText = () => `GRPO on the ${shown(easyQuestions().length)} easy training questions: ${asked}`;
   const kinds = difficulty_filter.join(", ");
   const stages: PlannedStage[] = [
     { name: "sft", text: sft_steps > 0 ? sftText(config, data) : "", steps: sft_steps },

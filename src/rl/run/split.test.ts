@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { smallDataSet } from "../../../test/helpers/small-data.ts";
 import type { DataSet, QuestionRecord } from "../../gym/data/index.ts";
 import { resolveConfig } from "../config.ts";
-import { loadQuestionPrompts } from "../prompts.ts";
+import { loadQuestionPrompts } from "../sql/questions.ts";
 import { imitatedDatabases, imitatedQuestions, keepSplit, overlapWarning, splitOf } from "./split.ts";
 import { MemoryStore } from "./store.ts";
 

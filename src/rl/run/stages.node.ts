@@ -8,11 +8,12 @@ import type { EnvironmentSource } from "../../gym/evaluation/index.ts";
 import { loadSqlite } from "../../gym/sql/index.ts";
 import type { LoadedModel } from "../../lm/engine/index.node.ts";
 import type { GRPOConfig } from "../config.ts";
-import { type Played, playedBy } from "../played.ts";
+import { evaluateStage } from "../evaluate-stage.ts";
 import { teamDemonstrations } from "../sft/demonstration-team.node.ts";
 import { selfTaughtName, selfTaughtRound } from "../sft/self-taught.ts";
 import { fineTune } from "../sft/sft.ts";
 import type { WarmupStep } from "../sft/warmup.ts";
+import { createSqlEnvironment } from "../sql/sql-environment.ts";
 import type { Phase } from "./grpo.ts";
 import { baseName } from "./model.node.ts";
 import type { SelfTaughtReport, StageReport } from "./records.ts";
@@ -136,8 +137,9 @@ async function evaluateBase(model: LoadedModel, options: RunStagesOptions): Prom
   const { data, config, store, environments, signal, onPhase, onProgress } = options;
   if (store.read("base.json") !== null) return;
   onPhase?.("base");
-  const played: Played = await playedBy(model, data, config, {
-    ...{ player: "base", environments, signal },
+  const played = await evaluateStage(createSqlEnvironment({ data, config, environments }), model, config, {
+    player: "base",
+    signal,
     onProgress: (done, total) => onProgress?.("base", done, total),
   });
   store.write("base.json", `${JSON.stringify(played)}\n`);

@@ -1,7 +1,7 @@
 // Where a run is kept: logs that grow line by line, small files, and checkpoints. A folder on disk (folder.node.ts), or memory.
 
 import type { Sums } from "../metrics.ts";
-import type { QueueState } from "../queue.ts";
+import type { QueueState } from "../task-queue.ts";
 
 /** What a checkpoint holds besides the engine's numbers. */
 export interface TrainerState {

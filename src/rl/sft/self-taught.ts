@@ -13,10 +13,10 @@ import type { EnvironmentSource } from "../../gym/evaluation/index.ts";
 import type { Datum } from "../../lm/engine/index.ts";
 import { random } from "../../random.ts";
 import { batchingOf, type GRPOConfig } from "../config.ts";
-import { repeated } from "../order.ts";
-import { loadQuestionPrompts } from "../prompts.ts";
-import { rolloutFunc } from "../rollout.ts";
 import type { Episode, SelfTaughtReport } from "../run/records.ts";
+import { loadQuestionPrompts } from "../sql/questions.ts";
+import { rolloutFunc } from "../sql/rollout-func.ts";
+import { repeated } from "../task-order.ts";
 import type { TrainableModel } from "../trainer.ts";
 import { type WarmupOptions, type WarmupReport, warmup } from "./warmup.ts";
 

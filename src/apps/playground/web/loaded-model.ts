@@ -13,7 +13,7 @@ import { type GRPOConfig, resolveConfig } from "../../../rl/config.ts";
 import { loadTrainableWebModel } from "../../../rl/load.ts";
 import { presetNamed } from "../../../rl/presets.ts";
 import { MemoryStore } from "../../../rl/run/store.ts";
-import { playerOf } from "../../../rl/standing.ts";
+import { sqlPlayer } from "../../../rl/sql/sql-player.ts";
 import { GRPOTrainer } from "../../../rl/trainer.ts";
 import type { Calls, Evaluation, ModelFacts, PlayerChoice, TrainingChoice, WorkerEvent } from "./worker-protocol.ts";
 
@@ -162,7 +162,7 @@ export class LoadedModel {
   /** Plays the watched question and the evaluation episodes greedily. */
   async #evaluate(data: DataSet, config: GRPOConfig, watched: string): Promise<Evaluation> {
     const { step_budget, difficulty_filter: difficulty, seed } = config;
-    const player = playerOf(this.#model, "greedy", config);
+    const player = sqlPlayer(this.#model, "greedy", config);
     const question = data.questions.find(({ question_id }) => question_id === watched) ?? data.questions[0]!;
     const seen = data.questions.some(
       ({ split, database_name }) => split === "train" && database_name === question.database_name,

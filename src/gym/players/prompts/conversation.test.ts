@@ -3,9 +3,10 @@ import { shopDataSet } from "../../../../test/helpers/fixtures.ts";
 import { createTurnEncoder, Tokenizer } from "../../../lm/model/index.ts";
 import { trainBpe } from "../../../lm/model/text/bpe-trainer.ts";
 import { SQLEnvironment } from "../../env/index.ts";
-import { ModelPolicy, modelPlayer, type TokenSampler } from "../model.ts";
+import { ModelPolicy, modelPlayer } from "../model.ts";
+import type { TokenSampler } from "../text-policy.ts";
 import { Conversation, checkRoom } from "./conversation.ts";
-import { promptFor } from "./prompt.ts";
+import { formatObservation, promptFor } from "./prompt.ts";
 
 const tokenizer = new Tokenizer({
   tokenizer: trainBpe(["DESCRIBE: customers"], { vocabSize: 280, specialTokens: ["<|im_start|>", "<|im_end|>"] }),
@@ -21,7 +22,7 @@ test("turns are appended to the ids until the context is full", () => {
   let before: readonly number[] = [];
   for (let turn = 0; !observation.done; turn++) {
     const cuts = conversation.cuts;
-    const prompt = conversation.prompt(observation);
+    const prompt = conversation.prompt(formatObservation(observation));
     expect(prompt.length).toBeLessThanOrEqual(1450);
     if (conversation.cuts === cuts) expect(prompt.slice(0, before.length)).toEqual(before);
     const text = tokenizer.decode(prompt);
@@ -65,11 +66,13 @@ test("examples are turns before the question, stay when the context is truncated
   const prompt = promptFor({ prompt: "instruct", shots: 1 });
   const env = new SQLEnvironment(shopDataSet(), { step_budget: 12 });
   const first = env.reset({ question_id: "shop_eval_000" });
-  const length = new Conversation(turns, { max_context_tokens: 9000, max_new_tokens: 50, prompt }).prompt(first).length;
+  const length = new Conversation(turns, { max_context_tokens: 9000, max_new_tokens: 50, prompt }).prompt(
+    prompt.format(first),
+  ).length;
   const conversation = new Conversation(turns, { max_context_tokens: length + 700, max_new_tokens: 50, prompt });
   let observation = first;
   for (let turn = 0; turn < 8; turn++) {
-    const text = tokenizer.decode(conversation.prompt(observation));
+    const text = tokenizer.decode(conversation.prompt(prompt.format(observation)));
     expect(text.match(/DESCRIBE: musher<\|im_end\|>/g)).toHaveLength(1);
     expect(text.indexOf("musher")).toBeLessThan(text.indexOf("How many customers"));
     conversation.said(words(`QUERY: SELECT ${turn}`));
@@ -77,9 +80,9 @@ test("examples are turns before the question, stay when the context is truncated
   }
   expect(conversation.cuts).toBeGreaterThan(0);
   const short = new Conversation(turns, { max_context_tokens: length - 500, max_new_tokens: 50, prompt });
-  short.prompt(first);
+  short.prompt(prompt.format(first));
   short.said(words("QUERY: SELECT 1"));
-  expect(tokenizer.decode(short.prompt(observation))).not.toContain("musher");
+  expect(tokenizer.decode(short.prompt(prompt.format(observation)))).not.toContain("musher");
 });
 
 test("a reply that a stop rule ended is not truncated, and its turn is closed", async () => {

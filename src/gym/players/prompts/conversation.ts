@@ -2,7 +2,7 @@
 // truncated to the system prompt, the examples, the question and the last three observations with the model's replies.
 
 import { UsageError } from "../../../errors.ts";
-import { type EnvironmentRules, NO_REWARD, type SQLObservation } from "../../env/index.ts";
+import type { EnvironmentRules } from "../../env/index.ts";
 import { type Prompt, type PromptChoice, promptFor } from "./prompt.ts";
 import type { ActionTool } from "./tools.ts";
 
@@ -17,9 +17,12 @@ export interface Turns {
   withTools?(tools: readonly ActionTool[]): Turns;
 }
 
-/** An observation and the model's reply. */
+/** What the model is told besides the texts of the environment. */
+export type ChatPrompt = Pick<Prompt, "system" | "examples" | "tools">;
+
+/** A text of the environment and the model's reply. */
 interface Pair {
-  readonly observation: SQLObservation;
+  readonly text: string;
   readonly said: readonly number[];
 }
 
@@ -32,7 +35,7 @@ export interface ConversationOptions {
   /** Tokens reserved for a reply. */
   readonly max_new_tokens: number;
   /** @default the compact one */
-  readonly prompt?: Prompt;
+  readonly prompt?: ChatPrompt;
 }
 
 /** The context of one episode. */
@@ -41,11 +44,11 @@ export class Conversation {
   cuts = 0;
   readonly #turns: Turns;
   readonly #options: ConversationOptions;
-  readonly #prompt: Prompt;
+  readonly #prompt: ChatPrompt;
   readonly #pairs: Pair[] = [];
   #ids: number[] = [];
-  #first: SQLObservation | undefined;
-  #open: SQLObservation | undefined;
+  #first: string | undefined;
+  #open = "";
 
   constructor(turns: Turns, options: ConversationOptions) {
     this.#options = options;
@@ -53,23 +56,23 @@ export class Conversation {
     this.#turns = turnsFor(turns, this.#prompt);
   }
 
-  /** Adds an observation; returns the whole context up to the model's reply. */
-  prompt(observation: SQLObservation): readonly number[] {
-    this.#open = observation;
-    if (!this.#first) {
-      this.#first = observation;
-      this.#ids = this.#openWith(this.#prompt.format(observation));
+  /** Adds a text of the environment; returns the whole context up to the model's reply. */
+  prompt(text: string): readonly number[] {
+    this.#open = text;
+    if (this.#first === undefined) {
+      this.#first = text;
+      this.#ids = this.#openWith(text);
       return this.#ids;
     }
     const closed = this.#turns.closed(this.#pairs.at(-1)!.said);
-    const longer = [...this.#ids, ...this.#next(this.#prompt.format(observation), closed)];
+    const longer = [...this.#ids, ...this.#next(text, closed)];
     this.#ids = longer.length + this.#options.max_new_tokens <= this.#options.max_context_tokens ? longer : this.#cut();
     return this.#ids;
   }
 
   /** Adds the model's reply. */
   said(ids: readonly number[]): void {
-    this.#pairs.push({ observation: this.#open!, said: ids });
+    this.#pairs.push({ text: this.#open, said: ids });
     this.#ids = [...this.#ids, ...ids];
   }
 
@@ -97,9 +100,8 @@ export class Conversation {
   }
 
   #contextOf(pairs: readonly Pair[], examples = this.#prompt.examples): number[] {
-    const shown = [...pairs.map(({ observation }) => observation), this.#open!];
-    const question = this.#prompt.format(this.#first!);
-    const [first, ...rest] = shown.map((observation) => this.#prompt.format(observation));
+    const question = this.#first!;
+    const [first, ...rest] = [...pairs.map(({ text }) => text), this.#open];
     const ids = this.#openWith(first === question ? question : `${question}\n…\n${first}`, examples);
     for (const [i, text] of rest.entries()) {
       const { said } = pairs[i]!;
@@ -110,7 +112,7 @@ export class Conversation {
 }
 
 /** The turn encoder for a prompt. */
-function turnsFor(turns: Turns, { tools }: Prompt): Turns {
+function turnsFor(turns: Turns, { tools }: ChatPrompt): Turns {
   if (!tools) return turns;
   if (turns.withTools) return turns.withTools(tools);
   throw new UsageError({ what: "this model cannot be given tools", remedy: "use --prompt instruct" });
@@ -120,7 +122,7 @@ function turnsFor(turns: Turns, { tools }: Prompt): Turns {
 const encoded = new WeakMap<Turns, { readonly key: string; readonly ids: readonly number[] }>();
 
 /** The ids of the system prompt and the examples, up to the end of the last reply. */
-function exampleIds(turns: Turns, { system, tools }: Prompt, examples: Prompt["examples"]): readonly number[] {
+function exampleIds(turns: Turns, { system, tools }: ChatPrompt, examples: Prompt["examples"]): readonly number[] {
   const key = JSON.stringify([system, examples]);
   const known = encoded.get(turns);
   if (known?.key === key) return known.ids;
@@ -146,9 +148,9 @@ export function checkRoom(
 ): void {
   const prompt = promptFor(choice, rules);
   const counts = { step_count: 0, budget_remaining: 1, done: false };
-  const empty = { question: "", schema_info: "", result: "", error: null, error_class: null, ...counts };
+  const first = prompt.format({ question: "", schema_info: "", result: "", error: null, error_class: null, ...counts });
   const conversation = new Conversation(turns, { max_context_tokens, max_new_tokens, prompt });
-  const taken = conversation.prompt({ ...empty, action_history: [], reward: null, reward_breakdown: NO_REWARD }).length;
+  const taken = conversation.prompt(first).length;
   if (taken + max_new_tokens + QUESTION_TOKENS <= max_context_tokens) return;
   throw new UsageError({
     what: `the prompt ${prompt.id} takes ${taken} tokens, a turn up to ${max_new_tokens}: there is no room to play in a context of`,

@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
-import { assemble, type DataSet } from "../gym/data/index.ts";
-import { type EnvironmentRules, SQLEnvironment } from "../gym/env/index.ts";
-import { playEpisode } from "../gym/evaluation/index.ts";
-import { parseModelOutput } from "../gym/players/index.ts";
-import { createDatabase, DatabasePool, loadSqlite } from "../gym/sql/index.ts";
-import { habitMetrics } from "./habits.ts";
-import type { Episode } from "./run/records.ts";
+import { assemble, type DataSet } from "../../gym/data/index.ts";
+import { type EnvironmentRules, SQLEnvironment } from "../../gym/env/index.ts";
+import { playEpisode } from "../../gym/evaluation/index.ts";
+import { parseModelOutput } from "../../gym/players/index.ts";
+import { createDatabase, DatabasePool, loadSqlite } from "../../gym/sql/index.ts";
+import { groupMetrics } from "../batch-metrics.ts";
+import type { Episode } from "../run/records.ts";
+import { behaviourMetrics } from "./behaviour-metrics.ts";
 
 /** A database with four tables and one question about it. */
 async function farm(): Promise<DataSet> {
@@ -43,13 +44,16 @@ async function played(
 
 const RIGHT = ["DESCRIBE: cow", "QUERY: SELECT name FROM cow", "ANSWER: Ada, Bo"];
 
-test("habits of real episodes", async () => {
+test("behaviour of real episodes", async () => {
   const data = await farm();
-  const metrics = async (...episodes: readonly Promise<Episode>[]) => habitMetrics(await Promise.all(episodes), 1);
+  const metrics = async (...episodes: readonly Promise<Episode>[]) => behaviourMetrics(await Promise.all(episodes));
   const right = played(data, RIGHT);
   expect(await metrics(right)).toEqual({
-    ...{ "actions/early_last_rate": 0, "episodes/describes_everything": 0, "episodes/repeats_to_the_end": 0 },
-    ...{ "episodes/answer_cut_off": 0, "episodes/answer_miscopied": 0, "groups/all_right": 1, "groups/all_wrong": 0 },
+    "actions/early_last_rate": 0,
+    "episodes/describes_everything": 0,
+    "episodes/repeats_to_the_end": 0,
+    "episodes/answer_cut_off": 0,
+    "episodes/answer_miscopied": 0,
   });
 
   const looks = ["cow", "barn", "field"].map((table) => `DESCRIBE: ${table}`);
@@ -79,8 +83,8 @@ test("groups are uniform where all scored episodes are right, or all wrong", () 
   const group = (...verdicts: readonly (0 | 1 | null)[]) =>
     verdicts.map((correctness) => ({ correctness, steps: [], step_count: 0 }) as unknown as Episode);
   const three = [...group(1, 1, null), ...group(0, 0, 0), ...group(0, 1, 0), ...group(null, null, null)];
-  const metrics = habitMetrics(three, 3);
+  const metrics = groupMetrics(three, 3);
   expect(metrics["groups/all_right"]).toBeCloseTo(1 / 3);
   expect(metrics["groups/all_wrong"]).toBeCloseTo(1 / 3);
-  expect("groups/all_right" in habitMetrics(group(null, null), 2)).toBe(false);
+  expect("groups/all_right" in groupMetrics(group(null, null), 2)).toBe(false);
 });

@@ -1,21 +1,24 @@
 import { expect, test } from "vitest";
-import { isSkipped, outcomeOf, type QuestionOutcomes, questionsFrom } from "./queue.ts";
+import { isSkipped, outcomeOf, type TaskOutcomes, tasksFrom } from "./task-queue.ts";
 
-const prompts = ["a", "b", "c", "d"].map((question_id) => ({ question_id, text: question_id }));
+const tasks = ["a", "b", "c", "d"].map((id) => ({ id, text: id }));
 
 function queued(
   position: number,
   count: number,
-  more: { outcomes?: QuestionOutcomes; skip_solved?: number; shuffle?: boolean } = {},
+  more: { outcomes?: TaskOutcomes; skip_solved?: number; shuffle?: boolean } = {},
 ) {
-  const queue = questionsFrom(position, prompts, {
-    ...{ shuffle: false, seed: 1, outcomes: {}, skip_solved: 0 },
+  const queue = tasksFrom(position, tasks, {
+    shuffle: false,
+    seed: 1,
+    outcomes: {},
+    skip_solved: 0,
     ...more,
   });
   return Array.from({ length: count }, () => queue.next().value);
 }
-const ids = (questions: readonly { readonly prompt: { readonly question_id: string } }[]) =>
-  questions.map(({ prompt }) => prompt.question_id).join("");
+const ids = (queued: readonly { readonly task: { readonly id: string } }[]) =>
+  queued.map(({ task }) => task.id).join("");
 
 test("epochs follow one another without a gap, and a position continues where it was", () => {
   expect(ids(queued(0, 10))).toBe("abcdabcdab");
@@ -32,18 +35,18 @@ test("epochs follow one another without a gap, and a position continues where it
   expect(new Set([0, 4, 8].map((at) => ids(shuffled.slice(at, at + 4)))).size).toBeGreaterThan(1);
 });
 
-test("solved questions are left out for so many epochs, failed ones for half as many", () => {
-  const outcomes: QuestionOutcomes = { a: [0, 8, 8], b: [0, 0, 8], c: [0, 5, 8] };
+test("solved tasks are left out for skip_solved epochs, failed ones for half as many", () => {
+  const outcomes: TaskOutcomes = { a: [0, 8, 8], b: [0, 0, 8], c: [0, 5, 8] };
   const skipping = { outcomes, skip_solved: 2 };
-  expect(ids(queued(0, 4, skipping))).toBe("abcd"); // of the epoch itself nothing
+  expect(ids(queued(0, 4, skipping))).toBe("abcd"); // nothing in the same epoch
   expect(ids(queued(4, 9, skipping))).toBe("cd" + "bcd" + "abcd");
-  expect(queued(4, 1, skipping)[0]!.next).toBe(7); // those that were passed over count
+  expect(queued(4, 1, skipping)[0]!.next).toBe(7); // skipped ones count
   expect(isSkipped(outcomes.b, 1, 1)).toBe(false);
   expect(isSkipped(undefined, 1, 9)).toBe(false);
 });
 
-test("a queue whose questions are all solved still comes to an end of skipping", () => {
-  const outcomes = Object.fromEntries(prompts.map(({ question_id }) => [question_id, [0, 2, 2] as const]));
+test("a queue whose tasks are all solved ends skipping at some point", () => {
+  const outcomes = Object.fromEntries(tasks.map(({ id }) => [id, [0, 2, 2] as const]));
   expect(queued(4, 1, { outcomes, skip_solved: 5 })[0]).toMatchObject({ epoch: 6, next: 25 });
 });
 

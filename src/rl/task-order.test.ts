@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { epochOrder, generationAt, repeated } from "./order.ts";
+import { batchAt, epochOrder, repeated } from "./task-order.ts";
 
 const order = { chunk: 2, shuffle: false, seed: 1 };
 
@@ -21,5 +21,5 @@ test("is another permutation in every epoch, and the same for the same seed", ()
 test("a generation is found by its number", () => {
   const shuffled = { chunk: 5, shuffle: true, seed: 3 };
   const all = [0, 1, 2].flatMap((epoch) => epochOrder(12, epoch, shuffled));
-  expect(all.map((_, number) => generationAt(number, 12, shuffled))).toEqual(all);
+  expect(all.map((_, number) => batchAt(number, 12, shuffled))).toEqual(all);
 });

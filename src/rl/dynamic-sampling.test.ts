@@ -1,7 +1,7 @@
 // Filling a batch: what comes out is decided by the queue, whatever the order in which groups end.
 import { describe, expect, test } from "vitest";
 import { random } from "../random.ts";
-import { awaitable, differInCorrectness, fillBatch, type GroupOptions } from "./refill.ts";
+import { awaitable, differInCorrectness, fillBatch, type GroupOptions } from "./dynamic-sampling.ts";
 
 interface Running extends GroupOptions {
   readonly group: number;

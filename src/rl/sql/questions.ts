@@ -1,16 +1,16 @@
-// The questions a training asks, as prompts.
-import { QuestionLoadError, UsageError } from "../errors.ts";
-import { type DataSet, filterQuestions, type QuestionRecord } from "../gym/data/index.ts";
-import { imitatedDatabases, rewardedQuestions, type SplitConfig } from "./run/split.ts";
+// The questions of a training: which ones it asks, and looking them up.
+import { QuestionLoadError, UsageError } from "../../errors.ts";
+import { type DataSet, filterQuestions, type QuestionRecord } from "../../gym/data/index.ts";
+import { imitatedDatabases, rewardedQuestions, type SplitConfig } from "../run/split.ts";
 
-/** A question to play; its text alone is enough where no other question has the same. */
+/** A question to play. */
 export interface QuestionPrompt {
   readonly question_id: string;
   readonly text: string;
 }
 
 /**
- * The training questions that GRPO asks: those that pass the difficulty filter, on databases that SFT did not imitate.
+ * The training questions that GRPO asks: those that pass the difficulty filter, on databases that SFT did not use.
  *
  * @example
  * const prompts = loadQuestionPrompts(data, resolveConfig({ difficulty_filter: "easy" }));
@@ -38,18 +38,6 @@ export function loadQuestionPrompts(data: DataSet, config: SplitConfig): Questio
   return asked.map(({ question_id, question_text }) => ({ question_id, text: question_text }));
 }
 
-/** The prompts whose questions are easy: what a training may begin with. */
-export function easyPrompts(prompts: readonly QuestionPrompt[], { name, questions }: DataSet): QuestionPrompt[] {
-  const easy = new Set(questions.filter(({ difficulty }) => difficulty === "easy").map((q) => q.question_id));
-  const chosen = prompts.filter(({ question_id }) => easy.has(question_id));
-  if (chosen.length > 0) return chosen;
-  throw new QuestionLoadError({
-    what: "no easy training questions in",
-    value: name,
-    remedy: "leave easy_steps at 0, or let difficulty_filter have easy in it",
-  });
-}
-
 interface Lookup {
   readonly byId: ReadonlyMap<string, readonly QuestionRecord[]>;
   readonly byText: ReadonlyMap<string, readonly QuestionRecord[]>;
@@ -57,7 +45,7 @@ interface Lookup {
   readonly trained: ReadonlySet<string>;
 }
 
-/** Every rollout looks up hundreds of questions among thousands. */
+/** By data set: every rollout looks up hundreds of questions among thousands. */
 const lookups = new WeakMap<readonly QuestionRecord[], Lookup>();
 
 function lookupOf(questions: readonly QuestionRecord[]): Lookup {
@@ -85,8 +73,8 @@ export function trainedDatabases({ questions }: DataSet): ReadonlySet<string> {
   return lookupOf(questions).trained;
 }
 
-/** The question a prompt means. */
-export function questionOf(prompt: QuestionPrompt | string, { name, questions }: DataSet): QuestionRecord {
+/** The question of an id, or of a text that no other question has. */
+export function findQuestion(prompt: QuestionPrompt | string, { name, questions }: DataSet): QuestionRecord {
   const { byId, byText } = lookupOf(questions);
   const fits = (typeof prompt === "string" ? byText.get(prompt) : byId.get(prompt.question_id)) ?? [];
   if (fits.length === 1) return fits[0]!;

@@ -1,0 +1,75 @@
+// Earlier names of this layer's functions, kept for code that imports them.
+import type { DataSet } from "../gym/data/index.ts";
+import type { EnvironmentSource } from "../gym/evaluation/index.ts";
+import type { GRPOConfig } from "./config.ts";
+import { type EvaluateModelOptions, evaluateModel } from "./evaluate-model.ts";
+import { evaluateStage, type StageEvaluation, type StageOptions } from "./evaluate-stage.ts";
+import { measurePassAtK, type PassAtKOptions } from "./pass-at-k.ts";
+import type { SamplingModel } from "./policy.ts";
+import type { Reach, Standing } from "./run/records.ts";
+import { randomBaseline } from "./sql/random-baseline.ts";
+import { createSqlEnvironment } from "./sql/sql-environment.ts";
+
+interface Environments {
+  readonly environments?: EnvironmentSource | undefined;
+}
+
+/** @deprecated use `EvaluateModelOptions` */
+export type StandingOptions = EvaluateModelOptions & Environments;
+/** @deprecated use `StageOptions` */
+export type PlayedOptions = StageOptions & Environments;
+/** @deprecated use `PassAtKOptions` */
+export type ReachOptions = PassAtKOptions & Environments;
+
+/** @deprecated use `evaluateModel` */
+export function standingOf(
+  data: DataSet,
+  model: SamplingModel,
+  config: GRPOConfig,
+  { environments, ...options }: StandingOptions,
+): Promise<Standing> {
+  return evaluateModel(createSqlEnvironment({ data, config, environments }), model, config, options);
+}
+
+/** @deprecated use `evaluateStage` */
+export function playedBy(
+  model: SamplingModel,
+  data: DataSet,
+  config: GRPOConfig,
+  { environments, ...options }: PlayedOptions,
+): Promise<StageEvaluation> {
+  return evaluateStage(createSqlEnvironment({ data, config, environments }), model, config, options);
+}
+
+/** @deprecated use `measurePassAtK` */
+export function reachOf(
+  data: DataSet,
+  model: SamplingModel,
+  config: GRPOConfig,
+  { environments, ...options }: ReachOptions = {},
+): Promise<Reach> {
+  return measurePassAtK(createSqlEnvironment({ data, config, environments }), model, config, options);
+}
+
+export {
+  /** @deprecated use `compareStages` */
+  compareStages as comparisonOf,
+  /** @deprecated use `StageEvaluation` */
+  type StageEvaluation as Played,
+} from "./evaluate-stage.ts";
+export {
+  /** @deprecated use `passAtKWarning` */
+  passAtKWarning as reachWarning,
+} from "./pass-at-k.ts";
+export type {
+  /** @deprecated use `SamplingModel` */
+  SamplingModel as SpeakingModel,
+} from "./policy.ts";
+export {
+  /** @deprecated use `sqlPlayer` */
+  sqlPlayer as playerOf,
+} from "./sql/sql-player.ts";
+export {
+  /** @deprecated use `randomBaseline` */
+  randomBaseline as playedAtRandom,
+};

@@ -1,0 +1,143 @@
+// An environment as the trainer sees it: tasks in splits; text in, text and reward out. SQL is one implementation
+// (sql/sql-environment.ts). Another one, complete:
+//
+//     const echo: Environment = {
+//       name: "echo",
+//       prompt: chatPrompt("echo-1", "Repeat the number."),
+//       tasks: (split) => (split === "train" ? [1, 2, 3] : [4]).map((n) => ({ id: `${n}`, text: `Say ${n}.` })),
+//       open() {
+//         let wanted = "";
+//         return {
+//           reset: ({ id, text }) => {
+//             wanted = id;
+//             return { text };
+//           },
+//           step: (reply) => ({ text: "", reward: reply.trim() === wanted ? 1 : 0, done: true }),
+//         };
+//       },
+//     };
+//     await new GRPOTrainer({ model, environment: echo, config, rewardFuncs: [rewardEnvironment] }).train();
+
+import type { EpisodeRecord } from "../gym/evaluation/index.ts";
+import type { Exchange, Prompt } from "../gym/players/index.ts";
+import type { Episode, QuestionMarks } from "./run/records.ts";
+import type { Milestone } from "./turn-credit.ts";
+
+export type TaskSplit = "train" | "eval";
+
+/** Something to do in the environment. */
+export interface Task {
+  readonly id: string;
+  /** The task in words, for reward functions and logs; the model gets what `reset` returns. */
+  readonly text: string;
+  /** Tasks of one group are alike; evaluation intervals are over groups. SQL: the database. @default the environment's name */
+  readonly group?: string;
+  /** Evaluation tasks only: whether training has tasks of the same group. @default false */
+  readonly seen?: boolean;
+  /** "easy" tasks are those that easy_steps begins with. */
+  readonly difficulty?: string;
+}
+
+/** The first text of an episode. */
+export interface TextReset {
+  readonly text: string;
+}
+
+export interface TextStep {
+  /** What the model reads next; ignored when done. */
+  readonly text: string;
+  /** Reward of this step; null where the episode cannot be scored. */
+  readonly reward: number | null;
+  readonly done: boolean;
+}
+
+/**
+ * Plays one episode after another. A method that throws ends the episode, which is logged with the error and not scored;
+ * the training continues.
+ */
+export interface TextEnvironment {
+  reset(task: Task): TextReset | Promise<TextReset>;
+  step(reply: string): TextStep | Promise<TextStep>;
+  /** The log's record of the episode that has just ended. @default one with the sum of the rewards, correct if it is above 0 */
+  record?(ending: Ending): EpisodeRecord | Promise<EpisodeRecord>;
+  close?(): void | Promise<void>;
+}
+
+/** How an episode ended. */
+export interface Ending {
+  /** Who played it. */
+  readonly player: string;
+  /** Why the episode broke off; null where it did not. */
+  readonly error: string | null;
+}
+
+/** What an environment is opened for; it may have other limits for each. */
+export type EpisodePurpose = "training" | "evaluation" | "preview";
+
+/** What the trainer needs of an environment. */
+export interface Environment {
+  readonly name: string;
+  /** What the model is told besides the environment's texts. */
+  readonly prompt: EnvironmentPrompt;
+  /** Every call returns the same tasks in the same order. */
+  tasks(split: TaskSplit): readonly Task[];
+  /** Opens an environment; several are open at once. */
+  open(purpose: EpisodePurpose): TextEnvironment;
+  /** Seconds that environments have worked on other threads so far, summed over the threads. */
+  readonly workSeconds?: number | undefined;
+  /** Metrics of a batch, besides those of every environment. */
+  metrics?(episodes: readonly Episode[]): Readonly<Record<string, number>>;
+  /** How near an episode came to its goal, and after how many turns. Needed by turn_credit. */
+  milestone?(episode: Episode): Milestone;
+  /** For each episode of a group: failed turns of the others, to show to its teacher. Needed by self_distillation. */
+  failures?(group: readonly Episode[]): readonly (readonly Exchange[])[];
+  /** Judges evaluation episodes by other rules too. */
+  judge?(records: readonly EpisodeRecord[]): Promise<QuestionMarks[]>;
+}
+
+/** Its `id` names it in records and changes with its text; `stop` is the stop rule of replies, null where only the model ends them. */
+export type EnvironmentPrompt = Pick<Prompt, "id" | "system" | "examples" | "tools" | "stop">;
+
+/**
+ * A prompt that is a system prompt only.
+ *
+ * @example
+ * const prompt = chatPrompt("echo-1", "Repeat the number.");
+ */
+export function chatPrompt(id: string, system: string): EnvironmentPrompt {
+  return { id, system, examples: [], tools: null, stop: null };
+}
+
+/** The record of an episode in an environment that makes none itself: fields that mean nothing there are null or empty. */
+export function textRecord(
+  environment: Environment,
+  task: Task,
+  played: Ending & { readonly split: TaskSplit; readonly rewards: readonly (number | null)[] },
+): EpisodeRecord {
+  const { player, error, split, rewards } = played;
+  const isScored = error === null && rewards.every((reward) => reward !== null);
+  const reward = isScored ? rewards.reduce<number>((sum, value) => sum + (value ?? 0), 0) : null;
+  return {
+    player,
+    question_id: task.id,
+    question: task.text,
+    database_name: task.group ?? environment.name,
+    difficulty: "easy",
+    answer_type: "string",
+    split,
+    prompt: environment.prompt.id,
+    seen: split === "train" || (task.seen ?? false),
+    start: null,
+    steps: [],
+    correctness: reward === null ? null : reward > 0 ? 1 : 0,
+    progress: null,
+    operational: null,
+    reward,
+    step_count: rewards.length,
+    done_reason: null,
+    parse_failures: 0,
+    repeats: 0,
+    invalid: 0,
+    error,
+  };
+}

@@ -1,0 +1,182 @@
+// How good a model is: success on evaluation tasks of groups that training has too (seen) and of others (unseen), greedy
+// and sampled.
+
+import {
+  type EpisodeRecord,
+  type EpisodeWorker,
+  episodeSeed,
+  playConcurrently,
+  sampleRounds,
+  summarize,
+} from "../gym/evaluation/index.ts";
+import { batchingOf, type GRPOConfig } from "./config.ts";
+import type { Environment, EpisodePurpose, Task, TaskSplit } from "./environment.ts";
+import { evaluationConfig, modelPolicy, type SamplingModel } from "./policy.ts";
+import { playTask } from "./rollout.ts";
+import type { Manner as Decoding, Standing as Evaluation, Place as EvaluationSplit } from "./run/records.ts";
+
+/** Enough to fill a batch. */
+const MIN_CONCURRENCY = 64;
+
+/** Concurrent evaluation episodes: as many as training plays, which fit in memory, and enough for a batch. */
+export function evaluationConcurrency(config: GRPOConfig): number {
+  return Math.max(MIN_CONCURRENCY, batchingOf(config).generation_batch_size);
+}
+
+export const EVALUATION_SPLITS: readonly EvaluationSplit[] = ["seen", "unseen"];
+export const DECODINGS: readonly Decoding[] = ["greedy", "sampled"];
+
+export interface EvaluateModelOptions {
+  /** On each split; null plays each task once. */
+  readonly episodes: number | null;
+  /** Sampled episodes on each split, where there should be another number of them; 0: none. @default as `episodes` */
+  readonly sampled?: number | null;
+  readonly signal?: AbortSignal | undefined;
+  readonly onEpisode?: ((record: EpisodeRecord, decoding: Decoding) => void) | undefined;
+  /** Called as episodes end, with how many there will be. */
+  readonly onProgress?: ((done: number, total: number) => void) | undefined;
+}
+
+/**
+ * Evaluates a model greedily and as training samples it.
+ *
+ * @example
+ * const { unseen } = await evaluateModel(createSqlEnvironment({ data, config }), model, config, { episodes: 50 });
+ * console.log(unseen.greedy.success_rate);
+ */
+export function evaluateModel(
+  environment: Environment,
+  model: SamplingModel,
+  config: GRPOConfig,
+  options: EvaluateModelOptions,
+): Promise<Evaluation> {
+  const open = (decoding: Decoding) =>
+    modelWorker({
+      environment,
+      model,
+      config,
+      purpose: "evaluation",
+      split: "eval",
+      decoding,
+      key: [config.seed, "evaluation", decoding],
+      seed: config.seed,
+      signal: options.signal,
+    });
+  return evaluateWorkers(environment, open, config, options);
+}
+
+/** A task and how often it was drawn before. */
+export interface DrawnTask {
+  readonly item: Task;
+  readonly round: number;
+}
+
+export interface ModelWorkerOptions {
+  readonly environment: Environment;
+  readonly model: SamplingModel;
+  readonly config: GRPOConfig;
+  readonly purpose: EpisodePurpose;
+  readonly split: TaskSplit;
+  readonly decoding: Decoding;
+  /** Key of the samples' random numbers. */
+  readonly key: readonly (string | number)[];
+  readonly seed: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Opens workers that play tasks with a model. */
+export function modelWorker(options: ModelWorkerOptions): () => EpisodeWorker<DrawnTask> {
+  const { environment, model, purpose, split, decoding, key, seed, signal } = options;
+  const config = evaluationConfig(options.config);
+  const turns = (purpose === "evaluation" ? config : options.config).step_budget;
+  return () => {
+    const env = environment.open(purpose);
+    return {
+      play: ({ item: task, round }) => {
+        const own = signal && AbortSignal.any([signal]); // one per episode, since a signal collects listeners
+        const policy = modelPolicy({
+          model,
+          prompt: environment.prompt,
+          config,
+          key,
+          seed: episodeSeed(seed, task.id, round),
+          greedy: decoding === "greedy",
+          signal: own,
+        });
+        return playTask(env, task, policy, { environment, split, turns, signal: own });
+      },
+      close: () => env.close?.(),
+    };
+  };
+}
+
+/** Evaluates whatever plays: `open` makes a worker for each concurrent episode. */
+export async function evaluateWorkers(
+  environment: Environment,
+  open: (decoding: Decoding) => () => EpisodeWorker<DrawnTask>,
+  config: GRPOConfig,
+  { episodes: wanted, sampled, signal, onEpisode, onProgress }: EvaluateModelOptions,
+): Promise<Evaluation> {
+  const concurrency = evaluationConcurrency(config);
+  const tasks = evaluationTasks(environment);
+  const count = (split: EvaluationSplit, decoding: Decoding) =>
+    Math.min((decoding === "sampled" ? (sampled ?? wanted) : wanted) ?? Number.POSITIVE_INFINITY, tasks[split].length);
+  const total = EVALUATION_SPLITS.flatMap((split) => DECODINGS.map((decoding) => count(split, decoding))).reduce(
+    (a, b) => a + b,
+  );
+  let done = 0;
+  const evaluate = async (split: EvaluationSplit, decoding: Decoding) => {
+    const episodes = count(split, decoding);
+    if (episodes === 0) return summarize([]);
+    const records = await playConcurrently(
+      sampleRounds(tasks[split], { episodes, seed: config.seed }),
+      open(decoding),
+      {
+        concurrency,
+        signal,
+        onEpisode: (record) => onEpisode?.(record, decoding),
+        onProgress: () => onProgress?.(++done, total),
+      },
+    );
+    signal?.throwIfAborted();
+    return summarize(records, split === "unseen" ? "cluster_t_by_database" : "wilson");
+  };
+  return {
+    seen: { greedy: await evaluate("seen", "greedy"), sampled: await evaluate("seen", "sampled") },
+    unseen: { greedy: await evaluate("unseen", "greedy"), sampled: await evaluate("unseen", "sampled") },
+  };
+}
+
+/** Evaluation tasks by whether training has tasks of the same group. */
+export function evaluationTasks(environment: Environment): Record<EvaluationSplit, readonly Task[]> {
+  const tasks = environment.tasks("eval");
+  return { seen: tasks.filter(({ seen }) => seen), unseen: tasks.filter(({ seen }) => !seen) };
+}
+
+export interface PreviewOptions {
+  readonly split: TaskSplit;
+  readonly episodes: number;
+  readonly seed: number;
+}
+
+/** Plays a few greedy episodes of a split, for callbacks that show how the model plays. */
+export async function previewEpisodes(
+  environment: Environment,
+  model: SamplingModel,
+  config: GRPOConfig,
+  { split, episodes, seed }: PreviewOptions,
+): Promise<EpisodeRecord[]> {
+  const tasks = environment.tasks(split);
+  if (tasks.length === 0) return [];
+  const open = modelWorker({
+    environment,
+    model,
+    config,
+    purpose: "preview",
+    split,
+    decoding: "greedy",
+    key: [config.seed, "evaluation", "greedy"],
+    seed,
+  });
+  return playConcurrently(sampleRounds(tasks, { episodes, seed }), open, { concurrency: episodes });
+}

@@ -1,0 +1,67 @@
+// The model as a policy: how a config samples its replies.
+import { TextPolicy, type TextPolicyOptions, type TokenSampler } from "../gym/players/index.ts";
+import type { Tokenizer, TurnEncoder } from "../lm/model/index.ts";
+import type { GRPOConfig } from "./config.ts";
+import type { EnvironmentPrompt } from "./environment.ts";
+
+/** A model that can be sampled from. */
+export interface SamplingModel {
+  readonly engine: TokenSampler;
+  readonly tokenizer: Tokenizer;
+  readonly turns: TurnEncoder;
+}
+
+export interface PolicyOptions {
+  readonly model: SamplingModel;
+  readonly prompt: EnvironmentPrompt;
+  readonly config: GRPOConfig;
+  /** Key of the samples' random numbers; the episode's seed is its last part. */
+  readonly key: readonly (string | number)[];
+  readonly seed: string | number;
+  /** Take the likeliest token instead of sampling. @default false */
+  readonly greedy?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The policy of one episode. */
+export function modelPolicy(options: PolicyOptions): TextPolicy {
+  const { model, prompt, config, key, seed, greedy = false, signal } = options;
+  const { engine, tokenizer, turns } = model;
+  return new TextPolicy(
+    {
+      ...samplingOptions(config, tokenizer),
+      engine,
+      turns,
+      prompt,
+      texts: prompt.stop ? tokenizer.texts : undefined,
+      temperature: greedy ? 0 : config.temperature,
+      key,
+    },
+    { seed, signal },
+  );
+}
+
+/** The config of evaluation episodes: their step budget, and room for its turns. */
+export function evaluationConfig(config: GRPOConfig): GRPOConfig {
+  const { eval_step_budget: step_budget, max_new_tokens, max_completion_length } = config;
+  if (step_budget === null) return config;
+  const all = step_budget * max_new_tokens;
+  return { ...config, step_budget, max_completion_length: Math.max(max_completion_length, all) };
+}
+
+/** How the model is sampled in training and in sampled evaluations. */
+export function samplingOptions(
+  config: GRPOConfig,
+  tokenizer: Tokenizer,
+): Omit<TextPolicyOptions, "engine" | "turns" | "prompt" | "key" | "texts" | "temperature"> {
+  const { top_k, top_p, min_p, max_new_tokens, max_completion_length, max_context_tokens } = config;
+  return {
+    decode: (ids) => tokenizer.decode(ids, { skipSpecial: true }),
+    top_k,
+    top_p,
+    min_p: min_p ?? 0,
+    max_new_tokens,
+    max_completion_length,
+    max_context_tokens,
+  };
+}

@@ -1,0 +1,66 @@
+// `rolloutFunc`: a rollout on SQL questions without a trainer, under TRL's name.
+import { UsageError } from "../../errors.ts";
+import type { DataSet } from "../../gym/data/index.ts";
+import type { EnvironmentSource } from "../../gym/evaluation/index.ts";
+import type { TokenSampler } from "../../gym/players/index.ts";
+import { bundledDataSet } from "../../gym/worlds/index.ts";
+import { createTurnEncoder, type Tokenizer, type TurnEncoder } from "../../lm/model/index.ts";
+import type { GRPOConfig } from "../config.ts";
+import { type RolloutOptions, rollOut } from "../rollout.ts";
+import { RolloutClock } from "../rollout-clock.ts";
+import type { Episode } from "../run/records.ts";
+import { findQuestion, type QuestionPrompt } from "./questions.ts";
+import { createSqlEnvironment } from "./sql-environment.ts";
+
+export { parseModelOutput } from "../../gym/players/index.ts";
+
+export interface RolloutFuncOptions extends Omit<RolloutOptions, "model" | "config"> {
+  /** Where the questions are. @default the bundled set, when questions_path says so */
+  readonly data?: DataSet;
+  /** @default ChatML turns for the tokenizer */
+  readonly turns?: TurnEncoder;
+  /** Where the environments run. @default in this thread */
+  readonly environments?: EnvironmentSource | undefined;
+  /** Called with the seconds in which nothing was sampled because of environments, and the seconds that they worked. */
+  readonly onEnvironment?: (waited: number, worked: number) => void;
+}
+
+/**
+ * Plays an episode for each question, by prompt or by its text; give a prompt several times to play a group. Episodes are
+ * in the order of the prompts. What the environment could not score has null rewards; an engine that fails throws.
+ *
+ * @example
+ * const { engine, tokenizer, turns } = model;
+ * const [prompt] = loadQuestionPrompts(data, config);
+ * const group = await rolloutFunc([prompt!, prompt!, prompt!, prompt!], engine, tokenizer, config, { data, turns });
+ */
+export async function rolloutFunc(
+  prompts: readonly (QuestionPrompt | string)[],
+  engine: TokenSampler,
+  tokenizer: Tokenizer,
+  config: GRPOConfig,
+  options: RolloutFuncOptions = {},
+): Promise<Episode[]> {
+  const { turns = createTurnEncoder(tokenizer), clock = new RolloutClock(), environments, onEnvironment } = options;
+  const data = options.data ?? bundledData(config);
+  const environment = createSqlEnvironment({ data, config, environments });
+  const tasks = prompts.map((prompt) => {
+    const { question_id: id, question_text: text } = findQuestion(prompt, data);
+    return { id, text };
+  });
+  const workedBefore = environment.workSeconds ?? 0;
+  try {
+    return await rollOut(environment, tasks, { ...options, model: { engine, tokenizer, turns }, config, clock });
+  } finally {
+    onEnvironment?.(clock.waited, clock.worked + (environment.workSeconds ?? 0) - workedBefore);
+  }
+}
+
+function bundledData({ questions_path }: GRPOConfig): DataSet {
+  if (questions_path === "bundled") return bundledDataSet();
+  throw new UsageError({
+    what: "rolloutFunc does not read files; questions_path is",
+    value: questions_path,
+    remedy: "open the data set and pass it as the option `data`",
+  });
+}

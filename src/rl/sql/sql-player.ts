@@ -1,0 +1,21 @@
+// The model of a training as a player of SQL episodes, for what plays with players: `evaluate`, the playground.
+import { modelPlayer, type Player } from "../../gym/players/index.ts";
+import type { GRPOConfig } from "../config.ts";
+import { evaluationConfig, type SamplingModel, samplingOptions } from "../policy.ts";
+import type { Manner as Decoding } from "../run/records.ts";
+
+/** A player that takes the likeliest tokens, or samples as in training. */
+export function sqlPlayer(model: SamplingModel, decoding: Decoding, config: GRPOConfig, name = "model"): Player {
+  const { engine, tokenizer, turns } = model;
+  const { prompt, shots } = config;
+  return modelPlayer({
+    ...samplingOptions(evaluationConfig(config), tokenizer),
+    texts: prompt === "compact" ? undefined : tokenizer.texts,
+    temperature: decoding === "greedy" ? 0 : config.temperature,
+    prompt: { prompt, shots },
+    engine,
+    turns,
+    name,
+    key: [config.seed, "evaluation", decoding],
+  });
+}
