@@ -12,29 +12,16 @@ import type {
   TokenLayout,
   Weight,
 } from "../device.ts";
-import { CUDA_CHUNK_SHARE, CUDA_SAVED_SHARE, type HeadKernels, LmHead, type LogitRows } from "../lm-head.ts";
+import { CUDA_CHUNK_SHARE, CUDA_SAVED_SHARE, LmHead } from "../lm-head.ts";
 import { at, f32, i32, matrix, NULL, normThreads, rotaryCut, scalesOf, vectorsOf } from "./arguments.node.ts";
-import {
-  type AttentionKernels,
-  type AttentionPlan,
-  attentionBackward,
-  attentionDecode,
-  attentionForward,
-  attentionKernels,
-  attentionNext,
-  attentionPlanLength,
-  decodeScratch,
-  decodeSplits,
-  nextScratch,
-  planAttention,
-  sharingShape,
-} from "./attention.ts";
 import { bf16ToFloats, floatsToBf16 } from "./bf16.ts";
 import type { Blas, Matrix } from "./blas.node.ts";
 import type { Compiler } from "./compiler.node.ts";
 import type { CudaDevice, Gpu, Precision } from "./device.ts";
+import { DeviceAttention } from "./device-attention.ts";
 import type { Driver } from "./driver.node.ts";
-import { HEAD_THREADS } from "./kernels/head.ts";
+import { captureGraph, timeOnGpu } from "./graph.node.ts";
+import { headKernels } from "./head.node.ts";
 import { SQUARE_BLOCKS } from "./kernels/optimizer.ts";
 import { ROTARY_THREADS } from "./kernels/rotary.ts";
 import { ROW_THREADS } from "./kernels/rows.ts";
@@ -42,18 +29,10 @@ import type { SkinnyEnd } from "./kernels/skinny.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
 import { matmulLaunch } from "./matmul.ts";
 import { Pool } from "./pool.ts";
-import { fillSharing, sharingLength } from "./prefix-sharing.ts";
 import { sample, sampleScratchLength } from "./sample.ts";
 import { sourcesFor } from "./sources.ts";
 import { Staging } from "./staging.node.ts";
-
-/** A bf16 copy of a whole allocation of parameters, refreshed when first needed after a change. */
-interface Shadow {
-  readonly from: number;
-  readonly bytes: number;
-  readonly address: number;
-  stale: boolean;
-}
+import { WeightCopies } from "./weight-copies.ts";
 
 /** RMSNorm of the rows that a matmul multiplies. */
 interface Norm {
@@ -62,7 +41,6 @@ interface Norm {
 }
 
 const BYTES = { f32: 4, i32: 4, bf16: 2 } as const;
-const DECODE_COUNTERS = 65_536;
 
 /** `createCuda` makes one. */
 export class Cuda implements CudaDevice {
@@ -79,14 +57,9 @@ export class Cuda implements CudaDevice {
   readonly #staging: Staging;
   readonly #launch: Launch;
   readonly #scopes: number[][] = [];
-  #shadows: Shadow[] = [];
-  /** Plans by the address of their layout's spans; freed with it. */
-  readonly #plans = new Map<string, { plan: AttentionPlan; buffer: number }>();
-  readonly #attention = new Map<string, AttentionKernels>();
   readonly #loaded = new Set<string>();
-  /** Counters of decode attention; always 0 between launches. */
-  readonly #counters: Buffer;
-  readonly #partials = new Map<number, Buffer>();
+  readonly #copies: WeightCopies;
+  readonly #attention: DeviceAttention;
   readonly #head: LmHead;
   /** During a capture: memory that will belong to the graph. */
   #held: number[] | undefined;
@@ -113,12 +86,18 @@ export class Cuda implements CudaDevice {
     this.#launch = (...args) => driver.launch(...args);
     for (const source of sourcesFor(driver.gpu.capability)) this.#load(source);
     const logits = this.gpu.memory / 4; // that all of its memory would hold
-    this.#head = new LmHead(this, this.#headKernels(), {
-      chunk: logits / CUDA_CHUNK_SHARE,
-      saved: logits / CUDA_SAVED_SHARE,
+    this.#head = new LmHead(
+      this,
+      headKernels(this.#launch, (dtype, length) => this.alloc(dtype, length)),
+      { chunk: logits / CUDA_CHUNK_SHARE, saved: logits / CUDA_SAVED_SHARE },
+    );
+    this.#copies = new WeightCopies(this.#pool, (from, to, length) => this.#toBf16(from, to, length));
+    this.#attention = new DeviceAttention({
+      device: this,
+      pool: this.#pool,
+      launch: this.#launch,
+      load: (source) => this.#load(source),
     });
-    this.#counters = this.alloc("i32", DECODE_COUNTERS);
-    this.fill(this.#counters, 0);
   }
 
   get decoding(): Decoding {
@@ -134,14 +113,7 @@ export class Cuda implements CudaDevice {
         const wait = this.#staging.downLater(address, 4 * length);
         return () => new Int32Array(wait().buffer);
       },
-      sharing: {
-        length: (rows, shape) =>
-          this.#shares(shape) ? sharingLength(rows, sharingShape(shape, this.gpu.multiprocessors)) : 0,
-        fill: (out, rows, spans, ranges, shape) => {
-          if (!this.#shares(shape)) return;
-          fillSharing(out, rows, spans, ranges, sharingShape(shape, this.gpu.multiprocessors));
-        },
-      },
+      sharing: this.#attention.sharing,
     };
   }
 
@@ -215,8 +187,7 @@ export class Cuda implements CudaDevice {
   }
 
   changed({ value }: Weight): void {
-    const shadow = this.#shadows.find(({ from, bytes }) => value.address >= from && value.address < from + bytes);
-    if (shadow) shadow.stale = true;
+    this.#copies.markStale(value);
   }
 
   forget(): void {
@@ -337,21 +308,12 @@ export class Cuda implements CudaDevice {
     norms: { readonly q: Scale; readonly k: Scale } | null,
     kvCache: Buffer,
     out: Buffer,
-    { tokens, sharing, ranges, positions }: TokenLayout,
+    layout: TokenLayout,
     rotary: Buffer,
     shape: HeadShape,
     bias: Scale | null = null,
   ): boolean {
-    if (!sharing) return false;
-    const kernels = this.#attentionFor(shape, qkv.dtype);
-    if (!kernels.next) return false;
-    const tables = { work: sharing, ranges, positions, rotary };
-    const lengths = nextScratch(tokens, kernels.shape, this.gpu.multiprocessors);
-    if (lengths.counters > DECODE_COUNTERS) return false;
-    const scratch = { partials: this.#partialsOf(lengths.partials), counters: this.#counters };
-    const io = { qkv, kvCache, out, ...scratch, ...tables };
-    attentionNext(this.#launch, kernels, tokens, this.gpu.multiprocessors, shape.eps, io, vectorsOf(norms, bias));
-    return true;
+    return this.#attention.next({ qkv, kvCache, out, rotary }, layout, shape, vectorsOf(norms, bias));
   }
 
   rotateBackward(
@@ -385,12 +347,7 @@ export class Cuda implements CudaDevice {
   }
 
   attention(q: Buffer, kvCache: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void {
-    const kernels = this.#attentionFor(shape, q.dtype);
-    if (!lse && this.#decode(q, kvCache, out, layout, kernels)) return;
-    this.scope(() => {
-      const lseOut = lse ?? this.alloc("f32", layout.tokens * shape.heads);
-      attentionForward(this.#launch, kernels, this.#planFor(layout, kernels), layout, { q, kvCache, out, lse: lseOut });
-    });
+    this.#attention.forward(q, kvCache, out, lse, layout, shape);
   }
 
   attentionBackward(
@@ -403,12 +360,7 @@ export class Cuda implements CudaDevice {
     layout: TokenLayout,
     shape: HeadShape,
   ): void {
-    const kernels = this.#attentionFor(shape, q.dtype);
-    const plan = this.#planFor(layout, kernels);
-    this.scope(() => {
-      const dots = this.alloc("f32", layout.tokens * shape.heads);
-      attentionBackward(this.#launch, kernels, plan, layout, { q, kvCache, out, dOut, lse, dots, dqkv });
-    });
+    this.#attention.backward({ q, kvCache, out, dOut, lse, dqkv }, layout, shape);
   }
 
   swiGlu(gateUp: Buffer, out: Buffer, rows: number, width: number): void {
@@ -491,41 +443,29 @@ export class Cuda implements CudaDevice {
   }
 
   #capture(work: () => void): CapturedGraph {
-    for (const shadow of this.#shadows) this.#refresh(shadow);
-    const driver = this.#driver;
+    this.#copies.refreshAll();
     const held: number[] = [];
-    const graphs: (number | bigint)[] = [0];
+    const free = () => {
+      for (const address of held) this.#pool.free(address);
+    };
+    let exec: number | bigint;
     this.#held = held;
     try {
-      driver.call("cuStreamBeginCapture_v2", driver.stream, 2); // 2: relaxed, other threads may call the driver
-      let failure: unknown;
-      try {
-        this.scope(work);
-      } catch (error) {
-        failure = error;
-      }
-      driver.call("cuStreamEndCapture", driver.stream, graphs);
-      if (failure) {
-        driver.call("cuGraphDestroy", graphs[0]!);
-        throw failure;
-      }
+      exec = captureGraph(this.#driver, () => this.scope(work));
     } catch (error) {
-      this.#held = undefined;
-      for (const address of held) this.#pool.free(address);
+      free();
       throw error;
+    } finally {
+      this.#held = undefined;
     }
-    this.#held = undefined;
-    const graph = graphs[0]!;
-    const exec = driver.out("cuGraphInstantiateWithFlags", graph, 0);
-    driver.call("cuGraphDestroy", graph);
     return {
       launch: () => {
-        for (const shadow of this.#shadows) this.#refresh(shadow);
-        driver.call("cuGraphLaunch", exec, driver.stream);
+        this.#copies.refreshAll();
+        this.#driver.call("cuGraphLaunch", exec, this.#driver.stream);
       },
       free: () => {
-        driver.call("cuGraphExecDestroy", exec);
-        for (const address of held) this.#pool.free(address);
+        this.#driver.call("cuGraphExecDestroy", exec);
+        free();
       },
     };
   }
@@ -539,16 +479,7 @@ export class Cuda implements CudaDevice {
   }
 
   time(work: () => void): number {
-    const driver = this.#driver;
-    const [start, end] = [driver.out("cuEventCreate", 0), driver.out("cuEventCreate", 0)];
-    driver.call("cuEventRecord", start, driver.stream);
-    work();
-    driver.call("cuEventRecord", end, driver.stream);
-    driver.call("cuEventSynchronize", end);
-    const milliseconds = [0];
-    driver.call("cuEventElapsedTime", milliseconds, start, end);
-    for (const event of [start, end]) driver.call("cuEventDestroy_v2", event);
-    return milliseconds[0]!;
+    return timeOnGpu(this.#driver, work);
   }
 
   close(): void {
@@ -571,16 +502,7 @@ export class Cuda implements CudaDevice {
 
   /** Frees memory and what was derived from it: a weight's copy, a layout's plan. */
   #release(address: number): void {
-    for (const [key, { buffer }] of this.#plans) {
-      if (!key.startsWith(`${address} `)) continue;
-      this.#plans.delete(key);
-      this.#give(buffer);
-    }
-    const shadow = this.#shadows.find(({ from }) => from === address);
-    if (shadow) {
-      this.#shadows = this.#shadows.filter((other) => other !== shadow);
-      this.#give(shadow.address);
-    }
+    for (const derived of [...this.#attention.drop(address), ...this.#copies.drop(address)]) this.#give(derived);
     this.#give(address);
   }
 
@@ -614,22 +536,12 @@ export class Cuda implements CudaDevice {
   /** A weight in the type of the activations it is multiplied with. */
   #weight({ value, columns }: Weight, dtype: Dtype): Matrix {
     if (value.dtype === dtype) return matrix(value, columns);
-    let shadow = this.#shadows.find(({ from, bytes }) => value.address >= from && value.address < from + bytes);
-    if (!shadow) {
-      const { address: from, bytes } = this.#pool.around(value.address);
-      shadow = { from, bytes, address: this.#pool.alloc(bytes / 2), stale: true };
-      this.#shadows.push(shadow);
-    }
-    this.#refresh(shadow);
-    return { address: shadow.address + (value.address - shadow.from) / 2, dtype, stride: columns };
+    return { address: this.#copies.addressOf(value), dtype, stride: columns };
   }
 
-  #refresh(shadow: Shadow): void {
-    if (!shadow.stale) return;
+  #toBf16(from: number, to: number, length: number): void {
     if (this.#held) throw new Error("a weight was first used inside a graph capture"); // it would not be copied now
-    const length = shadow.bytes / 4;
-    this.#elementwise("convert_f32_bf16", length / 8, [{ ptr: shadow.from }, { ptr: shadow.address }, { i64: length }]);
-    shadow.stale = false;
+    this.#elementwise("convert_f32_bf16", length / 8, [{ ptr: from }, { ptr: to }, { i64: length }]);
   }
 
   /** Calls `use` with the buffer in the given type, converted if needed. */
@@ -672,79 +584,5 @@ export class Cuda implements CudaDevice {
       this.#launch(`sumRows_${x.dtype}`, [columns, parts, 1], [ROW_THREADS, 1, 1], 0, args);
       this.#addParts(sums, out, parts, width, 0, width);
     });
-  }
-
-  /** Whether there is a kernel that reads a prefix shared by several rows once. */
-  #shares(shape: HeadShape): boolean {
-    return this.#attentionFor(shape, this.activations).next !== undefined;
-  }
-
-  #attentionFor({ heads, kvHeads, headDim }: HeadShape, dtype: Dtype): AttentionKernels {
-    const key = `${heads} ${kvHeads} ${headDim} ${dtype}`;
-    let kernels = this.#attention.get(key);
-    if (!kernels) {
-      const precision = dtype === "bf16" ? "bf16" : "f32";
-      kernels = attentionKernels({ heads, kvHeads, headDim, precision }, this.gpu);
-      for (const source of kernels.sources) this.#load(source);
-      this.#attention.set(key, kernels);
-    }
-    return kernels;
-  }
-
-  /** Attention of one new token per row, for inference; false if the layout or the heads are not for this kernel. */
-  #decode(q: Buffer, kvCache: Buffer, out: Buffer, layout: TokenLayout, kernels: AttentionKernels): boolean {
-    const rows = layout.tokens;
-    if (rows !== layout.spanCount || kernels.decodeTogether === 0) return false;
-    const splits = decodeSplits(rows, kernels.shape, this.gpu.multiprocessors);
-    const lengths = decodeScratch(rows, splits, kernels);
-    if (lengths.counters > DECODE_COUNTERS) return false;
-    this.scope(() => {
-      const partials = this.alloc("f32", lengths.partials);
-      const io = { q, kvCache, out, partials, counters: this.#counters };
-      attentionDecode(this.#launch, kernels, rows, splits, layout, io);
-    });
-    return true;
-  }
-
-  /** Scratch shared by all layers of all graphs of a size. */
-  #partialsOf(length: number): Buffer {
-    let partials = this.#partials.get(length);
-    if (!partials) {
-      partials = { dtype: "f32", length, address: this.#pool.alloc(4 * length) };
-      this.#partials.set(length, partials);
-    }
-    return partials;
-  }
-
-  #planFor(layout: TokenLayout, kernels: AttentionKernels): AttentionPlan {
-    const key = `${layout.spans.address} ${kernels.suffix}`;
-    const known = this.#plans.get(key);
-    if (known) return known.plan;
-    const buffer = this.#pool.alloc(4 * attentionPlanLength(layout, kernels));
-    const plan = planAttention(this.#launch, kernels, layout, buffer);
-    this.#plans.set(key, { plan, buffer });
-    return plan;
-  }
-
-  #headKernels(): HeadKernels {
-    const threads = [HEAD_THREADS, 1, 1] as const;
-    const sizes = ({ vocabulary, stride, inverseTemperature }: LogitRows) => [
-      i32(vocabulary),
-      i32(stride),
-      f32(inverseTemperature),
-    ];
-    return {
-      logProb: (rows, { targets, logp, entropy, lse }) => {
-        const args = [...[rows.logits, targets, logp, entropy, lse].map(at), ...sizes(rows)];
-        this.#launch("logProb", [rows.rows, 1, 1], threads, 0, args);
-      },
-      logProbBackward: (rows, { targets, entropy, lse, dLogp, dEntropy }, { dtype }) => {
-        const { logits } = rows;
-        const dLogits = dtype === "f32" ? logits : this.alloc(dtype, rows.rows * rows.stride);
-        const args = [...[logits, dLogits, targets, entropy, lse, dLogp, dEntropy].map(at), ...sizes(rows)];
-        this.#launch(`logProbBackward_${dtype}`, [rows.rows, 1, 1], threads, 0, args);
-        return dLogits;
-      },
-    };
   }
 }
