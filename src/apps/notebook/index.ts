@@ -1,5 +1,14 @@
 // For notebooks: records as displayable views, and a live view of a training.
 
-export * from "./display.ts";
-export * from "./live-training.ts";
-export * from "./views.ts";
+export { type Board, type Bundle, Shown } from "./display.ts";
+export { showOn } from "./live-training.ts";
+export {
+  behaviourView,
+  comparisonView,
+  curveView,
+  episodesView,
+  evaluationView,
+  settingsView,
+  transcriptView,
+  trendOf,
+} from "./views.ts";

@@ -1,4 +1,13 @@
 // Reports on disk: reads a run's folder, writes its pages, converts SVG to PNG.
 export * from "./index.ts";
-export * from "./png.node.ts";
-export * from "./run-report.node.ts";
+export { type PngOptions, svgToPng } from "./png.node.ts";
+export {
+  RUN_FILES,
+  type Run,
+  readConfig,
+  readEpisodes,
+  readRun,
+  trainingReport,
+  type WrittenReport,
+  writeReport,
+} from "./run-report.node.ts";

@@ -1,12 +1,43 @@
 // Reports on a run: pictures, pages and Markdown, as pure functions of its records.
 
-export * from "./action-stats.ts";
-export * from "./comparison.ts";
-export * from "./evaluation-summary.ts";
-export * from "./example-question.ts";
-export * from "./learning-curve.ts";
-export * from "./live-plots.ts";
-export * from "./metric-charts.ts";
-export * from "./model-card.ts";
-export * from "./run-page.ts";
-export * from "./stages.ts";
+export { type ActionStats, ActionStatsCounter, type CountedEpisode, countActions } from "./action-stats.ts";
+export {
+  type ComparisonOptions,
+  comparisonHtml,
+  comparisonMarkdown,
+  comparisonSection,
+  questionMarkdown,
+} from "./comparison.ts";
+export {
+  behaviourRows,
+  type EvaluationRow,
+  evaluationRows,
+  headline,
+  isScored,
+  reachText,
+  type TrainingEvaluations,
+  verdictOf,
+  withInterval,
+} from "./evaluation-summary.ts";
+export { exampleQuestion } from "./example-question.ts";
+export { type LearningCurveOptions, learningCurve, pointsOf } from "./learning-curve.ts";
+export { type LivePlots, livePlots } from "./live-plots.ts";
+export { drawSinglePanel, trainingCharts } from "./metric-charts.ts";
+export {
+  type BlogOptions,
+  behaviourTable,
+  blogMarkdown,
+  evaluationTable,
+  type ModelCardOptions,
+  modelCard,
+} from "./model-card.ts";
+export { type RunRecords, runPage } from "./run-page.ts";
+export {
+  accuracyNote,
+  accuracyTable,
+  PAIRED_NOTE,
+  pairedTable,
+  recipeLines,
+  type StageTable,
+  selfTaughtText,
+} from "./stages.ts";

@@ -1,8 +1,32 @@
 // Players: random, scripted and oracle players, models and chat endpoints, and their prompts and parser.
-export * from "./chat.ts";
-export * from "./lib/parse-observation.ts";
-export * from "./model.ts";
-export * from "./player.ts";
+export {
+  type AskOptions,
+  ChatError,
+  type ChatMessage,
+  type ChatOptions,
+  type ChatUsage,
+  type Complete,
+  chatClient,
+  chatPlayer,
+} from "./chat.ts";
+export {
+  type NotedColumn,
+  type NotedDescription,
+  type NotedResult,
+  type NotedTable,
+  type ParsedColumn,
+  type ParsedDescription,
+  type ParsedResult,
+  type ParsedTable,
+  parseDescription,
+  parseResult,
+  parseTables,
+  readDescription,
+  readResult,
+  readTables,
+} from "./lib/parse-observation.ts";
+export { ModelGame, type ModelPlayerOptions, ModelPolicy, modelPlayer } from "./model.ts";
+export type { Decision, EpisodeContext, Move, Player, Policy, Turn } from "./player.ts";
 export {
   type ChatPrompt,
   Conversation,
@@ -10,16 +34,37 @@ export {
   checkRoom,
   type Turns,
 } from "./prompts/conversation.ts";
-export * from "./prompts/prompt.ts";
+export {
+  type CustomPrompt,
+  type Exchange,
+  formatObservation,
+  getSystemPrompt,
+  PROMPT_NAMES,
+  type Prompt,
+  type PromptChoice,
+  type PromptName,
+  parseModelOutput,
+  promptFor,
+  promptId,
+  wordsOf,
+} from "./prompts/prompt.ts";
 export { SHOT_COUNTS, type ShotCount } from "./prompts/shots.ts";
 export { MAX_SHOWN_RESULT, type Shown } from "./prompts/shown.ts";
 export { type ActionTool, actionTools, parseCall } from "./prompts/tools.ts";
-export * from "./prompts/writer.ts";
-export * from "./scripted/guesser.ts";
-export * from "./scripted/keyword.ts";
-export * from "./scripted/looker.ts";
-export * from "./scripted/oracle.ts";
-export * from "./scripted/random.ts";
-export * from "./scripted/scripted.ts";
-export * from "./scripted/teacher.ts";
-export * from "./text-policy.ts";
+export { chatWriter, modelWriter, type WriteRequest, type Writer, type Written } from "./prompts/writer.ts";
+export { guesserPlayer } from "./scripted/guesser.ts";
+export { keywordPlayer } from "./scripted/keyword.ts";
+export { lookerPlayer } from "./scripted/looker.ts";
+export { oraclePlayer } from "./scripted/oracle.ts";
+export { flailerPlayer, randomPlayer } from "./scripted/random.ts";
+export { answerFrom, type Script, scriptedPlayer } from "./scripted/scripted.ts";
+export { type TeacherOptions, teacherPlayer } from "./scripted/teacher.ts";
+export {
+  type Message,
+  type Reply,
+  type Segment,
+  type TextEpisode,
+  TextPolicy,
+  type TextPolicyOptions,
+  type TokenSampler,
+} from "./text-policy.ts";

@@ -1,4 +1,17 @@
 // Where arithmetic runs.
 export { type CpuDevice, type CpuOptions, createCpuDevice } from "./cpu/device.ts";
 export { type CpuWebOptions, createWebCpu } from "./cpu/start.web.ts";
-export * from "./device.ts";
+export type {
+  AdamStep,
+  BlockAddress,
+  Buffer,
+  CapturedGraph,
+  Decoding,
+  Device,
+  Dtype,
+  HeadShape,
+  KvShape,
+  Scale,
+  TokenLayout,
+  Weight,
+} from "./device.ts";

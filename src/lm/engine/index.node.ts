@@ -2,5 +2,5 @@
 
 export { findModel, hubCache } from "../model/formats/hub.node.ts";
 export * from "./index.ts";
-export * from "./load.node.ts";
+export { baseFolderOf, type LoadedModel, type LoadModelOptions, loadModelAndTokenizer } from "./load.node.ts";
 export { startEngine, ThreadEngine, type ThreadEngineOptions } from "./thread/client.node.ts";

@@ -1,5 +1,15 @@
 // A model that can sample and learn.
-export * from "./engine.ts";
+export type {
+  AdamParams,
+  Datum,
+  Engine,
+  ForwardBackwardOptions,
+  ForwardBackwardOutput,
+  LogprobOptions,
+  OptimOutput,
+  Sample,
+  SampleRequest,
+} from "./engine.ts";
 export { type CrossEntropySpec, crossEntropy } from "./learning/cross-entropy.ts";
 export {
   type BatchTotals,

@@ -2,6 +2,8 @@
 
 export { type ModelConfig, parseConfig } from "./config.ts";
 export { type ModelFolder, openModelFolder, type ReadModelFile } from "./formats/folder.ts";
+export { loadWeights } from "./formats/load.ts";
+export { createModel, freeModel, type Model } from "./parameters.ts";
 export { trainBpe } from "./text/bpe-trainer.ts";
 export {
   CHATML_TEMPLATE,
