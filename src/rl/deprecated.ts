@@ -6,7 +6,7 @@ import { type EvaluateModelOptions, evaluateModel } from "./evaluate-model.ts";
 import { evaluateStage, type StageEvaluation, type StageOptions } from "./evaluate-stage.ts";
 import { measurePassAtK, type PassAtKOptions } from "./pass-at-k.ts";
 import type { SamplingModel } from "./policy.ts";
-import type { Reach, Standing } from "./run/records.ts";
+import type { Decoding, Evaluation, EvaluationSplit, Reach, SplitAccuracy } from "./run/records.ts";
 import { randomBaseline } from "./sql/random-baseline.ts";
 import { createSqlEnvironment } from "./sql/sql-environment.ts";
 
@@ -14,6 +14,14 @@ interface Environments {
   readonly environments?: EnvironmentSource | undefined;
 }
 
+/** @deprecated use `Evaluation` */
+export type Standing = Evaluation;
+/** @deprecated use `EvaluationSplit` */
+export type Place = EvaluationSplit;
+/** @deprecated use `Decoding` */
+export type Manner = Decoding;
+/** @deprecated use `SplitAccuracy` */
+export type PlaceAccuracy = SplitAccuracy;
 /** @deprecated use `EvaluateModelOptions` */
 export type StandingOptions = EvaluateModelOptions & Environments;
 /** @deprecated use `StageOptions` */
@@ -27,7 +35,7 @@ export function standingOf(
   model: SamplingModel,
   config: GRPOConfig,
   { environments, ...options }: StandingOptions,
-): Promise<Standing> {
+): Promise<Evaluation> {
   return evaluateModel(createSqlEnvironment({ data, config, environments }), model, config, options);
 }
 

@@ -13,7 +13,7 @@ import { batchingOf, type GRPOConfig } from "./config.ts";
 import type { Environment, EpisodePurpose, Task, TaskSplit } from "./environment.ts";
 import { evaluationConfig, modelPolicy, type SamplingModel } from "./policy.ts";
 import { playTask } from "./rollout.ts";
-import type { Manner as Decoding, Standing as Evaluation, Place as EvaluationSplit } from "./run/records.ts";
+import type { Decoding, Evaluation, EvaluationSplit } from "./run/records.ts";
 
 /** Enough to fill a batch. */
 const MIN_CONCURRENCY = 64;

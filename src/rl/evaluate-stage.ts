@@ -5,7 +5,7 @@ import type { GRPOConfig } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { type EvaluateModelOptions, evaluateModel, evaluationTasks } from "./evaluate-model.ts";
 import type { SamplingModel } from "./policy.ts";
-import type { ComparedQuestion, Comparison, Standing as Evaluation, QuestionMarks } from "./run/records.ts";
+import type { ComparedQuestion, Comparison, Evaluation, QuestionMarks } from "./run/records.ts";
 
 /** before.json and its like: success rates, and the greedy episodes of the tasks that are compared. */
 export interface StageEvaluation {

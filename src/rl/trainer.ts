@@ -56,7 +56,7 @@ import { added, meansOf, type Sums } from "./metrics.ts";
 import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
 import { rollOut } from "./rollout.ts";
 import { RolloutClock } from "./rollout-clock.ts";
-import type { Episode, EpisodeLine, Standing as Evaluation, MetricLine } from "./run/records.ts";
+import type { Episode, EpisodeLine, Evaluation, MetricLine } from "./run/records.ts";
 import { MemoryStore, type RestPoint, type RunStore, type TrainerState } from "./run/store.ts";
 import { type SampledBatch, sampleBatch } from "./sample-batch.ts";
 import { distill } from "./self-distillation.ts";

@@ -3,8 +3,8 @@ import type { EpisodeRecord, Summary } from "../../src/gym/evaluation/index.ts";
 import type {
   Comparison,
   EpisodeLine,
+  Evaluation,
   MetricLine,
-  Standing,
   TimingLine,
   TrainingResult,
 } from "../../src/rl/run/records.ts";
@@ -74,7 +74,7 @@ export function comparison(
   return { players, questions: [{ question_id, question, database_name, seen, episodes }] };
 }
 
-function evaluation(rate: number): Standing {
+function evaluation(rate: number): Evaluation {
   const summary = (at: number): Summary => ({
     ...{ episodes: 100, scored: 100, success_rate: at, success_ci: [Math.max(0, at - 0.05), Math.min(1, at + 0.05)] },
     ...{ ci_method: "cluster_t_by_database", mean_reward: at, mean_steps: 3.5 },

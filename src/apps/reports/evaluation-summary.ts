@@ -1,14 +1,14 @@
 // A training's evaluations as rows: random, before and after, on databases seen and unseen in training.
 import type { Behaviour, Summary } from "../../gym/evaluation/index.ts";
-import type { Manner, Place, Reach, TrainingResult } from "../../rl/run/records.ts";
+import type { Decoding, EvaluationSplit, Reach, TrainingResult } from "../../rl/run/records.ts";
 import { percent, percentRange } from "./format.ts";
 
 /** The evaluations of a training's result. */
 export type TrainingEvaluations = Pick<TrainingResult, "random" | "before" | "after" | "base">;
 
 export interface EvaluationRow {
-  readonly split: Place;
-  readonly decoding: Manner;
+  readonly split: EvaluationSplit;
+  readonly decoding: Decoding;
   /** "unseen databases, greedy" */
   readonly name: string;
   readonly random: Summary;

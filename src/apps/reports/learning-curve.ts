@@ -1,5 +1,5 @@
 // The learning curve: the reward and its components, and success on held-out questions with 95 % bands.
-import type { Manner, MetricLine, Place, Standing } from "../../rl/run/records.ts";
+import type { Decoding, Evaluation, EvaluationSplit, MetricLine } from "../../rl/run/records.ts";
 import { escapeHtml, isNumber, shortNumber } from "./format.ts";
 import type { Point, Spread } from "./smooth.ts";
 import { type Colour, drawPanel, LINE_COLOURS, type Series, svgDocument } from "./svg-chart.ts";
@@ -10,7 +10,7 @@ export interface LearningCurveOptions {
   /** A line under the title, such as the model and the number of episodes. */
   readonly subtitle?: string;
   /** The random player's evaluation, drawn as a horizontal line. */
-  readonly random?: Standing | undefined;
+  readonly random?: Evaluation | undefined;
   /** Omits style rules, background and headings, for a page that has them. @default false */
   readonly inline?: boolean;
 }
@@ -80,12 +80,16 @@ function rewardSeries(metrics: readonly MetricLine[]): Series[] {
   return [total, ...builtIn.map(part), ...others.map((name, i) => part(name, builtIn.length + i))];
 }
 
-const DECODINGS: readonly (readonly [Manner, Colour])[] = [
+const DECODINGS: readonly (readonly [Decoding, Colour])[] = [
   ["greedy", "blue"],
   ["sampled", "orange"],
 ];
 
-function successSeries(metrics: readonly MetricLine[], split: Place, random: Standing | undefined): Series[] {
+function successSeries(
+  metrics: readonly MetricLine[],
+  split: EvaluationSplit,
+  random: Evaluation | undefined,
+): Series[] {
   const lines = DECODINGS.map(([decoding, colour]): Series => {
     const key = `eval_${split}/${decoding}`;
     return {

@@ -1,11 +1,11 @@
 // Accuracy by training stage (untrained, before GRPO, after) and paired tests between stages, as table rows.
-import type { Mark, Place, SelfTaughtReport, TrainingResult } from "../../rl/run/records.ts";
+import type { EvaluationSplit, Mark, SelfTaughtReport, TrainingResult } from "../../rl/run/records.ts";
 import { count, duration } from "./format.ts";
 
 const NAMES: Readonly<Record<Mark, string>> = { answer: "answers", spider: "Spider's rule", bird: "BIRD's rule" };
 
 const STAGES = ["base", "before", "after"] as const;
-const SPLITS: readonly Place[] = ["unseen", "seen"];
+const SPLITS: readonly EvaluationSplit[] = ["unseen", "seen"];
 
 /** A table's head and rows. */
 export interface StageTable {

@@ -10,7 +10,7 @@ import {
   judgeEpisode,
   wilson,
 } from "../../gym/evaluation/index.ts";
-import type { Accuracy, Mark, Outcomes, PlaceAccuracy, QuestionMarks, Score, StagePair } from "./records.ts";
+import type { Accuracy, Mark, Outcomes, QuestionMarks, Score, SplitAccuracy, StagePair } from "./records.ts";
 
 export const MARKS: readonly Mark[] = ["answer", "spider", "bird"];
 
@@ -32,7 +32,7 @@ export async function marksOf(records: readonly EpisodeRecord[], data: DataSet):
 
 /** How many were right, where training has questions and where it has none. */
 export function accuracyOf(marks: readonly QuestionMarks[]): Accuracy {
-  const place = (seen: boolean): PlaceAccuracy => {
+  const place = (seen: boolean): SplitAccuracy => {
     const some = marks.filter((one) => one.seen === seen);
     const score = (mark: Mark) => scoreOf(some, mark, seen);
     return { questions: some.length, answer: score("answer"), spider: score("spider"), bird: score("bird") };

@@ -73,11 +73,12 @@ export interface Warning {
   readonly remedy: string;
 }
 
-export type Place = "seen" | "unseen";
-export type Manner = "greedy" | "sampled";
+/** Evaluation tasks on databases that training has questions on, and on others. */
+export type EvaluationSplit = "seen" | "unseen";
+export type Decoding = "greedy" | "sampled";
 
-/** Success where training has questions, and where it has none; the likeliest actions, and sampled ones. */
-export type Standing = Readonly<Record<Place, Readonly<Record<Manner, Summary>>>>;
+/** Success on each split with each decoding. */
+export type Evaluation = Readonly<Record<EvaluationSplit, Readonly<Record<Decoding, Summary>>>>;
 
 /** What a model could do before training, on training questions: reward can make likelier what it does now and then. */
 export interface Reach {
@@ -106,18 +107,18 @@ export interface Score {
   readonly ci: Interval;
 }
 
-export interface PlaceAccuracy extends Readonly<Record<Mark, Score | null>> {
+export interface SplitAccuracy extends Readonly<Record<Mark, Score | null>> {
   readonly questions: number;
 }
 
 /** Greedy accuracy of one stage; null where there are no questions. */
-export type Accuracy = Readonly<Record<Place, PlaceAccuracy>>;
+export type Accuracy = Readonly<Record<EvaluationSplit, SplitAccuracy>>;
 
 /** Two stages on the same questions; the difference is `to` − `from`. */
 export interface StagePair extends PairedComparison {
   readonly from: string;
   readonly to: string;
-  readonly place: Place;
+  readonly place: EvaluationSplit;
   readonly mark: Mark;
 }
 
@@ -171,12 +172,12 @@ export interface TrainingResult {
   readonly steps: number;
   readonly episodes: number;
   readonly tokens: number;
-  readonly random: Standing;
+  readonly random: Evaluation;
   /** Before SFT and self-taught rounds; absent where there were none. */
-  readonly base?: Standing;
+  readonly base?: Evaluation;
   /** Where GRPO began. */
-  readonly before: Standing;
-  readonly after: Standing;
+  readonly before: Evaluation;
+  readonly after: Evaluation;
   /** Measured where pass_k asks for it. */
   readonly reach?: Reach;
   /** Greedy, by stage: answers, and last queries by the rules of Spider and BIRD. */

@@ -2,7 +2,7 @@
 import { modelPlayer, type Player } from "../../gym/players/index.ts";
 import type { GRPOConfig } from "../config.ts";
 import { evaluationConfig, type SamplingModel, samplingOptions } from "../policy.ts";
-import type { Manner as Decoding } from "../run/records.ts";
+import type { Decoding } from "../run/records.ts";
 
 /** A player that takes the likeliest tokens, or samples as in training. */
 export function sqlPlayer(model: SamplingModel, decoding: Decoding, config: GRPOConfig, name = "model"): Player {

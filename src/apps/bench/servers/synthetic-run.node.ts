@@ -5,8 +5,8 @@ import type { EpisodeRecord, StepRecord, Summary } from "../../../gym/evaluation
 import { random } from "../../../random.ts";
 import type {
   EpisodeLine,
+  Evaluation,
   MetricLine,
-  Standing,
   TimingLine,
   TrainingResult,
   Warning,
@@ -77,7 +77,7 @@ export function writeSyntheticRun(
       tokens: episodes * 150,
       warnings: 1,
     },
-    ...{ random: standingOf(0.01), before: standingOf(skill(0)), after: standingOf(skill(steps)) },
+    ...{ random: evaluationWith(0.01), before: evaluationWith(skill(0)), after: evaluationWith(skill(steps)) },
   };
   writeFileSync(join(folder, "results.json"), `${JSON.stringify(result)}\n`);
   const players = ["random", "before", "after"];
@@ -158,7 +158,7 @@ function evaluationOf(step: number, rate: number): MetricLine {
   return line;
 }
 
-function standingOf(rate: number): Standing {
+function evaluationWith(rate: number): Evaluation {
   const summary: Summary = {
     ...{
       episodes: 192,

@@ -1,6 +1,6 @@
 // A run's progress, derived from its logs: log pages, total steps, ETA, the latest evaluation.
 import type { Summary } from "../../../gym/evaluation/index.ts";
-import type { Manner, MetricLine, Place, Standing, TimingLine } from "../../../rl/run/records.ts";
+import type { Decoding, Evaluation, EvaluationSplit, MetricLine, TimingLine } from "../../../rl/run/records.ts";
 import type { LogPage } from "./schemas.ts";
 
 /** Recent steps that the ETA is based on. */
@@ -42,12 +42,12 @@ export function etaOf(step: number, total: number | null, timings: readonly Timi
 /** The latest evaluation during training; null if there was none after step 0. */
 export function latestEvaluation(
   metrics: readonly MetricLine[],
-): { readonly step: number; readonly evaluation: Standing } | null {
+): { readonly step: number; readonly evaluation: Evaluation } | null {
   const line = metrics.findLast((metric) =>
     ["unseen", "seen"].some((split) => metric[`eval_${split}/greedy/success_rate`] !== undefined),
   );
   if (!line || line.step === 0) return null;
-  const summary = (split: Place, decoding: Manner): Summary => {
+  const summary = (split: EvaluationSplit, decoding: Decoding): Summary => {
     const value = (name: string) => line[`eval_${split}/${decoding}/${name}`] ?? null;
     const [low, high, episodes] = [value("success_ci_low"), value("success_ci_high"), value("episodes") ?? 0];
     return {
@@ -64,6 +64,6 @@ export function latestEvaluation(
       behaviour: { described_first: null, answers_seen: null, steps_to_solve: null, repeats: null },
     };
   };
-  const both = (split: Place) => ({ greedy: summary(split, "greedy"), sampled: summary(split, "sampled") });
+  const both = (split: EvaluationSplit) => ({ greedy: summary(split, "greedy"), sampled: summary(split, "sampled") });
   return { step: line.step, evaluation: { seen: both("seen"), unseen: both("unseen") } };
 }

@@ -1,6 +1,6 @@
 // Records exchanged by the dashboard's server and page; the same in a live page and an exported file.
 import type { Difficulty } from "../../../gym/data/index.ts";
-import type { Standing, TrainingResult, Warning } from "../../../rl/run/records.ts";
+import type { Evaluation, TrainingResult, Warning } from "../../../rl/run/records.ts";
 
 /** A run's state, inferred from its folder. */
 export type RunState = "evaluating" | "training" | "finished" | "stopped";
@@ -19,10 +19,10 @@ export interface RunListing {
   readonly total_steps: number | null;
   /** Seconds of training. */
   readonly elapsed: number | null;
-  readonly random: Standing | null;
-  readonly before: Standing | null;
+  readonly random: Evaluation | null;
+  readonly before: Evaluation | null;
   /** The newest evaluation after `before`, during or at the end of training. */
-  readonly now: Standing | null;
+  readonly now: Evaluation | null;
   readonly now_step: number | null;
   readonly result: Pick<TrainingResult, "seconds" | "steps" | "episodes" | "tokens"> | null;
 }

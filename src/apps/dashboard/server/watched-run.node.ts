@@ -19,8 +19,8 @@ import {
 import type {
   Comparison,
   EpisodeLine,
+  Evaluation,
   MetricLine,
-  Standing,
   TimingLine,
   TrainingResult,
   Warning,
@@ -33,7 +33,7 @@ import type { EpisodeRow, FeedEvent, LogName, LogPage, RunListing, RunState, Run
 
 /** random.json and before.json: a baseline's evaluation and episodes. */
 interface BaselineFile {
-  readonly standing: Standing;
+  readonly standing: Evaluation;
   readonly compared: readonly EpisodeRecord[];
 }
 

@@ -1,6 +1,6 @@
 // The charts' panels and their lines, for one run or several overlaid.
 
-import type { Manner, Place } from "../../../rl/run/records.ts";
+import type { Decoding, EvaluationSplit } from "../../../rl/run/records.ts";
 import { shortNumber } from "../../reports/format.ts";
 import { PANELS, type PanelSource, type PanelSpec } from "../../reports/metric-panels.ts";
 import type { ChartLine, ChartOptions } from "./chart.ts";
@@ -47,7 +47,7 @@ function rank(key: string): number {
 }
 
 /** Success in evaluations with intervals, and the random baseline. */
-export function successPanel(split: Place, decodings: readonly Manner[] = ["greedy", "sampled"]): Panel {
+export function successPanel(split: EvaluationSplit, decodings: readonly Decoding[] = ["greedy", "sampled"]): Panel {
   const title = split === "unseen" ? "Success on unseen databases" : "Success on seen databases";
   return {
     group: GROUPS[0],
@@ -80,8 +80,8 @@ export const GENERALIZATION: Panel = {
 function successLine(
   run: RunModel,
   axis: XAxis,
-  split: Place,
-  decoding: Manner,
+  split: EvaluationSplit,
+  decoding: Decoding,
   colour: string,
   label: string,
 ): ChartLine {
@@ -89,7 +89,7 @@ function successLine(
   return { label, colour, points: of("rate"), smoothed: false, band: { low: of("ci_low"), high: of("ci_high") } };
 }
 
-function randomLine(run: RunModel, axis: XAxis, split: Place): ChartLine[] {
+function randomLine(run: RunModel, axis: XAxis, split: EvaluationSplit): ChartLine[] {
   const rate = run.summary.random?.[split].greedy.success_rate ?? null;
   const { x } = run.points("metrics", "reward", axis);
   const last = x.at(-1);

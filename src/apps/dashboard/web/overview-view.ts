@@ -1,6 +1,6 @@
 // The overview: whether it learned, on unseen databases, by how much, and how its behaviour changed.
 import type { EpisodeRecord, Summary } from "../../../gym/evaluation/index.ts";
-import type { Comparison, Place } from "../../../rl/run/records.ts";
+import type { Comparison, EvaluationSplit } from "../../../rl/run/records.ts";
 import { behaviourRows } from "../../reports/evaluation-summary.ts";
 import { exampleQuestion } from "../../reports/example-question.ts";
 import { count, duration, percent, percentRange } from "../../reports/format.ts";
@@ -132,7 +132,7 @@ function evaluationBars(summary: RunSummary): Child {
     [random, before, now].some((evaluation) => (evaluation?.[split].greedy.scored ?? 0) > 0),
   );
   if (splits.length === 0) return [h("h2", {}, "Right answers"), h("p", { class: "dim" }, "No evaluation yet.")];
-  const rows = (split: Place) => [
+  const rows = (split: EvaluationSplit) => [
     h("h3", {}, SPLIT_LABELS[split]),
     bar("random", random?.[split].greedy ?? null, "random"),
     bar("before", before?.[split].greedy ?? null, "was"),

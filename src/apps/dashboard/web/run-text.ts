@@ -1,6 +1,6 @@
 // Texts about a run: the headline, the change in behaviour, the progress.
 
-import type { Place, Standing } from "../../../rl/run/records.ts";
+import type { Evaluation, EvaluationSplit } from "../../../rl/run/records.ts";
 import { verdictOf } from "../../reports/evaluation-summary.ts";
 import { count, duration, percent, percentRange } from "../../reports/format.ts";
 import type { ActionSequences, RunListing, RunSummary } from "../server/schemas.ts";
@@ -13,8 +13,8 @@ export function actionWords(letters: string): string[] {
 }
 
 /** The split of a run's headline: unseen databases if evaluated. */
-export function headlineSplit({ before, now, random }: RunListing): Place {
-  const scored = (split: Place) =>
+export function headlineSplit({ before, now, random }: RunListing): EvaluationSplit {
+  const scored = (split: EvaluationSplit) =>
     [before, now, random].some((evaluation) => (evaluation?.[split].greedy.scored ?? 0) > 0);
   return scored("unseen") || !scored("seen") ? "unseen" : "seen";
 }
@@ -31,7 +31,7 @@ export interface Answer {
 export function headlineAnswer(run: RunSummary): Answer {
   const split = headlineSplit(run);
   const where = split === "unseen" ? "On unseen databases" : "On other questions about the training databases";
-  const greedy = (evaluation: Standing | null) => evaluation?.[split].greedy ?? null;
+  const greedy = (evaluation: Evaluation | null) => evaluation?.[split].greedy ?? null;
   const [random, before, now] = [greedy(run.random), greedy(run.before), greedy(run.now)];
   const live = run.state !== "finished";
   const baseline = random?.success_rate === null || !random ? "" : `random baseline: ${percent(random.success_rate)}`;
@@ -125,7 +125,7 @@ export function progressOf(run: RunSummary): string[] {
   ];
 }
 
-export const SPLIT_LABELS: Readonly<Record<Place, string>> = {
+export const SPLIT_LABELS: Readonly<Record<EvaluationSplit, string>> = {
   unseen: "unseen databases",
   seen: "seen databases, other questions",
 };

@@ -1,6 +1,6 @@
 // Compares runs: results, which are overlaid in the charts, and differing settings.
 
-import type { Standing } from "../../../rl/run/records.ts";
+import type { Evaluation } from "../../../rl/run/records.ts";
 import { withInterval } from "../../reports/evaluation-summary.ts";
 import { count, duration, settingText } from "../../reports/format.ts";
 import { type Child, fill, h, link } from "../../web-shared/dom.ts";
@@ -103,7 +103,7 @@ function row(other: RunListing, current: string, colour: string | undefined, onC
     onChange();
   });
   const seconds = result?.seconds ?? elapsed;
-  const rate = (evaluation: Standing | null, split: "seen" | "unseen"): Child =>
+  const rate = (evaluation: Evaluation | null, split: "seen" | "unseen"): Child =>
     evaluation ? withInterval(evaluation[split].greedy) : "–";
   return h(
     "tr",
