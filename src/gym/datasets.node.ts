@@ -3,7 +3,6 @@ import { existsSync } from "node:fs";
 import { QuestionLoadError } from "../errors.ts";
 import { findDataSet, findLayout, importedDataSets, openDataSet, spider10 } from "./data/index.node.ts";
 import type { DataSet } from "./data/index.ts";
-import { loadSqlite } from "./sql/index.ts";
 
 export const DEFAULT_SEED = 42;
 
@@ -21,15 +20,9 @@ export async function resolveDataSet(
   name = "bundled",
   { seed = DEFAULT_SEED, dbDir, evidence }: ResolveOptions = {},
 ): Promise<DataSet> {
-  if (name === "bundled") {
-    await loadSqlite();
-    const { bundledDataSet } = await import("./worlds/bundled.ts"); // loaded only when needed: its vocabulary is large
-    return bundledDataSet({ seed });
-  }
-  if (name === "practice" || name === "starter") {
-    await loadSqlite();
-    const { practiceSet, STARTER_FORMS } = await import("./worlds/practice/set.ts");
-    return practiceSet({ seed, ...(name === "starter" && { forms: STARTER_FORMS }) });
+  if (name === "bundled" || name === "practice" || name === "starter") {
+    const { generateDataSet } = await import("./datasets.ts"); // loaded only when needed: its vocabulary is large
+    return generateDataSet(name, { seed });
   }
   if (name === "spider10" || name.startsWith("spider10:"))
     return spider10(spiderFolder(name.slice("spider10:".length)), seed);

@@ -52,6 +52,7 @@ export { SHOT_COUNTS, type ShotCount } from "./prompts/shots.ts";
 export { MAX_SHOWN_RESULT, type Shown } from "./prompts/shown.ts";
 export { type ActionTool, actionTools, parseCall } from "./prompts/tools.ts";
 export { chatWriter, modelWriter, type WriteRequest, type Writer, type Written } from "./prompts/writer.ts";
+export { SCRIPTED_NAMES, SCRIPTED_PLAYERS, type ScriptedName } from "./scripted/by-name.ts";
 export { guesserPlayer } from "./scripted/guesser.ts";
 export { keywordPlayer } from "./scripted/keyword.ts";
 export { lookerPlayer } from "./scripted/looker.ts";

@@ -4,35 +4,19 @@ import { DIFFICULTIES, type QuestionRecord } from "../../gym/data/index.ts";
 import { rulesOf, rulesSchema, SQLEnvironment } from "../../gym/env/index.ts";
 import { playEpisode } from "../../gym/evaluation/index.ts";
 import {
-  flailerPlayer,
-  guesserPlayer,
-  keywordPlayer,
-  lookerPlayer,
   oraclePlayer,
-  type Player,
   PROMPT_NAMES,
   type PromptChoice,
-  randomPlayer,
+  SCRIPTED_NAMES,
+  SCRIPTED_PLAYERS,
+  type ScriptedName,
   SHOT_COUNTS,
   type TeacherOptions,
-  teacherPlayer,
 } from "../../gym/players/index.ts";
 import { DatabasePool } from "../../gym/sql/index.ts";
 import { practiceWorlds, STARTER_FORMS } from "../../gym/worlds/index.ts";
 import { random } from "../../random.ts";
 import { type Transcript, type TranscriptOptions, transcriptOf } from "./transcripts.ts";
-
-const NAMES = ["random", "flailer", "guesser", "looker", "keyword", "oracle", "teacher"] as const;
-
-const PLAYERS: Readonly<Record<(typeof NAMES)[number], (options: TeacherOptions) => Player>> = {
-  random: randomPlayer,
-  flailer: flailerPlayer,
-  guesser: guesserPlayer,
-  looker: lookerPlayer,
-  keyword: keywordPlayer,
-  oracle: oraclePlayer,
-  teacher: teacherPlayer,
-};
 
 export const mixtureSchema = z
   .object({
@@ -40,7 +24,7 @@ export const mixtureSchema = z
     players: z
       .array(
         z.object({
-          player: z.enum(NAMES).describe("who plays"),
+          player: z.enum(SCRIPTED_NAMES).describe("who plays"),
           share: z.number().positive().describe("of the episodes"),
           weight: z.number().positive().default(1).describe("how much its words count"),
         }),
@@ -94,7 +78,7 @@ export type Mixture = z.infer<typeof mixtureSchema>;
 /** An episode on a question of a data set, to imitate. */
 export interface DataDemonstrationOptions extends TranscriptOptions {
   /** Who plays; where its answer is wrong the oracle plays instead. @default the teacher */
-  readonly player?: (typeof NAMES)[number];
+  readonly player?: ScriptedName;
   readonly teacher?: TeacherOptions;
   /** In whose words the model is asked. @default compact, without examples */
   readonly prompt?: PromptChoice;
@@ -108,7 +92,7 @@ export async function dataDemonstration(
   { player = "teacher", teacher = {}, prompt, seed, ...options }: DataDemonstrationOptions,
 ): Promise<Transcript | null> {
   const key = `${seed}/${question.question_id}`;
-  let record = await playEpisode(env, PLAYERS[player](teacher), { question, seed: key });
+  let record = await playEpisode(env, SCRIPTED_PLAYERS[player](teacher), { question, seed: key });
   if (record.correctness !== 1) record = await playEpisode(env, oraclePlayer(), { question, seed: key });
   return record.error !== null || record.correctness !== 1 ? null : transcriptOf(record, prompt, options);
 }
@@ -151,7 +135,7 @@ export async function* demonstrations(
       for (const question of questions) {
         const key = `${seed}/${question.question_id}`;
         const { player, weight } = random("demonstration", key).pickWeighted(shares);
-        const record = await playEpisode(env, PLAYERS[player](teacher), { question, seed: key });
+        const record = await playEpisode(env, SCRIPTED_PLAYERS[player](teacher), { question, seed: key });
         if (record.error !== null || record.steps.length === 0 || (mixture.only_right && record.correctness !== 1))
           continue;
         const transcript = transcriptOf(record, mixture, { learnMistakes: mixture.learn_mistakes });

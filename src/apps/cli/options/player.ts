@@ -5,14 +5,11 @@ import type { EnvironmentRules } from "../../../gym/env/index.ts";
 import {
   chatPlayer,
   checkRoom,
-  keywordPlayer,
-  lookerPlayer,
   modelPlayer,
-  oraclePlayer,
   type Player,
   type PromptChoice,
-  randomPlayer,
-  teacherPlayer,
+  SCRIPTED_PLAYERS,
+  type ScriptedName,
 } from "../../../gym/players/index.ts";
 import { windowOf } from "../../../lm/model/parameters.ts";
 import { readModelMetadata } from "../../../rl/run/model-metadata.node.ts";
@@ -42,25 +39,20 @@ export type LoadedPlayer = Player & {
   readonly device?: string;
 };
 
-const PLAYERS: Readonly<Record<string, (flags: PlayerFlags) => LoadedPlayer | Promise<LoadedPlayer>>> = {
-  random: randomPlayer,
-  looker: lookerPlayer,
-  keyword: keywordPlayer,
-  oracle: oraclePlayer,
-  teacher: () => teacherPlayer(),
-  chat,
-  model,
-};
+/** The scripted players worth measuring; the others exist to be imitated in SFT. */
+const SCRIPTED = ["random", "looker", "keyword", "oracle", "teacher"] as const satisfies readonly ScriptedName[];
 
-export const PLAYER_NAMES = Object.keys(PLAYERS);
+export const PLAYER_NAMES: readonly string[] = [...SCRIPTED, "chat", "model"];
 
 /** Default number of concurrent episodes: those of a model are sampled in one batch. */
 export const CONCURRENCY: Readonly<Record<string, number>> = { chat: 8, model: 32 };
 
 /** The player of this name; throws UsageError that suggests the nearest one. */
 export async function playerNamed(name: string, flags: PlayerFlags): Promise<LoadedPlayer> {
-  const make = Object.hasOwn(PLAYERS, name) ? PLAYERS[name] : undefined;
-  if (make) return make(flags);
+  if (name === "chat") return chat(flags);
+  if (name === "model") return model(flags);
+  const scripted = SCRIPTED.find((known) => known === name);
+  if (scripted) return SCRIPTED_PLAYERS[scripted]();
   const guess = nearest(name, PLAYER_NAMES);
   throw new UsageError({
     what: "no such player",

@@ -2,12 +2,11 @@
 
 import { UsageError } from "../../../errors.ts";
 import type { DataSet, QuestionRecord } from "../../../gym/data/index.ts";
+import { generateDataSet } from "../../../gym/datasets.ts";
 import { type SQLAction, SQLEnvironment, type SQLObservation } from "../../../gym/env/index.ts";
 import type { StepRecord } from "../../../gym/evaluation/index.ts";
 import type { Player, Policy } from "../../../gym/players/index.ts";
-import { keywordPlayer, lookerPlayer, oraclePlayer, randomPlayer } from "../../../gym/players/index.ts";
-import { loadSqlite } from "../../../gym/sql/index.ts";
-import { bundledDataSet, practiceSet, STARTER_FORMS } from "../../../gym/worlds/index.ts";
+import { SCRIPTED_PLAYERS } from "../../../gym/players/index.ts";
 import type {
   Calls,
   DataChoice,
@@ -23,18 +22,9 @@ import type {
 const PRACTICE_SIZES = { seen: 16, unseen: 8 } as const;
 
 /** Generates a data set; the bundled one takes about a second. */
-export async function makeDataSet({ kind, seed }: DataChoice): Promise<DataSet> {
-  await loadSqlite();
-  if (kind === "bundled") return bundledDataSet({ seed });
-  return practiceSet({ seed, ...PRACTICE_SIZES, ...(kind === "starter" && { forms: STARTER_FORMS }) });
+export function makeDataSet({ kind, seed }: DataChoice): Promise<DataSet> {
+  return generateDataSet(kind, { seed, ...PRACTICE_SIZES });
 }
-
-const SCRIPTED: Readonly<Record<Exclude<PlayerChoice["name"], "model">, () => Player>> = {
-  random: randomPlayer,
-  looker: lookerPlayer,
-  keyword: keywordPlayer,
-  oracle: oraclePlayer,
-};
 
 /** One episode at a time, played by a person or a player. */
 export class EpisodeRunner {
@@ -84,7 +74,7 @@ export class EpisodeRunner {
     let restarted: Started | null = null;
     if (this.#player?.key !== key) {
       if (this.#last!.step_count > 0) restarted = this.#restart();
-      const player = choice.name === "model" ? this.#model(choice) : SCRIPTED[choice.name]();
+      const player = choice.name === "model" ? this.#model(choice) : SCRIPTED_PLAYERS[choice.name]();
       this.#player = { key, policy: player.start({ seed: choice.seed, question }) };
     }
     const current = this.#player;

@@ -1,0 +1,15 @@
+// Data sets generated from a seed, by name; these also work in a browser.
+import type { DataSet } from "./data/index.ts";
+import { loadSqlite } from "./sql/index.ts";
+import { bundledDataSet } from "./worlds/bundled.ts";
+import { type PracticeSetOptions, practiceSet, STARTER_FORMS } from "./worlds/practice/set.ts";
+
+/** Generates a data set; `seen` and `unseen` are the numbers of databases of the practice sets. */
+export async function generateDataSet(
+  name: "bundled" | "practice" | "starter",
+  { seed, ...sizes }: { readonly seed: number } & Pick<PracticeSetOptions, "seen" | "unseen">,
+): Promise<DataSet> {
+  await loadSqlite();
+  if (name === "bundled") return bundledDataSet({ seed });
+  return practiceSet({ seed, ...sizes, ...(name === "starter" && { forms: STARTER_FORMS }) });
+}
