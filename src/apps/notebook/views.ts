@@ -7,11 +7,12 @@ import {
   behaviourRows,
   comparisonMarkdown,
   comparisonSection,
-  evaluationRows,
+  evaluatedRows,
   headline,
   type LearningCurveOptions,
   learningCurve,
   type TrainingEvaluations,
+  verdictText,
   withInterval,
 } from "../reports/index.ts";
 import { Shown } from "./display.ts";
@@ -58,11 +59,11 @@ export function comparisonView(comparison: Comparison): Shown {
 
 /** Success of random, before and after, with intervals. */
 export function evaluationView(evaluations: TrainingEvaluations): Shown {
-  const rows = evaluationRows(evaluations).map(({ name, random, before, after, verdict }) => [
-    name,
-    percent(random.success_rate),
-    ...[before, after].map(withInterval),
-    verdict,
+  const rows = evaluatedRows(evaluations).map((row) => [
+    row.name,
+    percent(row.random.success_rate),
+    ...[row.before, row.after].map(withInterval),
+    verdictText(row),
   ]);
   return tableView(["right answers", "random", "before", "after", ""], rows, headline(evaluations));
 }

@@ -1,10 +1,10 @@
 // A training's evaluations as rows: random, before and after, on databases seen and unseen in training.
 import type { Behaviour, Summary } from "../../gym/evaluation/index.ts";
-import type { Decoding, EvaluationSplit, Reach, TrainingResult } from "../../rl/run/records.ts";
+import type { Decoding, EvaluationSplit, Reach, StagePair, TrainingResult } from "../../rl/run/records.ts";
 import { percent, percentRange } from "./format.ts";
 
 /** The evaluations of a training's result. */
-export type TrainingEvaluations = Pick<TrainingResult, "random" | "before" | "after" | "base">;
+export type TrainingEvaluations = Pick<TrainingResult, "random" | "before" | "after" | "base" | "paired">;
 
 export interface EvaluationRow {
   readonly split: EvaluationSplit;
@@ -14,15 +14,21 @@ export interface EvaluationRow {
   readonly random: Summary;
   readonly before: Summary;
   readonly after: Summary;
-  /** Whether before and after differ significantly (disjoint intervals), and in which direction. */
+  /** p of the paired test between before and after: by database on unseen databases, else McNemar's. Null if there is none. */
+  readonly p: number | null;
+  /** Whether before and after differ significantly (p < 0.05; without p, disjoint intervals), and in which direction. */
   readonly verdict: "better" | "worse" | "not significant";
 }
 
+const SIGNIFICANT = 0.05;
+
 /** The four rows of a result; unseen databases first: the stronger claim. */
-export function evaluationRows({ random, before, after }: TrainingEvaluations): EvaluationRow[] {
+export function evaluationRows({ random, before, after, paired = [] }: TrainingEvaluations): EvaluationRow[] {
   return (["unseen", "seen"] as const).flatMap((split) =>
     (["greedy", "sampled"] as const).map((decoding) => {
       const [was, is] = [before[split][decoding], after[split][decoding]];
+      const pair = decoding === "greedy" ? paired.find((one) => isGrpoAnswers(one) && one.place === split) : undefined;
+      const p = pair ? pairedP(pair) : null;
       return {
         split,
         decoding,
@@ -30,10 +36,42 @@ export function evaluationRows({ random, before, after }: TrainingEvaluations): 
         random: random[split][decoding],
         before: was,
         after: is,
-        verdict: verdictOf(was, is),
+        p,
+        verdict: pair && p !== null ? pairedVerdict(pair.difference, p) : verdictOf(was, is),
       };
     }),
   );
+}
+
+function isGrpoAnswers({ from, to, mark }: StagePair): boolean {
+  return from === "before" && to === "after" && mark === "answer";
+}
+
+/** Questions about one database are not independent, so on unseen databases whole databases are permuted. */
+function pairedP({ place, databases, permutation_p, mcnemar_p }: StagePair): number {
+  return place === "unseen" && databases > 1 ? permutation_p : mcnemar_p;
+}
+
+function pairedVerdict(difference: number, p: number): EvaluationRow["verdict"] {
+  if (p >= SIGNIFICANT) return "not significant";
+  return difference > 0 ? "better" : "worse";
+}
+
+/** The rows of what was evaluated, or all of them if nothing was. */
+export function evaluatedRows(result: TrainingEvaluations): EvaluationRow[] {
+  const rows = evaluationRows(result);
+  const evaluated = rows.filter(isScored);
+  return evaluated.length > 0 ? evaluated : rows;
+}
+
+/** "better, p < 0.001" */
+export function verdictText({ verdict, p }: EvaluationRow): string {
+  return p === null ? verdict : `${verdict}, ${pText(p)}`;
+}
+
+/** "p < 0.001", "p = 0.020" */
+export function pText(p: number): string {
+  return p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`;
 }
 
 /** Whether anything was evaluated: a data set with one database has no unseen ones. */
@@ -57,7 +95,8 @@ export function withInterval({ success_rate, success_ci }: Summary): string {
 export function headline(result: TrainingEvaluations): string {
   const row = evaluationRows(result).find(({ before, after }) => before.scored > 0 && after.scored > 0);
   if (!row) return 'nothing was evaluated: the data has no questions with "split": "eval"';
-  const note = row.verdict === "not significant" ? ", intervals overlap" : "";
+  const overlap = row.verdict === "not significant" ? ", intervals overlap" : "";
+  const note = row.p === null ? overlap : `, ${pText(row.p)}`;
   const base = result.base?.[row.split][row.decoding];
   const was = base
     ? `${percent(base.success_rate)} untrained, ${withInterval(row.before)} before GRPO`

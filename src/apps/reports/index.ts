@@ -11,12 +11,14 @@ export {
 export {
   behaviourRows,
   type EvaluationRow,
+  evaluatedRows,
   evaluationRows,
   headline,
   isScored,
   reachText,
   type TrainingEvaluations,
   verdictOf,
+  verdictText,
   withInterval,
 } from "./evaluation-summary.ts";
 export { exampleQuestion } from "./example-question.ts";

@@ -1,7 +1,7 @@
 // A run in Markdown: the saved model's model card, and a summary for a blog post.
 import type { Comparison, TrainingResult } from "../../rl/run/records.ts";
 import { questionMarkdown } from "./comparison.ts";
-import { behaviourRows, evaluationRows, headline, reachText, withInterval } from "./evaluation-summary.ts";
+import { behaviourRows, evaluatedRows, headline, reachText, verdictText, withInterval } from "./evaluation-summary.ts";
 import { exampleQuestion } from "./example-question.ts";
 import { codeSpan, count, duration, escapeMarkdown, settingText } from "./format.ts";
 import { accuracyNote, accuracyTable, PAIRED_NOTE, pairedTable, recipeLines, type StageTable } from "./stages.ts";
@@ -108,11 +108,12 @@ It expects the environment's system prompt and observations, one chat turn each,
 
 /** Random, before and after with intervals, as a Markdown table with a line that explains it. */
 export function evaluationTable(result: TrainingResult): string {
-  const rows = evaluationRows(result).map(
-    ({ name, random, before, after, verdict }) =>
-      `| ${name} | ${[random, before, after].map(withInterval).join(" | ")} | ${verdict} |`,
+  const evaluated = evaluatedRows(result);
+  const rows = evaluated.map(
+    (row) =>
+      `| ${row.name} | ${[row.random, row.before, row.after].map(withInterval).join(" | ")} | ${verdictText(row)} |`,
   );
-  const clustered = evaluationRows(result).some(({ after }) => after.ci_method === "cluster_t_by_database")
+  const clustered = evaluated.some(({ after }) => after.ci_method === "cluster_t_by_database")
     ? " (on unseen databases clustered by database)"
     : "";
   return [

@@ -138,8 +138,24 @@ describe("stages", () => {
     );
   });
 
+  test("the paired test decides where there is one", () => {
+    const overlapping = { ...result, after: result.before };
+    const paired = (change: object) => ({ ...overlapping, paired: [{ ...result.paired![0]!, ...change }] });
+    const [row] = evaluationRows(paired({ permutation_p: 0.0001 }));
+    expect(row).toMatchObject({ split: "unseen", decoding: "greedy", p: 0.0001, verdict: "better" });
+    expect(evaluationRows(paired({ permutation_p: 0.0001, difference: -0.2 }))[0]!.verdict).toBe("worse");
+    expect(evaluationRows(paired({}))[0]).toMatchObject({ p: 0.0625, verdict: "not significant" });
+    expect(evaluationRows(paired({ databases: 1 }))[0]).toMatchObject({ p: 0.0003, verdict: "better" });
+    expect(evaluationRows(paired({ permutation_p: 0.0001 }))[1]).toMatchObject({ p: null, decoding: "sampled" });
+    expect(headline(paired({ permutation_p: 0.0001 }))).toContain("after, p < 0.001; random");
+    expect(modelCard({ result: paired({ permutation_p: 0.0001 }) })).toContain("| better, p < 0.001 |");
+    expect(modelCard({ result: overlapping })).toContain("not significant, p = 0.063");
+  });
+
   test("the headline names three stages, and the model card has their table", () => {
-    expect(headline(result)).toMatch(/: 2\.0 % untrained, 10\.0 % \(.*\) before GRPO, 80\.0 % \(.*\) after; random/);
+    expect(headline(result)).toMatch(
+      /: 2\.0 % untrained, 10\.0 % \(.*\) before GRPO, 80\.0 % \(.*\) after, p = 0\.063; random/,
+    );
     const card = modelCard({ result });
     expect(card).toContain("with supervised fine-tuning (SFT), then reinforcement learning\n(GRPO)");
     for (const text of [card, blogMarkdown({ result })]) {

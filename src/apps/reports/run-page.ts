@@ -2,7 +2,14 @@
 import type { Comparison, MetricLine, TimingLine, TrainingResult, Warning } from "../../rl/run/records.ts";
 import type { ActionStats } from "./action-stats.ts";
 import { comparisonSection } from "./comparison.ts";
-import { behaviourRows, type EvaluationRow, evaluationRows, reachText, withInterval } from "./evaluation-summary.ts";
+import {
+  behaviourRows,
+  type EvaluationRow,
+  evaluatedRows,
+  reachText,
+  verdictText,
+  withInterval,
+} from "./evaluation-summary.ts";
 import { count, duration, escapeHtml, isNumber, percent, percentRange, settingText, shortNumber } from "./format.ts";
 import { htmlPage } from "./html-page.ts";
 import { learningCurve } from "./learning-curve.ts";
@@ -73,17 +80,17 @@ function progressOf(metrics: readonly MetricLine[]): string {
 }
 
 function evaluationHtml(result: TrainingResult): string {
-  const rows = evaluationRows(result);
+  const rows = evaluatedRows(result);
   const table = rows.map(
     (row) =>
-      `<tr><td>${escapeHtml(row.name)}</td><td>${withInterval(row.random)}</td><td>${withInterval(row.before)}</td><td>${withInterval(row.after)}</td><td><span class="tag ${row.verdict === "not significant" ? "" : row.verdict}">${row.verdict}</span></td><td>${meanSteps(row)}</td></tr>`,
+      `<tr><td>${escapeHtml(row.name)}</td><td>${withInterval(row.random)}</td><td>${withInterval(row.before)}</td><td>${withInterval(row.after)}</td><td><span class="tag ${row.verdict === "not significant" ? "" : row.verdict}">${escapeHtml(verdictText(row))}</span></td><td>${meanSteps(row)}</td></tr>`,
   );
   const clustered = rows.some(({ after }) => after.ci_method === "cluster_t_by_database")
     ? " On unseen databases they are clustered by database."
     : "";
   return `<div class="headline">${rows.map(evaluationCard).join("")}</div>
 <div class="card"><div class="scroll evaluation"><table><thead><tr><th>success on</th><th>random</th><th>before</th><th>after</th><th></th><th>steps, before and after</th></tr></thead><tbody>${table.join("")}</tbody></table></div>
-<p class="note">Held-out questions. In brackets: 95 % intervals; a change counts as significant (better or worse) only if the intervals of before and after do not overlap.${clustered} Greedy takes the most likely tokens, sampled draws as in training.</p>${reachHtml(result)}</div>${accuracyHtml(result)}${behaviourHtml(result)}`;
+<p class="note">Held-out questions. In brackets: 95 % intervals; a change is significant (better or worse) if p of the paired test is below 0.05 or, without such a test, if the intervals of before and after do not overlap.${clustered} Greedy takes the most likely tokens, sampled draws as in training.</p>${reachHtml(result)}</div>${accuracyHtml(result)}${behaviourHtml(result)}`;
 }
 
 function reachHtml({ reach }: TrainingResult): string {

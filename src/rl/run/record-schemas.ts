@@ -18,6 +18,17 @@ const evaluationSchema = z.looseObject({ seen: decodingsSchema, unseen: decoding
 const scoreSchema = z.object({ right: z.number(), rate: z.number(), ci: z.tuple([z.number(), z.number()]) }).nullable();
 const splitAccuracySchema = z.looseObject({ answer: scoreSchema, spider: scoreSchema, bird: scoreSchema });
 const accuracySchema = z.looseObject({ seen: splitAccuracySchema, unseen: splitAccuracySchema });
+const stagePairSchema = z.looseObject({
+  from: z.string(),
+  to: z.string(),
+  place: z.enum(["unseen", "seen"]),
+  mark: z.enum(["answer", "spider", "bird"]),
+  databases: z.number(),
+  difference: z.number(),
+  difference_ci: z.array(z.number()).length(2).nullable(),
+  mcnemar_p: z.number(),
+  permutation_p: z.number(),
+});
 export const resultSchema = z.looseObject({
   run: z.string(),
   model_name: z.string(),
@@ -29,6 +40,7 @@ export const resultSchema = z.looseObject({
   after: evaluationSchema,
   base: evaluationSchema.optional(),
   accuracy: z.partialRecord(z.enum(["base", "before", "after"]), accuracySchema).optional(),
+  paired: z.array(stagePairSchema).optional(),
 });
 const playedEpisodeSchema = z.looseObject({
   player: z.string(),

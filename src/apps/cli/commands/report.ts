@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { Command } from "commander";
 import { messageOf, SqlEnvError, UsageError } from "../../../errors.ts";
 import { exportDashboard } from "../../dashboard/server/export.node.ts";
-import { evaluationRows, readRun, withInterval, writeReport } from "../../reports/index.node.ts";
+import { evaluatedRows, readRun, verdictText, withInterval, writeReport } from "../../reports/index.node.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
 import { interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
@@ -86,10 +86,10 @@ async function writePages(folder: string, flags: ReportFlags): Promise<void> {
   const steps = metrics.reduce((most, { step }) => Math.max(most, step), 0);
   if (result) {
     out.line(styled("bold", printable(records.run)));
-    const rows = evaluationRows(result).map(({ name, random, before, after, verdict }) => [
-      name,
-      ...[random, before, after].map(withInterval),
-      verdict,
+    const rows = evaluatedRows(result).map((row) => [
+      row.name,
+      ...[row.random, row.before, row.after].map(withInterval),
+      verdictText(row),
     ]);
     out.line(drawTable(["success on", "random", "before", "after", ""], rows));
     out.line();

@@ -24,7 +24,7 @@ export interface RunListing {
   /** The newest evaluation after `before`, during or at the end of training. */
   readonly now: Evaluation | null;
   readonly now_step: number | null;
-  readonly result: Pick<TrainingResult, "seconds" | "steps" | "episodes" | "tokens"> | null;
+  readonly result: Pick<TrainingResult, "seconds" | "steps" | "episodes" | "tokens" | "paired"> | null;
 }
 
 /** The data of the overview. */

@@ -112,7 +112,13 @@ export class WatchedRun {
       now: result?.after ?? evaluated?.evaluation ?? null,
       now_step: result?.steps ?? evaluated?.step ?? null,
       result: result
-        ? { seconds: result.seconds, steps: result.steps, episodes: result.episodes, tokens: result.tokens }
+        ? {
+            seconds: result.seconds,
+            steps: result.steps,
+            episodes: result.episodes,
+            tokens: result.tokens,
+            ...(result.paired && { paired: result.paired }),
+          }
         : null,
     };
   }

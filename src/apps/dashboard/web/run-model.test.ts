@@ -76,6 +76,13 @@ test("the headline claims only what the intervals support", () => {
   expect(said({ now: RESULT.before, state: "finished" })).toMatch(
     /^No clear change\..*the intervals overlap, so this may be chance/,
   );
+  const pair = {
+    ...({ from: "before", to: "after", place: "unseen", mark: "answer", questions: 96, databases: 48 } as const),
+    ...({ a: 0.1, b: 0.2, difference: 0.1, difference_ci: [0.05, 0.15], only_a: 1, only_b: 12 } as const),
+    ...{ mcnemar_p: 0.002, permutation_p: 0.0004, permutations: 4096 },
+  };
+  const result = { seconds: 1, steps: 40, episodes: 1, tokens: 1, paired: [pair] };
+  expect(said({ now: RESULT.before, state: "finished", result })).toMatch(/^It learned\./);
   expect(said({ before: null, state: "evaluating" })).toBe(
     "Evaluating before training.|The first evaluation has not finished.",
   );

@@ -1,7 +1,7 @@
 // Texts about a run: the headline, the change in behaviour, the progress.
 
 import type { Evaluation, EvaluationSplit } from "../../../rl/run/records.ts";
-import { verdictOf } from "../../reports/evaluation-summary.ts";
+import { type EvaluationRow, evaluationRows, pText } from "../../reports/evaluation-summary.ts";
 import { count, duration, percent, percentRange } from "../../reports/format.ts";
 import type { ActionSequences, RunListing, RunSummary } from "../server/schemas.ts";
 
@@ -25,6 +25,12 @@ export interface Answer {
   /** The sentence in parts; numbers are emphasized. */
   readonly sentence: readonly (string | { readonly strong: string })[];
   readonly footnote: string;
+}
+
+/** Before and now with greedy decoding, compared by the paired test once the run has one. */
+function comparedEvaluations({ before, now, result }: RunListing, split: EvaluationSplit): EvaluationRow {
+  const rows = evaluationRows({ random: before!, before: before!, after: now!, paired: result?.paired ?? [] });
+  return rows.find((row) => row.split === split && row.decoding === "greedy")!;
 }
 
 /** Did it learn, on unseen databases, and by how much? */
@@ -53,13 +59,14 @@ export function headlineAnswer(run: RunSummary): Answer {
       ],
       footnote: [`95 % interval ${percentRange(before.success_ci)}`, baseline].filter(Boolean).join(" · "),
     };
-  const verdict = verdictOf(before, now);
+  const { verdict, p } = comparedEvaluations(run, split);
   const [word, moved] = {
     better: [live ? "It is learning." : "It learned.", "rose"],
     worse: [live ? "It is getting worse." : "It got worse.", "fell"],
     "not significant": ["No clear change.", "went"],
   }[verdict];
-  const overlap = verdict === "not significant" ? "; the intervals overlap, so this may be chance" : "";
+  const why = p === null ? "the intervals overlap" : pText(p);
+  const chance = verdict === "not significant" ? `; ${why}, so this may be chance` : "";
   return {
     tone: verdict === "better" ? "good" : verdict === "worse" ? "bad" : "none",
     word: word!,
@@ -68,10 +75,11 @@ export function headlineAnswer(run: RunSummary): Answer {
       { strong: percent(before.success_rate) },
       " to ",
       { strong: percent(now.success_rate) },
-      `${live && run.now_step !== null ? ` by step ${run.now_step}` : ""}${overlap}.`,
+      `${live && run.now_step !== null ? ` by step ${run.now_step}` : ""}${chance}.`,
     ],
     footnote: [
       `95 % intervals: ${percentRange(before.success_ci)} before, ${percentRange(now.success_ci)} ${live ? "now" : "after"}`,
+      ...(p !== null && verdict !== "not significant" ? [pText(p)] : []),
       baseline,
       `${count(now.scored, "held-out question")}, greedy decoding`,
     ]
