@@ -1,7 +1,7 @@
 # The OpenEnv server: docker build -t sqlenv . && docker run -p 8000:8000 -e SQLENV_API_KEY=secret sqlenv
 # It writes nothing, so add --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges, or use compose.yaml.
-# The base image is named by Node's major version, so that a rebuild brings its security updates. For builds that can be
-# repeated byte by byte, set NODE_IMAGE to a digest (docker buildx imagetools inspect node:24-slim).
+# The base image follows Node's major version, so that a rebuild gets its security updates. For reproducible builds,
+# set NODE_IMAGE to a digest (docker buildx imagetools inspect node:24-slim).
 ARG NODE_IMAGE=node:24-slim
 
 FROM ${NODE_IMAGE} AS build
@@ -12,7 +12,7 @@ COPY LICENSE tsconfig.json tsconfig.build.json vite.dashboard.config.ts vite.pla
 COPY scripts scripts
 COPY src src
 COPY models models
-# The server takes the bundled model from models/, so the page's own copy can go.
+# The server uses the bundled model in models/, so the page's own copy is not needed.
 RUN npm run build && rm -rf dist/web/playground/model dist/.tsbuildinfo
 RUN npm prune --omit=dev --ignore-scripts
 

@@ -1,6 +1,6 @@
 // The reference is made from the code, and the documents name only commands and files that exist.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { programFor } from "../helpers/cli-process.ts";
@@ -32,6 +32,21 @@ test.each(documents)("%s links only to what exists", (document) => {
   const links = [...read(document).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((match) => match[1]!);
   const missing = links.filter((link) => !existsSync(resolve(root, dirname(document), link)));
   expect(missing).toEqual([]);
+});
+
+/** The anchors that GitHub gives the headings of a document. */
+function anchorsOf(document: string): string[] {
+  const headings = [...read(document).matchAll(/^#+ (.+)$/gm)].map((match) => match[1]!.toLowerCase());
+  return headings.map((text) => text.replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-"));
+}
+
+test.each(documents)("%s links only to headings that exist", (document) => {
+  const links = [...read(document).matchAll(/\]\((?!https?:)([^)#]*\.md)?#([^)]+)\)/g)];
+  const missing = links.filter(([, path, anchor]) => {
+    const target = path ? relative(root, resolve(root, dirname(document), path)) : document;
+    return !anchorsOf(target).includes(anchor!);
+  });
+  expect(missing.map(([link]) => link)).toEqual([]);
 });
 
 test.each(documents)("%s names only commands that exist", (document) => {

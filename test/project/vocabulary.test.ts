@@ -43,12 +43,12 @@ const RULES: readonly Rule[] = [
     except: WORLDS,
   },
   { retired: /\b[tT]okenGroup/, instead: "TokenSequence" },
-  { retired: /\b[lL]essons?\b|\bLesson/, instead: "SFT stage, example", except: WORLDS },
+  { retired: /\b[lL]essons?\b|\bLesson/, instead: "SFT stage, example", except: WORLDS, allowed: /`?lessons(`|:)/g },
   {
     retired: /[wW]arm(ed)?[-_ ]?[uU]p/,
     instead: 'SFT (before RL); "warmup" only for the learning rate and for timing',
     allowed:
-      /(lr|learning.rate|LR)'?s? warm-?up|warmup[_-]?steps|warmup_ratio|warm-?up of the learning rate|`(sqlenv )?warmup`|sqlenv warmup|warmup:/gi,
+      /(lr|learning.rate|LR)'?s? warm-?up|warmup[_-]?steps|warmup_ratio|warm-?up of the learning rate|`(sqlenv )?warmup`|sqlenv (-- )?warmup|warmup:/gi,
   },
   { retired: /\b[iI]mitat(e|es|ed|ing|ion)\b/, instead: "SFT, demonstrations", allowed: /imitation[-_][a-z_-]+/g },
   { retired: /\b[pP]ut(s|ting)? away\b|\btaken up\b|\btakeUp\b/, instead: "checkpoint, resume" },
@@ -71,7 +71,7 @@ const RULES: readonly Rule[] = [
     retired:
       /\b(a|one) (line|row|object|token|file|action) an? (step|line|file|reply|token|row|logged|evaluation|turn)\b/,
     instead: "one … per …",
-    allowed: /one row a line, cells/g,
+    allowed: /one row a line(, cells|")/g,
   },
   {
     retired: /\bclothes\b|\b[mM]utants?\b/,
@@ -94,7 +94,7 @@ const RULES: readonly Rule[] = [
 
 /** Still to be rewritten. */
 const TODO =
-  /^src\/index|^src\/(rl|apps\/(cli|bench|dashboard|playground|reports))\/|^(docs|notebooks|models|examples)\/|^README|^CONTRIBUTING|^scripts\/reference|^test\/\w+\/(cli-warmup|taught-model|train-|training-place|playground-model|notebooks|recipe|run-records)/;
+  /^src\/index|^src\/(rl|apps\/(cli|bench|dashboard|playground|reports))\/|^docs\/(experiments|reference|notebook)|^notebooks\/|^examples\/pretrained\/run|^examples\/larger|^scripts\/reference|^test\/\w+\/(cli-warmup|taught-model|train-|training-place|playground-model|notebooks|recipe|run-records)/;
 
 const FOLDERS = [
   "src",
