@@ -1,5 +1,5 @@
 // Which tests run: `vitest run` runs the quick ones, `--mode all` (or SQLENV_TEST_ALL=1) also the slow ones,
-// `--mode slow` only the files that have slow ones. A slow test is in a file `*.slow.test.ts`, or in a block
+// `--mode slow` only the files that have slow ones, and what they left out before. A slow test is in a file `*.slow.test.ts`, or in a block
 // guarded by `describe.skipIf(!process.env.SQLENV_TEST_ALL)`, or takes its number of cases from test/helpers/cases.ts.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,7 @@ export default defineConfig(({ mode }) => {
   const resolve = { alias: packageEntries() };
   const shared: ProjectConfig = {
     exclude: all ? [] : ["**/*.slow.test.ts"],
-    env: all ? { SQLENV_TEST_ALL: "1" } : {},
+    env: { ...(all && { SQLENV_TEST_ALL: "1" }), ...(mode === "slow" && { SQLENV_TEST_REST: "1" }) },
     testTimeout: 60_000,
     server: { deps: { external: [/\/dist\//] } }, // built code needs no transforming
   };
@@ -28,7 +28,7 @@ export default defineConfig(({ mode }) => {
   };
   return {
     test: {
-      reporters: ["default", `${root}test/helpers/skipped-reporter.ts`],
+      reporters: ["default", [`${root}test/helpers/skipped-reporter.ts`, { quick: mode !== "slow" }]],
       maxWorkers: "100%", // vitest's own choice leaves one core idle, which is half of a machine with two
       projects: [units, behaviour].map((test) => ({ resolve, test })),
     },

@@ -2,8 +2,15 @@
 import type { Reporter, TestCase, TestModule, TestSuite } from "vitest/node";
 
 export default class SkippedReporter implements Reporter {
+  readonly #hasQuick: boolean;
+
+  /** @param options.quick whether quick tests run; where they do not, only what says why it is skipped is listed */
+  constructor({ quick }: { readonly quick: boolean }) {
+    this.#hasQuick = quick;
+  }
+
   onTestRunEnd(modules: readonly TestModule[]): void {
-    const lines = modules.flatMap(skippedIn);
+    const lines = modules.flatMap(skippedIn).filter((line) => this.#hasQuick || /skipped|\(/.test(line));
     if (lines.length > 0) console.log(`\nSkipped, and why where it is known:\n${lines.sort().join("\n")}\n`);
   }
 }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadModelFolder } from "sqlenv/lm/model/node";
 import { afterAll, expect, test } from "vitest";
-import { ALL } from "../helpers/cases.ts";
+import { ALL, QUICK } from "../helpers/cases.ts";
 import { sqlenv, sqlenvInside } from "../helpers/cli-process.ts";
 import { writeTinyFolder } from "../helpers/tiny-folder.ts";
 
@@ -13,7 +13,7 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 const model = join(scratch, "model");
 await writeTinyFolder(model, { max_position_embeddings: 2048 });
 
-test("imitates a mixture of players and saves the model", async () => {
+test.runIf(QUICK)("imitates a mixture of players and saves the model", async () => {
   const mixture = join(scratch, "mixture.yaml");
   writeFileSync(
     mixture,
@@ -59,7 +59,7 @@ warmup: {steps: 2, batch_tokens: 1500}
   expect(config).toMatchObject({ hidden_size: 32, num_hidden_layers: 1, architecture: "Qwen3ForCausalLM" });
 });
 
-test.each([
+test.runIf(QUICK).each([
   [["--out", "x", "--mixture", "nothing.yaml"], /either --model or --recipe/, 2],
   [["--out", "x", "--recipe", join(model, "config.json")], /is not a recipe/, 2],
   [["--model", model, "--out", "x"], /give --transcripts or --mixture, or both/, 2],

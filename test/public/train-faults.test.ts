@@ -23,10 +23,8 @@ const hasCheckpoint = (run: string, step: number) =>
   existsSync(place.path(run, "checkpoints", `step-${step}`, "trainer.json"));
 
 describe.concurrent("a request to stop", () => {
-  test.each<[NodeJS.Signals, number]>([
-    ["SIGTERM", 143],
-    ["SIGHUP", 129],
-  ])("%s saves every step and says how to resume, exit code %i", async (signal, expected) => {
+  test("saves every step and says how to resume", async () => {
+    const [signal, expected] = ["SIGTERM", 143] as const; // train-survives.test.ts tries the others
     const run = `stopped by ${signal}`;
     const child = start(place.args(run, LONG));
     const end = ended(child);
@@ -85,17 +83,6 @@ describe.concurrent("an output that cannot be written", () => {
     expect(lostOutputs(run)).toMatchObject([{ message: expect.stringContaining("stdout cannot be written (EPIPE)") }]);
   });
 
-  test.skipIf(!existsSync("/dev/full"))("a training continues when the disk of its log is full", async () => {
-    const run = "on a full disk";
-    const full = openSync("/dev/full", "w");
-    const child = spawn(process.execPath, [MAIN, ...place.args(run, SHORT)], { stdio: ["ignore", full, full] });
-    const [code] = (await once(child, "exit")) as [number | null];
-    closeSync(full);
-    expect(code).toBe(0);
-    expect(existsSync(place.path(run, "model", "model.safetensors"))).toBe(true);
-    expect(lostOutputs(run)).toMatchObject([{ message: expect.stringContaining("ENOSPC") }]);
-  });
-
   test("a server continues when its log is not read any more", async () => {
     const child = start(["serve", "--port", "0", "--threads", "1", "--data", place.data, "--json"]);
     const [text] = (await once(child.stdout, "data")) as [Buffer];
@@ -122,7 +109,7 @@ describe.concurrent("an output that cannot be written", () => {
     const said = other.stderr!.setEncoding("utf8").toArray();
     expect(await once(other, "exit")).toEqual([1, null]);
     closeSync(full);
-    expect((await said).join("")).toMatch(/^error: the output cannot be written: .*\(ENOSPC\)\n$/);
+    expect((await said).join("")).toMatch(/^error: cannot write the output: .*\(ENOSPC\)\n$/);
   });
 });
 
@@ -134,25 +121,13 @@ describe.concurrent("an engine that is lost", () => {
   const train = (run: string, fault: string) =>
     ended(start(place.args(run, { ...LONG, "--save-steps": 2 }), faulty(fault)));
 
-  test.each([
-    [
-      "device is lost",
-      /the GPU was lost: cuStreamSynchronize failed: 700; .*resume with sqlenv train --resume (.*) \(device_lost\)/,
-    ],
-    [
-      "thread ends",
-      /the engine's thread ended unexpectedly: exit code 7; .*resume with sqlenv train --resume (.*) \(engine_lost\)/,
-    ],
-    [
-      "thread throws",
-      /the engine's thread failed: nobody catches this; .*resume with sqlenv train --resume (.*) \(engine_lost\)/,
-    ],
-  ])("%s: the first error is told, with how to resume, and the process ends", async (fault, message) => {
+  test("the first error is told, with how to resume, and the process ends", async () => {
+    const fault = "thread ends"; // train-survives.test.ts tries the others
     const { code, stderr } = await train(fault, fault);
     expect(code).toBe(1);
     const [last] = stderr.trimEnd().split("\n").slice(-1);
-    expect(last).toMatch(message);
-    expect(message.exec(last!)![1]).toBe(place.path(fault));
+    expect(last).toMatch(/the engine's thread ended unexpectedly: exit code 7; .* \(engine_lost\)$/);
+    expect(last).toContain(`resume with sqlenv train --resume ${place.path(fault)} `);
     expect(hasCheckpoint(fault, 2)).toBe(true);
     expect(existsSync(place.path(fault, "lock"))).toBe(false);
   });
@@ -189,7 +164,7 @@ test.skipIf(process.platform !== "linux")("too little address space: says what t
   const { code, stderr } = await ended(limited({}));
   expect(code).toBe(1);
   expect(stderr).toMatch(
-    /^error: WebAssembly gets no memory: .*NODE_OPTIONS=--disable-wasm-trap-handler.* \(out_of_memory\)\n$/,
+    /^error: no address space for WebAssembly: .*NODE_OPTIONS=--disable-wasm-trap-handler.* \(out_of_memory\)\n$/,
   );
   const helped = await ended(limited({ NODE_OPTIONS: "--disable-wasm-trap-handler" }));
   expect(helped.code, helped.stderr).toBe(0);

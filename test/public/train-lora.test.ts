@@ -4,7 +4,7 @@ import { setTimeout } from "node:timers/promises";
 import * as library from "sqlenv";
 import { loadModelFolder, openSafetensors } from "sqlenv/lm/model/node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ALL } from "../helpers/cases.ts";
+import { ALL, QUICK } from "../helpers/cases.ts";
 import { ended, sqlenv, sqlenvInside, start } from "../helpers/cli-process.ts";
 import { prepare } from "../helpers/prepare.ts";
 import { difference } from "../helpers/tiny-model.ts";
@@ -78,7 +78,7 @@ describe("a run that learns adapters", () => {
     expect(kinds).toEqual(new Set(["easy"]));
   });
 
-  test("adapter, merged folder and the run's model speak alike, and the KL term began at 0", async () => {
+  test.runIf(QUICK)("adapter, merged folder and the run's model speak alike, and the KL term began at 0", async () => {
     const merged = place.path("merged");
     const { code, stderr } = await sqlenvInside(["export", "--model", place.path("one", "adapter"), "--merge", merged]);
     expect(code, stderr).toBe(0);
@@ -117,7 +117,7 @@ describe("a run that learns adapters", () => {
   });
 });
 
-describe("the same training from code", () => {
+describe.runIf(QUICK)("the same training from code", () => {
   const phases: string[] = [];
   const read = new Set<string>();
   let result: library.TrainingResult | null;
@@ -174,7 +174,7 @@ describe("the same training from code", () => {
   }
 });
 
-test("SFT can train an adapter, and a training continues with it", async () => {
+test.runIf(QUICK)("SFT can train an adapter, and a training continues with it", async () => {
   const out = place.path("warm");
   const lines = place.path("transcripts.jsonl");
   const small = ["--steps", "2", "--batch-tokens", "500", "--threads", "1", "--device", "cpu"];
@@ -201,7 +201,7 @@ test("SFT can train an adapter, and a training continues with it", async () => {
   expect(config).toMatchObject({ target_modules: ["q_proj", "v_proj"], base_model_name_or_path: place.model });
 });
 
-describe("what will happen, told before", () => {
+describe.runIf(QUICK)("what will happen, told before", () => {
   test("a Qwen3 that is not here, without a GPU: stages, weights, memory, and where it would fit", async () => {
     const { code, stdout, stderr } = await sqlenvInside(
       ["train", "--preset", "qwen3-0.6b", "--dry-run", "--device", "cpu"],
