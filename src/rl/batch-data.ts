@@ -1,5 +1,5 @@
-// What the engine learns from: a rollout batch as data (tokens, weights, advantages, log-probs) and the loss with its options.
-import type { Datum } from "../lm/engine/index.ts";
+// A rollout batch as the engine takes it: data (tokens, weights, advantages, log-probs) and the loss with its options.
+import type { Datum, Engine } from "../lm/engine/index.ts";
 import { random } from "../random.ts";
 import { learnedTokens, type RolloutBatch } from "./batch.ts";
 import type { Batching, GRPOConfig } from "./config.ts";
@@ -7,7 +7,7 @@ import type { PolicySpec } from "./loss-options.ts";
 import { creditedAdvantages } from "./turn-credit.ts";
 
 /**
- * Cuts a batch's episodes into slices, one for each optimizer step. They are dealt at random, as TRL does, and sorted
+ * Cuts a batch's episodes into slices, one per optimizer step. Episodes are assigned at random, as in TRL, and sorted
  * within a slice so that groups share their prompts.
  */
 export function cutIntoSlices(
@@ -16,9 +16,9 @@ export function cutIntoSlices(
   key: readonly (string | number)[],
 ): (readonly number[])[] {
   if (slices === 1) return [episodes];
-  const dealt = random("slices", ...key).shuffle(episodes);
-  const end = (s: number) => Math.floor((s * episodes.length) / slices); // a batch that was not filled may not divide
-  return Array.from({ length: slices }, (_, s) => dealt.slice(end(s), end(s + 1)).sort((a, b) => a - b));
+  const shuffled = random("slices", ...key).shuffle(episodes);
+  const end = (s: number) => Math.floor((s * episodes.length) / slices); // a batch that was not filled may not divide evenly
+  return Array.from({ length: slices }, (_, s) => shuffled.slice(end(s), end(s + 1)).sort((a, b) => a - b));
 }
 
 /** Log-probs to compare with: [episodes × segments × tokens]. */
@@ -29,7 +29,7 @@ export interface Logprobs {
   readonly reference: readonly (readonly ArrayLike<number>[])[] | null;
 }
 
-/** The segments of these episodes, one datum each; those of an episode are one sequence in the loss. */
+/** The segments of these episodes, one datum each; the segments of an episode are one sequence in the loss. */
 export function buildData(
   { episodes, advantages, credits, distilled }: RolloutBatch,
   members: readonly number[],
@@ -38,11 +38,11 @@ export function buildData(
 ): Datum[] {
   return members.flatMap((i) => {
     const episode = episodes[i]!;
-    const counts = learnedTokens(episode, config) > 0;
+    const isLearned = learnedTokens(episode, config) > 0;
     const bySegment = distilled?.get(i) ?? creditedAdvantages(episode.segments, advantages[i]!, credits?.[i]);
     return episode.segments.map(({ tokens, mask }, s) => ({
       tokens,
-      weights: counts ? mask : mask.map(() => 0),
+      weights: isLearned ? mask : mask.map(() => 0),
       sequence: i,
       advantage: bySegment[s]!,
       old_logp: logprobs.old?.[i]?.[s] ?? null,
@@ -51,22 +51,61 @@ export function buildData(
   });
 }
 
+/** log π_old where π changes before it has learned from all slices, and log π_ref where there is a KL term. */
+export async function computeLogprobs(
+  engine: Pick<Engine, "logprobs">,
+  batch: RolloutBatch,
+  config: GRPOConfig,
+  batching: Batching,
+): Promise<Logprobs> {
+  const { beta, temperature } = config;
+  const data = buildData(batch, batch.learned, { old: null, reference: null }, config);
+  return {
+    old: isOffPolicy(config, batching) ? bySegment(batch, await engine.logprobs(data, { temperature })) : null,
+    reference: beta === 0 ? null : bySegment(batch, await engine.logprobs(data, { temperature, weights: "reference" })),
+  };
+}
+
 /** Log-probs of `buildData(batch, batch.learned, …)` by episode and segment. */
-export function bySegment({ episodes, learned }: RolloutBatch, flat: readonly Float32Array[]): Float32Array[][] {
+function bySegment({ episodes, learned }: RolloutBatch, flat: readonly Float32Array[]): Float32Array[][] {
   let at = 0;
   const found: Float32Array[][] = episodes.map(() => []);
   for (const i of learned) found[i] = episodes[i]!.segments.map(() => flat[at++]!);
   return found;
 }
 
-/** Without episodes whose advantage is 0 throughout; an episode's segments stay together. */
+export interface SelectedData {
+  /** Only what has a gradient. */
+  readonly data: readonly Datum[];
+  /** Tokens of the whole slice, for the denominators. */
+  readonly tokens: number;
+  /** Share of the slice's groups that have no gradient and are not computed. */
+  readonly skipped: number;
+}
+
+/** The data of one slice of a batch. */
+export function selectData(
+  batch: RolloutBatch,
+  members: readonly number[],
+  logprobs: Logprobs,
+  config: GRPOConfig,
+): SelectedData {
+  const all = buildData(batch, members, logprobs, config);
+  const data = learnsFromAll(config) ? all : withAdvantage(all);
+  const groups = new Set(members.map((i) => Math.floor(i / config.num_generations)));
+  const computed = new Set(data.map(({ sequence }) => Math.floor(sequence! / config.num_generations)));
+  const tokens = all.reduce((sum, { weights }) => sum + Array.from(weights).reduce((n, w) => n + w, 0), 0);
+  return { data, tokens, skipped: 1 - computed.size / groups.size };
+}
+
+/** Drops episodes whose advantages are all 0; an episode's segments stay together. */
 export function withAdvantage(data: readonly Datum[]): Datum[] {
   const kept = new Set(data.filter(({ advantage }) => advantage !== 0).map(({ sequence }) => sequence));
   return data.filter(({ sequence }) => kept.has(sequence));
 }
 
 /** Whether episodes with advantage 0 still have a gradient. */
-export function learnsFromAll({ beta, entropy_coef, top_entropy_quantile }: GRPOConfig): boolean {
+function learnsFromAll({ beta, entropy_coef, top_entropy_quantile }: GRPOConfig): boolean {
   return beta !== 0 || entropy_coef !== 0 || top_entropy_quantile !== 1;
 }
 
@@ -91,26 +130,26 @@ export function policySpec(config: GRPOConfig, batching: Batching, { tokens }: R
     vespo_lambda_pos: config.vespo_lambda_pos,
     vespo_k_neg: config.vespo_k_neg,
     vespo_lambda_neg: config.vespo_lambda_neg,
-    // TRL cuts a slice into pieces of per_device_train_batch_size. Here a slice is one batch, so only the slices of an
-    // optimizer step and of a generation remain to divide by.
+    // TRL splits a slice into pieces of per_device_train_batch_size. Here a slice is one batch, so these count slices:
+    // of an optimizer step, and of a rollout batch.
     gradient_accumulation_steps: batching.accumulations,
     steps_per_generation: batching.slices,
     num_items_in_batch: tokens,
   };
 }
 
-/** Whether π has changed since the episodes were sampled by the time it learns from them, so that π_old is needed. */
-export function isOffPolicy(config: GRPOConfig, { slices }: Batching): boolean {
+/** Whether π differs from the model that sampled when it learns from some slice, so that log π_old is needed. */
+function isOffPolicy(config: GRPOConfig, { slices }: Batching): boolean {
   return config.num_iterations > 1 || slices > 1;
 }
 
-/** |log π as sampled − log π as learned|, mean and maximum, under TRL's names. */
+/** |log π as sampled − log π as learned|: mean and maximum, under TRL's names. */
 export function samplingMismatch(
   { episodes }: RolloutBatch,
   data: readonly Datum[],
   learned: readonly ArrayLike<number>[],
 ): Record<string, number> {
-  let [sum, most, count] = [0, 0, 0];
+  let [sum, max, count] = [0, 0, 0];
   const at = new Map<number, number>();
   for (const [d, { sequence, weights }] of data.entries()) {
     const s = at.get(sequence!) ?? 0;
@@ -120,10 +159,10 @@ export function samplingMismatch(
       if (weights[t] === 0) continue; // not computed
       const difference = Math.abs(learned[d]![t]! - logprobs[t]!);
       sum += difference;
-      most = Math.max(most, difference);
+      max = Math.max(max, difference);
       count++;
     }
   }
   const name = "sampling/sampling_logp_difference";
-  return count === 0 ? {} : { [`${name}/mean`]: sum / count, [`${name}/max`]: most };
+  return count === 0 ? {} : { [`${name}/mean`]: sum / count, [`${name}/max`]: max };
 }

@@ -31,6 +31,23 @@ export interface TrainerCallback {
   on_train_end?(view: TrainingView): void | Promise<void>;
 }
 
+export type TrainerEvent = keyof TrainerCallback;
+export type EventDetails<E extends TrainerEvent> =
+  Parameters<NonNullable<TrainerCallback[E]>> extends [TrainingView, ...infer Rest] ? Rest : never;
+
+/** Calls a method of each callback, one after the other. */
+export async function notify<E extends TrainerEvent>(
+  callbacks: readonly TrainerCallback[],
+  event: E,
+  view: TrainingView,
+  details: EventDetails<E>,
+): Promise<void> {
+  for (const callback of callbacks) {
+    const method = callback[event] as ((view: TrainingView, ...details: unknown[]) => unknown) | undefined;
+    await method?.call(callback, view, ...details);
+  }
+}
+
 /** An evaluation as a line of metrics.jsonl. */
 export function evaluationMetrics(step: number, evaluation: Evaluation): MetricLine {
   const line: Record<string, number> & { step: number } = { step };

@@ -1,7 +1,7 @@
 // Filling a batch: what comes out is decided by the queue, whatever the order in which groups end.
 import { describe, expect, test } from "vitest";
 import { random } from "../random.ts";
-import { awaitable, differInCorrectness, fillBatch, type GroupOptions } from "./dynamic-sampling.ts";
+import { differInCorrectness, fillBatch, type GroupOptions } from "./dynamic-sampling.ts";
 
 interface Running extends GroupOptions {
   readonly group: number;
@@ -107,7 +107,7 @@ describe("the batch", () => {
   });
 });
 
-test("a group that fails, and an abort, stop the others and are told when all have ended", async () => {
+test("a group that fails, and an abort, stop the others and are thrown when all have ended", async () => {
   const failing = fillBatch({
     ...{ wanted: 2, limit: 4, size: 1, expected: 1, hasSpread: () => true },
     play: (group, { signal }) =>
@@ -131,22 +131,4 @@ test("spread is right and wrong among those that were scored", () => {
   expect(differInCorrectness(group(1, 1, null))).toBe(false);
   expect(differInCorrectness(group(0, 0, 0))).toBe(false);
   expect(differInCorrectness(group(null, null))).toBe(false);
-});
-
-test("samples that an abort left behind can be waited for", async () => {
-  let finish = () => {};
-  const sample = () =>
-    new Promise<{ tokens: number[]; logprobs: number[] }>((resolve) => {
-      finish = () => resolve({ tokens: [], logprobs: [] });
-    });
-  const { engine, settled: all } = awaitable({ sample });
-  void engine.sample({ prompt: [], max_new_tokens: 1, stop_ids: [], temperature: 1, key: [] });
-  let isOver = false;
-  const waiting = all().then(() => {
-    isOver = true;
-  });
-  await settled();
-  expect(isOver).toBe(false);
-  finish();
-  await waiting;
 });

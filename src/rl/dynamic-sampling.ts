@@ -1,9 +1,8 @@
-// Refill, DAPO's dynamic sampling: questions are asked in the order of their queue until enough groups have spread.
+// Dynamic sampling (DAPO): tasks are played in the order of their queue until enough groups have spread.
 //
-// The batch is the first groups of the queue that have spread, and the queue moves on to the question after the last of
-// them. That depends on the model and the queue alone. How far ahead groups are started depends on the machine, so what
-// was started beyond the end of the batch is stopped, counted nowhere, and its questions are asked again in the next one.
-import type { TokenSampler } from "../gym/players/index.ts";
+// The batch ends with the group that completes it, and the next batch begins with the task after that one. This depends
+// only on the model and the queue. How far ahead groups are started depends on the machine, so groups that were started
+// after the end of the batch are stopped and discarded, and the next batch plays their tasks again.
 
 /** A group that was played to the end. */
 export interface PlayedGroup<E> {
@@ -18,24 +17,24 @@ export interface GroupOptions {
 }
 
 export interface FillOptions<E> {
-  /** Groups with spread that make a batch. */
+  /** Groups with spread in a batch. */
   readonly wanted: number;
-  /** Groups that are asked at most. */
+  /** Most groups to play. */
   readonly limit: number;
   /** Episodes of a group. */
   readonly size: number;
-  /** Share of groups that is expected to have spread; only decides how many are started early. */
+  /** Expected share of groups with spread; only decides how many are started early. */
   readonly expected: number;
-  /** Plays the group of this number in the queue; rejects when it is aborted. */
+  /** Plays the group at this index of the queue; rejects when it is aborted. */
   readonly play: (group: number, options: GroupOptions) => Promise<readonly E[]>;
   readonly hasSpread: (episodes: readonly E[]) => boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface FilledBatch<E> {
-  /** In the order of the queue: up to the one that completes the batch, or as many as the limit allows. */
+  /** In the order of the queue, up to the one that completes the batch, or `limit` groups. */
   readonly groups: readonly PlayedGroup<E>[];
-  /** Groups that were started beyond them, which depends on the machine. */
+  /** Groups that were started after them, which depends on the machine. */
   readonly stopped: number;
 }
 
@@ -48,12 +47,12 @@ export async function fillBatch<E>(options: FillOptions<E>): Promise<FilledBatch
   let failure: { readonly error: unknown } | undefined;
   return new Promise((resolve, reject) => {
     const settle = () => {
-      if (running > 0) return; // none is left running when this is over
+      if (running > 0) return; // no group is left running when the promise settles
       if (failure) return reject(failure.error);
       const groups = ended.slice(0, endOf(ended, wanted, limit)!) as PlayedGroup<E>[];
       resolve({ groups, stopped: started - groups.length });
     };
-    /** One standard deviation below the number of groups with spread to expect when all that run have ended. */
+    /** Expected number of groups with spread once all running ones have ended, minus one standard deviation. */
     const likely = () => found + expected * running - Math.sqrt(expected * (1 - expected) * running);
     const startMore = () => {
       if (stop.signal.aborted) return;
@@ -95,7 +94,7 @@ export async function fillBatch<E>(options: FillOptions<E>): Promise<FilledBatch
   });
 }
 
-/** How many groups have been asked when the batch is complete or the limit is met; undefined before that. */
+/** Number of groups in the batch once it is complete or has reached the limit; undefined before that. */
 function endOf(
   ended: readonly (PlayedGroup<unknown> | undefined)[],
   wanted: number,
@@ -110,20 +109,7 @@ function endOf(
   return limit;
 }
 
-/** Whether some of the episodes are right and some wrong; those that could not be scored do not count. */
+/** Whether some episodes are right and some wrong; those that could not be scored do not count. */
 export function differInCorrectness(episodes: readonly { readonly correctness: 0 | 1 | null }[]): boolean {
   return [0, 1].every((outcome) => episodes.some(({ correctness }) => correctness === outcome));
-}
-
-/** An engine, and a way to wait for its samples: one that was aborted is still under way for a moment. */
-export function awaitable(engine: TokenSampler): { readonly engine: TokenSampler; settled(): Promise<unknown> } {
-  const samples = new Set<Promise<unknown>>();
-  const sample: TokenSampler["sample"] = (request) => {
-    const sampling = engine.sample(request);
-    samples.add(sampling);
-    const forget = () => void samples.delete(sampling);
-    sampling.then(forget, forget);
-    return sampling;
-  };
-  return { engine: { sample }, settled: () => Promise.allSettled(samples) };
 }

@@ -1,5 +1,6 @@
-// The model as a policy: how a config samples its replies.
+// Models that can be sampled from and trained, and the policy of an episode: how a config samples a model.
 import { TextPolicy, type TextPolicyOptions, type TokenSampler } from "../gym/players/index.ts";
+import type { Engine } from "../lm/engine/index.ts";
 import type { Tokenizer, TurnEncoder } from "../lm/model/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import type { EnvironmentPrompt } from "./environment.ts";
@@ -9,6 +10,16 @@ export interface SamplingModel {
   readonly engine: TokenSampler;
   readonly tokenizer: Tokenizer;
   readonly turns: TurnEncoder;
+}
+
+/** An engine whose weights and optimizer state can be checkpointed and restored. */
+export interface TrainableEngine extends Engine {
+  saveState?(dir: string): Promise<void>;
+  loadState?(dir: string): Promise<void>;
+}
+
+export interface TrainableModel extends SamplingModel {
+  readonly engine: TrainableEngine;
 }
 
 export interface PolicyOptions {

@@ -7,8 +7,8 @@ import type { TextPolicy } from "../gym/players/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import { type Environment, type Task, type TaskSplit, type TextEnvironment, textRecord } from "./environment.ts";
 import { modelPolicy, type SamplingModel } from "./policy.ts";
-import { RolloutClock } from "./rollout-clock.ts";
 import type { Episode } from "./run/records.ts";
+import { RolloutClock } from "./timing.ts";
 
 export interface RolloutOptions {
   readonly model: SamplingModel;
@@ -31,13 +31,12 @@ export async function rollOut(
   tasks: readonly Task[],
   { model, config, key = [config.seed, "rollout"], onEpisode, clock = new RolloutClock(), signal }: RolloutOptions,
 ): Promise<Episode[]> {
-  const sampling = { ...model, engine: clock.sampler(model.engine) };
   let done = 0;
   const episodes = tasks.map(async (task, seed): Promise<Episode> => {
     const own = signal && AbortSignal.any([signal]); // one per episode, since a signal collects listeners
     const env = clock.environment(environment.open("training"));
-    const policy = modelPolicy({ model: sampling, prompt: environment.prompt, config, key, seed, signal: own });
-    const options = { environment, split: "train", turns: config.step_budget, signal: own } as const;
+    const policy = modelPolicy({ model, prompt: environment.prompt, config, key, seed, signal: own });
+    const options = { environment, split: "train", turns: config.step_budget, clock, signal: own } as const;
     const record = await playTask(env, task, policy, options).finally(() => env.close?.());
     onEpisode?.(++done, tasks.length);
     const { messages, segments, truncated, written: completion_tokens } = policy;
@@ -55,6 +54,7 @@ export interface PlayTaskOptions {
   readonly split: TaskSplit;
   /** Turns the model has at most. */
   readonly turns: number;
+  readonly clock?: RolloutClock;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -63,7 +63,7 @@ export async function playTask(
   env: TextEnvironment,
   task: Task,
   policy: TextPolicy,
-  { environment, split, turns, signal }: PlayTaskOptions,
+  { environment, split, turns, clock, signal }: PlayTaskOptions,
 ): Promise<EpisodeRecord> {
   const rewards: (number | null)[] = [];
   const waiter = new AbortableWait(signal);
@@ -80,7 +80,8 @@ export async function playTask(
   try {
     let { text } = await call(() => env.reset(task));
     for (let turn = 0; turn < turns; turn++) {
-      const reply = await waiter.wait(policy.reply(text));
+      const sample = policy.reply(text);
+      const reply = await waiter.wait(clock?.sampled(sample) ?? sample);
       if (!reply) break;
       const step = await call(() => env.step(reply.text));
       rewards.push(step.reward);

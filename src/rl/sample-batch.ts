@@ -1,19 +1,17 @@
 // Samples the episodes of a batch: a fixed number of tasks in TRL's order, or as many from the queue as it takes.
 import { type Batching, type GRPOConfig, usesQueue } from "./config.ts";
-import { differInCorrectness, fillBatch, type GroupOptions } from "./dynamic-sampling.ts";
-import type { Task } from "./environment.ts";
+import { differInCorrectness, fillBatch } from "./dynamic-sampling.ts";
+import type { Environment, Task } from "./environment.ts";
+import type { SamplingModel } from "./policy.ts";
+import { rollOut } from "./rollout.ts";
 import type { Episode } from "./run/records.ts";
 import { batchAt, repeated } from "./task-order.ts";
 import { outcomeOf, type QueuedTask, type QueueState, tasksFrom } from "./task-queue.ts";
-
-/** Plays an episode for each task; the key is that of their random numbers. */
-export type PlayTasks = (
-  tasks: readonly Task[],
-  key: readonly (string | number)[],
-  options: Partial<GroupOptions>,
-) => Promise<readonly Episode[]>;
+import type { RolloutClock } from "./timing.ts";
 
 export interface SampleBatchOptions {
+  readonly environment: Environment;
+  readonly model: SamplingModel;
   readonly config: GRPOConfig;
   readonly batching: Batching;
   readonly tasks: readonly Task[];
@@ -24,7 +22,7 @@ export interface SampleBatchOptions {
   readonly queue: QueueState | undefined;
   /** Share of recent groups that had spread. */
   readonly expected: number;
-  readonly play: PlayTasks;
+  readonly clock: RolloutClock;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -43,11 +41,12 @@ export interface SampledBatch {
 const UNUSED: QueueState = { position: 0, outcomes: {} };
 
 export async function sampleBatch(options: SampleBatchOptions): Promise<SampledBatch> {
-  const { config, batching, tasks, generation, first, play, expected, signal } = options;
+  const { environment, model, config, batching, tasks, generation, first, expected, clock, signal } = options;
   const { shuffle_dataset: shuffle, seed, num_generations: size, dynamic_sampling, skip_solved } = config;
   const { questions: count } = batching;
   const key = [seed, "rollout", generation];
-  const playAll = (drawn: readonly Task[]) => play(repeated(drawn, size), key, signal ? { signal } : {});
+  const playAll = (drawn: readonly Task[]) =>
+    rollOut(environment, repeated(drawn, size), { model, config, key, clock, signal });
   if (!usesQueue(config)) {
     const indices = batchAt(generation - first, tasks.length, { chunk: count, shuffle, seed });
     return { episodes: await playAll(indices.map((index) => tasks[index]!)), stopped: 0, metrics: {} };
@@ -69,7 +68,15 @@ export async function sampleBatch(options: SampleBatchOptions): Promise<SampledB
       expected,
       signal,
       hasSpread: differInCorrectness,
-      play: (group, groupOptions) => play(repeated([next[group]!.task], size), [...key, "group", group], groupOptions),
+      play: (group, { signal, onEpisode }) =>
+        rollOut(environment, repeated([next[group]!.task], size), {
+          model,
+          config,
+          key: [...key, "group", group],
+          clock,
+          signal,
+          onEpisode,
+        }),
     });
     episodes = groups.flatMap((group) => group.episodes);
     isLearned = (group) => groups[group]!.hasSpread;

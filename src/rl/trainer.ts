@@ -1,4 +1,4 @@
-// GRPO: the whole algorithm, to be read from top to bottom.
+// GRPO: the whole algorithm, top to bottom.
 //
 //     sqlenv train --preset starter          or in code: new GRPOTrainer({ model, data, config }).train()
 //
@@ -15,73 +15,59 @@
 //     loss        L = −mean over the tokens of all episodes (s_it − β · KL_it)         [1]              loss.ts
 //     step        θ ← AdamW(θ, ∂L/∂θ); the next batch is sampled by the new model
 //
-// These are the defaults: other settings of scale_rewards and loss_type change one line each (see those files). turn_credit
-// makes A differ by turn, [B × turns], and self_distillation by token.
+// These are the defaults: other settings of scale_rewards and loss_type change one line each (see those files). With
+// turn_credit A differs by turn, [B × turns], with self_distillation by token.
 //
-// How it departs from TRL's GRPOTrainer, whose formulas, order and names it keeps:
-//  1. What one optimizer step learns from goes to the engine as one batch, not in pieces of per_device_train_batch_size:
-//     the engine packs it, computes shared prefixes once, and cuts it to fit memory. Sums are the same; bnpo, whose mean is
-//     over a piece, has it over the whole (docs/decisions/0009-one-batch-per-optimizer-step.md).
+// Formulas, order and names are those of TRL's GRPOTrainer, with these differences:
+//  1. The data of an optimizer step goes to the engine as one batch, not in pieces of per_device_train_batch_size: the
+//     engine packs it, computes shared prefixes once, and splits it to fit memory. Sums are the same; bnpo's mean is over
+//     the whole batch instead of a piece (docs/decisions/0009-one-batch-per-optimizer-step.md).
 //  2. Groups whose rewards are all equal have no gradient; they are counted and not computed (unless β, an entropy bonus
 //     or an entropy quantile needs them). Their tokens stay in the denominators. With dynamic_sampling they are replaced,
-//     and the denominators count what is learned from (docs/decisions/0027-dynamic-sampling.md).
-//  3. An episode whose history was cut is learned from in segments, each with exactly the context it was sampled in.
+//     and the denominators count only what is learned from (docs/decisions/0027-dynamic-sampling.md).
+//  3. An episode whose history was truncated is learned from in segments, each with the exact context it was sampled in.
 //
-// Every random number has a name (seed, purpose, generation, episode, position), so no generator state needs saving: with
-// weights, optimizer and the counters in TrainerState a resumed training continues to the same bits.
+// Every random number is keyed by seed, purpose, batch, episode and position, so no generator state is saved: with the
+// weights, the optimizer state and the counters in TrainerState, a resumed training continues to the same bits.
 
-import { SqlEnvError, UsageError } from "../errors.ts";
-import type { EpisodeRecord } from "../gym/evaluation/index.ts";
-import type { Engine } from "../lm/engine/index.ts";
-import type { Tokenizer, TurnEncoder } from "../lm/model/index.ts";
+import { SqlEnvError } from "../errors.ts";
 import { episodeLines, makeRolloutBatch, promptTokens, type RolloutBatch } from "./batch.ts";
 import {
-  buildData,
-  bySegment,
+  computeLogprobs,
   cutIntoSlices,
-  isOffPolicy,
   type Logprobs,
-  learnsFromAll,
   policySpec,
   samplingMismatch,
-  withAdvantage,
+  selectData,
 } from "./batch-data.ts";
-import { evaluationMetrics, type TrainerCallback, type TrainingView } from "./callbacks.ts";
+import {
+  type EventDetails,
+  evaluationMetrics,
+  notify,
+  type TrainerCallback,
+  type TrainerEvent,
+  type TrainingView,
+} from "./callbacks.ts";
 import { type Batching, batchingOf, type GRPOConfig, learningRateAt, stepsOf } from "./config.ts";
 import { warningsAt } from "./diagnostics.ts";
-import { awaitable } from "./dynamic-sampling.ts";
-import type { Environment, Task, TaskSplit } from "./environment.ts";
+import type { Environment, Task } from "./environment.ts";
 import { evaluateModel, previewEpisodes } from "./evaluate-model.ts";
 import { added, meansOf, type Sums } from "./metrics.ts";
+import type { TrainableModel } from "./policy.ts";
 import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
-import { rollOut } from "./rollout.ts";
-import { RolloutClock } from "./rollout-clock.ts";
 import type { Episode, EpisodeLine, Evaluation, MetricLine } from "./run/records.ts";
-import { MemoryStore, type RestPoint, type RunStore, type TrainerState } from "./run/store.ts";
+import { INITIAL_STATE, MemoryStore, type RestPoint, type RunStore, type TrainerState } from "./run/store.ts";
 import { type SampledBatch, sampleBatch } from "./sample-batch.ts";
 import { distill } from "./self-distillation.ts";
-import { createSqlEnvironment, type SqlEnvironmentOptions } from "./sql/sql-environment.ts";
-import { StepClock } from "./step-clock.ts";
+import { type EnvironmentChoice, resolveEnvironment } from "./sql/resolve-environment.ts";
 import { easyTasks } from "./task-order.ts";
 import type { QueueState } from "./task-queue.ts";
+import { RolloutClock, StepClock } from "./timing.ts";
 
-/** An engine whose weights and optimizer state can be checkpointed and restored. */
-export interface TrainableEngine extends Engine {
-  saveState?(dir: string): Promise<void>;
-  loadState?(dir: string): Promise<void>;
-}
+export type { TrainableEngine, TrainableModel } from "./policy.ts";
 
-export interface TrainableModel {
-  readonly engine: TrainableEngine;
-  readonly tokenizer: Tokenizer;
-  readonly turns: TurnEncoder;
-}
-
-/** Give `environment`, or `data` (and `environments`) for the SQL environment on a data set. */
-export interface TrainerOptions extends Partial<Omit<SqlEnvironmentOptions, "config">> {
+export interface TrainerOptions extends EnvironmentChoice {
   readonly model: TrainableModel;
-  readonly config: GRPOConfig;
-  readonly environment?: Environment | undefined;
   /** @default correctness, progress and operational */
   readonly rewardFuncs?: readonly RewardFunction[];
   readonly callbacks?: readonly TrainerCallback[];
@@ -120,32 +106,23 @@ export class GRPOTrainer {
   readonly #callbacks: readonly TrainerCallback[];
   readonly #lines: MetricLine[] = [];
   #clock = new StepClock();
-  #state: TrainerState = {
-    step: 0,
-    generation: 0,
-    episodes: 0,
-    tokens: 0,
-    elapsed: 0,
-    evaluated: 0,
-    since_log: {},
-    warned: [],
-  };
+  #state = INITIAL_STATE;
   /** Metrics since the last optimizer step, for the warnings. */
   #ofStep: Sums = {};
-  /** Slices whose gradients wait for an optimizer step, and the groups of that step so far. */
+  /** Slices whose gradients are accumulated, and groups so far, of the next optimizer step. */
   #accumulated = 0;
   #groups = 0;
-  /** Share of the last batch's groups that had spread: how many to start early, which changes no result. */
+  /** Share of the last batch's groups that had spread; decides how many to start early, which changes no result. */
   #spread = 1;
   #saved = -1;
-  /** The last moment at which no gradient was waiting. */
+  /** The last point at which no gradients were accumulated. */
   #rest: RestPoint | undefined;
 
   constructor(options: TrainerOptions) {
     const { model, config, rewardFuncs = REWARD_FUNCTIONS, callbacks = [], store } = options;
     this.model = model;
     this.config = config;
-    this.environment = environmentOf(options);
+    this.environment = resolveEnvironment(options);
     this.store = store ?? new MemoryStore();
     this.tasks = this.environment.tasks("train");
     this.#batching = batchingOf(config);
@@ -163,23 +140,23 @@ export class GRPOTrainer {
     return this.#state;
   }
 
-  /** Lines of metrics.jsonl this trainer wrote. */
+  /** Lines of metrics.jsonl that this trainer has written. */
   get metrics(): readonly MetricLine[] {
     return this.#lines;
   }
 
-  /** Trains to the end, or until the signal; continues from the store's newest checkpoint where there is one. */
+  /** Trains to the end, or until the signal; resumes from the store's newest checkpoint where there is one. */
   async train({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<TrainOutput> {
     await this.#resume();
     await this.#notify("on_train_begin");
-    await this.#warn({}); // of the settings
+    await this.#warn({}); // about the settings
     this.#clock = new StepClock();
     try {
       while (this.#state.step < this.total_steps) {
         await this.#evaluateWhenDue(signal);
         await this.#saveWhenDue();
-        // Waiting gradients are in no checkpoint: a step that has begun is finished before an interruption counts,
-        // unless a reward function does not let it.
+        // Accumulated gradients are in no checkpoint: a step that has begun is finished before an interruption takes
+        // effect, unless a reward function fails.
         if (this.#accumulated === 0) this.#rest = { state: this.#state, logs: this.store.lengths() };
         await this.#trainOnBatch(signal);
       }
@@ -199,7 +176,7 @@ export class GRPOTrainer {
     const { config } = this;
     const reward_names = this.#rewardFuncs.map(rewardName);
 
-    // Sample: episodes [B], each with its tokens, their log π_old and who wrote them.
+    // Sample: episodes [B], each with its tokens, their log π_old and a mask of those that the model wrote.
     const { episodes, isLearned, metrics, queue } = await this.#rollOut(signal);
 
     // Reward: rows [B × reward functions].
@@ -215,16 +192,14 @@ export class GRPOTrainer {
     const batch = config.self_distillation > 0 ? await this.#distill(played) : played;
 
     const { num_generations } = config;
-    const lines = episodeLines(batch, {
-      step: this.#state.step + 1,
-      firstGroup: this.#groups,
-      reward_names,
-      num_generations,
-    });
+    const options = { step: this.#state.step + 1, firstGroup: this.#groups, reward_names, num_generations };
+    const lines = episodeLines(batch, options);
     this.#groups += episodes.length / num_generations;
     this.store.append("episodes.jsonl", ...lines);
     const slices = cutIntoSlices(batch.learned, this.#batching.slices, [config.seed, this.#state.generation]);
-    const logprobs = await this.#clock.time("training", () => this.#logprobs(batch));
+    const logprobs = await this.#clock.time("training", () =>
+      computeLogprobs(this.model.engine, batch, config, this.#batching),
+    );
     this.#update({ generation: this.#state.generation + 1 });
 
     for (let iteration = 0; iteration < config.num_iterations; iteration++) {
@@ -245,23 +220,23 @@ export class GRPOTrainer {
 
   /** Plays each task of the next batch num_generations times. */
   async #rollOut(requested: AbortSignal | undefined): Promise<SampledBatch> {
-    const { config, environment, model } = this;
-    const { engine, settled } = awaitable(model.engine);
+    const { environment } = this;
     const { generation, queue } = this.#state;
     const clock = new RolloutClock();
     const workedBefore = environment.workSeconds ?? 0;
     const started = performance.now();
     const batch = await sampleBatch({
-      config,
+      environment,
+      model: this.model,
+      config: this.config,
       batching: this.#batching,
       ...this.#tasksAt(generation),
       generation,
       queue,
       expected: this.#spread,
-      play: (tasks, key, options) =>
-        rollOut(environment, tasks, { model: { ...model, engine }, config, key, clock, ...options }),
+      clock,
       signal: this.#accumulated > 0 ? undefined : requested,
-    }).finally(settled);
+    }).finally(() => clock.settled());
     const { isLearned, metrics } = batch;
     if (isLearned) this.#spread = metrics["groups/kept"]! / metrics["groups/asked"]!;
     this.#clock.rollout(clock, batch, {
@@ -277,7 +252,7 @@ export class GRPOTrainer {
     return isEasy ? { tasks: this.#easy, first: 0 } : { tasks: this.tasks, first: this.#easyBatches };
   }
 
-  /** The batch with advantages by token, from self-distillation, for groups in which every episode is wrong. */
+  /** Adds per-token advantages from self-distillation to groups that are all wrong. */
   async #distill(played: RolloutBatch): Promise<RolloutBatch> {
     const { advantages: distilled, metrics } = await this.#clock.time("training", () =>
       distill(played.episodes, this.model, this.environment, this.config),
@@ -286,30 +261,12 @@ export class GRPOTrainer {
     return { ...played, distilled };
   }
 
-  /** log π_old where π changes before it has learned from all slices, and log π_ref where there is a KL term. */
-  async #logprobs(batch: RolloutBatch): Promise<Logprobs> {
-    const { engine } = this.model;
-    const { beta, temperature } = this.config;
-    const data = buildData(batch, batch.learned, { old: null, reference: null }, this.config);
-    return {
-      old: isOffPolicy(this.config, this.#batching)
-        ? bySegment(batch, await engine.logprobs(data, { temperature }))
-        : null,
-      reference:
-        beta === 0 ? null : bySegment(batch, await engine.logprobs(data, { temperature, weights: "reference" })),
-    };
-  }
-
   /** Adds the gradient of the loss over one slice of a batch. */
   async #addGradient(batch: RolloutBatch, members: readonly number[], logprobs: Logprobs): Promise<void> {
     const { config } = this;
-    const all = buildData(batch, members, logprobs, config);
-    const data = learnsFromAll(config) ? all : withAdvantage(all);
-    const groups = new Set(members.map((i) => Math.floor(i / config.num_generations)));
-    const computed = new Set(data.map(({ sequence }) => Math.floor(sequence! / config.num_generations)));
-    this.#addMetrics({ "groups/skipped": 1 - computed.size / groups.size });
+    const { data, tokens, skipped } = selectData(batch, members, logprobs, config);
+    this.#addMetrics({ "groups/skipped": skipped });
     if (data.length === 0) return this.#addMetrics({ loss: 0 });
-    const tokens = all.reduce((sum, { weights }) => sum + Array.from(weights).reduce((n, w) => n + w, 0), 0);
     const output = await this.model.engine.forwardBackward(data, {
       loss: policySpec(config, this.#batching, batch),
       temperature: config.temperature,
@@ -355,7 +312,7 @@ export class GRPOTrainer {
     await this.#notify("on_step_end", { timing, episodes });
   }
 
-  /** Reports what has begun to go wrong. */
+  /** Logs new warnings. */
   async #warn(metrics: Readonly<Record<string, number>>): Promise<void> {
     const { warnings, ...health } = warningsAt(this.#state.step, metrics, this.config, this.#state);
     this.#update(health);
@@ -384,11 +341,11 @@ export class GRPOTrainer {
     if (passedMultiple(this.config.save_steps, Math.max(0, this.#saved), this.#state.step)) await this.save();
   }
 
-  /** Writes a checkpoint unless this step has one; while gradients wait, of the moment before them. */
+  /** Writes a checkpoint unless this step has one; while gradients are accumulated, of the point before them. */
   async save(): Promise<void> {
     const { engine } = this.model;
     const rest = this.#accumulated > 0 ? this.#rest : { state: this.#state, logs: this.store.lengths() };
-    // A step may begin within a batch, whose remaining slices cannot be learned from again.
+    // Not within a batch: its remaining slices could not be learned from after resuming.
     if (this.#saved === this.#state.step || rest?.state.step !== this.#state.step || !engine.saveState) return;
     const { state, logs } = rest;
     await this.store.checkpoint(state, (dir) => engine.saveState!(dir), this.config.save_total_limit, logs);
@@ -406,7 +363,7 @@ export class GRPOTrainer {
     this.#saved = newest.state.step;
   }
 
-  /** Counts a batch that was scored, and moves the queue past its questions. */
+  /** Counts a scored batch and advances the queue. */
   #countEpisodes(episodes: readonly Episode[], queue: QueueState | undefined): void {
     const { episodes: count, tokens } = this.#state;
     const added = episodes.map((episode) => promptTokens(episode) + episode.completion_tokens);
@@ -432,47 +389,16 @@ export class GRPOTrainer {
     this.#lines.push(line);
   }
 
-  #preview(split: TaskSplit, episodes: number): Promise<EpisodeRecord[]> {
-    const seed = this.config.seed + this.#state.step;
-    return previewEpisodes(this.environment, this.model, this.config, { split, episodes, seed });
-  }
-
-  async #notify<E extends keyof TrainerCallback>(event: E, ...about: EventArguments<E>): Promise<void> {
-    const { config, state, total_steps } = this;
-    const view: TrainingView = { config, state, total_steps, play: (split, n) => this.#preview(split, n) };
-    for (const callback of this.#callbacks)
-      await (callback[event] as ((view: TrainingView, ...about: unknown[]) => unknown) | undefined)?.call(
-        callback,
-        view,
-        ...about,
-      );
+  async #notify<E extends TrainerEvent>(event: E, ...details: EventDetails<E>): Promise<void> {
+    const { config, state, total_steps, environment, model } = this;
+    const seed = config.seed + state.step;
+    const play: TrainingView["play"] = (split, episodes) =>
+      previewEpisodes(environment, model, config, { split, episodes, seed });
+    await notify(this.#callbacks, event, { config, state, total_steps, play }, details);
   }
 }
 
-/** The environment of the options; what the config needs of it is checked. */
-function environmentOf({ environment, data, environments, config }: TrainerOptions): Environment {
-  if (environment && data)
-    throw new UsageError({ what: "both `environment` and `data` are given", remedy: "give one" });
-  if (!environment && !data)
-    throw new UsageError({ what: "a trainer needs an environment", remedy: "give `environment`, or `data` for SQL" });
-  const given = environment ?? createSqlEnvironment({ data: data!, config, environments });
-  for (const [key, method] of [
-    ["turn_credit", "milestone"],
-    ["self_distillation", "failures"],
-  ] as const)
-    if (config[key] > 0 && !given[method])
-      throw new UsageError({
-        what: `${key} needs an environment with ${method}(); this one has none`,
-        value: given.name,
-        remedy: `set ${key} to 0`,
-      });
-  return given;
-}
-
-/** Whether something done every n steps is due; a batch of several steps may skip the exact one. */
+/** Whether something done every n steps is due; a batch of several steps may pass over the exact one. */
 function passedMultiple(every: number, last: number, step: number): boolean {
   return Math.floor(step / every) > Math.floor(last / every);
 }
-
-type EventArguments<E extends keyof TrainerCallback> =
-  Parameters<NonNullable<TrainerCallback[E]>> extends [TrainingView, ...infer Rest] ? Rest : never;

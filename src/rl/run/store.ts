@@ -25,6 +25,18 @@ export interface TrainerState {
   readonly queue?: QueueState | undefined;
 }
 
+/** The state of a training before its first step. */
+export const INITIAL_STATE: TrainerState = {
+  step: 0,
+  generation: 0,
+  episodes: 0,
+  tokens: 0,
+  elapsed: 0,
+  evaluated: 0,
+  since_log: {},
+  warned: [],
+};
+
 export interface Checkpoint {
   readonly state: TrainerState;
   /** Where the engine's numbers are; null in memory. */

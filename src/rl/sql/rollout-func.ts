@@ -7,8 +7,8 @@ import { bundledDataSet } from "../../gym/worlds/index.ts";
 import { createTurnEncoder, type Tokenizer, type TurnEncoder } from "../../lm/model/index.ts";
 import type { GRPOConfig } from "../config.ts";
 import { type RolloutOptions, rollOut } from "../rollout.ts";
-import { RolloutClock } from "../rollout-clock.ts";
 import type { Episode } from "../run/records.ts";
+import { RolloutClock } from "../timing.ts";
 import { findQuestion, type QuestionPrompt } from "./questions.ts";
 import { createSqlEnvironment } from "./sql-environment.ts";
 

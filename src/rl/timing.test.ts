@@ -1,14 +1,13 @@
-// What a rollout waits for: everything an environment takes here, and of other threads only what nothing was sampled beside.
+// What a rollout waits for: all the time of environments in this thread, and of others the time in which nothing is sampled.
 import { afterEach, expect, test, vi } from "vitest";
-import type { TokenSampler } from "../gym/players/index.ts";
 import type { TextEnvironment } from "./environment.ts";
-import { RolloutClock } from "./rollout-clock.ts";
+import { RolloutClock } from "./timing.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
 const ACTION = "ANSWER: 1";
 
-/** A time that passes only when told to. */
+/** A clock that advances only by `pass`. */
 function withTime(): { pass(seconds: number): void } {
   let now = 0;
   vi.spyOn(performance, "now").mockImplementation(() => now);
@@ -33,7 +32,7 @@ test("an environment in this thread is waited for while it works, whatever is sa
   const time = withTime();
   const clock = new RolloutClock();
   const sample = deferred<never>();
-  const sampled = clock.sampler({ sample: () => sample.promise } as TokenSampler).sample({} as never);
+  const sampled = clock.sampled(sample.promise);
   const env = clock.environment(environment(() => time.pass(2) as never));
   env.step(ACTION);
   sample.resolve({} as never);
@@ -42,16 +41,15 @@ test("an environment in this thread is waited for while it works, whatever is sa
   expect(clock).toMatchObject({ waited: 4, worked: 4 });
 });
 
-test("one on another thread only while nothing is sampled", async () => {
+test("an environment on another thread is waited for only while nothing is sampled", async () => {
   const time = withTime();
   const clock = new RolloutClock();
   const [sample, first, second] = [deferred<never>(), deferred<never>(), deferred<never>()];
-  const engine = clock.sampler({ sample: () => sample.promise } as TokenSampler);
   const steps = [first, second].map(({ promise }) =>
     clock.environment(environment(() => promise as never)).step(ACTION),
   );
   time.pass(1); // both step, nothing is sampled
-  const sampled = engine.sample({} as never);
+  const sampled = clock.sampled(sample.promise);
   time.pass(10); // sampling
   first.resolve({} as never);
   await steps[0];
@@ -61,6 +59,20 @@ test("one on another thread only while nothing is sampled", async () => {
   time.pass(3); // only the second is awaited
   second.resolve({} as never);
   await steps[1];
-  time.pass(20); // nobody waits for an environment
+  time.pass(20); // no environment is awaited
   expect(clock).toMatchObject({ waited: 4, worked: 0 });
+});
+
+test("samples that an abort left in flight can be waited for", async () => {
+  const clock = new RolloutClock();
+  const sample = deferred<number>();
+  void clock.sampled(sample.promise);
+  let isOver = false;
+  const waiting = clock.settled().then(() => {
+    isOver = true;
+  });
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  expect(isOver).toBe(false);
+  sample.resolve(1);
+  await waiting;
 });
