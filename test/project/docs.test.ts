@@ -28,6 +28,15 @@ test("docs/reference.md is what `npm run docs` writes", async () => {
   expect(read("docs/reference.md")).toBe(reference);
 });
 
+test("docs/spider.md and its picture show the stored results", async () => {
+  const { withTables, picture } = (await import(resolve(root, "scripts/spider-results.mjs"))) as {
+    withTables: (page: string) => string;
+    picture: string;
+  };
+  expect(withTables(read("docs/spider.md"))).toBe(read("docs/spider.md"));
+  expect(read("docs/images/spider-smollm2.svg")).toBe(picture);
+});
+
 test.each(documents)("%s links only to what exists", (document) => {
   const links = [...read(document).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((match) => match[1]!);
   const missing = links.filter((link) => !existsSync(resolve(root, dirname(document), link)));
