@@ -1,4 +1,4 @@
-// A scripted GRPO step of a tiny model on the CPU: what a card's bench plays, and what a peer is given of it.
+// A scripted GRPO step of a tiny model on the CPU: the episodes of `bench cuda`, and what a peer gets of them.
 import { expect, test } from "vitest";
 import { tinyModel } from "../../../test/helpers/tiny-model.ts";
 import { loadSqlite } from "../../gym/sql/index.ts";
@@ -7,7 +7,7 @@ import { LocalEngine } from "../../lm/engine/index.ts";
 import { POLICY_LOSSES } from "../../rl/loss.ts";
 import { CUDA_GRPO, measureGRPO } from "./cuda-grpo.ts";
 
-test("every turn is brought to its length, and what was played can be played again", async () => {
+test("every turn is padded to its length, and the episodes can be replayed", async () => {
   await loadSqlite();
   const config = { vocab_size: 1536, max_position_embeddings: 2048 };
   const engine = new LocalEngine(tinyModel({ config }), { losses: POLICY_LOSSES });
@@ -18,7 +18,7 @@ test("every turn is brought to its length, and what was played can be played aga
     for (const [from, to] of sampled) expect(to - from).toBeGreaterThanOrEqual(64);
     expect(sampled.at(-1)![1]).toBe(tokens.length);
   }
-  expect(result.turns).toBe(24); // of the eight ways to play
+  expect(result.turns).toBe(24); // of the eight scripts
   expect(result.sampled_tokens).toBeGreaterThanOrEqual(64 * 24);
   expect(result.tokens).toBe(played.reduce((sum, { tokens }) => sum + tokens.length, 0));
   expect(result.computed_tokens).toBeLessThan(result.tokens);

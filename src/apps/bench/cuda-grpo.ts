@@ -1,5 +1,5 @@
-// One whole GRPO step of a large model with random weights on a card, in the environment: episodes follow a script as in
-// apps/bench/grpo.ts, every turn brought to the same length, and what was played is kept for a peer to play again.
+// A whole GRPO step of a large model with random weights on a GPU, in the environment. Episodes follow a script as in
+// apps/bench/grpo.ts, every turn padded to the same length; they are returned so that a peer can replay them.
 
 import type { DataSet } from "../../gym/data/index.ts";
 import type { LocalEngine } from "../../lm/engine/index.ts";
@@ -14,9 +14,10 @@ import {
   scriptedSteps,
   someTranscripts,
 } from "./grpo.ts";
-import { median, STEP_PARTS } from "./grpo-comparison.ts";
+import { STEP_PARTS } from "./grpo-comparison.ts";
+import { median } from "./median.ts";
 
-/** Eight questions by eight, turns of 64 tokens (longer only where the action is): a sentence or two before the action. */
+/** Eight questions × eight episodes, turns of 64 tokens (or as long as the action): a sentence or two before the action. */
 export const CUDA_GRPO: GRPOShape = {
   ...{ questions: 8, generations: 8, script: "early", peer_batch: 32, turn_tokens: 64 },
 };
@@ -32,7 +33,7 @@ export interface CudaGRPO {
   readonly seconds: StepSeconds;
 }
 
-/** Steps of the shape on an engine, the first not counted; `played` is what the last of them learned from. */
+/** Runs steps of this shape, the first as warmup; `played` are the episodes the last one trained on. */
 export async function measureGRPO(
   engine: LocalEngine,
   data: DataSet,

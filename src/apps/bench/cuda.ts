@@ -1,4 +1,4 @@
-// How fast the CUDA device is at the sizes people train: its ceilings, each kernel against them, training steps and sampling.
+// Speed of the CUDA device at real model sizes: the GPU's limits, each kernel against them, training steps and sampling.
 import type { CudaDevice } from "../../lm/devices/cuda/device.ts";
 import type { Buffer, Device, HeadShape, TokenLayout, Weight } from "../../lm/devices/index.ts";
 import type { Datum, LocalEngine } from "../../lm/engine/index.ts";
@@ -7,6 +7,7 @@ import { KNOWN_MODELS } from "../../lm/model/formats/known.ts";
 import { forestLayout, layoutOf, type NewTokens } from "../../lm/model/layout.ts";
 import { createModel, type Model, parameterCount, parametersChanged } from "../../lm/model/parameters.ts";
 import { random } from "../../random.ts";
+import { median } from "./median.ts";
 
 const BASE = {
   architecture: "Qwen3ForCausalLM",
@@ -27,7 +28,7 @@ const BASE = {
   pad_token_id: null,
 } as const;
 
-/** Shapes of the models measured; their weights are random. */
+/** Architectures of the measured models; their weights are random. */
 export const CUDA_MODELS: Readonly<Record<string, ModelConfig>> = {
   "qwen3-0.6b": { ...BASE, hidden_size: 1024, intermediate_size: 3072 },
   "qwen3-1.7b": { ...BASE, hidden_size: 2048, intermediate_size: 6144 },
@@ -40,16 +41,16 @@ function shapeOf(name: string): ModelConfig {
   return { ...KNOWN_MODELS[name]!.config, max_position_embeddings: BASE.max_position_embeddings };
 }
 
-/** What is measured; the peer gets the same. */
+/** Sizes of the measurements; the peer gets the same. */
 export const CUDA_SPEC = { sequences: 8, length: 1024, prompt: 512, new_tokens: 128, batch_sizes: [1, 8, 64] } as const;
 
 export interface RooflineRow {
   readonly kernel: string;
   readonly milliseconds: number;
-  /** Of one call. */
+  /** Time of one call. */
   readonly gigabytes: number;
   readonly teraflops: number;
-  /** Of the ceiling that bounds it. */
+  /** Share of the limit that bounds it. */
   readonly share: number;
   readonly bound: "memory" | "arithmetic";
 }
@@ -60,7 +61,7 @@ export interface TrainingRate {
   readonly forward_backward_s: number;
   readonly optimizer_s: number;
   readonly tflops: number;
-  /** Of the measured product ceiling. */
+  /** Share of the measured matmul limit. */
   readonly share: number;
   readonly peak_bytes: number;
 }
@@ -73,13 +74,13 @@ export interface DecodeRate {
   readonly prefill_tokens_per_s: number;
 }
 
-/** What the card itself can do, measured. */
+/** The GPU's limits, measured. */
 export interface Ceilings {
   readonly tflops: number;
   readonly terabytes_per_s: number;
 }
 
-/** Products of 8192³ and copies of 4 GB: what everything else is held against. */
+/** Matmuls of 8192³ and copies of 4 GB, to which everything else is compared. */
 export function measureCeilings(device: CudaDevice): Ceilings {
   return device.scope(() => {
     const n = 8192;
@@ -89,10 +90,10 @@ export function measureCeilings(device: CudaDevice): Ceilings {
     const weight: Weight = { name: "ceiling", rows: n, columns: n, value, grad: null };
     const [x, out] = [device.alloc(A, n * n), device.alloc(A, n * n)];
     randomize(device, x, 1);
-    const product = median(device, () => device.linear(weight, x, out, n));
+    const milliseconds = medianTime(device, () => device.linear(weight, x, out, n));
     const [from, to] = [device.alloc("f32", 2 ** 30), device.alloc("f32", 2 ** 30)];
-    const copy = median(device, () => device.copy(from, to));
-    return { tflops: (2 * n ** 3) / product / 1e9, terabytes_per_s: (2 * 4 * 2 ** 30) / copy / 1e9 };
+    const copy = medianTime(device, () => device.copy(from, to));
+    return { tflops: (2 * n ** 3) / milliseconds / 1e9, terabytes_per_s: (2 * 4 * 2 ** 30) / copy / 1e9 };
   });
 }
 
@@ -127,29 +128,29 @@ export async function measureTraining(
     await engine.optimStep({ learning_rate: 1e-6 });
     device.synchronize();
     const end = performance.now();
-    if (i < 2) continue; // to warm up
+    if (i < 2) continue; // warmup
     learning!.push(middle - start);
     moving!.push(end - middle);
     whole!.push(end - start);
   }
-  const seconds = middleOf(whole!) / 1000;
+  const seconds = median(whole!) / 1000;
   const tokens = sequences * length;
   const { num_hidden_layers: L, num_attention_heads: H, head_dim: d } = config;
-  // Each parameter twice forward and four times back; attention's two products over half the square, likewise.
+  // Per token and parameter 2 FLOPs forward and 4 backward; attention's two matmuls over half the square, likewise.
   const flops = 6 * parameterCount(engine.model) * tokens + 6 * L * H * d * tokens * length;
   const tflops = flops / seconds / 1e12;
   return {
     tokens_per_s: tokens / seconds,
     seconds,
-    forward_backward_s: middleOf(learning!) / 1000,
-    optimizer_s: middleOf(moving!) / 1000,
+    forward_backward_s: median(learning!) / 1000,
+    optimizer_s: median(moving!) / 1000,
     tflops,
     share: tflops / ceilings.tflops,
     peak_bytes: device.memory.reserved,
   };
 }
 
-/** New tokens a second, each sequence with a prompt of its own, or so many prompts for all. */
+/** New tokens per second, each sequence with its own prompt, or `prompts` prompts for all. */
 export async function measureDecode(
   engine: LocalEngine,
   batch_size: number,
@@ -171,7 +172,7 @@ export async function measureDecode(
   };
   const timesOf = async (n: number) => {
     await run(n);
-    return middleOf([await run(n), await run(n), await run(n)]);
+    return median([await run(n), await run(n), await run(n)]);
   };
   const [whole, first] = [await timesOf(new_tokens), await timesOf(1)];
   return {
@@ -183,7 +184,7 @@ export async function measureDecode(
   };
 }
 
-/** Every kernel of a training step at its size there, against what the card can do. */
+/** Every kernel of a training step at its real size, against the GPU's limits. */
 export function measureRoofline(
   model: Model,
   device: CudaDevice,
@@ -220,7 +221,7 @@ export function measureRoofline(
       return buffer;
     };
     const measure = (kernel: string, bytes: number, flops: number, work: () => void) => {
-      const milliseconds = median(device, work);
+      const milliseconds = medianTime(device, work);
       const [byMemory, byArithmetic] = [bytes / ceilings.terabytes_per_s / 1e9, flops / ceilings.tflops / 1e9];
       rows.push({
         kernel,
@@ -250,7 +251,7 @@ export function measureRoofline(
     };
     const back = (name: string, weight: Weight, from: Buffer, dy: Buffer, to: Buffer) => {
       const { rows: n, columns: k } = weight;
-      measure(`${name}, both ways back`, a * 2 * (T * k + T * n) + (a + 8) * k * n, 4 * T * k * n, () =>
+      measure(`${name}, backward (dx and dW)`, a * 2 * (T * k + T * n) + (a + 8) * k * n, 4 * T * k * n, () =>
         device.linearBackward(weight, from, dy, to, T),
       );
     };
@@ -283,22 +284,22 @@ export function measureRoofline(
     const out = { logp: floats(1), entropy: floats(1), lse: floats(1) };
     const head = model.head;
     const logits = T * device.outStride(head);
-    measure("head: product and log-probs", a * (T * D + V * D) + 8 * logits, 2 * T * D * V, () =>
+    measure("LM head: matmul and log-probs", a * (T * D + V * D) + 8 * logits, 2 * T * D * V, () =>
       device.scope(() => device.logProbs(head, h, ids, 1, T, out)),
     );
     const [dLogp, dEntropy] = [floats(1), floats(1)];
-    measure("head: both and the way back", a * 3 * (T * D + V * D) + (12 + 3 * a) * logits, 6 * T * D * V, () =>
+    measure("LM head: forward and backward", a * 3 * (T * D + V * D) + (12 + 3 * a) * logits, 6 * T * D * V, () =>
       device.scope(() => {
         device.logProbs(head, h, ids, 1, T, out);
         device.logProbsBackward(head, h, ids, 1, T, out, dLogp, dEntropy, attended);
       }),
     );
-    measure("copy of the stream", 8 * T * D, 0, () => device.copy(x, dx));
+    measure("copy of the residual stream", 8 * T * D, 0, () => device.copy(x, dx));
   });
   return rows;
 }
 
-/** The kernels of a decode step in a recording, each over all layers and so over fresh weights, a call's time. */
+/** The kernels of a decode step in a CUDA graph, time per call; each runs over all layers, so weights are not cached. */
 export function measureDecodeRoofline(
   model: Model,
   device: CudaDevice,
@@ -380,10 +381,10 @@ export function measureDecodeRoofline(
         () => device.sample(logits, config.vocab_size, device.outStride(model.head), rows, draw, out),
       ],
     ];
-    for (const [, , work] of kernels) work(0); // weights' copies are made, kernels compiled
+    for (const [, , work] of kernels) work(0); // makes the weights' copies and compiles kernels
     return kernels.map(([kernel, bytes, work]): RooflineRow => {
       const graph = device.decoding!.capture(() => layers.forEach((_, i) => void work(i)));
-      const milliseconds = median(device, () => graph.launch()) / layers.length;
+      const milliseconds = medianTime(device, () => graph.launch()) / layers.length;
       graph.free();
       const share = bytes / ceilings.terabytes_per_s / 1e9 / milliseconds;
       return {
@@ -398,7 +399,7 @@ export function measureDecodeRoofline(
   });
 }
 
-/** A layout with what decoding adds to it. */
+/** A layout with the tables of decoding. */
 function decodeLayout(device: CudaDevice, news: readonly NewTokens[], shape: HeadShape): TokenLayout {
   const layout = layoutOf(device, news, [0]);
   const table = device.decoding?.sharing;
@@ -419,7 +420,7 @@ function contexts(vocabulary: number, count: number, length: number): number[][]
 
 const BLOCK = 2 ** 20;
 
-/** Normal numbers, a block of them again and again: a gigabyte of fresh ones would take a minute. */
+/** Normally distributed numbers, one block repeated: a gigabyte of fresh ones would take a minute. */
 export function randomize(device: Device, buffer: Buffer, deviation: number): void {
   const block = blockOf(deviation).subarray(0, buffer.length);
   device.write(buffer, block);
@@ -441,12 +442,8 @@ function blockOf(deviation: number): Float32Array {
   return block;
 }
 
-/** Milliseconds on the card, the middle of some. */
-function median(device: CudaDevice, work: () => void): number {
+/** Median GPU milliseconds of several calls, after warmup. */
+function medianTime(device: CudaDevice, work: () => void): number {
   for (let i = 0; i < 3; i++) work();
-  return middleOf(Array.from({ length: 9 }, () => device.time(work)));
-}
-
-function middleOf(values: readonly number[]): number {
-  return [...values].sort((x, y) => x - y)[values.length >> 1]!;
+  return median(Array.from({ length: 9 }, () => device.time(work)));
 }

@@ -1,17 +1,18 @@
-// How fast the engine is on this machine: products, training, sampling, and how their cost grows.
+// Speed of the engine on this machine: matmul, training, sampling, and how they scale.
 import type { CpuDevice, Weight } from "../../lm/devices/index.ts";
 import { type Datum, LocalEngine } from "../../lm/engine/index.ts";
 import type { ModelConfig } from "../../lm/model/config.ts";
 import { createModel, parameterCount, parametersChanged } from "../../lm/model/parameters.ts";
 import { random } from "../../random.ts";
+import { median } from "./median.ts";
 
-/** Context and sizes of the sampling and training measured; the peer gets the same. */
+/** Context and batch sizes of the measurements; the peer gets the same. */
 export const ENGINE_SPEC = {
   context: 300,
   new_tokens: 64,
   batch_sizes: [1, 8, 32, 128],
   sequences: 8,
-  /** Of each sequence's 300 tokens, shared by the group in the shared measurement. */
+  /** How many of each sequence's 300 tokens a group shares in the shared measurement. */
   shared_prompt: 180,
 } as const;
 
@@ -55,7 +56,7 @@ export const ENGINE_MODELS: Readonly<Record<string, ModelConfig>> = {
 
 export interface SamplingRate {
   readonly batch_size: number;
-  /** New tokens a second of the whole call, prompts included. */
+  /** New tokens per second of the whole call, prompts included. */
   readonly tokens_per_s: number;
   /** After the prompts. */
   readonly decode_tokens_per_s: number;
@@ -67,7 +68,7 @@ export interface EngineBench {
   readonly parameters: number;
   readonly threads: number;
   readonly variant: string;
-  /** Whether products ran as machine code. */
+  /** Whether matmul ran as machine code. */
   readonly native: boolean;
   readonly gemm: { readonly gflops: number; readonly peak_gflops: number; readonly share: number };
   readonly training: {
@@ -77,17 +78,17 @@ export interface EngineBench {
     readonly optimizer_ms: number;
   };
   readonly sampling: readonly SamplingRate[];
-  /** 32 sequences as training asks for them: four prompts, eight times each. */
+  /** 32 sequences as in training: four prompts with eight samples each. */
   readonly sampling_groups: SamplingRate;
   readonly peak_bytes: number;
   readonly scaling: Scaling;
 }
 
-/** How cost grows. */
+/** How cost scales. */
 export interface Scaling {
-  /** Training tokens a second by sequences in the batch. */
+  /** Training tokens per second by sequences in the batch. */
   readonly training_by_sequences: Readonly<Record<string, number>>;
-  /** Training tokens a second by length of the sequences (same tokens in all). */
+  /** Training tokens per second by length of the sequences (same total). */
   readonly training_by_length: Readonly<Record<string, number>>;
   /** Milliseconds of one decode step, 8 sequences at 300 tokens, by turns already played. */
   readonly decode_ms_by_turns: Readonly<Record<string, number>>;
@@ -95,7 +96,7 @@ export interface Scaling {
 
 const REPEATS = 3;
 
-/** Measures one model on a fresh device; `quick` leaves the growth tables and the largest batch out. */
+/** Measures one model on a new device; `quick` skips the scaling tables and the largest batch. */
 export async function benchEngine(
   name: string,
   makeDevice: () => CpuDevice,
@@ -150,7 +151,7 @@ function randomModel(device: CpuDevice, config: ModelConfig) {
   return model;
 }
 
-/** The largest product of the model, against products small enough to stay in the first-level cache. */
+/** The model's largest matmul, compared with matmuls small enough for the L1 cache. */
 function measureGemm(device: CpuDevice, { hidden_size: D, intermediate_size: F }: ModelConfig) {
   const rate = (rows: number, columns: number, T: number) =>
     device.scope(() => {
@@ -249,7 +250,7 @@ async function measureScaling(engine: LocalEngine): Promise<Scaling> {
   };
 }
 
-/** One decode step of 8 contexts of 300 tokens that were played in so many turns. */
+/** Milliseconds of a decode step of 8 contexts of 300 tokens that were sampled in `turns` turns. */
 async function decodeStep(engine: LocalEngine, turns: number): Promise<number> {
   const texts = contexts(engine, 8, 300);
   const sample = (tokens: number, max_new_tokens: number) =>
@@ -270,7 +271,7 @@ function timed(work: () => void): number {
   return (performance.now() - start) / 1000;
 }
 
-/** Seconds, the median of some repetitions after one to warm up. */
+/** Median seconds of several repetitions, after one for warmup. */
 async function medianOf(work: () => Promise<unknown>): Promise<number> {
   await work();
   const times: number[] = [];
@@ -279,5 +280,5 @@ async function medianOf(work: () => Promise<unknown>): Promise<number> {
     await work();
     times.push((performance.now() - start) / 1000);
   }
-  return times.sort((a, b) => a - b)[times.length >> 1]!;
+  return median(times);
 }

@@ -1,24 +1,25 @@
-// How fast the environment steps on one core, by action and mixed as players mix them, and what open environments cost.
+// Speed of the environment on one core, per action and in a realistic mix, and memory of open environments.
 
 import type { DataSet } from "../../gym/data/index.ts";
 import { type SQLAction, SQLEnvironment } from "../../gym/env/index.ts";
 import { type Random, random } from "../../random.ts";
+import { median } from "./median.ts";
 
 export interface EnvBench {
   /** Medians over the rounds. */
   readonly mixed: { readonly steps_per_s: number };
   readonly by_action: Record<"reset" | "describe" | "sample" | "query" | "answer", { readonly per_s: number }>;
-  /** Growth of the process for 1,000 environments in the middle of an episode. */
+  /** Memory growth for 1,000 environments in the middle of an episode. */
   readonly open_1000_bytes: number;
   readonly rounds: number;
 }
 
 const ROUNDS = 7;
-const STEPS = 4_000; // a round: long enough to time, short enough to repeat
+const STEPS = 4_000; // per round: long enough to time, short enough to repeat
 
-/** Times `data`'s questions; `measureMemory` gives the process's size in bytes. */
+/** Measures on a data set's questions; `measureMemory` returns the bytes in use. */
 export function benchEnv(data: DataSet, measureMemory: () => number): EnvBench {
-  for (const question of data.questions) new SQLEnvironment(data).reset({ question_id: question.question_id }); // golds run once
+  for (const question of data.questions) new SQLEnvironment(data).reset({ question_id: question.question_id }); // runs the gold queries, whose results are cached
   const rounds = Array.from({ length: ROUNDS }, (_, round) => {
     const r = random("bench env", round);
     return {
@@ -51,10 +52,10 @@ const anyTable = (env: SQLEnvironment, r: Random) => r.pick(env.database.tables)
 const describe: Make = (env, r) => ({ action_type: "DESCRIBE", argument: anyTable(env, r) });
 const sample: Make = (env, r) => ({ action_type: "SAMPLE", argument: anyTable(env, r) });
 const answer: Make = (env, r) => ({ action_type: "ANSWER", argument: r.chance(0.5) ? env.reveal().gold_answer : "42" });
-/** The gold query with a number in a comment: every text is new, as a model's would be. */
+/** The gold query with a number in a comment, so that every text is new, as a model's would be. */
 const query: Make = (env, r) => ({ action_type: "QUERY", argument: `${env.reveal().gold_sql} -- ${r.int(0, 1e9)}` });
 
-/** Whole episodes: two looks, three queries, an answer; resets are paid for but not counted. */
+/** Whole episodes: DESCRIBE, SAMPLE, three queries, an answer; resets take time but do not count as steps. */
 function mixedEpisodes(data: DataSet, r: Random): (steps: number) => void {
   const env = new SQLEnvironment(data);
   const turns: Make[] = [describe, sample, query, query, query, answer];
@@ -73,7 +74,7 @@ function resets(data: DataSet, r: Random): (steps: number) => void {
   };
 }
 
-/** One kind of action, each in an episode of its own that was started before the clock. */
+/** One kind of action, each in a new episode that is reset before timing starts. */
 function single(data: DataSet, r: Random, make: Make): (steps: number) => void {
   const prepared = Array.from({ length: STEPS }, () => {
     const env = new SQLEnvironment(data);
@@ -103,8 +104,4 @@ function memoryOf(data: DataSet, measureMemory: () => number): number {
   const grown = Math.max(0, measureMemory() - before);
   for (const env of open) env.close();
   return grown;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
 }

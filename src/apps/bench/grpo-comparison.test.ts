@@ -9,7 +9,7 @@ const step = (sampling: number, training: number): MeasuredStep => ({
   other_cores: 0.25,
 });
 
-test("ratios are theirs over ours, step by step, so that what slows both down does not count", () => {
+test("ratios are theirs over ours per step, so that load on the machine cancels out", () => {
   const ours = [step(1, 2), step(10, 20), step(1, 2)]; // the machine was busy in the second step
   const theirs = [step(4, 4), step(40, 40), step(5, 4)];
   const { ratios, ratio_ranges } = ratiosOf(ours, theirs);
@@ -17,16 +17,16 @@ test("ratios are theirs over ours, step by step, so that what slows both down do
   expect(ratio_ranges.sampling).toEqual([4, 5]);
 });
 
-test("a side is medians and ranges of its steps", () => {
+test("a side has medians and ranges of its steps", () => {
   const side = sideOf([step(1, 2), step(3, 2), step(2, 8)]);
   expect(side.median_s).toEqual({ step: 6, sampling: 2, environment: 0.5, training: 2, rest: 0.5 });
   expect(side.range_s.training).toEqual([2, 8]);
   expect([side.sampled_tokens_per_s, side.trained_tokens_per_s, side.cpu_s]).toEqual([50, 500, 10]);
 });
 
-test("a side that did something else is named; the gradient may be off by rounding", () => {
+test("differences are named; the gradient norm may differ by rounding", () => {
   checkSame(played, { ...played, grad_norm: 4.01 });
-  expect(() => checkSame(played, { ...played, checksum: 8 })).toThrow(/other episodes: checksum 8 instead of 7/);
+  expect(() => checkSame(played, { ...played, checksum: 8 })).toThrow(/different episodes: checksum 8 instead of 7/);
   expect(() => checkSame(played, { ...played, grad_norm: 4.1 })).toThrow(/grad_norm/);
   expect(() => checkSame(played, { ...played, grad_norm: Number.NaN })).toThrow(/grad_norm/);
 });

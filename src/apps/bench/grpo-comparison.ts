@@ -1,27 +1,28 @@
-// Two trainings that took the same steps in turn: whether they did the same, and how they compare.
+// Compares two trainings that alternated on the same steps: checks that they did the same, and relates their times.
 import { SqlEnvError } from "../../errors.ts";
 import type { Played, StepRecord, StepSeconds } from "./grpo.ts";
+import { median } from "./median.ts";
 
 export const STEP_PARTS = ["step", "sampling", "environment", "training", "rest"] as const;
 export type StepPart = (typeof STEP_PARTS)[number];
 
-/** A step with what the machine did meanwhile. */
+/** A step with the load of the machine during it. */
 export interface MeasuredStep extends StepRecord {
-  /** Seconds of processors, over all threads. */
+  /** CPU seconds of all threads. */
   readonly cpu_s: number;
   /** Cores that other programs kept busy. */
   readonly other_cores: number;
 }
 
-/** One side, over the measured steps. */
+/** One side's results over the measured steps. */
 export interface Side {
   readonly median_s: Readonly<Record<StepPart, number>>;
   readonly range_s: Readonly<Record<StepPart, readonly [number, number]>>;
   readonly sampled_tokens_per_s: number;
   readonly trained_tokens_per_s: number;
-  /** Seconds of processors in a step: what is left to compare where others use the machine too. */
+  /** CPU seconds per step: comparable even if other programs use the machine. */
   readonly cpu_s: number;
-  /** Cores that other programs kept busy meanwhile: a quiet machine has none. */
+  /** Cores that other programs kept busy; none on a quiet machine. */
   readonly other_cores: number;
   readonly grad_norms: readonly number[];
   readonly steps_s: readonly (StepSeconds & Pick<MeasuredStep, "cpu_s" | "other_cores">)[];
@@ -32,20 +33,20 @@ export interface Ratios {
   readonly step: number;
   readonly sampling: number;
   readonly training: number;
-  /** Of processor seconds. */
+  /** Ratio of CPU seconds. */
   readonly cpu: number;
 }
 
-/** @throws SqlEnvError when the peer did anything else than we did */
+/** @throws SqlEnvError if the peer did anything different */
 export function checkSame(ours: Played, theirs: Played): void {
-  // The gradient's norm is the sum of thousands of roundings, on models that have drifted apart by as much.
+  // Rounding errors accumulate in the gradient norm, and make the two models drift apart.
   const allowed = (key: keyof Played) => (key === "grad_norm" ? 0.01 * ours.grad_norm : 1e-6);
   const differing = (Object.keys(ours) as (keyof Played)[]).filter(
     (key) => !(Math.abs(ours[key] - theirs[key]) <= allowed(key)),
   );
   if (differing.length === 0) return;
   const list = differing.map((key) => `${key} ${theirs[key]} instead of ${ours[key]}`).join(", ");
-  throw new SqlEnvError("peer_differs", { what: `the peer played other episodes: ${list}` });
+  throw new SqlEnvError("peer_differs", { what: `the peer played different episodes: ${list}` });
 }
 
 export function sideOf(records: readonly MeasuredStep[]): Side {
@@ -66,7 +67,7 @@ export function sideOf(records: readonly MeasuredStep[]): Side {
   };
 }
 
-/** Step by step, as the two took them in turn: the median, and the range. */
+/** Ratios of corresponding steps: median and range. */
 export function ratiosOf(
   ours: readonly MeasuredStep[],
   theirs: readonly MeasuredStep[],
@@ -81,12 +82,6 @@ export function ratiosOf(
     };
   };
   return { ratios: each(median), ratio_ranges: each(rangeOf) };
-}
-
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
 function rangeOf(values: readonly number[]): readonly [number, number] {

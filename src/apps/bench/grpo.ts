@@ -1,17 +1,18 @@
-// One whole GRPO step on the CPU, beside TRL's on the same model (bench/peer_grpo.py is the other side).
+// A whole GRPO step on the CPU, next to TRL's on the same model (the other side is bench/peer_grpo.py).
 //
-// The same on both sides: the model's folder and tokenizer, the questions and their order, questions × generations, every
-// token of every episode, rewards, loss, optimizer, float32, threads. An untrained model writes nothing that makes sense, so
-// episodes follow a script: in each turn the model samples exactly as many tokens as the script's action has, without
-// stopping, and then the action's own tokens take their place: the environment answers to it, the context goes on from it,
-// and it is what is learned from. `checksum` and the norm of the gradient show that both sides did the same.
-// Not the same, and what this is about: how the work is done. The engine joins requests as they come, computes common
-// beginnings once, in sampling and in learning, and learns from a step as one batch; the peer generates turn by turn for
-// all live episodes from padded contexts, as TRL's tool loop does. Exchanged tokens are not in the engine's cache: it
-// computes them once more with the next observation, which it would not have to do with a model that means what it says.
-// How much is shared depends on how alike the episodes of a group are, so there are two scripts. Early in a training they
-// all differ: 19 different beginnings in 24 turns. Late, five of eight do the same, and the others begin as they do.
-
+// Equal on both sides: the model's folder and tokenizer, the questions and their order, questions × generations, every token
+// of every episode, rewards, loss, optimizer, float32, threads. An untrained model writes nonsense, so episodes follow a
+// script: in each turn the model samples exactly as many tokens as the script's action has, without stopping, and then the
+// action's tokens replace them. The environment answers to the action, the context continues from it, and it is trained on.
+// `checksum` and the gradient norm prove that both sides did the same.
+//
+// Different, and what is measured: how the work is done. The engine batches requests as they come, computes common prefixes
+// once, in sampling and in learning, and learns from a step as one batch. The peer generates turn by turn for all live
+// episodes from padded contexts, as TRL's tool loop does. Replaced tokens are not in the engine's cache: it computes them
+// again with the next observation, which a real model's episodes do not need.
+//
+// How much is shared depends on how similar the episodes of a group are, so there are two scripts. Early in a training they
+// all differ: 19 different prefixes in 24 turns. Late, five of eight are equal, and the others begin like them.
 import { UsageError } from "../../errors.ts";
 import type { DataSet, QuestionRecord } from "../../gym/data/index.ts";
 import { type SQLAction, SQLEnvironment } from "../../gym/env/index.ts";
@@ -37,19 +38,19 @@ import {
 import { batchAt } from "../../rl/task-order.ts";
 import { ENGINE_MODELS } from "./engine.ts";
 
-/** How many episodes make a step. */
+/** The shape of a step. */
 export interface GRPOShape {
   readonly questions: number;
   readonly generations: number;
-  /** When in a training: how alike the episodes of a group are. */
+  /** When in a training, which decides how similar the episodes of a group are. */
   readonly script: "early" | "late";
-  /** Episodes the peer learns from at once: what is quickest for it. */
+  /** Batch size of the peer's learning: the fastest for it. */
   readonly peer_batch: number;
-  /** Tokens every turn is brought to, by words before the action. @default as many as the action has */
+  /** Tokens every turn is padded to, by text before the action. @default the action's own length */
   readonly turn_tokens?: number;
 }
 
-/** The starter preset's, and the defaults of a training. */
+/** The starter preset's shape, and the default one. */
 export const GRPO_SHAPES: Readonly<Record<string, GRPOShape>> = {
   "16x8": { questions: 16, generations: 8, script: "early", peer_batch: 32 },
   "16x8-late": { questions: 16, generations: 8, script: "late", peer_batch: 32 },
@@ -58,12 +59,12 @@ export const GRPO_SHAPES: Readonly<Record<string, GRPOShape>> = {
 
 const STEP_BUDGET = 6;
 
-/** An action with the tokens that say it, the one that closes the turn included. */
+/** An action with its tokens, the end-of-turn token included. */
 export interface ScriptedTurn extends SQLAction {
   readonly tokens: readonly number[];
 }
 
-/** An optimizer step: a script for each episode, a question's together. */
+/** An optimizer step: a script per episode, grouped by question. */
 export type ScriptedStep = readonly { readonly question_id: string; readonly turns: readonly ScriptedTurn[] }[];
 
 /** Seconds of an optimizer step. */
@@ -77,13 +78,13 @@ export interface StepSeconds {
   readonly rest: number;
 }
 
-/** What was played, to be compared with what others played. */
+/** What was played, to compare the two sides. */
 export interface Played {
   readonly episodes: number;
   readonly sampled_tokens: number;
-  /** Tokens of all contexts learned from. */
+  /** Tokens of all contexts trained on. */
   readonly tokens: number;
-  /** Of all tokens, in order. */
+  /** Checksum of all tokens, in order. */
   readonly checksum: number;
   readonly mean_reward: number;
   readonly grad_norm: number;
@@ -92,19 +93,19 @@ export interface Played {
 export interface StepRecord {
   readonly seconds: StepSeconds;
   readonly played: Played;
-  /** Tokens computed in learning; without sharing as many as `played.tokens`. */
+  /** Tokens computed in learning; `played.tokens` if nothing is shared. */
   readonly computed_tokens?: number;
-  /** What was learned from; a peer without an environment plays it again. */
+  /** The episodes trained on, which a peer without an environment replays. */
   readonly episodes?: readonly EpisodeTokens[];
 }
 
-/** An episode's context, and where the model spoke. */
+/** An episode's context, and which tokens are the model's. */
 export interface EpisodeTokens {
   readonly tokens: readonly number[];
   readonly sampled: readonly (readonly [from: number, to: number])[];
 }
 
-/** An untrained model of the starter's size, with a vocabulary made for practice worlds. */
+/** An untrained model of the starter's size, with a tokenizer trained on practice worlds. */
 export async function grpoModel(sizes: Partial<ModelConfig> = {}): Promise<FreshModel> {
   const wanted = { ...ENGINE_MODELS.starter!, ...sizes };
   const { tokenizerFiles } = freshModel(await someTranscripts(), { vocab_size: wanted.vocab_size });
@@ -118,7 +119,7 @@ export async function grpoModel(sizes: Partial<ModelConfig> = {}): Promise<Fresh
   return { config, tokenizerFiles, chatTemplate: CHATML_TEMPLATE, tensors };
 }
 
-/** Enough to make a vocabulary for practice worlds. */
+/** Enough text to train a tokenizer for practice worlds. */
 export async function someTranscripts(): Promise<Transcript[]> {
   const taken: Transcript[] = [];
   const mixture = mixtureSchema.parse({ seed: "bench", players: [{ player: "oracle", share: 1 }] });
@@ -126,7 +127,7 @@ export async function someTranscripts(): Promise<Transcript[]> {
   return taken;
 }
 
-/** The settings of a training of this shape. */
+/** The training config of a shape. */
 export function grpoConfig({ questions, generations }: GRPOShape, steps: number): GRPOConfig {
   return resolveConfig({
     ...{ questions_path: "practice", step_budget: STEP_BUDGET, max_steps: steps, num_generations: generations },
@@ -135,7 +136,7 @@ export function grpoConfig({ questions, generations }: GRPOShape, steps: number)
   });
 }
 
-/** What every episode of every step does, in the trainer's order of questions. */
+/** The script of every episode of every step, in the trainer's order of questions. */
 export function scriptedSteps(
   data: DataSet,
   model: TrainableModel,
@@ -160,7 +161,7 @@ export function scriptedSteps(
   );
 }
 
-/** Eight ways to play, of one to four turns, right and wrong. */
+/** Eight scripts of one to four turns, right and wrong. */
 function scriptsOf({ tables_involved, gold_sql, gold_answer }: QuestionRecord) {
   const table = tables_involved[0]!;
   const describe: SQLAction = { action_type: "DESCRIBE", argument: table };
@@ -199,7 +200,7 @@ function withTokens(
   return { action_type, argument, tokens: [...before, ...action] };
 }
 
-/** Trains for as many steps as the script has; `onStep` is awaited between them, outside of what is measured. */
+/** Trains for the script's steps; `onStep` is awaited between them and not measured. */
 export async function benchGRPO(
   model: TrainableModel,
   data: DataSet,
@@ -209,7 +210,7 @@ export async function benchGRPO(
 ): Promise<void> {
   const follower = new Follower(model, script);
   let rewards: readonly number[] = [];
-  // Rewards of the environment, and a little more for each later episode of a group, so that every one has an advantage.
+  // The environment's rewards plus a little more for each later episode of a group, so that none has advantage 0.
   const rewardScripted = (_: unknown, { episodes }: { readonly episodes: readonly Episode[] }) => {
     rewards = episodes.map(({ reward }, i) => (reward ?? 0) + 0.01 * (i % config.num_generations));
     return rewards;
@@ -242,7 +243,7 @@ export async function benchGRPO(
   await trainer.train();
 }
 
-/** A model that samples as much as the script says, and then says what the script says. */
+/** Samples as many tokens as the script's action has, then replaces them with the action's. */
 class Follower {
   readonly model: TrainableModel;
   readonly #script: readonly ScriptedStep[];
@@ -268,7 +269,7 @@ class Follower {
     this.model = { engine: following, tokenizer, turns };
   }
 
-  /** What the last step learned from. */
+  /** The episodes the last step trained on. */
   learned(): Pick<StepRecord, "computed_tokens" | "episodes"> & { played: Omit<Played, "mean_reward" | "grad_norm"> } {
     let [tokens, sampled_tokens, checksum] = [0, 0, 0];
     for (const datum of this.#batch) {
@@ -283,7 +284,7 @@ class Follower {
   }
 
   async #sample(engine: TrainableEngine, request: SampleRequest) {
-    const [step, episode] = request.key.slice(-2).map(Number) as [number, number]; // as the trainer names its samples
+    const [step, episode] = request.key.slice(-2).map(Number) as [number, number]; // the trainer's sample keys end with step and episode
     const name = `${step}/${episode}`;
     const turn = this.#turns.get(name) ?? 0;
     this.#turns.set(name, turn + 1);
@@ -304,7 +305,7 @@ function episodeOf({ tokens, weights }: Parameters<TrainableEngine["forwardBackw
   return { tokens, sampled };
 }
 
-/** What the peer is told of a step in an environment. */
+/** The reply to the peer's step in an environment. */
 export interface Told {
   /** The user's turn. */
   readonly text: string;
@@ -312,7 +313,7 @@ export interface Told {
   readonly reward: number;
 }
 
-/** Environments for a peer in another process: all episodes of its step, by number. */
+/** Environments for the peer's process: all episodes of its step, by number. */
 export class PeerEnvironments {
   readonly #data: DataSet;
   #open: SQLEnvironment[] = [];

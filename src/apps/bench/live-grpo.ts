@@ -1,13 +1,13 @@
-// GRPO steps with a live policy: the model plays what it plays, and each step's seconds are told apart by what they went
-// into. Environments in the main thread and on threads take turns, step by step, so that both meet the same model.
+// GRPO steps of a real model, which plays freely, and where their seconds go. Steps alternate between environments in the
+// main thread and on threads, so that both see the same model.
 
 import type { DataSet } from "../../gym/data/index.ts";
 import type { EnvironmentOptions } from "../../gym/env/index.ts";
 import type { EnvironmentSource, OpenedEnvironment } from "../../gym/evaluation/index.ts";
 import { type EpisodeLine, type GRPOConfig, GRPOTrainer, type TrainableModel } from "../../rl/index.ts";
-import { median } from "./grpo-comparison.ts";
+import { median } from "./median.ts";
 
-/** One way to give episodes their environments. */
+/** Where environments run. */
 export interface LiveSide {
   /** 0: in the main thread. */
   readonly threads: number;
@@ -18,9 +18,9 @@ export interface LiveSide {
 export interface LiveStep {
   readonly step: number;
   readonly sampling: number;
-  /** In which nothing was sampled because episodes waited for environments; in the main thread, all that they took. */
+  /** Time in which nothing was sampled because episodes waited for environments; in the main thread, all of their time. */
   readonly environment: number;
-  /** That environments worked, added up over their threads. */
+  /** CPU time of environments, summed over threads. */
   readonly environment_work: number;
   /** Forward, backward and optimizer. */
   readonly training: number;
@@ -29,7 +29,7 @@ export interface LiveStep {
   readonly episodes: number;
   readonly turns: number;
   readonly tokens: number;
-  /** Queries that were stopped by the instruction budget and by the clock. */
+  /** Queries stopped by the instruction budget and by the time limit. */
   readonly stopped: number;
   readonly timeouts: number;
   /** Episodes without a score. */
@@ -39,22 +39,22 @@ export interface LiveStep {
 const PARTS = ["step", "sampling", "environment", "environment_work", "training", "rest"] as const;
 type Part = (typeof PARTS)[number];
 
-/** What steps of one side came to. */
+/** Results of one side. */
 export interface LiveResult {
   readonly environment_threads: number;
   readonly median_s: Readonly<Record<Part, number>>;
-  /** Of all steps' seconds, those spent waiting for environments. */
+  /** Share of all seconds spent waiting for environments. */
   readonly environment_share: number;
-  /** The longest step against the median one, and how much of the difference the environment makes up. */
+  /** The longest step over the median, and its seconds of waiting for environments. */
   readonly longest_over_median: number;
   readonly longest_environment_s: number;
   readonly steps: readonly LiveStep[];
 }
 
-/** Steps of each side that are not counted: kernels are compiled, databases opened. */
+/** Warmup steps per side, in which kernels are compiled and databases opened. */
 export const WARM_STEPS = 2;
 
-/** Trains for `steps` counted steps of each side, in turn. */
+/** Trains with `steps` measured steps per side, alternating. */
 export async function benchLiveGRPO(
   { engine, tokenizer, turns }: TrainableModel,
   data: DataSet,
@@ -64,7 +64,7 @@ export async function benchLiveGRPO(
 ): Promise<LiveResult[]> {
   const measured = sides.map((): LiveStep[] => []);
   const turnsTaken = new SidesInTurn(sides);
-  // Without its state's verbs: nothing is kept of a benchmark.
+  // Without checkpoints: nothing of a benchmark is saved.
   const model = {
     ...{ tokenizer, turns },
     engine: {
@@ -101,12 +101,12 @@ export async function benchLiveGRPO(
   return sides.map(({ threads }, i) => resultOf(threads, measured[i]!.slice(WARM_STEPS)));
 }
 
-/** Optimizer steps for that many counted ones of each side. */
+/** Optimizer steps in total for this many measured ones per side. */
 export function liveSteps(steps: number, sides: number): number {
   return sides * (steps + WARM_STEPS);
 }
 
-/** One side after the other. */
+/** Alternates between the sides. */
 class SidesInTurn implements EnvironmentSource {
   readonly #sides: readonly LiveSide[];
   side = 0;

@@ -1,5 +1,5 @@
-// The memory a GRPO step takes, beside what was estimated before: full training and adapters, with and without what can be
-// left out. Weights are random, and so are the episodes: sizes are all that counts here.
+// Memory of a GRPO step, measured and estimated: full and LoRA training, with and without recomputation and a KL term. Weights
+// and episodes are random, since only sizes matter.
 import type { CpuDevice } from "../../lm/devices/cpu/device.ts";
 import type { CudaDevice } from "../../lm/devices/cuda/device.ts";
 import {
@@ -18,7 +18,7 @@ import { random } from "../../random.ts";
 import { POLICY_LOSSES } from "../../rl/loss.ts";
 import { CUDA_MODELS, randomize } from "./cuda.ts";
 
-/** Shapes that can be measured. */
+/** Architectures that can be measured. */
 export const MEMORY_MODELS: Readonly<Record<string, ModelConfig>> = {
   small: {
     ...{ ...CUDA_MODELS["qwen3-0.6b"]!, hidden_size: 256, intermediate_size: 768, num_hidden_layers: 6 },
@@ -27,7 +27,7 @@ export const MEMORY_MODELS: Readonly<Record<string, ModelConfig>> = {
   ...CUDA_MODELS,
 };
 
-/** One way to train. */
+/** A training setup. */
 export interface MemoryCase {
   readonly lora?: LoraSpec | undefined;
   readonly recompute: boolean;
@@ -35,7 +35,7 @@ export interface MemoryCase {
   readonly reference: boolean;
 }
 
-/** Episodes of a step: questions, each played several times, and tokens of prompt and completion. */
+/** Size of a step: questions, episodes per question, and tokens per prompt and completion. */
 export interface StepSize {
   readonly questions: number;
   readonly generations: number;
@@ -45,14 +45,14 @@ export interface StepSize {
 
 export interface MemoryMeasure extends MemoryCase {
   readonly estimate: MemoryEstimate;
-  /** The device's own count at its highest. */
+  /** Peak of the device's own count. */
   readonly peak: number;
   /** Estimate over peak. */
   readonly ratio: number;
   readonly parameters: number;
   readonly learned: number;
   readonly rows: number;
-  /** Of the step, after one that warmed up. */
+  /** Seconds of the step, after one for warmup. */
   readonly seconds: {
     readonly sampling: number;
     readonly reference: number;
@@ -62,7 +62,7 @@ export interface MemoryMeasure extends MemoryCase {
   readonly tokens: number;
 }
 
-/** Plays and learns two steps on a device of its own, and closes it. */
+/** Runs two steps on the device, then closes it. */
 export async function measureMemory(
   device: CpuDevice | CudaDevice,
   config: ModelConfig,
@@ -103,7 +103,7 @@ export async function measureMemory(
   }
 }
 
-/** Samples completions, looks back where there is a KL term, learns and moves. */
+/** Samples completions, computes reference log-probs for a KL term, and takes an optimizer step. */
 async function grpoStep(engine: LocalEngine, size: StepSize, step: number, reference: boolean) {
   const { questions, generations, prompt, completion } = size;
   const { vocab_size } = engine.model.config;
@@ -123,17 +123,17 @@ async function grpoStep(engine: LocalEngine, size: StepSize, step: number, refer
     const weights = [...ids.map(() => 0), ...tokens.map(() => 1)];
     return { tokens: [...ids, ...tokens], weights, sequence: i, advantage: (i % generations) - (generations - 1) / 2 };
   });
-  const looked = performance.now();
+  const inferenceStarted = performance.now();
   const ref_logp = reference ? await engine.logprobs(plain, { weights: "reference" }) : null;
-  const looking = clock(looked);
+  const inference = clock(inferenceStarted);
   const learning = performance.now();
   const batch = ref_logp ? plain.map((datum, i) => ({ ...datum, ref_logp: ref_logp[i]! })) : plain;
   await engine.forwardBackward(batch, { loss: { type: "policy", loss_type: "dapo", beta: reference ? 0.04 : 0 } });
   await engine.optimStep({ learning_rate: 1e-6, max_grad_norm: 1 });
-  return { batch, seconds: { sampling, reference: looking, learning: clock(learning), all: clock(started) } };
+  return { batch, seconds: { sampling, reference: inference, learning: clock(learning), all: clock(started) } };
 }
 
-/** Rows of the part of a batch that has most, as the learner cuts it, and how many of them are learned from. */
+/** Rows of the largest part the learner divides a batch into, and how many of them are trained on. */
 function largestPart(batch: readonly Datum[], { completion }: StepSize, maxRows = 4_096) {
   let members: Datum[] = [];
   let best = { rows: 0, learned: 0 };

@@ -1,5 +1,6 @@
-// What charging SQLite's functions costs: statements over 500,000 rows in the sandbox, beside an unguarded connection.
+// The overhead of charging SQLite's functions: queries over 500,000 rows in the sandbox and on an unguarded connection.
 import { Database, type loadSqlite } from "../../gym/sql/index.ts";
+import { median } from "./median.ts";
 
 type Engine = Awaited<ReturnType<typeof loadSqlite>>;
 
@@ -25,7 +26,7 @@ const CONDITIONS = [
   "length(name) > 40",
 ];
 
-/** Medians of rounds in which both take turns. */
+/** Medians of rounds that alternate between the two. */
 export function benchFunctions({ oo1, capi, wasm }: Engine): FunctionBench[] {
   const maker = new oo1.DB(":memory:");
   maker.exec(
@@ -64,8 +65,4 @@ function timed(run: () => unknown): number {
   const start = performance.now();
   run();
   return Math.round(10 * (performance.now() - start)) / 10;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
 }

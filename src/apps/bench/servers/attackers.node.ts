@@ -1,5 +1,5 @@
-// A thread of clients that attack a server from four addresses until it is ended: slow statements on sixteen sockets, empty
-// sessions, half-sent bodies, frames that are too large. It says how much it did twice a second.
+// A thread of clients that attack a server from four addresses until it is terminated: slow statements on sixteen sockets,
+// empty sessions, half-sent bodies, oversized frames. It reports its counts twice a second.
 import { request } from "node:http";
 import { connect } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
@@ -11,7 +11,7 @@ export interface AttackerData {
   readonly addresses: readonly string[];
 }
 
-/** What the attackers did so far. */
+/** Counts of the attacks so far. */
 export interface Attacks {
   readonly statements: number;
   readonly sessions: number;
@@ -24,11 +24,11 @@ const { url, addresses } = workerData as AttackerData;
 const { hostname, port } = new URL(url);
 const done = { statements: 0, sessions: 0, half_bodies: 0, large_frames: 0, refused: 0 };
 
-const [SOCKETS, HALF_BODIES, SESSIONS, PIPELINED] = [4, 50, 256, 4]; // of each address
+const [SOCKETS, HALF_BODIES, SESSIONS, PIPELINED] = [4, 50, 256, 4]; // per address
 const SESSIONS_EVERY_MS = 10_000;
-const AGAIN_MS = 200; // before a connection that was ended is tried again
+const RETRY_MS = 200; // before a closed connection is opened again
 
-/** Sends heavy messages, a few before the answers come, for as long as the socket lives; then again. */
+/** Sends heavy messages, several without waiting for answers, until the socket closes; then reconnects. */
 function playHeavily(localAddress: string, from: number): void {
   let next = from;
   const socket = new WebSocket(`${url.replace("http", "ws")}/ws`, { localAddress });
@@ -46,7 +46,7 @@ function playHeavily(localAddress: string, from: number): void {
     if (socket.readyState === socket.OPEN) send();
   });
   socket.on("error", () => done.refused++);
-  socket.on("close", () => setTimeout(() => playHeavily(localAddress, next), AGAIN_MS));
+  socket.on("close", () => setTimeout(() => playHeavily(localAddress, next), RETRY_MS));
 }
 
 function sendLargeFrames(localAddress: string): void {
@@ -56,7 +56,7 @@ function sendLargeFrames(localAddress: string): void {
     socket.send("x".repeat(900_000));
   });
   socket.on("error", () => {});
-  socket.on("close", () => setTimeout(() => sendLargeFrames(localAddress), AGAIN_MS));
+  socket.on("close", () => setTimeout(() => sendLargeFrames(localAddress), RETRY_MS));
 }
 
 function sendHalfABody(localAddress: string): void {
@@ -68,7 +68,7 @@ function sendHalfABody(localAddress: string): void {
   });
   socket.resume();
   socket.on("error", () => {});
-  socket.on("close", () => setTimeout(() => sendHalfABody(localAddress), AGAIN_MS));
+  socket.on("close", () => setTimeout(() => sendHalfABody(localAddress), RETRY_MS));
 }
 
 function createSession(localAddress: string): Promise<void> {
@@ -85,7 +85,7 @@ function createSession(localAddress: string): Promise<void> {
   });
 }
 
-/** Fills the slots with sessions nobody uses, and fills them again when they were taken away. */
+/** Fills the session limit with unused sessions, and again after they are closed. */
 async function fillSlots(localAddress: string): Promise<void> {
   for (let i = 0; i < SESSIONS; i += 8) await Promise.all(Array.from({ length: 8 }, () => createSession(localAddress)));
   setTimeout(() => void fillSlots(localAddress), SESSIONS_EVERY_MS);

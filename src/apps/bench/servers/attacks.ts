@@ -1,5 +1,5 @@
-// The worst a client of the server is known to send: statements that are slow, large or slow to show, and messages that
-// are hard to read. Each was a way to stall a thread or fill the memory once.
+// The worst messages a client is known to send: statements that are slow, large or slow to render, and messages that are
+// expensive to parse. Each of them once stalled a thread or filled the memory.
 
 const rows = (count: number) => `WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT ${count})`;
 const columns = Array.from({ length: 400 }, () => "a").join(",");

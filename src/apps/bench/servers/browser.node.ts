@@ -1,8 +1,8 @@
-// A browser to measure in: playwright-core, which drives a Chromium that is installed already.
+// A browser to measure in: playwright-core drives an installed Chromium.
 import { existsSync } from "node:fs";
 import { SqlEnvError } from "../../../errors.ts";
 
-/** As much of playwright-core as the benchmark uses. */
+/** The part of playwright-core that the benchmark uses. */
 export interface BrowserPage {
   goto(url: string, options?: { readonly waitUntil?: "commit" | "load" }): Promise<unknown>;
   evaluate<T, A>(work: (argument: A) => T, argument: A): Promise<T>;
@@ -27,21 +27,21 @@ const PLACES = [
   "/usr/bin/google-chrome-stable",
 ];
 
-/** Where Chromium is: CHROMIUM, or where systems put it; null when it is nowhere. */
+/** Path of Chromium: $CHROMIUM or a usual location; null if there is none. */
 export function chromiumPath(): string | null {
   const named = process.env.CHROMIUM;
   return [...(named ? [named] : []), ...PLACES].find((path) => existsSync(path)) ?? null;
 }
 
-/** Starts it. */
+/** Starts Chromium. */
 export async function openBrowser(): Promise<Browser> {
   const executablePath = chromiumPath();
   if (!executablePath)
     throw new SqlEnvError("no_browser", {
-      what: "no Chromium here",
+      what: "Chromium was not found",
       remedy: "install one, or name it in CHROMIUM",
     });
-  const name = "playwright-core"; // a tool for development, not a dependency of the package
+  const name = "playwright-core"; // a development tool, not a dependency of the package
   let playwright: { chromium: { launch(options: object): Promise<Browser> } };
   try {
     playwright = (await import(name)) as typeof playwright;

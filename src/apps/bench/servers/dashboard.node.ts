@@ -1,9 +1,10 @@
-// How quick the dashboard is on a long run: what a reader waits for, and what a page weighs.
+// Load times and page size of the dashboard on a long run.
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { EpisodePage, RunSummary } from "../../dashboard/server/schemas.ts";
 import { serveDashboard } from "../../dashboard/server/serve.node.ts";
+import { median } from "../median.ts";
 import { type Browser, openBrowser } from "./browser.node.ts";
 import { writeSyntheticRun } from "./synthetic-run.node.ts";
 
@@ -12,7 +13,7 @@ export interface DashboardBench {
   readonly episodes: number;
   readonly episodes_bytes: number;
   readonly browser: string;
-  /** Milliseconds, medians of several loads; the first load comes while the server still reads the episodes. */
+  /** Milliseconds, medians of several loads; the first load happens while the server still indexes the episodes. */
   readonly first_paint_ms: number;
   /** Until the first screen shows the run. */
   readonly shown_ms: number;
@@ -29,7 +30,7 @@ export interface DashboardBench {
 
 const LOADS = 5;
 
-/** Makes a run of that size, serves it and looks at it. */
+/** Writes a run of this size, serves it and measures in a browser. */
 export async function benchDashboard(
   { steps, episodes }: { readonly steps: number; readonly episodes: number },
   onPhase: (words: string) => void = () => {},
@@ -84,12 +85,12 @@ interface Load {
   readonly all_bytes: number;
 }
 
-/** One cold load: a page of its own has nothing cached. */
+/** One cold load: a new page has nothing cached. */
 async function load(browser: Browser, url: string): Promise<Load> {
   const page = await browser.newPage();
   const sizes: Promise<[url: string, bytes: number]>[] = [];
   page.on("response", (response) => {
-    if (response.url().includes("/events")) return; // goes on for as long as the page is open
+    if (response.url().includes("/events")) return; // stays open as long as the page
     const size = response.request().sizes();
     sizes.push(size.then(({ responseBodySize: body, responseHeadersSize: head }) => [response.url(), body + head]));
   });
@@ -122,8 +123,4 @@ async function medianTime(work: (i: number) => Promise<unknown>): Promise<number
     times.push(performance.now() - started);
   }
   return median(times);
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]!;
 }

@@ -1,4 +1,4 @@
-// A server under load: many sessions that step at a stated rate, as many steps as it can take, and many episodes on end.
+// A server under load: many sessions at a fixed rate, maximum throughput, and a memory soak test.
 import { type SocketMaker, SQLEnvClient } from "../../../gym/client/index.ts";
 import type { DataSet, QuestionRecord } from "../../../gym/data/index.ts";
 import { type SQLAction, SQLEnvironment } from "../../../gym/env/index.ts";
@@ -13,7 +13,7 @@ export interface Latency {
 export interface Load extends Latency {
   readonly sessions: number;
   readonly seconds: number;
-  /** Steps a second all sessions together set out to take; null where each takes the next as soon as it can. */
+  /** Target steps per second of all sessions together; null at maximum throughput. */
   readonly offered_per_s: number | null;
   readonly steps: number;
   readonly steps_per_s: number;
@@ -24,10 +24,10 @@ export interface Load extends Latency {
 export interface LoadOptions {
   readonly sessions: number;
   readonly seconds: number;
-  /** Steps a second of each session; 0 for as many as it can. */
+  /** Steps per second and session; 0 for maximum throughput. */
   readonly rate: number;
   readonly seed?: string;
-  /** Makes the sockets. @default as the client does */
+  /** Creates the sockets. @default the client's own */
   readonly socket?: SocketMaker;
   /** Called once every session is in the middle of an episode. */
   readonly onOpen?: () => Promise<void>;
@@ -35,7 +35,7 @@ export interface LoadOptions {
 
 type Turn = (question: QuestionRecord, r: Random) => SQLAction;
 
-/** What players mix: looks, queries of which each text is new, an answer that is right half of the time. */
+/** A realistic mix: DESCRIBE and SAMPLE, queries with new text each, an answer that is right half of the time. */
 function turnsOf(data: DataSet): readonly Turn[] {
   const table = (question: QuestionRecord, r: Random) => r.pick(data.databases.get(question.database_name).tables).name;
   const query: Turn = ({ gold_sql }, r) => ({ action_type: "QUERY", argument: `${gold_sql} -- ${r.int(0, 1e9)}` });
@@ -49,7 +49,7 @@ function turnsOf(data: DataSet): readonly Turn[] {
   ];
 }
 
-/** Holds sessions open and lets each step at its rate, whatever the server does. A step that starts late because the one before took too long counts from when it was due. */
+/** Keeps sessions open and lets each step at its rate. Latency counts from when a step was due, even if the one before delayed it. */
 export async function loadServer(url: string, data: DataSet, options: LoadOptions): Promise<Load> {
   const { sessions, seconds, rate, seed = "load", socket, onOpen } = options;
   const turns = turnsOf(data);
@@ -117,7 +117,7 @@ export async function loadServer(url: string, data: DataSet, options: LoadOption
   };
 }
 
-/** The same steps taken in this process, one at a time: what the server is compared with. */
+/** The same steps in this process, one at a time, for comparison. */
 export function stepInProcess(data: DataSet, steps: number): Latency {
   const turns = turnsOf(data);
   const env = new SQLEnvironment(data, { step_budget: 15 });
@@ -142,11 +142,11 @@ export interface Soak {
   readonly errors: number;
   /** The server's memory after each tenth of the episodes. */
   readonly bytes: readonly number[];
-  /** From the middle to the end; the first half fills caches. */
+  /** Growth over the second half; the first half fills caches. */
   readonly growth_bytes: number;
 }
 
-/** Plays episodes on end, 64 at a time; `measure` gives the server's memory in bytes. */
+/** Plays episodes, 64 concurrently; `measure` returns the server's memory in bytes. */
 export async function soakServer(
   url: string,
   data: DataSet,
@@ -162,7 +162,7 @@ export async function soakServer(
     const end = Math.round((episodes * tenth) / 10);
     await Promise.all(
       Array.from({ length: 64 }, async (_, i) => {
-        const client = new SQLEnvClient(url); // new ones for each tenth: sessions come and go too
+        const client = new SQLEnvClient(url); // new ones for each tenth, so that sessions come and go too
         while (next < end) {
           const r = random("soak", next++);
           const question = r.pick(data.questions);

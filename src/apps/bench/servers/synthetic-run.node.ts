@@ -1,4 +1,4 @@
-// A run that nobody trained: the files a long training would leave, made from a seed, as large as is asked for.
+// A synthetic run folder of any size, generated from a seed, as a long training would leave it.
 import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { EpisodeRecord, StepRecord, Summary } from "../../../gym/evaluation/index.ts";
@@ -15,13 +15,13 @@ import type {
 export interface SyntheticRunOptions {
   readonly steps: number;
   readonly episodes: number;
-  /** Episodes of one question in one step. @default 8 */
+  /** Episodes per question and step. @default 8 */
   readonly generations?: number;
   /** Steps between evaluations. @default a fiftieth of the steps */
   readonly evalEvery?: number;
 }
 
-/** Writes the folder; the model learns along an S-shaped curve. */
+/** Writes the folder; success follows an S-shaped learning curve. */
 export function writeSyntheticRun(
   folder: string,
   { steps, episodes, generations = 8, evalEvery = Math.max(1, Math.round(steps / 50)) }: SyntheticRunOptions,
@@ -94,7 +94,7 @@ const WARNING: Warning = {
   remedy: "warm the model up, or ask easier questions",
 };
 
-/** Lines in large pieces: a hundred thousand writes would take longer than making them. */
+/** Writes lines in large chunks, since a hundred thousand small writes would dominate. */
 function writeLines(path: string, lines: Iterable<object>): void {
   const file = openSync(path, "w");
   let text = "";
@@ -174,7 +174,7 @@ function evaluationWith(rate: number): Evaluation {
 
 const NOUNS = ["wines", "drivers", "dancers", "tailors", "guards", "nurses", "judges", "lamps", "boats", "poems"];
 
-/** An episode about as long on disk as a real one. */
+/** An episode about as large on disk as a real one. */
 function episodeOf(n: number, skill: number): Omit<EpisodeLine, "step" | "group" | "generation"> {
   const noise = random("synthetic episode", n);
   const table = NOUNS[n % NOUNS.length]!;

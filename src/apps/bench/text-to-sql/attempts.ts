@@ -1,4 +1,4 @@
-// Attempts at a benchmark's questions: what a player's episode came to, reduced to the query and the answer that count.
+// Attempts at a benchmark's questions: episodes reduced to the final query and the answer.
 
 import type { DataSet, Difficulty } from "../../../gym/data/index.ts";
 import type { EnvironmentRules } from "../../../gym/env/index.ts";
@@ -11,22 +11,22 @@ import {
 } from "../../../gym/evaluation/index.ts";
 import type { Player } from "../../../gym/players/index.ts";
 
-/** One try at one question. */
+/** One attempt at a question. */
 export interface Attempt {
-  /** The query that counts; null where none ran. */
+  /** The final query; null if none ran. */
   readonly sql: string | null;
-  /** Whether the environment took the answer for right; null in protocols without an answer. */
+  /** Whether the environment accepted the answer; null in protocols without an answer. */
   readonly answer: boolean | null;
-  /** Tokens written, and tokens shown; null where nobody counted. */
+  /** New and prompt tokens; null if the player does not count them. */
   readonly tokens: number | null;
   readonly prompt_tokens: number | null;
-  /** What broke the attempt, which then counts as wrong. */
+  /** Error of a failed attempt, which counts as wrong. */
   readonly error: string | null;
-  /** Whether the clock stopped one of its statements. */
+  /** Whether one of its statements hit the time limit. */
   readonly stopped?: boolean;
-  /** What was done or written, for people; not kept in results. */
+  /** A transcript for people; not part of results. */
   readonly shown?: string;
-  /** Why there is no query, where it is not the player's fault. */
+  /** Why there is no query, if that is not the player's fault. */
   readonly why?: string;
 }
 
@@ -38,7 +38,7 @@ export interface AttemptOptions {
   /** Attempts at each question. */
   readonly tries: number;
   readonly concurrency: number;
-  /** Only questions on these databases, of these difficulties, and so many of them. */
+  /** Only questions on these databases, of these difficulties, and at most this many. */
   readonly databases: readonly string[];
   readonly difficulty?: readonly Difficulty[] | undefined;
   readonly questions?: number | undefined;
@@ -53,7 +53,7 @@ export interface EpisodeAttemptOptions extends AttemptOptions {
   readonly environment?: () => PlayableEnvironment;
 }
 
-/** Lets a player explore databases it is told nothing about; undefined when interrupted. */
+/** Lets a player explore unknown databases; undefined when interrupted. */
 export async function playAttempts(
   data: DataSet,
   player: Player,
@@ -87,7 +87,7 @@ interface Counts {
   prompt_tokens?: number;
 }
 
-/** The player, with the tokens of each episode counted under its seed. */
+/** Wraps a player to count the tokens of each episode, by the episode's seed. */
 function counting(player: Player, counts: Map<string, Counts>): Player {
   return {
     ...player,

@@ -1,4 +1,4 @@
-// Two benchmark results compared question by question; results of different things are refused, with the difference named.
+// Compares two benchmark results question by question; refuses results with different settings and names the difference.
 import { z } from "zod";
 import { UsageError } from "../../../errors.ts";
 import { comparePaired, type PairedComparison } from "../../../gym/evaluation/index.ts";
@@ -6,14 +6,14 @@ import type { Outcomes } from "../../../rl/run/records.ts";
 import { MEASURES, type Measure } from "./outcomes.ts";
 import { BENCH_FORMAT, type BenchResult } from "./result.ts";
 
-/** What two results may differ in when that is what one wants to know. */
+/** Settings that may differ on request. */
 export const DIFFERENCES = ["data", "prompt", "rules", "schema", "decoding", "twins"] as const;
 
 export type Difference = (typeof DIFFERENCES)[number];
 
 const mark = z.boolean().nullable();
 
-/** What a comparison reads of a result. */
+/** The part of a result that a comparison reads. */
 const comparableSchema = z.object({
   format: z.literal(BENCH_FORMAT),
   model: z.object({ player: z.string(), name: z.string() }),
@@ -39,7 +39,7 @@ export type Comparable = z.infer<typeof comparableSchema>;
 /** One side of a comparison. */
 export interface Compared extends Pick<BenchResult["model"], "player" | "name"> {
   readonly questions: number;
-  /** Questions that broke and count as wrong. */
+  /** Questions that failed and count as wrong. */
   readonly errors: number;
 }
 
@@ -47,14 +47,14 @@ export interface BenchComparison {
   readonly format: "sqlenv-bench-comparison-1";
   readonly a: Compared;
   readonly b: Compared;
-  /** Settings in which the results differ, as allowed. */
+  /** Allowed settings in which the results do differ. */
   readonly differing: readonly Difference[];
   readonly seed: number;
   /** Measures that both results have. */
   readonly measures: Readonly<Partial<Record<Measure, PairedComparison>>>;
 }
 
-/** What a comparison reads of a training's outcomes.json. */
+/** The part of a training's outcomes.json that a comparison reads. */
 const outcomesSchema = z.object({
   format: z.literal("sqlenv-outcomes-1" satisfies Outcomes["format"]),
   ...{ model_name: z.string(), data: z.string(), prompt: z.string(), rules: z.string(), ids_sha256: z.string() },
@@ -64,7 +64,7 @@ const outcomesSchema = z.object({
   questions: z.record(z.string(), z.record(z.string(), z.array(z.int().min(0).nullable()))),
 });
 
-/** A training's outcomes at its last stage, as a result to compare. */
+/** A training's outcomes at its last stage, as a result. */
 function comparableOf(outcomes: z.infer<typeof outcomesSchema>): Comparable {
   const { model_name: name, data, prompt, rules, ids_sha256, step_budget, max_new_tokens, stages, bits } = outcomes;
   const bitOf = (mark: (typeof bits)[number], bit: number | null) =>
@@ -72,7 +72,7 @@ function comparableOf(outcomes: z.infer<typeof outcomesSchema>): Comparable {
   return {
     format: BENCH_FORMAT,
     model: { player: "model", name: `${name} (${stages.at(-1)})` },
-    data: { name: data, ids_sha256, content_sha256: ids_sha256 }, // the content's sum is not kept
+    data: { name: data, ids_sha256, content_sha256: ids_sha256 }, // its content hash is not recorded
     protocol: {
       ...{ schema: "unknown", rules, prompt, step_budget, votes: 1, temperature: 0 },
       ...{ max_tokens: max_new_tokens, twins: null },
@@ -150,7 +150,7 @@ function comparedOf({ model, questions, errors }: Comparable): Compared {
   return { ...model, questions: questions.length, errors };
 }
 
-/** With another schema protocol come another prompt and other rules. */
+/** Another schema setting implies another prompt and other rules. */
 function isAllowed(name: Difference, allowed: readonly Difference[]): boolean {
   return allowed.includes(name) || (allowed.includes("schema") && (name === "prompt" || name === "rules"));
 }
@@ -178,7 +178,7 @@ function differencesOf(a: Comparable, b: Comparable): Differing[] {
     ["twins", "the twins", ({ protocol }) => protocol.twins],
   ];
   return parts.flatMap(([name, what, of]) => {
-    // Names of data sets may differ as long as their content does not.
+    // Data sets may have different names if their content is the same.
     const same = name === "data" ? a.data.content_sha256 === b.data.content_sha256 : of(a) === of(b);
     return same ? [] : [{ name, what, values: [String(of(a)), String(of(b))] }];
   });

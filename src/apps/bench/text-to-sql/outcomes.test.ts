@@ -32,7 +32,7 @@ test("the query that counts is the last one that ran", () => {
   expect(lastQuery({ steps: [looked, failed] })).toBeNull();
 });
 
-test("several attempts are put to the vote, and pass when any is right", async () => {
+test("several attempts are decided by majority vote, and pass@k needs one right", async () => {
   const question = data.questions.find(({ gold_sql }) => gold_sql === "SELECT count(*) FROM animal")!;
   const right = [attempt(question.gold_sql, true), attempt("SELECT count(id) FROM animal", false)];
   const wrong = attempt("SELECT 77", false);
@@ -68,16 +68,16 @@ test("scores are counted by difficulty, joins and database, with intervals over 
   expect(scores.by_database.store!.spider!.rate).toBe(1);
   expect(Object.keys(scores.by_joins)).toEqual(["0", "1"]);
   const [low, high] = scores.all.spider!.ci;
-  expect(high - low).toBeGreaterThan(0.5); // databases differ as much as they can
+  expect(high - low).toBeGreaterThan(0.5); // databases differ as much as possible
   expect(scores.any).toBeNull();
 });
 
-test("a query that the clock stops is counted apart from wrong ones", async () => {
+test("a query that hits the time limit is distinguished from wrong ones", async () => {
   const question = data.questions.find(({ gold_sql }) => gold_sql === "SELECT count(*) FROM animal")!;
   const long = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT count(*) FROM n";
   const judged = async (...attempts: readonly Attempt[]) =>
     (await judgeAttempts(data, new Map([[question.question_id, attempts]])))[0]!;
-  limitStatementTime(() => -1); // whatever asks the clock is stopped: statements of a hundred instructions
+  limitStatementTime(() => -1); // every statement that checks the clock (of a hundred instructions or more) is over time
   try {
     const stopped = await judged(attempt(long));
     expect(stopped).toMatchObject({ spider: false, bird: false, reason: "clock", stopped: true });

@@ -1,4 +1,4 @@
-// Attempts judged: for each question whether the answer and the query that counts are right, and why not.
+// Judges attempts: for each question whether the answer and the final query are right, and why not.
 
 import { breathe } from "../../../gym/data/formats/assemble.ts";
 import { type DataSet, type Difficulty, outline, type QuestionRecord } from "../../../gym/data/index.ts";
@@ -14,7 +14,7 @@ import type { Database } from "../../../gym/sql/index.ts";
 import type { Attempt, Attempts } from "./attempts.ts";
 import { elect } from "./votes.ts";
 
-/** What can be right: the answer, the query by each rule, and the query by Spider's rule on perturbed twins as well. */
+/** What is measured: the answer, the query by each rule, and the query by Spider's rule on perturbed twins too. */
 export const MEASURES = ["answer", "spider", "bird", "twins"] as const;
 
 export type Measure = (typeof MEASURES)[number];
@@ -29,26 +29,26 @@ export interface QuestionOutcome extends Marks {
   readonly difficulty: Difficulty;
   /** Joins of the gold query. */
   readonly joins: number;
-  /** Why the query is not right by a rule: no query, SQLite's class of error, `clock`, another result; null when it is by both. */
+  /** Why the query is wrong by a rule: no query, SQLite's error class, `clock` (time limit), another result; null if right by both. */
   readonly reason: string | null;
-  /** Whether the clock stopped a statement of any attempt, of the gold, or on a twin: the verdict depends on the machine. */
+  /** Whether a statement of any attempt, of the gold, or on a twin hit the time limit: the verdict depends on the machine. */
   readonly stopped?: true;
-  /** Twins on which the gold has a sensible answer; fewer than asked for where none was found. */
+  /** Twins on which the gold query has a usable answer; may be fewer than requested. */
   readonly tried_twins?: number;
-  /** With several attempts: how many agree with the one chosen, and whether any is right. */
+  /** With several attempts: how many agree with the chosen one, and whether any is right. */
   readonly votes?: number;
   readonly any?: Marks;
-  /** Tokens of all attempts together; null where nobody counted. */
+  /** Tokens of all attempts; null if the player does not count them. */
   readonly tokens: number | null;
   readonly prompt_tokens: number | null;
-  /** What broke an attempt. */
+  /** Error of a failed attempt. */
   readonly error: string | null;
 }
 
 export interface JudgeOptions {
   /** Twins on which a query must agree with the gold too. @default 0 */
   readonly twins?: number;
-  /** Aborted, the outcomes are those of the questions judged so far. */
+  /** If aborted, the outcomes are those of the questions judged so far. */
   readonly signal?: AbortSignal | undefined;
   /** Called after each question. */
   readonly onProgress?: (done: number, total: number) => void;
@@ -131,7 +131,7 @@ function judgeAttempt(
   return { marks: { answer, spider, bird, twins }, reason, ballot: result ? resultKey(result) : undefined, stopped };
 }
 
-/** The reason of a query that the clock stopped, or whose gold it stopped. */
+/** The reason of a query that hit the time limit, or whose gold query did. */
 const STOPPED = "clock";
 
 function wrongBy({ spider, bird }: Record<ExecutionRule, boolean>, gold: GoldExecution): string | null {

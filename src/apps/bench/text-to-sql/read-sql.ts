@@ -1,9 +1,9 @@
-// The query in what a model wrote: in a fence or bare, with or without words around it.
+// Extracts the SQL query from a model's reply: fenced or bare, with or without prose around it.
 import { type SqlToken, tokenizeSql } from "../../../gym/sql/index.ts";
 
 /**
- * The first statement in what a model wrote: in the first fence that holds one, or from the first line that begins with
- * one; null without any. It ends at its semicolon, at the parenthesis that closes one around it, or before prose.
+ * The first statement of a reply: in the first fence that contains one, or from the first line that begins with one; null
+ * without any. It ends at its semicolon, at the parenthesis that closes one around it, or before prose.
  */
 export function readSql(text: string): string | null {
   const said = text.replace(/^[\s\S]*<\/think>/, "");
@@ -29,7 +29,7 @@ function statementStart(body: string): number | null {
 
 const WITH_CLAUSE_CHARACTERS = 2000; // of a name and its columns
 
-/** Tells `WITH name (columns) AS (` from the English word. */
+/** Distinguishes `WITH name (columns) AS (` from the English word. */
 function isWithClause(text: string): boolean {
   const tokens = tokenizeSql(text.slice(0, WITH_CLAUSE_CHARACTERS)).slice(1);
   if (tokens[0]?.key === "RECURSIVE") tokens.shift();
@@ -50,7 +50,7 @@ function firstStatement(text: string): string {
     if (token === "(") depth++;
     if (token === ")") depth--;
     if (token === ")" && depth === outer - 1) {
-      // Parentheses around the whole are left out: SQLite does not take them. A compound of such parts stays as written.
+      // Parentheses around the whole statement are dropped, since SQLite refuses them. A compound of such parts stays as written.
       if (!CONTINUES.has(tokens[i + 1]?.key ?? "")) return text.slice(tokens[first]!.start, start).trim();
       outer = 0;
     }
@@ -59,7 +59,7 @@ function firstStatement(text: string): string {
   return text.trim();
 }
 
-/** Words after which, or before which, a statement goes on over an empty line. */
+/** Keywords after or before which a statement continues across an empty line. */
 const CONTINUES = new Set(
   `ALL AND AS BETWEEN BY CASE COLLATE CROSS DISTINCT ELSE ESCAPE EXCEPT FROM FULL GLOB GROUP HAVING IN INNER INTERSECT
    IS JOIN LEFT LIKE LIMIT NATURAL NOT OFFSET ON OR ORDER OUTER RIGHT SELECT THEN UNION USING VALUES WHEN WHERE WINDOW
@@ -68,7 +68,7 @@ const CONTINUES = new Set(
 
 const ENDS = new Set(["ASC", "DESC", "END"]);
 
-/** Whether a token begins a paragraph of words that cannot belong to the query before it. */
+/** Whether a token begins a paragraph of prose that cannot belong to the query before it. */
 function beginsProse(text: string, tokens: readonly SqlToken[], i: number): boolean {
   const [before, token, after] = [tokens[i - 1]!, tokens[i]!, tokens[i + 1]];
   if (!/\n[ \t\r]*\n/.test(text.slice(before.end, token.start))) return false;
@@ -79,7 +79,7 @@ function beginsProse(text: string, tokens: readonly SqlToken[], i: number): bool
   return !isName;
 }
 
-/** What may follow a name that stands alone after an empty line. */
+/** What may follow a single name after an empty line. */
 const CLAUSES = new Set(
   "CROSS EXCEPT FROM FULL GROUP HAVING INNER INTERSECT JOIN LEFT LIMIT NATURAL ON ORDER RIGHT UNION WHERE".split(" "),
 );

@@ -1,9 +1,9 @@
-// A benchmark's result as it is printed and kept: what was measured, on what, how, and each question's outcome.
+// A benchmark's result: model, data, protocol, scores and each question's outcome.
 import { type DataSet, evalIdsSha256, idsSha256, type RejectionReason } from "../../../gym/data/index.ts";
 import type { QuestionOutcome } from "./outcomes.ts";
 import { type BenchScores, scoresOf } from "./scores.ts";
 
-/** Raised when a field changes its meaning. */
+/** Incremented when a field changes its meaning. */
 export const BENCH_FORMAT = "sqlenv-bench-1";
 
 /** How the questions were asked. Results with different protocols measure different things. */
@@ -16,11 +16,11 @@ export interface Protocol {
   /** Id of the prompt; null for players that read none. */
   readonly prompt: string | null;
   readonly step_budget: number | null;
-  /** Attempts at each question; more than one are put to the vote. */
+  /** Attempts per question; several are decided by majority vote. */
   readonly votes: number;
   readonly temperature: number;
   readonly max_tokens: number;
-  /** Whether BIRD's questions came with their evidence; null for Spider, which has none. */
+  /** Whether BIRD's questions include their evidence; null for Spider, which has none. */
   readonly evidence: boolean | null;
   /** Version and number of the perturbed twins, such as `twins-1x2`; null without them. */
   readonly twins: string | null;
@@ -29,22 +29,22 @@ export interface Protocol {
 /** Which questions were asked. */
 export interface AskedData {
   readonly name: string;
-  /** Of all evaluation questions of the data set. */
+  /** Hash of the ids of all evaluation questions of the data set. */
   readonly eval_ids_sha256: string;
-  /** Of the questions asked: they may be a part. */
+  /** Hash of the ids of the questions asked, perhaps a part of these. */
   readonly ids_sha256: string;
-  /** Of their ids, words and gold queries. */
+  /** Hash of their ids, texts and gold queries. */
   readonly content_sha256: string;
   readonly questions: number;
   readonly databases: number;
-  /** Evaluation questions that the data set had to leave out, by reason. */
+  /** Evaluation questions the data set had to reject, by reason. */
   readonly rejected: Readonly<Partial<Record<RejectionReason, number>>>;
 }
 
 export interface BenchedModel {
   readonly player: string;
   readonly name: string;
-  /** Of the weights' file, or of the list of the files' sums; null where they are elsewhere. */
+  /** Hash of the weights' file, or of the list of the files' hashes; null if they are elsewhere. */
   readonly weights_sha256: string | null;
 }
 
@@ -57,29 +57,29 @@ export interface BenchResult {
   readonly model: BenchedModel;
   readonly seed: number;
   readonly scores: BenchScores;
-  /** Queries that Spider's rule takes for right, and of those the ones that twins reject; questions without any twin. */
+  /** Queries that are right by Spider's rule, how many of them twins reject, and questions without any twin. */
   readonly twins: {
     readonly right_looking: number;
     readonly rejected: number;
     readonly without: number;
   } | null;
-  /** Questions with an attempt that broke; they count as wrong. */
+  /** Questions with a failed attempt; they count as wrong. */
   readonly errors: number;
   readonly first_error: string | null;
-  /** Questions whose verdict depends on the machine: the clock stopped a statement. */
+  /** Questions whose verdict depends on the machine: a statement hit the time limit. */
   readonly stopped: number;
-  /** Of a question: tokens written, tokens shown, and the seconds of asking all divided by the questions: no loading, no judging. */
+  /** Per question: new tokens, prompt tokens, and seconds of `seconds` below. */
   readonly per_question: {
     readonly tokens: number | null;
     readonly prompt_tokens: number | null;
     readonly seconds: number;
   };
-  /** Of asking: from the first question to the last reply. */
+  /** Seconds from the first question to the last reply, without loading and judging. */
   readonly seconds: number;
   readonly questions: readonly QuestionOutcome[];
 }
 
-/** Puts a result together. */
+/** Assembles a result. */
 export function resultOf(
   outcomes: readonly QuestionOutcome[],
   facts: Pick<BenchResult, "sqlenv" | "command" | "protocol" | "data" | "model" | "seed" | "seconds">,

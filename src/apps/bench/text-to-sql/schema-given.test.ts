@@ -30,7 +30,7 @@ test.each([
   ["The query (SELECT max(a) FROM b) finds it.", "SELECT max(a) FROM b"],
   ["The query: SELECT a FROM t WHERE a IN\n(SELECT b FROM u)", "SELECT a FROM t WHERE a IN\n(SELECT b FROM u)"],
   ["It is SELECT a FROM t WHERE a IN (\nSELECT b FROM u)", "SELECT a FROM t WHERE a IN (\nSELECT b FROM u)"],
-  ["(SELECT 1) UNION (SELECT 2)", "(SELECT 1) UNION (SELECT 2)"], // not SQLite's: an error, not half of it
+  ["(SELECT 1) UNION (SELECT 2)", "(SELECT 1) UNION (SELECT 2)"], // invalid in SQLite: kept whole, so that it fails instead of passing as half
   ["SELECT a FROM b\n\nThis query is about b; it's short.", "SELECT a FROM b"],
   ["SELECT count(*) FROM b\n\n**Explanation**", "SELECT count(*) FROM b"],
   ["SELECT a FROM b ORDER BY a DESC\n\nFirst, we sort.", "SELECT a FROM b ORDER BY a DESC"],
@@ -42,7 +42,7 @@ test.each([
   expect(readSql(text)).toBe(sql);
 });
 
-test("the prompt holds every table with types and keys, and the question", () => {
+test("the prompt has every table with types and keys, and the question", () => {
   const shop = data.databases.get("shop");
   expect(schemaText(shop)).toContain(`CREATE TABLE product (
   id INTEGER PRIMARY KEY,

@@ -1,4 +1,4 @@
-// The protocol most papers use: the schema is in the prompt, and the model writes one query.
+// The protocol of most papers: the schema is in the prompt, and the model writes one query.
 import { messageOf } from "../../../errors.ts";
 import { type DataSet, formatCell, type QuestionRecord } from "../../../gym/data/index.ts";
 import { sampleQuestions } from "../../../gym/evaluation/index.ts";
@@ -7,7 +7,7 @@ import { type Database, quoteName, type Table } from "../../../gym/sql/index.ts"
 import type { Attempt, AttemptOptions, Attempts } from "./attempts.ts";
 import { readSql } from "./read-sql.ts";
 
-/** Raised when the words below change. */
+/** Incremented when the prompt below changes. */
 const GIVEN_VERSION = "given-1";
 
 /** The prompt's name in results: `given-1`, or `given-1+rows3` with sample rows. */
@@ -34,7 +34,7 @@ Write one SQLite SELECT statement that answers the question. Return exactly the 
   return { system: SYSTEM, user };
 }
 
-/** CREATE TABLE statements with types and keys, each with its first rows where some are wanted. */
+/** CREATE TABLE statements with types and keys, each with its first rows if requested. */
 export function schemaText(database: Database, sampleRows = 0): string {
   return database.tables
     .map((table) => {
@@ -73,11 +73,11 @@ function sampleText(database: Database, table: Table, rows: number): string {
 }
 
 export interface GivenOptions extends AttemptOptions {
-  /** Rows of each table shown under its statement. */
+  /** Sample rows shown per table. */
   readonly sample_rows: number;
 }
 
-/** Asks a writer for one query to each question; undefined when interrupted. */
+/** Asks a writer for one query per question; undefined when interrupted. */
 export async function writeAttempts(
   data: DataSet,
   writer: Writer,
@@ -104,7 +104,7 @@ export async function writeAttempts(
     try {
       const { text, tokens, prompt_tokens } = await writer.write({
         ...{ ...request, key, question_id: question.question_id },
-        signal: signal && AbortSignal.any([signal]), // one each: they collect listeners
+        signal: signal && AbortSignal.any([signal]), // one each, since listeners accumulate on a signal
       });
       if (text === null) return { ...NO_QUERY, prompt_tokens, why: TOO_LONG };
       const shown = `${request.user}\n\n${text}`;

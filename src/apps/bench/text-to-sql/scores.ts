@@ -1,4 +1,4 @@
-// A benchmark's outcomes counted: each measure with its interval over databases, by difficulty, joins and database.
+// Scores of a benchmark: each measure with its interval over databases, by difficulty, joins and database.
 
 import { DIFFICULTIES } from "../../../gym/data/index.ts";
 import { type Cluster, clusterInterval, type Interval, wilson } from "../../../gym/evaluation/index.ts";
@@ -8,7 +8,7 @@ import { type Marks, MEASURES, type Measure, type QuestionOutcome } from "./outc
 export interface Score {
   readonly right: number;
   readonly rate: number;
-  /** 95 %, over databases; over questions (Wilson) where there is only one database. */
+  /** 95 % interval over databases; over questions (Wilson) with only one database. */
   readonly ci: Interval;
 }
 
@@ -26,14 +26,14 @@ export interface BenchScores {
   readonly by_database: Readonly<Record<string, GroupScores>>;
 }
 
-/** Joins from this number on are one group. */
+/** Queries with this many joins or more form one group. */
 const MANY_JOINS = 3;
 
 export function joinsGroup(joins: number): string {
   return joins >= MANY_JOINS ? `${MANY_JOINS}+` : String(joins);
 }
 
-/** Counts outcomes. */
+/** Computes the scores. */
 export function scoresOf(outcomes: readonly QuestionOutcome[]): BenchScores {
   const group = (keys: readonly string[], keyOf: (outcome: QuestionOutcome) => string) =>
     Object.fromEntries(

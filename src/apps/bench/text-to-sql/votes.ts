@@ -1,13 +1,13 @@
 // voted@k: of several attempts at a question, the one whose result most of them share.
 
 export interface Election {
-  /** The attempt chosen: the first of those that won. */
+  /** The chosen attempt: the first with the winning result. */
   readonly index: number;
   /** Attempts with its result; 0 where none has a result. */
   readonly votes: number;
 }
 
-/** Elects among attempts by their results; those without one do not vote, and a tie goes to the result that came first. */
+/** Majority vote among attempts by their results; those without one do not vote, and the earlier result wins a tie. */
 export function elect(ballots: readonly (string | undefined)[]): Election {
   const counts = new Map<string, Election>();
   ballots.forEach((ballot, index) => {

@@ -9,6 +9,7 @@ import {
   type Difference,
   readResult,
 } from "../../bench/text-to-sql/compare.ts";
+import { percent } from "../../reports/format.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
 import { listOf } from "../options/questions.ts";
 import { drawTable, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
@@ -64,8 +65,8 @@ function draw({ a, b, differing, measures }: BenchComparison, out: Output): void
   const points = (value: number) => `${value < 0 ? "−" : "+"}${(100 * Math.abs(value)).toFixed(1)}`;
   const rows = all.map(([name, one]) => [
     name,
-    `${(100 * one.a).toFixed(1)} %`.padStart(7),
-    `${(100 * one.b).toFixed(1)} %`.padStart(7),
+    percent(one.a).padStart(7),
+    percent(one.b).padStart(7),
     points(one.difference).padStart(6),
     (one.difference_ci ? one.difference_ci.map(points).join(" to ") : "–").padStart(14),
     `${one.only_a}/${one.only_b}`.padStart(8),

@@ -8,6 +8,7 @@ import { type GRPOConfig, loadQuestionPrompts, resolveConfig } from "../../../rl
 import { environmentThreadCount } from "../../../rl/run/environments.node.ts";
 import { loadForTraining } from "../../../rl/run/model.node.ts";
 import { benchLiveGRPO, type LiveResult, type LiveSide, liveSteps, WARM_STEPS } from "../../bench/live-grpo.ts";
+import { percent } from "../../reports/format.ts";
 import { drawTable, formatNumber, type Output, printable } from "../terminal/output.ts";
 import { configOf } from "./train-config.ts";
 
@@ -132,7 +133,7 @@ function describe(bench: LiveBench): string {
     ["learning", ...seconds("training")],
     ["rest", ...seconds("rest")],
     ["(CPU time of environments)", ...seconds("environment_work")],
-    ["share of environments", ...sides.map(({ environment_share: x }) => `${(100 * x).toFixed(1)} %`)],
+    ["share of environments", ...sides.map(({ environment_share: x }) => percent(x))],
     ["longest step / median", ...sides.map(({ longest_over_median: x }) => x.toFixed(2))],
     ["waiting in the longest step", ...sides.map(({ longest_environment_s: x }) => x.toFixed(3))],
     ["queries over the instruction budget", ...sum("stopped")],

@@ -29,7 +29,6 @@ import {
 import {
   checkSame,
   type MeasuredStep,
-  median,
   type Ratios,
   ratiosOf,
   type Side,
@@ -37,6 +36,7 @@ import {
   type StepPart,
   sideOf,
 } from "../../bench/grpo-comparison.ts";
+import { median } from "../../bench/median.ts";
 import { addAlias } from "../options/alias.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
 import { drawTable, formatNumber, type Output, output, wholeNumber } from "../terminal/output.ts";

@@ -3,6 +3,7 @@ import type { Measure } from "../../bench/text-to-sql/outcomes.ts";
 import type { BenchResult } from "../../bench/text-to-sql/result.ts";
 import { TOO_LONG } from "../../bench/text-to-sql/schema-given.ts";
 import type { GroupScores, Score } from "../../bench/text-to-sql/scores.ts";
+import { percent } from "../../reports/format.ts";
 import { drawTable, formatNumber, type Output, printable, styled } from "../terminal/output.ts";
 import { wrapLine } from "../terminal/wrap.ts";
 
@@ -121,8 +122,4 @@ function tooLong({ questions }: BenchResult): string[] {
   if (left.length === 0) return [];
   const databases = [...new Set(left.map(({ database }) => database))].join(", ");
   return [`${left.length} questions count as wrong: the schema is longer than the context (${printable(databases)})`];
-}
-
-function percent(rate: number): string {
-  return `${(100 * rate).toFixed(1)} %`;
 }

@@ -7,6 +7,7 @@ import { loadSqlite } from "../../../gym/sql/index.ts";
 import { benchEnv } from "../../bench/env.ts";
 import { benchFunctions } from "../../bench/sqlite-functions.ts";
 import { benchVerifier, type VerifierBench } from "../../bench/verifier/verifier.ts";
+import { percent } from "../../reports/format.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
 import { drawTable, formatBytes, formatNumber, output } from "../terminal/output.ts";
 import { benchCompareCommand } from "./bench-compare.ts";
@@ -95,7 +96,6 @@ function verifierCommand(): Command {
 }
 
 function describe(result: VerifierBench): string {
-  const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
   const line = (name: string, n: number | "", { set, multiset, ordered, ours }: VerifierBench["mutants"]) => [
     name,
     n,

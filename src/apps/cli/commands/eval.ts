@@ -14,6 +14,7 @@ import {
   type Progress,
   type Summary,
 } from "../../../gym/evaluation/index.ts";
+import { percent } from "../../reports/format.ts";
 import { environmentsFor } from "../environments.ts";
 import { JSON_OUTPUT, STEP_BUDGET } from "../options/common.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../options/player.ts";
@@ -215,8 +216,4 @@ function cells({ episodes, scored, success_rate, success_ci, mean_reward, mean_s
     (mean_reward?.toFixed(3) ?? "–").padStart(6),
     (mean_steps?.toFixed(1) ?? "–").padStart(5),
   ];
-}
-
-function percent(rate: number | null): string {
-  return rate === null ? "–" : `${(100 * rate).toFixed(1)} %`;
 }
