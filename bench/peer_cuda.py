@@ -1,6 +1,6 @@
-# What `sqlenv bench cuda` is held against: transformers and PyTorch on the same GPU, the same shape of model, random weights.
+# The comparison for `sqlenv bench cuda`: transformers and PyTorch on the same GPU, the same architecture, random weights.
 # Usage: python peer_cuda.py '<json: {config, spec, parts, seconds, limits, episodes}>'; prints one JSON object on stdout. Needs
-# torch, transformers. `limits` are seconds a part may take, by name; `episodes` is a file with what a GRPO step played.
+# torch, transformers. `limits` are seconds a part may take, by name; `episodes` is a file with the episodes of a GRPO step.
 import json
 import signal
 import statistics
@@ -43,7 +43,7 @@ def attempt(name, work):
         signal.alarm(max(1, int(min(deadline - start, ask.get("limits", {}).get(name, 1e9)))))
         out[name] = work()
         note(f"{name}: {json.dumps(out[name])} ({time.perf_counter() - start:.0f} s)")
-    except Exception as error:  # what does not work there is a result too
+    except Exception as error:  # a failure is a result too
         signal.alarm(0)
         out[name] = {"error": f"{type(error).__name__}: {error}"[:300]}
         note(f"{name}: {out[name]}")
@@ -60,7 +60,7 @@ def timed(work):
 def sampling(model, sizes, new_tokens, warm, times):
     rates = []
     ids = torch.randint(1, config["vocab_size"], (sizes[0], spec["prompt"]), device="cuda")
-    with torch.no_grad():  # what happens only once must not count against the first size
+    with torch.no_grad():  # one-time costs must not count against the first size
         model.generate(ids, max_new_tokens=new_tokens, min_new_tokens=new_tokens, do_sample=True, pad_token_id=0, eos_token_id=None)
     for size in sizes:
         ids = torch.randint(1, config["vocab_size"], (size, spec["prompt"]), device="cuda")
@@ -140,7 +140,7 @@ def grpo(path, batch_size):
         for at in range(0, len(episodes), batch_size):
             part = episodes[at : at + batch_size]
             ids, mask = padded([e["tokens"] for e in part], False)
-            first = min(e["sampled"][0][0] for e in part)  # logits only from the first completion on, as TRL asks for them
+            first = min(e["sampled"][0][0] for e in part)  # logits only from the first completion token on, as in TRL
             spoken = torch.zeros(ids.shape, device="cuda")
             for i, e in enumerate(part):
                 for start, end in e["sampled"]:

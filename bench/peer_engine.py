@@ -67,7 +67,7 @@ def load(folder, attention):
     else:
         config = AutoConfig.from_pretrained(folder)
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=attention)
-    model.generation_config.eos_token_id = None  # every call makes the number of tokens it is asked for
+    model.generation_config.eos_token_id = None  # every call makes exactly the requested number of tokens
     return model.eval()
 
 
@@ -137,7 +137,7 @@ def timed(work, spec):
 
 
 def with_peak(work):
-    """The result of `work` and the process's highest resident size meanwhile; null where the kernel does not tell."""
+    """The result of `work` and the process's peak resident size during it; null if the kernel does not report it."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
         result = work()

@@ -12,10 +12,10 @@ Started by the command, which talks to it in JSON lines over stdin and stdout:
     [{"text", "done", "reward"}, ...]            →
                                                  ←   {"stepped": {seconds, played}}       and so on, for each optimizer step
 
-The environments run in the command, all in one process, one message a turn: the quickest way over a process boundary.
+The environments run in the command's process, one message per turn, which is the fastest way across a process boundary.
 Turns come from a `rollout_func` that calls transformers' `generate` on all live episodes together, each from the whole
-conversation so far, as TRL's own tool loop does. What is the same on both sides, and what is not, is described at the top of
-src/apps/bench/grpo.ts: the model samples as many tokens as the script's action has, and then the action takes their place.
+conversation so far, as TRL's own tool loop does. The top of src/apps/bench/grpo.ts describes what both sides share: the model
+samples as many tokens as the script's action has, and then the action's tokens replace them.
 `generate` runs for the longest action of a turn, as it would until the last row has ended. Float32 on the CPU, without
 compilation; gradient checkpointing, which TRL switches on, is off.
 """
@@ -75,7 +75,7 @@ def main():
 
 
 class Clock:
-    """Seconds of the running step by what they went into."""
+    """Seconds of the current step, by part."""
 
     def __init__(self):
         self.spent = {}
@@ -98,7 +98,7 @@ class Clock:
 
 
 class Steps(TrainerCallback):
-    """Waits before each optimizer step until it is told to go, and tells what the step took."""
+    """Waits for a message before each optimizer step, and reports its seconds."""
 
     def __init__(self, clock, rollout):
         self.clock = clock
@@ -176,7 +176,7 @@ class Rollout:
         }
 
     def speak(self, live, actions):
-        """Samples a turn of every live episode, from contexts padded on the left; then the actions take its place."""
+        """Samples a turn of every live episode, from left-padded contexts; then replaces it with the actions."""
         contexts = [self.ids[episode] for episode in live]
         longest = max(len(action["tokens"]) for action in actions)
         batch = self.tokenizer.pad({"input_ids": contexts}, return_tensors="pt")

@@ -1,6 +1,6 @@
-// What each rule of the environment does to a player: the same `sqlenv eval` with each rule alone, with none and with all.
+// The effect of each environment rule on a player: the same `sqlenv eval` with each rule alone, with none and with all.
 //   node scripts/ablate-rules.mjs --player model --model M --data D --split train --questions 300 … (flags of `eval`)
-// Prints a Markdown table; --out PREFIX keeps PREFIX-ID.json and PREFIX-ID.jsonl of each run.
+// Prints a Markdown table; --out PREFIX saves PREFIX-ID.json and PREFIX-ID.jsonl of each evaluation.
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

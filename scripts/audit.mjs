@@ -1,5 +1,5 @@
 // Asks the registry for known vulnerabilities of the packages that users install: `npm run audit`. Fails for those rated
-// high or critical. Where the registry cannot be asked (no network, or a mirror without this service) it says so and passes.
+// high or critical. If the registry does not answer (no network, or a mirror without this service), it says so and passes.
 import { spawnSync } from "node:child_process";
 
 const flags = ["audit", "--omit=dev", "--audit-level=high", "--json"];

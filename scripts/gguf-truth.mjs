@@ -1,5 +1,5 @@
-// Compares what we make of a GGUF file with what transformers makes of it: tokens of 1,000 texts, greedy continuations of 20
-// prompts. The other side is written by test/reference/gguf_truth.py.
+// Compares our reading of a GGUF file with transformers': tokens of 1,000 texts, greedy continuations of 20 prompts. The
+// expected values come from test/reference/gguf_truth.py.
 //
 //   npm run build && node scripts/gguf-truth.mjs FILE.gguf TRUTH.json [--device cpu|cuda] [--tokens-only]
 import { readFileSync } from "node:fs";

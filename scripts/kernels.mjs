@@ -1,5 +1,5 @@
 // Compiles the AssemblyScript kernels and writes them as base64 into src/lm/devices/cpu/kernels.generated.ts, which is not
-// committed: plain and relaxed SIMD, each for shared memory (threads) and for memory of one thread's own.
+// committed: plain and relaxed SIMD, each for shared memory (several threads) and for a single thread's memory.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import asc from "assemblyscript/asc";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const source = join(root, "src/lm/devices/cpu/wasm/index.ts");
 const folder = mkdtempSync(join(tmpdir(), "sqlenv-kernels-"));
-const MAX_PAGES = "65536"; // 4 GiB, the most a 32-bit memory can have
+const MAX_PAGES = "65536"; // 4 GiB, the maximum of a 32-bit memory
 
 async function compile(name, flags) {
   const out = join(folder, `${name}.wasm`);

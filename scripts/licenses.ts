@@ -1,4 +1,4 @@
-// A vite plugin that writes THIRD_PARTY_LICENSES.txt beside a page: the licences of the packages whose code or files are in
+// A vite plugin that writes THIRD_PARTY_LICENSES.txt next to a page: the licences of the packages whose code or files are in
 // its bundles, workers included, with the texts that those packages bring.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,9 +7,9 @@ import type { Plugin } from "vite";
 
 const FILE = "THIRD_PARTY_LICENSES.txt";
 const LICENSE = /^(?:licen[cs]e|copying|notice)(?:[.-]|$)/i;
-/** The same text for everyone; our own copy stands in for packages that only name it. */
+/** The Apache-2.0 text, for packages that only name it. */
 const APACHE = fileURLToPath(new URL("../LICENSE", import.meta.url));
-/** What packages without a licence file say about themselves elsewhere. */
+/** Licence notices of packages without a licence file. */
 const NOTES: Readonly<Record<string, string>> = {
   "@sqlite.org/sqlite-wasm":
     "SQLite itself is in the public domain (https://sqlite.org/copyright.html). The package around it is under the Apache License 2.0.",
@@ -43,7 +43,7 @@ export function thirdPartyLicenses({ also = [] }: { also?: readonly string[] } =
   };
 }
 
-/** The folder of the package that a module belongs to; undefined for our own and for what the bundler makes up. */
+/** The folder of the package that a module belongs to; undefined for our own modules and for the bundler's. */
 function packageOf(id: string): string | undefined {
   const path = id
     .replace(/^\0/, "")

@@ -1,7 +1,7 @@
 // Tries the package on other versions of Node: `npm run test:nodes`, or `npm run test:nodes -- 24` for some of them.
-// npm brings the binaries as packages; they go into node_modules/.cache and touch no lockfile. On each version run the
-// tests of the parts that lean on the platform, and the packed package in an empty project (smoke.mjs), whose short
-// training must leave the same bytes as on the Node this script runs on.
+// npm provides the binaries as packages; they go into node_modules/.cache and touch no lockfile. Each version runs the tests
+// of parts that depend on the platform, and the packed package in an empty project (smoke.mjs), whose short training must
+// write the same bytes as on the Node that runs this script.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ function packageName({ platform, arch } = process) {
   return `node-${platform === "win32" ? "win" : platform}-${arch}`;
 }
 
-/** A Node of this major version: this one, one fetched earlier, or one fetched now; null where none can be had. */
+/** A Node of this major version: this one, one fetched earlier, or one fetched now; null if none is available. */
 function findNode(major) {
   if (process.versions.node.startsWith(`${major}.`)) return process.execPath;
   const folder = join(cache, major);
@@ -31,7 +31,7 @@ function findNode(major) {
   );
   if (existsSync(binary)) return binary;
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, "package.json"), `{"private": true}\n`); // or npm takes the project's for its own
+  writeFileSync(join(folder, "package.json"), `{"private": true}\n`); // else npm would use the project's
   const flags = ["--ignore-scripts", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"];
   const { status } = spawnSync("npm", ["install", ...flags, `${packageName()}@${major}`], {
     cwd: folder,
@@ -43,7 +43,7 @@ function findNode(major) {
 
 const environment = (node) => ({ ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` });
 
-/** What smoke.mjs found on this Node. */
+/** The report of smoke.mjs on this Node. */
 function smoke(node, tarball) {
   const text = execFileSync(node, [join(root, "scripts/smoke.mjs"), tarball], {
     env: environment(node),

@@ -1,4 +1,4 @@
-// What an executed notebook must hold: no errors, the lines its walkthrough promises, a curve that rises, a before and an after.
+// Checks an executed notebook: no errors, the lines its text promises, a rising curve, and results before and after training.
 
 /** Everything a cell printed or showed as text, in order. */
 export function textOf(cell) {
@@ -15,7 +15,7 @@ function shows(cell, type) {
 const LINES = [/Project root: \S/, /Running on: \S/, /Loaded 473 questions/, /Smoke test passed/];
 const COUNTS = /473 training and 203 evaluation questions/;
 
-/** What is wrong with an executed notebook, in words; nothing is good. */
+/** The problems of an executed notebook, as sentences; empty if it is fine. */
 export function problemsOf({ cells }) {
   const code = cells.filter(({ cell_type }) => cell_type === "code");
   const text = code.map(textOf).join("\n");

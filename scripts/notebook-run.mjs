@@ -1,5 +1,5 @@
-// Executes the notebooks without a browser, as a stranger would: in a fresh clone after `npm ci`.
-// The one for Colab comes first: it makes the clone, in which the other one is then run.
+// Executes the notebooks without a browser, as a newcomer would: in a fresh clone after `npm ci`.
+// The one for Colab runs first: it makes the clone in which the other one then runs.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,12 +10,12 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const DENO = "2.9.6"; // kept out of the lockfile: some registries lack its packages for other platforms
 const CELL_SECONDS = 1500;
 
-/** Whether there is a jupyter that can execute notebooks: Debian's, say. */
+/** Whether a jupyter is installed that can execute notebooks, such as Debian's. */
 export function hasJupyter() {
   return spawnSync("jupyter", ["nbconvert", "--version"]).status === 0;
 }
 
-/** Deno's binary: the one on the path, else one that npm puts beside the project's packages, without install scripts; null where it cannot be had. */
+/** Deno's binary: the one on the path, else one that npm installs next to the project's packages, without install scripts; null if unavailable. */
 export function findDeno() {
   if (spawnSync("deno", ["--version"]).status === 0) return "deno";
   const beside = join(root, "node_modules/.cache/deno");
@@ -29,7 +29,7 @@ export function findDeno() {
   return existsSync(binary) ? binary : null;
 }
 
-/** Executes both with settings other than the preset's, and gives them back with their outputs. Cells that fail hold their error. */
+/** Executes both with the given settings instead of the preset's and returns them with their outputs. Failed cells contain their error. */
 export async function runNotebooks({ deno, settings = {}, onStart = () => {} }) {
   const place = mkdtempSync(join(tmpdir(), "sqlenv-notebooks-"));
   try {
@@ -86,7 +86,7 @@ function withParameters(notebook, parameters) {
   return { ...notebook, cells };
 }
 
-/** Deno's kernel may call a cell finished before its last output is out, and jupyter then loses it: cells end a little later. */
+/** Deno's kernel may report a cell as finished before its last output arrives, which jupyter then loses; so cells end with a short wait. */
 const LATER = "\nawait new Promise((resolve) => setTimeout(resolve, 300));";
 
 /** The notebook with its outputs. */

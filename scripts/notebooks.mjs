@@ -1,5 +1,5 @@
-// Runs both notebooks from the first cell to the last and says what they lack. Run by `npm run notebooks`;
-// --settings '{"max_steps": 30}' changes what is trained, --save keeps the outputs in notebooks/, --out FOLDER keeps the
+// Runs both notebooks from the first cell to the last and reports problems. Run by `npm run notebooks`;
+// --settings '{"max_steps": 30}' changes the training, --save stores the outputs in notebooks/, --out FOLDER writes the
 // executed notebooks there.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ for (const [name, notebook] of Object.entries(executed)) {
 }
 console.log(`${Math.round((performance.now() - started) / 1000)} s`);
 
-/** Puts the outputs into the notebook, whose cells stay as they were written. */
+/** Stores the outputs in the notebook without changing its cells. */
 function save(name, { cells }) {
   const file = join(notebooks, name);
   const kept = JSON.parse(readFileSync(file, "utf8"));

@@ -43,7 +43,7 @@ const config = (schema) =>
     fields(schema).map(([name, , value, meaning]) => [name, value, meaning]),
   );
 
-/** Comments behind the items of an `as const` list, or before constants: the source is the only place they are written. */
+/** Comments after the items of an `as const` list, or before constants, read from the source. */
 const comments = (file, pattern) =>
   [...readFileSync(`${root}src/${file}`, "utf8").matchAll(pattern)].map((match) =>
     match.slice(1).map((part) => part?.trim() ?? ""),
@@ -56,7 +56,7 @@ const limits = comments("gym/sql/limits.ts", LIMIT).map(([why, name]) => [
   why,
 ]);
 
-/** The commands that do something, in the order the help lists them: groups such as `data` stand for theirs. */
+/** The leaf commands in the order of the help: groups such as `data` are replaced by their sub-commands. */
 const leaves = (command) => (command.commands.length ? command.commands.flatMap(leaves) : [command]);
 
 function helpOf(command) {
@@ -66,7 +66,7 @@ function helpOf(command) {
   return `### ${name}\n\n\`\`\`text\n${text.trimEnd()}\n\`\`\``;
 }
 
-/** Every setting of a training, beside what the first design and TRL 1.13 set it to. */
+/** Every setting of a training, next to its default in the first design and in TRL 1.13. */
 const settings = Object.entries(z.toJSONSchema(training.configSchema, { io: "input" }).properties).map(
   ([name, { default: ours, seed, trl, description }]) => [
     `\`${name}\``,

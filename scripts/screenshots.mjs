@@ -53,7 +53,7 @@ try {
   rmSync(scratch, { recursive: true, force: true });
 }
 
-/** The run as it was while it trained: its logs up to a step, held by a process that lives. */
+/** The run as it looked during training: its logs up to a step, locked by a living process. */
 function liveFolder(folder, last) {
   mkdirSync(folder, { recursive: true });
   for (const file of ["config.yaml", "random.json", "before.json"])

@@ -7,13 +7,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 
-/** As little as a training can do that still samples, learns and evaluates. */
+/** The smallest training that still samples, learns and evaluates. */
 const TRAINING = [
   ...["--max-steps", "2", "--per-device-train-batch-size", "4", "--gradient-accumulation-steps", "1"],
   ...["--num-generations", "2", "--step-budget", "3", "--max-completion-length", "96", "--eval-steps", "0"],
   ...["--final-eval-episodes", "1", "--comparison-episodes", "1", "--logging-steps", "1", "--threads", "2"],
 ];
-/** What Node and V8 print of their own accord: warnings about themselves, flags they do not know. */
+/** Messages of Node and V8 themselves: warnings, unknown flags. */
 const NOISE = /^.*(?:\(node:\d+\)|Warning:|unrecognized flag).*$/m;
 
 const tarball = resolve(process.argv[2] ?? "");
@@ -28,7 +28,7 @@ function equal(found, wanted, what) {
   if (found !== wanted) throw new Error(`${what}: ${JSON.stringify(found)} instead of ${JSON.stringify(wanted)}`);
 }
 
-/** Runs the installed command, and keeps an eye on what it says beside its result. */
+/** Runs the installed command and checks what it prints besides its result. */
 async function sqlenv(args) {
   const child = spawn("npx", ["--no-install", "sqlenv", ...args], { cwd: project, env, shell });
   const texts = { stdout: "", stderr: "" };

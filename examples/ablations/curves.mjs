@@ -1,4 +1,4 @@
-// Several trainings in one picture, every one drawn: right answers while training, and on databases never seen.
+// Several trainings in one chart: success during training, and on unseen databases.
 //
 //   node examples/ablations/curves.mjs --out seeds.svg --title "Five seeds" runs/seed-1 runs/seed-2 …
 import { readFileSync, writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ const lines = runs.map((run) => ({
   metrics: readFileSync(join(run, "metrics.jsonl"), "utf8").trim().split("\n").map(JSON.parse),
 }));
 
-/** One line a run. */
+/** One line per run. */
 const series = (key, smoothed) =>
   lines.map(({ label, metrics }, i) => ({
     label,

@@ -1,4 +1,4 @@
-// Which forms of questions a model gets right: practice worlds of their own, each question tried several times.
+// A model's success by question form: on held-out practice worlds, each question played several times.
 //
 //   node examples/ablations/forms.mjs --model runs/starter/model --tries 8 --forms count,list_both
 import { parseArgs } from "node:util";
@@ -45,7 +45,7 @@ const decode = (ids) => tokenizer.decode(ids, { skipSpecial: true });
 const temperature = tries > 1 ? 1 : 0;
 const player = modelPlayer({ engine, turns, decode, max_new_tokens: 128, max_context_tokens: 1280, temperature });
 
-/** By question: its tries, and the right ones. */
+/** Per question: attempts, and how many were right. */
 const tally = new Map(questions.map(({ question_id }) => [question_id, { episodes: 0, right: 0 }]));
 const onEpisode = ({ question_id, correctness }) => {
   const counts = tally.get(question_id);
@@ -56,7 +56,7 @@ const step_budget = Number(options["step-budget"]);
 await evaluate(data, player, { split: "eval", concurrency: 64, step_budget, seed: 1, tries, onEpisode });
 await engine.close();
 
-/** How some of the questions went. */
+/** Success over some of the questions. */
 function row(form, some) {
   const counts = some.map(({ question_id }) => tally.get(question_id));
   const sum = (of) => counts.reduce((total, count) => total + of(count), 0);

@@ -1,9 +1,9 @@
 // Ablations: the default training with one setting changed at a time, several seeds each, some in parallel.
 //
-//   node examples/ablations/run.mjs --device cuda --lanes 5 --seeds 1,2,3      (20 s a training on an H200, minutes on a CPU)
+//   node examples/ablations/run.mjs --device cuda --lanes 5 --seeds 1,2,3      (20 s per training on an H200, minutes on a CPU)
 //   node examples/ablations/run.mjs --only rewards --max-steps 24
 //
-// results.md has the table, results.json the numbers, NAME-SEED/ the runs. README.md here says what came out.
+// results.md has the table, results.json the numbers, NAME-SEED/ the runs. README.md here describes the results.
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,12 +15,12 @@ const { values: options } = parseArgs({
     out: { type: "string", default: "runs/ablations" },
     device: { type: "string", default: "auto" },
     seeds: { type: "string", default: "1,2,3" },
-    /** Trainings at the same time. */
+    /** Concurrent trainings. */
     lanes: { type: "string", default: "1" },
     /** Only these families, by name. */
     only: { type: "string" },
     "max-steps": { type: "string" },
-    /** Of each training. */
+    /** Steps of each training. */
     threads: { type: "string" },
     /** More flags for all of them, such as "--scale-rewards group". */
     with: { type: "string", default: "" },
@@ -32,7 +32,7 @@ const { values: options } = parseArgs({
 const stepCost = fileURLToPath(new URL("step-cost.mjs", import.meta.url));
 const cli = fileURLToPath(new URL("../../dist/apps/cli/main.js", import.meta.url));
 
-/** Families of settings; every one leaves 64 episodes a step. */
+/** Families of settings; all of them have 64 episodes per step. */
 const FAMILIES = {
   preset: { preset: [] },
   rewards: {
@@ -62,7 +62,7 @@ const started = Date.now();
 const passed = () => (Date.now() - started) / 1000;
 mkdirSync(options.out, { recursive: true });
 const families = Object.entries(FAMILIES).filter(([name]) => !options.only || options.only.split(",").includes(name));
-// Seed by seed, so that a run cut short has something of everything.
+// Seed by seed, so that an interrupted run has results for every setting.
 const jobs = options.seeds
   .split(",")
   .flatMap((seed) =>
@@ -71,7 +71,7 @@ const jobs = options.seeds
     ),
   );
 
-/** One training; what it says goes to files beside its folder. */
+/** Runs one training; its output goes to files next to its folder. */
 function train({ name, seed, flags }) {
   const folder = join(options.out, `${name.toLowerCase().replaceAll(/[^a-z0-9_]+/g, "-")}-${seed}`);
   const args = [
@@ -104,7 +104,7 @@ function train({ name, seed, flags }) {
   });
 }
 
-/** What is kept of a training: right answers on unseen databases, and how the reward rose. */
+/** The summary of a training: success on unseen databases, and the rise of the reward. */
 function summary({ before, after, seconds }, folder) {
   const metrics = readFileSync(join(folder, "metrics.jsonl"), "utf8").trim().split("\n").map(JSON.parse);
   return {

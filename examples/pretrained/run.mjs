@@ -1,8 +1,8 @@
-// A pretrained model, end to end, by the package's own commands: baseline, imitation, GRPO, and evaluations of each.
+// A pretrained model end to end, with the package's own commands: baseline, SFT, GRPO, and evaluations of each.
 //
 //   node examples/pretrained/run.mjs --model FOLDER --out runs/pretrained --way full --minutes 9
 //
-// Steps are chosen by what a first few take, so that all of it ends within the minutes given. README.md here says more.
+// The number of steps is chosen from the time of the first few, so that everything ends within the given minutes. README.md here says more.
 import { spawnSync } from "node:child_process";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -14,22 +14,22 @@ const { values: options } = parseArgs({
   options: {
     model: { type: "string" },
     out: { type: "string", default: "runs/pretrained" },
-    /** full: all weights learn; lora: adapters. */
+    /** full: all weights are trained; lora: adapters. */
     way: { type: "string", default: "full" },
     minutes: { type: "string", default: "9" },
-    /** Steps of imitation and of GRPO, each seed; by default what fits into the minutes. */
+    /** Steps of SFT and of GRPO per seed; by default what fits into the minutes. */
     "warmup-steps": { type: "string" },
     "grpo-steps": { type: "string" },
     device: { type: "string", default: "auto" },
-    /** An imported data set with its own databases to test on, such as spider. */
+    /** An imported data set with its own evaluation databases, such as spider. */
     data: { type: "string" },
-    /** Who shows how to play on training databases, and the share of that in imitation; the rest is on practice worlds. */
+    /** The player to imitate on training databases, and the share of its episodes in SFT; the others are on practice worlds. */
     shown: { type: "string", default: "teacher" },
     "shown-share": { type: "string", default: "0.3" },
     seeds: { type: "string", default: "1,2,3,4,5" },
-    /** Threads that play the episodes to imitate. */
+    /** Threads that play the demonstrations. */
     workers: { type: "string", default: String(Math.max(1, Math.min(13, availableParallelism() - 2))) },
-    /** Everything in miniature, to see that it runs. */
+    /** Everything in miniature, to test the script. */
     tiny: { type: "boolean", default: false },
   },
 });
@@ -48,7 +48,7 @@ const log = (line) => {
   appendFileSync(join(out, "log.txt"), `${text}\n`);
 };
 
-/** Runs a command; its JSON, or null when it failed. What it says goes to a file. */
+/** Runs a command; returns its JSON, or null if it failed. Its messages go to a file. */
 function sqlenv(name, ...args) {
   log(`sqlenv ${args.join(" ")}`);
   const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args, "--json"], {
@@ -73,7 +73,7 @@ const keep = () => writeFileSync(join(out, "results.json"), JSON.stringify(resul
 
 /** Plays evaluation questions, greedily or several times. */
 function evaluate(name, folder, { set = "bundled", samples = 1, questions } = {}) {
-  const turn = name.startsWith("baseline") ? 64 : 192; // who cannot stop need not be heard out
+  const turn = name.startsWith("baseline") ? 64 : 192; // an untrained model rarely stops by itself
   const report = sqlenv(
     name,
     ...["eval", "--player", "model", "--model", folder, "--device", device, "--data", set, "--concurrency", "128"],
@@ -94,7 +94,7 @@ function evaluate(name, folder, { set = "bundled", samples = 1, questions } = {}
   );
 }
 
-/** Episodes of who shows on all training questions, as transcripts. */
+/** Episodes of the demonstrating player on all training questions, as transcripts. */
 function teach() {
   const file = join(out, "taught.jsonl");
   const parts = ["bundled", ...(data ? [data] : [])].map((set) => {
@@ -119,7 +119,7 @@ function teach() {
   return file;
 }
 
-/** Imitation, on practice worlds and on training databases. */
+/** SFT on practice worlds and on training databases. */
 function warmup(name, steps, transcripts) {
   const report = sqlenv(
     name,
@@ -174,11 +174,11 @@ function train(folder, seed, seconds, stepTime) {
 log(`${model}, ${way}, ${options.minutes} minutes`);
 evaluate("baseline", model);
 const transcripts = teach();
-/** Steps of imitation that take a third of the time, by what a first few take. */
+/** SFT steps that take a third of the time, extrapolated from a few. */
 function fittingSteps() {
   const probe = warmup("probe", tiny ? 2 : 100, transcripts);
   if (!probe) process.exit(1);
-  const rate = probe.steps / Math.max(1, probe.seconds - 4); // the first seconds go into starting
+  const rate = probe.steps / Math.max(1, probe.seconds - 4); // without the seconds of starting
   return tiny ? 3 : Math.floor(rate * 0.33 * total);
 }
 const steps = Number(options["warmup-steps"] ?? fittingSteps());

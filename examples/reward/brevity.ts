@@ -1,7 +1,7 @@
-// A reward function of one's own: few words. `sqlenv train --reward-funcs examples/reward/brevity.ts --reward-weights 1,0.15,1,0.1`
+// A custom reward function for brevity. `sqlenv train --reward-funcs examples/reward/brevity.ts --reward-weights 1,0.15,1,0.1`
 import type { RewardFunction } from "sqlenv";
 
-/** From 1 for an episode of few characters down to 0 for one of 200 and more; no opinion where there was no answer. */
+/** From 1 for an episode of few characters down to 0 for one of 200 and more; null (no score) without an answer. */
 export const brevity: RewardFunction = (completions, { episodes, log_metric }) => {
   const lengths = completions.map((messages) =>
     messages.filter(({ role }) => role === "assistant").reduce((sum, { content }) => sum + content.length, 0),
