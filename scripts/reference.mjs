@@ -68,10 +68,10 @@ function helpOf(command) {
 
 /** Every setting of a training, next to its default in the first design and in TRL 1.13. */
 const settings = Object.entries(z.toJSONSchema(training.configSchema, { io: "input" }).properties).map(
-  ([name, { default: ours, seed, trl, description }]) => [
+  ([name, { default: ours, design, trl, description }]) => [
     `\`${name}\``,
     name === "reward" ? "see [rewards](#rewards)" : shown(ours),
-    shown(seed),
+    shown(design),
     shown(trl),
     description,
   ],

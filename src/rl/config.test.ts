@@ -26,9 +26,9 @@ describe("defaults", () => {
     const shape = configSchema.unwrap().shape;
     const defaults = resolveConfig() as Record<string, unknown>;
     for (const key of CONFIG_KEYS) {
-      const { description, seed } = shape[key].meta() as { description?: string; seed?: unknown };
+      const { description, design } = shape[key].meta() as { description?: string; design?: unknown };
       expect(description, key).toBeTruthy();
-      if (seed !== undefined && !/path|dir/.test(key)) expect(defaults[key], key).toEqual(seed);
+      if (design !== undefined && !/path|dir/.test(key)) expect(defaults[key], key).toEqual(design);
     }
   });
 
@@ -71,6 +71,38 @@ describe("bad settings", () => {
   });
 });
 
+describe("settings of before", () => {
+  const resolved = (given: object) => {
+    const lines: string[] = [];
+    return { config: resolveConfig({ ...given }, { onDeprecated: (line) => lines.push(line) }), lines };
+  };
+
+  test("imitation_* are read as SFT on all training databases, which GRPO asks about too, with one line", () => {
+    const { config, lines } = resolved({ imitation_episodes: 100, imitation_epochs: 3, max_context_tokens: 2000 });
+    expect(config).toMatchObject({
+      ...{ sft_steps: 38, sft_learning_rate: 2e-5, sft_batch_tokens: 4096, sft_max_context_tokens: 2000 },
+      ...{ sft_database_share: 1, sft_data_share: 1, sft_overlap: true },
+    });
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^deprecated: imitation_episodes, imitation_epochs; read as sft_steps 38, sft_learning_rate/,
+      ),
+    ]);
+  });
+
+  test("they win over a preset's, and 0 episodes turn SFT off", () => {
+    const preset = presetNamed("qwen3-0.6b");
+    expect(resolved({ ...preset, imitation_episodes: 0 }).config.sft_steps).toBe(0);
+    const { config } = resolved({ ...preset, imitation_learning_rate: 3e-5 });
+    expect(config).toMatchObject({ sft_steps: 45, sft_learning_rate: 3e-5, sft_overlap: false });
+  });
+
+  test("bad values and unknown old names are refused", () => {
+    expect(() => resolveConfig({ imitation_episodes: "many" })).toThrow(/no such setting any more: imitation_episodes/);
+    expect(() => resolveConfig({ imitation_steps: 2 })).toThrow(/no such setting any more: imitation_steps/);
+  });
+});
+
 test("batches: the defaults play two questions four times for each step", () => {
   expect(batchingOf(resolveConfig())).toEqual({ generation_batch_size: 8, questions: 2, slices: 1, accumulations: 1 });
   expect(batchingOf(resolveConfig({ steps_per_generation: 8 }))).toEqual({
@@ -81,7 +113,7 @@ test("batches: the defaults play two questions four times for each step", () => 
   });
 });
 
-test("the learning rate rises over the warm-up and falls to nothing", () => {
+test("the learning rate rises during LR warmup and decays to 0", () => {
   const config = resolveConfig({ learning_rate: 1, warmup_steps: 2 });
   const rates = [1, 2, 3, 4, 5, 6].map((step) => learningRateAt(step, 6, config));
   expect(rates).toEqual([0, 0.5, 1, 0.75, 0.5, 0.25]);

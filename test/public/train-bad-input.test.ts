@@ -57,7 +57,7 @@ describe.concurrent("settings", () => {
     ],
     [
       { "--sft-steps": 1, "--sft-max-context-tokens": 200 },
-      /no episode to imitate fits sft_max_context_tokens: 200; the shortest of 64 has \d+ tokens: raise/,
+      /no SFT episode fits sft_max_context_tokens: 200; the shortest of 64 has \d+ tokens: raise/,
     ],
     [
       { "--sft-steps": 1, "--sft-max-context-tokens": 4096 },
@@ -83,6 +83,13 @@ describe.concurrent("settings", () => {
     const misspelt = await sqlenv(["train", "--config", file, "--json"]);
     expectRefused(misspelt, 2, /no such setting: lerning_rate; did you mean learning_rate\?/);
   });
+});
+
+test("an SFT context that is too small is found before anything is played", async () => {
+  const settings = { "--sft-steps": 1, "--sft-max-context-tokens": 200 };
+  const { stdout, stderr } = await place.trainInside("small-context", settings);
+  expect(stderr).toMatch(/no SFT episode fits/);
+  expect(stdout).not.toMatch(/evaluating/);
 });
 
 describe.concurrent("files", () => {

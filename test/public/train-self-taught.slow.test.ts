@@ -7,11 +7,11 @@ import { signalAt, TrainingPlace } from "../helpers/training-place.ts";
 const place = await TrainingPlace.make();
 afterAll(() => place.remove());
 
-/** The place's model after more of the same lesson: it is now and then right. */
+/** The place's model after more SFT on the same transcripts: it is now and then right. */
 const learned = place.path("learned");
-const lesson = ["--model", place.model, "--transcripts", place.path("transcripts.jsonl"), "--out", learned];
-const warm = await sqlenv(["warmup", ...lesson, "--steps", "300", "--batch-tokens", "1000", "--learning-rate", "0.02"]);
-if (warm.code !== 0) throw new Error(warm.stderr);
+const data = ["--model", place.model, "--transcripts", place.path("transcripts.jsonl"), "--out", learned];
+const tuned = await sqlenv(["sft", ...data, "--steps", "300", "--batch-tokens", "1000", "--learning-rate", "0.02"]);
+if (tuned.code !== 0) throw new Error(tuned.stderr);
 
 const SETTINGS = {
   ...{ "--self-taught-rounds": 2, "--self-taught-samples": 24, "--self-taught-learning-rate": 0.003 },
@@ -84,4 +84,11 @@ test("a stage that fails does not cost what the stages before it learned", async
   const again = await sqlenv(["train", "--resume", place.path("after-sft")]);
   expect(again.stderr).toMatch(/no episode of round 1 was right/);
   expect(model("after-sft", "sft")).toEqual(kept);
+
+  const without = await sqlenv(["train", "--resume", place.path("after-sft"), "--self-taught-rounds", "0"]);
+  expect(without.code, without.stderr).toBe(0);
+  expect(model("after-sft", "sft")).toEqual(kept);
+  expect(place.text("after-sft", "config.yaml")).toMatch(/^self_taught_rounds: 0$/m);
+  const late = await sqlenv(["train", "--resume", place.path("after-sft"), "--self-taught-rounds", "1"]);
+  expect(late.stderr).toMatch(/the run was begun with other settings: self_taught_rounds 0, now 1/);
 });

@@ -1,13 +1,22 @@
-// config.yaml: the settings of a run, written when it begins and read when it is resumed.
+// config.yaml: the settings of a run and the version of its folder, written when the run begins and read when it is
+// resumed or reported on.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse as parseYaml, stringify } from "yaml";
 import { messageOf, UsageError } from "../../errors.ts";
-import { CONFIG_KEYS, type GRPOConfig, resolveConfig, unknownKey } from "../config.ts";
+import { CONFIG_KEYS, type GRPOConfig, RENAMED_KEYS, resolveConfig, unknownKey } from "../config.ts";
+import { selfTaughtName } from "../sft/self-taught.ts";
+import type { RunStore } from "./store.ts";
 
 export const CONFIG_FILE = "config.yaml";
 
-/** A YAML file's settings; unknown keys are refused with the nearest one, bad YAML with its line. */
+/**
+ * Version of a run's folder. 1, or none: settings may have old names (imitation_*), and the model after SFT may be in
+ * `warmed`. 2: all names are today's.
+ */
+export const RUN_VERSION = 2;
+
+/** A YAML file's settings without its version; unknown keys are refused with the nearest one, bad YAML with its line. */
 export function readConfigFile(file: string): Record<string, unknown> {
   if (!existsSync(file)) throw new UsageError({ what: "no such config file", value: file });
   let parsed: unknown;
@@ -22,16 +31,30 @@ export function readConfigFile(file: string): Record<string, unknown> {
       value: typeof parsed,
       remedy: "write `key: value` lines",
     });
-  const settings = parsed as Record<string, unknown>;
-  for (const key of Object.keys(settings)) {
-    if (key !== "preset" && !(CONFIG_KEYS as readonly string[]).includes(key)) throw unknownKey(key);
-  }
+  const { version, ...settings } = parsed as Record<string, unknown>;
+  checkVersion(version, file);
+  const known: readonly string[] = [...CONFIG_KEYS, ...RENAMED_KEYS, "preset"];
+  for (const key of Object.keys(settings)) if (!known.includes(key)) throw unknownKey(key);
   return settings;
+}
+
+/** Refuses a version that this one does not know; absent in folders of before. */
+export function checkVersion(version: unknown, file: string): void {
+  if (version === undefined || (Number.isInteger(version) && 1 <= Number(version) && Number(version) <= RUN_VERSION))
+    return;
+  const isNewer = Number(version) > RUN_VERSION;
+  throw new UsageError({
+    what: `${file} is of ${isNewer ? "a newer" : "an unknown"} version`,
+    value: String(version),
+    remedy: isNewer
+      ? `update sqlenv, which reads versions up to ${RUN_VERSION}`
+      : `give 1 to ${RUN_VERSION}, or leave it out`,
+  });
 }
 
 /** The config as config.yaml has it. */
 export function configText(config: GRPOConfig): string {
-  return stringify(config);
+  return stringify({ version: RUN_VERSION, ...config });
 }
 
 /** Settings that may change when a run is resumed: they do not affect its results. */
@@ -44,6 +67,9 @@ const FREE: readonly (keyof GRPOConfig)[] = [
   "reward_timeout",
 ];
 
+/** Settings of self-taught rounds, which fail without a right episode. */
+const SELF_TAUGHT = CONFIG_KEYS.filter((key) => key.startsWith("self_taught_"));
+
 /** The config of a run that is resumed, with settings that replace its own. Those that would make it another run are refused by name. */
 export function resumedConfig(run: string, settings: Readonly<Record<string, unknown>> = {}): GRPOConfig {
   const file = join(run, CONFIG_FILE);
@@ -53,10 +79,11 @@ export function resumedConfig(run: string, settings: Readonly<Record<string, unk
       value: run,
       remedy: `name the folder of a training, one with a ${CONFIG_FILE}`,
     });
-  const kept = resolveConfig(readConfigFile(file));
+  const kept = resolveConfig(readConfigFile(file), { onDeprecated: () => {} }); // nobody can change what a run was begun with
   const wanted = resolveConfig({ ...kept, ...settings });
   const show = (value: unknown) => JSON.stringify(value);
-  const changed = CONFIG_KEYS.filter((key) => !FREE.includes(key) && show(wanted[key]) !== show(kept[key]));
+  const free = [...FREE, ...freeSelfTaught(run)];
+  const changed = CONFIG_KEYS.filter((key) => !free.includes(key) && show(wanted[key]) !== show(kept[key]));
   if (changed.length > 0)
     throw new UsageError({
       what: "the run was begun with other settings",
@@ -64,4 +91,21 @@ export function resumedConfig(run: string, settings: Readonly<Record<string, unk
       remedy: "leave them as they were, or start a new run",
     });
   return { ...wanted, output_dir: kept.output_dir };
+}
+
+/** All of them may change until the first round has ended, and the number of rounds until GRPO begins. */
+function freeSelfTaught(run: string): readonly (keyof GRPOConfig)[] {
+  if (existsSync(join(run, "before.json"))) return [];
+  return existsSync(join(run, selfTaughtName(1))) ? ["self_taught_rounds"] : SELF_TAUGHT;
+}
+
+/** Keeps a resumed run's settings of self-taught rounds where they have changed, for the next time it is resumed. */
+export function keepSelfTaught(store: RunStore, config: GRPOConfig): void {
+  const file = join(store.name, CONFIG_FILE);
+  const kept = resolveConfig(readConfigFile(file), { onDeprecated: () => {} });
+  if (SELF_TAUGHT.some((key) => kept[key] !== config[key]))
+    store.write(
+      CONFIG_FILE,
+      configText({ ...kept, ...Object.fromEntries(SELF_TAUGHT.map((key) => [key, config[key]])) }),
+    );
 }

@@ -5,6 +5,8 @@ import { createInterface } from "node:readline";
 import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { messageOf, SqlEnvError, UsageError } from "../../errors.ts";
+import { renameSettings } from "../config.ts";
+import { CONFIG_FILE, checkVersion } from "./config-file.node.ts";
 import {
   comparisonSchema,
   episodeSchema,
@@ -69,15 +71,19 @@ export async function* readEpisodes(folder: string): AsyncGenerator<EpisodeLine>
   yield* linesOf<EpisodeLine>(folder, "episodes.jsonl", episodeSchema);
 }
 
-/** The settings of config.yaml; null if there is none. */
+/** The settings of config.yaml, by today's names; null if there is none. */
 export function readConfig(folder: string): Readonly<Record<string, unknown>> | null {
-  const file = join(folder, "config.yaml");
+  const file = join(folder, CONFIG_FILE);
   if (!existsSync(file)) return null;
+  let parsed: Record<string, unknown>;
   try {
-    return z.record(z.string(), z.unknown()).parse(parseYaml(readFileSync(file, "utf8")));
+    parsed = z.record(z.string(), z.unknown()).parse(parseYaml(readFileSync(file, "utf8")));
   } catch (cause) {
     throw broken(file, cause instanceof z.ZodError ? "not a list of settings" : messageOf(cause), cause);
   }
+  const { version, ...settings } = parsed;
+  checkVersion(version, file);
+  return renameSettings(settings).settings;
 }
 
 function readJson(folder: string, name: string, schema: z.ZodType): unknown {

@@ -7,8 +7,8 @@ import { rulesOf } from "../../gym/env/index.ts";
 import { usableCpus } from "../../io/cpus.node.ts";
 import type { LoadedModel } from "../../lm/engine/index.node.ts";
 import type { GRPOConfig } from "../config.ts";
-import type { WarmupStep } from "../sft/warmup.ts";
-import { CONFIG_FILE, configText } from "./config-file.node.ts";
+import type { SftStep } from "../sft/sft.ts";
+import { CONFIG_FILE, configText, keepSelfTaught } from "./config-file.node.ts";
 import { DeviceEnvironments } from "./environments.node.ts";
 import { RunFolder } from "./folder.node.ts";
 import { type GrpoOptions, type Phase, runGrpo } from "./grpo.ts";
@@ -48,7 +48,7 @@ export interface TrainOptions
   /** Told of each model that is loaded: the config's, then what each stage saved. */
   readonly onModel?: (model: LoadedModel, nameOrFolder: string) => void;
   /** Steps of SFT and of self-taught rounds. */
-  readonly onStep?: (phase: Phase, step: WarmupStep) => void;
+  readonly onStep?: (phase: Phase, step: SftStep) => void;
   readonly onStageEnd?: (name: string, report: StageReport | SelfTaughtReport) => void;
   /** Told what a person should know, in words. */
   readonly onNote?: (text: string) => void;
@@ -96,7 +96,8 @@ async function train(
   let model: LoadedModel | null = null;
   let saved: string | undefined; // the last stage that ended
   try {
-    if (!resume) store.write(CONFIG_FILE, configText({ ...config, output_dir: run }));
+    if (resume) keepSelfTaught(store, config);
+    else store.write(CONFIG_FILE, configText({ ...config, output_dir: run }));
     keepSplit(store, split);
     await options.onFolder?.(store);
     model = await runStages({

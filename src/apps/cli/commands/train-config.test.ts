@@ -32,10 +32,20 @@ test.each([
   ["reward: {step_csot: 0}", /no such setting: reward\.step_csot; did you mean reward\.step_cost\?/],
   ["epsilon: high", /epsilon cannot be: "high"; expected number/],
   ["- a list", /does not hold settings: .*; write `key: value` lines/],
-  ["imitation_episodes: 120", /no such setting any more: imitation_episodes; .* has sft_steps/],
+  ["imitation_steps: 120", /no such setting any more: imitation_steps; .* has sft_steps/],
   ["open: [1", /is not YAML: .* at line \d/],
 ])("a config file that holds %j is wrong use", (text, message) => {
   const file = join(temporaryFolder(), "wrong.yaml");
   writeFileSync(file, `${text}\n`);
   expect(explained(() => configOf({ config: file }))).toEqual({ line: expect.stringMatching(message), exitCode: 2 });
+});
+
+test("settings of before are read from flags and files, with one line", () => {
+  const file = join(temporaryFolder(), "before.yaml");
+  writeFileSync(file, "imitation_episodes: 16\nimitation_epochs: 1\n");
+  for (const flags of [{ config: file }, { preset: "none", imitationEpisodes: "16", imitationEpochs: "1" }]) {
+    const lines: string[] = [];
+    expect(configOf(flags, (line) => lines.push(line))).toMatchObject({ sft_steps: 2, sft_overlap: true });
+    expect(lines).toEqual([expect.stringMatching(/^deprecated: imitation_episodes, imitation_epochs; read as sft_/)]);
+  }
 });

@@ -9,6 +9,8 @@ import {
   type GRPOConfigInput,
   PRESET_NAMES,
   presetNamed,
+  RENAMED_KEYS,
+  renameSettings,
   resolveConfig,
 } from "../../../rl/index.ts";
 import { readConfigFile } from "../../../rl/run/config-file.node.ts";
@@ -40,13 +42,15 @@ export function addConfigOptions(command: Command): Command {
     const shown = `${text} (${JSON.stringify(fallback ?? null)})`;
     command.addOption(new Option(type === "boolean" ? `${flag} [boolean]` : `${flag} <value>`, shown));
   }
+  for (const key of RENAMED_KEYS)
+    command.addOption(new Option(`--${key.replaceAll("_", "-")} <value>`, "deprecated").hideHelp());
   return command;
 }
 
 /** The settings that were typed, by key. */
 export function typedSettings(flags: ConfigFlags): Record<string, unknown> {
   const typed: Record<string, unknown> = {};
-  for (const key of CONFIG_KEYS) {
+  for (const key of [...CONFIG_KEYS, ...RENAMED_KEYS]) {
     const value = flags[key.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())];
     if (value !== undefined) typed[key] = value === true ? true : readValue(key, String(value));
   }
@@ -55,7 +59,7 @@ export function typedSettings(flags: ConfigFlags): Record<string, unknown> {
 
 /** A flag's text as the value it means: numbers, true, null, lists between commas, YAML for the rest. */
 function readValue(key: string, text: string): unknown {
-  const { type, default: fallback } = SETTINGS[key]!;
+  const { type, default: fallback } = SETTINGS[key] ?? {};
   if (type === "string" && typeof fallback === "string") return text;
   const isList = Array.isArray(fallback) || key === "reward_weights" || key === "lora_target_modules";
   try {
@@ -65,20 +69,26 @@ function readValue(key: string, text: string): unknown {
   }
 }
 
-/** The settings of preset, file and flags together. */
-export function configOf(flags: ConfigFlags): GRPOConfig {
+/** The settings of preset, file and flags together; `onDeprecated` is told of old names. */
+export function configOf(flags: ConfigFlags, onDeprecated?: (line: string) => void): GRPOConfig {
   const file = flags.config === undefined ? {} : readConfigFile(flags.config);
   const { preset: named, ...settings } = file;
   const preset =
     flags.preset ?? (typeof named === "string" ? named : flags.config === undefined ? "starter" : undefined);
-  return resolveConfig({
-    ...(preset === undefined || preset === "none" ? {} : presetNamed(preset)),
-    ...settings,
-    ...typedSettings(flags),
-  });
+  return resolveConfig(
+    {
+      ...(preset === undefined || preset === "none" ? {} : presetNamed(preset)),
+      ...settings,
+      ...typedSettings(flags),
+    },
+    onDeprecated && { onDeprecated },
+  );
 }
 
 /** The settings that replace those of a run that is resumed: the typed ones, unless a preset or a file is named too. */
-export function resumeSettings(flags: ConfigFlags): GRPOConfigInput {
-  return flags.preset === undefined && flags.config === undefined ? typedSettings(flags) : configOf(flags);
+export function resumeSettings(flags: ConfigFlags, onDeprecated: (line: string) => void): GRPOConfigInput {
+  if (flags.preset !== undefined || flags.config !== undefined) return configOf(flags, onDeprecated);
+  const { settings, note } = renameSettings(typedSettings(flags));
+  if (note) onDeprecated(note);
+  return settings;
 }

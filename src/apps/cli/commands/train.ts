@@ -61,7 +61,8 @@ async function train(flags: TrainFlags): Promise<void> {
   const out = output(flags);
   const lost = surviveLostOutput();
   const { resume } = flags;
-  const config = resume === undefined ? configOf(flags) : resumeSettings(flags);
+  const warn = (line: string) => out.line(styled("yellow", line));
+  const config = resume === undefined ? configOf(flags, warn) : resumeSettings(flags, warn);
   const prepared = await prepareTraining({ config, resume });
   try {
     for (const line of preparedLines(prepared)) out.line(line);
@@ -176,7 +177,7 @@ function splitLines({ sft, grpo, eval: evaluated, overlap, seed }: TrainingSplit
     `${counted(questions, "question")} on ${counted(databases.length, "database")}`;
   if (sft.databases.length === 0) return [];
   return [
-    `split by database, seed ${seed}: SFT imitates ${part(sft)}; GRPO asks ${part(grpo)}${overlap ? ", imitated ones included" : ""}`,
+    `split by database, seed ${seed}: SFT uses ${part(sft)}; GRPO asks ${part(grpo)}${overlap ? ", those of SFT included" : ""}`,
     `evaluation: ${part(evaluated)}`,
   ];
 }

@@ -1,0 +1,111 @@
+// From settings that were given to a whole config: old names, defaults, checks, errors with a remedy.
+import type { z } from "zod";
+import { nearest, UsageError } from "../../errors.ts";
+import { rewardSchema } from "../../gym/env/index.ts";
+import { batchingOf, usesQueue } from "./derived.ts";
+import { renameSettings } from "./renamed.ts";
+import { CONFIG_KEYS, configSchema, type GRPOConfig } from "./schema.ts";
+
+/**
+ * Fills in the defaults and checks; throws UsageError naming the key, its value and a remedy. Old names are read as the
+ * settings of today, and `onDeprecated` is told in one line.
+ *
+ * @example
+ * const config = resolveConfig({ max_steps: 100, learning_rate: 1e-5, loss_type: "dapo" });
+ */
+export function resolveConfig(
+  settings: Readonly<Record<string, unknown>> = {},
+  // By default on the console: a program that uses an old name should hear of it.
+  { onDeprecated = (line: string) => console.warn(line) } = {},
+): GRPOConfig {
+  const { settings: given, note } = renameSettings(settings);
+  if (note) onDeprecated(note);
+  const parsed = configSchema.safeParse(given);
+  if (parsed.success) {
+    checkTogether(parsed.data);
+    return parsed.data;
+  }
+  const issue = parsed.error.issues[0]!;
+  if (issue.code === "unrecognized_keys") throw unknownKey([...issue.path.map(String), issue.keys[0]!].join("."));
+  const key = issue.path.join(".");
+  const value = issue.path.reduce<unknown>((at, part) => (at as Record<PropertyKey, unknown>)?.[part], given);
+  throw new UsageError({
+    what: `${key} cannot be`,
+    value: JSON.stringify(value),
+    remedy: `${issue.message.replace(/^Invalid (input|option): /, "")} (${describeKey(key)})`,
+  });
+}
+
+/** The error for a key there is not. */
+export function unknownKey(key: string): UsageError {
+  if (key.startsWith("imitation_"))
+    return new UsageError({
+      what: "no such setting any more",
+      value: key,
+      remedy: "supervised fine-tuning before GRPO has sft_steps, sft_learning_rate and the other sft_ settings",
+    });
+  const guess = nearest(key, [...CONFIG_KEYS, ...Object.keys(rewardSchema.unwrap().shape).map((k) => `reward.${k}`)]);
+  return new UsageError({
+    what: "no such setting",
+    value: key,
+    remedy: guess ? `did you mean ${guess}?` : "see `sqlenv train --help`",
+  });
+}
+
+function describeKey(key: string): string {
+  const shape = configSchema.unwrap().shape as Record<string, z.ZodType>;
+  return shape[key.split(".")[0]!]?.meta()?.description ?? key;
+}
+
+function checkTogether(config: GRPOConfig): void {
+  batchingOf(config);
+  const { max_new_tokens, max_context_tokens, max_completion_length, num_iterations } = config;
+  if (max_new_tokens >= max_context_tokens)
+    throw new UsageError({
+      what: `max_new_tokens must be below max_context_tokens (${max_context_tokens})`,
+      value: max_new_tokens,
+      remedy: "a turn must leave room for what it answers to",
+    });
+  if (max_completion_length < max_new_tokens)
+    throw new UsageError({
+      what: `max_completion_length (a whole episode) must be at least max_new_tokens (a turn, ${max_new_tokens})`,
+      value: max_completion_length,
+      remedy: "raise it, or lower max_new_tokens",
+    });
+  if (usesQueue(config) && config.max_steps < 0)
+    throw new UsageError({
+      what: "dynamic_sampling and skip_solved need max_steps, which is",
+      value: config.max_steps,
+      remedy: "give the number of steps: how many questions each will ask is not known beforehand",
+    });
+  if (config.turn_credit > 0 && config.reward.progress === 0)
+    throw new UsageError({
+      what: "turn_credit needs reward.progress above 0; it is",
+      value: config.reward.progress,
+      remedy: "turns are credited for progress: give it a reward, or leave turn_credit out",
+    });
+  if (config.turn_credit > 0 && config.importance_sampling_level === "sequence")
+    throw new UsageError({
+      what: "turn_credit does not go with importance_sampling_level",
+      value: "sequence",
+      remedy: "one ratio for a whole episode gives all its turns the same credit; use token",
+    });
+  if (config.self_distillation > 0 && config.importance_sampling_level === "sequence")
+    throw new UsageError({
+      what: "self_distillation does not go with importance_sampling_level",
+      value: "sequence",
+      remedy: "it gives each token an advantage of its own; use token",
+    });
+  if (config.self_distillation > 0 && config.dynamic_sampling > 0)
+    throw new UsageError({
+      what: "self_distillation learns from groups that dynamic_sampling replaces; its weight is",
+      value: config.self_distillation,
+      remedy: "set one of them to 0",
+    });
+  if (config.off_policy_mask_threshold !== null && num_iterations === 1 && batchingOf(config).slices === 1)
+    throw new UsageError({
+      what: "off_policy_mask_threshold has nothing to mask: every step learns from fresh episodes",
+      value: config.off_policy_mask_threshold,
+      remedy: "raise num_iterations or steps_per_generation, or leave it out",
+    });
+}
