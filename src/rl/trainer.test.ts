@@ -14,7 +14,7 @@ import { passAtKWarning } from "./pass-at-k.ts";
 import { type RewardFunction, rewardCorrectness } from "./rewards.ts";
 import type { EpisodeLine, MetricLine, TrainingResult } from "./run/records.ts";
 import { buildTrainer, runTraining, runTrainingWithMetrics, sampleRandomBaseline } from "./run/run.ts";
-import { imitatedDatabases } from "./run/split.ts";
+import { sftDatabases } from "./run/split.ts";
 import { MemoryStore } from "./run/store.ts";
 import { createSqlEnvironment } from "./sql/sql-environment.ts";
 import type { TrainableEngine } from "./trainer.ts";
@@ -323,7 +323,7 @@ test("callbacks are told, and the live one shows rewards, transcripts and succes
   expect(live.success.map(({ step }) => step)).toEqual([0, 4]);
 });
 
-test("questions on databases that SFT imitated are neither rewarded nor shown as training questions", async () => {
+test("questions on databases that SFT used are neither rewarded nor shown as training questions", async () => {
   const shown: string[] = [];
   const callback: TrainerCallback = {
     on_train_begin: async ({ play }) =>
@@ -331,9 +331,9 @@ test("questions on databases that SFT imitated are neither rewarded nor shown as
   };
   const given = { sft_steps: 1, max_steps: 1, gradient_accumulation_steps: 1, per_device_train_batch_size: 8 };
   const { episodes } = await train(given, { callbacks: [callback] });
-  const [imitated] = imitatedDatabases(data, resolveConfig({ ...SMALL, ...given }));
+  const [used] = sftDatabases(data, resolveConfig({ ...SMALL, ...given }));
   expect(new Set([...shown, ...episodes.map(({ database_name }) => database_name)])).toEqual(
-    new Set(["shop", "zoo"].filter((name) => name !== imitated)),
+    new Set(["shop", "zoo"].filter((name) => name !== used)),
   );
 });
 

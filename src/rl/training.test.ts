@@ -8,8 +8,8 @@ import { LocalEngine } from "../lm/engine/index.ts";
 import { createTurnEncoder, Tokenizer } from "../lm/model/index.ts";
 import { trainBpe } from "../lm/model/text/bpe-trainer.ts";
 import { dataDemonstration, demonstrations, mixtureSchema } from "./sft/demonstrations.ts";
+import { sftLearningRate, trainSft } from "./sft/sft.ts";
 import { encodeTranscript, parseTranscripts, type Transcript } from "./sft/transcripts.ts";
-import { learningRate, warmup } from "./sft/warmup.ts";
 
 await loadSqlite();
 const tokenizer = new Tokenizer({
@@ -134,7 +134,7 @@ test("a share of the worlds has the named forms, the others have all", async () 
   expect(half).toBeLessThan(1);
 });
 
-test("warming up lowers the loss, along a rate that rises and falls", async () => {
+test("SFT lowers the loss, with LR warmup and decay", async () => {
   const transcripts = await take(4, [{ player: "oracle", share: 1 }]);
   const data = transcripts.map((transcript) => encodeTranscript(transcript, turns));
   function* again() {
@@ -144,7 +144,7 @@ test("warming up lowers the loss, along a rate that rises and falls", async () =
     tinyModel({ config: { vocab_size: 304, max_position_embeddings: 2048 }, deviation: 0.1 }),
   );
   const rates: number[] = [];
-  const report = await warmup(engine, again(), {
+  const report = await trainSft(engine, again(), {
     steps: 12,
     batch_tokens: 600,
     learning_rate: 1e-2,
@@ -155,14 +155,14 @@ test("warming up lowers the loss, along a rate that rises and falls", async () =
   expect(report.last_loss).toBeLessThan(0.8 * report.first_loss);
   expect(Math.max(...rates)).toBeCloseTo(1e-2, 6);
   expect(rates.at(-1)).toBeLessThan(0.3 * 1e-2);
-  expect(learningRate(0, { steps: 100, learning_rate: 1 })).toBeCloseTo(0.2);
+  expect(sftLearningRate(0, { steps: 100, learning_rate: 1 })).toBeCloseTo(0.2);
   await engine.close();
 });
 
 test("transcripts that are too long are passed over, and nothing to learn from is an error", async () => {
   const engine = new LocalEngine(tinyModel({ config: { vocab_size: 304 } }));
   const long = { tokens: Array.from({ length: 100 }, () => 1), weights: Array.from({ length: 100 }, () => 1) };
-  await expect(warmup(engine, [long], { steps: 1, max_context_tokens: 50 })).rejects.toThrow(
+  await expect(trainSft(engine, [long], { steps: 1, max_context_tokens: 50 })).rejects.toThrow(
     /nothing to learn from: 1 transcripts too long/,
   );
   await engine.close();

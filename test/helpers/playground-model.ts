@@ -10,7 +10,7 @@ import { saveModelFolder } from "../../src/lm/model/formats/folder.node.ts";
 import { tensorsOf } from "../../src/lm/model/formats/load.ts";
 import { createTurnEncoder, Tokenizer } from "../../src/lm/model/index.ts";
 import { createModel, parametersChanged } from "../../src/lm/model/parameters.ts";
-import { encodeTranscript, freshModel, type Transcript, transcriptOf, warmup } from "../../src/rl/index.ts";
+import { encodeTranscript, freshModel, type Transcript, trainSft, transcriptOf } from "../../src/rl/index.ts";
 
 const SIZES = { hidden_size: 32, num_hidden_layers: 1, num_attention_heads: 2, head_dim: 16, intermediate_size: 64 };
 
@@ -37,7 +37,7 @@ export async function writePlaygroundModel(dir: string): Promise<void> {
     for (;;) yield* encoded;
   }
   const engine = new LocalEngine(model);
-  await warmup(engine, again(), { steps: 60, batch_tokens: 1500, learning_rate: 1e-2, max_context_tokens: 512 });
+  await trainSft(engine, again(), { steps: 60, batch_tokens: 1500, learning_rate: 1e-2, max_context_tokens: 512 });
   await saveModelFolder(dir, { config, tokenizerFiles, chatTemplate, tensors: tensorsOf(model), dtype: "BF16" });
   await engine.close();
 }

@@ -8,7 +8,7 @@ import { LocalEngine } from "../../src/lm/engine/index.ts";
 import { createTurnEncoder, Tokenizer, type TurnEncoder } from "../../src/lm/model/index.ts";
 import { parametersChanged } from "../../src/lm/model/parameters.ts";
 import { trainBpe } from "../../src/lm/model/text/bpe-trainer.ts";
-import { encodeTranscript, type Transcript, warmup } from "../../src/rl/index.ts";
+import { encodeTranscript, type Transcript, trainSft } from "../../src/rl/index.ts";
 import { POLICY_LOSSES } from "../../src/rl/loss.ts";
 import { tinyModel } from "./tiny-model.ts";
 
@@ -42,7 +42,7 @@ export async function teach(data: DataSet, steps = 150): Promise<Lesson> {
   function* again() {
     for (;;) yield* encoded;
   }
-  await warmup(engine, again(), { steps, batch_tokens: 2000, learning_rate: 1e-2, max_context_tokens: 512 });
+  await trainSft(engine, again(), { steps, batch_tokens: 2000, learning_rate: 1e-2, max_context_tokens: 512 });
   const weights = engine.model.device.read(engine.model.values) as Float32Array;
   await engine.close();
   return { tokenizer, turns, weights };

@@ -143,7 +143,7 @@ async function fill(folder: string): Promise<void> {
   ];
   await saveFreshModel(fresh, transcripts, { ...SIZES, vocab_size: 512, max_position_embeddings: 1024 });
   writeFileSync(lines, transcripts.map((transcript) => `${JSON.stringify(transcript)}\n`).join(""));
-  const imitate = ["--steps", "40", "--batch-tokens", "1000", "--learning-rate", "0.02", "--threads", "1"];
-  const warm = await sqlenvInside(["warmup", "--model", fresh, "--out", model, "--transcripts", lines, ...imitate]);
-  if (warm.code !== 0) throw new Error(warm.stderr);
+  const options = ["--steps", "40", "--batch-tokens", "1000", "--learning-rate", "0.02", "--threads", "1"];
+  const tuned = await sqlenvInside(["sft", "--model", fresh, "--out", model, "--transcripts", lines, ...options]);
+  if (tuned.code !== 0) throw new Error(tuned.stderr);
 }

@@ -75,7 +75,7 @@ test("questions used for SFT are rewarded on request only, with a warning", { ti
   const settings = { "--sft-overlap": "true", "--max-steps": 1, "--dynamic-sampling": 0, "--model-name": "starter" };
   const { code, stdout, stderr } = await sqlenv(args("overlap", settings));
   expect(code, stderr).toBe(0);
-  expect(stdout).toMatch(/GRPO may ask the \d+ questions that SFT imitated: .* no spread/);
+  expect(stdout).toMatch(/GRPO may ask the \d+ questions that SFT demonstrated: .* no spread/);
   const [first] = readFileSync(join(scratch, "overlap", "warnings.jsonl"), "utf8").split("\n");
   expect(JSON.parse(first!)).toMatchObject({ step: 0, code: "imitated_and_rewarded" });
 });

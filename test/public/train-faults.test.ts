@@ -46,7 +46,7 @@ describe.concurrent("a request to stop", () => {
       "--batch-tokens",
       "100",
     ];
-    const child = start(["warmup", "--model", place.model, "--out", out, ...transcripts, "--threads", "1"]);
+    const child = start(["sft", "--model", place.model, "--out", out, ...transcripts, "--threads", "1"]);
     child.stdout.once("data", () => child.kill("SIGTERM")); // the first line comes with the tenth step
     const { code, stdout } = await ended(child);
     expect(code).toBe(143);

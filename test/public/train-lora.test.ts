@@ -27,7 +27,7 @@ describe("a run that learns adapters", () => {
   test("says what it learns", () => {
     expect(ran.code, ran.stderr).toBe(0);
     expect(ran.stdout).toMatch(
-      /split by database, seed 42: SFT imitates \d questions on 1 database; GRPO asks \d questions on 1 database$/m,
+      /split by database, seed 42: SFT uses \d questions on 1 database; GRPO asks \d questions on 1 database$/m,
     );
     expect(ran.stdout).toMatch(/parameters, [\d,]+ learned in adapters/);
   });
@@ -180,7 +180,7 @@ test.runIf(QUICK)("SFT can train an adapter, and a training continues with it", 
   const small = ["--steps", "2", "--batch-tokens", "500", "--threads", "1", "--device", "cpu"];
   const lora = ["--use-peft", "--lora-r", "4", "--lora-alpha", "8", "--lora-target-modules", "q_proj,v_proj"];
   const warm = await sqlenvInside([
-    "warmup",
+    "sft",
     "--model",
     place.model,
     "--out",

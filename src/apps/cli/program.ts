@@ -11,13 +11,16 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   eval: async () => (await import("./commands/eval.ts")).evalCommand(),
   serve: async () => (await import("./commands/serve.ts")).serveCommand(),
   data: async () => (await import("./commands/data.ts")).dataCommand(),
-  warmup: async () => (await import("./commands/warmup.ts")).warmupCommand(),
+  sft: async () => (await import("./commands/sft.ts")).sftCommand(),
   compare: async () => (await import("./commands/compare.ts")).compareCommand(),
   report: async () => (await import("./commands/report.ts")).reportCommand(),
   export: async () => (await import("./commands/export.ts")).exportCommand(),
   bench: async () => (await import("./commands/bench.ts")).benchCommand(),
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand(),
 };
+
+/** Names of before. */
+const ALIASES: Readonly<Record<string, string>> = { warmup: "sft" };
 
 /** Runs a command line; an error becomes one line on stderr and the process's exit code. */
 export async function runProgram(args: readonly string[]): Promise<void> {
@@ -51,7 +54,8 @@ export async function programFor(args: readonly string[]): Promise<Command> {
 function commandsFor(args: readonly string[]): readonly (() => Promise<Command>)[] {
   const [word, next] = args.filter((arg) => !arg.startsWith("-"));
   if (!word && args.some((arg) => arg === "--version" || arg === "-V")) return [];
-  const name = word === "help" ? next : word;
+  const typed = word === "help" ? next : word;
+  const name = typed && Object.hasOwn(ALIASES, typed) ? ALIASES[typed] : typed;
   const one = name && Object.hasOwn(COMMANDS, name) && COMMANDS[name];
   return one ? [one] : Object.values(COMMANDS);
 }

@@ -12,7 +12,7 @@ import { PRESET_NAMES, presetNamed } from "../presets.ts";
 import { loadQuestionPrompts } from "../sql/questions.ts";
 import { createSqlEnvironment } from "../sql/sql-environment.ts";
 import { easyTasks } from "../task-order.ts";
-import { imitatedDatabases, imitatedQuestions } from "./split.ts";
+import { sftDatabases, sftQuestions } from "./split.ts";
 
 /** A kind of card, with what its makers say of it. */
 export interface CardClass {
@@ -71,12 +71,12 @@ function shown(value: number): string {
 
 function sftText(config: GRPOConfig, data: DataSet): string {
   const { sft_data_share, sft_batch_tokens, sft_learning_rate } = config;
-  const databases = imitatedDatabases(data, config);
+  const databases = sftDatabases(data, config);
   const share = Math.round(100 * sft_data_share);
   const on =
     databases.length === 0
-      ? "practice worlds; no SQL of the data set is imitated"
-      : `${share < 100 ? `practice worlds and (${share} %) on ` : ""}${shown(imitatedQuestions(data, config).length)} questions on ${databases.length} training databases`;
+      ? "practice worlds; no SQL of the data set is used"
+      : `${share < 100 ? `practice worlds and (${share} %) on ` : ""}${shown(sftQuestions(data, config).length)} questions on ${databases.length} training databases`;
   return `SFT on right episodes on ${on}: ${shown(sft_batch_tokens)} tokens a step, learning rate ${sft_learning_rate}`;
 }
 

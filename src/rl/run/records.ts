@@ -1,7 +1,7 @@
 // What a training leaves behind, as plain records: every file of a run folder is made of these.
 import type { EpisodeRecord, Interval, PairedComparison, Summary } from "../../gym/evaluation/index.ts";
 import type { Message, Segment } from "../../gym/players/index.ts";
-import type { WarmupReport } from "../sft/warmup.ts";
+import type { SftReport } from "../sft/sft.ts";
 import type { TrainingSplit } from "./split.ts";
 
 /** An episode of the model that is trained: the record everyone has, what was said, and the tokens to learn from. */
@@ -143,7 +143,7 @@ export interface Outcomes {
 }
 
 /** NAME.json of a stage before GRPO, such as sft.json: what it learned from. */
-export interface StageReport extends Omit<WarmupReport, "interrupted"> {
+export interface StageReport extends Omit<SftReport, "interrupted"> {
   readonly seconds: number;
 }
 

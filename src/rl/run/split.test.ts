@@ -3,7 +3,7 @@ import { smallDataSet } from "../../../test/helpers/small-data.ts";
 import type { DataSet, QuestionRecord } from "../../gym/data/index.ts";
 import { resolveConfig } from "../config.ts";
 import { loadQuestionPrompts } from "../sql/questions.ts";
-import { imitatedDatabases, imitatedQuestions, keepSplit, overlapWarning, splitOf } from "./split.ts";
+import { keepSplit, overlapWarning, sftDatabases, sftQuestions, splitOf } from "./split.ts";
 import { MemoryStore } from "./store.ts";
 
 const small = await smallDataSet();
@@ -28,16 +28,16 @@ test("SFT and GRPO have different databases, together all of them, and the seed 
   expect(split.sft.ids_sha256).not.toBe(split.grpo.ids_sha256);
   const asked = new Set(loadQuestionPrompts(data, settings()).map(({ question_id }) => question_id));
   expect(asked.size).toBe(split.grpo.questions);
-  expect(imitatedQuestions(data, settings()).filter(({ question_id }) => asked.has(question_id))).toEqual([]);
-  const draws = [1, 2, 3, 4].map((seed) => imitatedDatabases(data, settings({ seed })).join());
+  expect(sftQuestions(data, settings()).filter(({ question_id }) => asked.has(question_id))).toEqual([]);
+  const draws = [1, 2, 3, 4].map((seed) => sftDatabases(data, settings({ seed })).join());
   expect(new Set(draws).size).toBeGreaterThan(1);
 });
 
 test("the draw depends on names and seed only", () => {
   const data = spread(9);
-  const drawn = imitatedDatabases(data, settings());
-  expect(imitatedDatabases({ ...data, questions: data.questions.toReversed() }, settings())).toEqual(drawn);
-  expect(imitatedDatabases(data, settings({ difficulty_filter: ["easy"], sft_data_share: 0.9 }))).toEqual(drawn);
+  const drawn = sftDatabases(data, settings());
+  expect(sftDatabases({ ...data, questions: data.questions.toReversed() }, settings())).toEqual(drawn);
+  expect(sftDatabases(data, settings({ difficulty_filter: ["easy"], sft_data_share: 0.9 }))).toEqual(drawn);
 });
 
 test("without SFT on the data set GRPO asks everything", () => {
@@ -57,7 +57,7 @@ test.each<[object, DataSet, RegExp]>([
   [
     {},
     { ...small, questions: small.questions.map((q) => ({ ...q, gold_sql: "SELECT 42", tables_involved: [] })) },
-    /have answers but no gold SQL that SFT could imitate; sft_database_share is: 0\.333; give --sft-database-share 0/,
+    /have answers but no gold SQL for SFT; sft_database_share is: 0\.333; give --sft-database-share 0/,
   ],
   [{ sft_database_share: 0.9 }, small, /takes all 2 training databases of small and leaves none to GRPO: 0\.9; give l/],
   [
@@ -71,7 +71,7 @@ test.each<[object, DataSet, RegExp]>([
       ...small,
       questions: small.questions.flatMap((q) => [q, { ...q, split: "eval", question_id: `${q.question_id}b` }]),
     },
-    /a question would be imitated and evaluated: shop_.* and .*b; remove one/,
+    /a question would be used by SFT and by the evaluation: shop_.* and .*b; remove one/,
   ],
 ])("%j is refused in one line", async (given, data, message) => {
   await expect(splitOf(data, settings(given))).rejects.toThrow(message);

@@ -1,5 +1,5 @@
-// Which training databases SFT imitates and which GRPO asks about. The draw depends on the seed and the databases' names
-// only, so that other settings of a run do not move a database from one side to the other.
+// Which training databases SFT uses and which GRPO asks about. The draw depends only on the seed and the databases' names,
+// so that other settings of a run do not move a database from one side to the other.
 import { UsageError } from "../../errors.ts";
 import { type DataSet, filterQuestions, idsSha256, type QuestionRecord } from "../../gym/data/index.ts";
 import { random } from "../../random.ts";
@@ -25,19 +25,19 @@ export interface SplitPart {
 /** split.json: what each part of a training has questions on. */
 export interface TrainingSplit {
   readonly seed: number;
-  /** Of the training databases that SFT imitates, and of SFT's episodes that are on them. */
+  /** Share of the training databases that SFT uses, and of SFT's episodes that are on them. */
   readonly shares: { readonly databases: number; readonly episodes: number };
-  /** Imitated by SFT; no databases where no gold SQL is. */
+  /** Demonstrated by SFT; no databases where gold SQL is not used. */
   readonly sft: SplitPart;
   /** Asked by GRPO. */
   readonly grpo: SplitPart;
   readonly eval: SplitPart;
-  /** Whether GRPO may ask questions that SFT imitated. */
+  /** Whether GRPO may ask questions that SFT demonstrated. */
   readonly overlap: boolean;
 }
 
-/** The training databases whose gold SQL is imitated; none without SFT on the data set. */
-export function imitatedDatabases(data: DataSet, config: SplitConfig): string[] {
+/** The training databases whose gold SQL is used by SFT; none without SFT on the data set. */
+export function sftDatabases(data: DataSet, config: SplitConfig): string[] {
   const { sft_steps, sft_database_share: share, sft_data_share, sft_overlap, seed } = config;
   if (sft_steps === 0 || share === 0 || sft_data_share === 0) return [];
   const names = namesOf(filterQuestions(data.questions, { split: "train" }));
@@ -49,7 +49,7 @@ export function imitatedDatabases(data: DataSet, config: SplitConfig): string[] 
     });
   if (!data.questions.some(hasGoldSql))
     throw new UsageError({
-      what: `the questions of ${data.name} have answers but no gold SQL that SFT could imitate; sft_database_share is`,
+      what: `the questions of ${data.name} have answers but no gold SQL for SFT; sft_database_share is`,
       value: Number(share.toFixed(3)),
       remedy: "give --sft-database-share 0: SFT then uses practice worlds only, and rewards need only answers",
     });
@@ -58,14 +58,14 @@ export function imitatedDatabases(data: DataSet, config: SplitConfig): string[] 
     throw new UsageError({
       what: `sft_database_share takes all ${names.length} training databases of ${data.name} and leaves none to GRPO`,
       value: share,
-      remedy: `give less than ${Math.floor(1000 * (1 - 0.5 / names.length)) / 1000}, or --sft-overlap to reward what was imitated`,
+      remedy: `give less than ${Math.floor(1000 * (1 - 0.5 / names.length)) / 1000}, or --sft-overlap to reward what SFT demonstrated`,
     });
   return random("sft databases", seed).sample(names, count).sort();
 }
 
-/** The questions that SFT imitates, in the order of the data set. */
-export function imitatedQuestions(data: DataSet, config: SplitConfig): QuestionRecord[] {
-  const database = imitatedDatabases(data, config);
+/** The questions that SFT demonstrates, in the order of the data set. */
+export function sftQuestions(data: DataSet, config: SplitConfig): QuestionRecord[] {
+  const database = sftDatabases(data, config);
   if (database.length === 0) return [];
   const { difficulty_filter: difficulty } = config;
   const questions = filterQuestions(data.questions, { split: "train", difficulty, database }).filter(hasGoldSql);
@@ -84,28 +84,28 @@ function hasGoldSql({ tables_involved }: QuestionRecord): boolean {
 
 /** The questions that GRPO asks, in the order of the data set; may be none. */
 export function rewardedQuestions(data: DataSet, config: SplitConfig): QuestionRecord[] {
-  const imitated = config.sft_overlap ? new Set() : new Set(imitatedDatabases(data, config));
+  const shown = config.sft_overlap ? new Set() : new Set(sftDatabases(data, config));
   const { difficulty_filter: difficulty } = config;
   const questions = filterQuestions(data.questions, { split: "train", difficulty });
-  return questions.filter(({ database_name }) => !imitated.has(database_name));
+  return questions.filter(({ database_name }) => !shown.has(database_name));
 }
 
 /** The whole split, with its checks. */
 export async function splitOf(data: DataSet, config: SplitConfig): Promise<TrainingSplit> {
   const { difficulty_filter: difficulty, seed, sft_overlap } = config;
-  const imitated = imitatedQuestions(data, config);
+  const shown = sftQuestions(data, config);
   const evaluated = filterQuestions(data.questions, { split: "eval", difficulty });
-  checkApart(imitated, evaluated);
+  checkApart(shown, evaluated);
   return {
     seed,
     shares:
-      imitated.length === 0
+      shown.length === 0
         ? { databases: 0, episodes: 0 }
         : { databases: config.sft_database_share, episodes: config.sft_data_share },
-    sft: { ...(await partOf(imitated)), databases: imitatedDatabases(data, config) },
+    sft: { ...(await partOf(shown)), databases: sftDatabases(data, config) },
     grpo: await partOf(rewardedQuestions(data, config)),
     eval: await partOf(evaluated),
-    overlap: sft_overlap && imitated.length > 0,
+    overlap: sft_overlap && shown.length > 0,
   };
 }
 
@@ -134,25 +134,25 @@ function splitDifferences(one: TrainingSplit, other: TrainingSplit): string[] {
   ];
 }
 
-/** Said where GRPO may reward what SFT imitated. */
+/** The warning where GRPO may reward what SFT demonstrated. */
 export function overlapWarning({ overlap, sft }: TrainingSplit): Warning | null {
   if (!overlap) return null;
   return {
     step: 0,
     code: "imitated_and_rewarded",
-    message: `GRPO may ask the ${sft.questions} questions that SFT imitated: after imitation such a group is all right or all wrong, has no spread and teaches nothing`,
+    message: `GRPO may ask the ${sft.questions} questions that SFT demonstrated: after SFT such a group is mostly all right or all wrong, has no spread and teaches nothing`,
     remedy: "leave sft_overlap off, so that GRPO asks about other databases",
   };
 }
 
-/** An evaluation question that was imitated word for word measures memory. */
-function checkApart(imitated: readonly QuestionRecord[], evaluated: readonly QuestionRecord[]): void {
+/** An evaluation question that SFT demonstrated word for word measures memory. */
+function checkApart(shown: readonly QuestionRecord[], evaluated: readonly QuestionRecord[]): void {
   const keyOf = ({ database_name, question_text }: QuestionRecord) => `${database_name}\n${question_text}`;
-  const known = new Map(imitated.map((question) => [keyOf(question), question]));
+  const known = new Map(shown.map((question) => [keyOf(question), question]));
   const same = evaluated.find((question) => known.has(keyOf(question)));
   if (!same) return;
   throw new UsageError({
-    what: "a question would be imitated and evaluated",
+    what: "a question would be used by SFT and by the evaluation",
     value: `${known.get(keyOf(same))!.question_id} and ${same.question_id}`,
     remedy: "remove one of them, or give --sft-database-share 0",
   });

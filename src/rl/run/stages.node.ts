@@ -9,10 +9,10 @@ import { loadSqlite } from "../../gym/sql/index.ts";
 import type { LoadedModel } from "../../lm/engine/index.node.ts";
 import type { GRPOConfig } from "../config.ts";
 import { evaluateStage } from "../evaluate-stage.ts";
-import { teamDemonstrations } from "../sft/demonstration-team.node.ts";
+import { threadedDemonstrations } from "../sft/demonstration-threads.node.ts";
+import { checkSftContext, fineTune } from "../sft/fine-tune.ts";
 import { selfTaughtName, selfTaughtRound } from "../sft/self-taught.ts";
-import { fineTune } from "../sft/sft.ts";
-import type { WarmupStep } from "../sft/warmup.ts";
+import type { SftStep } from "../sft/sft.ts";
 import { createSqlEnvironment } from "../sql/sql-environment.ts";
 import type { Phase } from "./grpo.ts";
 import { baseName } from "./model.node.ts";
@@ -33,7 +33,7 @@ export interface StageContext {
   readonly onPhase?: (phase: Phase) => void;
   /** Episodes played so far in an evaluation or a stage, and how many it will play. */
   readonly onProgress?: (phase: Phase, done: number, total: number) => void;
-  readonly onStep?: (phase: Phase, step: WarmupStep) => void;
+  readonly onStep?: (phase: Phase, step: SftStep) => void;
 }
 
 /** One way to teach a model before GRPO. */
@@ -54,7 +54,7 @@ const SFT: Stage = {
     const { interrupted, ...report } = await fineTune(model, data, config, {
       ...(signal && { signal }),
       ...(workers > 0 && {
-        practice: (mixture) => teamDemonstrations(model.folder, { threads: workers, mixtureOf: () => mixture }),
+        practice: (mixture) => threadedDemonstrations(model.folder, { threads: workers, mixtureOf: () => mixture }),
       }),
       onStep: (step) => onStep?.("sft", step),
     });
@@ -98,10 +98,11 @@ export async function runStages(options: RunStagesOptions): Promise<LoadedModel 
   await loadSqlite();
   let from = config.model_name;
   for (const stage of stagesFor(config)) {
-    const folder = join(store.name, stage.name);
+    const folder = stageFolder(store.name, stage.name);
     if (!existsSync(folder)) {
       const model = await load(from);
       try {
+        if (stage === SFT) await checkSftContext(model, options.data, config); // before the evaluation, which takes longer
         if (from === config.model_name) await evaluateBase(model, options);
         onPhase?.(stage.phase);
         const started = performance.now();
@@ -119,6 +120,12 @@ export async function runStages(options: RunStagesOptions): Promise<LoadedModel 
     from = folder;
   }
   return load(from);
+}
+
+/** Where a stage's model is saved; in folders of version 1 that of SFT is in `warmed`. */
+function stageFolder(run: string, name: string): string {
+  const old = join(run, "warmed");
+  return name === SFT.name && existsSync(old) ? old : join(run, name);
 }
 
 /** An error in loading a model that a stage saved, with how to make it again. */

@@ -3,11 +3,11 @@ import { parentPort, workerData } from "node:worker_threads";
 import { loadSqlite } from "../../gym/sql/index.ts";
 import { loadModelFolder } from "../../lm/model/formats/folder.node.ts";
 import { createTurnEncoder } from "../../lm/model/index.ts";
-import type { Batch, Order, TeamSpec } from "./demonstration-team.node.ts";
+import type { Batch, Order, ThreadSpec } from "./demonstration-threads.node.ts";
 import { demonstrations } from "./demonstrations.ts";
 import { encodeTranscript } from "./transcripts.ts";
 
-const { folder, worldsPerBatch } = workerData as TeamSpec;
+const { folder, worldsPerBatch } = workerData as ThreadSpec;
 const { tokenizer, chatTemplate, weights, generationConfig } = await loadModelFolder(folder);
 await weights.close();
 const turns = createTurnEncoder(tokenizer, chatTemplate, { eosIds: generationConfig.eos_token_ids });

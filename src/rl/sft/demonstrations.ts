@@ -1,4 +1,4 @@
-// Episodes to imitate, made by players on practice worlds in a given mixture: endless, and the same for the same seed.
+// Demonstrations for SFT: episodes of a mixture of players on practice worlds, endless, the same for the same seed.
 import { z } from "zod";
 import { DIFFICULTIES, type QuestionRecord } from "../../gym/data/index.ts";
 import { rulesOf, rulesSchema, SQLEnvironment } from "../../gym/env/index.ts";
@@ -30,14 +30,14 @@ export const mixtureSchema = z
         }),
       )
       .min(1)
-      .describe("who is imitated, and how much of each"),
+      .describe("the players that demonstrate, and their shares"),
     questions_per_world: z.int().min(1).max(64).default(4).describe("episodes on one practice world"),
     difficulties: z.array(z.enum(DIFFICULTIES)).min(1).default(["easy", "medium"]).describe("of the questions"),
     invented_share: z.number().min(0).max(1).default(0.35).describe("of names and values that are invented words"),
     forms: z
       .union([z.literal("starter"), z.array(z.string()).min(1)])
       .optional()
-      .describe("names of the question forms, or starter for those of the main job; all when absent"),
+      .describe("names of the question forms, or starter for those of the default training; all when absent"),
     forms_share: z
       .number()
       .min(0)
@@ -75,7 +75,7 @@ export const mixtureSchema = z
 
 export type Mixture = z.infer<typeof mixtureSchema>;
 
-/** An episode on a question of a data set, to imitate. */
+/** How a demonstration on a question of a data set is made. */
 export interface DataDemonstrationOptions extends TranscriptOptions {
   /** Who plays; where its answer is wrong the oracle plays instead. @default the teacher */
   readonly player?: ScriptedName;
@@ -103,7 +103,7 @@ export function teacherOf({ stumbles, omissions }: Mixture): TeacherOptions {
 }
 
 /**
- * One transcript after the other, of all worlds from the first on or of so many. `loadSqlite()` must have been awaited.
+ * Transcripts of the worlds from `first` on: of all, or of `worlds` of them. `loadSqlite()` must have been awaited.
  *
  * @example
  * const mixture = mixtureSchema.parse({ seed: 1, players: [{ player: "oracle", share: 1 }] });

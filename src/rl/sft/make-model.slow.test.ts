@@ -16,8 +16,8 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 const recipe = recipeSchema.parse({
   seed: 5,
   model: { hidden_size: 32, intermediate_size: 64, num_hidden_layers: 1, num_attention_heads: 1 },
-  lessons: [{ players: [{ player: "teacher", share: 1 }], worlds: 32 }, { players: [{ player: "guesser", share: 1 }] }],
-  warmup: { steps: 3, batch_tokens: 2000 },
+  stages: [{ players: [{ player: "teacher", share: 1 }], worlds: 32 }, { players: [{ player: "guesser", share: 1 }] }],
+  sft: { steps: 3, batch_tokens: 2000 },
 });
 
 test("the same recipe gives the same folder, byte by byte, in bf16", async () => {

@@ -1,16 +1,16 @@
-// Two sources of training data as one: items that are gone through again and again, and others in between.
+// Mixes two sources of training data: items that are repeated epoch by epoch, and a stream of others.
 import type { Datum } from "../../lm/engine/index.ts";
 import { random } from "../../random.ts";
 
 export interface MixOptions {
-  /** Of the data that come from the items. */
+  /** Share of the data that are items. */
   readonly share: number;
   readonly seed: number | string;
 }
 
 /**
- * Items in a new random order each time round, encoded when first met, and in between what the other source gives. Items
- * whose encoding is null are left out. Ends with the other source, or when no item can be encoded and there is no other.
+ * Items in a new random order each epoch, encoded on first use, interleaved with the other source. Items whose encoding is
+ * null are left out. Ends with the other source, or when no item can be encoded and there is no other.
  */
 export async function* mixed<T>(
   others: AsyncGenerator<Datum> | undefined,
@@ -18,7 +18,7 @@ export async function* mixed<T>(
   encode: (item: T) => Datum | null | Promise<Datum | null>,
   { share, seed }: MixOptions,
 ): AsyncGenerator<Datum, void> {
-  const draw = random("warm-up", seed);
+  const draw = random("warm-up", seed); // the name is part of the seed: another would change all results
   const known = new Map<T, Datum>();
   let usable = items;
   let left: T[] = [];

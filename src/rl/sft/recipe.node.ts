@@ -1,20 +1,20 @@
-// A model made by a recipe, as a folder: fresh weights, its lessons, saved.
+// A model made by a recipe, as a folder: initialized, trained on its stages, saved.
 
 import { loadSqlite } from "../../gym/sql/index.ts";
 import { type LoadedModel, loadModelAndTokenizer, type ThreadEngineOptions } from "../../lm/engine/index.node.ts";
 import type { Datum } from "../../lm/engine/index.ts";
-import { teamDemonstrations } from "./demonstration-team.node.ts";
+import { threadedDemonstrations } from "./demonstration-threads.node.ts";
 import { saveFreshModel } from "./init-model.node.ts";
 import { mixtureAt, type Recipe, recipeDemonstrations, recipeVocabulary } from "./recipe.ts";
+import { type SftReport, type SftStep, trainSft } from "./sft.ts";
 import { encodeTranscript } from "./transcripts.ts";
-import { type WarmupReport, type WarmupStep, warmup } from "./warmup.ts";
 
 export interface MakeModelOptions {
   /** Where it learns. */
   readonly engine?: ThreadEngineOptions;
   /** Threads that play the demonstrations besides this one; they change nothing but the time. @default 0 */
   readonly workers?: number;
-  readonly onStep?: (step: WarmupStep, model: LoadedModel) => unknown;
+  readonly onStep?: (step: SftStep, model: LoadedModel) => unknown;
   readonly signal?: AbortSignal;
   /** Its README. */
   readonly card?: string;
@@ -37,21 +37,21 @@ export async function makeModel(
   dir: string,
   recipe: Recipe,
   { engine: where = {}, workers = 0, onStep, signal, card }: MakeModelOptions = {},
-): Promise<WarmupReport> {
+): Promise<SftReport> {
   await loadSqlite();
   await saveFreshModel(dir, await recipeVocabulary(recipe), { ...recipe.model, seed: recipe.seed });
   const model = await loadModelAndTokenizer(dir, where);
   const source =
     workers > 0
-      ? teamDemonstrations(dir, {
+      ? threadedDemonstrations(dir, {
           threads: workers,
           worldsPerBatch: WORLDS_PER_BATCH,
           mixtureOf: (batch) => mixtureAt(recipe, batch * WORLDS_PER_BATCH),
         })
       : encoded(recipe, model);
   try {
-    const report = await warmup(model.engine, source, {
-      ...recipe.warmup,
+    const report = await trainSft(model.engine, source, {
+      ...recipe.sft,
       ...(onStep && { onStep: (step) => onStep(step, model) }),
       ...(signal && { signal }),
     });

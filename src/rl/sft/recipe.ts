@@ -1,11 +1,11 @@
-// How a small model is made from nothing: its sizes, the lessons it imitates one after the other, and the steps it takes.
+// How a small model is made from scratch: its sizes, the stages of demonstrations it is trained on, and the optimizer.
 import { z } from "zod";
 import { demonstrations, type Mixture, mixtureSchema } from "./demonstrations.ts";
 import type { Transcript } from "./transcripts.ts";
 
 const size = (value: number) => z.int().min(1).default(value);
 
-export const recipeSchema = z
+const recipe = z
   .object({
     seed: z.union([z.int(), z.string()]).default(0).describe("of weights, worlds, questions and players"),
     model: z
@@ -21,15 +21,15 @@ export const recipeSchema = z
       })
       .strict()
       .prefault({}),
-    lessons: z
+    stages: z
       .array(
         mixtureSchema.omit({ seed: true }).extend({
-          worlds: z.int().min(1).optional().describe("practice worlds of this lesson; the last lesson has no end"),
+          worlds: z.int().min(1).optional().describe("practice worlds of this stage; the last stage is endless"),
         }),
       )
       .min(1)
-      .describe("who is imitated, lesson by lesson"),
-    warmup: z
+      .describe("who demonstrates, stage by stage"),
+    sft: z
       .object({
         steps: z.int().min(1),
         batch_tokens: z.int().min(1).default(16_384),
@@ -42,29 +42,39 @@ export const recipeSchema = z
   })
   .strict();
 
-export type Recipe = z.infer<typeof recipeSchema>;
+/** Keys of before, and what they are called now. */
+const RENAMED = { lessons: "stages", warmup: "sft" } as const;
 
-/** What is played in the worlds from this one on. */
-export function mixtureAt({ seed, lessons }: Recipe, world: number): Mixture {
+/** A recipe; the keys `lessons` and `warmup` of before are read as `stages` and `sft`. */
+export const recipeSchema = z.preprocess((value) => {
+  if (typeof value !== "object" || value === null) return value;
+  const keys = Object.entries(value).map(([key, of]) => [RENAMED[key as keyof typeof RENAMED] ?? key, of]);
+  return Object.fromEntries(keys);
+}, recipe);
+
+export type Recipe = z.infer<typeof recipe>;
+
+/** The mixture of this practice world. */
+export function mixtureAt({ seed, stages }: Recipe, world: number): Mixture {
   let first = 0;
-  for (const { worlds = Number.POSITIVE_INFINITY, ...mixture } of lessons) {
+  for (const { worlds = Number.POSITIVE_INFINITY, ...mixture } of stages) {
     if (world < first + worlds) return { ...mixture, seed };
     first += worlds;
   }
-  const { worlds: _, ...last } = lessons.at(-1)!;
+  const { worlds: _, ...last } = stages.at(-1)!;
   return { ...last, seed };
 }
 
-/** All lessons, one transcript after the other, without end. `loadSqlite()` must have been awaited. */
+/** The transcripts of all stages in order, endless. `loadSqlite()` must have been awaited. */
 export async function* recipeDemonstrations(recipe: Recipe, worldsPerBatch: number): AsyncGenerator<Transcript, void> {
   for (let world = 0; ; world += worldsPerBatch) {
     yield* demonstrations(mixtureAt(recipe, world), world, worldsPerBatch);
   }
 }
 
-/** What the vocabulary is made of: episodes of the first lesson on worlds of their own. */
-export async function recipeVocabulary({ seed, lessons }: Recipe, count = 1_200): Promise<Transcript[]> {
-  const { worlds: _, ...mixture } = lessons[0]!;
+/** Text for training the tokenizer: episodes of the first stage, on practice worlds used for nothing else. */
+export async function recipeVocabulary({ seed, stages }: Recipe, count = 1_200): Promise<Transcript[]> {
+  const { worlds: _, ...mixture } = stages[0]!;
   const taken: Transcript[] = [];
   for await (const transcript of demonstrations({ ...mixture, seed: `${seed}_vocabulary` })) {
     if (taken.push(transcript) === count) break;

@@ -5,7 +5,7 @@ import type { DataSet } from "../../gym/data/index.ts";
 import { type GRPOConfigInput, resolveConfig } from "../config.ts";
 import type { Episode } from "../run/records.ts";
 import { encodeEpisode, selectEpisodes, selfTaughtRound } from "./self-taught.ts";
-import { learningRate } from "./warmup.ts";
+import { sftLearningRate } from "./sft.ts";
 
 let data: DataSet;
 let lesson: Lesson;
@@ -70,7 +70,7 @@ test("a round has many steps even of few episodes, and its learning rate falls t
   await model.engine.close();
   const { kept, steps } = report!;
   expect(steps).toBeGreaterThanOrEqual(Math.min(16, 2 * kept));
-  expect(rates).toEqual(rates.map((_, i) => learningRate(i, { steps, learning_rate: 3e-3 })));
+  expect(rates).toEqual(rates.map((_, i) => sftLearningRate(i, { steps, learning_rate: 3e-3 })));
 });
 
 test("an interrupted round is null", async () => {

@@ -18,7 +18,7 @@ import { loadQuestionPrompts } from "../sql/questions.ts";
 import { rolloutFunc } from "../sql/rollout-func.ts";
 import { repeated } from "../task-order.ts";
 import type { TrainableModel } from "../trainer.ts";
-import { type WarmupOptions, type WarmupReport, warmup } from "./warmup.ts";
+import { type SftOptions, type SftReport, trainSft } from "./sft.ts";
 
 /** Right episodes of one question that are learned from: a second one shows another way, more repeat what is known. */
 export const KEPT_PER_QUESTION = 2;
@@ -32,7 +32,7 @@ const EPISODES_AT_ONCE = 64;
 /** Names a round's folder and report. */
 export const selfTaughtName = (round: number) => `self-taught-${round}`;
 
-export interface SelfTaughtOptions extends Pick<WarmupOptions, "onStep" | "signal"> {
+export interface SelfTaughtOptions extends Pick<SftOptions, "onStep" | "signal"> {
   /** Where the episodes are played. @default in this thread */
   readonly environments?: EnvironmentSource | undefined;
   /** Told the episodes sampled so far, and how many there will be. */
@@ -128,8 +128,8 @@ function learn(
   { engine, turns }: TrainableModel,
   episodes: readonly Episode[],
   { seed, self_taught_learning_rate: learning_rate, sft_batch_tokens, max_context_tokens }: GRPOConfig,
-  learning: Pick<WarmupOptions, "onStep" | "signal">,
-): Promise<WarmupReport> {
+  learning: Pick<SftOptions, "onStep" | "signal">,
+): Promise<SftReport> {
   const epochs = Array.from({ length: EPOCHS }, (_, epoch) =>
     random("self-taught order", seed, epoch).shuffle(episodes),
   );
@@ -140,10 +140,10 @@ function learn(
   const most = Math.ceil(total / LEAST_STEPS) - Math.max(...lengths);
   const batch_tokens = Math.max(1, Math.min(sft_batch_tokens, most));
   const steps = stepsOf(lengths, batch_tokens);
-  return warmup(engine, data, { steps, batch_tokens, learning_rate, max_context_tokens, ...learning });
+  return trainSft(engine, data, { steps, batch_tokens, learning_rate, max_context_tokens, ...learning });
 }
 
-/** Steps that `warmup` makes of episodes of these lengths; the learning rate falls until the last of them. */
+/** Steps that `trainSft` makes of episodes of these lengths; the learning rate decays until the last of them. */
 function stepsOf(lengths: readonly number[], batch_tokens: number): number {
   let [steps, inBatch] = [0, 0];
   for (const length of lengths) {

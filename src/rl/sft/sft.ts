@@ -1,107 +1,127 @@
-// SFT before GRPO: right episodes on practice worlds and, where gold SQL may be used, on some of the training databases.
-// The same config and data give the same weights.
+// Supervised fine-tuning (SFT): cross-entropy on encoded transcripts.
 
 import { UsageError } from "../../errors.ts";
-import type { DataSet, QuestionRecord } from "../../gym/data/index.ts";
-import { rulesOf, SQLEnvironment } from "../../gym/env/index.ts";
-import type { PromptChoice } from "../../gym/players/index.ts";
-import type { Datum } from "../../lm/engine/index.ts";
-import type { TurnEncoder } from "../../lm/model/index.ts";
-import type { GRPOConfig } from "../config.ts";
-import { imitatedQuestions } from "../run/split.ts";
-import type { TrainableModel } from "../trainer.ts";
-import { dataDemonstration, demonstrations, type Mixture, mixtureSchema, teacherOf } from "./demonstrations.ts";
-import { mixed } from "./mixing.ts";
-import { encodeTranscript } from "./transcripts.ts";
-import { type WarmupOptions, type WarmupReport, warmup } from "./warmup.ts";
+import type { Datum, Engine } from "../../lm/engine/index.ts";
 
-/** Actions an imitated episode may take: enough for the teacher to look around and repair an error. */
-const STEP_BUDGET = 10;
-
-/**
- * How often the teacher's query fails at first, for a wrong column or for a table it has not described. A fine-tuned model
- * that fails must have seen what to do next; the failing queries themselves are not learned.
- */
-const MISTAKES = { stumbles: 0.3, omissions: 0.25, learn_mistakes: false };
-
-/** Episodes that must all be too long before SFT is given up. */
-const TOO_LONG = 64;
-
-export interface SftOptions extends Pick<WarmupOptions, "onStep" | "signal"> {
-  /** Episodes on practice worlds, made elsewhere such as in threads. @default made here, as `practiceMixture` says */
-  readonly practice?: (mixture: Mixture) => AsyncGenerator<Datum, void>;
+export interface SftOptions {
+  readonly steps: number;
+  /** Tokens per step, context included: a step takes transcripts until it has as many. @default 4096 */
+  readonly batch_tokens?: number;
+  /** Peak learning rate. @default 1e-3 */
+  readonly learning_rate?: number;
+  /** LR warmup steps. @default a twentieth of all */
+  readonly warmup_steps?: number;
+  /** @default 0.01 */
+  readonly weight_decay?: number;
+  /** @default 1 */
+  readonly max_grad_norm?: number;
+  /** AdamW's decay of squared gradients; lower suits few steps. @default 0.999 */
+  readonly beta2?: number;
+  /** Longer transcripts are skipped and counted. @default 1024 */
+  readonly max_context_tokens?: number;
+  readonly onStep?: (step: SftStep) => unknown;
+  readonly signal?: AbortSignal;
 }
 
-/** Who is imitated on practice worlds: mostly the teacher, who looks first and repairs errors, and the oracle. */
-export function practiceMixture(config: GRPOConfig): Mixture {
-  const { seed, difficulty_filter: difficulties, prompt, shots } = config;
-  return mixtureSchema.parse({
-    ...{ seed, difficulties, prompt, shots, ...rulesOf(config) },
-    players: [
-      { player: "teacher", share: 0.7 },
-      { player: "oracle", share: 0.3 },
-    ],
-    ...{ questions_per_world: 4, step_budget: STEP_BUDGET, observed_weight: 0.1, ...MISTAKES },
-  });
+export interface SftStep {
+  readonly step: number;
+  readonly loss: number;
+  readonly learning_rate: number;
+  readonly grad_norm: number;
+  /** Of this step. */
+  readonly tokens: number;
+  readonly transcripts: number;
+  readonly skipped: boolean;
 }
 
-/**
- * Takes `sft_steps` steps. `loadSqlite()` must have been awaited.
- *
- * @example
- * const report = await fineTune(model, data, resolveConfig({ sft_steps: 100 }));
- */
-export async function fineTune(
-  { engine, turns }: TrainableModel,
-  data: DataSet,
-  config: GRPOConfig,
-  { practice, onStep, signal }: SftOptions = {},
-): Promise<WarmupReport> {
-  const { sft_steps: steps, sft_batch_tokens: batch_tokens, sft_learning_rate: learning_rate } = config;
-  const { sft_max_context_tokens: max_context_tokens } = config;
-  const mixture = practiceMixture(config);
-  const questions = imitatedQuestions(data, config);
-  const others =
-    questions.length > 0 && config.sft_data_share === 1
-      ? undefined
-      : (practice?.(mixture) ?? encodedDemonstrations(mixture, turns));
-  const source = mixed(others, questions, encoderOf(data, config, mixture, turns), {
-    share: config.sft_data_share,
-    seed: config.seed,
-  });
-  return warmup(engine, fitting(source, max_context_tokens), {
-    ...{ steps, batch_tokens, learning_rate, max_context_tokens },
-    ...(onStep && { onStep }),
-    ...(signal && { signal }),
-  });
+export interface SftReport {
+  readonly steps: number;
+  readonly tokens: number;
+  readonly transcripts: number;
+  /** Transcripts that were longer than the context. */
+  readonly too_long: number;
+  readonly first_loss: number;
+  /** Mean of the last tenth of the steps. */
+  readonly last_loss: number;
+  readonly interrupted: boolean;
 }
 
-async function* encodedDemonstrations(mixture: Mixture, turns: TurnEncoder): AsyncGenerator<Datum, void> {
-  for await (const transcript of demonstrations(mixture)) yield encodeTranscript(transcript, turns);
-}
-
-/** Plays a question by the run's rules, as the teacher does, and encodes the episode. */
-function encoderOf(data: DataSet, config: GRPOConfig, mixture: Mixture, turns: TurnEncoder) {
-  const env = new SQLEnvironment(data, { step_budget: STEP_BUDGET, ...rulesOf(config) });
-  const prompt: PromptChoice = { prompt: config.prompt, shots: config.shots };
-  const options = { prompt, seed: config.seed, teacher: teacherOf(mixture), learnMistakes: mixture.learn_mistakes };
-  return async (question: QuestionRecord): Promise<Datum | null> => {
-    const transcript = await dataDemonstration(env, question, options);
-    return transcript && encodeTranscript(transcript, turns);
+/** Trains on transcripts in the order of the source, which may be endless. */
+export async function trainSft(
+  engine: Pick<Engine, "forwardBackward" | "optimStep">,
+  source: AsyncIterable<Datum> | Iterable<Datum>,
+  options: SftOptions,
+): Promise<SftReport> {
+  const { steps, batch_tokens = 4096, weight_decay = 0.01, max_grad_norm = 1, max_context_tokens = 1024 } = options;
+  const { beta2 = 0.999 } = options;
+  if (!Number.isInteger(steps) || steps < 1)
+    throw new UsageError({ what: "steps must be a whole number from 1 on", value: steps });
+  const losses: number[] = [];
+  let [tokens, transcripts, tooLong] = [0, 0, 0];
+  let batch: Datum[] = [];
+  let inBatch = 0;
+  const step = async (data: readonly Datum[], count: number) => {
+    const learning_rate = sftLearningRate(losses.length, options);
+    const [{ loss }, { grad_norm, skipped }] = await Promise.all([
+      engine.forwardBackward(data, { loss: { type: "cross_entropy" } }),
+      engine.optimStep({ learning_rate, weight_decay, max_grad_norm, beta2 }),
+    ]);
+    losses.push(loss);
+    tokens += count;
+    transcripts += data.length;
+    await options.onStep?.({
+      step: losses.length,
+      loss,
+      learning_rate,
+      grad_norm,
+      tokens: count,
+      transcripts: data.length,
+      skipped,
+    });
+  };
+  // While the engine computes one step, the transcripts of the next are gathered.
+  let running: Promise<void> | undefined;
+  const start = async () => {
+    await running;
+    if (losses.length >= steps || options.signal?.aborted) return;
+    running = step(batch, inBatch);
+    running.catch(() => {}); // thrown where it is awaited
+    [batch, inBatch] = [[], 0];
+  };
+  for await (const datum of source) {
+    if (losses.length >= steps || options.signal?.aborted) break;
+    if (datum.tokens.length > max_context_tokens) {
+      tooLong++;
+      continue;
+    }
+    batch.push(datum);
+    inBatch += datum.tokens.length;
+    if (inBatch >= batch_tokens) await start();
+  }
+  await running;
+  if (batch.length > 0 && losses.length < steps && !options.signal?.aborted) await start(); // the end of a finite source
+  await running;
+  if (losses.length === 0) options.signal?.throwIfAborted();
+  if (losses.length === 0)
+    throw new UsageError({ what: "there was nothing to learn from", value: `${tooLong} transcripts too long` });
+  const last = losses.slice(-Math.max(1, Math.round(losses.length / 10)));
+  return {
+    steps: losses.length,
+    tokens,
+    transcripts,
+    too_long: tooLong,
+    first_loss: losses[0]!,
+    last_loss: last.reduce((sum, loss) => sum + loss, 0) / last.length,
+    interrupted: options.signal?.aborted ?? false,
   };
 }
 
-/** The data as they come; throws where the first of them are all too long, since an endless source would never give one that fits. */
-async function* fitting(source: AsyncGenerator<Datum, void>, most: number): AsyncGenerator<Datum, void> {
-  let [seen, shortest] = [0, Number.POSITIVE_INFINITY];
-  for await (const datum of source) {
-    shortest = Math.min(shortest, datum.tokens.length);
-    if (++seen >= TOO_LONG && shortest > most)
-      throw new UsageError({
-        what: "no episode to imitate fits sft_max_context_tokens",
-        value: most,
-        remedy: `the shortest of ${seen} has ${shortest} tokens: raise it, or use fewer shots`,
-      });
-    yield datum;
-  }
+/** Linear warmup, then cosine decay to a tenth of the peak. */
+export function sftLearningRate(
+  step: number,
+  { steps, learning_rate = 1e-3, warmup_steps = Math.ceil(steps / 20) }: SftOptions,
+): number {
+  if (step < warmup_steps) return (learning_rate * (step + 1)) / warmup_steps;
+  const done = (step - warmup_steps) / Math.max(1, steps - warmup_steps);
+  return learning_rate * (0.1 + 0.45 * (1 + Math.cos(Math.PI * Math.min(1, done))));
 }

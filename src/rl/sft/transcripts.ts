@@ -1,4 +1,4 @@
-// Conversations to imitate: messages in, token ids with weights out. Only what the model itself would say is learned.
+// Conversations for SFT: messages in, token ids with weights out. Only the assistant's tokens have a loss.
 import { z } from "zod";
 import { UsageError } from "../../errors.ts";
 import { rulesFromId } from "../../gym/env/index.ts";

@@ -1,7 +1,7 @@
 // The questions of a training: which ones it asks, and looking them up.
 import { QuestionLoadError, UsageError } from "../../errors.ts";
 import { type DataSet, filterQuestions, type QuestionRecord } from "../../gym/data/index.ts";
-import { imitatedDatabases, rewardedQuestions, type SplitConfig } from "../run/split.ts";
+import { rewardedQuestions, type SplitConfig, sftDatabases } from "../run/split.ts";
 
 /** A question to play. */
 export interface QuestionPrompt {
@@ -32,7 +32,7 @@ export function loadQuestionPrompts(data: DataSet, config: SplitConfig): Questio
   if (asked.length === 0)
     throw new UsageError({
       what: `all training questions that are ${difficulty.join(" or ")} are on databases that SFT imitates`,
-      value: imitatedDatabases(data, config).join(", "),
+      value: sftDatabases(data, config).join(", "),
       remedy: "lower sft_database_share, or widen difficulty_filter",
     });
   return asked.map(({ question_id, question_text }) => ({ question_id, text: question_text }));

@@ -6,12 +6,12 @@ import {
   type Phase,
   type Reach,
   type SelfTaughtReport,
+  type SftStep,
   type StageReport,
   type TimingLine,
   type TrainerCallback,
   type TrainingResult,
   type TrainingView,
-  type WarmupStep,
   type Warning,
 } from "../../../rl/index.ts";
 import {
@@ -71,7 +71,7 @@ export class TrainingScreen implements TrainerCallback {
   }
 
   /** A step of SFT, of a known number or not: on a terminal each, in a log the first and every tenth. */
-  sftStep(phase: Phase, { step, loss }: WarmupStep, total: number | null): void {
+  sftStep(phase: Phase, { step, loss }: SftStep, total: number | null): void {
     const of = total === null ? "" : `/${formatNumber(total)}`;
     const line = `${LABELS[phase]}: step ${formatNumber(step)}${of}, loss ${loss.toFixed(3)}`;
     if (process.stderr.isTTY && step !== total) this.#out.progress(line);

@@ -1,11 +1,11 @@
-// Demonstrations made by several threads at once: a GPU learns faster than one thread can play. The order is that of the
-// worlds, so the number of threads changes nothing but the time.
+// Demonstrations made on several threads, since a GPU learns faster than one thread can play. Their order is that of the
+// worlds, so the number of threads changes only the time.
 import { Worker } from "node:worker_threads";
 import type { Datum } from "../../lm/engine/index.ts";
 import type { Mixture } from "./demonstrations.ts";
 
 /** What a thread is started with. */
-export interface TeamSpec {
+export interface ThreadSpec {
   /** A model's folder, for its tokenizer. */
   readonly folder: string;
   readonly worldsPerBatch: number;
@@ -22,7 +22,7 @@ export interface Batch {
   readonly data: readonly { readonly tokens: Uint32Array; readonly weights: Float32Array }[];
 }
 
-export interface TeamOptions {
+export interface ThreadedOptions {
   readonly threads: number;
   /** What is played in the n-th batch of worlds; null ends it. */
   readonly mixtureOf: (batch: number) => Mixture | null;
@@ -30,15 +30,15 @@ export interface TeamOptions {
   readonly worldsPerBatch?: number;
 }
 
-/** Batches each thread has in hand, so that none waits for the learner. */
+/** Batches queued per thread, so that none waits for the learner. */
 const AHEAD = 2;
 
 /** Encoded demonstrations for a model, in the order of the worlds. */
-export async function* teamDemonstrations(
+export async function* threadedDemonstrations(
   folder: string,
-  { threads, mixtureOf, worldsPerBatch = 16 }: TeamOptions,
+  { threads, mixtureOf, worldsPerBatch = 16 }: ThreadedOptions,
 ): AsyncGenerator<Datum, void> {
-  const workerData: TeamSpec = { folder, worldsPerBatch };
+  const workerData: ThreadSpec = { folder, worldsPerBatch };
   const file = new URL("./demonstration-worker.node.js", import.meta.url);
   const workers = Array.from({ length: threads }, () => new Worker(file, { workerData }));
   const waiting = new Map<number, { resolve: (batch: Batch) => void; reject: (error: Error) => void }>();
@@ -60,7 +60,7 @@ export async function* teamDemonstrations(
     if (!mixture) return;
     const number = next++;
     const batch = new Promise<Batch>((resolve, reject) => waiting.set(number, { resolve, reject }));
-    batch.catch(() => {}); // it is thrown when its turn comes
+    batch.catch(() => {}); // thrown where it is awaited
     ordered.push(batch);
     workers[number % threads]!.postMessage({ number, mixture } satisfies Order);
   };

@@ -1,4 +1,4 @@
-// `sqlenv warmup`: a model imitates transcripts, from a file or made by players on practice worlds.
+// `sqlenv sft`: supervised fine-tuning on transcripts, from a file or made by players on practice worlds.
 import { existsSync, readFileSync } from "node:fs";
 import { Command } from "commander";
 import { parse as parseYaml } from "yaml";
@@ -18,13 +18,13 @@ import {
   parseTranscripts,
   type Recipe,
   recipeSchema,
+  type SftReport,
   type Transcript,
-  type WarmupReport,
-  warmup,
+  trainSft,
 } from "../../../rl/index.ts";
 import { baseName } from "../../../rl/run/model.node.ts";
 import { writeModelMetadata } from "../../../rl/run/model-metadata.node.ts";
-import { teamDemonstrations } from "../../../rl/sft/demonstration-team.node.ts";
+import { threadedDemonstrations } from "../../../rl/sft/demonstration-threads.node.ts";
 import { makeModel } from "../../../rl/sft/recipe.node.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "../options/device.ts";
 import { type PromptFlags, promptOption, shotsOption } from "../options/prompt.ts";
@@ -53,34 +53,45 @@ interface Options extends DeviceFlags, Pick<PromptFlags, "prompt" | "shots"> {
   readonly json?: boolean;
 }
 
-export function warmupCommand(): Command {
-  const command = new Command("warmup")
-    .description("let a model imitate transcripts, masking all but its own words")
+export function sftCommand(): Command {
+  const command = new Command("sft")
+    .alias("warmup") // its name of before
+    .description("supervised fine-tuning (SFT) on transcripts; only the model's own replies have a loss")
     .option("--model <name>", "a model folder, a GGUF file, ollama:NAME, a name on the Hub, or starter")
-    .option("--recipe <file>", "YAML: a model made from nothing, with its lessons and steps; in place of --model")
-    .requiredOption("--out <folder>", "where the warmed-up model is saved")
+    .option("--recipe <file>", "YAML: a model made from scratch, its sizes, stages and steps; in place of --model")
+    .requiredOption("--out <folder>", "folder for the fine-tuned model")
     .option(
       "--transcripts <file>",
-      "JSONL, one {messages: […]} a line, or what `eval --out` wrote, of which the right episodes count; gone through again and again",
+      "JSONL, one {messages: […]} per line, or the output of `eval --out`, of which right episodes are used; repeated epoch by epoch",
     )
-    .option("--mixture <file>", "YAML: which players to imitate on practice worlds, in which shares")
-    .addOption(promptOption("in whose words the model is asked (default: the mixture's, or compact)"))
-    .addOption(shotsOption("example episodes before each question, which are not learned"))
-    .option("--transcripts-share <x>", "of the episodes, where both are given", positive("--transcripts-share"), 0.5)
-    .option("--use-peft", "learn LoRA adapters; --out is then a folder in PEFT's layout")
-    .option("--lora-r <n>", "rank of the adapters", wholeNumber("--lora-r"), 16)
-    .option("--lora-alpha <x>", "adapters count alpha / r times", positive("--lora-alpha"), 32)
-    .option("--lora-target-modules <list>", "modules that get one (default: all)", (text: string) =>
+    .option("--mixture <file>", "YAML: players that demonstrate on practice worlds, and their shares")
+    .addOption(promptOption("prompt format (default: the mixture's, or compact)"))
+    .addOption(shotsOption("example episodes before each question, without a loss"))
+    .option(
+      "--transcripts-share <x>",
+      "share of the episodes that are transcripts, where both are given",
+      positive("--transcripts-share"),
+      0.5,
+    )
+    .option("--use-peft", "train LoRA adapters; --out is then a folder in PEFT's layout")
+    .option("--lora-r <n>", "LoRA rank", wholeNumber("--lora-r"), 16)
+    .option("--lora-alpha <x>", "LoRA alpha: adapters are scaled by alpha / r", positive("--lora-alpha"), 32)
+    .option("--lora-target-modules <list>", "modules with an adapter (default: all)", (text: string) =>
       listOf("--lora-target-modules", text, LORA_MODULES),
     )
-    .option("--seed <n>", "of the order and of the adapters", wholeNumber("--seed"), 0)
+    .option("--seed <n>", "random seed of the order and of the adapters", wholeNumber("--seed"), 0)
     .option("--steps <n>", "optimizer steps", wholeNumber("--steps"), 100)
-    .option("--batch-tokens <n>", "tokens a step", wholeNumber("--batch-tokens"), 4096)
-    .option("--learning-rate <x>", "at the top of its course", positive("--learning-rate"), 1e-3)
-    .option("--max-context-tokens <n>", "longer transcripts are passed over", wholeNumber("--max-context-tokens"), 1024)
+    .option("--batch-tokens <n>", "tokens per step, context included", wholeNumber("--batch-tokens"), 4096)
+    .option("--learning-rate <x>", "peak learning rate", positive("--learning-rate"), 1e-3)
+    .option(
+      "--max-context-tokens <n>",
+      "maximum tokens of a transcript; longer ones are skipped",
+      wholeNumber("--max-context-tokens"),
+      1024,
+    )
     .option(
       "--workers <n>",
-      "threads that make the mixture's episodes (default: the command's own)",
+      "threads that play the mixture's episodes (default: the main thread)",
       wholeNumber("--workers"),
     )
     .option("--json", "print one JSON object");
@@ -93,7 +104,7 @@ async function run(options: Options): Promise<void> {
   if ((options.recipe === undefined) === (options.model === undefined))
     throw new UsageError({ what: "give either --model or --recipe", remedy: "for example --model starter" });
   if (options.recipe !== undefined) return follow(readYaml(options.recipe, recipeSchema, "recipe"), options, out);
-  await imitate({ ...options, model: options.model! }, out);
+  await fineTune({ ...options, model: options.model! }, out);
 }
 
 /** Makes a model by a recipe. */
@@ -106,7 +117,7 @@ async function follow(recipe: Recipe, options: Options, out: Output): Promise<vo
     onStep: ({ step, loss, tokens: taken }) => {
       tokens += taken;
       const rate = formatNumber(Math.round((1000 * tokens) / (performance.now() - start)));
-      show(`step ${step} of ${recipe.warmup.steps}: loss ${loss.toFixed(4)}, ${rate} tokens/s`, step, out);
+      show(`step ${step} of ${recipe.sft.steps}: loss ${loss.toFixed(4)}, ${rate} tokens/s`, step, out);
     },
   });
   told(report, (performance.now() - start) / 1000, { recipe: options.recipe, out: options.out }, out);
@@ -120,7 +131,7 @@ function show(line: string, step: number, out: Output): void {
 }
 
 function told(
-  report: WarmupReport,
+  report: SftReport,
   seconds: number,
   names: Readonly<Record<string, string | undefined>>,
   out: Output,
@@ -129,12 +140,12 @@ function told(
     key,
     typeof value === "number" ? round(value) : String(value),
   ]);
-  out.line(drawTable(["warm-up", ""], rows));
+  out.line(drawTable(["SFT", ""], rows));
   out.line(`saved: ${names.out}`);
   out.result({ ...report, seconds, ...names });
 }
 
-async function imitate(options: Options & { readonly model: string }, out: Output): Promise<void> {
+async function fineTune(options: Options & { readonly model: string }, out: Output): Promise<void> {
   if (options.transcripts === undefined && options.mixture === undefined) {
     throw new UsageError({
       what: "give --transcripts or --mixture, or both",
@@ -153,7 +164,7 @@ async function imitate(options: Options & { readonly model: string }, out: Outpu
   });
   const made =
     mixture && options.workers
-      ? teamDemonstrations(model.folder, { threads: options.workers, mixtureOf: () => mixture })
+      ? threadedDemonstrations(model.folder, { threads: options.workers, mixtureOf: () => mixture })
       : mixture && encoded(demonstrations(mixture), model);
   const encode = (transcript: Transcript) => encodeTranscript(transcript, model.turns);
   const { transcriptsShare: share } = options;
@@ -167,7 +178,7 @@ async function imitate(options: Options & { readonly model: string }, out: Outpu
   const signal = interruptSignal();
   const start = performance.now();
   try {
-    const report = await warmup(model.engine, source, {
+    const report = await trainSft(model.engine, source, {
       ...{ steps, batch_tokens, learning_rate, max_context_tokens },
       signal,
       onStep: ({ step, loss, tokens, grad_norm }) => {

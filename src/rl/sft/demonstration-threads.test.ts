@@ -10,11 +10,11 @@ import type { Datum } from "../../lm/engine/index.ts";
 import { loadModelFolder } from "../../lm/model/formats/folder.node.ts";
 import { createTurnEncoder } from "../../lm/model/index.ts";
 import { demonstrations, encodeTranscript, mixtureSchema } from "../index.ts";
-import type * as TeamModule from "./demonstration-team.node.ts";
+import type * as TeamModule from "./demonstration-threads.node.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
-const { teamDemonstrations } = (await import(
-  resolve(root, "dist/rl/sft/demonstration-team.node.js")
+const { threadedDemonstrations } = (await import(
+  resolve(root, "dist/rl/sft/demonstration-threads.node.js")
 )) as typeof TeamModule;
 const folder = mkdtempSync(join(tmpdir(), "sqlenv-team-"));
 const mixture = mixtureSchema.parse({ seed: 9, players: [{ player: "oracle", share: 1 }], observed_weight: 0.1 });
@@ -28,7 +28,7 @@ const numbersOf = ({ tokens, weights }: Datum) => [[...tokens], Array.from(weigh
 async function made(threads: number): Promise<number[][][]> {
   const all: number[][][] = [];
   const mixtureOf = (batch: number) => (batch < 3 ? mixture : null);
-  for await (const datum of teamDemonstrations(folder, { threads, mixtureOf, worldsPerBatch: 1 }))
+  for await (const datum of threadedDemonstrations(folder, { threads, mixtureOf, worldsPerBatch: 1 }))
     all.push(numbersOf(datum));
   return all;
 }
@@ -48,6 +48,7 @@ test("one thread, three threads and the caller's own make the same", async () =>
 
 test("stops its threads when nobody listens any more", async () => {
   let taken = 0;
-  for await (const _ of teamDemonstrations(folder, { threads: 2, mixtureOf: () => mixture })) if (++taken === 3) break;
+  for await (const _ of threadedDemonstrations(folder, { threads: 2, mixtureOf: () => mixture }))
+    if (++taken === 3) break;
   expect(taken).toBe(3);
 });

@@ -4,8 +4,8 @@ import { parse } from "yaml";
 import type { Datum } from "../../lm/engine/index.ts";
 import { resolveConfig } from "../config.ts";
 import { mixtureSchema } from "./demonstrations.ts";
+import { practiceMixture } from "./fine-tune.ts";
 import { mixed } from "./mixing.ts";
-import { practiceMixture } from "./sft.ts";
 
 test("practice worlds are played as examples/pretrained plays them, by the run's rules and prompt", () => {
   const file = new URL("../../../examples/pretrained/mixture.yaml", import.meta.url);
