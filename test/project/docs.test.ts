@@ -14,11 +14,12 @@ const documents = [
     .map((file) => `docs/${file}`),
 ];
 
-/** Every command there is. */
+/** Every command there is, by all its names. */
 const program = await programFor(["--help"]);
 const known = new Set(
   program.commands.flatMap((command) => [
     command.name(),
+    ...command.aliases(),
     ...command.commands.map((part) => `${command.name()} ${part.name()}`),
   ]),
 ).add("help");

@@ -43,12 +43,17 @@ const RULES: readonly Rule[] = [
     except: WORLDS,
   },
   { retired: /\b[tT]okenGroup/, instead: "TokenSequence" },
-  { retired: /\b[lL]essons?\b|\bLesson/, instead: "SFT stage, example", except: WORLDS, allowed: /`?lessons(`|:)/g },
+  {
+    retired: /\b[lL]essons?\b|\bLesson/,
+    instead: "SFT stage, example",
+    except: WORLDS,
+    allowed: /`?lessons(`|:|, )|stages: lessons/g,
+  },
   {
     retired: /[wW]arm(ed)?[-_ ]?[uU]p/,
     instead: 'SFT (before RL); "warmup" only for the learning rate and for timing',
     allowed:
-      /(lr|learning.rate|LR)'?s? warm-?up|warmup[_-]?steps|warmup_ratio|warm-?up of the learning rate|`(sqlenv )?warmup`|sqlenv (-- )?warmup|warmup:/gi,
+      /(lr|learning.rate|LR)'?s? warm-?up|warmup[_-]?steps|warmup_ratio|warm-?up of the learning rate|`(sqlenv )?warmup`|sqlenv (-- )?warmup|sft.warmup|"warmup"|random\("warm-up"|warmup:/gi,
   },
   { retired: /\b[iI]mitat(e|es|ed|ing|ion)\b/, instead: "SFT, demonstrations", allowed: /imitation[-_][a-z_-]+/g },
   { retired: /\b[pP]ut(s|ting)? away\b|\btaken up\b|\btakeUp\b/, instead: "checkpoint, resume" },

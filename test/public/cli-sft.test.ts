@@ -65,5 +65,5 @@ test.runIf(QUICK).each([
 test("its name of before still works", async () => {
   const { code, stderr } = await sqlenvInside(["warmup", "--model", model, "--out", "x"]);
   expect([code, stderr]).toEqual([2, expect.stringMatching(/give --transcripts or --mixture, or both/)]);
-  expect((await sqlenvInside(["help", "warmup"])).stdout).toMatch(/^Usage: sqlenv sft\|warmup /);
+  expect((await sqlenvInside(["help", "warmup"])).stdout).toContain("Usage: sqlenv sft|warmup ");
 });

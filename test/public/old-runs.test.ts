@@ -2,10 +2,9 @@
 import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { loadModelAndTokenizer } from "sqlenv";
 import { afterAll, expect, test } from "vitest";
 import { parse } from "yaml";
-import type * as SqlEnv from "../../src/index.node.ts";
-import { built } from "../helpers/built.ts";
 import { ALL } from "../helpers/cases.ts";
 import { sqlenvInside } from "../helpers/cli-process.ts";
 import { TrainingPlace } from "../helpers/training-place.ts";
@@ -27,7 +26,6 @@ test.skipIf(!ALL)(
   "version 1, stopped after SFT by imitation_episodes and one step of GRPO: resumed to its end",
   async () => {
     const run = stored("v1-stopped");
-    const { loadModelAndTokenizer } = (await import(built("index.node.js"))) as typeof SqlEnv;
     const { engine } = await loadModelAndTokenizer(place.model, { device: "cpu" });
     const { variant } = engine.facts; // the checkpoint may be of another machine
     await engine.close();
