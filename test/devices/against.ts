@@ -53,7 +53,7 @@ export function againstCpu(
   };
   const cpu = () => createCpu({ threads: 2 });
 
-  test(`${name}: every kernel gives what the CPU gives`, () => {
+  test(`${name}: every kernel agrees with the CPU`, () => {
     const [want, got] = [on(cpu, everyKernel), on(make, everyKernel)];
     const wrong: string[] = [];
     for (const [kernel, values] of want) {
@@ -76,7 +76,7 @@ export function againstCpu(
     [5, 1, 40, "bias"],
   ];
   for (const [heads, kvHeads, headDim, vectors] of SHAPES) {
-    test(`${name}: attention, ${heads} heads on ${kvHeads} of ${headDim} with ${vectors}, is the CPU's`, () => {
+    test(`${name}: attention, ${heads} heads on ${kvHeads} of ${headDim} with ${vectors}, agrees with the CPU`, () => {
       const runs = tree([200, null], [70, 0], [1, 0], [129, 0], [64, 1], [3, 1], [257, null], [1, null], [33, 6]);
       const shape = { heads, kvHeads, headDim, eps: 1e-6 };
       const [want, got] = [
@@ -153,7 +153,7 @@ export function againstCpu(
   const batch = groups();
 
   for (const [family, recompute] of [...families.map((each) => [each, false] as const), ["qwen3", true] as const]) {
-    test(`${name}: gradients of a whole ${family} are the CPU's${recompute ? ", activations recomputed" : ""}`, async () => {
+    test(`${name}: gradients of a whole ${family} agree with the CPU${recompute ? ", activations recomputed" : ""}`, async () => {
       const grads = async (device: Device) => {
         const engine = engineOn(device, family, recompute);
         const { loss, logprobs } = await engine.forwardBackward(batch, { loss: { type: "cross_entropy" } });
@@ -203,7 +203,7 @@ export function againstCpu(
   });
 
   for (const family of families) {
-    test(`${name}: adapters of a ${family}: gradients and ten steps as on the CPU, sampled log-probs are the learned ones, and the base model is unchanged`, async () => {
+    test(`${name}: adapters of a ${family}: gradients and ten steps as on the CPU, sampled log-probs equal the trained ones, and the base model is unchanged`, async () => {
       const learn = async (device: Device) => {
         const weights = device.activations === "bf16" ? "bf16" : "f32"; // frozen, in the type that matmuls read
         const whole = tinyModel({ config: { ...SMALL, ...FAMILIES[family] }, deviation: 0.06, seed: "against" });
@@ -259,7 +259,7 @@ export function againstCpu(
   }
 
   for (const family of families) {
-    test(`${name}: sampled log-probs of a ${family} are the recomputed ones, and the same key gives the same tokens`, async () => {
+    test(`${name}: sampled log-probs of a ${family} equal the recomputed ones, and the same key gives the same tokens`, async () => {
       const engine = engineOn(make(), family);
       const prompts = Array.from({ length: 9 }, (_, i) => tokensOf(5 + 7 * i, "prompt", i % 3));
       const run = () =>
@@ -290,7 +290,7 @@ export function againstCpu(
   }
 
   for (const family of families) {
-    test(`${name}: two turns of forty samples of a ${family} in groups: log-probs are the recomputed ones`, async () => {
+    test(`${name}: two turns of forty samples of a ${family} in groups: log-probs equal the recomputed ones`, async () => {
       const engine = new LocalEngine(
         tinyModel({
           ...{
@@ -334,7 +334,7 @@ export function againstCpu(
   }
 
   for (const family of families) {
-    test(`${name}: padded batches of a ${family} with long or growing contexts: log-probs are the recomputed ones, deterministically`, async () => {
+    test(`${name}: padded batches of a ${family} with long or growing contexts: log-probs equal the recomputed ones, deterministically`, async () => {
       const config = {
         ...{ ...SMALL, ...FAMILIES[family], hidden_size: 512, max_position_embeddings: 2048 },
         ...(family === "qwen2"
@@ -377,7 +377,7 @@ export function againstCpu(
     });
   }
 
-  test(`${name}: every kernel gives the same bits twice`, () => {
+  test(`${name}: every kernel is deterministic`, () => {
     const [first, second] = [on(make, everyKernel), on(make, everyKernel)];
     const bits = (values: Float32Array | Int32Array) =>
       new Uint8Array(values.buffer, values.byteOffset, values.byteLength);

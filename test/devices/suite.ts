@@ -22,7 +22,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
     });
     afterAll(() => device.close());
 
-    test("memory: what is written is read, parts are views, copies are not", () => {
+    test("memory: reads return what was written, slices are views, copies are not", () => {
       device.scope(() => {
         const floats = bench.floats(Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8));
         const ints = bench.ints([-1, 2 ** 31 - 1, 7]);
@@ -285,7 +285,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
     );
 
     test.each([1, 5, 8, 33, 131])(
-      "sample takes the token whose interval of cumulative probability holds the number: vocabulary %i",
+      "sample takes the token whose cumulative probability interval contains the number: vocabulary %i",
       (vocabulary) => {
         const r = random("sample", vocabulary);
         const stride = (vocabulary + 7) & ~7;
@@ -309,7 +309,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
       },
     );
 
-    test("sample at temperature 0 takes the first of the likeliest, with its log-prob at temperature 1", () => {
+    test("sample at temperature 0 takes the first most likely token, with its log-prob at temperature 1", () => {
       bench.run((b) => {
         const rows = [
           [0, 3, 1, 3, -1],
@@ -325,7 +325,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
       });
     });
 
-    test("sample never takes a token of no probability, nor one past the vocabulary", () => {
+    test("sample never takes a token of probability 0, nor one beyond the vocabulary", () => {
       bench.run((b) => {
         const row = [-300, 0, -300, 0.5, -300];
         const cases = [0, 0.3, 0.6, 1 - 2 ** -24].map((uniform) => ({ temperature: 1, uniform }));

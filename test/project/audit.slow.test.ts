@@ -1,4 +1,4 @@
-// `npm run audit` against a registry of our own: what fails, and what must not.
+// `npm run audit` against a local registry: what fails, and what must not.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
@@ -39,12 +39,12 @@ const advisory = (severity: string) => ({
   vulnerable_versions: "<999.0.0",
 });
 
-test("nothing known: passes, and says how many packages it asked for", async () => {
+test("passes without known vulnerabilities, and says how many packages it checked", async () => {
   advisories = {};
   expect(await audit()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^npm audit: \d+ packages, 0 with/) });
 });
 
-test("a vulnerability rated high fails it, a low one is told", async () => {
+test("fails on a high vulnerability, reports a low one", async () => {
   advisories = { ws: [advisory("high")] };
   expect(await audit()).toMatchObject({
     code: 1,
@@ -54,12 +54,12 @@ test("a vulnerability rated high fails it, a low one is told", async () => {
   expect(await audit()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^low: ws: /) });
 });
 
-test("what only development needs is not asked for", async () => {
+test("development dependencies are not checked", async () => {
   advisories = { vite: [advisory("critical")] };
   expect((await audit()).code).toBe(0);
 });
 
-test("a registry without the service, or none at all, is said and passes", async () => {
+test("passes with a message if the registry lacks the service or is unreachable", async () => {
   advisories = null;
   for (const port of [undefined, 9])
     expect(await audit(port)).toMatchObject({ code: 0, stdout: expect.stringContaining("nothing was checked") });

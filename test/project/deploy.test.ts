@@ -39,7 +39,7 @@ test(".dockerignore keeps run folders, secrets and built files out of the build 
   expect(isIgnored("src/gym/sql/sandbox.ts")).toBe(false);
 });
 
-test("the image runs a supported Node as an ordinary user, for production, and says whether it is well", () => {
+test("the image runs a supported Node as an unprivileged user, in production mode, with a health check", () => {
   for (const { image } of stages) expect(image).toBe("node:24-slim");
   const of = (name: string) => final.instructions.filter((instruction) => instruction.name === name);
   expect(of("USER").map(({ text }) => text)).toEqual(["node"]);
@@ -69,7 +69,7 @@ test("compose, OpenEnv and Space files agree on the port", () => {
   expect(read("Dockerfile")).toContain("PORT=8000");
 });
 
-test("what compose starts has no privileges, a read-only disk and limits", () => {
+test("compose services have no privileges, a read-only disk and limits", () => {
   for (const service of [env, proxy]) {
     expect(service).toMatchObject({ read_only: true, tmpfs: ["/tmp"], cap_drop: ["ALL"] });
     expect(service.security_opt).toEqual(["no-new-privileges:true"]);
@@ -79,7 +79,7 @@ test("what compose starts has no privileges, a read-only disk and limits", () =>
   expect(proxy.user).toBe("101:101");
 });
 
-test("compose asks for a key, and keeps the limits of the server", () => {
+test("compose requires a key, and agrees with the server's limits", () => {
   expect(env.environment.SQLENV_API_KEY).toMatch(/^\$\{SQLENV_API_KEY:\?/); // an error where it is not set
   const [node, main, command, ...flags] = env.command;
   expect([node, main, command]).toEqual(["node", "dist/apps/cli/main.js", "serve"]);
@@ -92,7 +92,7 @@ test("compose asks for a key, and keeps the limits of the server", () => {
   expect(env.networks).toEqual(["inside"]);
 });
 
-test("nginx limits what an address may ask for, and says what address it is", () => {
+test("nginx limits requests per address, and passes the address on", () => {
   const nginx = read("deploy/nginx.conf");
   for (const [, location] of nginx.matchAll(/location [^{]*\{([^}]*)\}/g))
     expect(location).toMatch(/limit_req zone=\w+ burst=/);
@@ -102,7 +102,7 @@ test("nginx limits what an address may ask for, and says what address it is", ()
   expect(size).toBe(MAX_MESSAGE_BYTES);
 });
 
-test("CI runs scripts that exist, on each version of Node that is supported", () => {
+test("CI runs existing scripts on each supported Node version", () => {
   const { scripts, engines } = JSON.parse(read("package.json"));
   const { jobs } = parse(read(".github/workflows/ci.yml"));
   const steps = Object.values<{ steps: { run?: string }[] }>(jobs).flatMap((job) =>

@@ -1,4 +1,4 @@
-// The reference is made from the code, and the documents name only commands and files that exist.
+// The reference is generated from the code, and documents name only existing commands, files and headings.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -38,7 +38,7 @@ test("docs/spider.md and its picture show the stored results", async () => {
   expect(read("docs/images/spider-smollm2.svg")).toBe(picture);
 });
 
-test.each(documents)("%s links only to what exists", (document) => {
+test.each(documents)("%s links only to existing files", (document) => {
   const links = [...read(document).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((match) => match[1]!);
   const missing = links.filter((link) => !existsSync(resolve(root, dirname(document), link)));
   expect(missing).toEqual([]);
@@ -50,7 +50,7 @@ function anchorsOf(document: string): string[] {
   return headings.map((text) => text.replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-"));
 }
 
-test.each(documents)("%s links only to headings that exist", (document) => {
+test.each(documents)("%s links only to existing headings", (document) => {
   const links = [...read(document).matchAll(/\]\((?!https?:)([^)#]*\.md)?#([^)]+)\)/g)];
   const missing = links.filter(([, path, anchor]) => {
     const target = path ? relative(root, resolve(root, dirname(document), path)) : document;
@@ -59,14 +59,14 @@ test.each(documents)("%s links only to headings that exist", (document) => {
   expect(missing.map(([link]) => link)).toEqual([]);
 });
 
-test.each(documents)("%s names only commands that exist", (document) => {
+test.each(documents)("%s names only existing commands", (document) => {
   const named = [...read(document).matchAll(/\bsqlenv(?: --)? ((?:data |bench )?[a-z]+)(?=[ `\n])/g)].map(
     (match) => match[1]!,
   );
   expect(named.filter((command) => !known.has(command))).toEqual([]);
 });
 
-test("every script the documents name is in package.json", () => {
+test("documents name only scripts of package.json", () => {
   const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
   const named = documents.flatMap((document) =>
     [...read(document).matchAll(/npm run (?:-s )?([a-z:]+)/g)].map((match) => match[1]!),

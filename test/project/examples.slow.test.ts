@@ -1,4 +1,4 @@
-// The examples run as they stand: types stripped, against the built package, with a tiny model.
+// The examples run unchanged: types stripped, against the built package, with a tiny model.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { writeTinyFolder } from "../helpers/tiny-folder.ts";
 
 const examples = fileURLToPath(new URL("../../examples", import.meta.url));
 
-test("training from code", async () => {
+test("the example of training from code runs", async () => {
   const folder = mkdtempSync(join(tmpdir(), "sqlenv-example-"));
   await writeTinyFolder(join(folder, "tiny"));
   const source = readFileSync(join(examples, "train/train.ts"), "utf8");

@@ -1,4 +1,4 @@
-// The image, built without Docker: each stage is a folder that holds what its COPY lines name and nothing else.
+// The image, built without Docker: each stage is a folder with exactly what its COPY lines name.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
@@ -57,7 +57,7 @@ const run = (command: readonly string[], extra: Record<string, string> = {}) =>
     ...user,
   });
 
-test("it holds the command and its packages, and nothing that only development needs", () => {
+test("the image has the command and its packages, and no development dependencies", () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   expect(run(["node", "dist/apps/cli/main.js", "--version"]).trim()).toBe(version);
   expect(existsSync(join(app, "node_modules/zod"))).toBe(true);
@@ -66,7 +66,7 @@ test("it holds the command and its packages, and nothing that only development n
   }
 });
 
-test("it serves the environment, the pages and the model; its health check agrees; SIGTERM ends it", async () => {
+test("the image serves the environment, the pages and the model, passes its health check, and ends on SIGTERM", async () => {
   const [, ...args] = commandOf(final, "CMD");
   const server = spawn(process.execPath, [...args, "--json"], { cwd: app, env, ...user });
   const exit = once(server, "exit");
@@ -87,11 +87,11 @@ test("it serves the environment, the pages and the model; its health check agree
   expect(await exit).toEqual([0, null]);
 });
 
-test("its health check fails when nothing answers", () => {
+test("the health check fails when no server answers", () => {
   expect(() => run(commandOf(final, "HEALTHCHECK"), { PORT: "1" })).toThrow();
 });
 
-test("it can plan a training of the bundled model", () => {
+test("the image can do a dry run of the default training", () => {
   const plan = JSON.parse(run(["node", "dist/apps/cli/main.js", "train", "--dry-run", "--json"])) as object;
   expect(Object.keys(plan).length).toBeGreaterThan(0);
 });

@@ -25,12 +25,12 @@ function moduleOf(path: string): string {
   return name.replace(/(\.node)?\.ts$/, "");
 }
 
-test("every module is known", () => {
+test("every module is in layers.json", () => {
   expect(files.length).toBeGreaterThan(40);
   expect([...new Set(files.map(moduleOf))].filter((module) => !(module in layers))).toEqual([]);
 });
 
-test("the gym and the language model do not know each other, and nothing below knows what is above", () => {
+test("gym and lm may not import each other, and no module may import one above it", () => {
   const order = Object.keys(layers);
   const layerOf = (module: string) => module.split("/")[0]!;
   for (const [module, imports] of Object.entries(layers)) {
@@ -63,7 +63,7 @@ test("the trainer knows environments by their interface: only rl/sql, and what c
   expect(wrong).toEqual([]);
 });
 
-test("only the command line, the server and *.node.ts files use Node, and nobody browser-safe imports those", () => {
+test("only the command line, the servers and *.node.ts files use Node, and browser-safe files do not import them", () => {
   const usesNode = (file: string) =>
     /^apps\/(cli|openenv|dashboard|playground)\//.test(file) || file.endsWith(".node.ts");
   const wrong = files
@@ -88,7 +88,7 @@ test("tests of public behaviour reach the package through its name", () => {
   expect(inside).toEqual([]);
 });
 
-test("packages are imported only where they are declared", () => {
+test("every imported package is a declared dependency, and vice versa", () => {
   const { dependencies } = JSON.parse(readFileSync(resolve(root, "../package.json"), "utf8")) as {
     dependencies: Record<string, string>;
   };

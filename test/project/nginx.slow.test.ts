@@ -1,4 +1,4 @@
-// deploy/nginx.conf in front of a real server, as compose.yaml has them, but on this machine's addresses.
+// deploy/nginx.conf in front of a real server, as in compose.yaml, but on this machine's addresses.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ import { serve } from "../helpers/server-place.ts";
 const hasNginx = spawnSync("nginx", ["-v"]).status === 0;
 const note = without("nginx", hasNginx, "apt-get install nginx-light");
 
-describe.skipIf(!hasNginx)(`nginx before a server${note}`, () => {
+describe.skipIf(!hasNginx)(`nginx in front of a server${note}`, () => {
   const place = mkdtempSync(join(tmpdir(), "sqlenv-nginx-"));
   const conf = join(place, "nginx.conf");
   const log = join(place, "access.log");
@@ -64,19 +64,19 @@ describe.skipIf(!hasNginx)(`nginx before a server${note}`, () => {
     return { socket, type, code: data.code };
   }
 
-  test("nginx finds nothing wrong with it", () => {
+  test("nginx accepts the configuration", () => {
     const { status, stderr } = spawnSync("nginx", ["-t", "-p", place, "-c", conf], { encoding: "utf8" });
     expect(status, stderr).toBe(0);
   });
 
-  test("an episode goes through", async () => {
+  test("an episode can be played through nginx", async () => {
     const env = new SQLEnvClient(`http://127.0.0.1:${port}`);
     expect(await env.reset({ split: "eval", index: 0 })).toMatchObject({ step_count: 0 });
     expect(await env.step({ action_type: "ANSWER", argument: "no idea" })).toMatchObject({ done: true });
     await env.close();
   });
 
-  test("the server counts sessions by the client's address, whatever the client says it is", async () => {
+  test("the server counts sessions by the client's real address, whatever header the client sends", async () => {
     const first = [await reset("127.0.0.2"), await reset("127.0.0.2")];
     expect(first.map(({ type }) => type)).toEqual(["observation", "observation"]);
     const spoofed = { "x-forwarded-for": "192.0.2.1" };
@@ -87,19 +87,19 @@ describe.skipIf(!hasNginx)(`nginx before a server${note}`, () => {
     for (const { socket } of [...first, third, other]) socket.terminate();
   });
 
-  test("the name that a client calls it by reaches the server", async () => {
+  test("the client's Host header reaches the server", async () => {
     expect(await ask("127.0.0.4", "/health", { host: "gym.example" })).toBe(200);
     expect(await ask("127.0.0.4", "/health", { host: "evil.example" })).toBe(403);
   });
 
-  test("an address that asks too much is refused, and only that one", async () => {
+  test("only an address above its rate limit is refused", async () => {
     const statuses = await Promise.all(Array.from({ length: 900 }, () => ask("127.0.0.5")));
     expect(new Set(statuses)).toEqual(new Set([200, 429]));
     expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(200);
     expect(await ask("127.0.0.6")).toBe(200);
   });
 
-  test("keys in addresses are not logged", () => {
+  test("keys in URLs are not logged", () => {
     expect(existsSync(log)).toBe(true);
     const text = readFileSync(log, "utf8");
     expect(text).toContain(`"GET /ws" 101`);

@@ -32,7 +32,7 @@ const note =
   (lacking ? ` (skipped: no ${lacking})` : "");
 
 test.skipIf(lacking)(
-  `both notebooks run without a person, and show a rise${note}`,
+  `both notebooks run unattended, and success rises${note}`,
   async () => {
     const executed = await runNotebooks({ deno, settings: SHORT });
     expect(Object.keys(executed).sort()).toEqual(NAMES);

@@ -1,4 +1,4 @@
-// The packed package holds what the sources produce and nothing else, whatever was in dist before.
+// The packed package contains exactly what the sources produce, whatever was in dist before.
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -42,11 +42,11 @@ beforeAll(() => {
 }, 300_000);
 afterAll(() => rmSync(place, { recursive: true }), 60_000);
 
-test.skipIf(!sources)("packing builds once", () => {
+test.skipIf(!sources)("npm pack builds once", () => {
   expect(readFileSync(join(place, "runs/builds.txt"), "utf8")).toBe("built\n");
 });
 
-test.skipIf(!sources)("it holds what the sources produce", () => {
+test.skipIf(!sources)("the package contains what the sources produce", () => {
   const bundled = /^src\/(lm\/devices\/cpu\/wasm|apps\/(\w+\/web|web-shared))\//; // part of the kernels and the pages
   const modules = [...sources!, "src/lm/devices/cpu/kernels.generated.ts"].filter(
     (file) => /^src\/.*\.ts$/.test(file) && !file.endsWith(".test.ts") && !bundled.test(file),

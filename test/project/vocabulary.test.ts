@@ -1,4 +1,4 @@
-// The field's words: names, comments, tests and documents do not use the words retired here (see the glossary in CONTRIBUTING.md).
+// Retired words, and what to write instead, in names, comments, tests and documents (CONTRIBUTING.md has a glossary).
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";

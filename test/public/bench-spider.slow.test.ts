@@ -25,7 +25,7 @@ describe.skipIf(!existsSync(archive))("the real Spider (skipped where ../shared/
     ["oracle", "unknown"],
     ["teacher", "unknown"],
     ["oracle", "given"],
-  ])("%s, schema %s: 917 questions, all right", async (player, schema) => {
+  ])("%s, schema %s: all 917 questions are right", async (player, schema) => {
     const args = ["bench", "spider", "--data", folder, "--player", player, "--schema", schema, "--json"];
     const { stdout, code } = await sqlenvInside(args);
     expect(code).toBe(0);
@@ -39,7 +39,7 @@ describe.skipIf(!existsSync(archive))("the real Spider (skipped where ../shared/
   });
 });
 
-test("a result that is too large to keep is wrong", async () => {
+test("a result above the row limit is wrong", async () => {
   await loadSqlite();
   const ddl = "CREATE TABLE t (a)";
   const database = new Database("t", createDatabase([{ name: "t", ddl, rows: [] }]));

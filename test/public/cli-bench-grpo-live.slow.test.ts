@@ -1,4 +1,4 @@
-// `sqlenv bench grpo --data` with a very small model on the CPU: the parts of a step, main thread and threads in turn.
+// `sqlenv bench grpo --data` with a very small model on the CPU: the parts of a step, alternating between main thread and threads.
 import { writeFileSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
 import { sqlenvInside } from "../helpers/cli-process.ts";
@@ -15,7 +15,7 @@ const shape = ["--questions", "2", "--num-generations", "3", "--steps", "2", "--
 const bench = (...more: string[]) =>
   sqlenvInside(["bench", "grpo", "--data", place.data, "--model", place.model, "--config", config, ...shape, ...more]);
 
-test("takes steps with environments in the main thread and on threads in turn, and tells their parts", async () => {
+test("alternates steps with environments in the main thread and on threads, and reports their parts", async () => {
   const { code, stdout, stderr } = await bench("--environment-threads", "2", "--json");
   expect(code, stderr).toBe(0);
   const result = JSON.parse(stdout);
@@ -39,7 +39,7 @@ test("takes steps with environments in the main thread and on threads in turn, a
   for (const { environment, environment_work } of main.steps) expect(environment_work).toBeCloseTo(environment, 9);
 });
 
-test("without threads there is one side, in a table", async () => {
+test("without threads it measures the main thread only, and prints a table", async () => {
   const { code, stdout, stderr } = await bench();
   expect(code, stderr).toBe(0);
   expect(stdout).toMatch(/6 episodes a step, 2 steps of each after 2/);
@@ -54,7 +54,7 @@ test.each([
   [["--data", "small", "--questions", "0"], /--questions must be at least 1: 0/],
   [["--data", "bundled", "--environment-threads", "999"], /environment_threads cannot be: 999; .*<=64/],
   [["--environment-threads", "2"], /--environment-threads has no effect without --data/],
-])("refuses %j", async (flags, message) => {
+])("refuses the flags %j", async (flags, message) => {
   const { code, stderr } = await sqlenvInside(["bench", "grpo", ...flags]);
   expect(code).toBe(2);
   expect(stderr).toMatch(message);

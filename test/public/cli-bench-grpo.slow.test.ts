@@ -40,7 +40,7 @@ for (const step of script) {
   return file;
 }
 
-test("prints the parts of a step, with nothing to compare to", async () => {
+test("prints the parts of a step without a peer", async () => {
   const { code, stdout } = await sqlenv(ARGS);
   expect(code).toBe(0);
   const result = JSON.parse(stdout);
@@ -55,7 +55,7 @@ test("prints the parts of a step, with nothing to compare to", async () => {
 });
 
 test.skipIf(!process.env.SQLENV_TEST_ALL)(
-  "a peer that played something else is found out, by every number that differs",
+  "a peer that computed something else is reported with every number that differs",
   async () => {
     const { code, stderr } = await sqlenvInside([...ARGS, "--peer", fakePeer()]);
     expect(code).toBe(1);
@@ -64,7 +64,7 @@ test.skipIf(!process.env.SQLENV_TEST_ALL)(
   },
 );
 
-test("a shape there is not is wrong use", async () => {
+test("an unknown shape is a usage error", async () => {
   const { code, stderr } = await sqlenvInside(["bench", "grpo", "--shape", "3x3"]);
   expect(code).toBe(2);
   expect(stderr).toMatch(/no such shape: 3x3/);

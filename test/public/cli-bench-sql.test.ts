@@ -69,7 +69,7 @@ describe("sqlenv bench spider", () => {
     expect(errors).toBe(0);
   });
 
-  test("votes are sampled, and passes are counted beside them", async () => {
+  test("--votes samples several queries and reports voted@k and pass@k", async () => {
     const { stdout } = await bench("--player", "looker", "--json", "--votes", "3");
     const result = JSON.parse(stdout) as BenchResult;
     expect(result.protocol).toMatchObject({ votes: 3, temperature: 0.8 });
@@ -89,7 +89,7 @@ describe("sqlenv bench spider", () => {
     expect(await bench("--player", "oracle", ...flags)).toMatchObject({ code: 2, stderr: expect.stringMatching(line) });
   });
 
-  test("--max-context-tokens bounds schema, question and query where the schema is given", async () => {
+  test("--max-context-tokens limits schema, question and query where the schema is given", async () => {
     const folder = join(dirname(data), "tiny");
     await writeTinyFolder(folder, { max_position_embeddings: 4096 });
     const given = ["--schema", "given", "--model", folder, "--device", "cpu", "--max-tokens", "1", "--twins", "0"];
@@ -103,7 +103,7 @@ describe("sqlenv bench spider", () => {
     expect(above.stderr).toMatch(/^error: --max-context-tokens exceeds the model's window of 4096: 4097/m);
   });
 
-  test("with the schema given, a model behind an endpoint writes one query", async () => {
+  test("with the schema given, a chat endpoint writes one query", async () => {
     let requests = 0;
     const server = createServer((_, response) => {
       if (++requests === 11)
@@ -153,7 +153,7 @@ describe("sqlenv bench spider", () => {
     );
   });
 
-  test("BIRD's questions come with their evidence unless it is not wanted", async () => {
+  test("BIRD's questions include their evidence, except with --no-evidence", async () => {
     const folder = join(dirname(data), "bird");
     mkdirSync(join(folder, "dev_databases", "park"), { recursive: true });
     copyFileSync(join(data, "databases", "park", "park.sqlite"), join(folder, "dev_databases", "park", "park.sqlite"));
@@ -173,7 +173,7 @@ describe("sqlenv bench spider", () => {
     expect(one!.scores.all.bird!.rate).toBe(1);
   });
 
-  test("says in one line what is missing", async () => {
+  test("reports what is missing in one line", async () => {
     expect((await bench()).stderr).toMatch(/^error: no model to measure; give --model/);
     const nowhere = await bench("--player", "oracle", "--out", "/nowhere/x.json");
     expect(nowhere.stderr).toMatch(/cannot write --out/);

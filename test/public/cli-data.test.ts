@@ -1,4 +1,4 @@
-// `sqlenv data` as a person or script meets it.
+// `sqlenv data` as a person or a script uses it.
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -28,7 +28,7 @@ async function spiderFolder(): Promise<string> {
   return join(folder, "mini");
 }
 
-test("help, version and wrong use", async () => {
+test("prints help and version, and reports usage errors", async () => {
   const cases = await Promise.all(
     [
       ["--version"],
@@ -55,7 +55,7 @@ test("help, version and wrong use", async () => {
   ]);
 });
 
-test("check counts what can be used, as JSON and as a table", async () => {
+test("check counts usable questions, as JSON and as a table", async () => {
   const folder = await spiderFolder();
   const reasons = { gold_empty: 1, gold_only_nulls: 1, gold_fails: 1, database_missing: 1 };
   const checked = await json(["data", "check", "--data", folder]);
@@ -78,7 +78,7 @@ test("check counts what can be used, as JSON and as a table", async () => {
   expect(stdout).toContain("nothing failed");
 });
 
-test("check fails, with exit code 1, when a set of our own is not perfect", async () => {
+test("check exits with 1 when a bundled or practice set has a fault", async () => {
   const folder = temporaryFolder();
   const question = { question_text: "How many?", database_name: "pets", gold_sql: "SELECT count(*) FROM pet" };
   writeFiles(folder, {
@@ -154,7 +154,7 @@ test("import, list, show, export and convert work together", async () => {
   }
 });
 
-test("what is not there is said in one line", async () => {
+test("a missing data set or file is reported in one line", async () => {
   const home = temporaryFolder();
   const spider = await sqlenv(["data", "check", "--data", "spider10"], home);
   expect(spider).toMatchObject({
@@ -197,7 +197,7 @@ test.each([
   },
 );
 
-test("the bundled set is perfect", async () => {
+test("check finds no fault in the bundled set", async () => {
   const checked = await json(["data", "check"]);
   expect(checked).toMatchObject({
     code: 0,

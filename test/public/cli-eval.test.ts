@@ -47,7 +47,7 @@ describe("sqlenv eval", () => {
     expect(again.stdout).toBe(stdout);
   });
 
-  test("plays by the rules that flags name, and says which in every result", async () => {
+  test("plays by the rules given as flags, and includes their id in every result", async () => {
     const out = join(dirname(data), "guided.jsonl");
     const flags = ["--player", "keyword", "--guided", "--end-after-failures", "4", "--out", out, "--json"];
     const { stdout } = await evaluate(flags);
@@ -56,7 +56,7 @@ describe("sqlenv eval", () => {
     expect(records.every((line) => JSON.parse(line).rules === "env-1+hints+stuck4+last+many")).toBe(true);
   });
 
-  test("says what to do when the split has no questions, and quotes the evaluation set", async () => {
+  test("suggests a remedy when the split has no questions, and prints the hash of the evaluation set", async () => {
     const folder = join(dirname(data), "own");
     cpSync(join(data, "databases"), join(folder, "databases"), { recursive: true });
     const all = JSON.parse(readFileSync(join(data, "questions/questions_train.json"), "utf8")) as QuestionRecord[];
@@ -135,7 +135,7 @@ describe("sqlenv eval --player chat", () => {
     expect(stdout + stderr).not.toContain("sk-secret");
   });
 
-  test("exits 1 with the first error when every episode failed, and keeps the key to itself", async () => {
+  test("exits 1 with the first error when every episode failed, without revealing the key", async () => {
     const { stdout, stderr, code } = await evaluate(chat("--json"), { OPENAI_API_KEY: "sk-wrong" });
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ episodes: 15, scored: 0, errors: 15, success_rate: null });
@@ -143,7 +143,7 @@ describe("sqlenv eval --player chat", () => {
     expect(stdout + stderr).not.toContain("sk-wrong");
   });
 
-  test("Ctrl-C gives the report of what was played, and 130", async () => {
+  test("Ctrl-C prints the report of the played episodes and exits with 130", async () => {
     const out = join(dirname(data), "partial.jsonl");
     const args = ["eval", "--data", data, ...chat("--json", "--concurrency", "1", "--out", out)];
     args[args.indexOf("tiny")] = "slow";

@@ -1,4 +1,4 @@
-// A GGUF file wherever a model folder works: played, exported, found in Ollama's store.
+// A GGUF file works wherever a model folder does: evaluation, export, Ollama's store.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const parts = ggufParts({ pre: "smollm", config: { max_position_embeddings: 2048
 parts.facts.set("tokenizer.chat_template", { text: CHATML_TEMPLATE }).set("general.license", { text: "mit" });
 writeFileSync(model, ggufOf(parts));
 
-test("eval plays with a model of Ollama's", async () => {
+test("eval plays with a model from Ollama's store", async () => {
   const store = join(scratch, "ollama");
   const digest = "a".repeat(64);
   const manifests = join(store, "manifests", "registry.ollama.ai", "library", "tiny");
@@ -37,7 +37,7 @@ test("eval plays with a model of Ollama's", async () => {
   expect(JSON.parse(stdout)).toMatchObject({ episodes: 2, errors: 0 });
 });
 
-test("how a model was asked in training goes with the folder it is exported to, and is said with a file", async () => {
+test("export keeps the training prompt in a folder, and prints its flags for a file", async () => {
   const [trained, merged] = ["trained", "merged"].map((name) => join(scratch, name)) as [string, string];
   expect((await sqlenvInside(["export", "--model", model, "--merge", trained])).code).toBe(0);
   const use = { prompt: "instruct", shots: 3, prompt_id: "instruct-1/3-shot", rules: "env-1+hints+stuck3+last+many" };
@@ -49,7 +49,7 @@ test("how a model was asked in training goes with the folder it is exported to, 
   expect(JSON.parse(readFileSync(join(merged, "sqlenv.json"), "utf8"))).toEqual(use);
 });
 
-test("exported as a folder and as a file, and the file of the folder, it is the same model", async () => {
+test("exporting as a folder, as a file, and the folder as a file gives the same model", async () => {
   const [folder, again, last] = ["folder", "again.gguf", "last.gguf"].map((name) => join(scratch, name)) as string[];
   for (const args of [
     ["--model", model, "--merge", folder!, "--gguf", again!, "--type", "f32"],

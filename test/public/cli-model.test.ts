@@ -1,4 +1,4 @@
-// A model plays through the command line: the same episodes however many are played at once.
+// A model plays through the command line: the same episodes at any concurrency.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 const model = join(scratch, "model");
 await writeTinyFolder(model, { max_position_embeddings: 8192 });
 
-test("eval --player model", async () => {
+test("eval --player model gives the same episodes at any concurrency", async () => {
   const run = async (concurrency: number) => {
     const args = [
       "--model",
@@ -35,13 +35,13 @@ test("eval --player model", async () => {
   expect(await run(1)).toEqual(report);
 });
 
-test("a model that is not there is one line", async () => {
+test("a missing model is reported in one line", async () => {
   const { code, stderr } = await sqlenv(["eval", "--player", "model", "--model", join(scratch, "nothing")]);
   expect(code).toBe(1);
   expect(stderr).toMatch(/^error: .*nothing.*\(model_load\)\n$/);
 });
 
-test("eval says which prompt was used: what the model's folder says, unless a flag says otherwise", async () => {
+test("eval uses and reports the prompt of the model's folder, unless a flag overrides it", async () => {
   writeFileSync(join(model, "sqlenv.json"), JSON.stringify({ prompt: "instruct", shots: 3 }));
   const args = ["--player", "model", "--model", model, "--episodes", "1", "--step-budget", "1", "--max-tokens", "4"];
   const { stdout } = await sqlenvInside(["eval", ...args, "--max-context-tokens", "8000", "--json"]);

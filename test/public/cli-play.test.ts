@@ -17,7 +17,7 @@ const play = (args: readonly string[], lines: readonly string[] = []) =>
   sqlenvInside(["play", "--data", data, ...args], lines.map((line) => `${line}\n`).join(""));
 
 describe("a person plays", () => {
-  test("an episode: looks, slips that cost nothing, a wrong answer, the gold at the end", async () => {
+  test("plays an episode: exploring, typing errors that cost nothing, a wrong answer, the gold query at the end", async () => {
     const lines = [
       "d",
       "d product",
@@ -47,21 +47,21 @@ describe("a person plays", () => {
     expect(stdout).not.toContain("\x1b"); // no colours in a pipe
   });
 
-  test("a right answer, another question, and quitting", async () => {
+  test("a right answer, another question, and quitting work", async () => {
     const { stdout, code } = await play(["--question", "shop_train_000", "--seed", "1"], ["answer: 5", "", "quit"]);
     expect(code).toBe(0);
     expect(stdout).toContain("Correct! Total reward +1.245.");
     expect(stdout.match(/steps left/g)).toHaveLength(2);
   });
 
-  test("steps used up, and the end of input, end politely", async () => {
+  test("ends with a message when the steps or the input run out", async () => {
     const { stdout, code } = await play(["--question", "shop_train_000", "--step-budget", "1"], ["s maker"]);
     expect(code).toBe(0);
     expect(stdout).toContain("No steps left.");
     expect((await play([])).code).toBe(0);
   });
 
-  test("by the guided rules: hints, @last, and an end when nothing changes", async () => {
+  test("the guided rules give hints, accept @last and end a stuck episode", async () => {
     const lines = ["d product", "SELECT nam FROM product", "SELECT count(*) FROM product", "a @last", "n"];
     const { stdout } = await play(["--question", "shop_train_000", "--guided"], lines);
     expect(stdout).toContain("a @last    answer with the whole result of the last query");
@@ -72,7 +72,7 @@ describe("a person plays", () => {
     expect(stuck.stdout).toContain("The same action failed too often.");
   });
 
-  test("Ctrl-C leaves with 130", async () => {
+  test("Ctrl-C exits with 130", async () => {
     const child = start(["play", "--data", data]);
     const ending = ended(child);
     await once(child.stdout, "data");
@@ -82,7 +82,7 @@ describe("a person plays", () => {
 });
 
 describe("watching", () => {
-  test("a player, for people and as JSON", async () => {
+  test("shows a player's episode as text and as JSON", async () => {
     const { stdout, code } = await play(["--player", "keyword", "--question", "shop_eval_000"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/keyword plays[\s\S]*> DESCRIBE: product[\s\S]*Correct!/);
@@ -118,7 +118,7 @@ describe("--stdio", () => {
       .map((line) => JSON.parse(line) as SQLObservation & { error: { code: string; what: string; remedy: string } });
   }
 
-  test("an episode for a program, without the gold", async () => {
+  test("plays an episode for a program, without revealing the gold query", async () => {
     const replies = await exchange([
       { reset: { question_id: "shop_eval_001" } },
       { action_type: "DESCRIBE", argument: "product" },
@@ -178,7 +178,7 @@ describe("--stdio", () => {
     expect(replies.at(-1)).toMatchObject({ done: true, reward_breakdown: { correctness: 1 } });
   });
 
-  test("replies come at once, not at the end", async () => {
+  test("replies are sent immediately, not at the end", async () => {
     const child = start(["play", "--data", data, "--stdio"]);
     const ending = ended(child);
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();

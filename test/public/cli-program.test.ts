@@ -4,14 +4,14 @@ import { programFor, sqlenv, sqlenvInside } from "../helpers/cli-process.ts";
 
 const loadedFor = async (...args: string[]) => (await programFor(args)).commands.map((command) => command.name());
 
-test("only the command that is asked for is loaded", async () => {
+test("only the requested command is loaded", async () => {
   expect(await loadedFor("--version")).toEqual([]);
   expect(await loadedFor("train", "--max-steps", "1")).toEqual(["train"]);
   expect(await loadedFor("--verbose", "data", "list")).toEqual(["data"]);
   expect(await loadedFor("help", "eval")).toEqual(["eval"]);
 });
 
-test("the help, and errors that suggest a command, know all of them", async () => {
+test("help and suggestions know all commands", async () => {
   const all = await loadedFor("--help");
   expect(all).toHaveLength(12);
   expect(await loadedFor()).toEqual(all);
@@ -45,7 +45,7 @@ test("`sqlenv help train` is `sqlenv train --help`", async () => {
   expect(help).toEqual(await sqlenvInside(["train", "--help"]));
 });
 
-test.each([["--version"], ["--help"], ["data", "lst"]])("a process prints the same: %s", async (...args) => {
+test.each([["--version"], ["--help"], ["data", "lst"]])("the built program prints the same: %s", async (...args) => {
   const here = await sqlenvInside(args);
   expect(here.stdout + here.stderr).not.toBe("");
   expect(await sqlenv(args)).toEqual(here);

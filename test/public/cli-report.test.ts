@@ -95,7 +95,7 @@ describe("sqlenv report", () => {
     [["a", "b"], /one run at a time.*--serve/],
     [["a", "--port", "8000"], /need --serve/],
     [["a", "--serve", "--port", "x"], /takes a whole number/],
-  ])("%j is wrong use", async (args, words) => {
+  ])("%j is a usage error", async (args, words) => {
     expect(await sqlenvInside(["report", ...args])).toMatchObject({ code: 2, stderr: expect.stringMatching(words) });
   });
 
@@ -129,7 +129,7 @@ describe("sqlenv compare", () => {
     expect(JSON.stringify(kept)).not.toMatch(/gold/);
   });
 
-  test("models join by --model, as many as are given; --json prints one object", async () => {
+  test("--model adds models, repeatedly; --json prints one object", async () => {
     const folders = ["one", "two"].map((name) => join(scratch, name));
     for (const folder of folders) await writeTinyFolder(folder);
     const models = folders.flatMap((folder) => ["--model", folder]);

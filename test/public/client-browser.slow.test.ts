@@ -1,4 +1,4 @@
-// SQLEnvClient in a real browser: a page that the server itself serves plays an episode. Left out where there is no Chromium.
+// SQLEnvClient in a real browser: a page served by the server plays an episode. Skipped without Chromium.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync } from "node:fs";

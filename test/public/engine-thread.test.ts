@@ -1,4 +1,4 @@
-// The engine in a thread of its own: the built package, a real folder, the same verbs.
+// The engine in its own thread: the built package, a real folder, the same methods.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const batch = [{ tokens: context, weights: context.map(() => 1) }];
 const loss = { loss: { type: "cross_entropy" } } as const;
 const policy = { loss: { type: "policy", loss_type: "dapo" } } as const;
 
-test("the caller's thread stays free, and a checkpoint continues to the same bits", async () => {
+test("the caller's thread stays free, and a checkpoint resumes to bitwise equal results", async () => {
   const engine = await startEngine(folder, { threads: 2 });
   const streamed: number[] = [];
   const sample = await engine.sample({ ...request, onToken: (token) => streamed.push(token) });
@@ -64,7 +64,7 @@ test("the caller's thread stays free, and a checkpoint continues to the same bit
   await engine.close();
 });
 
-test("a thread with the policy losses: advantages by token cross as an array of any kind", async () => {
+test("per-token advantages can be sent to the thread as any kind of array", async () => {
   const engine = await startTrainableEngine(folder, { threads: 1 });
   const lossOf = async (advantage: number | ArrayLike<number>) =>
     (await engine.forwardBackward([{ ...batch[0]!, advantage, old_logp: context.map(() => -6) }], policy)).loss;
@@ -81,7 +81,7 @@ test("the package and its old sub-path load engines with the policy losses", () 
   }
 });
 
-test("errors arrive as they were thrown, and what waits when the thread ends is told so", async () => {
+test("errors arrive as they were thrown, and pending calls are rejected when the thread ends", async () => {
   await expect(startEngine(join(scratch, "nothing"))).rejects.toMatchObject({
     name: "ModelLoadError",
     code: "model_load",

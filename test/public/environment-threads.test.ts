@@ -1,4 +1,4 @@
-// Environments on threads: the same episodes as in the main thread, and what becomes of them when a thread is lost.
+// Environments on threads: the same episodes as in the main thread, also when a thread is lost.
 
 import { SQLEnvironment, type SQLObservation } from "sqlenv/gym/env";
 import { EnvironmentThreads, evaluate, localEnvironments, playEpisode } from "sqlenv/gym/evaluation/node";
@@ -11,7 +11,7 @@ const question = data.questions[0]!;
 /** Runs for seconds: every row is looked up among all before it. */
 const SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT (i * 48271) % 2147483647 FROM n) SELECT count(*) FROM n";
 
-test("an evaluation gives the same records, and observations cross whole", async () => {
+test("an evaluation gives the same records, with complete observations", async () => {
   const ahead = data.questions.map(({ question_id }) => question_id);
   const threads = await EnvironmentThreads.start(data, { threads: 2, ahead });
   const options = { step_budget: 4, error_hints: true, describe_many: true, answer_last: true };
@@ -28,7 +28,7 @@ test("an evaluation gives the same records, and observations cross whole", async
   await threads.close();
 });
 
-test("refuses what the environment refuses, in the same words", async () => {
+test("reports the environment's errors unchanged", async () => {
   const threads = await EnvironmentThreads.start(data, { threads: 1 });
   const [env, own] = [threads.open({}), new SQLEnvironment(data)];
   const message = (work: () => unknown) => {
@@ -52,7 +52,7 @@ test("refuses what the environment refuses, in the same words", async () => {
   await expect(EnvironmentThreads.start(fileless, { threads: 1 })).rejects.toThrow(/does not give its database files/);
 });
 
-test("a thread that does not answer is ended: its episodes are unscorable, others and the next are played", async () => {
+test("a thread that does not answer is ended: its episode is unscorable, others and later ones are played", async () => {
   const lost: [string, number][] = [];
   const threads = await EnvironmentThreads.start(data, {
     ...{ threads: 2, silentMs: 500 },
@@ -81,7 +81,7 @@ test("a thread that does not answer is ended: its episodes are unscorable, other
   await threads.close();
 });
 
-test("other episodes of a thread that is lost continue on another, to the same records", async () => {
+test("other episodes of a lost thread continue on another, with the same records", async () => {
   const lost: number[] = [];
   const threads = await EnvironmentThreads.start(data, {
     ...{ threads: 1, silentMs: 300 },
@@ -111,7 +111,7 @@ test("other episodes of a thread that is lost continue on another, to the same r
   await threads.close();
 });
 
-test("closing rejects what waits, and ends threads that are at work", async () => {
+test("closing rejects pending steps, and ends busy threads", async () => {
   const threads = await EnvironmentThreads.start(data, { threads: 1 });
   const env = threads.open({});
   await env.reset({ question_id: question.question_id });

@@ -40,7 +40,7 @@ test(`${hasMinimind ? "minimind2-small" : "the starter"} goes through all stages
   for (const line of asked) expect(split.grpo.databases).toContain(JSON.parse(line).database_name);
 });
 
-test("killed during SFT and during GRPO, it resumes to the same bytes", { timeout: 600_000 }, async () => {
+test("a run killed during SFT and during GRPO resumes to the same bytes", { timeout: 600_000 }, async () => {
   const run = join(scratch, "killed");
   const killedAt = async (arguments_: string[], moment: (said: string) => boolean) => {
     const child = start(arguments_);

@@ -1,10 +1,10 @@
-// The bundled starter: it knows how, it does not do it, and a few steps of GRPO change that.
+// The bundled starter has the skill but not the habit; a few steps of GRPO change that.
 import { GRPOTrainer, loadModelAndTokenizer, loadSqlite, practiceSet, resolveConfig } from "sqlenv";
 import { beforeAll, expect, test } from "vitest";
 
 beforeAll(async () => void (await loadSqlite()));
 
-test("training from the bundled starter raises its share of right answers within a few steps", async () => {
+test("a few GRPO steps raise the bundled starter's success rate", async () => {
   const data = practiceSet({ seed: 1, seen: 24, unseen: 2, forms: ["count", "count_above", "count_below"] });
   const model = await loadModelAndTokenizer("starter", { device: "cpu" });
   const config = resolveConfig({

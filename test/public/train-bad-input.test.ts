@@ -1,4 +1,4 @@
-// `sqlenv train` with something wrong: one line that says what, which value and what to do; and nothing is lost.
+// `sqlenv train` with bad input: one line with what is wrong, the value and a remedy; nothing is lost.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -77,7 +77,7 @@ describe.concurrent("settings", () => {
     expect(existsSync(place.path(run))).toBe(false);
   });
 
-  test("a config file is refused as a flag is", async () => {
+  test("a bad value in a config file is refused like a flag", async () => {
     const file = place.path("misspelt.yaml");
     writeFileSync(file, "preset: starter\nlerning_rate: 1\n");
     const misspelt = await sqlenv(["train", "--config", file, "--json"]);
@@ -93,7 +93,7 @@ test("an SFT context that is too small is found before anything is played", asyn
 });
 
 describe.concurrent("files", () => {
-  test("an output folder that is there, or is a file, is left alone", async () => {
+  test("an existing output folder or file is not touched", async () => {
     const before = readdirSync(place.model);
     const there = await sqlenvInside([...place.args("model"), "--json"]);
     expectRefused(there, 2, /the output folder already exists: .*model; continue it with --resume .*, or name another/);
@@ -102,12 +102,12 @@ describe.concurrent("files", () => {
     expectRefused(file, 2, /the output folder is a file: .*transcripts\.jsonl; name another/);
   });
 
-  test("a folder that cannot be made is named", async () => {
+  test("a folder that cannot be created is named", async () => {
     const run = await sqlenvInside([...place.args("transcripts.jsonl/run"), "--json"]);
     expectRefused(run, 1, /cannot make the run's folder: .*; make its place writable, or name another/);
   });
 
-  test("a model that is not there, or is no model, is named, and the folder's name stays free", async () => {
+  test("a missing or invalid model is named, and no run folder is left", async () => {
     const none = await place.trainInside("refused-1", { "--model-name": "nowhere" }, "--json");
     expectRefused(
       none,
@@ -119,7 +119,7 @@ describe.concurrent("files", () => {
     expect(existsSync(place.path("refused-1"))).toBe(false);
   });
 
-  test("a model too large for the memory is refused before SFT, and the folder's name stays free", async () => {
+  test("a model that does not fit into memory is refused before SFT, and no run folder is left", async () => {
     const huge = place.path("huge");
     cpSync(place.model, huge, { recursive: true });
     widen(huge, 65_536);
@@ -129,14 +129,14 @@ describe.concurrent("files", () => {
     expect(existsSync(place.path("refused-huge"))).toBe(false);
   });
 
-  test("an empty output folder that was there before a model fails to load is there afterwards", async () => {
+  test("an existing empty output folder is kept when the model fails to load", async () => {
     mkdirSync(place.path("empty"));
     const ran = await place.trainInside("empty", { "--model-name": place.path("nowhere") }, "--json");
     expect(ran.code).not.toBe(0);
     expect(readdirSync(place.path("empty"))).toEqual([]);
   });
 
-  test("questions that are missing, empty or filtered away are named by their path", async () => {
+  test("missing, empty or fully filtered questions are named by their path", async () => {
     const missing = await place.trainInside("refused-2", { "--questions-path": place.path("nothing") }, "--json");
     expectRefused(missing, 1, /no such data set: \/.*\/nothing; give a folder, or import one/);
     const empty = place.path("empty");
@@ -163,7 +163,7 @@ describe.concurrent("--resume", () => {
     expect(code, stderr).toBe(0);
   }, 60_000);
 
-  test("of nothing, of a file, or of another folder makes nothing", async () => {
+  test("of a missing path, a file or another folder creates nothing", async () => {
     for (const name of ["nothing", "transcripts.jsonl", "small"])
       expectRefused(
         await sqlenvInside(["train", "--resume", place.path(name), "--json"]),
@@ -212,7 +212,7 @@ describe.concurrent("--resume", () => {
     expect(steps(run)).toEqual(steps("whole"));
   });
 
-  test("a log that is shorter than the checkpoint says is refused, and the others are not touched", async () => {
+  test("refuses a log shorter than the checkpoint records, and does not touch the others", async () => {
     const ran = await resume("short", () => truncateSync(place.path("short", "metrics.jsonl"), 100));
     expectRefused(
       ran,

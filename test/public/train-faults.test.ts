@@ -1,4 +1,4 @@
-// What happens to a training, and to other commands, when the machine has a bad day: signals, closed and full outputs.
+// Trainings and other commands under faults: signals, closed and full outputs, a lost engine.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync } from "node:fs";
@@ -22,8 +22,8 @@ const reached = (run: string): number => place.lines(run, "timings.jsonl").at(-1
 const hasCheckpoint = (run: string, step: number) =>
   existsSync(place.path(run, "checkpoints", `step-${step}`, "trainer.json"));
 
-describe.concurrent("a request to stop", () => {
-  test("saves every step and says how to resume", async () => {
+describe.concurrent("a stop signal", () => {
+  test("saves every finished step and says how to resume", async () => {
     const [signal, expected] = ["SIGTERM", 143] as const; // train-survives.test.ts tries the others
     const run = `stopped by ${signal}`;
     const child = start(place.args(run, LONG));
@@ -54,7 +54,7 @@ describe.concurrent("a request to stop", () => {
     expect(existsSync(join(out, "model.safetensors"))).toBe(true);
   });
 
-  test("is granted at once when it is repeated", async () => {
+  test("ends the process at once when repeated", async () => {
     const code = `
       import { interruptSignal } from "${dist}apps/cli/terminal/interrupt.js";
       const signal = interruptSignal();
@@ -70,7 +70,7 @@ describe.concurrent("an output that cannot be written", () => {
   const SHORT = { "--max-steps": 3 };
   const lostOutputs = (run: string) => place.lines(run, "warnings.jsonl").filter(({ code }) => code === "output_lost");
 
-  test("a training continues when nobody reads it any more, and says so in its warnings", async () => {
+  test("a training continues when its output is closed, and records a warning", async () => {
     const run = "unread";
     const child = start(place.args(run, SHORT));
     child.stdout.once("data", () => {
@@ -83,7 +83,7 @@ describe.concurrent("an output that cannot be written", () => {
     expect(lostOutputs(run)).toMatchObject([{ message: expect.stringContaining("stdout cannot be written (EPIPE)") }]);
   });
 
-  test("a server continues when its log is not read any more", async () => {
+  test("a server continues when its log output is closed", async () => {
     const child = start(["serve", "--port", "0", "--threads", "1", "--data", place.data, "--json"]);
     const [text] = (await once(child.stdout, "data")) as [Buffer];
     const { url } = JSON.parse(String(text)) as { url: string };
@@ -99,7 +99,7 @@ describe.concurrent("an output that cannot be written", () => {
     expect(await once(child, "exit")).toEqual([0, null]);
   });
 
-  test("a command that only prints ends: quietly without a reader, with an error on a full disk", async () => {
+  test("a command that only prints ends: silently on a closed pipe, with an error on a full disk", async () => {
     const child = start(["data", "list"]);
     child.stdout.destroy();
     expect(await once(child, "exit")).toEqual([0, null]);
@@ -121,7 +121,7 @@ describe.concurrent("an engine that is lost", () => {
   const train = (run: string, fault: string) =>
     ended(start(place.args(run, { ...LONG, "--save-steps": 2 }), faulty(fault)));
 
-  test("the first error is told, with how to resume, and the process ends", async () => {
+  test("reports the first error and how to resume, and ends the process", async () => {
     const fault = "thread ends"; // train-survives.test.ts tries the others
     const { code, stderr } = await train(fault, fault);
     expect(code).toBe(1);
@@ -132,13 +132,13 @@ describe.concurrent("an engine that is lost", () => {
     expect(existsSync(place.path(fault, "lock"))).toBe(false);
   });
 
-  test("a thread that ends while it loads the model is noticed", async () => {
+  test("detects a thread that ends while loading the model", async () => {
     const { code, stderr } = await train("never loaded", "ends while loading");
     expect(code).toBe(1);
     expect(stderr).toMatch(/error: the engine's thread ended while it loaded the model: exit code 7/);
   });
 
-  test.skipIf(process.platform === "win32")("a thread stuck in native code does not keep the process", async () => {
+  test.skipIf(process.platform === "win32")("ends the process although a thread is stuck in native code", async () => {
     const fifo = place.path("fifo");
     execFileSync("mkfifo", [fifo]);
     const run = "stuck";
@@ -154,7 +154,7 @@ describe.concurrent("an engine that is lost", () => {
   });
 });
 
-test.skipIf(process.platform !== "linux")("too little address space: says what to do, and that helps", async () => {
+test.skipIf(process.platform !== "linux")("with too little address space, suggests a remedy that works", async () => {
   const limited = (env: NodeJS.ProcessEnv) => {
     const args = ["eval", "--player", "random", "--episodes", "1", "--data", place.data];
     return spawn("sh", ["-c", 'ulimit -v 8000000; exec "$@"', "sh", process.execPath, MAIN, ...args], {

@@ -1,4 +1,4 @@
-// From a GGUF file to a better one: dry run, training, resume, the adapter and the whole model exported, a page with it.
+// Training from a GGUF file: dry run, training, resume, export of the adapter and the whole model, playground.
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { CHATML_TEMPLATE } from "sqlenv/lm/model";
 import { loadModelFolder } from "sqlenv/lm/model/node";
@@ -31,7 +31,7 @@ test("a dry run reads the file's sizes", async () => {
   expect(JSON.parse(stdout)).toMatchObject({ folder: model, fits: true, step_time: expect.any(Number) });
 });
 
-test("an adapter that was learned for a GGUF file is played, resumed and exported with it", async () => {
+test("an adapter trained on a GGUF file is played, resumed and exported with it", async () => {
   const { code, stderr } = await place.trainInside("adapted", {
     ...ADAPTERS,
     "--sft-steps": 1,
@@ -80,7 +80,7 @@ test("a run is not resumed when the file has changed", async () => {
   expect(stderr).toMatch(/what has changed is: the model \(tiny\.gguf\)/);
 });
 
-test("all weights are learned, saved as a folder and exported as a GGUF file", async () => {
+test("all weights are trained, saved as a folder and exported as a GGUF file", async () => {
   const { code, stderr } = await place.trainInside("whole", { "--model-name": model, "--max-steps": 1 });
   expect(code, stderr).toBe(0);
   const out = place.path("whole.gguf");
@@ -93,7 +93,7 @@ test("all weights are learned, saved as a folder and exported as a GGUF file", a
   for (const { weights } of [folder!, file!]) await weights.close();
 });
 
-test("the playground has the model as a folder that a page reads", async (context) => {
+test("the playground includes the model as a folder", async (context) => {
   const out = place.path("page");
   const { code, stderr } = await sqlenvInside(["playground", "--out", out, "--model", model]);
   if (/not built/.test(stderr)) return context.skip("the playground is not built");

@@ -1,4 +1,4 @@
-// A run is resumed with what it was begun with, or not at all.
+// A run is resumed only with the inputs it was started with.
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -19,7 +19,7 @@ const resume = (...more: string[]) => sqlenvInside(["train", "--resume", place.p
 test.each([
   ["a database", () => place.path("small", "databases"), /databases \(.+\)/],
   ["the model", () => join(place.model, "generation_config.json"), /the model \(generation_config\.json\)/],
-])("refused when %s has changed, named", async (what, path, message) => {
+])("resuming is refused when %s has changed, by name", async (what, path, message) => {
   const files = what === "a database" ? place.files("small").filter((file) => file.endsWith(".sqlite")) : [];
   const file = files.length > 0 ? place.path("small", files[0]!) : path();
   const before = readFileSync(file);
@@ -35,7 +35,7 @@ test.each([
   expect(stderr).toMatch(message);
 });
 
-test("a file that no model is made of may come and go", async () => {
+test("files that are not part of the model may change", async () => {
   const file = join(place.model, "notes.json");
   writeFileSync(file, "{}");
   const { code, stderr } = await resume();
@@ -43,7 +43,7 @@ test("a file that no model is made of may come and go", async () => {
   expect(code, stderr).toBe(0);
 });
 
-test("a run of another version is resumed with a warning, one that knows nothing with a note", async () => {
+test("a run of another version is resumed with a warning, one without recorded inputs with a note", async () => {
   const kept = readFileSync(inputs, "utf8");
   writeFileSync(inputs, kept.replace(/"version": "[^"]*"/, '"version": "0.0.1"'));
   const other = await resume();

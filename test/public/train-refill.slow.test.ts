@@ -1,4 +1,4 @@
-// Refill, skipped questions and credit by turn in a training that is killed: it ends with the bytes of one that was left alone.
+// Dynamic sampling, skipped questions and turn-level credit in a killed and resumed training: the same bytes as uninterrupted.
 import { existsSync, readFileSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
 import { ended, sqlenv, start } from "../helpers/cli-process.ts";

@@ -50,7 +50,7 @@ async function trainTyped(): Promise<void> {
   expect(code, stderr).toBe(0);
 }
 
-test("typed, async, with no opinion on some: each has its own curve, under its snake_case name", async () => {
+test("typed, async and partial reward functions are each logged under their snake_case name", async () => {
   await trainTyped();
   const lines = place.lines("typed", "metrics.jsonl").filter(({ loss }) => loss !== undefined);
   const episodes = place.lines("typed", "episodes.jsonl");
@@ -123,7 +123,7 @@ describe.runIf(QUICK).concurrent("refused, with the function's name", () => {
   });
 });
 
-describe.concurrent("one that misbehaves in the third step loses nothing that was learned", () => {
+describe.concurrent("a reward function that misbehaves in the third step loses no progress", () => {
   /** Trains with a function that does this in the third step, and says when it does. */
   const misbehaving = (name: string, what: string, settings = {}) => {
     const code = `
@@ -155,7 +155,7 @@ describe.concurrent("one that misbehaves in the third step loses nothing that wa
       { "--reward-timeout": 1 },
     ],
   ];
-  test.each(some(1, faults))("%s: named, and saved", async (name, what, message, settings) => {
+  test.each(some(1, faults))("%s: is named, and progress is saved", async (name, what, message, settings) => {
     const { code, stderr } = await ended(misbehaving(name, what, settings));
     expect(code).toBe(1);
     expect(stderr).toMatch(
@@ -170,7 +170,7 @@ describe.concurrent("one that misbehaves in the third step loses nothing that wa
     ["loops for ever", "for (;;);"],
     ["waits for ever", "return new Promise(() => {});"],
   ];
-  test.each(some(1, endless))("%s: a request to stop is granted, and saves", async (name, what) => {
+  test.each(some(1, endless))("%s: a stop signal works, and progress is saved", async (name, what) => {
     const child = misbehaving(name, what);
     const end = ended(child);
     expect(await signalAt(child, name, () => existsSync(place.path(`${name}.reached`)), "SIGTERM")).toBe(true);
@@ -180,7 +180,7 @@ describe.concurrent("one that misbehaves in the third step loses nothing that wa
 });
 
 test.runIf(QUICK)(
-  "TypeScript is stripped in memory: nothing is written beside the file, and it imports its neighbours",
+  "types are stripped in memory: nothing is written next to the file, and relative imports work",
   async () => {
     const folder = mkdtempSync(place.path("neighbours-"));
     writeFileSync(join(folder, "helper.ts"), "export const half: number = 0.5;\n");

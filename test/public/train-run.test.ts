@@ -1,4 +1,4 @@
-// `sqlenv train`, one whole run: what it leaves behind, what it does not depend on, and that its numbers add up.
+// `sqlenv train`, one whole run: its files, its determinism, and that its numbers can be recomputed.
 import { existsSync, readFileSync } from "node:fs";
 import { loadModelFolder } from "sqlenv/lm/model/node";
 import { computeAdvantages, type EpisodeLine } from "sqlenv/rl";
@@ -14,7 +14,7 @@ afterAll(() => place.remove());
 const trained = () => place.lines("one", "metrics.jsonl").filter((line) => "loss" in line);
 
 describe("a whole run", () => {
-  test("ends well, with one JSON object on stdout and all else on stderr", () => {
+  test("succeeds, with one JSON object on stdout and everything else on stderr", () => {
     expect(ran.code, ran.stderr).toBe(0);
     expect(ran.stdout.trimEnd().split("\n")).toHaveLength(1);
     expect(ran.stderr).toMatch(/^step 4\/4 {2}reward -?\d/m);
@@ -48,24 +48,24 @@ describe("a whole run", () => {
     ["model/README.md", /sqlenv/i],
     ["checkpoints/step-4/trainer.json", /"step":4/],
     ["checkpoints/step-4/engine.safetensors", /./],
-  ])("leaves %s", (file, content) => {
+  ])("writes %s", (file, content) => {
     expect(place.text("one", file)).toMatch(content);
   });
 
-  test("keeps as many checkpoints as asked, and nothing half-written", () => {
+  test("keeps the configured number of checkpoints, and nothing half-written", () => {
     expect(existsSync(place.path("one", "checkpoints", "step-3"))).toBe(true);
     expect(existsSync(place.path("one", "checkpoints", "step-2"))).toBe(false);
     expect(place.files("one").filter((name) => /(^|\/)\./.test(name))).toEqual([]);
   });
 
-  test("the model loads again, and has learned", async () => {
+  test("the saved model loads and differs from the initial one", async () => {
     const [before, after] = await Promise.all([place.model, place.path("one", "model")].map(loadModelFolder));
     for (const name of ["model.embed_tokens.weight", "model.norm.weight"])
       expect(await after!.weights.read(name)).not.toEqual(await before!.weights.read(name));
     await Promise.all([before!.weights.close(), after!.weights.close()]);
   });
 
-  test("metrics have TRL's names and no clocks", () => {
+  test("metrics have TRL's names and no timings", () => {
     const lines = place.lines("one", "metrics.jsonl");
     expect(lines.map(({ step, loss }) => (loss === undefined ? `evaluation ${step}` : step))).toEqual([
       ...["evaluation 0", 1, 2, "evaluation 2", 3, 4, "evaluation 4"],
@@ -103,13 +103,13 @@ const expectSame = (run: string, other: string) => {
     expect(readFileSync(place.path(run, file)).equals(readFileSync(place.path(other, file))), file).toBe(true);
 };
 
-describe.concurrent("the same bytes come out", () => {
-  test("of the same command, whatever the number of threads", async () => {
+describe.concurrent("a run gives the same bytes", () => {
+  test("with the same command and any number of threads", async () => {
     expect((await place.trainInside("again", { ...SETTINGS, "--threads": 2 })).code).toBe(0);
     expectSame("again", "one");
   });
 
-  test("of a context that nothing reaches and of a larger one", async () => {
+  test("with any context limit that no episode reaches", async () => {
     expect((await place.trainInside("larger", { ...SETTINGS, "--max-context-tokens": 1024 })).code).toBe(0);
     expect(place.lines("one", "episodes.jsonl").every(({ segments }) => segments === 1)).toBe(true);
     expectSame("larger", "one");

@@ -1,4 +1,4 @@
-// `sqlenv train` with self-taught rounds: what they leave behind, and that a run that was killed ends with the same bytes.
+// `sqlenv train` with self-taught rounds: their files, and that a killed and resumed run ends with the same bytes.
 import { existsSync, readFileSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
 import { ended, sqlenv, start } from "../helpers/cli-process.ts";
@@ -19,7 +19,7 @@ const SETTINGS = {
 };
 const model = (run: string, folder = "model") => readFileSync(place.path(run, folder, "model.safetensors"));
 
-test("rounds come before GRPO, are counted, and are not repeated by a run that was killed", async () => {
+test("rounds run before GRPO, are counted, and are not repeated after a kill", async () => {
   const ran = await place.train("whole", SETTINGS, "--json");
   expect(ran.code, ran.stderr).toBe(0);
   const { self_taught, base, before } = JSON.parse(ran.stdout);
@@ -49,7 +49,7 @@ test("rounds come before GRPO, are counted, and are not repeated by a run that w
   expect(place.files("killed").filter((name) => /(^|\/)\./.test(name))).toEqual([]);
 });
 
-test("adapters go from round to round into GRPO", async () => {
+test("adapters are passed from round to round and to GRPO", async () => {
   const lora = { "--use-peft": "true", "--lora-r": 4, "--lora-alpha": 8, "--learning-rate": 0.001 };
   const ran = await place.train("lora", { ...SETTINGS, ...lora }, "--json");
   expect(ran.code, ran.stderr).toBe(0);
@@ -59,14 +59,14 @@ test("adapters go from round to round into GRPO", async () => {
   expect(adapter("adapter")).not.toEqual(adapter("self-taught-2"));
 });
 
-test("without a right episode there is one line, and no run", async () => {
+test("without a correct episode there is a one-line error and no run folder", async () => {
   const ran = await place.train("wrong", { ...SETTINGS, "--max-new-tokens": 1, "--max-completion-length": 1 });
   expect(ran.code).toBe(2);
   expect(ran.stderr).toMatch(/self_taught_rounds: no episode of round 1 was right .*: 120; fine-tune on/);
   expect(existsSync(place.path("wrong"))).toBe(false);
 });
 
-test("a stage that fails does not cost what the stages before it learned", async () => {
+test("a failing stage keeps the models of earlier stages", async () => {
   const silent = { "--max-new-tokens": 1, "--max-completion-length": 1 };
   const sft = {
     "--sft-steps": 1,

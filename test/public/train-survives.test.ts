@@ -104,7 +104,7 @@ describe.skipIf(!ALL).concurrent("outputs", () => {
     await expectAsLeftAlone(run);
   });
 
-  test.skipIf(!existsSync("/dev/full"))("the disk of its log is full, which is among its warnings", async () => {
+  test.skipIf(!existsSync("/dev/full"))("the disk of its log is full, which is recorded as a warning", async () => {
     const run = "on a full disk";
     const full = openSync("/dev/full", "w");
     const child = spawn(process.execPath, [MAIN, ...place.args(run, PLAIN)], { stdio: ["ignore", full, full] });
@@ -195,7 +195,7 @@ describe.concurrent("two processes in one folder", () => {
     return { proceed };
   };
 
-  test.runIf(QUICK)("the second is refused, and the first does not notice", async () => {
+  test.runIf(QUICK)("the second is refused, and the first is not affected", async () => {
     const { proceed } = await paused("shared", "random.json");
     const second = await sqlenv(["train", "--resume", place.path("shared")]);
     const { code, stderr } = await proceed();

@@ -1,4 +1,4 @@
-// TRL's GRPOTrainer on our server, by both ways it knows: the rewards it is given are the ones our environment gives.
+// TRL's GRPOTrainer on our server, with tools and with text: its rewards equal our environment's.
 // Needs a Python with TRL, named by SQLENV_PYTHON; without one these tests are left out and say so.
 import { execFile, execFileSync } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
@@ -69,7 +69,7 @@ describe.skipIf(!isThere)(`TRL${note}`, () => {
   afterAll(() => server?.close());
 
   test.each(["environment_factory", "rollout_func"])(
-    "%s: two steps, and the same rewards as ours",
+    "%s: two training steps get the same rewards as ours",
     async (way) => {
       const data = await smallDataSet();
       server ??= await serve();

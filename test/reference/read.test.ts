@@ -1,4 +1,4 @@
-// The reference files hang together: what can be recomputed from the logits alone is what they say.
+// The reference files are consistent: what can be recomputed from the logits alone agrees.
 import { describe, expect, test } from "vitest";
 import { REFERENCES, readMinimind, readReference, TEMPERATURE } from "./read.ts";
 
@@ -13,7 +13,7 @@ describe.each(REFERENCES)("%s", (name) => {
     return Array.from(ids.subarray(1), (token, t) => ({ token, row: rowOf(start + t) }));
   });
 
-  test("log-probs and entropies are those of the logits", () => {
+  test("log-probs and entropies follow from the logits", () => {
     expect(reference.sequences.map(({ length }) => length)).toEqual([17, 5, 29]);
     expect(targets.length).toBe(reference.logp.length);
     for (const [i, { token, row }] of targets.entries()) {
@@ -23,7 +23,7 @@ describe.each(REFERENCES)("%s", (name) => {
     }
   });
 
-  test("both losses begin where they should, and training lowers the second", () => {
+  test("both losses start at the recomputed values, and training lowers the second", () => {
     const { weights, logp, entropy, loss, adamw, adamwUndecayedNorms } = reference;
     expect(dot(weights, logp) + 0.01 * entropy.reduce((a, b) => a + b, 0)).toBeCloseTo(loss, 4);
     const crossEntropy = -targets.reduce((total, { token, row }) => total + logSoftmax(row, 1)[token]!, 0);
@@ -47,7 +47,7 @@ describe.each(REFERENCES)("%s", (name) => {
   });
 });
 
-test("minimind.json: each position's best logits fall, the last position's are among all its logits", () => {
+test("minimind.json: top logits are sorted, and those of the last position are among all its logits", () => {
   const { ids, top_ids, top_logits, last_logits, greedy } = readMinimind();
   expect([top_ids.length, top_logits.length, greedy.length]).toEqual([ids.length, ids.length, 64]);
   for (const row of top_logits) expect(row.every((x, k) => k === 0 || x <= row[k - 1]!)).toBe(true);
