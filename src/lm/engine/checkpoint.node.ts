@@ -28,7 +28,7 @@ export async function saveEngineState(engine: LocalEngine, dir: string): Promise
   await writeSafetensors(join(dir, STATE_FILE), shapes, tensors(), { dtype: "F32" });
 }
 
-/** Restores them. Training continues to the same bits only on the same device variant; another is rejected unless allowed. */
+/** Restores a checkpoint. Training continues with the same bits only on the same device variant; another is rejected unless allowed. */
 export async function loadEngineState(
   engine: LocalEngine,
   dir: string,

@@ -1,4 +1,4 @@
-// A model in a browser, from an address or from chosen files, with an engine in the calling thread. Call it in a worker: a
+// A model in a browser, from a URL or from chosen files, with an engine in the calling thread. Call it in a worker: a
 // step takes seconds, and the page's thread must stay free.
 
 import { ModelLoadError, messageOf } from "../../errors.ts";
@@ -37,7 +37,7 @@ export interface WebModel {
   readonly facts: EngineFacts;
 }
 
-/** Loads a model folder in the Hugging Face layout: its address, or a function that reads its files. */
+/** Loads a model folder in the Hugging Face layout, given its URL or a function that reads its files. */
 export async function loadWebModel(
   from: string | URL | ReadModelFile,
   { trains = true, threads, simd, onProgress, signal, losses = {}, ...options }: WebModelOptions = {},
@@ -61,7 +61,7 @@ export async function loadWebModel(
   }
 }
 
-/** Reads files below an address. */
+/** Reads files below a URL. */
 function fetching(base: string | URL, { onProgress, signal }: Pick<WebModelOptions, "onProgress" | "signal">) {
   const folder = new URL(`${String(base).replace(/\/*$/, "")}/`, globalThis.location?.href);
   return async (file: string): Promise<Uint8Array<ArrayBuffer> | null> => {

@@ -1,4 +1,4 @@
-// Runs of tokens in a tree, written as the tables a device's attention reads.
+// Spans of tokens in a tree, written as the tables that a device's attention reads.
 import type { BlockAddress, Buffer, Device, KvShape, TokenLayout } from "../devices/index.ts";
 
 /** Consecutive tokens of a context, after the last token of their parent; the parent comes earlier in the list. */

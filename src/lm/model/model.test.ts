@@ -1,4 +1,4 @@
-// The whole model against what transformers computes (../../test/reference/), and against itself: threads, trees, files.
+// The whole model against transformers (../../test/reference/), and against itself across threads, trees and files.
 import { describe, expect, test } from "vitest";
 import { everyToken, logitsOf, put, train } from "../../../test/helpers/model-passes.ts";
 import { difference, tinyModel, tokens } from "../../../test/helpers/tiny-model.ts";

@@ -34,7 +34,7 @@ interface Errors {
   readonly dqkv: number;
 }
 
-/** Relative errors of each tree. */
+/** Relative errors, per tree of spans. */
 async function errorsOf(shape: AttentionShape, gpu: AttentionGpu): Promise<Errors[]> {
   const { suffix, sources, forward, backward } = attentionKernels(shape, gpu);
   const folder = await mkdtemp(join(tmpdir(), "emulated-"));

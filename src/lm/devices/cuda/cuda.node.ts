@@ -85,7 +85,7 @@ export class Cuda implements CudaDevice {
     this.#staging = new Staging(driver);
     this.#launch = (...args) => driver.launch(...args);
     for (const source of sourcesFor(driver.gpu.capability)) this.#load(source);
-    const logits = this.gpu.memory / 4; // that all of its memory would hold
+    const logits = this.gpu.memory / 4; // as many as would fill the GPU's memory
     this.#head = new LmHead(
       this,
       headKernels(this.#launch, (dtype, length) => this.alloc(dtype, length)),

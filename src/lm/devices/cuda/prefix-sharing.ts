@@ -55,7 +55,7 @@ function copiesAt(rows: number, shape: SharingShape): number {
   return HEADER + TASK * tiles * splits + JOB * mostJobs(rows, shape);
 }
 
-/** A tile's units are cut into at most three pieces per warp and one more each; there are fewer than two units per row. */
+/** Upper bound of jobs: at most three per warp of a tile, and one more per unit; there are fewer than two units per row. */
 function mostJobs(rows: number, shape: SharingShape): number {
   const { tiles, splits } = sharingCut(rows, shape);
   return 3 * NEXT_WARPS * tiles * splits + 2 * rows;

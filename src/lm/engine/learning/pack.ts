@@ -37,7 +37,7 @@ export function packContexts(contexts: readonly (readonly number[])[]): Packed {
     const end = commonEnd(contexts, group, from);
     const parted = end - from < MIN_SHARED ? groupsByToken(contexts, group, end) : [group];
     if (parted.length > 1) {
-      // Too short for all to share; but contexts that stay equal after it may share more, these tokens included.
+      // Too short to be worth a span for all; contexts that stay equal for longer may still share a span that includes it.
       for (const smaller of parted) addGroup(smaller, from, parent);
       return;
     }

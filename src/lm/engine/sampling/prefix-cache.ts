@@ -88,7 +88,7 @@ export class PrefixCache {
   /**
    * Reserves room for `tokens` after a match, and pins it. With `wish`, the sample gets a private block of that size, as
    * long as pinned blocks take at most a quarter of the cache; its next turn continues in the same block, moved to one twice
-   * as large where needed. An episode so stays in one block, which is faster to attend to than a chain.
+   * as large where needed. So an episode stays in one block, which is faster to attend to than a chain.
    */
   add(match: Match, tokens: number, wish?: number): KvBlock {
     const isPrivate = wish !== undefined;

@@ -135,7 +135,7 @@ export class ThreadEngine implements Engine {
     worker.on("message", (message: FromEngine) => this.#hear(message));
     worker.on("error", (error) => this.#end(threadFailed(error)));
     worker.on("messageerror", (error) => {
-      this.#end(threadFailed(error)); // an answer that cannot be read: its call would wait for ever
+      this.#end(threadFailed(error)); // a reply that cannot be deserialized: its call would wait forever
       void worker.terminate();
     });
     worker.on("exit", (code) => this.#end(threadEnded(code)));
@@ -144,7 +144,7 @@ export class ThreadEngine implements Engine {
   sample({ signal, onToken, stop, ...take }: SampleRequest): Promise<Sample> {
     if (stop && stop.texts !== this.#texts) {
       this.#texts = stop.texts;
-      this.#call("texts", stop.texts).catch(() => {}); // a thread that ended tells the sample
+      this.#call("texts", stop.texts).catch(() => {}); // if the thread has ended, `sample` below reports it
     }
     const id = this.#next;
     const abort = () => this.#worker.postMessage({ abort: id } satisfies ToEngine);

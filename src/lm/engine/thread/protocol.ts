@@ -23,9 +23,9 @@ export interface EngineSpec {
   readonly recompute: boolean;
   /** Keep a copy of the loaded weights, for log-probs of the reference model. */
   readonly reference: boolean;
-  /** Where to compute. */
+  /** Device to run on. */
   readonly device: "auto" | "cpu" | "cuda";
-  /** Of a GPU's activations; undefined: bf16 where the GPU has it. */
+  /** Precision of a GPU's activations; undefined: bf16 where supported. */
   readonly precision: "bf16" | "fp32" | undefined;
   /** Most bytes of a GPU's memory to use; undefined: all. */
   readonly maxGpuMemory: number | undefined;

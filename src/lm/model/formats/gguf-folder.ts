@@ -111,8 +111,8 @@ const ROUNDING: Readonly<Record<GgmlType, number>> = {
 const COMPARED_ROWS = 64;
 
 /**
- * The tensor that is both embedding and output, null where they are two. Files do not say whether a model is tied: many hold the
- * same matrix twice, quantized differently. They are the same when they differ by no more than rounding; the finer one serves both.
+ * The tensor that is both embedding and output, null if there are two. Files do not say whether a model is tied: many contain
+ * the same matrix twice, quantized differently. Equal up to rounding, they count as tied, and the finer one is used for both.
  */
 export function tiedOutput(file: GgufFile): string | null {
   const [embedding, output] = [file.tensors.get(EMBEDDING), file.tensors.get(OUTPUT)];

@@ -33,7 +33,7 @@ export function ggufShapes(config: ModelConfig): { name: string; shape: readonly
   return [...parameterShapes(config)].map(([name, shape]) => ({ name, shape }));
 }
 
-/** llama.cpp rotates neighbouring numbers of a Llama's head, `transformers` rotates halves: rows of q and k change places. */
+/** llama.cpp applies rotary embeddings to neighbouring dims of a Llama's head, `transformers` to its halves: rows of q and k are permuted. */
 export function forLlamaRotary(config: ModelConfig, name: string, data: Float32Array): Float32Array {
   return rowsMoved(config, name, data, (row, half) => [(row % 2) * half + Math.floor(row / 2), row]);
 }
@@ -48,7 +48,7 @@ function rowsMoved<T extends Float32Array>(
   config: ModelConfig,
   name: string,
   data: T,
-  places: (row: number, half: number) => readonly [from: number, to: number],
+  permute: (row: number, half: number) => readonly [from: number, to: number],
 ): T {
   const part = /self_attn\.([qk])_proj\.weight$/.exec(name)?.[1];
   if (config.architecture !== "LlamaForCausalLM" || part === undefined) return data;
@@ -57,7 +57,7 @@ function rowsMoved<T extends Float32Array>(
   const out = new Float32Array(data.length) as T;
   for (let head = 0; head < heads; head++) {
     for (let row = 0; row < head_dim; row++) {
-      const [from, to] = places(row, head_dim / 2).map((place) => (head * head_dim + place) * columns) as [
+      const [from, to] = permute(row, head_dim / 2).map((index) => (head * head_dim + index) * columns) as [
         number,
         number,
       ];

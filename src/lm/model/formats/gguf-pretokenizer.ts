@@ -27,7 +27,7 @@ const PRE_TOKENIZERS: Readonly<Record<string, PreTokenization>> = {
   qwen2: { normalizer: { type: "NFC" }, pre_tokenizer: steps(split(QWEN_WORDS), bytes(false)), ignore_merges: false },
   "llama-bpe": { normalizer: null, pre_tokenizer: steps(split(LLAMA3_WORDS), bytes(false)), ignore_merges: true },
 };
-/** Other names of the same, in older files. */
+/** Aliases in older files. */
 const ALIASES: Readonly<Record<string, string>> = { gpt2: "gpt-2", llama3: "llama-bpe", "llama-v3": "llama-bpe" };
 
 /** The steps of a named pre-tokenizer; undefined for an unknown name. */
@@ -47,7 +47,7 @@ interface PreTokenizer {
   readonly pretokenizers?: readonly PreTokenizer[];
 }
 
-/** llama.cpp's name for a tokenizer.json's steps; steps that it has no name for cannot be written down. */
+/** llama.cpp's name for a tokenizer.json's steps; steps without a name cannot be written to GGUF. */
 export function preTokenizerName(given: unknown): string {
   const pre = given as PreTokenizer | null | undefined;
   const parts = pre?.type === "Sequence" ? (pre.pretokenizers ?? []) : pre ? [pre] : [];

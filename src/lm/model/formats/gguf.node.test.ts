@@ -169,7 +169,7 @@ test("16-bit floats: every one of them comes back, and others round to the neare
   const all = Array.from({ length: 0x10000 }, (_, bits) => bits).filter((bits) => !Number.isNaN(fromHalf(bits)));
   expect(all.filter((bits) => toHalf(fromHalf(bits)) !== bits)).toEqual([]);
   expect(fromHalf(toHalf(1 / 3))).toBeCloseTo(1 / 3, 3);
-  expect(toHalf(1 + 2 ** -11)).toBe(toHalf(1)); // in the middle: to the even one
+  expect(toHalf(1 + 2 ** -11)).toBe(toHalf(1)); // a tie rounds to even
   expect(toHalf(1 + 3 * 2 ** -11)).toBe(toHalf(1 + 2 ** -9));
   expect(toHalf(65_520)).toBe(0x7c00);
   expect(toHalf(2 ** -26)).toBe(0);

@@ -21,7 +21,7 @@ export interface WriteGgufOptions {
   readonly write?: WriteBytes;
 }
 
-/** Writes a model where llama.cpp can load it; the file is synced and appears whole or not at all. Returns its size in bytes. */
+/** Writes a model as a file for llama.cpp, synced; it appears complete or not at all. Returns its size in bytes. */
 export async function writeGguf(
   file: string,
   model: GgufModel,
@@ -79,7 +79,7 @@ export async function writeGguf(
 const FIRST_CHUNK = 1 << 20;
 const MAX_READ = 1 << 30; // bytes of one call; the system refuses 2 GiB
 
-/** Whether a path is a file that is or claims to be GGUF; Ollama's files have no ending. */
+/** Whether a path is a file that is or claims to be GGUF; Ollama's files have no extension. */
 export function isGgufFile(path: string): boolean {
   if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return false;
   if (/\.gguf$/i.test(path)) return true;
@@ -119,9 +119,9 @@ export function openGguf(file: string): GgufFile {
       facts,
       tensors,
       read: (name, rows) => {
-        const place = tensors.get(name);
-        if (!place) throw new ModelLoadError({ what: `${file}: no such tensor`, value: name });
-        return readNumbers(handle, place, rows, file);
+        const tensor = tensors.get(name);
+        if (!tensor) throw new ModelLoadError({ what: `${file}: no such tensor`, value: name });
+        return readNumbers(handle, tensor, rows, file);
       },
       close: () => closeSync(handle),
     };

@@ -16,7 +16,7 @@ import {
   narrow,
   parseHeader,
   type SafetensorsHeader,
-  type TensorPlace,
+  type TensorRange,
   type WeightSource,
   widen,
 } from "./safetensors.ts";
@@ -36,29 +36,29 @@ interface OpenFile {
 export async function openSafetensors(dirOrFile: string): Promise<WeightSource> {
   const files: OpenFile[] = [];
   try {
-    const places = new Map<string, { readonly file: OpenFile; readonly place: TensorPlace }>();
+    const tensors = new Map<string, { readonly file: OpenFile; readonly range: TensorRange }>();
     for (const [path, expected] of await filesOf(dirOrFile)) {
       const file = await openFile(path);
       files.push(file);
       for (const name of expected ?? file.header.tensors.keys()) {
-        const place = file.header.tensors.get(name);
-        if (!place) throw bad(path, `tensor ${name}, which ${WEIGHTS_INDEX} says is here, is not`);
-        places.set(name, { file, place });
+        const range = file.header.tensors.get(name);
+        if (!range) throw bad(path, `tensor ${name}, which ${WEIGHTS_INDEX} says is here, is not`);
+        tensors.set(name, { file, range });
       }
     }
     const find = (name: string) => {
-      const found = places.get(name);
+      const found = tensors.get(name);
       if (!found) throw bad(dirOrFile, "no such tensor", name);
       return found;
     };
     return {
-      names: [...places.keys()],
+      names: [...tensors.keys()],
       metadata: Object.assign({}, ...files.map(({ header }) => header.metadata)),
       info: (name) => {
-        const { dtype, shape } = find(name).place;
+        const { dtype, shape } = find(name).range;
         return { dtype, shape };
       },
-      read: (name) => readTensor(find(name).file, name, find(name).place),
+      read: (name) => readTensor(find(name).file, name, find(name).range),
       close: () => closeAll(files),
     };
   } catch (error) {
@@ -149,9 +149,9 @@ async function readFully(handle: FileHandle, into: Uint8Array, position: number,
 async function readTensor(
   { handle, path, header }: OpenFile,
   name: string,
-  place: TensorPlace,
+  range: TensorRange,
 ): Promise<Float32Array<ArrayBuffer>> {
-  const { dtype, shape, begin } = place;
+  const { dtype, shape, begin } = range;
   if (!isFloatDtype(dtype)) throw bad(path, `tensor ${name} has a dtype other than F32, F16, BF16`, dtype);
   const values = new Float32Array(elementCount(shape));
   const start = header.dataStart + begin;
@@ -197,14 +197,14 @@ export async function writeSafetensors(
     try {
       await writeFully(handle, bytes, 0);
       for await (const { name, data } of tensors) {
-        const place = header.tensors.get(name);
-        if (!place || !missing.delete(name)) throw unwritable(file, "tensor was not announced, or comes twice", name);
-        if (data.length !== elementCount(place.shape)) {
-          throw unwritable(file, `tensor ${name} should have shape [${place.shape}]`, `${data.length} numbers`);
+        const range = header.tensors.get(name);
+        if (!range || !missing.delete(name)) throw unwritable(file, "tensor was not announced, or comes twice", name);
+        if (data.length !== elementCount(range.shape)) {
+          throw unwritable(file, `tensor ${name} should have shape [${range.shape}]`, `${data.length} numbers`);
         }
         const wrong = firstNonFinite(data);
         if (wrong >= 0) throw unwritable(file, `tensor ${name} holds a number that is none, at ${wrong}`, data[wrong]!);
-        await writeTensor(handle, data, dtype, header.dataStart + place.begin);
+        await writeTensor(handle, data, dtype, header.dataStart + range.begin);
       }
       if (missing.size > 0) throw unwritable(file, "tensor did not come", [...missing][0]!);
       await handle.sync();

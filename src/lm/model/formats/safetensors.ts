@@ -38,13 +38,13 @@ export interface TensorInfo {
 }
 
 /** A tensor's byte range, from the end of the header. */
-export interface TensorPlace extends TensorInfo {
+export interface TensorRange extends TensorInfo {
   readonly begin: number;
   readonly end: number;
 }
 
 export interface SafetensorsHeader {
-  readonly tensors: ReadonlyMap<string, TensorPlace>;
+  readonly tensors: ReadonlyMap<string, TensorRange>;
   readonly metadata: Readonly<Record<string, string>>;
   /** Where the data begins in the file. */
   readonly dataStart: number;
@@ -98,11 +98,11 @@ export function parseHeader(bytes: Uint8Array, file: string, fileSize: number): 
   const names = Object.keys(entries);
   if (names.length > MAX_TENSORS) throw bad(file, `it names more than ${MAX_TENSORS} tensors`, names.length);
   const tensors = new Map(names.map((name) => [name, parseEntry(name, entries[name], file)]));
-  checkPlaces(tensors, file, fileSize - 8 - bytes.length);
+  checkRanges(tensors, file, fileSize - 8 - bytes.length);
   return { tensors, metadata: meta.data, dataStart: 8 + bytes.length };
 }
 
-function parseEntry(name: string, entry: unknown, file: string): TensorPlace {
+function parseEntry(name: string, entry: unknown, file: string): TensorRange {
   if (name.length > MAX_NAME_LENGTH) throw bad(file, `a name has more than ${MAX_NAME_LENGTH} characters`, name);
   const read = headerEntry.safeParse(entry);
   if (!read.success) throw bad(file, `tensor ${name} is not described by dtype, shape, data_offsets`, shown(entry));
@@ -120,7 +120,7 @@ function parseEntry(name: string, entry: unknown, file: string): TensorPlace {
   return { dtype: dtype as Dtype, shape, begin, end };
 }
 
-function checkPlaces(tensors: ReadonlyMap<string, TensorPlace>, file: string, available: number): void {
+function checkRanges(tensors: ReadonlyMap<string, TensorRange>, file: string, available: number): void {
   let at = 0;
   const ordered = [...tensors].sort(([, a], [, b]) => a.begin - b.begin || a.end - b.end);
   for (const [name, { begin, end }] of ordered) {
@@ -137,9 +137,9 @@ export function safetensorsOf(bytes: Uint8Array<ArrayBuffer>, file: string): Wei
   const length = headerLength(bytes.subarray(0, 8), file, bytes.length);
   const { tensors, metadata, dataStart } = parseHeader(bytes.subarray(8, 8 + length), file, bytes.length);
   const find = (name: string) => {
-    const place = tensors.get(name);
-    if (!place) throw bad(file, "no such tensor", name);
-    return place;
+    const range = tensors.get(name);
+    if (!range) throw bad(file, "no such tensor", name);
+    return range;
   };
   return {
     names: [...tensors.keys()],
@@ -165,16 +165,16 @@ export function encodeHeader(
   dtype: FloatDtype,
   metadata: Readonly<Record<string, string>>,
 ): { readonly bytes: Uint8Array<ArrayBuffer>; readonly header: SafetensorsHeader } {
-  const tensors = new Map<string, TensorPlace>();
+  const tensors = new Map<string, TensorRange>();
   let at = 0;
   for (const [name, shape] of shapes) {
     const end = at + elementCount(shape) * DTYPE_BYTES[dtype];
     tensors.set(name, { dtype, shape, begin: at, end });
     at = end;
   }
-  const entries = [...tensors].map(([name, place]) => [
+  const entries = [...tensors].map(([name, range]) => [
     name,
-    { dtype, shape: place.shape, data_offsets: [place.begin, place.end] },
+    { dtype, shape: range.shape, data_offsets: [range.begin, range.end] },
   ]);
   const json = new TextEncoder().encode(JSON.stringify({ __metadata__: metadata, ...Object.fromEntries(entries) }));
   const length = Math.ceil(json.length / 8) * 8; // the data is aligned for readers that map the file

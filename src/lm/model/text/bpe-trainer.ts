@@ -109,7 +109,7 @@ function countWords(texts: Iterable<string>, idOf: ReadonlyMap<string, number>, 
   }));
 }
 
-/** Merges the most frequent pair, again and again, adding to `tokens`; only words that hold the pair are touched. */
+/** Repeatedly merges the most frequent pair, adding to `tokens`; only words that contain the pair are touched. */
 function learn(
   words: readonly Word[],
   tokens: string[],
@@ -131,7 +131,7 @@ function learn(
     const merged = idOf.get(left + right) ?? tokens.push(left + right) - 1;
     idOf.set(left + right, merged);
     const key = `${left} ${right}`;
-    if (!known.has(key)) merges.push([left, right]); // two ways to one token can bring a merged pair back
+    if (!known.has(key)) merges.push([left, right]); // a merged pair can return, since two merges may make the same token
     known.add(key);
     for (const index of best.words) mergeIn(words[index]!, index, best.left, best.right, merged, pairs);
     pairs.settle();
@@ -139,7 +139,7 @@ function learn(
   return merges;
 }
 
-/** Replaces the pair in one word and books how its neighbours' pairs change. */
+/** Replaces the pair in one word and updates the counts of the neighbouring pairs. */
 function mergeIn(word: Word, index: number, left: number, right: number, merged: number, pairs: PairCounts): void {
   const { ids, count } = word;
   const result: number[] = [];
@@ -155,7 +155,7 @@ function mergeIn(word: Word, index: number, left: number, right: number, merged:
     }
     const after = ids[i + 2];
     if (after !== undefined) {
-      // In `aaa` the second pair is the same as the first, whose count is gone already.
+      // In `aaa` the second pair is the same as the first, which is no longer counted.
       if (right !== left || after !== right) pairs.add(right, after, -count, index);
       pairs.add(merged, after, count, index);
     }
@@ -169,7 +169,7 @@ interface Pair {
   readonly left: number;
   readonly right: number;
   count: number;
-  /** Words that hold the pair, or held it. */
+  /** Words that contain the pair, or did. */
   readonly words: Set<number>;
 }
 

@@ -70,11 +70,11 @@ export interface TurnEncoder {
   say(text: string): number[];
   /** Whether these sampled ids end with the token that closes a turn. */
   closed(ids: readonly number[]): boolean;
-  /** The encoder of chats in which the model is given these tools. Throws ModelLoadError where its template has no place for them. */
+  /** The encoder of chats in which the model has these tools. Throws ModelLoadError if its template does not support them. */
   withTools(tools: readonly Tool[]): TurnEncoder;
   /** Ids at which sampling stops: the closing token first, then every other end of text. */
   readonly stopIds: readonly number[];
-  /** The fixed text that the generation prompt puts into the model's mouth and the template leaves out of history; often empty. */
+  /** Fixed text with which the generation prompt begins the model's turn, and which history omits; often empty. */
   readonly opening: string;
 }
 
@@ -87,7 +87,7 @@ export interface TurnEncoderOptions {
 interface Pieces {
   readonly head: string;
   readonly between: string;
-  /** From the end of the user's text to where the model speaks, opening included. */
+  /** From the end of the user's text to the start of the model's, `opening` included. */
   readonly ask: string;
   readonly opening: string;
   /** From the end of the model's text to the user's next text. */
@@ -97,7 +97,7 @@ interface Pieces {
   readonly trims: { readonly system: boolean; readonly user: boolean };
 }
 
-/** Texts whose ids are kept: what the episodes of some training steps are shown. */
+/** Texts whose ids are cached: enough for the observations of a few training steps. */
 const TEXTS_KEPT = 4_096;
 
 /**
@@ -133,7 +133,7 @@ export function createTurnEncoder(
   const user = (text: string) => (pieces.trims.user ? text.trim() : text);
   const system = (text: string) => (pieces.trims.system ? text.trim() : text);
 
-  // The episodes of a group begin with the same texts, and many look at the same tables.
+  // The episodes of a group begin with the same texts, and many explore the same tables.
   const texts = new Map<string, readonly number[]>();
   const encodeText = (text: string): readonly number[] => {
     const known = texts.get(text);
@@ -144,7 +144,7 @@ export function createTurnEncoder(
     return ids;
   };
 
-  /** Template text (even indices) and content (odd indices): stretches between the template's special tokens are encoded as one text, as the template's whole text would be. */
+  /** Encodes template text (even indices) and content (odd indices). Text between special tokens is encoded in one piece, as in the template's whole text. */
   function encode(parts: readonly string[]): number[] {
     const ids: number[] = [];
     let run = "";
@@ -152,8 +152,8 @@ export function createTurnEncoder(
       for (const id of encodeText(run)) ids.push(id);
       run = "";
     };
-    parts.forEach((part, place) => {
-      if (place % 2 === 1) {
+    parts.forEach((part, index) => {
+      if (index % 2 === 1) {
         run += part;
         return;
       }
@@ -197,7 +197,7 @@ export function createTurnEncoder(
   };
 }
 
-/** A reply in which the marks of a tool call are the tokens that they are in the vocabulary, where they are some. */
+/** Encodes a reply; the tags of a tool call become single tokens if the vocabulary has them. */
 function encodeCall(text: string, tokenizer: Tokenizer): number[] {
   return text.split(/(<\/?tool_call>)/).flatMap((part) => {
     const token = tokenizer.addedTokens.find(({ content }) => content === part);
@@ -205,7 +205,7 @@ function encodeCall(text: string, tokenizer: Tokenizer): number[] {
   });
 }
 
-/** Splits template text at added tokens, longest first where one begins another; the tokens are sections of their own. */
+/** Splits template text at added tokens, which become sections of their own; of two with the same beginning, the longer wins. */
 function sectionCutter(tokenizer: Tokenizer): (text: string) => string[] {
   const contents = tokenizer.addedTokens.map(({ content }) => content).sort((a, b) => b.length - a.length);
   if (contents.length === 0) return (text) => (text === "" ? [] : [text]);
@@ -213,7 +213,7 @@ function sectionCutter(tokenizer: Tokenizer): (text: string) => string[] {
   return (text) => text.split(pattern).filter((section) => section !== "");
 }
 
-// Two sets of texts to look for in what a template gives: words that no template tidies, and texts with what texts have inside.
+// Two sets of texts to find again in a template's output: words that no template changes, and texts with spaces and line ends.
 const SENTINELS = [
   { system: "Qsystemq", user: ["Quseroneq", "Qusertwoq", "Quserthreeq"], model: ["Qmodeloneq", "Qmodeltwoq"] },
   { system: "Zz", user: ["Zy\n\nZy", "Zx", "Zw Zw."], model: ["Zv: Zv;", "Zu\nZu"] },
@@ -263,7 +263,7 @@ function takeApartWith(render: Render, texts: (typeof SENTINELS)[number], from: 
   messages.push({ role: "assistant", content: model[0] }, { role: from, content: user[1] });
   const second = around(render(messages), [system, user[0], model[0], user[1]]);
   const [, , beforeModel = "", close = "", last = ""] = second;
-  // The prompt may end with words put into the model's mouth that history then leaves out (Qwen3: an empty think block).
+  // The prompt may end with the beginning of the model's turn, which history omits (Qwen3: an empty think block).
   if (!ask.startsWith(beforeModel)) {
     throw refused(`after a turn it writes ${JSON.stringify(beforeModel)} where the prompt had ${JSON.stringify(ask)}`);
   }
@@ -279,7 +279,7 @@ function takeApartWith(render: Render, texts: (typeof SENTINELS)[number], from: 
   return { head, between, ask, opening, close, toolAsk };
 }
 
-/** The text before, between and after the given texts, each of which must be there once and in this order. */
+/** The text before, between and after the given texts, each of which must occur once and in this order. */
 function around(text: string, parts: readonly string[]): string[] {
   const found: string[] = [];
   let rest = text;

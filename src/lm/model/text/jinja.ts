@@ -5,14 +5,14 @@ import { Environment, Interpreter, Template } from "@huggingface/jinja";
 export const MAX_TEMPLATE_CHARACTERS = 100_000;
 /** Spaces and line ends in a row: the library's lexer takes quadratic time for them. */
 export const MAX_TEMPLATE_BLANKS = 1_000;
-/** Expressions evaluated in one rendering, and four for each turn of a loop; Qwen3's template takes about 50 for each message. */
+/** Expressions evaluated per rendering, plus four per loop iteration; Qwen3's template takes about 50 per message. */
 export const MAX_TEMPLATE_STEPS = 300_000;
-const LOOP_STEPS = 4; // the library makes a scope for each turn before the first
-/** Characters and elements of one value, beyond four times what the messages have. */
+const LOOP_STEPS = 4; // the library creates the scopes of all iterations before the first
+/** Characters and elements of one value, in addition to four times those of the messages. */
 export const MAX_TEMPLATE_VALUE = 100_000;
-/** A number given to a function or filter, such as the end of `range` or the width of `indent`. */
+/** Largest number passed to a function or filter, such as the end of `range` or the width of `indent`. */
 export const MAX_TEMPLATE_NUMBER = 100_000;
-/** The last resort, for steps that are slow by themselves, such as a search for one long text in another. */
+/** Deadline as a last resort, for single steps that are slow, such as searching for one long text in another. */
 const MAX_RENDER_MS = 10_000;
 
 /** A template that `renderTemplate` can take. Its type is our own, since the library's does not compile under nodenext. */
@@ -37,7 +37,7 @@ export function renderTemplate(template: ParsedTemplate, variables: Readonly<Rec
   return String(new LimitedInterpreter(environment, room).run(template.program as Template["parsed"]).value);
 }
 
-// Some templates print today's date: a fixed one keeps the same chat the same ids.
+// Some templates print today's date; a fixed one gives the same chat the same ids.
 const DATE: Readonly<Record<string, string>> = {
   "%Y": "2024",
   "%m": "07",
@@ -50,7 +50,7 @@ const DATE: Readonly<Record<string, string>> = {
 };
 const strftime = (format: string) => format.replace(/%[YmdbBHM%]/g, (token) => DATE[token]!);
 
-/** Variables that every template has: the library's own, but for `range` and the clock. */
+/** Variables of every template: the library's own, except `range` and the clock. */
 const GLOBALS = {
   ...{ true: true, false: false, none: null, True: true, False: false, None: null },
   raise_exception: (message: string) => {
@@ -91,7 +91,7 @@ class LimitedInterpreter extends (Interpreter as new (
   #steps = 0;
   readonly #room: number;
   readonly #end = performance.now() + MAX_RENDER_MS;
-  /** Lists and maps do not change once they are made, unless a namespace is in them; their sizes are kept. */
+  /** Sizes of lists and maps, which are immutable unless they contain a namespace. */
   readonly #sizes = new WeakMap<Value, number>();
   readonly #iterables = new WeakSet<Node>();
 
@@ -141,7 +141,7 @@ class LimitedInterpreter extends (Interpreter as new (
       if (parts.length === 0) return 1;
       const known = this.#sizes.get(part);
       if (known !== undefined) return known;
-      this.#charge(parts.length); // counted again and again where namespaces are involved
+      this.#charge(parts.length); // recounted every time if namespaces are involved
       const before = fixed;
       fixed = part.type !== "NamespaceValue";
       const size = (parts as Value[]).reduce((sum, inner) => sum + measure(inner), 1);

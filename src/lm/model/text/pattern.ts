@@ -3,11 +3,11 @@
 
 /** Characters of a pattern; the longest published ones have about 800. */
 export const MAX_PATTERN_CHARACTERS = 4_000;
-const MAX_DEPTH = 20; // of groups in groups
-const FEW = 8; // more repetitions than this are as bad as any number
-/** Parts of one alternative that can share their characters in several ways and are followed by something that can fail. */
+const MAX_DEPTH = 20; // of nested groups
+const FEW = 8; // more repetitions than this count as unbounded
+/** Maximum ambiguous parts of one alternative: parts that can match in several ways before something that can fail. */
 const MAX_CHOICES = 3;
-const MAX_LONG_CHOICES = 1; // of them with any number of ways: with two, time grows with the square of the text, at each of its characters
+const MAX_LONG_CHOICES = 1; // of these, parts with unboundedly many ways: two take quadratic time at every position of the text
 
 /** What is wrong with a pattern, as a clause; undefined when matching takes at most about the square of the text's length. */
 export function patternFault(pattern: string): string | undefined {
@@ -23,7 +23,7 @@ export function patternFault(pattern: string): string | undefined {
 
 class Fault extends Error {}
 
-/** One element of a sequence with how often it may come. */
+/** One element of a sequence with its repetition bounds. */
 interface Item {
   /** Lookarounds and anchors take no characters, but can fail. */
   readonly kind: "atom" | "group" | "look" | "anchor";
@@ -93,11 +93,11 @@ function matcher(source: string): RegExp | undefined {
   try {
     return new RegExp(`^(?:${source})$`, "u");
   } catch {
-    return undefined; // a form that JavaScript does not have: taken to match anything
+    return undefined; // syntax that JavaScript lacks: assumed to match anything
   }
 }
 
-/** Reads the forms of patterns that the library turns into JavaScript's. */
+/** Parses the pattern syntax that the library translates to JavaScript's. */
 class Parser {
   #at = 0;
   readonly #text: string;
@@ -150,7 +150,7 @@ class Parser {
     return { kind: /^\(\?<?[=!]/.test(opening) ? "look" : "group", inside };
   }
 
-  /** A class; classes in classes are Oniguruma's. */
+  /** A character class; nested classes are Oniguruma's syntax. */
   #class(): Pick<Item, "kind" | "inside"> {
     let open = 0;
     for (; this.#at < this.#text.length; this.#at++) {
@@ -174,7 +174,7 @@ class Parser {
     return { kind: /^\\[bBAzZG]$/.test(found[0]) ? "anchor" : "atom", inside: [] };
   }
 
-  /** How often the part before may come; lazy and possessive forms count as the plain ones. */
+  /** Parses a quantifier; lazy and possessive ones are treated as greedy. */
   #repeats(): readonly [number, number] {
     const found = /^(?:[*+?]|\{(\d*)(,?)(\d*)\})[?+]?/.exec(this.#text.slice(this.#at, this.#at + 32));
     if (!found || found[0].startsWith("{,}") || found[0].startsWith("{}")) return [1, 1];

@@ -25,7 +25,7 @@ export type AddedToken = Readonly<z.infer<typeof addedToken>>;
 
 type Merge = string | readonly [string, string];
 
-// Checked no deeper: with hundreds of thousands of entries that would take longer than all the rest.
+// Not checked any deeper: with hundreds of thousands of entries, that would take longer than everything else.
 const vocab = z.custom<Readonly<Record<string, number>>>(
   (value) => value !== null && typeof value === "object" && !Array.isArray(value),
   "expected a map of tokens to ids",
@@ -62,7 +62,7 @@ const tokenizerConfig = z.looseObject({
   pad_token: namedToken.nullish(),
 });
 
-/** The two files a tokenizer is made of, parsed; they are kept as they came, for saving. */
+/** The two parsed files of a tokenizer, kept unchanged for saving. */
 export interface TokenizerFiles {
   /** tokenizer.json */
   readonly tokenizer: Readonly<Record<string, unknown>>;
@@ -70,7 +70,7 @@ export interface TokenizerFiles {
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-/** What we use of the library, whose own types do not resolve under Node's module rules. */
+/** The part of the library that is used; its own types do not resolve under Node's module rules. */
 interface HfTokenizer {
   /** `vocab` is indexed by id, added tokens included. */
   model: { readonly vocab: readonly string[]; cache?: WordCache };
@@ -173,13 +173,13 @@ export class Tokenizer {
     return text === "" ? [] : this.#plain.encode(text, { add_special_tokens: false }).ids;
   }
 
-  /** The text of ids, unchanged by any tidying; ids that the vocabulary lacks give nothing, broken UTF-8 gives U+FFFD. */
+  /** The text of ids, without any clean-up; unknown ids give nothing, invalid UTF-8 gives U+FFFD. */
   decode(ids: readonly number[], { skipSpecial = false }: DecodeOptions = {}): string {
     const known = ids.filter((id) => this.tokenOf(id) !== undefined && !(skipSpecial && this.#specialIds.has(id)));
     return known.length === 0 ? "" : this.#full.decode(known, { clean_up_tokenization_spaces: false });
   }
 
-  /** The text of every id by itself, one byte a character where the vocabulary is made of bytes; that of special tokens is empty. */
+  /** The text of every single id, one character per byte for byte-level vocabularies; empty for special tokens. */
   get texts(): readonly string[] {
     this.#texts ??= textsOf(this.#full.model.vocab, this.addedTokens, this.files.tokenizer.decoder);
     return this.#texts;
@@ -198,7 +198,7 @@ export class Tokenizer {
   }
 }
 
-/** The text of single tokens: the bytes that a byte-level vocabulary spells, or the words of one that marks spaces. */
+/** The text of single tokens: decoded bytes of a byte-level vocabulary, else the token with its space mark replaced. */
 function textsOf(vocab: readonly string[], added: readonly AddedToken[], decoder: unknown): string[] {
   const isByteLevel = JSON.stringify(decoder ?? null).includes('"ByteLevel"');
   const bytes = new Map<string, string>();
@@ -208,7 +208,7 @@ function textsOf(vocab: readonly string[], added: readonly AddedToken[], decoder
   }
   const spelled = (token: string) => Array.from(token, (character) => bytes.get(character) ?? "").join("");
   const marked = (token: string) => {
-    const code = /^<0x([0-9A-F]{2})>$/.exec(token)?.[1]; // a byte that the vocabulary has no word for
+    const code = /^<0x([0-9A-F]{2})>$/.exec(token)?.[1]; // a byte-fallback token
     return code === undefined ? token.replaceAll("\u2581", " ") : String.fromCharCode(Number.parseInt(code, 16));
   };
   const texts = vocab.map((token) => (isByteLevel ? spelled(token) : marked(token)));
@@ -216,7 +216,7 @@ function textsOf(vocab: readonly string[], added: readonly AddedToken[], decoder
   return texts;
 }
 
-/** The library's step "Digits" splits ASCII's digits only, that of `tokenizers` every number's: a pattern does as the latter. */
+/** Replaces "Digits" steps by a pattern: the library splits only ASCII digits, `tokenizers` all numeric characters. */
 function withEveryDigit(json: TokenizerFiles["tokenizer"]): TokenizerFiles["tokenizer"] {
   const replaced = (step: unknown): unknown => {
     const { type, individual_digits, pretokenizers } = (step ?? {}) as Readonly<Record<string, unknown>>;
@@ -227,7 +227,7 @@ function withEveryDigit(json: TokenizerFiles["tokenizer"]): TokenizerFiles["toke
   return { ...json, pre_tokenizer: replaced(json.pre_tokenizer) };
 }
 
-/** A tokenizer that knows no added tokens; the vocabulary, which is most of the memory, is shared where that is safe. */
+/** A tokenizer without added tokens; it shares the vocabulary, which is most of the memory, where that is safe. */
 function plainTokenizer(json: TokenizerJson, files: TokenizerFiles, full: HfTokenizer): HfTokenizer {
   const parts = { ...files.tokenizer, added_tokens: [] };
   const config = { ...files.config, additional_special_tokens: [], clean_up_tokenization_spaces: false };

@@ -18,7 +18,7 @@ export function exp4(x: v128): v128 {
   p = madd(p, r, f32x4.splat(1.6666665459e-1));
   p = madd(p, r, f32x4.splat(5.0000001201e-1));
   p = f32x4.add(madd(f32x4.mul(r, r), p, r), f32x4.splat(1));
-  // 1.5 · 2^23 + 127 + k has k + 127 in its lowest bits: its bits shifted are 2^k, without a conversion that minds overflow.
+  // 1.5 · 2^23 + 127 + k has k + 127 in its lowest bits: its bits shifted are 2^k, without a conversion that checks for overflow.
   const scale = i32x4.shl(f32x4.add(k, f32x4.splat(12583039)), 23);
   return v128.and(f32x4.mul(p, scale), inRange);
 }
