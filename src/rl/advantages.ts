@@ -1,10 +1,10 @@
-// Rewards → advantages: how much better than the other answers to the same question an episode did.
+// Rewards → advantages: how much better an episode did than the others of its group.
 //
-// GRPO needs no value network: several completions are sampled for each question (a group), and their mean reward is the
+// GRPO needs no value network: several episodes are sampled for each task (a group), and their mean reward is the
 // baseline. Formulas, names and the 1e-4 are TRL 1.13's (GRPOTrainer._generate_and_score_completions).
 import { UsageError } from "../errors.ts";
 
-/** Keeps groups whose rewards hardly differ from getting huge advantages. */
+/** Keeps advantages of groups whose rewards hardly differ from becoming huge. */
 const EPSILON = 1e-4;
 /** A standard deviation up to this is rounding (torch.isclose to 0). */
 const NO_SPREAD = 1e-8;

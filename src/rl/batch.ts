@@ -18,7 +18,7 @@ export interface RolloutBatch {
   readonly advantages: readonly number[];
   /** [B] An advantage added to some turns of each episode; only with turn_credit. */
   readonly credits?: readonly (TurnCredit | undefined)[];
-  /** By episode: an advantage per token, [segments × tokens], in place of the others; only with self_distillation. */
+  /** By index: per-token advantages that replace the others, [segments × tokens]; only with self_distillation. */
   readonly distilled?: ReadonlyMap<number, readonly ArrayLike<number>[]>;
   /** Indices of the episodes that are learned from: all, or with dynamic_sampling those of groups with spread. */
   readonly learned: readonly number[];

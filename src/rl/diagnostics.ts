@@ -1,30 +1,30 @@
-// Early warnings: what goes wrong most often in such trainings, told in words when it begins, with what to do about it.
+// Warnings about the most common failures of such trainings, in words and with a remedy, when they begin.
 import type { GRPOConfig } from "./config.ts";
 import type { Warning } from "./run/records.ts";
 
-/** The metrics of a step, as far as there are any. */
+/** The metrics of a step. */
 type Metrics = Readonly<Record<string, number>>;
 
 interface Sign {
   readonly code: string;
-  /** What it is seen by; a step without it says nothing of it. Null for what the settings alone decide. */
+  /** The metric that shows it; steps without that metric are ignored. Null where the settings alone decide. */
   readonly metric: string | null;
   readonly holds: (metrics: Metrics, config: GRPOConfig) => boolean;
-  /** Steps in a row in which it must hold: for what a single small batch shows by chance. @default 1 */
+  /** Consecutive steps in which it must hold, since a single small batch may show it by chance. @default 1 */
   readonly patience?: number;
   readonly message: (metrics: Metrics, config: GRPOConfig) => string;
   readonly remedy: (metrics: Metrics, config: GRPOConfig) => string;
 }
 
-/** Steps in a row without a sign after which it may be told again: numbers near a threshold cross it often. */
+/** Consecutive steps without a sign after which it is reported again: numbers near a threshold cross it often. */
 export const QUIET_STEPS = 10;
-/** Steps in a row for what one step or some may show by chance. */
+/** Patience for what one step, or a few, may show by chance. */
 const A_FEW = 3;
 const A_WHILE = 10;
 
 const percent = (share: number | undefined) => `${Math.round(100 * (share ?? 0))} %`;
 const of = (metrics: Metrics, name: string) => metrics[name] ?? 0;
-const uniform = (metrics: Metrics) => of(metrics, "groups/all_right") + of(metrics, "groups/all_wrong");
+const uniformShare = (metrics: Metrics) => of(metrics, "groups/all_right") + of(metrics, "groups/all_wrong");
 
 const SIGNS: readonly Sign[] = [
   {
@@ -46,7 +46,7 @@ const SIGNS: readonly Sign[] = [
   {
     code: "no_spread",
     metric: "frac_reward_zero_std",
-    // Groups without spread are learned from by self-distillation; with dynamic_sampling those alike in correctness are not.
+    // Self-distillation learns from groups without spread; dynamic_sampling drops those that are all right or all wrong.
     holds: (metrics) =>
       metrics["groups/kept"] === 0 || (metrics.frac_reward_zero_std === 1 && of(metrics, "distillation/groups") === 0),
     message: (metrics) =>
@@ -59,10 +59,10 @@ const SIGNS: readonly Sign[] = [
   {
     code: "uniform_groups",
     metric: "groups/all_right",
-    holds: (metrics) => uniform(metrics) > 0.8,
+    holds: (metrics) => uniformShare(metrics) > 0.8,
     patience: A_WHILE,
     message: (metrics, { dynamic_sampling }) =>
-      `for ${A_WHILE} steps, more than 80 % of the groups had no spread in correctness; now ${percent(metrics["groups/all_right"])} are all right and ${percent(metrics["groups/all_wrong"])} all wrong: ${dynamic_sampling > 0 ? "most episodes are played for nothing" : "only shaping rewards tell their episodes apart"}`,
+      `for ${A_WHILE} steps, more than 80 % of the groups had no spread in correctness; now ${percent(metrics["groups/all_right"])} are all right and ${percent(metrics["groups/all_wrong"])} all wrong: ${dynamic_sampling > 0 ? "most episodes are played for nothing" : "only shaping rewards distinguish their episodes"}`,
     remedy: (metrics, { dynamic_sampling, self_distillation }) =>
       [
         of(metrics, "groups/all_right") > of(metrics, "groups/all_wrong")
@@ -127,7 +127,7 @@ const SIGNS: readonly Sign[] = [
     code: "answers_cut_off",
     metric: "episodes/answer_cut_off",
     holds: (metrics) => of(metrics, "episodes/answer_cut_off") > 0.1,
-    patience: A_FEW, // one group with a long answer is enough for a step
+    patience: A_FEW, // one group with a long answer is enough to raise a step's share
     message: (metrics, { max_new_tokens, max_completion_length }) =>
       `${percent(metrics["episodes/answer_cut_off"])} of the episodes were cut off within their answer, at max_new_tokens ${max_new_tokens} or max_completion_length ${max_completion_length}`,
     remedy: (_, { answer_last }) =>
@@ -174,17 +174,17 @@ const SIGNS: readonly Sign[] = [
   },
 ];
 
-/** What a checkpoint keeps of the warnings. */
+/** What a checkpoint holds of the warnings. */
 export interface Health {
-  /** Codes that were told and have not been quiet since. */
+  /** Codes that were reported and have not been absent for QUIET_STEPS since. */
   readonly warned: readonly string[];
-  /** By code: steps in a row in which it has held, or below 0 has not since it was told. @default none */
+  /** By code: consecutive steps in which it held; below 0, in which it did not since it was reported. @default none */
   readonly streaks?: Readonly<Record<string, number>> | undefined;
 }
 
 /**
- * What is wrong at this step and was not before. Each is told once, when it has held for as long as its patience, and again
- * only after QUIET_STEPS without it. Before the first step there are no metrics, and the settings are judged.
+ * New warnings at this step. Each is reported once, when it has held for its patience, and again only after QUIET_STEPS
+ * without it. Before the first step there are no metrics, and only the settings are checked.
  */
 export function warningsAt(
   step: number,
@@ -192,7 +192,7 @@ export function warningsAt(
   config: GRPOConfig,
   { warned, streaks = {} }: Health,
 ): Required<Health> & { readonly warnings: readonly Warning[] } {
-  const told = new Set(warned);
+  const reported = new Set(warned);
   const counts = { ...streaks };
   const warnings: Warning[] = [];
   for (const { code, metric, holds, patience = 1, message, remedy } of SIGNS) {
@@ -200,17 +200,17 @@ export function warningsAt(
     const held = counts[code] ?? 0;
     delete counts[code];
     if (holds(metrics, config)) {
-      if (!told.has(code)) counts[code] = Math.max(0, held) + 1;
-      if (told.has(code) || counts[code]! < patience) continue;
+      if (!reported.has(code)) counts[code] = Math.max(0, held) + 1;
+      if (reported.has(code) || counts[code]! < patience) continue;
       delete counts[code];
-      told.add(code);
+      reported.add(code);
       warnings.push({ step, code, message: message(metrics, config), remedy: remedy(metrics, config) });
-    } else if (told.has(code)) {
+    } else if (reported.has(code)) {
       if (held - 1 > -QUIET_STEPS) counts[code] = held - 1;
-      else told.delete(code);
+      else reported.delete(code);
     }
   }
-  return { warnings, warned: [...told], streaks: counts };
+  return { warnings, warned: [...reported], streaks: counts };
 }
 
 function filtersOf({ top_p, top_k, min_p }: GRPOConfig): string {

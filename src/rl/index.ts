@@ -1,4 +1,4 @@
-// Teaching a model: SFT first, then GRPO in the environment.
+// Training a model: SFT, then GRPO in an environment.
 export * from "./advantages.ts";
 export * from "./callbacks.ts";
 export * from "./config.ts";

@@ -18,7 +18,7 @@ const played = (correctness: 0 | 1 | null): EpisodeRecord => ({
   error: null,
 });
 
-/** Goes through a training of so many steps, in which a step's reward is its number. */
+/** Simulates a training in which a step's reward is its number. */
 async function follow(options: LiveVisualizationOptions, total_steps: number, outcomes: (0 | 1 | null)[] = [1, 0, 1]) {
   const asked: string[] = [];
   const viewAt = (step: number): TrainingView => ({

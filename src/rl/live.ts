@@ -1,4 +1,4 @@
-// The callback that shows a training while it goes on: what is shown, when, and by whom is up to the options.
+// The callback that shows a training while it runs.
 import { UsageError } from "../errors.ts";
 import { type EpisodeRecord, formatTranscript } from "../gym/evaluation/index.ts";
 import type { TrainerCallback, TrainingView } from "./callbacks.ts";
@@ -9,18 +9,18 @@ export interface LiveVisualizationOptions {
   readonly reward_every?: number;
   /** Steps between transcripts of an episode on an evaluation question; 0 for never. @default 50 */
   readonly transcript_every?: number;
-  /** Steps between comparisons of success on training and evaluation questions; 0 for never. @default 100 */
+  /** Steps between measurements of success on training and evaluation questions; 0 for never. @default 100 */
   readonly success_every?: number;
   /** Episodes on each split for that. @default 3 */
   readonly success_episodes?: number;
-  /** Who shows it: a terminal, a notebook, a page's feed, or several of them. @default console.log of the text */
+  /** Where to show it: a terminal, a notebook, a page's feed, or several. @default console.log of the text */
   readonly show?: Show | readonly Show[];
 }
 
-/** Shows something; what it returns is awaited. */
+/** Shows a view; its result is awaited. */
 export type Show = (view: LiveView) => unknown;
 
-/** Something to show, as text and as the records behind it; plain data that can be sent as JSON. */
+/** A view as text and as its data; plain JSON. */
 export type LiveView = { readonly step: number; readonly total_steps: number; readonly text: string } & (
   | { readonly kind: "reward"; readonly points: readonly RewardPoint[] }
   | { readonly kind: "transcript"; readonly episode: EpisodeRecord }
@@ -33,7 +33,7 @@ export interface RewardPoint {
   readonly reward: number;
 }
 
-/** Shares of right answers, from a few greedy episodes on each split. */
+/** Success rates of a few greedy episodes on each split. */
 export interface SuccessPoint {
   readonly step: number;
   readonly train: number;
@@ -43,8 +43,8 @@ export interface SuccessPoint {
 type Kind = LiveView["kind"];
 
 /**
- * A coach at the side: the reward's course, a transcript now and then, and whether what is learned carries over.
- * A transcript and success are also shown before the first step, and all of it at the end, whatever its number.
+ * Shows the reward curve, transcripts, and success on training and evaluation questions.
+ * Transcript and success are also shown before the first step, and everything after the last one.
  *
  * @example
  * const live = new LiveVisualizationCallback({ reward_every: 1, transcript_every: 10 });
@@ -56,7 +56,7 @@ export class LiveVisualizationCallback implements TrainerCallback {
   readonly #every: Readonly<Record<Kind, number>>;
   readonly #episodes: number;
   readonly #show: readonly Show[];
-  /** The step each kind was last shown at. */
+  /** Step at which each kind was last shown. */
   readonly #shown = new Map<Kind, number>();
 
   constructor(options: LiveVisualizationOptions = {}) {
@@ -75,7 +75,7 @@ export class LiveVisualizationCallback implements TrainerCallback {
   }
 
   async on_train_begin(view: TrainingView): Promise<void> {
-    for (const kind of KINDS) if (this.#every[kind] > 0) await this.#tell(kind, view);
+    for (const kind of KINDS) if (this.#every[kind] > 0) await this.#showKind(kind, view);
   }
 
   async on_step_end(view: TrainingView, { episodes }: { readonly episodes: readonly EpisodeLine[] }): Promise<void> {
@@ -83,17 +83,17 @@ export class LiveVisualizationCallback implements TrainerCallback {
     const reward = mean(episodes.map(({ total_reward }) => total_reward));
     if (reward !== null) this.rewards.push({ step, reward });
     for (const kind of KINDS) {
-      if (this.#every[kind] > 0 && step % this.#every[kind] === 0) await this.#tell(kind, view);
+      if (this.#every[kind] > 0 && step % this.#every[kind] === 0) await this.#showKind(kind, view);
     }
   }
 
   async on_train_end(view: TrainingView): Promise<void> {
     for (const kind of KINDS) {
-      if (this.#every[kind] > 0 && this.#shown.get(kind) !== view.state.step) await this.#tell(kind, view);
+      if (this.#every[kind] > 0 && this.#shown.get(kind) !== view.state.step) await this.#showKind(kind, view);
     }
   }
 
-  async #tell(kind: Kind, view: TrainingView): Promise<void> {
+  async #showKind(kind: Kind, view: TrainingView): Promise<void> {
     if (kind === "reward") await this.#reward(view);
     else if (kind === "transcript") await this.#transcript(view);
     else await this.#success(view);
@@ -117,7 +117,7 @@ export class LiveVisualizationCallback implements TrainerCallback {
     const rate = async (split: "train" | "eval") =>
       mean((await play(split, this.#episodes)).map(({ correctness }) => correctness));
     const [train, evaluated] = [await rate("train"), await rate("eval")];
-    if (train === null || evaluated === null) return; // nothing could be scored
+    if (train === null || evaluated === null) return; // no episode could be scored
     this.success.push({ step, train, eval: evaluated });
     const percent = (share: number) => `${Math.round(100 * share)} %`;
     const text = `step ${step}: right on training questions ${percent(train)}, on evaluation questions ${percent(evaluated)}`;
@@ -132,14 +132,14 @@ export class LiveVisualizationCallback implements TrainerCallback {
 
 const KINDS: readonly Kind[] = ["reward", "transcript", "success"];
 
-/** Numbers as a line of blocks, lowest to highest. */
+/** Numbers as block characters, scaled from lowest to highest. */
 export function sparkline(values: readonly number[]): string {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const blocks = "▁▂▃▄▅▆▇█";
   return values.map((value) => blocks[high > low ? Math.round((7 * (value - low)) / (high - low)) : 0]).join("");
 }
 
-/** Of what could be scored; null when nothing could. */
+/** Mean of the scored values; null without any. */
 function mean(values: readonly (number | null)[]): number | null {
   const scored = values.filter((value) => value !== null);
   return scored.length === 0 ? null : scored.reduce((sum, value) => sum + value, 0) / scored.length;

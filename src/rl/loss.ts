@@ -1,24 +1,23 @@
-// The policy losses: log-probs and entropies of the sampled tokens in, a number and its gradients out. Host arithmetic only.
+// The policy losses: log-probs and entropies of the sampled tokens in, the loss and its gradients out. Host arithmetic only.
 //
-// Letters, as in the papers: i a sequence (one whole episode), t one of its tokens, m its weight (1 where the model wrote
-// it, 0 where the environment did), A the advantage of the sequence or of the token, and π the model now, π_old the one
-// that sampled, π_ref the one we started from. Formulas are those of TRL 1.13 (GRPOTrainer._compute_loss), whose option
-// names we keep.
+// Symbols, as in the papers: i a sequence (one whole episode), t one of its tokens, m its weight (1 where the model wrote
+// it, 0 where the environment did), A the advantage of the sequence or of the token, π the current model, π_old the one
+// that sampled, π_ref the initial one. Formulas and option names are those of TRL 1.13 (GRPOTrainer._compute_loss).
 //
 // Every policy loss below has the same shape:
 //
 //     loss = Σ_i share_i · Σ_t m_it · ( gate_it · surrogate(w_it, A_it) + β · KL_it )  −  entropy_coef · mean entropy
 //
-//   w          how much likelier π makes the token than π_old did: the importance weight  (`importanceWeights`)
+//   w          importance weight: how much likelier the token is under π than under π_old (`importanceWeights`)
 //   surrogate  makes tokens of good episodes likelier, within bounds                      (`surrogate`)
 //   gate       0 for masked tokens: low entropy, or too far off policy                    (`isKept`, `hasDrifted`)
 //   KL         how far π has moved from π_ref at this token                               (`klToReference`)
 //   share      how tokens and sequences are averaged: where most loss types differ        (`shareOf`)
 //
-// Where tokens have advantages of their own, whatever depends on the sign of A (clip, gates, VESPO's weight) is decided
-// for each token. A sequence-level ratio is refused then: all tokens move it, so each would get the mean of the advantages.
+// With per-token advantages, whatever depends on the sign of A (clip, gates, VESPO's weight) is decided per token. A
+// sequence-level ratio is then refused: all tokens share it, so each would get the mean of the advantages.
 //
-// The model's parameters are reached only through log π and the entropy, so their gradients are all that the device needs.
+// The loss depends on the parameters only through log π and the entropy: the device needs only the gradients of these.
 import { UsageError } from "../errors.ts";
 import { type CrossEntropySpec, crossEntropy } from "../lm/engine/learning/cross-entropy.ts";
 import {
@@ -47,7 +46,7 @@ export interface EntropyCut {
   readonly tokens: number;
 }
 
-/** Any loss of the GRPO family, with its gradients and the metrics TRL logs beside it. */
+/** Any loss of the GRPO family, with its gradients and the metrics that TRL logs. */
 export function policyLoss(
   sequences: readonly TokenSequence[],
   spec: PolicySpec,
@@ -61,7 +60,7 @@ export function policyLoss(
   let policy = 0;
   let bonus = 0;
 
-  // The bonus is a plain mean over the tokens learned from, however the loss averages its own.
+  // The bonus is a plain mean over the tokens learned from, whatever the averaging of the loss.
   const bonusShare =
     options.entropy_coef / (Math.max(cut ? cut.tokens : totals.tokens, 1) * options.gradient_accumulation_steps);
 
@@ -119,7 +118,7 @@ export function policyLoss(
   return { loss: policy - bonus, dLogp, dEntropy, ...tally.result(policy) };
 }
 
-/** The policy losses as an engine takes them, all under one name: `{ type: "policy", loss_type: "grpo", … }`. */
+/** The policy losses for an engine, all under one name: `{ type: "policy", loss_type: "grpo", … }`. */
 export const POLICY_LOSSES = {
   policy: {
     compute: policyLoss,
@@ -199,7 +198,7 @@ function importanceWeights({ logp, old_logp, weights }: TokenSequence, options: 
   return {
     at: () => w,
     backward(byWeight, byLogp) {
-      const total = sum(byWeight) * w; // every token shares the one weight, and each of them moves it
+      const total = sum(byWeight) * w; // all tokens share the weight, and each contributes to it
       for (let t = 0; t < logp.length; t++) if (weights[t] !== 0) byLogp[t]! += (total * weights[t]!) / length;
     },
   };
@@ -214,7 +213,7 @@ interface Term {
 
 const NOTHING: Term = { value: 0, byLogp: 0, byWeight: 0 };
 
-/** What is minimized for one token: likelier if A > 0, less likely if A < 0, and not too much of either. */
+/** The term of one token: makes it likelier if A > 0, less likely if A < 0, within bounds. */
 function surrogate(w: number, logp: number, A: number, phi: number, options: PolicyOptions): Term {
   if (A === 0) return NOTHING;
   switch (options.loss_type) {
@@ -232,7 +231,7 @@ function surrogate(w: number, logp: number, A: number, phi: number, options: Pol
       return { value: (-A * gate * 4) / temperature, byLogp: 0, byWeight: -A * 4 * gate * (1 - gate) };
     }
     default: {
-      // PPO's clip: −min(w·A, clip(w, 1−ε, 1+ε_high)·A). Once w has left the interval the way A pushes it, the slope is 0.
+      // PPO's clip: −min(w·A, clip(w, 1−ε, 1+ε_high)·A). Outside the interval, in the direction that A pushes, the slope is 0.
       const [low, high] = [1 - options.epsilon, 1 + highOf(options)];
       const free = { w: capped(w, options), slope: options.delta !== null && w > options.delta ? 0 : 1 };
       const clip = { w: Math.min(Math.max(w, low), high), slope: w >= low && w <= high ? 1 : 0 };

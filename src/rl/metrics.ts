@@ -1,9 +1,9 @@
-// Metrics between two lines of the log: sums and counts, as plain data that a checkpoint can hold.
+// Metrics accumulated between two lines of the log, as plain data for checkpoints.
 
-/** By name: the sum of a metric's values, and how many there were. */
+/** By name: the sum and the number of a metric's values. */
 export type Sums = Readonly<Record<string, readonly [sum: number, count: number]>>;
 
-/** With some more values; what is not a number is left out. */
+/** Adds values; those that are not finite are left out. */
 export function added(sums: Sums, metrics: Readonly<Record<string, number>>): Sums {
   const finite = Object.entries(metrics).filter(([, value]) => Number.isFinite(value));
   const changed = finite.map(([name, value]) => {

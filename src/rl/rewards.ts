@@ -1,21 +1,21 @@
-// What an episode is worth: separate functions, so that each has its own curve. Their weighted sum is what GRPO compares.
+// Reward functions: separate, so that each has its own curve. GRPO compares their weighted sums.
 import { messageOf, SqlEnvError, UsageError } from "../errors.ts";
 import type { Message } from "../gym/players/index.ts";
 import { meaningOf } from "./metric-names.ts";
 import type { Episode } from "./run/records.ts";
 
-/** What a reward function is told besides what was said. Lists are in the order of the completions. */
+/** What a reward function gets besides the completions. Lists are in their order. */
 export interface RewardContext {
   readonly episodes: readonly Episode[];
-  /** The questions' texts. */
+  /** The texts of the tasks. */
   readonly prompts: readonly string[];
-  /** Optimizer step the episodes are for, from 1. */
+  /** Optimizer step that the episodes are for, from 1. */
   readonly step: number;
   /** Adds a number to the step's metrics; several under one name are averaged. */
   log_metric(name: string, value: number): void;
 }
 
-/** One number an episode, null where it has no opinion. A completion is everything after the first prompt. */
+/** One number per episode, null where it has no opinion. A completion is everything after the first prompt. */
 export type RewardFunction = (
   completions: readonly (readonly Message[])[],
   context: RewardContext,
@@ -42,7 +42,7 @@ export function rewardProgress(_: readonly (readonly Message[])[], { episodes }:
 }
 
 /**
- * What looking earned and repeating cost, without the step costs.
+ * Rewards of new information and costs of repeats, without the step costs.
  *
  * @example
  * const trainer = buildTrainer({ model, data, config, rewardFuncs: [rewardCorrectness, rewardOperational] });
@@ -68,7 +68,7 @@ export function rewardName(reward: RewardFunction): string {
   return OURS.get(reward) ?? (reward.name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase() || "reward");
 }
 
-/** Written out, since what packs a page may shorten the names of functions. */
+/** By function and not by its name, which bundlers may shorten. */
 const OURS: ReadonlyMap<RewardFunction, string> = new Map<RewardFunction, string>([
   [rewardCorrectness, "reward_correctness"],
   [rewardProgress, "reward_progress"],
@@ -76,7 +76,7 @@ const OURS: ReadonlyMap<RewardFunction, string> = new Map<RewardFunction, string
   [rewardEnvironment, "reward_environment"],
 ]);
 
-/** Throws UsageError when two functions would share a name in metrics, or the weights are not as many. */
+/** Throws UsageError when two functions have the same name in metrics, or the number of weights is another. */
 export function checkRewards(functions: readonly RewardFunction[], weights: readonly number[] | null): void {
   const names = functions.map(rewardName);
   const twice = names.find((name, i) => names.indexOf(name) < i);
@@ -84,7 +84,7 @@ export function checkRewards(functions: readonly RewardFunction[], weights: read
     throw new UsageError({
       what: "two reward functions have the same name",
       value: twice,
-      remedy: "rename one: metrics are kept by name",
+      remedy: "rename one: metrics are logged by name",
     });
   if (weights && weights.length !== functions.length)
     throw new UsageError({
@@ -95,29 +95,29 @@ export function checkRewards(functions: readonly RewardFunction[], weights: read
 }
 
 export interface Scores {
-  /** A row an episode, a column a function. */
+  /** [episodes × functions] */
   readonly rows: readonly (readonly (number | null)[])[];
-  /** What the functions logged, averaged. */
+  /** Means of what the functions logged. */
   readonly metrics: Readonly<Record<string, number>>;
 }
 
 export interface ScoreOptions {
-  /** Seconds a function may take; null for as long as it likes. @default null */
+  /** Seconds that a function may take; null: no limit. @default null */
   readonly timeout?: number | null;
-  /** A function that has not answered shortly after this is aborted is not waited for. */
+  /** After an abort, functions have GRACE seconds left. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Seconds a function may still take when the training was asked to stop: most are done, and their work is kept. */
+/** Seconds that a function has left when the training is asked to stop: most end in time, and their work is kept. */
 const GRACE = 2;
 
-/** Throws when a metric's name is one the trainer logs itself. */
+/** Throws when the trainer itself logs a metric of this name. */
 export function checkMetricName(name: string): void {
   if (meaningOf(name) === undefined) return;
   throw new UsageError({ what: "a metric of this name is logged already", value: name, remedy: "choose another" });
 }
 
-/** Asks every function. One that throws, takes too long, or answers with anything but a number or null for each episode, is named. */
+/** Calls every function. The error names one that throws, takes too long, or does not return a number or null per episode. */
 export async function score(
   episodes: readonly Episode[],
   functions: readonly RewardFunction[],
@@ -146,7 +146,7 @@ export async function score(
         const answer = async () => scoreAll(completions, { episodes, prompts, step, log_metric });
         scores = await Promise.race([answer(), limit.reached]);
       } catch (cause) {
-        if (cause instanceof SqlEnvError && cause.code === "reward_failed") throw cause; // it says by itself which it was
+        if (cause instanceof SqlEnvError && cause.code === "reward_failed") throw cause; // names its function already
         if (signal?.aborted && cause === signal.reason) throw cause;
         if (cause === TOO_LONG) throw failed("took longer than reward_timeout allows", `${timeout} seconds`);
         throw failed("threw", messageOf(cause), cause);
@@ -167,7 +167,7 @@ export async function score(
   );
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   return {
-    // What the environment could not score is nobody's to score: it would count as bad where others have points.
+    // No function scores what the environment could not: it would count as bad compared with others.
     rows: episodes.map(({ correctness }, i) => columns.map((column) => (correctness === null ? null : column[i]!))),
     metrics: Object.fromEntries(Object.entries(logged).map(([name, values]) => [name, mean(values)])),
   };
@@ -175,7 +175,7 @@ export async function score(
 
 const TOO_LONG = Symbol("too long");
 
-/** Rejects when a time is over, or a while after a request to stop. */
+/** Rejects after a time, or GRACE seconds after an abort. */
 class Limit {
   readonly reached: Promise<never>;
   readonly #timers: ReturnType<typeof setTimeout>[] = [];

@@ -1,4 +1,4 @@
-// Rollouts: what comes back is exactly what was sampled, cut or not, whatever is played beside it.
+// Rollouts: episodes have exactly what was sampled, truncated or not, whatever else is in the batch.
 import { beforeAll, describe, expect, test } from "vitest";
 import { smallDataSet } from "../../test/helpers/small-data.ts";
 import { tinyModel } from "../../test/helpers/tiny-model.ts";
@@ -79,7 +79,7 @@ describe("an episode", () => {
     expect(segment!.tokens.slice(0, engine.asked[2]!.length)).toEqual(engine.asked[2]);
   });
 
-  test("goes on with what is no action as a query, and counts it", async () => {
+  test("continues with text that is no action as a query, and counts it", async () => {
     const engine = speaker(["hm, products", "ANSWER: 5"]);
     const [episode] = await rolloutFunc([prompts[0]!], engine, tokenizer, config(), { data, turns });
     expect(episode).toMatchObject({ parse_failures: 1, correctness: 1, step_count: 2 });
@@ -146,7 +146,7 @@ describe("a short context", () => {
       expect(segments.reduce((sum, segment) => sum + said(segment).length, 0)).toBe(completion_tokens);
       for (const { tokens, mask } of segments) {
         expect(tokens.length).toBeLessThanOrEqual(short.max_context_tokens);
-        // Every stretch the model wrote follows exactly a context it was asked to go on from.
+        // Every run of tokens that the model wrote follows a context it was sampled in.
         mask.forEach((mine, i) => {
           if (mine && !mask[i - 1]) expect(asked).toContainEqual(tokens.slice(0, i));
         });

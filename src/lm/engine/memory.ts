@@ -90,20 +90,21 @@ export function estimateMemory(config: ModelConfig, options: MemoryOptions): Mem
     gradients: trains ? round(4 * learned) : 0,
     optimizer: trains ? 2 * round(4 * learned) : 0,
     reference: reference && trains ? round(4 * learned) : 0,
-    activations: activationBytes(config, options, place, round, a),
+    activations: activationBytes(config, options, { place, round, a }),
     cache: L * round(a * cacheTokens * 2 * G * d),
   };
   return { ...parts, total: Object.values(parts).reduce((sum, part) => sum + part, 0) };
 }
 
+/** Where memory is allocated, in which units, and the bytes of an activation. */
+interface Allocation {
+  readonly place: MemoryPlace;
+  readonly round: (bytes: number) => number;
+  readonly a: number;
+}
+
 /** Activations of the phase that needs most. */
-function activationBytes(
-  config: ModelConfig,
-  options: MemoryOptions,
-  place: MemoryPlace,
-  round: (bytes: number) => number,
-  a: number,
-): number {
+function activationBytes(config: ModelConfig, options: MemoryOptions, { place, round, a }: Allocation): number {
   const { trains, rows: T = MAX_ROWS, recompute = false, lora, reference = false, contexts = 64 } = options;
   const { learned: N = T, promptRows: S = T } = options;
   const isCpu = place.device === "cpu";

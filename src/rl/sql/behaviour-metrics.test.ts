@@ -21,8 +21,8 @@ async function farm(): Promise<DataSet> {
   }));
   const read = () => createDatabase(tables);
   const question = { question_text: "Names of the cows?", gold_sql: "SELECT name FROM cow", database_name: "farm" };
-  const shelf = new DatabasePool({ names: ["farm"], read });
-  return assemble("farm", [{ ...question, split: "train" }], shelf, { file: read });
+  const pool = new DatabasePool({ names: ["farm"], read });
+  return assemble("farm", [{ ...question, split: "train" }], pool, { file: read });
 }
 
 /** An episode in which the model writes these turns. */

@@ -44,7 +44,7 @@ export function learn(
 ): ForwardBackwardOutput {
   const loss = lossNamed(spec.type, { ...BUILT_IN_LOSSES, ...losses });
   const parts = partsOf(batch, maxRows);
-  const totals = totalsByEntropy(model, batch, parts, given, { loss, spec, temperature });
+  const totals = totalsByEntropy(model, { batch, parts, totals: given, loss, spec, temperature });
   const logprobs = batch.map(({ tokens }) => new Float32Array(tokens.length));
   const outputs: LossOutput[] = [];
   let computed = 0;
@@ -53,10 +53,7 @@ export function learn(
     const targets = trainedTargets(batch, members);
     computed += withLogprobs(
       model,
-      batch,
-      members,
-      targets,
-      { temperature, recompute },
+      { batch, members, targets, temperature, recompute },
       ({ logp, entropy, backward }) => {
         writeLogprobs(targets, logp, logprobs);
         // Targets are in the order of their sequences, so each sequence is a range of them.
@@ -66,13 +63,13 @@ export function learn(
           for (const datum of sequence) from += countOf(batch[datum]!);
           const optional = (key: "old_logp" | "ref_logp") =>
             sequence.every((datum) => batch[datum]![key] || countOf(batch[datum]!) === 0)
-              ? picked(batch, targets, key, start, from)
+              ? picked(batch, targets, key, [start, from])
               : null;
           return {
             logp: logp.subarray(start, from),
             entropy: entropy.subarray(start, from),
-            weights: picked(batch, targets, "weights", start, from),
-            advantage: advantageOf(batch, sequence, targets, start, from),
+            weights: picked(batch, targets, "weights", [start, from]),
+            advantage: advantageOf(batch, sequence, targets, [start, from]),
             old_logp: optional("old_logp"),
             ref_logp: optional("ref_logp"),
           };
@@ -94,22 +91,25 @@ export function learn(
   };
 }
 
+interface EntropyPass {
+  readonly batch: readonly Datum[];
+  readonly parts: readonly number[][][];
+  readonly totals: BatchTotals;
+  readonly loss: LossFunction;
+  readonly spec: LossSpec;
+  readonly temperature: number;
+}
+
 /** Totals of a loss that needs the entropies of the whole batch: a batch in parts is passed through once without gradients. */
-function totalsByEntropy(
-  model: Model,
-  batch: readonly Datum[],
-  parts: readonly number[][][],
-  totals: BatchTotals,
-  { loss, spec, temperature }: { loss: LossFunction; spec: LossSpec; temperature: number },
-): BatchTotals {
+function totalsByEntropy(model: Model, { batch, parts, totals, loss, spec, temperature }: EntropyPass): BatchTotals {
   const withEntropies = parts.length > 1 ? loss.entropyTotals?.(spec, totals) : null;
   if (!withEntropies) return totals;
   const seen = parts.map((sequences) => {
     const members = sequences.flat();
     const targets = trainedTargets(batch, members);
-    const weights = picked(batch, targets, "weights", 0, targets.count);
+    const weights = picked(batch, targets, "weights", [0, targets.count]);
     let entropies = new Float32Array(0);
-    withLogprobs(model, batch, members, targets, { temperature, inference: true }, ({ entropy }) => {
+    withLogprobs(model, { batch, members, targets, temperature, inference: true }, ({ entropy }) => {
       entropies = Float32Array.from(entropy);
     });
     return { entropy: entropies, weights };
@@ -128,7 +128,7 @@ export function computeLogprobs(
   for (const sequences of partsOf(batch, maxRows)) {
     const members = sequences.flat();
     const targets = targetsWhere(batch, members, () => true);
-    withLogprobs(model, batch, members, targets, { temperature, inference: true }, ({ logp }) =>
+    withLogprobs(model, { batch, members, targets, temperature, inference: true }, ({ logp }) =>
       writeLogprobs(targets, logp, logprobs),
     );
   }
@@ -142,6 +142,10 @@ interface Computed {
 }
 
 interface PassOptions {
+  readonly batch: readonly Datum[];
+  /** Indices of the data to run. */
+  readonly members: readonly number[];
+  readonly targets: Targets;
   readonly temperature: number;
   readonly recompute?: boolean;
   /** No backward pass follows, so activations are not saved. */
@@ -151,10 +155,7 @@ interface PassOptions {
 /** Runs the model over some data and passes log-probs and entropies of the targets to `use`; returns the rows computed. */
 function withLogprobs(
   model: Model,
-  batch: readonly Datum[],
-  members: readonly number[],
-  targets: Targets,
-  { temperature, recompute = false, inference = false }: PassOptions,
+  { batch, members, targets, temperature, recompute = false, inference = false }: PassOptions,
   use: (computed: Computed) => void,
 ): number {
   const { device, config, head } = model;
@@ -199,7 +200,7 @@ function withLogprobs(
     const rows = put(wanted ? predicting.map((row) => wanted.indexOf.get(row)!) : predicting);
     const targetIds = put(pickInts(targets, (datum, position) => batch[datum]!.tokens[position]!));
     if (inference) {
-      use(inferredLogprobs(model, hidden, rows, targetIds, { temperature, count: N, slice: packed.rows }));
+      use(inferredLogprobs(model, { hidden, rows, targetIds, temperature, count: N, slice: packed.rows }));
       return;
     }
     const x = activations(N * D);
@@ -222,13 +223,21 @@ function withLogprobs(
   return packed.rows;
 }
 
+interface InferredTargets {
+  readonly hidden: Buffer;
+  /** Row of `hidden` that predicts each target, and the target's token. */
+  readonly rows: Buffer;
+  readonly targetIds: Buffer;
+  readonly temperature: number;
+  readonly count: number;
+  /** Most targets computed together. */
+  readonly slice: number;
+}
+
 /** Log-probs and entropies for inference, in slices: a prompt shared by many contexts has targets in each of them. */
 function inferredLogprobs(
   { device, config, head }: Model,
-  hidden: Buffer,
-  rows: Buffer,
-  targetIds: Buffer,
-  { temperature, count, slice }: { temperature: number; count: number; slice: number },
+  { hidden, rows, targetIds, temperature, count, slice }: InferredTargets,
 ): Computed {
   const all = { logp: new Float32Array(count), entropy: new Float32Array(count) };
   for (let from = 0; from < count; from += slice) {
@@ -313,8 +322,8 @@ function targetsWhere(
   members: readonly number[],
   isWanted: (datum: Datum, position: number) => boolean,
 ): Targets {
-  const most = members.reduce((sum, datum) => sum + batch[datum]!.tokens.length, 0);
-  const [datums, positions] = [new Int32Array(most), new Int32Array(most)];
+  const max = members.reduce((sum, datum) => sum + batch[datum]!.tokens.length, 0);
+  const [datums, positions] = [new Int32Array(max), new Int32Array(max)];
   let count = 0;
   for (const member of members) {
     const datum = batch[member]!;
@@ -332,8 +341,7 @@ function advantageOf(
   batch: readonly Datum[],
   sequence: readonly number[],
   { datums, positions }: Targets,
-  start: number,
-  end: number,
+  [start, end]: readonly [start: number, end: number],
 ): number | Float64Array {
   const { advantage: first = 0 } = batch[sequence[0]!]!;
   if (typeof first === "number" && sequence.every((datum) => Object.is(batch[datum]!.advantage ?? 0, first)))
@@ -351,8 +359,7 @@ function picked(
   batch: readonly Datum[],
   { datums, positions }: Targets,
   key: "weights" | "old_logp" | "ref_logp",
-  start: number,
-  end: number,
+  [start, end]: readonly [start: number, end: number],
 ): Float64Array {
   const numbers = new Float64Array(end - start);
   for (let i = start; i < end; i++) numbers[i - start] = batch[datums[i]!]![key]![positions[i]!]!;
