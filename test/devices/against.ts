@@ -501,7 +501,7 @@ function nextTokens(device: Device, shape: HeadShape, vectors: Vectors): Record<
     const next = () =>
       device.rotateAttend?.(qkv, norms, kvCaches[1]!, got!, { ...layout, sharing }, rotary, shape, bias);
     if (!next()) return {};
-    next(); // again, on the counters and keys that the first launch left
+    next(); // again, with the counters and keys left by the first launch
     const read = (buffer: Parameters<Device["read"]>[0]) => device.read(buffer);
     return { out: distance(read(got!), read(want!)), kvCache: distance(read(kvCaches[1]!), read(kvCaches[0]!)) };
   });

@@ -27,7 +27,7 @@ export function dot(a: ArrayLike<number>, b: ArrayLike<number>): number {
   return sum;
 }
 
-/** A scale or weight on the device, and what it was made of. */
+/** A scale or weight on the device, and its values on the host. */
 interface Learned<T> {
   readonly on: T;
   readonly value: Float32Array;
@@ -120,7 +120,7 @@ export class Bench {
     return { tokens: device.read(out.tokens), logp: device.read(out.logp) };
   }
 
-  /** Expects every number close to its own, relative to the largest (or to `scale` if that is more). */
+  /** Expects every number to be close to its expected value, relative to the largest (or to `scale` if larger). */
   near(got: Buffer, want: Float64Array, tolerance: number, scale = 0): void {
     const values = this.#device.read(got);
     expect(values.length).toBe(want.length);

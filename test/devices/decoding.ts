@@ -44,7 +44,7 @@ export function decodingCpu(): { device: Device; counts: { captured: number; lau
     },
     sharing: {
       length: (rows) => rows,
-      /** Contexts of all rows, to be found again in the step. */
+      /** Contexts of all rows, for comparison in the step. */
       fill(out, rows, spans, ranges) {
         const contexts: number[] = [];
         for (let t = 0; t < rows; t++) {

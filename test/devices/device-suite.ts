@@ -1,4 +1,4 @@
-// The device suite on a CUDA GPU, as a program of its own: `node dist/device-suite.js`. Bundled by scripts/device-suite.mjs, with
+// The device suite on a CUDA GPU, as a separate program: `node dist/device-suite.js`. Bundled by scripts/device-suite.mjs, with
 // plain.ts as the test runner, so that it needs only Node, the driver, cuBLAS and NVRTC.
 import { pathToFileURL } from "node:url";
 import { describe } from "vitest";
@@ -33,7 +33,7 @@ if (wants("suite")) {
 describe("against transformers", () => {
   if (!wants("transformers")) return;
   const root = pathToFileURL("test/reference/"); // run from the project's folder
-  const models = REFERENCES.filter((name) => !/^llama-/.test(name)); // whose heads of 8 are no multiple of a tensor core's 16
+  const models = REFERENCES.filter((name) => !/^llama-/.test(name)); // heads of 8 are not a multiple of a tensor core's 16
   const [float, bf16] = [
     { logits: 2e-5, gradient: 1e-4 },
     { logits: 3e-2, gradient: 1e-1 },

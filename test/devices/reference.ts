@@ -31,7 +31,7 @@ export function linear(x: Numbers, weight: Numbers, n: number, k: number): Float
   return out;
 }
 
-/** silu(gate) · up, gate and up side by side in a row. */
+/** silu(gate) · up, gate and up concatenated in a row. */
 export function swiGlu(gateUp: Numbers, width: number): Float64Array {
   return Float64Array.from({ length: gateUp.length / 2 }, (_, i) => {
     const at = Math.floor(i / width) * 2 * width + (i % width);
@@ -55,7 +55,7 @@ export function contextsOf(spans: readonly Span[]): number[][] {
   return contexts;
 }
 
-/** Rows of [q heads | k heads | v heads], with a bias if any → q and k with norm (if any) and rotary position, v as it is. */
+/** Rows of [q heads | k heads | v heads], with a bias if any → q and k with norm (if any) and rotary position, v unchanged. */
 export function rotate(
   qkv: Numbers,
   norms: { readonly q: Numbers; readonly k: Numbers } | null,

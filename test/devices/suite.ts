@@ -11,7 +11,7 @@ import * as reference from "./reference.ts";
 const COUNTS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 32, 33] as const;
 const EPS = 1e-6;
 
-/** Runs the suite on a device of its own. */
+/** Runs the suite on a new device. */
 export function deviceSuite(name: string, makeDevice: () => Device, tolerances: Tolerances): void {
   describe(name, () => {
     let device: Device;
@@ -331,7 +331,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
         const cases = [0, 0.3, 0.6, 1 - 2 ** -24].map((uniform) => ({ temperature: 1, uniform }));
         const { tokens } = b.sample(Float32Array.from(cases.flatMap(() => row)), 5, 8, cases);
         expect([...tokens]).toEqual([1, 1, 3, 3]);
-        // Also where a sum in another order falls short of the number.
+        // Also if a sum in another order is below the number.
         const r = random("short");
         const vocabulary = 997;
         const logits = b.normal(r, 40 * vocabulary, 2).map((logit, i) => (i % vocabulary > 990 ? -300 : logit));

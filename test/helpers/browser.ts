@@ -1,4 +1,4 @@
-// A real browser for tests of pages: Debian's chromium, driven by playwright-core. Where there is none they are skipped, and say so.
+// A real browser for tests of pages: Debian's chromium, driven by playwright-core. Without it they are skipped with a message.
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { describe } from "vitest";
 import { CHROMIUM, WITHOUT } from "./chromium.ts";
@@ -12,7 +12,7 @@ export function launch(): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM!, args: ["--no-sandbox"] });
 }
 
-/** A page that keeps what must not happen: errors, complaints, requests to anywhere but its own server. */
+/** A page that records errors, console warnings and requests to other servers, none of which may happen. */
 export interface WatchedPage {
   readonly page: Page;
   readonly faults: string[];

@@ -1,4 +1,4 @@
-// Paths into dist/, for tests of built code. They throw when the sources are newer, rather than test yesterday's code.
+// Paths into dist/, for tests of built code. They throw when the sources are newer, instead of testing stale code.
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -3,7 +3,7 @@
 
 export const ALL = Boolean(process.env.SQLENV_TEST_ALL);
 
-/** Whether tests that `npm test` runs are to run: not in `npm run test:slow`. For files that also have slow ones. */
+/** Whether quick tests run: not in `npm run test:slow`. For files that have both kinds. */
 export const QUICK = !process.env.SQLENV_TEST_REST;
 
 export function cases(quick: number, all: number): number {

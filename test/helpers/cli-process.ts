@@ -1,4 +1,4 @@
-// Runs the built command in a process of its own, as a person or a script does.
+// Runs the built command in a separate process, as a person or a script does.
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
@@ -19,7 +19,7 @@ export interface Ran {
   readonly stdout: string;
   readonly stderr: string;
   readonly code: number | null;
-  /** The signal that ended it, where one did. */
+  /** The signal that ended it, if any. */
   readonly signal: NodeJS.Signals | null;
 }
 
@@ -28,7 +28,7 @@ export function start(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): ChildProcessWithoutNullStreams {
-  // Its WebAssembly is compiled once: the compiler that optimizes would take half of the second or two it runs.
+  // No optimizing WebAssembly compiler: it would take half of the second or two that the process runs.
   return spawn(process.execPath, ["--liftoff-only", MAIN, ...args], { env: { ...process.env, ...env } });
 }
 
@@ -39,12 +39,12 @@ export async function sqlenv(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Ran> {
   const child = start(args, env);
-  child.stdin.on("error", () => {}); // it may end before it has read everything
+  child.stdin.on("error", () => {}); // the process may end before reading everything
   child.stdin.end(input);
   return ended(child);
 }
 
-/** What a process printed, when it has ended. */
+/** A process's output, once it has ended. */
 export async function ended(child: ChildProcessWithoutNullStreams): Promise<Ran> {
   let [stdout, stderr] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -57,7 +57,7 @@ export async function ended(child: ChildProcessWithoutNullStreams): Promise<Ran>
   return { stdout, stderr, code, signal };
 }
 
-/** A folder of its own with the small data set in it, to be named with --data. */
+/** A new folder with the small data set, for --data. */
 export async function smallDataFolder(): Promise<string> {
   const folder = join(mkdtempSync(join(tmpdir(), "sqlenv-test-")), "small");
   exportDataSet(await smallDataSet(), folder);
@@ -67,8 +67,8 @@ export async function smallDataFolder(): Promise<string> {
 let before: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs `sqlenv` in this process, which is far quicker than one of its own: for tests of what a command does and
- * prints, not of signals and pipes. Runs of concurrent tests follow each other.
+ * Runs `sqlenv` in this process, which is much faster than a new one: for tests of a command's behaviour and
+ * output, not of signals and pipes. Runs of concurrent tests are serialized.
  */
 export function sqlenvInside(...args: Parameters<typeof sqlenv>): Promise<Ran> {
   const ran = before.then(() => runInside(...args));
@@ -100,7 +100,7 @@ async function runInside(
   }
 }
 
-/** A text as a pipe hands it over. */
+/** A text as a readable stream, like a pipe. */
 function* pieces(text: string): Generator<Buffer> {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536);

@@ -1,4 +1,4 @@
-// Valid files with bytes changed, cut, repeated or put in: each is read or refused, and nothing else happens.
+// Valid files with bytes changed, cut, repeated or inserted: each must be read or refused.
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,10 +6,10 @@ import { expect } from "vitest";
 import { SqlEnvError } from "../../src/errors.ts";
 import { type Random, random } from "../../src/random.ts";
 
-/** Reads bytes; it may use a folder of this name, and must leave nothing in it. */
+/** Reads bytes; it may use this folder, but must leave it empty. */
 export type Read = (bytes: Uint8Array<ArrayBuffer>, folder: string) => Promise<unknown>;
 
-// Numbers that are on the edge of something.
+// Boundary values.
 const EDGES = [0, 1, 0x7f, 0x80, 0xff, 0x2e, 0x2f, 0x5c];
 
 /** A copy with one to six faults. */
@@ -33,7 +33,7 @@ function mutate(bytes: Uint8Array, source: Random): Uint8Array<ArrayBuffer> {
   return result;
 }
 
-/** Reads many damaged copies of a file; each must be read or refused with an error of ours. */
+/** Reads many damaged copies of a file; each must be read or refused with a SqlEnvError. */
 export async function readDamaged(name: string, bytes: Uint8Array, read: Read, count: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "sqlenv-hostile-"));
   const outcomes = { read: 0, refused: 0 };

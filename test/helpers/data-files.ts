@@ -1,4 +1,4 @@
-// Files that tests of loaders need: temporary folders, small databases, Spider and BIRD in miniature, archives made by hand.
+// Files for tests of loaders: temporary folders, small databases, miniature Spider and BIRD, hand-built archives.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -6,7 +6,7 @@ import { crc32, deflateRawSync } from "node:zlib";
 import { onTestFinished } from "vitest";
 import { createDatabase, loadSqlite } from "../../src/gym/sql/index.ts";
 
-/** A folder that is gone after the test. */
+/** A folder that is removed after the test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "sqlenv-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -48,7 +48,7 @@ export async function petsDatabase(): Promise<Uint8Array> {
   ]);
 }
 
-/** Spider's layout with one training and one evaluation database; each split has one question of every fate. */
+/** Spider's layout with one training and one evaluation database; each split has one question for every way to be kept or rejected. */
 export async function spiderFiles(): Promise<Record<string, Uint8Array | object>> {
   const pets = await petsDatabase();
   const questions = (db_id: string) => [

@@ -1,5 +1,5 @@
-// Reads the Dockerfile and makes a stage's folder without Docker: the paths that its COPY lines name, less what .dockerignore
-// leaves out.
+// Reads the Dockerfile and makes a stage's folder without Docker: the paths that its COPY lines name, without what .dockerignore
+// excludes.
 import { cpSync, existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -59,7 +59,7 @@ export function commandOf(stage: Stage, name: "CMD" | "HEALTHCHECK"): string[] {
   return JSON.parse(text.slice(text.indexOf("["))) as string[];
 }
 
-/** Whether .dockerignore leaves a path of the context out; the last pattern that matches it or a folder above decides. */
+/** Whether .dockerignore excludes a path; the last pattern that matches it or a parent folder decides. */
 export function isIgnored(path: string, rules = readFileSync(join(ROOT, ".dockerignore"), "utf8")): boolean {
   let ignored = false;
   for (const line of rules.split("\n")) {
@@ -74,7 +74,7 @@ export function isIgnored(path: string, rules = readFileSync(join(ROOT, ".docker
   return ignored;
 }
 
-/** Does one COPY line: into `folder`, from the build context or from another stage's folder. */
+/** Executes one COPY line: into `folder`, from the build context or from another stage's folder. */
 export function copyInto(folder: string, copy: Copy, stages: ReadonlyMap<string, string>): void {
   const from = copy.from === undefined ? ROOT : stages.get(copy.from)!;
   for (const source of copy.sources) {

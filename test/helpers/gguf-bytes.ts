@@ -1,4 +1,4 @@
-// A small model as a GGUF file in memory, with anything in it changed, for tests of who reads it.
+// A small model as a GGUF file in memory, which tests of readers can modify.
 
 import { type ModelConfig, parameterShapes } from "../../src/lm/model/config.ts";
 import {
@@ -26,7 +26,7 @@ const SIZES = { vocab_size: 320, hidden_size: 64, intermediate_size: 96, num_att
 
 const tokenizers = new Map<string, Tokenizer>();
 
-/** A tokenizer that splits words as llama.cpp's `pre` says. */
+/** A tokenizer with the pre-tokenizer that llama.cpp calls `pre`. */
 export function tokenizerOf(pre: string): Tokenizer {
   const known = tokenizers.get(pre);
   if (known) return known;

@@ -1,10 +1,10 @@
-// Passes through a model, forward and back, without an engine: for tests of its numbers.
+// Forward and backward passes of a model without an engine, for numerical tests.
 import type { Buffer } from "../../src/lm/devices/index.ts";
 import { backward, forward, infer } from "../../src/lm/model/decoder.ts";
 import { forestLayout, type Span } from "../../src/lm/model/layout.ts";
 import type { Model } from "../../src/lm/model/parameters.ts";
 
-/** Rows (of hidden states), the tokens they should predict, and what the loss makes of each log-prob and entropy. */
+/** Rows of hidden states, their target tokens, and the loss's gradient by each log-prob and entropy. */
 export interface Wanted {
   readonly rows: readonly number[];
   readonly targets: readonly number[];

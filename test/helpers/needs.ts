@@ -3,7 +3,7 @@
 
 const needed = (process.env.SQLENV_TEST_NEEDS ?? "").split(",");
 
-/** For the name of what is skipped without this program; empty where it is here. */
+/** Suffix for the name of a test that is skipped without this program; empty if it is installed. */
 export function without(program: string, isHere: boolean, remedy: string): string {
   if (isHere) return "";
   if (needed.includes(program))

@@ -1,4 +1,4 @@
-// Records of a small made-up run, for tests of what is drawn from them.
+// Records of a small synthetic run, for tests of reports and pages.
 import type { EpisodeRecord, Summary } from "../../src/gym/evaluation/index.ts";
 import type {
   Comparison,

@@ -61,7 +61,7 @@ export class Talker {
     this.opened.catch(() => {});
   }
 
-  /** The next reply that was not asked for yet. */
+  /** The next unread reply. */
   next(): Promise<Wire> {
     const known = this.#replies.shift();
     const text =
@@ -69,7 +69,7 @@ export class Talker {
     return text.then((found) => JSON.parse(found) as Wire);
   }
 
-  /** Sends a message, or a text or bytes as they are, and gives the reply. */
+  /** Sends a message (objects as JSON, text and bytes unchanged) and returns the reply. */
   async ask(message: object | string | Buffer): Promise<Wire> {
     await this.send(message);
     return this.next();
@@ -90,11 +90,11 @@ export class Talker {
   }
 }
 
-/** A reply, loosely typed: tests look at what they need. */
+/** A reply, loosely typed. */
 // biome-ignore lint/suspicious/noExplicitAny: what comes over a wire is anything
 export type Wire = Record<string, any>;
 
-/** Posts JSON (or a text as it is) and gives status and body. */
+/** Posts JSON (text unchanged) and returns status and body. */
 export async function post(url: string, body?: object | string): Promise<{ status: number; body: Wire }> {
   const response = await fetch(url, {
     method: "POST",
@@ -103,17 +103,17 @@ export async function post(url: string, body?: object | string): Promise<{ statu
   return { status: response.status, body: (await response.json()) as Wire };
 }
 
-/** Waits until something holds, for as long as a test may take. */
+/** Waits until a condition holds, at most as long as a test may take. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const end = performance.now() + 50_000; // before the test's own limit, which would not say what was waited for
+  const end = performance.now() + 50_000; // before the test's own time limit, whose message would not name the condition
   while (!(await holds())) {
     if (performance.now() > end) throw new Error(`waited 50 s in vain for ${holds}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
 
-/** A statement that runs into the limit of instructions: about a second. */
+/** A statement that reaches the instruction limit, after about a second. */
 export const SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT sum(i) FROM n";
 
-/** How it ends: by its instructions, or on a machine that is busy with other things by the clock. */
+/** How it ends: by the instruction limit, or by the clock on a busy machine. */
 export const ENDED = /^(too_long|timeout)$/;

@@ -1,13 +1,13 @@
-// Folders that several test files need and one of them makes, in a place that is removed when all tests are over.
+// Folders that several test files need: created once, copied for each, removed after all tests.
 import { cpSync, existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { built } from "./built.ts";
 
-/** Called by vitest before the first test file and, what it returns, after the last. */
+/** Called by vitest before the first test file; the returned function runs after the last. */
 export default function setup(project: TestProject): () => void {
-  built("index.node.js"); // throws where the package was not built
+  built("index.node.js"); // throws if the package is not built
   const folder = mkdtempSync(join(tmpdir(), "sqlenv-shared-"));
   project.provide("shared", folder);
   return () => rmSync(folder, { recursive: true, force: true });
@@ -19,18 +19,18 @@ declare module "vitest" {
   }
 }
 
-/** Fills a new folder with a copy of what `make` writes; only the first test file of a run that asks has it made. */
+/** Fills a new folder with a copy of what `make` writes; `make` runs once per test run. */
 export async function copyOfShared(
   name: string,
   folder: string,
   make: (folder: string) => Promise<void>,
 ): Promise<void> {
-  const { inject } = await import("vitest"); // not while vitest itself runs the setup above
+  const { inject } = await import("vitest"); // unavailable while vitest runs the setup above
   const shared = join(inject("shared"), name);
   if (!existsSync(shared)) {
     const fresh = mkdtempSync(`${shared}-`);
     await make(fresh);
-    // Two files may have made it at the same time; either is as good.
+    // Two files may have created it concurrently; the copies are equal.
     if (existsSync(shared)) rmSync(fresh, { recursive: true });
     else renameSync(fresh, shared);
   }

@@ -4,7 +4,7 @@ import type { Reporter, TestCase, TestModule, TestSuite } from "vitest/node";
 export default class SkippedReporter implements Reporter {
   readonly #hasQuick: boolean;
 
-  /** @param options.quick whether quick tests run; where they do not, only what says why it is skipped is listed */
+  /** @param options.quick whether quick tests run; if not, only tests skipped with a reason are listed */
   constructor({ quick }: { readonly quick: boolean }) {
     this.#hasQuick = quick;
   }

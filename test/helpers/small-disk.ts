@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { onTestFinished } from "vitest";
 import { temporaryFolder } from "./data-files.ts";
 
-/** A folder on a file system of this size that is gone after the test; undefined where none can be mounted. */
+/** A folder on a file system of this size, removed after the test; undefined if none can be mounted. */
 export function smallDisk(bytes: number): string | undefined {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return undefined;
   const folder = temporaryFolder();

@@ -1,4 +1,4 @@
-// Small models with random weights, for tests of what runs them.
+// Small models with random weights, for tests of devices and engines.
 import { createCpu } from "../../src/lm/devices/cpu/start.node.ts";
 import type { Device } from "../../src/lm/devices/index.ts";
 import type { ModelConfig } from "../../src/lm/model/config.ts";
@@ -27,7 +27,7 @@ export const TINY: ModelConfig = {
   pad_token_id: null,
 };
 
-/** What makes another family of such a model. */
+/** Config differences of each model family. */
 export const FAMILIES = {
   qwen3: {},
   qwen2: { architecture: "Qwen2ForCausalLM", qk_norm: false, qkv_bias: true },
@@ -45,11 +45,11 @@ export interface TinyOptions {
   /** @default a new one with one thread */
   readonly device?: Device;
   readonly seed?: string;
-  /** Of the matrices; larger makes the model surer. @default 0.3 */
+  /** Standard deviation of the matrices; larger values give lower entropy. @default 0.3 */
   readonly deviation?: number;
 }
 
-/** A model that has an opinion on every token; the same seed gives the same weights. */
+/** A model with random weights; the same seed gives the same weights. */
 export function tinyModel({ config, device, seed = "tiny", deviation = 0.3 }: TinyOptions = {}): Model {
   const on = device ?? createCpu({ threads: 1 });
   const model = createModel(on, { ...TINY, ...config }, { trains: true });
@@ -66,13 +66,13 @@ export function tinyModel({ config, device, seed = "tiny", deviation = 0.3 }: Ti
   return model;
 }
 
-/** Token ids at random. */
+/** Random token ids. */
 export function tokens(length: number, ...key: readonly (string | number)[]): number[] {
   const r = random("tokens", ...key);
   return Array.from({ length }, () => r.int(0, TINY.vocab_size - 1));
 }
 
-/** The largest difference as a share of the largest number. */
+/** The largest difference relative to the largest value. */
 export function difference(got: ArrayLike<number>, want: ArrayLike<number>): number {
   let [worst, largest] = [0, 0];
   for (let i = 0; i < want.length; i++) {

@@ -1,4 +1,4 @@
-// A place to train in: a scratch folder with the small data set and a tiny model that has just learned the format.
+// A workspace for trainings: a temporary folder with the small data set and a tiny model after a short SFT.
 import type { ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ import { smallDataSet } from "./small-data.ts";
 
 const SIZES = { hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 1, head_dim: 16, intermediate_size: 32 };
 
-/** As small as a training can be that still learns something in each step. */
+/** The smallest training whose steps still have non-zero advantages. */
 const SETTINGS = {
   "--preset": "none",
   "--difficulty-filter": "easy,medium,hard",
@@ -39,19 +39,19 @@ const SETTINGS = {
 
 type Settings = Readonly<Record<string, string | number>>;
 
-/** Something to wait for in a run's folder. */
+/** A condition on a run's folder to wait for. */
 export type Moment = (run: string) => boolean;
 
-/** Waits for the moment; false when the process ended before. */
+/** Waits for the condition; false if the process ended first. */
 export async function reached(child: ChildProcess, run: string, moment: Moment): Promise<boolean> {
   while (child.exitCode === null && child.signalCode === null) {
     if (moment(run)) return true;
-    await setTimeout(1); // between looks at the folder
+    await setTimeout(1); // polls the folder
   }
   return false;
 }
 
-/** Sends the signal when the moment has come; false when the process ended before. */
+/** Sends the signal when the condition holds; false if the process ended first. */
 export async function signalAt(
   child: ChildProcess,
   run: string,
@@ -62,12 +62,12 @@ export async function signalAt(
 }
 
 export class TrainingPlace {
-  /** Where tests may put what they like. */
+  /** A path in the temporary folder. */
   readonly scratch = mkdtempSync(join(tmpdir(), "sqlenv-train-"));
   readonly data = join(this.scratch, "small");
   readonly model = join(this.scratch, "model");
 
-  /** A place with the data set and the model in it. */
+  /** A workspace with the data set and the model. */
   static async make(): Promise<TrainingPlace> {
     const place = new TrainingPlace();
     await copyOfShared("training-place", place.scratch, fill);
@@ -81,7 +81,7 @@ export class TrainingPlace {
     return ["train", "--output-dir", this.path(run), ...flags];
   }
 
-  /** Trains into a folder of that name, in a process of its own. */
+  /** Trains into a folder of that name, in a separate process. */
   train(run: string, settings: Settings = {}, ...more: string[]): Promise<Ran> {
     return sqlenv([...this.args(run, settings), ...more]);
   }
@@ -106,12 +106,12 @@ export class TrainingPlace {
     return lines.slice(0, -1).map((line) => JSON.parse(line) as T);
   }
 
-  /** When a run has this file. */
+  /** Holds when a run has this file. */
   written(file: string): Moment {
     return (run) => existsSync(this.path(run, file));
   }
 
-  /** When a run's log has this step. */
+  /** Holds when a run's log has this step. */
   logged(log: string, step: number): Moment {
     return (run) => this.written(log)(run) && this.text(run, log).includes(`{"step":${step},`);
   }

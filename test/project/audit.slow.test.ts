@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ended } from "../helpers/cli-process.ts";
 import { ROOT } from "../helpers/dockerfile.ts";
 
-/** Advisories by package; null for a registry that does not know the question. */
+/** Advisories by package; null for a registry without that endpoint. */
 let advisories: Record<string, object[]> | null = {};
 const registry = createServer((request, response) => {
   request.resume();
@@ -18,7 +18,7 @@ const registry = createServer((request, response) => {
   else response.writeHead(isQuestion ? 405 : 404).end();
 });
 beforeAll(() => new Promise<void>((done) => void registry.listen(0, "127.0.0.1", done)));
-const cache = mkdtempSync(join(tmpdir(), "sqlenv-audit-")); // npm keeps what it learned of an advisory
+const cache = mkdtempSync(join(tmpdir(), "sqlenv-audit-")); // npm caches advisories
 afterAll(() => {
   registry.close();
   rmSync(cache, { recursive: true });

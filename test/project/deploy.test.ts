@@ -18,7 +18,7 @@ test("the image starts a command that exists", () => {
   for (const flag of flags.filter((text) => text.startsWith("--"))) expect(help).toContain(flag);
 });
 
-// Whether they suffice is tried by image.slow.test.ts, which builds from them.
+// image.slow.test.ts builds from them and tests whether they suffice.
 test("the image is built from paths that exist and that .dockerignore lets through", () => {
   const copies = stages.flatMap(({ instructions }) =>
     instructions.filter(({ name }) => name === "COPY").map(({ text }) => readCopy(text)),
@@ -45,7 +45,7 @@ test("the image runs a supported Node as an unprivileged user, in production mod
   expect(of("USER").map(({ text }) => text)).toEqual(["node"]);
   expect(of("ENV")[0]!.text).toContain("NODE_ENV=production");
   expect(of("HEALTHCHECK")[0]!.text).toContain("--timeout=");
-  expect(of("RUN")).toEqual([]); // it only takes what the build stage made
+  expect(of("RUN")).toEqual([]); // it only copies from the build stage
   expect(build.instructions.map(({ text }) => text)).toContain("npm prune --omit=dev --ignore-scripts");
 });
 
@@ -80,7 +80,7 @@ test("compose services have no privileges, a read-only disk and limits", () => {
 });
 
 test("compose requires a key, and agrees with the server's limits", () => {
-  expect(env.environment.SQLENV_API_KEY).toMatch(/^\$\{SQLENV_API_KEY:\?/); // an error where it is not set
+  expect(env.environment.SQLENV_API_KEY).toMatch(/^\$\{SQLENV_API_KEY:\?/); // an error if it is not set
   const [node, main, command, ...flags] = env.command;
   expect([node, main, command]).toEqual(["node", "dist/apps/cli/main.js", "serve"]);
   expect(flags).not.toContain("--rate-per-client");

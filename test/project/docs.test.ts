@@ -14,7 +14,7 @@ const documents = [
     .map((file) => `docs/${file}`),
 ];
 
-/** Every command there is, by all its names. */
+/** Every command, by all its names. */
 const program = await programFor(["--help"]);
 const known = new Set(
   program.commands.flatMap((command) => [

@@ -11,7 +11,7 @@ const place = mkdtempSync(join(tmpdir(), "sqlenv-image-"));
 const stages = readStages();
 const final = stages.at(-1)!;
 const app = join(place, "final");
-/** As the image's user, who owns nothing there, where this process may become another. */
+/** Runs as the image's user, who owns nothing there, if this process may change its user. */
 const user = process.getuid?.() === 0 ? { uid: 1000, gid: 1000 } : {};
 const env = { PATH: process.env.PATH!, NODE_ENV: "production", PORT: "0", HOME: "/nonexistent" };
 
@@ -27,7 +27,7 @@ beforeAll(() => {
 }, 300_000);
 afterAll(() => rmSync(place, { recursive: true }), 60_000);
 
-/** Follows a stage's lines. What npm would fetch is taken from this checkout. */
+/** Executes a stage's lines. What npm would download is taken from this checkout. */
 function make(stage: Stage, folder: string, folders: ReadonlyMap<string, string>): void {
   for (const { name, text } of stage.instructions) {
     if (name === "COPY") copyInto(folder, readCopy(text), folders);

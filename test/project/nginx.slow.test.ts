@@ -47,7 +47,7 @@ describe.skipIf(!hasNginx)(`nginx in front of a server${note}`, () => {
     rmSync(place, { recursive: true });
   });
 
-  /** The status of one request of this address. */
+  /** The status of one request from this address. */
   const ask = (localAddress: string, path = "/health", headers: Record<string, string> = {}) =>
     new Promise<number>((resolve, reject) => {
       get({ host: "127.0.0.1", port, path, localAddress, headers, agent: false }, (response) => {
@@ -55,7 +55,7 @@ describe.skipIf(!hasNginx)(`nginx in front of a server${note}`, () => {
       }).on("error", reject);
     });
 
-  /** A socket of this address, and its first reply to a reset: its type, and the code of an error. */
+  /** A socket from this address, and its first reply to a reset: its type, and the code of an error. */
   async function reset(localAddress: string, headers: Record<string, string> = {}) {
     const socket = new WebSocket(`ws://127.0.0.1:${port}/ws?api_key=hush`, { localAddress, headers });
     socket.on("open", () => socket.send(JSON.stringify({ type: "reset", data: {} })));

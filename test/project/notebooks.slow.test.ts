@@ -18,14 +18,14 @@ const { findDeno, hasJupyter, runNotebooks } = (await import(`${scripts}notebook
 
 const NAMES = ["train_grpo.ipynb", "train_grpo_colab.ipynb"];
 
-/** Shorter than the notebooks train and measure, but enough for a curve that rises. */
+/** Shorter than the notebooks' own training, but enough for a rising curve. */
 const SHORT = {
   ...{ max_steps: 8, per_device_train_batch_size: 32, learning_rate: 1e-3, difficulty_filter: ["easy"] },
   ...{ lr_scheduler_type: "constant", eval_steps: 0, final_eval_episodes: 12 },
 };
 
 const deno = hasJupyter() ? findDeno() : null;
-const hasStarter = existsSync(new URL("../../models/starter/config.json", import.meta.url)); // made on the spot it would take minutes
+const hasStarter = existsSync(new URL("../../models/starter/config.json", import.meta.url)); // training it here would take minutes
 const lacking = !hasJupyter() ? "jupyter" : deno === null ? "deno" : !hasStarter ? "models/starter" : null;
 const note =
   without("jupyter", hasJupyter(), "install it as CONTRIBUTING.md says") ||

@@ -13,7 +13,7 @@ const place = mkdtempSync(join(tmpdir(), "sqlenv-package-"));
 const sources = sourceFiles();
 let packed: string[] = [];
 
-/** The files of the checkout, new ones included, less what git ignores; null where this is no checkout. */
+/** The files of the checkout, new ones included, without ignored ones; null outside a checkout. */
 function sourceFiles(): string[] | null {
   try {
     const list = ["ls-files", "--cached", "--others", "--exclude-standard"];

@@ -61,7 +61,7 @@ test.each([
   (module, moduleResolution) => {
     const compilerOptions = {
       ...{ module, moduleResolution, target: "es2022", lib: ["es2023", "dom"], strict: true, noEmit: true },
-      ...{ skipLibCheck: false, types: [], preserveSymlinks: true }, // or imports are looked up in our own node_modules
+      ...{ skipLibCheck: false, types: [], preserveSymlinks: true }, // otherwise imports resolve to our own node_modules
     };
     write("tsconfig.json", JSON.stringify({ compilerOptions, include: ["index.ts", "examples"] }));
     const tsc = join(ROOT, "node_modules/typescript/bin/tsc");

@@ -60,7 +60,7 @@ test.skipIf(!process.env.SQLENV_TEST_ALL)(
     const { code, stderr } = await sqlenvInside([...ARGS, "--peer", fakePeer()]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/the peer played different episodes: episodes undefined instead of 8, .*checksum/);
-    expect(stderr).not.toMatch(/mean_reward/); // its environments are ours: what they paid is the same
+    expect(stderr).not.toMatch(/mean_reward/); // its environments are ours: the rewards are equal
   },
 );
 

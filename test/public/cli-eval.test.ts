@@ -89,7 +89,7 @@ describe("sqlenv eval", () => {
     expect(stdout).toMatch(/keyword on small, eval split, seed 7/);
     expect(stdout).toMatch(/unseen databases\s+\d+\s+\d+\.\d %\s+\d+\.\d – \d+\.\d %/);
     expect(stdout.match(/^=> /gm)).toHaveLength(1);
-    expect(stderr).toBe(""); // no progress where there is no terminal
+    expect(stderr).toBe(""); // no progress without a terminal
     const records = readFileSync(out, "utf8")
       .trimEnd()
       .split("\n")
@@ -149,7 +149,7 @@ describe("sqlenv eval --player chat", () => {
     args[args.indexOf("tiny")] = "slow";
     const child = start(args, { OPENAI_API_KEY: "sk-secret" });
     const ending = ended(child);
-    // The third request is never answered; when it has come two episodes are over.
+    // The third request is never answered; when it arrives two episodes are finished.
     let requests = 0;
     await new Promise<void>((resolve) => server.on("request", () => ++requests === 3 && resolve()));
     child.kill("SIGINT");

@@ -106,7 +106,7 @@ describe("watching", () => {
 });
 
 describe("--stdio", () => {
-  /** The replies to these messages, one each; checks that no gold is in any of them. */
+  /** The replies to these messages, one each; checks that none reveals the gold query. */
   async function exchange(messages: readonly (object | string)[], ...args: string[]) {
     const lines = messages.map((message) => (typeof message === "string" ? message : JSON.stringify(message)));
     const { stdout, stderr, code } = await play(["--stdio", ...args], lines);
@@ -132,7 +132,7 @@ describe("--stdio", () => {
     expect(replies[1]!.result).toMatch(/^product: 5 rows\n/);
     expect(replies[2]).toMatchObject({ done: true, reward_breakdown: { correctness: 0 } });
     expect(replies[3]).toMatchObject({ error_class: "episode_done", step_count: 2 });
-    expect(JSON.stringify(replies)).not.toMatch(/JOIN|clock/); // of the gold query and its answer
+    expect(JSON.stringify(replies)).not.toMatch(/JOIN|clock/); // words of the gold query and its answer
   });
 
   test("seeds and splits choose the question, the same every time", async () => {

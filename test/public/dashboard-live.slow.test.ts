@@ -77,7 +77,7 @@ withBrowser("a running training", () => {
     await expect.poll(() => existsSync(`${folder}/config.yaml`), { timeout: 20_000 }).toBe(true);
     const server = await serveDashboard({ runs: [folder], port: 0 });
     const { page, faults, close } = await openPage(browser!, server.url);
-    expect((await trained).code).toBe(0); // without a terminal it does not wait for anybody
+    expect((await trained).code).toBe(0); // without a terminal it does not keep serving
     await page.locator(".state", { hasText: "finished" }).waitFor();
     await page.locator(".example .player h3", { hasText: "after" }).waitFor();
     expect(await page.locator(".bar.is .name").first().innerText()).toBe("after");

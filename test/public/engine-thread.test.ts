@@ -27,7 +27,7 @@ test("the caller's thread stays free, and a checkpoint resumes to bitwise equal 
   expect(streamed).toEqual(sample.tokens);
   expect(sample.tokens).toHaveLength(12);
 
-  // A stop by text: rule and texts cross to the thread, and the sample ends after whole tokens.
+  // A text stop rule: rule and token texts are sent to the thread, and the sample ends after whole tokens.
   const [begins, second, third] = sample.tokens as [number, number, number];
   const texts = Array.from({ length: 400 }, (_, id) =>
     id === begins ? "ANSWER: 5" : id === third ? "\nResult:" : " and",
@@ -45,7 +45,7 @@ test("the caller's thread stays free, and a checkpoint resumes to bitwise equal 
   let immediate = setImmediate(count);
   await engine.forwardBackward(batch, loss);
   clearImmediate(immediate);
-  expect(turns).toBeGreaterThan(0); // an engine in this thread would not let the event loop turn meanwhile
+  expect(turns).toBeGreaterThan(0); // an engine in this thread would block the event loop
   await engine.optimStep({ learning_rate: 1e-3 });
   await engine.saveState(join(scratch, "state"));
   const step = async () => {

@@ -9,7 +9,7 @@ const SETTINGS = { "--eval-steps": 2, "--eval-episodes": 2, "--pass-k": 2, "--pa
 type Settings = Readonly<Record<string, string | number>>;
 const place = await TrainingPlace.make();
 afterAll(() => place.remove());
-/** Groups without spread are replaced, and a query may take little: rollouts go in rounds, and some statements are stopped. */
+/** With dynamic sampling and a small instruction budget, so that groups are replaced and some statements are stopped. */
 const REFILLED = { ...SETTINGS, "--dynamic-sampling": 2, "--max-instructions": 1_000 };
 for (const [run, settings] of Object.entries({ "0": SETTINGS, "refilled 0": REFILLED })) {
   const { code, stderr } = await place.trainInside(run, { ...settings, "--environment-threads": 0 });

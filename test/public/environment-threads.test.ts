@@ -8,7 +8,7 @@ import { smallDataSet } from "../helpers/small-data.ts";
 
 const data = await smallDataSet();
 const question = data.questions[0]!;
-/** Runs for seconds: every row is looked up among all before it. */
+/** Runs for seconds: a quadratic self-join. */
 const SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT (i * 48271) % 2147483647 FROM n) SELECT count(*) FROM n";
 
 test("an evaluation gives the same records, with complete observations", async () => {
@@ -20,7 +20,7 @@ test("an evaluation gives the same records, with complete observations", async (
     const environment = () => source.open(options);
     const onEpisode = (record: unknown) => records.push(record);
     await evaluate(data, player, { ...{ episodes: 40, seed: 3, concurrency: 5, environment, onEpisode } });
-    return JSON.stringify(records); // the order of keys counts: records are files
+    return JSON.stringify(records); // including key order: records are written to files
   };
   for (const player of [randomPlayer(), oraclePlayer()])
     expect(await play(threads, player)).toBe(await play(localEnvironments(data), player));
@@ -71,7 +71,7 @@ test("a thread that does not answer is ended: its episode is unscorable, others 
   const play = (player: Player) => playEpisode(threads.open({}), player, { question });
   const beside = threads.open({});
   await beside.reset({ question_id: question.question_id });
-  const hanging = await play(scripted("SELECT 1", SLOW)); // on the other thread: that has fewer episodes
+  const hanging = await play(scripted("SELECT 1", SLOW)); // on the other thread, which has fewer episodes
   expect(hanging).toMatchObject({ correctness: null, reward: null, step_count: 1 });
   expect(hanging.error).toBe("the environment's thread was lost");
   expect(await beside.step({ action_type: "ANSWER", argument: question.gold_answer })).toMatchObject({ done: true });
@@ -99,7 +99,7 @@ test("other episodes of a lost thread continue on another, with the same records
     JSON.stringify(await env.step(action));
   const first = [await step(waiting, describe), await step(idle, describe)];
   const failing = expect(slow.step({ action_type: "QUERY", argument: SLOW })).rejects.toThrow(/thread was lost/);
-  const second = step(waiting, query); // asked while the thread is at the other's query
+  const second = step(waiting, query); // sent while the thread runs the other episode's query
   await failing;
   expect(lost).toEqual([3]);
   for (const [env, so_far] of [

@@ -60,7 +60,7 @@ describe("HTTP routes", () => {
     for (const body of [undefined, "", "{}", '{"seed":null,"anything":[1]}'])
       expect((await post(`${server.url}/reset`, body)).status).toBe(200);
     const { body } = await post(`${server.url}/step`, { action: { action_type: "QUERY", argument: "SELECT 1" } });
-    expect(body.observation.step_count).toBe(1); // reset and step meet in the session plain HTTP shares
+    expect(body.observation.step_count).toBe(1); // reset and step share the client's HTTP session
     expect(Object.keys(await get("/state")).sort()).toEqual(["episode_id", "step_count"]);
     for (const page of ["/docs", "/redoc"])
       expect((await fetch(server.url + page)).headers.get("content-type")).toContain("text/html");
@@ -143,7 +143,7 @@ test("half-open and idle sockets lose their slot", async () => {
   const strict = await serve({ pingSeconds: 0.05, silentSeconds: 0.2, idleSeconds: 3600, threads: 1 });
   const deaf = new Talker(strict.url);
   await deaf.ask({ type: "state" });
-  deaf.socket.pause(); // hears no ping any more
+  deaf.socket.pause(); // no longer answers pings
   await until(() => strict.sessions === 0);
   await strict.close();
   const quick = await serve({ idleSeconds: 0.2, threads: 1 });
@@ -171,7 +171,7 @@ test("pings are answered while a query runs, and other sessions continue", async
   for (let i = 0; i < 20; i++) await other.step("QUERY", `SELECT ${i}`);
   expect(isAnswered).toBe(false); // twenty steps and a ping fit into one slow query
   const { data } = await answer;
-  expect(data.observation.error_class).toMatch(ENDED); // and it ends by itself, far below ten seconds
+  expect(data.observation.error_class).toMatch(ENDED); // and it ends by its limits, far below ten seconds
   await Promise.all([slow.close(), other.close()]);
 });
 

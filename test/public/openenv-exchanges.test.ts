@@ -23,7 +23,7 @@ const exchanges = readFileSync(file, "utf8")
   .map((line) => JSON.parse(line) as Exchange);
 
 const server = await serve();
-const fresh = await serve(); // nobody resets this one
+const fresh = await serve(); // never reset
 afterAll(() => Promise.all([server.close(), fresh.close()]));
 
 const sortedProblems = (problems: Wire[]) =>
@@ -166,7 +166,7 @@ test("all seven error codes are produced, each leaving the connection as the pro
   expect((await refused.closed).code).toBe(1000);
   await full.close();
 
-  const broken = await serve({ rewards: { exec_ok: -1 } }); // no environment can be made with these
+  const broken = await serve({ rewards: { exec_ok: -1 } }); // no environment can be created with these
   const unlucky = new Talker(broken.url);
   const { data } = await unlucky.next();
   seen.push(data.code);

@@ -50,7 +50,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
     page.on("pageerror", (error) => complaints.push(error.message));
     page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
-    page.setDefaultTimeout(90_000); // on a machine that does much else
+    page.setDefaultTimeout(90_000); // on a busy machine
     pages.push(page);
     await page.goto(`${at}#${hash}`);
     await page.waitForSelector("body[data-ready]");
@@ -158,7 +158,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     await page.fill("#argument", "grapes");
     await page.click("#step");
     await page.locator("#turns .turn").nth(2).waitFor();
-    await page.click("#move"); // its thread is lost: it begins again, and does the same
+    await page.click("#move"); // its thread is lost: the player restarts and repeats its actions
     await page.waitForFunction(() => document.querySelectorAll("#turns .turn").length === 1);
     await page.click("#move");
     await page.locator("#turns .turn").nth(1).waitFor();
@@ -250,7 +250,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     await page.fill("#train-episodes", "4");
     await page.fill("#train-rate", "1e-3");
     await page.click("#train");
-    await page.selectOption("#player", "oracle"); // the page is alive meanwhile
+    await page.selectOption("#player", "oracle"); // the page stays responsive
     await page.click("#play");
     await page.locator(".verdict.good").waitFor();
     await page.locator("#sides .episode").nth(1).waitFor();
@@ -259,7 +259,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     );
     const rows = await page.locator("#steps tbody tr").allInnerTexts();
     expect(rows.map((row) => row.split(/\s+/)[0])).toEqual(["3", "2", "1"]);
-    expect(rows.some((row) => Number(row.split(/\s+/)[4]) !== 0)).toBe(true); // something was learned from
+    expect(rows.some((row) => Number(row.split(/\s+/)[4]) !== 0)).toBe(true); // some group had spread
     expect(await page.getAttribute("#chart", "aria-label")).toContain("after 3 of 3 steps");
     expect((await page.getAttribute("#chart polyline", "points"))!.split(" ")).toHaveLength(3);
     await page.click("#steps tbody tr:first-child button");
@@ -330,7 +330,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     await page.waitForFunction(() =>
       /has no config\.json/.test(document.querySelector("#status.bad")?.textContent ?? ""),
     );
-    expect(complaints.splice(0).filter((text) => !text.includes("404"))).toEqual([]); // chromium may note that one
+    expect(complaints.splice(0).filter((text) => !text.includes("404"))).toEqual([]); // chromium may log that one
   });
 
   test("the page is below 320 kB compressed, without SQLite and the model", () => {

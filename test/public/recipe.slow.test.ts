@@ -1,5 +1,5 @@
-// The whole recipe on two CPU cores: SFT and GRPO on different databases, with refill and worker threads on, killed in
-// the middle of each and resumed to the same bytes. A test of the path, not of the score.
+// The whole recipe on two CPU cores: SFT and GRPO on different databases, with dynamic sampling and worker threads, killed in
+// the middle of each and resumed to the same bytes. Tests the stages, not the score.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -57,7 +57,7 @@ test("a run killed during SFT and during GRPO resumes to the same bytes", { time
   const base = readFileSync(join(run, "base.json"));
   const resume = ["train", "--resume", run, "--threads", "1"];
   const again = await killedAt(resume, () => existsSync(join(run, "checkpoints", "step-1")));
-  expect(again.stdout).not.toMatch(/untrained model/); // the base evaluation is kept
+  expect(again.stdout).not.toMatch(/untrained model/); // the base evaluation is not repeated
   expect(again.stdout).toMatch(/supervised fine-tuning/);
   const { code, stdout, stderr } = await sqlenv(resume);
   expect(code, stderr).toBe(0);

@@ -148,7 +148,7 @@ test("no server, a full server, a server that does not answer", async () => {
   const patient = new SQLEnvClient(full.url, { retries: 50, retrySeconds: 0.01 });
   const waiting = patient.reset();
   await holder.close();
-  expect((await waiting).step_count).toBe(0); // it got the slot when it was free
+  expect((await waiting).step_count).toBe(0); // it got the freed slot
   await patient.close();
   await full.close();
 

@@ -58,7 +58,7 @@ test("truncated frames, by byte and by fragment", async () => {
   for (const byte of whole) socket.write(Buffer.from([byte])); // a byte at a time is fine
   const answer = await said(socket);
   expect(String(answer)).toContain('"type":"state"');
-  socket.write(whole.subarray(0, 7)); // and then no more of it
+  socket.write(whole.subarray(0, 7)); // and nothing more
   socket.destroy();
   const fragments = await rawSocket();
   fragments.write(frame(1, Buffer.from('{"type":'), { fin: false }));
@@ -184,7 +184,7 @@ test("a client that never reads is throttled, then dropped", async () => {
   );
   const offered = 50_000; // replies to all of it would be a hundred megabytes
   for (let i = 0; i < offered; i += 1_000) socket.write(burst);
-  await until(() => impatient.sessions === 0); // it answers no ping either, and counts as gone
+  await until(() => impatient.sessions === 0); // it does not answer pings either, so it is dropped
   const metrics = await (await fetch(`${impatient.url}/metrics`)).text();
   expect(Number(/messages_total\{type="step"\} (\d+)/.exec(metrics)?.[1])).toBeLessThan(offered / 2);
   socket.destroy();
@@ -197,7 +197,7 @@ test("clients that disconnect during a query, and half-open ones", async () => {
   await Promise.all(talkers.map((talker) => talker.ask({ type: "reset" })));
   for (const talker of talkers) await talker.send({ type: "step", data: { action_type: "QUERY", argument: SLOW } });
   talkers[0]!.socket.terminate();
-  talkers[1]!.socket.pause(); // still connected, but deaf
+  talkers[1]!.socket.pause(); // still connected, but not reading
   await until(() => impatient.sessions === 0);
   for (const talker of talkers) talker.socket.terminate();
   await impatient.close();
@@ -290,7 +290,7 @@ test("killed and restarted under load: every client gets a reply or a clear erro
     onTestFinished(() => void child.kill("SIGKILL"));
     const failed = once(child, "exit").then(([code]) => Promise.reject(new Error(`the server ended with ${code}`)));
     const [line] = (await Promise.race([once(child.stdout, "data"), failed])) as [Buffer];
-    failed.catch(() => {}); // it is to be killed later
+    failed.catch(() => {}); // it is killed later
     return { child, ...(JSON.parse(String(line)) as { url: string; port: number }) };
   };
   const first = await run(0);

@@ -78,7 +78,7 @@ describe("memory", () => {
     socket.write("GET /state HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(count));
     const answered = (status: string) => replies.split(`HTTP/1.1 ${status}`).length - 1;
     await until(() => answered("") === count);
-    expect(answered("200")).toBeGreaterThan(512); // more than a client with all its sessions asks at once
+    expect(answered("200")).toBeGreaterThan(512); // more than a client with all its sessions requests at once
     expect(answered("429")).toBeGreaterThan(0);
     socket.destroy();
     await Promise.all(talkers.map((talker) => talker.close()));
@@ -91,7 +91,7 @@ describe("memory", () => {
     for (const headers of [{}, { "x-api-key": "wrong" }, { "x-api-key": "secret", origin: "https://evil.example" }]) {
       const socket = halfBody(guarded.port, 1_000, headers as Record<string, string>);
       answers.push(String(((await once(socket, "data")) as [Buffer])[0]).slice(9, 12));
-      await once(socket, "close"); // what was not read cannot be followed by another request
+      await once(socket, "close"); // no further request can follow an unread body
     }
     expect(answers).toEqual(["401", "401", "403"]);
     await guarded.close();
@@ -118,7 +118,7 @@ describe("memory", () => {
     await talker.ask({ type: "reset" });
     const action = (length: number) => ({ action_type: "QUERY", argument: "\u0001".repeat(length) });
     const reply = await talker.ask({ type: "step", data: action(20_000) });
-    expect(reply.data.observation.error_class).toBe("too_large"); // longer than a statement may be, and answered as any other
+    expect(reply.data.observation.error_class).toBe("too_large"); // above the statement limit, and answered like any other
     await talker.send({ type: "step", data: action(22_000) });
     expect((await talker.closed).code).toBe(1009);
   });
@@ -175,7 +175,7 @@ describe("memory", () => {
     socket.pause();
     const ping = Buffer.concat([Buffer.from([0x89, 0x80 | 125, 0, 0, 0, 0]), Buffer.alloc(125)]);
     const burst = Buffer.concat(Array.from({ length: 1_000 }, () => ping));
-    for (let i = 0; i < 300; i++) if (!socket.write(burst)) await once(socket, "drain"); // 39 MB of them, all taken
+    for (let i = 0; i < 300; i++) if (!socket.write(burst)) await once(socket, "drain"); // 39 MB of pings, all accepted
     let read = 0;
     let tail = "";
     socket.on("data", (bytes) => {
@@ -186,7 +186,7 @@ describe("memory", () => {
     const state = Buffer.from('{"type":"state"}');
     socket.write(Buffer.concat([Buffer.from([0x81, 0x80 | state.length, 0, 0, 0, 0]), state]));
     await until(() => tail.includes('"step_count"'));
-    expect(read).toBeLessThan(20e6); // what the network held until then
+    expect(read).toBeLessThan(20e6); // what network buffers held until then
     socket.destroy();
     await until(() => server.sessions === 0);
   });
@@ -208,7 +208,7 @@ describe("sessions", () => {
     expect(server.sessions).toBe(6);
     const alive = [];
     for (const session_id of ids) alive.push("result" in (await rpc(1, "tools/list", { session_id })));
-    expect(alive).toEqual([true, false, true, true]); // the longest idle of those that were never used
+    expect(alive).toEqual([true, false, true, true]); // the longest idle unused one
     // A client that has as many as the largest evicts nobody.
     const more = await rpc(2, "openenv/session/create");
     expect(more.error).toMatchObject({ code: -32000, data: { active_sessions: 6, max_sessions: 6 } });

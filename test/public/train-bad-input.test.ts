@@ -16,7 +16,7 @@ function expectRefused({ code, stdout, stderr }: Ran, expected: number, message:
   expect(errors[0]).toMatch(message);
 }
 
-/** Makes the MLP of the tiny model this wide; the weights become a file with a hole, of which only the header is read. */
+/** Makes the MLP of the tiny model this wide; the weights become a sparse file, of which only the header is read. */
 function widen(folder: string, width: number): void {
   const [config, weights] = [join(folder, "config.json"), join(folder, "model.safetensors")];
   const facts = JSON.parse(readFileSync(config, "utf8"));
@@ -151,7 +151,7 @@ describe.concurrent("files", () => {
 });
 
 describe.concurrent("--resume", () => {
-  /** Resumes a copy of a run that had ended, after something happened to it. */
+  /** Resumes a copy of a finished run after modifying it. */
   const resume = async (run: string, happen: () => void = () => {}, ...args: readonly string[]) => {
     if (!existsSync(place.path(run))) cpSync(place.path("whole"), place.path(run), { recursive: true });
     happen();

@@ -14,7 +14,7 @@ const dist = fileURLToPath(new URL("../../dist/", import.meta.url));
 const place = await TrainingPlace.make();
 afterAll(() => place.remove());
 
-/** Long enough that nothing but the fault ends it, and without a checkpoint of its own. */
+/** Long enough that only the fault ends it, and without regular checkpoints. */
 const LONG = { "--max-steps": 400, "--num-train-epochs": 1000, "--save-steps": 1000 };
 
 /** The step of the last line of timings.jsonl. */
@@ -24,7 +24,7 @@ const hasCheckpoint = (run: string, step: number) =>
 
 describe.concurrent("a stop signal", () => {
   test("saves every finished step and says how to resume", async () => {
-    const [signal, expected] = ["SIGTERM", 143] as const; // train-survives.test.ts tries the others
+    const [signal, expected] = ["SIGTERM", 143] as const; // train-survives.test.ts tests the others
     const run = `stopped by ${signal}`;
     const child = start(place.args(run, LONG));
     const end = ended(child);
@@ -122,7 +122,7 @@ describe.concurrent("an engine that is lost", () => {
     ended(start(place.args(run, { ...LONG, "--save-steps": 2 }), faulty(fault)));
 
   test("reports the first error and how to resume, and ends the process", async () => {
-    const fault = "thread ends"; // train-survives.test.ts tries the others
+    const fault = "thread ends"; // train-survives.test.ts tests the others
     const { code, stderr } = await train(fault, fault);
     expect(code).toBe(1);
     const [last] = stderr.trimEnd().split("\n").slice(-1);
@@ -170,7 +170,7 @@ test.skipIf(process.platform !== "linux")("with too little address space, sugges
   expect(helped.code, helped.stderr).toBe(0);
 });
 
-/** Runs JavaScript in a process of its own. */
+/** Runs JavaScript in a separate process. */
 function script(code: string) {
   return spawn(process.execPath, ["--input-type=module", "-e", code]);
 }

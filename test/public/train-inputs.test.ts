@@ -25,7 +25,7 @@ test.each([
   const before = readFileSync(file);
   if (what === "a database") {
     const changed = Buffer.from(before);
-    changed.writeUInt32BE(changed.readUInt32BE(24) + 1, 24); // the change counter, as any transaction would
+    changed.writeUInt32BE(changed.readUInt32BE(24) + 1, 24); // the change counter, as any transaction increments it
     writeFileSync(file, changed);
   } else appendFileSync(file, " ");
   const { code, stderr } = await resume();

@@ -1,4 +1,4 @@
-// Training with adapters, as people do it: SFT first, a kill in between, PEFT's files, and models for others.
+// Training with adapters: SFT first, a kill in between, PEFT's files, merged models.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import * as library from "sqlenv";
@@ -12,7 +12,7 @@ import { TrainingPlace } from "../helpers/training-place.ts";
 
 const { loadModelAndTokenizer } = library;
 
-/** The preset for Qwen3 with what a tiny model needs. */
+/** The preset for Qwen3 with settings for a tiny model. */
 const ADAPTERS = {
   ...{ "--preset": "qwen3-0.6b", "--prompt": "compact", "--shots": 0, "--pass-k": 2, "--pass-questions": 2 },
   ...{ "--use-peft": "true", "--lora-r": 4, "--lora-alpha": 8, "--beta": 0.05, "--easy-steps": 2 },
@@ -61,7 +61,7 @@ describe("a run that learns adapters", () => {
     const [before, after] = [await loadModelFolder(place.model), await loadModelFolder(place.path("one", "model"))];
     const same = (name: string) => Promise.all([before.weights.read(name), after.weights.read(name)]);
     const [norm, normAfter] = await same("model.norm.weight");
-    expect(normAfter).toEqual(norm); // only what has an adapter moves
+    expect(normAfter).toEqual(norm); // only adapted weights change
     const [down, downAfter] = await same("model.layers.0.mlp.down_proj.weight");
     expect(downAfter).not.toEqual(down);
     await Promise.all([before.weights.close(), after.weights.close()]);
@@ -100,7 +100,7 @@ describe("a run that learns adapters", () => {
     const run = place.path("killed");
     const child = start([...place.args("killed", ADAPTERS)]);
     const done = ended(child);
-    while (child.exitCode === null && !existsSync(`${run}/checkpoints/step-2`)) await setTimeout(1); // looks at the folder
+    while (child.exitCode === null && !existsSync(`${run}/checkpoints/step-2`)) await setTimeout(1); // polls the folder
     child.kill("SIGKILL");
     await done;
     const { code, stderr } = await sqlenv(["train", "--resume", run, "--threads", "2"]);
@@ -152,12 +152,12 @@ describe.runIf(QUICK)("the same training from code", () => {
   });
 
   test("reads every setting", () => {
-    // The others are read by self-taught rounds, for which this model is too bad (self-taught.test.ts).
+    // The others are read by self-taught rounds, which this model is too weak for (self-taught.test.ts).
     const others = ["self_taught_samples", "self_taught_questions", "self_taught_learning_rate"];
     expect(Object.keys(library.resolveConfig()).filter((key) => !read.has(key))).toEqual(others);
   });
 
-  /** The config, with the settings that are read from it by name noted; a copy of all of them counts as no reading. */
+  /** A proxy of the config that records which settings are read by name; copying all of them does not count. */
   function watchReads<T extends object>(config: T, read: Set<string>): T {
     let copied: PropertyKey | undefined; // a copy asks for a key's descriptor, then for its value
     return new Proxy(config, {

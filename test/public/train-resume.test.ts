@@ -6,7 +6,7 @@ import { ALL, some } from "../helpers/cases.ts";
 import { ended, sqlenv, start } from "../helpers/cli-process.ts";
 import { type Moment, signalAt, TrainingPlace } from "../helpers/training-place.ts";
 
-/** Settings that share no code path of the trainer's bookkeeping. */
+/** Settings that exercise different code paths of the trainer's bookkeeping. */
 const EVALUATED = { "--max-steps": 6, "--eval-steps": 2, "--eval-episodes": 2, "--save-steps": 2 };
 const FOUR_STEPS_A_GENERATION = {
   ...{ "--max-steps": 8, "--per-device-train-batch-size": 3, "--generation-batch-size": 6, "--save-steps": 3 },
@@ -24,7 +24,7 @@ afterAll(() => place.remove());
 const written = (file: string) => place.written(file);
 const logged = (log: string, step: number) => place.logged(log, step);
 
-/** A moment in the course of that step, of a kind drawn from the seed; some are short, so the next step is late enough. */
+/** A random moment during that step; some kinds are short, so the next step is late enough. */
 function during(step: number, seed: number): Moment {
   const moment = random("moment", seed, step).pick([
     logged("episodes.jsonl", step),
@@ -38,7 +38,7 @@ function during(step: number, seed: number): Moment {
 }
 
 const references = new Map<Settings, Promise<string>>();
-/** The name of a run with these settings that nothing happens to. */
+/** The name of an uninterrupted run with these settings. */
 function leftAlone(settings: Settings): Promise<string> {
   const run = `left alone ${references.size}`;
   const reference =
@@ -88,7 +88,7 @@ describe.concurrent("SIGKILL at any moment, then --resume", () => {
       if (await signalAt(child, run, moment, "SIGKILL")) kills++;
       await end;
     }
-    expect(kills).toBeGreaterThan(1); // to end before the moment is no fault, but must not be the rule
+    expect(kills).toBeGreaterThan(1); // a run may end before the signal, but not usually
     await resume(run);
     await expectAsLeftAlone(run, settings);
   });

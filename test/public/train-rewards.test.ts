@@ -31,7 +31,7 @@ export function rewardBrevity(completions: Completions, { step, log_metric, prom
   });
 }
 
-/** Has an opinion on every other episode. */
+/** Scores every other episode. */
 export const evenOnly = async (completions: Completions): Promise<(number | null)[]> => {
   await new Promise<void>((resolve) => setImmediate(resolve));
   return completions.map((_, i) => (i % 2 === 0 ? i : null));
@@ -82,7 +82,7 @@ test.skipIf(!ALL)(
     );
     expect(place.files("failed")).toContain("checkpoints/step-2");
     rewards("mended", typed(NEVER));
-    const resume = ["train", "--resume", place.path("failed")]; // the run knows its reward file
+    const resume = ["train", "--resume", place.path("failed")]; // the run records its reward file
     const refused = await sqlenv(resume);
     expect(refused.code).toBe(2);
     expect(refused.stderr).toMatch(
@@ -124,7 +124,7 @@ describe.runIf(QUICK).concurrent("refused, with the function's name", () => {
 });
 
 describe.concurrent("a reward function that misbehaves in the third step loses no progress", () => {
-  /** Trains with a function that does this in the third step, and says when it does. */
+  /** Trains with a function that runs this code in the third step, and reports when. */
   const misbehaving = (name: string, what: string, settings = {}) => {
     const code = `
       import { writeFileSync } from "node:fs";

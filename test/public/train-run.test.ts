@@ -83,7 +83,7 @@ describe("a whole run", () => {
       ]),
       ...["reward", "reward_std", "frac_reward_zero_std"],
     ];
-    // Where no group has spread nothing is learned, and there is nothing to measure.
+    // Without spread in any group there is no gradient, and nothing to compare.
     const learned = [
       "entropy",
       ...["low_mean", "high_mean", "region_mean", "low_min", "high_max"].map((name) => `clip_ratio/${name}`),
@@ -126,7 +126,7 @@ test("a small context cuts histories into segments, and the model still learns",
   for (const line of lines) {
     const those = episodes.filter(({ step }) => step === line.step);
     expect(line["episodes/segments"]).toBeCloseTo(those.reduce((sum, { segments }) => sum + segments, 0) / 6, 9);
-    // Learning sees each token in the very context it was sampled in, so it finds the same log-probs.
+    // Training computes each token in the context it was sampled in, so log-probs are equal.
     expect(line["sampling/sampling_logp_difference/max"] ?? 0).toBeLessThan(1e-3);
   }
   expect(lines.some(({ grad_norm }) => grad_norm > 0)).toBe(true);
@@ -158,7 +158,7 @@ describe("episodes.jsonl is enough to recompute", () => {
       }
       for (const [name, value] of Object.entries(expected)) expect(line[name], name).toBeCloseTo(value, 9);
     }
-    expect(trained().some(({ reward_std }) => reward_std > 0)).toBe(true); // or the above would say little
+    expect(trained().some(({ reward_std }) => reward_std > 0)).toBe(true); // otherwise the test above would be trivial
   });
 
   test("advantages", () => {

@@ -7,7 +7,7 @@ import { signalAt, TrainingPlace } from "../helpers/training-place.ts";
 const place = await TrainingPlace.make();
 afterAll(() => place.remove());
 
-/** The place's model after more SFT on the same transcripts: it is now and then right. */
+/** The place's model after more SFT on the same transcripts: it is sometimes right. */
 const learned = place.path("learned");
 const data = ["--model", place.model, "--transcripts", place.path("transcripts.jsonl"), "--out", learned];
 const tuned = await sqlenv(["sft", ...data, "--steps", "300", "--batch-tokens", "1000", "--learning-rate", "0.02"]);

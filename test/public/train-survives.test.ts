@@ -1,5 +1,5 @@
-// Kinds of bad days: whatever happens to a training, its process ends, nothing that was checkpointed is lost, and
-// resumed it reaches the same bytes as one that was left alone. Two kinds in every test run, the others in the slow one.
+// Fault injection: whatever happens to a training, its process ends, no checkpoint is lost, and
+// the resumed run ends with the same bytes as an uninterrupted one. Two kinds in every test run, the others in the slow one.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ afterAll(() => place.remove());
 
 type Settings = Readonly<Record<string, string | number>>;
 const PLAIN: Settings = { "--max-steps": 6, "--save-steps": 2 };
-/** With a reward file, and gradients that wait for a second generation. */
+/** With a reward file, and gradients accumulated over two rollout batches. */
 const REWARDED: Settings = {
   ...{ ...PLAIN, "--per-device-train-batch-size": 3, "--gradient-accumulation-steps": 2, "--steps-per-generation": 1 },
   "--reward-funcs": place.path("rewards.mjs"),
@@ -31,7 +31,7 @@ const reward = (fault = "") =>
   );
 
 const references = new Map<Settings, Promise<string>>();
-/** The name of a run that nothing happens to. */
+/** The name of an uninterrupted run. */
 function leftAlone(settings: Settings): Promise<string> {
   const train = async () => {
     const run = `left alone ${references.size}`;
@@ -71,7 +71,7 @@ const faulty = (fault: string) => ({
   SQLENV_FAULT_STEP: "4",
 });
 
-/** Trains, and does something to the process when a step is logged. */
+/** Trains, and acts on the process when a step is logged. */
 async function trainUntil(run: string, step: number, fault: (child: ChildProcess) => unknown): Promise<Ran> {
   const child = start(place.args(run, PLAIN));
   const end = ended(child);
@@ -175,7 +175,7 @@ describe.skipIf(!ALL)("reward functions, in the second half of a step", () => {
     const end = ended(child);
     if (expected === 143) await signalAt(child, run, () => existsSync(place.path("hangs")), "SIGTERM");
     expect((await end).code).toBe(expected);
-    expect(checkpoint(run)).toBe(3); // the step that could not end is played again from its beginning
+    expect(checkpoint(run)).toBe(3); // the unfinished step is repeated
     reward();
     await resume(run, "--accept-changes", "--save-steps", "2");
     await expectAsLeftAlone(run, REWARDED);
@@ -183,7 +183,7 @@ describe.skipIf(!ALL)("reward functions, in the second half of a step", () => {
 });
 
 describe.concurrent("two processes in one folder", () => {
-  /** A training that stands still when the moment has come. */
+  /** A training stopped by SIGSTOP when the condition holds. */
   const paused = async (run: string, file: string) => {
     const child = start(place.args(run, PLAIN));
     const end = ended(child);

@@ -1,5 +1,5 @@
 // TRL's GRPOTrainer on our server, with tools and with text: its rewards equal our environment's.
-// Needs a Python with TRL, named by SQLENV_PYTHON; without one these tests are left out and say so.
+// Needs a Python with TRL, named by SQLENV_PYTHON; without one these tests are skipped with a message.
 import { execFile, execFileSync } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -32,7 +32,7 @@ const note = without("trl", isThere, "set SQLENV_PYTHON to a Python that has it"
 
 type Turn = readonly [ActionType, string];
 
-/** Four ways to play a question, each with another first action, so that each can be told from the others. */
+/** Four ways to play a question, distinguishable by their first action. */
 function variantsOf({ gold_sql, gold_answer, tables_involved }: QuestionRecord): readonly (readonly Turn[])[] {
   const table = tables_involved[0]!;
   return [

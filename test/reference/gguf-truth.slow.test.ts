@@ -1,7 +1,7 @@
 // A real GGUF file against transformers: tokens of 1,000 texts and greedy continuations of 20 prompts agree.
 // SQLENV_GGUF names the file, SQLENV_GGUF_TRUTH what test/reference/gguf_truth.py wrote about it:
 //   python test/reference/gguf_truth.py FILE.gguf SPIDER_FOLDER TRUTH.json
-//   SQLENV_GGUF=FILE.gguf SQLENV_GGUF_TRUTH=TRUTH.json npx vitest run --mode slow test/gguf-truth.slow.test.ts
+//   SQLENV_GGUF=FILE.gguf SQLENV_GGUF_TRUTH=TRUTH.json npx vitest run --mode slow test/reference/gguf-truth.slow.test.ts
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";

@@ -31,7 +31,7 @@ describe.each(REFERENCES)("%s", (name) => {
       expect(losses[0]).toBeCloseTo(crossEntropy / targets.length, 5);
       expect([losses.length, grad_norms.length]).toEqual([11, 10]);
       expect(losses[10]).toBeLessThan(losses[0]! / 2);
-      expect(grad_norms.every((norm) => norm > 1)).toBe(true); // so that clipping is seen
+      expect(grad_norms.every((norm) => norm > 1)).toBe(true); // so that clipping has an effect
     }
   });
 

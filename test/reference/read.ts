@@ -36,7 +36,7 @@ export interface Reference {
   readonly logits: ReferenceTensor;
   /** Log-prob of each token but a sequence's first (16 + 4 + 28), at temperature 0.8. */
   readonly logp: Float32Array;
-  /** Entropy of the distribution it was drawn from, at the same places and temperature. */
+  /** Entropy of the distribution at the same positions and temperature. */
   readonly entropy: Float32Array;
   /** Weights of the scalar loss Σ weights · logp + 0.01 · Σ entropy. */
   readonly weights: Float32Array;
@@ -53,7 +53,7 @@ export const TEMPERATURE = 0.8;
 export const ENTROPY_WEIGHT = 0.01;
 export const ADAMW = { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01, max_grad_norm: 1 } as const;
 
-/** Reads one of the tiny models; `root` is where this file is, for those who bundle it. */
+/** Reads one of the tiny models; `root` is this file's folder, for bundles. */
 export function readReference(name: ReferenceName, root: string | URL = import.meta.url): Reference {
   const folder = fileURLToPath(new URL(`${name}/`, root));
   const expected = readSafetensors(`${folder}expected.safetensors`);
@@ -83,7 +83,7 @@ export function readReference(name: ReferenceName, root: string | URL = import.m
   };
 }
 
-/** Those that have a LoRA adapter, with what peft computes with it. */
+/** Models with a LoRA adapter and peft's results for it. */
 export const LORA_REFERENCES = ["qwen3-tied", "llama-untied"] as const satisfies readonly ReferenceName[];
 
 export interface LoraReference {
@@ -115,12 +115,12 @@ export interface MinimindReference {
   /** The prompt after the chat template, and its token ids. */
   readonly text: string;
   readonly ids: readonly number[];
-  /** The 20 highest logits at each position of the prompt, and whose they are. */
+  /** The 20 highest logits at each position of the prompt, and their tokens. */
   readonly top_ids: readonly (readonly number[])[];
   readonly top_logits: readonly (readonly number[])[];
   /** All logits of the last position. */
   readonly last_logits: readonly number[];
-  /** The next 64 tokens, always the likeliest. */
+  /** The next 64 tokens, decoded greedily. */
   readonly greedy: readonly number[];
   readonly greedy_text: string;
   /** The smallest difference between the logits of a greedy token and the one after it. */
@@ -134,7 +134,7 @@ export function readMinimind(): MinimindReference {
 
 const MINIMIND_ARCHIVE = fileURLToPath(new URL("../../../shared/models/minimind2-small.tar.xz", import.meta.url));
 
-/** Whether tests of the real model can run; where not they are skipped. */
+/** Whether tests of the real model can run; otherwise they are skipped. */
 export const hasMinimind = process.env.SQLENV_MINIMIND !== undefined || existsSync(MINIMIND_ARCHIVE);
 
 /** Folder of the real model: SQLENV_MINIMIND, or the archive beside the project, unpacked once (5 s) into the temporary folder. */
@@ -147,7 +147,7 @@ export async function minimindFolder(): Promise<string> {
     try {
       renameSync(aside, folder);
     } catch {
-      rmSync(aside, { recursive: true }); // another test was quicker
+      rmSync(aside, { recursive: true }); // another test was faster
     }
   }
   return join(folder, "minimind2-small");

@@ -17,7 +17,7 @@ if (isEngine && fault) {
   };
 
   const FAULTS = {
-    /** Every call fails from now on, that of closing too. */
+    /** Every call fails from now on, including `close`. */
     "device is lost": ({ model: { device } }) => {
       const fail = () => {
         throw new SqlEnvError("device_lost", { what: "the GPU was lost: cuStreamSynchronize failed", value: "700" });
@@ -33,7 +33,7 @@ if (isEngine && fault) {
         throw new Error("nobody catches this");
       });
     },
-    /** Native code that does not return, as a driver's may: a pipe nobody writes to. */
+    /** Native code that does not return, like a hanging driver: reads a pipe that nobody writes to. */
     "thread hangs": () => {
       writeFileSync(`${fifo}.reached`, "");
       readFileSync(fifo);

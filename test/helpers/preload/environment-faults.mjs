@@ -1,5 +1,5 @@
 // Preloaded into a process under test (NODE_OPTIONS=--import): environment threads fail as SQLENV_FAULT says when they step
-// for the third time; only the first of them that gets so far where SQLENV_FAULT_ONCE names a file.
+// for the third time; only the first thread to get there if SQLENV_FAULT_ONCE names a file.
 import { openSync } from "node:fs";
 import { isMainThread, workerData } from "node:worker_threads";
 

@@ -11,9 +11,9 @@ const REFILL = {
   ...{ "--dynamic-sampling": 2, "--skip-solved": 2, "--turn-credit": 0.25, "--max-steps": 8, "--save-steps": 2 },
   ...{ "--num-generations": 6, "--per-device-train-batch-size": 12, "--learning-rate": 0.02, "--logging-steps": 1 },
 };
-/** Several generations make a step, and none of them is in a checkpoint. */
+/** Several rollout batches per step, so that checkpoints fall between them. */
 const ACCUMULATED = { ...REFILL, "--gradient-accumulation-steps": 2, "--steps-per-generation": 1, "--max-steps": 4 };
-/** A generation makes two steps and is learned from twice: its questions must not be asked again after a resume. */
+/** A rollout batch makes two steps and is trained on twice: its questions must not be asked again after a resume. */
 const SLICED = { ...REFILL, "--per-device-train-batch-size": 6, "--steps-per-generation": 2, "--num-iterations": 2 };
 
 test.each([
