@@ -32,7 +32,7 @@ const LLAMA = {
   num_attention_heads: 8,
   vocab_size: 6400,
 };
-/** As the published config.json of Qwen2.5-Coder-1.5B-Instruct has them: no head_dim, keys of windows that are not used. */
+/** The published config.json of Qwen2.5-Coder-1.5B-Instruct: no head_dim, and unused sliding-window keys. */
 const QWEN2 = {
   ...{ architectures: ["Qwen2ForCausalLM"], attention_dropout: 0, bos_token_id: 151643, eos_token_id: 151645 },
   ...{ hidden_act: "silu", hidden_size: 1536, initializer_range: 0.02, intermediate_size: 8960 },
@@ -65,7 +65,7 @@ test("a Qwen2 has biases on q, k and v, and heads of hidden_size / num_attention
   expect(configToJson(config)).not.toHaveProperty("attention_bias");
 });
 
-/** What transformers' own function gives for Llama-3.2-1B, by the pair of dimensions. */
+/** Frequencies by transformers for Llama-3.2-1B, per pair of dimensions. */
 const FROM_TRANSFORMERS: Readonly<Record<number, number>> = {
   ...{ 0: 1, 1: 0.663601279258728, 14: 0.0032114461064338684, 15: 0.0012905480107292533 },
   ...{ 16: 0.000429556705057621, 17: 9.708286233944818e-5, 18: 1.9461638657958247e-5, 31: 9.418306490260875e-8 },

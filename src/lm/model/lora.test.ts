@@ -1,4 +1,4 @@
-// Adapters against what peft computes (../../test/reference/), merged and apart, through steps of AdamW and files.
+// Adapters against peft (../../test/reference/), merged and separate, through steps of AdamW and files.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -53,7 +53,7 @@ describe.each(LORA_REFERENCES)("%s with an adapter, against peft", (name) => {
       const at = (kind: string) => adapter.gradients.get(`base_model.model.${module}.lora_${kind}.weight`)!;
       const a = model.device.read(aGrad) as Float32Array;
       expect(difference(a.slice(0, spec.r * inputs), at("A").data), `${module} A`).toBeLessThan(3e-5);
-      expect(a.slice(spec.r * inputs).every((g) => g === 0)).toBe(true); // the rank's rest is not learned
+      expect(a.slice(spec.r * inputs).every((g) => g === 0)).toBe(true); // the padding of the rank is not trained
       const b = model.device.read(bGrad) as Float32Array;
       const own = Float32Array.from(
         { length: outputs * spec.r },
@@ -81,7 +81,7 @@ describe.each(LORA_REFERENCES)("%s with an adapter, against peft", (name) => {
     await engine.close();
   });
 
-  test("without the adapter the model is as loaded, to the bit; with it again, the same bits as before", async () => {
+  test("without the adapter the model has the loaded bits; with it again, the same bits as before", async () => {
     const model = await load();
     const before = logitsOf(model, runs);
     const { values } = model.lora!.trained;

@@ -82,7 +82,7 @@ describe.each(REFERENCES)("%s against transformers", (name) => {
   });
 });
 
-/** A prompt, three completions, one of which is continued twice, and a sequence apart; all tokens are learned. */
+/** A prompt with three completions, one of them continued twice, and a separate sequence; all tokens are trained. */
 function bush() {
   const spans: Span[] = [
     { tokens: tokens(13, "prompt"), parent: null },
@@ -148,10 +148,10 @@ describe("weights in and out", () => {
   };
   const NORM = "model.layers.1.self_attn.k_norm.weight";
 
-  test("what tensorsOf gives, loadWeights takes: a copy with the same bits and the same logits", async () => {
+  test("loadWeights takes what tensorsOf returns: a copy with the same bits and logits", async () => {
     const copy = createModel(model.device, model.config, { trains: false });
     const spans = [{ tokens: tokens(9, "copy"), parent: null }];
-    logitsOf(copy, spans); // of zeros: what the device keeps of those must not survive
+    logitsOf(copy, spans); // of zeros: the device's copies of these must not survive
     await loadWeights(copy, source());
     expect([...tensorsOf(copy)]).toEqual([...tensorsOf(model)]);
     expect(logitsOf(copy, spans)).toEqual(logitsOf(model, spans));
@@ -198,7 +198,7 @@ test.skipIf(!hasMinimind)(hasMinimind ? title : `${title} (the model is not here
     const ours = ids.map((id) => logits[t * V + id]!);
     expect(difference(ours, expected.top_logits[t]!)).toBeLessThan(1e-4);
   }
-  // Every greedy token at once: each follows from those before it.
+  // All greedy tokens in one pass, since each depends only on those before it.
   const rows = logitsOf(model, [{ tokens: [...expected.ids, ...expected.greedy.slice(0, -1)], parent: null }]);
   const chosen = expected.greedy.map((_, i) => {
     const row = rows.subarray((expected.ids.length - 1 + i) * V, (expected.ids.length + i) * V);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createAllocator } from "./allocator.ts";
 
-test("pieces never overlap, are aligned, and join up again when all are freed", () => {
+test("blocks never overlap, are aligned, and merge again when all are freed", () => {
   const steps = fc.array(
     fc.oneof(fc.record({ bytes: fc.integer({ min: 0, max: 5_000 }) }), fc.record({ free: fc.nat() })),
   );
@@ -34,7 +34,7 @@ test("pieces never overlap, are aligned, and join up again when all are freed", 
       }
       for (const address of live.keys()) allocator.free(address);
       expect(allocator.used).toBe(0);
-      // All of it is one piece again: the largest possible one needs no more room than there was.
+      // Everything is one gap again: the largest possible block fits without growing.
       const before = top;
       if (before > 128) expect(allocator.alloc(before - 128)).toBe(128);
       expect(top).toBe(before);
@@ -42,7 +42,7 @@ test("pieces never overlap, are aligned, and join up again when all are freed", 
   );
 });
 
-test("what cannot grow leaves the allocator as it was, and freeing twice is refused", () => {
+test("a failed growth leaves the allocator unchanged, and freeing twice is refused", () => {
   const allocator = createAllocator(0, (end) => {
     if (end > 1_024) throw new Error(`no ${end}`);
   });
@@ -52,7 +52,7 @@ test("what cannot grow leaves the allocator as it was, and freeing twice is refu
   const second = allocator.alloc(512);
   expect([first, second]).toEqual([0, 512]);
   allocator.free(second);
-  expect(() => allocator.alloc(1_000)).toThrow("no 1536"); // the gap at the end counts as room
+  expect(() => allocator.alloc(1_000)).toThrow("no 1536"); // the gap at the end is counted
   expect(allocator.alloc(512)).toBe(512);
   allocator.free(first);
   expect(() => allocator.free(first)).toThrow("nothing is allocated at 0");

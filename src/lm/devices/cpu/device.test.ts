@@ -1,4 +1,4 @@
-// The CPU device: the suite of all devices, the same bits with any number of threads, and what is its own (memory, workers).
+// The CPU device: the suite of all devices, the same bits with any number of threads, and what only it has (memory, workers).
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
@@ -68,7 +68,7 @@ describe("one thread", () => {
   });
   afterAll(() => device.close());
 
-  test("a vocabulary too large for one buffer of logits gives the bits it gives row by row", () => {
+  test("a vocabulary too large for one buffer of logits gives the same bits as row by row", () => {
     const r = random("chunks");
     const [vocabulary, width, rows] = [16_001, 8, 300]; // 4.8 million logits
     device.scope(() => {
@@ -98,7 +98,7 @@ describe("one thread", () => {
     });
   });
 
-  test("a scope gives back what was allocated inside, also when it throws; what is outside stays", () => {
+  test("a scope frees what was allocated inside, also when it throws; other buffers stay", () => {
     const outside = device.alloc("f32", 100);
     const { used } = device.memory;
     device.fill(outside, 3);
@@ -121,7 +121,7 @@ describe("one thread", () => {
     expect(device.memory.peak).toBeGreaterThanOrEqual(used + 40_000);
   });
 
-  test("more than 4 GiB is refused, saying how much and what to do, and the device stays usable", () => {
+  test("more than 4 GiB is refused with the amount and a remedy, and the device stays usable", () => {
     const buffer = device.alloc("f32", 1_000);
     device.fill(buffer, 7);
     const { used } = device.memory;
@@ -156,7 +156,7 @@ test("close ends every worker", async () => {
   await Promise.all(ends);
 });
 
-test.each(["device.close()", ""])("a process that used threads comes to its end: %s", async (last) => {
+test.each(["device.close()", ""])("a process that used threads exits: %s", async (last) => {
   const start = new URL("../../../../dist/lm/devices/cpu/start.node.js", import.meta.url);
   const script = `
     import { createCpu } from ${JSON.stringify(start.href)};
@@ -189,12 +189,12 @@ test("a kernel that fails in any thread is an error, and the next one runs", () 
   device.close();
 });
 
-describe("the next tokens of samples that begin alike", () => {
+describe("the next tokens of samples with a common prefix", () => {
   const shape: HeadShape = { heads: 6, kvHeads: 2, headDim: 16, eps: 1e-6 };
   const unit = 2 * shape.kvHeads * shape.headDim;
   const capacity = (tokens: number) => (tokens + 7) & ~7;
 
-  /** Groups on prompts on one beginning, as samples have them, and one on its own; tokens of each. */
+  /** Groups of samples whose prompts share a prefix, and one alone; tokens of each. */
   const batches = fc.record({
     root: fc.integer({ min: 1, max: 60 }),
     groups: fc.array(
@@ -252,7 +252,7 @@ describe("the next tokens of samples that begin alike", () => {
     });
   }
 
-  test("read together have the bits of each alone, with any number of threads, in machine code or not", () => {
+  test("computed together have the same bits as alone, with any number of threads, in machine code or not", () => {
     const devices = [1, 2, 3].flatMap((threads) => [true, false].map((native) => createCpu({ threads, native })));
     const plain = createCpu({ threads: 2, simd: "plain" });
     fc.assert(

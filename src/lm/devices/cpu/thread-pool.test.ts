@@ -22,14 +22,14 @@ function deviceWith(change: (source: string) => string): { device: CpuDevice; wo
 const runKernel = (device: CpuDevice) => device.sumSquares(device.alloc("f32", 4096));
 const lost = (what: RegExp) => expect.objectContaining({ code: "device_lost", message: expect.stringMatching(what) });
 
-const isLinux = existsSync("/proc/thread-self"); // elsewhere nothing shows whether a thread runs
+const isLinux = existsSync("/proc/thread-self"); // elsewhere it is unknown whether a thread runs
 
 test.skipIf(!isLinux)("a thread that was ended between two kernels", async () => {
   const { device, worker } = deviceWith((source) => source);
   runKernel(device);
   await worker.terminate();
   expect(() => runKernel(device)).toThrow(lost(/^thread 2 of the CPU's 2 has ended; .*resumed/));
-  expect(() => runKernel(device)).toThrow(lost(/has ended/)); // at once: nothing can be computed any more
+  expect(() => runKernel(device)).toThrow(lost(/has ended/)); // at once: nothing can be computed anymore
   device.close();
 });
 
@@ -50,7 +50,7 @@ test("a thread that cannot instantiate the kernels", () => {
 });
 
 test("a thread that is slow is waited for", () => {
-  const slow = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1200);"; // longer than it takes to look
+  const slow = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1200);"; // longer than one slice of waiting
   const { device } = deviceWith((source) => source.replace("kernels[control[2]](", `${slow} kernels[control[2]](`));
   expect(runKernel(device)).toBe(0);
   device.close();

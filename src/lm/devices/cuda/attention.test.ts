@@ -47,7 +47,7 @@ test.each([T4, A100, RTX_4090, H200])("heads of all sizes fit compute capability
   }
 });
 
-test("heads of a group go together in pairs, others alone; kernels of other cuts have other names", () => {
+test("heads of a group are paired, others alone; kernels of other tile sizes have other names", () => {
   const pairs = attentionKernels(qwen, H200);
   const alone = attentionKernels({ ...qwen, heads: 24 }, H200);
   expect([pairs.forward.heads, alone.forward.heads]).toEqual([2, 1]);
@@ -93,7 +93,7 @@ test("a plan's tables are consecutive in its buffer, with room for every tile", 
   expect(Number(plan.owner) + 4 * 5).toBe(1000 + 4 * attentionPlanLength(layout, kernels));
 });
 
-test("forward and backward are started on every tile, with as many arguments as the kernels take", () => {
+test("forward and backward are launched on every tile, with the kernels' number of arguments", () => {
   const layout = someLayout();
   const kernels = attentionKernels(qwen, H200);
   const { started, launch } = recorder();
@@ -120,7 +120,7 @@ function parametersOf(kernels: AttentionKernels, name: string): number {
   return new RegExp(`${name}\\(([^)]*)\\)`).exec(code)![1]!.split(",").length;
 }
 
-test("next tokens are started with as many arguments as the kernel takes, on GPUs and heads that have it", () => {
+test("attention_next is launched with its number of arguments, on GPUs and heads that support it", () => {
   const kernels = attentionKernels(qwen, H200);
   const { started, launch } = recorder();
   const names = ["qkv", "kvCache", "out", "partials", "counters", "work", "ranges", "positions", "rotary"] as const;

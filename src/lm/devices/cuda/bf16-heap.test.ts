@@ -1,4 +1,4 @@
-// Weights go to a GPU as bf16: converting them takes no JavaScript heap, however large a vocabulary's embedding is.
+// Converting weights to bf16 takes no JavaScript heap, however large the embedding.
 import { execFileSync } from "node:child_process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { expect, test } from "vitest";

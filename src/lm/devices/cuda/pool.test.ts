@@ -24,7 +24,7 @@ function gpu(bytes: number) {
   return { source, held };
 }
 
-test("a freed block is given out again, to sizes near its own", () => {
+test("a freed block is reused for similar sizes", () => {
   const { source, held } = gpu(1e6);
   const pool = new Pool(source);
   const first = pool.alloc(10_000);
@@ -51,7 +51,7 @@ test("free blocks are returned to the driver before an allocation fails; then th
   expect(held.size).toBe(0);
 });
 
-test("blocks never overlap, and the accounts are right", () => {
+test("blocks never overlap, and the counts are right", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 100_000 })), { maxLength: 60 }), (steps) => {
       const pool = new Pool(gpu(1e12).source);

@@ -1,4 +1,4 @@
-// Prefix sharing: which rows read what together, and that the kernel computes what each row would alone, on an emulated GPU
+// Prefix sharing: which rows read what together, and that the kernel computes the same as for each row alone, on an emulated GPU
 // (needs a C++ compiler, no GPU).
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -120,7 +120,7 @@ test.each([
   const rows = ENDS.length;
   const work = tableOf(spans, ranges, rows, { together, blocks });
   const jobs = jobsOf(work, rows, ranges, { together, blocks });
-  expect([...work.subarray(work[2]!, work[2]! + work[1]!)]).toEqual([9]); // it is row 0 once more
+  expect([...work.subarray(work[2]!, work[2]! + work[1]!)]).toEqual([9]); // a copy of row 0
   expect(jobs.some((job) => job.rows.includes(9))).toBe(false);
   for (let row = 0; row < rows - 1; row++) {
     const mine = jobs.filter((job) => job.rows.includes(row));
@@ -131,7 +131,7 @@ test.each([
   }
 });
 
-test.each([1, 17, 35])("what rows grow by, %i tokens, is read by those jobs that are open", (grown) => {
+test.each([1, 17, 35])("%i new tokens of a row are read by its open jobs", (grown) => {
   const { spans, ranges } = batchOf(TREE, ENDS, 2);
   const [rows, shape] = [ENDS.length, { together: 8, blocks: 4 }];
   const work = tableOf(spans, ranges, rows, shape);
@@ -143,7 +143,7 @@ test.each([1, 17, 35])("what rows grow by, %i tokens, is read by those jobs that
   }
 });
 
-test("rows of a tile are neighbours, and read together what they have in common", () => {
+test("rows of a tile are neighbours, and common prefixes are read together", () => {
   const { spans, ranges } = batchOf(TREE, ENDS, 2);
   const shape = { together: 8, blocks: 2 };
   const jobs = jobsOf(tableOf(spans, ranges, ENDS.length, shape), ENDS.length, ranges, shape);
@@ -154,7 +154,7 @@ test("rows of a tile are neighbours, and read together what they have in common"
   expect(read).toBeLessThan(0.55 * alone);
 });
 
-test("a table of its own size holds any batch: 200 rows, each leaving the one before", () => {
+test("the table's size suffices for any batch: 200 rows, each diverging from the one before", () => {
   const nodes: Node[] = [[null, 0, 40]];
   const ends: number[] = [];
   for (let i = 0; i < 200; i++) {

@@ -1,4 +1,4 @@
-// Learning through the engine: gradients do not depend on how a batch is packed or cut, and steps do what they should.
+// Learning through the engine: gradients do not depend on how a batch is packed or divided, and optimizer steps are right.
 import { describe, expect, test } from "vitest";
 import { difference, TINY, tinyModel, tokens } from "../../../../test/helpers/tiny-model.ts";
 import { ADAMW, REFERENCES, readReference } from "../../../../test/reference/read.ts";
@@ -21,7 +21,7 @@ function gradientOf(model: Model): Float32Array {
   return model.device.read(model.grads!) as Float32Array;
 }
 
-/** Gradient, loss and log-probs of a batch on a model of its own. */
+/** Gradient, loss and log-probs of a batch on a new model. */
 function learned(batch: readonly Datum[], options: ForwardBackwardOptions, maxRows?: number) {
   const model = tinyModel();
   const output = learn(model, batch, options, maxRows === undefined ? {} : { maxRows });
@@ -63,7 +63,7 @@ describe.each(LOSSES.map((loss) => [JSON.stringify(loss), loss] as const))("%s",
     expect(gradientOf(model)).toEqual(whole.gradient);
   });
 
-  test("shared prompts give the gradients that each context alone gives", () => {
+  test("shared prompts give the same gradients as each context alone", () => {
     expect(whole.computed_tokens).toBeLessThan(0.6 * whole.tokens);
     const model = tinyModel();
     const outputs = batch.map((datum) => learn(model, [datum], { ...options, totals }));
@@ -74,9 +74,9 @@ describe.each(LOSSES.map((loss) => [JSON.stringify(loss), loss] as const))("%s",
     expect(Math.abs(loss - whole.loss)).toBeLessThan(1e-9);
   });
 
-  test("cut into parts that fit in memory: the same loss, metrics and gradient", () => {
+  test("divided into parts that fit in memory: the same loss, metrics and gradient", () => {
     const parts = learned(batch, options, 60);
-    expect(parts.computed_tokens).toBeGreaterThan(whole.computed_tokens); // a group was cut
+    expect(parts.computed_tokens).toBeGreaterThan(whole.computed_tokens); // a group was divided
     expect(difference(parts.gradient, whole.gradient)).toBeLessThan(1e-6);
     expect(Math.abs(parts.loss - whole.loss)).toBeLessThan(1e-9);
     expect(Object.keys(parts.metrics)).toEqual(Object.keys(whole.metrics));
@@ -114,8 +114,8 @@ test("the gradient is that of the loss: central differences over the whole model
   expect(Math.abs((lossAt(h) - lossAt(-h)) / (2 * h) / norm - 1)).toBeLessThan(2e-3);
 });
 
-test("log-probs of contexts that share a long prompt are those of each alone, though computed in slices", () => {
-  const batch = group("slices", 6, 60); // 6 × 59 of the prompt's tokens are asked for, of 60 rows
+test("log-probs of contexts with a long shared prompt equal those of each alone, though computed in slices", () => {
+  const batch = group("slices", 6, 60); // 6 × 59 targets in the prompt's 60 rows
   const together = computeLogprobs(tinyModel(), batch, 0.8);
   const alone = batch.flatMap((datum) => computeLogprobs(tinyModel(), [datum], 0.8));
   together.forEach((logprobs, i) => {
@@ -176,7 +176,7 @@ describe("advantages by token", () => {
   });
 });
 
-test("a group whose advantages are all 0 costs no backward pass and leaves no gradient", () => {
+test("a group whose advantages are all 0 needs no backward pass and has no gradient", () => {
   const batch = group("even", 4, 20).map((datum) => ({ ...datum, advantage: 0 }));
   const { loss, gradient } = learned(batch, { loss: { type: "policy" } });
   expect(loss).toBe(0);
@@ -184,7 +184,7 @@ test("a group whose advantages are all 0 costs no backward pass and leaves no gr
 });
 
 describe("steps", () => {
-  /** A toy language: after each token comes the one 7 further on. */
+  /** A toy language: each token is followed by the one 7 higher. */
   const sentences = Array.from({ length: 6 }, (_, i): Datum => {
     const ids = Array.from({ length: 12 }, (_, t) => (i * 9 + t * 7) % TINY.vocab_size);
     return { tokens: ids, weights: ids.map((_, t) => (t === 0 ? 0 : 1)) };
@@ -252,7 +252,7 @@ describe("steps", () => {
     const output = await engine.optimStep({ learning_rate: 0.1 });
     expect(output).toMatchObject({ skipped: true, step: 0 });
     expect(device.read(values)).toEqual(before);
-    // The bad gradient is gone: the next step is a first one.
+    // The bad gradient is gone, and the next step counts as the first.
     await engine.forwardBackward(sentences, CROSS_ENTROPY);
     expect(await engine.optimStep({ learning_rate: 0.1 })).toMatchObject({ skipped: false, step: 1 });
     expect(device.read(values).every(Number.isFinite)).toBe(true);
@@ -277,7 +277,7 @@ describe("steps", () => {
       const engine = new LocalEngine(tinyModel(), { losses: POLICY_LOSSES });
       await engine.forwardBackward(sentences, CROSS_ENTROPY);
       const gradient = gradientOf(engine.model);
-      // A large eps makes a step in proportion to the gradient.
+      // A large eps makes the step proportional to the gradient.
       const adam = { learning_rate: 1, eps: 1e6, beta1: 0, beta2: 0 };
       const before = engine.model.device.read(engine.model.values);
       const { grad_norm } = await engine.optimStep(max_grad_norm === undefined ? adam : { ...adam, max_grad_norm });
@@ -287,7 +287,7 @@ describe("steps", () => {
       return { norm, moved: Math.hypot(...Array.from(after, (value, i) => (value - before[i]!) * 1e6)) };
     };
     const free = await run(undefined);
-    expect(Math.abs(free.moved / free.norm - 1)).toBeLessThan(0.2); // values move in their last bits
+    expect(Math.abs(free.moved / free.norm - 1)).toBeLessThan(0.2); // values change in their last bits
     expect((await run(free.norm / 4)).moved).toBeLessThan(0.4 * free.moved);
     expect((await run(free.norm * 4)).moved).toBe(free.moved);
   });
@@ -309,7 +309,7 @@ describe("steps", () => {
   });
 });
 
-test.each(REFERENCES)("ten steps of the engine are ten steps of PyTorch's AdamW: %s", async (name) => {
+test.each(REFERENCES)("ten steps equal ten steps of PyTorch's AdamW: %s", async (name) => {
   const { config, parameters, sequences, adamw } = readReference(name);
   const model = createModel(createCpu({ threads: 1 }), parseConfig(config), { trains: true });
   for (const tensor of model.tensors) model.device.write(tensor.value, parameters.get(tensor.name)!.data);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { packContexts } from "./pack.ts";
 
-/** Contexts that often begin alike: pieces of a few long texts, one behind the other. */
+/** Contexts with many common prefixes: concatenated pieces of a few long texts. */
 const contexts = fc
   .record({
     texts: fc.array(fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 24 }), {

@@ -28,7 +28,7 @@ test("keys that differ in any part, its type, or the boundaries of parts give ot
   expect(new Set(first).size).toBe(keys.length);
 });
 
-test("numbers are in [0, 1), fit a float, and fill it evenly along positions and along keys", () => {
+test("numbers are in [0, 1), exact as floats, and uniform along positions and along keys", () => {
   const along: Record<string, (i: number) => number> = {
     positions: uniformOf([0, "rollout", 0, 0]),
     "late positions": (i) => uniformOf([0, "rollout", 0, 0])(i + 2 ** 31),
@@ -43,7 +43,7 @@ test("numbers are in [0, 1), fit a float, and fill it evenly along positions and
     const boxes = new Array<number>(20).fill(0);
     for (const u of numbers) boxes[Math.floor(20 * u)]!++;
     for (const count of boxes) expect(Math.abs(count - n / 20), name).toBeLessThan(5 * Math.sqrt(n / 20));
-    // Neighbours have nothing to do with each other.
+    // Neighbours are uncorrelated.
     const products = numbers.slice(1).map((u, i) => (u - 0.5) * (numbers[i]! - 0.5) * 12);
     expect(Math.abs(products.reduce((a, b) => a + b, 0) / n), name).toBeLessThan(5 / Math.sqrt(n));
   }

@@ -1,4 +1,4 @@
-// Decoding by recordings gives what decoding step by step gives.
+// Graph decoding gives the same samples as decoding step by step.
 import { expect, test } from "vitest";
 import { decodingCpu } from "../../../../test/devices/decoding.ts";
 import { FAMILIES, tinyModel, tokens } from "../../../../test/helpers/tiny-model.ts";
@@ -9,7 +9,7 @@ import { Sampler } from "./sampler.ts";
 /** Every other token begins an action: some samples end by their text. */
 const TEXTS = Array.from({ length: 61 }, (_, id) => ["\nQUERY: a", " b"][id % 2]!);
 
-/** Requests of all lengths, some sharing their beginning, some ending early, some greedy. */
+/** Requests of all lengths, some with common prefixes, some that end early, some greedy. */
 function requests(): SampleRequest[] {
   return Array.from({ length: 23 }, (_, i) => ({
     prompt: [...tokens(12, "shared", i % 3), ...tokens(1 + (i % 5), "own", i)],
@@ -21,7 +21,7 @@ function requests(): SampleRequest[] {
   }));
 }
 
-/** Some at once, the rest each when another is done. */
+/** Some start at once, the others each when one is done. */
 async function sampleAll(sampler: Sampler): Promise<Sample[]> {
   const all = requests();
   const samples: Promise<Sample>[] = [];
@@ -120,7 +120,7 @@ test("requests that arrive while a batch decodes join it together", async () => 
   await Promise.all(batch);
   const got = await Promise.all(late);
   expect(got).toHaveLength(3);
-  // The batch, the batch with all three, and the batch without them or what is left of it.
+  // The batch, the batch with all three, and what remains of it without them.
   expect(counts.shared.filter((rows) => rows.length >= 12)).toHaveLength(2);
   const alone = new Sampler(tinyModel());
   const prompt = tokens(6, "late 10");

@@ -1,17 +1,17 @@
-// The prefix cache by itself: what it finds, what it lets go of, and where things lie.
+// The prefix cache by itself: matching, eviction and addresses.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createCpuDevice } from "../../devices/cpu/device.ts";
 import { type KvBlock, type Match, PrefixCache } from "./prefix-cache.ts";
 
 const SHAPE = { layers: 2, kvHeads: 1, headDim: 8 };
-const UNIT = 16; // floats a token
+const UNIT = 16; // floats per token
 
 function cacheOf(maxTokens: number): PrefixCache {
   return new PrefixCache(createCpuDevice({ simd: "plain" }), { ...SHAPE, maxTokens });
 }
 
-/** Adds what is not known of a context, as a request would. */
+/** Adds the uncached rest of a context, as a request would. */
 function add(cache: PrefixCache, context: readonly number[], room = 0): KvBlock {
   const match = cache.match(context, context.length);
   const needed = context.length - match.tokens + room;
@@ -69,7 +69,7 @@ test("a sample continues in its private block if the match ends there, unless it
   const cache = cacheOf(1_000);
   const first = add(cache, [1, 2, 3], 10);
   expect(first.capacity).toBe(16);
-  const beside = add(cache, [1, 2, 3, 4]); // the first is held
+  const beside = add(cache, [1, 2, 3, 4]); // the first is pinned
   expect(beside.parent).toBe(first);
   cache.release(first);
   cache.release(beside);
@@ -84,7 +84,7 @@ test("a sample continues in its private block if the match ends there, unless it
   shared.tokens.push(5);
   shared.computed = 1;
   cache.release(shared);
-  expect(add(cache, [5, 6]).parent).toBe(shared); // nobody's own
+  expect(add(cache, [5, 6]).parent).toBe(shared); // not private
 });
 
 test("a full block moves to one twice as large with its contents, and the old one is freed", () => {
@@ -94,7 +94,7 @@ test("a full block moves to one twice as large with its contents, and the old on
   const cache = new PrefixCache(device, { ...shape, maxTokens: 400 });
   const turn = add(cache, [1, 2, 3, 4, 5], 3);
   const old = turn.block;
-  /** What the block's tokens have, by token, layer and number: keys in panels of eight tokens, values in panels of eight dims. */
+  /** A block's contents by token, layer and index: keys in panels of eight tokens, values in panels of eight dims. */
   const held = () =>
     cache.kvCaches.map((kvCache) => {
       const all = device.read(device.part(kvCache, turn.block, turn.capacity * unit));
@@ -120,9 +120,9 @@ test("a full block moves to one twice as large with its contents, and the old on
   expect(held()).toEqual(before);
   expect(add(cache, [9], 2).block).toBe(old);
   cache.release(turn);
-  expect(add(cache, [1, 2, 3, 4, 5, 6, 7], 120).parent).toBe(turn); // there is too little for a larger place: a piece more
+  expect(add(cache, [1, 2, 3, 4, 5, 6, 7], 120).parent).toBe(turn); // no room for a larger block: chained instead
   cache.clear();
-  expect(cache.add(cache.match([1], 1), 8, 100).capacity).toBe(104); // a quarter, all of it
+  expect(cache.add(cache.match([1], 1), 8, 100).capacity).toBe(104); // exactly a quarter of the cache
 });
 
 test("a block does not exceed the window, except for padding", () => {
@@ -148,7 +148,7 @@ test("grants the wished size while three quarters of the cache stay unpinned, an
   const blocks = [begin(1, 40), begin(2, 24), begin(3, 16), begin(4, 16)];
   expect(blocks.map(({ capacity }) => capacity)).toEqual([40, 24, 8, 8]);
   for (const block of blocks) cache.release(block);
-  expect(begin(5, 64).capacity).toBe(64); // what nobody holds does not count
+  expect(begin(5, 64).capacity).toBe(64); // unpinned blocks do not count
 });
 
 test("growing keeps the contents, and closing frees all memory", () => {
@@ -168,7 +168,7 @@ test("growing keeps the contents, and closing frees all memory", () => {
   expect(device.memory.used).toBe(used);
 });
 
-test("any sequence of requests: blocks never overlap, matches are true, and pinned blocks stay", () => {
+test("any sequence of requests: blocks never overlap, matches are correct, and pinned blocks stay", () => {
   const step = fc.record({
     context: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 20 }),
     room: fc.nat(12),
@@ -191,11 +191,11 @@ test("any sequence of requests: blocks never overlap, matches are true, and pinn
         held.set(block, contextOf(block));
         expect(block.capacity).toBeGreaterThanOrEqual(block.tokens.length + room);
         expect(block.block + block.capacity * UNIT).toBeLessThanOrEqual(cache.kvCaches[0]!.length);
-        // Held blocks and their parents overlap no other block.
+        // Pinned blocks and their parents overlap no other block.
         const kept = new Set<KvBlock>();
         for (const one of held.keys()) for (let at: KvBlock | null = one; at; at = at.parent) kept.add(at);
         const places = [...kept]
-          .filter(({ capacity }) => capacity > 0) // a context that is known whole takes no room, wherever that is
+          .filter(({ capacity }) => capacity > 0) // a fully cached context takes no room, so its address is irrelevant
           .map(({ block, capacity }) => [block, block + capacity * UNIT] as const)
           .sort(([a], [b]) => a - b);
         for (const [i, [start]] of places.entries()) if (i > 0) expect(start).toBeGreaterThanOrEqual(places[i - 1]![1]);

@@ -22,7 +22,7 @@ function request(prompt: readonly number[], key: string | number, more: Partial<
   return { prompt, max_new_tokens: 12, stop_ids: [], key: ["sample", key], ...more };
 }
 
-/** Takes nearly all there is; never written to, it is nothing but addresses. */
+/** Takes nearly all memory; it is never written to, so it costs only address space. */
 function restOf(device: Device, left: number): Buffer {
   for (let size = 2 ** 30; ; size -= 2 ** 12) {
     try {
@@ -35,12 +35,12 @@ function restOf(device: Device, left: number): Buffer {
   }
 }
 
-/** What must not depend on company or cache. */
+/** The part of a sample that must not depend on the batch or the cache. */
 function essence({ tokens: ids, logprobs, finish_reason }: Sample) {
   return { ids, logprobs, finish_reason };
 }
 
-/** Prompts that begin alike and end differently, of lengths around the panels of eight. */
+/** Prompts with common prefixes, of lengths around multiples of eight, the panels' width. */
 const PROMPT = tokens(23, "prompt");
 const REQUESTS: readonly SampleRequest[] = [
   request(PROMPT, 0),
@@ -70,7 +70,7 @@ describe("the same bits", () => {
     const ask = async (at: number): Promise<void> => {
       const i = order[at]!;
       let next = order[at + 3];
-      // The first token of one brings in another.
+      // The first token of one starts another.
       const onToken = () => {
         if (next !== undefined) late.push(ask(at + 3));
         next = undefined;
@@ -92,7 +92,7 @@ describe("the same bits", () => {
       const one = request(context, `turn ${turn}`, { max_new_tokens: 5 + turn });
       const sample = await engine.sample(one);
       expect(essence(sample)).toEqual(essence(await engineOf().sample(one)));
-      // All but the last sampled token and what was appended after it: 2 observation tokens each time.
+      // Only the last sampled token and the 2 observation tokens after it are new each time.
       expect(sample.cached_tokens).toBe(turn === 1 ? 0 : context.length - 3);
       context = [...context, ...sample.tokens, ...tokens(2, "observation", turn)];
     }
@@ -227,7 +227,7 @@ describe("log-probs", () => {
   });
 });
 
-describe("an end", () => {
+describe("sampling ends", () => {
   test("after a stop id, which is part of the sample; else after max_new_tokens", async () => {
     const free = await engineOf().sample(request(PROMPT, 0));
     expect([free.tokens.length, free.finish_reason]).toEqual([12, "length"]);
@@ -277,7 +277,7 @@ describe("an end", () => {
     expect(essence(await engine.sample(REQUESTS[1]!))).toEqual(alone[1]);
   });
 
-  test("of the device's memory: the requests fail, and the engine continues without their cached values", async () => {
+  test("when the device is out of memory: the requests fail, and the engine continues without their cached values", async () => {
     const device = createCpu({ threads: 1 });
     const engine = new LocalEngine(tinyModel({ device }));
     await engine.sample(REQUESTS[0]!);
@@ -296,7 +296,7 @@ describe("an end", () => {
     expect(refused).toBeGreaterThan(0);
   });
 
-  test("of the engine: running requests are rejected, and so are later ones", async () => {
+  test("when the engine closes: running requests are rejected, and so are later ones", async () => {
     const engine = engineOf({ threads: 2 });
     const closing = () => void engine.close();
     const running = engine.sample(request(PROMPT, 0, { onToken: closing }));

@@ -1,4 +1,4 @@
-// Stops by text: what is sampled is the same as without, cut to whole tokens, whoever else is in the batch.
+// Stops by text: the same sample as without, cut to whole tokens, whatever else is in the batch.
 import { expect, test } from "vitest";
 import { TINY, tinyModel, tokens } from "../../../../test/helpers/tiny-model.ts";
 import { INSTRUCT_STOP } from "../../../gym/players/prompts/instruct.ts";
@@ -16,13 +16,13 @@ const keptOf = (pieces: readonly string[]) => {
 test("whole tokens before the end are kept, blank ones at the end are not", () => {
   expect(keptOf(["QUERY", ": SELECT", " 1", "\n", "Result", ":"])).toBe(3);
   expect(keptOf(["QUERY", ": SELECT", " 1", ";\n", "x"])).toBe(4);
-  // Blanks beyond the end are part of a token that is needed.
+  // Blanks after the end belong to a token that is needed.
   expect(keptOf(["QUERY", ": SELECT", " (1", ");\n\n", "Result"])).toBe(4);
   expect(keptOf(["QUERY", ": SELECT", " 'x", "';\n\n\n"])).toBe(4);
   expect(keptOf(["DESCRIBE:", ' "a', '"\n\n', "b"])).toBe(3);
-  expect(keptOf(["ANSWER:", " \xe1\x88", "\xa0", "\n", "Result:"])).toBe(3); // the last byte of a letter is no blank
+  expect(keptOf(["ANSWER:", " \xe1\x88", "\xa0", "\n", "Result:"])).toBe(3); // the last byte of a letter is not a blank
   expect(keptOf(["DESCRIBE:", " a", "\n\n", "b"])).toBe(2);
-  expect(keptOf(["DESCRIBE: a\nDESCRIBE: b"])).toBe(1); // never nothing
+  expect(keptOf(["DESCRIBE: a\nDESCRIBE: b"])).toBe(1); // at least one token
   expect(keptOf(["QUERY", ": SELECT", " 1"])).toBe(-1);
 });
 

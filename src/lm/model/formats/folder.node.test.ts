@@ -40,7 +40,7 @@ function* tensors() {
 
 const options = (): SaveModelOptions => ({ config, tokenizerFiles, chatTemplate: CHATML_TEMPLATE, tensors: tensors() });
 
-test("a saved model loads as it was, from the files that everyone expects", async () => {
+test("a saved model loads unchanged, from the standard files", async () => {
   const dir = join(temporaryFolder(), "deep", "model");
   await saveModelFolder(dir, {
     ...options(),
@@ -68,7 +68,7 @@ test("a saved model loads as it was, from the files that everyone expects", asyn
   await loaded.weights.close();
 });
 
-test("a model is replaced whole or not at all, and nothing else ever is", async () => {
+test("a model is replaced completely or not at all; other folders are never replaced", async () => {
   const parent = temporaryFolder();
   const dir = join(parent, "model");
   await saveModelFolder(dir, { ...options(), card: "old" });
@@ -93,7 +93,7 @@ test("a model is replaced whole or not at all, and nothing else ever is", async 
   await expect(saveModelFolder(join(parent, "photos", "cat.txt"), options())).rejects.toThrow(ModelLoadError);
 });
 
-test("files that do not belong together are told by name", async () => {
+test("files that do not belong together are named", async () => {
   const dir = join(temporaryFolder(), "model");
   await expect(loadModelFolder(dir)).rejects.toThrow(/no such model folder/);
   await saveModelFolder(dir, options());

@@ -1,4 +1,4 @@
-// Numbers of GGUF's blocks against those of Python's gguf package, to the last bit (test/reference/gguf_blocks.py).
+// Dequantized GGUF blocks, bit for bit against Python's gguf package (test/reference/gguf_blocks.py).
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";

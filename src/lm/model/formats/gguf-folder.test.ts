@@ -1,4 +1,4 @@
-// GGUF files as models: what was written comes back to the bit, and what cannot be used is refused in one line.
+// GGUF files as models: written models load bit for bit, and unusable files are refused in one line.
 import { expect, test } from "vitest";
 import { type GgufParts, ggufOf, ggufParts, openBytes, tokenizerOf } from "../../../../test/helpers/gguf-bytes.ts";
 import { ModelLoadError } from "../../../errors.ts";
@@ -67,7 +67,7 @@ test.each([
   expect(openBytes(ggufOf(parts)).tokenizer.encode("1234")).toHaveLength(count);
 });
 
-test("sampling stops at the ends of turns and texts, whatever the facts name", () => {
+test("sampling stops at the ends of turns and texts, whatever the metadata says", () => {
   const parts = ggufParts({ pre: "qwen2" });
   const { tokenizer, chatTemplate, generationConfig, config } = openBytes(ggufOf(parts));
   expect(config.eos_token_ids).toEqual([2]);
@@ -75,17 +75,17 @@ test("sampling stops at the ends of turns and texts, whatever the facts name", (
   expect(turns.stopIds).toEqual([2, 0]);
 });
 
-test("rows that only fill the embedding up are no tokens", () => {
+test("rows that only pad the embedding are not tokens", () => {
   const parts = ggufParts();
   const before = parts.facts.get("tokenizer.ggml.tokens") as { texts: string[] };
   const types = (parts.facts.get("tokenizer.ggml.token_type") as { ints: number[] }).ints;
   expect(types.at(-1)).toBe(5);
   expect(openBytes(ggufOf(parts)).tokenizer.vocabSize).toBeLessThan(before.texts.length);
-  parts.facts.set("tokenizer.ggml.token_type", { ints: types.map((type) => (type === 5 ? 4 : type)) }); // as older files have it
+  parts.facts.set("tokenizer.ggml.token_type", { ints: types.map((type) => (type === 5 ? 4 : type)) }); // as in older files
   expect(openBytes(ggufOf(parts)).tokenizer.vocabSize).toBe(parts.tokenizer.vocabSize);
 });
 
-/** Gives a file with an output beside its embedding. */
+/** A file with a separate output matrix. */
 function withOutput(type: "f32" | "f16" | "q8_0", output: "f32" | "f16" | "q8_0", noise: number): GgufParts {
   const parts = ggufParts({ type });
   const embedding = parts.numbers.get("model.embed_tokens.weight")!;
@@ -96,7 +96,7 @@ function withOutput(type: "f32" | "f16" | "q8_0", output: "f32" | "f16" | "q8_0"
   return parts;
 }
 
-test("an output that is the embedding but for rounding makes a tied model, of the finer one", async () => {
+test("an output equal to the embedding up to rounding makes a tied model, with the finer of the two", async () => {
   const parts = withOutput("q8_0", "f16", 0);
   const { config, weights } = openBytes(ggufOf(parts));
   expect(config.tie_word_embeddings).toBe(true);
@@ -120,7 +120,7 @@ test.each([
   expect(weights.names).toContain("lm_head.weight");
 });
 
-test("what a file says of itself is kept when it is exported again", () => {
+test("a file's description is kept when it is exported again", () => {
   const parts = ggufParts();
   parts.facts.set("general.license", { text: "apache-2.0" });
   const { weights } = openBytes(ggufOf(parts));
@@ -264,7 +264,7 @@ test.each<[string, Change, RegExp]>([
   expect(open).toThrow(/^x\.gguf/);
 });
 
-test("a number that is none is refused when it is read", async () => {
+test("NaN is refused when it is read", async () => {
   const parts = ggufParts();
   parts.tensors.set("output_norm.weight", { ...parts.tensors.get("output_norm.weight")!, bytes: nan });
   const { weights } = openBytes(ggufOf(parts));
@@ -273,13 +273,13 @@ test("a number that is none is refused when it is read", async () => {
   );
 });
 
-test("whatever is changed in a file, it loads or is refused in words", async () => {
+test("a changed file loads or is refused with a clear error", async () => {
   const good = ggufOf(ggufParts({ type: "q8_0" }));
   const source = random("gguf-folder");
   let refused = 0;
   for (let i = 0; i < 400; i++) {
     const bad = i % 8 === 0 ? good.slice(0, source.int(0, good.length)) : good.slice();
-    // Most of the file is numbers: the header is where changes tell.
+    // Most of the file is numbers, so changes are made in the header.
     const reach = i % 2 === 0 ? 20_000 : bad.length;
     for (let n = source.int(1, 6); n > 0 && bad.length > 0; n--) {
       bad[source.int(0, Math.min(reach, bad.length) - 1)] = source.int(0, 255);

@@ -1,4 +1,4 @@
-// Hostile GGUF headers: each is refused by what is wrong with it, and no damage makes the reader do anything but answer or refuse.
+// Hostile GGUF headers: each is refused with its fault, and no damage makes the reader hang or crash.
 import { expect, test } from "vitest";
 import { ModelLoadError } from "../../../errors.ts";
 import { random } from "../../../random.ts";
@@ -42,7 +42,7 @@ const fact = (...parts: Parameters<typeof bytesOf>) => bytesOf(START, u64(0), u6
 const tensors = (count: number, ...parts: Parameters<typeof bytesOf>) =>
   bytesOf(START, u64(count), u64(0), ...parts, Buffer.alloc(64));
 
-test("a header comes back with what was written, and where the numbers are", () => {
+test("a written header is read back, with the offsets of the tensors", () => {
   const header = ggufHeader(FACTS, TENSORS);
   const { facts, tensors } = parse(header)!;
   expect(Object.fromEntries(facts)).toEqual({
@@ -115,7 +115,7 @@ test.each<[string, Uint8Array, RegExp]>([
   expect(() => parse(bytes)).toThrow("x.gguf");
 });
 
-test("an alignment of the file's own is honoured, and 64-bit numbers are read", () => {
+test("the file's own alignment is used, and 64-bit numbers are read", () => {
   const header = bytesOf(
     ...[START, u64(1), u64(2), "general.alignment", u32(4), u32(64), "n", u32(10), u64(5_000_000_000)],
     ...["t", u32(1), u64(1), u32(0), u64(0)],
@@ -125,7 +125,7 @@ test("an alignment of the file's own is honoured, and 64-bit numbers are read", 
   expect(tensors.get("t")!.begin % 64).toBe(0);
 });
 
-test("no damage makes the reader do anything but answer, ask for more or refuse", () => {
+test("a damaged header is read, needs more bytes or is refused; nothing else happens", () => {
   const good = ggufHeader(FACTS, TENSORS);
   const source = random("gguf");
   for (let i = 0; i < 500; i++) {

@@ -1,4 +1,4 @@
-// GGUF files: what is written comes back, in llama.cpp's names and order, as near as its types allow.
+// GGUF files: written tensors are read back, with llama.cpp's names and order, within their types' precision.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -92,7 +92,7 @@ test.each(["f32", "q8_0"] as const)(
   },
 );
 
-test("writes that take a few bytes at a time give the same file", async () => {
+test("short writes give the same file", async () => {
   const { about, read } = exported("q8_0", "Qwen3ForCausalLM");
   const [whole, pieces] = [join(scratch, "whole.gguf"), join(scratch, "pieces.gguf")];
   const size = await writeGguf(whole, about, { read });
@@ -102,7 +102,7 @@ test("writes that take a few bytes at a time give the same file", async () => {
   expect(statSync(whole).size).toBe(size);
 });
 
-test("a write that takes nothing more leaves no file, and keeps the one that was there", async () => {
+test("a write that makes no progress leaves no file, and keeps the old one", async () => {
   const { about, read } = exported("f16", "Qwen3ForCausalLM");
   const file = join(scratch, "full.gguf");
   writeFileSync(file, "before");
@@ -129,7 +129,7 @@ test("a disk that is really full is an error, with nothing renamed into place", 
   expect(readdirSync(disk)).toEqual([]);
 });
 
-test("rows of a Llama's q and k stand as llama.cpp turns them: neighbours for halves", async () => {
+test("rows of a Llama's q and k are permuted as llama.cpp expects: neighbours instead of halves", async () => {
   const { about, tensors, read } = exported("f16", "LlamaForCausalLM");
   const file = join(scratch, "llama.gguf");
   await writeGguf(file, about, { read });
@@ -155,7 +155,7 @@ test("Qwen3's own tokenizer has its name", async () => {
   back.close();
 });
 
-test("a way of cutting words that llama.cpp has no name for is refused", async () => {
+test("a pre-tokenizer without a name in llama.cpp is refused", async () => {
   const { about, read } = exported("f16", "Qwen3ForCausalLM");
   const json = trainBpe(["SELECT name"], { vocabSize: 280, specialTokens: SPECIAL });
   const tokenizer = new Tokenizer({ tokenizer: { ...json }, config: {} });
@@ -165,7 +165,7 @@ test("a way of cutting words that llama.cpp has no name for is refused", async (
   expect(readdirSync(scratch).filter((name) => name.startsWith("no.gguf"))).toEqual([]);
 });
 
-test("16-bit floats: every one of them comes back, and others round to the nearest, halves to even", () => {
+test("16-bit floats: every value survives, others round to nearest, ties to even", () => {
   const all = Array.from({ length: 0x10000 }, (_, bits) => bits).filter((bits) => !Number.isNaN(fromHalf(bits)));
   expect(all.filter((bits) => toHalf(fromHalf(bits)) !== bits)).toEqual([]);
   expect(fromHalf(toHalf(1 / 3))).toBeCloseTo(1 / 3, 3);

@@ -57,13 +57,13 @@ async function listen(handler: Handler): Promise<{ origin: string; seen: Seen[] 
 
 interface HubParts {
   readonly files?: Readonly<Record<string, Buffer>>;
-  /** What the store of large files sends for the one at `path`. */
+  /** Response of the large-file storage for `path`. */
   readonly store?: (request: IncomingMessage, response: ServerResponse, bytes: Buffer) => void;
   /** Answers instead of the Hub where it returns true. */
   readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
 
-/** A Hub in miniature: the API, files by commit with a redirect inside for small ones and to another host for large ones. */
+/** A miniature Hub: the API, and files by commit, small ones after a redirect on the same host, large ones on another host. */
 async function serveHub({ files = FILES, store = sendRange, before = () => false }: HubParts = {}) {
   const large = await listen((request, response) => store(request, response, files[request.url!.slice(1)]!));
   const hub = await listen((request, response) => {
@@ -107,7 +107,7 @@ function sendRange(request: IncomingMessage, response: ServerResponse, bytes: Bu
 
 const QUICK: HubOptions = { backoffMs: 0, offline: false, retries: 1 };
 
-test("a folder is itself, and what is neither folder nor name is refused", async () => {
+test("a folder resolves to itself; anything that is neither folder nor name is refused", async () => {
   const dir = temporaryFolder();
   expect(await resolveModel(dir)).toBe(dir);
   for (const name of ["./no/such/folder", "Qwen3", "a/b/c", "../up/x", "org/..", "a b/c", ""]) {
@@ -159,7 +159,7 @@ test("fetches what a model needs into the standard cache, and then needs no netw
   expect(await resolveModel("org/tiny", options)).toBe(folder);
   expect(await resolveModel("org/tiny", { ...options, revision: SHA, offline: true })).toBe(folder);
   expect(seen.length + large.seen.length).toBe(requests);
-  // A blob that is there is not fetched again, a broken link is mended.
+  // An existing blob is not fetched again, a broken link is repaired.
   rmSync(join(folder, "model.safetensors"));
   rmSync(join(repo, "blobs", gitSha1(FILES["config.json"]!)));
   expect(await resolveModel("org/tiny", { ...options, revision: "v1" })).toBe(folder);
@@ -192,7 +192,7 @@ test("a sharded model is fetched by its index", async () => {
   ).rejects.toThrow(/names a file that the model does not have: m-9/);
 });
 
-/** Sends `bytes` of what is asked for, and cuts the connection once the client has them. */
+/** Sends `bytes` of the requested file, and cuts the connection once the client has them. */
 function cutting(bytes: number) {
   const held: { readonly until: number; readonly response: ServerResponse }[] = [];
   return {
@@ -245,7 +245,7 @@ test("connections cut midway are resumed, in the same call and in a later one", 
   expect(other.large.seen[1]?.range).toMatch(/^bytes=[1-9]\d*-$/);
 });
 
-test("a wrong checksum is tried once more from the beginning, then refused; nothing wrong stays", async () => {
+test("after a wrong checksum the download starts over once, then fails; no bad file remains", async () => {
   let wrong = 1;
   const parts: HubParts = {
     store: (request, response, bytes) => {
@@ -269,7 +269,7 @@ test("a wrong checksum is tried once more from the beginning, then refused; noth
   ).toEqual([]);
 });
 
-test("refusals of the Hub are told in words, with what to do", async () => {
+test("errors of the Hub are explained, with a remedy", async () => {
   const refuse = async (status: number, code: string | undefined, options: HubOptions = {}) => {
     const { origin, seen } = await serveHub({
       before: (_, response) => {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { configToJson, parameterCount, parseConfig } from "../config.ts";
 import { KNOWN_MODELS } from "./known.ts";
 
-/** As their makers count them. */
+/** Published counts. */
 const PUBLISHED: Readonly<Record<string, number>> = {
   "Qwen/Qwen3-0.6B": 596_049_920,
   "Qwen/Qwen3-1.7B": 1_720_574_976,

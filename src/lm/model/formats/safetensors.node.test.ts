@@ -41,7 +41,7 @@ test("reads a file of the reference implementation", async () => {
   await source.close();
 });
 
-test("what is written is read back, in any order of coming, and as the format asks", async () => {
+test("tensors written in any order are read back, and the file follows the format", async () => {
   const dir = temporaryFolder();
   const file = join(dir, "model.safetensors");
   const shapes = new Map([
@@ -109,7 +109,7 @@ test("every finite 16-bit number survives widening and narrowing", () => {
   expect([wide[0x7c00], wide[0xfc00], wide[0x7e00]]).toEqual([Infinity, -Infinity, NaN]);
 });
 
-test("sixteen-bit tensors longer than a piece are read whole", async () => {
+test("16-bit tensors longer than a chunk are read completely", async () => {
   const file = join(temporaryFolder(), "m.safetensors");
   const data = Float32Array.from({ length: (1 << 21) + 5 }, (_, i) => (i % 199) - 99);
   await writeSafetensors(file, new Map([["w", [data.length]]]), [{ name: "w", data }], { dtype: "BF16" });
@@ -119,7 +119,7 @@ test("sixteen-bit tensors longer than a piece are read whole", async () => {
   await source.close();
 });
 
-test("shards are found by their index, and only beside it", async () => {
+test("shards are found by their index, and only in its folder", async () => {
   const dir = temporaryFolder();
   const shard = (name: string, value: number) => fileOf({ [name]: f32([1], 0, 4) }, floats(value));
   writeFiles(dir, {
@@ -175,7 +175,7 @@ test.each([
   await expect(opening).rejects.toThrow(file);
 });
 
-test("no header makes the parser do anything but answer or refuse", () => {
+test("any header is parsed or refused; nothing else happens", () => {
   const entry = fc.record(
     {
       dtype: fc.constantFrom("F32", "BF16", "BOOL", "x"),
@@ -211,7 +211,7 @@ test("missing files, folders without weights, and files cut while open say so", 
   await source.close();
 });
 
-test("numbers that are none are refused by name, in and out", async () => {
+test("NaN is refused with the tensor's name, reading and writing", async () => {
   const source = await openSafetensors(written(fileOf({ w: f32([2], 0, 8) }, floats(1, NaN))));
   await expect(source.read("w")).rejects.toThrow(/tensor w holds a number that is none, at 1: NaN/);
   await source.close();
@@ -228,7 +228,7 @@ test("numbers that are none are refused by name, in and out", async () => {
   expect(existsSync(join(dir, "m.safetensors")) || readdirSync(dir).length > 0).toBe(false);
 });
 
-test("weights are compared with what the configuration asks for", () => {
+test("weights are checked against the configuration", () => {
   const shapes = new Map([["model.norm.weight", [4]]]);
   const check = (tensors: Record<string, { dtype: "F32" | "I8"; shape: number[] }>) => () =>
     checkWeights({ names: Object.keys(tensors), info: (name) => tensors[name]! }, shapes, "m");

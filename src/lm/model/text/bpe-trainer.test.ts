@@ -40,14 +40,14 @@ test("special tokens come first, then the bytes, then merges", () => {
   expect(tokenizer.vocabSize).toBeLessThanOrEqual(400);
 });
 
-test("common words are one token; digits, underscores and marks stand alone", () => {
+test("common words are one token; digits, underscores and marks are separate", () => {
   expect(pieces("SELECT name FROM orders")).toEqual(["SELECT", " name", " FROM", " orders"]);
   expect(pieces("order_id = 2024")).toEqual(["order", "_", "id", " =", " ", "2", "0", "2", "4"]);
   expect(pieces(" count(*)")).toEqual([" count", "(", "*", ")"]);
   expect(pieces("name\n\n  name")).toEqual(["name", "\n", "\n", " ", " name"]);
 });
 
-test("any text goes in and comes out", () => {
+test("any text survives encoding and decoding", () => {
   fc.assert(
     fc.property(fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" })), (text) => {
       expect(tokenizer.decode(tokenizer.encodePlain(text))).toBe(text);
@@ -60,7 +60,7 @@ test("the order of the texts does not matter, and ties go to the smallest ids", 
   const texts = corpus(200);
   const options = { vocabSize: 400, specialTokens: SPECIAL };
   expect(trainBpe(random("shuffle").shuffle(texts), options)).toEqual(json);
-  // All pairs come twice: (a, b) before (c, d), which come in the text in the other order.
+  // All pairs occur twice: (a, b) is merged before (c, d), though the text has them in the other order.
   const tied = trainBpe(["cd ab", "cd ab"], { vocabSize: 258 }).model as { merges: unknown };
   expect(tied.merges).toEqual([
     ["a", "b"],
@@ -68,7 +68,7 @@ test("the order of the texts does not matter, and ties go to the smallest ids", 
   ]);
 });
 
-/** The plainest trainer there is: counts everything anew for each merge. */
+/** The simplest trainer: recounts everything for each merge. */
 function slowMerges(texts: readonly string[], size: number): string[][] {
   const counts = new Map<string, number>();
   const split = / ?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]|[\r\n]+|[^\S\r\n]+(?!\S)|[^\S\r\n]+/gu;
@@ -104,7 +104,7 @@ function slowMerges(texts: readonly string[], size: number): string[][] {
   return found;
 }
 
-test("keeping counts up to date gives what counting anew gives", () => {
+test("updating counts gives the same as recounting", () => {
   const draw = random("bpe letters");
   const texts = Array.from({ length: 60 }, () =>
     Array.from({ length: 12 }, () => draw.pick(["a", "aa", "b", "ab", "ba", "c", " "])).join(""),
@@ -115,7 +115,7 @@ test("keeping counts up to date gives what counting anew gives", () => {
   expect(learned.merges).toEqual(slowMerges(texts, learned.merges.length));
 });
 
-test("limits are kept", () => {
+test("limits are respected", () => {
   const options = { vocabSize: 500, specialTokens: SPECIAL, maxTokenBytes: 4 };
   const { vocab: short } = trainBpe(corpus(50), options).model as { vocab: Record<string, number> };
   expect(Object.keys(short).filter((token) => token.length > 4 && !SPECIAL.includes(token))).toEqual([]);
@@ -123,7 +123,7 @@ test("limits are kept", () => {
   expect(() => trainBpe([], { vocabSize: 258, specialTokens: SPECIAL })).toThrow(UsageError);
 });
 
-test("with spaces apart a name has the same tokens wherever it stands, and any text still comes out as it went in", () => {
+test("with separate spaces a name has the same tokens everywhere, and any text still survives", () => {
   const apart = new Tokenizer({
     tokenizer: trainBpe(corpus(200), { vocabSize: 400, specialTokens: SPECIAL, spaces: "apart" }),
     config: { eos_token: "<|im_end|>" },

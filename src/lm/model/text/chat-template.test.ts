@@ -110,7 +110,7 @@ const chat = (model: fc.Arbitrary<string>, text: fc.Arbitrary<string>) =>
     turns: fc.array(fc.record({ model, cut: fc.boolean(), user: text }), { maxLength: 4 }),
   });
 
-test("Qwen3 with thinking off: turn by turn gives what the template gives, for any texts", () => {
+test("Qwen3 with thinking off: turn by turn equals the template, for any texts", () => {
   const encoder = createTurnEncoder(qwen, QWEN3);
   expect(encoder.opening).toBe("<think>\n\n</think>\n\n");
   expect(encoder.stopIds).toEqual([IM_END]);
@@ -122,11 +122,11 @@ test("Qwen3 with thinking off: turn by turn gives what the template gives, for a
   );
 });
 
-test("Qwen3: texts without special tokens give the very ids of the template's text", () => {
+test("Qwen3: texts without special tokens have the ids of the template's text", () => {
   const encoder = createTurnEncoder(qwen, QWEN3);
   const tame = wild.map((text) => text.replace(/[<>|]/g, ""));
   fc.assert(
-    // A model's text that begins with a line end would be tokenized together with the header's, had it been text.
+    // A reply that begins with a line end would be tokenized together with the header's line end if it were text.
     fc.property(
       chat(
         tame.map((text) => `ANSWER:${text}`),
@@ -141,8 +141,8 @@ test("Qwen3: texts without special tokens give the very ids of the template's te
   );
 });
 
-test("Qwen3: what is kept of an earlier turn is what the template gives when it keeps think blocks", () => {
-  // The condition under which the template drops the block of earlier turns, taken out: TRL's training template does the same.
+test("Qwen3: earlier turns equal the template's when it keeps think blocks", () => {
+  // Without the condition under which the template drops earlier blocks, as in TRL's training template.
   const keeping = QWEN3.replace("loop.index0 > ns.last_query_index", "true").replace(
     "loop.last or (not loop.last and reasoning_content)",
     "true",
@@ -180,7 +180,7 @@ test("ChatML for models without a template: rendering is append-only, ids are th
   expect(text).toBe("<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n");
 });
 
-// What Qwen2.5's template has beside ChatML: a section for tools, a default system prompt, and turns that call or answer tools.
+// What Qwen2.5's template has besides ChatML: a section for tools, a default system prompt, and turns that call or answer tools.
 const QWEN2 = `
 {%- set first = messages[0] %}
 {%- if tools %}
@@ -219,7 +219,7 @@ test("Qwen2.5's kind of template: no tools, no default system prompt, append-onl
 
 const HEADERS = ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"];
 
-/** As Llama 3's tokenizer is: words looked up whole before merges, and a post-processor that would put BOS before a text. */
+/** Like Llama 3's tokenizer: whole words are looked up before merging, and a post-processor adds BOS. */
 function llamaTokenizer(): Tokenizer {
   const json = trainBpe(["SELECT name FROM pets"], { vocabSize: 280, specialTokens: HEADERS });
   const model = json.model as { vocab: Record<string, number> };
@@ -228,12 +228,12 @@ function llamaTokenizer(): Tokenizer {
     ...{ type: "TemplateProcessing", single: [bos, { Sequence: { id: "A", type_id: 0 } }], pair: [] },
     special_tokens: { [HEADERS[0]!]: { id: HEADERS[0], ids: [0], tokens: [HEADERS[0]] } },
   };
-  const vocab = { ...model.vocab, Ġstudents: Object.keys(model.vocab).length }; // no merge makes it
+  const vocab = { ...model.vocab, Ġstudents: Object.keys(model.vocab).length }; // no merge produces it
   const tokenizer = { ...json, post_processor, model: { ...model, vocab, ignore_merges: true } };
   return new Tokenizer({ tokenizer, config: { bos_token: HEADERS[0], eos_token: HEADERS[4] } });
 }
 
-// What Llama 3's template has: BOS, headers, texts trimmed, the system's text after two lines about dates, tools where there are some.
+// What Llama 3's template has: BOS, headers, trimmed texts, two lines about dates before the system's text, and tools if given.
 const LLAMA3 = `
 {{- bos_token }}
 {%- if not date_string is defined %}
@@ -256,7 +256,7 @@ const LLAMA3 = `
 {%- if add_generation_prompt %}{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{%- endif %}
 `;
 
-test("Llama 3's kind of template and tokenizer: BOS comes once, dates stand still, words are looked up whole", () => {
+test("Llama 3's kind of template and tokenizer: one BOS, a fixed date, whole words looked up", () => {
   const llama = llamaTokenizer();
   expect(llama.encode(" students")).toEqual([llama.idOf("Ġstudents")]);
   const encoder = createTurnEncoder(llama, LLAMA3, { eosIds: [1, 4] });
@@ -302,7 +302,7 @@ test("a template that trims messages is followed", () => {
   expect(encoder.next(" x ", options)).toEqual(createTurnEncoder(small).next("x", options));
 });
 
-test("the day it runs on changes nothing", () => {
+test("the current date changes nothing", () => {
   const dated = `{{ date_string if date_string is defined else strftime_now('%d') }}${CHATML_TEMPLATE}`;
   expect(renderChat(dated, [{ role: "user", content: "x" }])).toMatch(/^26 Jul 2024<\|im_start\|>user/);
 });
@@ -361,7 +361,7 @@ test("with tools, turns are those of the template: calls, results, and a next qu
     encoder.say(call),
     encoder.next("2", { closed: true, from: "tool" }),
   ];
-  // What comes from the environment is plain text: its marks are no tokens. Else all is as the template's whole text.
+  // Text from the environment is plain: its tags are not special tokens. Everything else equals the template's whole text.
   const text = renderChat(QWEN3, messages, { tools });
   expect(text).toContain('"name": "describe"');
   const spoken = parts.flatMap((ids, i) => (i === 0 || i === 2 ? ids.slice(0, ids.length - opening.length) : ids));

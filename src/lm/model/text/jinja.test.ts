@@ -1,4 +1,4 @@
-// Templates made to hang, fill the memory or grow: each ends in an error within a counted amount of work.
+// Templates made to hang, fill the memory or grow: each ends in an error after a bounded amount of work.
 import { expect, test } from "vitest";
 import { ModelLoadError } from "../../../errors.ts";
 import { CHATML_TEMPLATE, renderChat } from "./chat-template.ts";
@@ -70,7 +70,7 @@ function macros(count: number): string {
   return `${Array.from({ length: count }, (_, i) => one(i)).join("")}{% macro f${count}() %}x{% endmacro %}{{ f0() }}`;
 }
 
-test("templates that are too long, or have blanks that the lexer would take minutes for, are refused unread", () => {
+test("templates that are too long, or have blanks that take the lexer minutes, are refused before parsing", () => {
   expect(() => parseTemplate("x".repeat(MAX_TEMPLATE_CHARACTERS + 1))).toThrow(/more than 100000 characters/);
   expect(() => parseTemplate(`a${" ".repeat(1_001)}b`)).toThrow(/more than 1000 blanks in a row/);
   expect(() => renderChat("\n".repeat(90_000), [])).toThrow(ModelLoadError);
@@ -87,7 +87,7 @@ test("ordinary templates have what they need, and the date is always the same", 
   expect(render(ns, { messages: [{}, {}, {}] })).toBe("3");
 });
 
-test("long chats render: the room grows with the messages", () => {
+test("long chats render: the limits grow with the messages", () => {
   const messages = Array.from({ length: 200 }, (_, i) => ({
     role: i % 2 ? ("assistant" as const) : ("user" as const),
     content: "SELECT count(*) FROM pets;\n".repeat(400),

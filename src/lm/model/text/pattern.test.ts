@@ -1,4 +1,4 @@
-// Patterns that published tokenizers split by are accepted; forms that backtrack without end are not.
+// Patterns of published tokenizers are accepted; those that backtrack exponentially are not.
 import { expect, test } from "vitest";
 import { trainBpe } from "./bpe-trainer.ts";
 import { patternFault } from "./pattern.ts";

@@ -12,7 +12,7 @@ const { tokenizer: qwen, chatTemplate } = loadTokenizer(
 );
 const small = trainBpe(["SELECT name FROM pets"], { vocabSize: 270, specialTokens: ["<|end|>", "<|im_start|>"] });
 
-/** Texts and their ids by the Python library. */
+/** Texts with their ids from the Python library. */
 const GOLDEN: readonly (readonly [string, readonly number[]])[] = [
   [
     "SELECT name , COUNT ( * ) FROM t WHERE a = 'it''s' ;",
@@ -37,7 +37,7 @@ test("gives the ids that Python's tokenizers gives", () => {
   for (const [text, ids] of GOLDEN) expect(qwen.encode(text)).toEqual(ids);
 });
 
-test("decoding does not tidy spaces, and drops special tokens only when asked", () => {
+test("decoding does not clean up spaces, and drops special tokens only on request", () => {
   const sql = "SELECT a , b FROM t WHERE c = 'it ''s' AND d != 'do n''t' ;";
   expect(qwen.decode(qwen.encode(sql))).toBe(sql);
   const ids = qwen.encode("<|im_start|>x<|im_end|>");
@@ -52,7 +52,7 @@ const text = fc
   .array(fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom(...SPECIAL_LIKE, "\n", " ", "system\n")))
   .map((parts) => parts.join(""));
 
-test("texts are what the ids say by themselves, byte by byte", () => {
+test("`texts` has the bytes of each single id", () => {
   const bytes = (text: string) => Buffer.from(text, "utf8").toString("latin1");
   for (const [text, ids] of GOLDEN.slice(2, 3))
     expect(ids.map((id) => qwen.texts[id]).join("")).toBe(bytes(text.normalize("NFC")));
@@ -88,7 +88,7 @@ test("no text from outside becomes a special token, and none is lost", () => {
   expect(qwen.encode("<|im_start|>")).toEqual([151_644]);
 });
 
-test("a model that looks words up whole does not find special tokens in plain text", () => {
+test("a model that looks up whole words finds no special tokens in plain text", () => {
   const model = { ...(small.model as object), ignore_merges: true };
   const whole = { ...small, pre_tokenizer: { type: "ByteLevel", add_prefix_space: false, use_regex: false }, model };
   const tokenizer = new Tokenizer({ tokenizer: whole, config: {} });
@@ -139,7 +139,7 @@ test("refuses other kinds of tokenizers and special tokens that text can reach",
   );
 });
 
-test("patterns that backtrack without end, texts that grow and endless tokens are refused before they are used", () => {
+test("exponential patterns, growing replacements and overlong tokens are refused before use", () => {
   const make = (parts: Record<string, unknown>) => () =>
     new Tokenizer({ tokenizer: { ...small, ...parts }, config: {} });
   const split = (Regex: string) => ({ type: "Split", pattern: { Regex }, behavior: "Isolated", invert: false });
@@ -159,7 +159,7 @@ test("patterns that backtrack without end, texts that grow and endless tokens ar
   expect(make({ added_tokens: many })).toThrow(/added_tokens is not usable/);
 });
 
-test("files are loaded with the template wherever it is, and saved as they came", () => {
+test("files are loaded with the template wherever it is, and saved unchanged", () => {
   const dir = temporaryFolder();
   const config = { eos_token: { content: "<|end|>" }, chat_template: [{ name: "default", template: "A" }] };
   writeFiles(dir, { "tokenizer.json": small, "tokenizer_config.json": config });

@@ -1,4 +1,4 @@
-// The assembler's bytes, pinned against what GNU as gives for the same instructions.
+// The assembler's bytes, pinned to those of GNU as for the same instructions.
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { Assembler } from "./assembler.ts";
@@ -94,7 +94,7 @@ test("a label gives the address of data", () => {
   expect(bytes).toBe(`488d0509000000c3${"cc".repeat(8)}${"0000803f".repeat(8)}`);
 });
 
-test("a call goes to code that was made elsewhere", () => {
+test("a call reaches code that was assembled elsewhere", () => {
   const bytes = bytesOf((asm) => {
     const other = asm.label();
     asm.call(other);

@@ -28,7 +28,7 @@ describe.skipIf(!can)("machine code", () => {
     for (const device of [reference, ...devices]) device.close();
   });
 
-  test("a device says whether it is used, and its variant stays", () => {
+  test("a device says whether it is used, and its variant is the same", () => {
     expect(reference.native).toBe(false);
     expect(devices.map(({ native }) => native)).toEqual([true, true, true]);
     expect(devices[0]!.variant).toBe(reference.variant);
@@ -37,7 +37,7 @@ describe.skipIf(!can)("machine code", () => {
     plain.close();
   });
 
-  test("matmuls and their gradients have the bits of WebAssembly", () => {
+  test("matmuls and their gradients have the same bits as in WebAssembly", () => {
     const size = fc.oneof(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 1, max: 300 }));
     const run = (device: CpuDevice, rows: number, n: number, columns: number, add: boolean): string =>
       device.scope(() => {
@@ -62,7 +62,7 @@ describe.skipIf(!can)("machine code", () => {
       });
     fc.assert(
       fc.property(size, size, size, fc.boolean(), (rows, n, columns, add) => {
-        const width = 8 * Math.ceil(columns / 8); // as models have it
+        const width = 8 * Math.ceil(columns / 8); // as in models
         const expected = run(reference, rows, n, width, add);
         return devices.every((device) => run(device, rows, n, width, add) === expected);
       }),
@@ -70,7 +70,7 @@ describe.skipIf(!can)("machine code", () => {
     );
   });
 
-  test("attention and its gradients over trees have the bits of WebAssembly", () => {
+  test("attention and its gradients over trees have the same bits as in WebAssembly", () => {
     const trees = fc.array(fc.tuple(fc.integer({ min: 1, max: 60 }), fc.nat(4)), { minLength: 1, maxLength: 5 });
     const shapes = fc.tuple(fc.constantFrom(1, 2, 5), fc.constantFrom(1, 2), fc.constantFrom(8, 24, 32));
     const run = (device: CpuDevice, lengths: readonly (readonly [number, number])[], shape: HeadShape): string =>
@@ -109,7 +109,7 @@ describe.skipIf(!can)("machine code", () => {
     expect(isSame([[3, 0], [2, 1], ...chain.slice(2)], [2, 2, 8])).toBe(true);
   });
 
-  test("numbers at the ends of exp, infinities and NaN give the same as in WebAssembly", () => {
+  test("numbers at the limits of exp, infinities and NaN give the same as in WebAssembly", () => {
     const edges = [0, -0, 1e-40, 87.3, 87.33654, 87.34, 88.72283, 88.73, 103.9, 1e4, 3e38, Infinity];
     const values = Float32Array.from([...edges, ...edges.map((x) => -x), ...Array(8).fill(NaN)]);
     const [width, shape] = [values.length, { heads: 1, kvHeads: 1, headDim: 8, eps: 1e-6 }];
@@ -136,7 +136,7 @@ describe.skipIf(!can)("machine code", () => {
     for (const device of devices) expect(run(device)).toEqual(expected);
   });
 
-  test("every kernel of the device has the bits it has without machine code", () => {
+  test("every kernel of the device has the same bits as without machine code", () => {
     const [without, ...others] = [reference, ...devices].map(everyKernel);
     for (const other of others) {
       const different = [...without!].filter(([name, values]) => bitsOf(values) !== bitsOf(other.get(name)!));
@@ -235,7 +235,7 @@ describe.skipIf(!can)("machine code", () => {
     device.fill(first, 1);
     device.linear(weight, first, out, 1); // the weight is packed now
     for (let megabytes = 17; megabytes < 20; megabytes++) {
-      device.alloc("f32", megabytes << 18); // more than it grows by at least, so exactly as far as needed
+      device.alloc("f32", megabytes << 18); // more than the smallest growth, so the memory ends exactly here
       for (const rows of [5, 6, 7]) {
         const x = device.alloc("f32", rows * columns);
         device.fill(x, 1);

@@ -82,7 +82,7 @@ export function assembleSoftmax(): Uint8Array<ArrayBuffer> {
   asm.vbroadcastss(scale, word(names, "scale"));
   const row = asm.here();
   mask(asm, { alsoOther: false });
-  // The row's maximum; NaN must win, as in WebAssembly, where vmaxps would drop it.
+  // The row's maximum. NaN must win, as in WebAssembly; vmaxps alone may drop it.
   asm.vmovups(top, { base: ROW });
   asm.vcmpunordps(bad, top, top);
   asm.mov(J, 32);
