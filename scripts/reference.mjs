@@ -96,7 +96,7 @@ const cards = training
   .presetTable()
   .map(({ preset, plan }) => [
     `\`${preset}\``,
-    plan.card,
+    plan.gpu,
     plan.precision,
     gigabytes(plan.least),
     plan.refused ? "does not fit" : gigabytes(plan.memory.total),

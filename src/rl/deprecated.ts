@@ -74,6 +74,32 @@ export type {
   SamplingModel as SpeakingModel,
 } from "./policy.ts";
 export {
+  /** @deprecated use `GPU_CLASSES` */
+  GPU_CLASSES as CARD_CLASSES,
+  /** @deprecated use `GpuClass` */
+  type GpuClass as CardClass,
+  /** @deprecated use `GpuPlan` */
+  type GpuPlan as CardPlan,
+} from "./run/plan.ts";
+export {
+  /** @deprecated use `sftDatabases` */
+  sftDatabases as imitatedDatabases,
+  /** @deprecated use `sftQuestions` */
+  sftQuestions as imitatedQuestions,
+} from "./run/split.ts";
+export {
+  /** @deprecated use `SftOptions` */
+  type SftOptions as WarmupOptions,
+  /** @deprecated use `SftReport` */
+  type SftReport as WarmupReport,
+  /** @deprecated use `SftStep` */
+  type SftStep as WarmupStep,
+  /** @deprecated use `sftLearningRate` */
+  sftLearningRate as learningRate,
+  /** @deprecated use `trainSft` */
+  trainSft as warmup,
+} from "./sft/sft.ts";
+export {
   /** @deprecated use `sqlPlayer` */
   sqlPlayer as playerOf,
 } from "./sql/sql-player.ts";

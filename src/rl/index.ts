@@ -23,7 +23,6 @@ export * from "./run/run.ts";
 export * from "./run/split.ts";
 export * from "./run/store.ts";
 export * from "./sft/demonstrations.ts";
-export * from "./sft/deprecated.ts";
 export * from "./sft/fine-tune.ts";
 export * from "./sft/init-model.ts";
 export * from "./sft/mixing.ts";

@@ -66,6 +66,6 @@ export async function writeReport(run: string | Run): Promise<WrittenReport> {
 
 /** What `runTraining` writes about a finished run when it is given this as `report`, as `sqlenv train` does. */
 export const trainingReport: ReportHook = {
-  card: (result, config) => modelCard({ result, config }),
+  modelCard: (result, config) => modelCard({ result, config }),
   write: (run) => writeReport(run),
 };

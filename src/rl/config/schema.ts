@@ -295,7 +295,7 @@ export const configSchema = z
     learning_rate: note(positive.default(5e-6), "peak learning rate", { design: 5e-6, trl: 1e-6 }),
     lr_scheduler_type: note(
       z.enum(["linear", "cosine", "constant"]).default("linear"),
-      "learning rate schedule: its decay after the warmup",
+      "learning rate schedule: the decay after LR warmup",
       {
         trl: "linear",
       },

@@ -1,4 +1,4 @@
-// What a training will be, before it begins: its stages, the memory it needs and about how long it takes on a kind of card.
+// What a training will take, before it begins: its stages, its memory, and its time on common GPUs.
 
 import { OOMError } from "../../errors.ts";
 import type { DataSet } from "../../gym/data/index.ts";
@@ -14,25 +14,25 @@ import { createSqlEnvironment } from "../sql/sql-environment.ts";
 import { easyTasks } from "../task-order.ts";
 import { sftDatabases, sftQuestions } from "./split.ts";
 
-/** A kind of card, with what its makers say of it. */
-export interface CardClass {
+/** A kind of GPU, with the figures of its makers. */
+export interface GpuClass {
   readonly name: string;
-  /** Bytes a program can have. */
+  /** Bytes available to a program. */
   readonly memory: number;
   readonly precision: Precision;
-  /** Dense products at that precision, operations a second, and bytes read a second: at their best. */
+  /** Peak operations per second of dense matmuls at that precision, and peak bytes read per second. */
   readonly flops: number;
   readonly bandwidth: number;
 }
 
-export const CARD_CLASSES: readonly CardClass[] = [
+export const GPU_CLASSES: readonly GpuClass[] = [
   { name: "T4", memory: 15.6e9, precision: "fp32", flops: 8.1e12, bandwidth: 320e9 },
   { name: "L4", memory: 23.6e9, precision: "bf16", flops: 121e12, bandwidth: 300e9 },
   { name: "RTX 4090", memory: 24.9e9, precision: "bf16", flops: 165e12, bandwidth: 1008e9 },
   { name: "A100 or H100, 80 GB", memory: 84e9, precision: "bf16", flops: 312e12, bandwidth: 2000e9 },
 ];
 
-/** One part of a training that learns. */
+/** A stage of a training. */
 export interface PlannedStage {
   readonly name: "sft" | "self_taught" | "easy" | "all";
   readonly text: string;
@@ -40,7 +40,7 @@ export interface PlannedStage {
   readonly steps: number;
 }
 
-/** Its parts, in order. */
+/** The stages of a training, in order. */
 export function stagesOf(config: GRPOConfig, data: DataSet): PlannedStage[] {
   const { sft_steps, easy_steps, difficulty_filter, beta } = config;
   const prompts = loadQuestionPrompts(data, config);
@@ -85,7 +85,7 @@ function selfTaughtText(config: GRPOConfig, questions: number): string {
   return `SFT on the model's own right episodes, of ${samples} on each of ${shown(Math.min(questions, most ?? questions))} training questions, learning rate ${rate}`;
 }
 
-/** What a config asks of memory. */
+/** The settings that decide memory, as the engine takes them. */
 export function memoryOptionsOf(config: GRPOConfig): {
   readonly trains: true;
   readonly recompute: boolean;
@@ -98,24 +98,24 @@ export function memoryOptionsOf(config: GRPOConfig): {
   return { trains: true, recompute, reference: beta > 0, lora };
 }
 
-export interface CardPlan {
-  readonly card: string;
+export interface GpuPlan {
+  readonly gpu: string;
   readonly precision: Precision;
   /** Null where it fits; else why it does not. */
   readonly refused: string | null;
   readonly memory: MemoryEstimate | null;
-  /** Least it could do with, smaller batches and caches included. */
+  /** Minimum, with smaller batches and caches. */
   readonly least: number;
   readonly step_seconds: number;
 }
 
-/** Memory and time on a card. */
+/** Memory and time on a GPU. */
 export function planFor(
   name: string,
   model: ModelConfig,
   config: GRPOConfig,
-  { name: card, memory, precision, flops, bandwidth }: CardClass,
-): CardPlan {
+  { name: gpu, memory, precision, flops, bandwidth }: GpuClass,
+): GpuPlan {
   const options = memoryOptionsOf(config);
   const place: MemoryPlace = { device: "cuda", precision, memory };
   const least = estimateMemory(model, { ...options, place, rows: 1_024, cacheTokens: 8_192 }).total;
@@ -128,24 +128,24 @@ export function planFor(
       options,
     );
     const estimate = estimateMemory(model, { ...options, place, rows, cacheTokens, promptRows: Math.min(rows, 8_192) });
-    return { card, precision, refused: null, memory: estimate, least, step_seconds };
+    return { gpu, precision, refused: null, memory: estimate, least, step_seconds };
   } catch (error) {
     if (!(error instanceof OOMError)) throw error;
-    return { card, precision, refused: error.message, memory: null, least, step_seconds };
+    return { gpu, precision, refused: error.message, memory: null, least, step_seconds };
   }
 }
 
-/** A bundled episode in Qwen3's tokens: what stands in its context at the end, what the model wrote of it, in turns. */
+/** A bundled episode in Qwen3's tokens: its context at the end, the new tokens in it, its turns, and the share that rows of a group do not repeat. */
 const EPISODE = { context: 620, written: 130, turns: 5, shared: 0.55 };
-const USED_FLOPS = 0.4; // of a card's best, as seen on an H200 (docs/gpu.md)
+const USED_FLOPS = 0.4; // of the peak, as measured on an H200 (docs/gpu.md)
 const USED_BANDWIDTH = 0.5;
 const HOST_SECONDS = 0.002; // of a decode step: environment, tokens, launches
 
-/** Seconds of a GRPO step on a card; good to a factor of two. */
+/** Seconds of a GRPO step on a GPU; good to a factor of two. */
 export function stepSeconds(
   model: ModelConfig,
   config: GRPOConfig,
-  { precision, flops, bandwidth }: Pick<CardClass, "precision" | "flops" | "bandwidth">,
+  { precision, flops, bandwidth }: Pick<GpuClass, "precision" | "flops" | "bandwidth">,
 ): number {
   const { generation_batch_size: episodes, accumulations } = batchingOf(config);
   const parameters = parameterCount(model);
@@ -160,20 +160,20 @@ export function stepSeconds(
   return accumulations * (learning + prompts + decoding);
 }
 
-/** Seconds of an SFT step on a card; good to a factor of two. */
-export function sftSeconds(model: ModelConfig, config: GRPOConfig, { flops }: Pick<CardClass, "flops">): number {
+/** Seconds of an SFT step on a GPU; good to a factor of two. */
+export function sftSeconds(model: ModelConfig, config: GRPOConfig, { flops }: Pick<GpuClass, "flops">): number {
   return (passesOf(config) * parameterCount(model) * config.sft_batch_tokens) / (USED_FLOPS * flops);
 }
 
-/** Operations for each parameter and token: forward, again where activations are not kept, the stream's gradient and the weights' own. */
+/** Operations per parameter and token: forward, forward again where activations are recomputed, gradients of activations and of weights. */
 function passesOf(config: GRPOConfig): number {
   return 2 + (config.gradient_checkpointing ? 2 : 0) + 2 + (config.use_peft ? 0 : 2);
 }
 
-/** A line of the table of presets by card: what a preset is there. */
+/** A line of the table of presets by GPU. */
 export interface PresetLine {
   readonly preset: string;
-  readonly plan: CardPlan;
+  readonly plan: GpuPlan;
 }
 
 /** Every preset of a known model on every kind of GPU; presets of the same model on other questions are left out. */
@@ -182,6 +182,6 @@ export function presetTable(): PresetLine[] {
     const config = resolveConfig(presetNamed(preset));
     const model = KNOWN_MODELS[config.model_name]?.config;
     if (!model || config.questions_path !== "bundled") return [];
-    return CARD_CLASSES.map((card) => ({ preset, plan: planFor(config.model_name, model, config, card) }));
+    return GPU_CLASSES.map((gpu) => ({ preset, plan: planFor(config.model_name, model, config, gpu) }));
   });
 }

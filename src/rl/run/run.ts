@@ -55,7 +55,7 @@ export async function runTrainingWithMetrics(
 }
 
 /**
- * What acting at random earns: the floor to compare with.
+ * What acting at random earns: the random baseline.
  *
  * @example
  * const episodes = await sampleRandomBaseline(data, config, 8);

@@ -10,7 +10,7 @@ const small = await smallDataSet();
 const all = ["easy", "medium", "hard"] as const;
 const settings = (given: object = {}) => resolveConfig({ sft_steps: 1, difficulty_filter: [...all], ...given });
 
-/** The small set with its training questions spread over so many databases. */
+/** The small set with its training questions spread over n databases. */
 function spread(databases: number): DataSet {
   const train = small.questions.filter(({ split }) => split === "train");
   const questions = Array.from({ length: 2 * databases }, (_, i): QuestionRecord => {

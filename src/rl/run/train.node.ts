@@ -27,7 +27,7 @@ const MAX_SFT_WORKERS = 12;
 /** Pages about a finished run; `trainingReport` of the package writes those of `sqlenv train`. */
 export interface ReportHook {
   /** README.md of the saved model. */
-  card?(result: TrainingResult, config: GRPOConfig): string;
+  modelCard?(result: TrainingResult, config: GRPOConfig): string;
   /** Writes reports into the run's folder; its records and its model are complete. */
   write?(run: string, result: TrainingResult): unknown;
 }
@@ -171,8 +171,8 @@ async function saveModel(
   run: string,
   report: ReportHook | undefined,
 ): Promise<void> {
-  const card = report?.card?.(result, config);
-  const options = card === undefined ? {} : { card };
+  const modelCard = report?.modelCard?.(result, config);
+  const options = modelCard === undefined ? {} : { card: modelCard };
   if (config.use_peft) await engine.saveAdapter(join(run, "adapter"), baseName(folder), options);
   await engine.saveModel(join(run, "model"), options);
   for (const name of config.use_peft ? ["adapter", "model"] : ["model"])

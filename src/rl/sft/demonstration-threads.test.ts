@@ -10,13 +10,13 @@ import type { Datum } from "../../lm/engine/index.ts";
 import { loadModelFolder } from "../../lm/model/formats/folder.node.ts";
 import { createTurnEncoder } from "../../lm/model/index.ts";
 import { demonstrations, encodeTranscript, mixtureSchema } from "../index.ts";
-import type * as TeamModule from "./demonstration-threads.node.ts";
+import type * as ThreadsModule from "./demonstration-threads.node.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const { threadedDemonstrations } = (await import(
   resolve(root, "dist/rl/sft/demonstration-threads.node.js")
-)) as typeof TeamModule;
-const folder = mkdtempSync(join(tmpdir(), "sqlenv-team-"));
+)) as typeof ThreadsModule;
+const folder = mkdtempSync(join(tmpdir(), "sqlenv-threads-"));
 const mixture = mixtureSchema.parse({ seed: 9, players: [{ player: "oracle", share: 1 }], observed_weight: 0.1 });
 
 beforeAll(() => writeTinyFolder(folder));

@@ -36,7 +36,7 @@ const WORLDS_PER_BATCH = 16;
 export async function makeModel(
   dir: string,
   recipe: Recipe,
-  { engine: where = {}, workers = 0, onStep, signal, card }: MakeModelOptions = {},
+  { engine: where = {}, workers = 0, onStep, signal, card: modelCard }: MakeModelOptions = {},
 ): Promise<SftReport> {
   await loadSqlite();
   await saveFreshModel(dir, await recipeVocabulary(recipe), { ...recipe.model, seed: recipe.seed });
@@ -55,7 +55,7 @@ export async function makeModel(
       ...(onStep && { onStep: (step) => onStep(step, model) }),
       ...(signal && { signal }),
     });
-    await model.engine.saveModel(dir, { dtype: "BF16", ...(card !== undefined && { card }) });
+    await model.engine.saveModel(dir, { dtype: "BF16", ...(modelCard !== undefined && { card: modelCard }) });
     return report;
   } finally {
     await model.engine.close();

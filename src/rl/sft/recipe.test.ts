@@ -19,6 +19,6 @@ test("unknown keys and empty stages are refused", () => {
 });
 
 test("a recipe with the keys of before is the same recipe", () => {
-  const { stages: lessons, sft: warmup, ...others } = recipe;
-  expect(recipeSchema.parse({ ...others, lessons, warmup })).toEqual(recipe);
+  const { stages, sft, ...others } = recipe;
+  expect(recipeSchema.parse({ ...others, lessons: stages, warmup: sft })).toEqual(recipe);
 });

@@ -116,7 +116,7 @@ export async function trainSft(
   };
 }
 
-/** Linear warmup, then cosine decay to a tenth of the peak. */
+/** Linear LR warmup, then cosine decay to a tenth of the peak. */
 export function sftLearningRate(
   step: number,
   { steps, learning_rate = 1e-3, warmup_steps = Math.ceil(steps / 20) }: SftOptions,

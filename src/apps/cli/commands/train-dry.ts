@@ -13,9 +13,10 @@ import { KNOWN_MODELS } from "../../../lm/model/formats/known.ts";
 import { isAdapterFolder } from "../../../lm/model/formats/peft.node.ts";
 import {
   batchingOf,
-  CARD_CLASSES,
-  type CardClass,
   fineTune,
+  GPU_CLASSES,
+  type GpuClass,
+  type GpuPlan,
   type GRPOConfig,
   GRPOTrainer,
   memoryOptionsOf,
@@ -33,7 +34,7 @@ import { engineOptions } from "../../../rl/run/model.node.ts";
 import { drawTable, formatBytes, formatNumber, type Output, printable } from "../terminal/output.ts";
 import { minutes } from "./train-screen.ts";
 
-/** Prints what a training would be; where the model is here and fits, one step is played and thrown away, to know how long one takes. */
+/** Prints what a training would take; where the model is here and fits, one step is run and discarded, to measure it. */
 export async function dryRun(
   config: GRPOConfig,
   data: DataSet,
@@ -60,24 +61,24 @@ export async function dryRun(
   const folder = findModel(config.model_name);
   tellWeights(config, folder, out);
   const model = await shapeOf(config, folder);
-  const card = config.device === "cpu" ? undefined : cardHere(config);
+  const gpu = config.device === "cpu" ? undefined : gpuHere(config);
   const common = { config, generation_batch_size, stages, total_steps, folder: folder ?? null };
   if (!model) {
     out.line("how large it is will be known when it is here: memory and time cannot be told yet");
     out.result(common);
     return;
   }
-  const { memory, fits } = tellMemory(config, model, card, out);
+  const { memory, fits } = tellMemory(config, model, gpu, out);
   if (!folder || !fits) {
-    const times = card && {
-      step_time: stepSeconds(model, config, card),
-      sft_step_time: sftSeconds(model, config, card),
+    const times = gpu && {
+      step_time: stepSeconds(model, config, gpu),
+      sft_step_time: sftSeconds(model, config, gpu),
     };
     const seconds = times && fits ? tellTime(config, total_steps, times, out) : null;
     if (seconds !== null) out.line("(an estimate, good to a factor of two; with the weights here, a step is measured)");
-    const cards = CARD_CLASSES.map((kind) => planFor(config.model_name, model, config, kind));
-    tellCards(cards, total_steps, out);
-    out.result({ ...common, memory, fits, seconds, cards });
+    const plans = GPU_CLASSES.map((kind) => planFor(config.model_name, model, config, kind));
+    tellGpus(plans, total_steps, out);
+    out.result({ ...common, memory, fits, seconds, cards: inOldTerms(plans) });
     return;
   }
   const times = await measuredSteps(config, data, rewardFuncs, out).catch((error: unknown) => {
@@ -86,9 +87,9 @@ export async function dryRun(
     return null;
   });
   if (!times) {
-    const cards = CARD_CLASSES.map((kind) => planFor(config.model_name, model, config, kind));
-    tellCards(cards, total_steps, out);
-    out.result({ ...common, memory, fits: false, seconds: null, cards });
+    const plans = GPU_CLASSES.map((kind) => planFor(config.model_name, model, config, kind));
+    tellGpus(plans, total_steps, out);
+    out.result({ ...common, memory, fits: false, seconds: null, cards: inOldTerms(plans) });
     return;
   }
   const seconds = tellTime(config, total_steps, times, out);
@@ -155,13 +156,13 @@ async function shapeOf({ model_name }: GRPOConfig, folder: string | undefined): 
   return KNOWN_MODELS[model_name]?.config;
 }
 
-/** The card in this machine as one of a kind; speeds of one that is not known are those of the nearest in memory. */
-function cardHere({ precision, max_gpu_memory }: GRPOConfig): CardClass | undefined {
+/** The GPU of this machine; one of an unknown kind gets the speeds of the kind nearest in memory. */
+function gpuHere({ precision, max_gpu_memory }: GRPOConfig): GpuClass | undefined {
   try {
     const { name, memory: all, capability } = openGpu().gpu;
     const memory = Math.min(all, (max_gpu_memory ?? Number.POSITIVE_INFINITY) * 1e9);
     const has = capability >= 80 ? "bf16" : "fp32";
-    const near = [...CARD_CLASSES].sort((a, b) => Math.abs(a.memory - all) - Math.abs(b.memory - all))[0]!;
+    const near = [...GPU_CLASSES].sort((a, b) => Math.abs(a.memory - all) - Math.abs(b.memory - all))[0]!;
     return { ...near, name, memory, precision: precision === "auto" ? has : precision };
   } catch (error) {
     if (error instanceof SqlEnvError) return undefined;
@@ -169,19 +170,19 @@ function cardHere({ precision, max_gpu_memory }: GRPOConfig): CardClass | undefi
   }
 }
 
-/** What it takes here, and whether there is as much. */
+/** Estimates memory on this machine and whether it fits. */
 function tellMemory(
   config: GRPOConfig,
   model: ModelConfig,
-  card: CardClass | undefined,
+  gpu: GpuClass | undefined,
   out: Output,
 ): { readonly memory: MemoryEstimate; readonly fits: boolean } {
   const options = memoryOptionsOf(config);
   const what = `${formatNumber(parameterCount(model))} parameters`;
-  if (card) {
-    const plan = planFor(config.model_name, model, config, card);
-    out.line(`memory on ${printable(card.name)}, ${card.precision}, ${formatBytes(card.memory)}: ${what}`);
-    const place = { device: "cuda", precision: card.precision, memory: card.memory } as const;
+  if (gpu) {
+    const plan = planFor(config.model_name, model, config, gpu);
+    out.line(`memory on ${printable(gpu.name)}, ${gpu.precision}, ${formatBytes(gpu.memory)}: ${what}`);
+    const place = { device: "cuda", precision: gpu.precision, memory: gpu.memory } as const;
     const memory = plan.memory ?? estimateMemory(model, { ...options, place, rows: 1_024, cacheTokens: 8_192 });
     drawMemory(memory, out);
     if (plan.refused) out.line(`it does not fit: ${plan.refused}`);
@@ -205,16 +206,21 @@ function drawMemory(memory: MemoryEstimate, out: Output): void {
 }
 
 /** The same training on GPUs that people have. */
-function tellCards(cards: readonly ReturnType<typeof planFor>[], steps: number, out: Output): void {
+function tellGpus(plans: readonly GpuPlan[], steps: number, out: Output): void {
   out.line("on other GPUs, estimated:");
-  const rows = cards.map(({ card, precision, memory, least, refused, step_seconds }) => [
-    ...[card, precision, formatBytes(least), memory ? formatBytes(memory.total) : "–"],
+  const rows = plans.map(({ gpu, precision, memory, least, refused, step_seconds }) => [
+    ...[gpu, precision, formatBytes(least), memory ? formatBytes(memory.total) : "–"],
     refused ? "does not fit" : `${step_seconds.toFixed(0)} s a step, ${minutes(steps * step_seconds)}`,
   ]);
   out.line(drawTable(["GPU", "precision", "needs", "would use", "GRPO alone"], rows));
 }
 
-/** Seconds of one step of each kind, played and learned here. */
+/** The plans with the key that --json has always had. */
+function inOldTerms(plans: readonly GpuPlan[]) {
+  return plans.map(({ gpu, ...plan }) => ({ card: gpu, ...plan }));
+}
+
+/** Seconds of one step of each kind, measured here. */
 async function measuredSteps(
   config: GRPOConfig,
   data: DataSet,

@@ -1,4 +1,4 @@
-// What `sqlenv train` shows: a line a step, what the live callback has to show, warnings, and at the end what improved.
+// What `sqlenv train` prints: one line per step, the live callback's transcripts, warnings, and at the end what improved.
 
 import {
   type EpisodeLine,
@@ -30,7 +30,7 @@ import {
 } from "../../reports/index.ts";
 import { drawTable, formatNumber, type Output, printable, styled } from "../terminal/output.ts";
 
-/** However short a training is, it shows so many transcripts and comparisons of training and evaluation questions. */
+/** Least number of transcripts, and of comparisons of training and evaluation questions, however short a training is. */
 const LEAST = { transcripts: 4, comparisons: 2 };
 
 /** What progress lines begin with, where the phase's own name says less. */
@@ -115,7 +115,7 @@ export class TrainingScreen implements TrainerCallback {
     if (warning) this.#out.line(styled("yellow", `${warning.message}; ${warning.remedy}`));
   }
 
-  /** The live callback of a training of so many steps, on this screen. */
+  /** The live callback of a training of `total` steps, on this screen. */
   live(total: number): LiveVisualizationCallback {
     const every = (steps: number, least: number) => Math.max(1, Math.min(steps, Math.round(total / least)));
     return new LiveVisualizationCallback({

@@ -46,7 +46,7 @@ export function trainCommand(): Command {
       "with --resume: continue although questions, databases, model or reward file have changed",
     )
     .option("--dry-run", "show the settings, what memory and time it would take, and stop")
-    .option("--dashboard", "show the training in the browser while it goes on")
+    .option("--dashboard", "show the training in the browser while it runs")
     .option(
       "--dashboard-port <number>",
       "its port; 0 for any (default: the first free from 7860)",
