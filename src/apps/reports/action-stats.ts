@@ -1,12 +1,16 @@
-// Action statistics of the training episodes, per optimizer step: actions by type, and shares that failed.
+// Action statistics of the training episodes, per optimizer step: actions by type, shares that failed, and how episodes go.
 import type { ActionType } from "../../gym/env/index.ts";
 import type { EpisodeLine } from "../../rl/run/records.ts";
 
 // Listed again, checked by the type: importing the schema would bundle zod into the dashboard's page.
 const ACTION_TYPES = Object.keys({ DESCRIBE: 0, SAMPLE: 0, QUERY: 0, ANSWER: 0 } satisfies Record<ActionType, 0>);
 
-/** Means over the episodes of one optimizer step. */
-export interface ActionStats extends Readonly<Record<ActionType, number>> {
+/** How an episode goes, by its sequence of actions. */
+export const BEHAVIOURS = ["explore_query_answer", "explore_query_again", "other", "answer_at_once"] as const;
+export type EpisodeBehaviour = (typeof BEHAVIOURS)[number];
+
+/** Means over the episodes of one optimizer step; a behaviour's number is the share of episodes that go that way. */
+export interface ActionStats extends Readonly<Record<ActionType | EpisodeBehaviour, number>> {
   readonly step: number;
   readonly episodes: number;
   /** Shares of all actions. */
@@ -36,12 +40,20 @@ export class ActionStatsCounter {
     add("repeats", repeats);
     add("parse_failures", parse_failures);
     for (const { action } of steps) add(action.action_type, 1);
+    add(behaviourOf(steps.map(({ action }) => action.action_type[0] ?? "?").join("")), 1);
   }
 
   /** The means per step, in order. */
   list(): ActionStats[] {
     return [...this.#sums.entries()].sort(([a], [b]) => a - b).map(([step, sum]) => meansOf(step, sum));
   }
+}
+
+/** Classifies an episode by the first letters of its actions, such as "DQA". */
+export function behaviourOf(letters: string): EpisodeBehaviour {
+  if (letters === "A") return "answer_at_once";
+  if (/^[DS]+QA$/.test(letters)) return "explore_query_answer";
+  return /^[DS].*Q.*A$/.test(letters) ? "explore_query_again" : "other";
 }
 
 /** Counts the actions of a run's episodes. */
@@ -55,13 +67,15 @@ export async function countActions(
 
 function meansOf(step: number, sum: Readonly<Record<string, number>>): ActionStats {
   const share = (key: string) => (sum[key] ?? 0) / Math.max(1, sum.actions!);
-  const means = Object.fromEntries(ACTION_TYPES.map((type) => [type, (sum[type] ?? 0) / sum.episodes!]));
+  const means = Object.fromEntries(
+    [...ACTION_TYPES, ...BEHAVIOURS].map((key) => [key, (sum[key] ?? 0) / sum.episodes!]),
+  );
   return {
     step,
     episodes: sum.episodes!,
     failed: share("invalid"),
     repeated: share("repeats"),
     not_understood: share("parse_failures"),
-    ...(means as Record<ActionType, number>),
+    ...(means as Record<ActionType | EpisodeBehaviour, number>),
   };
 }

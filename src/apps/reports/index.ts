@@ -1,6 +1,15 @@
 // Reports on a run: pictures, pages and Markdown, as pure functions of its records.
 
-export { type ActionStats, ActionStatsCounter, type CountedEpisode, countActions } from "./action-stats.ts";
+export {
+  type ActionStats,
+  ActionStatsCounter,
+  BEHAVIOURS,
+  behaviourOf,
+  type CountedEpisode,
+  countActions,
+  type EpisodeBehaviour,
+} from "./action-stats.ts";
+export { type BehaviourChartOptions, behaviourChart } from "./behaviour-chart.ts";
 export {
   type ComparisonOptions,
   comparisonHtml,

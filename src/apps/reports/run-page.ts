@@ -1,6 +1,7 @@
 // A run as one self-contained page: results, warnings, learning curve, example episodes, metrics, time, settings.
 import type { Comparison, MetricLine, TimingLine, TrainingResult, Warning } from "../../rl/run/records.ts";
 import type { ActionStats } from "./action-stats.ts";
+import { behaviourChart } from "./behaviour-chart.ts";
 import { comparisonSection } from "./comparison.ts";
 import {
   behaviourRows,
@@ -43,6 +44,9 @@ export function runPage(records: RunRecords): string {
     `<h1>${escapeHtml(run)}</h1><p class="dim">${escapeHtml(subtitleOf(records))}</p>`,
     result ? evaluationHtml(result) : `<p class="card">${escapeHtml(progressOf(metrics))}</p>`,
     warnings.length > 0 ? `<h2>Warnings</h2>${warningsHtml(warnings)}` : "",
+    habits.length > 0
+      ? `<h2>Behaviour over training</h2><div class="card chart curve">${behaviourChart(habits, { inline: true })}</div>`
+      : "",
     `<h2>Learning curve</h2><div class="card chart curve">${curve}</div>`,
     comparison && comparison.questions.length > 0 ? `<h2>Example episodes</h2>${comparisonSection(comparison)}` : "",
     charts.length > 0

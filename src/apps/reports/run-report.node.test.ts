@@ -79,6 +79,7 @@ test("writeReport is deterministic, and writes only pages it has records for", a
   const folder = folderWith(whole);
   const { files, headline } = await writeReport(folder);
   expect(files.map((file) => basename(file)).sort()).toEqual([
+    "behaviour.svg",
     "comparison.html",
     "comparison.md",
     "learning_curve.png",

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { readEpisodes, readRunFolder } from "../../rl/run/read-folder.node.ts";
 import type { ReportHook } from "../../rl/run/train.node.ts";
 import { countActions } from "./action-stats.ts";
+import { behaviourChart } from "./behaviour-chart.ts";
 import { comparisonHtml, comparisonMarkdown } from "./comparison.ts";
 import { headline } from "./evaluation-summary.ts";
 import { learningCurve } from "./learning-curve.ts";
@@ -37,17 +38,18 @@ export interface WrittenReport {
 }
 
 /**
- * Writes learning_curve.svg and .png and report.html; comparison.html, comparison.md and summary.md if there are records for them.
+ * Writes learning_curve.svg and .png, behaviour.svg and report.html; comparison.html, comparison.md and summary.md if there are records for them.
  *
  * @example
  * await writeReport("runs/starter"); // learning_curve.svg, report.html …
  */
 export async function writeReport(run: string | Run): Promise<WrittenReport> {
   if (typeof run === "string") return writeReport(await readRun(run));
-  const { folder, metrics, comparison, result } = run;
+  const { folder, metrics, comparison, result, habits } = run;
   const curve = learningCurve(metrics, { title: run.run, subtitle: subtitleOf(run), random: result?.random });
   const pages: Record<string, string | Uint8Array> = {
     "report.html": runPage(run),
+    ...(habits.length > 0 && { "behaviour.svg": behaviourChart(habits) }),
     "learning_curve.svg": curve,
     "learning_curve.png": await svgToPng(curve),
     ...(comparison && {

@@ -1,15 +1,18 @@
 // The overview: whether it learned, on unseen databases, by how much, and how its behaviour changed.
 import type { EpisodeRecord, Summary } from "../../../gym/evaluation/index.ts";
 import type { Comparison, EvaluationSplit } from "../../../rl/run/records.ts";
+import type { ActionStats } from "../../reports/action-stats.ts";
+import { behaviourShapes, type Shape } from "../../reports/behaviour-chart.ts";
 import { behaviourRows } from "../../reports/evaluation-summary.ts";
 import { exampleQuestion } from "../../reports/example-question.ts";
 import { count, duration, percent, percentRange } from "../../reports/format.ts";
-import { type Child, fill, h, link, refill } from "../../web-shared/dom.ts";
+import { type Child, fill, h, link, refill, svg } from "../../web-shared/dom.ts";
 import type { ActionSequences, RunSummary } from "../server/schemas.ts";
 import { Chart, PLAIN } from "./chart.ts";
 import { GENERALIZATION, REWARD } from "./chart-panels.ts";
 import { sql, verdictTag } from "./conversation.ts";
 import { hrefOf } from "./route.ts";
+import type { RunModel } from "./run-model.ts";
 import type { NumberedEpisode } from "./run-source.ts";
 import { actionWords, describeChange, headlineAnswer, SPLIT_LABELS } from "./run-text.ts";
 import type { Context, View } from "./view-types.ts";
@@ -19,6 +22,7 @@ export function overview({ run, source }: Context): View {
   const warnings = h("section", { class: "warnings", "aria-label": "warnings", "aria-live": "polite" });
   const bars = h("section", { class: "card evaluation" });
   const habits = h("section", { class: "card habits" });
+  const areas = h("section", { class: "card areas", "aria-label": "behaviour over training" });
   const example = h("section", { class: "card example" });
   const time = h("section", { class: "card time" });
   const [curve, reward] = [GENERALIZATION, REWARD].map((panel, i) => ({
@@ -50,6 +54,7 @@ export function overview({ run, source }: Context): View {
     refill(hero, headlineAnswer(summary), () => heroOf(summary));
     refill(warnings, [summary.warnings, summary.problems], () => warningsOf(summary));
     refill(bars, [state, now_step, random, before, now], () => evaluationBars(summary));
+    refill(areas, [run.logs.habits.step?.length, summary.total_steps], () => behaviourAreas(run));
     refill(habits, [state, early, late, now, episodes.indexed], () => behaviourChange(summary));
     fill(
       time,
@@ -65,6 +70,7 @@ export function overview({ run, source }: Context): View {
     hero,
     warnings,
     h("div", { class: "trio" }, bars, curve.chart.element, habits),
+    areas,
     example,
     h("div", { class: "duo" }, reward.chart.element, time),
   );
@@ -98,6 +104,42 @@ function heroOf(summary: RunSummary): Child {
     ),
     footnote ? h("p", { class: "dim" }, footnote) : null,
   ];
+}
+
+/** How the training episodes of each step went, as areas. */
+function behaviourAreas({ logs: { habits }, summary }: RunModel): Child {
+  const rows = (habits.step ?? []).map(
+    (_, i) =>
+      Object.fromEntries(
+        Object.entries(habits).map(([key, column]) => [key, column[i] ?? 0]),
+      ) as unknown as ActionStats,
+  );
+  const total = summary.total_steps ?? rows.at(-1)?.step ?? 1;
+  const { width, height } = areasSize();
+  const shapes = behaviourShapes(rows, { inline: true, width, height, total_steps: total });
+  return svg(
+    "svg",
+    {
+      viewBox: `0 0 ${width} ${height}`,
+      class: "sc-text",
+      role: "img",
+      "aria-label": "What the model does over training",
+    },
+    shapes.map(element),
+  );
+}
+
+/** The drawing's size; a phone gets a smaller one, so that its text stays readable. */
+function areasSize(): { readonly width: number; readonly height: number } {
+  return innerWidth < 760 ? { width: 620, height: 240 } : { width: 1200, height: 210 };
+}
+
+function element({ tag, attributes, children = [] }: Shape): SVGElement {
+  return svg(
+    tag,
+    attributes,
+    children.map((child) => (typeof child === "string" ? child : element(child))),
+  );
 }
 
 /** One entry per kind of warning, newest first. */
