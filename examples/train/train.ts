@@ -1,4 +1,4 @@
-// A training in twenty lines: the bundled model, or any other, learns the bundled questions. Run it as README.md beside it says.
+// A training in twenty lines: the bundled model, or any other, learns the bundled questions. README.md says how to run it.
 import {
   buildTrainer,
   bundledDataSet,

@@ -50,13 +50,13 @@ function listCommand(): Command {
           name: "bundled",
           layout: "questions",
           available: true,
-          about: "generated from a seed; 12 databases, 473 + 203 questions",
+          about: "generated; 12 databases, 473 + 203 questions",
         },
         {
           name: "spider10",
           layout: "spider",
           available: imported.some((name) => name.startsWith("spider")),
-          about: "ten databases of Spider, 473 + 203 questions; import Spider or use spider10:PATH",
+          about: "10 databases of Spider, 473 + 203 questions",
         },
         ...imported
           .filter((name) => name !== "spider10")
@@ -70,6 +70,7 @@ function listCommand(): Command {
         ),
       );
       out.line("\n--data also takes the path of any folder in a known layout");
+      if (!datasets[1]!.available) out.line("spider10 needs Spider: import it, or use spider10:PATH");
       out.result({ datasets, folder });
     });
 }

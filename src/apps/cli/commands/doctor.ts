@@ -15,6 +15,7 @@ import { KNOWN_MODELS } from "../../../lm/model/formats/known.ts";
 import type { LoraSpec } from "../../../lm/model/lora.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
 import { drawTable, formatBytes, output, styled } from "../terminal/output.ts";
+import { wrapText } from "../terminal/wrap.ts";
 
 /** One thing checked. */
 interface Finding {
@@ -34,7 +35,8 @@ export function doctorCommand(): Command {
       const canUseCuda = findings.every(({ ok }) => ok);
       for (const { what, ok, found, remedy } of findings) {
         const mark = ok ? styled("green", "ok     ") : styled("yellow", "missing");
-        out.line(`${mark} ${what}: ${found}${remedy ? `; ${remedy}` : ""}`);
+        out.line(`${mark} ${what}: ${found}`);
+        if (remedy) out.line(wrapText(remedy, process.stdout.columns || 80, 8));
       }
       out.line(`--device auto uses ${canUseCuda ? "cuda" : "cpu"}`);
       const models = whatFits(canUseCuda ? gpuMemory() : undefined);

@@ -109,11 +109,11 @@ async function model(flags: PlayerFlags): Promise<LoadedPlayer> {
   try {
     const { temperature, topP: top_p } = flags;
     const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
-    const words = { turns, decode, prompt, ...(prompt.prompt !== "compact" && { texts: tokenizer.texts }) };
+    const text = { turns, decode, prompt, ...(prompt.prompt !== "compact" && { texts: tokenizer.texts }) };
     const sampling = { temperature, ...(top_p !== undefined && { top_p }) };
     const lengths = lengthsOf(flags, prompt, windowOf(config));
     checkRoom(turns, prompt, lengths);
-    const options = { engine, ...words, ...sampling, ...lengths };
+    const options = { engine, ...text, ...sampling, ...lengths };
     const player = modelPlayer({ ...options, name: flags.model });
     const { device } = engine.facts;
     return { ...player, ...(use && { trainedRules: use.rules }), device, close: () => engine.close() };

@@ -17,28 +17,28 @@ const file = (name: string, text: string) => {
 const idOf = (flags: PromptFlags, fallback: Parameters<typeof promptChoice>[1] = { prompt: "compact" }) =>
   promptId(promptChoice(flags, fallback));
 
-test("flags go before what the model was trained with", () => {
+test("flags override what the model was trained with", () => {
   const trained = { prompt: "instruct", shots: 3 } as const;
   expect(idOf({})).toBe("compact-1");
   expect(idOf({}, trained)).toBe("instruct-1/3-shot");
   expect(idOf({ shots: 0 }, trained)).toBe("instruct-1");
   expect(idOf({ prompt: "instruct" }, trained)).toBe("instruct-1/3-shot");
-  expect(idOf({ prompt: "compact" }, trained)).toBe("compact-1"); // its examples stay behind
+  expect(idOf({ prompt: "compact" }, trained)).toBe("compact-1"); // without the examples of the other prompt
 });
 
-test("a file has words of one's own, as they stand or as JSON", () => {
+test("a file has a custom prompt, as plain text or JSON", () => {
   const words = file("my words.md", "Play.\n");
   expect(promptChoice({ promptFile: words, shots: 1 }, {})).toMatchObject({
-    ...{
-      prompt: "instruct",
-      shots: 1,
-      custom: { id: expect.stringMatching(/^my_words@[0-9a-f]{8}$/), system: "Play." },
-    },
+    prompt: "instruct",
+    shots: 1,
+    custom: { id: expect.stringMatching(/^my_words@[0-9a-f]{8}$/), system: "Play." },
   });
   const shots = [{ user: "a", assistant: "ANSWER: 1" }];
   const own = file("own.json", JSON.stringify({ id: "mine-2", system: "Play.", prompt: "compact", shots }));
   expect(promptChoice({ promptFile: own }, {})).toEqual({
-    ...{ prompt: "compact", shots: 0, custom: { id: "mine-2", system: "Play.", shots } },
+    prompt: "compact",
+    shots: 0,
+    custom: { id: "mine-2", system: "Play.", shots },
   });
   expect(idOf({ promptFile: own })).toBe("mine-2");
 });

@@ -60,7 +60,7 @@ export function loadLibrary(ffi: Ffi, name: LibraryName): Library {
   }
   throw new SqlEnvError("no_cuda", {
     what: `the ${name === "driver" ? "CUDA driver library" : name === "nvrtc" ? "NVRTC library" : "cuBLAS library"} was not found`,
-    value: tried.join(", ") || "nothing to try",
+    value: tried.join(", ") || "no file found",
     remedy: REMEDIES[name],
   });
 }
