@@ -32,7 +32,7 @@ test.each(CASES)("scale: %s", (_, options, want) => {
   for (const [i, value] of want.entries()) expect(Math.abs(advantages[i]! - value)).toBeLessThan(1e-6);
 });
 
-test("nulls are left out of sums, means and deviations; a completion nobody scored gets exactly 0", () => {
+test("nulls are left out of sums, means and deviations; a completion without a score gets exactly 0", () => {
   const rows = [
     [1, 0.3, 0.1],
     [0, null, 0.1],
@@ -62,7 +62,7 @@ test("metrics under TRL's names", () => {
   expect(metrics.frac_reward_zero_std).toBe(0.5);
 });
 
-test("a group with one scored completion, or none, teaches nothing", () => {
+test("a group with one scored completion, or none, has no advantages", () => {
   const rows = [[1], [null], [null], [null]];
   for (const scale_rewards of ["group", "batch", "none"] as const)
     expect(computeAdvantages(rows, { num_generations: 2, scale_rewards }).advantages).toEqual(ZEROS);
@@ -80,7 +80,7 @@ test("equal rewards give exactly 0, whatever their sum rounds to; others have me
   );
 });
 
-test("what does not fit is said", () => {
+test("mismatched rewards, weights and groups are refused", () => {
   expect(() => computeAdvantages([[1], [2], [3]], { num_generations: 2 })).toThrow(/groups of num_generations: 2/);
   expect(() => computeAdvantages([[1], [2]], { num_generations: 2, reward_weights: [1, 2] })).toThrow(/reward_weights/);
   expect(() => computeAdvantages([[1], [Number.NaN]], { num_generations: 2 })).toThrow(/completion 1/);

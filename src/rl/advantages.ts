@@ -10,7 +10,7 @@ const EPSILON = 1e-4;
 const NO_SPREAD = 1e-8;
 
 export interface AdvantageOptions {
-  /** Completions of each question; rows of one question, a group, are adjacent. */
+  /** Completions of each task; rows of one task, a group, are adjacent. */
   readonly num_generations: number;
   /** One weight per reward function; null: all 1. */
   readonly reward_weights?: readonly number[] | null;

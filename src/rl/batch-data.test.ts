@@ -1,4 +1,4 @@
-// From episodes to the engine: what one call computes is what TRL computes in many.
+// From episodes to the engine: one call computes what TRL computes in many.
 import { describe, expect, test } from "vitest";
 import type { ErrorClass } from "../gym/env/index.ts";
 import type { TokenSequence } from "../lm/engine/index.ts";
@@ -56,9 +56,9 @@ const weightSum = (groups: readonly TokenSequence[]) =>
 
 describe.each(LOSS_TYPES)("%s", (loss_type) => {
   test.each<[string, Partial<GRPOConfig>]>([
-    ["one step a generation", {}],
-    ["two steps a generation", { steps_per_generation: 8 }],
-    ["two generations a step", { generation_batch_size: 4 }],
+    ["one step per batch", {}],
+    ["two steps per batch", { steps_per_generation: 8 }],
+    ["two batches per step", { generation_batch_size: 4 }],
   ])("a slice at once is TRL's sum over its batches: %s", (_, given) => {
     const config = resolveConfig({ loss_type, beta: 0.04, epsilon_high: loss_type === "cispo" ? 5 : null, ...given });
     const batching = batchingOf(config);
@@ -82,7 +82,7 @@ describe.each(LOSS_TYPES)("%s", (loss_type) => {
   });
 });
 
-test("slices deal every episode out once, differently for every generation, in order within", () => {
+test("slices have every episode once, in another assignment for each batch, sorted within", () => {
   const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
   const deal = (generation: number) => cutIntoSlices(numbers(16), 4, [1, generation]);
   expect(
@@ -127,7 +127,7 @@ test("all segments of an episode are one sequence with one advantage; only the m
   expect(data.map(({ old_logp }) => old_logp)).toEqual([old[0]![0], old[0]![1], old[1]![0]]);
 });
 
-test("episodes that were cut off can be left out", () => {
+test("truncated episodes can be left out", () => {
   const config = resolveConfig({ num_generations: 2, mask_truncated_completions: true });
   const episodes = [episode([[0, 1, 1]], { truncated: true }), episode([[0, 1]])];
   const batch = makeRolloutBatch({ episodes, rows: [[1], [0]], reward_names: ["r"] }, config);
@@ -140,7 +140,7 @@ function turn(error_class: ErrorClass | null, argument = "t"): Episode["steps"][
   return { action: { action_type: "ANSWER", argument }, observation: { error_class } } as Episode["steps"][number];
 }
 
-test("lengths count what the model wrote, and those that closed their turn apart", () => {
+test("lengths count what the model wrote, with separate metrics for terminated episodes", () => {
   const metrics = episodeMetrics([
     episode([[0, 1, 1, 1]], {
       step_count: 4,

@@ -59,7 +59,7 @@ const SIGNS: readonly (readonly [code: string, change: Metrics, message: RegExp,
   ["nan", { "steps/skipped": 1 }, /the weights are as they were/, 1],
 ];
 
-test.each(SIGNS)("%s is told once while it lasts, and again when it comes back", (code, change, message, patience) => {
+test.each(SIGNS)("%s is reported once while it lasts, and again when it returns", (code, change, message, patience) => {
   const bad = { ...fine, ...change };
   const told = warningsOf([fine, ...times(patience + 5, bad), ...times(QUIET_STEPS, fine), ...times(patience, bad)]);
   expect(told).toMatchObject([
@@ -69,22 +69,22 @@ test.each(SIGNS)("%s is told once while it lasts, and again when it comes back",
   expect(told[0]!.message).toMatch(message);
 });
 
-test.each(SIGNS)("%s near its threshold is told once", (_, change, __, patience) => {
+test.each(SIGNS)("%s near its threshold is reported once", (_, change, __, patience) => {
   const bad = { ...fine, ...change };
   const flapping = Array.from({ length: 10 }, () => [bad, fine]).flat();
   expect(warningsOf([...times(patience, bad), ...flapping])).toHaveLength(1);
 });
 
-test("what must last is not told when it comes and goes", () => {
+test("a warning with patience is not reported when its sign comes and goes", () => {
   const uniform = { ...fine, "groups/all_right": 0.9, "groups/all_wrong": 0.1 };
   expect(warningsOf(Array.from({ length: 30 }, (_, i) => (i % 10 === 9 ? fine : uniform)))).toEqual([]);
 });
 
-test("a training that is well has no warnings", () => {
+test("a healthy training has no warnings", () => {
   expect(warningsOf([{}, ...times(30, fine)])).toEqual([]);
 });
 
-test("sampling from a part of the distribution is told before the first step", () => {
+test("filtered sampling is reported before the first step", () => {
   const { warnings, ...health } = warningsAt(0, {}, resolveConfig({ top_p: 0.9, top_k: 20 }), NONE);
   expect(warnings).toMatchObject([{ step: 0, code: "filtered_sampling" }]);
   expect(warnings[0]!.message).toMatch(/^with top_p 0.9 and top_k 20, /);
@@ -93,7 +93,7 @@ test("sampling from a part of the distribution is told before the first step", (
   expect(warningsAt(0, {}, config, NONE).warnings).toEqual([]);
 });
 
-test("remedies name settings that there are, and none that is set already", () => {
+test("remedies name settings that exist and are not set already", () => {
   const rewards = Object.keys(config.reward).map((key) => `reward.${key}`);
   const known = new Set<string>([...CONFIG_KEYS, ...rewards, "episodes.jsonl"]);
   const guided = { error_hints: true, end_after_failures: 3, answer_last: true, describe_many: true };
@@ -113,7 +113,7 @@ test("all right and all wrong have different remedies", () => {
   expect(told({ "groups/all_right": 0, "groups/all_wrong": 0.9 })).toMatch(/easier/);
 });
 
-test("a model that is nearly always right may be sure of itself", () => {
+test("low entropy is no warning for a model that is nearly always right", () => {
   const sure = { ...fine, "sampling/surprise": 0.001, "rewards/reward_correctness/mean": 0.99 };
   expect(warningsOf([sure])).toEqual([]);
 });
@@ -124,7 +124,7 @@ test("a step without the metric changes nothing", () => {
   expect(warningsAt(3, others, config, health)).toEqual({ warnings: [], ...health });
 });
 
-test("groups without spread that self-distillation learns from are not said to teach nothing", () => {
+test("groups without spread are no warning where self-distillation learns from them", () => {
   const distilled = { ...fine, frac_reward_zero_std: 1, "distillation/groups": 0.5 };
   expect(warningsOf([distilled])).toEqual([]);
   expect(warningsOf([{ ...distilled, "distillation/groups": 0 }])).toMatchObject([{ code: "no_spread" }]);

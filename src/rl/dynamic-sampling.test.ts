@@ -1,4 +1,4 @@
-// Filling a batch: what comes out is decided by the queue, whatever the order in which groups end.
+// Filling a batch: the result depends on the queue, not on the order in which groups end.
 import { describe, expect, test } from "vitest";
 import { random } from "../random.ts";
 import { differInCorrectness, fillBatch, type GroupOptions } from "./dynamic-sampling.ts";
@@ -8,14 +8,14 @@ interface Running extends GroupOptions {
   end(): void;
 }
 
-/** Plays groups whose spread is known; they end when told to. */
+/** Plays groups whose spread is known; `end` ends them. */
 class Table {
   readonly running = new Map<number, Running>();
   readonly started: number[] = [];
   most = 0;
   readonly #spread: string;
 
-  /** @param spread a character a group, + with spread */
+  /** @param spread one character per group, + with spread */
   constructor(spread: string) {
     this.#spread = spread;
   }
@@ -88,7 +88,7 @@ describe("the batch", () => {
     expect((await filling).groups).toHaveLength(2);
   });
 
-  test("where all are expected to have spread, none is started in vain", async () => {
+  test("where all are expected to have spread, no group is started early", async () => {
     const table = new Table("++++");
     const filling = table.fill(2, 4, { expected: 1 });
     await table.endAll(1);
@@ -96,7 +96,7 @@ describe("the batch", () => {
     expect(table.started).toEqual([0, 1]);
   });
 
-  test("what was started beyond its end is stopped", async () => {
+  test("groups that were started after its end are stopped", async () => {
     const table = new Table("++++");
     const filling = table.fill(2, 4, { expected: 0.1 });
     table.running.get(1)!.end();
@@ -125,7 +125,7 @@ test("a group that fails, and an abort, stop the others and are thrown when all 
   expect(table.running.size).toBe(0);
 });
 
-test("spread is right and wrong among those that were scored", () => {
+test("spread means right and wrong among the scored episodes", () => {
   const group = (...outcomes: (0 | 1 | null)[]) => outcomes.map((correctness) => ({ correctness }));
   expect(differInCorrectness(group(0, 1, null))).toBe(true);
   expect(differInCorrectness(group(1, 1, null))).toBe(false);

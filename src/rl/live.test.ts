@@ -40,7 +40,7 @@ async function follow(options: LiveVisualizationOptions, total_steps: number, ou
   return { live, shown, asked, at };
 }
 
-test("the reward every 10 steps, a transcript every 50, train against eval every 100 from 3 episodes each", async () => {
+test("by default: the reward every 10 steps, a transcript every 50, success every 100 from 3 episodes per split", async () => {
   const { live, asked, at } = await follow({}, 200);
   expect(at("reward")).toEqual(Array.from({ length: 20 }, (_, i) => 10 * (i + 1)));
   expect(at("transcript")).toEqual([0, 50, 100, 150, 200]);
@@ -51,19 +51,19 @@ test("the reward every 10 steps, a transcript every 50, train against eval every
   expect(live.success[1]).toEqual({ step: 100, train: 2 / 3, eval: 2 / 3 });
 });
 
-test("each interval can be set, 0 is never, and the end is shown whatever its number", async () => {
+test("each interval can be set, 0 is never, and the last step is always shown", async () => {
   const { at } = await follow({ reward_every: 4, transcript_every: 0, success_every: 5, success_episodes: 7 }, 11);
   expect(at("reward")).toEqual([4, 8, 11]);
   expect(at("transcript")).toEqual([]);
   expect(at("success")).toEqual([0, 5, 10, 11]);
 });
 
-test("what cannot be scored is no failure, and no point where nothing can", async () => {
+test("unscorable episodes are no failures; without scored ones there is no point", async () => {
   expect((await follow({}, 1, [1, null, null])).live.success[0]).toEqual({ step: 0, train: 1, eval: 1 });
   expect((await follow({}, 1, [null])).live.success).toEqual([]);
 });
 
-test("several can show the same, as plain data, and a view shown stays as it was", async () => {
+test("several targets show the same plain data, which does not change afterwards", async () => {
   const [first, second]: LiveView[][] = [[], []];
   await follow({ show: [(view) => void first!.push(view), async (view) => void second!.push(view)] }, 20);
   expect(first).toEqual(second);

@@ -59,8 +59,8 @@ export class PolicyMetrics {
     const events = this.#options.importance_sampling_level === "sequence" ? Math.max(this.#sequences, 1) : tokens;
     const metrics: Record<string, number> = {};
     if (entropy_coef !== 0) {
-      // TRL logs the mean of the accumulated batches, where it has one: before it divides by their number.
-      metrics.policy_loss = isOverGeneration(loss_type) ? policy : policy * gradient_accumulation_steps;
+      // TRL logs the loss before dividing it by the number of accumulated batches.
+      metrics.policy_loss = isOverBatch(loss_type) ? policy : policy * gradient_accumulation_steps;
       metrics.entropy_coef = entropy_coef;
     }
     if (beta !== 0) metrics.kl = this.#kl / tokens;
@@ -78,8 +78,8 @@ export class PolicyMetrics {
   }
 }
 
-/** Losses whose denominator spans the whole generation, which leaves nothing to divide by. */
-function isOverGeneration(loss_type: PolicyOptions["loss_type"]): boolean {
+/** Losses whose denominator spans the whole rollout batch, so that nothing is left to divide by. */
+function isOverBatch(loss_type: PolicyOptions["loss_type"]): boolean {
   return loss_type === "dapo" || loss_type === "cispo" || loss_type === "vespo";
 }
 

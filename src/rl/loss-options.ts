@@ -35,9 +35,9 @@ export interface PolicyOptions {
   readonly max_completion_length: number;
   /** Batches accumulated per optimizer step. */
   readonly gradient_accumulation_steps: number;
-  /** Batches that one generation is cut into; null means gradient_accumulation_steps. */
+  /** Slices of one rollout batch; null means gradient_accumulation_steps. */
   readonly steps_per_generation: number | null;
-  /** Weight of all tokens of the generation; null only when the generation is this one batch. */
+  /** Weight of all tokens of the rollout batch; null only when it has one slice. */
   readonly num_items_in_batch: number | null;
 }
 

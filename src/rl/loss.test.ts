@@ -106,7 +106,8 @@ describe.skipIf(!existsSync(golden))("the golden vectors (skipped where ../share
     "dapo_on_policy(no old logps)": { old: false },
   };
 
-  test("all are known here", () => expect(Object.keys(vectors.cases).sort()).toEqual(Object.keys(options).sort()));
+  test("every case is listed here", () =>
+    expect(Object.keys(vectors.cases).sort()).toEqual(Object.keys(options).sort()));
 
   test.each(Object.keys(vectors.cases))("%s", (name) => {
     const { loss, grad_logp, metrics } = vectors.cases[name];
@@ -205,7 +206,7 @@ describe("central differences", () => {
     expectGradients(randomSequences("cispo"), spec, (moved) => policyLoss(moved, spec).loss);
   });
 
-  test("vespo, with its weight held still", () => {
+  test("vespo, where the weight is a constant", () => {
     // φ is constant under the gradient: move the old log-probs along, and it does not change.
     const spec: PolicySpec = { type: "policy", loss_type: "vespo", ...settings };
     const sequences = randomSequences("vespo").map((s) => ({ ...s, old_logp: Array.from(s.logp, (lp) => lp - 0.05) }));
@@ -217,7 +218,7 @@ describe("central differences", () => {
 
 const ALL_TYPES: PolicyLossType[] = ["grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo"];
 
-describe("advantages by token", () => {
+describe("advantages per token", () => {
   const variants: Partial<PolicyOptions>[] = [
     {},
     { beta: 0.3, use_bias_correction_kl: false, entropy_coef: 0.05, top_entropy_quantile: 0.6 },
@@ -271,7 +272,7 @@ describe("advantages by token", () => {
   test("one ratio for a whole sequence is refused, and so are too few advantages", () => {
     const sequence = mixed("refused")[0]!;
     expect(() => policyLoss([sequence], { type: "policy", importance_sampling_level: "sequence" })).toThrow(
-      /advantages by token do not go with importance_sampling_level: sequence/,
+      /advantages per token cannot be used with importance_sampling_level: sequence/,
     );
     expect(() => policyLoss([{ ...sequence, advantage: [] }], { type: "policy" })).toThrow(/number of advantage: 0/);
   });
@@ -327,7 +328,7 @@ describe("cross-entropy", () => {
     { logp: [-1, -2, Number.NaN], entropy: [0, 0, 0], weights: [1, 0.5, 0] },
     { logp: [-4], entropy: [0], weights: [2.5] },
   ];
-  test("is the weighted mean of −log π; tokens of weight 0 are never looked at", () => {
+  test("is the weighted mean of −log π; tokens of weight 0 are never read", () => {
     const { loss, dLogp, dEntropy, tokens } = crossEntropy(sequences);
     expect(loss).toBeCloseTo((1 + 1 + 10) / 4, 12);
     expectClose(dLogp, [[-0.25, -0.125, 0], [-0.625]], 0);
@@ -361,7 +362,7 @@ test("environment tokens may hold anything", () => {
   }
 });
 
-test("what is missing or does not fit is said", () => {
+test("missing and mismatched inputs are refused", () => {
   const [sequence] = randomSequences("errors", 1);
   const { advantage, ...without } = sequence!;
   expect(() => policyLoss([without], { type: "policy" })).toThrow(UsageError);

@@ -150,7 +150,7 @@ function shareOf(length: number, options: PolicyOptions, { sequences, tokens }: 
     case "grpo": // DeepSeekMath: each sequence is a mean over its tokens, so tokens of long answers count less
     case "sapo":
       return 1 / (Math.max(length, 1) * sequences * GA);
-    case "luspo": // each sequence by its length again, so that every token counts the same
+    case "luspo": // each sequence weighted by its length, so that every token counts the same
       return 1 / (sequences * GA);
     case "bnpo": // a mean over the batch's tokens
       return 1 / (Math.max(tokens, 1) * GA);
@@ -163,7 +163,7 @@ function shareOf(length: number, options: PolicyOptions, { sequences, tokens }: 
         throw new UsageError({
           what: `loss_type ${options.loss_type} needs num_items_in_batch with steps_per_generation`,
           value: steps_per_generation,
-          remedy: "give the number of trained tokens of the whole generation",
+          remedy: "give the number of trained tokens of the whole rollout batch",
         });
       return 1 / ((Math.max(num_items_in_batch ?? tokens, 1) * GA) / steps_per_generation);
     }
@@ -175,7 +175,7 @@ function shareOf(length: number, options: PolicyOptions, { sequences, tokens }: 
 interface ImportanceWeights {
   /** w of token t. */
   at(t: number): number;
-  /** Chain rule: adds to `byLogp` what the gradient by the weights makes of the log-probs. */
+  /** Chain rule: adds the gradient by the weights to that by the log-probs. */
   backward(byWeight: Float64Array, byLogp: Float64Array): void;
 }
 
@@ -341,7 +341,7 @@ function checked(
     checkLengths(i, logp, { advantage });
     if (importance_sampling_level === "sequence")
       throw new UsageError({
-        what: "advantages by token do not go with importance_sampling_level",
+        what: "advantages per token cannot be used with importance_sampling_level",
         value: "sequence",
         remedy: "a ratio that all tokens share gives each the mean of their advantages; use token",
       });

@@ -22,7 +22,7 @@ export interface TrainableModel extends SamplingModel {
   readonly engine: TrainableEngine;
 }
 
-export interface PolicyOptions {
+export interface ModelPolicyOptions {
   readonly model: SamplingModel;
   readonly prompt: EnvironmentPrompt;
   readonly config: GRPOConfig;
@@ -35,7 +35,7 @@ export interface PolicyOptions {
 }
 
 /** The policy of one episode. */
-export function modelPolicy(options: PolicyOptions): TextPolicy {
+export function modelPolicy(options: ModelPolicyOptions): TextPolicy {
   const { model, prompt, config, key, seed, greedy = false, signal } = options;
   const { engine, tokenizer, turns } = model;
   return new TextPolicy(

@@ -13,7 +13,7 @@ function episode(correctness: 0 | 1 | null, progress: number | null, operational
 
 const episodes = [episode(1, 1, 0.07), episode(0, 0.25, -0.03), episode(null, null, null)];
 
-test("the three read what the environment recorded, null where it could not score", async () => {
+test("the built-in functions return what the environment recorded, null where it could not score", async () => {
   const { rows } = await score(episodes, REWARD_FUNCTIONS, 1);
   expect(rows).toEqual([
     [1, 1, 0.07],
@@ -23,7 +23,7 @@ test("the three read what the environment recorded, null where it could not scor
   expect(REWARD_FUNCTIONS.map(rewardName)).toEqual(["reward_correctness", "reward_progress", "reward_operational"]);
 });
 
-test("others see what was said, may take their time and may log", async () => {
+test("custom functions get completions, may be async and may log", async () => {
   const brevity: RewardFunction = async (completions, { log_metric, prompts, step }) => {
     await null;
     log_metric("step_told", step);
@@ -84,7 +84,7 @@ test.each<[string, RewardFunction, RegExp]>([
   await expect(score(episodes, [mine], 1)).rejects.toMatchObject({ code: "reward_failed" });
 });
 
-test("a function that forgets to return, or logs under a name that is taken, is named too", async () => {
+test("errors name a function that returns nothing, or logs under a name in use", async () => {
   const forgetful: RewardFunction = (completions) => completions.map(() => undefined as never);
   await expect(score(episodes, [forgetful], 1)).rejects.toThrow(/reward function forgetful gave: undefined/);
   const greedy: RewardFunction = (completions, { log_metric }) => {

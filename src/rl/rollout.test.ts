@@ -33,7 +33,7 @@ beforeAll(async () => {
   prompts = data.questions.slice(0, 3).map(({ question_id, question_text: text }) => ({ question_id, text }));
 });
 
-/** Says these lines in turn, each of its token ids with its own log-prob. */
+/** Replies with these lines in turn; each token id has its own log-prob. */
 function speaker(lines: readonly string[]): TokenSampler & { asked: (readonly number[])[] } {
   const asked: (readonly number[])[] = [];
   return {
@@ -46,7 +46,7 @@ function speaker(lines: readonly string[]): TokenSampler & { asked: (readonly nu
   };
 }
 
-/** A model with random weights: it babbles, deterministically. */
+/** A model with random weights: deterministic noise. */
 function babbler(): LocalEngine {
   return new LocalEngine(tinyModel({ config: { vocab_size: 424, max_position_embeddings: 4096 }, deviation: 0.12 }));
 }
@@ -86,7 +86,7 @@ describe("an episode", () => {
     expect(episode!.steps[0]!.action).toEqual({ action_type: "QUERY", argument: "hm, products" });
   });
 
-  test("ends when the model has written all it may", async () => {
+  test("ends when the model has used up its tokens", async () => {
     const line = "QUERY: SELECT name FROM animal";
     const length = tokenizer.encodePlain(line).length + 1;
     const engine = speaker(Array.from({ length: 6 }, () => line));
@@ -99,7 +99,7 @@ describe("an episode", () => {
 });
 
 describe("a batch", () => {
-  test("is the same whatever is played beside an episode, and its log-probs are those of learning", async () => {
+  test("has the same episodes whatever else it contains, with the log-probs that learning computes", async () => {
     const engine = babbler();
     const options = { data, turns, key: [1, "r", 0] };
     const together = await rolloutFunc(prompts, engine, tokenizer, config(), options);
@@ -115,7 +115,7 @@ describe("a batch", () => {
     await engine.close();
   });
 
-  test("with another key is played otherwise", async () => {
+  test("with another key has other episodes", async () => {
     const engine = babbler();
     const play = async (key: string) =>
       (await rolloutFunc(prompts, engine, tokenizer, config(), { data, turns, key: [key] })).map(
@@ -127,7 +127,7 @@ describe("a batch", () => {
 });
 
 describe("a short context", () => {
-  test("cuts histories into segments, each what the model was really shown", async () => {
+  test("splits histories into segments, each with the context the model was shown", async () => {
     const engine = babbler();
     const whole = config({ step_budget: 8 });
     const asked: (readonly number[])[] = [];
@@ -186,7 +186,7 @@ describe("prompts and failures", () => {
     await expect(elsewhere).rejects.toThrow(/pass it as the option `data`/);
   });
 
-  test("an engine that fails is no bad episode: it throws, when the others have ended", async () => {
+  test("an engine error is not an episode error: it is thrown when the others have ended", async () => {
     const broken: TokenSampler = {
       sample: async () => {
         throw new UsageError({ what: "no memory" });

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { smallDataSet } from "../../test/helpers/small-data.ts";
-import { type Lesson, taughtModel, teach } from "../../test/helpers/taught-model.ts";
+import { type FineTuned, taughtModel, teach } from "../../test/helpers/taught-model.ts";
 import type { DataSet } from "../gym/data/index.ts";
 import { formatObservation, getSystemPrompt, type TokenSampler } from "../gym/players/index.ts";
 import { type GRPOConfigInput, resolveConfig } from "./config.ts";
@@ -11,10 +11,10 @@ import { rolloutFunc } from "./sql/rollout-func.ts";
 import { createSqlEnvironment } from "./sql/sql-environment.ts";
 
 let data: DataSet;
-let lesson: Lesson;
+let fineTuned: FineTuned;
 beforeAll(async () => {
   data = await smallDataSet();
-  lesson = await teach(data, 20);
+  fineTuned = await teach(data, 20);
 });
 
 const config = (given: GRPOConfigInput = {}) =>
@@ -36,7 +36,7 @@ const distilled = (
 
 /** Episodes on the number of products, in which these turns are said. */
 async function played(texts: readonly (readonly string[])[], given: GRPOConfigInput = {}): Promise<Episode[]> {
-  const { tokenizer, turns } = lesson;
+  const { tokenizer, turns } = fineTuned;
   const engine = (left: string[]): TokenSampler => ({
     sample: async () => {
       const tokens = turns.say(left.shift()!);
@@ -67,7 +67,7 @@ test("failures are actions with errors, one for each error, where all were wrong
 
 test("each of the student's tokens gets the log-prob after another's failure minus its own, clipped", async () => {
   const episodes = await played([RIGHT, WRONG, WRONG, ALSO_WRONG]);
-  const { engine, turns } = taughtModel(lesson);
+  const { engine, turns } = taughtModel(fineTuned);
   const { advantages, metrics } = await distilled(episodes, { engine, turns }, config());
   expect([...advantages.keys()]).toEqual([2, 3]);
   expect(metrics["distillation/groups"]).toBe(0.5);
@@ -101,7 +101,7 @@ test("each of the student's tokens gets the log-prob after another's failure min
 });
 
 test("an action of the student's own is not shown to its teacher", async () => {
-  const { engine, turns } = taughtModel(lesson);
+  const { engine, turns } = taughtModel(fineTuned);
   const same = await distilled(await played([WRONG, WRONG]), { engine, turns }, config());
   expect(same).toEqual({ advantages: new Map(), metrics: { "distillation/groups": 0 } });
   await engine.close();
@@ -109,7 +109,7 @@ test("an action of the student's own is not shown to its teacher", async () => {
 
 test("a step moves the student's log-probs towards the teacher's", async () => {
   const episodes = await played([WRONG, ALSO_WRONG]);
-  const { engine, turns } = taughtModel(lesson);
+  const { engine, turns } = taughtModel(fineTuned);
   const { advantages } = await distilled(episodes, { engine, turns }, config({ self_distillation: 1 }));
   const batch = episodes.map(({ segments: [segment] }, i) => ({
     ...{ tokens: segment!.tokens, weights: segment!.mask, advantage: advantages.get(i)![0]! },
@@ -132,9 +132,9 @@ test("a step moves the student's log-probs towards the teacher's", async () => {
   await engine.close();
 });
 
-test("what has no room for a failure, or was not scored, keeps its advantage", async () => {
+test("episodes without room for a failure, or without a score, keep their advantage", async () => {
   const episodes = await played([WRONG, ALSO_WRONG]);
-  const { engine, turns } = taughtModel(lesson);
+  const { engine, turns } = taughtModel(fineTuned);
   const { text, observation } = episodes[0]!.steps[0]!;
   const failed = [...turns.say(text!), ...turns.next(formatObservation(observation), { closed: true })];
   const long = episodes[1]!.segments[0]!.tokens.length + failed.length;
@@ -153,12 +153,12 @@ test("what has no room for a failure, or was not scored, keeps its advantage", a
   await engine.close();
 });
 
-test("after a cut of the history only the first part has a teacher", async () => {
+test("after a truncation of the history only the first segment has a teacher", async () => {
   const narrow = { max_context_tokens: 320, max_new_tokens: 40, max_completion_length: 200, step_budget: 6 };
   const looks = Array.from({ length: 4 }, () => "QUERY: SELECT colour, name FROM maker WHERE id = 1");
   const episodes = await played([[...looks, "ANSWER: 7"], ALSO_WRONG], narrow);
   expect(episodes[0]!.segments.length).toBeGreaterThan(1);
-  const { engine, turns } = taughtModel(lesson);
+  const { engine, turns } = taughtModel(fineTuned);
   const { advantages } = await distilled(episodes, { engine, turns }, config({ ...narrow, max_context_tokens: 500 }));
   const [first, ...later] = advantages.get(0)!;
   expect(first!.some((value) => value !== 0)).toBe(true);

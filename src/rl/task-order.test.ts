@@ -18,7 +18,7 @@ test("is another permutation in every epoch, and the same for the same seed", ()
   expect(epochOrder(12, 1, { ...shuffled, seed: 8 }).flat()).not.toEqual(epochs[1]);
 });
 
-test("a generation is found by its number", () => {
+test("a batch is found by its number", () => {
   const shuffled = { chunk: 5, shuffle: true, seed: 3 };
   const all = [0, 1, 2].flatMap((epoch) => epochOrder(12, epoch, shuffled));
   expect(all.map((_, number) => batchAt(number, 12, shuffled))).toEqual(all);

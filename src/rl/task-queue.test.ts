@@ -20,7 +20,7 @@ function queued(
 const ids = (queued: readonly { readonly task: { readonly id: string } }[]) =>
   queued.map(({ task }) => task.id).join("");
 
-test("epochs follow one another without a gap, and a position continues where it was", () => {
+test("epochs follow one another without a gap, and a position resumes the queue", () => {
   expect(ids(queued(0, 10))).toBe("abcdabcdab");
   expect(ids(queued(3, 3))).toBe("dab");
   expect(queued(3, 3).map(({ epoch, next }) => [epoch, next])).toEqual([

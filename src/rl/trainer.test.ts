@@ -1,7 +1,7 @@
-// Whole trainings of a tiny model, in this process: it gets better, the same way every time, whatever is set.
+// Whole trainings of a tiny model, in this process: it improves, reproducibly, with every setting.
 import { beforeAll, describe, expect, test } from "vitest";
 import { smallDataSet } from "../../test/helpers/small-data.ts";
-import { type Lesson, taughtModel, teach } from "../../test/helpers/taught-model.ts";
+import { type FineTuned, taughtModel, teach } from "../../test/helpers/taught-model.ts";
 import type { DataSet } from "../gym/data/index.ts";
 import type { TokenSampler } from "../gym/players/index.ts";
 import { random } from "../random.ts";
@@ -20,10 +20,10 @@ import { createSqlEnvironment } from "./sql/sql-environment.ts";
 import type { TrainableEngine } from "./trainer.ts";
 
 let data: DataSet;
-let lesson: Lesson;
+let fineTuned: FineTuned;
 beforeAll(async () => {
   data = await smallDataSet();
-  lesson = await teach(data);
+  fineTuned = await teach(data);
 });
 
 const SMALL: GRPOConfigInput = {
@@ -37,7 +37,7 @@ async function train(
   more: { rewardFuncs?: RewardFunction[]; callbacks?: TrainerCallback[]; threads?: number; uneven?: boolean } = {},
 ) {
   const { threads = 1, uneven = false, ...options } = more;
-  const model = taughtModel(lesson, { threads });
+  const model = taughtModel(fineTuned, { threads });
   const store = new MemoryStore();
   const config = resolveConfig({ ...SMALL, ...given });
   const played = uneven ? { ...model, engine: unevenly(model.engine) } : model;
@@ -74,7 +74,7 @@ test("a model gets better by playing", async () => {
   expect(mean(rewards(metrics).slice(-4))).toBeGreaterThan(mean(rewards(metrics).slice(0, 3)) + 0.25);
 });
 
-test("self-distillation teaches where all are wrong, the same way every time, and only there", async () => {
+test("self-distillation changes groups that are all wrong, reproducibly, and no others", async () => {
   const options = { max_steps: 1, learning_rate: 3e-3, error_hints: true };
   const [without, first, second] = [
     await train(options),
@@ -92,7 +92,7 @@ test("self-distillation teaches where all are wrong, the same way every time, an
   expect(without.episodes.filter(({ distilled }) => distilled)).toEqual([]);
 });
 
-test("twice, and with more threads, the same metrics, episodes and weights", async () => {
+test("two runs, and one with more threads, give the same metrics, episodes and weights", async () => {
   const [first, second, threaded] = [await train({}), await train({}), await train({}, { threads: 2 })];
   for (const other of [second, threaded]) {
     expect(other.metrics).toEqual(first.metrics);
@@ -152,7 +152,7 @@ describe("settings", () => {
     expect(metrics.some((line) => line["groups/kept"] === 4 && line["groups/refilled"]! > 0)).toBe(true);
   });
 
-  test("refill gives the same bits, whichever episodes end first", async () => {
+  test("dynamic sampling gives the same bits, whichever episodes end first", async () => {
     const refill = { dynamic_sampling: 2, skip_solved: 2, turn_credit: 0.25, max_steps: 2 };
     const [first, second] = [await train(refill), await train(refill, { uneven: true })];
     expect(second.metrics).toEqual(first.metrics);
@@ -161,11 +161,11 @@ describe("settings", () => {
   });
 
   test.each<[string, GRPOConfigInput]>([
-    ["two steps a generation", { gradient_accumulation_steps: 2, steps_per_generation: 4, beta: 0 }],
-    ["two generations a step", { generation_batch_size: 16 }],
-    ["two passes", { num_iterations: 2 }],
-    ["an easy beginning", { easy_steps: 1, per_device_train_batch_size: 4 }],
-  ])("refill with %s", async (_, given) => {
+    ["two steps per batch", { gradient_accumulation_steps: 2, steps_per_generation: 4, beta: 0 }],
+    ["two batches per step", { generation_batch_size: 16 }],
+    ["two iterations", { num_iterations: 2 }],
+    ["easy tasks first", { easy_steps: 1, per_device_train_batch_size: 4 }],
+  ])("dynamic sampling with %s", async (_, given) => {
     const { metrics, episodes } = await train({ dynamic_sampling: 1.5, max_steps: 2, ...given });
     expect(metrics).toHaveLength(2);
     expect(metrics[0]!["groups/asked"]).toBeGreaterThan(0);
@@ -173,7 +173,7 @@ describe("settings", () => {
     expect(new Set(places).size).toBe(places.length);
   });
 
-  test("questions that were all right or all wrong are not asked again for a while", async () => {
+  test("skip_solved skips questions that were all right or all wrong", async () => {
     const { metrics, episodes } = await train({ skip_solved: 2, max_steps: 3 });
     const rights = new Map<string, number>();
     for (const { step, question_id, correctness } of episodes)
@@ -186,7 +186,7 @@ describe("settings", () => {
     expect(episodes.every(({ dropped }) => dropped === undefined)).toBe(true);
   });
 
-  test("learning twice from a generation compares with the model that played it", async () => {
+  test("num_iterations compares with the model that sampled", async () => {
     const { metrics } = await train({ num_iterations: 2, max_steps: 4, learning_rate: 1e-2 });
     const moved = metrics.map((line) => line["clip_ratio/region_mean"]!);
     expect([moved[0], moved[2]]).toEqual([0, 0]); // the first pass is on policy
@@ -194,7 +194,7 @@ describe("settings", () => {
     expect(metrics.map(({ reward }) => reward !== undefined)).toEqual([true, false, true, false]);
   });
 
-  test("a generation may make several steps, and a step take several generations", async () => {
+  test("a batch may make several steps, and a step take several batches", async () => {
     const halves = await train({ gradient_accumulation_steps: 2, steps_per_generation: 4, max_steps: 4 });
     expect(halves.episodes.map(({ step }) => step)).toEqual([...Array(32).fill(1), ...Array(32).fill(3)]);
     const doubled = await train({ generation_batch_size: 16, max_steps: 2 });
@@ -202,7 +202,7 @@ describe("settings", () => {
   });
 
   test("KL to the first model is 0 at first and grows", async () => {
-    const model = taughtModel(lesson, { reference: true });
+    const model = taughtModel(fineTuned, { reference: true });
     const config = resolveConfig({ ...SMALL, beta: 0.1 });
     const { metrics } = await buildTrainer({ model, data, config }).train();
     expect(metrics[0]!.kl).toBe(0);
@@ -226,7 +226,7 @@ describe("settings", () => {
     expect(metrics[0]!.grad_norm).toBeGreaterThan(0);
   });
 
-  test("weights that do not fit the functions, and more questions than there are, are refused", async () => {
+  test("mismatched reward weights, and more questions than there are, are refused", async () => {
     await expect(train({ reward_weights: [1, 1] })).rejects.toThrow(
       /3 reward functions .* need as many reward_weights, not: 2/,
     );
@@ -240,8 +240,8 @@ describe("settings", () => {
   });
 });
 
-test("a whole run knows how good the model was before and after, on seen and unseen databases", async () => {
-  const model = taughtModel(lesson);
+test("a whole run evaluates the model before and after, on seen and unseen databases", async () => {
+  const model = taughtModel(fineTuned);
   const store = new MemoryStore();
   const phases: string[] = [];
   const config = resolveConfig({ ...SMALL, max_steps: 8, eval_steps: 4, eval_episodes: 3 });
@@ -267,10 +267,10 @@ test("a whole run knows how good the model was before and after, on seen and uns
   await model.engine.close();
 });
 
-test("what reward can reach is measured before, told, and changes nothing else", async () => {
+test("pass@k is measured before the training, reported, and changes nothing else", async () => {
   const told: unknown[] = [];
   const run = async (more: GRPOConfigInput) => {
-    const model = taughtModel(lesson);
+    const model = taughtModel(fineTuned);
     const store = new MemoryStore();
     const few = { max_steps: 2, final_eval_episodes: 1, comparison_episodes: 0 };
     const config = resolveConfig({ ...SMALL, ...few, ...more });
@@ -296,7 +296,7 @@ test("what reward can reach is measured before, told, and changes nothing else",
   expect(passAtKWarning({ ...none, solved_in_tries: 0.31 })).toBeNull();
 });
 
-test("callbacks are told, and the live one shows rewards, transcripts and success without changing anything", async () => {
+test("callbacks are called, and the live one shows rewards, transcripts and success without changing anything", async () => {
   const plain = await train({ max_steps: 4 });
   const shown: LiveView[] = [];
   const live = new LiveVisualizationCallback({
@@ -342,7 +342,7 @@ test("the random baseline plays the training questions, and rewards come out by 
   const baseline = await sampleRandomBaseline(data, config);
   expect(baseline).toHaveLength(8);
   expect(baseline.every(({ player, split }) => player === "random" && split === "train")).toBe(true);
-  const model = taughtModel(lesson);
+  const model = taughtModel(fineTuned);
   const options = {
     model,
     data,
@@ -354,8 +354,8 @@ test("the random baseline plays the training questions, and rewards come out by 
   await model.engine.close();
 });
 
-test("an engine that fails in an evaluation is no success rate over the rest: it throws", async () => {
-  const model = taughtModel(lesson);
+test("an engine error in an evaluation is thrown", async () => {
+  const model = taughtModel(fineTuned);
   let asked = 0;
   const engine: TokenSampler = {
     sample: async (request) => {
@@ -370,8 +370,8 @@ test("an engine that fails in an evaluation is no success rate over the rest: it
   await model.engine.close();
 });
 
-test("a step whose gradient is not a number is told at once, whenever it comes", async () => {
-  const model = taughtModel(lesson);
+test("a step whose gradient is not finite is reported at once", async () => {
+  const model = taughtModel(fineTuned);
   const { engine: sound } = model;
   let steps = 0;
   const engine: TrainableEngine = {

@@ -1,4 +1,4 @@
-// Credit by turn on a group that was computed by hand.
+// Turn credit of a group, computed by hand.
 import { describe, expect, test } from "vitest";
 import { episodeLines, makeRolloutBatch } from "./batch.ts";
 import { buildData, policySpec, withAdvantage } from "./batch-data.ts";
@@ -80,13 +80,13 @@ describe("a group of four", () => {
     expect(policySpec(config, batchingOf(config), batch).num_items_in_batch).toBe(24);
   });
 
-  test("episodes.jsonl says what was added to which turns", () => {
+  test("episodes.jsonl has the credit and its turns", () => {
     const lines = episodeLines(batch, lineOptions);
     expect(lines.map(({ turn_credit }) => turn_credit!.turns)).toEqual([2, 3, 1, null]);
     expect(lines[3]!.turn_credit!.advantage).toBeCloseTo(-0.25, 12);
   });
 
-  test("without weight nothing changes, not even the form", () => {
+  test("with weight 0 nothing changes", () => {
     const plain = resolveConfig({ num_generations: 4, scale_rewards: "none" });
     const outcome = scored(group, [1, 0, 0, 0], plain);
     expect(outcome).not.toHaveProperty("credits");
@@ -95,7 +95,7 @@ describe("a group of four", () => {
     expect(episodeLines(outcome, lineOptions)[0]).not.toHaveProperty("turn_credit");
   });
 
-  test("what cannot be scored has none; groups alike in both are not computed, those alike in outcome are", () => {
+  test("unscorable episodes have no credit; groups equal in both are not computed, those equal in outcome are", () => {
     const unscored = scored([{ ...RIGHT, correctness: null }, NEAR, LOST, LOST], [null, 0, 0, 0]);
     const data = buildData(unscored, [0, 1, 2, 3], { old: null, reference: null }, config);
     expect(withAdvantage(data).map(({ sequence }) => sequence)).toEqual([1, 2, 3]);

@@ -12,18 +12,18 @@ import { encodeTranscript, type Transcript, trainSft } from "../../src/rl/index.
 import { POLICY_LOSSES } from "../../src/rl/loss.ts";
 import { tinyModel } from "./tiny-model.ts";
 
-export interface Lesson {
+export interface FineTuned {
   readonly tokenizer: Tokenizer;
   readonly turns: TurnEncoder;
-  /** What the model learned. */
+  /** Weights after SFT. */
   readonly weights: Float32Array;
 }
 
 const SIZES = { hidden_size: 32, intermediate_size: 64, num_attention_heads: 4, num_key_value_heads: 4 };
 const CONFIG = { ...SIZES, vocab_size: 504, max_position_embeddings: 512 };
 
-/** Teaches a model: for every training question it is shown the right way once and a wrong guess twice. */
-export async function teach(data: DataSet, steps = 150): Promise<Lesson> {
+/** Fine-tunes a model on one right and two wrong answers to every training question. */
+export async function teach(data: DataSet, steps = 150): Promise<FineTuned> {
   const transcripts = data.questions
     .filter(({ split }) => split === "train")
     .flatMap(({ question_id, gold_sql }) => [
@@ -48,8 +48,8 @@ export async function teach(data: DataSet, steps = 150): Promise<Lesson> {
   return { tokenizer, turns, weights };
 }
 
-/** A model that has had the lesson. */
-export function taughtModel({ tokenizer, turns, weights }: Lesson, { threads = 1, reference = false } = {}) {
+/** A model with these weights. */
+export function taughtModel({ tokenizer, turns, weights }: FineTuned, { threads = 1, reference = false } = {}) {
   const model = tinyModel({ config: CONFIG, device: createCpu({ threads }) });
   model.device.write(model.values, weights);
   parametersChanged(model);

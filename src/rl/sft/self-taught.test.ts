@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { smallDataSet } from "../../../test/helpers/small-data.ts";
-import { type Lesson, taughtModel, teach } from "../../../test/helpers/taught-model.ts";
+import { type FineTuned, taughtModel, teach } from "../../../test/helpers/taught-model.ts";
 import type { DataSet } from "../../gym/data/index.ts";
 import { type GRPOConfigInput, resolveConfig } from "../config.ts";
 import type { Episode } from "../run/records.ts";
@@ -8,10 +8,10 @@ import { encodeEpisode, selectEpisodes, selfTaughtRound } from "./self-taught.ts
 import { sftLearningRate } from "./sft.ts";
 
 let data: DataSet;
-let lesson: Lesson;
+let fineTuned: FineTuned;
 beforeAll(async () => {
   data = await smallDataSet();
-  lesson = await teach(data);
+  fineTuned = await teach(data);
 });
 
 const SMALL: GRPOConfigInput = {
@@ -21,7 +21,7 @@ const SMALL: GRPOConfigInput = {
 
 /** Teaches a fresh model one round after another. */
 async function taught(rounds: number, given: GRPOConfigInput = {}, signal?: AbortSignal) {
-  const model = taughtModel(lesson);
+  const model = taughtModel(fineTuned);
   const config = resolveConfig({ ...SMALL, ...given });
   try {
     const reports = [];
@@ -51,7 +51,7 @@ test("a round may ask some of the questions", async () => {
 });
 
 test("where nothing is right there is one line with a remedy, and the model is as it was", async () => {
-  const model = taughtModel(lesson);
+  const model = taughtModel(fineTuned);
   const config = resolveConfig({ ...SMALL, max_new_tokens: 1, max_completion_length: 1 });
   const before = model.engine.model.device.read(model.engine.model.values);
   await expect(selfTaughtRound(model, data, config, 1)).rejects.toThrow(
@@ -62,7 +62,7 @@ test("where nothing is right there is one line with a remedy, and the model is a
 });
 
 test("a round has many steps even of few episodes, and its learning rate falls to the end", async () => {
-  const model = taughtModel(lesson);
+  const model = taughtModel(fineTuned);
   const rates: number[] = [];
   const report = await selfTaughtRound(model, data, resolveConfig(SMALL), 1, {
     onStep: ({ learning_rate }) => rates.push(learning_rate),

@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
-import { smallDataSet } from "../../test/helpers/small-data.ts";
-import { tinyModel } from "../../test/helpers/tiny-model.ts";
-import { GUIDED_RULES, SQLEnvironment } from "../gym/env/index.ts";
-import { promptFor } from "../gym/players/index.ts";
-import { loadSqlite } from "../gym/sql/index.ts";
-import { LocalEngine } from "../lm/engine/index.ts";
-import { createTurnEncoder, Tokenizer } from "../lm/model/index.ts";
-import { trainBpe } from "../lm/model/text/bpe-trainer.ts";
-import { dataDemonstration, demonstrations, mixtureSchema } from "./sft/demonstrations.ts";
-import { sftLearningRate, trainSft } from "./sft/sft.ts";
-import { encodeTranscript, parseTranscripts, type Transcript } from "./sft/transcripts.ts";
+import { smallDataSet } from "../../../test/helpers/small-data.ts";
+import { tinyModel } from "../../../test/helpers/tiny-model.ts";
+import { GUIDED_RULES, SQLEnvironment } from "../../gym/env/index.ts";
+import { promptFor } from "../../gym/players/index.ts";
+import { loadSqlite } from "../../gym/sql/index.ts";
+import { LocalEngine } from "../../lm/engine/index.ts";
+import { createTurnEncoder, Tokenizer } from "../../lm/model/index.ts";
+import { trainBpe } from "../../lm/model/text/bpe-trainer.ts";
+import { dataDemonstration, demonstrations, mixtureSchema } from "./demonstrations.ts";
+import { sftLearningRate, trainSft } from "./sft.ts";
+import { encodeTranscript, parseTranscripts, type Transcript } from "./transcripts.ts";
 
 await loadSqlite();
 const tokenizer = new Tokenizer({
