@@ -35,7 +35,7 @@ export function problemsOf({ cells }) {
   const pictures = (isTypeScript ? ["train", "curve"] : ["curve"])
     .filter((id) => !shows(byId(id), "image/png"))
     .map((id) => `cell ${id} shows no picture`);
-  return [...errors, ...notRun, ...missing, ...pictures, ...curveProblems(text), ...standingProblems(text)];
+  return [...errors, ...notRun, ...missing, ...pictures, ...curveProblems(text), ...evaluationProblems(text)];
 }
 
 /** The reward in the first and last steps, as the trainings print it. */
@@ -48,7 +48,7 @@ function curveProblems(text) {
   return [Number.isFinite(first + last) ? `the reward does not rise: ${first}, then ${last}` : "no rewards"];
 }
 
-function standingProblems(text) {
+function evaluationProblems(text) {
   const said = /uccess on [\w ,]+: ([\d.]+) %.* before, ([\d.]+) %.* after/.exec(text);
   if (!said) return ["no before and after"];
   const [before, after] = said.slice(1).map(Number);

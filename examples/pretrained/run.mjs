@@ -23,7 +23,7 @@ const { values: options } = parseArgs({
     device: { type: "string", default: "auto" },
     /** An imported data set with its own evaluation databases, such as spider. */
     data: { type: "string" },
-    /** The player to imitate on training databases, and the share of its episodes in SFT; the others are on practice worlds. */
+    /** The player that demonstrates on training databases, and the share of its episodes in SFT; the others are on practice worlds. */
     shown: { type: "string", default: "teacher" },
     "shown-share": { type: "string", default: "0.3" },
     seeds: { type: "string", default: "1,2,3,4,5" },
@@ -120,10 +120,10 @@ function teach() {
 }
 
 /** SFT on practice worlds and on training databases. */
-function warmup(name, steps, transcripts) {
+function sft(name, steps, transcripts) {
   const report = sqlenv(
     name,
-    ...["warmup", "--model", model, "--out", join(out, name), "--mixture", mixture, "--device", device],
+    ...["sft", "--model", model, "--out", join(out, name), "--mixture", mixture, "--device", device],
     ...["--workers", tiny ? "1" : options.workers, "--steps", String(steps), "--max-context-tokens", "1536"],
     ...["--batch-tokens", tiny ? "2000" : "16384", "--learning-rate", isLora ? "1e-3" : "5e-4"],
     ...["--transcripts", transcripts, "--transcripts-share", options["shown-share"]],
@@ -176,13 +176,13 @@ evaluate("baseline", model);
 const transcripts = teach();
 /** SFT steps that take a third of the time, extrapolated from a few. */
 function fittingSteps() {
-  const probe = warmup("probe", tiny ? 2 : 100, transcripts);
+  const probe = sft("probe", tiny ? 2 : 100, transcripts);
   if (!probe) process.exit(1);
   const rate = probe.steps / Math.max(1, probe.seconds - 4); // without the seconds of starting
   return tiny ? 3 : Math.floor(rate * 0.33 * total);
 }
 const steps = Number(options["warmup-steps"] ?? fittingSteps());
-if (!warmup("warmed", steps, transcripts)) process.exit(1);
+if (!sft("warmed", steps, transcripts)) process.exit(1);
 const warmed = join(out, "warmed");
 evaluate("warmed", warmed);
 if (data) evaluate("warmed-data", warmed, { set: data });

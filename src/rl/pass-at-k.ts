@@ -67,6 +67,6 @@ export function passAtKWarning({ solved_in_tries, tries, questions }: Reach): Wa
     code: "out_of_reach",
     message: `the model was right at least once in ${tries} tries on ${share} of ${questions} training questions: reward has almost nothing to make likelier`,
     remedy:
-      "fine-tune on episodes first (sft_steps, `sqlenv warmup`), try --prompt instruct with --shots 3, or ask easier questions",
+      "fine-tune on episodes first (sft_steps, `sqlenv sft`), try --prompt instruct with --shots 3, or ask easier questions",
   };
 }

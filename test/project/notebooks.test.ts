@@ -58,7 +58,7 @@ describe("detects a broken notebook", () => {
     ],
     [
       "no gain",
-      (n) => replace(cellOf(n, "standing"), /: [\d.]+ %( \([^)]*\))? before/, ": 99.9 % before"),
+      (n) => replace(cellOf(n, "evaluation"), /: [\d.]+ %( \([^)]*\))? before/, ": 99.9 % before"),
       /success does not rise: 99.9/,
     ],
   ])("%s", (_, spoil, expected) => {

@@ -139,21 +139,21 @@ function timingOf(step: number, seconds: number): TimingLine {
 
 function evaluationOf(step: number, rate: number): MetricLine {
   const line: Record<string, number> & { step: number } = { step };
-  for (const [place, by] of [
+  for (const [split, by] of [
     ["seen", 0.03],
     ["unseen", 0],
   ] as const)
-    for (const [manner, less] of [
+    for (const [decoding, less] of [
       ["greedy", 0],
       ["sampled", 0.05],
     ] as const) {
       const at = Math.min(1, Math.max(0, rate + by - less));
-      line[`eval_${place}/${manner}/episodes`] = 48;
-      line[`eval_${place}/${manner}/success_rate`] = at;
-      line[`eval_${place}/${manner}/success_ci_low`] = Math.max(0, at - 0.08);
-      line[`eval_${place}/${manner}/success_ci_high`] = Math.min(1, at + 0.08);
-      line[`eval_${place}/${manner}/reward`] = at;
-      line[`eval_${place}/${manner}/steps`] = 3;
+      line[`eval_${split}/${decoding}/episodes`] = 48;
+      line[`eval_${split}/${decoding}/success_rate`] = at;
+      line[`eval_${split}/${decoding}/success_ci_low`] = Math.max(0, at - 0.08);
+      line[`eval_${split}/${decoding}/success_ci_high`] = Math.min(1, at + 0.08);
+      line[`eval_${split}/${decoding}/reward`] = at;
+      line[`eval_${split}/${decoding}/steps`] = 3;
     }
   return line;
 }

@@ -39,7 +39,7 @@ export type LoadedPlayer = Player & {
   readonly device?: string;
 };
 
-/** The scripted players worth measuring; the others exist to be imitated in SFT. */
+/** The scripted players worth measuring; the others are for SFT demonstrations. */
 const SCRIPTED = ["random", "looker", "keyword", "oracle", "teacher"] as const satisfies readonly ScriptedName[];
 
 export const PLAYER_NAMES: readonly string[] = [...SCRIPTED, "chat", "model"];
