@@ -129,6 +129,7 @@ export const PRESETS: Readonly<Record<string, GRPOConfigInput>> = {
     step_budget: 8,
     logging_steps: 1,
     eval_steps: 10,
+    eval_at: [2, 4, 6, 8], // most of the learning happens here
     eval_episodes: 24,
     final_eval_episodes: 96,
     save_steps: 10,

@@ -244,7 +244,7 @@ test("a whole run evaluates the model before and after, on seen and unseen datab
   const model = taughtModel(fineTuned);
   const store = new MemoryStore();
   const phases: string[] = [];
-  const config = resolveConfig({ ...SMALL, max_steps: 8, eval_steps: 4, eval_episodes: 3 });
+  const config = resolveConfig({ ...SMALL, max_steps: 8, eval_steps: 4, eval_at: [1, 4], eval_episodes: 3 });
   const onPhase = (phase: string) => void phases.push(phase);
   const result = (await runTraining({ model, data, config, store, onPhase })) as TrainingResult;
   expect(phases).toEqual(["random", "before", "training", "after"]);
@@ -256,7 +256,7 @@ test("a whole run evaluates the model before and after, on seen and unseen datab
   const evaluated = (store.logs["metrics.jsonl"] as MetricLine[]).filter(
     (line) => "eval_seen/greedy/success_rate" in line,
   );
-  expect(evaluated.map(({ step }) => step)).toEqual([0, 4, 8]);
+  expect(evaluated.map(({ step }) => step)).toEqual([0, 1, 4, 8]);
   const comparison = JSON.parse(store.read("comparison.json")!);
   expect(comparison.questions).toHaveLength(6);
   expect(comparison.questions[0].episodes.map(({ player }: { player: string }) => player)).toEqual([

@@ -324,8 +324,11 @@ export class GRPOTrainer {
 
   async #evaluateWhenDue(signal: AbortSignal | undefined): Promise<void> {
     const { step, evaluated } = this.#state;
-    const { eval_steps, eval_episodes: episodes } = this.config;
-    if (eval_steps === 0 || !passedMultiple(eval_steps, evaluated, step) || this.#accumulated > 0) return;
+    const { eval_steps, eval_at, eval_episodes: episodes } = this.config;
+    const isDue =
+      eval_steps > 0 &&
+      (passedMultiple(eval_steps, evaluated, step) || eval_at.some((at) => evaluated < at && at <= step));
+    if (!isDue || this.#accumulated > 0) return;
     const evaluation = await evaluateModel(this.environment, this.model, this.config, { episodes, signal });
     this.#update({ evaluated: step });
     await this.record(evaluation);

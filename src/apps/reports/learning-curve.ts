@@ -49,6 +49,7 @@ export function learningCurve(metrics: readonly MetricLine[], options: LearningC
     drawPanel(
       {
         title: split === "seen" ? "Success on seen databases" : "Success on unseen databases",
+        note: countNote(metrics, split),
         x,
         y: [0, 1],
         format: (rate) => `${Math.round(100 * rate)} %`,
@@ -78,6 +79,17 @@ function rewardSeries(metrics: readonly MetricLine[]): Series[] {
   });
   const total: Series = { label: "reward", colour: "ink", points: pointsOf(metrics, "reward"), smoothed: true };
   return [total, ...builtIn.map(part), ...others.map((name, i) => part(name, builtIn.length + i))];
+}
+
+/** How many questions the points stand for: "n = 96, between 24". */
+function countNote(metrics: readonly MetricLine[], split: EvaluationSplit): string {
+  const counts = pointsOf(metrics, `eval_${split}/greedy/episodes`).map(({ y }) => y);
+  const [first, last] = [counts[0], counts.at(-1)];
+  const between = [...new Set(counts.slice(1, -1))].filter((n) => n !== first);
+  if (first === undefined) return "";
+  return between.length === 1 && first === last
+    ? `n = ${first}, between ${between[0]}`
+    : `n = ${[...new Set(counts)].join(", ")}`;
 }
 
 const DECODINGS: readonly (readonly [Decoding, Colour])[] = [

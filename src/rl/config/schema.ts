@@ -310,6 +310,7 @@ export const configSchema = z
     // What is watched and kept
     logging_steps: note(count.default(10), "steps between lines of metrics.jsonl", { design: 10, trl: 10 }),
     eval_steps: note(z.int().min(0).default(100), "steps between evaluations; 0: only before and after", { trl: 500 }),
+    eval_at: note(z.array(count).default([]), "further steps to evaluate at, unless eval_steps is 0"),
     eval_episodes: note(
       count.default(32),
       "episodes of an evaluation during training, on seen and on unseen databases each",

@@ -66,6 +66,7 @@ test("the headline claims only what the intervals support", () => {
   expect(said({})).toBe(
     "Not known yet.|On unseen databases, |10.0 %| of the answers were right before training; the next evaluation is at step 10.",
   );
+  expect(said({ config: { eval_steps: 10, eval_at: [2, 6, 8] } })).toMatch(/the next evaluation is at step 6\.$/);
   expect(said({ now: RESULT.after, now_step: 30 })).toBe(
     "It is learning.|On unseen databases, right answers rose from |10.0 %| to |80.0 %| by step 30.",
   );

@@ -96,10 +96,11 @@ const WAITING: Readonly<Record<RunSummary["state"], string>> = {
 };
 
 function nextEvaluation({ config, step, state }: RunSummary): string {
-  const every = config?.eval_steps;
+  const { eval_steps: every, eval_at: at } = config ?? {};
   if (state === "stopped") return "";
   if (typeof every !== "number" || every <= 0) return "; the next evaluation is at the end";
-  return `; the next evaluation is at step ${every * (Math.floor(step / every) + 1)}`;
+  const early = Array.isArray(at) ? at.filter((one): one is number => typeof one === "number" && one > step) : [];
+  return `; the next evaluation is at step ${Math.min(every * (Math.floor(step / every) + 1), ...early)}`;
 }
 
 /** The change in behaviour in one sentence; empty while unknown. */
