@@ -10,7 +10,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
+const FORMER = { "--warmup-steps": "--sft-steps", "--shown": "--player", "--shown-share": "--player-share" };
+
 const { values: options } = parseArgs({
+  args: process.argv.slice(2).map((arg) => FORMER[arg] ?? arg),
   options: {
     model: { type: "string" },
     out: { type: "string", default: "runs/pretrained" },
@@ -18,14 +21,14 @@ const { values: options } = parseArgs({
     way: { type: "string", default: "full" },
     minutes: { type: "string", default: "9" },
     /** Steps of SFT and of GRPO per seed; by default what fits into the minutes. */
-    "warmup-steps": { type: "string" },
+    "sft-steps": { type: "string" },
     "grpo-steps": { type: "string" },
     device: { type: "string", default: "auto" },
     /** An imported data set with its own evaluation databases, such as spider. */
     data: { type: "string" },
     /** The player that demonstrates on training databases, and the share of its episodes in SFT; the others are on practice worlds. */
-    shown: { type: "string", default: "teacher" },
-    "shown-share": { type: "string", default: "0.3" },
+    player: { type: "string", default: "teacher" },
+    "player-share": { type: "string", default: "0.3" },
     seeds: { type: "string", default: "1,2,3,4,5" },
     /** Threads that play the demonstrations. */
     workers: { type: "string", default: String(Math.max(1, Math.min(13, availableParallelism() - 2))) },
@@ -54,7 +57,7 @@ function sqlenv(name, ...args) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args, "--json"], {
     encoding: "utf8",
     maxBuffer: 2 ** 28,
-    ...(options["warmup-steps"] ? {} : { timeout: Math.round(1000 * Math.max(10, left() + 20)) }),
+    ...(options["sft-steps"] ? {} : { timeout: Math.round(1000 * Math.max(10, left() + 20)) }),
   });
   writeFileSync(join(out, `${name}.err`), stderr);
   if (status !== 0) {
@@ -95,7 +98,7 @@ function evaluate(name, folder, { set = "bundled", samples = 1, questions } = {}
 }
 
 /** Episodes of the demonstrating player on all training questions, as transcripts. */
-function teach() {
+function demonstrations() {
   const file = join(out, "taught.jsonl");
   const parts = ["bundled", ...(data ? [data] : [])].map((set) => {
     const part = join(out, `taught-${set}.jsonl`);
@@ -104,7 +107,7 @@ function teach() {
       `taught-${set}`,
       "eval",
       "--player",
-      options.shown,
+      options.player,
       "--data",
       set,
       "--split",
@@ -126,7 +129,7 @@ function sft(name, steps, transcripts) {
     ...["sft", "--model", model, "--out", join(out, name), "--mixture", mixture, "--device", device],
     ...["--workers", tiny ? "1" : options.workers, "--steps", String(steps), "--max-context-tokens", "1536"],
     ...["--batch-tokens", tiny ? "2000" : "16384", "--learning-rate", isLora ? "1e-3" : "5e-4"],
-    ...["--transcripts", transcripts, "--transcripts-share", options["shown-share"]],
+    ...["--transcripts", transcripts, "--transcripts-share", options["player-share"]],
     ...(isLora ? ["--use-peft", "--lora-r", "64", "--lora-alpha", "128"] : []),
   );
   if (report)
@@ -173,7 +176,7 @@ function train(folder, seed, seconds, stepTime) {
 
 log(`${model}, ${way}, ${options.minutes} minutes`);
 evaluate("baseline", model);
-const transcripts = teach();
+const transcripts = demonstrations();
 /** SFT steps that take a third of the time, extrapolated from a few. */
 function fittingSteps() {
   const probe = sft("probe", tiny ? 2 : 100, transcripts);
@@ -181,27 +184,27 @@ function fittingSteps() {
   const rate = probe.steps / Math.max(1, probe.seconds - 4); // without the seconds of starting
   return tiny ? 3 : Math.floor(rate * 0.33 * total);
 }
-const steps = Number(options["warmup-steps"] ?? fittingSteps());
-if (!sft("warmed", steps, transcripts)) process.exit(1);
-const warmed = join(out, "warmed");
-evaluate("warmed", warmed);
-if (data) evaluate("warmed-data", warmed, { set: data });
+const steps = Number(options["sft-steps"] ?? fittingSteps());
+if (!sft("sft", steps, transcripts)) process.exit(1);
+const tuned = join(out, "sft");
+evaluate("sft", tuned);
+if (data) evaluate("sft-data", tuned, { set: data });
 
-const dry = sqlenv("dry", ...grpo(warmed, 0), "--max-steps", "4", "--dry-run");
+const dry = sqlenv("dry", ...grpo(tuned, 0), "--max-steps", "4", "--dry-run");
 const stepTime = (dry?.step_time ?? 5) * 0.8; // the first is slower
 const seeds = options.seeds.split(",");
-const first = train(warmed, seeds[0], Math.min(0.25 * total, left() - 90), stepTime);
+const first = train(tuned, seeds[0], Math.min(0.25 * total, left() - 90), stepTime);
 if (first) {
   evaluate("trained", first);
   if (data) evaluate("trained-data", first, { set: data });
   evaluate("trained-8", first, { samples: 8 });
-  if (left() > 60 || tiny) evaluate("warmed-8", warmed, { samples: 8 });
+  if (left() > 60 || tiny) evaluate("sft-8", tuned, { samples: 8 });
   if (data && left() > 60) evaluate("trained-data-8", first, { set: data, samples: 8, questions: 300 });
 }
 for (const seed of seeds.slice(1)) {
   const took = results.trainings.at(-1)?.seconds ?? 100;
   if (tiny || left() < 1.15 * took + 5) break;
-  train(warmed, seed, results.trainings[0].steps * stepTime, stepTime);
+  train(tuned, seed, results.trainings[0].steps * stepTime, stepTime);
 }
 keep();
 
