@@ -17,14 +17,12 @@ import {
   type DecodeRate,
   measureCeilings,
   measureDecode,
-  measureDecodeRoofline,
-  measureRoofline,
   measureTraining,
-  type RooflineRow,
   randomModel,
   type TrainingRate,
 } from "../../bench/cuda.ts";
 import { CUDA_GRPO, type CudaGRPO, measureGRPO } from "../../bench/cuda-grpo.ts";
+import { measureDecodeRoofline, measureRoofline, type RooflineRow } from "../../bench/cuda-roofline.ts";
 import type { EpisodeTokens, StepSeconds } from "../../bench/grpo.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
 import { precisionOption } from "../options/device.ts";
