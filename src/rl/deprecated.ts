@@ -3,10 +3,10 @@ import type { DataSet } from "../gym/data/index.ts";
 import type { EnvironmentSource } from "../gym/evaluation/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import { type EvaluateModelOptions, evaluateModel } from "./evaluate-model.ts";
-import { evaluateStage, type StageEvaluation, type StageOptions } from "./evaluate-stage.ts";
+import { evaluateStage, type StageOptions } from "./evaluate-stage.ts";
 import { measurePassAtK, type PassAtKOptions } from "./pass-at-k.ts";
 import type { SamplingModel } from "./policy.ts";
-import type { Decoding, Evaluation, EvaluationSplit, Reach, SplitAccuracy } from "./run/records.ts";
+import type { Decoding, Evaluation, EvaluationSplit, Reach, SplitAccuracy, StageEvaluation } from "./run/records.ts";
 import { randomBaseline } from "./sql/random-baseline.ts";
 import { createSqlEnvironment } from "./sql/sql-environment.ts";
 
@@ -22,6 +22,8 @@ export type Place = EvaluationSplit;
 export type Manner = Decoding;
 /** @deprecated use `SplitAccuracy` */
 export type PlaceAccuracy = SplitAccuracy;
+/** @deprecated use `StageEvaluation` */
+export type Played = StageEvaluation;
 /** @deprecated use `EvaluateModelOptions` */
 export type StandingOptions = EvaluateModelOptions & Environments;
 /** @deprecated use `StageOptions` */
@@ -62,8 +64,6 @@ export function reachOf(
 export {
   /** @deprecated use `compareStages` */
   compareStages as comparisonOf,
-  /** @deprecated use `StageEvaluation` */
-  type StageEvaluation as Played,
 } from "./evaluate-stage.ts";
 export {
   /** @deprecated use `passAtKWarning` */

@@ -5,17 +5,7 @@ import type { GRPOConfig } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { type EvaluateModelOptions, evaluateModel, evaluationTasks } from "./evaluate-model.ts";
 import type { SamplingModel } from "./policy.ts";
-import type { ComparedQuestion, Comparison, Evaluation, QuestionMarks } from "./run/records.ts";
-
-/** before.json and its like: success rates, and the greedy episodes of the tasks that are compared. */
-export interface StageEvaluation {
-  /** Name of the stage. */
-  readonly player: string;
-  readonly standing: Evaluation;
-  readonly compared: readonly EpisodeRecord[];
-  /** Greedy episodes judged; absent for the random baseline. */
-  readonly marks?: readonly QuestionMarks[];
-}
+import type { ComparedQuestion, Comparison, Evaluation, StageEvaluation } from "./run/records.ts";
 
 export interface StageOptions extends Pick<EvaluateModelOptions, "signal" | "onProgress"> {
   /** Name of the stage, such as "before". */

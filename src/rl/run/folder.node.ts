@@ -24,6 +24,7 @@ import {
   type LogLengths,
   type RestPoint,
   type RunStore,
+  restPointSchema,
   type TrainerState,
 } from "./store.ts";
 
@@ -31,19 +32,6 @@ const CHECKPOINTS = "checkpoints";
 const STATE = "trainer.json";
 /** Names of what is being written aside. */
 const ASIDE = /^\.(step-\d+|.+\.part)(\.old)?$|^\.(model|adapter|sft|self-taught-\d+)-\w{6}(\.old)?$/;
-
-const count = z.int().min(0);
-const savedSchema = z.object({
-  state: z.object({
-    ...{ step: count, generation: count, episodes: count, tokens: count, evaluated: count },
-    elapsed: z.number(),
-    since_log: z.record(z.string(), z.tuple([z.number(), z.number()])),
-    warned: z.array(z.string()),
-    streaks: z.record(z.string(), z.int()).optional(),
-    queue: z.object({ position: count, outcomes: z.record(z.string(), z.tuple([count, count, count])) }).optional(),
-  }),
-  logs: z.record(z.enum(LOGS), count),
-});
 
 export { trainingProcess } from "./lock.node.ts";
 
@@ -171,7 +159,7 @@ export class RunFolder implements RunStore {
 function readState(dir: string): RestPoint {
   const path = join(dir, STATE);
   try {
-    return savedSchema.parse(JSON.parse(readFileSync(path, "utf8")));
+    return restPointSchema.parse(JSON.parse(readFileSync(path, "utf8")));
   } catch (cause) {
     throw new ModelLoadError({
       what: `the checkpoint is damaged: ${cause instanceof z.ZodError ? z.prettifyError(cause) : messageOf(cause)}`,

@@ -5,14 +5,23 @@ import type { DataSet } from "../../gym/data/index.ts";
 import { evalIdsSha256 } from "../../gym/data/index.ts";
 import { rulesId, rulesOf } from "../../gym/env/index.ts";
 import { promptId } from "../../gym/players/index.ts";
-import { compareStages, evaluateStage, type StageEvaluation, type StageOptions } from "../evaluate-stage.ts";
+import { compareStages, evaluateStage, type StageOptions } from "../evaluate-stage.ts";
 import { measurePassAtK, passAtKWarning } from "../pass-at-k.ts";
 import { selfTaughtName } from "../sft/self-taught.ts";
 import { randomBaseline } from "../sql/random-baseline.ts";
 import { GRPOTrainer, type TrainerOptions } from "../trainer.ts";
 import { accuracyOf, outcomesOf, pairsOf } from "./outcomes.ts";
 import { readRunJson } from "./read-json.ts";
-import type { Reach, SelfTaughtReport, StageReport, TrainingResult, Warning } from "./records.ts";
+import {
+  type Reach,
+  reachSchema,
+  type StageEvaluation,
+  selfTaughtReportSchema,
+  stageEvaluationSchema,
+  stageReportSchema,
+  type TrainingResult,
+  type Warning,
+} from "./records.ts";
 import { keepSplit, overlapWarning, splitOf } from "./split.ts";
 
 /** Part of a training, in order. */
@@ -31,9 +40,6 @@ export interface GrpoOptions extends Omit<TrainerOptions, "environment"> {
   /** What the model can do before training, where pass_k asks for it; with the warning that this is worth. */
   readonly onReach?: (reach: Reach, warning: Warning | null) => void;
 }
-
-/** What a file of an evaluation has at least. */
-const PLAYED = ["player", "standing", "compared"] as const;
 
 /** Trains and evaluates, and writes the records to the store; null when the signal came first, with the training saved. */
 export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | null> {
@@ -66,7 +72,7 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
   };
   /** Plays once; a resumed run finds what was played before. */
   const once = async (phase: "random" | "before", play: () => Promise<StageEvaluation>): Promise<StageEvaluation> => {
-    const kept = readRunJson<StageEvaluation>(store, `${phase}.json`, PLAYED);
+    const kept = readRunJson(store, `${phase}.json`, stageEvaluationSchema);
     if (kept) return kept;
     const played = await play();
     store.write(`${phase}.json`, `${JSON.stringify(played)}\n`);
@@ -75,7 +81,7 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
 
   /** What reward can reach; a resumed run finds it. */
   const measureReach = async (): Promise<Reach> => {
-    const kept = readRunJson<Reach>(store, "reach.json", ["questions", "tries"]);
+    const kept = readRunJson(store, "reach.json", reachSchema);
     if (kept) return kept;
     onPhase?.("reach");
     const reach = await measurePassAtK(environment, model, config, {
@@ -92,10 +98,10 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
     keepSplit(store, split);
     const { sft_steps, self_taught_rounds } = config;
     const base =
-      sft_steps > 0 || self_taught_rounds > 0 ? readRunJson<StageEvaluation>(store, "base.json", PLAYED) : null;
-    const sft = sft_steps > 0 ? readRunJson<StageReport>(store, "sft.json", ["steps", "last_loss"]) : null;
+      sft_steps > 0 || self_taught_rounds > 0 ? readRunJson(store, "base.json", stageEvaluationSchema) : null;
+    const sft = sft_steps > 0 ? readRunJson(store, "sft.json", stageReportSchema) : null;
     const self_taught = Array.from({ length: self_taught_rounds }, (_, i) =>
-      readRunJson<SelfTaughtReport>(store, `${selfTaughtName(i + 1)}.json`, ["steps", "last_loss", "solved"]),
+      readRunJson(store, `${selfTaughtName(i + 1)}.json`, selfTaughtReportSchema),
     ).filter((report) => report !== null);
     const random = await once("random", () => randomBaseline(data, config, { environments, ...watch("random") }));
     const isNew = store.newest() === null;

@@ -4,37 +4,16 @@ import { createHash } from "node:crypto";
 import { createReadStream, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve, sep } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { z } from "zod";
 import { UsageError } from "../../errors.ts";
 import type { DataSet } from "../../gym/data/index.ts";
 import { packageInfo } from "../../io/package-info.node.ts";
 import { resolveModel } from "../../lm/model/formats/hub.node.ts";
 import type { GRPOConfig } from "../config.ts";
+import { type RunInputs, runInputsSchema } from "./records.ts";
 import type { RunStore } from "./store.ts";
 
 /** The name of the file in a run's folder. */
 export const INPUTS_FILE = "inputs.json";
-
-const sums = z.record(z.string(), z.string());
-const schema = z.object({
-  version: z.string(),
-  questions: z.string(),
-  databases: sums,
-  model: sums,
-  reward_funcs: sums,
-});
-
-export interface RunInputs {
-  /** Of the package. */
-  readonly version: string;
-  readonly questions: string;
-  /** By name. */
-  readonly databases: Readonly<Record<string, string>>;
-  /** By file, of the folders or GGUF files the model is made of. */
-  readonly model: Readonly<Record<string, string>>;
-  /** By file; empty without one. What it imports is not looked at. */
-  readonly reward_funcs: Readonly<Record<string, string>>;
-}
 
 export interface InputSources {
   readonly version: string;
@@ -117,7 +96,7 @@ export function readInputs(run: string): RunInputs | null {
   const file = join(run, INPUTS_FILE);
   if (!existsSync(file)) return null;
   try {
-    return schema.parse(JSON.parse(readFileSync(file, "utf8")));
+    return runInputsSchema.parse(JSON.parse(readFileSync(file, "utf8")));
   } catch {
     return null; // damaged: nothing can be compared
   }

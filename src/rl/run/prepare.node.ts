@@ -8,8 +8,9 @@ import { type GRPOConfig, type GRPOConfigInput, resolveConfig, stepsOf } from ".
 import { checkRewards, type RewardFunction } from "../rewards.ts";
 import { loadQuestionPrompts } from "../sql/questions.ts";
 import { resumedConfig } from "./config-file.node.ts";
+import type { TrainingSplit } from "./records.ts";
 import { rewardFile } from "./reward-file.node.ts";
-import { splitOf, type TrainingSplit } from "./split.ts";
+import { splitOf } from "./split.ts";
 
 export interface PrepareOptions {
   /** Settings that differ from the defaults, or from those of the run that is resumed. */

@@ -8,14 +8,19 @@ import { messageOf, SqlEnvError, UsageError } from "../../errors.ts";
 import { renameSettings } from "../config.ts";
 import { CONFIG_FILE, checkVersion } from "./config-file.node.ts";
 import {
+  type Comparison,
   comparisonSchema,
-  episodeSchema,
-  metricSchema,
-  resultSchema,
-  timingSchema,
+  type EpisodeLine,
+  episodeLineSchema,
+  type MetricLine,
+  metricLineSchema,
+  type TimingLine,
+  type TrainingResult,
+  timingLineSchema,
+  trainingResultSchema,
+  type Warning,
   warningSchema,
-} from "./record-schemas.ts";
-import type { Comparison, EpisodeLine, MetricLine, TimingLine, TrainingResult, Warning } from "./records.ts";
+} from "./records.ts";
 
 /** All records of a run except its episodes, which `readEpisodes` streams. */
 export interface RunFolderRecords {
@@ -53,22 +58,21 @@ export async function readRunFolder(folder: string): Promise<RunFolderRecords> {
       remedy: `a run has at least one of ${RUN_FILES.join(", ")}`,
     });
   }
-  const result = readJson(folder, "results.json", resultSchema) as TrainingResult | null;
   return {
     folder,
     run: basename(resolve(folder)),
     config: readConfig(folder),
-    metrics: await readLines<MetricLine>(folder, "metrics.jsonl", metricSchema),
-    timings: await readLines<TimingLine>(folder, "timings.jsonl", timingSchema),
-    warnings: await readLines<Warning>(folder, "warnings.jsonl", warningSchema),
-    result,
-    comparison: readJson(folder, "comparison.json", comparisonSchema) as Comparison | null,
+    metrics: await readLines(folder, "metrics.jsonl", metricLineSchema),
+    timings: await readLines(folder, "timings.jsonl", timingLineSchema),
+    warnings: await readLines(folder, "warnings.jsonl", warningSchema),
+    result: readJson(folder, "results.json", trainingResultSchema),
+    comparison: readJson(folder, "comparison.json", comparisonSchema),
   };
 }
 
 /** The training's episodes, in order. */
 export async function* readEpisodes(folder: string): AsyncGenerator<EpisodeLine> {
-  yield* linesOf<EpisodeLine>(folder, "episodes.jsonl", episodeSchema);
+  yield* linesOf(folder, "episodes.jsonl", episodeLineSchema);
 }
 
 /** The settings of config.yaml, by today's names; null if there is none. */
@@ -86,24 +90,26 @@ export function readConfig(folder: string): Readonly<Record<string, unknown>> | 
   return renameSettings(settings).settings;
 }
 
-function readJson(folder: string, name: string, schema: z.ZodType): unknown {
+function readJson<T>(folder: string, name: string, schema: z.ZodType<T>): T | null {
   const file = join(folder, name);
   if (!existsSync(file)) return null;
   try {
-    return schema.parse(JSON.parse(readFileSync(file, "utf8")));
+    const value: unknown = JSON.parse(readFileSync(file, "utf8"));
+    schema.parse(value);
+    return value as T; // with fields that this version does not know
   } catch (cause) {
     throw broken(file, cause instanceof z.ZodError ? z.prettifyError(cause) : messageOf(cause), cause);
   }
 }
 
-async function readLines<T>(folder: string, name: string, schema: z.ZodType): Promise<T[]> {
+async function readLines<T>(folder: string, name: string, schema: z.ZodType<T>): Promise<T[]> {
   const lines: T[] = [];
-  for await (const line of linesOf<T>(folder, name, schema)) lines.push(line);
+  for await (const line of linesOf(folder, name, schema)) lines.push(line);
   return lines;
 }
 
 /** Streams a file's records; a broken line is an error unless it is the last one, which a crash may have truncated. */
-async function* linesOf<T>(folder: string, name: string, schema: z.ZodType): AsyncGenerator<T> {
+async function* linesOf<T>(folder: string, name: string, schema: z.ZodType<T>): AsyncGenerator<T> {
   const file = join(folder, name);
   if (!existsSync(file)) return;
   let [number, truncatedLine] = [0, 0];

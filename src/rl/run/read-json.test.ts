@@ -1,18 +1,20 @@
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { readRunJson } from "./read-json.ts";
 
+const schema = z.object({ seed: z.number() });
 const storeWith = (text: string | null) => ({ name: "runs/lamps", read: () => text });
 
 test.each([
   ['{"seed": 1', /damaged \(.*JSON.*\): runs\/lamps\/split\.json; restore it, or delete it/],
-  ["null", /damaged \(it has no seed\): runs\/lamps\/split\.json/],
-  ["[]", /damaged \(it has no seed\)/],
-  ["{}", /damaged \(it has no seed\)/],
+  ["null", /damaged \(Invalid input: expected object, received null\): runs\/lamps\/split\.json/],
+  ["[]", /damaged \(Invalid input: expected object, received array\)/],
+  ["{}", /damaged \(seed: Invalid input: expected number, received undefined\)/],
 ])("a damaged file is named with what to do: %s", (text, message) => {
-  expect(() => readRunJson<{ seed: number }>(storeWith(text), "split.json", ["seed"])).toThrow(message);
+  expect(() => readRunJson(storeWith(text), "split.json", schema)).toThrow(message);
 });
 
 test("a whole file is read, and one that is not there is null", () => {
-  expect(readRunJson(storeWith('{"seed": 1}'), "split.json", ["seed" as never])).toEqual({ seed: 1 });
-  expect(readRunJson(storeWith(null), "split.json", [])).toBeNull();
+  expect(readRunJson(storeWith('{"seed": 1, "new": 2}'), "split.json", schema)).toEqual({ seed: 1, new: 2 });
+  expect(readRunJson(storeWith(null), "split.json", schema)).toBeNull();
 });

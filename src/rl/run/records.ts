@@ -1,10 +1,61 @@
-// What a training leaves behind, as plain records: every file of a run folder is made of these.
-import type { EpisodeRecord, Interval, PairedComparison, Summary } from "../../gym/evaluation/index.ts";
+// The records of a run folder: one schema per file, the types inferred from them, used by the writer and by all readers.
+// Fields that earlier versions did not write are optional; fields that a version does not know are ignored.
+import { z } from "zod";
+import type { EpisodeRecord, PairedComparison, Summary } from "../../gym/evaluation/index.ts";
 import type { Message, Segment } from "../../gym/players/index.ts";
-import type { SftReport } from "../sft/sft.ts";
-import type { TrainingSplit } from "./split.ts";
 
-/** An episode of the model that is trained: the record everyone has, what was said, and the tokens to learn from. */
+const record = <S extends z.ZodRawShape>(shape: S) => z.object(shape).readonly();
+const list = <T extends z.ZodType>(item: T) => z.array(item).readonly();
+
+/** A record that the gym defines: only the fields that readers rely on are checked. */
+const gymRecord = <T>(shape: z.ZodRawShape): z.ZodType<T> => z.looseObject(shape) as unknown as z.ZodType<T>;
+
+const count = z.number();
+const rate = z.number().nullable();
+const interval = z.tuple([z.number(), z.number()]).readonly();
+/** A number that JSON writes as null where it is not finite. */
+const measured = z.custom<number>((value) => value === null || typeof value === "number");
+
+/** Actions of an episode, as counted by readers. */
+const episodeShape = {
+  steps: z.array(z.looseObject({ action: z.looseObject({ action_type: z.string() }) })),
+  invalid: count,
+  repeats: count,
+  parse_failures: count,
+};
+
+/** An episode as it is shown turn by turn. */
+const shownEpisodeSchema = gymRecord<EpisodeRecord>({
+  player: z.string(),
+  steps: z.array(
+    z.looseObject({
+      action: z.looseObject({ action_type: z.string(), argument: z.string() }),
+      text: z.string().nullable(),
+      parse_error: z.string().nullable(),
+      observation: z.looseObject({
+        result: z.string(),
+        error: z.string().nullable(),
+        reward: rate,
+        reward_breakdown: z.record(z.string(), z.number()),
+      }),
+    }),
+  ),
+  correctness: rate,
+  reward: rate,
+  step_count: count,
+  done_reason: z.string().nullable(),
+  error: z.string().nullable(),
+});
+
+const summarySchema = gymRecord<Summary>({
+  episodes: count,
+  scored: count,
+  success_rate: rate,
+  success_ci: interval.nullable(),
+  mean_steps: rate,
+});
+
+/** An episode of the model that is trained: the gym's record, the messages, and the tokens to learn from. Not written. */
 export interface Episode extends EpisodeRecord {
   readonly messages: readonly Message[];
   readonly segments: readonly Segment[];
@@ -14,196 +65,281 @@ export interface Episode extends EpisodeRecord {
   readonly truncated: boolean;
 }
 
-/** A line of episodes.jsonl: an episode without its tokens, with what training made of it. */
-export interface EpisodeLine extends EpisodeRecord {
+const episodeLineShape = {
   /** Optimizer step it was played for, from 1. */
-  readonly step: number;
+  step: count,
   /** Number of its question in the step, and its own among that question's episodes. */
-  readonly group: number;
-  readonly generation: number;
+  group: count,
+  generation: count,
   /** By reward function; null where it has no opinion. */
-  readonly rewards: Readonly<Record<string, number | null>>;
+  rewards: z.record(z.string(), rate).readonly(),
   /** Weighted sum; null when nothing could be scored. */
-  readonly total_reward: number | null;
-  readonly advantage: number;
+  total_reward: rate,
+  advantage: measured,
   /** Its tokens had advantages by self-distillation instead. */
-  readonly distilled?: true;
-  /** Added to the advantage of the first turns, as many as `turns` says, or of all (null); only with turn_credit. */
-  readonly turn_credit?: { readonly advantage: number; readonly turns: number | null };
+  distilled: z.literal(true).exactOptional(),
+  /** Added to the advantage of the first `turns` turns, or of all (null); only with turn_credit. */
+  turn_credit: record({ advantage: measured, turns: count.nullable() }).exactOptional(),
   /** Set where its group had no spread and was replaced (dynamic_sampling): nothing was learned from it. */
-  readonly dropped?: true;
-  readonly completion_tokens: number;
-  readonly prompt_tokens: number;
-  readonly segments: number;
-  readonly truncated: boolean;
-}
+  dropped: z.literal(true).exactOptional(),
+  completion_tokens: count,
+  prompt_tokens: count,
+  segments: count,
+  truncated: z.boolean(),
+};
+/** A line of episodes.jsonl: an episode without its tokens, with what training made of it. */
+export type EpisodeLine = EpisodeRecord & Readonly<z.infer<z.ZodObject<typeof episodeLineShape>>>;
+export const episodeLineSchema = gymRecord<EpisodeLine>({ ...episodeShape, ...episodeLineShape });
 
 /**
- * A line of metrics.jsonl: numbers by name, TRL's where it has one, no clocks. Lines of the training have `loss`, and `reward` where episodes were played;
- * lines of an evaluation have `eval_{seen,unseen}/{greedy,sampled}/{success_rate,success_ci_low,success_ci_high,reward,steps,episodes}`.
+ * A line of metrics.jsonl: numbers by name, TRL's where it has one, no clocks. Lines of the training have `loss`, and
+ * `reward` where episodes were played; lines of an evaluation have
+ * `eval_{seen,unseen}/{greedy,sampled}/{success_rate,success_ci_low,success_ci_high,reward,steps,episodes}`.
  */
-export interface MetricLine extends Readonly<Record<string, number>> {
-  readonly step: number;
-}
+export type MetricLine = z.infer<typeof metricLineSchema>;
+export const metricLineSchema = z.object({ step: count }).catchall(measured).readonly();
 
 /** A line of timings.jsonl: where the seconds of a step went. */
-export interface TimingLine {
-  readonly step: number;
-  readonly step_time: number;
-  readonly sampling: number;
-  /** In which nothing was sampled because of environments: all they took in the main thread, or the waiting for other threads. */
-  readonly environment: number;
-  /** That environments worked, added up over their threads; absent in records of earlier versions. */
-  readonly environment_work?: number;
-  readonly rewards: number;
-  readonly training: number;
+export type TimingLine = z.infer<typeof timingLineSchema>;
+export const timingLineSchema = record({
+  step: count,
+  step_time: count,
+  sampling: count,
+  /** Without sampling because of environments: all of their time in the main thread, or the wait for other threads. */
+  environment: count,
+  /** Work of environments, added up over their threads. */
+  environment_work: count.exactOptional(),
+  rewards: count,
+  training: count,
   /** Groups that were started and stopped because the batch was full without them; only with dynamic_sampling. */
-  readonly stopped_groups?: number;
-  readonly tokens_per_s: number;
-  /** Seconds of all steps so far; evaluations and pauses between resumes are not in it. */
-  readonly elapsed: number;
-}
+  stopped_groups: count.exactOptional(),
+  tokens_per_s: measured,
+  /** Seconds of all steps so far, without evaluations and pauses between resumes. */
+  elapsed: count,
+});
 
 /** A line of warnings.jsonl. */
-export interface Warning {
-  readonly step: number;
+export type Warning = z.infer<typeof warningSchema>;
+export const warningSchema = record({
+  step: count,
   /** Such as "truncated", "no_spread", "parse_failures", "entropy_collapsed", "nan". */
-  readonly code: string;
-  readonly message: string;
-  readonly remedy: string;
-}
+  code: z.string(),
+  message: z.string(),
+  remedy: z.string(),
+});
 
+const evaluationSplitSchema = z.enum(["seen", "unseen"]);
 /** Evaluation tasks on databases that training has questions on, and on others. */
-export type EvaluationSplit = "seen" | "unseen";
+export type EvaluationSplit = z.infer<typeof evaluationSplitSchema>;
 export type Decoding = "greedy" | "sampled";
 
+const decodingsSchema = record({ greedy: summarySchema, sampled: summarySchema });
 /** Success on each split with each decoding. */
-export type Evaluation = Readonly<Record<EvaluationSplit, Readonly<Record<Decoding, Summary>>>>;
+export type Evaluation = z.infer<typeof evaluationSchema>;
+export const evaluationSchema = record({ seen: decodingsSchema, unseen: decodingsSchema });
 
-/** What a model could do before training, on training questions: reward can make likelier what it does now and then. */
-export interface Reach {
-  readonly questions: number;
-  readonly tries: number;
-  /** Shares of right answers: the likeliest actions; sampled as in training; and of questions that were solved at least once. */
-  readonly greedy: number | null;
-  readonly sampled: number | null;
-  readonly solved_in_tries: number | null;
-}
+/** reach.json: what a model could do before training, on training questions; reward makes likelier what it does now and then. */
+export type Reach = z.infer<typeof reachSchema>;
+export const reachSchema = record({
+  questions: count,
+  tries: count,
+  /** Shares of right answers: greedy, sampled as in training, and of questions solved at least once. */
+  greedy: rate,
+  sampled: rate,
+  solved_in_tries: rate,
+});
 
+const markSchema = z.enum(["answer", "spider", "bird"]);
 /** A way of being right: the answer as the environment judges it, or the last query by Spider's or BIRD's rule. */
-export type Mark = "answer" | "spider" | "bird";
+export type Mark = z.infer<typeof markSchema>;
 
 /** Whether a greedy evaluation episode was right. */
-export interface QuestionMarks extends Readonly<Record<Mark, boolean>> {
-  readonly question_id: string;
-  readonly database: string;
-  readonly seen: boolean;
-}
+export type QuestionMarks = z.infer<typeof questionMarksSchema>;
+const questionMarksSchema = record({
+  question_id: z.string(),
+  database: z.string(),
+  seen: z.boolean(),
+  answer: z.boolean(),
+  spider: z.boolean(),
+  bird: z.boolean(),
+});
 
 /** The rate is 0–1; the interval 95 %, over databases where training has no questions on them. */
-export interface Score {
-  readonly right: number;
-  readonly rate: number;
-  readonly ci: Interval;
-}
+export type Score = z.infer<typeof scoreSchema>;
+const scoreSchema = record({ right: count, rate: count, ci: interval });
 
-export interface SplitAccuracy extends Readonly<Record<Mark, Score | null>> {
-  readonly questions: number;
-}
+export type SplitAccuracy = z.infer<typeof splitAccuracySchema>;
+const splitAccuracySchema = record({
+  questions: count,
+  answer: scoreSchema.nullable(),
+  spider: scoreSchema.nullable(),
+  bird: scoreSchema.nullable(),
+});
 
 /** Greedy accuracy of one stage; null where there are no questions. */
-export type Accuracy = Readonly<Record<EvaluationSplit, SplitAccuracy>>;
+export type Accuracy = z.infer<typeof accuracySchema>;
+const accuracySchema = record({ seen: splitAccuracySchema, unseen: splitAccuracySchema });
 
+const stagePairShape = { from: z.string(), to: z.string(), place: evaluationSplitSchema, mark: markSchema };
 /** Two stages on the same questions; the difference is `to` − `from`. */
-export interface StagePair extends PairedComparison {
-  readonly from: string;
-  readonly to: string;
-  readonly place: EvaluationSplit;
-  readonly mark: Mark;
-}
+export type StagePair = PairedComparison & Readonly<z.infer<z.ZodObject<typeof stagePairShape>>>;
+const stagePairSchema = gymRecord<StagePair>({
+  ...stagePairShape,
+  databases: count,
+  difference: count,
+  difference_ci: interval.nullable(),
+  mcnemar_p: count,
+  permutation_p: count,
+});
 
 /** outcomes.json: each question's outcome at each stage, ids and bits only. */
-export interface Outcomes {
-  readonly format: "sqlenv-outcomes-1";
+export type Outcomes = z.infer<typeof outcomesSchema>;
+export const outcomesSchema = record({
+  format: z.literal("sqlenv-outcomes-1"),
   /** What was evaluated, and how: greedily, with the schema unknown. */
-  readonly model_name: string;
-  readonly seed: number;
-  readonly data: string;
-  readonly prompt: string;
-  readonly rules: string;
-  readonly step_budget: number;
-  readonly max_new_tokens: number;
+  model_name: z.string(),
+  seed: count,
+  data: z.string(),
+  prompt: z.string(),
+  rules: z.string(),
+  step_budget: count,
+  max_new_tokens: count,
   /** SHA-256 of the questions' ids; absent in pages without crypto.subtle. */
-  readonly ids_sha256?: string;
-  readonly stages: readonly string[];
+  ids_sha256: z.string().exactOptional(),
+  stages: list(z.string()),
   /** What each bit says, the lowest first. */
-  readonly bits: readonly Mark[];
-  /** By database and question id, a number for each stage; null where it was not asked. */
-  readonly questions: Readonly<Record<string, Readonly<Record<string, readonly (number | null)[]>>>>;
-}
+  bits: list(markSchema),
+  /** By database and question id, one number per stage; null where it was not asked. */
+  questions: z.record(z.string(), z.record(z.string(), list(z.int().min(0).nullable())).readonly()).readonly(),
+});
 
+const stageReportShape = {
+  steps: count,
+  tokens: count,
+  transcripts: count,
+  /** Transcripts that were longer than the context. */
+  too_long: count,
+  first_loss: measured,
+  /** Mean of the last tenth of the steps. */
+  last_loss: measured,
+  seconds: count,
+};
 /** NAME.json of a stage before GRPO, such as sft.json: what it learned from. */
-export interface StageReport extends Omit<SftReport, "interrupted"> {
-  readonly seconds: number;
-}
+export type StageReport = z.infer<typeof stageReportSchema>;
+export const stageReportSchema = record(stageReportShape);
 
 /** self-taught-N.json: a round of SFT on the model's own right episodes. */
-export interface SelfTaughtReport extends StageReport {
+export type SelfTaughtReport = z.infer<typeof selfTaughtReportSchema>;
+export const selfTaughtReportSchema = record({
+  ...stageReportShape,
   /** Questions that were tried, and of them those solved at least once. */
-  readonly questions: number;
-  readonly solved: number;
+  questions: count,
+  solved: count,
   /** Episodes that were sampled, those that were right, and those learned from. */
-  readonly episodes: number;
-  readonly right: number;
-  readonly kept: number;
-}
+  episodes: count,
+  right: count,
+  kept: count,
+});
 
-/** results.json: what a training says of itself at its end. */
-export interface TrainingResult {
-  readonly run: string;
-  readonly model_name: string;
-  /** Id of the prompt; absent in results of versions that had one. */
-  readonly prompt?: string;
-  /** Id of the environment's rules; absent in results of versions that had one set of rules. */
-  readonly rules?: string;
-  /** SHA-256 of the evaluation questions' ids: results that share it are about the same questions. Absent in pages without crypto.subtle. */
-  readonly eval_ids_sha256?: string;
-  readonly seconds: number;
-  readonly steps: number;
-  readonly episodes: number;
-  readonly tokens: number;
-  readonly random: Evaluation;
+/** Some databases of a data set, and the questions on them that pass the difficulty filter. */
+export type SplitPart = z.infer<typeof splitPartSchema>;
+const splitPartSchema = record({
+  databases: list(z.string()),
+  questions: count,
+  /** SHA-256 of the questions' ids; absent in pages without crypto.subtle. */
+  ids_sha256: z.string().exactOptional(),
+});
+
+/** split.json: what each part of a training has questions on. */
+export type TrainingSplit = z.infer<typeof trainingSplitSchema>;
+export const trainingSplitSchema = record({
+  seed: count,
+  /** Share of the training databases that SFT uses, and of SFT's episodes that are on them. */
+  shares: record({ databases: count, episodes: count }),
+  /** Demonstrated by SFT; no databases where gold SQL is not used. */
+  sft: splitPartSchema,
+  /** Asked by GRPO. */
+  grpo: splitPartSchema,
+  eval: splitPartSchema,
+  /** Whether GRPO may ask questions that SFT demonstrated. */
+  overlap: z.boolean(),
+});
+
+/** random.json, base.json and before.json: success rates, and the greedy episodes of the tasks that are compared. */
+export type StageEvaluation = z.infer<typeof stageEvaluationSchema>;
+export const stageEvaluationSchema = record({
+  /** Name of the stage. */
+  player: z.string(),
+  standing: evaluationSchema,
+  compared: list(shownEpisodeSchema),
+  /** Greedy episodes judged; absent for the random baseline. */
+  marks: list(questionMarksSchema).exactOptional(),
+});
+
+/** results.json: the result of a training. */
+export type TrainingResult = z.infer<typeof trainingResultSchema>;
+export const trainingResultSchema = record({
+  run: z.string(),
+  model_name: z.string(),
+  /** Id of the prompt. */
+  prompt: z.string().exactOptional(),
+  /** Id of the environment's rules. */
+  rules: z.string().exactOptional(),
+  /** SHA-256 of the evaluation questions' ids: results that share it are about the same questions. */
+  eval_ids_sha256: z.string().exactOptional(),
+  seconds: count,
+  steps: count,
+  episodes: count,
+  tokens: count,
+  random: evaluationSchema,
   /** Before SFT and self-taught rounds; absent where there were none. */
-  readonly base?: Evaluation;
+  base: evaluationSchema.exactOptional(),
   /** Where GRPO began. */
-  readonly before: Evaluation;
-  readonly after: Evaluation;
+  before: evaluationSchema,
+  after: evaluationSchema,
   /** Measured where pass_k asks for it. */
-  readonly reach?: Reach;
+  reach: reachSchema.exactOptional(),
   /** Greedy, by stage: answers, and last queries by the rules of Spider and BIRD. */
-  readonly accuracy?: Readonly<Partial<Record<"base" | "before" | "after", Accuracy>>>;
+  accuracy: z
+    .partialRecord(z.enum(["base", "before", "after"]), accuracySchema)
+    .readonly()
+    .exactOptional(),
   /** Each stage compared with the one before it. */
-  readonly paired?: readonly StagePair[];
+  paired: list(stagePairSchema).exactOptional(),
   /** What SFT before GRPO learned from. */
-  readonly sft?: StageReport;
+  sft: stageReportSchema.exactOptional(),
   /** What each self-taught round before GRPO learned from. */
-  readonly self_taught?: readonly SelfTaughtReport[];
-  /** Which databases each part had questions on; absent in results of versions that did not keep it. */
-  readonly split?: TrainingSplit;
-  readonly warnings: number;
-}
+  self_taught: list(selfTaughtReportSchema).exactOptional(),
+  /** Which databases each part had questions on. */
+  split: trainingSplitSchema.exactOptional(),
+  warnings: count,
+});
+
+export type ComparedQuestion = z.infer<typeof comparedQuestionSchema>;
+const comparedQuestionSchema = record({
+  question_id: z.string(),
+  question: z.string(),
+  database_name: z.string(),
+  seen: z.boolean(),
+  /** In the order of the players. */
+  episodes: list(shownEpisodeSchema),
+});
 
 /** comparison.json: the same questions by the players of a training: random, base, before and after. */
-export interface Comparison {
-  readonly players: readonly string[];
-  readonly questions: readonly ComparedQuestion[];
-}
+export type Comparison = z.infer<typeof comparisonSchema>;
+export const comparisonSchema = record({ players: list(z.string()), questions: list(comparedQuestionSchema) });
 
-export interface ComparedQuestion {
-  readonly question_id: string;
-  readonly question: string;
-  readonly database_name: string;
-  readonly seen: boolean;
-  /** In the order of the players. */
-  readonly episodes: readonly EpisodeRecord[];
-}
+const sums = z.record(z.string(), z.string()).readonly();
+/** inputs.json: what a run was begun with, as SHA-256 sums. */
+export type RunInputs = z.infer<typeof runInputsSchema>;
+export const runInputsSchema = record({
+  /** Of the package. */
+  version: z.string(),
+  questions: z.string(),
+  /** By name. */
+  databases: sums,
+  /** By file, of the folders or GGUF files the model is made of. */
+  model: sums,
+  /** By file; empty without one. Files that it imports are not included. */
+  reward_funcs: sums,
+});

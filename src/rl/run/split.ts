@@ -5,7 +5,7 @@ import { type DataSet, filterQuestions, idsSha256, type QuestionRecord } from ".
 import { random } from "../../random.ts";
 import type { GRPOConfig } from "../config.ts";
 import { readRunJson } from "./read-json.ts";
-import type { Warning } from "./records.ts";
+import { type SplitPart, type TrainingSplit, trainingSplitSchema, type Warning } from "./records.ts";
 import type { RunStore } from "./store.ts";
 
 /** The settings that decide a split. */
@@ -13,28 +13,6 @@ export type SplitConfig = Pick<
   GRPOConfig,
   "difficulty_filter" | "seed" | "sft_steps" | "sft_database_share" | "sft_data_share" | "sft_overlap"
 >;
-
-/** Some databases of a data set, and the questions on them that pass the difficulty filter. */
-export interface SplitPart {
-  readonly databases: readonly string[];
-  readonly questions: number;
-  /** SHA-256 of the questions' ids; absent in pages without crypto.subtle. */
-  readonly ids_sha256?: string;
-}
-
-/** split.json: what each part of a training has questions on. */
-export interface TrainingSplit {
-  readonly seed: number;
-  /** Share of the training databases that SFT uses, and of SFT's episodes that are on them. */
-  readonly shares: { readonly databases: number; readonly episodes: number };
-  /** Demonstrated by SFT; no databases where gold SQL is not used. */
-  readonly sft: SplitPart;
-  /** Asked by GRPO. */
-  readonly grpo: SplitPart;
-  readonly eval: SplitPart;
-  /** Whether GRPO may ask questions that SFT demonstrated. */
-  readonly overlap: boolean;
-}
 
 /** The training databases whose gold SQL is used by SFT; none without SFT on the data set. */
 export function sftDatabases(data: DataSet, config: SplitConfig): string[] {
@@ -111,7 +89,7 @@ export async function splitOf(data: DataSet, config: SplitConfig): Promise<Train
 
 /** Keeps the split with the run; refuses to continue a run that was begun with another. */
 export function keepSplit(store: Pick<RunStore, "read" | "write" | "name">, split: TrainingSplit): void {
-  const kept = readRunJson<TrainingSplit>(store, SPLIT_FILE, ["seed", "sft", "grpo", "eval", "overlap"]);
+  const kept = readRunJson(store, SPLIT_FILE, trainingSplitSchema);
   const changed = kept === null ? [] : splitDifferences(kept, split);
   if (changed.length > 0)
     throw new UsageError({

@@ -16,8 +16,7 @@ import type { SftStep } from "../sft/sft.ts";
 import { createSqlEnvironment } from "../sql/sql-environment.ts";
 import type { Phase } from "./grpo.ts";
 import { baseName } from "./model.node.ts";
-import type { SelfTaughtReport, StageReport } from "./records.ts";
-import type { TrainingSplit } from "./split.ts";
+import type { SelfTaughtReport, StageReport, TrainingSplit } from "./records.ts";
 import type { RunStore } from "./store.ts";
 
 /** What a stage works with. */

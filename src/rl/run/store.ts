@@ -1,29 +1,39 @@
 // Where a run is kept: logs that grow line by line, small files, and checkpoints. A folder on disk (folder.node.ts), or memory.
 
-import type { Sums } from "../metrics.ts";
-import type { QueueState } from "../task-queue.ts";
+import { z } from "zod";
 
-/** What a checkpoint holds besides the engine's numbers. */
-export interface TrainerState {
-  /** Optimizer steps done. */
-  readonly step: number;
-  /** Generations played. */
-  readonly generation: number;
-  readonly episodes: number;
-  /** Tokens of prompts and completions so far. */
-  readonly tokens: number;
-  /** Seconds of training so far. */
-  readonly elapsed: number;
-  /** The step of the newest evaluation on the way. */
-  readonly evaluated: number;
-  /** Metrics since the last line of metrics.jsonl: their sums, and how many steps each is of. */
-  readonly since_log: Sums;
-  /** Codes of warnings that still hold, and by code the steps in a row in which it held or did not (diagnostics.ts). */
-  readonly warned: readonly string[];
-  readonly streaks?: Readonly<Record<string, number>> | undefined;
-  /** Only of trainings with dynamic_sampling or skip_solved. */
-  readonly queue?: QueueState | undefined;
-}
+const count = z.int().min(0);
+const trainerStateSchema = z
+  .object({
+    /** Optimizer steps done. */
+    step: count,
+    /** Generations played. */
+    generation: count,
+    episodes: count,
+    /** Tokens of prompts and completions so far. */
+    tokens: count,
+    /** Seconds of training so far. */
+    elapsed: z.number(),
+    /** The step of the newest evaluation during training. */
+    evaluated: count,
+    /** Metrics since the last line of metrics.jsonl: their sums, and the number of steps each is of. */
+    since_log: z.record(z.string(), z.tuple([z.number(), z.number()]).readonly()).readonly(),
+    /** Codes of warnings that still hold, and by code the steps in a row in which it held or did not (diagnostics.ts). */
+    warned: z.array(z.string()).readonly(),
+    streaks: z.record(z.string(), z.int()).readonly().optional(),
+    /** Only of trainings with dynamic_sampling or skip_solved. */
+    queue: z
+      .object({
+        position: count,
+        outcomes: z.record(z.string(), z.tuple([count, count, count]).readonly()).readonly(),
+      })
+      .readonly()
+      .optional(),
+  })
+  .readonly();
+
+/** The state of a checkpoint besides the engine's. */
+export type TrainerState = z.infer<typeof trainerStateSchema>;
 
 /** The state of a training before its first step. */
 export const INITIAL_STATE: TrainerState = {
@@ -41,12 +51,6 @@ export interface Checkpoint {
   readonly state: TrainerState;
   /** Where the engine's numbers are; null in memory. */
   readonly dir: string | null;
-}
-
-/** A moment to resume from: the counters, and what of the logs belongs to them. */
-export interface RestPoint {
-  readonly state: TrainerState;
-  readonly logs: LogLengths;
 }
 
 export interface RunStore {
@@ -69,8 +73,13 @@ export interface RunStore {
 
 export const LOGS = ["metrics.jsonl", "timings.jsonl", "episodes.jsonl", "warnings.jsonl"] as const;
 export type Log = (typeof LOGS)[number];
+const logLengthsSchema = z.record(z.enum(LOGS), count).readonly();
 /** Bytes of each log. */
-export type LogLengths = Readonly<Record<Log, number>>;
+export type LogLengths = z.infer<typeof logLengthsSchema>;
+
+/** trainer.json of a checkpoint: the state, and the lengths of the logs that belong to it. */
+export type RestPoint = z.infer<typeof restPointSchema>;
+export const restPointSchema = z.object({ state: trainerStateSchema, logs: logLengthsSchema }).readonly();
 
 /**
  * Keeps everything in memory: for tests, notebooks and pages. Nothing can be resumed from it.

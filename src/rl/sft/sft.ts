@@ -2,6 +2,7 @@
 
 import { UsageError } from "../../errors.ts";
 import type { Datum, Engine } from "../../lm/engine/index.ts";
+import type { StageReport } from "../run/records.ts";
 
 export interface SftOptions {
   readonly steps: number;
@@ -34,17 +35,8 @@ export interface SftStep {
   readonly skipped: boolean;
 }
 
-export interface SftReport {
-  readonly steps: number;
-  readonly tokens: number;
-  readonly transcripts: number;
-  /** Transcripts that were longer than the context. */
-  readonly too_long: number;
-  readonly first_loss: number;
-  /** Mean of the last tenth of the steps. */
-  readonly last_loss: number;
-  readonly interrupted: boolean;
-}
+/** What was learned from; the report of a stage, before its time is known. */
+export type SftReport = Omit<StageReport, "seconds"> & { readonly interrupted: boolean };
 
 /** Trains on transcripts in the order of the source, which may be endless. */
 export async function trainSft(

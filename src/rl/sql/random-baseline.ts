@@ -10,7 +10,8 @@ import {
 import { randomPlayer } from "../../gym/players/index.ts";
 import type { GRPOConfig } from "../config.ts";
 import { type DrawnTask, type EvaluateModelOptions, evaluateWorkers } from "../evaluate-model.ts";
-import { collectStage, type StageEvaluation, type StageOptions } from "../evaluate-stage.ts";
+import { collectStage, type StageOptions } from "../evaluate-stage.ts";
+import type { StageEvaluation } from "../run/records.ts";
 import { findQuestion } from "./questions.ts";
 import { createSqlEnvironment, optionsFor } from "./sql-environment.ts";
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { UsageError } from "../../../errors.ts";
 import { comparePaired, type PairedComparison } from "../../../gym/evaluation/index.ts";
-import type { Outcomes } from "../../../rl/run/records.ts";
+import { outcomesSchema as anyOutcomesSchema } from "../../../rl/run/records.ts";
 import { MEASURES, type Measure } from "./outcomes.ts";
 import { BENCH_FORMAT, type BenchResult } from "./result.ts";
 
@@ -54,15 +54,10 @@ export interface BenchComparison {
   readonly measures: Readonly<Partial<Record<Measure, PairedComparison>>>;
 }
 
-/** The part of a training's outcomes.json that a comparison reads. */
-const outcomesSchema = z.object({
-  format: z.literal("sqlenv-outcomes-1" satisfies Outcomes["format"]),
-  ...{ model_name: z.string(), data: z.string(), prompt: z.string(), rules: z.string(), ids_sha256: z.string() },
-  ...{ step_budget: z.number(), max_new_tokens: z.number() },
-  stages: z.array(z.string()).min(1),
-  bits: z.array(z.enum(["answer", "spider", "bird"])),
-  questions: z.record(z.string(), z.record(z.string(), z.array(z.int().min(0).nullable()))),
-});
+/** A training's outcomes.json with what a comparison needs: the questions' sum and a stage. */
+const outcomesSchema = anyOutcomesSchema
+  .unwrap()
+  .extend({ ids_sha256: z.string(), stages: z.array(z.string()).min(1) });
 
 /** A training's outcomes at its last stage, as a result. */
 function comparableOf(outcomes: z.infer<typeof outcomesSchema>): Comparable {

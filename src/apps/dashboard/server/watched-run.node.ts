@@ -4,38 +4,28 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { z } from "zod";
 import { messageOf, UsageError } from "../../../errors.ts";
-import type { EpisodeRecord } from "../../../gym/evaluation/index.ts";
 import { trainingProcess } from "../../../rl/run/folder.node.ts";
 import { readConfig } from "../../../rl/run/read-folder.node.ts";
 import {
-  baselineFileSchema,
+  type Comparison,
   comparisonSchema,
-  episodeSchema,
-  metricSchema,
-  resultSchema,
-  timingSchema,
+  type EpisodeLine,
+  episodeLineSchema,
+  type MetricLine,
+  metricLineSchema,
+  stageEvaluationSchema,
+  type TimingLine,
+  type TrainingResult,
+  timingLineSchema,
+  trainingResultSchema,
+  type Warning,
   warningSchema,
-} from "../../../rl/run/record-schemas.ts";
-import type {
-  Comparison,
-  EpisodeLine,
-  Evaluation,
-  MetricLine,
-  TimingLine,
-  TrainingResult,
-  Warning,
 } from "../../../rl/run/records.ts";
 import type { ActionStats } from "../../reports/action-stats.ts";
 import { EpisodeIndex } from "./episode-index.ts";
 import { LogTail } from "./log-tail.node.ts";
 import { etaOf, latestEvaluation, logPage, totalSteps } from "./progress.ts";
 import type { EpisodeRow, FeedEvent, LogName, LogPage, RunListing, RunState, RunSummary } from "./schemas.ts";
-
-/** random.json and before.json: a baseline's evaluation and episodes. */
-interface BaselineFile {
-  readonly standing: Evaluation;
-  readonly compared: readonly EpisodeRecord[];
-}
 
 /** Everything read so far; replaced when the folder turns out to hold another run. */
 interface Read {
@@ -92,9 +82,9 @@ export class WatchedRun {
   listing(): RunListing {
     const { metrics, timings } = this.#read;
     const config = this.#config();
-    const result = this.#file<TrainingResult>("results.json", resultSchema);
+    const result = this.#file("results.json", trainingResultSchema);
     const [random, before] = (["random.json", "before.json"] as const).map(
-      (file) => this.#file<BaselineFile>(file, baselineFileSchema)?.standing ?? null,
+      (file) => this.#file(file, stageEvaluationSchema)?.standing ?? null,
     );
     const step = Math.max(result?.steps ?? 0, timings.at(-1)?.step ?? 0, metrics.at(-1)?.step ?? 0);
     const evaluated = result ? null : latestEvaluation(metrics);
@@ -191,10 +181,10 @@ export class WatchedRun {
 
   /** The same questions by each player so far. */
   comparison(): Comparison {
-    const whole = this.#file<Comparison>("comparison.json", comparisonSchema);
+    const whole = this.#file("comparison.json", comparisonSchema);
     if (whole) return whole;
     const played = (["random", "before"] as const).flatMap((player) => {
-      const file = this.#file<BaselineFile>(`${player}.json`, baselineFileSchema);
+      const file = this.#file(`${player}.json`, stageEvaluationSchema);
       return file ? [{ player, compared: file.compared }] : [];
     });
     const questions = (played[0]?.compared ?? []).map((first) => ({
@@ -209,7 +199,7 @@ export class WatchedRun {
 
   async #refresh(): Promise<void> {
     const read = this.#read;
-    const readNew = <T>(name: "metrics" | "timings" | "warnings", schema: z.ZodType) =>
+    const readNew = <T>(name: "metrics" | "timings" | "warnings", schema: z.ZodType<T>) =>
       read.tails[name].read((lines) => {
         for (const { text } of lines) {
           const value = this.#parsed<T>(`${name}.jsonl`, text, schema);
@@ -217,9 +207,9 @@ export class WatchedRun {
         }
       });
     const same = [
-      await readNew<MetricLine>("metrics", metricSchema),
-      await readNew<TimingLine>("timings", timingSchema),
-      await readNew<Warning>("warnings", warningSchema),
+      await readNew("metrics", metricLineSchema),
+      await readNew("timings", timingLineSchema),
+      await readNew("warnings", warningSchema),
     ];
     if (same.every(Boolean)) return;
     this.#read = this.#emptyRead(); // the run was resumed from an earlier step, or restarted
@@ -245,10 +235,10 @@ export class WatchedRun {
       if (Array.isArray(line.steps) && line.steps.every((step) => typeof step?.action?.action_type === "string"))
         if (typeof line.step === "number" && typeof line.question === "string") return line;
     } catch {}
-    return this.#parsed<EpisodeLine>("episodes.jsonl", text, episodeSchema) && null; // records the problem
+    return this.#parsed("episodes.jsonl", text, episodeLineSchema) && null; // records the problem
   }
 
-  #parsed<T>(file: string, text: string, schema: z.ZodType): T | null {
+  #parsed<T>(file: string, text: string, schema: z.ZodType<T>): T | null {
     try {
       const value: unknown = JSON.parse(text);
       schema.parse(value);
@@ -260,7 +250,7 @@ export class WatchedRun {
   }
 
   /** A small file, cached until it changes; null if missing. */
-  #file<T>(name: string, schema: z.ZodType): T | null {
+  #file<T>(name: string, schema: z.ZodType<T>): T | null {
     const stamp = this.#stamp(name);
     if (stamp === "") return null;
     const known = this.#files.get(name);
