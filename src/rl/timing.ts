@@ -1,5 +1,5 @@
 // Where the seconds go: what a rollout waits for, and the parts of an optimizer step.
-import type { TextEnvironment } from "./environment.ts";
+import type { Environment, TextEnvironment } from "./environment.ts";
 import type { Episode, TimingLine } from "./run/records.ts";
 
 /**
@@ -15,6 +15,24 @@ export class RolloutClock {
   #stepping = 0;
   /** When waiting began: nothing is being sampled and environments are. */
   #since: number | undefined;
+  readonly #started = performance.now();
+  readonly #environment: Pick<Environment, "workSeconds">;
+  readonly #workedBefore: number;
+
+  constructor(environment: Pick<Environment, "workSeconds"> = {}) {
+    this.#environment = environment;
+    this.#workedBefore = environment.workSeconds ?? 0;
+  }
+
+  /** Seconds since the clock was made. */
+  get seconds(): number {
+    return (performance.now() - this.#started) / 1000;
+  }
+
+  /** Seconds that environments worked on other threads, summed over the threads. */
+  get elsewhere(): number {
+    return (this.#environment.workSeconds ?? 0) - this.#workedBefore;
+  }
 
   /** Counts a sample until it settles. */
   sampled<T>(sample: Promise<T>): Promise<T> {
@@ -87,14 +105,10 @@ export class StepClock {
     return result;
   }
 
-  /**
-   * Adds a rollout of `seconds`, in which environments on other threads worked `elsewhere` seconds in total.
-   * @param stopped groups that were started and not needed
-   */
+  /** Adds a rollout that has just ended. @param stopped groups that were started and not needed */
   rollout(
-    { waited, worked }: RolloutClock,
+    { waited, worked, seconds, elsewhere }: RolloutClock,
     { episodes, stopped }: { readonly episodes: readonly Episode[]; readonly stopped: number },
-    { seconds, elsewhere }: { readonly seconds: number; readonly elsewhere: number },
   ): void {
     this.#seconds.environment += waited;
     this.#seconds.environment_work += worked + elsewhere;

@@ -222,9 +222,7 @@ export class GRPOTrainer {
   async #rollOut(requested: AbortSignal | undefined): Promise<SampledBatch> {
     const { environment } = this;
     const { generation, queue } = this.#state;
-    const clock = new RolloutClock();
-    const workedBefore = environment.workSeconds ?? 0;
-    const started = performance.now();
+    const clock = new RolloutClock(environment);
     const batch = await sampleBatch({
       environment,
       model: this.model,
@@ -239,10 +237,7 @@ export class GRPOTrainer {
     }).finally(() => clock.settled());
     const { isLearned, metrics } = batch;
     if (isLearned) this.#spread = metrics["groups/kept"]! / metrics["groups/asked"]!;
-    this.#clock.rollout(clock, batch, {
-      seconds: (performance.now() - started) / 1000,
-      elsewhere: (environment.workSeconds ?? 0) - workedBefore,
-    });
+    this.#clock.rollout(clock, batch);
     return batch;
   }
 

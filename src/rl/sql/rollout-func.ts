@@ -41,18 +41,18 @@ export async function rolloutFunc(
   config: GRPOConfig,
   options: RolloutFuncOptions = {},
 ): Promise<Episode[]> {
-  const { turns = createTurnEncoder(tokenizer), clock = new RolloutClock(), environments, onEnvironment } = options;
+  const { turns = createTurnEncoder(tokenizer), environments, onEnvironment } = options;
   const data = options.data ?? bundledData(config);
   const environment = createSqlEnvironment({ data, config, environments });
+  const { clock = new RolloutClock(environment) } = options;
   const tasks = prompts.map((prompt) => {
     const { question_id: id, question_text: text } = findQuestion(prompt, data);
     return { id, text };
   });
-  const workedBefore = environment.workSeconds ?? 0;
   try {
     return await rollOut(environment, tasks, { ...options, model: { engine, tokenizer, turns }, config, clock });
   } finally {
-    onEnvironment?.(clock.waited, clock.worked + (environment.workSeconds ?? 0) - workedBefore);
+    onEnvironment?.(clock.waited, clock.worked + clock.elsewhere);
   }
 }
 
