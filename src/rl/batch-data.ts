@@ -21,7 +21,7 @@ export function cutIntoSlices(
   return Array.from({ length: slices }, (_, s) => shuffled.slice(end(s), end(s + 1)).sort((a, b) => a - b));
 }
 
-/** Log-probs to compare with: [episodes × segments × tokens]. */
+/** Reference log-probs, [episodes × segments × tokens]. */
 export interface Logprobs {
   /** log π_old; null where the model has not changed since it sampled. */
   readonly old: readonly (readonly ArrayLike<number>[])[] | null;
@@ -51,7 +51,7 @@ export function buildData(
   });
 }
 
-/** log π_old where π changes before it has learned from all slices, and log π_ref where there is a KL term. */
+/** log π_old, if π changes before the last slice is trained on, and log π_ref, if there is a KL term. */
 export async function computeLogprobs(
   engine: Pick<Engine, "logprobs">,
   batch: RolloutBatch,
@@ -75,7 +75,7 @@ function bySegment({ episodes, learned }: RolloutBatch, flat: readonly Float32Ar
 }
 
 export interface SelectedData {
-  /** Only what has a gradient. */
+  /** Data with a gradient only. */
   readonly data: readonly Datum[];
   /** Tokens of the whole slice, for the denominators. */
   readonly tokens: number;
@@ -138,7 +138,7 @@ export function policySpec(config: GRPOConfig, batching: Batching, { tokens }: R
   };
 }
 
-/** Whether π differs from the model that sampled when it learns from some slice, so that log π_old is needed. */
+/** Whether some slice is trained on after π has changed since sampling, so that log π_old is needed. */
 function isOffPolicy(config: GRPOConfig, { slices }: Batching): boolean {
   return config.num_iterations > 1 || slices > 1;
 }

@@ -11,7 +11,7 @@ export interface TrainingView {
   readonly state: TrainerState;
   /** Optimizer steps of the whole training. */
   readonly total_steps: number;
-  /** Plays a few greedy episodes of a split with the model as it is; none where the split has no tasks. The training is not affected. */
+  /** Plays a few greedy episodes of a split with the current model; none if the split has no tasks. The training is not affected. */
   play(split: "train" | "eval", episodes: number): Promise<EpisodeRecord[]>;
 }
 

@@ -18,7 +18,7 @@ interface Sign {
 
 /** Consecutive steps without a sign after which it is reported again: numbers near a threshold cross it often. */
 export const QUIET_STEPS = 10;
-/** Patience for what one step, or a few, may show by chance. */
+/** Patience for conditions that a few steps may meet by chance. */
 const A_FEW = 3;
 const A_WHILE = 10;
 

@@ -25,12 +25,12 @@ import type { Milestone } from "./turn-credit.ts";
 
 export type TaskSplit = "train" | "eval";
 
-/** Something to do in the environment. */
+/** A task of the environment, such as a question. */
 export interface Task {
   readonly id: string;
   /** The task in words, for reward functions and logs; the model gets what `reset` returns. */
   readonly text: string;
-  /** Tasks of one group are alike; evaluation intervals are over groups. SQL: the database. @default the environment's name */
+  /** Tasks of one group are correlated, so evaluation intervals are over groups. SQL: the database. @default the environment's name */
   readonly group?: string;
   /** Evaluation tasks only: whether training has tasks of the same group. @default false */
   readonly seen?: boolean;
@@ -67,7 +67,7 @@ export interface TextEnvironment {
 export interface Ending {
   /** Who played it. */
   readonly player: string;
-  /** Why the episode broke off; null where it did not. */
+  /** Why the episode was aborted; null if it was not. */
   readonly error: string | null;
 }
 
@@ -77,7 +77,7 @@ export type EpisodePurpose = "training" | "evaluation" | "preview";
 /** What the trainer needs of an environment. */
 export interface Environment {
   readonly name: string;
-  /** What the model is told besides the environment's texts. */
+  /** System prompt, examples and stop rule. */
   readonly prompt: EnvironmentPrompt;
   /** Every call returns the same tasks in the same order. */
   tasks(split: TaskSplit): readonly Task[];

@@ -15,7 +15,7 @@ import { evaluationConfig, modelPolicy, type SamplingModel } from "./policy.ts";
 import { playTask } from "./rollout.ts";
 import type { Decoding, Evaluation, EvaluationSplit } from "./run/records.ts";
 
-/** Enough to fill a batch. */
+/** Concurrent episodes that fill a batch. */
 const MIN_CONCURRENCY = 64;
 
 /** Concurrent evaluation episodes: as many as training plays, which fit in memory, and enough for a batch. */
@@ -27,13 +27,13 @@ export const EVALUATION_SPLITS: readonly EvaluationSplit[] = ["seen", "unseen"];
 export const DECODINGS: readonly Decoding[] = ["greedy", "sampled"];
 
 export interface EvaluateModelOptions {
-  /** On each split; null plays each task once. */
+  /** Episodes on each split; null plays each task once. */
   readonly episodes: number | null;
-  /** Sampled episodes on each split, where there should be another number of them; 0: none. @default as `episodes` */
+  /** Sampled episodes on each split, if different; 0: none. @default as `episodes` */
   readonly sampled?: number | null;
   readonly signal?: AbortSignal | undefined;
   readonly onEpisode?: ((record: EpisodeRecord, decoding: Decoding) => void) | undefined;
-  /** Called as episodes end, with how many there will be. */
+  /** Called as each episode ends, with the number of finished episodes and the total. */
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
 

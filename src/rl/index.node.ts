@@ -3,6 +3,6 @@ export * from "./index.ts";
 export * from "./load.node.ts";
 export { RunFolder } from "./run/folder.node.ts";
 export { type PreparedTraining, type PrepareOptions, prepareTraining } from "./run/prepare.node.ts";
-// In place of index.ts's, which trains a model that is loaded.
+// Replaces index.ts's `runTraining`, which needs a loaded model.
 export { type ReportHook, runTraining, type TrainOptions } from "./run/train.node.ts";
 export * from "./sft/recipe.node.ts";

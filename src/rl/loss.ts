@@ -204,7 +204,7 @@ function importanceWeights({ logp, old_logp, weights }: TokenSequence, options: 
   };
 }
 
-/** A token's term and its derivatives, by log π where the formula has it directly, and by w. */
+/** A token's term of the loss, and its partial derivatives with respect to log π (where it occurs directly) and to the weight w. */
 interface Term {
   readonly value: number;
   readonly byLogp: number;

@@ -1,5 +1,5 @@
-// What a model can do before it is trained: right at once, and right at least once in several tries (pass@k). Reward can
-// only make likelier what the model already does now and then.
+// Success of a model before training: greedy, and at least once in k samples (pass@k). RL can
+// only reinforce what the model already does sometimes.
 
 import { playConcurrently, sampleRounds, summarize } from "../gym/evaluation/index.ts";
 import type { GRPOConfig } from "./config.ts";
@@ -8,7 +8,7 @@ import { evaluationConcurrency, modelWorker } from "./evaluate-model.ts";
 import type { SamplingModel } from "./policy.ts";
 import type { Reach, Warning } from "./run/records.ts";
 
-/** With fewer tasks ever solved, most groups have no reward to compare. */
+/** With a lower pass@k, most groups are all wrong. */
 const MIN_SOLVED = 0.05;
 
 export interface PassAtKOptions {
@@ -58,7 +58,7 @@ export async function measurePassAtK(
   };
 }
 
-/** The warning before a training whose reward will find next to nothing. */
+/** The warning before a training with hardly any correct episodes. */
 export function passAtKWarning({ solved_in_tries, tries, questions }: Reach): Warning | null {
   if (solved_in_tries === null || solved_in_tries >= MIN_SOLVED) return null;
   const share = `${(100 * solved_in_tries).toFixed(1)} %`;

@@ -76,7 +76,7 @@ const OURS: ReadonlyMap<RewardFunction, string> = new Map<RewardFunction, string
   [rewardEnvironment, "reward_environment"],
 ]);
 
-/** Throws UsageError when two functions have the same name in metrics, or the number of weights is another. */
+/** Throws UsageError if two functions have the same metric name, or the number of weights differs. */
 export function checkRewards(functions: readonly RewardFunction[], weights: readonly number[] | null): void {
   const names = functions.map(rewardName);
   const twice = names.find((name, i) => names.indexOf(name) < i);
@@ -97,7 +97,7 @@ export function checkRewards(functions: readonly RewardFunction[], weights: read
 export interface Scores {
   /** [episodes × functions] */
   readonly rows: readonly (readonly (number | null)[])[];
-  /** Means of what the functions logged. */
+  /** Means of the values that functions logged. */
   readonly metrics: Readonly<Record<string, number>>;
 }
 
@@ -108,7 +108,7 @@ export interface ScoreOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Seconds that a function has left when the training is asked to stop: most end in time, and their work is kept. */
+/** Seconds that a function has left after a stop request: most end in time, and their scores are kept. */
 const GRACE = 2;
 
 /** Throws when the trainer itself logs a metric of this name. */
@@ -167,7 +167,7 @@ export async function score(
   );
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   return {
-    // No function scores what the environment could not: it would count as bad compared with others.
+    // Unscorable episodes get no score from any function: they would count as bad compared with others.
     rows: episodes.map(({ correctness }, i) => columns.map((column) => (correctness === null ? null : column[i]!))),
     metrics: Object.fromEntries(Object.entries(logged).map(([name, values]) => [name, mean(values)])),
   };

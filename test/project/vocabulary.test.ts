@@ -86,6 +86,9 @@ const RULES: readonly Rule[] = [
   },
   { retired: word("shelf"), instead: "pool", except: WORLDS, allowed: /DatabaseShelf|ShelfOptions/g },
   { retired: /\b[gG]lass\b/, instead: "sandbox", except: WORLDS },
+  { retired: /\b[lL]ook(s|ed|ing) at\b(?! random)/, instead: "read, check, inference (no gradient)" },
+  { retired: /\bunheard\b/, instead: "ignored" },
+  { retired: /\b[rR]ecordings?\b/, instead: "CUDA graph, captured graph", only: /^src\/lm\/|^docs\/(gpu|experiments)/ },
   { retired: /\b[mM]ain job\b/, instead: "the default training" },
   { retired: /\b(told|tell|tells|telling) (them )?apart\b/, instead: "significant, distinguish" },
   {

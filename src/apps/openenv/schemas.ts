@@ -43,7 +43,7 @@ export interface WireState extends Outcome {
   readonly rules: string;
 }
 
-const metadata = z.record(z.string(), z.unknown()).optional().describe("accepted and not looked at");
+const metadata = z.record(z.string(), z.unknown()).optional().describe("accepted and ignored");
 
 /** An action: exactly its fields. */
 export const wireActionSchema = z.strictObject({ ...actionSchema.unwrap().shape, metadata });

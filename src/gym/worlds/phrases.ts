@@ -136,7 +136,7 @@ export function comparativeOf(extreme: string): string {
   return extreme.replace(/est$/, "er");
 }
 
-/** "40 euros"; a number without a unit is alone. */
+/** "40 euros", or the number alone without a unit. */
 export function withUnit(value: number | string, { unit }: NumberColumn): string {
   return unit ? `${value} ${unit}` : String(value);
 }

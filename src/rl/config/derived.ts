@@ -3,15 +3,15 @@ import { UsageError } from "../../errors.ts";
 import { type EnvironmentOptions, type EnvironmentRules, rulesOf } from "../../gym/env/index.ts";
 import type { GRPOConfig } from "./schema.ts";
 
-/** How batches, generations and optimizer steps fit together. */
+/** How rollout batches (TRL: generations) and optimizer steps divide one another. */
 export interface Batching {
-  /** Episodes played together. */
+  /** Episodes per rollout batch. */
   readonly generation_batch_size: number;
-  /** Questions asked in a generation. */
+  /** Questions per rollout batch. */
   readonly questions: number;
-  /** Optimizer steps that one pass over a generation makes; 1 when several generations make one step. */
+  /** Optimizer steps per pass over a rollout batch; 1 when a step uses several rollout batches. */
   readonly slices: number;
-  /** Generations that are added up for one optimizer step; 1 when one makes several. */
+  /** Rollout batches accumulated for one optimizer step; 1 when one makes several. */
   readonly accumulations: number;
 }
 
@@ -65,13 +65,13 @@ export function environmentOptionsOf(
   return { step_budget: config.step_budget, rewards: config.reward, ...rulesOf(config) };
 }
 
-/** The same for episodes that are learned from, whose statements may be given less. */
+/** The same for training episodes, whose statements may have a smaller instruction budget. */
 export function trainingEnvironmentOptions(config: GRPOConfig): EnvironmentOptions {
   const { max_instructions } = config;
   return { ...environmentOptionsOf(config), ...(max_instructions !== null && { max_instructions }) };
 }
 
-/** Optimizer steps a training on this many questions has. */
+/** Optimizer steps of a training on this many questions. */
 export function stepsOf(config: GRPOConfig, questions: number): number {
   const { max_steps, num_train_epochs, num_iterations } = config;
   const { questions: asked, slices, accumulations } = batchingOf(config);

@@ -2,17 +2,17 @@
 // imitation_learning_rate.
 import { z } from "zod";
 
-/** The names of before, with the defaults they had. */
+/** The old names, with their defaults. */
 const OLD = {
   imitation_episodes: z.int().min(0).default(0),
   imitation_epochs: z.int().min(1).default(2),
   imitation_learning_rate: z.number().positive().default(2e-5),
 };
 
-/** Names of before that are still accepted. */
+/** Old names that are still accepted. */
 export const RENAMED_KEYS = Object.keys(OLD) as (keyof typeof OLD)[];
 
-/** Episodes per optimizer step, and about how many tokens those had. */
+/** Episodes per optimizer step of the old settings, and about how many tokens they have: to convert episodes to SFT steps. */
 const EPISODES_PER_STEP = 8;
 const BATCH_TOKENS = 4_096;
 

@@ -1,4 +1,4 @@
-// From settings that were given to a whole config: old names, defaults, checks, errors with a remedy.
+// Resolves given settings to a full config: old names, defaults, validation, errors with a remedy.
 import type { z } from "zod";
 import { nearest, UsageError } from "../../errors.ts";
 import { rewardSchema } from "../../gym/env/index.ts";
@@ -7,15 +7,15 @@ import { renameSettings } from "./renamed.ts";
 import { CONFIG_KEYS, configSchema, type GRPOConfig } from "./schema.ts";
 
 /**
- * Fills in the defaults and checks; throws UsageError naming the key, its value and a remedy. Old names are read as the
- * settings of today, and `onDeprecated` is told in one line.
+ * Fills in the defaults and checks; throws UsageError naming the key, its value and a remedy. Old names are mapped to
+ * current settings, and `onDeprecated` gets one line about it.
  *
  * @example
  * const config = resolveConfig({ max_steps: 100, learning_rate: 1e-5, loss_type: "dapo" });
  */
 export function resolveConfig(
   settings: Readonly<Record<string, unknown>> = {},
-  // By default on the console: a program that uses an old name should hear of it.
+  // By default on the console: a program that uses an old name should be told.
   { onDeprecated = (line: string) => console.warn(line) } = {},
 ): GRPOConfig {
   const { settings: given, note } = renameSettings(settings);
@@ -36,7 +36,7 @@ export function resolveConfig(
   });
 }
 
-/** The error for a key there is not. */
+/** The error for an unknown key. */
 export function unknownKey(key: string): UsageError {
   if (key.startsWith("imitation_"))
     return new UsageError({

@@ -10,7 +10,7 @@ import { PROMPT_NAMES, SHOT_COUNTS } from "../../gym/players/index.ts";
 import { MAX_INSTRUCTIONS } from "../../gym/sql/index.ts";
 import { LORA_MODULES } from "../../lm/model/lora.ts";
 
-/** What others set a field to. */
+/** Defaults of a setting elsewhere. */
 interface Note {
   /** Default of the first design. */
   readonly design?: unknown;
@@ -26,13 +26,13 @@ const share = z.number().min(0).max(1);
 const count = z.int().min(1);
 const rules = rulesSchema.unwrap().shape;
 
-/** Questions are drawn for the most that a step may ask, and skipped one by one: larger numbers only cost time and memory. */
+/** A step draws as many questions as it may ask, and skips one by one: larger values only cost time and memory. */
 const MAX_REFILL = 100;
 const MAX_SKIPPED_EPOCHS = 1_000;
 
 export const configSchema = z
   .object({
-    // What is trained, on what
+    // Model and data
     model_name: note(
       z.string().min(1).default("Qwen/Qwen3-1.7B"),
       'model: a folder, a GGUF file, ollama:NAME, a name on the Hub, or "starter", which is bundled',
@@ -64,7 +64,7 @@ export const configSchema = z
       z.int().min(1).max(MAX_INSTRUCTIONS).nullable().default(null),
       "SQLite VM instructions per query in training, at most; ten times the gold query's where that is more; null: 30,000,000, as in evaluations",
     ),
-    // Rules of the environment that may change the game
+    // Environment rules
     error_hints: rules.error_hints,
     end_after_failures: rules.end_after_failures,
     answer_last: rules.answer_last,
@@ -142,7 +142,7 @@ export const configSchema = z
     ),
     shuffle_dataset: note(z.boolean().default(true), "shuffle the questions anew each epoch", { trl: true }),
 
-    // How the model is asked, and speaks
+    // Prompts and sampling
     prompt: note(
       z.enum(PROMPT_NAMES).default("compact"),
       "prompt format: compact is the starter's; instruct and tools (calls in the model's own format) suit models that others trained",
@@ -176,7 +176,7 @@ export const configSchema = z
       },
     ),
 
-    // How rewards become advantages
+    // Rewards and advantages
     reward_funcs: note(
       z.string().min(1).nullable().default(null),
       "more reward functions: a TypeScript or JavaScript file that exports them",
@@ -275,7 +275,7 @@ export const configSchema = z
     ),
     self_taught_learning_rate: note(positive.default(1e-4), "self-taught: peak learning rate"),
 
-    // What is learned: all weights, or adapters in front of them
+    // All weights, or LoRA adapters
     use_peft: note(
       z.boolean().default(false),
       "LoRA: train adapters; the weights stay frozen and are the KL term's reference",
@@ -307,7 +307,7 @@ export const configSchema = z
     adam_epsilon: note(positive.default(1e-8), "ε of AdamW", { trl: 1e-8 }),
     max_grad_norm: note(positive.default(1), "gradient clipping: largest norm of the gradient", { trl: 1 }),
 
-    // What is watched and kept
+    // Logging, evaluation and checkpoints
     logging_steps: note(count.default(10), "steps between lines of metrics.jsonl", { design: 10, trl: 10 }),
     eval_steps: note(z.int().min(0).default(100), "steps between evaluations; 0: only before and after", { trl: 500 }),
     eval_at: note(z.array(count).default([]), "further steps to evaluate at, unless eval_steps is 0"),
@@ -336,7 +336,7 @@ export const configSchema = z
     save_steps: note(count.default(50), "steps between checkpoints", { trl: 500 }),
     save_total_limit: note(count.default(2), "checkpoints that are kept", { trl: null }),
 
-    // Where it runs
+    // Device and threads
     device: note(
       z.enum(["auto", "cpu", "cuda"]).default("auto"),
       "device: auto is a CUDA GPU that can be used, else the CPU",

@@ -12,7 +12,7 @@ export const CONFIG_FILE = "config.yaml";
 
 /**
  * Version of a run's folder. 1, or none: settings may have old names (imitation_*), and the model after SFT may be in
- * `warmed`. 2: all names are today's.
+ * `warmed`. 2: all names are current.
  */
 export const RUN_VERSION = 2;
 
@@ -38,7 +38,7 @@ export function readConfigFile(file: string): Record<string, unknown> {
   return settings;
 }
 
-/** Refuses a version that this one does not know; absent in folders of before. */
+/** Refuses an unknown version; older folders have none. */
 export function checkVersion(version: unknown, file: string): void {
   if (version === undefined || (Number.isInteger(version) && 1 <= Number(version) && Number(version) <= RUN_VERSION))
     return;
@@ -79,7 +79,7 @@ export function resumedConfig(run: string, settings: Readonly<Record<string, unk
       value: run,
       remedy: `name the folder of a training, one with a ${CONFIG_FILE}`,
     });
-  const kept = resolveConfig(readConfigFile(file), { onDeprecated: () => {} }); // nobody can change what a run was begun with
+  const kept = resolveConfig(readConfigFile(file), { onDeprecated: () => {} }); // the settings of an existing run cannot be renamed by the user
   const wanted = resolveConfig({ ...kept, ...settings });
   const show = (value: unknown) => JSON.stringify(value);
   const free = [...FREE, ...freeSelfTaught(run)];
@@ -93,7 +93,7 @@ export function resumedConfig(run: string, settings: Readonly<Record<string, unk
   return { ...wanted, output_dir: kept.output_dir };
 }
 
-/** All of them may change until the first round has ended, and the number of rounds until GRPO begins. */
+/** They may change until the first round has ended; the number of rounds until GRPO starts. */
 function freeSelfTaught(run: string): readonly (keyof GRPOConfig)[] {
   if (existsSync(join(run, "before.json"))) return [];
   return existsSync(join(run, selfTaughtName(1))) ? ["self_taught_rounds"] : SELF_TAUGHT;

@@ -1,4 +1,4 @@
-// How many threads environments get beside a model, and starting them.
+// The number of environment threads for a model's device, and starting them.
 
 import type { DataSet } from "../../gym/data/index.ts";
 import type { EnvironmentOptions } from "../../gym/env/index.ts";
@@ -6,7 +6,7 @@ import { EnvironmentThreads } from "../../gym/evaluation/environments/threads.no
 import { type EnvironmentSource, localEnvironments, type OpenedEnvironment } from "../../gym/evaluation/index.ts";
 import { usableCpus } from "../../io/cpus.node.ts";
 
-/** More threads are idle: one serves about a hundred episodes as fast as a GPU samples them. */
+/** More threads would be idle: one serves about a hundred episodes as fast as a GPU samples them. */
 const MAX_THREADS = 8;
 
 /** Beside a GPU, the main thread and the engine's thread keep a core each busy. */
@@ -26,7 +26,7 @@ export interface DeviceEnvironmentsOptions {
   readonly threads?: number | null;
   /** Ids of questions that will be asked: their databases are opened early. */
   readonly ahead?: readonly string[];
-  /** Told of a thread that was lost. */
+  /** Called when a thread is lost. */
   readonly onNote?: (text: string) => void;
 }
 

@@ -1,6 +1,6 @@
-// A run as a folder on disk. Logs are appended to; everything else is written aside, synced and renamed, so that a process
-// killed at any moment leaves files that are whole. A checkpoint knows how long the logs were: what was written after it
-// is cut off when the run is resumed.
+// A run as a folder on disk. Logs are appended to; everything else is written to a temporary name, synced and renamed, so that a
+// process killed at any moment leaves complete files. A checkpoint records the lengths of the logs: what was written after it
+// is truncated when the run is resumed.
 import {
   appendFileSync,
   existsSync,
@@ -30,7 +30,7 @@ import {
 
 const CHECKPOINTS = "checkpoints";
 const STATE = "trainer.json";
-/** Names of what is being written aside. */
+/** Prefix of temporary names. */
 const ASIDE = /^\.(step-\d+|.+\.part)(\.old)?$|^\.(model|adapter|sft|self-taught-\d+)-\w{6}(\.old)?$/;
 
 export { trainingProcess } from "./lock.node.ts";
@@ -60,7 +60,7 @@ export class RunFolder implements RunStore {
     }
   }
 
-  /** Keeps other processes out until `unlock`, or until this one has ended however it may; `force` takes the run from them. */
+  /** Locks the run until `unlock` or the end of this process, however it ends; `force` takes it over from another. */
   lock({ force = false }: { readonly force?: boolean } = {}): void {
     this.#lock?.release();
     this.#lock = undefined;
@@ -142,7 +142,7 @@ export class RunFolder implements RunStore {
         rmSync(join(folder, name), { recursive: true, force: true }); // a process was killed while it wrote this
   }
 
-  /** Steps there are checkpoints of, newest first. */
+  /** Steps with a checkpoint, newest first. */
   #steps(): number[] {
     const names = readdirSync(join(this.name, CHECKPOINTS));
     return names.flatMap((name) => (/^step-\d+$/.test(name) ? [Number(name.slice(5))] : [])).sort((a, b) => b - a);
@@ -150,7 +150,7 @@ export class RunFolder implements RunStore {
 
   #guard<T>(what: string, work: () => T): T {
     return guarded(what, this.name, () => {
-      this.#lock?.check(); // a run that was taken over is another's to write
+      this.#lock?.check(); // after a takeover, only the other process may write
       return work();
     });
   }

@@ -4,7 +4,7 @@ import { type GRPOConfigInput, resolveConfig } from "../config.ts";
 import { refuseUnused } from "./given-model.ts";
 import type { GrpoOptions } from "./grpo.ts";
 
-/** Whole options, of which only these are looked at. */
+/** Full options, of which only these are read. */
 function given(config: GRPOConfigInput, more: Partial<GrpoOptions> = {}, facts?: object): GrpoOptions {
   return { config: resolveConfig(config), model: { engine: { facts } }, ...more } as unknown as GrpoOptions;
 }

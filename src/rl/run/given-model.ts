@@ -3,7 +3,7 @@ import { UsageError } from "../../errors.ts";
 import type { GRPOConfig } from "../config.ts";
 import type { GrpoOptions } from "./grpo.ts";
 
-/** What an engine may tell about itself. */
+/** Properties that an engine may have. */
 interface Facts {
   readonly device: string;
   readonly threads: number;
@@ -11,7 +11,7 @@ interface Facts {
   readonly trained: number;
 }
 
-/** Throws for a setting that differs from its default and that nothing of what was passed can honour. */
+/** Throws for a setting that differs from its default and cannot be honoured with the given model. */
 export function refuseUnused(options: GrpoOptions): void {
   const { config, rewardFuncs, store, environments } = options;
   const facts = factsOf(options.model);

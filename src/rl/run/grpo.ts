@@ -31,17 +31,17 @@ export interface GrpoOptions extends Omit<TrainerOptions, "environment"> {
   readonly data: DataSet;
   /** Continue the store's run instead of starting anew. */
   readonly resume?: boolean;
-  /** Seconds that went into making the model, for the result's sum. @default 0 */
+  /** Seconds spent on earlier stages, added to the result's total. @default 0 */
   readonly spent?: number;
   readonly signal?: AbortSignal | undefined;
   readonly onPhase?: (phase: Phase) => void;
-  /** Episodes that an evaluation has played so far, and how many it will. */
+  /** Episodes of the current evaluation: played so far, and in total. */
   readonly onProgress?: (phase: Phase, done: number, total: number) => void;
-  /** What the model can do before training, where pass_k asks for it; with the warning that this is worth. */
+  /** pass@k before training, if `pass_k` is set, and a warning if it is too low for RL. */
   readonly onReach?: (reach: Reach, warning: Warning | null) => void;
 }
 
-/** Trains and evaluates, and writes the records to the store; null when the signal came first, with the training saved. */
+/** Trains and evaluates, and writes the records to the store; null if aborted, with the training saved. */
 export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | null> {
   const {
     model,
@@ -70,7 +70,7 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
     onPhase?.(phase);
     return { player: phase, signal, onProgress: (done, total) => onProgress?.(phase, done, total) };
   };
-  /** Plays once; a resumed run finds what was played before. */
+  /** Evaluates once; a resumed run reads the stored evaluation. */
   const once = async (phase: "random" | "before", play: () => Promise<StageEvaluation>): Promise<StageEvaluation> => {
     const kept = readRunJson(store, `${phase}.json`, stageEvaluationSchema);
     if (kept) return kept;
@@ -79,7 +79,7 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
     return played;
   };
 
-  /** What reward can reach; a resumed run finds it. */
+  /** pass@k of the model; a resumed run reads the stored one. */
   const measureReach = async (): Promise<Reach> => {
     const kept = readRunJson(store, "reach.json", reachSchema);
     if (kept) return kept;

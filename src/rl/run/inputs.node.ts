@@ -22,7 +22,7 @@ export interface InputSources {
   readonly rewardFile: string | null;
 }
 
-/** Files of a model folder that are loaded. Others may come and go: tools that share a cache add theirs. */
+/** Files of a model folder that are loaded. Others may change: tools that share a cache add their own. */
 const MODEL_FILES =
   /^(config|generation_config|tokenizer|tokenizer_config|chat_template|adapter_config|.+\.safetensors\.index)\.json$|\.safetensors$|^chat_template\.jinja$/;
 
@@ -67,7 +67,7 @@ export async function checkInputs(options: CheckInputsOptions): Promise<void> {
   store.write(INPUTS_FILE, `${JSON.stringify(now, null, 2)}\n`);
 }
 
-/** Sums up what there is now. */
+/** Hashes the current inputs. */
 export async function sumInputs({ version, data, modelFolders, rewardFile }: InputSources): Promise<RunInputs> {
   const names = [...new Set(data.questions.map(({ database_name }) => database_name))].sort();
   const databases = data.file ? names.map((name) => [name, sha256(data.file!(name))]) : [];
@@ -91,7 +91,7 @@ function modelFiles(path: string): string[] {
   return names.sort().map((name) => join(path, name));
 }
 
-/** What a run's folder says of its beginning; null for one of an earlier version. */
+/** The recorded inputs of a run; null for a run of an earlier version. */
 export function readInputs(run: string): RunInputs | null {
   const file = join(run, INPUTS_FILE);
   if (!existsSync(file)) return null;
@@ -102,7 +102,7 @@ export function readInputs(run: string): RunInputs | null {
   }
 }
 
-/** The names of what is different, without the version, in words. */
+/** Names of the inputs that differ, without the version. */
 export function changedInputs(before: RunInputs, now: RunInputs): string[] {
   const changed = (what: string, old: Readonly<Record<string, string>>, kept: Readonly<Record<string, string>>) => {
     const names = [...new Set([...Object.keys(old), ...Object.keys(kept)])].filter((name) => old[name] !== kept[name]);
@@ -122,7 +122,7 @@ function sha256(data: string | Uint8Array): string {
   return createHash("sha256").update(data).digest("hex");
 }
 
-/** Read in pieces: weights may be larger than an array can be. */
+/** Read in chunks: weights may exceed the maximum array length. */
 async function fileSum(path: string): Promise<string> {
   const hash = createHash("sha256");
   await pipeline(createReadStream(path, { highWaterMark: 2 ** 20 }), hash);

@@ -1,5 +1,5 @@
-// One process at a time trains in a folder: a file that says who, kept fresh while it runs. It works across containers
-// and machines that share the folder, where process ids say nothing.
+// A lock file, so that only one process trains in a folder: it names the holder, which refreshes it. It works across containers
+// and machines that share the folder, where process ids cannot be compared.
 import {
   closeSync,
   existsSync,
@@ -18,24 +18,24 @@ import { SqlEnvError, UsageError } from "../../errors.ts";
 import { isAlive } from "../../io/process.node.ts";
 
 const LOCK = "lock";
-/** How often a holder shows that it runs. */
+/** Milliseconds between refreshes by the holder. */
 const BEAT_MS = 10_000;
 /** A holder that cannot be looked up counts as gone when it has not shown itself for so long. */
 const STALE_MS = 60_000;
 
-/** What the file holds. */
+/** Contents of the file. */
 export interface Holder {
   readonly pid: number;
   readonly host: string;
   /** The machine since its start, and its process ids' namespace: two processes with the same of both see each other. Null where the system does not tell. */
   readonly boot: string | null;
   readonly namespace: string | null;
-  /** When the process started, in the kernel's ticks: ids are used again. */
+  /** Start time of the process in kernel ticks, since ids are reused. */
   readonly start: string | null;
   readonly nonce: string;
 }
 
-/** What this process has written into locks it holds. */
+/** Contents of the locks that this process holds. */
 const ours = new Set<string>();
 
 /** A folder's lock, as held by this process. */
@@ -44,7 +44,7 @@ export class RunLock {
   readonly #text: string;
   readonly #timer: NodeJS.Timeout;
 
-  /** Takes the lock, or throws a UsageError that names who has it; `force` takes it from anyone. */
+  /** Acquires the lock, or throws a UsageError that names the holder; `force` takes it over. */
   constructor(folder: string, { force = false }: { readonly force?: boolean } = {}) {
     this.#file = join(folder, LOCK);
     this.#text = `${JSON.stringify(ourselves())}\n`;
@@ -53,7 +53,7 @@ export class RunLock {
     this.#timer = setInterval(() => this.#beat(), BEAT_MS).unref();
   }
 
-  /** Throws when somebody has taken the lock: two that write would spoil the run. One that is gone was taken, and given up since. */
+  /** Throws if another process has taken the lock over, since two writers would corrupt the run. A missing file was taken over and released. */
   check(): void {
     const text = readText(this.#file);
     if (text === this.#text) return;
@@ -64,12 +64,12 @@ export class RunLock {
     });
   }
 
-  /** Shows that this process runs. The file's time is then that of the file server, which is what others compare with. */
+  /** Refreshes the lock. Its modification time is the file server's, which other processes compare with. */
   #beat(): void {
     try {
       if (readText(this.#file) === this.#text) touch(this.#file, this.#text);
     } catch {
-      // a file server that is away; the next beat may find it
+      // the file server is unreachable; the next refresh may succeed
     }
   }
 
@@ -93,9 +93,9 @@ function take(folder: string, text: string, force: boolean): void {
   for (let attempt = 0; attempt < 3; attempt++) {
     if (create(file, text)) return;
     const there = readText(file);
-    if (there === null) continue; // given up since
+    if (there === null) continue; // released meanwhile
     if (!force && isHeld(there, () => age(folder, file))) throw inUse(folder, there);
-    // Moved aside first: of two that find it stale only one gets it, and one that moved somebody's new lock sees so.
+    // Renamed first: of two processes that find it stale only one succeeds, and one that renamed a new lock notices.
     const aside = join(folder, `.${LOCK}-${process.pid}.part`);
     try {
       renameSync(file, aside);
@@ -108,15 +108,15 @@ function take(folder: string, text: string, force: boolean): void {
   throw inUse(folder, readText(file) ?? "");
 }
 
-/** Whether whoever wrote the lock is still there; `age` gives the milliseconds since it was last fresh. */
+/** Whether the lock's holder is still running; `age` returns the milliseconds since the last refresh. */
 function isHeld(text: string, age: () => number): boolean {
-  if (/^\d+\n?$/.test(text)) return isNode(Number(text)); // as versions before this one wrote it: an id of this machine
+  if (/^\d+\n?$/.test(text)) return isNode(Number(text)); // written by an earlier version: a process id of this machine
   const holder = parse(text);
   if (!holder) return age() < STALE_MS; // being written, or damaged
   const { boot, namespace, host } = ourselves();
   const isVisible = holder.boot === boot && holder.namespace === namespace && (boot !== null || holder.host === host);
   if (!isVisible) return age() < STALE_MS;
-  if (holder.pid === process.pid) return ours.has(text); // else a process that ended and had our id
+  if (holder.pid === process.pid) return ours.has(text); // otherwise an ended process that had our id
   return isAlive(holder.pid) && (holder.start === null || holder.start === startOf(holder.pid));
 }
 
@@ -128,7 +128,7 @@ function inUse(folder: string, text: string): UsageError {
   });
 }
 
-/** The holder for people. */
+/** The holder, as text. */
 function nameOf(text: string): string {
   const holder = parse(text);
   if (holder) return `process ${holder.pid} on ${holder.host}`;
@@ -165,14 +165,14 @@ function startOf(pid: number): string | null {
   });
 }
 
-/** Whether there is such a process and it may be a training. */
+/** Whether the process exists and may be a training. */
 function isNode(pid: number): boolean {
   if (pid <= 0 || !isAlive(pid)) return false;
   const command = attempt(() => readFileSync(`/proc/${pid}/cmdline`, "utf8"));
   return command === null || /node|deno|bun|sqlenv/.test(command);
 }
 
-/** Milliseconds since a file was last written, by the clock that wrote both times: the file server's. */
+/** Milliseconds since a file was last written, by the file server's clock. */
 function age(folder: string, file: string): number {
   const probe = join(folder, `.${LOCK}-probe-${process.pid}.part`);
   try {
@@ -187,7 +187,7 @@ function modified(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/** Writes the first byte again: the content stays, the time is new. */
+/** Rewrites the first byte: the same content with a new modification time. */
 function touch(file: string, text: string): void {
   const handle = openSync(file, "r+");
   try {
@@ -197,7 +197,7 @@ function touch(file: string, text: string): void {
   }
 }
 
-/** Makes the file; false when there is one. */
+/** Creates the file; false if it exists. */
 function create(file: string, text: string): boolean {
   let handle: number;
   try {
@@ -210,14 +210,14 @@ function create(file: string, text: string): boolean {
     writeFileSync(handle, text);
     return true;
   } catch (error) {
-    rmSync(file, { force: true }); // the disk is full: an empty one would keep everybody out
+    rmSync(file, { force: true }); // the disk is full: an empty lock would block everybody
     throw error;
   } finally {
     closeSync(handle);
   }
 }
 
-/** Null when there is none; a file server that is away is an error. */
+/** Null if there is none; throws if the file server is unreachable. */
 function readText(file: string): string | null {
   try {
     return readFileSync(file, "utf8");

@@ -1,4 +1,4 @@
-// Which evaluation questions the model got right at each stage of a training, counted, and the stages compared in pairs.
+// Outcomes of the evaluation questions at each stage of a training: success rates, and paired tests between stages.
 
 import { breathe } from "../../gym/data/formats/assemble.ts";
 import { type DataSet, idsSha256 } from "../../gym/data/index.ts";
@@ -14,10 +14,10 @@ import type { Accuracy, Mark, Outcomes, QuestionMarks, Score, SplitAccuracy, Sta
 
 export const MARKS: readonly Mark[] = ["answer", "spider", "bird"];
 
-/** Questions judged between two breaths: SQLite lets no signals in. */
+/** Questions judged before yielding to the event loop: SQLite is synchronous, and signals have to be handled. */
 const QUESTIONS_PER_BREATH = 16;
 
-/** Judges episodes: the answer as the environment did, the last query by Spider's and BIRD's rules. Broken ones are left out, as in evaluations. */
+/** Judges episodes: the answer as the environment did, the last query by Spider's and BIRD's rules. Aborted episodes are left out, as in evaluations. */
 export async function marksOf(records: readonly EpisodeRecord[], data: DataSet): Promise<QuestionMarks[]> {
   const questions = new Map(data.questions.map((question) => [question.question_id, question]));
   const marks: QuestionMarks[] = [];
@@ -30,7 +30,7 @@ export async function marksOf(records: readonly EpisodeRecord[], data: DataSet):
   return marks;
 }
 
-/** How many were right, where training has questions and where it has none. */
+/** Success on seen and on unseen databases. */
 export function accuracyOf(marks: readonly QuestionMarks[]): Accuracy {
   const place = (seen: boolean): SplitAccuracy => {
     const some = marks.filter((one) => one.seen === seen);
@@ -40,7 +40,7 @@ export function accuracyOf(marks: readonly QuestionMarks[]): Accuracy {
   return { seen: place(true), unseen: place(false) };
 }
 
-/** The interval counts databases where those are what was sampled, as evaluations do. */
+/** The interval is over databases if those are the sampling units, as in evaluations. */
 function scoreOf(marks: readonly QuestionMarks[], mark: Mark, seen: boolean): Score | null {
   if (marks.length === 0) return null;
   const right = marks.filter((one) => one[mark]).length;
@@ -53,13 +53,13 @@ function scoreOf(marks: readonly QuestionMarks[], mark: Mark, seen: boolean): Sc
   return { right, rate: right / marks.length, ci };
 }
 
-/** The marks of one stage. */
+/** The outcomes of one stage. */
 export interface StageMarks {
   readonly stage: string;
   readonly marks: readonly QuestionMarks[];
 }
 
-/** Each stage with the one before it, on the questions both played. */
+/** Compares each stage with the previous one, on the questions that both played. */
 export function pairsOf(stages: readonly StageMarks[], seed: number): StagePair[] {
   return stages.slice(1).flatMap((to, i) => {
     const from = stages[i]!;
@@ -77,7 +77,7 @@ export function pairsOf(stages: readonly StageMarks[], seed: number): StagePair[
   });
 }
 
-/** What outcomes are about. */
+/** The questions and the setting of the outcomes. */
 export type OutcomesAbout = Omit<Outcomes, "format" | "ids_sha256" | "stages" | "bits" | "questions">;
 
 /** outcomes.json: small enough to keep with a result, and without any text of the data set. */

@@ -14,7 +14,7 @@ import { createSqlEnvironment } from "../sql/sql-environment.ts";
 import { easyTasks } from "../task-order.ts";
 import { sftDatabases, sftQuestions } from "./split.ts";
 
-/** A kind of GPU, with the figures of its makers. */
+/** A GPU class, with the manufacturer's figures. */
 export interface GpuClass {
   readonly name: string;
   /** Bytes available to a program. */
@@ -135,7 +135,7 @@ export function planFor(
   }
 }
 
-/** A bundled episode in Qwen3's tokens: its context at the end, the new tokens in it, its turns, and the share that rows of a group do not repeat. */
+/** A bundled episode in Qwen3's tokens: its final context, its sampled tokens, its turns, and the share of tokens that a group does not share. */
 const EPISODE = { context: 620, written: 130, turns: 5, shared: 0.55 };
 const USED_FLOPS = 0.4; // of the peak, as measured on an H200 (docs/gpu.md)
 const USED_BANDWIDTH = 0.5;

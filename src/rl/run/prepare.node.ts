@@ -23,10 +23,10 @@ export interface PrepareOptions {
   readonly rewardFuncs?: readonly RewardFunction[] | undefined;
 }
 
-/** A training that can begin. */
+/** A validated training, ready to start. */
 export interface PreparedTraining {
   readonly config: GRPOConfig;
-  /** The run's folder; not made yet. */
+  /** The run's folder; not created yet. */
   readonly run: string;
   /** Whether the run is continued. */
   readonly resume: boolean;
@@ -78,7 +78,7 @@ function openData({ questions_path, db_dir }: GRPOConfig): Promise<DataSet> {
   return resolveDataSet(questions_path, { dbDir: db_dir === "bundled" ? undefined : db_dir });
 }
 
-/** The folder of a new run. One that is named must not exist or be empty; otherwise the next free name under runs/. */
+/** The folder of a new run: the configured one, which must be missing or empty, or the next free name under runs/. */
 function newRunFolder({ output_dir, model_name }: GRPOConfig): string {
   if (output_dir !== null) {
     if (existsSync(output_dir) && !statSync(output_dir).isDirectory())

@@ -37,7 +37,7 @@ export function normThreads(width: number): number {
   return Math.min(256, Math.max(32, Math.ceil(width / 8 / 32) * 32));
 }
 
-/** Threads per head, and the dims of each half they have. */
+/** Threads per head, and the dims per thread in each half of a rotated head. */
 export function rotaryCut(headDim: number): { lanes: number; dims: 4 | 8 } {
   const dims = headDim % 16 === 0 ? 8 : 4;
   const needed = headDim / 2 / dims;

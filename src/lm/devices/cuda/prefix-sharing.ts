@@ -17,10 +17,10 @@ export const TASK_RANGES = TASK_ROWS + TILE_QUERIES;
 export const TASK_JOBS = TASK_RANGES + TILE_QUERIES;
 export const JOB = 8;
 
-const KEYS = 16; // that a warp reads at once
+const KEYS = 16; // a warp reads at once
 const SHARED_LEAST = 32; // tokens from which a shared prefix gets its own job
 const GROWTH = 32; // tokens a row is expected to grow by
-const STEPS_LEAST = 2; // of KEYS per warp before another block is used
+const STEPS_LEAST = 2; // reads of KEYS that each warp needs before another block is worth using
 const OPEN = 0x7fffffff;
 
 /** What the division depends on. */

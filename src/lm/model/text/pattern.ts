@@ -7,7 +7,7 @@ const MAX_DEPTH = 20; // of nested groups
 const FEW = 8; // more repetitions than this count as unbounded
 /** Maximum ambiguous parts of one alternative: parts that can match in several ways before something that can fail. */
 const MAX_CHOICES = 3;
-const MAX_LONG_CHOICES = 1; // of these, parts with unboundedly many ways: two take quadratic time at every position of the text
+const MAX_LONG_CHOICES = 1; // ambiguous parts of unbounded length: two cost quadratic time at every position of the text
 
 /** What is wrong with a pattern, as a clause; undefined when matching takes at most about the square of the text's length. */
 export function patternFault(pattern: string): string | undefined {

@@ -223,7 +223,7 @@ function tile(asm: Assembler, height: number, width: number): void {
   }
   const factor = (row: number) => rowAt(A, A_ROW, A_ROW3, row);
   const sum = (row: number, panel: number): Vector => row * width + panel;
-  // Sixteen registers: the accumulators, all of the shorter side, and one at a time of the longer.
+  // Sixteen registers: the tile's accumulators, the operands of its shorter side, and one operand of the longer side at a time.
   const held = height * width;
   if (height >= width) {
     for (let panel = 0; panel < width; panel++) asm.vmovups(held + panel, panelAt(B, panel));
