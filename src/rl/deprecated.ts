@@ -1,6 +1,7 @@
 // Earlier names of this layer's functions, kept for code that imports them.
 import type { DataSet } from "../gym/data/index.ts";
 import type { EnvironmentSource } from "../gym/evaluation/index.ts";
+import type { TokenSequence } from "../lm/engine/learning/loss.ts";
 import type { GRPOConfig } from "./config.ts";
 import { type EvaluateModelOptions, evaluateModel } from "./evaluate-model.ts";
 import { evaluateStage, type StageOptions } from "./evaluate-stage.ts";
@@ -107,3 +108,6 @@ export {
   /** @deprecated use `randomBaseline` */
   randomBaseline as playedAtRandom,
 };
+
+/** @deprecated use TokenSequence */
+export type TokenGroup = TokenSequence;

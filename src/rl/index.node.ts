@@ -1,8 +1,8 @@
 // Training under Node: whole trainings, runs as folders, and models made by a recipe.
 export * from "./index.ts";
-export * from "./load.node.ts";
+export { loadTrainableModel, startTrainableEngine } from "./load.node.ts";
 export { RunFolder } from "./run/folder.node.ts";
 export { type PreparedTraining, type PrepareOptions, prepareTraining } from "./run/prepare.node.ts";
 // Replaces index.ts's `runTraining`, which needs a loaded model.
 export { type ReportHook, runTraining, type TrainOptions } from "./run/train.node.ts";
-export * from "./sft/recipe.node.ts";
+export { type MakeModelOptions, makeModel } from "./sft/recipe.node.ts";

@@ -1,38 +1,179 @@
 // Training a model: SFT, then GRPO in an environment.
-export * from "./advantages.ts";
-export * from "./callbacks.ts";
-export * from "./config.ts";
+export { type AdvantageOptions, type Advantages, computeAdvantages } from "./advantages.ts";
+export type { EventDetails, TrainerCallback, TrainerEvent, TrainingView } from "./callbacks.ts";
+export {
+  type Batching,
+  batchingOf,
+  CONFIG_KEYS,
+  configSchema,
+  environmentOptionsOf,
+  type GRPOConfig,
+  type GRPOConfigInput,
+  learningRateAt,
+  RENAMED_KEYS,
+  type RenamedSettings,
+  renameSettings,
+  resolveConfig,
+  stepsOf,
+  trainingEnvironmentOptions,
+} from "./config.ts";
 export * from "./deprecated.ts";
-export * from "./environment.ts";
-export * from "./evaluate-model.ts";
-export * from "./evaluate-stage.ts";
-export * from "./live.ts";
-export * from "./load.ts";
-export * from "./loss.ts";
-export * from "./loss-options.ts";
-export * from "./metric-names.ts";
+export {
+  chatPrompt,
+  type Ending,
+  type Environment,
+  type EnvironmentPrompt,
+  type EpisodePurpose,
+  type Task,
+  type TaskSplit,
+  type TextEnvironment,
+  type TextReset,
+  type TextStep,
+} from "./environment.ts";
+export { DECODINGS, EVALUATION_SPLITS, type EvaluateModelOptions, evaluateModel } from "./evaluate-model.ts";
+export { compareStages, evaluateStage, type StageOptions } from "./evaluate-stage.ts";
+export {
+  type LiveView,
+  LiveVisualizationCallback,
+  type LiveVisualizationOptions,
+  type RewardPoint,
+  type Show,
+  type SuccessPoint,
+} from "./live.ts";
+export { loadTrainableWebModel } from "./load.ts";
+export { computeLoss, type EntropyCut, entropyCut, POLICY_LOSSES, type PolicyTotals, policyLoss } from "./loss.ts";
+export { POLICY_DEFAULTS, type PolicyLossType, type PolicyOptions, type PolicySpec } from "./loss-options.ts";
+export { METRIC_MEANINGS, meaningOf } from "./metric-names.ts";
 export { measurePassAtK, type PassAtKOptions, passAtKWarning } from "./pass-at-k.ts";
 export type { SamplingModel } from "./policy.ts";
-export * from "./presets.ts";
-export * from "./rewards.ts";
-export * from "./rollout.ts";
-export * from "./run/outcomes.ts";
-export * from "./run/plan.ts";
-export * from "./run/records.ts";
-export * from "./run/run.ts";
-export * from "./run/split.ts";
-export * from "./run/store.ts";
-export * from "./sft/demonstrations.ts";
-export * from "./sft/fine-tune.ts";
-export * from "./sft/init-model.ts";
-export * from "./sft/mixing.ts";
-export * from "./sft/recipe.ts";
+export { PRESET_NAMES, PRESET_NOTES, PRESETS, presetNamed } from "./presets.ts";
+export {
+  REWARD_FUNCTIONS,
+  type RewardContext,
+  type RewardFunction,
+  rewardCorrectness,
+  rewardEnvironment,
+  rewardName,
+  rewardOperational,
+  rewardProgress,
+  type ScoreOptions,
+  type Scores,
+  score,
+} from "./rewards.ts";
+export { type RolloutOptions, rollOut } from "./rollout.ts";
+export { accuracyOf, MARKS, type OutcomesAbout, outcomesOf, pairsOf, type StageMarks } from "./run/outcomes.ts";
+export {
+  GPU_CLASSES,
+  type GpuClass,
+  type GpuPlan,
+  memoryOptionsOf,
+  type PlannedStage,
+  type PresetLine,
+  planFor,
+  presetTable,
+  sftSeconds,
+  stagesOf,
+  stepSeconds,
+} from "./run/plan.ts";
+export {
+  type Accuracy,
+  type ComparedQuestion,
+  type Comparison,
+  comparisonSchema,
+  type Decoding,
+  type Episode,
+  type EpisodeLine,
+  type Evaluation,
+  type EvaluationSplit,
+  episodeLineSchema,
+  evaluationSchema,
+  type Mark,
+  type MetricLine,
+  metricLineSchema,
+  type Outcomes,
+  outcomesSchema,
+  type QuestionMarks,
+  type Reach,
+  type RunInputs,
+  reachSchema,
+  runInputsSchema,
+  type Score,
+  type SelfTaughtReport,
+  type SplitAccuracy,
+  type SplitPart,
+  type StageEvaluation,
+  type StagePair,
+  type StageReport,
+  selfTaughtReportSchema,
+  stageEvaluationSchema,
+  stageReportSchema,
+  type TimingLine,
+  type TrainingResult,
+  type TrainingSplit,
+  timingLineSchema,
+  trainingResultSchema,
+  trainingSplitSchema,
+  type Warning,
+  warningSchema,
+} from "./run/records.ts";
+export {
+  buildTrainer,
+  type Phase,
+  type RunTrainingOptions,
+  runTraining,
+  runTrainingWithMetrics,
+  sampleRandomBaseline,
+} from "./run/run.ts";
+export {
+  overlapWarning,
+  rewardedQuestions,
+  type SplitConfig,
+  sftDatabases,
+  sftQuestions,
+  splitOf,
+} from "./run/split.ts";
+export {
+  type Checkpoint,
+  LOGS,
+  type Log,
+  type LogLengths,
+  MemoryStore,
+  type RestPoint,
+  type RunStore,
+  restPointSchema,
+  type TrainerState,
+} from "./run/store.ts";
+export {
+  type DataDemonstrationOptions,
+  dataDemonstration,
+  demonstrations,
+  type Mixture,
+  mixtureSchema,
+  teacherOf,
+} from "./sft/demonstrations.ts";
+export { type FineTuneOptions, fineTune, practiceMixture } from "./sft/fine-tune.ts";
+export { type FreshModel, type FreshOptions, freshModel } from "./sft/init-model.ts";
+export { type MixOptions, mixed } from "./sft/mixing.ts";
+export { mixtureAt, type Recipe, recipeDemonstrations, recipeSchema, recipeVocabulary } from "./sft/recipe.ts";
 export { encodeEpisode, type SelfTaughtOptions, selectEpisodes, selfTaughtRound } from "./sft/self-taught.ts";
-export * from "./sft/sft.ts";
-export * from "./sft/transcripts.ts";
-export * from "./sql/questions.ts";
-export * from "./sql/random-baseline.ts";
-export * from "./sql/rollout-func.ts";
+export { type SftOptions, type SftReport, type SftStep, sftLearningRate, trainSft } from "./sft/sft.ts";
+export {
+  encodeTranscript,
+  parseTranscripts,
+  type Transcript,
+  type TranscriptOptions,
+  transcriptOf,
+  transcriptSchema,
+} from "./sft/transcripts.ts";
+export { findQuestion, loadQuestionPrompts, type QuestionPrompt, trainedDatabases } from "./sql/questions.ts";
+export { type RandomBaselineOptions, randomBaseline } from "./sql/random-baseline.ts";
+export { parseModelOutput, type RolloutFuncOptions, rolloutFunc } from "./sql/rollout-func.ts";
 export { createSqlEnvironment, type SqlEnvironmentOptions } from "./sql/sql-environment.ts";
 export { sqlPlayer } from "./sql/sql-player.ts";
-export * from "./trainer.ts";
+export {
+  GRPOTrainer,
+  type TrainableEngine,
+  type TrainableModel,
+  type TrainerOptions,
+  type TrainOutput,
+} from "./trainer.ts";

@@ -1,7 +1,5 @@
 // Options of the policy losses: plain data, with TRL's names and defaults.
 
-import type { TokenSequence } from "../lm/engine/learning/loss.ts";
-
 export type PolicyLossType = "grpo" | "bnpo" | "dr_grpo" | "dapo" | "luspo" | "cispo" | "sapo" | "vespo";
 
 /** Options of the policy losses, with TRL's names and defaults (`POLICY_DEFAULTS`). */
@@ -40,9 +38,6 @@ export interface PolicyOptions {
   /** Weight of all tokens of the rollout batch; null only when it has one slice. */
   readonly num_items_in_batch: number | null;
 }
-
-/** @deprecated use TokenSequence */
-export type TokenGroup = TokenSequence;
 
 export type PolicySpec = { readonly type: "policy" } & Partial<PolicyOptions>;
 

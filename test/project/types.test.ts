@@ -42,7 +42,14 @@ for (const { name, doc } of exported) {
   if (code) write(`examples/${name}.ts`, `${GIVEN}${imports}export async function example() {\n${code}\n}\n`);
 }
 
-test("`sqlenv` exports chosen names", () => {
+test("entry points list their names, or extend another entry point", () => {
+  for (const { default: file } of Object.values<{ default?: string }>(manifest.exports)) {
+    const source = file?.replace("./dist", "src").replace(/js$/, "ts");
+    const all = source ? [...readFileSync(join(ROOT, source), "utf8").matchAll(/^export \* from "(.+)"/gm)] : [];
+    expect(
+      all.filter(([, from]) => !/\/(index|engine-subpath|deprecated)(\.node)?\.ts$/.test(from!)).map(([line]) => line),
+    ).toEqual([]);
+  }
   expect(readFileSync(join(ROOT, "src/index.ts"), "utf8")).not.toMatch(/^export \*/m);
   expect(exported.length).toBeLessThanOrEqual(140);
 });

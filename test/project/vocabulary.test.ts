@@ -126,7 +126,8 @@ const FILES = [
 ];
 const TEXT = /\.(ts|mjs|py|md|ya?ml|ipynb|css|html|cpp|h|conf)$|^\.ci\/run$/;
 /** This file, the list of what was renamed, and the aliases of what was. */
-const OWN = /^test\/project\/vocabulary\.test\.ts$|^CHANGELOG\.md$|^src\/rl\/(deprecated|config\/renamed)\.ts$/;
+const OWN =
+  /^test\/project\/vocabulary\.test\.ts$|^CHANGELOG\.md$|^src\/rl\/(deprecated|engine-subpath|config\/renamed)\.ts$/;
 
 const paths = [
   ...FILES,
