@@ -14,7 +14,7 @@ const model = hasMinimind ? await minimindFolder() : "starter";
 
 const SETTINGS = {
   ...{ "--preset": "spider-smollm2", "--model-name": model, "--questions-path": "bundled", "--device": "cpu" },
-  ...{ "--sft-steps": 4, "--sft-batch-tokens": 3000, "--sft-max-context-tokens": 1024, "--max-steps": 2 },
+  ...{ "--sft-steps": 3, "--sft-batch-tokens": 1500, "--sft-max-context-tokens": 1024, "--max-steps": 2 },
   ...{ "--per-device-train-batch-size": 8, "--num-generations": 4, "--dynamic-sampling": 2, "--pass-k": 0 },
   ...{ "--max-new-tokens": 24, "--max-completion-length": 72, "--max-context-tokens": 1024, "--step-budget": 3 },
   ...{ "--eval-step-budget": 4, "--final-eval-episodes": 3, "--final-eval-sampled-episodes": 2, "--eval-steps": 0 },
@@ -31,7 +31,7 @@ test(`${hasMinimind ? "minimind2-small" : "the starter"} goes through all stages
   expect(code, stderr).toBe(0);
   const result = JSON.parse(stdout);
   const split = json("whole", "split.json");
-  expect(result).toMatchObject({ steps: 2, split, sft: { steps: 4 } });
+  expect(result).toMatchObject({ steps: 2, split, sft: { steps: 3 } });
   expect(Object.keys(result.accuracy)).toEqual(["base", "before", "after"]);
   expect(split.sft.databases.filter((name: string) => split.grpo.databases.includes(name))).toEqual([]);
   const asked = readFileSync(join(scratch, "whole", "episodes.jsonl"), "utf8")
@@ -52,7 +52,7 @@ test("a run killed during SFT and during GRPO resumes to the same bytes", { time
     expect(await signalAt(child, run, () => moment(said), "SIGKILL")).toBe(true);
     return end;
   };
-  await killedAt(args("killed", { "--threads": 2 }), (said) => said.includes("SFT: step 1/4"));
+  await killedAt(args("killed", { "--threads": 2 }), (said) => said.includes("SFT: step 1/3"));
   expect(existsSync(join(run, "sft"))).toBe(false);
   const base = readFileSync(join(run, "base.json"));
   const resume = ["train", "--resume", run, "--threads", "1"];
