@@ -4,21 +4,21 @@ import { nearest, UsageError } from "../errors.ts";
 import { GUIDED_RULES } from "../gym/env/index.ts";
 import type { GRPOConfigInput } from "./config.ts";
 
-/** Correctness leads; progress breaks ties; looking around pays a little. */
+/** Correctness dominates, progress breaks ties, exploration gets a little. */
 const REWARD_WEIGHTS = [1, 0.15, 1];
 
-/** What reward can reach is measured before a training of someone else's model. */
+/** Pass@8 before training, for models that others trained. */
 const PASS_8 = { pass_k: 8 } as const;
 
 /** Three examples took Qwen2.5-Coder-1.5B from 4 to 46 % right answers on training databases; they need a longer context. */
 const ASKED_WITH_EXAMPLES: GRPOConfigInput = { ...PASS_8, prompt: "instruct", shots: 3, max_context_tokens: 4096 };
 
-/** A model that others trained to follow instructions needs few episodes to learn the format; longer ones, since they hold the examples. */
+/** An instruction-tuned model needs few episodes to learn the format; they are longer, since they contain the examples. */
 const SHORT_SFT: GRPOConfigInput = { sft_steps: 45, sft_learning_rate: 1e-4, sft_max_context_tokens: 4096 };
 
 /**
- * What is known to work for Qwen3 (thinking off, which the turns' encoder sees to): it must be shown some whole episodes first;
- * easy questions before others; and a KL term, without which the words of the format drift. Adapters, so that a T4 is enough.
+ * Settings for Qwen3 (thinking off, by the turns' encoder): SFT on some whole episodes first, easy questions before others,
+ * and a KL term, without which the format drifts. LoRA, so that a T4 is enough.
  */
 const QWEN3: GRPOConfigInput = {
   ...GUIDED_RULES,

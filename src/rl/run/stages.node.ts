@@ -1,5 +1,5 @@
-// The stages of a training before GRPO, in their order. Each is given the model the one before it left, teaches it and
-// saves it as a folder of the run, whole or not at all: a run that was killed repeats the stage it was in and no other.
+// The stages of a training before GRPO, in order. Each loads the model of the stage before it, fine-tunes it and saves it
+// as a folder of the run, completely or not at all: a killed run repeats only the stage it was in.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ModelLoadError } from "../../errors.ts";
@@ -24,7 +24,7 @@ export interface StageContext {
   readonly data: DataSet;
   readonly config: GRPOConfig;
   readonly split: TrainingSplit;
-  /** Threads besides this one that may play episodes; they change nothing but the time. */
+  /** Threads besides this one that may play episodes; they change only the time. */
   readonly workers: number;
   /** Where models play episodes. @default in this thread */
   readonly environments?: EnvironmentSource | undefined;
@@ -35,21 +35,21 @@ export interface StageContext {
   readonly onStep?: (phase: Phase, step: SftStep) => void;
 }
 
-/** One way to teach a model before GRPO. */
+/** A way to fine-tune a model before GRPO. */
 export interface Stage {
   /** Its folder in the run; its report is beside it as `NAME.json`. */
   readonly name: string;
   readonly phase: Phase;
-  /** Teaches the model; null when the signal came first, and nothing is kept then. */
-  teach(model: LoadedModel, context: StageContext): Promise<Taught | null>;
+  /** Fine-tunes the model; null when the signal came first, and nothing is saved. */
+  train(model: LoadedModel, context: StageContext): Promise<Trained | null>;
 }
 
-type Taught = Omit<StageReport, "seconds"> | Omit<SelfTaughtReport, "seconds">;
+type Trained = Omit<StageReport, "seconds"> | Omit<SelfTaughtReport, "seconds">;
 
 const SFT: Stage = {
   name: "sft",
   phase: "sft",
-  async teach(model, { data, config, workers, signal, onStep }) {
+  async train(model, { data, config, workers, signal, onStep }) {
     const { interrupted, ...report } = await fineTune(model, data, config, {
       ...(signal && { signal }),
       ...(workers > 0 && {
@@ -66,7 +66,7 @@ function selfTaught(round: number): Stage {
   return {
     name: selfTaughtName(round),
     phase: "self_taught",
-    teach: (model, { data, config, environments, signal, onProgress, onStep }) =>
+    train: (model, { data, config, environments, signal, onProgress, onStep }) =>
       selfTaughtRound(model, data, config, round, {
         ...{ environments, ...(signal && { signal }) },
         onEpisode: (done, all) => onProgress?.("self_taught", done, all),
@@ -75,7 +75,7 @@ function selfTaught(round: number): Stage {
   };
 }
 
-/** The stages a config asks for, in the order they are taken. */
+/** The stages of a config, in order. */
 function stagesFor({ sft_steps, self_taught_rounds }: GRPOConfig): Stage[] {
   const rounds = Array.from({ length: self_taught_rounds }, (_, i) => selfTaught(i + 1));
   return [...(sft_steps > 0 ? [SFT] : []), ...rounds];
@@ -105,9 +105,9 @@ export async function runStages(options: RunStagesOptions): Promise<LoadedModel 
         if (from === config.model_name) await evaluateBase(model, options);
         onPhase?.(stage.phase);
         const started = performance.now();
-        const taught = await stage.teach(model, options);
-        if (!taught) return null;
-        const report = { ...taught, seconds: (performance.now() - started) / 1000 };
+        const trained = await stage.train(model, options);
+        if (!trained) return null;
+        const report = { ...trained, seconds: (performance.now() - started) / 1000 };
         store.write(`${stage.name}.json`, `${JSON.stringify(report)}\n`);
         if (config.use_peft) await model.engine.saveAdapter(folder, baseName(model.folder));
         else await model.engine.saveModel(folder);

@@ -1,4 +1,4 @@
-// Where a run is kept: logs that grow line by line, small files, and checkpoints. A folder on disk (folder.node.ts), or memory.
+// The store of a run: logs that grow line by line, small files, and checkpoints; a folder on disk (folder.node.ts), or memory.
 
 import { z } from "zod";
 
@@ -54,7 +54,7 @@ export interface Checkpoint {
 }
 
 export interface RunStore {
-  /** Where it is, for people. */
+  /** Its path, or a name. */
   readonly name: string;
   /** Adds lines to a log, in one write. */
   append(log: Log, ...records: readonly object[]): void;

@@ -43,14 +43,14 @@ export interface TrainOptions
   readonly acceptChanges?: boolean | undefined;
   /** @default none: the folder has records and the model, no pages */
   readonly report?: ReportHook | undefined;
-  /** Told when the run's folder exists and is locked. */
+  /** Called when the run's folder exists and is locked. */
   readonly onFolder?: (folder: RunFolder) => unknown;
-  /** Told of each model that is loaded: the config's, then what each stage saved. */
+  /** Called with each model that is loaded: the config's, then that of each stage. */
   readonly onModel?: (model: LoadedModel, nameOrFolder: string) => void;
   /** Steps of SFT and of self-taught rounds. */
   readonly onStep?: (phase: Phase, step: SftStep) => void;
   readonly onStageEnd?: (name: string, report: StageReport | SelfTaughtReport) => void;
-  /** Told what a person should know, in words. */
+  /** Called with notes for people, one line each. */
   readonly onNote?: (text: string) => void;
 }
 

@@ -20,7 +20,7 @@ export interface ConfigFlags extends Readonly<Record<string, unknown>> {
   readonly config?: string;
 }
 
-/** One setting as JSON Schema tells it. */
+/** One setting in JSON Schema. */
 interface Setting {
   readonly type?: string | readonly string[];
   readonly default?: unknown;

@@ -205,7 +205,7 @@ function drawMemory(memory: MemoryEstimate, out: Output): void {
   out.line(drawTable(["memory", ""], rows));
 }
 
-/** The same training on GPUs that people have. */
+/** The same training on common GPUs. */
 function tellGpus(plans: readonly GpuPlan[], steps: number, out: Output): void {
   out.line("on other GPUs, estimated:");
   const rows = plans.map(({ gpu, precision, memory, least, refused, step_seconds }) => [
