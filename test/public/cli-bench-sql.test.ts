@@ -92,7 +92,7 @@ describe("sqlenv bench spider", () => {
   test("--max-context-tokens limits schema, question and query where the schema is given", async () => {
     const folder = join(dirname(data), "tiny");
     await writeTinyFolder(folder, { max_position_embeddings: 4096 });
-    const given = ["--schema", "given", "--model", folder, "--device", "cpu", "--max-tokens", "1", "--twins", "0"];
+    const given = ["--schema", "given", "--model", folder, "--device", "cpu", "--max-new-tokens", "1", "--twins", "0"];
     const reasons = async (...flags: readonly string[]) => {
       const { stdout } = await bench(...given, "--json", "--questions", "2", ...flags);
       return (JSON.parse(stdout) as BenchResult).questions.map(({ reason }) => reason);

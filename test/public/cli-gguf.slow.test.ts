@@ -27,7 +27,7 @@ test("eval plays with a model from Ollama's store", async () => {
     size: statSync(model).size,
   };
   writeFileSync(join(manifests, "latest"), JSON.stringify({ layers: [layer] }));
-  const args = ["--player", "model", "--device", "cpu", "--threads", "1", "--episodes", "2", "--max-tokens", "8"];
+  const args = ["--player", "model", "--device", "cpu", "--threads", "1", "--episodes", "2", "--max-new-tokens", "8"];
   const { code, stdout, stderr } = await sqlenvInside(
     ["eval", ...args, "--model", "ollama:tiny", "--step-budget", "2", "--json"],
     "",
@@ -45,7 +45,7 @@ test("export keeps the training prompt in a folder, and prints its flags for a f
   const args = ["export", "--model", trained, "--merge", merged, "--gguf", join(scratch, "asked.gguf")];
   const { code, stdout, stderr } = await sqlenvInside(args);
   expect(code, stderr).toBe(0);
-  expect(stdout).toContain("ask the GGUF file as it was trained: --prompt instruct --shots 3 --guided");
+  expect(stdout).toContain("evaluate the GGUF file as the model was trained: --prompt instruct --shots 3 --guided");
   expect(JSON.parse(readFileSync(join(merged, "sqlenv.json"), "utf8"))).toEqual(use);
 });
 

@@ -18,7 +18,7 @@ test("eval --player model gives the same episodes at any concurrency", async () 
       model,
       "--episodes",
       "4",
-      "--max-tokens",
+      "--max-new-tokens",
       "8",
       "--temperature",
       "1",
@@ -43,7 +43,18 @@ test("a missing model is reported in one line", async () => {
 
 test("eval uses and reports the prompt of the model's folder, unless a flag overrides it", async () => {
   writeFileSync(join(model, "sqlenv.json"), JSON.stringify({ prompt: "instruct", shots: 3 }));
-  const args = ["--player", "model", "--model", model, "--episodes", "1", "--step-budget", "1", "--max-tokens", "4"];
+  const args = [
+    "--player",
+    "model",
+    "--model",
+    model,
+    "--episodes",
+    "1",
+    "--step-budget",
+    "1",
+    "--max-new-tokens",
+    "4",
+  ];
   const { stdout } = await sqlenvInside(["eval", ...args, "--max-context-tokens", "8000", "--json"]);
   expect(JSON.parse(stdout)).toMatchObject({ prompt: "instruct-1/3-shot", errors: 0 });
   rmSync(join(model, "sqlenv.json"));

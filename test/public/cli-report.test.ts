@@ -133,7 +133,7 @@ describe("sqlenv compare", () => {
     const folders = ["one", "two"].map((name) => join(scratch, name));
     for (const folder of folders) await writeTinyFolder(folder);
     const models = folders.flatMap((folder) => ["--model", folder]);
-    const args = [...models, "--questions", "2", "--max-tokens", "8", "--step-budget", "2", "--json"];
+    const args = [...models, "--questions", "2", "--max-new-tokens", "8", "--step-budget", "2", "--json"];
     const { stdout, code } = await compare(...args);
     expect(code).toBe(0);
     const result = JSON.parse(stdout);

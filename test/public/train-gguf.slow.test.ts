@@ -51,7 +51,7 @@ test("an adapter trained on a GGUF file is played, resumed and exported with it"
     adapter,
     "--episodes",
     "1",
-    "--max-tokens",
+    "--max-new-tokens",
     "4",
     "--step-budget",
     "1",
