@@ -128,5 +128,5 @@ export function encodeTranscript(transcript: Transcript, plain: TurnEncoder): Da
     );
     add(turns.say(assistant), isExample || unlearned.includes(i / 2 - examples) ? 0 : weight);
   }
-  return { tokens, weights: Float32Array.from(weights) }; // as threads hand them over, so that both learn the same bits
+  return { tokens, weights: Float32Array.from(weights) }; // float32, as demonstration threads send them, for bitwise equal training
 }

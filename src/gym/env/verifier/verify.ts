@@ -239,7 +239,7 @@ function isNullWord(text: string): boolean {
 
 interface ReadNumber {
   readonly value: number;
-  /** Exact, when the number written is whole. */
+  /** The exact value if the number is written as an integer. */
   readonly integer: bigint | undefined;
   /** Digits after the point; undefined with an exponent. */
   readonly decimals: number | undefined;

@@ -313,7 +313,7 @@ function link(blob: string, path: string): void {
   try {
     symlinkSync(join("..", "..", "blobs", basename(blob)), path);
   } catch {
-    const aside = `${path}.part-${process.pid}`; // file systems without links
+    const aside = `${path}.part-${process.pid}`; // a copy, for file systems without symbolic links
     copyFileSync(blob, aside);
     renameSync(aside, path);
   }

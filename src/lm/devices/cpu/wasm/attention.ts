@@ -87,7 +87,7 @@ function companions(spans: usize, ranges: usize, g: i32, count: i32, most: i32):
 
 /**
  * Whether it pays to compute those spans together, head by head, instead of each alone with all heads of a kv head reading
- * every key together. With several heads per kv head: only if there are more rows than heads, which share more than they do not.
+ * every key together. With several heads per kv head, only if there are more rows than heads and most tokens are shared.
  */
 function paysTogether(span: usize, n: i32, group: i32): bool {
   if (n == 1 || group == 1) return n > 1;

@@ -55,7 +55,7 @@ export function clusteredShape(
   return best;
 }
 
-/** Outputs of a block's weight rows: half as many if gate and up are paired. */
+/** Outputs per block: one per weight row, or one per pair of gate and up rows. */
 function outputsOf({ end, groups }: ClusteredShape): number {
   return end === "gated" ? 32 * groups : 64 * groups;
 }
