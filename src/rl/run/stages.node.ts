@@ -40,7 +40,7 @@ export interface Stage {
   /** Its folder in the run; its report is beside it as `NAME.json`. */
   readonly name: string;
   readonly phase: Phase;
-  /** Fine-tunes the model; null when the signal came first, and nothing is saved. */
+  /** Fine-tunes the model; null if aborted, and nothing is saved. */
   train(model: LoadedModel, context: StageContext): Promise<Trained | null>;
 }
 

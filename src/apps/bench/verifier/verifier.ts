@@ -19,7 +19,7 @@ export interface VerifierBench {
   /** Wrong answers accepted, and right answers rejected. */
   readonly false_accepts: number;
   readonly false_rejects: number;
-  /** Golds whose outermost query orders, and of those those whose LIMIT cuts a tie: another right query may give other rows. */
+  /** Gold queries whose outermost query orders, and how many of them have a LIMIT that cuts a tie, so that a right query may return other rows. */
   readonly ordered: { readonly golds: number; readonly cut_ties: number };
   /** Results of the gold, rewritten and mutated queries, and those where `@last` and the written answer get different verdicts. */
   readonly by_reference: { readonly tried: number; readonly differ: number };

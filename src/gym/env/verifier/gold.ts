@@ -137,7 +137,7 @@ function rankedQueries({ core, order }: Clauses, gold: ResultTable): string[] {
 }
 
 interface SelectItems {
-  /** Empty where they are not listed (`*`). */
+  /** Result columns; empty if the query does not list them (`*`). */
   readonly list: readonly { readonly expression: string; readonly alias: string | undefined }[];
   /** Where FROM starts (or the core ends). */
   readonly from: number;

@@ -173,7 +173,7 @@ function matchesGroup(
   if (left.length > MAX_SEARCHED_ROWS || rows.length - used.size > 10 * MAX_SEARCHED_ROWS) return false;
   const free = [...rows.keys()].filter((row) => !used.has(row));
   if (canPair(left, free, rowMatches, effort)) return true;
-  // A row equal to one gold row may be needed, as a rounding, for another: search among all.
+  // A row that equals one gold row may also match another by rounding, so greedy matching can fail: search all assignments.
   return given.length <= MAX_SEARCHED_ROWS && canPair([...given.keys()], [...rows.keys()], rowMatches, effort);
 }
 
