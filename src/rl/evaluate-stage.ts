@@ -6,6 +6,7 @@ import type { Environment } from "./environment.ts";
 import { type EvaluateModelOptions, evaluateModel, evaluationTasks } from "./evaluate-model.ts";
 import type { SamplingModel } from "./policy.ts";
 import type { ComparedQuestion, Comparison, Evaluation, StageEvaluation } from "./run/records.ts";
+import type { RunStore } from "./run/store.ts";
 
 export interface StageOptions extends Pick<EvaluateModelOptions, "signal" | "onProgress"> {
   /** Name of the stage, such as "before". */
@@ -51,7 +52,8 @@ export async function collectStage(
     onProgress,
   });
   const compared = comparedTasks(environment, config).flatMap((id) => greedy.get(id) ?? []);
-  return { player, standing, compared, ...(judge && { marks: await judge([...greedy.values()]) }) };
+  const episodes = [...greedy.values()];
+  return { player, standing, compared, episodes, ...(judge && { marks: await judge(episodes) }) };
 }
 
 /** Ids of the evaluation tasks to show side by side, unseen ones first: the first that every evaluation plays. */
@@ -67,6 +69,16 @@ function comparedTasks(environment: Environment, config: GRPOConfig): string[] {
   const [unseen, seen] = [played("unseen"), played("seen")];
   const fromUnseen = Math.min(unseen.length, Math.max(Math.ceil(wanted / 2), wanted - seen.length));
   return [...unseen.slice(0, fromUnseen), ...seen.slice(0, wanted - fromUnseen)];
+}
+
+/** Writes evaluation-NAME.jsonl: every greedy episode of a stage. */
+export function keepEpisodes(store: Pick<RunStore, "write">, { player, episodes = [] }: StageEvaluation): void {
+  store.write(`evaluation-${player}.jsonl`, episodes.map((episode) => `${JSON.stringify(episode)}\n`).join(""));
+}
+
+/** NAME.json. It is written last: a resumed run that finds it does not evaluate the stage again. */
+export function keepStage(store: Pick<RunStore, "write">, { episodes: _, ...stage }: StageEvaluation): void {
+  store.write(`${stage.player}.json`, `${JSON.stringify(stage)}\n`);
 }
 
 /**

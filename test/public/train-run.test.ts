@@ -52,6 +52,23 @@ describe("a whole run", () => {
     expect(place.text("one", file)).toMatch(content);
   });
 
+  test("keeps the greedy episodes of both evaluations, and the gold of every question played", () => {
+    const gold = JSON.parse(place.text("one", "gold.json"));
+    const [before, after] = ["before", "after"].map((stage) => place.lines("one", `evaluation-${stage}.jsonl`));
+    const ids = (lines: readonly Record<string, unknown>[]) => lines.map(({ question_id }) => question_id).sort();
+    expect(before).toHaveLength(4); // final_eval_episodes on each split
+    expect(ids(after!)).toEqual(ids(before!));
+    expect(after!.every(({ player, steps }) => player === "after" && Array.isArray(steps))).toBe(true);
+    const { unseen, seen } = JSON.parse(place.text("one", "results.json")).after;
+    const right = after!.filter(({ correctness }) => correctness === 1).length;
+    expect(right).toBe(2 * unseen.greedy.success_rate + 2 * seen.greedy.success_rate);
+    for (const { question_id } of [...after!, ...place.lines("one", "episodes.jsonl")])
+      expect(gold[question_id as string]).toEqual({
+        query: expect.stringMatching(/^select/i),
+        answer: expect.any(String),
+      });
+  });
+
   test("keeps the configured number of checkpoints, and nothing half-written", () => {
     expect(existsSync(place.path("one", "checkpoints", "step-3"))).toBe(true);
     expect(existsSync(place.path("one", "checkpoints", "step-2"))).toBe(false);

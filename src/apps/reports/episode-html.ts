@@ -1,5 +1,6 @@
 // An episode as HTML: each turn's action, result and reward, and the outcome.
 import { type EpisodeRecord, explainReward, type StepRecord } from "../../gym/evaluation/index.ts";
+import type { GoldAnswer } from "../../rl/run/records.ts";
 import { verdict } from "./episode-outcome.ts";
 import { count, cut, escapeHtml } from "./format.ts";
 import { tableOf } from "./result-table.ts";
@@ -7,6 +8,12 @@ import { highlightSql } from "./sql-html.ts";
 
 const SHOWN_ROWS = 8;
 const SHOWN_TEXT = 2000; // characters of an argument, error or non-table result
+
+/** What would have been right. */
+export function goldHtml({ query, answer }: GoldAnswer): string {
+  const shown = query === null ? "" : `<code>${highlightSql(cut(query, SHOWN_TEXT))}</code>`;
+  return `<p class="gold"><b>Expected answer</b> <code>${escapeHtml(cut(answer, 400))}</code>${shown && `<br><b>Gold query</b> ${shown}`}</p>`;
+}
 
 /** The episode, titled with the player's name. */
 export function episodeHtml(record: EpisodeRecord, player: string): string {

@@ -56,8 +56,12 @@ table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
 th,td{text-align:left;padding:3px 10px 3px 0;border-bottom:1px solid var(--line);vertical-align:top}
 th{font-weight:600;color:var(--dim)}td.number{text-align:right}
 .scroll{overflow-x:auto;overflow-wrap:normal;margin:6px 0}.scroll th,.evaluation td{white-space:nowrap}
+.card>.scroll>table,.pair table{width:100%}th.number{text-align:right}.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));gap:0 36px}
+.said{font-size:20px;line-height:1.35;margin:14px 0 0}.said b{font-weight:700}
+.gold{background:var(--good-back);border-radius:6px;padding:6px 10px;margin:6px 0}.gold b{font-weight:600}.gold+.gold{background:var(--none-back)}.gold code b{color:var(--blue)}
+.rest summary{cursor:pointer;margin-top:8px;color:var(--dim)}
 .config td:first-child{font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12.5px;white-space:nowrap}
-.config{columns:2 340px;column-gap:36px}.config table{width:100%}
+.config.columns{columns:2 340px;column-gap:36px}.config.columns table,table.config{width:100%}
 .tag{display:inline-block;padding:0 8px;border-radius:10px;font-size:12.5px;font-weight:600;background:var(--none-back);color:var(--dim);white-space:nowrap}
 .better,.good{color:var(--good)}.worse,.bad{color:var(--bad)}
 .tag.better{background:var(--good-back)}.tag.worse{background:var(--bad-back)}
@@ -75,7 +79,7 @@ details.question>summary{cursor:pointer;list-style-position:outside;margin-left:
 .episode>.dim{padding:10px 12px;margin:0}
 .turns{list-style:none;margin:0;padding:0;counter-reset:turn}
 .turn{padding:9px 12px 7px;border-bottom:1px solid var(--line)}.turn:last-child{border-bottom:0}
-.action code b{color:var(--blue)}.action .s{color:var(--green)}.action .n{color:var(--purple)}.action .q{color:var(--ink);font-style:italic}
+.action code b{color:var(--blue)}.action .s,.gold .s{color:var(--green)}.action .n,.gold .n{color:var(--purple)}.action .q{color:var(--ink);font-style:italic}
 .type{font-size:11px;font-weight:700;letter-spacing:.04em;color:var(--dim)}.type.answer{color:var(--purple)}
 .error{color:var(--bad);font-size:13px;margin:4px 0}
 .turn table{font-size:12px}.turn td,.turn th{padding:1px 12px 1px 0}

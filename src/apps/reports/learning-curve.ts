@@ -1,6 +1,7 @@
 // The learning curve: the reward and its components, and success on held-out questions with 95 % bands.
 import type { Decoding, Evaluation, EvaluationSplit, MetricLine } from "../../rl/run/records.ts";
 import { escapeHtml, isNumber, shortNumber } from "./format.ts";
+import { rewardLabel, rewardWeight } from "./reward-weights.ts";
 import type { Point, Spread } from "./smooth.ts";
 import { type Colour, drawPanel, LINE_COLOURS, type Series, svgDocument } from "./svg-chart.ts";
 
@@ -11,6 +12,8 @@ export interface LearningCurveOptions {
   readonly subtitle?: string;
   /** The random player's evaluation, drawn as a horizontal line. */
   readonly random?: Evaluation | undefined;
+  /** Weights of the reward functions, in the order they are logged; components are drawn times their weight. @default 1 each */
+  readonly reward_weights?: readonly number[] | null | undefined;
   /** Omits style rules, background and headings, for a page that has them. @default false */
   readonly inline?: boolean;
 }
@@ -27,7 +30,7 @@ const BUILT_IN = ["reward_correctness", "reward_progress", "reward_operational"]
  * const svg = learningCurve(metrics, { title: "starter" });
  */
 export function learningCurve(metrics: readonly MetricLine[], options: LearningCurveOptions = {}): string {
-  const { title = "Learning curve", subtitle = "", random, inline = false } = options;
+  const { title = "Learning curve", subtitle = "", random, reward_weights, inline = false } = options;
   const last = metrics.reduce((most, { step }) => Math.max(most, isNumber(step) ? step : 0), 0);
   const x: readonly [number, number] = [0, Math.max(1, last)];
   const top = inline ? 8 : 70; // a page has its own headings
@@ -38,10 +41,10 @@ export function learningCurve(metrics: readonly MetricLine[], options: LearningC
   const reward = drawPanel(
     {
       title: "Reward per episode",
-      note: "total and components; dots as logged, lines smoothed",
+      note: "the total and its weighted components; dots as logged, lines smoothed",
       x,
       format: shortNumber,
-      series: rewardSeries(metrics),
+      series: rewardSeries(metrics, reward_weights),
     },
     { x: 20, y: top, width: WIDTH - 40, height: 250 },
   );
@@ -63,20 +66,24 @@ export function learningCurve(metrics: readonly MetricLine[], options: LearningC
   return svgDocument({ width: WIDTH, height, title, inline }, [head, reward, ...panels, foot].join(""));
 }
 
-/** The total and every logged component, the built-in ones first. */
-function rewardSeries(metrics: readonly MetricLine[]): Series[] {
+/** The total and every logged component times its weight, so that they add up; the built-in ones first. */
+function rewardSeries(metrics: readonly MetricLine[], weights: readonly number[] | null | undefined): Series[] {
   const names = new Set<string>();
   for (const line of metrics) {
     for (const key in line) if (key.startsWith("rewards/") && key.endsWith("/mean")) names.add(key.slice(8, -5));
   }
+  const logged = [...names];
   const builtIn = BUILT_IN.filter((name) => names.has(name));
-  const others = [...names].filter((name) => !BUILT_IN.includes(name)).sort();
-  const part = (name: string, i: number): Series => ({
-    label: name.replace(/^reward_/, "").replaceAll("_", " "),
-    colour: LINE_COLOURS[i % LINE_COLOURS.length]!,
-    points: pointsOf(metrics, `rewards/${name}/mean`),
-    smoothed: true,
-  });
+  const others = logged.filter((name) => !BUILT_IN.includes(name)).sort();
+  const part = (name: string, i: number): Series => {
+    const weight = rewardWeight(name, logged, weights);
+    return {
+      label: rewardLabel(name, weight),
+      colour: LINE_COLOURS[i % LINE_COLOURS.length]!,
+      points: pointsOf(metrics, `rewards/${name}/mean`).map(({ x, y }) => ({ x, y: y * weight })),
+      smoothed: true,
+    };
+  };
   const total: Series = { label: "reward", colour: "ink", points: pointsOf(metrics, "reward"), smoothed: true };
   return [total, ...builtIn.map(part), ...others.map((name, i) => part(name, builtIn.length + i))];
 }

@@ -1,10 +1,12 @@
 // A run in Markdown: the saved model's model card, and a summary for a blog post.
-import type { Comparison, TrainingResult } from "../../rl/run/records.ts";
+import type { Comparison, EvaluationEpisodes, GoldAnswers, TrainingResult } from "../../rl/run/records.ts";
 import { questionMarkdown } from "./comparison.ts";
 import { behaviourRows, evaluatedRows, headline, reachText, verdictText, withInterval } from "./evaluation-summary.ts";
 import { exampleQuestion } from "./example-question.ts";
+import { failuresMarkdown } from "./failures.ts";
 import { codeSpan, count, duration, escapeMarkdown, settingText } from "./format.ts";
 import { accuracyNote, accuracyTable, PAIRED_NOTE, pairedTable, recipeLines, type StageTable } from "./stages.ts";
+import { resultVerdict, verdictLine } from "./verdict-sentence.ts";
 
 export interface ModelCardOptions {
   readonly result: TrainingResult;
@@ -173,22 +175,33 @@ function settingsTable(config: Readonly<Record<string, unknown>> | null): string
 export interface BlogOptions {
   readonly result: TrainingResult;
   readonly comparison?: Comparison | null;
+  /** The last evaluation's episodes, for the list of failures. */
+  readonly evaluation?: EvaluationEpisodes | null;
+  readonly gold?: GoldAnswers | null;
   /** Path of the picture as linked in the post. @default "learning_curve.png" */
   readonly picture?: string;
 }
 
-/** The skeleton of a post: claim, picture, numbers, and an example question. */
-export function blogMarkdown({ result, comparison, picture = "learning_curve.png" }: BlogOptions): string {
+/** The skeleton of a post: claim, picture, numbers, an example question, and what still fails. */
+export function blogMarkdown({
+  result,
+  comparison,
+  evaluation,
+  gold = null,
+  picture = "learning_curve.png",
+}: BlogOptions): string {
   const example = comparison && exampleQuestion(comparison);
   return [
     `# ${escapeMarkdown(folderName(result.run))}`,
+    `**${escapeMarkdown(verdictLine(resultVerdict(result)))}**`,
     sentence(headline(result)),
     `![Reward and success over training steps](${encodeURI(picture)})`,
     evaluationTable(result),
     accuracyMarkdown(result),
     behaviourTable(result),
     `Trained with ${methods(result)}GRPO in SQLEnv from ${codeSpan(result.model_name) || "a fresh model"}: ${count(result.steps, "step")}, ${count(result.episodes, "episode")}, ${duration(result.seconds)}.`,
-    ...(example ? ["## One question, turn by turn", questionMarkdown(example, comparison.players, 3)] : []),
+    ...(example ? ["## One question, turn by turn", questionMarkdown(example, comparison.players, 3, gold)] : []),
+    ...(evaluation ? [failuresMarkdown(evaluation, gold)] : []),
   ]
     .filter(Boolean)
     .join("\n\n")

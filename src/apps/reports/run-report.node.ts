@@ -10,7 +10,7 @@ import { headline } from "./evaluation-summary.ts";
 import { learningCurve } from "./learning-curve.ts";
 import { blogMarkdown, modelCard } from "./model-card.ts";
 import { svgToPng } from "./png.node.ts";
-import { type RunRecords, runPage, subtitleOf } from "./run-page.ts";
+import { type RunRecords, runPage, subtitleOf, weightsOf } from "./run-page.ts";
 
 export { RUN_FILES, readConfig, readEpisodes } from "../../rl/run/read-folder.node.ts";
 
@@ -45,18 +45,23 @@ export interface WrittenReport {
  */
 export async function writeReport(run: string | Run): Promise<WrittenReport> {
   if (typeof run === "string") return writeReport(await readRun(run));
-  const { folder, metrics, comparison, result, habits } = run;
-  const curve = learningCurve(metrics, { title: run.run, subtitle: subtitleOf(run), random: result?.random });
+  const { folder, config, metrics, comparison, evaluation, gold, result, habits } = run;
+  const curve = learningCurve(metrics, {
+    title: run.run,
+    subtitle: subtitleOf(run),
+    random: result?.random,
+    reward_weights: weightsOf(config),
+  });
   const pages: Record<string, string | Uint8Array> = {
     "report.html": runPage(run),
     ...(habits.length > 0 && { "behaviour.svg": behaviourChart(habits) }),
     "learning_curve.svg": curve,
     "learning_curve.png": await svgToPng(curve),
     ...(comparison && {
-      "comparison.html": comparisonHtml(comparison, { title: `${run.run}: the same questions, side by side` }),
-      "comparison.md": comparisonMarkdown(comparison),
+      "comparison.html": comparisonHtml(comparison, { title: `${run.run}: the same questions, side by side`, gold }),
+      "comparison.md": comparisonMarkdown(comparison, { gold }),
     }),
-    ...(result && { "summary.md": blogMarkdown({ result, comparison }) }),
+    ...(result && { "summary.md": blogMarkdown({ result, comparison, evaluation, gold }) }),
   };
   const files = Object.entries(pages).map(([name, content]) => {
     const file = join(folder, name);

@@ -250,9 +250,9 @@ test("a transcript has question, turns, results and rewards", async () => {
       "2. QUERY: SELECT count(*) FROM animal",
       "   count(*)",
       "   4",
-      "   +0.175: +0.02 it worked, +0.01 new, −0.005 a step, +0.15 nearer to the answer",
+      "   +0.175: +0.02 it worked, +0.01 new, −0.005 a step, +0.15 closer to the expected result (rows or values)",
       "3. ANSWER: 4",
-      "   +1.035: +0.04 for looking no longer than needed, −0.005 a step, +1 right",
+      "   +1.035: +0.04 rest of the exploration reward, −0.005 a step, +1 right",
       "=> right, reward +1.235, 3 steps",
     ].join("\n"),
   );

@@ -47,9 +47,25 @@ const WORDS: Readonly<Record<keyof RewardBreakdown, string>> = {
   new_info: "new",
   repeat: "done before",
   step_cost: "a step",
-  progress: "nearer to the answer",
+  progress: "closer to the expected result (rows or values)",
   correctness: "right",
 };
+
+/** At a right answer these parts are paid out in full, however the answer was found. */
+const PAID_OUT: Readonly<Partial<Record<keyof RewardBreakdown, string>>> = {
+  exec_ok: "rest of the exploration reward",
+  progress: "rest of the progress reward",
+};
+
+/** A part of a step's reward in words. */
+export function rewardPartText(
+  part: keyof RewardBreakdown,
+  { correctness }: Pick<RewardBreakdown, "correctness">,
+  error_class?: string | null,
+): string {
+  if (correctness !== 0 && PAID_OUT[part]) return PAID_OUT[part];
+  return part === "repeat" && error_class === "bad_action" ? "no action" : WORDS[part];
+}
 
 /** A step's reward in words: "+0.025: +0.02 it worked, +0.01 new, −0.005 a step". */
 export function explainReward({
@@ -58,17 +74,9 @@ export function explainReward({
   error_class,
 }: Pick<SQLObservation, "reward" | "reward_breakdown"> & Partial<Pick<SQLObservation, "error_class">>): string {
   if (reward === null) return "not scored";
-  const { correctness } = reward_breakdown;
-  const wordsFor = (part: keyof RewardBreakdown) => {
-    if (part === "exec_ok" && correctness !== 0) return "for looking no longer than needed";
-    return part === "repeat" && error_class === "bad_action" ? "no action" : WORDS[part];
-  };
   const parts = (Object.keys(WORDS) as (keyof RewardBreakdown)[])
     .filter((part) => reward_breakdown[part] !== 0)
-    // A right answer gets the rest of the exploration allowance.
-    .map((part) => {
-      return `${signed(reward_breakdown[part])} ${wordsFor(part)}`;
-    });
+    .map((part) => `${signed(reward_breakdown[part])} ${rewardPartText(part, reward_breakdown, error_class)}`);
   if (parts.length <= 1) return parts[0] ?? signed(reward);
   return `${signed(reward)}: ${parts.join(", ")}`;
 }

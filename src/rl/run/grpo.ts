@@ -5,11 +5,12 @@ import type { DataSet } from "../../gym/data/index.ts";
 import { evalIdsSha256 } from "../../gym/data/index.ts";
 import { rulesId, rulesOf } from "../../gym/env/index.ts";
 import { promptId } from "../../gym/players/index.ts";
-import { compareStages, evaluateStage, type StageOptions } from "../evaluate-stage.ts";
+import { compareStages, evaluateStage, keepEpisodes, keepStage, type StageOptions } from "../evaluate-stage.ts";
 import { measurePassAtK, passAtKWarning } from "../pass-at-k.ts";
 import { selfTaughtName } from "../sft/self-taught.ts";
 import { randomBaseline } from "../sql/random-baseline.ts";
 import { GRPOTrainer, type TrainerOptions } from "../trainer.ts";
+import { keepGold } from "./gold.ts";
 import { accuracyOf, outcomesOf, pairsOf } from "./outcomes.ts";
 import { readRunJson } from "./read-json.ts";
 import {
@@ -75,7 +76,8 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
     const kept = readRunJson(store, `${phase}.json`, stageEvaluationSchema);
     if (kept) return kept;
     const played = await play();
-    store.write(`${phase}.json`, `${JSON.stringify(played)}\n`);
+    if (phase === "before") keepEpisodes(store, played);
+    keepStage(store, played);
     return played;
   };
 
@@ -96,6 +98,7 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
   try {
     const split = await splitOf(data, config);
     keepSplit(store, split);
+    keepGold(store, data.questions);
     const { sft_steps, self_taught_rounds } = config;
     const base =
       sft_steps > 0 || self_taught_rounds > 0 ? readRunJson(store, "base.json", stageEvaluationSchema) : null;
@@ -115,6 +118,7 @@ export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | nu
     if (interrupted) return null;
     const after = await evaluateStage(environment, model, config, watch("after"));
     await trainer.record(after.standing);
+    keepEpisodes(store, after);
     store.write(
       "comparison.json",
       `${JSON.stringify(compareStages([random, ...(base ? [base] : []), before, after]))}\n`,

@@ -7,11 +7,16 @@ import { z } from "zod";
 import { messageOf, SqlEnvError, UsageError } from "../../errors.ts";
 import { renameSettings } from "../config.ts";
 import { CONFIG_FILE, checkVersion } from "./config-file.node.ts";
+import { GOLD_FILE } from "./gold.ts";
 import {
   type Comparison,
   comparisonSchema,
   type EpisodeLine,
+  type EvaluationEpisodes,
   episodeLineSchema,
+  evaluationEpisodeSchema,
+  type GoldAnswers,
+  goldAnswersSchema,
   type MetricLine,
   metricLineSchema,
   type TimingLine,
@@ -34,6 +39,10 @@ export interface RunFolderRecords {
   /** Null until the training ends. */
   readonly result: TrainingResult | null;
   readonly comparison: Comparison | null;
+  /** Null until the training ends, and in folders of versions that did not keep it. */
+  readonly evaluation: EvaluationEpisodes | null;
+  /** Null in folders of versions that did not keep it. */
+  readonly gold: GoldAnswers | null;
 }
 
 /** Files that identify a run's folder. */
@@ -67,7 +76,17 @@ export async function readRunFolder(folder: string): Promise<RunFolderRecords> {
     warnings: await readLines(folder, "warnings.jsonl", warningSchema),
     result: readJson(folder, "results.json", trainingResultSchema),
     comparison: readJson(folder, "comparison.json", comparisonSchema),
+    evaluation: await readEvaluation(folder),
+    gold: readJson(folder, GOLD_FILE, goldAnswersSchema),
   };
+}
+
+/** The greedy episodes of both evaluations; null unless both files are there. */
+async function readEvaluation(folder: string): Promise<EvaluationEpisodes | null> {
+  const files = { before: "evaluation-before.jsonl", after: "evaluation-after.jsonl" } as const;
+  if (!Object.values(files).every((file) => existsSync(join(folder, file)))) return null;
+  const read = (file: string) => readLines(folder, file, evaluationEpisodeSchema);
+  return { before: await read(files.before), after: await read(files.after) };
 }
 
 /** The training's episodes, in order. */

@@ -274,6 +274,8 @@ export const stageEvaluationSchema = record({
   compared: list(shownEpisodeSchema),
   /** Greedy episodes judged; absent for the random baseline. */
   marks: list(questionMarksSchema).exactOptional(),
+  /** All greedy episodes; written to evaluation-NAME.jsonl instead of NAME.json. */
+  episodes: list(shownEpisodeSchema).exactOptional(),
 });
 
 /** results.json: the result of a training. */
@@ -324,6 +326,24 @@ const comparedQuestionSchema = record({
   /** In the order of the players. */
   episodes: list(shownEpisodeSchema),
 });
+
+/** What would have been right. */
+export type GoldAnswer = z.infer<typeof goldAnswerSchema>;
+const goldAnswerSchema = record({
+  /** Null where the data set has answers only. */
+  query: z.string().nullable(),
+  /** In the form the verifier reads; long ones are cut. */
+  answer: z.string(),
+});
+
+/** gold.json, by question id. */
+export type GoldAnswers = z.infer<typeof goldAnswersSchema>;
+export const goldAnswersSchema = z.record(z.string(), goldAnswerSchema).readonly();
+
+/** A line of evaluation-before.jsonl and evaluation-after.jsonl: a greedy episode. */
+export const evaluationEpisodeSchema = shownEpisodeSchema;
+/** The greedy episodes of the evaluations before and after training. */
+export type EvaluationEpisodes = Readonly<Record<"before" | "after", readonly EpisodeRecord[]>>;
 
 /** comparison.json: the same questions by the players of a training: random, base, before and after. */
 export type Comparison = z.infer<typeof comparisonSchema>;

@@ -56,7 +56,7 @@ export function sftQuestions(data: DataSet, config: SplitConfig): QuestionRecord
 }
 
 /** Whether the gold query looks anything up; `SELECT 42` only writes an answer down. */
-function hasGoldSql({ tables_involved }: QuestionRecord): boolean {
+export function hasGoldSql({ tables_involved }: QuestionRecord): boolean {
   return tables_involved.length > 0;
 }
 

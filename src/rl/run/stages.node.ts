@@ -8,7 +8,7 @@ import type { EnvironmentSource } from "../../gym/evaluation/index.ts";
 import { loadSqlite } from "../../gym/sql/index.ts";
 import type { LoadedModel } from "../../lm/engine/index.node.ts";
 import type { GRPOConfig } from "../config.ts";
-import { evaluateStage } from "../evaluate-stage.ts";
+import { evaluateStage, keepStage } from "../evaluate-stage.ts";
 import { threadedDemonstrations } from "../sft/demonstration-threads.node.ts";
 import { checkSftContext, fineTune } from "../sft/fine-tune.ts";
 import { selfTaughtName, selfTaughtRound } from "../sft/self-taught.ts";
@@ -148,5 +148,5 @@ async function evaluateBase(model: LoadedModel, options: RunStagesOptions): Prom
     signal,
     onProgress: (done, total) => onProgress?.("base", done, total),
   });
-  store.write("base.json", `${JSON.stringify(played)}\n`);
+  keepStage(store, played);
 }

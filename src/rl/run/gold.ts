@@ -1,0 +1,29 @@
+// gold.json: the gold query and answer of each question, so that a run's pages can show what would have been right.
+import type { QuestionRecord } from "../../gym/data/index.ts";
+import type { GoldAnswer, GoldAnswers } from "./records.ts";
+import { hasGoldSql } from "./split.ts";
+import type { RunStore } from "./store.ts";
+
+export const GOLD_FILE = "gold.json";
+
+/** Characters kept of an answer: a long table helps no reader, and a data set may have thousands. */
+const MAX_ANSWER = 2000;
+
+/** Writes gold.json; a resumed run writes it again, for folders of versions that had none. */
+export function keepGold(store: RunStore, questions: readonly QuestionRecord[]): void {
+  const gold = Object.fromEntries(questions.map((question) => [question.question_id, goldOf(question)]));
+  store.write(GOLD_FILE, `${JSON.stringify(gold satisfies GoldAnswers)}\n`);
+}
+
+function goldOf(question: QuestionRecord): GoldAnswer {
+  const answer = question.gold_answer;
+  return {
+    query: hasGoldSql(question) ? question.gold_sql : null,
+    answer: answer.length > MAX_ANSWER ? `${answer.slice(0, MAX_ANSWER)}…` : answer,
+  };
+}
+
+/** A question's gold; null where the run has none for it. */
+export function findGold(gold: GoldAnswers | null, question_id: string): GoldAnswer | null {
+  return gold && Object.hasOwn(gold, question_id) ? gold[question_id]! : null;
+}
