@@ -7,7 +7,7 @@ import { UsageError } from "../errors.ts";
 /** Keeps advantages of groups whose rewards hardly differ from becoming huge. */
 const EPSILON = 1e-4;
 /** A standard deviation up to this is rounding (torch.isclose to 0). */
-const NO_SPREAD = 1e-8;
+const ZERO_STD = 1e-8;
 
 export interface AdvantageOptions {
   /** Completions of each task; rows of one task, a group, are adjacent. */
@@ -20,10 +20,12 @@ export interface AdvantageOptions {
   readonly multi_objective_aggregation?: "sum_then_normalize" | "normalize_then_sum";
   /** Names of the reward functions, for the metrics. */
   readonly reward_names?: readonly string[];
+  /** Indices of the rows that are learned from, whole groups; the others get 0 and do not count in any std. @default all */
+  readonly learned?: readonly number[];
 }
 
 export interface Advantages {
-  /** One per row; exactly 0 where there is nothing to learn: no spread in the group, or no score. */
+  /** One per row; exactly 0 where there is nothing to learn: equal rewards in the group, no score, or a row that is not learned from. */
   readonly advantages: number[];
   /** Weighted sum of each row's rewards; null when no function scored it. */
   readonly rewards: (number | null)[];
@@ -46,6 +48,7 @@ export function computeAdvantages(
     scale_rewards = "group",
     multi_objective_aggregation = "sum_then_normalize",
     reward_names = [],
+    learned,
   }: AdvantageOptions,
 ): Advantages {
   const functions = rows[0]?.length ?? 0;
@@ -54,10 +57,15 @@ export function computeAdvantages(
 
   const scale = scale_rewards === true ? "group" : scale_rewards === false ? "none" : scale_rewards;
   const totals = rows.map((row) => weightedSum(row, weights));
-  const { advantages, stds } =
-    multi_objective_aggregation === "sum_then_normalize"
-      ? normalizeSums(totals, num_generations, scale)
-      : sumNormalized(rows, weights, num_generations);
+  const normalize = (of: readonly number[] | null) => {
+    const pick = <T>(values: readonly T[]) => (of ? of.map((i) => values[i]!) : values);
+    return multi_objective_aggregation === "sum_then_normalize"
+      ? normalizeSums(pick(totals), num_generations, scale)
+      : sumNormalized(pick(rows), weights, num_generations);
+  };
+  const { advantages: all, stds } = normalize(null);
+  const some = learned && learned.length < rows.length ? normalize(learned).advantages : null;
+  const advantages = some ? rows.map((_, i) => some[learned!.indexOf(i)] ?? 0) : all;
 
   const metrics: Record<string, number> = {};
   for (const [k, name] of reward_names.entries()) {
@@ -67,7 +75,7 @@ export function computeAdvantages(
   }
   metrics.reward = mean(totals);
   metrics.reward_std = sampleStd(totals);
-  metrics.frac_reward_zero_std = mean(stds.map((std) => (std <= NO_SPREAD ? 1 : 0)));
+  metrics.frac_reward_zero_std = mean(stds.map((std) => (std <= ZERO_STD ? 1 : 0)));
   return { advantages, rewards: totals, metrics };
 }
 
@@ -82,7 +90,7 @@ function normalizeSums(totals: readonly (number | null)[], size: number, scale: 
     const std = scale === "batch" ? batchStd : groupStd;
     for (const total of group) {
       stds.push(std);
-      const learnable = total !== null && groupStd > NO_SPREAD;
+      const learnable = total !== null && groupStd > ZERO_STD;
       advantages.push(learnable ? (total - centre) / (scale === "none" ? 1 : std + EPSILON) : 0);
     }
   }

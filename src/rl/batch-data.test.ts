@@ -3,8 +3,9 @@ import { describe, expect, test } from "vitest";
 import type { ErrorClass } from "../gym/env/index.ts";
 import type { TokenSequence } from "../lm/engine/index.ts";
 import { random } from "../random.ts";
+import { computeAdvantages } from "./advantages.ts";
 import { makeRolloutBatch, type RolloutBatch } from "./batch.ts";
-import { buildData, cutIntoSlices, policySpec } from "./batch-data.ts";
+import { buildData, cutIntoSlices, policySpec, withAdvantage } from "./batch-data.ts";
 import { episodeMetrics } from "./batch-metrics.ts";
 import { batchingOf, type GRPOConfig, resolveConfig } from "./config.ts";
 import { computeLoss } from "./loss.ts";
@@ -97,6 +98,11 @@ test("slices have every episode once, in another assignment for each batch, sort
   expect(cutIntoSlices([4, 5, 6, 7, 8], 2, [1]).map(({ length }) => length)).toEqual([2, 3]);
 });
 
+function batchOf(episodes: readonly Episode[], rows: readonly number[][], config: GRPOConfig): RolloutBatch {
+  const learned = episodes.map((_, i) => i);
+  return makeRolloutBatch({ episodes, rows, learned, ...computeAdvantages(rows, config) }, config);
+}
+
 test("all segments of an episode are one sequence with one advantage; only the model's tokens count", () => {
   const config = resolveConfig({ num_generations: 2 });
   const episodes = [
@@ -106,7 +112,7 @@ test("all segments of an episode are one sequence with one advantage; only the m
     ]),
     episode([[0, 1]]),
   ];
-  const batch = makeRolloutBatch({ episodes, rows: [[1], [0]], reward_names: ["r"] }, config);
+  const batch = batchOf(episodes, [[1], [0]], config);
   expect(batch.tokens).toBe(5);
   const old = [
     [
@@ -130,9 +136,26 @@ test("all segments of an episode are one sequence with one advantage; only the m
 test("truncated episodes can be left out", () => {
   const config = resolveConfig({ num_generations: 2, mask_truncated_completions: true });
   const episodes = [episode([[0, 1, 1]], { truncated: true }), episode([[0, 1]])];
-  const batch = makeRolloutBatch({ episodes, rows: [[1], [0]], reward_names: ["r"] }, config);
+  const batch = batchOf(episodes, [[1], [0]], config);
   expect(batch.tokens).toBe(1);
   expect(Array.from(buildData(batch, [0], { old: null, reference: null }, config)[0]!.weights)).toEqual([0, 0, 0]);
+});
+
+test("episodes whose advantages are all 0 are not computed, per episode or per token", () => {
+  const datum = (sequence: number, advantage: number | Float32Array) => ({
+    tokens: [1],
+    weights: [1],
+    sequence,
+    advantage,
+  });
+  const data = [
+    datum(0, 0),
+    datum(1, new Float32Array(2)),
+    datum(2, 0.5),
+    datum(2, 0),
+    datum(3, Float32Array.of(0, 1)),
+  ];
+  expect(withAdvantage(data).map(({ sequence }) => sequence)).toEqual([2, 2, 3]);
 });
 
 /** A step of which only its argument and its kind of error matter. */

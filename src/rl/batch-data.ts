@@ -100,8 +100,12 @@ export function selectData(
 
 /** Drops episodes whose advantages are all 0; an episode's segments stay together. */
 export function withAdvantage(data: readonly Datum[]): Datum[] {
-  const kept = new Set(data.filter(({ advantage }) => advantage !== 0).map(({ sequence }) => sequence));
+  const kept = new Set(data.filter(({ advantage }) => !isZero(advantage)).map(({ sequence }) => sequence));
   return data.filter(({ sequence }) => kept.has(sequence));
+}
+
+function isZero(advantage: Datum["advantage"]): boolean {
+  return typeof advantage === "object" ? Array.from(advantage).every((one) => one === 0) : advantage === 0;
 }
 
 /** Whether episodes with advantage 0 still have a gradient. */

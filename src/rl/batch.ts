@@ -1,5 +1,5 @@
 // A batch of episodes with their rewards, advantages and metrics.
-import { computeAdvantages } from "./advantages.ts";
+import type { Advantages } from "./advantages.ts";
 import { episodeMetrics, groupMetrics } from "./batch-metrics.ts";
 import type { GRPOConfig } from "./config.ts";
 import type { Environment } from "./environment.ts";
@@ -20,62 +20,62 @@ export interface RolloutBatch {
   readonly credits?: readonly (TurnCredit | undefined)[];
   /** By index: per-token advantages that replace the others, [segments × tokens]; only with self_distillation. */
   readonly distilled?: ReadonlyMap<number, readonly ArrayLike<number>[]>;
-  /** Indices of the episodes that are learned from: all, or with dynamic_sampling those of groups with spread. */
+  /** Indices of the episodes that are learned from: all, or with dynamic_sampling those of groups whose answers are not all right or all wrong. */
   readonly learned: readonly number[];
   /** Tokens that are learned from: the denominator of several losses. */
   readonly tokens: number;
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-export interface ScoredEpisodes {
+/** What `computeAdvantages` returned, with the episodes it is about. */
+export interface ScoredEpisodes extends Advantages {
   readonly episodes: readonly Episode[];
   /** [B × reward functions] */
   readonly rows: readonly (readonly (number | null)[])[];
-  readonly reward_names: readonly string[];
-  /** Whether a group is learned from; advantages, denominators and credit are computed over those alone. @default all are */
-  readonly isLearned?: ((group: number) => boolean) | undefined;
+  /** Indices of the episodes that are learned from; denominators and credit are computed over those alone. */
+  readonly learned: readonly number[];
 }
 
-/** Computes advantages and metrics. */
+/** Indices of the episodes whose group is learned from. @param isLearned by group; all are without it */
+export function learnedEpisodes(
+  episodes: number,
+  num_generations: number,
+  isLearned: (group: number) => boolean = () => true,
+): number[] {
+  return Array.from({ length: episodes }, (_, i) => i).filter((i) => isLearned(Math.floor(i / num_generations)));
+}
+
+/** Adds metrics and, with turn_credit, credit by turn. */
 export function makeRolloutBatch(
-  { episodes, rows, reward_names, isLearned = () => true }: ScoredEpisodes,
+  { episodes, rows, learned, advantages, rewards, metrics }: ScoredEpisodes,
   config: GRPOConfig,
-  environment: Pick<Environment, "metrics" | "milestone"> = {},
+  { milestone, metrics: environmentMetrics }: Pick<Environment, "metrics" | "milestone"> = {},
 ): RolloutBatch {
-  const { num_generations, reward_weights, scale_rewards, multi_objective_aggregation } = config;
-  const options = { num_generations, reward_weights, scale_rewards, multi_objective_aggregation, reward_names };
-  const all = computeAdvantages(rows, options);
-  const learned = episodes.map((_, i) => i).filter((i) => isLearned(Math.floor(i / num_generations)));
-  const some = learned.length === episodes.length ? all : computeAdvantages(pick(rows, learned), options);
-  const { milestone } = environment;
   const credit =
-    config.turn_credit > 0 && milestone ? turnCredits(pick(episodes, learned).map(milestone), config) : undefined;
-  const byEpisode = <T>(values: readonly T[]) => {
-    const placed: (T | undefined)[] = episodes.map(() => undefined);
-    for (const [n, i] of learned.entries()) placed[i] = values[n];
-    return placed;
-  };
-  const metrics = {
-    ...episodeMetrics(episodes),
-    ...environment.metrics?.(episodes),
-    ...groupMetrics(episodes, num_generations),
-    ...all.metrics,
-    ...credit?.metrics,
-  };
+    config.turn_credit > 0 && milestone
+      ? turnCredits(
+          learned.map((i) => milestone(episodes[i]!)),
+          config,
+        )
+      : undefined;
+  const credits: (TurnCredit | undefined)[] = episodes.map(() => undefined);
+  for (const [n, i] of learned.entries()) credits[i] = credit?.credits[n];
   return {
     episodes,
     rows,
-    rewards: all.rewards,
+    rewards,
     learned,
-    metrics,
-    advantages: byEpisode(some.advantages).map((advantage) => advantage ?? 0),
+    advantages,
     tokens: sum(learned.map((i) => learnedTokens(episodes[i]!, config))),
-    ...(credit && { credits: byEpisode(credit.credits) }),
+    ...(credit && { credits }),
+    metrics: {
+      ...episodeMetrics(episodes),
+      ...environmentMetrics?.(episodes),
+      ...groupMetrics(episodes, config.num_generations),
+      ...metrics,
+      ...credit?.metrics,
+    },
   };
-}
-
-function pick<T>(values: readonly T[], indices: readonly number[]): T[] {
-  return indices.map((i) => values[i]!);
 }
 
 /** Number of an episode's tokens that are learned from. */

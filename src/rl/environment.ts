@@ -108,7 +108,8 @@ export function chatPrompt(id: string, system: string): EnvironmentPrompt {
   return { id, system, examples: [], tools: null, stop: null };
 }
 
-/** The record of an episode in an environment that makes none itself: fields that mean nothing there are null or empty. */
+/** The record of an episode in an environment that makes none itself: fields of SQL questions are null, empty or 0, except
+ * difficulty ("easy") and answer_type ("string"), which must have a value. */
 export function textRecord(
   environment: Environment,
   task: Task,

@@ -138,9 +138,9 @@ export {
   type Log,
   type LogLengths,
   MemoryStore,
-  type RestPoint,
+  type ResumePoint,
   type RunStore,
-  restPointSchema,
+  resumePointSchema,
   type TrainerState,
 } from "./run/store.ts";
 export {

@@ -87,19 +87,19 @@ export function policyLoss(
       if (A >= 0) good += m;
       const kept = isKept(entropy[t]!, cut);
       const isLearned = kept && !(drifted && A < 0);
-      const push = isLearned ? surrogate(ratio, logp[t]!, A, A >= 0 ? phi.good : phi.bad, options) : NOTHING;
-      policy += share * m * push.value;
-      byLogp[t] = share * m * push.byLogp;
-      byWeight[t] = share * m * push.byWeight;
+      const policyTerm = isLearned ? surrogate(ratio, logp[t]!, A, A >= 0 ? phi.good : phi.bad, options) : ZERO_TERM;
+      policy += share * m * policyTerm.value;
+      byLogp[t] = share * m * policyTerm.byLogp;
+      byWeight[t] = share * m * policyTerm.byWeight;
 
       let kl = 0;
       if (options.beta !== 0) {
-        const pull = klToReference(logp[t]!, ref_logp![t]!);
+        const klTerm = klToReference(logp[t]!, ref_logp![t]!);
         const correction = options.use_bias_correction_kl ? ratio : 1;
-        kl = pull.value * correction;
+        kl = klTerm.value * correction;
         policy += share * m * options.beta * kl;
-        byLogp[t]! += share * m * options.beta * pull.byLogp * correction;
-        if (options.use_bias_correction_kl) byWeight[t]! += share * m * options.beta * pull.value;
+        byLogp[t]! += share * m * options.beta * klTerm.byLogp * correction;
+        if (options.use_bias_correction_kl) byWeight[t]! += share * m * options.beta * klTerm.value;
       }
 
       if (kept) {
@@ -211,11 +211,11 @@ interface Term {
   readonly byWeight: number;
 }
 
-const NOTHING: Term = { value: 0, byLogp: 0, byWeight: 0 };
+const ZERO_TERM: Term = { value: 0, byLogp: 0, byWeight: 0 };
 
 /** The term of one token: makes it likelier if A > 0, less likely if A < 0, within bounds. */
 function surrogate(w: number, logp: number, A: number, phi: number, options: PolicyOptions): Term {
-  if (A === 0) return NOTHING;
+  if (A === 0) return ZERO_TERM;
   switch (options.loss_type) {
     case "cispo": {
       // MiniMax-M1: −sg(min(w, ε_high))·A·log π. The weight is capped but the token never loses its gradient.
@@ -233,10 +233,10 @@ function surrogate(w: number, logp: number, A: number, phi: number, options: Pol
     default: {
       // PPO's clip: −min(w·A, clip(w, 1−ε, 1+ε_high)·A). Outside the interval, in the direction that A pushes, the slope is 0.
       const [low, high] = [1 - options.epsilon, 1 + highOf(options)];
-      const free = { w: capped(w, options), slope: options.delta !== null && w > options.delta ? 0 : 1 };
+      const unclipped = { w: capped(w, options), slope: options.delta !== null && w > options.delta ? 0 : 1 };
       const clip = { w: Math.min(Math.max(w, low), high), slope: w >= low && w <= high ? 1 : 0 };
-      const [a, b] = [free.w * A, clip.w * A];
-      const slope = a < b ? free.slope : b < a ? clip.slope : (free.slope + clip.slope) / 2;
+      const [a, b] = [unclipped.w * A, clip.w * A];
+      const slope = a < b ? unclipped.slope : b < a ? clip.slope : (unclipped.slope + clip.slope) / 2;
       return { value: -Math.min(a, b), byLogp: 0, byWeight: -A * slope };
     }
   }
@@ -286,10 +286,11 @@ function gammaWeights(
 /** DeepSeek-V3.2: masks bad tokens of an episode that the current model would hardly sample; good ones are kept. */
 function hasDrifted(sequence: TokenSequence, { off_policy_mask_threshold }: PolicyOptions): boolean {
   const { logp, weights, sampling_logp, old_logp } = sequence;
-  const then = sampling_logp ?? old_logp;
+  const behaviourLogp = sampling_logp ?? old_logp;
   if (off_policy_mask_threshold === null) return false;
   let drift = 0;
-  if (then) for (let t = 0; t < logp.length; t++) if (weights[t] !== 0) drift += weights[t]! * (then[t]! - logp[t]!);
+  if (behaviourLogp)
+    for (let t = 0; t < logp.length; t++) if (weights[t] !== 0) drift += weights[t]! * (behaviourLogp[t]! - logp[t]!);
   return !(drift / Math.max(sum(weights), 1) <= off_policy_mask_threshold);
 }
 

@@ -32,11 +32,11 @@ export async function rollOut(
   { model, config, key = [config.seed, "rollout"], onEpisode, clock = new RolloutClock(), signal }: RolloutOptions,
 ): Promise<Episode[]> {
   let done = 0;
-  const episodes = tasks.map(async (task, seed): Promise<Episode> => {
-    const own = signal && AbortSignal.any([signal]); // one per episode, since a signal collects listeners
+  const episodes = tasks.map(async (task, index): Promise<Episode> => {
+    const episodeSignal = signal && AbortSignal.any([signal]); // one per episode, since a signal collects listeners
     const env = clock.environment(environment.open("training"));
-    const policy = modelPolicy({ model, prompt: environment.prompt, config, key, seed, signal: own });
-    const options = { environment, split: "train", turns: config.step_budget, clock, signal: own } as const;
+    const policy = modelPolicy({ model, prompt: environment.prompt, config, key, seed: index, signal: episodeSignal });
+    const options = { environment, split: "train", turns: config.step_budget, clock, signal: episodeSignal } as const;
     const record = await playTask(env, task, policy, options).finally(() => env.close?.());
     onEpisode?.(++done, tasks.length);
     const { messages, segments, truncated, written: completion_tokens } = policy;

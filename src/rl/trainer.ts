@@ -15,8 +15,12 @@
 //     loss        L = −mean over the tokens of all episodes (s_it − β · KL_it)         [1]              loss.ts
 //     step        θ ← AdamW(θ, ∂L/∂θ); the next batch is sampled by the new model
 //
-// These are the defaults: other settings of scale_rewards and loss_type change one line each (see those files). With
-// turn_credit A differs by turn, [B × turns], with self_distillation by token.
+// These are the defaults; scale_rewards and loss_type change one line each (see those files). With turn_credit A differs
+// by turn, [B × turns], with self_distillation by token.
+//
+// Usually a batch is learned from once: then π = π_old, every ratio is 1 and the clip does nothing, which leaves
+// L = −mean(A_i · log π(token_it)) in its gradient. Ratio and clip act when num_iterations or steps_per_generation give
+// several updates per batch. The starter preset also sets scale_rewards to none (A_i = r_i − mean) and has β = 0.
 //
 // Formulas, order and names are those of TRL's GRPOTrainer, with these differences:
 //  1. The data of an optimizer step goes to the engine as one batch, not in pieces of per_device_train_batch_size: the
@@ -31,7 +35,8 @@
 // weights, the optimizer state and the counters in TrainerState, a resumed training continues to the same bits.
 
 import { SqlEnvError } from "../errors.ts";
-import { episodeLines, makeRolloutBatch, promptTokens, type RolloutBatch } from "./batch.ts";
+import { computeAdvantages } from "./advantages.ts";
+import { episodeLines, learnedEpisodes, makeRolloutBatch, promptTokens, type RolloutBatch } from "./batch.ts";
 import {
   computeLogprobs,
   cutIntoSlices,
@@ -56,7 +61,7 @@ import { added, meansOf, type Sums } from "./metrics.ts";
 import type { TrainableModel } from "./policy.ts";
 import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
 import type { Episode, EpisodeLine, Evaluation, MetricLine } from "./run/records.ts";
-import { INITIAL_STATE, MemoryStore, type RestPoint, type RunStore, type TrainerState } from "./run/store.ts";
+import { INITIAL_STATE, MemoryStore, type ResumePoint, type RunStore, type TrainerState } from "./run/store.ts";
 import { type SampledBatch, sampleBatch } from "./sample-batch.ts";
 import { distill } from "./self-distillation.ts";
 import { type EnvironmentChoice, resolveEnvironment } from "./sql/resolve-environment.ts";
@@ -108,15 +113,16 @@ export class GRPOTrainer {
   #clock = new StepClock();
   #state = INITIAL_STATE;
   /** Metrics since the last optimizer step, for the warnings. */
-  #ofStep: Sums = {};
-  /** Slices whose gradients are accumulated, and groups so far, of the next optimizer step. */
+  #stepMetrics: Sums = {};
+  /** Slices whose gradients are accumulated for the next optimizer step. */
   #accumulated = 0;
+  /** Groups logged so far for the next optimizer step. */
   #groups = 0;
-  /** Share of the last batch's groups that had spread; decides how many to start early, which changes no result. */
-  #spread = 1;
+  /** Share of the last batch's groups that were kept; decides how many to start early, which changes no result. */
+  #keptShare = 1;
   #saved = -1;
-  /** The last point at which no gradients were accumulated. */
-  #rest: RestPoint | undefined;
+  /** The last point at which no gradients were accumulated: what a checkpoint holds. */
+  #resumePoint: ResumePoint | undefined;
 
   constructor(options: TrainerOptions) {
     const { model, config, rewardFuncs = REWARD_FUNCTIONS, callbacks = [], store } = options;
@@ -157,7 +163,7 @@ export class GRPOTrainer {
         await this.#saveWhenDue();
         // Accumulated gradients are in no checkpoint: a step that has begun is finished before an interruption takes
         // effect, unless a reward function fails.
-        if (this.#accumulated === 0) this.#rest = { state: this.#state, logs: this.store.lengths() };
+        if (this.#accumulated === 0) this.#resumePoint = { state: this.#state, logs: this.store.lengths() };
         await this.#trainOnBatch(signal);
       }
     } catch (error) {
@@ -186,16 +192,14 @@ export class GRPOTrainer {
 
     // Advantage: A_i = (r_i − mean(r of its group)) / (std(r of its group) + 1e-4), r = rows · weights: [B];
     // with turn_credit [B × turns], with self_distillation by token.
-    const played = makeRolloutBatch({ episodes, rows, reward_names, isLearned }, config, this.environment);
-    this.#addMetrics({ ...played.metrics, ...metrics, ...rewardMetrics });
-    this.#countEpisodes(episodes, queue);
-    const batch = config.self_distillation > 0 ? await this.#distill(played) : played;
+    const learned = learnedEpisodes(episodes.length, config.num_generations, isLearned);
+    const scored = computeAdvantages(rows, { ...config, reward_names, learned });
+    const scoredBatch = makeRolloutBatch({ episodes, rows, learned, ...scored }, config, this.environment);
+    this.#addMetrics({ ...scoredBatch.metrics, ...metrics, ...rewardMetrics });
+    const batch = config.self_distillation > 0 ? await this.#distill(scoredBatch) : scoredBatch;
+    const lines = this.#logEpisodes(batch, reward_names, queue);
 
-    const { num_generations } = config;
-    const options = { step: this.#state.step + 1, firstGroup: this.#groups, reward_names, num_generations };
-    const lines = episodeLines(batch, options);
-    this.#groups += episodes.length / num_generations;
-    this.store.append("episodes.jsonl", ...lines);
+    // A batch is learned from in slices, one optimizer step or gradient accumulation each.
     const slices = cutIntoSlices(batch.learned, this.#batching.slices, [config.seed, this.#state.generation]);
     const logprobs = await this.#clock.time("training", () =>
       computeLogprobs(this.model.engine, batch, config, this.#batching),
@@ -208,7 +212,7 @@ export class GRPOTrainer {
         await this.#clock.time("training", async () => {
           // Loss, per token of the slice, with w = exp(log π − log π_old):
           //     −min(w · A, clip(w, 1 − ε, 1 + ε_high) · A) + β · KL(π, π_ref)
-          await this.#addGradient(batch, members, logprobs);
+          await this.#addGradient(batch, members, logprobs); // by policyLoss of loss.ts, in the engine's thread
           this.#accumulated = (this.#accumulated + 1) % this.#batching.accumulations;
           // Step: θ ← AdamW(θ, Σ of the gradients).
           if (this.#accumulated === 0) await this.#step();
@@ -231,12 +235,12 @@ export class GRPOTrainer {
       ...this.#tasksAt(generation),
       generation,
       queue,
-      expected: this.#spread,
+      expected: this.#keptShare,
       clock,
       signal: this.#accumulated > 0 ? undefined : requested,
     }).finally(() => clock.settled());
     const { isLearned, metrics } = batch;
-    if (isLearned) this.#spread = metrics["groups/kept"]! / metrics["groups/asked"]!;
+    if (isLearned) this.#keptShare = metrics["groups/kept"]! / metrics["groups/asked"]!;
     this.#clock.rollout(clock, batch);
     return batch;
   }
@@ -247,13 +251,24 @@ export class GRPOTrainer {
     return isEasy ? { tasks: this.#easy, first: 0 } : { tasks: this.tasks, first: this.#easyBatches };
   }
 
+  /** Counts a batch's episodes and writes them to episodes.jsonl. */
+  #logEpisodes(batch: RolloutBatch, reward_names: readonly string[], queue: QueueState | undefined): EpisodeLine[] {
+    const { num_generations } = this.config;
+    this.#countEpisodes(batch.episodes, queue);
+    const options = { step: this.#state.step + 1, firstGroup: this.#groups, reward_names, num_generations };
+    const lines = episodeLines(batch, options);
+    this.#groups += batch.episodes.length / num_generations;
+    this.store.append("episodes.jsonl", ...lines);
+    return lines;
+  }
+
   /** Adds per-token advantages from self-distillation to groups that are all wrong. */
-  async #distill(played: RolloutBatch): Promise<RolloutBatch> {
+  async #distill(batch: RolloutBatch): Promise<RolloutBatch> {
     const { advantages: distilled, metrics } = await this.#clock.time("training", () =>
-      distill(played.episodes, this.model, this.environment, this.config),
+      distill(batch.episodes, this.model, this.environment, this.config),
     );
     this.#addMetrics(metrics);
-    return { ...played, distilled };
+    return { ...batch, distilled };
   }
 
   /** Adds the gradient of the loss over one slice of a batch. */
@@ -291,8 +306,8 @@ export class GRPOTrainer {
     this.#update({ elapsed: timing.elapsed });
     store.append("timings.jsonl", timing);
 
-    await this.#warn(meansOf(this.#ofStep));
-    this.#ofStep = {};
+    await this.#warn(meansOf(this.#stepMetrics));
+    this.#stepMetrics = {};
     this.#groups = 0;
 
     if (step % config.logging_steps === 0 || step === this.total_steps) {
@@ -342,10 +357,10 @@ export class GRPOTrainer {
   /** Writes a checkpoint unless this step has one; while gradients are accumulated, of the point before them. */
   async save(): Promise<void> {
     const { engine } = this.model;
-    const rest = this.#accumulated > 0 ? this.#rest : { state: this.#state, logs: this.store.lengths() };
+    const point = this.#accumulated > 0 ? this.#resumePoint : { state: this.#state, logs: this.store.lengths() };
     // Not within a batch: its remaining slices could not be learned from after resuming.
-    if (this.#saved === this.#state.step || rest?.state.step !== this.#state.step || !engine.saveState) return;
-    const { state, logs } = rest;
+    if (this.#saved === this.#state.step || point?.state.step !== this.#state.step || !engine.saveState) return;
+    const { state, logs } = point;
     await this.store.checkpoint(state, (dir) => engine.saveState!(dir), this.config.save_total_limit, logs);
     this.#saved = this.#state.step;
     await this.#notify("on_save", this.store.name);
@@ -379,7 +394,7 @@ export class GRPOTrainer {
   /** Adds to the means of the next line of metrics.jsonl. */
   #addMetrics(metrics: Readonly<Record<string, number>>): void {
     this.#update({ since_log: added(this.#state.since_log, metrics) });
-    this.#ofStep = added(this.#ofStep, metrics);
+    this.#stepMetrics = added(this.#stepMetrics, metrics);
   }
 
   #write(line: MetricLine): void {

@@ -1,5 +1,6 @@
 // Turn credit of a group, computed by hand.
 import { describe, expect, test } from "vitest";
+import { computeAdvantages } from "./advantages.ts";
 import { episodeLines, makeRolloutBatch } from "./batch.ts";
 import { buildData, policySpec, withAdvantage } from "./batch-data.ts";
 import { batchingOf, resolveConfig } from "./config.ts";
@@ -48,10 +49,12 @@ test("the milestone is the query with the best result; a right answer is none", 
 describe("a group of four", () => {
   const config = resolveConfig({ num_generations: 4, scale_rewards: "none", turn_credit: 0.4 });
   const group = [RIGHT, MISCOPIED, NEAR, LOST];
-  const scored = (episodes: readonly Episode[], rewards: readonly (number | null)[], settings = config) =>
-    makeRolloutBatch({ episodes, rows: rewards.map((reward) => [reward]), reward_names: ["r"] }, settings, {
-      milestone: (episode) => milestoneOf(episode, PROGRESS),
-    });
+  const scored = (episodes: readonly Episode[], rewards: readonly (number | null)[], settings = config) => {
+    const rows = rewards.map((reward) => [reward]);
+    const learned = rows.map((_, i) => i);
+    const milestone = (episode: Episode) => milestoneOf(episode, PROGRESS);
+    return makeRolloutBatch({ episodes, rows, learned, ...computeAdvantages(rows, settings) }, settings, { milestone });
+  };
   const batch = scored(group, [1, 0, 0, 0]);
   const lineOptions = { step: 1, firstGroup: 0, reward_names: ["r"], num_generations: 4 };
 

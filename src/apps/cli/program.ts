@@ -19,7 +19,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand(),
 };
 
-/** Names of before. */
+/** Former command names, still accepted. */
 const ALIASES: Readonly<Record<string, string>> = { warmup: "sft" };
 
 /** Runs a command line; an error becomes one line on stderr and the process's exit code. */

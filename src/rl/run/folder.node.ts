@@ -22,9 +22,9 @@ import {
   LOGS,
   type Log,
   type LogLengths,
-  type RestPoint,
+  type ResumePoint,
   type RunStore,
-  restPointSchema,
+  resumePointSchema,
   type TrainerState,
 } from "./store.ts";
 
@@ -103,7 +103,7 @@ export class RunFolder implements RunStore {
       for (const log of LOGS) syncFile(join(this.name, log));
       writeFileSync(
         join(aside, STATE),
-        `${JSON.stringify({ state, logs: logs ?? this.lengths() } satisfies RestPoint)}\n`,
+        `${JSON.stringify({ state, logs: logs ?? this.lengths() } satisfies ResumePoint)}\n`,
       );
       this.#lock?.check();
     };
@@ -156,10 +156,10 @@ export class RunFolder implements RunStore {
   }
 }
 
-function readState(dir: string): RestPoint {
+function readState(dir: string): ResumePoint {
   const path = join(dir, STATE);
   try {
-    return restPointSchema.parse(JSON.parse(readFileSync(path, "utf8")));
+    return resumePointSchema.parse(JSON.parse(readFileSync(path, "utf8")));
   } catch (cause) {
     throw new ModelLoadError({
       what: `the checkpoint is damaged: ${cause instanceof z.ZodError ? z.prettifyError(cause) : messageOf(cause)}`,

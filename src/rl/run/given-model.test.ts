@@ -2,11 +2,15 @@
 import { expect, test } from "vitest";
 import { type GRPOConfigInput, resolveConfig } from "../config.ts";
 import { refuseUnused } from "./given-model.ts";
-import type { GrpoOptions } from "./grpo.ts";
+import type { TrainAndEvaluateOptions } from "./train-and-evaluate.ts";
 
 /** Full options, of which only these are read. */
-function given(config: GRPOConfigInput, more: Partial<GrpoOptions> = {}, facts?: object): GrpoOptions {
-  return { config: resolveConfig(config), model: { engine: { facts } }, ...more } as unknown as GrpoOptions;
+function given(
+  config: GRPOConfigInput,
+  more: Partial<TrainAndEvaluateOptions> = {},
+  facts?: object,
+): TrainAndEvaluateOptions {
+  return { config: resolveConfig(config), model: { engine: { facts } }, ...more } as unknown as TrainAndEvaluateOptions;
 }
 
 const CPU = { device: "cpu", threads: 2, parameters: 100, trained: 100 };
@@ -31,7 +35,7 @@ test.each<[string, GRPOConfigInput]>([
 
 test("what the model and the passed objects honour is accepted", () => {
   const config: GRPOConfigInput = { device: "cpu", precision: "fp32", threads: 2, use_peft: true, output_dir: "x" };
-  const others = { store: {}, rewardFuncs: [], environments: {} } as unknown as Partial<GrpoOptions>;
+  const others = { store: {}, rewardFuncs: [], environments: {} } as unknown as Partial<TrainAndEvaluateOptions>;
   const all = { ...config, reward_funcs: "mine.ts", environment_threads: 2 };
   expect(() => refuseUnused(given(all, others, { ...CPU, trained: 10 }))).not.toThrow();
   expect(() => refuseUnused(given({}))).not.toThrow();

@@ -1,7 +1,7 @@
 // A training of a model that the caller loaded cannot honour every setting: those are refused by name, never ignored.
 import { UsageError } from "../../errors.ts";
 import type { GRPOConfig } from "../config.ts";
-import type { GrpoOptions } from "./grpo.ts";
+import type { TrainAndEvaluateOptions } from "./train-and-evaluate.ts";
 
 /** Properties that an engine may have. */
 interface Facts {
@@ -12,7 +12,7 @@ interface Facts {
 }
 
 /** Throws for a setting that differs from its default and cannot be honoured with the given model. */
-export function refuseUnused(options: GrpoOptions): void {
+export function refuseUnused(options: TrainAndEvaluateOptions): void {
   const { config, rewardFuncs, store, environments } = options;
   const facts = factsOf(options.model);
   const load = "leave out `model` under Node, so that it is loaded as the settings say";
@@ -40,7 +40,7 @@ export function refuseUnused(options: GrpoOptions): void {
 }
 
 /** Of a thread's engine, or of a model loaded in a page. */
-function factsOf(model: GrpoOptions["model"]): Facts | undefined {
+function factsOf(model: TrainAndEvaluateOptions["model"]): Facts | undefined {
   const { engine, facts } = model as { engine: { facts?: Facts }; facts?: Facts };
   return engine.facts ?? facts;
 }

@@ -138,7 +138,7 @@ const decodingsSchema = record({ greedy: summarySchema, sampled: summarySchema }
 export type Evaluation = z.infer<typeof evaluationSchema>;
 export const evaluationSchema = record({ seen: decodingsSchema, unseen: decodingsSchema });
 
-/** reach.json: what a model could do before training, on training questions; reward makes likelier what it does now and then. */
+/** reach.json: pass@k on training questions before training. RL can only reinforce answers that the model sometimes samples. */
 export type Reach = z.infer<typeof reachSchema>;
 export const reachSchema = record({
   questions: count,
@@ -192,7 +192,7 @@ const stagePairSchema = gymRecord<StagePair>({
   permutation_p: count,
 });
 
-/** outcomes.json: each question's outcome at each stage, ids and bits only. */
+/** outcomes.json: whether each question was right at each stage, as bits by question id; no text of the data set. */
 export type Outcomes = z.infer<typeof outcomesSchema>;
 export const outcomesSchema = record({
   format: z.literal("sqlenv-outcomes-1"),

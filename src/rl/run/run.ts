@@ -1,4 +1,5 @@
-// A training as one call, for a model that is loaded; train.node.ts also loads it. With it, the older single parts.
+// runTraining for a model that is already loaded (train.node.ts also loads it), and the helpers buildTrainer,
+// runTrainingWithMetrics and sampleRandomBaseline.
 
 import type { DataSet } from "../../gym/data/index.ts";
 import { type EnvironmentRules, SQLEnvironment } from "../../gym/env/index.ts";
@@ -7,12 +8,12 @@ import { randomPlayer } from "../../gym/players/index.ts";
 import { environmentOptionsOf, type GRPOConfig } from "../config.ts";
 import { GRPOTrainer, type TrainerOptions } from "../trainer.ts";
 import { refuseUnused } from "./given-model.ts";
-import { type GrpoOptions, runGrpo } from "./grpo.ts";
 import type { MetricLine, TrainingResult } from "./records.ts";
+import { type TrainAndEvaluateOptions, trainAndEvaluate } from "./train-and-evaluate.ts";
 
-export type { Phase } from "./grpo.ts";
+export type { Phase } from "./train-and-evaluate.ts";
 
-export type RunTrainingOptions = GrpoOptions;
+export type RunTrainingOptions = TrainAndEvaluateOptions;
 
 /**
  * Trains a loaded model and keeps the run in the store; null when the signal came first, with the training saved. The
@@ -24,7 +25,7 @@ export type RunTrainingOptions = GrpoOptions;
  */
 export async function runTraining(options: RunTrainingOptions): Promise<TrainingResult | null> {
   refuseUnused(options);
-  return runGrpo(options);
+  return trainAndEvaluate(options);
 }
 
 /**

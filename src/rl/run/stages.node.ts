@@ -14,10 +14,10 @@ import { checkSftContext, fineTune } from "../sft/fine-tune.ts";
 import { selfTaughtName, selfTaughtRound } from "../sft/self-taught.ts";
 import type { SftStep } from "../sft/sft.ts";
 import { createSqlEnvironment } from "../sql/sql-environment.ts";
-import type { Phase } from "./grpo.ts";
 import { baseName } from "./model.node.ts";
 import type { SelfTaughtReport, StageReport, TrainingSplit } from "./records.ts";
 import type { RunStore } from "./store.ts";
+import type { Phase } from "./train-and-evaluate.ts";
 
 /** What a stage works with. */
 export interface StageContext {

@@ -78,8 +78,8 @@ const logLengthsSchema = z.record(z.enum(LOGS), count).readonly();
 export type LogLengths = z.infer<typeof logLengthsSchema>;
 
 /** trainer.json of a checkpoint: the state, and the lengths of the logs that belong to it. */
-export type RestPoint = z.infer<typeof restPointSchema>;
-export const restPointSchema = z.object({ state: trainerStateSchema, logs: logLengthsSchema }).readonly();
+export type ResumePoint = z.infer<typeof resumePointSchema>;
+export const resumePointSchema = z.object({ state: trainerStateSchema, logs: logLengthsSchema }).readonly();
 
 /**
  * Keeps everything in memory: for tests, notebooks and pages. Nothing can be resumed from it.

@@ -11,7 +11,6 @@ import type { SftStep } from "../sft/sft.ts";
 import { CONFIG_FILE, configText, keepSelfTaught } from "./config-file.node.ts";
 import { DeviceEnvironments } from "./environments.node.ts";
 import { RunFolder } from "./folder.node.ts";
-import { type GrpoOptions, type Phase, runGrpo } from "./grpo.ts";
 import { checkInputs } from "./inputs.node.ts";
 import { baseName, loadForTraining } from "./model.node.ts";
 import { writeModelMetadata } from "./model-metadata.node.ts";
@@ -20,6 +19,7 @@ import type { SelfTaughtReport, StageReport, TrainingResult } from "./records.ts
 import { runTraining as runLoaded } from "./run.ts";
 import { keepSplit } from "./split.ts";
 import { runStages } from "./stages.node.ts";
+import { type Phase, type TrainAndEvaluateOptions, trainAndEvaluate } from "./train-and-evaluate.ts";
 
 /** Most threads that make episodes for SFT: a GPU does not learn from more. */
 const MAX_SFT_WORKERS = 12;
@@ -34,7 +34,7 @@ export interface ReportHook {
 
 export interface TrainOptions
   extends PrepareOptions,
-    Pick<GrpoOptions, "callbacks" | "signal" | "spent" | "onPhase" | "onProgress" | "onReach"> {
+    Pick<TrainAndEvaluateOptions, "callbacks" | "signal" | "spent" | "onPhase" | "onProgress" | "onReach"> {
   /** What `prepareTraining` returned, in place of config, resume, data and rewardFuncs; the caller closes it. */
   readonly prepared?: PreparedTraining | undefined;
   /** With `resume`: take the run over from a process that seems to train in it. @default false */
@@ -62,7 +62,7 @@ export interface TrainOptions
  * await runTraining({ config: { ...presetNamed("starter"), output_dir: "runs/mine" }, report: trainingReport });
  * await runTraining({ resume: "runs/mine" });
  */
-export function runTraining(options: TrainOptions | GrpoOptions): Promise<TrainingResult | null> {
+export function runTraining(options: TrainOptions | TrainAndEvaluateOptions): Promise<TrainingResult | null> {
   return "model" in options ? runLoaded(options) : trainFromConfig(options);
 }
 
@@ -113,7 +113,7 @@ async function train(
       },
     });
     if (!model) return null;
-    const result = await runGrpo({
+    const result = await trainAndEvaluate({
       ...{ model, data, config, rewardFuncs, store, signal, environments, callbacks, resume },
       spent: (options.spent ?? 0) + (performance.now() - started) / 1000,
       ...(onPhase && { onPhase }),

@@ -80,7 +80,7 @@ export interface DataDemonstrationOptions extends TranscriptOptions {
   /** Who plays; where its answer is wrong the oracle plays instead. @default the teacher */
   readonly player?: ScriptedName;
   readonly teacher?: TeacherOptions;
-  /** In whose words the model is asked. @default compact, without examples */
+  /** Prompt of the episodes. @default compact, without examples */
   readonly prompt?: PromptChoice;
   readonly seed: number | string;
 }

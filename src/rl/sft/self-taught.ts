@@ -20,11 +20,11 @@ import { repeated } from "../task-order.ts";
 import type { TrainableModel } from "../trainer.ts";
 import { type SftOptions, type SftReport, trainSft } from "./sft.ts";
 
-/** Right episodes of one question that are learned from: a second one shows another way, more repeat what is known. */
+/** Correct episodes kept per question: a second one shows another solution, further ones add little. */
 export const KEPT_PER_QUESTION = 2;
 /** Times the kept episodes are learned from. */
 const EPOCHS = 2;
-/** Steps are smaller than in SFT where there would be fewer of them than this: one large step teaches little. */
+/** Optimizer steps of a round, at least; batches shrink below sft_batch_tokens to reach them. */
 const LEAST_STEPS = 16;
 /** Episodes played at once, unless a training step plays more: enough to fill a batch. */
 const EPISODES_AT_ONCE = 64;

@@ -105,7 +105,7 @@ function mistakesOf(steps: EpisodeRecord["steps"]): number[] {
   return steps.flatMap((step, i) => (step.observation.error_class !== null || (isQuery(step) && i < last) ? [i] : []));
 }
 
-/** Token ids, with the transcript's weight on what the assistant says (its closing token too) and that of the others, mostly 0, elsewhere. */
+/** Token ids and loss weights: the transcript's weight on the assistant's tokens, closing token included, and observed_weight (usually 0) on the others. */
 export function encodeTranscript(transcript: Transcript, plain: TurnEncoder): Datum {
   const turns = transcript.tools ? plain.withTools(transcript.tools) : plain;
   const { weight, observed_weight = 0, examples = 0, unlearned = [] } = transcript;

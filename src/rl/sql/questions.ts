@@ -73,7 +73,7 @@ export function trainedDatabases({ questions }: DataSet): ReadonlySet<string> {
   return lookupOf(questions).trained;
 }
 
-/** The question of an id, or of a text that no other question has. */
+/** Finds a question by id, or by its text if no other question has the same. */
 export function findQuestion(prompt: QuestionPrompt | string, { name, questions }: DataSet): QuestionRecord {
   const { byId, byText } = lookupOf(questions);
   const fits = (typeof prompt === "string" ? byText.get(prompt) : byId.get(prompt.question_id)) ?? [];

@@ -28,7 +28,7 @@ import { keepSplit, overlapWarning, splitOf } from "./split.ts";
 /** Part of a training, in order. */
 export type Phase = "base" | "sft" | "self_taught" | "random" | "before" | "reach" | "training" | "after";
 
-export interface GrpoOptions extends Omit<TrainerOptions, "environment"> {
+export interface TrainAndEvaluateOptions extends Omit<TrainerOptions, "environment"> {
   readonly data: DataSet;
   /** Continue the store's run instead of starting anew. */
   readonly resume?: boolean;
@@ -43,7 +43,7 @@ export interface GrpoOptions extends Omit<TrainerOptions, "environment"> {
 }
 
 /** Trains and evaluates, and writes the records to the store; null if aborted, with the training saved. */
-export async function runGrpo(options: GrpoOptions): Promise<TrainingResult | null> {
+export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promise<TrainingResult | null> {
   const {
     model,
     data,
