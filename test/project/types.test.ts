@@ -1,7 +1,16 @@
-// The package's types, and the examples in its doc comments, compile in a project that has nothing but the package and
+// The package's types, the examples in its doc comments, and those in the documents compile in a project that has nothing but the package and
 // its dependencies installed.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -42,6 +51,31 @@ for (const { name, doc } of exported) {
   if (code) write(`examples/${name}.ts`, `${GIVEN}${imports}export async function example() {\n${code}\n}\n`);
 }
 
+/** The TypeScript blocks of a document; each may use what those before it declare. */
+function blocksOf(document: string): string {
+  const blocks = [...readFileSync(join(ROOT, document), "utf8").matchAll(/^```ts\n([\s\S]*?)^```/gm)];
+  const imports = new Set<string>();
+  let code = "";
+  for (const [, block] of blocks) {
+    const rest = block!.replace(/^import \{ (.+) \} from "(.+)";.*\n/gm, (_, names: string, from: string) => {
+      for (const name of names.split(", ")) imports.add(`import { ${name} } from "${from}";\n`);
+      return "";
+    });
+    code += `{\n${rest}`;
+  }
+  if (blocks.length === 0) return "";
+  const given = imports.has(`import { type DataSet } from "sqlenv";\n`)
+    ? ""
+    : `import type { DataSet } from "sqlenv";\n`;
+  return `${[...imports].join("")}${given}declare const data: DataSet, request: Request;
+export async function example() {\n${code}${"}".repeat(blocks.length)}\n}\n`;
+}
+const documents = ["README.md", ...readdirSync(join(ROOT, "docs")).map((file) => `docs/${file}`)];
+for (const document of documents.filter((path) => path.endsWith(".md"))) {
+  const code = blocksOf(document);
+  if (code) write(`examples/${document.replace(/\W/g, "-")}.ts`, code);
+}
+
 test("entry points list their names, or extend another entry point", () => {
   for (const { default: file } of Object.values<{ default?: string }>(manifest.exports)) {
     const source = file?.replace("./dist", "src").replace(/js$/, "ts");
@@ -64,7 +98,7 @@ test.each([
   ["nodenext", "nodenext"],
   ["esnext", "bundler"],
 ])(
-  "module %s, resolution %s: every entry point and example compile, and declarations of libraries",
+  "module %s, resolution %s: every entry point and example compile, documents included, and declarations of libraries",
   (module, moduleResolution) => {
     const compilerOptions = {
       ...{ module, moduleResolution, target: "es2022", lib: ["es2023", "dom"], strict: true, noEmit: true },

@@ -188,7 +188,7 @@ function parsed<T>(schema: z.ZodType<T>, value: unknown): T {
   const [issue] = error.issues;
   throw new UsageError({
     what: `${issue!.path.join(".")}: ${issue!.message}`,
-    remedy: "see the dashboard in docs/guide.md",
+    remedy: "see docs/dashboard.md",
   });
 }
 
