@@ -4,7 +4,7 @@ import { QuestionLoadError } from "../errors.ts";
 import { findDataSet, findLayout, importedDataSets, openDataSet, spider10 } from "./data/index.node.ts";
 import type { DataSet } from "./data/index.ts";
 
-export const DEFAULT_SEED = 42;
+export const DEFAULT_SEED = 42; // as in datasets.ts, which is loaded on demand
 
 export interface ResolveOptions {
   /** Seed of the bundled and practice sets and of spider10's split. @default 42 */

@@ -4,6 +4,9 @@ import { loadSqlite } from "./sql/index.ts";
 import { bundledDataSet } from "./worlds/bundled.ts";
 import { type PracticeSetOptions, practiceSet, STARTER_FORMS } from "./worlds/practice/set.ts";
 
+/** Seed of generated data sets. */
+export const DEFAULT_SEED = 42;
+
 /** Generates a data set; `seen` and `unseen` are the numbers of databases of the practice sets. */
 export async function generateDataSet(
   name: "bundled" | "practice" | "starter",
@@ -11,5 +14,6 @@ export async function generateDataSet(
 ): Promise<DataSet> {
   await loadSqlite();
   if (name === "bundled") return bundledDataSet({ seed });
-  return practiceSet({ seed, ...sizes, ...(name === "starter" && { forms: STARTER_FORMS }) });
+  const data = practiceSet({ seed, ...sizes, ...(name === "starter" && { forms: STARTER_FORMS }) });
+  return { ...data, name: seed === DEFAULT_SEED ? name : `${name}_${seed}` };
 }

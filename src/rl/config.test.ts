@@ -43,11 +43,11 @@ describe("bad settings", () => {
   test.each([
     [{ num_generation: 4 }, /no such setting: num_generation; did you mean num_generations\?/],
     [{ reward: { step_costs: 1 } }, /no such setting: reward\.step_costs/],
-    [{ learning_rate: "fast" }, /learning_rate cannot be: "fast"; expected number/],
-    [{ learning_rate: -1 }, /learning_rate cannot be: -1/],
-    [{ num_generations: 1 }, /num_generations cannot be: 1/],
-    [{ loss_type: "ppo" }, /loss_type cannot be: "ppo"/],
-    [{ difficulty_filter: ["simple"] }, /difficulty_filter\.0 cannot be: "simple"/],
+    [{ learning_rate: "fast" }, /learning_rate takes a number: fast; for example 5e-6/],
+    [{ learning_rate: -1 }, /learning_rate must be above 0: -1/],
+    [{ num_generations: 1 }, /num_generations must be at least 2: 1/],
+    [{ loss_type: "ppo" }, /loss_type takes grpo, .*: ppo/],
+    [{ difficulty_filter: ["simple"] }, /difficulty_filter\.0 takes easy, medium or hard: simple/],
     [
       { num_generations: 3 },
       /does not make groups of num_generations: 3; choose num_generations among the divisors of 8/,
@@ -57,8 +57,8 @@ describe("bad settings", () => {
     [{ steps_per_generation: 6, num_generations: 4 }, /must divide one another: 6/],
     [{ max_new_tokens: 5000 }, /below max_context_tokens \(4096\): 5000/],
     [{ max_completion_length: 100 }, /at least max_new_tokens \(a turn, 256\): 100/],
-    [{ dynamic_sampling: 1e9, max_steps: 1 }, /dynamic_sampling cannot be: 1000000000/], // a queue of that length
-    [{ skip_solved: 1e9, max_steps: 1 }, /skip_solved cannot be: 1000000000/], // that many epochs to pass over
+    [{ dynamic_sampling: 1e9, max_steps: 1 }, /dynamic_sampling must be at most 100: 1000000000/], // a queue of that length
+    [{ skip_solved: 1e9, max_steps: 1 }, /skip_solved must be at most 1000: 1000000000/], // that many epochs to pass over
     [{ self_distillation: 0.1, importance_sampling_level: "sequence" }, /an advantage of its own; use token/],
     [{ self_distillation: 0.1, dynamic_sampling: 1, max_steps: 1 }, /dynamic_sampling replaces; its weight is: 0\.1/],
     [{ off_policy_mask_threshold: 0.1 }, /nothing to mask/],

@@ -122,5 +122,5 @@ test("settings that do not go together are refused", () => {
   const refused = (more: Record<string, unknown>) => () => resolveConfig({ turn_credit: 0.25, ...more });
   expect(refused({ reward: { progress: 0 } })).toThrow(/turn_credit needs reward.progress above 0/);
   expect(refused({ importance_sampling_level: "sequence" })).toThrow(/does not go with importance_sampling_level/);
-  expect(refused({ turn_credit: -1 })).toThrow(/turn_credit cannot be: -1/);
+  expect(refused({ turn_credit: -1 })).toThrow(/turn_credit must be at least 0: -1/);
 });

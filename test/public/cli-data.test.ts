@@ -74,7 +74,7 @@ test("check counts usable questions, as JSON and as a table", async () => {
   });
   const { code, stdout, stderr } = await sqlenv(["data", "check", "--data", folder]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  expect(stdout).toContain("mini: 2 databases, 4 of 12 questions are usable");
+  expect(stdout).toContain("mini: 2 databases, 4 of 12 questions usable");
   expect(stdout).toContain("nothing failed");
 });
 
@@ -111,7 +111,7 @@ test("import, list, show, export and convert work together", async () => {
 
   const listed = await json(["data", "list"], home);
   const names = (listed.value.datasets as { name: string }[]).map(({ name }) => name);
-  expect(names).toEqual(["bundled", "spider10", "small"]);
+  expect(names).toEqual(["bundled", "practice", "starter", "spider10", "small"]);
 
   const shown = await sqlenv(["data", "show", "pets_dev", "--data", "small"], home);
   expect(shown.code).toBe(0);

@@ -65,7 +65,7 @@ describe("sqlenv eval", () => {
     const none = await sqlenvInside(["eval", "--player", "oracle", "--data", folder]);
     expect(none).toMatchObject({ code: 2, stdout: "" });
     expect(none.stderr).toMatch(
-      /no eval questions, only 3 of the train split: own; use --split train, mark questions with "split": "eval"/,
+      /no eval questions, only 3 train questions: own; use --split train, mark questions with "split": "eval"/,
     );
     const { stdout } = await sqlenvInside([
       "eval",
@@ -106,7 +106,7 @@ describe("sqlenv eval", () => {
     [["--player", "random", "--difficulty", "medum"], /did you mean medium\?/],
     [["--player", "random", "--database", "shp"], /did you mean shop\?/],
     [["--player", "random", "--split", "test"], /invalid --split: test/],
-    [["--player", "random", "--step-budget", "0"], /step_budget/],
+    [["--player", "random", "--step-budget", "0"], /--step-budget takes a whole number from 1: 0/],
     [["--player", "random", "--end-after-failures", "1"], /end_after_failures must be a whole number from 2/],
     [["--player", "random", "--episodes", "0"], /episodes/],
     [["--player", "random", "--database", "park", "--difficulty", "hard"], /no question fits/],

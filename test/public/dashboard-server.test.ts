@@ -29,7 +29,7 @@ test("accepts only this machine's host names, and reports a port in use", async 
   expect(await asked(`localhost:${port}`)).toBe(200);
   expect(await asked(`evil.example:${port}`)).toBe(403);
   expect((await fetch(new URL("/", server.url), { redirect: "manual" })).headers.get("location")).toBe("/dashboard/");
-  await expect(serveDashboard({ runs: [folder], port: Number(port) })).rejects.toThrow(/the port is taken.*0 for any/);
+  await expect(serveDashboard({ runs: [folder], port: Number(port) })).rejects.toThrow(/the port is in use.*0 for any/);
   await server.close();
   rmSync(folder, { recursive: true });
 });

@@ -35,6 +35,8 @@ describe("port, address, PORT", () => {
     const local = await listening(["--data", data], { PORT: "0" });
     expect(new URL(local.url).hostname).toBe("127.0.0.1");
     expect(await (await fetch(`${local.url}/health`)).json()).toEqual({ status: "healthy" });
+    const root = await fetch(local.url, { redirect: "manual" });
+    expect([root.status, root.headers.get("location")]).toEqual([302, "/web/"]);
     expect(local.warnings()).not.toContain("warning:");
     expect(await local.stop()).toBe(0);
     const open = await listening(["--data", data, "--host", "0.0.0.0", "--port", "0"]);

@@ -48,7 +48,7 @@ function widen(folder: string, width: number): void {
 describe.concurrent("settings", () => {
   test.each<[Readonly<Record<string, string | number>>, RegExp]>([
     [{ "--lerning-rate": 1 }, /unknown option '--lerning-rate'; did you mean --learning-rate\?/],
-    [{ "--learning-rate": "fast" }, /learning_rate cannot be: "fast"; expected number/],
+    [{ "--learning-rate": "fast" }, /learning_rate takes a number: fast; for example/],
     [{ "--num-generations": 4 }, /6 episodes .* groups of num_generations: 4; choose .* divisors of 6/],
     [{ "--per-device-train-batch-size": 60 }, /asks 20 questions, and there are only: 5; lower per_device/],
     [
@@ -138,7 +138,7 @@ describe.concurrent("files", () => {
 
   test("missing, empty or fully filtered questions are named by their path", async () => {
     const missing = await place.trainInside("refused-2", { "--questions-path": place.path("nothing") }, "--json");
-    expectRefused(missing, 1, /no such data set: \/.*\/nothing; give a folder, or import one/);
+    expectRefused(missing, 1, /no such file or folder: \/.*\/nothing; check the path/);
     const empty = place.path("empty");
     cpSync(place.data, empty, { recursive: true });
     writeFileSync(place.path("empty", "questions", "questions_train.json"), "[]");

@@ -117,6 +117,7 @@ export function routes(options: RouteOptions): Routes {
     for (const [method, handler] of Object.entries(methods)) app.on(method, path, handler);
     app.all(path, (c) => c.json({ detail: "Method Not Allowed" }, 405, { allow: Object.keys(methods).join(", ") }));
   }
+  if (pages.length > 0) app.get("/", (c) => c.redirect("/web/"));
   app.use(async (c, next) => {
     for (const page of pages) {
       const response = await page(c.req.raw);

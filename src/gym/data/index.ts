@@ -15,6 +15,7 @@ export { type AssembleOptions, assemble, type QuestionDraft } from "./formats/as
 export { type ParseOptions, parseBird, parseQuestions, parseSpider, type QuestionFile } from "./formats/file.ts";
 export { checkGold, type GoldCheck, type GoldFields, MAX_GOLD_BYTES, MAX_GOLD_ROWS } from "./gold.ts";
 export { evalIdsSha256, idsSha256 } from "./ids.ts";
+export { DATA_SET_NAMES } from "./names.ts";
 export {
   ANSWER_TYPES,
   type AnswerType,

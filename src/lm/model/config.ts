@@ -106,9 +106,10 @@ export function parseConfig(json: unknown, file = "config.json"): ModelConfig {
   if (!read.success) {
     const issue = read.error.issues[0]!;
     const field = issue.path.join(".") || "(the whole file)";
+    const value = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)?.[key], json);
     throw new ModelLoadError({
-      what: `${file}: ${field} is not usable (${issue.message})`,
-      value: shown(issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)?.[key], json)),
+      what: value === undefined ? `${file} has no` : `${file}: ${field} is not usable (${issue.message})`,
+      value: value === undefined ? field : shown(value),
       remedy: "check that the file is a model's config.json and is whole",
       cause: read.error,
     });

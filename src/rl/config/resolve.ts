@@ -30,10 +30,48 @@ export function resolveConfig(
   const key = issue.path.join(".");
   const value = issue.path.reduce<unknown>((at, part) => (at as Record<PropertyKey, unknown>)?.[part], given);
   throw new UsageError({
-    what: `${key} cannot be`,
-    value: JSON.stringify(value),
-    remedy: `${issue.message.replace(/^Invalid (input|option): /, "")} (${describeKey(key)})`,
+    what: `${key} ${expectation(issue)}`,
+    value: typeof value === "string" ? value : JSON.stringify(value),
+    ...(issue.code === "invalid_type" && exampleOf(key)),
   });
+}
+
+/** What a setting takes, after its name. */
+function expectation(issue: z.core.$ZodIssue): string {
+  const types: Readonly<Record<string, string>> = {
+    ...{ number: "a number", int: "a whole number", boolean: "true or false", string: "a text" },
+    ...{ array: "a list", object: "`key: value` pairs" },
+  };
+  switch (issue.code) {
+    case "invalid_type":
+      return `takes ${types[issue.expected] ?? issue.expected}`;
+    case "invalid_value":
+      return `takes ${issue.values
+        .map(String)
+        .join(", ")
+        .replace(/, ([^,]*)$/, " or $1")}`;
+    case "too_small":
+      if (issue.origin === "array" || issue.origin === "string") return "must not be empty";
+      return `must be ${issue.inclusive ? "at least" : "above"} ${issue.minimum}`;
+    case "too_big":
+      return `must be ${issue.inclusive ? "at most" : "below"} ${issue.maximum}`;
+    case "custom":
+      return `is out of range (${issue.message})`;
+    default:
+      return `is not usable (${issue.message.replace(/^Invalid input: ?/, "") || "invalid"})`;
+  }
+}
+
+/** A value of the right type as a remedy: the default. */
+function exampleOf(key: string): { readonly remedy?: string } {
+  const shape = configSchema.unwrap().shape as Record<string, z.ZodType>;
+  const fallback = shape[key]?.safeParse(undefined).data;
+  return typeof fallback === "number" || Array.isArray(fallback) ? { remedy: `for example ${show(fallback)}` } : {};
+}
+
+function show(value: unknown): string {
+  if (Array.isArray(value)) return value.join(",");
+  return typeof value === "number" && value !== 0 && Math.abs(value) < 0.001 ? value.toExponential() : String(value);
 }
 
 /** The error for an unknown key. */
@@ -50,11 +88,6 @@ export function unknownKey(key: string): UsageError {
     value: key,
     remedy: guess ? `did you mean ${guess}?` : "see `sqlenv train --help`",
   });
-}
-
-function describeKey(key: string): string {
-  const shape = configSchema.unwrap().shape as Record<string, z.ZodType>;
-  return shape[key.split(".")[0]!]?.meta()?.description ?? key;
 }
 
 function checkTogether(config: GRPOConfig): void {

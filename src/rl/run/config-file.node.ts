@@ -27,9 +27,9 @@ export function readConfigFile(file: string): Record<string, unknown> {
   }
   if (typeof parsed !== "object" || Array.isArray(parsed))
     throw new UsageError({
-      what: `${file} does not hold settings`,
-      value: typeof parsed,
-      remedy: "write `key: value` lines",
+      what: `${file} does not hold settings but`,
+      value: Array.isArray(parsed) ? "a list" : `a ${typeof parsed}`,
+      remedy: "write `key: value` lines, such as `max_steps: 60`",
     });
   const { version, ...settings } = parsed as Record<string, unknown>;
   checkVersion(version, file);

@@ -2,13 +2,13 @@
 import { Command } from "commander";
 import { benchDashboard } from "../../bench/servers/dashboard.node.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
-import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
+import { countFromOne, drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
 
 /** The `bench dashboard` command. */
 export function dashboardCommand(): Command {
   return new Command("dashboard")
     .description("load time and page size of the dashboard on a long run (needs Chromium)")
-    .option("--steps <number>", "steps of the run", wholeNumber("--steps"), 1000)
+    .option("--steps <number>", "steps of the run", countFromOne("--steps"), 1000)
     .option("--episodes <number>", "episodes of the run", wholeNumber("--episodes"), 100_000)
     .option("--json", JSON_OUTPUT)
     .action(async (options: { readonly steps: number; readonly episodes: number; readonly json?: boolean }) => {

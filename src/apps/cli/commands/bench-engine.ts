@@ -10,7 +10,7 @@ import { createCpu } from "../../../lm/devices/cpu/start.node.ts";
 import { configToJson } from "../../../lm/model/config.ts";
 import { benchEngine, ENGINE_MODELS, ENGINE_SPEC, type EngineBench } from "../../bench/engine.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
-import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
+import { countFromOne, drawTable, formatBytes, formatNumber, output } from "../terminal/output.ts";
 
 interface Options {
   readonly json?: boolean;
@@ -34,7 +34,7 @@ export function engineCommand(): Command {
   return new Command("engine")
     .description("matmul, training and sampling speed on the CPU")
     .option("--model <names...>", `model sizes: ${Object.keys(ENGINE_MODELS).join(", ")}`, ["starter"])
-    .option("--threads <number>", "CPU threads, also of the peer", wholeNumber("--threads"), 2)
+    .option("--threads <number>", "CPU threads, also of the peer", countFromOne("--threads"), 2)
     .option("--peer <python>", PEER)
     .option("--quick", "skip the scaling tables and 128 sequences")
     .option("--json", JSON_OUTPUT)

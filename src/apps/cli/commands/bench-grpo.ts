@@ -39,7 +39,7 @@ import {
 import { median } from "../../bench/median.ts";
 import { addAlias } from "../options/alias.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
-import { drawTable, formatNumber, type Output, output, wholeNumber } from "../terminal/output.ts";
+import { countFromOne, drawTable, formatNumber, type Output, output, wholeNumber } from "../terminal/output.ts";
 import { benchLive, type LiveOptions } from "./bench-grpo-live.ts";
 
 interface Options {
@@ -115,11 +115,11 @@ export function grpoCommand(): Command {
       "--shape <names...>",
       `without --data: questions x generations: ${Object.keys(GRPO_SHAPES).join(", ")} (default: all)`,
     )
-    .option("--steps <number>", "measured steps, after warmup (default: 7; with --data 10)", wholeNumber("--steps"))
+    .option("--steps <number>", "measured steps, after warmup (default: 7; with --data 10)", countFromOne("--steps"))
     .option(
       "--threads <number>",
       "CPU threads, also of the peer (default: 2; with --data all)",
-      wholeNumber("--threads"),
+      countFromOne("--threads"),
     )
     .option("--peer <python>", "without --data: Python with TRL, whose steps alternate with ours")
     .option("--tiny", "without --data: a very small model, to try the command")

@@ -12,7 +12,7 @@ import {
 import { addAlias } from "../options/alias.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "../options/device.ts";
-import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
+import { countFromOne, drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
 
 interface Options extends DeviceFlags {
   readonly model: string;
@@ -44,7 +44,7 @@ export function memoryCommand(): Command {
         "all",
       ),
     )
-    .option("--lora-r <number>", "LoRA rank", wholeNumber("--lora-r"), 16)
+    .option("--lora-r <number>", "LoRA rank", countFromOne("--lora-r"), 16)
     .option("--questions <number>", "questions per step", wholeNumber("--questions"), 2)
     .option("--num-generations <number>", "episodes per question", wholeNumber("--num-generations"), 4)
     .option("--prompt-tokens <number>", "tokens per prompt", wholeNumber("--prompt-tokens"), 256)

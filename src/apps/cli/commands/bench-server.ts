@@ -8,7 +8,7 @@ import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { benchHostile } from "../../bench/servers/hostile.node.ts";
 import { type Load, loadServer, soakServer, stepInProcess } from "../../bench/servers/server.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
-import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
+import { countFromOne, drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
 
 interface Flags {
   readonly sessions: number;
@@ -29,7 +29,7 @@ export function serverCommand(): Command {
     .option("--seconds <number>", "duration of the load", wholeNumber("--seconds"), 60)
     .option("--rate <number>", "steps per second and session", wholeNumber("--rate"), 1)
     .option("--episodes <number>", "episodes of the memory soak test; 0 for none", wholeNumber("--episodes"), 100_000)
-    .option("--threads <number>", "server threads (default: one per core)", wholeNumber("--threads"))
+    .option("--threads <number>", "server threads (default: one per core)", countFromOne("--threads"))
     .option("--hostile", "measure honest sessions while attackers load the server (Linux only)")
     .option("--json", JSON_OUTPUT)
     .action((flags: Flags) => (flags.hostile ? runHostile(flags) : run(flags)));

@@ -36,7 +36,7 @@ import type { PromptFlags } from "../options/prompt.ts";
 import { addFilterOptions, checkDatabases, checkSplit, type QuestionFlags } from "../options/questions.ts";
 import { writerNamed } from "../query-writer.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
-import { type Output, output, printable, wholeNumber } from "../terminal/output.ts";
+import { countFromOne, type Output, output, printable, wholeNumber } from "../terminal/output.ts";
 import { weightsSha256 } from "../weights-hash.ts";
 import { drawBench } from "./bench-sql-table.ts";
 
@@ -66,7 +66,7 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
     .option("--data <name>", DATA, benchmark)
     .option("--questions-from <file>", "use the questions of this JSON file, such as Spider-DK or Spider-Syn")
     .option("--player <name>", `player: ${PLAYER_NAMES.join(", ")} (default: model; with --base-url chat)`)
-    .option("--questions <number>", "number of questions to draw (default: all)", wholeNumber("--questions"))
+    .option("--questions <number>", "number of questions to draw (default: all)", countFromOne("--questions"))
     .addOption(
       new Option("--schema <how>", "unknown: explored by actions; given: in the prompt, for one query, as published")
         .choices(["unknown", "given"])
@@ -77,11 +77,11 @@ export function benchSqlCommand(benchmark: "spider" | "bird"): Command {
     .option("--twins <number>", "perturbed copies of each database a query must pass too", wholeNumber("--twins"), 2)
     .option("--no-guided", "default rules of the environment instead of the guided ones")
     .option("--seed <number>", "seed of sampling and of the questions drawn", wholeNumber("--seed"), 7)
-    .option("--step-budget <number>", STEP_BUDGET, wholeNumber("--step-budget"), DEFAULT_STEP_BUDGET)
+    .option("--step-budget <number>", STEP_BUDGET, countFromOne("--step-budget"), DEFAULT_STEP_BUDGET)
     .option(
       "--concurrency <number>",
       `concurrent questions (default: 1, chat ${CONCURRENCY.chat}, model ${CONCURRENCY.model})`,
-      wholeNumber("--concurrency"),
+      countFromOne("--concurrency"),
     )
     .option("--out <file>", "write the result to this file, for bench compare")
     .option("--show <number>", "print the first n transcripts", wholeNumber("--show"), 0)

@@ -5,7 +5,7 @@ import { Command } from "commander";
 import { UsageError } from "../../../errors.ts";
 import type { DataSet, Split } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
-import { rulesId } from "../../../gym/env/index.ts";
+import { DEFAULT_STEP_BUDGET, rulesId } from "../../../gym/env/index.ts";
 import {
   type EpisodeRecord,
   type EvaluationReport,
@@ -18,11 +18,26 @@ import type { ComparedQuestion, Comparison } from "../../../rl/run/records.ts";
 import { comparisonHtml, comparisonMarkdown } from "../../reports/index.ts";
 import { JSON_OUTPUT, STEP_BUDGET } from "../options/common.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../options/player.ts";
-import { addQuestionOptions, checkDatabases, type QuestionFlags, splitNamed } from "../options/questions.ts";
+import {
+  addQuestionOptions,
+  checkDatabases,
+  checkSplit,
+  type QuestionFlags,
+  splitNamed,
+} from "../options/questions.ts";
 import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
-import { drawTable, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
+import {
+  counted,
+  countFromOne,
+  drawTable,
+  type Output,
+  output,
+  printable,
+  styled,
+  wholeNumber,
+} from "../terminal/output.ts";
 import { sideBySide } from "../terminal/wrap.ts";
 
 interface CompareFlags extends QuestionFlags, PlayerFlags, RulesFlags {
@@ -42,10 +57,10 @@ export function compareCommand(): Command {
   const command = new Command("compare")
     .description("show several players on the same questions, side by side")
     .option("--player <list>", `players: ${PLAYER_NAMES.join(", ")}`, "random")
-    .option("--questions <number>", "number of questions", wholeNumber("--questions"), 5)
+    .option("--questions <number>", "number of questions", countFromOne("--questions"), 5)
     .option("--split <name>", "train or eval", splitNamed, "eval")
     .option("--seed <number>", "seed of the questions drawn and of the players", wholeNumber("--seed"), 7)
-    .option("--step-budget <number>", STEP_BUDGET, wholeNumber("--step-budget"), 10)
+    .option("--step-budget <number>", STEP_BUDGET, countFromOne("--step-budget"), DEFAULT_STEP_BUDGET)
     .option("--markdown", "print Markdown")
     .option("--out <folder>", "write comparison.html, .md and .json to this folder")
     .option("--json", JSON_OUTPUT)
@@ -61,8 +76,9 @@ export function compareCommand(): Command {
 async function run(flags: CompareFlags, models: readonly string[]): Promise<void> {
   const out = output(flags);
   const contestants = await contestantsOf(flags, models);
-  const data = await resolveDataSet(flags.data);
+  const data = await resolveDataSet(flags.data, { dbDir: flags.dbDir });
   checkDatabases(flags.database, data);
+  checkSplit(flags.split, data);
   const signal = interruptSignal();
   if (flags.out !== undefined) surviveLostOutput();
   const played: Played[] = [];
@@ -73,7 +89,7 @@ async function run(flags: CompareFlags, models: readonly string[]): Promise<void
   const comparison = compared(played);
   const files = flags.out === undefined ? [] : write(flags.out, comparison);
   if (flags.markdown) out.line(comparisonMarkdown(comparison).trimEnd());
-  else draw(comparison, out);
+  else draw(comparison, flags, out);
   for (const file of files) out.line(`wrote ${printable(file)}`);
   const { split, seed, stepBudget: step_budget } = flags;
   const reports = played.map(({ report }) => report);
@@ -184,7 +200,7 @@ function write(folder: string, comparison: Comparison): string[] {
 const MIN_COLUMN = 34; // characters; in narrower terminals the players are shown one below the other
 const SHOWN_LINES = 10; // of one turn
 
-function draw({ players, questions }: Comparison, out: Output): void {
+function draw({ players, questions }: Comparison, { stepBudget }: CompareFlags, out: Output): void {
   const column = Math.floor(((process.stdout.columns || 120) - 3 * (players.length - 1)) / players.length);
   for (const { question_id, question, database_name, seen, episodes } of questions) {
     out.line(styled("bold", printable(question)));
@@ -211,6 +227,7 @@ function draw({ players, questions }: Comparison, out: Output): void {
     questions.length,
   ]);
   out.line(drawTable(["", "correct", "of"], correct));
+  out.line(styled("dim", `${counted(stepBudget, "action")} per episode`));
 }
 
 /** The first lines and the last, which shows the reward. */

@@ -3,7 +3,7 @@ import { Command } from "commander";
 import { checkDataSet, type DataSetCheck, SEEN_ROWS, SPLITS } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { DATA, DATA_SEED, DB_DIR, JSON_OUTPUT } from "../options/common.ts";
-import { drawTable, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
+import { counted, drawTable, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
 
 const SHOWN_FAILURES = 20;
 
@@ -35,7 +35,7 @@ export function checkCommand(): Command {
 function draw(check: DataSetCheck, out: Output): void {
   const { name, databases, questions_before, questions_after } = check;
   out.line(
-    `${styled("bold", name)}: ${databases} databases, ${questions_after} of ${questions_before} questions are usable\n`,
+    `${styled("bold", name)}: ${counted(databases, "database")}, ${questions_after} of ${counted(questions_before, "question")} usable\n`,
   );
   out.line(
     drawTable(

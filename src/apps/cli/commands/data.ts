@@ -14,10 +14,10 @@ import {
   MAX_UNPACKED_BYTES,
   openDataSet,
 } from "../../../gym/data/index.node.ts";
-import type { DataSet } from "../../../gym/data/index.ts";
+import { DATA_SET_NAMES, type DataSet } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { DATA, DATA_SEED, JSON_OUTPUT } from "../options/common.ts";
-import { drawTable, formatBytes, type Output, output, wholeNumber } from "../terminal/output.ts";
+import { counted, drawTable, formatBytes, type Output, output, wholeNumber } from "../terminal/output.ts";
 import { checkCommand } from "./data-check.ts";
 import { showCommand } from "./data-show.ts";
 
@@ -46,18 +46,12 @@ function listCommand(): Command {
       const folder = dataSetsFolder();
       const imported = importedDataSets(folder);
       const datasets = [
-        {
-          name: "bundled",
-          layout: "questions",
-          available: true,
-          about: "generated; 12 databases, 473 + 203 questions",
-        },
-        {
-          name: "spider10",
-          layout: "spider",
-          available: imported.some((name) => name.startsWith("spider")),
-          about: "10 databases of Spider, 473 + 203 questions",
-        },
+        ...DATA_SET_NAMES.map((name) => ({
+          name: name as string,
+          layout: name === "spider10" ? "spider" : "questions",
+          available: name !== "spider10" || imported.some((other) => other.startsWith("spider")),
+          about: ABOUT[name],
+        })),
         ...imported
           .filter((name) => name !== "spider10")
           .map((name) => ({ name, ...describe(join(folder, name)), about: join(folder, name) })),
@@ -69,11 +63,20 @@ function listCommand(): Command {
           { maxCell: 100 },
         ),
       );
-      out.line("\n--data also takes the path of any folder in a known layout");
-      if (!datasets[1]!.available) out.line("spider10 needs Spider: import it, or use spider10:PATH");
+      out.line("\n--data takes these names, and the path of any folder or question file");
+      const isMissing = datasets.some(({ name, available }) => name === "spider10" && !available);
+      if (isMissing) out.line("spider10 needs Spider: import it, or use spider10:PATH");
       out.result({ datasets, folder });
     });
 }
+
+/** What each data set is, with its numbers of training and evaluation questions. */
+const ABOUT: Readonly<Record<(typeof DATA_SET_NAMES)[number], string>> = {
+  bundled: "12 generated databases, 473 + 203 questions",
+  practice: "112 small generated databases, 512 + 448 questions",
+  starter: "as practice, questions on one table: for `train`",
+  spider10: "10 databases of Spider, 473 + 203 questions",
+};
 
 function describe(path: string): { layout: string; available: boolean } {
   try {
@@ -152,12 +155,14 @@ function writeOut(dataset: DataSet, dir: string, out: Output): void {
   const written = exportDataSet(dataset, dir);
   const { train, eval: evaluation } = written.questions;
   out.line(
-    `${dataset.name}: ${written.databases} databases, ${train} training and ${evaluation} evaluation questions in ${written.path}`,
+    `${dataset.name}: ${counted(written.databases, "database")}, ${counted(train, "training question")} and ${counted(evaluation, "evaluation question")} in ${written.path}`,
   );
   if (dataset.rejected.length > 0)
-    out.line(`${dataset.rejected.length} unusable questions were omitted; sqlenv data check says why`);
+    out.line(`omitted ${counted(dataset.rejected.length, "unusable question")}; sqlenv data check says why`);
   if (written.left_out.length > 0)
-    out.line(`${written.left_out.length} questions were omitted: their double-quoted strings could not be rewritten`);
+    out.line(
+      `omitted ${counted(written.left_out.length, "question")} whose double-quoted strings could not be rewritten`,
+    );
   out.result({ name: dataset.name, ...written, rejected: dataset.rejected.length });
 }
 

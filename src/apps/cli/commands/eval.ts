@@ -5,7 +5,7 @@ import { SqlEnvError, UsageError } from "../../../errors.ts";
 import { SQLEnvClient } from "../../../gym/client/index.ts";
 import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, evalIdsSha256, type Split } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
-import { rulesId } from "../../../gym/env/index.ts";
+import { DEFAULT_STEP_BUDGET, rulesId } from "../../../gym/env/index.ts";
 import {
   type EpisodeRecord,
   type EvaluationReport,
@@ -29,7 +29,16 @@ import {
 import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
-import { drawTable, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
+import {
+  counted,
+  countFromOne,
+  drawTable,
+  type Output,
+  output,
+  printable,
+  styled,
+  wholeNumber,
+} from "../terminal/output.ts";
 
 interface EvalFlags extends QuestionFlags, PlayerFlags, RulesFlags {
   readonly player: string;
@@ -52,19 +61,19 @@ export function evalCommand(): Command {
   const command = new Command("eval")
     .description("measure a player's success rate on many questions")
     .requiredOption("--player <name>", `player: ${PLAYER_NAMES.join(", ")}`)
-    .option("--episodes <number>", "number of episodes (default: one per question)", wholeNumber("--episodes"))
-    .option("--questions <number>", "number of questions to draw (default: all)", wholeNumber("--questions"))
-    .option("--tries <number>", "attempts per question (pass@k)", wholeNumber("--tries"))
+    .option("--episodes <number>", "number of episodes (default: one per question)", countFromOne("--episodes"))
+    .option("--questions <number>", "number of questions to draw (default: all)", countFromOne("--questions"))
+    .option("--tries <number>", "attempts per question (pass@k)", countFromOne("--tries"))
     .option("--split <name>", "train or eval", splitNamed, "eval")
     .option("--seed <number>", "seed of the questions drawn and of the player", wholeNumber("--seed"), 7)
-    .option("--step-budget <number>", STEP_BUDGET, wholeNumber("--step-budget"), 10)
+    .option("--step-budget <number>", STEP_BUDGET, countFromOne("--step-budget"), DEFAULT_STEP_BUDGET)
     .option("--answer-type <list>", `only these answer types: ${ANSWER_TYPES.join(",")}`, (text: string) =>
       listOf("--answer-type", text, ANSWER_TYPES),
     )
     .option(
       "--concurrency <number>",
       `concurrent episodes (default: 1, chat ${CONCURRENCY.chat}, model ${CONCURRENCY.model})`,
-      wholeNumber("--concurrency"),
+      countFromOne("--concurrency"),
     )
     .option("--server <url>", "play on a `sqlenv serve` with the same data; its step budget and rules apply")
     .option("--out <file>", "write every episode to this file, one JSON object per line")
@@ -79,7 +88,7 @@ async function run(flags: EvalFlags): Promise<void> {
   const { split, seed, episodes, tries, questions, difficulty, answerType: answerTypes, database: databases } = flags;
   const { stepBudget: step_budget, concurrency = CONCURRENCY[flags.player] ?? 1 } = flags;
   const rules = rulesNamed(flags, player.trainedRules);
-  const data = await resolveDataSet(flags.data);
+  const data = await resolveDataSet(flags.data, { dbDir: flags.dbDir });
   checkDatabases(databases, data);
   checkSplit(split, data);
   const signal = interruptSignal();
@@ -117,7 +126,7 @@ async function run(flags: EvalFlags): Promise<void> {
   });
 
   out.line(
-    `${styled("bold", printable(player.name))}${report.prompt ? ` (prompt ${printable(report.prompt)})` : ""} on ${printable(data.name)}, ${split} split, seed ${seed}, ${server ? `on ${printable(server)}` : `budget ${step_budget}`}, rules ${report.rules ?? rulesId(rules)}`,
+    `${styled("bold", printable(player.name))}${report.prompt ? ` (prompt ${printable(report.prompt)})` : ""} on ${printable(data.name)}, ${split} split, seed ${seed}, ${server ? `on ${printable(server)}` : `${counted(step_budget, "action")} per episode`}, rules ${report.rules ?? rulesId(rules)}`,
   );
   if (report.scored > 0) draw(report, out);
   if (report.errors < report.episodes || report.interrupted) drawNotes(report, out);
@@ -146,7 +155,7 @@ function openFile(path: string): number {
     throw new UsageError({
       what: "cannot write --out",
       value: path,
-      remedy: "choose a file in an existing folder",
+      remedy: "name a file in a folder that exists and can be written",
       cause,
     });
   }
@@ -198,12 +207,12 @@ function draw(report: EvaluationReport, out: Output): void {
 /** Episodes that do not count, and why. */
 function drawNotes(report: EvaluationReport, out: Output): void {
   const unscored = report.episodes - report.scored - report.errors;
-  if (unscored > 0) out.line(styled("yellow", `${unscored} episodes could not be scored and do not count`));
+  if (unscored > 0) out.line(styled("yellow", `${counted(unscored, "episode")} could not be scored and do not count`));
   if (report.errors > 0) {
     const first = printable(report.first_error ?? "");
-    out.line(styled("yellow", `${report.errors} episodes failed and do not count; the first: ${first}`));
+    out.line(styled("yellow", `${counted(report.errors, "episode")} failed and do not count; the first: ${first}`));
   }
-  if (report.interrupted) out.line(styled("yellow", `interrupted after ${report.episodes} episodes`));
+  if (report.interrupted) out.line(styled("yellow", `interrupted after ${counted(report.episodes, "episode")}`));
 }
 
 function cells({ episodes, scored, success_rate, success_ci, mean_reward, mean_steps }: Summary): string[] {

@@ -14,6 +14,7 @@ import { isAdapterFolder, readAdapterConfig } from "../../../lm/model/formats/pe
 import { flagsFor, readModelMetadata, writeModelMetadata } from "../../../rl/run/model-metadata.node.ts";
 import { JSON_OUTPUT, MODEL_SOURCES } from "../options/common.ts";
 import { formatBytes, output, printable } from "../terminal/output.ts";
+import { checkFolder, checkWritable } from "../terminal/writable.ts";
 
 interface Options {
   readonly model: string;
@@ -44,6 +45,8 @@ async function run({ model, merge, gguf, type, dtype, json }: Options): Promise<
   const out = output({ json });
   if (merge === undefined && gguf === undefined)
     throw new UsageError({ what: "nothing to write", remedy: "give --merge FOLDER, --gguf FILE or both" });
+  if (gguf !== undefined) checkWritable("--gguf", gguf);
+  if (merge !== undefined) checkFolder("--merge", merge);
   const named = await resolveModel(model);
   const adapter = isAdapterFolder(named) ? named : undefined;
   const files = await loadModelFolder(adapter === undefined ? named : await baseFolderOf(adapter));

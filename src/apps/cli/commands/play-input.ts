@@ -52,6 +52,11 @@ export function readLine(line: string, schema_info: string): Input {
   const word = COMMANDS[text.toLowerCase()];
   if (word) return { kind: word };
   if (/^(?:select|with|values)\b/i.test(text)) return act("QUERY", text);
+  if (/^(?:drop|delete|insert|update|replace|create|alter|attach|detach|pragma|vacuum|reindex)\b/i.test(text))
+    return {
+      kind: "unclear",
+      message: "refused: the database can only be read. Write one SELECT; as a player's query this would cost a step",
+    };
   const [, verb = "", argument = ""] = /^([a-z]+)\b\s*[:：]?\s*([\s\S]*)$/i.exec(text) ?? [];
   const type = ACTIONS[verb.toLowerCase()];
   const names = parseTables(schema_info).map(({ name }) => name);

@@ -103,6 +103,7 @@ export function drawEnd(
   { correctness, done_reason }: Pick<Outcome, "correctness" | "done_reason">,
   total: number,
   database: Database,
+  who = "You",
 ): string {
   const silent = done_reason === "stuck" ? "The same action failed too often." : "No steps left.";
   const verdict =
@@ -111,7 +112,7 @@ export function drawEnd(
       : styled("red", `${given === null ? silent : "Not quite."} Total reward ${signed(total)}.`);
   const lines = [`  ${styled("bold", verdict)}`, ""];
   if (given !== null && correctness !== 1) {
-    lines.push(wrapText(`You answered: ${oneLine(given, "; ")}${comparison(given, question)}`, columns() - 2, 2));
+    lines.push(wrapText(`${who} answered: ${oneLine(given, "; ")}${comparison(given, question)}`, columns() - 2, 2));
   }
   lines.push(drawGold(question, database));
   lines.push(`  The query: ${styled("cyan", printable(question.gold_sql))}`);

@@ -42,7 +42,7 @@ export async function watch(
     },
   });
   if (record.error !== null) throw new SqlEnvError("player_failed", { what: "the player failed", value: record.error });
-  out.line(drawEnd(question, given, env.outcome, total, env.database));
+  out.line(drawEnd(question, given, env.outcome, total, env.database, player.name));
   return record;
 }
 

@@ -3,14 +3,14 @@ import { Command } from "commander";
 import { nearest, UsageError } from "../../../errors.ts";
 import { type DataSet, filterQuestions, type QuestionRecord } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
-import { SQLEnvironment } from "../../../gym/env/index.ts";
+import { DEFAULT_STEP_BUDGET, SQLEnvironment } from "../../../gym/env/index.ts";
 import { random } from "../../../random.ts";
 import { STEP_BUDGET } from "../options/common.ts";
 import { addPlayerOptions, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../options/player.ts";
 import { addQuestionOptions, checkDatabases, type QuestionFlags, splitNamed } from "../options/questions.ts";
 import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
 import { interruptSignal } from "../terminal/interrupt.ts";
-import { output, wholeNumber } from "../terminal/output.ts";
+import { countFromOne, output, wholeNumber } from "../terminal/output.ts";
 import { playPerson } from "./play-person.ts";
 import { playStdio } from "./play-stdio.ts";
 import { watch } from "./play-watch.ts";
@@ -32,7 +32,7 @@ export function playCommand(): Command {
     .option("--question <id>", "start with this question")
     .option("--split <name>", "train or eval (default: both)", splitNamed)
     .option("--seed <number>", "seed of the order of questions (default: random)", wholeNumber("--seed"))
-    .option("--step-budget <number>", STEP_BUDGET, wholeNumber("--step-budget"), 10)
+    .option("--step-budget <number>", STEP_BUDGET, countFromOne("--step-budget"), DEFAULT_STEP_BUDGET)
     .option("--player <name>", `watch a player: ${PLAYER_NAMES.join(", ")}`)
     .option("--delay <ms>", "with --player: pause before each step (default: 900, piped 0)", wholeNumber("--delay"))
     .option("--stdio", "JSON messages on stdin, JSON observations on stdout, one per line")
@@ -48,7 +48,7 @@ async function run(flags: PlayFlags): Promise<void> {
     throw new UsageError({ what: "--json needs --player", remedy: "add --player, or use --stdio for programs" });
   }
   const player = name === undefined ? undefined : await playerNamed(name, flags);
-  const all = await resolveDataSet(flags.data);
+  const all = await resolveDataSet(flags.data, { dbDir: flags.dbDir });
   checkDatabases(flags.database, all);
   const data: DataSet = { ...all, questions: filterQuestions(all.questions, flags) };
   // A person wants another question every time; --seed makes the order repeatable.

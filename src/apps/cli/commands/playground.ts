@@ -9,6 +9,7 @@ import { resolveModel } from "../../../lm/model/formats/hub.node.ts";
 import { PLAYGROUND_MODEL, PLAYGROUND_SITE } from "../../playground/server.node.ts";
 import { JSON_OUTPUT, MODEL_SOURCES } from "../options/common.ts";
 import { output, printable } from "../terminal/output.ts";
+import { checkFolder } from "../terminal/writable.ts";
 
 interface PlaygroundFlags {
   readonly out: string;
@@ -34,6 +35,7 @@ async function run({ out: folder, model: name, json }: PlaygroundFlags): Promise
   const out = output({ json });
   if (!existsSync(join(PLAYGROUND_SITE, "index.html")))
     throw new SqlEnvError("not_built", { what: "the playground is not built", remedy: "run `npm run build`" });
+  checkFolder("--out", folder);
   if (existsSync(folder) && readdirSync(folder).length > 0 && !isPlayground(folder))
     throw new UsageError({
       what: "the folder is not empty and no playground",
@@ -53,6 +55,7 @@ async function run({ out: folder, model: name, json }: PlaygroundFlags): Promise
   }
   out.line(`wrote ${printable(folder)}${model ? "" : ", without a model"}`);
   out.line(`open it with any file server, such as: python3 -m http.server --bind 127.0.0.1 -d ${printable(folder)}`);
+  out.line("without files, and with more threads: sqlenv serve, which has the playground at its address");
   out.result({ folder, model });
 }
 

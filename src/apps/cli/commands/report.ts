@@ -7,7 +7,7 @@ import { evaluatedRows, readRun, verdictText, withInterval, writeReport } from "
 import { JSON_OUTPUT } from "../options/common.ts";
 import { interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
-import { drawTable, formatBytes, formatNumber, output, printable, styled, wholeNumber } from "../terminal/output.ts";
+import { drawTable, formatBytes, formatNumber, output, portNumber, printable, styled } from "../terminal/output.ts";
 import { serveUntil } from "./serve-dashboard.ts";
 
 interface ReportFlags {
@@ -27,7 +27,7 @@ export function reportCommand(): Command {
     .option(
       "--port <number>",
       "with --serve: port; 0 picks a free one (default: first free from 7860)",
-      wholeNumber("--port"),
+      portNumber("--port"),
     )
     .option("--host <address>", "with --serve: address to listen on (default: this machine only)")
     .option("--export <file>", "write the dashboard and its data as one HTML file")

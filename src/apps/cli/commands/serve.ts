@@ -5,14 +5,21 @@ import { Command } from "commander";
 import { messageOf, UsageError } from "../../../errors.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { rulesId } from "../../../gym/env/index.ts";
-import { isEveryAddress, isLoopback, type PageHandler, SERVER_STEP_BUDGET, startServer } from "../../openenv/index.ts";
+import {
+  isEveryAddress,
+  isLoopback,
+  type LogRecord,
+  type PageHandler,
+  SERVER_STEP_BUDGET,
+  startServer,
+} from "../../openenv/index.ts";
 import * as limits from "../../openenv/limits.ts";
 import { playgroundHandler } from "../../playground/server.node.ts";
 import { DATA, DB_DIR, STEP_BUDGET } from "../options/common.ts";
 import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
 import { interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
-import { output, styled, wholeNumber } from "../terminal/output.ts";
+import { counted, countFromOne, output, portNumber, printable, styled, wholeNumber } from "../terminal/output.ts";
 
 /** Web pages served next to the protocol, tried in this order before a 404. */
 const PAGES: readonly PageHandler[] = [playgroundHandler()];
@@ -43,11 +50,11 @@ export function serveCommand(): Command {
   const command = new Command("serve")
     .description("serve the environment to OpenEnv clients: HTTP, WebSocket and MCP")
     .option("--host <address>", "address to listen on; 0.0.0.0 for all networks", "127.0.0.1")
-    .option("--port <number>", "port; 0 picks a free one (default: $PORT or 8000)", wholeNumber("--port"))
+    .option("--port <number>", "port; 0 picks a free one (default: $PORT or 8000)", portNumber("--port"))
     .option("--data <name>", DATA, "bundled")
     .option("--db-dir <folder>", DB_DIR)
-    .option("--step-budget <number>", STEP_BUDGET, wholeNumber("--step-budget"), SERVER_STEP_BUDGET)
-    .option("--threads <number>", "environment threads (default: one per core)", wholeNumber("--threads"))
+    .option("--step-budget <number>", STEP_BUDGET, countFromOne("--step-budget"), SERVER_STEP_BUDGET)
+    .option("--threads <number>", "environment threads (default: one per core)", countFromOne("--threads"))
     .option("--max-sessions <number>", "concurrent sessions", wholeNumber("--max-sessions"), limits.MAX_SESSIONS)
     .option(
       "--sessions-per-client <number>",
@@ -106,7 +113,7 @@ async function run(flags: ServeFlags): Promise<void> {
     trustProxies: flags.trustProxy,
     pages: PAGES,
     onLog: (record) => {
-      if (!quiet || record.level === "error") process.stderr.write(`${JSON.stringify(record)}\n`);
+      if (!quiet || record.level === "error") process.stderr.write(`${logLine(record, flags)}\n`);
     },
   });
   data.databases.close();
@@ -115,10 +122,28 @@ async function run(flags: ServeFlags): Promise<void> {
     warn(`anyone who reaches ${host} may use this server; set --api-key-file or SQLENV_API_KEY to require a key`);
   if (isEveryAddress(host) && !flags.allowedHost)
     warn("any web site may point its host name at this server; set --allowed-host to the server's own");
-  if (!quiet) out.line(`${data.name}: ${data.questions.length} questions on ${server.url} (Ctrl-C stops it)`);
+  if (!quiet) {
+    out.line(`${data.name}: ${counted(data.questions.length, "question")}, ${flags.stepBudget} actions per episode`);
+    out.line(`  clients connect to ${styled("cyan", server.url)}`);
+    out.line(`  play and train in the browser: ${styled("cyan", `${server.url}/web/`)}`);
+    out.line("Ctrl-C stops it");
+  }
   out.result({ url: server.url, port: server.port, pid: process.pid, rules: rulesId(rules) });
   if (!stop.aborted) await once(stop, "abort");
   await server.close();
+}
+
+/** A record of the log: for people on a terminal, else one JSON object. */
+function logLine(record: LogRecord, { json = false }: ServeFlags): string {
+  if (json || !process.stderr.isTTY) return JSON.stringify(record);
+  const { time, level, event, ...rest } = record;
+  const values = Object.entries(rest).map(
+    ([key, value]) => `${key} ${typeof value === "string" ? value : JSON.stringify(value)}`,
+  );
+  const line = printable(
+    `${time.slice(11, 19)} ${event.replaceAll("_", " ")}${values.length > 0 ? `: ${values.join(", ")}` : ""}`,
+  );
+  return styled(level === "error" ? "red" : "dim", line);
 }
 
 /** API keys from the command line, else a file, else the environment. */
@@ -141,7 +166,5 @@ function readLines(file: string): string[] {
 
 function portOf(text: string | undefined): number {
   if (!text) return 8000;
-  const port = Number(text);
-  if (Number.isInteger(port) && port >= 0 && port < 65536) return port;
-  throw new UsageError({ what: "PORT must be a number below 65536", value: text });
+  return portNumber("PORT")(text);
 }

@@ -31,7 +31,7 @@ import { type PromptFlags, promptOption, shotsOption } from "../options/prompt.t
 import { listOf } from "../options/questions.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
-import { drawTable, formatNumber, type Output, output, wholeNumber } from "../terminal/output.ts";
+import { countFromOne, drawTable, formatNumber, type Output, output, wholeNumber } from "../terminal/output.ts";
 
 interface Options extends DeviceFlags, Pick<PromptFlags, "prompt" | "shots"> {
   readonly model?: string;
@@ -74,19 +74,19 @@ export function sftCommand(): Command {
       0.5,
     )
     .option("--use-peft", "train LoRA adapters; --out is then a folder in PEFT's layout")
-    .option("--lora-r <n>", "LoRA rank", wholeNumber("--lora-r"), 16)
+    .option("--lora-r <n>", "LoRA rank", countFromOne("--lora-r"), 16)
     .option("--lora-alpha <x>", "LoRA alpha: adapters are scaled by alpha / r", positive("--lora-alpha"), 32)
     .option("--lora-target-modules <list>", "modules with an adapter (default: all)", (text: string) =>
       listOf("--lora-target-modules", text, LORA_MODULES),
     )
     .option("--seed <n>", "random seed of the order and of the adapters", wholeNumber("--seed"), 0)
-    .option("--steps <n>", "optimizer steps", wholeNumber("--steps"), 100)
-    .option("--batch-tokens <n>", "tokens per step, context included", wholeNumber("--batch-tokens"), 4096)
+    .option("--steps <n>", "optimizer steps", countFromOne("--steps"), 100)
+    .option("--batch-tokens <n>", "tokens per step, context included", countFromOne("--batch-tokens"), 4096)
     .option("--learning-rate <x>", "peak learning rate", positive("--learning-rate"), 1e-3)
     .option(
       "--max-context-tokens <n>",
       "maximum tokens of a transcript; longer ones are skipped",
-      wholeNumber("--max-context-tokens"),
+      countFromOne("--max-context-tokens"),
       1024,
     )
     .option(

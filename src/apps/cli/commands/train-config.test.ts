@@ -17,11 +17,15 @@ function explained(act: () => unknown): Explanation | null {
 }
 
 test.each<[ConfigFlags, RegExp]>([
-  [{ lossType: "gpro" }, /loss_type cannot be: "gpro"; expected one of "grpo"/],
-  [{ learningRate: "-1" }, /learning_rate cannot be: -1; .*>0/],
-  [{ difficultyFilter: "easy,mediun" }, /difficulty_filter\.1 cannot be: "mediun"; .*"medium"/],
+  [{ lossType: "gpro" }, /loss_type takes grpo, .* or vespo: gpro/],
+  [{ learningRate: "-1" }, /learning_rate must be above 0: -1/],
+  [{ learningRate: "abc" }, /learning_rate takes a number: abc; for example 5e-6 /],
+  [{ threads: "0" }, /threads must be at least 1: 0 /],
+  [{ maxSteps: "0" }, /max_steps is out of range \(give -1 or a number from 1\): 0 /],
+  [{ usePeft: "maybe" }, /use_peft takes true or false: maybe /],
+  [{ difficultyFilter: "easy,mediun" }, /difficulty_filter\.1 takes easy, medium or hard: mediun/],
   [{ maxContextTokens: "12" }, /max_new_tokens must be below max_context_tokens \(12\): 96; a turn must leave room/],
-  [{ sftDatabaseShare: "2" }, /sft_database_share cannot be: 2; .*<=1/],
+  [{ sftDatabaseShare: "2" }, /sft_database_share must be at most 1: 2/],
   [{ preset: "startr" }, /no such preset: startr; did you mean starter\?/],
   [{ config: "nothing.yaml" }, /no such config file: nothing\.yaml/],
 ])("%j is wrong use", (flags, message) => {
@@ -30,8 +34,8 @@ test.each<[ConfigFlags, RegExp]>([
 
 test.each([
   ["reward: {step_csot: 0}", /no such setting: reward\.step_csot; did you mean reward\.step_cost\?/],
-  ["epsilon: high", /epsilon cannot be: "high"; expected number/],
-  ["- a list", /does not hold settings: .*; write `key: value` lines/],
+  ["epsilon: high", /epsilon takes a number: high; for example 0\.2/],
+  ["- a list", /does not hold settings but: a list; write `key: value` lines/],
   ["imitation_steps: 120", /no such setting any more: imitation_steps; .* has sft_steps/],
   ["open: [1", /is not YAML: .* at line \d/],
 ])("a config file that holds %j is wrong use", (text, message) => {

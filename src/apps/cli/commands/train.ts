@@ -18,7 +18,7 @@ import type { DashboardServer } from "../../dashboard/server/serve.node.ts";
 import { trainingReport, writeReport } from "../../reports/index.node.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { type LostOutput, surviveLostOutput } from "../terminal/lost-output.ts";
-import { formatNumber, type Output, output, printable, styled, wholeNumber } from "../terminal/output.ts";
+import { formatNumber, type Output, output, portNumber, printable, styled } from "../terminal/output.ts";
 import { aborted, startDashboard } from "./serve-dashboard.ts";
 import { addConfigOptions, type ConfigFlags, configOf, resumeSettings } from "./train-config.ts";
 import { dryRun } from "./train-dry.ts";
@@ -50,7 +50,7 @@ export function trainCommand(): Command {
     .option(
       "--dashboard-port <number>",
       "its port; 0 for any (default: the first free from 7860)",
-      wholeNumber("--dashboard-port"),
+      portNumber("--dashboard-port"),
     )
     .option("--dashboard-host <address>", "the address it listens on; anything but this machine lets others read")
     .option("--json", "print one JSON object");

@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import { UsageError } from "../../../errors.ts";
 import type { ThreadEngineOptions } from "../../../lm/engine/index.node.ts";
-import { wholeNumber } from "../terminal/output.ts";
+import { countFromOne } from "../terminal/output.ts";
 
 export interface DeviceFlags {
   readonly device?: "auto" | "cpu" | "cuda";
@@ -18,7 +18,7 @@ export function addDeviceOptions(command: Command): Command {
     .addOption(new Option("--device <name>", "device to run on").choices(["auto", "cpu", "cuda"]).default("auto"))
     .addOption(precisionOption())
     .option("--max-gpu-memory <gigabytes>", "GPU memory limit (default: all of it)", Number)
-    .option("--threads <number>", "CPU threads (default: all cores)", wholeNumber("--threads"));
+    .option("--threads <number>", "CPU threads (default: all cores)", countFromOne("--threads"));
 }
 
 /** --precision, also of commands that run on a GPU only. */

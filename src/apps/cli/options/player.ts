@@ -13,7 +13,7 @@ import {
 } from "../../../gym/players/index.ts";
 import { windowOf } from "../../../lm/model/parameters.ts";
 import { readModelMetadata } from "../../../rl/run/model-metadata.node.ts";
-import { wholeNumber } from "../terminal/output.ts";
+import { countFromOne } from "../terminal/output.ts";
 import { addAlias } from "./alias.ts";
 import { MODEL_SOURCES } from "./common.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
@@ -151,7 +151,7 @@ export function addPlayerOptions(command: Command): Command {
     .option("--model <name>", `${MODEL_SOURCES}; chat: the endpoint's name for it`)
     .option("--base-url <url>", "chat: the endpoint, such as http://localhost:8000/v1")
     .option("--api-key-env <variable>", "chat: environment variable with the key", "OPENAI_API_KEY")
-    .option("--timeout <seconds>", "chat: seconds per request", wholeNumber("--timeout"), 120);
+    .option("--timeout <seconds>", "chat: seconds per request", countFromOne("--timeout"), 120);
   addPromptOptions(command)
     .addOption(
       new Option("--temperature <number>", "sampling temperature; 0 is greedy").default(0).argParser(temperature),
@@ -160,12 +160,12 @@ export function addPlayerOptions(command: Command): Command {
     .option(
       "--max-new-tokens <number>",
       `new tokens per turn (default: ${TURN_TOKENS.model}, chat ${TURN_TOKENS.chat})`,
-      wholeNumber("--max-new-tokens"),
+      countFromOne("--max-new-tokens"),
     )
     .option(
       "--max-context-tokens <number>",
       `model: context length, the turn included (default: ${CONTEXT_TOKENS}, with examples ${CONTEXT_WITH_EXAMPLES})`,
-      wholeNumber("--max-context-tokens"),
+      countFromOne("--max-context-tokens"),
     );
   return addDeviceOptions(addAlias(command, "--max-tokens", "--max-new-tokens"));
 }

@@ -2,18 +2,24 @@
 import type { Command } from "commander";
 import { nearest, UsageError } from "../../../errors.ts";
 import { type DataSet, DIFFICULTIES, type Difficulty, SPLITS, type Split } from "../../../gym/data/index.ts";
-import { DATA } from "./common.ts";
+import { DATA, DB_DIR } from "./common.ts";
 
 export interface QuestionFlags {
   readonly data: string;
+  readonly dbDir?: string;
   readonly split?: Split;
   readonly difficulty?: Difficulty[];
   readonly database?: string[];
 }
 
-/** Adds --data, --difficulty and --database. */
+/** Adds --data, --db-dir, --difficulty and --database. */
 export function addQuestionOptions(command: Command): Command {
-  return addFilterOptions(command.optionsGroup("Question options:").option("--data <name>", DATA, "bundled"));
+  return addFilterOptions(
+    command
+      .optionsGroup("Question options:")
+      .option("--data <name>", DATA, "bundled")
+      .option("--db-dir <folder>", DB_DIR),
+  );
 }
 
 /** Adds --difficulty and --database. */
@@ -45,7 +51,7 @@ export function checkSplit(split: Split, { questions, name }: DataSet): void {
   if (questions.some((question) => question.split === split)) return;
   const other = split === "eval" ? "train" : "eval";
   throw new UsageError({
-    what: `the data set has no ${split} questions, only ${questions.length} of the ${other} split`,
+    what: `the data set has no ${split} questions, only ${questions.length} ${other} ${questions.length === 1 ? "question" : "questions"}`,
     value: name,
     remedy: `use --split ${other}, mark questions with "split": "${split}", or put them into questions_${split}.json`,
   });

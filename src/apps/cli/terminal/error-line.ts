@@ -3,6 +3,7 @@ import { CommanderError } from "commander";
 import { messageOf, SqlEnvError, UsageError } from "../../../errors.ts";
 import { oneLine } from "../../../gym/one-line.ts";
 import { Interruption, signalExitCode } from "./interrupt.ts";
+import { asTyped } from "./invocation.ts";
 import { printable } from "./output.ts";
 
 export const [FAILED, WRONG_USE] = [1, 2];
@@ -35,9 +36,21 @@ export function explain(error: unknown): Explanation {
       exitCode: FAILED,
     };
   }
-  const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "internal";
-  return { line: `error: ${shown(messageOf(error))} (${code})`, exitCode: FAILED };
+  const { code = "internal", path } = (error ?? {}) as Partial<NodeJS.ErrnoException>;
+  const words = path === undefined ? undefined : SYSTEM_ERRORS[code];
+  return { line: `error: ${shown(words ? `${words}: ${path}` : messageOf(error))} (${code})`, exitCode: FAILED };
 }
+
+/** What is wrong with the path of a system error, where nothing said more. */
+const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
+  ENOENT: "no such file or folder",
+  ENOTDIR: "a part of the path is a file, not a folder",
+  EISDIR: "this is a folder, not a file",
+  EACCES: "no permission to read or write",
+  EPERM: "no permission to read or write",
+  EROFS: "the file system is read-only",
+  ENOSPC: "no space left on the disk",
+};
 
 function explainUse({ code, exitCode, message }: CommanderError): Explanation {
   if (exitCode === 0) return { line: "", exitCode: 0 };
@@ -48,5 +61,5 @@ function explainUse({ code, exitCode, message }: CommanderError): Explanation {
 }
 
 function shown(text: string): string {
-  return printable(oneLine(text, " "));
+  return asTyped(printable(oneLine(text, " ")));
 }

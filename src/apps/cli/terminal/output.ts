@@ -1,9 +1,10 @@
 // Output of commands: tables and colours on stdout; with --json, one object on stdout and everything else on stderr.
 import { UsageError } from "../../../errors.ts";
+import { asTyped } from "./invocation.ts";
 
 export interface Output {
   readonly json: boolean;
-  /** A line for people to read. */
+  /** A line for people to read: on a terminal wrapped at words, and commands begin as the user began. */
   line(text?: string): void;
   /** The command's result as one JSON object; printed only with --json. */
   result(value: unknown): void;
@@ -25,7 +26,8 @@ export function output({ json = false }: { readonly json?: boolean | undefined }
     json,
     line: (text = "") => {
       endProgress();
-      people.write(`${text}\n`);
+      const typed = asTyped(text);
+      people.write(`${people.isTTY ? wrapWords(typed, people.columns || 80) : typed}\n`);
     },
     result: (value) => {
       endProgress();
@@ -33,7 +35,7 @@ export function output({ json = false }: { readonly json?: boolean | undefined }
     },
     progress: (text) => {
       if (!process.stderr.isTTY) return;
-      process.stderr.write(`\r${printable(text).slice(0, (process.stderr.columns || 80) - 1)}\x1b[K`);
+      process.stderr.write(`\r${cutStyled(text, (process.stderr.columns || 80) - 1)}\x1b[K`);
       open = true;
     },
     endProgress,
@@ -49,11 +51,13 @@ const CODES = {
   cyan: [36, 39],
 } as const;
 
+const CODE = /\x1b\[\d+m/g;
+
 export type Style = keyof typeof CODES;
 
-/** Text in a colour or weight; unchanged unless stdout is a terminal and NO_COLOR is not set. */
+/** Text in a colour or weight; unchanged unless stdout is a terminal that has colours and NO_COLOR is not set. */
 export function styled(style: Style, text: string): string {
-  if (!process.stdout.isTTY || process.env.NO_COLOR) return text;
+  if (!process.stdout.isTTY || process.env.NO_COLOR || process.env.TERM === "dumb") return text;
   const [on, off] = CODES[style];
   return `\x1b[${on}m${text}\x1b[${off}m`;
 }
@@ -70,28 +74,117 @@ export interface TableOptions {
   readonly indent?: number;
   /** Longer cells are truncated. @default 60 */
   readonly maxCell?: number;
+  /** Columns are narrowed to this width, and their text is wrapped. @default the terminal's, else no limit */
+  readonly maxWidth?: number;
 }
 
-/** A table with a heading; columns of numbers are aligned right. */
+/** A table with a heading; columns of numbers are aligned right, wide columns of text are wrapped to fit. */
 export function drawTable(
   head: readonly string[],
   rows: readonly (readonly (string | number)[])[],
-  { indent = 0, maxCell = 60 }: TableOptions = {},
+  { indent = 0, maxCell = 60, maxWidth = terminalWidth() }: TableOptions = {},
 ): string {
   const cells = rows.map((row) =>
     row.map((cell) => cut(printable(typeof cell === "number" ? formatNumber(cell) : cell), maxCell)),
   );
-  const widths = head.map((title, i) => Math.max(width(title), ...cells.map((row) => width(row[i] ?? ""))));
   const isNumeric = head.map(
     (_, i) => rows.length > 0 && rows.every((row) => typeof row[i] === "number" || row[i] === ""),
   );
-  const draw = (row: readonly string[]) =>
-    row
-      .map((cell, i) => pad(cell, widths[i]!, isNumeric[i]!))
-      .join("  ")
-      .trimEnd();
-  const lines = [styled("bold", draw(head)), widths.map((size) => "─".repeat(size)).join("  "), ...cells.map(draw)];
+  const wanted = head.map((title, i) => Math.max(width(title), ...cells.map((row) => width(row[i] ?? ""))));
+  const widths = narrowed(wanted, maxWidth - indent - 2 * (head.length - 1));
+  const draw = (row: readonly string[]) => {
+    const parts = head.map((_, i) => (row[i] === undefined ? [""] : wrapCell(row[i], widths[i]!)));
+    return Array.from({ length: Math.max(...parts.map(({ length }) => length)) }, (_, at) =>
+      parts
+        .map((lines, i) => pad(lines[at] ?? "", widths[i]!, isNumeric[i]!))
+        .join("  ")
+        .trimEnd(),
+    );
+  };
+  const lines = [
+    ...draw(head).map((line) => styled("bold", line)),
+    widths.map((size) => "─".repeat(size)).join("  "),
+    ...cells.flatMap(draw),
+  ];
   return lines.map((line) => " ".repeat(indent) + line).join("\n");
+}
+
+const MIN_CELL = 6; // characters a column is narrowed to at most
+
+/** Narrows the widest columns, one character at a time, until all of them fit. */
+function narrowed(wanted: readonly number[], room: number): number[] {
+  const widths = [...wanted];
+  while (widths.reduce((sum, size) => sum + size, 0) > room) {
+    const widest = Math.max(...widths);
+    if (widest <= MIN_CELL) break;
+    widths[widths.indexOf(widest)] = widest - 1;
+  }
+  return widths;
+}
+
+/** A cell's lines, broken at spaces, and within words that are longer than the column; leading spaces are kept. */
+function wrapCell(text: string, columns: number): string[] {
+  if (width(text) <= columns) return [text];
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(/(?<=[^ ] +)/)) {
+    if (line !== "" && width(line) + width(word.trimEnd()) > columns) {
+      lines.push(line.trimEnd());
+      line = "";
+    }
+    for (const character of word) {
+      if (width(line) + width(character) > columns && character !== " ") {
+        lines.push(line.trimEnd());
+        line = "";
+      }
+      line += character;
+    }
+  }
+  return [...lines, line.trimEnd()];
+}
+
+/** Columns of the terminal; no limit where stdout is none. */
+export function terminalWidth(): number {
+  return process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
+}
+
+/** Lines broken at spaces; words, such as paths, stay whole. Continuation lines keep the line's indent; colours have no width. */
+export function wrapWords(text: string, columns: number): string {
+  return text
+    .split("\n")
+    .map((line) => {
+      if (width(line.replace(CODE, "")) <= columns) return line;
+      const indent = /^ */.exec(line)![0];
+      const lines: string[] = [];
+      let [current, used] = [indent, indent.length];
+      for (const word of line.slice(indent.length).split(/(?<= )/)) {
+        const size = width(word.replace(CODE, "").trimEnd());
+        if (used > indent.length && used + size > columns) {
+          lines.push(current.trimEnd());
+          [current, used] = [indent, indent.length];
+        }
+        current += word;
+        used += width(word.replace(CODE, ""));
+      }
+      return [...lines, current.trimEnd()].join("\n");
+    })
+    .join("\n");
+}
+
+/** A line of at most this many columns; colours have no width. */
+function cutStyled(text: string, columns: number): string {
+  let [shown, used] = ["", 0];
+  for (const part of text.split(/(\x1b\[\d+m)/)) {
+    if (/^\x1b\[\d+m$/.test(part)) {
+      shown += part;
+      continue;
+    }
+    for (const character of printable(part)) {
+      used += width(character);
+      if (used <= columns) shown += character;
+    }
+  }
+  return shown;
 }
 
 /** 12345 as 12,345, independent of the locale. */
@@ -112,6 +205,28 @@ export function wholeNumber(option: string): (value: string) => number {
     if (/^\d{1,15}$/.test(value)) return Number(value);
     throw new UsageError({ what: `${option} takes a whole number`, value, remedy: `for example ${option} 42` });
   };
+}
+
+/** Parses an option's whole number from 1 on. */
+export function countFromOne(option: string): (value: string) => number {
+  return (value) => {
+    const number = wholeNumber(option)(value);
+    if (number >= 1) return number;
+    throw new UsageError({ what: `${option} takes a whole number from 1`, value });
+  };
+}
+
+/** Parses a port; 0 stands for any free one. */
+export function portNumber(option: string): (value: string) => number {
+  return (value) => {
+    if (/^\d{1,5}$/.test(value) && Number(value) < 65_536) return Number(value);
+    throw new UsageError({ what: `${option} takes a number from 0 to 65535`, value });
+  };
+}
+
+/** "1 question", "1,024 questions". */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${formatNumber(count)} ${count === 1 ? noun : plural}`;
 }
 
 function pad(text: string, size: number, right: boolean): string {

@@ -62,7 +62,7 @@ async function listen(server: Server, [port, ...others]: readonly number[], host
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EADDRINUSE" && others.length > 0) return listen(server, others, host);
     throw new UsageError({
-      what: code === "EADDRINUSE" ? "the port is taken" : `cannot listen: ${messageOf(error)}`,
+      what: code === "EADDRINUSE" ? "the port is in use" : `cannot listen: ${messageOf(error)}`,
       value: `${host}:${port}`,
       remedy: "name another, or 0 for any that is free",
       cause: error,

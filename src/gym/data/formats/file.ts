@@ -160,6 +160,8 @@ function parseArray(json: string, file: string): unknown[] {
 function malformed(record: unknown, issue: z.core.$ZodIssue, where: string): string {
   const [field] = issue.path;
   if (field === undefined) return `${where} is ${kindOf(record)}; it should be an object`;
+  if (field === "question_text" && (record as { db_id?: unknown }).db_id !== undefined)
+    return `${where} has the keys of Spider or BIRD (db_id, question); import the folder it comes from with sqlenv data import`;
   const value = (record as Record<string, unknown>)[String(field)];
   const shown = value === undefined ? "missing" : (JSON.stringify(value) ?? String(value)).slice(0, 80);
   return `${where}.${issue.path.join(".")} is ${shown}; ${expected(issue)}`;

@@ -18,7 +18,7 @@ import { archiveError, linkError, MAX_UNPACKED_BYTES, UnpackBudget } from "../ar
 import { unpack } from "../archives/unpack.node.ts";
 import type { Layout } from "../dataset.ts";
 import { findLayout } from "./layout.node.ts";
-import { dataSetsFolder } from "./open.node.ts";
+import { dataSetsFolder, isDatabase, NO_QUESTIONS } from "./open.node.ts";
 
 export interface ImportOptions extends Omit<DownloadOptions, "checksum" | "part"> {
   /** @default the source's name without its extension */
@@ -133,7 +133,9 @@ async function bring(source: string, aside: string, part: string, options: Impor
     return sha256;
   }
   const stats = statSync(source, { throwIfNoEntry: false });
-  if (!stats) throw new QuestionLoadError({ what: "nothing to import", value: source, remedy: "check the path" });
+  if (!stats) throw new QuestionLoadError({ what: "no such file or folder", value: source, remedy: "check the path" });
+  if (stats.isFile() && isDatabase(source))
+    throw new QuestionLoadError({ what: "not a data set", value: source, remedy: NO_QUESTIONS });
   if (stats.isDirectory()) {
     if (options.sha256 !== undefined) {
       throw new UsageError({ what: "a folder has no SHA-256", value: source, remedy: "leave out --sha256" });

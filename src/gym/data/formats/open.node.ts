@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { nearest, QuestionLoadError } from "../../../errors.ts";
 import type { DataSet } from "../dataset.ts";
+import { DATA_SET_NAMES } from "../names.ts";
 import { findDatabaseFolder, findLayout, questionFiles } from "./layout.node.ts";
 import { loadQuestions } from "./load.node.ts";
 import { loadBird, loadSpider } from "./spider.node.ts";
@@ -60,15 +61,36 @@ export function findDataSet(nameOrPath: string, imported = dataSetsFolder()): st
   const names = importedDataSets(imported);
   if (names.includes(nameOrPath)) return join(imported, nameOrPath);
   if (existsSync(nameOrPath)) return nameOrPath;
-  const guess = nearest(nameOrPath, ["bundled", "spider10", ...names]);
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(nameOrPath))
+    throw new QuestionLoadError(
+      {
+        what: "not a data set",
+        value: nameOrPath,
+        remedy: /^https?:/i.test(nameOrPath)
+          ? `import it first: sqlenv data import ${nameOrPath}`
+          : "databases are SQLite files: export the tables to SQLite, and give a folder or a question file",
+      },
+      "unknown_dataset",
+    );
+  const isPath = /[\\/]|\.json$/.test(nameOrPath);
+  const guess = nearest(nameOrPath, [...DATA_SET_NAMES, ...names]);
   throw new QuestionLoadError(
     {
-      what: "no such data set",
+      what: isPath ? "no such file or folder" : "no such data set",
       value: nameOrPath,
-      remedy: guess ? `did you mean ${guess}?` : "give a folder, or import one with: sqlenv data import",
+      remedy: guess ? `did you mean ${guess}?` : isPath ? "check the path" : "sqlenv data list shows all names",
     },
     "unknown_dataset",
   );
+}
+
+/** What to do with a database or a table that has no questions. */
+export const NO_QUESTIONS =
+  "a database alone has no questions: write them to a JSON file with question_text, database_name and gold_sql, and put the SQLite file into databases/ beside it (docs/guide.md)";
+
+/** Whether a file is a database or a table, by its name. */
+export function isDatabase(path: string): boolean {
+  return /\.(?:sqlite3?|db|csv|tsv|parquet|xlsx|sql)$/i.test(path);
 }
 
 async function openFile(path: string, dbDir: string | undefined): Promise<DataSet> {
@@ -76,7 +98,7 @@ async function openFile(path: string, dbDir: string | undefined): Promise<DataSe
     throw new QuestionLoadError({
       what: "not a folder or question file",
       value: path,
-      remedy: `if it is an archive: sqlenv data import ${path}`,
+      remedy: isDatabase(path) ? NO_QUESTIONS : `if it is an archive: sqlenv data import ${path}`,
     });
   }
   const here = dirname(resolve(path));
@@ -85,7 +107,7 @@ async function openFile(path: string, dbDir: string | undefined): Promise<DataSe
     throw new QuestionLoadError({
       what: "no databases found for the question file",
       value: path,
-      remedy: "put them into databases/ beside it, or name their folder",
+      remedy: "put them into databases/ beside it, or name their folder (--db-dir)",
     });
   }
   return loadQuestions(path, databases);
