@@ -28,6 +28,9 @@ function writeHostileRun(folder: string): void {
     "episodes.jsonl": linesOf(lines),
     "results.json": JSON.stringify({ ...RESULT, model_name: HOSTILE }),
     "comparison.json": JSON.stringify({ players: [HOSTILE, "before", "after"], questions: whole.questions }),
+    "gold.json": JSON.stringify({ [HOSTILE]: { query: `SELECT '${HOSTILE}'`, answer: HOSTILE } }),
+    "evaluation-before.jsonl": linesOf([{ ...played, player: "before" }]),
+    "evaluation-after.jsonl": linesOf([{ ...played, player: "after" }]),
   };
   for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
 }
@@ -86,7 +89,7 @@ withBrowser("the dashboard", () => {
       page.locator(".evaluation"),
       page.locator(".habits"),
       page.locator(".chart canvas").first(),
-      page.locator(".example .question"),
+      page.locator(".areas"),
     ]) {
       const box = (await part.boundingBox())!;
       expect(box.y + box.height).toBeLessThanOrEqual(800);
@@ -179,8 +182,9 @@ withBrowser("the dashboard", () => {
     await page.keyboard.press("Enter");
     await page.locator(".turns li").first().waitFor();
     const first = await hash(page);
-    await page.keyboard.press("k");
+    await page.keyboard.press("j");
     await page.waitForFunction((was) => location.hash !== was, first);
+    expect(await hash(page)).toMatch(/^#\/long\/episode\/\d+\?text=boats$/);
     await page.keyboard.press("4");
     await page.locator(".questions .column").first().waitFor();
     await page.keyboard.press("5");
@@ -218,8 +222,12 @@ withBrowser("the dashboard", () => {
     await page.locator(".turns li").first().waitFor();
     expect(await page.locator(".facts").innerText()).toMatch(/advantage/);
     await page.getByRole("link", { name: /group, side by side/ }).click();
-    await page.locator(".column").nth(7).waitFor();
+    await page.locator(".column").first().waitFor();
     expect(await page.locator(".episode").innerText()).toMatch(/\d of 8 attempts are right/);
+    const shares = (await page.locator(".column h3").allInnerTexts()).map((text) =>
+      Number(/× (\d)/.exec(text)?.[1] ?? 1),
+    );
+    expect(shares.reduce((a, b) => a + b)).toBe(8); // equal attempts share a column
   });
 
   test("downloads: CSV and JSON", async () => {
@@ -246,9 +254,84 @@ withBrowser("the dashboard", () => {
     expect(await differing.locator("code").allInnerTexts()).toEqual(["max_steps", "learning_rate"]);
     await page.getByRole("link", { name: "Charts" }).click();
     await page.locator(".chart").first().getByRole("button", { name: /^copy/ }).waitFor();
+    expect(await hash(page)).toBe("#/long/charts?with=copy");
+    const other = await open("#/long/charts?with=copy"); // another tab shows the same runs
+    await other.locator(".chart").first().getByRole("button", { name: /^copy/ }).waitFor();
     await page.getByLabel("run", { exact: true }).selectOption("copy");
     await page.waitForFunction(() => location.hash === "#/copy/charts");
     await page.locator(".status", { hasText: "30 steps" }).waitFor();
+  });
+
+  test("a filter survives the next episode and the return to the list", async () => {
+    const page = await open("#/long/episodes?from_step=20&verdict=wrong");
+    await page.locator(".episodes tbody tr").first().waitFor();
+    await page.locator(".episodes tbody a").first().click();
+    for (let i = 0; i < 3; i++) {
+      await page.locator(".turner", { hasText: `${i + 1} of ` }).waitFor();
+      expect(await page.locator(".facts .verdict").innerText()).toMatch(/^✗/);
+      await page.keyboard.press("j");
+    }
+    await page.locator(".turner", { hasText: "4 of " }).waitFor();
+    await page.getByRole("link", { name: "Episodes, filtered" }).click();
+    await page.getByRole("status").filter({ hasText: "0.0 % right" }).waitFor();
+    expect(await hash(page)).toBe("#/long/episodes?from_step=20&verdict=wrong");
+  });
+
+  test("a clicked point opens that step's episodes, also by keyboard", async () => {
+    const page = await open("#/long/charts");
+    const over = page.locator(".chart").first().locator(".u-over");
+    await over.click({ position: { x: (await over.boundingBox())!.width - 2, y: 20 } });
+    await expect.poll(() => hash(page), { timeout: 10_000 }).toBe("#/long/episodes?from_step=60&to_step=60");
+    await page.getByRole("status").filter({ hasText: "32 episodes" }).waitFor();
+    await page.goBack();
+    await page.locator(".chart .canvas canvas").first().waitFor();
+    await page.locator(".chart .canvas").first().focus();
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => hash(page), { timeout: 10_000 }).toBe("#/long/episodes?from_step=59&to_step=59");
+  });
+
+  test("every view has its own title and one h1; ? lists the keys, which work while a checkbox has the focus", async () => {
+    const page = await open("#/long/overview");
+    const titles = new Set<string>();
+    for (const view of ["overview", "charts", "episodes", "episode/0", "group/1/0", "questions", "runs"]) {
+      await page.evaluate((to) => {
+        location.hash = `#/long/${to}`;
+      }, view);
+      await page.locator(VIEW_PART[view.split("/")[0]!]!).first().waitFor();
+      await page.locator("h1").first().waitFor();
+      expect([view, await page.locator("h1").count()]).toEqual([view, 1]);
+      titles.add(await page.title());
+    }
+    expect(titles.size).toBe(7);
+    await page.getByLabel("show copy in the charts").focus();
+    await page.keyboard.press("?");
+    expect(await page.locator("dialog[open]").innerText()).toContain("search episodes");
+    await page.keyboard.press("Escape");
+    await page.getByLabel("show copy in the charts").focus();
+    await page.keyboard.press("2");
+    await page.waitForFunction(() => location.hash.startsWith("#/long/charts"));
+  });
+
+  test("charts below the fold are drawn before they are scrolled to, so that a print is complete", async () => {
+    const page = await open("#/long/charts");
+    const charts = await page.locator(".chart").count();
+    expect(charts).toBeGreaterThan(10);
+    await page.waitForFunction((all) => document.querySelectorAll(".chart canvas").length === all, charts);
+  });
+
+  test("text has a contrast of 4.5 at least, light and dark", async () => {
+    for (const colorScheme of ["light", "dark"] as const) {
+      const page = await open("#/long", { colorScheme });
+      for (const view of ["overview", "episodes", "episode/0", "group/1/0", "questions", "runs"]) {
+        await page.evaluate((to) => {
+          location.hash = `#/long/${to}`;
+        }, view);
+        await page.locator(VIEW_PART[view.split("/")[0]!]!).first().waitFor();
+        expect([colorScheme, view, await page.evaluate(poorContrast)]).toEqual([colorScheme, view, []]);
+      }
+    }
   });
 
   test("at 390 px no view is wider than the screen", async () => {
@@ -347,6 +430,35 @@ withBrowser("the dashboard", () => {
 });
 
 /** The element that shows a view has loaded. */
+/** In the page: texts whose contrast with their background is below 4.5, once each. */
+function poorContrast(): string[] {
+  const parse = (color: string) => (color.match(/[\d.]+/g) ?? []).map(Number);
+  const luminance = (rgb: readonly number[]) => {
+    const [r, g, b] = rgb.slice(0, 3).map((value) => {
+      const share = value / 255;
+      return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
+  };
+  const backOf = (element: Element | null): number[] => {
+    for (let at = element; at; at = at.parentElement) {
+      const back = parse(getComputedStyle(at).backgroundColor);
+      if (back.length === 3 || (back[3] ?? 0) === 1) return back;
+    }
+    return [255, 255, 255];
+  };
+  const poor = new Set<string>();
+  for (const element of document.querySelectorAll("body *")) {
+    if (element.closest("svg, dialog, [disabled], .hidden, .skip")) continue;
+    const text = [...element.childNodes].filter((node) => node.nodeType === 3 && node.textContent!.trim() !== "");
+    if (text.length === 0 || !element.checkVisibility()) continue;
+    const [a, b] = [luminance(parse(getComputedStyle(element).color)), luminance(backOf(element))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) poor.add(`${element.tagName}.${element.className} ${ratio.toFixed(2)}`);
+  }
+  return [...poor];
+}
+
 const VIEW_PART: Readonly<Record<string, string>> = {
   overview: ".example .question",
   charts: ".chart canvas",

@@ -1,11 +1,11 @@
 // The same questions by several players, side by side and turn by turn, as a page, a section of a page, and Markdown.
 import { type EpisodeRecord, explainReward, type StepRecord } from "../../gym/evaluation/index.ts";
-import { findGold } from "../../rl/run/gold.ts";
 import type { ComparedQuestion, Comparison, GoldAnswer, GoldAnswers } from "../../rl/run/records.ts";
 import { episodeHtml, goldHtml } from "./episode-html.ts";
 import { verdict } from "./episode-outcome.ts";
 import { exampleQuestion } from "./example-question.ts";
 import { codeSpan, count, cut, escapeHtml, escapeMarkdown } from "./format.ts";
+import { findGold } from "./gold.ts";
 import { htmlPage } from "./html-page.ts";
 
 export interface ComparisonOptions {

@@ -1,7 +1,7 @@
 // The questions of the last evaluation: each with its outcome before and after training, its form and its gold.
 import type { EpisodeRecord } from "../../gym/evaluation/index.ts";
-import { findGold } from "../../rl/run/gold.ts";
 import type { EvaluationEpisodes, GoldAnswer, GoldAnswers } from "../../rl/run/records.ts";
+import { findGold } from "./gold.ts";
 import { questionForm } from "./question-form.ts";
 
 export interface EvaluatedQuestion {
@@ -17,23 +17,28 @@ export interface EvaluatedQuestion {
   readonly after: 0 | 1 | null;
 }
 
-/** All questions that were played after training, in order. */
+/** All questions that were played after training, or before it while there is no "after". */
 export function evaluatedQuestions(
   { before, after }: EvaluationEpisodes,
   gold: GoldAnswers | null,
 ): EvaluatedQuestion[] {
-  const earlier = new Map(before.map(({ question_id, correctness }) => [question_id, correctness]));
-  return after.map(({ question_id, question, database_name, seen, difficulty, correctness }) => {
+  const outcomes = (episodes: readonly EpisodeRecord[]) =>
+    new Map(episodes.map(({ question_id, correctness }) => [question_id, correctness]));
+  const [earlier, later] = [outcomes(before), outcomes(after)];
+  const played = after.length > 0 ? after : before;
+  return played.map(({ question_id, question, database_name, seen, difficulty }) => {
     const right = findGold(gold, question_id);
     return {
       ...{ question_id, question, database_name, seen, difficulty },
       form: questionForm(right),
       gold: right,
       before: earlier.get(question_id) ?? null,
-      after: correctness,
+      after: later.get(question_id) ?? null,
     };
   });
 }
+
+export type CountedQuestion = Pick<EvaluatedQuestion, "form" | "difficulty" | "before" | "after">;
 
 export interface FormCount {
   readonly name: string;
@@ -43,7 +48,7 @@ export interface FormCount {
 }
 
 /** Right answers before and after by form or difficulty; the most failures first. */
-export function countBy(questions: readonly EvaluatedQuestion[], key: "form" | "difficulty"): FormCount[] {
+export function countBy(questions: readonly CountedQuestion[], key: "form" | "difficulty"): FormCount[] {
   return [...new Set(questions.map((one) => one[key]))]
     .map((name) => {
       const those = questions.filter((one) => one[key] === name);

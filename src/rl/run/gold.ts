@@ -22,8 +22,3 @@ function goldOf(question: QuestionRecord): GoldAnswer {
     answer: answer.length > MAX_ANSWER ? `${answer.slice(0, MAX_ANSWER)}…` : answer,
   };
 }
-
-/** A question's gold; null where the run has none for it. */
-export function findGold(gold: GoldAnswers | null, question_id: string): GoldAnswer | null {
-  return gold && Object.hasOwn(gold, question_id) ? gold[question_id]! : null;
-}

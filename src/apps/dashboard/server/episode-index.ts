@@ -2,7 +2,15 @@
 
 import type { EpisodeLine } from "../../../rl/run/records.ts";
 import { type ActionStats, ActionStatsCounter, type CountedEpisode } from "../../reports/action-stats.ts";
-import type { ActionSequences, EpisodePage, EpisodeQuery, EpisodeRow, SortKey, VerdictFilter } from "./schemas.ts";
+import type {
+  ActionSequences,
+  EpisodeNeighbours,
+  EpisodePage,
+  EpisodeQuery,
+  EpisodeRow,
+  SortKey,
+  VerdictFilter,
+} from "./schemas.ts";
 
 /** Maximum rows per page. */
 export const MAX_PAGE = 1000;
@@ -61,11 +69,8 @@ export class EpisodeIndex {
   }
 
   query(query: EpisodeQuery): EpisodePage {
-    const { sort = "n", descending = false, offset = 0, limit = 50 } = query;
-    const found = this.matching(query);
-    const sign = descending ? -1 : 1;
-    if (sort !== "n") found.sort((a, b) => sign * compare(a, b, sort) || a.n - b.n);
-    else if (descending) found.reverse();
+    const { offset = 0, limit = 50 } = query;
+    const found = this.#sorted(query);
     let [sum, scored, right] = [0, 0, 0];
     for (const { total_reward, correctness } of found) {
       if (correctness === 1) right++;
@@ -79,6 +84,27 @@ export class EpisodeIndex {
       right,
       mean_reward: scored === 0 ? null : sum / scored,
     };
+  }
+
+  /** An episode's neighbours in the list of a query; undefined if it is not in that list. */
+  neighbours(n: number, query: EpisodeQuery): EpisodeNeighbours | undefined {
+    const found = this.#sorted(query);
+    const at = found.findIndex((row) => row.n === n);
+    if (at < 0) return undefined;
+    return {
+      previous: found[at - 1]?.n ?? null,
+      next: found[at + 1]?.n ?? null,
+      position: at + 1,
+      total: found.length,
+    };
+  }
+
+  #sorted(query: EpisodeQuery): EpisodeRow[] {
+    const { sort = "n", descending = false } = query;
+    const found = this.matching(query);
+    const sign = descending ? -1 : 1;
+    if (sort !== "n") return found.sort((a, b) => sign * compare(a, b, sort) || a.n - b.n);
+    return descending ? found.reverse() : found;
   }
 
   /** Matching rows, in the order they were played. */

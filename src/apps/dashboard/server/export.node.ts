@@ -2,14 +2,18 @@
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { SqlEnvError } from "../../../errors.ts";
+import type { EpisodeRecord } from "../../../gym/evaluation/index.ts";
 import { dashboardAssets } from "./assets.node.ts";
 import type { ExportedRun } from "./export-records.ts";
+import type { QuestionRecords } from "./questions.ts";
 import { RunList } from "./run-list.node.ts";
 import type { EpisodeRow } from "./schemas.ts";
 import type { WatchedRun } from "./watched-run.node.ts";
 
 /** Episodes per run in a file, which keeps a run of 10,000 steps below a few megabytes. */
 export const EXPORTED_EPISODES = 1000;
+/** Evaluated questions per run in a file, with their episodes before and after training. */
+const EXPORTED_QUESTIONS = 400;
 
 export interface ExportedPage {
   readonly html: string;
@@ -31,13 +35,29 @@ async function recordsOf(run: WatchedRun) {
   const summary = run.summary();
   const all = summary.episodes.count;
   const kept = { count: episodes.length, indexed: 1, ...(episodes.length < all ? { of: all } : {}) };
+  const { comparison, evaluation, gold } = withFewerQuestions(run.questionRecords());
+  const shown = [episodes, ...(evaluation ? [evaluation.after, evaluation.before] : [])].flat();
+  const ids = new Set([...shown, ...comparison.questions].map(({ question_id }) => question_id));
   const records: ExportedRun = {
     summary: { ...summary, episodes: kept },
     logs: { metrics: run.log("metrics"), timings: run.log("timings"), habits: run.log("habits") },
-    comparison: run.comparison(),
+    comparison,
+    evaluation,
+    gold: gold && Object.fromEntries([...ids].flatMap((id) => (Object.hasOwn(gold, id) ? [[id, gold[id]!]] : []))),
     episodes,
   };
   return { records, about: { run: run.name, episodes: all, kept: episodes.length } };
+}
+
+/** At most EXPORTED_QUESTIONS of the evaluation, the wrong ones first. */
+function withFewerQuestions({ evaluation, ...records }: QuestionRecords): QuestionRecords {
+  if (!evaluation || evaluation.before.length <= EXPORTED_QUESTIONS) return { ...records, evaluation };
+  const played = evaluation.after.length > 0 ? evaluation.after : evaluation.before;
+  const wrong = played.filter(({ correctness }) => correctness !== 1);
+  const right = played.filter(({ correctness }) => correctness === 1);
+  const kept = new Set([...wrong, ...right].slice(0, EXPORTED_QUESTIONS).map(({ question_id }) => question_id));
+  const some = (episodes: readonly EpisodeRecord[]) => episodes.filter(({ question_id }) => kept.has(question_id));
+  return { ...records, evaluation: { before: some(evaluation.before), after: some(evaluation.after) } };
 }
 
 /** Whole groups, sampled evenly over the training. */

@@ -8,10 +8,12 @@ import { messageOf, SqlEnvError, UsageError } from "../../../errors.ts";
 import { DIFFICULTIES } from "../../../gym/data/index.ts";
 import { isAllowedHost } from "../../openenv/allowed-hosts.ts";
 import { streamBytes, streamFile } from "../../openenv/streams.node.ts";
+import { findGold } from "../../reports/gold.ts";
 import { dashboardAssets, SECURITY_HEADERS } from "./assets.node.ts";
 import { csvOf, logCsv } from "./csv.ts";
 import { MAX_PAGE } from "./episode-index.ts";
 import { openFeed } from "./feed.ts";
+import { findQuestion, listQuestions } from "./questions.ts";
 import { RunList } from "./run-list.node.ts";
 import { type EpisodeQuery, type EpisodeRow, LOG_NAMES, type LogName, SORT_KEYS, VERDICTS } from "./schemas.ts";
 import { findEpisode, type WatchedRun } from "./watched-run.node.ts";
@@ -77,14 +79,28 @@ function dashboardApp(runs: RunList, base: string, hosts: readonly string[] | "a
     const run = await read(c);
     const row = findEpisode(run, numberOf("n", c.req.param("n")));
     const [episode] = await run.readEpisodes([row]);
-    return json(c, { n: row.n, episode });
+    const neighbours = run.episodes.neighbours(row.n, checked(querySchema, c) as EpisodeQuery);
+    return json(c, { n: row.n, episode, gold: findGold(run.gold, row.question_id), neighbours });
+  });
+  app.get("/api/runs/:id/evaluation", async (c) =>
+    json(c, { questions: listQuestions((await read(c)).questionRecords()) }),
+  );
+  app.get("/api/runs/:id/question", async (c) => {
+    const id = c.req.query("id") ?? "";
+    const found = findQuestion((await read(c)).questionRecords(), id);
+    if (!found) throw new UsageError({ what: "no such question", value: id, remedy: "evaluation lists them" });
+    return json(c, found);
   });
   app.get("/api/runs/:id/groups/:step/:group", async (c) => {
     const run = await read(c);
     const { step, group } = c.req.param();
     const rows = run.episodes.group(numberOf("step", step), numberOf("group", group));
     const episodes = await run.readEpisodes(rows);
-    return json(c, { episodes: episodes.map((episode, i) => ({ n: rows[i]!.n, episode })) });
+    const { gold } = run;
+    const numbered = episodes.map((episode, i) => ({
+      ...{ n: rows[i]!.n, episode, gold: findGold(gold, episode.question_id) },
+    }));
+    return json(c, { episodes: numbered });
   });
   app.get("/api/runs/:id/download/:file", async (c) => download(await read(c), c, c.req.param("file")));
   app.get("/api/runs/:id/:log", async (c, next) => {

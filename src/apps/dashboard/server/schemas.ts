@@ -1,9 +1,20 @@
 // Records exchanged by the dashboard's server and page; the same in a live page and an exported file.
 import type { Difficulty } from "../../../gym/data/index.ts";
-import type { Evaluation, TrainingResult, Warning } from "../../../rl/run/records.ts";
+import type { EpisodeRecord } from "../../../gym/evaluation/index.ts";
+import type { EpisodeLine, Evaluation, GoldAnswer, TrainingResult, Warning } from "../../../rl/run/records.ts";
+import type { EvaluatedQuestion } from "../../reports/evaluated-questions.ts";
+
+/** A question of the last evaluation in a list; its gold comes with the whole question. */
+export type QuestionRow = Omit<EvaluatedQuestion, "gold">;
 
 /** A run's state, inferred from its folder. */
 export type RunState = "evaluating" | "training" | "finished" | "stopped";
+
+/** The preset nearest to a run's settings (null: the defaults), and its values of the settings that differ. */
+export interface PresetSettings {
+  readonly name: string | null;
+  readonly usual: Readonly<Record<string, string>>;
+}
 
 /** A run in a list. */
 export interface RunListing {
@@ -13,6 +24,7 @@ export interface RunListing {
   readonly state: RunState;
   readonly model_name: string | null;
   readonly config: Readonly<Record<string, unknown>> | null;
+  readonly preset: PresetSettings | null;
   /** The last completed step. */
   readonly step: number;
   /** Total steps; null while unknown. */
@@ -129,6 +141,33 @@ export interface EpisodePage {
   readonly total: number;
   readonly right: number;
   readonly mean_reward: number | null;
+}
+
+/** Rows before and after an episode in a filtered and sorted list. */
+export interface EpisodeNeighbours {
+  readonly previous: number | null;
+  readonly next: number | null;
+  /** From 1. */
+  readonly position: number;
+  readonly total: number;
+}
+
+/** An episode by its number, with what would have been right. */
+export interface NumberedEpisode {
+  readonly n: number;
+  readonly episode: EpisodeLine;
+  readonly gold: GoldAnswer | null;
+  /** In the list that was asked for. */
+  readonly neighbours?: EpisodeNeighbours;
+}
+
+/** One evaluated question in full: the episodes of those players that have played it. */
+export interface QuestionDetail {
+  readonly question_id: string;
+  readonly question: string;
+  readonly gold: GoldAnswer | null;
+  readonly form: string;
+  readonly episodes: readonly EpisodeRecord[];
 }
 
 /** An event of the feed: changes since the requested cursor or the previous event. */

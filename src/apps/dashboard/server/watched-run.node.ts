@@ -4,6 +4,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { z } from "zod";
 import { messageOf, UsageError } from "../../../errors.ts";
+import type { EpisodeRecord } from "../../../gym/evaluation/index.ts";
 import { trainingProcess } from "../../../rl/run/folder.node.ts";
 import { readConfig } from "../../../rl/run/read-folder.node.ts";
 import {
@@ -11,6 +12,9 @@ import {
   comparisonSchema,
   type EpisodeLine,
   episodeLineSchema,
+  evaluationEpisodeSchema,
+  type GoldAnswers,
+  goldAnswersSchema,
   type MetricLine,
   metricLineSchema,
   stageEvaluationSchema,
@@ -22,10 +26,21 @@ import {
   warningSchema,
 } from "../../../rl/run/records.ts";
 import type { ActionStats } from "../../reports/action-stats.ts";
+import { changedSettings } from "../../reports/changed-settings.ts";
 import { EpisodeIndex } from "./episode-index.ts";
 import { LogTail } from "./log-tail.node.ts";
 import { etaOf, latestEvaluation, logPage, totalSteps } from "./progress.ts";
-import type { EpisodeRow, FeedEvent, LogName, LogPage, RunListing, RunState, RunSummary } from "./schemas.ts";
+import type { QuestionRecords } from "./questions.ts";
+import type {
+  EpisodeRow,
+  FeedEvent,
+  LogName,
+  LogPage,
+  PresetSettings,
+  RunListing,
+  RunState,
+  RunSummary,
+} from "./schemas.ts";
 
 /** Everything read so far; replaced when the folder turns out to hold another run. */
 interface Read {
@@ -81,7 +96,7 @@ export class WatchedRun {
 
   listing(): RunListing {
     const { metrics, timings } = this.#read;
-    const config = this.#config();
+    const { config, preset } = this.#settings();
     const result = this.#file("results.json", trainingResultSchema);
     const [random, before] = (["random.json", "before.json"] as const).map(
       (file) => this.#file(file, stageEvaluationSchema)?.standing ?? null,
@@ -94,6 +109,7 @@ export class WatchedRun {
       state: this.#state(result, step, random !== null && before !== null),
       model_name: result?.model_name ?? (typeof config?.model_name === "string" ? config.model_name : null),
       config,
+      preset,
       step,
       total_steps: result?.steps ?? totalSteps(config, metrics),
       elapsed: timings.at(-1)?.elapsed ?? null,
@@ -197,6 +213,30 @@ export class WatchedRun {
     return { players: played.map(({ player }) => player), questions };
   }
 
+  /** What the evaluation's questions are listed from. */
+  questionRecords(): QuestionRecords {
+    const [before, after] = [this.#episodesOf("before"), this.#episodesOf("after")];
+    const evaluation = before ? { before, after: after ?? [] } : null;
+    return { comparison: this.comparison(), evaluation, gold: this.gold };
+  }
+
+  get gold(): GoldAnswers | null {
+    return this.#file("gold.json", goldAnswersSchema);
+  }
+
+  /** An evaluation's greedy episodes, cached until the file changes; null if missing. */
+  #episodesOf(stage: "before" | "after"): readonly EpisodeRecord[] | null {
+    const file = `evaluation-${stage}.jsonl`;
+    const stamp = this.#stamp(file);
+    if (stamp === "") return null;
+    const known = this.#files.get(file);
+    if (known?.stamp === stamp) return known.value as readonly EpisodeRecord[];
+    const lines = readFileSync(join(this.folder, file), "utf8").split("\n").filter(Boolean);
+    const value = lines.flatMap((line) => this.#parsed(file, line, evaluationEpisodeSchema) ?? []);
+    this.#files.set(file, { stamp, value });
+    return value;
+  }
+
   async #refresh(): Promise<void> {
     const read = this.#read;
     const readNew = <T>(name: "metrics" | "timings" | "warnings", schema: z.ZodType<T>) =>
@@ -267,13 +307,15 @@ export class WatchedRun {
     return value as T | null;
   }
 
-  #config(): Readonly<Record<string, unknown>> | null {
+  /** The settings, and how they differ from the nearest preset. */
+  #settings(): Settings {
     const stamp = this.#stamp("config.yaml");
     const known = this.#files.get("config.yaml");
-    if (known?.stamp === stamp) return known.value as Record<string, unknown> | null;
-    let value: Readonly<Record<string, unknown>> | null = null;
+    if (known?.stamp === stamp) return known.value as Settings;
+    let value: Settings = { config: null, preset: null };
     try {
-      value = readConfig(this.folder);
+      const config = readConfig(this.folder);
+      value = { config, preset: config && presetOf(config) };
     } catch {
       this.#read.problems.add("config.yaml cannot be read");
     }
@@ -289,13 +331,15 @@ export class WatchedRun {
   #state(result: TrainingResult | null, step: number, played: boolean): RunState {
     if (result) return "finished";
     if (trainingProcess(this.folder) === null) return "stopped";
-    const total = totalSteps(this.#config(), this.#read.metrics);
+    const total = totalSteps(this.#settings().config, this.#read.metrics);
     return played && (total === null || step < total) ? "training" : "evaluating";
   }
 
   #cursor({ state }: RunListing): string {
     const { epoch, metrics, timings, warnings, episodes, problems } = this.#read;
-    const files = ["results.json", "comparison.json", "random.json", "before.json"].map((name) => this.#stamp(name));
+    const files = ["results.json", "comparison.json", "random.json", "before.json", "evaluation-after.jsonl"].map(
+      (name) => this.#stamp(name),
+    );
     return [
       epoch,
       metrics.length,
@@ -327,6 +371,16 @@ export class WatchedRun {
       problems: new Set(),
     };
   }
+}
+
+interface Settings {
+  readonly config: Readonly<Record<string, unknown>> | null;
+  readonly preset: PresetSettings | null;
+}
+
+function presetOf(config: Readonly<Record<string, unknown>>): PresetSettings {
+  const { preset, changed } = changedSettings(config);
+  return { name: preset, usual: Object.fromEntries(changed.map(({ key, usual }) => [key, usual])) };
 }
 
 /** An episode's row by its number; throws UsageError. */

@@ -3,6 +3,7 @@
 import type { Decoding, EvaluationSplit } from "../../../rl/run/records.ts";
 import { shortNumber } from "../../reports/format.ts";
 import { PANELS, type PanelSource, type PanelSpec } from "../../reports/metric-panels.ts";
+import { rewardLabel, rewardWeight } from "../../reports/reward-weights.ts";
 import type { ChartLine, ChartOptions } from "./chart.ts";
 import type { Points, RunModel, XAxis } from "./run-model.ts";
 
@@ -22,27 +23,28 @@ const wholePercent = (rate: number) => `${Math.round(100 * rate)} %`;
 /** Reward and its components, the built-in ones first. */
 export const REWARD: Panel = {
   group: GROUPS[0],
-  options: { title: "Reward", note: "per training episode, with components", format: shortNumber },
+  options: { title: "Reward", note: "with its weighted components", format: shortNumber },
   lines(run, axis) {
-    const parts = Object.keys(run.logs.metrics)
-      .filter((key) => key.startsWith("rewards/") && key.endsWith("/mean"))
-      .sort((a, b) => rank(a) - rank(b));
+    const logged = Object.keys(run.logs.metrics).flatMap((key) => /^rewards\/(.*)\/mean$/.exec(key)?.[1] ?? []);
+    const weights = run.summary.config?.reward_weights as readonly number[] | null | undefined;
+    const parts = [...logged].sort((a, b) => rank(a) - rank(b));
     return [
       { label: "total", colour: "--ink", points: run.points("metrics", "reward", axis) },
-      ...parts.map((key, i) => ({
-        label: key
-          .slice(8, -5)
-          .replace(/^reward_/, "")
-          .replaceAll("_", " "),
-        colour: RUN_COLOURS[i % RUN_COLOURS.length]!,
-        points: run.points("metrics", key, axis),
-      })),
+      ...parts.map((name, i) => {
+        const weight = rewardWeight(name, logged, weights);
+        const { x, y } = run.points("metrics", `rewards/${name}/mean`, axis);
+        return {
+          label: rewardLabel(name, weight),
+          colour: RUN_COLOURS[i % RUN_COLOURS.length]!,
+          points: { x, y: y.map((value) => value * weight) },
+        };
+      }),
     ];
   },
 };
 
-function rank(key: string): number {
-  const at = ["correctness", "progress", "operational"].findIndex((part) => key.includes(`reward_${part}/`));
+function rank(name: string): number {
+  const at = ["reward_correctness", "reward_progress", "reward_operational"].indexOf(name);
   return at < 0 ? 9 : at;
 }
 
@@ -146,9 +148,14 @@ function otherPanel(key: string): Panel {
 /** The first line of a panel for each run, in the run's color. */
 export function overlaid(panel: Panel, runs: readonly RunModel[], axis: XAxis): ChartLine[] {
   if (runs.length === 1) return panel.lines(runs[0]!, axis);
+  const drawn: { readonly id: string; readonly key: string }[] = [];
   return runs.flatMap((run, i) => {
     const [first] = panel.lines(run, axis);
-    return first ? [{ ...first, label: run.id, colour: runColour(i) }] : [];
+    if (!first) return [];
+    const key = JSON.stringify(first.points);
+    const same = drawn.find((other) => other.key === key); // drawn later, it would hide the other
+    drawn.push({ id: run.id, key });
+    return [{ ...first, label: same ? `${run.id} (same as ${same.id})` : run.id, colour: runColour(i) }];
   });
 }
 

@@ -24,6 +24,8 @@ export interface ChartOptions {
   readonly height?: number;
   /** Called with the zoomed x range; null for all. */
   readonly onZoom?: (range: Range | null) => void;
+  /** Called with the x of a point that is clicked, or chosen with Enter. */
+  readonly onPick?: (x: number) => void;
 }
 
 export type Range = readonly [from: number, to: number];
@@ -34,12 +36,20 @@ export interface ChartStyle {
   readonly axis: XAxis;
   readonly log: boolean;
   readonly range: Range | null;
+  /** Where the x axis ends at least, such as the planned steps. */
+  readonly until?: number | null;
 }
 
 export const PLAIN: ChartStyle = { smoothing: 0, axis: "step", log: false, range: null };
 
 /** Charts with this key share their cursor. */
 const SYNC = uPlot.sync("run");
+
+/** Pixels that a click may move, and milliseconds in which a second click makes it a double one. */
+const [CLICK_REACH, DOUBLE_CLICK] = [4, 300];
+
+/** Steps between ticks: whole numbers only. */
+const STEP_TICKS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6].flatMap((power) => [power, 2 * power, 5 * power]);
 
 /** Lines with more points are drawn without dots. */
 const DOTTED = 25;
@@ -56,6 +66,7 @@ export class Chart {
   #lines: readonly ChartLine[] = [];
   #style: ChartStyle = PLAIN;
   #shape = "";
+  #isReady = false;
   readonly #resize = new ResizeObserver(() => this.#fit());
 
   constructor(options: ChartOptions) {
@@ -63,7 +74,7 @@ export class Chart {
     const { title, note } = options;
     this.#canvas.setAttribute(
       "aria-label",
-      `${title}. Arrow keys move along the line, plus and minus zoom, 0 shows everything.`,
+      `${title}. Arrow keys move along the line, plus and minus zoom, 0 shows everything${options.onPick ? ", Enter opens the step's episodes" : ""}.`,
     );
     this.#canvas.addEventListener("keydown", (event) => this.#onKey(event));
     this.element = h(
@@ -78,6 +89,7 @@ export class Chart {
   /** Draws these lines in this style, replacing earlier ones. */
   draw(lines: readonly ChartLine[], style: ChartStyle): void {
     this.#lines = lines;
+    this.#isReady = true;
     // A chart with its own zoom keeps it.
     this.#style = this.#options.onZoom ? style : { ...style, range: this.#style.range };
     const { data, shape } = this.#data();
@@ -101,7 +113,9 @@ export class Chart {
   #fit(): void {
     const width = this.#canvas.clientWidth;
     if (width === 0) return;
-    if (!this.#plot) this.draw(this.#lines, this.#style);
+    if (!this.#plot && this.#isReady) this.draw(this.#lines, this.#style);
+    else if (!this.#plot)
+      return; // nothing to draw yet: empty axes would look like data
     else if (this.#plot.width !== width) this.#plot.setSize({ width, height: this.#plot.height });
   }
 
@@ -164,7 +178,11 @@ export class Chart {
         y: { distr: log ? 3 : 1, range: (plot) => this.#span(plot.data).y },
       },
       axes: [
-        { ...axisStyle, font, size: 28, gap: 5, values: (_, values) => values.map((value) => xText(value, axis)) },
+        {
+          ...{ ...axisStyle, font, size: 28, gap: 5 },
+          ...(axis === "step" ? { incrs: STEP_TICKS } : {}),
+          values: (_, values) => values.map((value) => xText(value, axis)),
+        },
         {
           ...{ ...axisStyle, font, gap: 4 },
           size: 48,
@@ -188,16 +206,44 @@ export class Chart {
             plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
           },
         ],
-        ready: [(plot) => plot.over.addEventListener("dblclick", () => this.#zoom(null))],
+        ready: [(plot) => this.#listen(plot)],
       },
     };
   }
 
+  /** A click picks a point; a double click shows everything again. */
+  #listen(plot: uPlot): void {
+    const { over } = plot;
+    let [from, timer] = [0, 0];
+    over.addEventListener("dblclick", () => {
+      clearTimeout(timer);
+      this.#zoom(null);
+    });
+    over.addEventListener("mousedown", ({ clientX }) => {
+      from = clientX;
+    });
+    over.addEventListener("click", ({ clientX }) => {
+      if (Math.abs(clientX - from) > CLICK_REACH) return; // a drag, which zooms
+      clearTimeout(timer);
+      const at = plot.posToIdx(clientX - over.getBoundingClientRect().left);
+      // Only a zoomed chart needs its double click.
+      if (this.#style.range) timer = window.setTimeout(() => this.#pick(at), DOUBLE_CLICK);
+      else this.#pick(at);
+    });
+    over.classList.toggle("pickable", this.#options.onPick !== undefined);
+  }
+
+  #pick(at: number | null | undefined): void {
+    const x = at === null || at === undefined ? undefined : this.#plot?.data[0][at];
+    if (x !== undefined) this.#options.onPick?.(x);
+  }
+
   /** Ranges of both axes: the zoomed x range, and the values in it. */
   #span(data: uPlot.AlignedData): { readonly x: [number, number]; readonly y: [number, number] } {
-    const { range, log } = this.#style;
+    const { range, log, axis } = this.#style;
     const xs = data[0];
-    const [first, last] = [xs[0] ?? 0, xs.at(-1) ?? 1];
+    const until = (axis === "step" ? this.#style.until : null) ?? Number.NEGATIVE_INFINITY;
+    const [first, last] = [xs[0] ?? 0, Math.max(xs.at(-1) ?? 1, until)];
     const [min, max] = range ?? [first, last > first ? last : first + 1];
     const inside: number[] = [];
     for (const values of data.slice(1))
@@ -259,6 +305,7 @@ export class Chart {
     const plot = this.#plot;
     if (!plot || event.ctrlKey || event.metaKey || event.altKey) return;
     const xs = plot.data[0];
+    if (xs.length === 0) return;
     const [min, max] = [plot.scales.x!.min ?? 0, plot.scales.x!.max ?? 1];
     const { idx } = plot.cursor;
     const middle = idx === null || idx === undefined ? (min + max) / 2 : xs[idx]!;
@@ -280,6 +327,7 @@ export class Chart {
       "=": () => this.#zoom(half(0.5)),
       "-": () => this.#zoom(half(2)),
       "0": () => this.#zoom(null),
+      Enter: () => this.#pick(idx),
     };
     const act = keys[event.key];
     if (!act) return;

@@ -4,12 +4,25 @@ import { button, fill, h } from "../../web-shared/dom.ts";
 import { logCsv } from "../server/csv.ts";
 import { Chart, type ChartStyle, type Range } from "./chart.ts";
 import { GROUPS, overlaid, type Panel, panelsOf } from "./chart-panels.ts";
-import { setParams } from "./route.ts";
+import { hrefOf, setParams } from "./route.ts";
 import type { RunModel, XAxis } from "./run-model.ts";
 import { saveFile } from "./save-file.ts";
 import type { Context, View } from "./view-types.ts";
 
 const AXES: readonly XAxis[] = ["step", "time", "tokens"];
+
+interface DrawnChart {
+  readonly panel: Panel;
+  readonly chart: Chart;
+  isNear: boolean;
+  isDrawn: boolean;
+}
+
+/** Safari has no idle callbacks. */
+function whenIdle(work: () => void): void {
+  if ("requestIdleCallback" in window) requestIdleCallback(work);
+  else setTimeout(work, 50);
+}
 
 export function chartsView(context: Context): View {
   const { run, route, source } = context;
@@ -25,7 +38,7 @@ export function chartsView(context: Context): View {
   };
   let filter = params.get("find") ?? "";
   let others: readonly RunModel[] = [];
-  const charts = new Map<string, { readonly panel: Panel; readonly chart: Chart; isNear: boolean }>();
+  const charts = new Map<string, DrawnChart>();
   const near = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
@@ -40,10 +53,28 @@ export function chartsView(context: Context): View {
   const body = h("div", {});
   const reset = button("Reset zoom", () => change({ range: null }), { disabled: style.range === null });
 
-  const draw = ({ panel, chart }: { readonly panel: Panel; readonly chart: Chart }) =>
-    chart.draw(overlaid(panel, [run, ...others], style.axis), style);
+  const draw = (drawn: DrawnChart) => {
+    drawn.isDrawn = true;
+    const until = others.length === 0 ? run.summary.total_steps : null;
+    drawn.chart.draw(overlaid(drawn.panel, [run, ...others], style.axis), { ...style, until });
+  };
   const drawNear = () => {
     for (const drawn of charts.values()) if (drawn.isNear) draw(drawn);
+  };
+  const drawAll = () => {
+    for (const drawn of charts.values()) draw(drawn);
+  };
+  /** Charts further down are drawn when nothing else is to do, so that none is empty on paper or when scrolled to. */
+  const drawLater = () => {
+    const next = [...charts.values()].find(({ isDrawn, chart }) => !isDrawn && chart.element.isConnected);
+    if (!next || isGone) return;
+    draw(next);
+    whenIdle(drawLater);
+  };
+  let isGone = false;
+  const pick = (x: number) => {
+    const step = run.stepAt(x, style.axis);
+    if (step !== null) location.hash = hrefOf(run.id, "episodes", [], { from_step: step, to_step: step });
   };
 
   function change(changes: Partial<ChartStyle>): void {
@@ -70,8 +101,12 @@ export function chartsView(context: Context): View {
     for (const panel of panels) {
       const { title } = panel.options;
       if (charts.has(title)) continue;
-      const chart = new Chart({ ...panel.options, onZoom: (range: Range | null) => change({ range }) });
-      charts.set(title, { panel, chart, isNear: false });
+      const chart = new Chart({
+        ...panel.options,
+        onZoom: (range: Range | null) => change({ range }),
+        onPick: pick,
+      });
+      charts.set(title, { panel, chart, isNear: false, isDrawn: false });
       near.observe(chart.element);
     }
     const groups = GROUPS.map((group) => ({ group, those: panels.filter((panel) => panel.group === group) }));
@@ -101,6 +136,7 @@ export function chartsView(context: Context): View {
         : null,
     );
     if (focused instanceof HTMLElement && body.contains(focused)) focused.focus({ preventScroll: true });
+    whenIdle(drawLater);
   }
 
   const smoothing = h("input", {
@@ -153,14 +189,19 @@ export function chartsView(context: Context): View {
     others = loaded;
     drawNear();
   });
-  const onTheme = () => drawNear();
-  window.addEventListener("themechange", onTheme);
+  window.addEventListener("themechange", drawAll);
+  window.addEventListener("beforeprint", drawAll);
   return {
     element: h(
       "div",
       {},
+      h("h1", {}, "Charts"),
       controls,
-      h("p", { class: "note" }, "Drag across a chart to zoom, double-click to reset. Charts share cursor and zoom."),
+      h(
+        "p",
+        { class: "note" },
+        "Click a point to see that step's episodes. Drag across a chart to zoom, double-click to reset. Charts share cursor and zoom.",
+      ),
       body,
     ),
     update() {
@@ -168,7 +209,9 @@ export function chartsView(context: Context): View {
       drawNear();
     },
     destroy() {
-      window.removeEventListener("themechange", onTheme);
+      isGone = true;
+      window.removeEventListener("themechange", drawAll);
+      window.removeEventListener("beforeprint", drawAll);
       near.disconnect();
       for (const { chart } of charts.values()) chart.destroy();
     },

@@ -1,22 +1,24 @@
-// Runs selected for comparison with the current one, stored for the tab's session.
-
-const KEY = "sqlenv-dashboard-runs";
+// Runs that are compared with the current one: the parameter `with` of the URL, kept by every link within a run.
+import { currentRoute, setParams } from "./route.ts";
 
 /** Ids of the compared runs. */
 export function comparedRuns(current: string): readonly string[] {
-  try {
-    const all = JSON.parse(sessionStorage.getItem(KEY) ?? "{}") as Record<string, string[]>;
-    return all[current] ?? [];
-  } catch {
-    return []; // no storage, or foreign content
-  }
+  const { run, params } = currentRoute();
+  if (run !== "" && run !== current) return [];
+  const ids = (params.get("with") ?? "").split(",").filter(Boolean);
+  return ids.map(decoded).filter((id) => id !== current);
 }
 
-export function setComparedRuns(current: string, runs: readonly string[]): void {
+/** Changes them; the frame's links follow. */
+export function setComparedRuns(runs: readonly string[]): void {
+  setParams({ with: runs.map(encodeURIComponent).join(",") });
+  window.dispatchEvent(new Event("comparedchange"));
+}
+
+function decoded(text: string): string {
   try {
-    const all = JSON.parse(sessionStorage.getItem(KEY) ?? "{}") as Record<string, readonly string[]>;
-    sessionStorage.setItem(KEY, JSON.stringify({ ...all, [current]: runs }));
+    return decodeURIComponent(text);
   } catch {
-    // not stored
+    return text;
   }
 }

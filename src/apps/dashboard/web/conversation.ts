@@ -1,6 +1,7 @@
 // An episode as a conversation: each turn's action, result and reward.
 import type { EpisodeRecord, StepRecord } from "../../../gym/evaluation/index.ts";
-import { explainReward, signed } from "../../../gym/evaluation/transcript.ts";
+import { explainReward, rewardPartText, signed } from "../../../gym/evaluation/transcript.ts";
+import type { EpisodeLine, GoldAnswer } from "../../../rl/run/records.ts";
 import { verdict } from "../../reports/episode-outcome.ts";
 import { count, cut } from "../../reports/format.ts";
 import { tableOf } from "../../reports/result-table.ts";
@@ -10,13 +11,27 @@ import { type Child, h } from "../../web-shared/dom.ts";
 /** Characters shown of an argument, error or result. */
 const SHOWN_TEXT = 4000;
 
-/** An episode's turns; `compact` for side-by-side columns. */
-export function conversation({ steps }: Pick<EpisodeRecord, "steps">, { compact = false } = {}): HTMLElement {
-  if (steps.length === 0) return h("p", { class: "dim pad" }, "No turn was played.");
-  return h("ol", { class: compact ? "turns compact" : "turns" }, steps.map(turn));
+export interface ConversationOptions {
+  /** For side-by-side columns. @default false */
+  readonly compact?: boolean;
+  /** The turn to mark as the first that differs from another episode. */
+  readonly differsAt?: number | null;
 }
 
-function turn({ action, text, parse_error, observation }: StepRecord): HTMLElement {
+/** An episode's turns. */
+export function conversation(
+  { steps }: Pick<EpisodeRecord, "steps">,
+  { compact = false, differsAt = null }: ConversationOptions = {},
+): HTMLElement {
+  if (steps.length === 0) return h("p", { class: "dim pad" }, "No turn was played.");
+  return h(
+    "ol",
+    { class: compact ? "turns compact" : "turns" },
+    steps.map((step, i) => turn(step, i === differsAt)),
+  );
+}
+
+function turn({ action, text, parse_error, observation }: StepRecord, differs: boolean): HTMLElement {
   const { action_type, argument } = action;
   const { error, error_class, result, reward_breakdown, reward } = observation;
   const shown = cut(argument, SHOWN_TEXT);
@@ -30,7 +45,8 @@ function turn({ action, text, parse_error, observation }: StepRecord): HTMLEleme
     );
   return h(
     "li",
-    {},
+    { class: differs ? "differs" : undefined },
+    differs ? h("p", { class: "note" }, "first difference from the best") : null,
     h(
       "div",
       { class: "said" },
@@ -50,7 +66,7 @@ function turn({ action, text, parse_error, observation }: StepRecord): HTMLEleme
           ? "not scored"
           : [
               h("b", { class: reward > 0 ? "good" : reward < 0 ? "bad" : "" }, signed(reward)),
-              rewardParts(reward_breakdown),
+              rewardParts(reward_breakdown, error_class),
             ],
       ),
     ),
@@ -59,23 +75,25 @@ function turn({ action, text, parse_error, observation }: StepRecord): HTMLEleme
 
 const TYPES = new Set(["DESCRIBE", "SAMPLE", "QUERY", "ANSWER"]);
 
-const PART_LABELS: Readonly<Record<string, string>> = {
-  exec_ok: "it worked",
-  new_info: "new",
-  repeat: "done before",
-  step_cost: "a step",
-  progress: "nearer",
-  correctness: "right",
-};
+type RewardBreakdown = StepRecord["reward_breakdown"];
 
-function rewardParts(parts: Readonly<Record<string, number>>): Child {
-  return Object.entries(parts)
-    .filter(([, value]) => value !== 0)
-    .map(([name, value]) => {
-      // A right answer is credited what further exploration could have earned.
-      const label = name === "exec_ok" && parts.correctness ? "no needless exploration" : (PART_LABELS[name] ?? name);
-      return h("span", { class: "part" }, `${signed(value)} ${label}`);
-    });
+function rewardParts(parts: RewardBreakdown, error_class: string | null | undefined): Child {
+  return (Object.keys(parts) as (keyof RewardBreakdown)[])
+    .filter((name) => parts[name] !== 0)
+    .map((name) =>
+      h("span", { class: "part" }, `${signed(parts[name])} ${rewardPartText(name, parts, error_class) ?? name}`),
+    );
+}
+
+/** The expected answer and the gold query. */
+export function goldCard({ query, answer }: GoldAnswer): HTMLElement {
+  return h(
+    "dl",
+    { class: "gold" },
+    h("dt", {}, "expected answer"),
+    h("dd", {}, h("code", {}, cut(answer, SHOWN_TEXT))),
+    query === null ? null : [h("dt", {}, "gold query"), h("dd", {}, h("code", {}, sql(query)))],
+  );
 }
 
 /** Highlighted SQL. */
@@ -112,19 +130,30 @@ function resultOf(result: string, action: string): HTMLElement {
   );
 }
 
-/** "right, reward +1.23, 4 steps", colored. */
-export function verdictTag(episode: Parameters<typeof verdict>[0]): HTMLElement {
-  const { tone, text } = verdict(episode);
+/** "right, reward +1.23, 4 steps", colored. The reward of a training episode is the one it was trained with. */
+export function verdictTag(
+  episode: Parameters<typeof verdict>[0] & Partial<Pick<EpisodeLine, "total_reward">>,
+): HTMLElement {
+  const { reward, total_reward = reward } = episode;
+  const { tone, text } = verdict({ ...episode, reward: total_reward });
   return h("span", { class: `verdict ${tone}` }, `${{ good: "✓", bad: "✗", none: "–" }[tone]} ${text}`);
 }
 
+export interface ColumnOptions extends Pick<ConversationOptions, "differsAt"> {
+  readonly more?: Child;
+}
+
 /** An episode in a column under a heading. */
-export function episodeColumn(title: Child, episode: EpisodeRecord, more: Child = null): HTMLElement {
+export function episodeColumn(
+  title: Child,
+  episode: EpisodeRecord,
+  { more = null, differsAt = null }: ColumnOptions = {},
+): HTMLElement {
   return h(
     "article",
     { class: "column" },
     h("header", {}, h("h3", {}, title), verdictTag(episode), more),
-    conversation(episode, { compact: true }),
+    conversation(episode, { compact: true, differsAt }),
   );
 }
 

@@ -1,33 +1,23 @@
 // A training's episodes as a table: filter, sort, page; a row opens the episode.
 
-import type { Difficulty } from "../../../gym/data/question.ts";
 import { signed } from "../../../gym/evaluation/transcript.ts";
 import { count, percent } from "../../reports/format.ts";
 import { button, fill, h, link } from "../../web-shared/dom.ts";
 import { csvOf } from "../server/csv.ts";
-import {
-  type EpisodePage,
-  type EpisodeQuery,
-  type EpisodeRow,
-  SORT_KEYS,
-  type SortKey,
-  VERDICTS,
-} from "../server/schemas.ts";
+import { type EpisodePage, type EpisodeQuery, type EpisodeRow, type SortKey, VERDICTS } from "../server/schemas.ts";
+import { DIFFICULTIES, PAGE, paramsOf, queryOf } from "./episode-query.ts";
 import { chips } from "./overview-view.ts";
 import { hrefOf, setParams } from "./route.ts";
 import { actionWords } from "./run-text.ts";
 import { saveFile } from "./save-file.ts";
 import type { Context, View } from "./view-types.ts";
 
-const PAGE = 50;
-const DIFFICULTIES: readonly Difficulty[] = ["easy", "medium", "hard"];
-
 const HEADS: readonly (readonly [SortKey, string])[] = [
   ["step", "step"],
+  ["correctness", "verdict"],
   ["question", "question"],
   ["database_name", "database"],
   ["actions", "actions"],
-  ["correctness", "verdict"],
   ["total_reward", "reward"],
   ["advantage", "advantage"],
   ["completion_tokens", "tokens"],
@@ -43,26 +33,7 @@ const VERDICT_WORDS: Readonly<Record<(typeof VERDICTS)[number], string>> = {
 };
 
 export function episodesView({ run, source, route }: Context): View {
-  const { params } = route;
-  const whole = (key: string) => (/^\d+$/.test(params.get(key) ?? "") ? Number(params.get(key)) : undefined);
-  let query: EpisodeQuery = {
-    text: params.get("text") ?? "",
-    ...optional("from_step", whole("from_step")),
-    ...optional("to_step", whole("to_step")),
-    ...optional(
-      "verdict",
-      VERDICTS.find((name) => name === params.get("verdict")),
-    ),
-    ...optional(
-      "difficulty",
-      DIFFICULTIES.find((name) => name === params.get("difficulty")),
-    ),
-    ...optional("actions", params.get("actions") ?? undefined),
-    sort: SORT_KEYS.find((key) => key === params.get("sort")) ?? "n",
-    descending: params.get("descending") !== "false",
-    offset: whole("offset") ?? 0,
-    limit: PAGE,
-  };
+  let query = queryOf(route.params);
   const said = h("p", { class: "dim", role: "status" });
   const rows = h("tbody", {});
   const pager = h("nav", { class: "pager", "aria-label": "pages" });
@@ -93,7 +64,7 @@ export function episodesView({ run, source, route }: Context): View {
     const focused = rows.contains(document.activeElement) ? document.activeElement?.getAttribute("href") : null;
     fill(
       rows,
-      found.map((row) => rowOf(run.id, row)),
+      found.map((row) => rowOf(run.id, row, query)),
     );
     if (focused) rows.querySelector<HTMLElement>(`a[href="${CSS.escape(focused)}"]`)?.focus();
     const offset = query.offset ?? 0;
@@ -114,21 +85,7 @@ export function episodesView({ run, source, route }: Context): View {
   function change(changes: { [K in keyof EpisodeQuery]?: EpisodeQuery[K] | undefined }, fromStart = true): void {
     const next = { ...query, ...(fromStart ? { offset: 0 } : {}), ...changes };
     query = Object.fromEntries(Object.entries(next).filter(([, value]) => value !== undefined)) as EpisodeQuery;
-    const { limit: _, ...shown } = query;
-    const blank = {
-      from_step: undefined,
-      to_step: undefined,
-      verdict: undefined,
-      difficulty: undefined,
-      actions: undefined,
-    };
-    setParams({
-      ...blank,
-      ...shown,
-      descending: query.descending ? undefined : "false",
-      sort: query.sort === "n" ? undefined : query.sort,
-      offset: query.offset || undefined,
-    });
+    setParams(paramsOf(query));
     heads();
     void load();
   }
@@ -239,6 +196,7 @@ export function episodesView({ run, source, route }: Context): View {
     element: h(
       "div",
       {},
+      h("h1", {}, "Episodes"),
       controls,
       said,
       h("div", { class: "scroll card" }, h("table", { class: "episodes" }, h("thead", {}, head), rows)),
@@ -258,7 +216,7 @@ export function episodesView({ run, source, route }: Context): View {
   };
 }
 
-function rowOf(run: string, row: EpisodeRow): HTMLElement {
+function rowOf(run: string, row: EpisodeRow, query: EpisodeQuery): HTMLElement {
   const {
     n,
     step,
@@ -272,7 +230,7 @@ function rowOf(run: string, row: EpisodeRow): HTMLElement {
     truncated,
   } = row;
   const mark = correctness === 1 ? "✓ right" : correctness === 0 ? "✗ wrong" : "– unscored";
-  const open = hrefOf(run, "episode", [n]);
+  const open = hrefOf(run, "episode", [n], paramsOf(query));
   return h(
     "tr",
     {
@@ -283,15 +241,15 @@ function rowOf(run: string, row: EpisodeRow): HTMLElement {
       },
     },
     h("td", { class: "number" }, step),
-    h("td", { class: "wide" }, link(open, question)),
-    h("td", {}, database_name),
-    h("td", { class: "chips" }, chips(actions)),
     h(
       "td",
       { class: correctness === 1 ? "good" : correctness === 0 ? "bad" : "dim" },
       mark,
       truncated ? " (cut short)" : "",
     ),
+    h("td", { class: "wide" }, link(open, question)),
+    h("td", {}, database_name),
+    h("td", { class: "chips" }, chips(actions)),
     h("td", { class: "number" }, total_reward === null ? "–" : signed(total_reward)),
     h("td", { class: "number" }, advantage === 0 ? "0" : signed(advantage)),
     h("td", { class: "number" }, completion_tokens),
@@ -308,8 +266,4 @@ function csvOfRows(rows: readonly EpisodeRow[]): string {
     columns,
     rows.map((row) => columns.map((column) => row[column])),
   );
-}
-
-function optional<K extends string, T>(key: K, value: T | undefined): { [P in K]?: T } {
-  return (value === undefined ? {} : { [key]: value }) as { [P in K]?: T };
 }

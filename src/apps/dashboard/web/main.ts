@@ -1,6 +1,6 @@
 // The dashboard's frame: the run's state and the current view, updated live during training.
 
-import { announce, fill, h, link } from "../../web-shared/dom.ts";
+import { announce, button, fill, h, link } from "../../web-shared/dom.ts";
 import { wireThemeButton } from "../../web-shared/theme.ts";
 import type { RunListing } from "../server/schemas.ts";
 import { chartsView } from "./charts-view.ts";
@@ -8,6 +8,7 @@ import { comparedRuns } from "./compared-runs.ts";
 import { embeddedSource } from "./embedded-source.ts";
 import { episodeView, groupView } from "./episode-view.ts";
 import { episodesView } from "./episodes-view.ts";
+import { keysDialog } from "./keys-dialog.ts";
 import { overview } from "./overview-view.ts";
 import { questionsView } from "./questions-view.ts";
 import { currentRoute, hrefOf } from "./route.ts";
@@ -33,6 +34,11 @@ const TABS = [
   ["questions", "Before and after"],
   ["runs", "Runs and settings"],
 ] as const;
+const TITLES: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(TABS),
+  episode: "Episode",
+  group: "Group",
+};
 const TAB_OF: Readonly<Record<string, string>> = { episode: "episodes", group: "episodes" };
 
 class Page {
@@ -44,9 +50,11 @@ class Page {
   #unfollow: () => void = () => {};
   #feed: FeedState = "open";
   #warned = 0;
+  #tab = "";
   readonly #status = h("div", { class: "status" });
   readonly #tabs = h("nav", { class: "tabs", "aria-label": "views" });
   readonly #chooser = h("span", { class: "chooser" });
+  readonly #keys = keysDialog(TABS.map(([, title]) => title));
   readonly #main = h("main", { id: "main", tabindex: -1 });
 
   constructor(source: Source) {
@@ -72,12 +80,15 @@ class Page {
         { class: "top" },
         h("div", { class: "brand" }, h("b", {}, "SQLEnv"), this.#chooser),
         this.#tabs,
+        button("?", () => this.#keys.showModal(), { class: "theme", title: "keys (?)", "aria-label": "keys" }),
         wireThemeButton(h("button", { type: "button", class: "theme" })),
       ),
       this.#status,
       this.#main,
+      this.#keys,
     );
     window.addEventListener("hashchange", () => void this.show());
+    window.addEventListener("comparedchange", () => this.#frame());
     document.addEventListener("keydown", (event) => this.#onKey(event));
     window.addEventListener("themechange", () => this.#view?.update?.());
   }
@@ -89,6 +100,10 @@ class Page {
       if (!this.#runs.some(({ id }) => id === route.run)) this.#runs = await this.#source.runs();
       const listing = this.#runs.find(({ id }) => id === route.run) ?? this.#runs[0];
       if (!listing) throw new Error("there is no run yet");
+      if (route.run !== listing.id) {
+        const { view, rest, params } = route;
+        history.replaceState(null, "", hrefOf(listing.id, view, rest, Object.fromEntries(params)));
+      }
       if (route.view === "runs") this.#runs = await this.#source.runs();
       if (this.#run?.id !== listing.id) await this.#open(listing.id);
       if (currentRoute().view !== route.view) return; // navigated away meanwhile
@@ -150,8 +165,10 @@ class Page {
     const run = this.#run;
     if (!run) return;
     const { summary } = run;
-    const { view } = currentRoute();
-    document.title = `${summary.state === "training" ? `${summary.step}/${summary.total_steps ?? "?"} ` : ""}${summary.name} · SQLEnv`;
+    const { view, rest } = currentRoute();
+    const progress = summary.state === "training" ? `${summary.step}/${summary.total_steps ?? "?"} ` : "";
+    const which = view === "episode" ? ` ${rest[0]}` : view === "group" ? ` of step ${rest[0]}` : "";
+    document.title = `${progress}${TITLES[view] ?? TITLES.overview}${which} · ${summary.name} · SQLEnv`;
     if (this.#chooser.dataset.runs !== this.#runs.map(({ id }) => id).join() + run.id) {
       this.#chooser.dataset.runs = this.#runs.map(({ id }) => id).join() + run.id;
       const select = h(
@@ -176,6 +193,8 @@ class Page {
       ),
     );
     if (focused >= 0) (this.#tabs.children[focused] as HTMLElement).focus();
+    if (this.#tab !== active) showTab(this.#tabs);
+    this.#tab = active;
     const live = summary.state !== "finished" && summary.state !== "stopped";
     const connection =
       this.#feed === "lost" ? h("span", { class: "lost", role: "alert" }, "connection lost, trying again …") : null;
@@ -203,11 +222,26 @@ class Page {
 
   #onKey(event: KeyboardEvent): void {
     const target = event.target as Element;
-    if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, textarea")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || target.closest(TYPED_INTO)) return;
+    if (event.key === "?") {
+      if (this.#keys.open) this.#keys.close();
+      else this.#keys.showModal();
+      return;
+    }
+    if (this.#keys.open) return;
     const tab = TABS[Number(event.key) - 1];
     if (tab && this.#run && !target.closest(".canvas")) location.hash = hrefOf(this.#run.id, tab[0]);
     else this.#view?.onKey?.(event);
   }
+}
+
+/** Controls that take keys themselves; a checkbox takes only the space bar. */
+const TYPED_INTO = "input:not([type=checkbox]), select, textarea";
+
+/** On a phone the tabs scroll sideways: the current one is brought into view. */
+function showTab(tabs: HTMLElement): void {
+  const current = tabs.querySelector<HTMLElement>("[aria-current]");
+  if (current) tabs.scrollLeft = current.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - current.clientWidth) / 2;
 }
 
 void new Page((await embeddedSource()) ?? new ServerSource()).show();

@@ -6,15 +6,15 @@ import { behaviourShapes, type Shape } from "../../reports/behaviour-chart.ts";
 import { behaviourRows } from "../../reports/evaluation-summary.ts";
 import { exampleQuestion } from "../../reports/example-question.ts";
 import { count, duration, percent, percentRange } from "../../reports/format.ts";
+import { type Verdict, verdictSentence } from "../../reports/verdict-sentence.ts";
 import { type Child, fill, h, link, refill, svg } from "../../web-shared/dom.ts";
-import type { ActionSequences, RunSummary } from "../server/schemas.ts";
+import type { ActionSequences, NumberedEpisode, RunSummary } from "../server/schemas.ts";
 import { Chart, PLAIN } from "./chart.ts";
 import { GENERALIZATION, REWARD } from "./chart-panels.ts";
 import { sql, verdictTag } from "./conversation.ts";
 import { hrefOf } from "./route.ts";
 import type { RunModel } from "./run-model.ts";
-import type { NumberedEpisode } from "./run-source.ts";
-import { actionWords, describeChange, headlineAnswer, SPLIT_LABELS } from "./run-text.ts";
+import { actionWords, describeChange, SPLIT_LABELS, trainingSuccess } from "./run-text.ts";
 import type { Context, View } from "./view-types.ts";
 
 export function overview({ run, source }: Context): View {
@@ -27,7 +27,14 @@ export function overview({ run, source }: Context): View {
   const time = h("section", { class: "card time" });
   const [curve, reward] = [GENERALIZATION, REWARD].map((panel, i) => ({
     panel,
-    chart: new Chart({ ...panel.options, height: i === 0 ? 232 : 200 }),
+    chart: new Chart({
+      ...panel.options,
+      ...{ height: i === 0 ? 232 : 200 },
+      onPick: (x) => {
+        const step = run.stepAt(x, "step");
+        if (step !== null) location.hash = hrefOf(run.id, "episodes", [], { from_step: step, to_step: step });
+      },
+    }),
   })) as [Drawn, Drawn];
   let shown = "";
 
@@ -51,7 +58,8 @@ export function overview({ run, source }: Context): View {
   const update = () => {
     const { summary } = run;
     const { state, now_step, random, before, now, early, late, episodes } = summary;
-    refill(hero, headlineAnswer(summary), () => heroOf(summary));
+    const verdict = verdictSentence(summary, trainingSuccess(run));
+    refill(hero, verdict, () => heroOf(verdict));
     refill(warnings, [summary.warnings, summary.problems], () => warningsOf(summary));
     refill(bars, [state, now_step, random, before, now], () => evaluationBars(summary));
     refill(areas, [run.logs.habits.step?.length, summary.total_steps], () => behaviourAreas(run));
@@ -60,7 +68,8 @@ export function overview({ run, source }: Context): View {
       time,
       timeOf(run.summary, (key) => run.sum("timings", key), run.last("timings", "tokens_per_s")),
     );
-    for (const { panel, chart } of [curve, reward]) chart.draw(panel.lines(run, "step"), PLAIN);
+    for (const { panel, chart } of [curve, reward])
+      chart.draw(panel.lines(run, "step"), { ...PLAIN, until: summary.total_steps });
     void showExample();
   };
   update();
@@ -88,8 +97,7 @@ interface Drawn {
   readonly chart: Chart;
 }
 
-function heroOf(summary: RunSummary): Child {
-  const { tone, word, sentence, footnote } = headlineAnswer(summary);
+function heroOf({ tone, word, sentence, footnote }: Verdict): Child {
   return [
     h(
       "h1",
@@ -131,7 +139,7 @@ function behaviourAreas({ logs: { habits }, summary }: RunModel): Child {
 
 /** The drawing's size; a phone gets a smaller one, so that its text stays readable. */
 function areasSize(): { readonly width: number; readonly height: number } {
-  return innerWidth < 760 ? { width: 620, height: 240 } : { width: 1200, height: 210 };
+  return innerWidth < 760 ? { width: 620, height: 240 } : { width: 1200, height: 200 };
 }
 
 function element({ tag, attributes, children = [] }: Shape): SVGElement {
@@ -180,7 +188,7 @@ function evaluationBars(summary: RunSummary): Child {
     bar("before", before?.[split].greedy ?? null, "was"),
     bar(last, now?.[split].greedy ?? null, "is"),
   ];
-  return [h("h2", {}, "Right answers"), splits.map(rows), sampledNote(summary)];
+  return [h("h2", {}, "Right answers"), splits.map(rows), sampledNote(summary), failuresLink(summary)];
 }
 
 function bar(name: string, summary: Summary | null, kind: string): HTMLElement {
@@ -198,6 +206,18 @@ function bar(name: string, summary: Summary | null, kind: string): HTMLElement {
     ),
     h("b", {}, rate === null ? "…" : percent(rate)),
   );
+}
+
+/** Leads to the questions that are still answered wrong. */
+function failuresLink({ id, state, now }: RunSummary): Child {
+  if (state !== "finished" || !now) return null;
+  const greedy = [now.unseen.greedy, now.seen.greedy];
+  const [asked, wrong] = [
+    greedy.reduce((sum, { scored }) => sum + scored, 0),
+    greedy.reduce((sum, { scored, success_rate }) => sum + Math.round(scored * (1 - (success_rate ?? 1))), 0),
+  ];
+  if (wrong === 0) return null;
+  return link(hrefOf(id, "questions", [], { show: "wrong" }), `${wrong} of ${asked} still wrong: which, and why`);
 }
 
 function sampledNote({ before, now }: RunSummary): Child {

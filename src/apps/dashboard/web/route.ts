@@ -21,7 +21,7 @@ export function currentRoute(): Route {
   return { run, view: view || "overview", rest, params: new URLSearchParams(query) };
 }
 
-/** The URL fragment of a view. */
+/** The URL fragment of a view; links within a run keep the runs it is compared with. */
 export function hrefOf(
   run: string,
   view: string,
@@ -32,6 +32,9 @@ export function hrefOf(
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(params))
     if (value !== undefined && value !== "" && value !== false) query.set(key, String(value));
+  const here = currentRoute();
+  const compared = here.params.get("with");
+  if (compared && here.run === run && !("with" in params)) query.set("with", compared);
   const text = query.toString();
   return `#/${path}${text ? `?${text}` : ""}`;
 }

@@ -1,16 +1,17 @@
 // The dashboard page's copy of a run: pages and events combined, in any order.
 import { expect, test } from "vitest";
 import { RESULT } from "../../../../test/helpers/run-records.ts";
+import { verdictSentence } from "../../reports/verdict-sentence.ts";
 import type { LogName, LogPage, RunSummary } from "../server/schemas.ts";
 import { ema } from "./ema.ts";
 import { RunModel } from "./run-model.ts";
 import type { Source } from "./run-source.ts";
-import { actionWords, describeChange, headlineAnswer } from "./run-text.ts";
+import { actionWords, describeChange, trainingSuccess } from "./run-text.ts";
 
 const SUMMARY: RunSummary = {
   ...{ id: "lamps", name: "lamps", state: "training", model_name: "starter", config: { eval_steps: 10 }, step: 4 },
   ...{ total_steps: 40, elapsed: 8, random: RESULT.random, before: RESULT.before, now: null, now_step: null },
-  ...{ result: null, warnings: [], eta: 60, episodes: { count: 0, indexed: 1 }, early: null, late: null },
+  ...{ preset: null, result: null, warnings: [], eta: 60, episodes: { count: 0, indexed: 1 }, early: null, late: null },
   ...{ lines: { metrics: 4, timings: 4, habits: 0 }, problems: [], cursor: "x" },
 };
 const ROWS = [1, 2, 3, 4];
@@ -52,6 +53,18 @@ test("loads a whole run, even if it grows meanwhile, with step, time or tokens a
   expect([run.last("metrics", "reward"), run.sum("timings", "elapsed"), run.rows("metrics")]).toEqual([0.4, 30, 5]);
 });
 
+test("a position on any axis leads to its step, and training success is a mean of several steps", async () => {
+  const { run, more } = await RunModel.load(source(), "lamps");
+  await more;
+  expect([run.stepAt(2.4, "step"), run.stepAt(7, "time"), run.stepAt(101, "tokens")]).toEqual([2, 3, 1]);
+  run.take("metrics", { from: 0, total: 1, columns: { step: [0] } });
+  expect(run.stepAt(0, "step")).toBe(1); // an evaluation before training has no training episodes
+  const points = (y: number[]) => trainingSuccess({ points: () => ({ x: y.map((_, i) => i), y }) });
+  expect(points([0.5])).toBeNull();
+  expect(points([0, 1])).toEqual({ first: 0, last: 1 });
+  expect(points([0, 0, 0.3, 0.6, 0.9, 0.9, 0.9])?.last).toBeCloseTo(0.9);
+});
+
 test("smoothing keeps a constant, follows a step change, and does nothing at 0", () => {
   expect(ema([2, 2, 2], 0.9).map((value) => Number(value.toFixed(9)))).toEqual([2, 2, 2]);
   expect(ema([0, 1], 0.5)).toEqual([0, 2 / 3]);
@@ -60,13 +73,13 @@ test("smoothing keeps a constant, follows a step change, and does nothing at 0",
 
 test("the headline claims only what the intervals support", () => {
   const said = (changes: Partial<RunSummary>) => {
-    const { word, sentence } = headlineAnswer({ ...SUMMARY, ...changes });
+    const { word, sentence } = verdictSentence({ ...SUMMARY, ...changes });
     return [word, ...sentence.map((part) => (typeof part === "string" ? part : part.strong))].join("|");
   };
   expect(said({})).toBe(
-    "Not known yet.|On unseen databases, |10.0 %| of the answers were right before training; the next evaluation is at step 10.",
+    "Not tested yet.|On unseen databases, |10.0 %| of the answers were right before training; the next test is at step 10.",
   );
-  expect(said({ config: { eval_steps: 10, eval_at: [2, 6, 8] } })).toMatch(/the next evaluation is at step 6\.$/);
+  expect(said({ config: { eval_steps: 10, eval_at: [2, 6, 8] } })).toMatch(/the next test is at step 6\.$/);
   expect(said({ now: RESULT.after, now_step: 30 })).toBe(
     "It is learning.|On unseen databases, right answers rose from |10.0 %| to |80.0 %| by step 30.",
   );

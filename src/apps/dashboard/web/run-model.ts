@@ -81,6 +81,18 @@ export class RunModel {
     return { x, y };
   }
 
+  /** The step whose position on an axis is nearest; null before the first step. */
+  stepAt(x: number, axis: XAxis): number | null {
+    const at = this.#axis(axis);
+    let [best, distance]: [number | null, number] = [null, Number.POSITIVE_INFINITY];
+    for (const step of this.logs.metrics.step ?? []) {
+      const position = step === null ? null : at(step);
+      if (position === null || Math.abs(position - x) >= distance) continue;
+      [best, distance] = [Math.max(1, step!), Math.abs(position - x)]; // the episodes of step 0 are an evaluation's
+    }
+    return best;
+  }
+
   /** Maps a step to its position on an axis. */
   #axis(axis: XAxis): (step: number) => number | null {
     if (axis === "step") return (step) => step;

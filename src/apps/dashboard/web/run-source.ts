@@ -1,20 +1,18 @@
 // The page's data source: its server, or records embedded in the file.
 
-import type { Comparison, EpisodeLine } from "../../../rl/run/records.ts";
+import type { Comparison } from "../../../rl/run/records.ts";
 import type {
   EpisodePage,
   EpisodeQuery,
   FeedEvent,
   LogName,
   LogPage,
+  NumberedEpisode,
+  QuestionDetail,
+  QuestionRow,
   RunListing,
   RunSummary,
 } from "../server/schemas.ts";
-
-export interface NumberedEpisode {
-  readonly n: number;
-  readonly episode: EpisodeLine;
-}
 
 /** State of the connection; "ended" if there is none. */
 export type FeedState = "open" | "lost" | "ended";
@@ -31,7 +29,11 @@ export interface Source {
   summary(run: string): Promise<RunSummary>;
   log(run: string, name: LogName, from: number): Promise<LogPage>;
   episodes(run: string, query: EpisodeQuery): Promise<EpisodePage>;
-  episode(run: string, n: number): Promise<NumberedEpisode>;
+  /** An episode, with its neighbours in the list of a query. */
+  episode(run: string, n: number, query?: EpisodeQuery): Promise<NumberedEpisode>;
+  /** The questions of the last evaluation. */
+  questions(run: string): Promise<readonly QuestionRow[]>;
+  question(run: string, id: string): Promise<QuestionDetail>;
   group(run: string, step: number, group: number): Promise<readonly NumberedEpisode[]>;
   comparison(run: string): Promise<Comparison>;
   /** Follows a run from a cursor; returns a function that stops it. */
@@ -54,8 +56,14 @@ export class ServerSource implements Source {
   episodes(run: string, query: EpisodeQuery) {
     return read<EpisodePage>(runPath(run, "episodes", { ...query }));
   }
-  episode(run: string, n: number) {
-    return read<NumberedEpisode>(runPath(run, `episodes/${n}`));
+  episode(run: string, n: number, query: EpisodeQuery = {}) {
+    return read<NumberedEpisode>(runPath(run, `episodes/${n}`, { ...query }));
+  }
+  async questions(run: string) {
+    return (await read<{ questions: QuestionRow[] }>(runPath(run, "evaluation"))).questions;
+  }
+  question(run: string, id: string) {
+    return read<QuestionDetail>(runPath(run, "question", { id }));
   }
   async group(run: string, step: number, group: number) {
     return (await read<{ episodes: NumberedEpisode[] }>(runPath(run, `groups/${step}/${group}`))).episodes;

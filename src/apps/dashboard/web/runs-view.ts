@@ -3,7 +3,7 @@
 import type { Evaluation } from "../../../rl/run/records.ts";
 import { withInterval } from "../../reports/evaluation-summary.ts";
 import { count, duration, settingText } from "../../reports/format.ts";
-import { type Child, fill, h, link } from "../../web-shared/dom.ts";
+import { button, type Child, fill, h, link } from "../../web-shared/dom.ts";
 import type { RunListing } from "../server/schemas.ts";
 import { runColour } from "./chart-panels.ts";
 import { comparedRuns, setComparedRuns } from "./compared-runs.ts";
@@ -15,6 +15,7 @@ export function runsView({ run, runs }: Context): View {
   const differences = h("section", { class: "card scroll" });
   let everything = false;
   const all = h("input", { type: "checkbox" });
+  let sorted: SortColumn | null = null;
   const shown = () => runs.filter(({ id }) => id === run.id || comparedRuns(run.id).includes(id));
   const showDifferences = () => fill(differences, settings(shown(), everything));
   all.addEventListener("change", () => {
@@ -38,23 +39,26 @@ export function runsView({ run, runs }: Context): View {
           h(
             "tr",
             {},
-            [
-              "in charts",
-              "run",
-              "state",
-              "model",
-              "steps",
-              "time",
-              "unseen, before",
-              "unseen, after",
-              "seen, after",
-            ].map((name) => h("th", { scope: "col" }, name)),
+            h("th", { scope: "col" }, "in charts"),
+            COLUMNS.map(([name, key]) => {
+              const isSorted = sorted?.name === name;
+              const sort = () => {
+                sorted = { name, key, descending: isSorted ? !sorted!.descending : true };
+                showTable();
+              };
+              const arrow = isSorted ? (sorted!.descending ? " ↓" : " ↑") : "";
+              return h(
+                "th",
+                { scope: "col", "aria-sort": isSorted ? (sorted!.descending ? "descending" : "ascending") : "none" },
+                button(`${name}${arrow}`, sort, { "data-run": `sort ${name}` }),
+              );
+            }),
           ),
         ),
         h(
           "tbody",
           {},
-          runs.map((other) =>
+          inOrder(runs, sorted).map((other) =>
             row(other, run.id, colours.get(other.id), () => {
               showTable();
               showDifferences();
@@ -71,7 +75,7 @@ export function runsView({ run, runs }: Context): View {
     element: h(
       "div",
       {},
-      h("h2", {}, "Runs"),
+      h("h1", {}, "Runs and settings"),
       h(
         "p",
         { class: "dim" },
@@ -80,11 +84,51 @@ export function runsView({ run, runs }: Context): View {
           : "Give several runs, or a folder of runs, to compare them: sqlenv report RUN RUN --serve",
       ),
       table,
-      h("h2", {}, "Settings", runs.length > 1 ? h("span", { class: "dim" }, " that differ") : null),
-      runs.length > 1 ? h("label", { class: "controls" }, all, " show equal settings too") : null,
+      h("h2", {}, "Settings", h("span", { class: "dim" }, ` ${aboutSettings(run.summary, runs.length)}`)),
+      h("label", { class: "controls" }, all, runs.length > 1 ? " show equal settings too" : " show all settings"),
       differences,
     ),
   };
+}
+
+type Value = string | number | null;
+
+interface SortColumn {
+  readonly name: string;
+  readonly key: (run: RunListing) => Value;
+  readonly descending: boolean;
+}
+
+const rateOf = (evaluation: Evaluation | null, split: "seen" | "unseen") =>
+  evaluation?.[split].greedy.success_rate ?? null;
+
+const COLUMNS: readonly (readonly [string, (run: RunListing) => Value])[] = [
+  ["run", ({ id }) => id],
+  ["state", ({ state }) => state],
+  ["model", ({ model_name }) => model_name],
+  ["steps", ({ step }) => step],
+  ["time", ({ result, elapsed }) => result?.seconds ?? elapsed],
+  ["unseen, before", ({ before }) => rateOf(before, "unseen")],
+  ["unseen, after", ({ now }) => rateOf(now, "unseen")],
+  ["seen, after", ({ now }) => rateOf(now, "seen")],
+];
+
+/** As given, or sorted; runs without a value come last. */
+function inOrder(runs: readonly RunListing[], sorted: SortColumn | null): readonly RunListing[] {
+  if (!sorted) return runs;
+  const { key, descending } = sorted;
+  return [...runs].sort((a, b) => {
+    const [x, y] = [key(a), key(b)];
+    if (x === y) return 0;
+    if (x === null || y === null) return x === null ? 1 : -1;
+    return (x < y ? -1 : 1) * (descending ? -1 : 1);
+  });
+}
+
+/** What the table of settings shows at first. */
+function aboutSettings({ preset }: RunListing, runs: number): string {
+  if (runs > 1) return "that differ between the selected runs";
+  return preset?.name ? `that differ from the preset ${preset.name}` : "that differ from the defaults";
 }
 
 function row(other: RunListing, current: string, colour: string | undefined, onChange: () => void): HTMLElement {
@@ -99,7 +143,7 @@ function row(other: RunListing, current: string, colour: string | undefined, onC
   });
   tick.addEventListener("change", () => {
     const others = comparedRuns(current).filter((name) => name !== id);
-    setComparedRuns(current, tick.checked ? [...others, id] : others);
+    setComparedRuns(tick.checked ? [...others, id] : others);
     onChange();
   });
   const seconds = result?.seconds ?? elapsed;
@@ -122,6 +166,8 @@ function row(other: RunListing, current: string, colour: string | undefined, onC
 
 /** A table of settings by run; differing ones, or all. */
 function settings(runs: readonly RunListing[], everything: boolean): Child {
+  const [only] = runs;
+  if (runs.length === 1 && only?.preset && !everything) return presetSettings(only);
   const flat = runs.map(({ config }) => flatten(config ?? {}));
   const keys = [...new Set(flat.flatMap((config) => [...config.keys()]))];
   const differs = (key: string) => new Set(flat.map((config) => config.get(key) ?? "")).size > 1;
@@ -149,6 +195,40 @@ function settings(runs: readonly RunListing[], everything: boolean): Child {
           { class: runs.length > 1 && differs(key) ? "differs" : "" },
           h("td", {}, h("code", {}, key)),
           flat.map((config) => h("td", {}, config.get(key) ?? "–")),
+        ),
+      ),
+    ),
+  );
+}
+
+/** The settings of one run that differ from its preset's. */
+function presetSettings({ id, config, preset }: RunListing): Child {
+  const { name, usual } = preset!;
+  const flat = flatten(config ?? {});
+  const keys = Object.keys(usual);
+  if (keys.length === 0) return h("p", { class: "dim" }, "None.");
+  return h(
+    "table",
+    { class: "settings" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["setting", id, name === null ? "default" : `preset ${name}`].map((text) => h("th", { scope: "col" }, text)),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      keys.map((key) =>
+        h(
+          "tr",
+          {},
+          h("td", {}, h("code", {}, key)),
+          h("td", {}, h("b", {}, flat.get(key) ?? "–")),
+          h("td", {}, usual[key]),
         ),
       ),
     ),
