@@ -1,4 +1,4 @@
-// Data sets generated from a seed, by name; these also work in a browser.
+// Generates data sets by name from a seed; also works in a browser.
 import type { DataSet } from "./data/index.ts";
 import { loadSqlite } from "./sql/index.ts";
 import { bundledDataSet } from "./worlds/bundled.ts";
@@ -7,7 +7,7 @@ import { type PracticeSetOptions, practiceSet, STARTER_FORMS } from "./worlds/pr
 /** Seed of generated data sets. */
 export const DEFAULT_SEED = 42;
 
-/** Generates a data set; `seen` and `unseen` are the numbers of databases of the practice sets. */
+/** Generates a data set. `seen` and `unseen` set the number of databases in the practice sets. */
 export async function generateDataSet(
   name: "bundled" | "practice" | "starter",
   { seed, ...sizes }: { readonly seed: number } & Pick<PracticeSetOptions, "seen" | "unseen">,

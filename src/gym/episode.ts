@@ -16,7 +16,7 @@ import {
 } from "./env/index.ts";
 import type { Player } from "./players/index.ts";
 
-/** What an episode needs of an environment; ours is synchronous, a remote one is not. */
+/** What an episode needs from an environment. A local one is synchronous, a remote one is not. */
 export interface PlayableEnvironment {
   reset(options: ResetOptions): SQLObservation | Promise<SQLObservation>;
   step(action: SQLAction): SQLObservation | Promise<SQLObservation>;
@@ -30,13 +30,13 @@ export interface StepRecord {
   readonly action: SQLAction;
   /** The player's text; null for players that write none. */
   readonly text: string | null;
-  /** Why the text could not be parsed; null when it could. */
+  /** Why the text could not be parsed; null if it could. */
   readonly parse_error: string | null;
   readonly observation: SQLObservation;
   readonly reward_breakdown: RewardBreakdown;
 }
 
-/** An episode as it is written to episodes.jsonl. */
+/** An episode as written to episodes.jsonl. */
 export interface EpisodeRecord {
   readonly player: string;
   readonly question_id: string;
@@ -47,33 +47,33 @@ export interface EpisodeRecord {
   readonly split: Split;
   /** Id of the player's prompt; absent for players without a prompt. */
   readonly prompt?: string;
-  /** Id of the environment's rules; absent in records of versions without rules. */
+  /** Id of the environment's rules; absent in records from before rules existed. */
   readonly rules?: string;
-  /** Whether training has questions on this database. */
+  /** Whether the training split has questions on this database. */
   readonly seen: boolean;
-  /** The first observation; null when the environment could not be reset. */
+  /** The first observation; null if `reset` failed. */
   readonly start: SQLObservation | null;
   readonly steps: readonly StepRecord[];
   readonly correctness: 0 | 1 | null;
   readonly progress: number | null;
   readonly operational: number | null;
-  /** Sum of the steps' rewards; null where the episode cannot be scored. */
+  /** Sum of the step rewards; null if the episode cannot be scored. */
   readonly reward: number | null;
   readonly step_count: number;
   readonly done_reason: DoneReason | null;
   readonly parse_failures: number;
   readonly repeats: number;
-  /** Actions that failed; repeating one that worked is no failure. */
+  /** Number of failed actions; repeating a successful action is not a failure. */
   readonly invalid: number;
-  /** Why the episode broke off (an endpoint was down, an environment was lost); such an episode is not scored. */
+  /** Why the episode was aborted (endpoint down, environment lost); such an episode is not scored. */
   readonly error: string | null;
 }
 
 export interface PlayOptions {
   readonly question: QuestionRecord;
-  /** Key of the player's random numbers. @default the question's id */
+  /** Seed of the player's random numbers. @default the question's id */
   readonly seed?: string | number;
-  /** Whether training has questions on this database. @default false */
+  /** Whether the training split has questions on this database. @default false */
   readonly seen?: boolean;
   readonly signal?: AbortSignal | undefined;
   /** Called with the first observation. */
@@ -83,9 +83,9 @@ export interface PlayOptions {
 }
 
 /**
- * Plays one question. Whatever the environment throws and a `PlayerError` of the player end up in the record's `error`:
- * the episode is not scored. Everything else is thrown: an engine that fails, a bug, what `onStart` and `onStep` throw,
- * and the reason of an abort.
+ * Plays one question. An error from the environment, or a `PlayerError` from the player, is stored in the record's
+ * `error` and the episode is not scored. Everything else is rethrown: engine failures, bugs, errors in `onStart` and
+ * `onStep`, and abort reasons.
  *
  * @example
  * const env = new SQLEnvironment(data);
@@ -109,7 +109,7 @@ export async function playEpisode(
     rules = (await called(() => waiter.wait(env.rules))) ?? DEFAULT_RULES;
     const policy = player.start({ seed, question, rules, signal });
     let observation = start;
-    // The budget limits the loop whatever a remote environment does.
+    // The loop stops at the budget, whatever a remote environment reports.
     for (let left = start.budget_remaining; !observation.done && left > 0; left--) {
       const decision = await waiter.wait(policy(observation));
       if (!decision) break;
@@ -141,15 +141,15 @@ export async function playEpisode(
   });
 }
 
-/** What an episode was, for its record. */
+/** The facts of an episode that its record is made from. */
 export interface PlayedEpisode extends Pick<EpisodeRecord, "player" | "seen" | "start" | "steps" | "error"> {
   readonly prompt?: string | undefined;
   readonly rules: EnvironmentRules;
-  /** `UNSCORED` where the episode broke off. */
+  /** `UNSCORED` if the episode was aborted. */
   readonly outcome: Outcome;
 }
 
-/** The record of an episode that has ended. */
+/** Makes the record of a finished episode. */
 export function recordEpisode(question: QuestionRecord, played: PlayedEpisode): EpisodeRecord {
   const { player, prompt, rules, seen, start, steps, outcome, error } = played;
   const count = (test: (step: StepRecord) => boolean) => steps.filter(test).length;
@@ -179,13 +179,16 @@ export function recordEpisode(question: QuestionRecord, played: PlayedEpisode): 
   };
 }
 
-/** Whether a step repeated an earlier action. Empty turns cost the same and are not repeats. */
+/** Whether a step repeated an earlier action. Empty turns cost the same but are not repeats. */
 export function isRepeat({ observation, reward_breakdown }: StepRecord): boolean {
   if (observation.error_class === "bad_action") return false;
   return observation.error_class === "repeat" || reward_breakdown.repeat !== 0;
 }
 
-/** Marks an error as the environment's. Its own type does not: remote environments and those on threads lose it. */
+/**
+ * Marks an error as the environment's. The error's own type cannot: it is lost in remote environments and between
+ * threads.
+ */
 class EnvironmentFailure extends Error {}
 
 async function called<T>(environment: () => T | Promise<T>): Promise<T> {

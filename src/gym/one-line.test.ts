@@ -15,7 +15,7 @@ test("white space that contains a line break becomes the mark, everything else s
 });
 
 test("ten million spaces take linear time", () => {
-  const spaces = " ".repeat(10_000_000); // in quadratic time this would take days
+  const spaces = " ".repeat(10_000_000); // quadratic time would take days
   expect(oneLine(spaces, "|")).toBe(spaces);
   expect(oneLine(`${spaces}\n${spaces}`, "|")).toBe("|");
 });

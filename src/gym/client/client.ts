@@ -1,4 +1,4 @@
-// SQLEnvClient: an environment on a server with the interface of a local one, in Node and in browsers.
+// SQLEnvClient plays an environment on a server, with the interface of a local one. It runs in Node and in browsers.
 
 import { ServerError } from "../../errors.ts";
 import type { Outcome, ResetOptions, SQLAction, SQLObservation } from "../env/index.ts";
@@ -7,17 +7,17 @@ import type { PlayableEnvironment } from "../evaluation/index.ts";
 import { Connection, type SocketLike, type SocketMaker } from "./socket.ts";
 
 export interface ClientOptions {
-  /** Sent in a header, or as `?api_key=` where WebSockets have no headers, as in browsers. */
+  /** Sent in a header, or as `?api_key=` where WebSockets cannot send headers, as in browsers. */
   readonly apiKey?: string | undefined;
-  /** Time limit of connecting. @default 10 */
+  /** Seconds to wait for the connection. @default 10 */
   readonly connectSeconds?: number;
-  /** Time limit of each reply. @default 60 */
+  /** Seconds to wait for each reply. @default 60 */
   readonly replySeconds?: number;
-  /** Retries of a connection that fails or is refused because the server is full. @default 3 */
+  /** How often to retry a connection that fails or is refused because the server is full. @default 3 */
   readonly retries?: number;
-  /** Delay before the first retry; it doubles with each retry, up to two seconds. @default 0.2 */
+  /** Seconds before the first retry; the delay doubles with each retry, up to two seconds. @default 0.2 */
   readonly retrySeconds?: number;
-  /** Makes a socket. @default the platform's WebSocket; where there is none, as in Node 20, that of `ws` */
+  /** Creates the socket. @default the platform's WebSocket, or the `ws` package where there is none, as in Node 20 */
   readonly socket?: SocketMaker;
 }
 
@@ -27,7 +27,7 @@ export interface RemoteState extends Outcome {
   readonly step_count: number;
   readonly question_id: string | null;
   readonly step_budget: number;
-  /** Id of the environment's rules; older servers do not send it. */
+  /** Id of the environment's rules. Older servers do not send it. */
   readonly rules?: string;
 }
 
@@ -80,7 +80,7 @@ export class SQLEnvClient implements PlayableEnvironment {
     });
   }
 
-  /** Takes an action of the running episode. */
+  /** Takes an action in the running episode. */
   async step(action: SQLAction): Promise<SQLObservation> {
     return this.#queue(async () => parseObservation(await this.#ask("observation", { type: "step", data: action })));
   }
@@ -100,7 +100,7 @@ export class SQLEnvClient implements PlayableEnvironment {
     }));
   }
 
-  /** The server's rules; the defaults where it sends none, or those of another version. */
+  /** The server's rules, or the default rules if the server sends none or the id of another version. */
   get rules(): Promise<EnvironmentRules> {
     this.#rules ??= this.state().then(({ rules }) => rulesFromId(rules ?? "") ?? DEFAULT_RULES);
     return this.#rules;
@@ -139,7 +139,7 @@ export class SQLEnvClient implements PlayableEnvironment {
     throw new ServerError(String(code), { what: String(what), value });
   }
 
-  /** One request at a time: replies have no ids. */
+  /** Sends one request at a time, because replies carry no ids. */
   #queue<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => {});
@@ -151,7 +151,7 @@ function isRetryable(error: unknown): boolean {
   return error instanceof ServerError && ["connect_failed", "connection_lost", SERVER_FULL].includes(error.code);
 }
 
-/** The observation in a reply, whose reward and `done` are beside it. */
+/** Builds the observation from a reply, which has `reward` and `done` beside it. */
 function parseObservation(data: unknown): SQLObservation {
   const { observation, reward, done } = data as { observation: SQLObservation; reward: number | null; done: boolean };
   const { question, schema_info, result, step_count, budget_remaining, action_history } = observation ?? {};

@@ -1,3 +1,3 @@
-// The client of an environment on a server.
+// Client for an environment on a server.
 export { type ClientOptions, type RemoteResetOptions, type RemoteState, SQLEnvClient } from "./client.ts";
 export type { SocketLike, SocketMaker } from "./socket.ts";

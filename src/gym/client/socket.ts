@@ -1,7 +1,7 @@
 // Request and reply over a WebSocket: one request at a time, with a time limit, in Node and in browsers.
 import { messageOf, ServerError } from "../../errors.ts";
 
-/** The part of the WebSocket interface that is used; `ws` has it too. */
+/** The part of the WebSocket interface that we use; the `ws` package has it too. */
 export interface SocketLike {
   onopen: ((event: never) => void) | null;
   onmessage: ((event: { data: unknown }) => void) | null;
@@ -33,7 +33,7 @@ export class Connection {
     return this.#lost === undefined;
   }
 
-  /** Connects; rejects with code `connect_failed`. */
+  /** Opens a connection. Rejects with code `connect_failed`. */
   static open(url: string, make: SocketMaker, milliseconds: number): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const shown = url.replace(/api_key=[^&]*/, "api_key=…");
@@ -94,7 +94,7 @@ export class Connection {
           reject(error);
         },
       };
-      // A server at capacity says so without a request: that is the reply to the first one.
+      // A full server says so before it is asked anything: that message is the reply to the first request.
       if (this.#unsolicited !== undefined) this.#hear(this.#unsolicited);
       else this.#socket.send(text);
     });

@@ -2,17 +2,20 @@
 import type { Cell, ResultTable, StorageClass } from "../sql/index.ts";
 import type { AnswerType } from "./question.ts";
 
-/** Characters of an answer that a player can give; the environment's limit on arguments is the same. */
+/** Maximum length of an answer, in characters; the environment has the same limit on arguments. */
 export const MAX_ANSWER_LENGTH = 20_000;
 
-/** The kind of answer a result is: one value, one column, or a table. */
+/** Classifies a result as one value, one column, or a table. */
 export function answerTypeOf({ columns, types, rows }: ResultTable): AnswerType {
   if (columns.length > 1) return "table";
   if (rows.length !== 1) return "list";
   return types[0] === "integer" ? "integer" : types[0] === "real" ? "float" : "string";
 }
 
-/** The canonical text: a value; `a, b, c`; or one row per line with cells separated by bars. JSON where a cell would be misread. */
+/**
+ * Formats a result as a value, as `a, b, c`, or as one row per line with cells separated by bars; as JSON if a cell
+ * would be misread.
+ */
 export function formatAnswer(table: Pick<ResultTable, "columns" | "types" | "rows">): string {
   const { columns, types, rows } = table;
   const single = columns.length === 1;
@@ -32,10 +35,10 @@ export function formatAnswer(table: Pick<ResultTable, "columns" | "types" | "row
   return `[${json.join(", ")}]`;
 }
 
-/** Text that is ambiguous inside a list or row. */
+/** Matches text that would be ambiguous inside a list or row. */
 const AMBIGUOUS = /[,;|\t\r\n"'`[\](){}]|^(?:null|none|nan)$|^[-*•] |^answer\b/i;
 
-/** One value as text: NULL, 3, 3.0, text unchanged. */
+/** Formats one value: NULL, 3, 3.0, text unchanged. */
 export function formatCell(cell: Cell, type: StorageClass): string {
   if (cell === null) return "NULL";
   if (typeof cell !== "number") return String(cell);

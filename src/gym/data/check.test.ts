@@ -78,7 +78,7 @@ test("fails on rejected questions of the native layout, stale golds, duplicate i
     ["a_train_000", "malformed"],
   ]);
   const torn = (await petsDatabase()).slice();
-  torn.fill(0xff, 4096, 4096 + 12); // the head of the first table's page
+  torn.fill(0xff, 4096, 4096 + 12); // the header of the first table's page
   const databases = new DatabasePool({ names: ["a", "b"], read: (name) => (name === "a" ? torn : new Uint8Array(7)) });
   const damaged = await failures({ databases });
   expect(new Set(damaged.map(([id]) => id))).toEqual(new Set(["a", "b"]));

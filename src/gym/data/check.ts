@@ -1,4 +1,4 @@
-// Checks a whole data set: files are intact, golds are as stated, and everything is counted.
+// Checks a whole data set: that files are intact and gold answers are as stated. Also counts everything.
 import { messageOf } from "../../errors.ts";
 import { loadSqlite } from "../sql/index.ts";
 import type { DataSet, Rejection, RejectionReason } from "./dataset.ts";
@@ -7,29 +7,32 @@ import { checkGold } from "./gold.ts";
 import { evalIdsSha256 } from "./ids.ts";
 import { ANSWER_TYPES, DIFFICULTIES, type QuestionRecord, questionSchema, type Split } from "./question.ts";
 
-/** Rows of a result that the environment shows. */
+/** Rows of a result that the environment shows a player. */
 export const SEEN_ROWS = 20;
 
 export interface DataSetCheck {
   readonly name: string;
   readonly databases: number;
-  /** Usable questions. */
+  /** Number of usable training questions. */
   readonly train: number;
   readonly eval: number;
-  /** Evaluation questions on databases that training questions are also about, and on others. */
+  /** Number of evaluation questions on databases that training also uses; `eval_unseen` counts the others. */
   readonly eval_seen: number;
   readonly eval_unseen: number;
   readonly train_databases: number;
   readonly eval_databases: number;
-  /** SHA-256 of the evaluation questions' ids, for results to quote; see `evalIdsSha256`. */
+  /** SHA-256 of the evaluation questions' ids, for results to cite; see `evalIdsSha256`. */
   readonly eval_ids_sha256: string;
-  /** Usable questions whose answer has more rows than a player sees at once. */
+  /** Number of usable questions whose answer has more rows than a player is shown. */
   readonly long_golds: Readonly<Record<Split, number>>;
   readonly questions_before: number;
   readonly questions_after: number;
-  /** Failures: damaged databases, stale golds, and rejected questions of the native layout, which should have none. */
+  /**
+   * Failures: damaged databases, outdated gold answers, and rejected questions of the native layout, which should have
+   * none.
+   */
   readonly failed: readonly { readonly id: string; readonly reason: string; readonly detail: string }[];
-  /** Rejected questions, counted. */
+  /** Number of rejected questions by reason. */
   readonly by_reason: Readonly<Record<Split, Readonly<Partial<Record<RejectionReason, number>>>>>;
   readonly by_difficulty: Readonly<Record<string, number>>;
   readonly by_answer_type: Readonly<Record<string, number>>;
@@ -37,7 +40,7 @@ export interface DataSetCheck {
 }
 
 /**
- * Opens every database that questions are about and runs every gold query again.
+ * Opens every database that has questions and runs every gold query again.
  *
  * @example
  * const { train, eval: held, failed } = await checkDataSet(data);

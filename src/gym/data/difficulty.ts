@@ -2,15 +2,15 @@
 import { type SqlToken, type Table, tokenizeSql } from "../sql/index.ts";
 import type { Difficulty } from "./question.ts";
 
-/** The parts of a statement that difficulty depends on. */
+/** Features of a statement that determine its difficulty. */
 export interface Outline {
-  /** Names in FROM and JOIN, in order of appearance, quotes removed; may include names from WITH. */
+  /** Names in FROM and JOIN, in order of appearance, without quotes; may include names defined by WITH. */
   readonly sources: readonly string[];
-  /** JOINs, written as such or as commas in FROM. */
+  /** Number of joins, written as JOIN or as a comma in FROM. */
   readonly joins: number;
-  /** WHERE, GROUP BY, HAVING, ORDER BY and LIMIT, each counted once per occurrence. */
+  /** Number of WHERE, GROUP BY, HAVING, ORDER BY and LIMIT clauses. */
   readonly clauses: number;
-  /** A SELECT inside another, or WITH. */
+  /** Whether there is a SELECT inside another, or a WITH. */
   readonly nested: boolean;
   readonly setOperation: boolean;
   readonly words: ReadonlySet<string>;
@@ -28,7 +28,7 @@ export function difficultyOf(sql: string): Difficulty {
   return joins === 1 || groups || ranks || clauses > 2 ? "medium" : "easy";
 }
 
-/** The database's own names of the tables and views a statement reads, in order of first occurrence. */
+/** The tables and views a statement reads, as the database spells them, in order of first occurrence. */
 export function tablesInvolved(sql: string, tables: readonly Pick<Table, "name">[]): string[] {
   const byName = new Map(tables.map(({ name }) => [name.toLowerCase(), name]));
   const found = outline(sql).sources.map((source) => byName.get(source.toLowerCase()));
@@ -83,13 +83,13 @@ export function outline(sql: string): Outline {
 }
 
 interface Position {
-  /** Between FROM and the next clause, where a comma joins. */
+  /** Whether we are between FROM and the next clause, where a comma means a join. */
   readonly inFrom: boolean;
-  /** Whether the next name is a table's. */
+  /** Whether the next name is a table. */
   readonly wantsTable: boolean;
 }
 
-/** `a IS [NOT] DISTINCT FROM b` compares; it names no table. */
+/** Recognizes `a IS [NOT] DISTINCT FROM b`: its FROM names no table. */
 function isDistinctFrom(tokens: readonly SqlToken[], i: number): boolean {
   return tokens[i - 1]?.key === "DISTINCT" && ["IS", "NOT"].includes(tokens[i - 2]?.key ?? "");
 }

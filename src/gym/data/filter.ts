@@ -3,7 +3,7 @@ import { random } from "../../random.ts";
 import { normalizeSql } from "../sql/index.ts";
 import type { AnswerType, Difficulty, QuestionRecord, Split } from "./question.ts";
 
-/** Each list names what is kept; an absent or empty list keeps everything. */
+/** Each list names the values to keep; an absent or empty list keeps everything. */
 export interface QuestionFilter {
   readonly difficulty?: readonly Difficulty[] | undefined;
   readonly answer_type?: readonly AnswerType[] | undefined;
@@ -12,7 +12,7 @@ export interface QuestionFilter {
 }
 
 /**
- * The questions that are kept, in their order.
+ * Returns the matching questions in their original order.
  *
  * @example
  * const easy = filterQuestions(data.questions, { split: "train", difficulty: ["easy"] });
@@ -29,11 +29,11 @@ export function filterQuestions(questions: readonly QuestionRecord[], filter: Qu
   );
 }
 
-/** Marks whole databases as "eval" until about `share` of the questions are; all others become "train". */
+/** Marks whole databases as "eval" until about `share` of the questions are; marks all others as "train". */
 export function splitByDatabase(questions: readonly QuestionRecord[], share: number, seed: number): QuestionRecord[] {
   const sizes = countBy(questions, ({ database_name }) => database_name);
   const chosen = fill(sizes, Math.round(questions.length * share), seed);
-  // At least one database on each side where there are two, whatever the share.
+  // If there are at least two databases, each side gets one, whatever the share.
   const order = random("split-by-database", seed).shuffle([...sizes.keys()].sort());
   if (chosen.size === 0 && share > 0 && sizes.size > 1) chosen.add(order[0]!);
   if (chosen.size === sizes.size && share < 1 && sizes.size > 1) chosen.delete(order[0]!);
@@ -48,7 +48,7 @@ interface Asked {
 /**
  * Marks `evalCount` questions as "eval" and the others as "train" so that questions with the same gold query are on
  * one side: Spider asks most queries twice in different words, and training on one would leak the other's answer. The
- * count is reached exactly where the sizes of the groups allow it.
+ * exact count is reached if the group sizes allow it.
  */
 export function splitByQuery<T extends Asked>(
   questions: readonly T[],
@@ -66,7 +66,7 @@ function countBy<T>(items: readonly T[], key: (item: T) => string): Map<string, 
   return counts;
 }
 
-/** Takes groups in a random order that depends only on names and seed, skipping those that would exceed the count. */
+/** Picks groups in a random order that depends only on names and seed, skipping any that would exceed the count. */
 function fill(sizes: ReadonlyMap<string, number>, wanted: number, seed: number): Set<string> {
   const chosen = new Set<string>();
   let left = wanted;

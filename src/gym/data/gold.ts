@@ -1,18 +1,18 @@
-// Checks a gold query: it must run and give an answer, the same as the file states, if it states one.
+// Checks a gold query: it must run and return an answer, which must match the file's stated answer if there is one.
 import type { Database, ResultTable } from "../sql/index.ts";
 import { formatAnswer, MAX_ANSWER_LENGTH } from "./answer.ts";
 import type { RejectionReason } from "./dataset.ts";
 import type { AnswerType } from "./question.ts";
 
-/** Rows kept of a gold result. Players see fewer; the longest of Spider has 10,507. */
+/** Maximum rows kept of a gold result. Players see fewer; Spider's longest has 10,507. */
 export const MAX_GOLD_ROWS = 200_000;
 
-/** Bytes kept of a gold result; the largest of Spider has 0.2 MB. */
+/** Maximum bytes kept of a gold result; Spider's largest has 0.2 MB. */
 export const MAX_GOLD_BYTES = 50_000_000;
 
 export interface GoldFields {
   readonly gold_sql: string;
-  /** Checked against the query's result when given. */
+  /** If given, it is compared with the query's result. */
   readonly gold_answer?: unknown;
   readonly answer_type?: AnswerType | undefined;
 }
@@ -51,7 +51,9 @@ function reject(reason: RejectionReason, detail: string): GoldCheck {
   return { ok: false, reason, detail };
 }
 
-/** Whether a stated type can hold the result: "string" holds any one value, "list" any column, "table" everything. */
+/**
+ * Whether a stated type fits the result: "string" fits any single value, "list" any single column, "table" everything.
+ */
 function suits(type: AnswerType, { columns, types, rows }: ResultTable): boolean {
   if (type === "table") return true;
   if (columns.length !== 1) return false;
@@ -67,13 +69,13 @@ function shapeOf({ columns, types, rows }: ResultTable): string {
   return `with ${rows.length} ${rows.length === 1 ? "row" : "rows"} and ${columns.length} ${columns.length === 1 ? "column" : "columns"}${of}`;
 }
 
-/** A lenient comparison that only has to catch stale files: white space, quotes, brackets, case and order are ignored. */
+/** Compares leniently, only to catch outdated files: ignores white space, quotes, brackets, case and order. */
 function sameAnswer(stated: unknown, table: ResultTable): boolean {
   const text = typeof stated === "string" ? stated : JSON.stringify(stated);
   return words(text) === words(formatAnswer(table));
 }
 
-/** Sorted words of an answer, with numbers normalized. */
+/** Normalizes an answer to its sorted words, with numbers in one form. */
 function words(text: string): string {
   const parts = text.toLowerCase().split(/[\s,;|"'`[\](){}]+/);
   return parts

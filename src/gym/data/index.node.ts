@@ -1,4 +1,4 @@
-// Question files, Spider, BIRD, archives and downloads, which need Node's disk and network.
+// Loads question files, Spider, BIRD, archives and downloads; these need Node for disk and network access.
 
 export {
   type Checksum,

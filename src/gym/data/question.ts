@@ -5,7 +5,7 @@ export const DIFFICULTIES = ["easy", "medium", "hard"] as const;
 export const ANSWER_TYPES = ["integer", "float", "string", "list", "table"] as const;
 export const SPLITS = ["train", "eval"] as const;
 
-/** A question as it is in a question file. */
+/** A record in a question file. */
 export const questionSchema = z
   .object({
     question_id: z.string().min(1).describe("unique within the file, such as music_train_007"),

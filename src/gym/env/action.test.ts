@@ -25,17 +25,17 @@ test.each([
   ['{"action_type": "query", "argument": "SELECT 1"}', "QUERY", "SELECT 1"],
   ['DESCRIBE: "order items"', "DESCRIBE", "order items"],
   ["ANSWER:", "ANSWER", ""],
-  // What pretrained models write around an action.
+  // Text that pretrained models write around an action.
   ["QUERY:\n```sql\nSELECT 1\n```\nThis counts.", "QUERY", "SELECT 1"],
   ["QUERY: I count them:\n```sql\nSELECT 1\n```", "QUERY", "SELECT 1"],
   ["QUERY: SELECT 1;\nThis query counts them.", "QUERY", "SELECT 1"],
   ["QUERY: SELECT a\nFROM t\n\nThe result will be one row.", "QUERY", "SELECT a\nFROM t"],
   ["QUERY: SELECT a\n\nFROM t", "QUERY", "SELECT a\n\nFROM t"],
-  ["QUERY: SELECT 1;\nSELECT 2", "QUERY", "SELECT 1;\nSELECT 2"], // refused by the environment, which says why
+  ["QUERY: SELECT 1;\nSELECT 2", "QUERY", "SELECT 1;\nSELECT 2"], // the environment refuses it and says why
   ["Action: DESCRIBE\nArgument: singers", "DESCRIBE", "singers"],
   ["ACTION: QUERY\nArgument: SELECT 1", "QUERY", "SELECT 1"],
   ["DESCRIBE: singers; DESCRIBE: concerts; SAMPLE: singers", "DESCRIBE", "singers"],
-  ["DESCRIBE: singers, concerts", "DESCRIBE", "singers, concerts"], // no such table: one at a time
+  ["DESCRIBE: singers, concerts", "DESCRIBE", "singers, concerts"], // no such table: DESCRIBE takes one at a time
 ])("reads %j", (text, action_type, argument) => {
   expect(parseAction(text)).toEqual({ action: { action_type, argument }, error: null });
 });
@@ -138,7 +138,7 @@ test("a megabyte of any text is parsed quickly", () => {
 });
 
 test("marks before an action take linear time", () => {
-  // Lines as long as a message can be, each without an action: quadratic matching would take minutes in all.
+  // Lines of the maximum length without an action: quadratic matching would take minutes in total.
   for (const mark of ["*", "* ", "*_", "`", "> ", "#"]) {
     const line = mark.repeat(MAX_ARGUMENT_LENGTH / mark.length);
     for (let i = 0; i < 200; i++) expect(parseAction(line).error?.code).toBe("action_parse");

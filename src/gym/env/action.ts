@@ -18,25 +18,28 @@ export const actionSchema = z
 export type SQLAction = z.infer<typeof actionSchema>;
 export type ActionType = SQLAction["action_type"];
 
-/** Characters of an argument; far more than any sensible query or answer has. Questions with a longer answer are left out of data sets. */
+/**
+ * Maximum length of an argument, in characters, far above any sensible query or answer. Data sets leave out questions
+ * with longer answers.
+ */
 export const MAX_ARGUMENT_LENGTH = MAX_ANSWER_LENGTH;
 
 export interface ParsedAction {
   readonly action: SQLAction;
-  /** Set when no action was found and the text became a QUERY unchanged. */
+  /** Set if no action was found and the whole text became a QUERY. */
   readonly error: ActionParseError | null;
 }
 
-// An action at the start of a line: perhaps after list or emphasis marks or "Action:", in any case, perhaps emphasized.
-// With a colon anything goes; without one only capitals count, so that "answer the question" stays prose.
-// The marks are matched separately: together with the emphasis, which may also be stars, they would take quadratic time.
+// Matches an action at the start of a line, possibly emphasized or after list marks, emphasis or "Action:".
+// Before a colon any letter case will do; otherwise only capitals count, so that "answer the question" stays prose.
+// MARKS is a separate pattern: emphasis may also be stars, and one combined pattern would take quadratic time.
 const MARKS = /^[ \t>*#-]*/;
 const HEAD =
   /^(?:action(?:_type)?[ \t]*[:：=][ \t]*)?[*_`"]*(?:(describe|sample|query|answer)[*_`"]*[ \t]*[:：][*_`]*|(DESCRIBE|SAMPLE|QUERY|ANSWER)[*_`"]*(?=\s|$))/i;
 const CAPITALS = /DESCRIBE|SAMPLE|QUERY|ANSWER/;
 
 /**
- * Parses an action from a model's text. Never throws: a text without an action becomes a QUERY with the raw text.
+ * Parses an action from a model's text. Never throws: text without an action becomes a QUERY with the raw text.
  *
  * @example
  * const { action, error } = parseAction("DESCRIBE: customers");
@@ -56,13 +59,13 @@ export function parseAction(text: string): ParsedAction {
   return { action: { action_type: "QUERY", argument: fencedSql(cleaned) ?? withoutFences(cleaned) }, error };
 }
 
-/** A normal form, the same for actions that differ only in letter case, quotes and white space. */
+/** Normalizes an action: actions that differ only in letter case, quotes and white space become equal. */
 export function normalizeAction({ action_type, argument }: SQLAction): string {
   const key = action_type === "QUERY" ? normalizeSql(argument) : tableName(argument).toLowerCase();
   return `${action_type}: ${key}`;
 }
 
-/** A table's name as a player may write it: quoted, in parentheses, with a full stop. */
+/** Extracts a table name as players write it: quoted, in parentheses, with a full stop. */
 export function tableName(argument: string): string {
   const text = argument.trim().replace(/^table\s+(?=\S)/i, "");
   let [start, end] = [0, text.length];
@@ -71,7 +74,7 @@ export function tableName(argument: string): string {
   return text.slice(start, end);
 }
 
-/** Several table names as players write them, separated by commas, bars or "and"; each once. */
+/** Extracts table names separated by commas, bars or "and"; drops duplicates. */
 export function tableNames(argument: string): string[] {
   const names = argument
     .trim()
@@ -82,10 +85,10 @@ export function tableNames(argument: string): string[] {
   return names.filter((name) => name !== "" && !known.has(name.toLowerCase()) && known.add(name.toLowerCase()));
 }
 
-/** The answer that means the last result, where the rules have `answer_last`. */
+/** The answer that refers to the last result, if the rule `answer_last` is on. */
 export const LAST_RESULT = "@last";
 
-// `@last` alone on the first line, in any letter case, perhaps in quotes or backticks; or "last result" instead.
+// Matches `@last` or "last result" alone on the first line, in any letter case, possibly in quotes or backticks.
 const LAST =
   /^\s{0,20}(?:(?:the )?(?:final )?answer(?: is)?[ :=]{0,4})?[\s`"'*(<[]*(?:@ ?last(?:[ _](?:result|query))?|(?:the )?last result)[\s`"'*)>\].;]*(?:\n|$)/i;
 
@@ -121,9 +124,9 @@ function parseJson(text: string): SQLAction | undefined {
   }
 }
 
-/** The statement in a code block that follows other text; undefined where there is none. */
+/** Extracts the statement from a code block that follows other text; undefined if there is none. */
 function fencedSql(text: string): string | undefined {
-  const start = text.indexOf("```", 1); // a fence at the beginning is removed anyway
+  const start = text.indexOf("```", 1); // a fence at the beginning has already been removed
   if (start < 0 || STATEMENT.test(text.slice(0, start))) return undefined;
   const block = withoutFences(text.slice(start));
   return STATEMENT.test(block) ? block : undefined;
@@ -131,11 +134,11 @@ function fencedSql(text: string): string | undefined {
 
 const STATEMENT = /^\s*(?:select|with)\b/i;
 
-// An explanation that models write after a statement. It begins with a word that cannot continue a statement.
+// Matches an explanation that models append to a statement. It begins with a word that cannot continue a statement.
 const EXPLANATION =
   /(?:;[ \t]{0,8}|\n[ \t]{0,8})\n\s{0,8}(?:this|these|the|that|note|explanation|here|it|i|we|now|so|in this|please|after|once|if)\b[\s\S]*$/i;
 
-/** The first line that starts an action, and the lines up to the next such line. */
+/** Parses the first line that starts an action, and the lines up to the next action. */
 function parseLines(text: string): SQLAction | undefined {
   const lines = text.split("\n");
   const first = lines.findIndex((line) => headOf(line));
@@ -148,7 +151,7 @@ function parseLines(text: string): SQLAction | undefined {
   return { action_type: head.type, argument };
 }
 
-// "Action: DESCRIBE" on one line and "Argument: student" on the next.
+// Matches the separator between "Action: DESCRIBE" on one line and "Argument: student" on the next.
 const ARGUMENT = /^[ \t]*\n[ \t]*(?:argument|action[ _]input|input)[ \t]*[:=][ \t]*/i;
 
 function headOf(line: string): { type: ActionType; length: number } | undefined {

@@ -1,4 +1,4 @@
-// ANSWER: @last — the last result is the answer, verified cell by cell.
+// ANSWER: @last answers with the last result, which is verified cell by cell.
 import { expect, test } from "vitest";
 import { shopDataSet } from "../../../test/helpers/fixtures.ts";
 import { createDatabase, DatabasePool } from "../sql/index.ts";
@@ -108,7 +108,7 @@ test("a truncated result is run again in full", () => {
     return env.step(act("ANSWER", "@last")).reward_breakdown.correctness;
   };
   expect(verdictOf("SELECT n, s FROM t")).toBe(1);
-  expect(verdictOf("SELECT n, s FROM t ORDER BY n DESC")).toBe(1); // the gold does not order
+  expect(verdictOf("SELECT n, s FROM t ORDER BY n DESC")).toBe(1); // the gold query does not order its rows
   expect(verdictOf("SELECT n, s FROM t WHERE n > 0")).toBe(0);
   expect(verdictOf("SELECT n, s FROM t UNION ALL SELECT 1, 'row 1'")).toBe(0);
   expect(verdictOf("SELECT n, s || CASE n WHEN 2999 THEN 'x' ELSE '' END FROM t")).toBe(0);
@@ -130,7 +130,7 @@ test("cells are compared as values, not parsed from text", () => {
   expect(is("SELECT 'a, b'", "SELECT 'a' UNION ALL SELECT 'b'")).toBe(false);
   expect(is("SELECT 'b' UNION ALL SELECT 'a'", "SELECT 'a' UNION ALL SELECT 'b'")).toBe(true);
   expect(is("SELECT 'a' UNION ALL SELECT 'b'", "SELECT 'a', 'b'")).toBe(false); // a column is not a row
-  expect(is("SELECT 2, 1", "SELECT 1, 2")).toBe(false); // columns in the gold's order
+  expect(is("SELECT 2, 1", "SELECT 1, 2")).toBe(false); // columns must be in the gold's order
   expect(is("SELECT '3'", "SELECT 3")).toBe(true); // 3, 3.0 and "3" are numbers
   expect(is("SELECT 3.0", "SELECT 3")).toBe(true);
   expect(is("SELECT round(avg(age), 2) FROM customers", "SELECT avg(age) + 0.001 FROM customers")).toBe(true);

@@ -1,4 +1,4 @@
-// The rules of the environment on all bundled questions.
+// Tests the environment's rules on the bundled questions.
 import { expect, test } from "vitest";
 import { MUTATIONS } from "../../apps/bench/verifier/mutated-queries.ts";
 import { rewriteQuery } from "../../apps/bench/verifier/rewrites.ts";
@@ -20,7 +20,7 @@ test("every bundled gold query is right as @last, and a mutated one exactly when
     env.step(act("ANSWER", "@last"));
     expect({ ...env.outcome, question }).toMatchObject({ correctness: 1 });
 
-    if (index % 3 > 0) continue; // a third is enough
+    if (index % 3 > 0) continue; // a third of them is enough
     const database = data.databases.get(question.database_name);
     const gold = runGold(question, database);
     const changed = Object.values(MUTATIONS).map((mutate) => mutate(question.gold_sql));

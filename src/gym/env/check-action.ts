@@ -1,4 +1,4 @@
-// Actions as they arrive at the environment: checked, compared with earlier ones, and written into the history.
+// Checks incoming actions, detects repeats, and formats them for the history.
 
 import {
   ACTION_TYPES,
@@ -10,7 +10,7 @@ import {
 } from "./action.ts";
 import type { EnvironmentRules } from "./rules.ts";
 
-/** The two fields of something that may not be an action. */
+/** The two fields of an object that may not be a valid action. */
 export interface UncheckedAction {
   readonly action_type: unknown;
   readonly argument: unknown;
@@ -33,7 +33,7 @@ export function checkAction(given: SQLAction): CheckedAction {
   return { ok: true, action: parsed.data };
 }
 
-/** Reads the fields once: an untrusted object may have getters that throw. */
+/** Reads each field once: an untrusted object may have getters that throw. */
 function copyFields(action: SQLAction): UncheckedAction {
   try {
     return { action_type: action.action_type, argument: action.argument };
@@ -42,16 +42,16 @@ function copyFields(action: SQLAction): UncheckedAction {
   }
 }
 
-/** A key that is equal for actions that do the same. */
+/** A key that is equal for actions with the same effect. */
 export function actionKey(action: SQLAction, { describe_many }: EnvironmentRules): string {
   if (action.action_type !== "DESCRIBE" || !describe_many) return normalizeAction(action);
   const names = tableNames(action.argument).map((name) => name.toLowerCase());
   return `DESCRIBE: ${names.sort().join(", ")}`;
 }
 
-const HISTORY_ARGUMENT = 200; // characters of an argument in the history
+const HISTORY_ARGUMENT = 200; // maximum characters of an argument in the history
 
-/** An action as a line of the observation's `action_history`. */
+/** Formats an action as a line of the observation's `action_history`. */
 export function historyLine(action: UncheckedAction, error_class: string | undefined): string {
   const shownText = (value: unknown) => (typeof value === "string" ? value : "?");
   const type = shownText(action.action_type).slice(0, 20);

@@ -29,7 +29,7 @@ test("one action describes several tables, each as if alone", () => {
   expect(observation).toMatchObject({ result: results.join("\n\n"), error: null, step_count: 1 });
   expect(observation.schema_info).toContain("customers(id, name, city, age)");
   expect(observation.schema_info).toContain("orders(id");
-  expect(observation.reward_breakdown.new_info).toBeGreaterThan(0); // once, not once per table
+  expect(observation.reward_breakdown.new_info).toBeGreaterThan(0); // paid once, not once per table
   expect(observation.reward_breakdown).toEqual(started().step(act("DESCRIBE", "customers")).reward_breakdown);
 });
 

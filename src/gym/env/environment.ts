@@ -19,17 +19,17 @@ export { GOLD_MARGIN, MAX_DESCRIBED } from "./execute.ts";
 
 export const DEFAULT_STEP_BUDGET = 10;
 
-/** The rules are settings too: `error_hints`, `end_after_failures`, `answer_last`, `describe_many`. @default DEFAULT_RULES */
+/** Includes the rules `error_hints`, `end_after_failures`, `answer_last` and `describe_many`. @default DEFAULT_RULES */
 export interface EnvironmentOptions extends Partial<EnvironmentRules> {
-  /** Actions an episode may take. @default 10 */
+  /** Maximum number of actions per episode. @default 10 */
   readonly step_budget?: number;
-  /** Amounts other than the defaults of `rewardSchema`. */
+  /** Reward amounts that differ from the defaults of `rewardSchema`. */
   readonly rewards?: Partial<RewardConfig>;
-  /** Seed of the questions that `reset()` samples without options. @default 0 */
+  /** Seed for the questions that `reset()` samples when called without options. @default 0 */
   readonly seed?: number;
   /**
-   * Virtual-machine instructions one QUERY may take, at least GOLD_MARGIN times those of the gold query and at most
-   * MAX_INSTRUCTIONS. @default MAX_INSTRUCTIONS
+   * Maximum SQLite virtual-machine instructions per QUERY. Raised to GOLD_MARGIN times what the gold query takes, but
+   * never above MAX_INSTRUCTIONS. @default MAX_INSTRUCTIONS
    */
   readonly max_instructions?: number;
 }
@@ -48,11 +48,12 @@ export interface EnvironmentState {
   readonly question_id: string | null;
 }
 
-/** Golds that were run, by the databases they were run on. */
+/** Gold results by data set and question, so that each gold query runs once. */
 const golds = new WeakMap<DataSet["databases"], WeakMap<QuestionRecord, Gold>>();
 
 /**
- * An environment over a data set. It is cheap: thousands may share one data set, whose databases are opened once and never change.
+ * An environment over a data set. Instances are cheap: thousands may share one data set, whose databases are opened
+ * once and never change.
  *
  * @example
  * await loadSqlite();
@@ -64,7 +65,7 @@ const golds = new WeakMap<DataSet["databases"], WeakMap<QuestionRecord, Gold>>()
  */
 export class SQLEnvironment {
   readonly step_budget: number;
-  /** The rules of this environment; `rulesId` gives their name. */
+  /** This environment's rules; `rulesId` gives their name. */
   readonly rules: EnvironmentRules;
   readonly #data: DataSet;
   readonly #rewards: RewardConfig;
@@ -86,16 +87,17 @@ export class SQLEnvironment {
     this.#maxInstructions = max_instructions;
   }
 
-  /** Starts an episode. Throws UsageError for a question that is not there. */
+  /** Starts an episode. Throws UsageError for an unknown question. */
   reset(options: ResetOptions = {}): SQLObservation {
     const question = this.#choose(options ?? {});
-    sharingTime(() => this.#runGold(question)); // an unusable gold fails here, not at the answer, and keeps the running episode
+    // An unusable gold query fails here, not at the answer, and the running episode is kept.
+    sharingTime(() => this.#runGold(question));
     this.#resets++;
     this.#episode = startEpisode(`${question.question_id}#${this.#resets}`, question, this.#rewards);
     return this.#observe({}, NO_REWARD, null);
   }
 
-  /** Takes one action. Never throws for what the player did; after the end it changes nothing and says so. */
+  /** Takes one action. Never throws for a player's mistake; after the episode's end it changes nothing and says so. */
   step(action: SQLAction): SQLObservation {
     return sharingTime(() => this.#step(action));
   }
@@ -137,7 +139,7 @@ export class SQLEnvironment {
     return this.#observe(effect, breakdown, isUnscorable(effect.error_class) ? null : sumOf(breakdown));
   }
 
-  /** The episode's ids and step count; nothing of the gold. */
+  /** The episode's ids and step count, without the gold answer. */
   get state(): EnvironmentState {
     const episode = this.#episode;
     return {
@@ -152,7 +154,10 @@ export class SQLEnvironment {
     return outcomeOf(this.#current());
   }
 
-  /** The running episode's question with its gold: for players that may know it, and to show it after the end. */
+  /**
+   * The running episode's question with its gold query and answer: for players that may know them, and to show after
+   * the end.
+   */
   reveal(): QuestionRecord {
     return this.#current().question;
   }
@@ -196,7 +201,7 @@ export class SQLEnvironment {
     return random("reset", seed ?? this.#seed, seed === undefined ? this.#resets : "given").pick(pool);
   }
 
-  /** The gold of a question, run once for all environments on the same databases. */
+  /** Runs a question's gold query, once for all environments on the same databases. */
   #runGold(question: QuestionRecord): Gold {
     const { databases } = this.#data;
     const known = golds.get(databases) ?? new WeakMap<QuestionRecord, Gold>();
@@ -222,10 +227,12 @@ export class SQLEnvironment {
     return known;
   }
 
-  /** Whether the action failed, or only repeated one that worked, as often as the rules allow. */
+  /**
+   * Whether this action has now failed `end_after_failures` times; repeating a successful action counts as a failure.
+   */
   #isStuck(checked: CheckedAction, { error, error_class }: Effect): boolean {
     const { end_after_failures } = this.rules;
-    // What hit the time limit may work at another time or on another machine.
+    // A query that hit the time limit may succeed at another time or on another machine.
     if (end_after_failures === null || error === undefined || isUnscorable(error_class)) return false;
     const { failures } = this.#current();
     const key = checked.ok ? actionKey(checked.action, this.rules) : `bad action: ${error}`;

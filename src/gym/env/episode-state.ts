@@ -1,14 +1,14 @@
-// The state of the running episode, and its outcome.
+// The state of the running episode and its outcome.
 
 import type { QuestionRecord } from "../data/index.ts";
 import { type RewardConfig, RewardMeter } from "./reward.ts";
 
 export const DONE_REASONS = ["answered", "budget", "stuck"] as const;
 
-/** Why an episode ended; `stuck` by the rule `end_after_failures`. */
+/** Why an episode ended; `stuck` means that the rule `end_after_failures` ended it. */
 export type DoneReason = (typeof DONE_REASONS)[number];
 
-/** An episode's rewards so far, the three that GRPO reads; null where a crash or the clock made it unscorable. */
+/** An episode's rewards so far, the three that GRPO uses; null if a crash or timeout made the episode unscorable. */
 export interface Outcome {
   readonly correctness: 0 | 1 | null;
   readonly progress: number | null;
@@ -21,15 +21,15 @@ export interface EpisodeState {
   readonly id: string;
   readonly question: QuestionRecord;
   readonly meter: RewardMeter;
-  /** Tables whose columns are in the schema that the player is shown. */
+  /** Tables whose columns the player has seen in the schema. */
   readonly described: Set<string>;
-  /** Tables and results that were shown, for the reward of what is new. */
+  /** Tables and results already shown, for the `new_info` reward. */
   readonly seen: Set<string>;
-  /** Actions taken so far, normalized, to find repeats. */
+  /** Normalized actions taken so far, to detect repeats. */
   readonly actions: Set<string>;
   /** How often each action failed. */
   readonly failures: Map<string, number>;
-  /** The last query that worked, and whether its result is the answer; null where the result was truncated. */
+  /** The last successful query, and whether its result is the right answer; null if the result was truncated. */
   last: { readonly sql: string; readonly right: boolean | null } | undefined;
   readonly history: string[];
   step_count: number;

@@ -1,5 +1,5 @@
-// Executes an action of an episode: describes and samples tables, runs queries, verifies answers. Rewards are booked by
-// the environment.
+// Executes an action of an episode: describes and samples tables, runs queries, verifies answers. The environment
+// computes the rewards.
 
 import { type Database, MAX_INSTRUCTIONS, quoteName, type ResultTable, type RunResult } from "../sql/index.ts";
 import { isLastReference, type SQLAction, tableName, tableNames } from "./action.ts";
@@ -12,13 +12,18 @@ import type { EnvironmentRules } from "./rules.ts";
 import { type Gold, MAX_GOLD } from "./verifier/gold.ts";
 import { rowsWanted, verifyAnswer, verifyResult } from "./verifier/verify.ts";
 
-/** Tables one DESCRIBE may show where several are allowed; more would not fit what a model is shown of a result. */
+/**
+ * Maximum tables per DESCRIBE under the rule `describe_many`; more would not fit the length limit of a shown result.
+ */
 export const MAX_DESCRIBED = 8;
 
-/** A statement may take this many times what the gold query takes, whatever `max_instructions` is: few queries are as cheap as the gold. */
+/**
+ * A statement may use this many times the gold query's instructions, whatever `max_instructions` says: few queries are
+ * as cheap as the gold one.
+ */
 export const GOLD_MARGIN = 10;
 
-/** What an action led to, before rewards. */
+/** The result of an action, before rewards. */
 export interface Effect {
   readonly result?: string;
   readonly error?: string;
@@ -26,11 +31,11 @@ export interface Effect {
   readonly isNew?: boolean;
   readonly phi?: number;
   readonly correct?: boolean;
-  /** The action could not be tried at all. */
+  /** Whether the action was invalid and not tried at all. */
   readonly isEmpty?: boolean;
 }
 
-/** What an action is executed on. */
+/** What executing an action needs. */
 export interface ExecutionContext {
   readonly episode: EpisodeState;
   readonly database: Database;
@@ -54,13 +59,13 @@ export function executeAction({ action_type, argument }: SQLAction, context: Exe
   }
 }
 
-/** The descriptions of several tables, one after the other; undefined where the rules or the argument want one. */
+/** Describes several tables, one after the other; undefined if the rules or the argument call for one table. */
 function describeMany(argument: string, context: ExecutionContext): Effect | undefined {
   const { database, rules } = context;
   if (!rules.describe_many || database.table(argument.trim())) return undefined;
   const names = tableNames(argument);
   if (names.length === 0) return undefined;
-  if (names.length === 1) return showTable("DESCRIBE", names[0]!, context); // `singer, singer` is one table
+  if (names.length === 1) return showTable("DESCRIBE", names[0]!, context); // `singer, singer` names one table
   if (names.length > MAX_DESCRIBED) {
     return { error: `describe at most ${MAX_DESCRIBED} tables in one action`, error_class: "bad_action" };
   }
@@ -74,7 +79,7 @@ function describeMany(argument: string, context: ExecutionContext): Effect | und
   };
 }
 
-/** One table's columns or its first rows. */
+/** Shows one table's columns or its first rows. */
 function showTable(
   action_type: "DESCRIBE" | "SAMPLE",
   argument: string,
@@ -117,7 +122,7 @@ function failedQuery(result: Failure, sql: string, { episode, database, rules }:
   return { ...effect, error: `${effect.error}${hintFor(result.error, sql, database, episode.described)}` };
 }
 
-/** Answers with the last result. The verdict was found with it; a result that was truncated is run again in full. */
+/** Answers with the last result, whose verdict is already known. A truncated result is run again in full. */
 function answerLast(context: ExecutionContext): Effect {
   const { episode, database, gold } = context;
   const { last } = episode;
@@ -131,12 +136,15 @@ function answerLast(context: ExecutionContext): Effect {
   return { result: "", correct: whole.table.truncated === null && verifyResult(whole.table, gold) };
 }
 
-/** Virtual-machine instructions that a statement may take on this question. */
+/** Maximum virtual-machine instructions for a statement on this question. */
 function instructionLimit({ gold, maxInstructions }: ExecutionContext): number {
   return Math.min(MAX_INSTRUCTIONS, Math.max(maxInstructions, GOLD_MARGIN * gold.instructions));
 }
 
-/** Whether a result is right; null where the missing rows decide. A truncated cell is longer than any of the gold's. */
+/**
+ * Whether a result is right; null if that depends on rows that were not read. A truncated cell is wrong: it is longer
+ * than any gold cell.
+ */
 function isRight(table: ResultTable, gold: Gold): boolean | null {
   if (table.truncated === null) return verifyResult(table, gold);
   return table.cut_at === undefined && rowsWanted(gold) > table.rows.length ? null : false;
@@ -148,7 +156,7 @@ function failed({ error }: Failure): Effect {
   return { error: error.message, error_class: error.error_class };
 }
 
-/** A 64-bit hash of a result's rows, to recognize the result without storing it. */
+/** Computes a 64-bit hash of a result's rows, to recognize a result without storing it. */
 function hashRows({ rows }: ResultTable): string {
   let [a, b] = [0x811c9dc5, 0x1b873593];
   for (const row of rows) {

@@ -1,4 +1,5 @@
-// Episodes of hostile text: whatever a player writes, nothing throws, results are bounded and errors have a known class.
+// Episodes of hostile text: whatever a player writes, nothing throws, results are bounded and errors have a known
+// class.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cases } from "../../../test/helpers/cases.ts";

@@ -7,7 +7,7 @@ import { DEFAULT_RULES, type SQLAction, SQLEnvironment } from "./index.ts";
 const shop = shopDataSet();
 const act = (action_type: SQLAction["action_type"], argument: string): SQLAction => ({ action_type, argument });
 
-/** The error of a query after some tables were described. */
+/** Runs a query after describing some tables and returns its error. */
 function errorOf(sql: string, described: readonly string[], error_hints = true): string {
   const env = new SQLEnvironment(shop, { error_hints });
   env.reset({ question_id: "shop_eval_000" });
@@ -52,7 +52,7 @@ test.each([
   ],
   ["SELECT zzz FROM customers", ["orders"], "no such column: zzz; DESCRIBE customers first"],
   ["SELECT zzz FROM customers", [], "no such column: zzz; DESCRIBE customers first"],
-  // The column may be in the table that was not described: no hint guesses another one.
+  // The column may be in the table that was not described, so no hint guesses another column.
   [
     "SELECT o.name FROM customers c, orders o",
     ["customers"],
@@ -102,7 +102,7 @@ test("no hint names a column of a table that was not described", () => {
   let hinted = 0;
   for (let seed = 0; seed < SCHEMAS; seed++) {
     const r = random("hints", seed);
-    // Every name is unique and differs from the words of a hint, so that a leak is a substring.
+    // Every name is unique and differs from the words of a hint, so a leak can be found as a substring.
     let made = 0;
     const name = () => `${r.pick(["q", "Q w", "ü_", "x.y", '"', "vv"])}${(made++).toString(36)}${seed}k`;
     const tables = Array.from({ length: r.int(1, 5) }, () => ({
@@ -147,7 +147,7 @@ test("no hint names a column of a table that was not described", () => {
   expect(hinted).toBeGreaterThan(SCHEMAS);
 });
 
-/** A query that mostly fails: real, misspelt and foreign names, with and without aliases. */
+/** Generates a query that usually fails: real, misspelt and foreign names, with and without aliases. */
 function randomQuery(
   tables: readonly { name: string; columns: readonly string[] }[],
   r: ReturnType<typeof random>,

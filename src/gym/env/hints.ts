@@ -1,18 +1,22 @@
-// Hints in errors about names, by the rule `error_hints`: columns of tables that the player has described. Other columns
-// must not appear: a hint must not replace a DESCRIBE. Table names are known from the first observation.
+// Hints in errors about names (rule `error_hints`): they list columns of tables that the player has described, never
+// others, since a hint must not replace a DESCRIBE. Table names are known from the first observation.
 import { nearest } from "../../errors.ts";
 import { type Database, quoteName, type SqlError, type Table, tokenizeSql } from "../sql/index.ts";
 
-/** Columns that a hint lists; of more, those with the most similar names. The widest table of BIRD has 115. */
+/**
+ * Maximum columns listed in a hint; if there are more, those with the most similar names. BIRD's widest table has 115.
+ */
 const MAX_HINTED_COLUMNS = 60;
 
-/** Characters of a hint; an error is shown to a model in full, like a result of MAX_SHOWN_RESULT. */
+/** Maximum characters of a hint; a model sees the whole error, so it is bounded like a result (MAX_SHOWN_RESULT). */
 export const MAX_HINT_LENGTH = 1_500;
 
-/** Characters of a wrong name that are compared with others. */
+/** Maximum characters of a wrong name that are compared with other names. */
 const MAX_COMPARED = 100;
 
-/** The hint after an error about a table or column: "; did you mean t.name? columns: t(id, name)". Empty where there is none. */
+/**
+ * Returns a hint for an error about a table or column, such as "; did you mean t.name? columns: t(id, name)", or "".
+ */
 export function hintFor(
   { error_class, message }: SqlError,
   sql: string,
@@ -28,7 +32,7 @@ export function hintFor(
     .filter((table) => described.has(table.name) && named.every((name) => name.table !== table))
     .map((table): NamedTable => ({ table, shownAs: quoteName(table.name), isJoined: false }));
   const unknown = named.filter(({ table }) => !described.has(table.name));
-  // The column may be in a table whose columns are unknown: a guess from other tables would mislead.
+  // The column may belong to a table the player has not described: a guess from other tables would mislead.
   const mayBeUnknown = unknown.some(
     ({ shownAs }) => mistaken.qualifier === undefined || plain(shownAs) === plain(mistaken.qualifier),
   );
@@ -42,13 +46,13 @@ export function hintFor(
   ]);
 }
 
-/** "DESCRIBE a first": the query uses tables whose columns the player has not seen. */
+/** Returns "DESCRIBE a first" if the query uses tables whose columns the player has not seen. */
 function describeFirst(unknown: readonly NamedTable[]): string {
   const names = [...new Set(unknown.map(({ table }) => quoteName(table.name)))];
   return names.length === 0 ? "" : `DESCRIBE ${names.join(", ")} first`;
 }
 
-/** Several tables where DESCRIBE and SAMPLE take one. */
+/** Hint for an argument that names several tables although DESCRIBE and SAMPLE take one. */
 export function severalTablesHint(argument: string, database: Database): string {
   const parts = argument.slice(0, 1_000).split(/[|,;&\n]|\s+and\s+/i);
   const tables = parts.flatMap((part) => database.table(part.trim()) ?? []);
@@ -64,12 +68,12 @@ function joined(parts: readonly string[]): string {
 
 interface Mistaken {
   readonly column: string;
-  /** The qualifier before it: an alias or a table. */
+  /** The qualifier before the column: an alias or a table. */
   readonly qualifier: string | undefined;
   readonly isAmbiguous: boolean;
 }
 
-/** The name SQLite complains about. */
+/** Extracts the column that SQLite's message complains about. */
 function mistakenColumn(message: string): Mistaken | undefined {
   const match =
     /^(no such column|ambiguous column name): (.+?)(?: - should this be a string literal in single-quotes\?)?$/s.exec(
@@ -88,13 +92,13 @@ function mistakenColumn(message: string): Mistaken | undefined {
 /** A table as the query refers to it. */
 interface NamedTable {
   readonly table: Table;
-  /** Its alias, or its name as SQL must write it. */
+  /** Its alias, or its name quoted as SQL requires. */
   readonly shownAs: string;
-  /** Whether it is in a FROM clause, not only before a dot. */
+  /** Whether it appears in a FROM clause, not only as a qualifier. */
   readonly isJoined: boolean;
 }
 
-/** The tables a query names, in order. An approximation by tokens: SQLite rejected the query, so it may not parse. */
+/** Finds the tables a query names, in order. Works on tokens, since SQLite rejected the query and it may not parse. */
 function namedTables(sql: string, database: Database): NamedTable[] {
   const tokens = tokenizeSql(sql);
   const tables = new Map(database.tables.map((table) => [table.name.toLowerCase(), table]));
@@ -115,18 +119,21 @@ function namedTables(sql: string, database: Database): NamedTable[] {
     const index = found.findIndex((other) => other.table === table && (!isJoined || other.shownAs === shownAs));
     if (index < 0) found.push({ table, shownAs, isJoined });
   }
-  // A joined table is not listed again for being a qualifier.
+  // Drop a qualifier whose table is already listed as joined.
   return found.filter((name) => name.isJoined || !found.some((other) => other.isJoined && other.table === name.table));
 }
 
-/** A token's name without its quotes. */
+/** The name in a token, without quotes. */
 function bareName(text: string): string {
   const quote = text[0]!;
   if (quote === "[") return text.slice(1, -1);
   return quote === '"' || quote === "`" ? text.slice(1, -1).replaceAll(quote + quote, quote) : text;
 }
 
-/** "did you mean t.name?": the same name in another table, else the most similar one; the qualifier's table comes first, then those in FROM. */
+/**
+ * Suggests "did you mean t.name?": the same name in another table, else the most similar one. Prefers the qualifier's
+ * table, then tables in FROM.
+ */
 function suggestion({ column, qualifier, isAmbiguous }: Mistaken, tables: readonly NamedTable[]): string {
   const has = ({ table }: NamedTable) => table.columns.find(({ name }) => plain(name) === plain(column));
   const isMeant = ({ shownAs, table }: NamedTable) =>
@@ -150,7 +157,10 @@ function suggestion({ column, qualifier, isAmbiguous }: Mistaken, tables: readon
   return isSame ? missing : `did you mean ${text}? ${missing}`;
 }
 
-/** A column that has the wrong name as a word, contains it or is contained in it, else one with a similar spelling. */
+/**
+ * Finds a column that has the wrong name as one of its words, contains it or is contained in it; else the one spelt
+ * most similarly.
+ */
 function nearestColumn(column: string, tables: readonly NamedTable[]): { owner: NamedTable; name: string } | undefined {
   if (column.length > MAX_COMPARED) return undefined;
   const all = tables.flatMap((owner) =>
@@ -166,7 +176,7 @@ function nearestColumn(column: string, tables: readonly NamedTable[]): { owner: 
     .filter(({ name }) => holds(name))
     .sort(
       (a, b) =>
-        (wanted === "id" ? Number(b.isKey) - Number(a.isKey) : 0) || // t.id means the table's key
+        (wanted === "id" ? Number(b.isKey) - Number(a.isKey) : 0) || // t.id probably means the table's key
         Math.abs(a.name.length - column.length) - Math.abs(b.name.length - column.length),
     );
   const spelled = nearest(
@@ -176,7 +186,7 @@ function nearestColumn(column: string, tables: readonly NamedTable[]): { owner: 
   return holding[0] ?? all.find(({ name }) => name === spelled);
 }
 
-/** "columns: a(id, name), b(id)". */
+/** Formats "columns: a(id, name), b(id)". */
 function columnsHint(column: string, tables: readonly Table[]): string {
   const distinct = [...new Set(tables)];
   if (distinct.length === 0) return "";
@@ -189,7 +199,7 @@ function columnsHint(column: string, tables: readonly Table[]): string {
   return `columns: ${shown.join(", ")}`;
 }
 
-/** Columns that share the longest prefix with the name come first. */
+/** Sorts columns by the length of the prefix they share with the name, longest first. */
 function nearestFirst(columns: Table["columns"], column: string): Table["columns"] {
   const wanted = plain(column.slice(0, MAX_COMPARED));
   const common = (name: string) => {
@@ -208,7 +218,7 @@ function tablesHint(message: string, { tables }: Database): string {
   return `${near === undefined ? "" : `did you mean ${quoteName(near)}? `}tables: ${names.map(quoteName).join(", ")}`;
 }
 
-/** The words of a name: `stuId`, `stu_id` and `Stu ID` have two. */
+/** Splits a name into words: `stuId`, `stu_id` and `Stu ID` have two. */
 function wordsOf(name: string): string[] {
   return name
     .replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")
@@ -216,7 +226,7 @@ function wordsOf(name: string): string[] {
     .split(/[^\p{L}\p{N}]+/u);
 }
 
-/** Letters and digits only, in lower case: `Full_Name` and `full name` are the same. */
+/** Keeps letters and digits, in lower case: `Full_Name` and `full name` become equal. */
 function plain(name: string): string {
   const lower = name.toLowerCase();
   return lower.replace(/[^\p{L}\p{N}]/gu, "") || lower;

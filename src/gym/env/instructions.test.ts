@@ -1,14 +1,14 @@
-// The instruction limit of a statement: lower with max_instructions, and never too low for the gold query.
+// Tests the instruction limit: `max_instructions` lowers it, but never too far for the gold query.
 import { expect, test } from "vitest";
 import { smallDataSet } from "../../../test/helpers/small-data.ts";
 import type { DataSet, QuestionRecord } from "../data/index.ts";
 import { GOLD_MARGIN, SQLEnvironment } from "./environment.ts";
 
-/** About 20 instructions per row. */
+/** A query that takes about 20 instructions per row. */
 const counted = (rows: number) =>
   `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows}) SELECT count(*) FROM n`;
 
-/** The small data set with one more question, whose gold query counts that many rows. */
+/** The small data set plus a question whose gold query counts `rows` rows. */
 async function withGold(rows: number): Promise<DataSet> {
   const data = await smallDataSet();
   const question: QuestionRecord = { ...data.questions[0]!, question_id: "counted", gold_sql: counted(rows) };

@@ -1,14 +1,14 @@
-// What a player sees. It never contains a gold value, a path or another database.
+// What a player sees. It never contains a gold answer, a path or another database.
 import { z } from "zod";
 import { SQL_ERROR_CLASSES } from "../sql/index.ts";
 import { rewardBreakdownSchema } from "./reward.ts";
 
-/** Classes of errors of the player's SQL or action. */
+/** Error classes for the player's SQL and actions. */
 export const ERROR_CLASSES = [
   ...SQL_ERROR_CLASSES,
-  "repeat", // done before; the same result is shown again
-  "bad_action", // unknown type, empty or oversized argument
-  "episode_done", // a step after the end, which changes nothing
+  "repeat", // an earlier action again; the same result is shown
+  "bad_action", // unknown type, or an empty or oversized argument
+  "episode_done", // a step after the end; it changes nothing
 ] as const;
 
 export const observationSchema = z

@@ -10,7 +10,7 @@ test("the gold itself is 1, nothing is 0", () => {
 });
 
 test("a close number earns something, a distant one less", () => {
-  expect(phi([[100]], [[98]])).toBe(0.25); // one row, and almost the number, but not the value
+  expect(phi([[100]], [[98]])).toBe(0.25); // the right number of rows and almost the number, but not the value
   expect(phi([[100]], [[1]])).toBe(0.25);
   expect(phi([["Ada"]], [["Bao"]])).toBe(0.25);
 });

@@ -1,11 +1,11 @@
-// How close a result is to the gold, in five steps. Coarse on purpose: exact overlap would let a player climb to the gold
-// without understanding the question.
+// Measures how close a result is to the gold, in five steps. This is coarse on purpose: with exact overlap a player
+// could climb to the gold without understanding the question.
 import type { Cell, ResultTable } from "../sql/index.ts";
 import { fold } from "./verifier/parse-answer.ts";
 
 const WEIGHTS = { cardinality: 0.25, overlap: 0.5, numbers: 0.25 } as const;
 
-/** Φ ∈ {0, 0.25, 0.5, 0.75, 1}: rounded down, so 1 means the same values in the same number of rows. */
+/** Φ ∈ {0, 0.25, 0.5, 0.75, 1}, rounded down: 1 means the same values in the same number of rows. */
 export function computeProgress(result: Pick<ResultTable, "rows">, gold: Pick<ResultTable, "rows">): number {
   const wanted = summaryOf(gold.rows);
   const given = summarize(result.rows);
@@ -22,16 +22,16 @@ export function computeProgress(result: Pick<ResultTable, "rows">, gold: Pick<Re
 
 type Rows = ResultTable["rows"];
 
-/** What is compared of a result; takes linear time, except for sorting the numbers. */
+/** The features of a result that are compared. Computing them takes linear time, except for sorting the numbers. */
 interface Summary {
   readonly cells: number;
   /** How often each value occurs. */
   readonly counts: ReadonlyMap<string, number>;
-  /** Sorted. */
+  /** The numeric cells, sorted. */
   readonly numbers: Float64Array;
 }
 
-/** Golds may have millions of cells and are compared with every result, so each is summarized once. */
+/** Caches summaries of gold results, which may have millions of cells and are compared with every result. */
 const summaries = new WeakMap<Rows, Summary>();
 
 function summaryOf(gold: Rows): Summary {
@@ -51,12 +51,12 @@ function summarize(rows: Rows): Summary {
   return { cells: cells.length, counts, numbers: Float64Array.from(numbers).sort() };
 }
 
-/** 1 for the gold's number of rows, less with the relative difference. */
+/** 1 for the gold's number of rows, decreasing with the relative difference. */
 function cardinality(rows: number, goldRows: number): number {
   return 1 - Math.abs(rows - goldRows) / Math.max(rows, goldRows, 1);
 }
 
-/** F1 of the cells as multisets: SELECT * finds everything but has little precision. */
+/** F1 score of the cells as multisets: SELECT * has full recall but little precision. */
 function overlap(given: Summary, wanted: Summary): number {
   if (given.cells === 0) return 0;
   let common = 0;
@@ -64,7 +64,7 @@ function overlap(given: Summary, wanted: Summary): number {
   return (2 * common) / (given.cells + wanted.cells);
 }
 
-/** Mean relative closeness of the numbers, paired in sorted order; an extra or missing number counts 0. */
+/** Mean relative closeness of the numbers, paired in sorted order; an extra or missing number scores 0. */
 function closeness(a: Float64Array, b: Float64Array): number {
   let sum = 0;
   for (let i = 0; i < Math.min(a.length, b.length); i++) {

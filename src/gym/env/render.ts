@@ -1,17 +1,17 @@
-// Renders results as the text a player sees: short, since every character costs tokens, and it says what was truncated.
-// Names of tables and columns are shown as SQL must write them, quoted where necessary.
+// Renders results as the text a player sees. It is short, since every character costs tokens, and says what was
+// truncated. Table and column names are shown as SQL must write them, quoted where necessary.
 
 import { formatCell } from "../data/index.ts";
 import { oneLine } from "../one-line.ts";
 import { type Database, quoteName, type ResultTable, type Table } from "../sql/index.ts";
 
-/** Rows of a result that a player sees; a notice says how many there are. */
+/** Rows of a result that a player sees; a notice gives the total. */
 export const SHOWN_ROWS = 20;
 
-/** Characters of one cell a player sees. */
+/** Characters of a cell that a player sees. */
 export const SHOWN_CELL = 100;
 
-/** Columns and types, keys, references and the number of rows, one column per line. */
+/** Renders columns with types, keys and references, one per line, and the number of rows. */
 export function renderDescription(table: Table, rowCount: number | null): string {
   const rows = rowCount === null ? "many rows" : rowCount === 1 ? "1 row" : `${rowCount} rows`;
   const columns = table.columns.map((column) => {
@@ -23,7 +23,10 @@ export function renderDescription(table: Table, rowCount: number | null): string
   return [`${quoteName(table.name)}: ${table.kind === "view" ? `view, ${rows}` : rows}`, ...columns].join("\n");
 }
 
-/** Header and rows, cells separated by bars. Takes time linear in the result's bytes, which `MAX_RESULT_BYTES` limits. */
+/**
+ * Renders a header and rows, cells separated by bars. Takes time linear in the result's size, which MAX_RESULT_BYTES
+ * limits.
+ */
 export function renderResult({ columns, types, rows, has_more, cut_at }: ResultTable): string {
   if (rows.length === 0) return `${columns.map(cut).join(" | ")}\n(no rows)`;
   const shown = rows
@@ -36,7 +39,7 @@ export function renderResult({ columns, types, rows, has_more, cut_at }: ResultT
   return [columns.map(cut).join(" | "), ...shown, ...notice].join("\n");
 }
 
-/** Table names at first; a described table with its columns. */
+/** Renders table names; described tables also show their columns. */
 export function renderSchema(database: Database, described: ReadonlySet<string>): string {
   const lines = database.tables.map(({ name, columns }) =>
     described.has(name)
@@ -46,7 +49,7 @@ export function renderSchema(database: Database, described: ReadonlySet<string>)
   return described.size === 0 ? lines.join(", ") : lines.join("\n");
 }
 
-/** One line, with a mark where it is truncated. */
+/** Makes text one line and truncates it with a mark. */
 function cut(text: string): string {
   const line = oneLine(text, " ⏎ ");
   return line.length <= SHOWN_CELL ? line : `${line.slice(0, SHOWN_CELL)}… (${line.length} characters)`;

@@ -1,4 +1,4 @@
-// Properties of the reward: padding never pays, answering right always beats not answering, exploration pays.
+// Properties of the reward: padding never pays, a right answer always beats no answer, exploration pays.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { shopDataSet } from "../../../test/helpers/fixtures.ts";
@@ -10,7 +10,7 @@ import { DEFAULT_RULES, type EnvironmentRules, GUIDED_RULES } from "./rules.ts";
 const data = shopDataSet();
 const BUDGET = 10;
 
-/** Plays actions to the end; gives the return, and GRPO's reward with the presets' weights. */
+/** Plays the actions to the end. Returns the episode's return and GRPO's reward with the presets' weights. */
 function play(question_id: string, actions: readonly SQLAction[], rules: EnvironmentRules = DEFAULT_RULES) {
   const env = new SQLEnvironment(data, { step_budget: BUDGET, ...rules });
   env.reset({ question_id });
@@ -92,7 +92,7 @@ test("exploration pays: one more successful look beats guessing at once", () => 
   }
 });
 
-/** Useless turns: no text, no argument, no known action, and one failing query repeated. */
+/** Useless turns: empty text, a missing argument, an unknown action, and one failing query repeated. */
 const idle: fc.Arbitrary<SQLAction> = fc.constantFrom<SQLAction>(
   { action_type: "QUERY", argument: "" },
   { action_type: "ANSWER", argument: "  " },
@@ -163,11 +163,11 @@ test("each part has the documented amount", () => {
   expect(meter.book({ worked: true, isNew: false, isRepeat: false, phi: 0.5 })).toMatchObject({ progress: 0.075 });
   expect(meter.book({ worked: true, isNew: false, isRepeat: false, phi: 0.25 })).toMatchObject({ progress: 0 });
   expect(meter.book({ worked: false, isNew: false, isRepeat: false, correct: true })).toEqual({
-    exec_ok: 0.03, // the rest of 0.10
+    exec_ok: 0.03, // what is left of 0.10
     new_info: 0,
     repeat: 0,
     step_cost: -0.005,
-    progress: 0.075, // the rest of 0.15
+    progress: 0.075, // what is left of 0.15
     correctness: 1,
   });
   expect(meter.phi).toBe(1);

@@ -1,5 +1,5 @@
-// Step rewards. A right answer pays out what is left of the exploration allowance (`looking_cap`) and of the progress, so
-// every right episode earns the same before costs, and padding it with more exploration cannot pay.
+// Step rewards. A right answer also pays what is left of the exploration allowance (`looking_cap`) and of the progress
+// reward. Every right episode thus earns the same before costs, and padding it with exploration cannot pay.
 import { z } from "zod";
 
 export const rewardSchema = z
@@ -28,7 +28,7 @@ export const rewardBreakdownSchema = z
   })
   .readonly();
 
-/** What one step earned, part by part; the step's reward is their sum. */
+/** The reward of one step by component; the step's reward is the sum. */
 export type RewardBreakdown = z.infer<typeof rewardBreakdownSchema>;
 
 /** The facts of a step that rewards depend on. */
@@ -36,11 +36,11 @@ export interface StepFacts {
   readonly worked: boolean;
   readonly isNew: boolean;
   readonly isRepeat: boolean;
-  /** The turn had no valid action: no argument, an unknown type. */
+  /** Whether the turn had no valid action: a missing argument or an unknown type. */
   readonly isEmpty?: boolean | undefined;
-  /** Φ of this step's result, if it had one. */
+  /** Φ of this step's result, if there is one. */
   readonly phi?: number | undefined;
-  /** Set on an ANSWER. */
+  /** Whether the answer was right; set only for an ANSWER. */
   readonly correct?: boolean | undefined;
 }
 
@@ -64,12 +64,12 @@ export class RewardMeter {
     this.#lookingLeft = config.looking_cap;
   }
 
-  /** The best Φ so far; 1 after a right answer. */
+  /** The highest Φ so far; 1 after a right answer. */
   get phi(): number {
     return this.#phi;
   }
 
-  /** The rewards of one step. */
+  /** Computes the rewards of one step. */
   book({ worked, isNew, isRepeat, isEmpty = false, phi = 0, correct }: StepFacts): RewardBreakdown {
     const config = this.#config;
     const pays = worked && !isRepeat;
@@ -93,7 +93,7 @@ export class RewardMeter {
   }
 }
 
-/** The step's reward. */
+/** A step's reward: the sum of its components. */
 export function sumOf(breakdown: RewardBreakdown): number {
   return tidy(Object.values(breakdown).reduce((sum: number, part: number) => sum + part, 0));
 }

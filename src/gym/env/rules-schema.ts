@@ -1,4 +1,4 @@
-// The zod schema of the rules: keys, defaults and descriptions for configs, flags and docs.
+// Zod schema of the rules: keys, defaults and descriptions for configs, flags and docs.
 import { z } from "zod";
 import { DEFAULT_RULES, MIN_FAILURES } from "./rules.ts";
 

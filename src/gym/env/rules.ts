@@ -1,23 +1,23 @@
-// Optional rules of the environment, and the id that names them in every result. No dependencies, since the browser
-// client parses ids too; rules-schema.ts has the zod schema.
+// Optional rules of the environment, and the id that names them in every result. Has no dependencies, because the
+// browser client also parses ids; the zod schema is in rules-schema.ts.
 import { UsageError } from "../../errors.ts";
 
-/** Incremented when the same settings give other observations, rewards or verdicts than before. */
+/** Incremented when the same settings start to give other observations, rewards or verdicts. */
 export const RULES_VERSION = "env-1";
 
 /** Settings that change observations, rewards or verdicts. */
 export interface EnvironmentRules {
-  /** Errors about names end with the columns of described tables that the query uses. */
+  /** Adds the columns of described tables to errors about unknown names. */
   readonly error_hints: boolean;
-  /** The episode ends when the same action has failed this often; null: never. */
+  /** Ends the episode when the same action has failed this many times; null: never. */
   readonly end_after_failures: number | null;
-  /** `ANSWER: @last` answers with the whole result of the last query that worked. */
+  /** Lets `ANSWER: @last` answer with the whole result of the last successful query. */
   readonly answer_last: boolean;
-  /** `DESCRIBE: a, b` describes several tables in one action. */
+  /** Lets `DESCRIBE: a, b` describe several tables in one action. */
   readonly describe_many: boolean;
 }
 
-/** Text answers, plain errors, no early end. */
+/** The defaults: answers as text, errors without hints, no early end. */
 export const DEFAULT_RULES: EnvironmentRules = Object.freeze({
   error_hints: false,
   end_after_failures: null,
@@ -25,7 +25,10 @@ export const DEFAULT_RULES: EnvironmentRules = Object.freeze({
   describe_many: false,
 });
 
-/** For pretrained models and benchmarks: they test the query, not the copying of its result. */
+/**
+ * Rules for pretrained models and benchmarks: these test whether a model finds the query, not whether it copies the
+ * result.
+ */
 export const GUIDED_RULES: EnvironmentRules = Object.freeze({
   error_hints: true,
   end_after_failures: 3,
@@ -33,11 +36,11 @@ export const GUIDED_RULES: EnvironmentRules = Object.freeze({
   describe_many: true,
 });
 
-/** With fewer, a single failure would end an episode at the cost of a wrong answer. */
+/** Minimum of `end_after_failures`. At 1, a single failure would cost as much as a wrong answer. */
 export const MIN_FAILURES = 2;
 
 /**
- * A short name for the rules: `env-1` for the defaults, `env-1+hints+stuck3+last+many` with everything on.
+ * Returns a short name for the rules: `env-1` for the defaults, `env-1+hints+stuck3+last+many` with everything on.
  *
  * @example
  * rulesId(GUIDED_RULES); // "env-1+hints+stuck3+last+many"
@@ -52,7 +55,7 @@ export function rulesId({ error_hints, end_after_failures, answer_last, describe
   ].join("+");
 }
 
-/** The rules an id names; undefined for an id of another version. */
+/** Parses an id into rules; undefined for another version. */
 export function rulesFromId(id: string): EnvironmentRules | undefined {
   const parts = id.split("+");
   const failures = /(?:^|\+)stuck(\d{1,6})(?:\+|$)/.exec(id)?.[1];

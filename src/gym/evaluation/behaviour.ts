@@ -1,14 +1,14 @@
-// Statistics of behaviour: whether players describe tables before they query, and answer with what they saw.
+// Behaviour statistics: whether players describe tables before they query them, and answer with values they saw.
 import { isLastReference, rulesFromId, tableNames } from "../env/index.ts";
 import type { EpisodeRecord } from "../episode.ts";
 
-/** Shares are 0–1; null where the denominator is 0. */
+/** Shares are 0–1; null if the denominator is 0. */
 export interface Behaviour {
   /** Share of episodes that described a table before the first query on it. */
   readonly described_first: number | null;
-  /** Share of answers whose every value was in a result before. */
+  /** Share of answers whose values all occurred in an earlier result. */
   readonly answers_seen: number | null;
-  /** Mean number of actions of episodes that ended with the right answer. */
+  /** Mean number of actions in episodes with a right answer. */
   readonly steps_to_solve: number | null;
   /** Mean number of repeated actions per episode. */
   readonly repeats: number | null;
@@ -44,7 +44,7 @@ function answersWhatItSaw({ steps, rules }: EpisodeRecord): boolean {
   return values.length > 0 && values.every((value) => shown.includes(value));
 }
 
-/** The values of an answer, as they would be in a result. */
+/** Splits an answer into values as a result would show them. */
 function valuesOf(answer: string): string[] {
   const list = /^\s*\[(.*)\]\s*$/s.exec(answer)?.[1]?.match(/\s*(?:"(?:[^"\\]|\\.)*"|[^,]+)/g);
   return (list ?? answer.split(/\n| \| |, /))

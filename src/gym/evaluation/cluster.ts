@@ -1,4 +1,4 @@
-// The 95 % confidence interval of a rate over a few clusters: questions on one database succeed and fail together.
+// The 95 % confidence interval of a rate over clusters: questions on one database succeed and fail together.
 import { type Interval, wilson } from "./wilson.ts";
 
 /** Successes and trials of one cluster. */
@@ -14,8 +14,8 @@ const T = [
 ];
 
 /**
- * A t interval on the variance between clusters, with one degree of freedom less than there are clusters, clamped to 0–1.
- * It is never narrower than Wilson's: a few clusters that happen to agree prove little. Null for fewer than two clusters.
+ * A t interval on the variance between clusters, with n − 1 degrees of freedom for n clusters, clamped to 0–1. It is
+ * never narrower than Wilson's: a few clusters that happen to agree prove little. Null for fewer than two clusters.
  */
 export function clusterInterval(clusters: readonly Cluster[]): Interval | null {
   const counted = clusters.filter(({ trials }) => trials > 0);
@@ -24,7 +24,7 @@ export function clusterInterval(clusters: readonly Cluster[]): Interval | null {
   const plain = wilson(successes, total);
   if (counted.length < 2 || !plain) return null;
   const rate = successes / total;
-  // The ratio estimator's variance: each cluster's deviation from the common rate.
+  // Variance of the ratio estimator: how far each cluster deviates from the common rate.
   const surplus = counted.reduce((sum, cluster) => sum + (cluster.successes - rate * cluster.trials) ** 2, 0);
   const deviation = Math.sqrt((counted.length / (counted.length - 1)) * surplus) / total;
   const half = studentT(counted.length - 1) * deviation;

@@ -14,7 +14,7 @@ beforeAll(async () => {
   data = await smallDataSet();
 });
 
-/** Always takes the same action. */
+/** A player that always takes the same action. */
 function stubborn(action_type: "QUERY" | "ANSWER", argument: string): Player {
   return { name: "stubborn", start: () => () => ({ action: { action_type, argument } }) };
 }
@@ -120,7 +120,7 @@ describe("the report", () => {
   });
 });
 
-/** Answers after a varying number of ticks, so that episodes overtake each other. */
+/** Delays decisions by a varying number of ticks, so that episodes overtake each other. */
 function unhurried(player: Player): Player {
   let calls = 0;
   return {

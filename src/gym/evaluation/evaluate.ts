@@ -1,4 +1,4 @@
-// Evaluates a player on a seeded sample of questions, played concurrently; the report is the same for any concurrency.
+// Evaluates a player on a seeded sample of questions, played concurrently. Concurrency does not change the report.
 
 import { UsageError } from "../../errors.ts";
 import { random } from "../../random.ts";
@@ -17,17 +17,17 @@ import type { Player } from "../players/index.ts";
 import { buildReport, type EvaluationReport } from "./summary.ts";
 
 export interface EvaluateOptions {
-  /** Number of episodes; more than there are questions play them again. @default each question once */
+  /** Number of episodes; beyond the number of questions, they are played again. @default each question once */
   readonly episodes?: number | undefined;
   /** Number of questions to sample. @default all */
   readonly questions?: number | undefined;
-  /** Episodes per question, where `episodes` is not given. @default 1 */
+  /** Episodes per question, if `episodes` is not given. @default 1 */
   readonly tries?: number | undefined;
   /** @default "eval" */
   readonly split?: Split;
   /** Seed of the sample and of the players' random numbers. @default 0 */
   readonly seed?: number;
-  /** Each list names what is kept; an absent or empty one keeps everything. */
+  /** Each list names the values to keep; an absent or empty list keeps everything. */
   readonly difficulty?: readonly Difficulty[] | undefined;
   readonly answerTypes?: readonly AnswerType[] | undefined;
   readonly databases?: readonly string[] | undefined;
@@ -37,13 +37,16 @@ export interface EvaluateOptions {
   readonly rules?: EnvironmentRules;
   /** Concurrent episodes. @default 1 */
   readonly concurrency?: number;
-  /** Makes an environment for each concurrent episode, such as a remote one. @default an SQLEnvironment on the data */
+  /**
+   * Creates an environment (for example a remote one) for each concurrent episode. @default an SQLEnvironment on the
+   * data
+   */
   readonly environment?: () => PlayableEnvironment;
-  /** Called with each episode in the order of the sample, whatever order they end in. */
+  /** Called with each episode in the order of the sample, regardless of the order in which they end. */
   readonly onEpisode?: (record: EpisodeRecord) => void;
   /** Called as soon as an episode ends. */
   readonly onProgress?: (progress: Progress) => void;
-  /** After an abort the report covers the episodes that have ended. */
+  /** Aborts the evaluation; the report then covers the finished episodes. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -55,7 +58,7 @@ export interface Progress {
 }
 
 /**
- * Plays a sample of the data set's questions and counts. Throws what `playEpisode` throws.
+ * Plays a sample of the data set's questions and reports on it. Throws what `playEpisode` throws.
  *
  * @example
  * const report = await evaluate(data, keywordPlayer(), { split: "eval", episodes: 200, seed: 7 });
@@ -80,7 +83,7 @@ export async function evaluate(
             question,
             seed: episodeSeed(seed, question.question_id, round),
             seen: trained.has(question.database_name),
-            signal: signal && AbortSignal.any([signal]), // one per episode, since a signal collects listeners
+            signal: signal && AbortSignal.any([signal]), // a signal per episode, since signals collect listeners
           }),
         close: () => env.close?.(),
       };
@@ -90,7 +93,7 @@ export async function evaluate(
   return buildReport(records, { player: player.name, interrupted: records.length < sample.length });
 }
 
-/** Seed of an evaluation episode: the same one plays the same episode. */
+/** Seed of an evaluation episode: equal seeds play equal episodes. */
 export function episodeSeed(seed: number, question_id: string, round: number): string {
   return `${seed}/${question_id}/${round}`;
 }
@@ -103,7 +106,7 @@ export interface EpisodeWorker<T> {
 
 export type ConcurrencyOptions = Pick<EvaluateOptions, "concurrency" | "onEpisode" | "onProgress" | "signal">;
 
-/** Plays an episode for each item with several workers. After an abort, returns the episodes that have ended. */
+/** Plays an episode for each item on several workers. After an abort, returns the finished episodes. */
 export async function playConcurrently<T>(
   items: readonly T[],
   open: () => EpisodeWorker<T>,
@@ -123,7 +126,7 @@ export async function playConcurrently<T>(
       }
     } catch (error) {
       if (signal?.aborted) return;
-      next = items.length; // no further episodes: the evaluation has failed
+      next = items.length; // the evaluation has failed: start no further episodes
       throw error;
     } finally {
       await worker.close?.();
@@ -141,17 +144,17 @@ export async function playConcurrently<T>(
   checkCount("concurrency", concurrency);
   const workers = await Promise.allSettled(Array.from({ length: Math.min(concurrency, items.length) }, work));
   const failed = workers.find((worker) => worker.status === "rejected");
-  if (failed) throw failed.reason; // no episode is running any more
+  if (failed) throw failed.reason; // all episodes have ended by now
   return records.filter((record) => record !== undefined);
 }
 
 export interface Sampled {
   readonly question: QuestionRecord;
-  /** 0 the first time that a question is played. */
+  /** How often the question was played before. */
   readonly round: number;
 }
 
-/** Questions in a seeded random order, each once before any is repeated. Throws UsageError when none matches. */
+/** Questions in a seeded random order, each once before any is repeated. Throws UsageError if none matches. */
 export function sampleQuestions(
   questions: readonly QuestionRecord[],
   {
@@ -173,11 +176,11 @@ export function sampleQuestions(
 }
 
 export interface RoundOptions {
-  /** Number of episodes; @default `tries` of each drawn item */
+  /** Number of episodes. @default `tries` for each drawn item */
   readonly episodes?: number | undefined;
   /** @default 1 */
   readonly tries?: number | undefined;
-  /** Items to draw. @default all */
+  /** Number of items to draw. @default all */
   readonly drawn?: number | undefined;
   readonly seed: number;
 }
@@ -206,6 +209,6 @@ function checkCount(name: string, value: number): void {
   }
 }
 
-const MAX_COUNT = 1_000_000; // every record is kept until the report
+const MAX_COUNT = 1_000_000; // all records are kept in memory until the report
 
-const EPISODES_PER_YIELD = 16; // synchronous players and environments would block the event loop
+const EPISODES_PER_YIELD = 16; // yield to the event loop this often: synchronous players and environments never do

@@ -1,4 +1,4 @@
-// Evaluation of players: success rates with intervals, comparisons, transcripts.
+// Evaluates players: success rates with confidence intervals, comparisons, transcripts.
 
 export {
   type EpisodeRecord,

@@ -22,7 +22,7 @@ test("the permutation test gives the values of SciPy's exact permutation_test, a
   expect(signFlips([3, -1, 4, 1, -5, 9, 2, 6], 1)).toEqual({ p: 0.1875, permutations: 256 });
   const differences = [2, 0, 1, -3, 4, 1, 1, -2, 5, 0, 2, 3, -1];
   expect(signFlips(differences, 1).p).toBe(0.173828125);
-  const padded = [...differences, ...Array<number>(8).fill(0)]; // more clusters than are enumerated, the same sums
+  const padded = [...differences, ...Array<number>(8).fill(0)]; // more clusters than are enumerated, with the same sums
   const sampled = signFlips(padded, 1);
   expect(sampled.permutations).toBe(100_000);
   expect(Math.abs(sampled.p - 0.173828125)).toBeLessThan(0.005);
@@ -31,7 +31,7 @@ test("the permutation test gives the values of SciPy's exact permutation_test, a
 });
 
 test("two players are compared question by question, with an interval over databases", () => {
-  // Ten databases of ten questions; b is right in this many more of each.
+  // Ten databases with ten questions each; b answers this many more right on each.
   const differences = [2, 0, 1, -3, 4, 1, 1, -2, 5, 0];
   const outcomes = differences.flatMap((difference, d) =>
     Array.from({ length: 10 }, (_, i) => ({

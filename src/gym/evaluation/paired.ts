@@ -1,11 +1,11 @@
-// Compares two players on the same questions: whether the difference is significant.
+// Compares two players on the same questions and tests whether the difference is significant.
 //  - McNemar's exact test assumes independent questions.
 //  - The permutation test flips the sign of whole databases: questions on one database succeed and fail together.
 import { random } from "../../random.ts";
 import { studentT } from "./cluster.ts";
 import { type Interval, Z } from "./wilson.ts";
 
-/** One question answered by both. */
+/** One question that both players answered. */
 export interface PairedOutcome {
   readonly database: string;
   readonly a: boolean;
@@ -19,20 +19,20 @@ export interface PairedComparison {
   readonly a: number;
   readonly b: number;
   readonly difference: number;
-  /** 95 %, over databases and never narrower than over questions; null where there are fewer than two databases. */
+  /** 95 % interval over databases, never narrower than over questions; null for fewer than two databases. */
   readonly difference_ci: Interval | null;
-  /** Questions that only one of them got right. */
+  /** Number of questions that only a (only b) answered right. */
   readonly only_a: number;
   readonly only_b: number;
   /** Two-sided p values. */
   readonly mcnemar_p: number;
   readonly permutation_p: number;
-  /** Sign patterns tried; all of them where that is `2 ** databases`. */
+  /** Number of sign patterns tried; if it is `2 ** databases`, all of them. */
   readonly permutations: number;
 }
 
 /**
- * Compares two players. Throws RangeError without questions.
+ * Compares two players. Throws RangeError if there are no questions.
  *
  * @example
  * const outcomes = [{ database: "shop", a: true, b: false }, { database: "zoo", a: true, b: true }];
@@ -67,12 +67,15 @@ export function comparePaired(outcomes: readonly PairedOutcome[], seed: number):
   };
 }
 
-/** McNemar's exact test: the two-sided probability of a split at least as uneven if each discordant question were a fair coin toss. */
+/**
+ * McNemar's exact test: the two-sided probability of a split at least this uneven if each discordant question were a
+ * fair coin toss.
+ */
 export function mcnemar(onlyA: number, onlyB: number): number {
   const n = onlyA + onlyB;
   const fewer = Math.min(onlyA, onlyB);
   if (2 * fewer === n) return 1;
-  let logTerm = -n * Math.LN2; // of 0 heads in n tosses
+  let logTerm = -n * Math.LN2; // log probability of 0 heads in n tosses
   let sum = Math.exp(logTerm);
   for (let i = 1; i <= fewer; i++) {
     logTerm += Math.log((n - i + 1) / i);
@@ -82,9 +85,12 @@ export function mcnemar(onlyA: number, onlyB: number): number {
 }
 
 const MAX_EXACT_CLUSTERS = 20; // a million sign patterns take a few milliseconds
-const SAMPLED_PATTERNS = 100_000; // p is then known to about 0.001 at 0.05
+const SAMPLED_PATTERNS = 100_000; // near p = 0.05 the standard error is then about 0.001
 
-/** The share of sign patterns whose sum is at least as far from 0 as the one seen: all patterns, or a seeded sample plus the one seen. */
+/**
+ * The share of sign patterns whose sum is at least as far from 0 as the observed one: over all patterns, or over a
+ * seeded sample plus the observed pattern.
+ */
 export function signFlips(
   differences: readonly number[],
   seed: number,
@@ -96,7 +102,7 @@ export function signFlips(
     const signs = differences.map(() => 1);
     for (let pattern = 0; pattern < patterns; pattern++) {
       if (Math.abs(sum) >= seen) atLeast++;
-      // The next pattern of a Gray code differs in one sign: that of the lowest bit that changes.
+      // Consecutive patterns of a Gray code differ in one sign, at the lowest bit that changes.
       const flipped = Math.min(differences.length - 1, 31 - Math.clz32((pattern + 1) & -(pattern + 1)));
       if (flipped < 0) break;
       signs[flipped]! *= -1;
@@ -115,8 +121,8 @@ export function signFlips(
 }
 
 /**
- * A t interval on the spread of the databases' differences around the common one, widened to the interval of paired
- * questions where that is wider: a few databases that happen to agree prove little.
+ * A t interval on how far the databases' differences spread around the common one. If the interval of paired questions
+ * is wider, it is used instead: a few databases that happen to agree prove little.
  */
 function differenceInterval(
   clusters: readonly { readonly difference: number; readonly trials: number }[],
@@ -133,7 +139,10 @@ function differenceInterval(
   return [Math.max(-1, Math.min(low, mean - half)), Math.min(1, Math.max(high, mean + half))];
 }
 
-/** Agresti and Min's interval of a paired difference: Wald's with half a question added to each of the four cells, so that the interval is not empty without discordant questions. */
+/**
+ * Agresti and Min's interval of a paired difference: Wald's with half a question added to each of the four cells, so
+ * that it has a width even without discordant questions.
+ */
 function pairedInterval(onlyA: number, onlyB: number, questions: number): Interval {
   const [a, b, n] = [onlyA + 0.5, onlyB + 0.5, questions + 2];
   const mean = (b - a) / n;

@@ -1,4 +1,4 @@
-// Summaries of episodes: success with an interval, rewards and behaviour, for all and by group.
+// Summarizes episodes: success with an interval, rewards and behaviour, overall and by group.
 
 import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, type Difficulty } from "../data/index.ts";
 import type { DoneReason } from "../env/index.ts";
@@ -7,23 +7,23 @@ import { type Behaviour, measureBehaviour } from "./behaviour.ts";
 import { type Cluster, clusterInterval } from "./cluster.ts";
 import { type Interval, wilson } from "./wilson.ts";
 
-/** How an interval was computed: over questions, or over databases where those are the sampled units. */
+/** How an interval was computed: over questions, or over databases if those are the sampled units. */
 export type IntervalMethod = "wilson" | "cluster_t_by_database";
 
-/** One group of episodes. Rates are 0–1; null where nothing was scored. */
+/** A group of episodes. Rates are 0–1; null if nothing was scored. */
 export interface Summary {
   readonly episodes: number;
-  /** Episodes that were not broken by an error. All rates and means are over these. */
+  /** Number of episodes without an error. All rates and means are over these. */
   readonly scored: number;
   readonly success_rate: number | null;
-  /** 95 %. */
+  /** 95 % confidence interval. */
   readonly success_ci: Interval | null;
   readonly ci_method: IntervalMethod;
   readonly mean_reward: number | null;
   readonly mean_steps: number | null;
-  /** Episodes per question, at most. */
+  /** Maximum number of episodes per question. */
   readonly tries: number;
-  /** Share of questions answered right in at least one of their tries (pass@k). */
+  /** Share of questions answered right in at least one try (pass@k). */
   readonly solved_in_tries: number | null;
   readonly behaviour: Behaviour;
 }
@@ -32,24 +32,26 @@ export interface EvaluationReport extends Summary {
   readonly player: string;
   /** Id of the prompt; absent for players without a prompt. */
   readonly prompt?: string;
-  /** Id of the environment's rules; null where no episode has them. */
+  /** Id of the environment's rules; null if no episode has one. */
   readonly rules: string | null;
-  /** Episodes broken by an error, of the player or its endpoint. */
+  /** Number of episodes aborted by an error of the player or its endpoint. */
   readonly errors: number;
   readonly first_error: string | null;
-  /** Whether it was stopped before the last episode. */
+  /** Whether the evaluation was stopped before the last episode. */
   readonly interrupted: boolean;
-  /** Shares of actions that could not be parsed, were repeats, or failed. */
+  /** Share of actions that could not be parsed. */
   readonly parse_failure_rate: number | null;
+  /** Share of actions that repeated an earlier one. */
   readonly repeat_rate: number | null;
+  /** Share of actions that failed. */
   readonly invalid_rate: number | null;
-  /** How the scored episodes ended; `none` where the player stopped or its tokens were used up. */
+  /** How the scored episodes ended; `none` if the player stopped or ran out of tokens. */
   readonly done_reasons: Readonly<Record<DoneReason | "none", number>>;
   readonly by_difficulty: Readonly<Record<Difficulty, Summary>>;
   readonly by_answer_type: Readonly<Record<AnswerType, Summary>>;
-  /** Databases with training questions, asked other questions. */
+  /** New questions on databases that training also uses. */
   readonly seen: Summary;
-  /** Databases that do not. */
+  /** Questions on databases that training does not use. */
   readonly unseen: Summary;
   readonly by_database: Readonly<Record<string, Summary>>;
 }
@@ -59,7 +61,7 @@ export interface ReportOptions {
   readonly interrupted?: boolean;
 }
 
-/** Builds the report of episodes; their order does not matter. */
+/** Builds the report from episodes; their order does not matter. */
 export function buildReport(
   records: readonly EpisodeRecord[],
   { player, interrupted = false }: ReportOptions,
@@ -103,12 +105,12 @@ function doneReasons(scored: readonly EpisodeRecord[]): Record<DoneReason | "non
   return counts;
 }
 
-/** An episode whose statement hit the time limit is no success: leaving it out would reward stalling. */
+/** A timeout still counts as a scored failure: leaving it out would reward stalling. */
 function isScored({ error }: EpisodeRecord): boolean {
   return error === null;
 }
 
-/** Summarizes one group. Clustering needs two databases; with fewer the interval is Wilson's. */
+/** Summarizes a group. Clustering needs two databases; with fewer, Wilson's interval is used. */
 export function summarize(records: readonly EpisodeRecord[], method: IntervalMethod = "wilson"): Summary {
   const scored = records.filter(isScored);
   const mean = (of: (record: EpisodeRecord) => number) =>
@@ -141,7 +143,7 @@ function countTries(scored: readonly EpisodeRecord[]): Pick<Summary, "tries" | "
   };
 }
 
-/** Wilson's interval over distinct questions: playing a question again is no new evidence. */
+/** Wilson's interval over distinct questions: playing a question again adds no evidence. */
 function overQuestions(scored: readonly EpisodeRecord[], rate: number | null): Interval | null {
   const questions = countQuestions(scored);
   return rate === null ? null : wilson(rate * questions, questions);
@@ -151,7 +153,7 @@ function countQuestions(scored: readonly EpisodeRecord[]): number {
   return new Set(scored.map(({ question_id }) => question_id)).size;
 }
 
-/** Each database's rate over its distinct questions. */
+/** Successes and trials per database, over its distinct questions. */
 function byDatabase(scored: readonly EpisodeRecord[]): Cluster[] {
   const names = new Set(scored.map(({ database_name }) => database_name));
   return [...names].map((name) => {

@@ -1,9 +1,9 @@
-// An episode as readable text: the question, and each turn with its result and reward.
+// Formats an episode as readable text: the question, then each turn with its result and reward.
 import type { RewardBreakdown, SQLObservation } from "../env/index.ts";
 import type { EpisodeRecord, StepRecord } from "../episode.ts";
 
 /**
- * The whole episode.
+ * Formats a whole episode.
  *
  * @example
  * const record = await playEpisode(env, oraclePlayer(), { question: data.questions[0]! });
@@ -19,7 +19,7 @@ export function formatTranscript(record: EpisodeRecord): string {
   return [...head, ...steps.map(formatStep), formatVerdict(record)].join("\n");
 }
 
-/** One turn: the action, its result and its reward. */
+/** Formats one turn: the action, its result and its reward. */
 export function formatStep({ action, text, parse_error, observation }: StepRecord): string {
   const { result, error } = observation;
   return [
@@ -31,7 +31,7 @@ export function formatStep({ action, text, parse_error, observation }: StepRecor
   ].join("\n");
 }
 
-/** How it ended. */
+/** Formats how an episode ended. */
 export function formatVerdict({ correctness, reward, step_count, error, done_reason }: EpisodeRecord): string {
   const steps = step_count === 1 ? "1 step" : `${step_count} steps`;
   if (error !== null) return `=> broken after ${steps}: ${error}`;
@@ -51,13 +51,13 @@ const WORDS: Readonly<Record<keyof RewardBreakdown, string>> = {
   correctness: "right",
 };
 
-/** At a right answer these parts are paid out in full, however the answer was found. */
+/** Components that a right answer pays in full, however the answer was found. */
 const PAID_OUT: Readonly<Partial<Record<keyof RewardBreakdown, string>>> = {
   exec_ok: "rest of the exploration reward",
   progress: "rest of the progress reward",
 };
 
-/** A part of a step's reward in words. */
+/** Describes one component of a step's reward in words. */
 export function rewardPartText(
   part: keyof RewardBreakdown,
   { correctness }: Pick<RewardBreakdown, "correctness">,
@@ -67,7 +67,7 @@ export function rewardPartText(
   return part === "repeat" && error_class === "bad_action" ? "no action" : WORDS[part];
 }
 
-/** A step's reward in words: "+0.025: +0.02 it worked, +0.01 new, −0.005 a step". */
+/** Explains a step's reward: "+0.025: +0.02 it worked, +0.01 new, −0.005 a step". */
 export function explainReward({
   reward,
   reward_breakdown,
@@ -81,7 +81,7 @@ export function explainReward({
   return `${signed(reward)}: ${parts.join(", ")}`;
 }
 
-/** A number with its sign and no more decimals than it has, at most three. */
+/** Formats a number with its sign and at most three decimals. */
 export function signed(value: number): string {
   const text = String(Math.round(Math.abs(value) * 1000) / 1000);
   return value < 0 ? `−${text}` : `+${text}`;

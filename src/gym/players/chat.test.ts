@@ -26,7 +26,7 @@ afterEach(() => {
   server = undefined;
 });
 
-/** An endpoint on a free port that records requests and replies with what `answer` writes. */
+/** Starts an endpoint on a free port that records requests and lets `answer` write the replies. */
 async function endpoint(answer: Answer): Promise<{ baseUrl: string; received: Received[] }> {
   const received: Received[] = [];
   server = createServer(async (request: IncomingMessage, response) => {
@@ -50,7 +50,7 @@ function json(response: ServerResponse, status: number, body: unknown, headers: 
 
 const USER = [{ role: "user", content: "hello" }] as const;
 
-/** The error of one request, with the waits before retries. */
+/** Makes a request and returns its error and the delays before retries. */
 async function failureOf(options: Partial<ChatOptions> & { baseUrl: string }) {
   const waits: number[] = [];
   const complete = chatClient({ model: "m", wait: async (ms) => void waits.push(ms), ...options });
@@ -108,9 +108,10 @@ describe("chatPlayer", () => {
     expect(body).toMatchObject({ stop: ["\nResult:\n", "\nError: ", "\nSteps left: "] });
     expect(player.prompt_id).toBe("instruct-1");
     expect(body.messages[1]!.content).toMatch(/^Question: How many products are there\?\nTables: maker, product/);
-    expect(body.messages[4]!.content).toBe("QUERY: SELECT count(*) FROM product"); // thinking is not sent back
+    // Thinking is not sent back to the model.
+    expect(body.messages[4]!.content).toBe("QUERY: SELECT count(*) FROM product");
     expect(body.messages[5]!.content).toBe("Result:\ncount(*)\n5\nSteps left: 8");
-    expect(body.messages[8]!.content).not.toBe(""); // an empty reply is kept as something a server accepts
+    expect(body.messages[8]!.content).not.toBe(""); // an empty reply is replaced by text that servers accept
   });
 
   test("text after an action is removed, and examples are earlier turns; compact has neither", async () => {
@@ -172,7 +173,8 @@ describe("chatPlayer", () => {
       tool_calls: [{ type: "function", function: { name: "describe", arguments: '{"table":"product"}' } }],
     });
     expect(messages.at(-1)!.tool_call_id).toBe((messages.at(-2) as { tool_calls: { id: string }[] }).tool_calls[0]!.id);
-    expect((received[2]!.body.messages as { role: string }[]).at(-1)!.role).toBe("user"); // no call, no result of one
+    // Without a call there is no tool result.
+    expect((received[2]!.body.messages as { role: string }[]).at(-1)!.role).toBe("user");
   });
 
   test("a server without support for `stop` is asked without it", async () => {
@@ -312,7 +314,7 @@ describe("reports what went wrong and the remedy", () => {
 test("an abort ends a hanging request and a wait at once, with its reason", async () => {
   const { baseUrl } = await endpoint((_, response, count) => {
     if (count === 1)
-      abort.abort(new Error("enough")); // and no reply
+      abort.abort(new Error("enough")); // no reply is sent
     else json(response, 503, {}, { "retry-after": "60" });
   });
   let abort = new AbortController();

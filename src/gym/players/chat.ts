@@ -1,4 +1,5 @@
-// A player that asks an OpenAI-compatible endpoint (vLLM, Ollama, llama.cpp, hosted ones): one reply per turn, no streaming.
+// A player that asks an OpenAI-compatible endpoint (vLLM, Ollama, llama.cpp, hosted services) for one reply per turn,
+// without streaming.
 
 import { messageOf, PlayerError, UsageError } from "../../errors.ts";
 import { random } from "../../random.ts";
@@ -12,11 +13,11 @@ export interface ChatOptions {
   /** The URL before `/chat/completions`, usually ending in /v1: "http://localhost:8000/v1". */
   readonly baseUrl: string;
   readonly model: string;
-  /** Sent as a bearer token; never printed. */
+  /** Sent as a bearer token and never printed. */
   readonly apiKey?: string | undefined;
   /** @default 0 */
   readonly temperature?: number;
-  /** @default the server's */
+  /** @default the server's default */
   readonly topP?: number;
   /** New tokens per turn, including a model's thinking. @default 1024 */
   readonly maxTokens?: number;
@@ -28,7 +29,7 @@ export interface ChatOptions {
   readonly timeoutMs?: number;
   /** Retries after 429, 5xx and broken connections. @default 3 */
   readonly retries?: number;
-  /** Waits before a retry; rejects on abort. @default a timer */
+  /** Waits before a retry; rejects if aborted. @default a timer */
   readonly wait?: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
@@ -42,20 +43,24 @@ export interface ChatMessage {
 interface ToolCall {
   readonly id: string;
   readonly type: "function";
-  /** Arguments as JSON. */
+  /** Name of the tool, and its arguments as JSON. */
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
-/** A request without a usable reply; `code` is chat_connection, chat_timeout, chat_auth, chat_not_found, chat_http or chat_reply. */
+/**
+ * Thrown if a request gets no usable reply; `code` is chat_connection, chat_timeout, chat_auth, chat_not_found,
+ * chat_http or chat_reply.
+ */
 export class ChatError extends PlayerError {}
 
 const FIRST_WAIT_MS = 500; // doubled with each retry
-const MAX_WAIT_MS = 60_000; // whatever Retry-After says
-const BROKEN_CONNECTION = /\((?:ECONNRESET|EPIPE|ETIMEDOUT|EAI_AGAIN|UND_ERR_SOCKET|UND_ERR_CONNECT_TIMEOUT)\)$/; // worth a retry
-const MAX_SHOWN_BODY = 300; // characters of a server's response in an error message
+const MAX_WAIT_MS = 60_000; // also limits Retry-After
+// Errors worth a retry.
+const BROKEN_CONNECTION = /\((?:ECONNRESET|EPIPE|ETIMEDOUT|EAI_AGAIN|UND_ERR_SOCKET|UND_ERR_CONNECT_TIMEOUT)\)$/;
+const MAX_SHOWN_BODY = 300; // maximum characters of a server's response in an error message
 
 /**
- * A player that asks a chat model for each decision.
+ * Makes a player that asks a chat model for each decision.
  *
  * @example
  * const player = chatPlayer({ baseUrl: "http://localhost:11434/v1", model: "qwen3:0.6b" });
@@ -70,7 +75,7 @@ export function chatPlayer(options: ChatOptions): Player {
     start: ({ signal, seed, rules }) => {
       const { system, examples, format, stop, stopStrings, tools, parse } = promptFor(choice, rules);
       const messages: ChatMessage[] = [{ role: "system", content: system }];
-      let called: string | undefined; // the tool call without a result yet
+      let called: string | undefined; // the tool call that has no result yet
       const show = (content: string, isFirst: boolean) => {
         const answer = { role: "tool", tool_call_id: called ?? "" } as const;
         if (isFirst && called !== undefined) messages.push({ ...answer, content: "The task is over." });
@@ -110,27 +115,27 @@ export function chatPlayer(options: ChatOptions): Player {
   };
 }
 
-/** Requests one reply to a conversation; throws ChatError, or the signal's reason when aborted. */
+/** Requests one reply to a conversation. Throws ChatError, or the signal's reason if aborted. */
 export type Complete = (messages: readonly ChatMessage[], options?: AskOptions) => Promise<string>;
 
 export interface AskOptions {
   readonly signal?: AbortSignal | undefined;
   readonly key?: string;
-  /** Called with the token counts, where the endpoint sends them. */
+  /** Called with the token counts, if the endpoint reports them. */
   readonly onUsage?: (usage: ChatUsage) => void;
-  /** Stop strings; servers that do not support them are asked without. */
+  /** Stop strings; a server that does not support them is asked again without. */
   readonly stop?: readonly string[];
   /** Functions that the model may call; a call is returned as text between <tool_call> tags. */
   readonly tools?: readonly ActionTool[];
 }
 
-/** Tokens of one request. */
+/** Token counts of one request. */
 export interface ChatUsage {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
 }
 
-/** A client of one endpoint and model. */
+/** Creates a client for one endpoint and model. */
 export function chatClient({
   baseUrl,
   model,
@@ -146,7 +151,7 @@ export function chatClient({
   const url = endpointOf(baseUrl);
   if (model.trim() === "")
     throw new UsageError({ what: "a chat player needs a model", remedy: "name one with --model" });
-  let tokensKey = "max_tokens"; // newer hosted models require max_completion_tokens, and say so
+  let tokensKey = "max_tokens"; // newer hosted models require max_completion_tokens, and their error says so
   let knowsStop = true;
   const hide = (text: string) => (apiKey ? text.replaceAll(apiKey, "[key]") : text);
   const fail = (code: string, what: string, remedy: string, cause?: unknown) =>
@@ -174,7 +179,7 @@ export function chatClient({
         }),
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
       });
-      // The body is read here, under the same deadline: a server may hang after its headers too.
+      // Read the body here, under the same deadline: a server may also hang after its headers.
       return new Response(await response.text(), { status: response.status, headers: response.headers });
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
@@ -250,21 +255,21 @@ function shownUrl(url: string): string {
   return origin + pathname;
 }
 
-/** fetch hides the reason of a failure in `cause`. */
+/** The message with its `cause`, in which fetch hides the reason. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : undefined;
   return code ?? messageOf(cause ?? error);
 }
 
-/** The token counts of a reply that has them. */
+/** The token counts in a reply, if any. */
 function usageOf(body: string): ChatUsage | undefined {
   const { prompt_tokens, completion_tokens } = (JSON.parse(body) as { usage?: Partial<ChatUsage> | null }).usage ?? {};
   const isCount = (value: unknown): value is number => typeof value === "number" && value >= 0;
   return isCount(prompt_tokens) && isCount(completion_tokens) ? { prompt_tokens, completion_tokens } : undefined;
 }
 
-/** The reply's text; a message without text (truncated while thinking) is empty, which is data and not an error. */
+/** The text of a reply. A message without text (truncated while thinking) gives "": that is data, not an error. */
 function contentOf(body: string, fail: (what: string, remedy: string) => ChatError): string {
   let reply: unknown;
   try {
@@ -287,13 +292,13 @@ function contentOf(body: string, fail: (what: string, remedy: string) => ChatErr
   return (content ?? "") + callsText(choice.message.tool_calls);
 }
 
-/** Tool calls as the text that a model generates for them; only the first one is used. */
+/** Formats tool calls as the text that a model generates for them; only the first one is used. */
 function callsText(calls: unknown): string {
   const call = Array.isArray(calls) ? (calls[0] as Partial<ToolCall> | null) : null;
   return call?.function ? `\n<tool_call>\n${JSON.stringify(call.function)}\n</tool_call>` : "";
 }
 
-/** An action as a message with a tool call. */
+/** Makes a message with a tool call from an action. */
 function callMessage(action: SQLAction, id: string): ChatMessage {
   const { name, arguments: given } = callOf(action);
   const call = { id, type: "function", function: { name, arguments: JSON.stringify(given) } } as const;
@@ -330,7 +335,7 @@ function refusal(
   return fail("chat_http", `the endpoint answered ${status} (${said})`, remedy);
 }
 
-/** The server's error message: OpenAI's {error: {message}}, Ollama's {error}, else the body. */
+/** Extracts the server's error message: OpenAI's {error: {message}}, Ollama's {error}, else the body. */
 function saidIn(body: string): string {
   try {
     const { error, message, detail } = JSON.parse(body) as Record<string, unknown>;
@@ -346,7 +351,7 @@ function shorten(text: string): string {
   return line.length <= MAX_SHOWN_BODY ? line : `${line.slice(0, MAX_SHOWN_BODY)}…`;
 }
 
-/** Milliseconds, from seconds or a date. */
+/** Parses Retry-After (seconds or a date) into milliseconds. */
 function readRetryAfter(header: string | null): number | undefined {
   if (header === null || header.trim() === "") return undefined;
   const seconds = Number(header);
@@ -354,7 +359,9 @@ function readRetryAfter(header: string | null): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-/** Thinking is not sent back: it is long, and models are trained without the thinking of earlier turns. */
+/**
+ * Removes thinking, which is not sent back: it is long, and models are trained without the thinking of earlier turns.
+ */
 function withoutThinking(text: string): string {
   return text.replace(/^\s*<think>[\s\S]*?(?:<\/think>|$)/, "").trim();
 }

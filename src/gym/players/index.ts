@@ -1,4 +1,4 @@
-// Players: random, scripted and oracle players, models and chat endpoints, and their prompts and parser.
+// Players: random, scripted and oracle players, local models and chat endpoints, with their prompts and parser.
 export {
   type AskOptions,
   ChatError,

@@ -1,4 +1,4 @@
-// A language model as a player: observations formatted as text for a TextPolicy, the action parsed from its reply.
+// A language model as a player: formats observations for a TextPolicy and parses the action from its reply.
 
 import type { SQLObservation } from "../env/index.ts";
 import type { Decision, EpisodeContext, Player } from "./player.ts";
@@ -13,7 +13,7 @@ export interface ModelPlayerOptions extends Omit<TextPolicyOptions, "prompt"> {
 }
 
 /**
- * Plays with a model; concurrent episodes are sampled in one batch.
+ * Creates a player from a model; concurrent episodes are sampled in one batch.
  *
  * @example
  * const { engine, tokenizer, turns } = await loadModelAndTokenizer("starter");
@@ -31,7 +31,7 @@ export function modelPlayer(options: ModelPlayerOptions): Player {
   };
 }
 
-/** A model's policy of one SQL episode. */
+/** A model's policy for one episode. */
 export class ModelPolicy extends TextPolicy {
   readonly #prompt: Prompt;
 
@@ -41,7 +41,7 @@ export class ModelPolicy extends TextPolicy {
     this.#prompt = prompt;
   }
 
-  /** The model's decision on an observation; null when its tokens are used up or the context is full. */
+  /** The model's decision on an observation; null if its tokens are used up or the context is full. */
   async decide(observation: SQLObservation): Promise<Decision | null> {
     const reply = await this.reply(this.#prompt.format(observation));
     if (!reply) return null;

@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 const HIDDEN: Partial<QuestionRecord> = { gold_sql: "SELECT 'hidden'", gold_answer: "hidden", tables_involved: [] };
 
-/** Plays an episode; gives its actions and whether the answer was right. */
+/** Plays an episode. Returns its actions and whether the answer was right. */
 async function play(
   player: Player,
   question: QuestionRecord,

@@ -1,4 +1,4 @@
-// A language model's side of one episode: text in, text out, recorded token by token. It knows no SQL.
+// A language model's side of one episode: text in, text out, recorded token by token. It knows nothing of SQL.
 
 import type { StopRule } from "../../stop.ts";
 import { type ChatPrompt, Conversation, type Turns } from "./prompts/conversation.ts";
@@ -19,7 +19,7 @@ export interface TokenSampler {
   }): Promise<{
     readonly tokens: readonly number[];
     readonly logprobs: readonly number[];
-    /** @default "length" where the tokens do not end with the token that closes a turn */
+    /** @default "length" if the tokens do not end with the token that closes a turn */
     readonly finish_reason?: "stop" | "length" | "aborted";
   }>;
 }
@@ -27,7 +27,7 @@ export interface TokenSampler {
 export interface TextPolicyOptions {
   readonly engine: TokenSampler;
   readonly turns: Turns & { readonly stopIds: readonly number[] };
-  /** Text of sampled ids, without special tokens. */
+  /** Decodes sampled ids, without special tokens. */
   readonly decode: (ids: readonly number[]) => string;
   /** The text of every token id (the tokenizer's `texts`), for prompts with stop rules. @default no stop rules */
   readonly texts?: readonly string[] | undefined;
@@ -44,16 +44,19 @@ export interface TextPolicyOptions {
   readonly max_completion_length?: number;
   /** @default 2048 */
   readonly max_context_tokens?: number;
-  /** First part of the key of the samples' random numbers; the episode's key follows. @default [0] */
+  /** First part of the random numbers' key; the episode's seed follows. @default [0] */
   readonly key?: readonly (string | number)[];
 }
 
-/** A part of an episode whose tokens are exactly the context that was sampled from; truncating the history begins a new one. */
+/**
+ * A part of an episode whose tokens are exactly the context that was sampled from. Truncating the history starts a new
+ * segment.
+ */
 export interface Segment {
   readonly tokens: number[];
-  /** 1 where the model generated the token, 0 elsewhere. */
+  /** 1 for tokens the model generated, 0 elsewhere. */
   readonly mask: (0 | 1)[];
-  /** log π of the model's tokens as they were sampled, 0 elsewhere. */
+  /** log π of the model's tokens at sampling time, 0 elsewhere. */
   readonly logprobs: number[];
 }
 
@@ -62,33 +65,33 @@ export interface Message {
   readonly content: string;
 }
 
-/** One turn of a model. */
+/** One turn of the model. */
 export interface Reply {
   readonly text: string;
-  /** Number of tokens it generated, and of new prompt tokens before them. */
+  /** Number of generated tokens, and of new prompt tokens before them. */
   readonly tokens: number;
   readonly prompt_tokens: number;
 }
 
 export interface TextEpisode {
-  /** Last part of the key of the samples' random numbers. */
+  /** Last part of the random numbers' key. */
   readonly seed: string | number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A model in one episode. */
+/** A model's policy in one episode. */
 export class TextPolicy {
   readonly segments: Segment[] = [];
-  /** The chat, without the prompt's examples. */
+  /** The conversation, without the prompt's examples. */
   readonly messages: Message[];
-  /** Tokens the model generated. */
+  /** Number of tokens the model has generated. */
   written = 0;
-  /** Whether the last turn was truncated, or no token may follow. */
+  /** Whether the last turn was truncated, or no tokens are left. */
   truncated = false;
   readonly #options: TextPolicyOptions;
   readonly #episode: TextEpisode;
   readonly #conversation: Conversation;
-  /** Tokens of the current segment that the model has read or generated. */
+  /** Number of tokens in the current segment that the model has read or generated. */
   #known = 0;
 
   constructor(options: TextPolicyOptions, episode: TextEpisode) {
@@ -99,7 +102,7 @@ export class TextPolicy {
     this.#conversation = new Conversation(turns, { max_context_tokens, max_new_tokens, prompt });
   }
 
-  /** The model's reply to a text of the environment; null when its tokens are used up or the context is full. */
+  /** The model's reply to a text from the environment; null if its tokens are used up or the context is full. */
   async reply(observed: string): Promise<Reply | null> {
     const { engine, turns, decode, texts, temperature = 0, top_k, top_p, min_p, key = [0] } = this.#options;
     const { max_new_tokens = 256, max_completion_length = Number.POSITIVE_INFINITY } = this.#options;
@@ -125,7 +128,7 @@ export class TextPolicy {
       ...(top_k === undefined ? {} : { top_k }),
       ...(top_p === undefined ? {} : { top_p }),
       ...(min_p === undefined ? {} : { min_p }),
-      // After a truncation positions repeat, and must not get the same random numbers.
+      // Positions repeat after a truncation, and must not reuse random numbers.
       key: [...key, this.#episode.seed, ...(this.#conversation.cuts > 0 ? [this.#conversation.cuts] : [])],
       ...(this.#episode.signal ? { signal: this.#episode.signal } : {}),
     });
@@ -139,7 +142,7 @@ export class TextPolicy {
     return { text, tokens: tokens.length, prompt_tokens };
   }
 
-  /** Adds the new prompt tokens: to the current segment, or after a truncation to a new one. */
+  /** Adds new prompt tokens to the current segment, or to a new one after a truncation. */
   #addPrompt(prompt: readonly number[]): Segment {
     if (this.segments.length === this.#conversation.cuts) {
       this.segments.push({ tokens: [], mask: [], logprobs: [] });

@@ -11,7 +11,7 @@ export interface NewTable {
 }
 
 /**
- * The bytes of a new database file; the same tables give the same bytes.
+ * Creates a database file and returns its bytes; the same tables give the same bytes.
  *
  * @example
  * await loadSqlite();

@@ -1,13 +1,14 @@
-// A pool of open databases by name: opened when first used, shared, and closed by least recent use.
+// A pool of open databases by name. A database is opened when first used and shared; the least recently used is closed
+// first.
 import { SqlEnvError } from "../../errors.ts";
 import { Database, type OpenOptions } from "./database.ts";
 
 export interface DatabasePoolOptions extends OpenOptions {
   /** Names of the databases. */
   readonly names: readonly string[];
-  /** The file of a database; called each time it is opened. */
+  /** Reads a database file; called each time the database is opened. */
   readonly read: (name: string) => Uint8Array;
-  /** Bytes that may be open; beyond it the least recently used databases are closed. @default 1 GB */
+  /** Maximum total bytes of open databases; beyond it the least recently used are closed. @default 1 GB */
   readonly maxOpenBytes?: number;
 }
 
@@ -21,10 +22,10 @@ export interface DatabasePoolOptions extends OpenOptions {
  */
 export class DatabasePool {
   readonly names: readonly string[];
-  /** Whether "text" in double quotes may be a string in its databases. */
+  /** Whether "text" in double quotes may be a string in these databases. */
   readonly doubleQuotedStrings: boolean;
   readonly #options: DatabasePoolOptions;
-  readonly #open = new Map<string, Database>(); // in order of last use
+  readonly #open = new Map<string, Database>(); // least recently used first
   #openBytes = 0;
 
   constructor(options: DatabasePoolOptions) {
@@ -33,7 +34,7 @@ export class DatabasePool {
     this.doubleQuotedStrings = options.doubleQuotedStrings ?? false;
   }
 
-  /** The database of that name. Do not keep it: it may be closed when others are opened. */
+  /** Returns a database by name. Do not keep it: it may be closed when others are opened. */
   get(name: string): Database {
     let database = this.#open.get(name);
     if (database) {

@@ -109,7 +109,7 @@ test("the size of a row is limited, also with blobs, and the result says what wa
   });
   expect(wide.ok && wide.table.rows[0]!.every((cell) => cell === `x'${"78".repeat(2040)}'`)).toBe(true);
   const split = shop.run(`WITH t(b) AS (SELECT printf('%.2039c', 'x') || '\u00e9') SELECT ${columns} FROM t`);
-  expect(split.ok && split.table.rows[0]![0]).toBe("x".repeat(2039)); // not half an é
+  expect(split.ok && split.table.rows[0]![0]).toBe("x".repeat(2039)); // é is not cut in half
   expect(shop.run("SELECT CAST(printf('%.16000c', 'x') AS BLOB) AS b")).toMatchObject({
     table: { rows: [[`x'${"78".repeat(16_000)}'`]], truncated: null },
   });
@@ -159,7 +159,7 @@ test("damage inside a table is an error of the query and found by the integrity 
   expect(openShop().integrityErrors()).toEqual([]);
 });
 
-/** A database with three rows whose column `g` is computed by an expression of the file's author. */
+/** A database with three rows whose column `g` is computed by an expression stored in the file. */
 const generated = (expression: string) =>
   new Database(
     "x",

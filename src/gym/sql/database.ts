@@ -38,19 +38,19 @@ export interface ResultTable {
   /** The widest storage class in each column: distinguishes 3.0 from 3. */
   readonly types: readonly StorageClass[];
   readonly rows: readonly (readonly Cell[])[];
-  /** What was truncated, as text; null when the result is complete. */
+  /** A note about what was truncated; null if the result is complete. */
   readonly truncated: string | null;
   /** Whether there were more rows. */
   readonly has_more?: boolean;
-  /** Bytes kept of each cell, where one of them was longer. */
+  /** Bytes kept of each cell, if any cell was longer. */
   readonly cut_at?: number;
-  /** The storage class of each cell, where `RunOptions.classes` asked for them. */
+  /** The storage class of each cell, if `RunOptions.classes` is set. */
   readonly classes?: readonly (readonly StorageClass[])[];
 }
 
 export interface Column {
   readonly name: string;
-  /** As declared; may be empty. */
+  /** The declared type; may be empty. */
   readonly type: string;
   readonly primary_key: boolean;
   readonly not_null: boolean;
@@ -74,7 +74,7 @@ export type RunResult =
   | { readonly ok: false; readonly error: SqlError };
 
 export interface OpenOptions {
-  /** Take "text" in double quotes as a string where no such column exists, as older data sets expect. @default false */
+  /** Read "text" in double quotes as a string if there is no such column, as older data sets expect. @default false */
   readonly doubleQuotedStrings?: boolean;
 }
 
@@ -83,9 +83,9 @@ export interface RunOptions {
   readonly maxRows?: number;
   /** @default MAX_RESULT_BYTES */
   readonly maxBytes?: number;
-  /** Also return the storage class of each cell: distinguishes 3 from 3.0, and a blob from a text. @default false */
+  /** Also return the storage class of each cell, which distinguishes 3 from 3.0 and a blob from text. @default false */
   readonly classes?: boolean;
-  /** Virtual-machine instructions it may take. @default MAX_INSTRUCTIONS */
+  /** Maximum virtual-machine instructions. @default MAX_INSTRUCTIONS */
   readonly maxInstructions?: number;
 }
 
@@ -98,7 +98,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /**
- * A database that can only be read. Any number of environments may share one: no call changes it.
+ * A read-only database. Any number of environments may share one: no call changes it.
  *
  * @example
  * await loadSqlite();
@@ -116,7 +116,7 @@ export class Database {
   readonly #memory: Pointer;
   readonly #readable: ReadonlySet<string>;
   readonly #counts = new Map<string, number>();
-  /** Statements that needed more than a lowered limit: in training the same ones occur again and again. */
+  /** Statements that exceeded a lowered limit, with that limit: training repeats the same ones again and again. */
   readonly #tooLong = new Map<string, number>();
   #closed = false;
 
@@ -153,13 +153,13 @@ export class Database {
     }
   }
 
-  /** The table of that name, in any letter case. */
+  /** Finds a table by name, in any letter case. */
   table(name: string): Table | undefined {
     const wanted = name.toLowerCase();
     return this.tables.find((table) => table.name.toLowerCase() === wanted);
   }
 
-  /** Number of rows of a table, or null when counting took too long. */
+  /** Number of rows in a table; null if counting took too long. */
   rowCount(table: Table): number | null {
     const known = this.#counts.get(table.name);
     if (known !== undefined) return known;
@@ -170,7 +170,7 @@ export class Database {
     return count;
   }
 
-  /** The first rows of a table. */
+  /** Returns the first rows of a table. */
   sample(table: Table, rows: number = SAMPLE_ROWS): RunResult {
     return this.run(`SELECT * FROM ${quoteName(table.name)} LIMIT ${rows}`);
   }
@@ -182,7 +182,7 @@ export class Database {
     if (this.#closed) throw new Error(`database ${this.name} is closed`);
     const refusal = refuseText(sql);
     if (refusal) return { ok: false, error: refusal };
-    const isWhole = maxRows >= MAX_ROWS && maxBytes >= MAX_RESULT_BYTES; // a shorter result may take less
+    const isWhole = maxRows >= MAX_ROWS && maxBytes >= MAX_RESULT_BYTES; // a smaller result may need fewer instructions
     if (isWhole && maxInstructions <= (this.#tooLong.get(sql) ?? 0)) return { ok: false, error: TOO_LONG };
     const { value, report } = this.#withBudget(maxInstructions, () => {
       const kept = { maxRows, maxBytes, classes };
@@ -201,15 +201,16 @@ export class Database {
   }
 
   #rememberTooLong(sql: string, instructions: number): void {
-    if (instructions >= MAX_INSTRUCTIONS) return; // a statement that may take a second takes it each time: a server schedules by time
+    // Do not cache at the full limit: servers schedule by time, so such a statement must take its second each time.
+    if (instructions >= MAX_INSTRUCTIONS) return;
     if (this.#tooLong.size >= TOO_LONG_KEPT) this.#tooLong.clear();
     this.#tooLong.set(sql, instructions);
   }
 
-  /** Damage found by SQLite's own check, one line each; empty for a sound file. */
+  /** Damage that SQLite's integrity check finds, one line each; empty for an intact file. */
   integrityErrors(): string[] {
-    // A new connection to the same bytes: PRAGMA is denied on the sandboxed one. It has the same limits, and CHECK
-    // constraints, which are code of the file's author, do not run. Generated columns that are NOT NULL do.
+    // Uses a new connection to the same bytes, because the sandboxed one denies PRAGMA. It has the same limits. CHECK
+    // constraints, which are code from the file, do not run; generated columns that are NOT NULL do.
     const db = deserialize(this.#memory, this.byteLength);
     try {
       const { capi } = sqlite();
@@ -266,11 +267,14 @@ export class Database {
     try {
       return readRows(statement, limits);
     } catch (error) {
-      throw sqliteCrashed(error); // here, before any clean-up runs
+      throw sqliteCrashed(error); // thrown here, before any clean-up runs
     }
   }
 
-  /** Runs within a budget. An exception thrown through SQLite (a trap, a stack overflow, an error in a callback) leaves the shared engine in an unknown state. */
+  /**
+   * Runs work within a budget. An exception that passes through SQLite (a trap, a stack overflow, an error in a
+   * callback) leaves the shared engine in an unknown state.
+   */
   #withBudget<T>(instructions: number | undefined, work: () => T): { value: T; report: BudgetReport } {
     try {
       return withBudget({ db: this.#db, readable: this.#readable, instructions }, work);
@@ -319,12 +323,12 @@ export class Database {
         not_null: Number(row[3]) === 1,
       }));
     } catch {
-      return []; // a view on missing tables: it stays in the list, and querying it gives SQLite's error
+      return []; // a view on missing tables stays in the list, and querying it gives SQLite's error
     }
   }
 }
 
-/** Refuses a text before SQLite sees it: too long, or with a NUL character, which would hide the rest. */
+/** Refuses text before SQLite sees it: text that is too long, or has a NUL character, which would hide the rest. */
 function refuseText(sql: string): SqlError | undefined {
   if (sql.length > MAX_SQL_BYTES || encoder.encode(sql).length > MAX_SQL_BYTES) {
     return { error_class: "too_large", message: `the statement is longer than ${MAX_SQL_BYTES} bytes` };
@@ -334,13 +338,13 @@ function refuseText(sql: string): SqlError | undefined {
   return undefined;
 }
 
-/** SQLite's last error of a connection. Where the statement has not used up its memory, others hold it. */
+/** The connection's last error. If memory ran out before the statement used up its share, other connections hold it. */
 function lastError(db: Pointer, code: number): SqlError {
   const error = classifyError(code, sqlite().capi.sqlite3_errmsg(db));
   return isNoMemory(code) && !hasUsedUpMemory() ? NO_MEMORY : error;
 }
 
-/** The same for compiling, where SQLite also reports a program that is too long as "out of memory". */
+/** Like `lastError`, for compiling: there SQLite also reports a program that is too long as "out of memory". */
 function compileError(db: Pointer, code: number): SqlError {
   const { exports } = sqlite().wasm;
   const probe = isNoMemory(code) ? exports.sqlite3_malloc(COMPILE_BYTES) : 0;
@@ -352,16 +356,16 @@ const COMPILE_BYTES = 1_000_000; // more than compiling a statement allocates at
 
 const TOO_BIG = "string or blob too big"; // SQLite's message
 
-const NOT_AUTHORIZED = /^not authorized/; // the authorizer's message
+const NOT_AUTHORIZED = /^not authorized/; // start of the authorizer's message
 
 const TOO_LONG: SqlError = { error_class: "too_long", message: "the statement needs too many steps; make it simpler" };
 
-/** Statements remembered as too long, of at most MAX_SQL_BYTES each. */
+/** Maximum number of statements remembered as too long; each has at most MAX_SQL_BYTES. */
 const TOO_LONG_KEPT = 64;
 
 const NO_MEMORY: SqlError = { error_class: "no_memory", message: "other databases hold the engine's memory" };
 
-/** Whether an error means that SQLite stopped in the middle of a call. */
+/** Whether an error means that SQLite was interrupted in the middle of a call. */
 function isCrash(error: unknown): boolean {
   return error instanceof WebAssembly.RuntimeError || error instanceof RangeError;
 }
@@ -370,7 +374,7 @@ function notSelect(message: string): SqlError {
   return { error_class: "not_select", message };
 }
 
-/** Adds what the sandbox knows and SQLite's message does not. */
+/** Adds details that the sandbox knows but SQLite's message lacks. */
 function explain(error: SqlError, report: BudgetReport, sql: string): SqlError {
   if (report.stoppedByMemory) return { error_class: "too_large", message: "out of memory" };
   if (report.stoppedByClock) return { error_class: "timeout", message: "the statement ran too long for this machine" };
@@ -390,7 +394,7 @@ type Prepared = { ok: true; statement: Pointer } | { ok: false; error: SqlError 
 function prepare(db: Pointer, sql: string): Prepared {
   const { wasm } = sqlite();
   const bytes = encoder.encode(sql);
-  const memory = wasm.exports.malloc(8 + bytes.length + 1); // two pointers for SQLite to fill, the text, its NUL
+  const memory = wasm.exports.malloc(8 + bytes.length + 1); // two pointers that SQLite fills, the text, and a NUL
   if (memory === 0) throw new Error("out of WebAssembly memory");
   const [pStatement, pTail, text] = [memory, memory + 4, memory + 8];
   try {
@@ -425,7 +429,7 @@ interface ReadLimits {
   readonly classes?: boolean;
 }
 
-/** Reads the rows. It keeps at most `maxBytes` and one row, which has at most twice `maxRowBytes` (blobs in hexadecimal). */
+/** Reads the rows. Keeps at most `maxBytes` plus one row of at most twice `maxRowBytes` (blobs become hexadecimal). */
 function readRows(
   statement: Pointer,
   { maxRows, maxBytes, maxRowBytes, maxCellBytes, classes: wantsClasses = false }: ReadLimits,
@@ -470,7 +474,7 @@ function readRows(
   return { code, table: { columns, types, rows, truncated: truncated.join("; ") || null, ...extra } };
 }
 
-/** One cell, at most `maxBytes` of it. */
+/** Reads one cell, at most `maxBytes` of it. */
 function readCell(statement: Pointer, column: number, type: number, maxBytes: number): Cell {
   const { exports, heap8u } = sqlite().wasm;
   switch (type) {
@@ -485,7 +489,8 @@ function readCell(statement: Pointer, column: number, type: number, maxBytes: nu
       const length = exports.sqlite3_column_bytes(statement, column);
       const heap = heap8u();
       let end = start + Math.min(length, maxBytes);
-      if (length > maxBytes) while (end > start && (heap[end]! & 0xc0) === 0x80) end--; // never in the middle of a character
+      // Do not cut a character in half.
+      if (length > maxBytes) while (end > start && (heap[end]! & 0xc0) === 0x80) end--;
       return decoder.decode(heap.subarray(start, end));
     }
     case BLOB: {
@@ -513,7 +518,7 @@ function hexOf(bytes: Uint8Array): string {
 
 const NO_LIMITS = { maxRows: Infinity, maxBytes: Infinity, maxRowBytes: Infinity, maxCellBytes: Infinity };
 
-/** Runs trusted SQL on a connection outside the sandbox and reads all rows. */
+/** Runs trusted SQL outside the sandbox and reads all rows. */
 function select(db: Pointer, sql: string): ResultTable {
   const { wasm, capi } = sqlite();
   const prepared = prepare(db, sql);
@@ -533,12 +538,12 @@ function copyToHeap(name: string, bytes: Uint8Array): Pointer {
   if (memory === 0) throw bad(name, `the database of ${bytes.length} bytes does not fit into memory`);
   const heap = wasm.heap8u();
   heap.set(bytes, memory);
-  // Bytes in memory have no write-ahead log, so a file written in WAL mode is read as an ordinary one.
+  // A file in memory has no write-ahead log, so a file written in WAL mode is marked as an ordinary one.
   for (const offset of [18, 19]) if (heap[memory + offset] === 2) heap[memory + offset] = 1;
   return memory;
 }
 
-/** A read-only connection to bytes that we own. */
+/** Opens a read-only connection to bytes that we own. */
 function deserialize(memory: Pointer, length: number): Pointer {
   const { capi, wasm } = sqlite();
   const out = wasm.exports.malloc(4);
@@ -560,7 +565,7 @@ function deserialize(memory: Pointer, length: number): Pointer {
   }
 }
 
-/** Reports the usual reasons why a file is not a database; SQLite says "file is not a database" to all of them. */
+/** Reports the usual reasons why a file is not a database; SQLite's message is the same for all of them. */
 function checkHeader(name: string, bytes: Uint8Array): void {
   if (bytes.length === 0) throw bad(name, "the file is empty");
   if (decoder.decode(bytes.subarray(0, 16)) !== "SQLite format 3\0") {
@@ -570,7 +575,7 @@ function checkHeader(name: string, bytes: Uint8Array): void {
   if (bytes.length < 100) throw bad(name, "the file is truncated inside its header", `${bytes.length} bytes`);
   const pageSize = view.getUint16(16) === 1 ? 65_536 : view.getUint16(16);
   const pages = view.getUint32(28);
-  const pagesAreKnown = view.getUint32(24) === view.getUint32(92); // otherwise an old writer left a stale count
+  const pagesAreKnown = view.getUint32(24) === view.getUint32(92); // otherwise an old program left an outdated count
   if (pagesAreKnown && pages * pageSize > bytes.length) {
     throw bad(name, "the file is truncated", `${bytes.length} of ${pages * pageSize} bytes`);
   }

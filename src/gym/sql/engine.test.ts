@@ -1,7 +1,7 @@
-// The SQLite engine that all databases share: its memory, and what happens after a crash.
+// Tests the SQLite engine that all databases share: its memory limit and its behaviour after a crash.
 import { expect, test, vi } from "vitest";
 
-/** A separate engine for each test, since limits can only be lowered and crashes are final. */
+/** Loads a separate engine for each test, since limits can only be lowered and crashes are final. */
 async function freshEngine() {
   vi.resetModules();
   const [sql, { sqlite }] = await Promise.all([import("./index.ts"), import("./sqlite.ts")]);
@@ -42,7 +42,7 @@ test("out of memory because of other databases is unscorable", async () => {
   const { open, sqlite, isUnscorable } = await freshEngine();
   const database = open();
   const scratch = new (sqlite().oo1.DB)(":memory:");
-  scratch.exec("PRAGMA hard_heap_limit=20000000"); // as if others had allocated the rest
+  scratch.exec("PRAGMA hard_heap_limit=20000000"); // as if other connections had allocated the rest
   scratch.close();
   const result = database.run(holding(10_000));
   expect(result).toMatchObject({ ok: false, error: { error_class: "no_memory" } });
@@ -69,14 +69,14 @@ test("an integrity check of a hostile file does not run its author's code", asyn
   const { sqlite, Database } = await freshEngine();
   const { oo1, capi } = sqlite();
   const file = new oo1.DB(":memory:");
-  const endless = "instr(hex(zeroblob(2000000)), hex(zeroblob(1000000)) || '1') >= 0"; // hours of comparing
+  const endless = "instr(hex(zeroblob(2000000)), hex(zeroblob(1000000)) || '1') >= 0"; // would compare for hours
   file.exec(`PRAGMA ignore_check_constraints=ON;
     CREATE TABLE t (a CHECK (${endless})); INSERT INTO t VALUES (1);
     CREATE VIRTUAL TABLE f USING fts5(body); INSERT INTO f VALUES ('words');`);
   const database = new Database("hostile", capi.sqlite3_js_db_export(file));
   expect(database.integrityErrors()).toEqual([]);
   expect(database.run("SELECT * FROM f WHERE f MATCH 'words'")).toMatchObject({ ok: false });
-  file.exec("UPDATE f_data SET block = x'ffffffff'"); // damage only FTS5's own code would find
+  file.exec("UPDATE f_data SET block = x'ffffffff'"); // damage that only FTS5's own code would find
   const damaged = new Database("hostile", capi.sqlite3_js_db_export(file));
   expect(damaged.integrityErrors()).toEqual([]);
   file.close();

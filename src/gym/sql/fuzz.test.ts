@@ -1,4 +1,4 @@
-// Many random statements and noise: none may throw, change anything or fail without an error class.
+// Runs random statements and noise: none may throw, change anything or fail without an error class.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cases } from "../../../test/helpers/cases.ts";
@@ -19,7 +19,7 @@ const WORDS =
    strftime('%Y',placed) load_extension('x') row_number() dense_rank() lag(age) char(0) typeof(age) instr(name,'a')
    \u0000 \ufeff \u202e é 🙂 \\`.split(/\s+/);
 
-/** Statements that mostly parse: nested, joined, grouped, united, with some hostile parts. */
+/** Statements that usually parse: nested, joined, grouped, combined by UNION, with some hostile parts. */
 const { query } = fc.letrec<{ query: string; value: string; source: string }>((tie) => ({
   value: fc.oneof(
     { depthSize: "small", withCrossShrink: true },
@@ -87,6 +87,6 @@ test(`${RUNS} statements: no throw, no change, every error classified, no path l
     { numRuns: RUNS, seed: 20261115 },
   );
   expect(contents()).toBe(before);
-  expect(succeeded).toBeGreaterThan(RUNS / 10); // the generator reaches real queries, not only noise
+  expect(succeeded).toBeGreaterThan(RUNS / 10); // the generator produces real queries, not only noise
   shop.close();
 }, 300_000);

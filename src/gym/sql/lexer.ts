@@ -1,24 +1,25 @@
-// An SQL lexer with SQLite's token rules: enough to compare statements and find their clauses, never to judge safety.
+// An SQL lexer with SQLite's token rules: good enough to compare statements and find their clauses, not to judge
+// safety.
 
 export type SqlTokenKind = "word" | "quoted" | "string" | "number" | "operator";
 
 export interface SqlToken {
   readonly kind: SqlTokenKind;
-  /** As written. */
+  /** The text as written. */
   readonly text: string;
   /** Words in upper case, everything else as written. */
   readonly key: string;
   readonly start: number;
   readonly end: number;
-  /** Parentheses open at this token; an opening parenthesis and its closing one have the depth outside them. */
+  /** Number of open parentheses; an opening parenthesis and its closing one have the depth outside them. */
   readonly depth: number;
 }
 
-// Comments and white space are skipped; a block comment or string that never ends extends to the end of the text, as in SQLite.
+// Skips comments and white space; an unterminated block comment or string extends to the end of the text, as in SQLite.
 const TOKEN =
   /(\s+|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|([xX]?'(?:[^']|'')*(?:'|$))|("(?:[^"]|"")*(?:"|$)|`(?:[^`]|``)*(?:`|$)|\[[^\]]*(?:\]|$))|(0[xX][0-9a-fA-F]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?)|([\p{L}_$\u0080-\u{10ffff}][\p{L}\p{N}_$\u0080-\u{10ffff}]*)|(<=|>=|<>|!=|==|\|\||<<|>>|->>|->|[\s\S])/uy;
 
-/** The tokens of a statement, without comments and white space. */
+/** Splits a statement into tokens, without comments and white space. */
 export function tokenizeSql(sql: string): SqlToken[] {
   const tokens: SqlToken[] = [];
   let depth = 0;
@@ -44,7 +45,10 @@ export function tokenizeSql(sql: string): SqlToken[] {
   return tokens;
 }
 
-/** A normal form, the same for statements that differ only in white space, comments, letter case of words, `==`, `!=` or a final semicolon. */
+/**
+ * Normalizes a statement: differences only in white space, comments, letter case of words, `==`, `!=` or a final
+ * semicolon disappear.
+ */
 export function normalizeSql(sql: string): string {
   const tokens = tokenizeSql(sql);
   while (tokens.at(-1)?.text === ";") tokens.pop();
@@ -52,7 +56,10 @@ export function normalizeSql(sql: string): string {
   return tokens.map((token) => spelling[token.key] ?? token.key).join(" ");
 }
 
-/** The shape of a statement: names become `n`, literals `?`; statements that differ only in aliases and values have the same one. */
+/**
+ * The shape of a statement: names become `n`, literals `?`. Statements that differ only in aliases and values have the
+ * same shape.
+ */
 export function sqlSkeleton(sql: string): string {
   const tokens = tokenizeSql(sql);
   while (tokens.at(-1)?.text === ";") tokens.pop();
@@ -72,19 +79,19 @@ const KEYWORDS = new Set(
    USING VALUES WHEN WHERE WINDOW WITH`.split(/\s+/),
 );
 
-/** A name as it must be written in SQL: bare where that is safe, in double quotes otherwise. */
+/** Quotes a name for SQL: bare if that is safe, else in double quotes. */
 export function quoteName(name: string): string {
   return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !RESERVED.has(name.toUpperCase())
     ? name
     : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A text value as SQL. */
+/** Quotes a text value for SQL. */
 export function quoteText(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;
 }
 
-/** Words SQLite does not take as bare names, or that would read as something else. */
+/** Words that SQLite rejects as bare names or would read as something else. */
 const RESERVED = new Set([
   ...KEYWORDS,
   ..."ADD ALTER AUTOINCREMENT CHECK COMMIT CONSTRAINT CREATE DEFAULT DEFERRABLE DELETE DROP FOREIGN INDEX INSERT INTO NOTHING PRIMARY REFERENCES RETURNING SET TABLE TO TRANSACTION UNIQUE UPDATE CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP".split(

@@ -1,19 +1,25 @@
-// Stubs that replace built-in functions that are not allowed. The authorizer sees only what a statement itself calls: the
+// Replaces built-in functions that are not allowed by stubs. The authorizer sees only what a statement itself calls:
 // expressions of generated columns and indexes are resolved while the schema is read, without the authorizer.
 import { DETERMINISTIC, type Pointer, registerFunction, type Sqlite, sqlite } from "./sqlite.ts";
 
 interface Stub {
   readonly name: string;
   readonly count: number;
-  /** Those of the function it replaces: SQLite rejects a schema that calls a function with other flags where it must not. */
+  /**
+   * Copied from the replaced function: SQLite rejects indexes and generated columns if, for example, DETERMINISTIC is
+   * missing.
+   */
   readonly flags: number;
-  /** The error's text, inside the engine's memory. */
+  /** The error message, in the engine's memory. */
   readonly message: Pointer;
 }
 
 let installed: { readonly refuse: Pointer; readonly stubs: readonly Stub[] } | undefined;
 
-/** Replaces every built-in function of a connection whose name is not in `allowed` (the same for all connections) by one that refuses to run. */
+/**
+ * Replaces every built-in function of a connection that is not in `allowed` by one that refuses to run. `allowed` must
+ * be the same for all connections.
+ */
 export function refuseOtherFunctions(db: Pointer, allowed: ReadonlySet<string>): void {
   installed ??= makeStubs(sqlite(), allowed);
   const { refuse, stubs } = installed;
@@ -21,7 +27,7 @@ export function refuseOtherFunctions(db: Pointer, allowed: ReadonlySet<string>):
 }
 
 function makeStubs({ oo1, wasm }: Sqlite, allowed: ReadonlySet<string>): typeof installed & {} {
-  const scratch = new oo1.DB(":memory:"); // still has its modules, so it can list the functions
+  const scratch = new oo1.DB(":memory:"); // this connection still has its modules, so it can list the functions
   try {
     const listed = scratch.selectArrays("SELECT DISTINCT name, narg, flags FROM pragma_function_list");
     const stubs = listed
@@ -29,7 +35,7 @@ function makeStubs({ oo1, wasm }: Sqlite, allowed: ReadonlySet<string>): typeof 
       .filter(({ name }) => !allowed.has(name.toLowerCase()))
       .map(({ name, count, flags }) => ({
         name,
-        count: Math.max(count, -1), // less than −1 gives the minimum number of arguments
+        count: Math.max(count, -1), // values below −1 encode the minimum number of arguments
         flags: flags & DETERMINISTIC,
         message: wasm.allocCString(`not authorized: function ${name}`, false) as Pointer,
       }));

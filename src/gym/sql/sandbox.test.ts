@@ -119,11 +119,12 @@ const HOSTILE: [SqlErrorClass, string][] = [
 ];
 
 test.each(HOSTILE)("%s: %s", (error_class, sql) => {
-  limitStatementTime(() => 60_000); // bombs must end by the instruction limit, also on a slow machine
+  limitStatementTime(() => 60_000); // the instruction limit must end bombs, even on a slow machine
   const error = errorOf(sql);
   limitStatementTime();
   expect(error).toMatchObject({ error_class });
-  expect(error.message).not.toMatch(/\/etc|\/tmp|node_modules|\.wasm|unable to open/); // mentions no file and no other database
+  // Names no file and no other database.
+  expect(error.message).not.toMatch(/\/etc|\/tmp|node_modules|\.wasm|unable to open/);
 });
 
 test("no hostile statement changed the database", () => {

@@ -20,27 +20,27 @@ export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set(
 
 const SCHEMA_TABLES = ["sqlite_master", "sqlite_schema"];
 
-// Actions of the authorizer: https://sqlite.org/c3ref/c_alter_table.html
+// Action codes of the authorizer: https://sqlite.org/c3ref/c_alter_table.html
 const [READ, SELECT, FUNCTION, RECURSIVE] = [20, 21, 31, 33];
 const [OK, DENY] = [0, 1];
 const [MEMORY_USED, CACHE_USED] = [0, 1]; // counters of sqlite3_status64 and sqlite3_db_status
-const CHECKS_PER_MEMORY_CHECK = 10; // so few instructions cannot allocate much
+const CHECKS_PER_MEMORY_CHECK = 10; // this few instructions cannot allocate much
 
-/** What the running statement may still use; there is one at a time, since every call into SQLite is synchronous. */
+/** What the running statement may still use. Only one runs at a time, since every call into SQLite is synchronous. */
 interface StatementBudget {
   readonly readable: ReadonlySet<string>;
   instructionsLeft: number;
   readonly startedAt: number;
   readonly milliseconds: () => number;
   readonly db: Pointer;
-  /** Bytes of the engine's heap that were in use before it started. */
+  /** Heap bytes in use before the statement started. */
   readonly bytesBefore: number;
   checks: number;
-  /** What each instruction counts for. */
+  /** Instructions charged per instruction. */
   weight: number;
   stoppedByClock: boolean;
   stoppedByMemory: boolean;
-  /** What the authorizer last refused, for the message. */
+  /** What the authorizer refused last, for the error message. */
   refused: string | undefined;
 }
 
@@ -57,8 +57,8 @@ export interface BudgetReport {
 }
 
 /**
- * Sets the clock limit of this thread's statements. `milliseconds` is called at every progress check and says
- * how long the running statement may take in total, so the limit may change while it runs.
+ * Sets the time limit of this thread's statements. `milliseconds` is called at every progress check and returns how
+ * long the running statement may take in total, so the limit may change while it runs.
  * @default MAX_MILLISECONDS
  */
 export function limitStatementTime(milliseconds: () => number = () => limits.MAX_MILLISECONDS): void {
@@ -82,7 +82,10 @@ const TRIALS = `SELECT length('aé'), substr('héllo', 2, 2), substring('héllo'
   'aéb' GLOB 'a[^b]*', instr('éab', 'ab'), date('2020-01-31', '+1 month'), time('12:34:56', '+1 hour'), datetime(2459000.5),
   julianday('2020-01-01'), unixepoch('2020-01-01'), strftime('%Y', '2020-01-01'), timediff('2020-01-02', '2020-01-01')`;
 
-/** Compares our functions with SQLite's own and checks that long results are charged: their addresses and layouts are not a public interface. */
+/**
+ * Compares our functions with SQLite's own and checks that long results are charged, because addresses and layouts are
+ * not a public interface.
+ */
 function tryFunctions(): void {
   const { oo1 } = sqlite();
   const scratch = new oo1.DB(":memory:");
@@ -102,7 +105,7 @@ function tryFunctions(): void {
   }
 }
 
-/** Gives all statements that `work` runs one common time limit, starting now. */
+/** Gives all statements that `work` runs one shared time limit, starting now. */
 export function sharingTime<T>(work: () => T): T {
   if (sharedStart !== undefined) return work();
   sharedStart = performance.now();
@@ -113,7 +116,10 @@ export function sharingTime<T>(work: () => T): T {
   }
 }
 
-/** Limits what a connection may use and removes clock and modules. Called before the schema is read: that compiles the views of a hostile file. */
+/**
+ * Limits a connection's resources and removes the clock and modules. Call it before the schema is read, which compiles
+ * the views of a possibly hostile file.
+ */
 export function limitConnection(db: Pointer): void {
   const { capi } = sqlite();
   for (const [limit, value] of [
@@ -137,16 +143,19 @@ export function limitConnection(db: Pointer): void {
   }
   hooks ??= installHooks();
   capi.sqlite3_progress_handler(db, limits.INSTRUCTIONS_PER_CHECK, hooks.progress as never, 0);
-  capi.sqlite3_drop_modules(db, 0 as never); // no virtual tables: json_each, dbstat, FTS5, other sessions' statements
+  // Removes virtual tables: json_each, dbstat, FTS5, other sessions' statements.
+  capi.sqlite3_drop_modules(db, 0 as never);
   refuseOtherFunctions(db, ALLOWED_FUNCTIONS);
   installDateFunctions(db, budget);
   installChargedFunctions(db, budget);
 }
 
-/** Makes a limited connection safe for untrusted SQL: authorizer and sizes. From here on it can only read. */
+/**
+ * Makes a limited connection safe for untrusted SQL by an authorizer and size limits. From then on it can only read.
+ */
 export function sandboxConnection(db: Pointer): void {
   const { capi } = sqlite();
-  // Only now, since a table's own DDL may be longer.
+  // Set only now, since a table's own DDL may be longer.
   capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, limits.MAX_VALUE_BYTES);
   capi.sqlite3_limit(db, capi.SQLITE_LIMIT_SQL_LENGTH, limits.MAX_SQL_BYTES);
   capi.sqlite3_set_authorizer(db, hooks!.authorize as never, 0);
@@ -191,30 +200,30 @@ export function withBudget<T>(options: BudgetOptions, work: () => T): { value: T
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-/** Limits for statements that need longer values, and what each instruction counts for then. */
+/** Higher limits for statements that need longer values, and the instructions charged per instruction under each. */
 export const LARGER_VALUES = [
   { bytes: limits.MAX_LARGE_VALUE_BYTES, weight: limits.LARGE_VALUE_WEIGHT },
   { bytes: limits.MAX_HUGE_VALUE_BYTES, weight: limits.HUGE_VALUE_WEIGHT },
 ] as const;
 
-/** Runs a statement with a higher limit on values, within the budget that is already in use. */
+/** Runs a statement with a higher limit on values, within the budget already in use. */
 export function withLargerValues<T>(db: Pointer, { bytes, weight }: (typeof LARGER_VALUES)[number], work: () => T): T {
   const { capi } = sqlite();
   capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, bytes);
   if (running) running.weight = weight;
-  const value = work(); // an exception thrown through SQLite makes the engine unusable, so nothing is restored
+  const value = work(); // on an exception nothing is restored: the engine is unusable then
   capi.sqlite3_limit(db, capi.SQLITE_LIMIT_LENGTH, limits.MAX_VALUE_BYTES);
   return value;
 }
 
-/** Whether the running statement has used up its memory; called when SQLite reports that there is none. */
+/** Whether the running statement has used up its memory. Called when SQLite reports that it is out of memory. */
 export function hasUsedUpMemory(): boolean {
   return running !== undefined && bytesInUse(running.db) - running.bytesBefore > limits.MAX_STATEMENT_BYTES;
 }
 
-let counters: Pointer | undefined; // where SQLite writes its counters
+let counters: Pointer | undefined; // address to which SQLite writes its counters
 
-/** Bytes of the engine's heap in use, without the connection's page cache, which is kept between statements. */
+/** Heap bytes in use, without the connection's page cache, which is kept between statements. */
 function bytesInUse(db: Pointer): number {
   const { exports } = sqlite().wasm;
   const out = counters ?? exports.malloc(16);
@@ -225,7 +234,7 @@ function bytesInUse(db: Pointer): number {
   return used - wordView()[out >> 2]!;
 }
 
-/** The names that `withBudget` takes: the given tables and views, and SQLite's own list of them. */
+/** Names for `BudgetOptions.readable`: the given tables and views, and SQLite's own list of them. */
 export function readableNames(tables: Iterable<string>): ReadonlySet<string> {
   return new Set([...SCHEMA_TABLES, ...[...tables].map((name) => name.toLowerCase())]);
 }
@@ -239,18 +248,21 @@ function progress(): number {
   return 1;
 }
 
-/** Takes instructions off the running statement's budget; false when it must stop. */
+/** Charges instructions to the running statement; returns false if it must stop. */
 function charge(instructions: number): boolean {
   if (!running) return false;
   running.instructionsLeft -= instructions;
   if (running.instructionsLeft <= 0) return false;
-  if (instructions < limits.INSTRUCTIONS_PER_CHECK) return true; // the next check comes soon, and reading the clock takes time
+  // The next check comes soon, and reading the clock takes time.
+  if (instructions < limits.INSTRUCTIONS_PER_CHECK) return true;
   if (performance.now() - running.startedAt < running.milliseconds()) return true;
   running.stoppedByClock = true;
   return false;
 }
 
-/** Called by SQLite while it compiles a statement, once per action. Arguments 3–6 depend on the action. */
+/**
+ * Called by SQLite for each action while it compiles a statement. The meaning of arguments 3–6 depends on the action.
+ */
 function authorize(_: Pointer, action: number, first: Pointer, second: Pointer, schema: Pointer): number {
   if (!running) return DENY;
   const { wasm } = sqlite();
@@ -260,7 +272,8 @@ function authorize(_: Pointer, action: number, first: Pointer, second: Pointer, 
       return OK;
     case READ: {
       const table = text(wasm, first).toLowerCase();
-      if (schema === 0 && text(wasm, second) === "" && !isEngineName(table)) return OK; // rows are counted, not read: a CTE
+      // Rows of a CTE are counted, not read.
+      if (schema === 0 && text(wasm, second) === "" && !isEngineName(table)) return OK;
       if (running.readable.has(table) && (schema === 0 || text(wasm, schema) === "main")) return OK;
       running.refused = `table ${table}`;
       return DENY;
@@ -277,7 +290,7 @@ function authorize(_: Pointer, action: number, first: Pointer, second: Pointer, 
   }
 }
 
-/** Tables that SQLite provides itself; they are denied even though their modules are dropped. */
+/** Whether SQLite provides this table itself; such tables are denied even though their modules are dropped. */
 function isEngineName(table: string): boolean {
   return table.startsWith("sqlite_") || table.startsWith("pragma_");
 }

@@ -1,12 +1,12 @@
-// Why a statement failed, as data: the player sees class and message, and the episode continues.
+// Why a statement failed, as data: the player sees the class and the message, and the episode continues.
 
-/** Kinds of failure a player can act on. */
+/** Kinds of failure that a player can act on. */
 export const SQL_ERROR_CLASSES = [
   "syntax", // SQLite could not parse it
   "unknown_table", // no such table
   "unknown_column", // no such column
   "unknown_function", // no such function
-  "invalid", // parses, but makes no sense: ambiguous names, misused aggregates, wrong number of columns
+  "invalid", // parses, but is invalid: ambiguous names, misused aggregates, wrong number of columns
   "not_select", // a write, a PRAGMA, an EXPLAIN, several statements: anything but one SELECT
   "denied", // a SELECT that uses something forbidden: the clock, random numbers, SQLite internals
   "too_long", // stopped at the instruction limit
@@ -16,7 +16,7 @@ export const SQL_ERROR_CLASSES = [
   "corrupt", // the database file is damaged
 ] as const;
 
-/** Whether an error says nothing about the player, so that the episode cannot be scored. */
+/** Whether an error is not the player's doing, so that the episode cannot be scored. */
 export function isUnscorable(error_class: string | undefined): boolean {
   return error_class === "timeout" || error_class === "no_memory";
 }
@@ -25,7 +25,7 @@ export type SqlErrorClass = (typeof SQL_ERROR_CLASSES)[number];
 
 export interface SqlError {
   readonly error_class: SqlErrorClass;
-  /** SQLite's own message where it has one; never contains a path. */
+  /** SQLite's message if there is one; never contains a path. */
   readonly message: string;
 }
 

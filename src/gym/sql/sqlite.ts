@@ -14,7 +14,10 @@ export interface Sqlite {
   readonly version: string;
 }
 
-/** The C functions called directly, without the wrapper's argument conversion, because they run once per cell or row. */
+/**
+ * C functions that are called directly, without the wrapper's argument conversion, because they run once per cell or
+ * row.
+ */
 export interface SqliteExports {
   malloc(bytes: number): Pointer;
   free(pointer: Pointer): void;
@@ -54,7 +57,7 @@ let loading: Promise<Sqlite> | undefined;
 let loaded: Sqlite | undefined;
 
 /**
- * Loads SQLite (about 30 ms the first time). After that every function of this folder is synchronous.
+ * Loads SQLite (about 30 ms the first time). After that, every function in this folder is synchronous.
  *
  * @example
  * await loadSqlite();
@@ -67,7 +70,9 @@ export function loadSqlite(): Promise<Sqlite> {
 
 let crash: SqlEnvError | undefined;
 
-/** Records that SQLite crashed in the middle of a call: its memory is in an unknown state, and nothing may use it again. */
+/**
+ * Records that SQLite crashed in the middle of a call. Its memory is in an unknown state, so nothing may use it again.
+ */
 export function sqliteCrashed(cause: unknown): SqlEnvError {
   crash ??= new SqlEnvError("sqlite_crashed", {
     what: "SQLite crashed",
@@ -82,7 +87,7 @@ export function hasCrashed(): boolean {
   return crash !== undefined;
 }
 
-/** The engine after `loadSqlite()`; an error before, and after a crash. */
+/** The engine. Throws before `loadSqlite()` and after a crash. */
 export function sqlite(): Sqlite {
   if (crash) throw crash;
   if (!loaded) throw new Error("SQLite is not loaded yet: await loadSqlite() first");
@@ -91,12 +96,12 @@ export function sqlite(): Sqlite {
 
 async function load(): Promise<Sqlite> {
   const silent = () => {};
-  // Read by the module at start: without it every failed query is printed to stderr.
+  // Read by the module when it starts: without this, every failed query is printed to stderr.
   Object.assign(globalThis, { sqlite3ApiConfig: { warn: silent, error: silent, debug: silent, log: silent } });
   const { default: initialize } = await import("@sqlite.org/sqlite-wasm");
   const { capi, wasm, oo1, version }: Sqlite3Static = await initialize({ print: silent, printErr: silent });
   const scratch = new oo1.DB(":memory:");
-  // For the whole process; it can only be lowered later, and must be set before the first authorizer.
+  // Applies to the whole process. It can only be lowered later, and must be set before the first authorizer.
   scratch.exec(`PRAGMA hard_heap_limit=${MAX_HEAP_BYTES}`);
   scratch.close();
   loaded = { capi, oo1, wasm: wasm as Sqlite["wasm"], version: version.libVersion };
@@ -108,7 +113,10 @@ const [UTF8, INNOCUOUS] = [1, 0x200000];
 /** Flag of functions whose value depends only on their arguments. */
 export const DETERMINISTIC = 0x800;
 
-/** Registers a function on a connection, by a pointer that all connections may share; `count` −1 takes any number of arguments, `data` is what `sqlite3_user_data` returns. */
+/**
+ * Registers a function on a connection by a pointer that all connections may share. `count` −1 allows any number of
+ * arguments; `data` is what `sqlite3_user_data` returns.
+ */
 export function registerFunction(
   db: Pointer,
   name: string,
@@ -118,7 +126,7 @@ export function registerFunction(
   flags: number = DETERMINISTIC,
 ): void {
   const { capi } = sqlite();
-  // The wrapper's types know only JavaScript functions; a pointer passes through.
+  // The wrapper's types allow only JavaScript functions, but it passes pointers through.
   const args = [db, name, count, UTF8 | flags | INNOCUOUS, data, pointer, 0, 0, 0] as const;
   (capi.sqlite3_create_function_v2 as unknown as (...args: readonly unknown[]) => number)(...args);
 }

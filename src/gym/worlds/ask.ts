@@ -1,4 +1,4 @@
-// Generates a question with a form: runs its query and rejects trivial or overlong answers.
+// Generates a question from a form: runs its query and rejects trivial or overlong answers.
 
 import type { Random } from "../../random.ts";
 import { answerTypeOf, checkGold, formatAnswer, type QuestionRecord, tablesInvolved } from "../data/index.ts";
@@ -16,7 +16,7 @@ export interface AskOptions {
   readonly maxCharacters?: number;
 }
 
-/** A question of this form about the world in `database`, or null when the sample gave none worth asking. */
+/** Generates a question of this form about the world in `database`; null if the sample gave none worth asking. */
 export function ask(form: Form, world: World, database: Database, r: Random, options: AskOptions = {}): Asked | null {
   const { maxRows = 12, maxCharacters = 400 } = options;
   const made = form.make(world, r);
@@ -41,7 +41,7 @@ export function ask(form: Form, world: World, database: Database, r: Random, opt
   };
 }
 
-/** Whether the rows of an ordered query are ambiguous (ties), or fewer than it asks for. */
+/** Whether the order of an ordered query's rows is ambiguous (ties), or there are fewer rows than it asks for. */
 function hasTies(sql: string, database: Database): boolean {
   const [, from, key, down = "", limit, offset = "0"] =
     /^SELECT .+? FROM (.*) ORDER BY (.+?)( DESC)?(?: LIMIT (\d+)(?: OFFSET (\d+))?)?$/.exec(sql) ?? [];

@@ -1,4 +1,4 @@
-// Builds a database from its spec: rows sampled from a seed, and the SQLite file with them.
+// Builds a database from its spec: samples rows from a seed and writes the SQLite file.
 import { SqlEnvError } from "../../errors.ts";
 import { type Random, random } from "../../random.ts";
 import { type Cell, createDatabase, quoteName } from "../sql/index.ts";
@@ -10,7 +10,7 @@ export interface World {
   readonly rows: ReadonlyMap<string, readonly (readonly Cell[])[]>;
 }
 
-/** The bytes of a SQLite file; the same spec and seed give the same bytes. */
+/** Builds a SQLite file; the same spec and seed give the same bytes. */
 export function buildWorld(spec: WorldSpec, seed: number): Uint8Array {
   return worldBytes(fillWorld(spec, seed));
 }
@@ -23,14 +23,14 @@ export function fillWorld(spec: WorldSpec, seed: number): World {
   return { spec, rows };
 }
 
-/** The SQLite file of a world. */
+/** Writes a world as a SQLite file. */
 export function worldBytes({ spec, rows }: World): Uint8Array {
   return createDatabase(
     spec.tables.map((table) => ({ name: table.name, ddl: ddlOf(spec, table), rows: rows.get(table.name)! })),
   );
 }
 
-/** The CREATE TABLE statement of a table, foreign keys included. */
+/** The CREATE TABLE statement of a table, including foreign keys. */
 export function ddlOf(spec: WorldSpec, table: TableSpec): string {
   const lines = table.columns.map((column) => {
     const name = quoteName(column.name);
@@ -53,7 +53,7 @@ export function ddlOf(spec: WorldSpec, table: TableSpec): string {
   return `CREATE TABLE ${quoteName(table.name)} (\n  ${lines.join(",\n  ")}\n)`;
 }
 
-/** The table of that name. */
+/** Finds a table by name. */
 export function tableNamed(spec: WorldSpec, name: string): TableSpec {
   const table = spec.tables.find((candidate) => candidate.name === name);
   if (!table) throw badSpec(`world ${spec.name} has no table`, name);
@@ -85,7 +85,7 @@ function fillTable(spec: WorldSpec, table: TableSpec, done: ReadonlyMap<string, 
 
 type Draw = (index: number, row: readonly Cell[]) => Cell;
 
-/** Samples the cells of one column, row by row; `row` has the cells to the left. */
+/** Returns a function that samples one column row by row; `row` holds the cells to the left. */
 function drawer(
   spec: WorldSpec,
   table: TableSpec,
@@ -125,7 +125,10 @@ function categories(values: readonly string[], r: Random): Draw {
   return () => (weighted.length === 0 ? null : r.pickWeighted(weighted));
 }
 
-/** The value that a sampled one is relative to: of a column to the left, or, written `ref.column`, of the referenced row. */
+/**
+ * The value that a sampled one is relative to: from a column to the left or, written `ref.column`, from the referenced
+ * row.
+ */
 function earlier(
   spec: WorldSpec,
   table: TableSpec,
@@ -173,7 +176,10 @@ function dayText(day: number): string {
   return new Date(day * DAY).toISOString().slice(0, 10);
 }
 
-/** Ids of the referenced table, some often and some never; a row does not reference the same one twice, and link rows are distinct. */
+/**
+ * Samples ids of the referenced table, some often and some never. A row does not reference the same id twice, and link
+ * rows are distinct.
+ */
 function references(
   table: TableSpec,
   column: RefColumn,

@@ -118,7 +118,7 @@ describe("each question", () => {
   });
 });
 
-/** What no sentence should contain. */
+/** Patterns that no sentence should contain. */
 const SLIPS: readonly RegExp[] = [
   /undefined|null|NaN|\[object|[{}]/,
   / {2}|^ | $| [?.,]/,

@@ -29,16 +29,19 @@ export const TRAIN_DATABASES: readonly string[] = TRAIN_SPECS.map(({ name }) => 
 /** Databases held out from training. */
 export const UNSEEN_DATABASES: readonly string[] = UNSEEN_SPECS.map(({ name }) => name);
 
-/** The specs of all twelve databases, those for training first. */
+/** The specs of all twelve databases, training ones first. */
 export const BUNDLED_SPECS: readonly WorldSpec[] = [...TRAIN_SPECS, ...UNSEEN_SPECS];
 
-/** How many questions each part of the set has. */
+/** Number of questions in each part of the data set. */
 export const BUNDLED_COUNTS = { train: 473, eval_seen: 101, eval_unseen: 102 } as const;
 
-/** Names that nearly every database has: knowing them is no advantage. */
+/** Names that nearly every database has, so knowing them is no advantage. */
 export const UNIVERSAL_NAMES: readonly string[] = ["id", "name"];
 
-/** Database, table and column names of the unseen databases and the words people use for them, in lower case, unless training has the same. */
+/**
+ * Names that only unseen databases have: of databases, tables and columns, and the words people use for them, in lower
+ * case.
+ */
 export function unseenNames(): ReadonlySet<string> {
   const shared = new Set([...UNIVERSAL_NAMES, ...TRAIN_SPECS.flatMap(wordsOf)]);
   return new Set(UNSEEN_SPECS.flatMap(wordsOf).filter((word) => !shared.has(word)));
@@ -55,12 +58,12 @@ function wordsOf({ name, tables }: WorldSpec): string[] {
 }
 
 export interface BundledOptions {
-  /** Seed of rows and questions. @default 42 */
+  /** Seed for rows and questions. @default 42 */
   readonly seed?: number;
 }
 
 /**
- * Makes the set; `loadSqlite()` must have been awaited. The same seed gives the same bytes and questions.
+ * Generates the data set; `loadSqlite()` must have been awaited. The same seed gives the same bytes and questions.
  *
  * @example
  * await loadSqlite();
@@ -86,10 +89,10 @@ const SHARES: readonly (readonly [Difficulty, number])[] = [
   ["hard", 0.2],
 ];
 
-/** Attempts with one form before another is tried. */
+/** Attempts with one form before the next is tried. */
 const DRAWS = 12;
 
-/** The questions generated so far: no text and no query is used twice, and forms alternate. */
+/** Generates questions: no text and no query is used twice, and forms alternate. */
 class Asking {
   readonly #worlds: ReadonlyMap<string, World>;
   readonly #databases: DatabasePool;
@@ -103,7 +106,7 @@ class Asking {
     this.#seed = seed;
   }
 
-  /** `count` questions spread evenly over the databases. */
+  /** Generates `count` questions, spread evenly over the databases. */
   part(split: Split, names: readonly string[], count: number): QuestionRecord[] {
     const uses = new Map<string, number>();
     return names.flatMap((name, i) => {
@@ -120,7 +123,7 @@ class Asking {
     });
   }
 
-  /** A new question of the least used form that fits the database. */
+  /** Generates a new question of the least used form that fits the database. */
   #next(name: string, difficulty: Difficulty, uses: Map<string, number>, r: Random): Asked {
     const world = this.#worlds.get(name)!;
     const database = this.#databases.get(name);
@@ -153,7 +156,7 @@ class Asking {
   }
 }
 
-/** How many questions of each difficulty make up `count`; the hard ones absorb rounding. */
+/** Splits `count` by difficulty; the hard questions absorb rounding. */
 function quotas(count: number): [Difficulty, number][] {
   const rounded = SHARES.map(([difficulty, share]): [Difficulty, number] => [difficulty, Math.round(count * share)]);
   const hard = rounded.at(-1)!;

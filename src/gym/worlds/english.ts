@@ -1,6 +1,6 @@
 // English grammar for generated questions: articles, plurals, verb endings, lists.
 
-/** The noun phrase with "a" or "an" before it. */
+/** Puts "a" or "an" before a noun phrase. */
 export function an(phrase: string): string {
   const vowelSound =
     /^(?:[aeio]|u(?!ni|se|su|ti|ro|til)|hour|honest|heir|8|11\b|18\b)/i.test(phrase) &&
@@ -21,7 +21,7 @@ const IRREGULAR: Readonly<Record<string, string>> = {
   shelf: "shelves",
 };
 
-/** The plural of a noun phrase: its last word, or the one before "of", "per" or "in". */
+/** The plural of a noun phrase: changes its last word, or the one before "of", "per" or "in". */
 export function plural(phrase: string): string {
   const [, head, tail] = /^(.*?)((?: (?:of|per|in|at|on) .*)?)$/.exec(phrase)!;
   const [, before, word] = /^(.*?)([^ ]*)$/.exec(head!)!;
@@ -36,7 +36,7 @@ function pluralWord(word: string): string {
   return `${word}s`;
 }
 
-/** The third person singular of a verb; only its first word changes. */
+/** The third person singular of a verb phrase; changes only its first word. */
 export function third(verb: string): string {
   const [first = "", ...rest] = verb.split(" ");
   return [thirdWord(first), ...rest].join(" ");
@@ -49,17 +49,17 @@ function thirdWord(verb: string): string {
   return /(?:s|x|z|ch|sh|o)$/.test(verb) ? `${verb}es` : `${verb}s`;
 }
 
-/** "Ana's", "Marcus's". */
+/** Forms "Ana's", "Marcus's". */
 export function possessive(name: string): string {
   return `${name}'s`;
 }
 
-/** "a, b and c". */
+/** Joins words as "a, b and c". */
 export function listed(words: readonly string[], last = "and"): string {
   return words.length < 2 ? (words[0] ?? "") : `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}`;
 }
 
-/** The sentence with a capital first letter, and duplicate or stray spaces and marks removed. */
+/** Capitalizes the first letter and removes duplicate or stray spaces and marks. */
 export function sentence(text: string): string {
   const tidy = text
     .replace(/\s+/g, " ")
@@ -68,7 +68,7 @@ export function sentence(text: string): string {
   return tidy.charAt(0).toUpperCase() + tidy.slice(1);
 }
 
-/** The template with `{name}` replaced by `parts.name`. */
+/** Replaces `{name}` in a template by `parts.name`. */
 export function fill(template: string, parts: Readonly<Record<string, string | number>>): string {
   return template.replace(/\{(\w+)\}/g, (whole, key: string) => String(parts[key] ?? whole));
 }

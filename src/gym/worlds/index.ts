@@ -1,4 +1,4 @@
-// Generators of databases and questions: the bundled set, and any number of practice worlds from a seed.
+// Generates databases and questions: the bundled data set, and any number of practice worlds from a seed.
 export { buildWorld } from "./build.ts";
 export {
   BUNDLED_COUNTS,

@@ -1,4 +1,4 @@
-// Queries on a world's spec and rows, used by forms: columns by kind, values and references, and their SQL.
+// Reads a world's spec and rows for the question forms: columns by kind, values and references, and their SQL.
 import type { Random } from "../../random.ts";
 import { type Cell, quoteName, quoteText } from "../sql/index.ts";
 import { idOf, tableNamed, type World } from "./build.ts";
@@ -31,7 +31,7 @@ export function cells(world: World, table: TableSpec, column: ColumnSpec): Cell[
   return world.rows.get(table.name)!.map((row) => row[index]!);
 }
 
-/** Whether every row has a value. */
+/** Whether every row has a value in this column. */
 export function isFull(world: World, table: TableSpec, column: ColumnSpec): boolean {
   return !column.nulls || cells(world, table, column).every((cell) => cell !== null);
 }
@@ -41,7 +41,7 @@ export function labelOf(table: TableSpec): LabelColumn | undefined {
   return table.columns.find((column): column is LabelColumn => column.kind === "label" && column.name === table.label);
 }
 
-/** Tables whose rows have names. */
+/** Tables that have a label column. */
 export function labelledTables(world: World): Labelled[] {
   return world.spec.tables.flatMap((table) => {
     const label = labelOf(table);
@@ -49,7 +49,7 @@ export function labelledTables(world: World): Labelled[] {
   });
 }
 
-/** Label values that are unique. */
+/** Label values that occur only once. */
 export function uniqueLabels(world: World, { table, label }: Labelled): string[] {
   const counts = new Map<string, number>();
   for (const cell of cells(world, table, label)) {
@@ -70,12 +70,12 @@ export function datesOf(table: TableSpec): DateColumn[] {
   return table.columns.filter((column): column is DateColumn => column.kind === "date");
 }
 
-/** Columns a person may ask one row for: all but ids, references and the label itself. */
+/** Columns that a person may ask about a row: all but ids, references and the label itself. */
 export function factsOf(table: TableSpec): ColumnSpec[] {
   return table.columns.filter(({ kind, name }) => kind !== "id" && kind !== "ref" && name !== table.label);
 }
 
-/** References to tables whose rows have names. */
+/** References to tables that have a label column. */
 export function linksOf(world: World): Link[] {
   return world.spec.tables.flatMap((child) =>
     child.columns.flatMap((ref) => {
@@ -86,7 +86,7 @@ export function linksOf(world: World): Link[] {
   );
 }
 
-/** Links between tables that have no other link: "the flights of an airport" would be ambiguous. */
+/** Links that are the only one between their tables; with two, "the flights of an airport" would be ambiguous. */
 export function soleLinksOf(world: World): Link[] {
   const all = linksOf(world);
   return all.filter((link) =>
@@ -94,13 +94,13 @@ export function soleLinksOf(world: World): Link[] {
   );
 }
 
-/** Links that a verb identifies: sole ones, and those with a verb of their own. */
+/** Links that a verb identifies: sole ones, and ones with their own verb. */
 export function verbLinksOf(world: World): Link[] {
   const sole = soleLinksOf(world).map(({ ref }) => ref);
   return linksOf(world).filter(({ ref }) => ref.verb !== undefined || sole.includes(ref));
 }
 
-/** Values of a category in order of first occurrence; more than one. */
+/** Values of a category in order of first occurrence; undefined if there is only one. */
 export function severalValues(world: World, table: TableSpec, column: CategoryColumn): string[] {
   const values = [...new Set(cells(world, table, column))].filter(
     (value): value is string => typeof value === "string",
@@ -113,24 +113,24 @@ export function maybePick<T>(r: Random, items: readonly T[]): T | undefined {
   return items.length === 0 ? undefined : r.pick(items);
 }
 
-/** A column as it is written in a query on one table, or, `within` a join, with its table's name. */
+/** Formats a column for a query on one table or, with `within`, qualified by its table for a join. */
 export function columnSql(column: ColumnSpec, within?: TableSpec | string): string {
   if (within === undefined) return quoteName(column.name);
   return `${quoteName(typeof within === "string" ? within : within.name)}.${quoteName(column.name)}`;
 }
 
-/** `child JOIN parent ON …`. */
+/** The SQL `child JOIN parent ON …`. */
 export function joinSql({ child, ref, parent }: Link): string {
   return `${quoteName(child.name)} JOIN ${onSql({ child, ref, parent })}`;
 }
 
-/** `parent ON …`, for a further JOIN; the parent may have an alias. */
+/** The SQL `parent ON …` for a further JOIN; the parent may have an alias. */
 export function onSql({ child, ref, parent }: Link, alias?: string): string {
   const named = alias ? `${quoteName(parent.name)} AS ${alias}` : quoteName(parent.name);
   return `${named} ON ${columnSql(ref, child)} = ${columnSql(idOf(parent), alias ?? parent)}`;
 }
 
-/** A value as SQL. */
+/** Formats a value as SQL. */
 export function valueSql(value: Cell): string {
   return typeof value === "string" ? quoteText(value) : String(value);
 }

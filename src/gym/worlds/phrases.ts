@@ -12,17 +12,17 @@ export interface Restriction {
   readonly after?: string;
 }
 
-/** One row by its name: "flight AB 12". */
+/** Names one row: "flight AB 12". */
 export function called(table: TableSpec, value: Cell): string {
   return fill(table.called ?? "{v}", { v: String(value) });
 }
 
-/** "Italian restaurants in Rome". */
+/** Noun phrase for several rows: "Italian restaurants in Rome". */
 export function rowsOf(table: TableSpec, ...restrictions: readonly Restriction[]): string {
   return around(table.many, restrictions);
 }
 
-/** "Italian restaurant in Rome". */
+/** Noun phrase for one row: "Italian restaurant in Rome". */
 export function rowOf(table: TableSpec, ...restrictions: readonly Restriction[]): string {
   return around(table.one, restrictions);
 }
@@ -31,7 +31,8 @@ function around(noun: string, restrictions: readonly Restriction[]): string {
   const before = restrictions.flatMap((restriction) => restriction.before ?? []);
   const [first, ...rest] = restrictions.flatMap((restriction) => restriction.after ?? []);
   if (first === undefined) return [...before, noun].join(" ");
-  // "flights from Rome to Oslo", but "patients insured with Aegis and older than 60".
+  // Prepositional phrases are not joined by "and": "flights from Rome to Oslo", but "patients insured with Aegis and
+  // older than 60".
   const later = rest.map((words) => (PREPOSITION.test(first) || PREPOSITION.test(words) ? words : `and ${words}`));
   return [...before, noun, first, ...later].join(" ");
 }
@@ -45,7 +46,10 @@ const PARTICIPLE =
 const LASTING =
   /^(?:rated|insured|represented|based|taught|looked|run|associated|made from|closed|located|paid (?:more|less))\b/;
 
-/** What follows a noun turned into a verb phrase: "with a pool" → "have a pool", "hired in 2019" → "were hired in 2019"; undefined where there is no natural phrase. */
+/**
+ * Turns what follows a noun into a verb phrase: "with a pool" → "have a pool", "hired in 2019" → "were hired in 2019";
+ * undefined if there is no natural phrase.
+ */
 export function predicate(after: string | undefined): string | undefined {
   if (after === undefined) return undefined;
   if (after.startsWith("with ")) return `have ${after.slice(5)}`;
@@ -54,23 +58,25 @@ export function predicate(after: string | undefined): string | undefined {
   return `${PARTICIPLE.test(after) && !LASTING.test(after) ? "were" : "are"} ${after}`;
 }
 
-/** The negated verb phrase: "have no pool" → "do not have", "are in Rome" → "are not in Rome"; undefined for other verbs. */
+/**
+ * Negates a verb phrase: "have no pool" → "do not have", "are in Rome" → "are not in Rome"; undefined for other verbs.
+ */
 export function denied(verbPhrase: string | undefined): string | undefined {
   if (verbPhrase?.startsWith("have ")) return `do not ${verbPhrase}`;
   const [, verb, rest] = /^(are|were) (.*)$/.exec(verbPhrase ?? "") ?? [];
   return verb ? `${verb} not ${rest}` : undefined;
 }
 
-/** The subject's side of a link: "have", "wrote", "write". */
+/** Verb forms for a link's subject: "have", "wrote", "write". */
 export function verbOf({ verb = "have", past }: { readonly verb?: string; readonly past?: readonly [string, string] }) {
   return {
-    /** Authors "wrote". */
+    /** As in: authors "wrote". */
     many: past?.[0] ?? verb,
-    /** An author "writes". */
+    /** As in: an author "writes". */
     one: past?.[0] ?? third(verb),
-    /** "does each author write". */
+    /** As in: "does each author write". */
     ask: (subject: string, isPlural = false) => `${past ? "did" : isPlural ? "do" : "does"} ${subject} ${verb}`,
-    /** Authors "have never written a book". */
+    /** As in: authors "have never written a book". */
     never: (object: { readonly one: string; readonly many: string }) =>
       past
         ? `have never ${past[1]} ${an(object.one)}`
@@ -80,7 +86,10 @@ export function verbOf({ verb = "have", past }: { readonly verb?: string; readon
   };
 }
 
-/** The row at one end of an order, as a noun phrase without article ("oldest Swedish author") and as a verb phrase ("is the oldest"). */
+/**
+ * The first or last row in an order, as a noun phrase without article ("oldest Swedish author") and as a verb phrase
+ * ("is the oldest").
+ */
 export function superlative(
   table: TableSpec,
   column: NumberColumn | DateColumn,
@@ -99,7 +108,7 @@ export function superlative(
     : `with the ${extremesOf(column)[top ? 0 : 1]} ${column.phrase}`;
   const words = column.superlatives?.[top ? 0 : 1] ?? plain;
   if (/^(?:with|that|who) /.test(words)) {
-    // After other restrictions "with" would read as one more: "… in Rome that has the most tables".
+    // After other restrictions, "with" would read as one more, so it becomes "… in Rome that has the most tables".
     const who = restrictions.some(({ after }) => after) ? (table.person ? "who " : "that ") : undefined;
     const tail = (has: string) => (who ? words.replace(/^with /, `${who}${has} `) : words);
     return {
@@ -119,7 +128,7 @@ export function superlative(
   };
 }
 
-/** What a column counts: "pages" of "number of pages". */
+/** What a column counts, such as "pages" in "number of pages". */
 export function countedBy({ phrase }: ColumnSpec): string | undefined {
   return phrase.startsWith("number of ") ? phrase.slice("number of ".length) : undefined;
 }
@@ -130,13 +139,13 @@ export function extremesOf(column: NumberColumn | DateColumn): readonly [string,
   return column.extremes ?? (column.year ? ["latest", "earliest"] : ["highest", "lowest"]);
 }
 
-/** "highest" → "higher". */
+/** Converts a superlative: "highest" → "higher". */
 export function comparativeOf(extreme: string): string {
   if (extreme === "most" || extreme === "best") return extreme === "most" ? "more" : "better";
   return extreme.replace(/est$/, "er");
 }
 
-/** "40 euros", or the number alone without a unit. */
+/** "40 euros", or just the number if there is no unit. */
 export function withUnit(value: number | string, { unit }: NumberColumn): string {
   return unit ? `${value} ${unit}` : String(value);
 }
@@ -146,18 +155,18 @@ export function pluralOf(column: ColumnSpec): string {
   return column.kind === "category" ? column.plural : plural(column.phrase);
 }
 
-/** The words of a category restriction; `value` may be several, "Rome or Milan". */
+/** The words of a category restriction; `value` may list several values, such as "Rome or Milan". */
 export function categoryWords(column: CategoryColumn, value: string): Pick<Restriction, "before" | "after"> {
   if (column.before) return { before: fill(column.before, { v: value }) };
   return { after: fill(column.where ?? "whose {phrase} is {v}", { v: value, av: an(value), phrase: column.phrase }) };
 }
 
-/** The referenced row of a row, in words: "the author of Silent River". */
+/** Describes the row that a row references: "the author of Silent River". */
 export function referredOf({ child, ref }: Link, value: Cell): string {
   return fill(ref.of ?? `the ${ref.phrase} of {x}`, { x: called(child, value) });
 }
 
-/** Questions for one column of one row, the column's own question first. */
+/** Questions for one column of one row, starting with the column's own. */
 export function asksFor(table: TableSpec, column: ColumnSpec, x: string): string[] {
   const counted = countedBy(column);
   const general = [

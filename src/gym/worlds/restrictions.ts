@@ -20,7 +20,7 @@ import {
 import { categoryWords, countedBy, type Restriction, withUnit } from "./phrases.ts";
 import type { CategoryColumn, NumberColumn, TableSpec } from "./spec.ts";
 
-/** Rows with one value of a category; `qualified` inside joins. */
+/** Restricts to rows with one value of a category; `table` qualifies the column inside a join. */
 export function isValue(column: CategoryColumn, value: string, table?: TableSpec): Restriction {
   return {
     column: column.name,
@@ -45,7 +45,7 @@ export function someCategory(
   return value === undefined ? undefined : isValue(column, value, qualified ? table : undefined);
 }
 
-/** Rows with either of two values of a category. */
+/** Restricts to rows with either of two values of a category. */
 export function either(
   world: World,
   table: TableSpec,
@@ -62,7 +62,7 @@ export function either(
   };
 }
 
-/** A threshold that splits the column's values: a round number between the given quantiles. */
+/** Finds a threshold that splits the column's values: a round number between the given quantiles. */
 export function threshold(
   world: World,
   table: TableSpec,
@@ -82,11 +82,11 @@ export function threshold(
   const unit = column.kind === "integer" ? Math.max(1, magnitude) : magnitude;
   const rounded = Math.round((at(low) + r.next() * (at(high) - at(low))) / unit) * unit;
   const value = Number(rounded.toFixed(column.kind === "integer" ? 0 : 3));
-  // 1 would need the unit in the singular.
+  // 1 would require the unit in the singular.
   return value > values[0]! && value < values.at(-1)! && value !== 1 ? value : undefined;
 }
 
-/** Rows on one side of a threshold: "older than 40". */
+/** Restricts to rows on one side of a threshold: "older than 40". */
 export function beyond(column: NumberColumn, value: number, above: boolean, table?: TableSpec): Restriction {
   const counted = countedBy(column);
   const own = column.comparatives?.[above ? 0 : 1];
@@ -118,7 +118,7 @@ export function someNumber(
   return value === undefined ? undefined : beyond(column!, value, r.chance(0.6), qualified ? table : undefined);
 }
 
-/** A range of a number column that contains some rows. */
+/** Restricts to a range of a number column that contains some rows. */
 export function range(world: World, table: TableSpec, r: Random): Restriction | undefined {
   const column = maybePick(r, numbersOf(table));
   const [a, b] = column
@@ -130,7 +130,7 @@ export function range(world: World, table: TableSpec, r: Random): Restriction | 
   return { column: column.name, sql: `${columnSql(column)} BETWEEN ${a} AND ${b}`, after: fill(words, { a, b }) };
 }
 
-/** "with a price of at least 20 euros", "with at most 5 goals". */
+/** Restrictions such as "with a price of at least 20 euros" or "with at most 5 goals". */
 export function atLeast(world: World, table: TableSpec, r: Random): Restriction | undefined {
   const column = maybePick(
     r,
@@ -149,7 +149,7 @@ export function atLeast(world: World, table: TableSpec, r: Random): Restriction 
   };
 }
 
-/** Rows of one year by a date column: "hired in 2019". */
+/** Restricts to rows dated in one year: "hired in 2019". */
 export function someYear(world: World, table: TableSpec, r: Random, qualified = false): Restriction | undefined {
   const column = maybePick(r, datesOf(table));
   const date =
@@ -167,7 +167,7 @@ export function someYear(world: World, table: TableSpec, r: Random, qualified = 
   };
 }
 
-/** Rows dated in one month of one year: "hired in March 2019". */
+/** Restricts to rows dated in one month of one year: "hired in March 2019". */
 export function month(world: World, table: TableSpec, r: Random): Restriction | undefined {
   const column = maybePick(
     r,
@@ -185,7 +185,7 @@ export function month(world: World, table: TableSpec, r: Random): Restriction | 
 
 const MONTHS = "January February March April May June July August September October November December".split(" ");
 
-/** Rows dated after or before a day. */
+/** Restricts to rows dated after or before a day. */
 export function sinceDay(world: World, table: TableSpec, r: Random): Restriction | undefined {
   const column = maybePick(
     r,
@@ -207,7 +207,7 @@ export function sinceDay(world: World, table: TableSpec, r: Random): Restriction
   };
 }
 
-/** Rows without a value in a column. */
+/** Restrictions to rows without a value in a column. */
 export function without(world: World, table: TableSpec): Restriction[] {
   return table.columns
     .filter((column) => column.kind !== "ref" && !isFull(world, table, column))
@@ -218,7 +218,7 @@ export function without(world: World, table: TableSpec): Restriction[] {
     }));
 }
 
-/** Rows that reference one named row: "by Ursula Kent". */
+/** Restricts to rows that reference one named row: "by Ursula Kent". */
 export function refersTo({ ref, parent }: Link, value: Cell, alias?: string): Restriction {
   return {
     column: ref.name,
@@ -227,12 +227,12 @@ export function refersTo({ ref, parent }: Link, value: Cell, alias?: string): Re
   };
 }
 
-/** The template that restricts by several referenced rows, "by {v}", or undefined where there is none. */
+/** The template for a restriction to several referenced rows, such as "by {v}"; undefined if there is none. */
 export function throughOf({ ref }: Link): string | undefined {
   return ref.through ?? (/^\w+ \{v\}$/.test(ref.where) ? ref.where : undefined);
 }
 
-/** A named parent row with at least one child row, in proportion to the number of child rows. */
+/** Samples a named parent row that has child rows, with probability proportional to their number. */
 export function someReferred(world: World, link: Link, r: Random): string | undefined {
   const { child, ref, parent } = link;
   const label = labelOf(parent)!;

@@ -1,25 +1,25 @@
-// Common to all archives: entries with safe names, one limit on unpacked bytes, one kind of error.
+// Shared by all archive readers: safe entry names, one limit on unpacked bytes, one error type.
 import { type ErrorParts, QuestionLoadError } from "../../../errors.ts";
 
 export interface ArchiveEntry {
-  /** Relative, with forward slashes, inside the folder it is unpacked into. */
+  /** Path relative to the folder it is unpacked into, with forward slashes. */
   readonly path: string;
   /** The file's bytes, in chunks; must be read before the next entry is requested. */
   readonly content: AsyncIterable<Uint8Array>;
 }
 
-/** Bytes that an archive may take on disk, including nested archives; Spider has 1 GB, the dev half of BIRD 1.5 GB. */
+/** Maximum size of an unpacked archive, including nested archives. Spider takes 1 GB, BIRD's dev set 1.5 GB. */
 export const MAX_UNPACKED_BYTES = 8_000_000_000;
 
-/** Entries of an archive, including nested archives; Spider has about 600. */
+/** Maximum number of entries, including nested archives; Spider has about 600. */
 export const MAX_ENTRIES = 100_000;
 
-/** An archive that is damaged, of an unknown kind, or dangerous to unpack. */
+/** Creates the error for an archive that is damaged, of an unknown kind, or dangerous to unpack. */
 export function archiveError(parts: ErrorParts): QuestionLoadError {
   return new QuestionLoadError({ remedy: "download or pack it again", ...parts }, "bad_archive");
 }
 
-/** What may still be unpacked. Nested archives share one budget: with one each there would be no limit. */
+/** Counts what may still be unpacked. Nested archives share one budget: with one each there would be no limit. */
 export class UnpackBudget {
   readonly #maxBytes: number;
   #bytes = 0;
@@ -29,12 +29,12 @@ export class UnpackBudget {
     this.#maxBytes = maxBytes;
   }
 
-  /** Bytes unpacked so far, minus those deleted again. */
+  /** Bytes unpacked so far, minus deleted ones. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Refuses a declared size that is too large; bytes are counted when they are unpacked. */
+  /** Throws if a declared size exceeds the budget; bytes are counted when they are unpacked. */
   expect(bytes: number): void {
     if (this.#bytes + bytes <= this.#maxBytes) return;
     throw archiveError({
@@ -59,13 +59,16 @@ export class UnpackBudget {
   }
 }
 
-/** Characters of a path and bytes of its parts; file systems allow no more. */
+/** Maximum characters of a path and bytes of each part; file systems allow no more. */
 const [MAX_PATH_CHARACTERS, MAX_PART_BYTES] = [1_000, 255];
 
-/** Windows devices: a file of such a name, with any extension, would be written to the device. */
+/** Windows device names: a file with such a name, whatever its extension, would be written to the device. */
 const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?$/i;
 
-/** Normalizes an entry's name to a relative path; refuses names that escape the folder or mean something else on another system. */
+/**
+ * Normalizes an entry's name to a relative path. Refuses names that escape the folder or mean something else on another
+ * system.
+ */
 export function safePath(name: string): string {
   const path = name.replaceAll("\\", "/").replace(/^(?:\.\/)+/, "");
   const parts = path.split("/");
@@ -73,7 +76,7 @@ export function safePath(name: string): string {
     path === "" ||
     path.startsWith("/") ||
     path.length > MAX_PATH_CHARACTERS ||
-    /[\0:]/.test(path) || // drives, and NTFS streams
+    /[\0:]/.test(path) || // drive letters and NTFS streams
     parts.some(
       (part) =>
         part === ".." || sizeOf(part) > MAX_PART_BYTES || DEVICE.test(part) || (part !== "." && /[. ]$/.test(part)),
@@ -92,13 +95,13 @@ function sizeOf(text: string): number {
   return new TextEncoder().encode(text).length;
 }
 
-/** Refuses duplicate paths, also those that differ only in letter case or Unicode normalization. */
+/** Refuses duplicate paths, including ones that differ only in letter case or Unicode normalization. */
 export class SeenPaths {
   readonly #spellings = new Map<string, string>();
   readonly #files = new Set<string>();
   readonly #folders = new Set<string>();
 
-  /** Adds a file and the folders that it is in. */
+  /** Adds a file and its parent folders. */
   file(path: string): void {
     for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) {
       const folder = this.#spell(path.slice(0, at));
@@ -110,7 +113,7 @@ export class SeenPaths {
     this.#files.add(key);
   }
 
-  /** A key that is equal for all spellings of a path. */
+  /** A key that is the same for all spellings of a path. */
   #spell(path: string): string {
     const key = path.normalize("NFC").toLowerCase();
     const known = this.#spellings.get(key);

@@ -1,4 +1,4 @@
-// Damaged archives: each is unpacked or refused, and nothing is written beside the folder.
+// Damaged archives: each is unpacked or refused, and nothing is written outside the folder.
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -20,7 +20,7 @@ const PAX = [
   { name: "short", data: "s" },
 ];
 
-/** Unpacks into a folder inside `folder`; nothing may appear beside it. */
+/** Unpacks into a folder inside `folder`, and fails if anything appears beside it. */
 async function readArchive(bytes: Uint8Array, folder: string): Promise<void> {
   mkdirSync(folder);
   try {
@@ -38,7 +38,7 @@ async function readArchive(bytes: Uint8Array, folder: string): Promise<void> {
   }
 }
 
-/** A tar archive whose headers have the checksums that belong to them. */
+/** Recomputes the header checksums of a tar archive. */
 function withChecksums(bytes: Uint8Array): Uint8Array {
   const fixed = Buffer.from(bytes);
   for (let at = 0; at + 512 <= fixed.length; at += 512) {
@@ -55,7 +55,7 @@ test.each<readonly [string, Uint8Array, Read]>([
   ["zip", makeZip(FILES), readArchive],
   ["zip64", makeZip(FILES.map((file) => ({ ...file, zip64: true }))), readArchive],
   ["tar", makeTar([...FILES, ...PAX]), readArchive],
-  // Damage after a right checksum reaches further.
+  // With valid checksums, damage gets past the header check.
   [
     "tar with right checksums",
     makeTar([...FILES, ...PAX]),

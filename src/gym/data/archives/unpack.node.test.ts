@@ -1,4 +1,4 @@
-// Unpacking archives: .xz files of other programs, colliding paths, and one limit for all levels.
+// Unpacks archives: .xz files written by other programs, colliding paths, and one size limit for all nesting levels.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -69,7 +69,7 @@ test("unpacks .xz files: checks, several blocks, other properties, stored chunks
 
 test("a reader of an .xz file may stop early, also when its end has just been read", async () => {
   const path = join(temporaryFolder(), "a.xz");
-  // The tar reader stops at the empty block that ends an archive, while the library may already be at the end.
+  // The tar reader stops at the empty block that ends an archive; the xz library may already be at its end.
   writeFileSync(path, Buffer.from(TAR_XZ, "base64"));
   for (let turns = 0; turns < 20; turns++) {
     const pieces = unxz(path);

@@ -1,4 +1,4 @@
-// Unpacks an archive to a folder in a stream; its type is detected by the first bytes, not by the name.
+// Unpacks an archive into a folder as a stream. The first bytes tell the format, not the file name.
 import { closeSync, createReadStream, mkdirSync, openSync, readSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pipeline, Readable } from "node:stream";
@@ -11,13 +11,13 @@ import { isTar, untar } from "./untar.ts";
 import { unzip } from "./unzip.node.ts";
 
 export interface UnpackOptions {
-  /** Shared with nested archives. @default one of MAX_UNPACKED_BYTES */
+  /** Shared with nested archives. @default a budget of MAX_UNPACKED_BYTES */
   readonly budget?: UnpackBudget;
   /** Called after each file. */
   readonly onFile?: (path: string) => void;
 }
 
-/** Unpacks a .zip, .tar, .tar.gz or .tar.xz into a folder that nothing else uses; returns the number of files. */
+/** Unpacks a .zip, .tar, .tar.gz or .tar.xz into a folder that nothing else uses. Returns the number of files. */
 export async function unpack(
   archive: string,
   folder: string,
@@ -67,7 +67,7 @@ function readEntries(archive: string, budget: UnpackBudget): AsyncIterable<Archi
 }
 
 async function* gunzip(archive: string): AsyncGenerator<Uint8Array> {
-  const out = pipeline(createReadStream(archive), createGunzip(), () => {}); // the loop below gets its errors
+  const out = pipeline(createReadStream(archive), createGunzip(), () => {}); // errors reach the loop below
   try {
     yield* out as AsyncIterable<Uint8Array>;
   } catch (cause) {
@@ -76,9 +76,10 @@ async function* gunzip(archive: string): AsyncGenerator<Uint8Array> {
 }
 
 const XZ_MAGIC = [0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00];
-const XZ_UNSUPPORTED = /code [36]$/; // memory, options: other filters, the check SHA-256, a dictionary of gigabytes
+// Out of memory or unsupported options: other filters, SHA-256 checks, dictionaries of gigabytes.
+const XZ_UNSUPPORTED = /code [36]$/;
 
-/** The bytes of an .xz file; its checks and index are verified. */
+/** Yields the decompressed bytes of an .xz file; the library verifies checks and index. */
 export async function* unxz(archive: string): AsyncGenerator<Uint8Array> {
   const file = createReadStream(archive);
   const packed = Readable.toWeb(file) as ReadableStream<Uint8Array>;
@@ -97,7 +98,7 @@ export async function* unxz(archive: string): AsyncGenerator<Uint8Array> {
         })
       : archiveError({ what: "the .xz file is damaged or cut off", value: archive, cause });
   } finally {
-    // A reader may stop early; the library cannot be cancelled once it has reached the end.
+    // A reader may stop early, but the library cannot be cancelled once it has reached the end.
     await reader.cancel().catch(() => {});
     file.destroy();
   }

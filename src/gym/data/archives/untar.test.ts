@@ -5,13 +5,13 @@ import { SqlEnvError } from "../../../errors.ts";
 import { UnpackBudget } from "./archive.ts";
 import { untar } from "./untar.ts";
 
-// Made with GNU tar: t/a.txt and a file thirty folders deep, in both formats for long names, then gzip.
+// Made with GNU tar, then gzip: t/a.txt and a file thirty folders deep, in both formats for long names.
 const PAX =
   "H4sIAAAAAAACA+3WS27CMBAGYK9zCp8Axg/G8YI9y17BAosiAUGJkXJ8nO6atiBQsXj838JW4k0c+9dMmn6EfhHDKrbdNExSn8S/o4yt/Zqz8UzkjFCGSTsmO7xX+UkL2YsCjl0Kbf4U8Z60lyFtdnGunLdO1UrxRLt8Ap59ZUguf1k0tq5rXwl4fuleob8m/6RH+deaWUgqmf+2ac7+hUvr4809iYAYv3n+t81+fd/hUv6NnX3PvyFHDvW/BOVIHkL6nJe4CLcM+7CLQ4UampGfnQr7vAH2syr3Mcs/+xjE/KHzTzTOv2FLqP8lrGI8IB8AAAAAAAAAAAAAAACv4wTnimTYACgAAA==";
 const GNU =
   "H4sIAAAAAAACA+3WTQ7CIBCGYdaeghOUX+nWA3AJEhtj1NZUTDy+1JW6sKtWG99nwSSwYzJ8ZJWqfMtiSroI3j9q8V4LK4wL2tZB+2Hf6DoEIbWYwfWSUy+l6Lvu4y2MnS9UWgn8sUpVahO7dhf37eFL82+9eXoLhvk3oRQZmf/JZXUszf+9pU2nZvJgwiz9H8//9Wv+O+u8Jv/nsG2aM18AAAAAAAAAAAAAAFi+O3MfDB0AKAAA";
 
-/** The files of an archive that is read in chunks of this length. */
+/** Reads an archive in chunks of `piece` bytes and returns its files. */
 async function files(archive: Uint8Array, piece = 700, maxBytes = 1_000_000): Promise<[string, string][]> {
   async function* pieces() {
     for (let at = 0; at < archive.length; at += piece) yield archive.subarray(at, at + piece);

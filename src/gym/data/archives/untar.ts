@@ -1,8 +1,8 @@
-// Reads tar archives as a stream: ustar, with the long names and sizes of pax and the long names of GNU tar.
+// Reads tar archives as a stream: ustar, pax (long names and sizes) and GNU tar (long names).
 import { type ArchiveEntry, archiveError, linkError, safePath, type UnpackBudget } from "./archive.ts";
 
 const BLOCK = 512;
-/** Bytes of a pax header or a long name, which are kept in memory. */
+/** Maximum bytes of a pax header or a long name, which are held in memory. */
 const MAX_HEADER_BYTES = 1_000_000;
 const decoder = new TextDecoder();
 
@@ -11,7 +11,10 @@ export function isTar(bytes: Uint8Array): boolean {
   return bytes.length >= BLOCK && decoder.decode(bytes.subarray(257, 262)) === "ustar";
 }
 
-/** The files of a tar archive, in order. Folders are skipped, links refused; all of the archive's bytes count. */
+/**
+ * Yields the files of a tar archive, in order. Skips folders and refuses links; all bytes of the archive count towards
+ * the budget.
+ */
 export async function* untar(archive: AsyncIterable<Uint8Array>, budget: UnpackBudget): AsyncGenerator<ArchiveEntry> {
   const input = new Pieces(archive, budget);
   try {
@@ -83,7 +86,7 @@ class Pieces {
     await this.#source.return?.();
   }
 
-  /** Up to `most` bytes; undefined at the end. */
+  /** Reads up to `most` bytes; undefined at the end. */
   async #next(most: number): Promise<Uint8Array | undefined> {
     while (this.#rest.length === 0) {
       const { done, value } = await this.#source.next();
@@ -107,7 +110,7 @@ class Pieces {
     return bytes;
   }
 
-  /** A header; undefined at the end, which some writers do not mark with two empty blocks. */
+  /** Reads a header block; undefined at the end, which some writers do not mark with two empty blocks. */
   async block(mayEnd: boolean): Promise<Uint8Array | undefined> {
     const start = this.position;
     const first = await this.#next(BLOCK);
@@ -140,7 +143,7 @@ class Pieces {
   }
 }
 
-/** The header's own checksum: the sum of its bytes with the checksum field taken as spaces. */
+/** Verifies a header's checksum: the sum of its bytes, with the checksum field read as spaces. */
 function checkHeader(header: Uint8Array, at: number): void {
   const sum = header.reduce((total, byte, i) => total + (i >= 148 && i < 156 ? 32 : byte), 0);
   if (octal(header.subarray(148, 156), at) !== sum) {
@@ -151,7 +154,7 @@ function checkHeader(header: Uint8Array, at: number): void {
 function octal(field: Uint8Array, at: number): number {
   const digits = text(field, 0, field.length).trim();
   if (!/^[0-7]+$/.test(digits)) {
-    // GNU's base-256 numbers are for files beyond 8 GB.
+    // GNU writes sizes above 8 GB in base 256.
     throw archiveError({ what: "tar header has a number that cannot be read", value: `header at byte ${at}` });
   }
   return Number.parseInt(digits, 8);
@@ -159,18 +162,19 @@ function octal(field: Uint8Array, at: number): number {
 
 function ustarName(header: Uint8Array): string {
   const name = text(header, 0, 100);
-  const isPosix = text(header, 257, 263) === "ustar" && header[262] === 0; // GNU's old header uses the prefix for times
+  // GNU's old header stores times in the prefix field.
+  const isPosix = text(header, 257, 263) === "ustar" && header[262] === 0;
   const prefix = isPosix ? text(header, 345, 500) : "";
   return prefix ? `${prefix}/${name}` : name;
 }
 
 interface PaxFields {
   readonly path?: string;
-  /** Overrides the header's: readers that ignored it would see other files. */
+  /** Overrides the header's size. A reader that ignored it would find different files. */
   readonly size?: number;
 }
 
-/** What a pax header says about the next file, in records `<length> <key>=<value>\n`. */
+/** Parses a pax header, which describes the next file in records `<length> <key>=<value>\n`. */
 function paxFields(data: Uint8Array): PaxFields {
   let fields: PaxFields = {};
   for (let at = 0; at < data.length; ) {
@@ -196,7 +200,7 @@ function paxFields(data: Uint8Array): PaxFields {
   return fields;
 }
 
-/** Text up to the first NUL. */
+/** Decodes text up to the first NUL. */
 function text(bytes: Uint8Array, start: number, end: number): string {
   const field = bytes.subarray(start, end);
   const nul = field.indexOf(0);

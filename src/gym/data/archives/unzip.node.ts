@@ -6,10 +6,10 @@ import { messageOf, SqlEnvError } from "../../../errors.ts";
 import { type ArchiveEntry, archiveError, linkError, safePath, type UnpackBudget } from "./archive.ts";
 
 const [STORED, DEFLATED] = [0, 8];
-const [UNIX, MACOS] = [3, 19]; // systems that store file types in the external attributes
+const [UNIX, MACOS] = [3, 19]; // systems whose external attributes hold the file type
 const [FILE_TYPE_MASK, SYMLINK, FOLDER, PLAIN] = [0o170000, 0o120000, 0o040000, 0o100000];
 
-/** The files of a zip archive, in the order of its directory. Folders are skipped, links refused. */
+/** Yields the files of a zip archive, in the order of its directory. Skips folders and refuses links. */
 export async function* unzip(path: string, budget: UnpackBudget): AsyncGenerator<ArchiveEntry> {
   // Strings are decoded here: yauzl would refuse unsafe names with its own errors.
   const zip = await openPromise(path, { lazyEntries: true, autoClose: false, decodeStrings: false }).catch(
@@ -37,7 +37,7 @@ async function* readEntries(zip: ZipFile, path: string): AsyncGenerator<Entry> {
   }
 }
 
-/** UTF-8 where valid, since many programs write it without the flag; otherwise the declared encoding. */
+/** Decodes a name as UTF-8 if valid, since many programs write it without setting the flag; otherwise as declared. */
 function nameOf({ generalPurposeBitFlag, fileNameRaw, extraFields }: Entry): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(fileNameRaw);
@@ -72,7 +72,7 @@ async function* contentOf(zip: ZipFile, entry: Entry, name: string, budget: Unpa
   let sum = 0;
   try {
     const stream: Readable = await zip.openReadStreamPromise(entry);
-    // yauzl refuses entries that inflate to another size than declared, but does not check checksums.
+    // yauzl checks the inflated size, but not the checksum.
     for await (const piece of stream as AsyncIterable<Uint8Array>) {
       budget.take(piece.length);
       sum = crc32(piece, sum);

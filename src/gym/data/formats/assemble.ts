@@ -1,4 +1,4 @@
-// Turns a file's records into usable questions: every gold query is run, and missing fields are derived.
+// Turns the records of a file into usable questions: runs every gold query and derives missing fields.
 import { messageOf, QuestionLoadError, SqlEnvError } from "../../../errors.ts";
 import { type Database, type DatabasePool, loadSqlite } from "../../sql/index.ts";
 import { answerTypeOf, formatAnswer } from "../answer.ts";
@@ -7,7 +7,7 @@ import { difficultyOf, tablesInvolved } from "../difficulty.ts";
 import { checkGold } from "../gold.ts";
 import type { AnswerType, Difficulty, QuestionRecord, Split } from "../question.ts";
 
-/** A question as a file gives it; missing fields are derived from the database. */
+/** A question as written in a file; missing fields are derived from the database. */
 export interface QuestionDraft {
   readonly question_id?: string | undefined;
   readonly question_text: string;
@@ -21,13 +21,13 @@ export interface QuestionDraft {
 }
 
 export interface AssembleOptions {
-  /** Questions that the file reader has rejected. */
+  /** Questions that the file reader has already rejected. */
   readonly rejected?: readonly Rejection[];
   readonly layout?: NonNullable<DataSet["layout"]>;
   readonly file?: (database: string) => Uint8Array;
 }
 
-/** Runs every gold query and keeps the questions that can be used; throws when none can. */
+/** Runs every gold query and keeps the usable questions; throws if there are none. */
 export async function assemble(
   name: string,
   drafts: readonly QuestionDraft[],
@@ -67,7 +67,10 @@ export async function assemble(
 type Refusal = Pick<Rejection, "reason" | "detail">;
 type Identified = QuestionDraft & { readonly question_id: string };
 
-/** Assigns `<database>_<split>_<number>` where there is no id; unusable questions are numbered too, so that ids do not depend on what is usable. */
+/**
+ * Assigns `<database>_<split>_<number>` to questions without an id. Counts unusable questions too, so that ids do not
+ * depend on usability.
+ */
 function withIds(drafts: readonly QuestionDraft[]): Identified[] {
   const counts = new Map<string, number>();
   return drafts.map((draft) => {
@@ -120,7 +123,7 @@ function noneUsable(name: string, rejected: readonly Rejection[]): QuestionLoadE
   });
 }
 
-/** Yields to the event loop: signals and timers are handled during work that never waits. */
+/** Yields to the event loop, so that signals and timers are handled during long synchronous work. */
 export function breathe(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }

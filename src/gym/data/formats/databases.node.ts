@@ -1,4 +1,4 @@
-// The database files of a folder: found by name in both usual layouts, read when first needed.
+// Finds the database files of a folder by name, in both usual layouts, and reads each when first needed.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, QuestionLoadError } from "../../../errors.ts";
@@ -11,7 +11,10 @@ export interface DatabaseFolder {
   readonly file: (name: string) => Uint8Array;
 }
 
-/** Paths of the databases in a folder, as `<name>/<name>.sqlite` or `<name>.sqlite` (also .sqlite3, .db, in any case), by name. */
+/**
+ * Maps names to paths of the databases in a folder: `<name>/<name>.sqlite` or `<name>.sqlite` (or .sqlite3, .db, in any
+ * letter case).
+ */
 export function findDatabases(folder: string): Map<string, string> {
   const found = new Map<string, string>();
   const add = (name: string, path: string) => {
@@ -34,7 +37,7 @@ function extensionOf(file: string): string | undefined {
   return EXTENSIONS.find((ending) => file.toLowerCase().endsWith(ending));
 }
 
-/** A pool of the databases of one or more folders; where several have the same name, the first folder wins. */
+/** Makes a pool of the databases in one or more folders; if several have the same name, the first folder wins. */
 export function databaseFolder(folders: string | readonly string[], options: OpenOptions = {}): DatabaseFolder {
   const paths = new Map<string, string>();
   for (const folder of [folders].flat()) {
@@ -51,7 +54,7 @@ export function databaseFolder(folders: string | readonly string[], options: Ope
   return { databases: new DatabasePool({ names: [...paths.keys()], read: file, ...options }), file };
 }
 
-/** The bytes of a database file; refused when its newest changes are in a write-ahead log beside it. */
+/** Reads a database file. Refuses one whose newest changes are still in a write-ahead log beside it. */
 export function readDatabaseFile(path: string): Uint8Array {
   if (isFile(`${path}-wal`) && statSync(`${path}-wal`).size > 0) {
     throw new QuestionLoadError(
@@ -76,7 +79,7 @@ export function readDatabaseFile(path: string): Uint8Array {
   return bytes;
 }
 
-/** Whether a database's header says that its texts are UTF-16, which sandboxed connections cannot read. */
+/** Whether a database's header declares UTF-16 text, which sandboxed connections cannot read. */
 function isUtf16(bytes: Uint8Array): boolean {
   const isDatabase = new TextDecoder().decode(bytes.subarray(0, 15)) === "SQLite format 3";
   return (

@@ -12,12 +12,15 @@ export interface ExportedDataSet {
   readonly path: string;
   readonly databases: number;
   readonly questions: Readonly<Record<Split, number>>;
-  /** Ids of questions whose gold query needs double-quoted strings in a way that could not be rewritten. */
+  /**
+   * Ids of questions that were left out, because the double-quoted strings of their gold query could not be rewritten.
+   */
   readonly left_out: readonly string[];
 }
 
 /**
- * Writes the usable questions and their databases into a new or empty folder; strings in gold queries get single quotes.
+ * Writes the usable questions and their databases into a new or empty folder. Strings in gold queries get single
+ * quotes.
  *
  * @example
  * exportDataSet(bundledDataSet(), "bundled"); // opens again with openDataSet("bundled")
@@ -53,7 +56,7 @@ export function exportDataSet({ name, questions, file }: DataSet, dir: string): 
       }
       return [split, part.length];
     });
-    rmSync(target, { recursive: true, force: true }); // it is empty, if it exists
+    rmSync(target, { recursive: true, force: true }); // an existing target is empty here
     renameSync(aside, target);
     const left_out = questions.map(({ question_id }) => question_id).filter((id) => !written.has(id));
     return { path: target, databases: databases.length, questions: Object.fromEntries(counts), left_out };
@@ -63,7 +66,7 @@ export function exportDataSet({ name, questions, file }: DataSet, dir: string): 
   }
 }
 
-/** The questions, with gold queries rewritten to give the same answer when double quotes are only for names. */
+/** Rewrites gold queries so that they give the same answer when double quotes mean only names. */
 function plain(questions: readonly QuestionRecord[], name: string, bytes: Uint8Array): QuestionRecord[] {
   const database = new Database(name, bytes);
   try {

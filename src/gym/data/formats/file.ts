@@ -1,4 +1,5 @@
-// Parses question files: JSON text to drafts. A broken file is an error; a broken record is rejected, and the others are kept.
+// Parses JSON question files into drafts. A broken file is an error; a broken record is rejected and the others are
+// kept.
 import { z } from "zod";
 import { QuestionLoadError } from "../../../errors.ts";
 import type { Rejection } from "../dataset.ts";
@@ -11,9 +12,9 @@ export interface QuestionFile {
 }
 
 export interface ParseOptions {
-  /** Shown in messages. */
+  /** File name for error messages. */
   readonly file: string;
-  /** Split of records without one. @default "train" */
+  /** Split of records that name none. @default "train" */
   readonly split?: Split;
 }
 
@@ -31,7 +32,7 @@ const seedsRecord = z.object({
   split: z.enum(["train", "eval", "dev", "test"]).optional(),
 });
 
-/** Spider-Syn has Spider's question and its own, which is the one to ask. */
+/** Spider-Syn's records hold Spider's question and a rewritten one; the rewritten one is asked. */
 const spiderRecord = z.preprocess(
   (record) => {
     const { SpiderSynQuestion } = (record ?? {}) as { SpiderSynQuestion?: unknown };
@@ -70,7 +71,7 @@ export function parseQuestions(json: string, options: ParseOptions): QuestionFil
   return parseRecords(json, options, seedsRecord, ({ split, ...record }) => ({ ...record, split: splitOf(split) }));
 }
 
-/** Reads Spider's format: db_id, question, query; also that of Spider-Syn. */
+/** Reads Spider's format (db_id, question, query) and Spider-Syn's. */
 export function parseSpider(json: string, options: ParseOptions): QuestionFile {
   return parseRecords(json, options, spiderRecord, ({ db_id, question, query, split }) => ({
     question_text: question,
@@ -80,7 +81,10 @@ export function parseSpider(json: string, options: ParseOptions): QuestionFile {
   }));
 }
 
-/** Reads BIRD's format: Spider's with SQL for query, its own difficulty, and evidence, which is appended to the question unless it is not wanted. */
+/**
+ * Reads BIRD's format: like Spider's, but with `SQL` instead of `query`, a difficulty, and evidence. Appends the
+ * evidence to the question unless `evidence` is false.
+ */
 export function parseBird(json: string, options: ParseOptions & { readonly evidence?: boolean }): QuestionFile {
   return parseRecords(json, options, birdRecord, ({ db_id, question, SQL, evidence, difficulty }) => ({
     question_text: options.evidence !== false && evidence?.trim() ? `${question} Hint: ${evidence.trim()}` : question,
@@ -156,7 +160,7 @@ function parseArray(json: string, file: string): unknown[] {
   return value;
 }
 
-/** One line: where, which field, its value, what it should be. */
+/** Formats a validation error as one line: location, field, value, expected type. */
 function malformed(record: unknown, issue: z.core.$ZodIssue, where: string): string {
   const [field] = issue.path;
   if (field === undefined) return `${where} is ${kindOf(record)}; it should be an object`;

@@ -33,7 +33,7 @@ function sha256(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** The spread of names an import leaves in its folder, hidden ones included. */
+/** Lists what an import leaves in its folder, including hidden files. */
 function left(into: string): string[] {
   return existsSync(into) ? readdirSync(into).sort() : [];
 }

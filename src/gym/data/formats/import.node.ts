@@ -1,4 +1,4 @@
-// Imports data sets from a folder, an archive or a URL; they appear under their name complete or not at all.
+// Imports a data set from a folder, an archive or a URL. It appears under its name only when complete.
 import {
   cpSync,
   existsSync,
@@ -23,13 +23,13 @@ import { dataSetsFolder, isDatabase, NO_QUESTIONS } from "./open.node.ts";
 export interface ImportOptions extends Omit<DownloadOptions, "checksum" | "part"> {
   /** @default the source's name without its extension */
   readonly name?: string | undefined;
-  /** Bytes that an archive may take on disk, archives inside it included. @default MAX_UNPACKED_BYTES */
+  /** Maximum size of the unpacked archive, in bytes, including nested archives. @default MAX_UNPACKED_BYTES */
   readonly maxBytes?: number | undefined;
-  /** The archive's SHA-256 in hexadecimal digits; an archive with another hash is refused before it is unpacked. */
+  /** Expected SHA-256 of the archive, in hexadecimal; any other archive is refused before unpacking. */
   readonly sha256?: string | undefined;
   /** Replaces an imported set of the same name. @default false */
   readonly replace?: boolean;
-  /** Called with a message for people about what is being done. */
+  /** Called with a progress message for people. */
   readonly onStage?: (text: string) => void;
 }
 
@@ -37,14 +37,15 @@ export interface ImportedDataSet {
   readonly name: string;
   readonly path: string;
   readonly layout: Layout;
-  /** Of the archive it came from; undefined for a folder. */
+  /** SHA-256 of the archive; undefined for a folder. */
   readonly sha256?: string | undefined;
 }
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
 /**
- * Imports a folder, .zip, .tar, .tar.gz, .tar.xz, or a URL to one, into `into` under a name; `openDataSet(name)` finds it there.
+ * Imports a folder, a .zip, .tar, .tar.gz or .tar.xz, or a URL of one, into the folder `into`; `openDataSet(name)`
+ * finds it there.
  *
  * @example
  * await importDataSet("spider_data.zip", undefined, { name: "spider" });
@@ -77,10 +78,10 @@ export async function importDataSet(
   }
   mkdirSync(into, { recursive: true });
   removeAbandoned(into);
-  // In the same folder, so that the final rename cannot cross file systems; the dot keeps it out of listings.
+  // Created in the same folder, so that the final rename stays on one file system; the dot hides it from listings.
   const aside = mkdtempSync(join(into, `${ASIDE}${processName()}~`));
   const clean = () => rmSync(aside, { recursive: true, force: true });
-  process.once("exit", clean); // also when interrupted
+  process.once("exit", clean); // also runs on interruption
   try {
     const sha256 = await bring(source, aside, join(into, `.download-${name}`), options);
     const { layout, root } = findLayout(join(aside, "new"));
@@ -88,7 +89,7 @@ export async function importDataSet(
     try {
       renameSync(root, target);
     } catch (error) {
-      if (!options.replace && existsSync(target)) throw taken(); // by another process in the meantime
+      if (!options.replace && existsSync(target)) throw taken(); // another process may have created it
       if (existsSync(join(aside, "old"))) renameSync(join(aside, "old"), target);
       throw error;
     }
@@ -101,7 +102,7 @@ export async function importDataSet(
   }
 }
 
-/** The error with the source's path: the temporary folder no longer exists when a person reads it. */
+/** Puts the source's path into the error: the temporary folder is gone when a person reads it. */
 function withoutFolder(error: unknown, aside: string, source: string): unknown {
   if (!(error instanceof QuestionLoadError) || !error.message.includes(aside)) return error;
   const { what, value, remedy, code, cause } = error;
@@ -116,7 +117,10 @@ function withoutFolder(error: unknown, aside: string, source: string): unknown {
   );
 }
 
-/** Copies or unpacks the source into `aside/new`; returns an archive's SHA-256. An unfinished download stays at `part`, to be resumed. */
+/**
+ * Copies or unpacks the source into `aside/new` and returns an archive's SHA-256. An unfinished download stays at
+ * `part`, so that it can be resumed.
+ */
 async function bring(source: string, aside: string, part: string, options: ImportOptions): Promise<string | undefined> {
   const folder = join(aside, "new");
   const { maxBytes = MAX_UNPACKED_BYTES, onStage } = options;
@@ -150,7 +154,7 @@ async function bring(source: string, aside: string, part: string, options: Impor
   return sha256;
 }
 
-/** Computes the SHA-256 of an archive and compares it before anything is unpacked. */
+/** Compares an archive's SHA-256 with the expected one before anything is unpacked. */
 async function checked(file: string, source: string, expected: string | undefined): Promise<string> {
   const sha256 = await hashFile(file, "sha256");
   if (expected === undefined || expected.toLowerCase() === sha256) return sha256;
@@ -164,7 +168,7 @@ async function checked(file: string, source: string, expected: string | undefine
 const ASIDE = ".import-";
 const DAY_MS = 86_400_000;
 
-/** Removes the remains of imports that were killed: their process is gone, or they are a day old. */
+/** Removes what killed imports left: folders whose process is gone, or that are a day old. */
 function removeAbandoned(into: string): void {
   for (const name of readdirSync(into).filter((name) => name.startsWith(ASIDE))) {
     const path = join(into, name);
@@ -175,7 +179,7 @@ function removeAbandoned(into: string): void {
   }
 }
 
-/** Unpacks an archive, and BIRD's archives of databases inside it, all within one limit. */
+/** Unpacks an archive and, for BIRD, the archives of databases inside it, all within one limit. */
 async function unpackAll(archive: string, folder: string, maxBytes: number | undefined): Promise<void> {
   const budget = new UnpackBudget(maxBytes);
   let inner: string[] = [];
@@ -208,7 +212,7 @@ function copy(from: string, to: string): void {
   });
 }
 
-/** The last part of a path or URL without query and archive ending. */
+/** The last part of a path or URL, without the query and the archive extension. */
 export function nameOf(source: string): string {
   const path = /^https?:/i.test(source) ? decodeURI(new URL(source).pathname) : resolve(source);
   return basename(path).replace(/\.(?:zip|tar|tgz|txz|tar\.gz|tar\.xz)$/i, "");

@@ -1,4 +1,4 @@
-// Detects a folder's layout: native, Spider or BIRD, in the folder itself or one or two levels deeper, as in many archives.
+// Detects a folder's layout (native, Spider or BIRD), also one or two levels deeper, as in many archives.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { QuestionLoadError } from "../../../errors.ts";
@@ -8,13 +8,13 @@ import { birdParts, spiderFiles } from "./spider.node.ts";
 
 export interface FoundLayout {
   readonly layout: Layout;
-  /** The folder that contains it. */
+  /** Folder that contains the data set. */
   readonly root: string;
 }
 
 const MAX_DEPTH = 2;
 
-/** Finds a data set in a folder; throws when there is none. */
+/** Finds a data set in a folder; throws if there is none. */
 export function findLayout(dir: string): FoundLayout {
   let level = [dir];
   for (let depth = 0; depth <= MAX_DEPTH; depth++) {
@@ -32,7 +32,7 @@ export function findLayout(dir: string): FoundLayout {
   });
 }
 
-/** The layout of this folder, not of those inside it. */
+/** Detects the layout of this folder; ignores nested folders. */
 export function detectLayout(dir: string): Layout | undefined {
   if (birdParts(dir).length > 0) return "bird";
   if (questionFiles(dir).length > 0 && findDatabaseFolder(dir)) return "questions";
@@ -47,14 +47,14 @@ export function questionFiles(dir: string): string[] {
   return jsonFiles(dir).filter((path) => /questions[^/\\]*\.json$/.test(path) && mentions(path, "question_text"));
 }
 
-/** The folder with the databases beside a question file or in a data set's folder. */
+/** Finds the database folder beside a question file or inside a data set's folder. */
 export function findDatabaseFolder(dir: string): string | undefined {
   return ["databases", "database"].map((name) => join(dir, name)).find((path) => existsSync(path));
 }
 
 function jsonFiles(dir: string): string[] {
   const names = existsSync(dir) ? readdirSync(dir).filter((name) => name.endsWith(".json")) : [];
-  // Training files first, so that the order of questions does not depend on file names.
+  // Training files come first, so that the order of questions does not depend on file names.
   return names
     .sort((a, b) => Number(b.includes("train")) - Number(a.includes("train")) || (a < b ? -1 : 1))
     .map((name) => join(dir, name));

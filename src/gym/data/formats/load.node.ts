@@ -11,7 +11,7 @@ import { type ParseOptions, parseQuestions, type QuestionFile } from "./file.ts"
 export interface LoadOptions {
   /** @default the first file's name */
   readonly name?: string;
-  /** Take "text" in double quotes as a string in gold queries and players' queries. @default false */
+  /** Read "text" in double quotes as a string, in gold queries and in players' queries. @default false */
   readonly doubleQuotedStrings?: boolean;
 }
 
@@ -36,7 +36,7 @@ export async function loadQuestions(
   return assemble(name ?? basename(files[0]!, ".json"), drafts, databases, { rejected, file });
 }
 
-/** Reads and joins question files; records without a split get that of their file's name. */
+/** Reads and joins question files. A record without a split gets the one its file's name implies. */
 export function readFiles(
   paths: readonly string[],
   parse: (json: string, options: ParseOptions) => QuestionFile,
@@ -46,7 +46,7 @@ export function readFiles(
     try {
       return parse(readText(path), { file, split: splitOfFile(path) });
     } catch (error) {
-      // Errors name a record's file; those of an unreadable file, its path.
+      // Parse errors name the record's file; replace it with the path if the whole file is unreadable.
       if (!(error instanceof QuestionLoadError) || error.value !== file) throw error;
       const { what, remedy, code, cause } = error;
       throw new QuestionLoadError({ what, value: path, remedy, cause }, code);
@@ -55,14 +55,17 @@ export function readFiles(
   return { drafts: parts.flatMap((part) => part.drafts), rejected: parts.flatMap((part) => part.rejected) };
 }
 
-/** The split by a file's name: eval, dev, test and validation files are for evaluation, as are Spider-DK, Spider-Syn and Spider-Realistic. */
+/**
+ * Infers the split from a file name: eval, dev, test, validation, Spider-DK, Spider-Syn and Spider-Realistic are
+ * "eval"; others "train".
+ */
 export function splitOfFile(path: string): Split {
   return /(?:^|[^a-z])(?:eval|dev|test|val|validation|spider-(?:dk|realistic|syn))(?:[^a-z]|$)/i.test(basename(path))
     ? "eval"
     : "train";
 }
 
-const LOOK_BYTES = 65_536; // contains the first record of every known file; the files may be huge
+const LOOK_BYTES = 65_536; // enough for the first record of every known format; files may be huge
 
 /** Whether a key occurs near the beginning of a JSON file. */
 export function mentions(path: string, key: string): boolean {
@@ -76,7 +79,7 @@ export function mentions(path: string, key: string): boolean {
   }
 }
 
-/** The text of a question file; a missing one is an error that names it. */
+/** Reads a question file; throws an error with its path if it is missing. */
 export function readText(path: string): string {
   try {
     return readFileSync(path, "utf8");

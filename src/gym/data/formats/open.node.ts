@@ -9,7 +9,7 @@ import { findDatabaseFolder, findLayout, questionFiles } from "./layout.node.ts"
 import { loadQuestions } from "./load.node.ts";
 import { loadBird, loadSpider } from "./spider.node.ts";
 
-/** Where imported data sets are kept: $SQLENV_HOME/datasets, or sqlenv/datasets in the user's cache folder. */
+/** Folder of imported data sets: $SQLENV_HOME/datasets, or sqlenv/datasets in the user's cache folder. */
 export function dataSetsFolder(env: Readonly<Record<string, string | undefined>> = process.env): string {
   if (env.SQLENV_HOME) return join(resolve(env.SQLENV_HOME), "datasets");
   return join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "sqlenv", "datasets");
@@ -26,11 +26,11 @@ export function importedDataSets(folder = dataSetsFolder()): string[] {
 }
 
 export interface OpenDataSetOptions {
-  /** Databases of a question file. @default databases/ or database/ beside it, or one folder up */
+  /** Folder with the databases of a question file. @default databases/ or database/ beside it, or one folder up */
   readonly dbDir?: string | undefined;
   /** @default dataSetsFolder() */
   readonly imported?: string;
-  /** Whether BIRD's questions come with their evidence. @default true */
+  /** Whether to append the evidence to BIRD's questions. @default true */
   readonly evidence?: boolean | undefined;
 }
 
@@ -56,7 +56,7 @@ export async function openDataSet(
   return { ...dataset, name: basename(resolve(path)) };
 }
 
-/** The path of a name: an imported data set's folder, or the path itself. */
+/** Resolves a name to an imported data set's folder; a path is returned unchanged. */
 export function findDataSet(nameOrPath: string, imported = dataSetsFolder()): string {
   const names = importedDataSets(imported);
   if (names.includes(nameOrPath)) return join(imported, nameOrPath);

@@ -9,7 +9,8 @@ const tables: Table[] = [
 ];
 
 test.each([
-  ['SELECT name FROM pet WHERE name = "Rex"', "SELECT name FROM pet WHERE name = 'Rex'"], // vet.Rex is not in the query
+  // The query does not use vet, which has a column Rex.
+  ['SELECT name FROM pet WHERE name = "Rex"', "SELECT name FROM pet WHERE name = 'Rex'"],
   ['SELECT "first owner" FROM pet', 'SELECT "first owner" FROM pet'],
   ['SELECT "Rex" FROM vet', 'SELECT "Rex" FROM vet'],
   ['SELECT T."x", "pet".name FROM "pet" AS T', 'SELECT T."x", "pet".name FROM "pet" AS T'],

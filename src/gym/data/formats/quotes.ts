@@ -1,8 +1,8 @@
-// Rewrites strings in double quotes, which older data sets use, so that a query means the same with every setting.
+// Rewrites double-quoted strings, which older data sets use, so that a query means the same under every SQLite setting.
 import { quoteText, type Table, tokenizeSql } from "../../sql/index.ts";
 import { tablesInvolved } from "../difficulty.ts";
 
-/** The query with "text" changed to 'text' wherever it is not a column, table or alias of the query. */
+/** Changes "text" to 'text' unless it is a column, table or alias of the query. */
 export function withPlainStrings(sql: string, tables: readonly Table[]): string {
   const tokens = tokenizeSql(sql);
   const involved = new Set(tablesInvolved(sql, tables));

@@ -114,7 +114,7 @@ test("spider10 has ten databases and splits their questions 473/203 by query", a
   expect(summary(again, "eval").usable).toBe(60);
 });
 
-/** Evaluation questions whose gold query is also that of a training question. */
+/** Evaluation questions that share their gold query with a training question. */
 function leaks({ questions }: DataSet): string[] {
   const key = (question: { database_name: string; gold_sql: string }) =>
     question.database_name + normalizeSql(question.gold_sql);

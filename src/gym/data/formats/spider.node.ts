@@ -8,7 +8,7 @@ import { type DatabaseFolder, databaseFolder } from "./databases.node.ts";
 import { type ParseOptions, parseBird, parseSpider, type QuestionFile } from "./file.ts";
 import { mentions, readFiles, readText } from "./load.node.ts";
 
-// Gold queries of both sets write text in double quotes.
+// Gold queries of both sets use double quotes for strings.
 const PUBLISHED = { doubleQuotedStrings: true } as const;
 
 /**
@@ -23,18 +23,18 @@ export async function loadSpider(dir: string): Promise<DataSet> {
   return assemble(basename(resolve(dir)), drafts, databases, { rejected, file, layout: "spider" });
 }
 
-/** The questions of a Spider folder before any is checked, and its databases. */
+/** Reads the questions of a Spider folder without checking them, and its databases. */
 export function readSpider(dir: string): QuestionFile & DatabaseFolder {
   const folders = ["database", "databases"].map((name) => join(dir, name)).filter((path) => existsSync(path));
   const questions = readFiles(need(dir, spiderFiles(dir), "train_spider.json, train.json or dev.json"), parseSpider);
   return { ...questions, ...databaseFolder(need(dir, folders, "database/"), PUBLISHED) };
 }
 
-/** Question files of a Spider folder; without them, any JSON file with such questions. */
+/** Finds the question files of a Spider folder; if the usual ones are missing, any JSON file with such questions. */
 export function spiderFiles(dir: string): string[] {
   const here = (names: readonly string[]) => names.map((name) => join(dir, name)).filter((path) => existsSync(path));
   const parts = here(["train_spider.json", "train_others.json"]);
-  // Where both exist, train.json repeats the parts.
+  // If both exist, train.json repeats the partial files.
   const files = [...(parts.length > 0 ? parts : here(["train.json"])), ...here(["dev.json"])];
   if (files.length > 0 || !existsSync(dir)) return files;
   const isPool = (path: string) => path.endsWith(".json") && mentions(path, "db_id") && mentions(path, "query");
@@ -45,12 +45,12 @@ export function spiderFiles(dir: string): string[] {
 }
 
 export interface BirdOptions {
-  /** Whether a question comes with its evidence. @default true */
+  /** Whether to append the evidence to questions. @default true */
   readonly evidence?: boolean | undefined;
 }
 
 /**
- * Loads a BIRD folder, or one holding its train/ and dev/ folders; difficulty is BIRD's own where given.
+ * Loads a BIRD folder, or one that contains its train/ and dev/ folders. Uses BIRD's difficulty if present.
  *
  * @example
  * const bird = await loadBird("bird/", { evidence: false });
@@ -70,7 +70,10 @@ export async function loadBird(dir: string, { evidence = true }: BirdOptions = {
   return assemble(basename(resolve(dir)), drafts, databases, { rejected, file, layout: "bird" });
 }
 
-/** A data set with its evaluation questions from another file, in Spider's or BIRD's format: Spider-Syn and Spider-DK ask other questions about Spider's databases. */
+/**
+ * Replaces the evaluation questions of a data set by those of a file in Spider's or BIRD's format: Spider-Syn and
+ * Spider-DK ask other questions about Spider's databases.
+ */
 export async function withQuestionsFrom(
   data: DataSet,
   path: string,
@@ -92,7 +95,7 @@ export async function withQuestionsFrom(
   return { ...made, questions: [...data.questions.filter(({ split }) => split === "train"), ...made.questions] };
 }
 
-/** The halves of BIRD in a folder; Mini-Dev has other questions about dev's databases. */
+/** Finds BIRD's train and dev sets in a folder. Mini-Dev has other questions about the dev databases. */
 export function birdParts(dir: string): { readonly questions: string; readonly databases: string }[] {
   const names = { train: ["train.json"], dev: ["dev.json", "mini_dev_sqlite.json"] };
   return Object.entries(names).flatMap(([split, files]) =>

@@ -1,4 +1,4 @@
-// The ten Spider databases of the Python SQLEnv and their 676 questions, split 473/203.
+// The ten Spider databases of the Python SQLEnv with their 676 questions, split 473/203.
 import { DatabasePool } from "../../sql/index.ts";
 import type { DataSet } from "../dataset.ts";
 import { splitByQuery } from "../filter.ts";
@@ -21,10 +21,11 @@ export const SPIDER10_DATABASES = [
 const [TRAIN, EVAL] = [473, 203];
 
 /**
- * The ten databases from a Spider folder, from a folder with just their pool of questions, or from a loaded data set.
- * A folder's 676 questions are split 473/203 before any is checked, so that the split does not depend on what is
- * usable; 40 of them have an empty answer and two have one that is too long, and are then rejected. Questions with the
- * same gold query stay on one side. A loaded data set has only usable questions: they are split in the same proportion.
+ * The ten databases, loaded from a Spider folder, from a folder that has only these questions, or from a loaded data
+ * set. A folder's 676 questions are split 473/203 before they are checked, so that the split does not depend on which
+ * are usable. The check then rejects 42: 40 with an empty answer and two whose answer is too long. Questions with the
+ * same gold query stay on one side. A loaded data set has only usable questions, which are split in the same
+ * proportion.
  */
 export async function spider10(source: DataSet | string, seed = 42): Promise<DataSet> {
   const isOne = (name: string) => (SPIDER10_DATABASES as readonly string[]).includes(name);
@@ -48,7 +49,7 @@ export async function spider10(source: DataSet | string, seed = 42): Promise<Dat
   });
 }
 
-/** By database, then in file order: the same order, and so the same ids, from every layout. */
+/** Sorts by database, then by file order: every layout gives the same order and so the same ids. */
 function inOneOrder<T extends { readonly database_name: string }>(drafts: readonly T[]): T[] {
   return SPIDER10_DATABASES.flatMap((name) => drafts.filter(({ database_name }) => database_name === name));
 }

@@ -1,5 +1,5 @@
-// The right answers to a question: the gold query's result, and other results that SQL allows for the same query. Rows
-// tied in the gold's order may come in any order, and where LIMIT cuts a tie any of its rows is right.
+// The right answers to a question: the gold query's result, and every other result that SQL allows for it. Rows tied in
+// the gold's order may come in any order, and if LIMIT cuts through a tie, any of its rows is right.
 import { SqlEnvError } from "../../../errors.ts";
 import { type AnswerType, answerTypeOf, MAX_GOLD_BYTES, MAX_GOLD_ROWS, type QuestionRecord } from "../../data/index.ts";
 import {
@@ -12,10 +12,10 @@ import {
   tokenizeSql,
 } from "../../sql/index.ts";
 
-/** Limits of a result that must be complete. */
+/** Size limits for a result that must be read completely. */
 export const MAX_GOLD = { maxRows: MAX_GOLD_ROWS, maxBytes: MAX_GOLD_BYTES } as const;
 
-/** Consecutive rows of the answer: `take` of these rows, in any order. */
+/** Consecutive rows of the answer: any `take` of `rows`, in any order. */
 export interface TieGroup {
   readonly rows: readonly (readonly Cell[])[];
   readonly take: number;
@@ -25,13 +25,13 @@ export interface Gold extends ResultTable {
   readonly answer_type: AnswerType;
   /** Whether the outermost query orders its rows. */
   readonly ordered: boolean;
-  /** In the order the answer must have; one group when order does not count. */
+  /** In the order required of the answer; a single group if order does not matter. */
   readonly groups: readonly TieGroup[];
-  /** Virtual-machine instructions its query took. */
+  /** Virtual-machine instructions that the gold query took. */
   readonly instructions: number;
 }
 
-/** Runs a question's gold query and finds its ties. Throws SqlEnvError `bad_gold` when it gives no usable answer. */
+/** Runs a question's gold query and finds ties. Throws SqlEnvError `bad_gold` if it gives no usable answer. */
 export function runGold(question: Pick<QuestionRecord, "question_id" | "gold_sql">, database: Database): Gold {
   const result = database.run(question.gold_sql, MAX_GOLD);
   const refuse = (what: string, value?: string) =>
@@ -54,11 +54,14 @@ interface Clauses {
   readonly order: readonly string[] | undefined;
   readonly limit: number | undefined;
   readonly offset: number;
-  /** LIMIT's text where it is an expression; then `limit` is NaN. */
+  /** LIMIT's text if it is an expression; then `limit` is NaN. */
   readonly limitText?: string;
 }
 
-/** Finds ORDER BY and LIMIT of the outermost query; those of subqueries and window functions are in parentheses. */
+/**
+ * Finds ORDER BY and LIMIT of the outermost query. In subqueries and window functions they are inside parentheses and
+ * skipped.
+ */
 export function outermostClauses(sql: string): Clauses {
   const tokens = tokenizeSql(sql).filter((token) => token.text !== ";");
   const outer = tokens.filter((token) => token.depth === 0);
@@ -82,7 +85,7 @@ function readLimit(text: string): { limit: number | undefined; offset: number; l
   return { limit: limit < 0 ? undefined : limit, offset };
 }
 
-/** Evaluates a LIMIT that is an expression, in SQLite. */
+/** Evaluates a LIMIT expression in SQLite. */
 function withLimit(clauses: Clauses, database: Database): Clauses {
   if (clauses.limitText === undefined) return clauses;
   const result = database.run(`SELECT ${clauses.limitText}`);
@@ -98,7 +101,7 @@ function splitAtCommas(sql: string, from: number, to: number, tokens: readonly S
   return Array.from({ length: cuts.length + 1 }, (_, i) => sql.slice(bounds[2 * i], bounds[2 * i + 1]));
 }
 
-/** Ranks the rows in SQLite: each candidate query is the gold without LIMIT, with the rank of each row added. */
+/** Ranks the rows in SQLite: each candidate query is the gold query without LIMIT, plus a rank column. */
 function tieGroups(clauses: Clauses, gold: ResultTable, database: Database): TieGroup[] {
   const { rows } = gold;
   if (rows.length === 1 && clauses.limit === undefined) return [{ rows, take: 1 }];
@@ -109,11 +112,14 @@ function tieGroups(clauses: Clauses, gold: ResultTable, database: Database): Tie
     const groups = cutGroups(result.table.rows, clauses);
     if (holds(groups, rows)) return groups;
   }
-  // Ties are unknown: exactly these rows, in this order if the query orders.
+  // Ties are unknown: require exactly these rows, in this order if the query orders them.
   return clauses.order ? rows.map((row) => ({ rows: [row], take: 1 })) : [{ rows, take: rows.length }];
 }
 
-/** Queries that give the gold's rows with a rank as last column; which of them SQLite accepts depends on the gold. */
+/**
+ * Queries that return the gold's rows with a rank as the last column. Which of them SQLite accepts depends on the gold
+ * query.
+ */
 function rankedQueries({ core, order }: Clauses, gold: ResultTable): string[] {
   if (!order) return [`SELECT *, 1 FROM (${core})`];
   const names = gold.columns.map((_, i) => `column_${i + 1}_`);
@@ -139,13 +145,13 @@ function rankedQueries({ core, order }: Clauses, gold: ResultTable): string[] {
 interface SelectItems {
   /** Result columns; empty if the query does not list them (`*`). */
   readonly list: readonly { readonly expression: string; readonly alias: string | undefined }[];
-  /** Where FROM starts (or the core ends). */
+  /** Position of FROM, or the end of the core. */
   readonly from: number;
-  /** DISTINCT or a set operation: an added rank column would change the rows. */
+  /** Whether there is DISTINCT or a set operation: an added rank column would change the rows. */
   readonly compound: boolean;
 }
 
-/** The items of the outermost SELECT list, or undefined where there is none (VALUES). */
+/** Parses the outermost SELECT list; undefined if there is none (VALUES). */
 function selectItems(core: string): SelectItems | undefined {
   const tokens = tokenizeSql(core);
   const outer = tokens.filter((token) => token.depth === 0);
@@ -164,7 +170,7 @@ function selectItems(core: string): SelectItems | undefined {
   return { list, from, compound };
 }
 
-/** An alias without AS: a word after a complete expression. */
+/** Finds an alias without AS: a word after a complete expression. */
 function bareAlias(part: string): [string, string, string] | undefined {
   const tokens = tokenizeSql(part);
   const [before, last] = [tokens.at(-2), tokens.at(-1)];
@@ -173,7 +179,7 @@ function bareAlias(part: string): [string, string, string] | undefined {
   return isFinished ? [part, part.slice(0, last.start), last.text] : undefined;
 }
 
-/** Which item an ORDER BY term names: by position, alias, the same expression, or the name of a result column. */
+/** Finds the item that an ORDER BY term refers to: by position, alias, equal expression, or result column name. */
 function orderedItem(term: string, items: SelectItems | undefined, columns: readonly string[]): number | undefined {
   const bare = normalizeSql(withoutDirection(term));
   if (/^\d+$/.test(bare)) return Number(bare) - 1;
@@ -181,7 +187,7 @@ function orderedItem(term: string, items: SelectItems | undefined, columns: read
   const spelled = (text: string | undefined) => (text === undefined ? undefined : unquoted(normalizeSql(text)));
   const byAlias = items.list.findIndex(({ alias }) => spelled(alias) === unquoted(bare));
   const byExpression = items.list.findIndex(({ expression }) => spelled(expression) === unquoted(bare));
-  // DISTINCT t.age … ORDER BY age: the column's name in the result, if it is unique.
+  // In DISTINCT t.age … ORDER BY age, the term is a result column's name, if that is unique.
   const named = columns.flatMap((column, i) => (column.toUpperCase() === unquoted(bare) ? [i] : []));
   const byName = items.compound && named.length === 1 ? named[0]! : -1;
   const found = [byAlias, byExpression, byName].find((index) => index >= 0);
@@ -190,7 +196,7 @@ function orderedItem(term: string, items: SelectItems | undefined, columns: read
 
 const DIRECTIONS = new Set(["ASC", "DESC", "NULLS", "FIRST", "LAST"]);
 
-/** Where the direction of a term begins. */
+/** Position of ASC or DESC in a term. */
 function directionStart(term: string): number {
   const tokens = tokenizeSql(term);
   let end = tokens.length;
@@ -210,7 +216,7 @@ function unquoted(name: string): string {
   return name.replace(/^["'`[]|["'`\]]$/g, "").toUpperCase();
 }
 
-/** Groups rows by rank and keeps those between OFFSET and LIMIT. */
+/** Groups rows by rank and keeps those selected by OFFSET and LIMIT. */
 function cutGroups(ranked: readonly (readonly Cell[])[], { limit, offset }: Clauses): TieGroup[] {
   const byRank = new Map<number, (readonly Cell[])[]>();
   for (const row of ranked) {
@@ -230,7 +236,7 @@ function cutGroups(ranked: readonly (readonly Cell[])[], { limit, offset }: Clau
   return groups;
 }
 
-/** Whether the gold's own rows satisfy the groups, which proves that ranking did not change the query. */
+/** Whether the gold's own rows satisfy the groups, which proves that adding the rank did not change the query. */
 function holds(groups: readonly TieGroup[], rows: readonly (readonly Cell[])[]): boolean {
   if (groups.reduce((sum, group) => sum + group.take, 0) !== rows.length) return false;
   let position = 0;

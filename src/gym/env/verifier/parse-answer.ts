@@ -1,18 +1,21 @@
-// Parses an answer into every table of cells it may mean. The verifier accepts an answer when one of these readings is
-// right, so a player may write values plainly, as a list, as rows, as JSON or as a Markdown table.
+// Parses an answer into every table of cells it may mean. The verifier accepts an answer if one of these readings is
+// right, so a player may write plain values, a list, rows, JSON or a Markdown table.
 import { MAX_ANSWER_LENGTH } from "../../data/answer.ts";
 
-/** A cell as written, without its quotes but knowing of them: "NULL" in quotes is text. */
+/** A cell as written, without its quotes. It records whether there were any: "NULL" in quotes is text. */
 export interface GivenCell {
   readonly text: string;
   readonly quoted: boolean;
-  /** With its quotes, where those may belong to the value. */
+  /** The text with its quotes, if they may belong to the value. */
   readonly raw?: string;
 }
 
 export type Reading = readonly (readonly GivenCell[])[];
 
-/** All readings of an answer with `columns.length` columns; a first row that repeats the column names may be a header. */
+/**
+ * Returns all readings of an answer with `columns.length` columns; a first row that repeats the column names may be a
+ * header.
+ */
 export function readAnswer(answer: string, columns: readonly string[]): Reading[] {
   if (answer.length > MAX_ANSWER_LENGTH) return [];
   const texts = new Set([answer.trim(), undress(answer)]);
@@ -22,7 +25,7 @@ export function readAnswer(answer: string, columns: readonly string[]): Reading[
     : readings;
 }
 
-/** The reading without its first row, where that repeats the column names and cannot be values. */
+/** Drops the first row if it repeats the column names and cannot be values. */
 function withoutHeader(reading: Reading, columns: readonly string[]): Reading[] {
   const [first, ...rest] = reading;
   const isHeader =
@@ -37,9 +40,9 @@ export function fold(text: string): string {
   return text.normalize("NFC").replace(/\s+/g, " ").trim().toLowerCase();
 }
 
-const MAX_LAYERS = 10; // of formatting removed from an answer; each costs one pass over its text
+const MAX_LAYERS = 10; // maximum layers of formatting removed from an answer; each takes one pass over the text
 
-/** Removes what is not the answer: thinking, code fences, "The answer is:", emphasis. */
+/** Removes everything around the answer: thinking, code fences, "The answer is:", emphasis. */
 function undress(answer: string): string {
   const thought = answer.lastIndexOf("</think>");
   let text = (thought < 0 ? answer : answer.slice(thought + "</think>".length)).trim();
@@ -62,7 +65,7 @@ function readText(text: string, width: number): Reading[] {
   return [...(literal ? [literal] : []), ...whole, ...(width === 1 ? readColumn(lines) : readRows(lines, width))];
 }
 
-/** One column: one value per line, or one line of values. */
+/** Reads one column: one value per line, or one line of values. */
 function readColumn(lines: readonly string[]): Reading[] {
   const column = (cells: readonly string[]): Reading => cells.map((cell) => [unquote(plainCell(cell))]);
   if (lines.length > 1) {
@@ -76,12 +79,15 @@ function readColumn(lines: readonly string[]): Reading[] {
   );
 }
 
-/** A cell without the emphasis some models put on values. */
+/** Removes the emphasis that some models put on values. */
 function plainCell(cell: string): string {
   return cell.trim().replace(/^\*\*([^*]+)\*\*$/, "$1");
 }
 
-/** Several columns: one row per line (or rows separated by semicolons), cells separated by bars, tabs, commas or semicolons. */
+/**
+ * Reads several columns: one row per line (or rows separated by semicolons), cells separated by bars, tabs, commas or
+ * semicolons.
+ */
 function readRows(lines: readonly string[], width: number): Reading[] {
   const rowTexts = [lines.filter((line) => !isRule(line)), ...withoutMarks(lines)];
   if (lines.length === 1 && lines[0]!.includes(";")) rowTexts.push(split(lines[0]!, ";"));
@@ -96,7 +102,7 @@ function readRows(lines: readonly string[], width: number): Reading[] {
   return readings.filter((reading) => reading.every((row) => row.length === width));
 }
 
-/** `|---|---|`, the line under a Markdown table's header. */
+/** Recognizes `|---|---|`, the line under a Markdown table's header. */
 function isRule(line: string): boolean {
   return /^[\s|:+-]+$/.test(line) && line.includes("--");
 }
@@ -106,7 +112,7 @@ function withoutBars(line: string): string {
   return trimmed.startsWith("|") && trimmed.endsWith("|") && trimmed.length > 1 ? trimmed.slice(1, -1) : trimmed;
 }
 
-/** Lines without bullets, or without the numbers 1, 2, 3 … in front, when all of them have these. */
+/** Removes bullets or the numbers 1, 2, 3 … if every line starts with one. */
 function withoutMarks(lines: readonly string[]): string[][] {
   if (lines.every((line) => /^\s*[-*•]\s+\S/.test(line)))
     return [lines.map((line) => line.replace(/^\s*[-*•]\s+/, ""))];
@@ -126,7 +132,7 @@ function split(line: string, separator: string): string[] {
     const closing = opening ? closingQuote(opening.at(-1)!, start + opening.length) : -1;
     const from = closing < 0 ? start : closing + 1;
     const at = line.indexOf(separator, from);
-    // After a closing quote the separator's first character may also end the cell: `"a","b"` split at ", ".
+    // After a closing quote, the first character of the separator is enough: `"a","b"` can be split at ", ".
     const end = at < 0 ? line.length : at;
     cells.push(line.slice(start, end));
     if (at < 0) break;
@@ -136,8 +142,8 @@ function split(line: string, separator: string): string[] {
 }
 
 /**
- * Finds the quote that ends a cell, followed by the separator or the end; −1 for an apostrophe that closes nothing. Must
- * be called from left to right: positions are cached, so that a line is searched only once.
+ * Finds the quote that ends a cell, followed by the separator or the end; −1 for an apostrophe that closes nothing.
+ * Call it from left to right: it caches positions, so that each line is searched only once.
  */
 function quoteFinder(line: string, mark: string): (quote: string, from: number) => number {
   const found = new Map<string, number>();
@@ -170,7 +176,7 @@ function unquote(cell: string): GivenCell {
 
 type Literal = GivenCell | readonly Literal[];
 
-/** JSON or Python brackets: a list of values, of rows, or of objects (their values in order). */
+/** Reads JSON or Python brackets: a list of values, of rows, or of objects (their values in order). */
 function readLiteral(text: string, width: number): Reading | undefined {
   const value = /^[[({]/.test(text) ? (parseLiteral(text) ?? parseLiteral(`[${text}]`)) : undefined;
   if (!value || !Array.isArray(value) || value.length === 0) return undefined;
@@ -180,7 +186,7 @@ function readLiteral(text: string, width: number): Reading | undefined {
   return rows.every((row): row is GivenCell[] => row.every(isCell)) ? rows : undefined;
 }
 
-/** A small parser that keeps numbers as written (JSON.parse would lose 1.10 and long integers). */
+/** Parses a literal and keeps numbers as written (JSON.parse would lose 1.10 and long integers). */
 function parseLiteral(text: string): Literal | undefined {
   const TOKEN =
     /\s*(?:([[({])|([\])}])|(,)|("(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S]|'')*')(\s*:)?|([^\s,[\](){}"'][^,[\](){}"]*))/y;
@@ -192,9 +198,10 @@ function parseLiteral(text: string): Literal | undefined {
     do {
       TOKEN.lastIndex = at;
       match = TOKEN.exec(text);
-      if (!match || match[2] !== undefined || match[3] !== undefined) return undefined; // a closing bracket, a comma
+      // A misplaced closing bracket or comma.
+      if (!match || match[2] !== undefined || match[3] !== undefined) return undefined;
       at = TOKEN.lastIndex;
-    } while (match[5] !== undefined); // an object's key
+    } while (match[5] !== undefined); // skip an object's key
     const [, open, , , quoted, , bare] = match;
     if (quoted !== undefined) return { text: unescapeText(quoted), quoted: true };
     if (bare !== undefined) return { text: bare.trim(), quoted: false };
@@ -233,7 +240,7 @@ function unescapeText(quoted: string): string {
   try {
     if (quoted[0] === '"') return JSON.parse(quoted) as string;
   } catch {
-    // not JSON escapes: parse them as Python's
+    // These are not JSON escapes: parse them like Python.
   }
   const ESCAPES: Record<string, string> = { n: "\n", t: "\t", r: "\r" };
   return inner.replace(/\\([\s\S])/g, (_, char: string) => ESCAPES[char] ?? char).replaceAll("''", "'");

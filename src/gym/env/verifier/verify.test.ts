@@ -189,7 +189,7 @@ test("hostile answers are parsed in linear time", () => {
   const right = judge("SELECT name FROM customers");
   for (const part of ['"a,', "answer: "]) {
     const answer = part.repeat(MAX_ANSWER_LENGTH / part.length);
-    for (let i = 0; i < 200; i++) expect(right(answer)).toBe(false); // half a minute in quadratic time
+    for (let i = 0; i < 200; i++) expect(right(answer)).toBe(false); // quadratic time would take half a minute
   }
 }, 15_000);
 
@@ -201,7 +201,8 @@ test("deep nesting in an answer does not overflow the stack", () => {
 });
 
 test("the work on one answer is bounded, however many ties the gold has", () => {
-  // Every row rounds to every other, and there is one row too many: a search would take far more steps than the limit.
+  // Each row could match each other by rounding, and there is one row too many: a search would far exceed the step
+  // limit.
   const rows = (values: readonly number[]) => values.map((value) => [value]);
   const close = Array.from({ length: 299 }, (_, i) => 0.5 + i * 1e-9);
   const group = { rows: rows([...close, 7]), take: 300 };

@@ -11,15 +11,15 @@ import type { Cell, ResultTable, StorageClass } from "../../sql/index.ts";
 import type { Gold, TieGroup } from "./gold.ts";
 import { fold, type GivenCell, type Reading, readAnswer } from "./parse-answer.ts";
 
-const RELATIVE_TOLERANCE = 1e-9; // precision that printing and parsing a sum may lose
+const RELATIVE_TOLERANCE = 1e-9; // relative error that printing and parsing a sum may cause
 const MIN_DECIMALS = 2;
 const MIN_SIGNIFICANT = 3;
-const MAX_SEARCHED_ROWS = 300; // rows matched by search when they are not exactly equal
+const MAX_SEARCHED_ROWS = 300; // maximum rows matched by search if they are not exactly equal
 
-/** Steps spent on one answer (cells compared, pairs tried), so that no answer can block the environment. */
+/** Maximum steps per answer (cells compared, pairs tried), so that no answer can block the environment. */
 export const MAX_VERIFIER_STEPS = 4_000_000;
 
-/** Steps that are left; an answer that needs more is wrong. */
+/** Steps that remain; an answer that needs more is wrong. */
 interface Effort {
   steps: number;
 }
@@ -51,12 +51,12 @@ export function verifyResult(result: Pick<ResultTable, "columns" | "types" | "ro
   return matches(given, gold, { steps: MAX_VERIFIER_STEPS });
 }
 
-/** A cell as it would be written; text is quoted, so that the word NULL is not NULL. */
+/** The cell as a player would write it. Text is quoted, so that the word NULL is not read as NULL. */
 function writtenCell(cell: Cell, type: StorageClass): GivenCell {
   return { text: formatCell(cell, type), quoted: typeof cell === "string" };
 }
 
-/** Rows of a right answer. */
+/** Number of rows in a right answer. */
 export function rowsWanted({ groups }: Gold): number {
   return groups.reduce((sum, group) => sum + group.take, 0);
 }
@@ -84,7 +84,7 @@ interface ParsedCell {
   readonly foldedRaw: string | undefined;
   readonly isNull: boolean;
   readonly number: ReadNumber | undefined;
-  /** Cells that may be equal have equal keys, except rounded reals. */
+  /** Cells that may be equal have equal keys; the exception is rounded reals. */
   readonly key: string;
 }
 
@@ -102,7 +102,7 @@ function parseGiven({ text, quoted, raw }: GivenCell): ParsedCell {
 
 interface GoldCell {
   readonly value: Cell;
-  /** The normalized text. */
+  /** Its text, normalized by `fold`. */
   readonly folded: string | undefined;
 }
 
@@ -111,7 +111,7 @@ interface GoldRows {
   readonly byKey: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Golds may have many thousand tied rows, so each group is prepared once. */
+/** Caches each group's rows in comparable form: a gold result may have thousands of tied rows. */
 const prepared = new WeakMap<TieGroup, GoldRows>();
 
 function goldRowsOf(group: TieGroup): GoldRows {
@@ -154,7 +154,7 @@ function matchesGroup(
   // Exactly equal rows are matched directly; the others (mostly rounded reals) are searched.
   const used = new Set<number>();
   const left: number[] = [];
-  const start = new Map<string, number>(); // rows of a key before this one are used
+  const start = new Map<string, number>(); // per key, the index of the first row that may be unused
   for (const [i, row] of given.entries()) {
     const key = rowKey(row);
     const bucket = byKey.get(key) ?? [];

@@ -1,12 +1,12 @@
-// Execution accuracy of an episode: whether its last query gives the gold's result.
+// Execution accuracy of an episode: whether its last query returns the gold result.
 import type { QuestionRecord } from "../../data/index.ts";
 import type { EpisodeRecord } from "../../episode.ts";
 import type { Database } from "../../sql/index.ts";
 import { type ExecutionRule, executeGold, judge } from "./execution.ts";
 
 /**
- * The query of an episode that execution accuracy judges: the last one that ran. Queries that failed after it do not
- * replace it: they gave no result to answer with.
+ * The query that execution accuracy judges: the last one that ran. Failed queries after it do not replace it, since
+ * they returned no result to answer with.
  */
 export function lastQuery({ steps }: Pick<EpisodeRecord, "steps">): string | null {
   const ran = steps.findLast(

@@ -1,8 +1,8 @@
-// Execution accuracy by the two published rules: whether a query's result is the gold's.
+// Execution accuracy by the two published rules: whether a query's result equals the gold result.
 //  - spider: the "execution match" of Spider's test-suite evaluator with its default flags. DISTINCT is removed from both
-//    queries; rows count as often as they occur; columns may be in another order; the rows' order counts where the text
-//    of the gold says ORDER BY anywhere; two empty results are equal.
-//  - bird: the rows of both results as sets: neither order nor duplicates count, the columns' order does.
+//    queries; duplicate rows count; columns may be in another order; the order of rows counts if the gold's text
+//    contains ORDER BY anywhere; two empty results are equal.
+//  - bird: compares rows as sets: neither their order nor duplicates count, but the order of columns does.
 // Both compare cells as Python does: 1 equals 1.0 but not '1', NULL equals NULL, text must be exactly equal.
 import { MAX_GOLD_BYTES, MAX_GOLD_ROWS } from "../../data/index.ts";
 import { type Cell, type Database, type SqlError, type StorageClass, tokenizeSql } from "../../sql/index.ts";
@@ -11,7 +11,7 @@ export const EXECUTION_RULES = ["spider", "bird"] as const;
 
 export type ExecutionRule = (typeof EXECUTION_RULES)[number];
 
-/** Steps (cells compared) spent on finding the columns' order; a result that needs more does not match. */
+/** Maximum cells compared while searching for an order of columns; a result that needs more does not match. */
 export const MAX_COLUMN_SEARCH = 20_000_000;
 
 /** All rows of a result, with the storage class of each cell. */
@@ -24,7 +24,7 @@ export type Execution =
   | { readonly ok: true; readonly result: Executed }
   | { readonly ok: false; readonly error: SqlError };
 
-/** A gold query's results, as each rule runs it. */
+/** The results of a gold query as each rule runs it. */
 export interface GoldExecution {
   readonly spider: Execution;
   readonly bird: Execution;
@@ -35,19 +35,19 @@ export interface GoldExecution {
 export interface Verdict {
   readonly spider: boolean;
   readonly bird: boolean;
-  /** The query's result as it was written, and why it gave none; one of them is null. */
+  /** The query's result; null if it failed, and then `error` says why. */
   readonly result: Executed | null;
   readonly error: SqlError | null;
-  /** Whether the query or the gold was stopped at the time limit, which depends on the machine, not only on the query. */
+  /** Whether the query or the gold query hit the time limit, which depends on the machine, not only on the query. */
   readonly stopped: boolean;
 }
 
-/** Whether a query was stopped at the time limit: another machine may finish it. */
+/** Whether a query hit the time limit: another machine might finish it. */
 export function isStopped(execution: Execution): boolean {
   return !execution.ok && execution.error.error_class === "timeout";
 }
 
-/** Runs a query and keeps the whole result; one that is too large is an error. */
+/** Runs a query and keeps the whole result; a result that is too large is an error. */
 export function execute(database: Database, sql: string): Execution {
   const tokens = tokenizeSql(sql);
   const end = tokens.findIndex(({ text }) => text === ";");
@@ -84,7 +84,9 @@ export function judge(database: Database, sql: string, gold: GoldExecution): Ver
   };
 }
 
-/** A query as Spider's evaluator runs it: the first statement, without DISTINCT, split operators joined again. */
+/**
+ * Rewrites a query as Spider's evaluator runs it: the first statement, without DISTINCT, with split operators rejoined.
+ */
 export function asSpiderRuns(sql: string): string {
   const joined = sql.replaceAll("> =", ">=").replaceAll("< =", "<=").replaceAll("! =", "!=");
   const tokens = tokenizeSql(joined);
@@ -98,7 +100,9 @@ export function asSpiderRuns(sql: string): string {
   return (text + joined.slice(from, end)).replace(/YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*/gi, "2020");
 }
 
-/** Whether the rows' order counts by Spider's rule, which searches the gold's text; a subquery's ORDER BY counts too. */
+/**
+ * Whether the order of rows counts by Spider's rule, which searches the gold's text: ORDER BY in a subquery counts too.
+ */
 export function ordersBySpider(gold: string): boolean {
   return gold.toLowerCase().includes("order by");
 }
@@ -108,13 +112,13 @@ export function resultKey(result: Executed): string {
   return JSON.stringify(rowKeys(result).sort());
 }
 
-/** BIRD's rule. */
+/** Whether two results are equal by BIRD's rule. */
 export function sameByBird(gold: Executed, predicted: Executed): boolean {
   const [wanted, given] = [new Set(rowKeys(gold)), new Set(rowKeys(predicted))];
   return sameSet(wanted, given);
 }
 
-/** Spider's rule. */
+/** Whether two results are equal by Spider's rule. */
 export function sameBySpider(gold: Executed, predicted: Executed, ordered: boolean): boolean {
   const [rows, others] = [gold.rows.length, predicted.rows.length];
   if (rows === 0 && others === 0) return true;
@@ -127,8 +131,8 @@ export function sameBySpider(gold: Executed, predicted: Executed, ordered: boole
 }
 
 /**
- * The evaluator's first check: rows whose cells are sorted by what Python prints for them must be equal. It mostly saves
- * time, but is part of the rule: 3 and 3.0 are equal, yet printed differently, so a row that also has 30 is sorted
+ * The evaluator's first check: rows must be equal once their cells are sorted by what Python prints. It mostly saves
+ * time, but it can also decide: 3 and 3.0 are equal but printed differently, so a row that also has 30 sorts
  * differently and does not match.
  */
 function sameUnorderedRows(gold: Executed, predicted: Executed, ordered: boolean): boolean {
@@ -157,12 +161,12 @@ function sortedRowKeys({ rows, classes }: Executed): string[] {
   });
 }
 
-/** The keys of each column's cells, from the first row to the last. */
+/** A key for each cell, column by column. */
 function columnsOf({ rows, classes }: Executed): string[][] {
   return rows[0]!.map((_, c) => rows.map((row, r) => cellKey(row[c]!, classes[r]![c]!)));
 }
 
-/** A key that is equal for cells that are equal in Python. */
+/** A key that is equal for cells that Python considers equal. */
 function cellKey(cell: Cell, type: StorageClass): string {
   if (cell === null) return "null";
   if (typeof cell === "bigint") return `n${cell}`;
@@ -171,7 +175,7 @@ function cellKey(cell: Cell, type: StorageClass): string {
   return `n${Number.isInteger(cell) ? BigInt(cell) : cell}`;
 }
 
-/** What the evaluator sorts a row's cells by: the value as Python prints it, then its type. */
+/** The evaluator's sort key for a cell: the value as Python prints it, then its type. */
 function printedByPython(cell: Cell, type: StorageClass): string {
   if (cell === null) return "None<class 'NoneType'>";
   if (type === "real") return `${printedFloat(Number(cell))}<class 'float'>`;
@@ -180,7 +184,7 @@ function printedByPython(cell: Cell, type: StorageClass): string {
   return `${cell}<class 'str'>`;
 }
 
-/** Python and JavaScript print the same digits, but switch to exponents at different sizes. */
+/** Prints a float like Python. JavaScript prints the same digits, but switches to exponents at other sizes. */
 function printedFloat(value: number): string {
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
   if (Object.is(value, -0)) return "-0.0";
@@ -192,7 +196,7 @@ function printedFloat(value: number): string {
   return Number.isInteger(value) ? `${value}.0` : String(value);
 }
 
-/** Bytes, given as x'…', as Python prints them. */
+/** Prints bytes, given as x'…', like Python. */
 function printedBytes(hex: string): string {
   const bytes = (hex.slice(2, -1).match(/../g) ?? []).map((pair) => Number.parseInt(pair, 16));
   const hasOnlySingle = bytes.includes(0x27) && !bytes.includes(0x22);
@@ -206,24 +210,24 @@ function printedBytes(hex: string): string {
   return `b${quote}${text.join("")}${quote}`;
 }
 
-/** Whether the columns are the same multiset, with the rows in their order. */
+/** Whether the columns form the same multiset, with rows in the same order. */
 function sameColumns(wanted: readonly (readonly string[])[], given: readonly (readonly string[])[]): boolean {
   const keys = (columns: typeof wanted) => columns.map((column) => JSON.stringify(column)).sort();
   const [one, other] = [keys(wanted), keys(given)];
   return one.every((key, i) => key === other[i]);
 }
 
-/** Whether the given columns can be reordered so that the rows are the same multiset as those wanted. */
+/** Whether the given columns can be reordered so that both results have the same multiset of rows. */
 function hasColumnOrder(wanted: readonly (readonly string[])[], given: readonly (readonly string[])[]): boolean {
   const rows = wanted[0]!.length;
   let steps = MAX_COLUMN_SEARCH;
   const sorted = (column: readonly string[]) => JSON.stringify([...column].sort());
   const [wantedSorted, givenSorted] = [wanted.map(sorted), given.map(sorted)];
   const candidates = wanted.map((_, i) => given.flatMap((__, j) => (givenSorted[j] === wantedSorted[i] ? [j] : [])));
-  // Columns with few candidates first: a wrong choice fails early.
+  // Try columns with few candidates first, so that a wrong choice fails early.
   const order = wanted.map((_, i) => i).sort((a, b) => candidates[a]!.length - candidates[b]!.length);
 
-  /** Each distinct prefix of a row has a number; equal multisets of numbers are equal multisets of prefixes. */
+  /** Numbers each distinct row prefix: equal multisets of numbers mean equal multisets of prefixes. */
   function search(depth: number, wantedRows: Int32Array, givenRows: Int32Array, used: ReadonlySet<number>): boolean {
     if (depth === order.length) return true;
     const names = new Map<string, number>();
@@ -245,7 +249,7 @@ function hasColumnOrder(wanted: readonly (readonly string[])[], given: readonly 
       steps -= rows;
       if (steps <= 0) return false;
       const same = JSON.stringify(given[j]);
-      if (tried.has(same)) continue; // an equal column has failed
+      if (tried.has(same)) continue; // an equal column has already failed
       tried.add(same);
       const left = [...wantedCounts];
       let fits = true;

@@ -86,13 +86,13 @@ test("a twin has the same tables and other rows; keys stay unique and references
       all.every(([, name, age]) => typeof name === "string" && Number.isInteger(age) && (age as number) >= 0),
     ).toBe(true);
     const texts = new Set(people.map(([, name]) => name));
-    expect(all.every(([, name]) => texts.has(name!))).toBe(true); // exchanged, not invented
+    expect(all.every(([, name]) => texts.has(name!))).toBe(true); // texts are exchanged, not invented
     const orphans = "SELECT count(*) FROM visit WHERE person_id NOT IN (SELECT id FROM person)";
     expect(rowsOf(twin, orphans)).toEqual([[0]]);
     const twice = "SELECT person_id, day FROM visit GROUP BY person_id, day HAVING count(*) > 1";
     expect(rowsOf(twin, twice)).toEqual([]);
     const near = rowsOf(twin, "SELECT count(*) FROM person WHERE age IN (60, 61, 62)")[0]![0];
-    expect(near).toBeGreaterThan(0); // the values of conditions occur
+    expect(near).toBeGreaterThan(0); // values from conditions do occur
     twin.close();
   }
   expect(seen.size).toBe(3);

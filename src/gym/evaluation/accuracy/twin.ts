@@ -1,33 +1,35 @@
-// Perturbed twins of a database: the same tables with other rows, which expose queries that are right by luck. Keys stay
-// keys, references stay references, and texts are only exchanged, never invented: the gold query stays sensible.
+// Perturbed twins of a database: the same tables with other rows, which expose queries that are right by luck. Keys and
+// references stay valid, and texts are only exchanged, never invented, so the gold query stays sensible.
 import { type Random, random } from "../../../random.ts";
 import { type Cell, createDatabase, Database, type SqlToken, type Table, tokenizeSql } from "../../sql/index.ts";
 
-/** Incremented when the same seed gives another twin than before. */
+/** Incremented when the same seed starts to give another twin. */
 export const TWINS_VERSION = "twins-1";
 
-/** Rows copied of one table; larger tables are truncated, since a dozen twins of a database may be open at once. */
+/**
+ * Maximum rows copied per table; larger tables are truncated, since a dozen twins of a database may be open at once.
+ */
 export const MAX_TWIN_ROWS = 10_000;
 
-/** Bytes copied of one table. */
+/** Maximum bytes copied per table. */
 export const MAX_TWIN_BYTES = 4_000_000;
 
-const MOVED = 0.5; // rows whose cells change; the others keep several conditions on one row meaningful
-const DROPPED = 0.12; // rows left out
-const COPIED = 0.06; // rows that are duplicated, with a new key where they have one
-const SWAPPED = 0.6; // of a moved row's cells, those that change
-const REPEATED = 0.08; // of a unique text column's changed cells, those that get another row's text instead of an exchanged one
-const FEW_VALUES = 12; // a column with fewer distinct numbers is categorical, and its values stay
-const JITTER = 0.2; // of a number or of a column's spread, at most
-const PLACED = 0.15; // of a compared column's cells, those that get a value from a condition, or one next to it
+const MOVED = 0.5; // share of rows that change; the others keep combined conditions satisfiable
+const DROPPED = 0.12; // share of rows that are left out
+const COPIED = 0.06; // share of rows that are duplicated, with a new key if they have one
+const SWAPPED = 0.6; // share of cells that change in a changed row
+const REPEATED = 0.08; // share of changed cells in a unique text column that repeat another row's text
+const FEW_VALUES = 12; // a numeric column with fewer distinct values is categorical and keeps them
+const JITTER = 0.2; // maximum change, relative to a number or to its column's spread
+const PLACED = 0.15; // share of a compared column's cells that get a value from a condition, or a neighbour of one
 const MIN_ROWS = 3; // smaller tables keep their rows
-const SHARED = 0.5; // of two columns with the same name, share of common values from which they count as a reference
+const SHARED = 0.5; // two columns with the same name count as a reference if they share this part of their values
 
-/** What is known of a database from its gold queries. */
+/** What the gold queries reveal about a database. */
 export interface GoldHints {
-  /** Names of columns that are joined, in lower case. */
+  /** Names of columns used in joins, in lower case. */
   readonly joined: ReadonlySet<string>;
-  /** Values that conditions compare a column with, by its name in lower case. */
+  /** Values that conditions compare a column with, by column name in lower case. */
   readonly compared: ReadonlyMap<
     string,
     { readonly numbers: ReadonlySet<number>; readonly texts: ReadonlySet<string> }
@@ -71,7 +73,7 @@ export function goldHints(queries: readonly string[]): GoldHints {
   return { joined, compared };
 }
 
-/** Makes the twin of a seed. Throws SqlEnvError where the database's tables cannot be created again. */
+/** Makes the twin for a seed. Throws SqlEnvError if the tables cannot be recreated. */
 export function makeTwin(database: Database, hints: GoldHints, seed: number): Database {
   const r = random(TWINS_VERSION, database.name, seed);
   const tables = database.tables.filter(({ kind }) => kind === "table");
@@ -101,7 +103,10 @@ function readContent(database: Database, table: Table): Content {
   return { table, rows: all.ok ? all.table.rows : [] };
 }
 
-/** Columns whose values link rows, as `table.number`: declared keys, joined ones, and columns with the same name that share values. */
+/**
+ * Columns whose values link rows, as `table.number`: declared keys, columns used in joins, and columns that share a
+ * name and values.
+ */
 function keyColumns(contents: readonly Content[], { joined }: GoldHints): Set<string> {
   const keys = new Set<string>();
   const named = new Map<string, { id: string; values: ReadonlySet<Cell> }[]>();
@@ -142,7 +147,7 @@ function dropRows({ rows }: Content, r: Random): readonly (readonly Cell[])[] {
   return kept.length < MIN_ROWS ? rows : kept;
 }
 
-/** For a column that references another table: the values that table still has; undefined where any value is allowed. */
+/** For a column that references another table, the values left in that table; undefined if any value is allowed. */
 function allowedValues({ table }: Content, c: number, kept: readonly Content[]): ReadonlySet<Cell> | undefined {
   const key = table.foreign_keys.find(({ column }) => column.toLowerCase() === table.columns[c]!.name.toLowerCase());
   const parent = key && kept.find((content) => content.table.name.toLowerCase() === key.table.toLowerCase());
@@ -151,7 +156,7 @@ function allowedValues({ table }: Content, c: number, kept: readonly Content[]):
   return new Set(parent.rows.map((row) => row[column] ?? null));
 }
 
-/** New cells for the rows that change, and for those whose reference was dropped. */
+/** Changes cells of the rows to perturb, and of rows whose reference was dropped. */
 function changeRows(
   { table, rows }: Content,
   isKey: readonly boolean[],
@@ -171,7 +176,7 @@ function changeRows(
     if (isKey[c]) {
       const isReal = parents !== undefined && isRealReference(values, parents);
       const valid = parents ? values.filter((value) => value === null || parents.has(value)) : values;
-      // A dangling reference in the original makes every join empty there; in the twin it is valid.
+      // A dangling reference makes every join empty in the original; the twin gets valid references.
       const pool = valid.some((value) => value !== null) ? valid : [...(parents ?? [])];
       if (pool.length === 0) return;
       const isMoved = new Set(moved);
@@ -193,7 +198,7 @@ function changeRows(
       }
       return;
     }
-    // Unique texts are swapped, with a few duplicates; others are sampled again, so that their counts change.
+    // Unique texts are swapped, with a few duplicates; other texts are resampled, so that their counts change.
     const exchanged = isUnique ? r.shuffle(touched.map((i) => values[i]!)) : [];
     touched.forEach((i, place) => {
       changed[i]![c] = isUnique && !r.chance(REPEATED) ? exchanged[place]! : r.pick(values);
@@ -202,7 +207,10 @@ function changeRows(
   return changed;
 }
 
-/** Puts the values that conditions compare a column with, and their neighbours, into some of its cells: they distinguish `>` from `>=`, and a condition from none. */
+/**
+ * Writes values from conditions, and their neighbours, into some cells of the compared columns. They distinguish `>`
+ * from `>=`, and a condition from none.
+ */
 function placeLiterals(
   table: Table,
   rows: readonly Cell[][],
@@ -237,15 +245,18 @@ function placeLiterals(
   });
 }
 
-/** A text for columns whose only values are those of conditions. */
+/** Filler text for columns in which only values from conditions occur. */
 const OTHER = "Other";
 
-/** Whether most values have a parent; otherwise the declared reference is not a real one. */
+/** Whether most values have a parent; otherwise the declared reference is not real. */
 function isRealReference(values: readonly Cell[], parents: ReadonlySet<Cell>): boolean {
   return 2 * values.filter((value) => value === null || parents.has(value)).length >= values.length;
 }
 
-/** A similar number: an integer where the column has integers, with no more decimals than the column, and not negative where none is. */
+/**
+ * Returns a function that perturbs a number: integers stay integers, it adds no decimals, and a column without negative
+ * numbers gets none.
+ */
 function jitterOf(values: readonly (number | null)[], r: Random): (value: number) => number {
   const known = values.filter((value) => value !== null && Number.isFinite(value)) as number[];
   const [low, high] = [Math.min(...known), Math.max(...known)];
@@ -260,13 +271,13 @@ function jitterOf(values: readonly (number | null)[], r: Random): (value: number
   };
 }
 
-/** Digits after the point that a column's numbers have, at most six. */
+/** Decimals of a column's numbers, at most six. */
 function decimalsOf(values: readonly number[]): number {
   const lengths = values.slice(0, 200).map((value) => (String(value).split(".")[1] ?? "").length);
   return Math.min(6, Math.max(0, ...lengths));
 }
 
-/** Duplicates some rows. An integer key that references nothing gets a new value; other keys prevent it. */
+/** Duplicates some rows. An integer key that references nothing gets a new value; other keys rule out duplicates. */
 function copyRows(table: Table, rows: readonly Cell[][], isKey: readonly boolean[], r: Random): Cell[][] {
   if (rows.length < MIN_ROWS) return [...rows];
   const primary = table.columns.flatMap(({ primary_key }, c) => (primary_key ? [c] : []));
@@ -300,7 +311,10 @@ function withUniqueKeys(table: Table, rows: readonly Cell[][]): Cell[][] {
   });
 }
 
-/** The table's DDL without its author's constraints and expressions, none of which may run: names are quoted, types are plain words. */
+/**
+ * The table's DDL without constraints and expressions from the original, none of which may run: names are quoted, types
+ * are plain words.
+ */
 function ddlOf({ name, columns }: Table): string {
   const keys = columns.filter(({ primary_key }) => primary_key).map((column) => quoted(column.name));
   const lines = columns.map((column) => {

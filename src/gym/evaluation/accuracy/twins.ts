@@ -1,4 +1,4 @@
-// Runs queries on perturbed twins: a right query agrees with the gold there too.
+// Runs queries on perturbed twins: a right query agrees with the gold query there too.
 
 import { SqlEnvError } from "../../../errors.ts";
 import type { DataSet, QuestionRecord } from "../../data/index.ts";
@@ -7,25 +7,25 @@ import type { Database } from "../../sql/index.ts";
 import { asSpiderRuns, type Executed, execute, isStopped, ordersBySpider, sameBySpider } from "./execution.ts";
 import { type GoldHints, goldHints, makeTwin } from "./twin.ts";
 
-/** Seeds tried until a question has enough twins. */
+/** Maximum seeds tried to give a question enough twins. */
 export const MAX_TWIN_SEEDS = 12;
 
-/** A question's gold on one twin. */
+/** A question's gold result on one twin. */
 interface TwinGold {
   readonly seed: number;
   readonly result: Executed;
   readonly ordered: boolean;
 }
 
-/** The twins of a data set's databases, made when first needed. */
+/** The twins of a data set's databases, created when first needed. */
 export class Twins {
-  /** How many each question should have. */
+  /** Number of twins each question should have. */
   readonly count: number;
-  /** Queries stopped at the time limit. */
+  /** Number of queries that hit the time limit. */
   stopped = 0;
   readonly #data: DataSet;
   readonly #hints = new Map<string, GoldHints>();
-  /** Of one database at a time: questions come sorted by database, or nearly so. */
+  /** Twins of one database at a time: questions come roughly sorted by database. */
   #made: { readonly name: string; readonly bySeed: Map<number, Database | undefined> } | undefined;
 
   constructor(data: DataSet, count: number) {
@@ -33,7 +33,10 @@ export class Twins {
     this.count = count;
   }
 
-  /** Twins on which the question has a sensible answer: its gold gives rows, not only NULLs, and LIMIT cuts no tie. */
+  /**
+   * Twins on which the question has a sensible answer: its gold query returns rows, not only NULLs, and LIMIT cuts no
+   * tie.
+   */
   goldsOf(question: QuestionRecord): TwinGold[] {
     const golds: TwinGold[] = [];
     for (let seed = 0; seed < MAX_TWIN_SEEDS && golds.length < this.count; seed++) {
@@ -44,7 +47,10 @@ export class Twins {
     return golds;
   }
 
-  /** Whether the query agrees with the gold on these twins, by Spider's rule; rows tied in the gold's order may come in any order. */
+  /**
+   * Whether the query agrees with the gold query on these twins by Spider's rule; rows tied in the gold's order may
+   * come in any order.
+   */
   agrees(question: QuestionRecord, sql: string, golds: readonly TwinGold[]): boolean {
     return golds.every(({ seed, result, ordered }) => {
       const given = execute(this.#twin(question.database_name, seed)!, asSpiderRuns(sql));
@@ -68,7 +74,7 @@ export class Twins {
     return bySeed.get(seed);
   }
 
-  /** Undefined where a twin cannot be made: tables that SQLite refuses, too little memory. */
+  /** Makes a twin; undefined if SQLite refuses its tables or memory runs out. */
   #make(name: string, seed: number): Database | undefined {
     try {
       return makeTwin(this.#data.databases.get(name), this.#hintsOf(name), seed);

@@ -1,4 +1,4 @@
-// Messages between threads contain only differences, from which observations are restored.
+// Messages between threads contain only differences, from which observations are rebuilt.
 import { expect, test } from "vitest";
 import { smallDataSet } from "../../../../test/helpers/small-data.ts";
 import { SQLEnvironment, type SQLObservation } from "../../env/index.ts";

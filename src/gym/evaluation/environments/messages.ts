@@ -1,10 +1,10 @@
-// Messages between the main thread and environment threads. An observation repeats the question, the schema and the whole
-// history, so only the differences to the one before are sent.
+// Messages between the main thread and environment threads. An observation repeats the question, the schema and the
+// whole history, so only its difference from the previous one is sent.
 
 import type { QuestionRecord } from "../../data/index.ts";
 import type { EnvironmentOptions, Outcome, SQLAction, SQLObservation } from "../../env/index.ts";
 
-/** The worker data of a thread; database files follow when they are needed. */
+/** Initial data of a thread; database files are sent when needed. */
 export interface EnvironmentThreadData {
   readonly name: string;
   readonly questions: readonly QuestionRecord[];
@@ -17,7 +17,7 @@ export interface EnvironmentThreadData {
 export type ToEnvironments =
   /** A database file in shared memory, sent before the first question about it. */
   | { readonly database: string; readonly bytes: Uint8Array }
-  /** Begins an episode; its number is the main thread's. */
+  /** Starts an episode; the main thread assigns its number. */
   | {
       readonly id: number;
       readonly episode: number;
@@ -29,15 +29,15 @@ export type ToEnvironments =
 
 export type FromEnvironments =
   | { readonly ready: true }
-  | ({ readonly id: number /** Seconds it took. */; readonly seconds: number } & (
+  | ({ readonly id: number /** Seconds the request took. */; readonly seconds: number } & (
       | { readonly news: ObservationNews; readonly outcome: Outcome }
       | { readonly error: { readonly code: string | undefined; readonly message: string } }
     ));
 
-/** The fields of an observation that differ from the one before, and the new lines of its history. */
+/** The fields of an observation that differ from the previous one, and the new lines of its history. */
 export type ObservationNews = Partial<Omit<SQLObservation, "action_history">> & { readonly history: readonly string[] };
 
-/** The difference of an observation to the one before. */
+/** Computes the difference between an observation and the previous one. */
 export function newsOf(before: SQLObservation | undefined, observation: SQLObservation): ObservationNews {
   const { action_history, ...fields } = observation;
   const history = action_history.slice(before?.action_history.length ?? 0);
@@ -46,7 +46,7 @@ export function newsOf(before: SQLObservation | undefined, observation: SQLObser
   return { ...Object.fromEntries(changed), history };
 }
 
-/** Applies a difference; keys keep their order, so that records have the same bytes with and without threads. */
+/** Applies a difference. Keys keep their order, so that records have the same bytes with and without threads. */
 export function withNews(before: SQLObservation | undefined, { history, ...fields }: ObservationNews): SQLObservation {
   const known = before ?? NO_OBSERVATION;
   return { ...known, ...fields, action_history: [...known.action_history, ...history] };

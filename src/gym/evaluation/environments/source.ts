@@ -1,4 +1,4 @@
-// Sources of environments: in the calling thread, or on threads of their own.
+// Where environments run: in the calling thread, or on threads of their own.
 
 import type { DataSet } from "../../data/index.ts";
 import { type EnvironmentOptions, type EnvironmentRules, SQLEnvironment } from "../../env/index.ts";
@@ -10,7 +10,7 @@ export type OpenedEnvironment = PlayableEnvironment & { readonly rules: Environm
 /** Opens environments over one set of databases. */
 export interface EnvironmentSource {
   open(options: EnvironmentOptions): OpenedEnvironment;
-  /** Seconds that environments have worked on other threads so far, summed over the threads. */
+  /** Seconds that environments have worked on other threads so far, summed over threads. */
   readonly workSeconds?: number;
 }
 

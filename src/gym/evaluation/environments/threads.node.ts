@@ -1,5 +1,5 @@
-// Environments on worker threads: episodes step there while the main thread keeps the engine busy. An episode stays on one
-// thread. The choice and number of threads affect only the time.
+// Environments on worker threads: episodes step there while the main thread keeps the engine busy. An episode stays on
+// one thread. The number of threads and their assignment affect only the time.
 import { Worker } from "node:worker_threads";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
 import type { DataSet, QuestionRecord } from "../../data/index.ts";
@@ -19,31 +19,34 @@ import {
 } from "./messages.ts";
 import type { EnvironmentSource, OpenedEnvironment } from "./source.ts";
 
-/** A statement may take five seconds, and so may a gold query; a thread that is silent for this long will not answer. */
+/** Silence after which a thread counts as hung: a statement may take five seconds, and so may a gold query. */
 export const SILENT_MS = 30_000;
 
-/** Bytes of database files that are sent to threads in advance; others follow when they are needed. */
+/** Maximum bytes of database files sent to threads in advance; others are sent when needed. */
 const SENT_AHEAD_BYTES = 256 * 1024 * 1024;
 
-/** Longest that a thread may take to start. */
+/** Time limit for starting a thread. */
 const START_MS = 60_000;
 
-/** Longest that a thread may take to terminate. */
+/** Time limit for terminating a thread. */
 const TERMINATE_MS = 3_000;
 
-/** Threads that an episode may lose in one step because of other episodes. */
+/** How often one step may be retried because its thread was lost to another episode. */
 const MAX_MOVES = 8;
 
-/** Failed starts in a row, after which a thread is not started again. */
+/** Consecutive failed starts after which a thread is not started again. */
 const MAX_FAILURES = 3;
 
 export interface EnvironmentThreadsOptions {
   readonly threads: number;
-  /** Questions that will be asked: idle threads run their gold queries in advance. @default none */
+  /** Ids of questions that will be asked; idle threads run their gold queries in advance. @default none */
   readonly ahead?: readonly string[];
   /** @default SILENT_MS */
   readonly silentMs?: number;
-  /** Called when a thread was lost, with the number of its open episodes; all but the one it worked on continue. */
+  /**
+   * Called when a thread is lost, with the number of its open episodes. All of them continue, except the one it was
+   * working on.
+   */
   readonly onLost?: (reason: string, episodes: number) => void;
 }
 
@@ -59,12 +62,12 @@ interface Pending {
 
 interface Thread {
   readonly worker: Worker;
-  /** Databases that were sent to it. */
+  /** Databases already sent to this thread. */
   readonly databases: Set<string>;
-  /** Episodes that are open on it. */
+  /** Episodes open on this thread. */
   readonly episodes: Set<number>;
   readonly pending: Map<number, Pending>;
-  /** Time of its last message, or of the request that ended its idling. */
+  /** Time of its last message, or of the request that ended its idle time. */
   since: number;
   isReady: boolean;
   isLost: boolean;
@@ -93,7 +96,7 @@ export class EnvironmentThreads implements EnvironmentSource {
   #episodes = 0;
   #closed = false;
 
-  /** Starts the threads and waits until one can be used. Throws SqlEnvError when none can. */
+  /** Starts the threads and waits until one is usable. Throws SqlEnvError if none is. */
   static async start(data: DataSet, options: EnvironmentThreadsOptions): Promise<EnvironmentThreads> {
     const threads = new EnvironmentThreads(data, options);
     const started = threads.#slots.map(
@@ -111,7 +114,7 @@ export class EnvironmentThreads implements EnvironmentSource {
     throw cannotStart();
   }
 
-  /** Throws UsageError where the data set does not provide its database files. */
+  /** Throws UsageError if the data set does not provide its database files. */
   private constructor(data: DataSet, options: EnvironmentThreadsOptions) {
     const { threads, ahead = [], silentMs = SILENT_MS, onLost } = options;
     const { name, questions, file, databases } = data;
@@ -136,12 +139,12 @@ export class EnvironmentThreads implements EnvironmentSource {
   }
 
   open(options: EnvironmentOptions): OpenedEnvironment {
-    // Not an error of one episode: it must end the evaluation.
+    // This is no failure of a single episode: it must end the evaluation.
     if (this.#failures.every((count) => count >= MAX_FAILURES)) throw cannotStart();
     const rules = rulesOf(options);
     let thread: Thread | undefined;
     let episode = -1;
-    let question: string | undefined; // of the running episode
+    let question: string | undefined; // id of the running episode's question
     let actions: SQLAction[] = [];
     let observation: SQLObservation | undefined;
     let outcome: Outcome | undefined;
@@ -155,7 +158,7 @@ export class EnvironmentThreads implements EnvironmentSource {
       observation = withNews(observation, news);
       return observation;
     };
-    /** Begins the episode on a thread and replays the actions that were taken on a lost one, with the same results. */
+    /** Starts the episode on a thread. After a loss it replays the actions taken so far, with the same results. */
     const begin = async (question_id: string): Promise<Reply> => {
       const given = this.#leastBusy();
       const number = this.#episodes++;
@@ -170,7 +173,7 @@ export class EnvironmentThreads implements EnvironmentSource {
       }
       return reply;
     };
-    /** Retries work on another thread when its thread was lost because of another episode. */
+    /** Retries work on another thread if its thread was lost because of another episode. */
     const moved = async (work: () => Promise<Reply>): Promise<Reply> => {
       for (let moves = 0; ; moves++) {
         try {
@@ -209,7 +212,7 @@ export class EnvironmentThreads implements EnvironmentSource {
     };
   }
 
-  /** Ends the threads and rejects all pending requests. Never waits for long. */
+  /** Ends the threads and rejects all pending requests, within TERMINATE_MS. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#watch);
@@ -232,16 +235,16 @@ export class EnvironmentThreads implements EnvironmentSource {
     if (thread.isLost) return Promise.reject(new Bystander());
     return new Promise((resolve, reject) => {
       const id = this.#requests++;
-      post(thread, message(id)); // throws for what cannot be cloned
+      post(thread, message(id)); // throws if the message cannot be cloned
       if (thread.pending.size === 0) {
         thread.since = performance.now();
-        thread.worker.ref(); // a reply is pending: the process must not end
+        thread.worker.ref(); // keeps the process alive while a reply is pending
       }
       thread.pending.set(id, { resolve, reject });
     });
   }
 
-  /** Databases of the questions that will be asked, up to SENT_AHEAD_BYTES. */
+  /** Databases of the questions in `ahead`, up to SENT_AHEAD_BYTES. */
   *#databasesAhead(): Generator<string> {
     const names = new Set(this.#spec.ahead.map((id) => this.#questions.get(id)?.database_name));
     let bytes = 0;
@@ -300,7 +303,7 @@ export class EnvironmentThreads implements EnvironmentSource {
     }
   }
 
-  /** Terminates threads that are silent for too long; they are replaced like those that die. */
+  /** Terminates threads that have been silent for too long; they are replaced like crashed ones. */
   #endSilent(): void {
     const now = performance.now();
     for (const [slot, thread] of this.#slots.entries()) {
@@ -311,7 +314,7 @@ export class EnvironmentThreads implements EnvironmentSource {
     }
   }
 
-  /** The current request fails; the other episodes of the thread continue on other threads. */
+  /** Handles the loss of a thread: its current request fails; its other episodes continue on other threads. */
   #lose(thread: Thread, slot: number, reason: string): void {
     if (thread.isLost || this.#closed) return;
     thread.isLost = true;
@@ -334,7 +337,7 @@ function rejectAll({ pending }: Thread, error: Error): void {
   pending.clear();
 }
 
-/** A thread was lost while it served another episode. */
+/** Thrown to episodes whose thread was lost while it served another episode. */
 class Bystander extends Error {}
 
 function lost(): SqlEnvError {

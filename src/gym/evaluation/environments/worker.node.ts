@@ -1,4 +1,4 @@
-// An environment thread: runs SQLite and its episodes, one request at a time.
+// An environment thread: runs SQLite and the episodes assigned to it, one request at a time.
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf, SqlEnvError } from "../../../errors.ts";
 import type { DataSet } from "../../data/index.ts";
@@ -17,7 +17,7 @@ const data: DataSet = { name, questions, databases, rejected: [] };
 const waiting = [...ahead].reverse();
 const databaseOf = new Map(questions.map(({ question_id, database_name }) => [question_id, database_name]));
 
-/** Runs the gold query of one question ahead of time; requests that arrive meanwhile are served before the next. */
+/** Runs one gold query in advance, then serves requests that have arrived before it runs the next. */
 function runAhead(): void {
   const question_id = waiting.pop();
   if (question_id === undefined) return;
@@ -25,7 +25,7 @@ function runAhead(): void {
     try {
       new SQLEnvironment(data).reset({ question_id });
     } catch (error) {
-      passCrash(error); // anything else is reported when the question is asked
+      passCrash(error); // other errors are reported when the question is asked
     }
   }
   setImmediate(runAhead);
@@ -65,7 +65,7 @@ function answerTo(message: Extract<ToEnvironments, { id: number }>) {
   }
 }
 
-/** A crash of SQLite ends the thread; the pool starts another. */
+/** Rethrows a crash of SQLite, which ends the thread; the pool starts another. */
 function passCrash(error: unknown): void {
   if (error instanceof SqlEnvError && error.code === "sqlite_crashed") throw error;
 }

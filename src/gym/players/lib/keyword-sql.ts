@@ -1,5 +1,5 @@
-// Keywords to SQL: a question's words, matched with described tables and found values, give one simple query. Shapes are
-// tried in order and the first match is used. There is no shape for nesting, set operations and HAVING.
+// Builds one simple query from the words of a question, matched with described tables and stored values. Query shapes
+// are tried in order and the first match wins. No shape covers nesting, set operations or HAVING.
 import { quoteName, quoteText } from "../../sql/index.ts";
 import { type ParsedColumn, type ParsedDescription, parseResult } from "./parse-observation.ts";
 import { mention, occursIn, stems, withHints } from "./stemming.ts";
@@ -14,7 +14,7 @@ export interface FoundValue extends Field {
   readonly text: string;
 }
 
-// Columns by what they can be used for
+// Columns by use
 
 const isNumber = ({ column }: Field) => /int|real|num|dec|doub|float/.test(column.type);
 const isKey = ({ column }: Field) => column.primary_key || column.references !== null;
@@ -26,7 +26,7 @@ function fieldsOf(table: ParsedDescription): Field[] {
   return table.columns.map((column) => ({ table, column }));
 }
 
-/** The column that names a row: one called name, title or label, or the first text column. */
+/** The column that identifies a row for people: one called name, title or label, or the first text column. */
 function labelOf(table: ParsedDescription): Field {
   const fields = fieldsOf(table);
   const words = fields.filter(isWord);
@@ -36,7 +36,7 @@ function labelOf(table: ParsedDescription): Field {
 
 // Values
 
-/** One query that finds the stored texts occurring in the question, column by column. */
+/** Builds one query that finds the stored texts that occur in the question, column by column. */
 export function valueProbe(question: string, tables: readonly ParsedDescription[]): string | undefined {
   const parts = tables.flatMap(fieldsOf).flatMap((field, i) => {
     if (!isWord(field)) return [];
@@ -48,7 +48,7 @@ export function valueProbe(question: string, tables: readonly ParsedDescription[
   return `WITH question_(asked_) AS (VALUES (${quoteText(question.toLowerCase())})) ${parts.join(" UNION ")}`;
 }
 
-/** The values the probe found, without those that occur only inside a word or inside a longer value. */
+/** Parses the probe's result; drops values that occur only inside a word or a longer value. */
 export function readValues(result: string, question: string, tables: readonly ParsedDescription[]): FoundValue[] {
   const fields = tables.flatMap(fieldsOf);
   const found = parseResult(result).rows.flatMap(([index, ...cells]): FoundValue[] => {
@@ -83,7 +83,7 @@ interface Query {
   readonly order?: string;
 }
 
-/** Queries to try in order: with every condition, then only with those on the main table. */
+/** Builds queries to try in order: first with all conditions, then only with those on the main table. */
 export function buildQueries(
   question: string,
   tables: readonly ParsedDescription[],
@@ -97,7 +97,7 @@ export function buildQueries(
   return [...new Set(drafts.map((kept) => compose({ ...base, conditions: kept })))];
 }
 
-/** Values become equalities; several of one column become IN. */
+/** Turns values into conditions: equality, or IN for several values of one column. */
 function valueConditions(question: string, values: readonly FoundValue[]): Condition[] {
   const not = /\b(?:not|other than|except|anything but)\b/.test(question);
   return [...new Set(values.map(({ column }) => column))].map((column) => {
@@ -116,7 +116,7 @@ const UP = "more|greater|higher|larger|bigger|older|longer|taller|heavier|later|
 const DOWN = "less|fewer|lower|smaller|younger|shorter|lighter|cheaper|earlier|under|below|before";
 const AMOUNT = "[^\\d.]{0,24}?(\\d[\\d,]*(?:\\.\\d+)?)";
 
-/** "more than 20", "between 3 and 5", "in 2019". */
+/** Parses conditions such as "more than 20", "between 3 and 5", "in 2019". */
 function numberConditions(draft: Omit<QueryDraft, "conditions">): Condition[] {
   const { question } = draft;
   const field = bestField(draft, isMeasure, 0) ?? bestField(draft, isDate, 0);
@@ -137,7 +137,7 @@ function numberConditions(draft: Omit<QueryDraft, "conditions">): Condition[] {
   ];
 }
 
-/** The field that the question matches best, of the main table first; `least` 0 allows one that it does not name. */
+/** The field that best matches the question, preferring the main table; with `least` 0 it need not be mentioned. */
 function bestField(
   { tables, words }: Pick<QueryDraft, "tables" | "words">,
   fits: (field: Field) => boolean,
@@ -155,7 +155,9 @@ function bestField(
   return best && best.score >= least - tables.length / 1000 ? best.field : undefined;
 }
 
-/** How well the question mentions a column, without its table's words: artist_name of artists is "name". */
+/**
+ * How well the question mentions a column, ignoring the words of its table: artist_name in artists counts as "name".
+ */
 function scoreField({ table, column }: Field, words: readonly string[]): number {
   const own = stems(table.name);
   const rest = stems(column.name).filter((part) => !own.includes(part));
@@ -190,7 +192,7 @@ const countDifferent: Shape = (draft) => {
   return field && { select: [`count(DISTINCT ${nameOf(field)})`], uses: [field] };
 };
 
-/** "How many pages does Emma have?" asks for a number that is stored. */
+/** Matches "How many pages does Emma have?", which asks for a stored number. */
 const quantity: Shape = (draft) => {
   const noun = /\bhow many (\w+)/.exec(draft.question)?.[1];
   if (!noun || draft.conditions.length === 0) return undefined;
@@ -203,7 +205,7 @@ const quantity: Shape = (draft) => {
 
 const count: Shape = ({ question }) => (isCount(question) ? { select: ["count(*)"] } : undefined);
 
-/** avg and sum, of all rows or by group. */
+/** Matches questions for avg or sum, overall or by group. */
 const aggregate: Shape = (draft) => {
   const call = /\b(?:average|mean)\b/.test(draft.question)
     ? "avg"
@@ -221,7 +223,7 @@ const LOW = "least|lowest|smallest|minimum|shortest|youngest|earliest|cheapest|l
 const HIGH = "most|maximum|top|last|best|\\w{3,}est";
 const SMALL_NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
 
-/** The row with the highest value, or the highest value. */
+/** Matches questions for the row with the highest value, or for that value. */
 const extreme: Shape = (draft) => {
   const { words, main } = draft;
   const question = draft.question.replace(/\bat (?:least|most)\b/g, "");
@@ -238,7 +240,7 @@ const extreme: Shape = (draft) => {
   return { select: [labelOf(main)], order, uses: [by] };
 };
 
-/** "the three oldest", "the top 5": how many rows are wanted. */
+/** Number of rows asked for, as in "the three oldest" or "the top 5". */
 function rowsAsked(question: string): number {
   const number = `(\\d{1,2}|${SMALL_NUMBERS.slice(1).join("|")})`;
   const extremes = `(?:${LOW}|${HIGH})`;
@@ -247,7 +249,7 @@ function rowsAsked(question: string): number {
   return SMALL_NUMBERS.includes(written) ? SMALL_NUMBERS.indexOf(written) + 1 : Number(written);
 }
 
-/** Columns of the rows that satisfy the conditions. */
+/** Matches questions for columns of the rows that satisfy the conditions. */
 const lookUp: Shape = (draft) => {
   const { question, tables, words, main } = draft;
   const isNamed = (field: Field) => !isKey(field) && isFree(draft, field) && scoreField(field, words) === 1;
@@ -278,7 +280,7 @@ function compose(draft: QueryDraft): string {
     .join(" ");
 }
 
-/** The main table and the others that the query reads, each joined by a foreign key to one before it. */
+/** The FROM clause: the main table and the others, each joined by a foreign key to an earlier one. */
 function joined(main: ParsedDescription, fields: readonly Field[]): string {
   const from = [main];
   const parts = [quoteName(main.name)];

@@ -9,28 +9,28 @@ export interface ParsedTable {
 
 export interface ParsedColumn {
   readonly name: string;
-  /** As declared, in lower case. */
+  /** The declared type in lower case. */
   readonly type: string;
   readonly primary_key: boolean;
   readonly references: { readonly table: string; readonly column: string } | null;
 }
 
-/** The result of DESCRIBE. */
+/** The parsed result of DESCRIBE. */
 export interface ParsedDescription {
   readonly name: string;
   readonly rows: number | null;
   readonly columns: readonly ParsedColumn[];
 }
 
-/** The result of SAMPLE or QUERY. */
+/** The parsed result of SAMPLE or QUERY. */
 export interface ParsedResult {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly string[])[];
-  /** "(20 of 57 rows shown)" or "(no rows)"; null when the result is complete. */
+  /** "(20 of 57 rows shown)" or "(no rows)"; null if the result is complete. */
   readonly notice: string | null;
 }
 
-/** The tables of `schema_info`: a list of names at first, one line per table once one is described. */
+/** Parses `schema_info`: a list of names at first, then one line per table once one is described. */
 export function parseTables(schema_info: string): ParsedTable[] {
   const described = /^(.+?)\((.*)\)$/;
   const lines = schema_info.split("\n");
@@ -45,18 +45,18 @@ export function parseTables(schema_info: string): ParsedTable[] {
     });
 }
 
-/** A name without the quotes that SQL needs. */
+/** Removes the quotes that SQL requires around a name. */
 function bareName(shown: string): string {
   return /^".*"$/s.test(shown) ? shown.slice(1, -1).replaceAll('""', '"') : shown;
 }
 
-/** Parses the result of DESCRIBE; undefined when the text is something else. */
+/** Parses the result of DESCRIBE; undefined if the text is something else. */
 export function parseDescription(result: string, schema_info: string): ParsedDescription | undefined {
   const [head = "", ...lines] = result.split("\n");
   const match = /^(.+): (?:view, )?(?:(\d+) rows?|many rows)$/.exec(head);
   const table = match && parseTables(schema_info).find(({ name }) => name === bareName(match[1]!));
   if (!match || !table) return undefined;
-  // A name may contain spaces, so a line is split where the column's name in the schema ends.
+  // A name may contain spaces, so the line is split at the end of the column's name, known from the schema.
   const columns = lines.map((line, i): ParsedColumn => {
     const known = table.columns[i];
     const shown = known !== undefined && line.startsWith(quoteName(known)) ? quoteName(known) : line;

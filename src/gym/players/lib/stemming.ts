@@ -1,6 +1,6 @@
-// Stems of words in questions and names, so that "Release Years" matches release_year.
+// Stems words of questions and names, so that "Release Years" matches release_year.
 
-/** Words in lower case without plural endings; identifiers are split at underscores and camel case. */
+/** Splits text into lower-case words without plural endings; identifiers are split at underscores and camel case. */
 export function stems(text: string): string[] {
   return text
     .replace(/([a-z\d])([A-Z])/g, "$1 $2")
@@ -17,7 +17,7 @@ function stem(word: string): string {
   return word.endsWith("s") && !/(?:ss|us|is)$/.test(word) ? word.slice(0, -1) : word;
 }
 
-/** How well a text mentions a name: 0 not at all, 1 with every word; `at` is the position of its first word. */
+/** How well a text mentions a name, from 0 (not at all) to 1 (every word); `at` is the position of its first word. */
 export function mention(name: string, words: readonly string[]): { readonly score: number; readonly at: number } {
   const parts = stems(name);
   const positions = parts.map((part) => words.indexOf(part)).filter((at) => at >= 0);
@@ -26,12 +26,12 @@ export function mention(name: string, words: readonly string[]): { readonly scor
 
 /** Whether a value occurs in a text, in any letter case and not inside a word. */
 export function occursIn(value: string, text: string): boolean {
-  if (!text.toLowerCase().includes(value.toLowerCase())) return false; // a cheap test that excludes most values
+  if (!text.toLowerCase().includes(value.toLowerCase())) return false; // a cheap test that rules out most values
   const escaped = value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return new RegExp(`(?<![\\p{L}\\p{N}])${escaped}(?![\\p{L}\\p{N}])`, "iu").test(text);
 }
 
-/** Words that imply a quantity, with the words of columns for it. */
+/** Words that imply a quantity, with words that columns use for it. */
 const HINTS: Readonly<Record<string, readonly string[]>> = {
   old: ["age", "birth", "year", "founded", "built"],
   young: ["age", "birth"],
@@ -57,7 +57,7 @@ const HINTS: Readonly<Record<string, readonly string[]>> = {
   cost: ["price", "fee"],
 };
 
-/** The question's words, plus those of the quantities that its adjectives imply: "oldest" adds age, birth, … */
+/** Adds words for the quantities that the question's adjectives imply: "oldest" adds age, birth, … */
 export function withHints(words: readonly string[]): string[] {
   const hinted = words.flatMap((word) => {
     const plain = word.replace(/(?:est|er)$/, "");

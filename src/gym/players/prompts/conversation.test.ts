@@ -106,7 +106,7 @@ test("a reply that a stop rule ended is not truncated, and its turn is closed", 
   await policy.decide(env.step(decision!.action));
   expect(policy.truncated).toBe(true);
   expect(prompts[1]).toContain("<|im_start|>assistant\nDESCRIBE: customers<|im_end|>\n<|im_start|>user\nResult:");
-  // Sampled tokens are trained on, the token that closes the turn is not.
+  // Sampled tokens are trained on; the token that closes the turn is not.
   const [segment] = policy.segments;
   expect(segment!.mask.filter((mark) => mark === 1)).toHaveLength(2 * tokens.length);
 });

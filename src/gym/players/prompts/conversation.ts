@@ -1,4 +1,4 @@
-// An episode as the token ids of a model's context: turns are appended, never encoded again. When the context is full it is
+// Keeps an episode as token ids of the model's context. Turns are appended and never encoded again. A full context is
 // truncated to the system prompt, the examples, the question and the last three observations with the model's replies.
 
 import { UsageError } from "../../../errors.ts";
@@ -10,37 +10,37 @@ import type { ActionTool } from "./tools.ts";
 export interface Turns {
   start(system: string, user: string): number[];
   next(user: string, options: { readonly closed: boolean; readonly from?: "user" | "tool" }): number[];
-  /** A complete turn of the model, closed: an example. */
+  /** Encodes a complete, closed turn of the model, for an example. */
   say(text: string): number[];
   closed(ids: readonly number[]): boolean;
-  /** The encoder with tools; required only for prompts with tools. */
+  /** Returns an encoder with tools; required only for prompts with tools. */
   withTools?(tools: readonly ActionTool[]): Turns;
 }
 
-/** What the model is told besides the texts of the environment. */
+/** The part of a prompt that does not come from the environment. */
 export type ChatPrompt = Pick<Prompt, "system" | "examples" | "tools">;
 
-/** A text of the environment and the model's reply. */
+/** An environment text and the model's reply to it. */
 interface Pair {
   readonly text: string;
   readonly said: readonly number[];
 }
 
-/** Pairs that are kept when the context is truncated. */
+/** Maximum pairs kept when the context is truncated. */
 const KEPT_PAIRS = 3;
 
 export interface ConversationOptions {
-  /** Tokens of context and reply together. */
+  /** Maximum tokens of context and reply together. */
   readonly max_context_tokens: number;
   /** Tokens reserved for a reply. */
   readonly max_new_tokens: number;
-  /** @default the compact one */
+  /** @default the compact prompt */
   readonly prompt?: ChatPrompt;
 }
 
 /** The context of one episode. */
 export class Conversation {
-  /** How often the context was truncated: each time begins a new segment. */
+  /** Number of truncations so far; each starts a new segment. */
   cuts = 0;
   readonly #turns: Turns;
   readonly #options: ConversationOptions;
@@ -56,7 +56,7 @@ export class Conversation {
     this.#turns = turnsFor(turns, this.#prompt);
   }
 
-  /** Adds a text of the environment; returns the whole context up to the model's reply. */
+  /** Adds a text from the environment; returns the whole context, ready for the model's reply. */
   prompt(text: string): readonly number[] {
     this.#open = text;
     if (this.#first === undefined) {
@@ -76,18 +76,21 @@ export class Conversation {
     this.#ids = [...this.#ids, ...ids];
   }
 
-  /** The turn after the model's reply: of the user, or of the tool that was called. */
+  /** Encodes the turn after the model's reply: from the user, or from the tool that was called. */
   #next(text: string, closed: boolean): number[] {
     return this.#turns.next(text, { closed, from: this.#prompt.tools ? "tool" : "user" });
   }
 
-  /** The examples and the first turn, up to the model's reply. */
+  /** Encodes the examples and the first turn, ready for the model's reply. */
   #openWith(text: string, examples = this.#prompt.examples): number[] {
     if (examples.length === 0) return this.#turns.start(this.#prompt.system, text);
     return [...exampleIds(this.#turns, this.#prompt, examples), ...this.#turns.next(text, { closed: true })];
   }
 
-  /** The question and as many of the last pairs as fit, at most three; without examples where they leave no room. */
+  /**
+   * Truncates to the question and as many of the last pairs as fit, at most KEPT_PAIRS; drops the examples if there is
+   * no room.
+   */
   #cut(): number[] {
     this.cuts++;
     const { max_context_tokens, max_new_tokens } = this.#options;
@@ -118,10 +121,10 @@ function turnsFor(turns: Turns, { tools }: ChatPrompt): Turns {
   throw new UsageError({ what: "this model cannot be given tools", remedy: "use --prompt instruct" });
 }
 
-/** Cached ids of examples, which begin every episode; the last ones of each encoder. */
+/** Caches the ids of the latest examples per encoder, since every episode begins with them. */
 const encoded = new WeakMap<Turns, { readonly key: string; readonly ids: readonly number[] }>();
 
-/** The ids of the system prompt and the examples, up to the end of the last reply. */
+/** Encodes the system prompt and the examples, to the end of the last reply. */
 function exampleIds(turns: Turns, { system, tools }: ChatPrompt, examples: Prompt["examples"]): readonly number[] {
   const key = JSON.stringify([system, examples]);
   const known = encoded.get(turns);
@@ -135,11 +138,11 @@ function exampleIds(turns: Turns, { system, tools }: ChatPrompt, examples: Promp
   return ids;
 }
 
-/** Tokens of the shortest question, and of an episode that fits without truncation. */
+/** Tokens of the shortest question, and of an episode that needs no truncation. */
 const QUESTION_TOKENS = 32;
 const EPISODE_TOKENS = 800;
 
-/** Refuses a prompt that leaves no room for an episode; a chat template may also refuse tools. */
+/** Throws if a prompt leaves no room for an episode; a chat template may also refuse tools. */
 export function checkRoom(
   turns: Turns,
   choice: PromptChoice | undefined,

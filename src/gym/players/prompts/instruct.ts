@@ -1,5 +1,5 @@
-// The prompt for pretrained models: each rule prevents a mistake that was observed. Short, since it is part of every
-// context, and without notation that could be copied into an action.
+// The prompt for pretrained models: each rule prevents a mistake seen in practice. It is short, since every context
+// contains it, and has no notation that could be copied into an action.
 
 import type { StopRule } from "../../../stop.ts";
 import type { EnvironmentRules } from "../../env/index.ts";
@@ -18,7 +18,7 @@ const TEXT_ANSWER =
 
 const LAST_ANSWER = "ANSWER: @last gives the whole result of your last query as the final answer and ends the task.";
 
-/** Rules for every reply, in any form. */
+/** Rules for every reply, whether written as text or as a tool call. */
 export const replyRules = ({ describe_many }: EnvironmentRules) =>
   `First DESCRIBE every table that you need${describe_many ? "" : ", one at a time"}, also the tables that link them. Use only columns that you have seen. Then write one query for the whole question that returns only the columns it asks for, in that order. If the query fails, read the error and send a corrected query. Never repeat an action, and never write a result yourself. When the result answers the question, give the ANSWER.`;
 
@@ -37,15 +37,18 @@ ${describeMeaning(rules)}, SAMPLE the first rows of one table, QUERY runs one SE
 ${replyRules(rules)}`;
 }
 
-/** Steps after which the question is repeated: by then it is far back in the context. */
+/** Number of steps after which the question is repeated: by then it is far back in the context. */
 const REMIND_AFTER = 4;
 
 const SOMETHING_ELSE = "You have done this before, with the same result. Do something else now.";
 
-// Without an example a model describes the same tables until it is stuck, unless it is told what to do next.
+// Without an example, a model describes the same tables again and again unless it is told what to do next.
 const QUERY_NOW = "You have done this already. Now send a QUERY that uses the columns you have seen, or your ANSWER.";
 
-/** Like compact's, with the question repeated late in the episode, and what to do next where models got stuck. */
+/**
+ * Formats an observation like the compact prompt, but repeats the question late in an episode and says what to do next
+ * where models got stuck.
+ */
 export function instructObservation(observation: Shown, hasExamples = true): string {
   const { question, schema_info, result, error, error_class, step_count, budget_remaining, done } = observation;
   const isRepeat = error_class === "repeat";
@@ -62,14 +65,15 @@ export function instructObservation(observation: Shown, hasExamples = true): str
   return lines.join("\n");
 }
 
-// Heads of lines as models write them: perhaps after list or emphasis marks; with a colon in any case, without one in capitals.
+// Matches the start of a line as models write it, possibly after list or emphasis marks; capitals are required unless a
+// colon follows.
 const MARKS = String.raw`^[ \t>*#-]{0,8}(?:[Aa][Cc][Tt][Ii][Oo][Nn][ \t]*:[ \t]*)?[*_\x60"]{0,3}`;
 const COLON = String.raw`[*_\x60"]{0,3}[ \t]*:[*_\x60]{0,2}`;
 const anyCase = (words: string) => words.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
 const action = (words: string) =>
   new RegExp(`${MARKS}(?:(?:${anyCase(words)})${COLON}|(?:${words.toUpperCase()})(?=[ \\t]))`);
 
-/** A reply is one action, without anything that only the environment writes. */
+/** Ends a reply after one action, before text that only the environment writes. */
 export const INSTRUCT_STOP: StopRule = {
   begin: action("describe|sample|query|answer"),
   before: new RegExp(
@@ -79,5 +83,5 @@ export const INSTRUCT_STOP: StopRule = {
   statement: action("query"),
 };
 
-/** Stop strings, spelled as the environment writes them: unlikely in a model's thinking before its action. */
+/** Stop strings as the environment spells them; they are unlikely in a model's thinking before its action. */
 export const INSTRUCT_STOP_STRINGS = ["\nResult:\n", "\nError: ", "\nSteps left: "] as const;

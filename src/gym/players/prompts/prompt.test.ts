@@ -71,7 +71,7 @@ describe("prompts", () => {
     return JSON.stringify([system, examples, seen.map(format), ...(tools ?? [])]);
   };
 
-  // A prompt's id identifies its text: a changed text needs a new id.
+  // A prompt's id identifies its text: a changed text requires a new id.
   test.each([
     ["compact-1", { prompt: "compact" }],
     ["compact-1/3-shot", { prompt: "compact", shots: 3 }],

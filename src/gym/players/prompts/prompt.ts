@@ -1,5 +1,5 @@
-// Prompts. A prompt is plain data: the system prompt, example episodes, how an observation becomes a turn, and where a reply
-// ends. Its id is in every result; a prompt whose text changes gets a new id.
+// Prompts as plain data: the system prompt, example episodes, how an observation becomes a turn, and where a reply
+// ends. Every result contains the prompt's id; a prompt whose text changes gets a new id.
 
 import { UsageError } from "../../../errors.ts";
 import type { StopRule } from "../../../stop.ts";
@@ -28,13 +28,13 @@ import {
 export const PROMPT_NAMES = ["compact", "instruct", "tools"] as const;
 export type PromptName = (typeof PROMPT_NAMES)[number];
 
-/** Which prompt, and with how many examples. */
+/** Names a prompt and its number of examples. */
 export interface PromptChoice {
   /** @default "compact" */
   readonly prompt?: PromptName;
   /** @default 0 */
   readonly shots?: ShotCount;
-  /** A custom prompt from a file; `prompt` then says how observations are shown and where replies end. */
+  /** A custom prompt from a file; `prompt` then only sets how observations are formatted and where replies end. */
   readonly custom?: CustomPrompt | undefined;
 }
 
@@ -42,40 +42,40 @@ export interface PromptChoice {
 export interface Exchange {
   readonly user: string;
   readonly assistant: string;
-  /** Whether it begins an episode: later observations are tool results, where the prompt has tools. @default false */
+  /** Whether it starts an episode. In prompts with tools, later observations are tool results. @default false */
   readonly isFirst?: boolean;
 }
 
 export interface CustomPrompt {
   readonly id: string;
   readonly system: string;
-  /** Replace the built-in ones. */
+  /** Examples that replace the built-in ones. */
   readonly shots?: readonly Exchange[] | undefined;
 }
 
 export interface Prompt {
-  /** Such as `compact-1`, or `instruct-1/1-shot`. */
+  /** For example `compact-1` or `instruct-1/1-shot`. */
   readonly id: string;
   /** The system prompt. */
   readonly system: string;
-  /** Example episodes as turns before the question. */
+  /** Example episodes, as turns before the question. */
   readonly examples: readonly Exchange[];
-  /** An observation as the user's turn; depends only on the observation. */
+  /** Formats an observation as the user's turn; depends on nothing else. */
   readonly format: (observation: Shown) => string;
-  /** The stop rule of replies; null where only the model ends them. */
+  /** The stop rule of replies; null if only the model ends them. */
   readonly stop: StopRule | null;
-  /** Stop strings for endpoints, which support at most four and match them from the reply's first character. */
+  /** Stop strings for endpoints, which allow at most four and match from the reply's first character. */
   readonly stopStrings: readonly string[];
-  /** The actions as tools for the model's own call format; null where it writes them as text. */
+  /** The actions as tools in the model's own call format; null if actions are written as text. */
   readonly tools: readonly ActionTool[] | null;
-  /** An action as the model should write it. */
+  /** Formats an action as the model should write it. */
   readonly write: (action: SQLAction) => string;
   /** Parses the action in a reply; never throws. */
   readonly parse: (text: string) => ParsedAction;
 }
 
 const IDS: Readonly<Record<PromptName, string>> = { compact: "compact-1", instruct: INSTRUCT_ID, tools: TOOLS_ID };
-// Every token of it costs time in every episode of the starter, and the starter was trained with exactly this text.
+// Its length costs time in every episode of the starter, and the starter was trained on exactly this text.
 const COMPACT_SYSTEM = `Answer a question about a SQLite database. Each turn, write one action on one line:
 DESCRIBE: table (its columns)
 SAMPLE: table (its first rows)
@@ -111,7 +111,7 @@ function kindOf(name: PromptName, rules: EnvironmentRules, hasExamples: boolean)
   }
 }
 
-/** The prompt of a choice, for an environment with these rules. */
+/** Builds the chosen prompt for an environment with these rules. */
 export function promptFor(
   { prompt = "compact", shots = 0, custom }: PromptChoice = {},
   rules: EnvironmentRules = DEFAULT_RULES,
@@ -135,18 +135,18 @@ export function promptFor(
   };
 }
 
-/** Says at a first observation that the example before it is over. */
+/** Makes a first observation say that the example before it is over. */
 function anew(format: Prompt["format"]): Prompt["format"] {
   return (seen) => (seen.step_count === 0 ? `A new task, on another database.\n${format(seen)}` : format(seen));
 }
 
-/** The id of a choice in results. */
+/** The id of a choice, as results state it. */
 export function promptId({ prompt = "compact", shots = 0, custom }: PromptChoice = {}): string {
   const id = custom?.id ?? IDS[prompt];
   return shots === 0 || custom?.shots ? id : `${id}/${shots}-shot`;
 }
 
-/** An action as a model writes it. */
+/** Formats an action as a model writes it. */
 export function wordsOf({ action_type, argument }: SQLAction): string {
   return `${action_type}: ${argument}`;
 }
@@ -162,8 +162,9 @@ export function getSystemPrompt(): string {
 }
 
 /**
- * The starter's format of an observation. A turn has only what is new in the conversation: the first one the question and
- * the table names, each later one the result or the error. The schema is not repeated: its news is DESCRIBE's result.
+ * Formats an observation for the starter. A turn contains only what is new: the first one the question and the table
+ * names, later ones the result or the error. The schema is not repeated, since DESCRIBE's result already shows what is
+ * new in it.
  *
  * @example
  * const text = formatObservation(env.reset({ seed: 1 })); // the first user turn
@@ -179,7 +180,7 @@ export function formatObservation(observation: Shown): string {
 }
 
 /**
- * Parses the action in a model's text. Never throws: text without an action becomes a QUERY (see `parseAction`).
+ * Parses the action from a model's text. Never throws: text without an action becomes a QUERY (see `parseAction`).
  *
  * @example
  * env.step(parseModelOutput("QUERY: SELECT count(*) FROM customers"));

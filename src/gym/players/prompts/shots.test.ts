@@ -1,4 +1,4 @@
-// The examples are true: the real environment gives the same observations and rewards their answers.
+// Checks the examples: the real environment gives the same observations and accepts their answers.
 import { beforeAll, expect, test } from "vitest";
 import { assemble, type DataSet } from "../../data/index.ts";
 import { DEFAULT_RULES, GUIDED_RULES, parseAction, rulesId, SQLEnvironment } from "../../env/index.ts";

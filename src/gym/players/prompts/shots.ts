@@ -1,11 +1,11 @@
-// Example episodes, written by hand about databases that no data set has. A test checks their observations against the real
-// environment; the prompt formats the turns.
+// Hand-written example episodes about databases that are in no data set. A test checks their observations against the
+// real environment; the prompt formats the turns.
 import { type EnvironmentRules, LAST_RESULT, type SQLAction } from "../../env/index.ts";
 import type { Shown } from "./shown.ts";
 
 export interface ShotStep {
   readonly action: SQLAction;
-  /** The observation; the answer's step has none. */
+  /** The observation after the action; absent after an answer. */
   readonly result?: string;
   readonly error?: string;
 }
@@ -17,12 +17,12 @@ export interface Shot {
   readonly steps: readonly ShotStep[];
 }
 
-/** The steps of an example under some rules. */
+/** An example whose steps depend on the rules. */
 type Script = Omit<Shot, "steps"> & { readonly play: (rules: EnvironmentRules) => readonly ShotStep[] };
 
 const BUDGET = 10;
 
-/** Describes tables, in one action where the rules allow it. */
+/** Describes tables, in a single action if the rules allow it. */
 function describe({ describe_many }: EnvironmentRules, tables: Readonly<Record<string, string>>): ShotStep[] {
   const names = Object.keys(tables);
   const step = (argument: string, result: string): ShotStep => ({
@@ -41,8 +41,8 @@ const answer = ({ answer_last }: EnvironmentRules, text: string): ShotStep => ({
   action: { action_type: "ANSWER", argument: answer_last ? LAST_RESULT : text },
 });
 
-// Models copy the order of the steps rather than the rules: tables are chosen by the question, not by their position in the
-// list, and only those that it needs.
+// Models copy the order of the steps rather than the rules. So the examples choose tables by the question, not by their
+// position in the list, and only the ones it needs.
 
 const SLEDS = {
   sled_run:
@@ -59,7 +59,7 @@ const milesOfEachValley = (rules: EnvironmentRules): ShotStep[] => [
   answer(rules, "Birchfold | 61\nCold Ridge | 45\nOssel | 18"),
 ];
 
-/** A table with two columns, from three tables that are all described first. */
+/** Answers with two columns, joining three tables that are all described first. */
 const TABLE: Script = {
   question:
     "How many miles were run in total by the mushers of each valley? Give the name of the valley and the miles.",
@@ -67,7 +67,7 @@ const TABLE: Script = {
   play: (rules) => [...describe(rules, { ...SLEDS, ...VALLEY }), ...milesOfEachValley(rules)],
 };
 
-/** The same, where one of the tables is found only after a query has failed. */
+/** Like TABLE, but finds one of the tables only after a query has failed. */
 const REPAIRED: Script = {
   ...TABLE,
   play: (rules) => [
@@ -84,7 +84,7 @@ const REPAIRED: Script = {
   ],
 };
 
-/** A single value from two tables; rows are sampled before a text is compared. */
+/** Answers with a single value from two tables; samples rows before it compares text. */
 const VALUE: Script = {
   question: "How many tremors stronger than 3 were recorded by seismographs on granite?",
   tables: "crew, repair, seismograph, tremor, volcano",
@@ -105,7 +105,7 @@ const VALUE: Script = {
   ],
 };
 
-/** A list from one table, in order. */
+/** Answers with an ordered list from one table. */
 const LIST: Script = {
   question: "Which apiaries are above 900 metres? Give their names, the highest first.",
   tables: "beekeeper, hive, honey_harvest, apiary",
@@ -118,19 +118,22 @@ const LIST: Script = {
   ],
 };
 
-/** How many examples there can be. */
+/** The available numbers of examples. */
 export const SHOT_COUNTS = [0, 1, 3] as const;
 export type ShotCount = (typeof SHOT_COUNTS)[number];
 
-/** One example repairs an error; three show how many tables a question needs, from one to three, in this order of best results. */
+/**
+ * One example shows the repair of an error. Three show that a question may need one, two or three tables; this order
+ * gave the best results.
+ */
 const SHOTS: Readonly<Record<ShotCount, readonly Script[]>> = { 0: [], 1: [REPAIRED], 3: [LIST, VALUE, TABLE] };
 
-/** The examples under the environment's rules, with a budget of `BUDGET` steps each. */
+/** The examples for the environment's rules, with a budget of BUDGET steps each. */
 export function shotsFor(count: ShotCount, rules: EnvironmentRules): readonly Shot[] {
   return SHOTS[count].map(({ question, tables, play }) => ({ question, tables, steps: play(rules) }));
 }
 
-/** Each action of an example, with the observation before it. */
+/** The actions of an example, each with the observation before it. */
 export function shotTurns({ question, tables, steps }: Shot): { seen: Shown; action: SQLAction }[] {
   return steps.map(({ action }, i) => {
     const { result = "", error = null } = i === 0 ? {} : steps[i - 1]!;

@@ -1,7 +1,7 @@
-// The part of an observation that a model is shown, and its limit.
+// The part of an observation that a model is shown, and its length limit.
 import type { SQLObservation } from "../../env/index.ts";
 
-/** Characters of a result shown to a model; a note says what was truncated. */
+/** Maximum characters of a result shown to a model; a note says what was truncated. */
 export const MAX_SHOWN_RESULT = 2_000;
 
 /** The fields of an observation that prompts show. */
@@ -10,9 +10,9 @@ export type Shown = Pick<
   "question" | "schema_info" | "result" | "error" | "error_class" | "step_count" | "budget_remaining" | "done"
 >;
 
-/** A text up to the limit, with a note where it is truncated. */
+/** Truncates a text to the limit, with a note. */
 export function cut(text: string): string {
   if (text.length <= MAX_SHOWN_RESULT) return text;
-  const shown = text.slice(0, MAX_SHOWN_RESULT).replace(/[\ud800-\udbff]$/, ""); // no half characters
+  const shown = text.slice(0, MAX_SHOWN_RESULT).replace(/[\ud800-\udbff]$/, ""); // drop half of a surrogate pair
   return `${shown}\n… (cut: ${MAX_SHOWN_RESULT} of ${text.length} characters shown)`;
 }

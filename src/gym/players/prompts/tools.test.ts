@@ -20,14 +20,15 @@ test("an action formatted as a call is parsed to the same action, whatever its a
 test.each([
   ['<tool_call>\n{"name": "query", "arguments": {"sql": "SELECT 1"}}\n</tool_call>', "QUERY", "SELECT 1"],
   ['I look.\n<tool_call>\n{"name": "Describe", "arguments": {"table": "a"}}\n</tool_call>', "DESCRIBE", "a"],
-  ['<tool_call>{"name": "query", "arguments": {"sql": "SELECT a\nFROM b"}}', "QUERY", "SELECT a\nFROM b"], // raw line end
+  // An unescaped line break.
+  ['<tool_call>{"name": "query", "arguments": {"sql": "SELECT a\nFROM b"}}', "QUERY", "SELECT a\nFROM b"],
   ['<tool_call>{"name": "query", "arguments": {"sql": "SELECT 1', "QUERY", "SELECT 1"], // truncated
   ['{"name": "answer", "parameters": {"answer": ["x", "y"]}}', "ANSWER", "x, y"],
   ['{"name": "answer", "arguments": {"answer": [["x", 1], ["y", 2]]}}', "ANSWER", "x | 1\ny | 2"],
   ['{"name": "answer", "arguments": {"value": 5}}', "ANSWER", "5"],
   ['{"name": "query", "arguments": "{\\"sql\\": \\"SELECT 1\\"}"}', "QUERY", "SELECT 1"],
   ['{"type": "function", "function": {"name": "sample_table", "arguments": {"table": "a"}}}', "SAMPLE", "a"],
-  ["QUERY: SELECT 1", "QUERY", "SELECT 1"], // text without a call is parsed too
+  ["QUERY: SELECT 1", "QUERY", "SELECT 1"], // text without a call is parsed as an action
   [
     '<tool_call>{"name": "describe", "arguments": {"table": "a"}}</tool_call><tool_call>{"name": "x"}</tool_call>',
     "DESCRIBE",

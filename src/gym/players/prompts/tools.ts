@@ -1,4 +1,5 @@
-// The four actions as tools that a model calls in its own format: a JSON object between <tool_call> tags, or an API's tool_calls.
+// The four actions as tools that a model calls in its own format: a JSON object between <tool_call> tags, or an API's
+// tool_calls.
 
 import type { StopRule } from "../../../stop.ts";
 import { type EnvironmentRules, type ParsedAction, parseAction, type SQLAction } from "../../env/index.ts";
@@ -37,7 +38,7 @@ const tool = (type: SQLAction["action_type"], description: string, argument: str
   },
 });
 
-/** The tools, by the environment's rules. */
+/** The tools for these rules. */
 export function actionTools({ answer_last, describe_many }: EnvironmentRules): readonly ActionTool[] {
   return [
     describe_many
@@ -74,7 +75,7 @@ export function toolsObservation(observation: Shown): string {
   return instructObservation(observation).replace("give your ANSWER now", "call the tool answer now");
 }
 
-/** A reply is one call. */
+/** Ends a reply after one call. */
 export const TOOLS_STOP: StopRule = {
   begin: /^[ \t]*<tool_call>/,
   before: /^[ \t]*<tool_response>/,
@@ -84,19 +85,19 @@ export const TOOLS_STOP: StopRule = {
 
 export const TOOLS_STOP_STRINGS = ["<tool_response>"] as const;
 
-/** An action as a call. */
+/** Converts an action to a call. */
 export function callOf({ action_type, argument }: SQLAction): { name: string; arguments: Record<string, string> } {
   return { name: action_type.toLowerCase(), arguments: { [PARAMETERS[action_type]]: argument } };
 }
 
-/** An action as Qwen and Hermes models write it. */
+/** Formats an action as Qwen and Hermes models write it. */
 export function callText(action: SQLAction): string {
   const { name, arguments: given } = callOf(action);
-  // Like Python's json.dumps, which the models were trained with.
+  // Formatted like Python's json.dumps, which the models were trained on.
   return `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${JSON.stringify(given).replace('":"', '": "')}}\n</tool_call>`;
 }
 
-/** The action of the first call in a text, or of a text that has none (see `parseAction`). Never throws. */
+/** Parses the first call in a text; a text without one is parsed as an action (see `parseAction`). Never throws. */
 export function parseCall(text: string): ParsedAction {
   const mark = text.indexOf("<tool_call>");
   const from = text.indexOf("{", Math.max(0, mark));
@@ -104,10 +105,10 @@ export function parseCall(text: string): ParsedAction {
   return action ? { action, error: null } : parseAction(text);
 }
 
-/** Characters of a call that are parsed. */
+/** Maximum characters of a call that are parsed. */
 const MAX_CALL = 100_000;
 
-/** The JSON object at a text's beginning, whatever follows it; raw line breaks in its strings are accepted. */
+/** Parses the JSON object at the start of a text, whatever follows it; accepts unescaped line breaks in strings. */
 function readObject(text: string): unknown {
   let depth = 0;
   let json = "";
@@ -125,7 +126,7 @@ function readObject(text: string): unknown {
     if (depth === 0) break;
   }
   try {
-    return JSON.parse(json + '"'.repeat(isString ? 1 : 0) + "}".repeat(depth)); // truncated: closed here
+    return JSON.parse(json + '"'.repeat(isString ? 1 : 0) + "}".repeat(depth)); // close a truncated object
   } catch {
     return undefined;
   }
@@ -145,7 +146,7 @@ function actionOf(value: unknown): SQLAction | undefined {
   return argument === undefined ? undefined : { action_type: type, argument };
 }
 
-/** The named value of a call's arguments, or the only one there is. */
+/** The argument with this name, or the only argument there is. */
 function argumentOf(given: unknown, key: string): string | undefined {
   if (typeof given !== "object" || given === null) return textOf(given);
   const values = given as Record<string, unknown>;
@@ -153,7 +154,7 @@ function argumentOf(given: unknown, key: string): string | undefined {
   return textOf(values[key] ?? (only.length === 1 ? only[0] : undefined));
 }
 
-/** A value as the text of an argument: nested lists as lines. */
+/** Converts a value to the text of an argument; nested lists become lines. */
 function textOf(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   if (typeof value === "number" || typeof value === "boolean") return String(value);

@@ -1,4 +1,4 @@
-// A model that generates one text for one request: no environment, no turns.
+// Generates one text for one request, without environment or turns.
 import { type ChatOptions, type ChatUsage, chatClient } from "../chat.ts";
 import type { ModelPlayerOptions } from "../model.ts";
 import type { Turns } from "./conversation.ts";
@@ -7,15 +7,15 @@ export interface WriteRequest {
   readonly question_id: string;
   readonly system: string;
   readonly user: string;
-  /** Key of the sample's random numbers. */
+  /** Seed of the sample's random numbers. */
   readonly key: string;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface Written {
-  /** Null where the request does not fit the model's context. */
+  /** Null if the request does not fit the model's context. */
   readonly text: string | null;
-  /** Null where it is not known. */
+  /** Null if not known. */
   readonly tokens: number | null;
   readonly prompt_tokens: number | null;
 }
@@ -25,7 +25,7 @@ export interface Writer {
   write(request: WriteRequest): Promise<Written>;
 }
 
-/** A local model; concurrent requests are sampled in one batch. */
+/** Writes with a local model; concurrent requests are sampled in one batch. */
 export function modelWriter(
   options: Pick<ModelPlayerOptions, "engine" | "decode" | "name" | "temperature" | "top_p"> & {
     readonly turns: Pick<Turns, "start"> & { readonly stopIds: readonly number[] };
@@ -51,7 +51,7 @@ export function modelWriter(
   };
 }
 
-/** A model at an OpenAI-compatible endpoint. */
+/** Writes with a model at an OpenAI-compatible endpoint. */
 export function chatWriter(options: ChatOptions): Writer {
   const complete = chatClient(options);
   return {

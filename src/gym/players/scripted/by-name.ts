@@ -11,7 +11,7 @@ export const SCRIPTED_NAMES = ["random", "flailer", "guesser", "looker", "keywor
 
 export type ScriptedName = (typeof SCRIPTED_NAMES)[number];
 
-/** Makes a scripted player; only the teacher has options. */
+/** Constructors of the scripted players; only the teacher has options. */
 export const SCRIPTED_PLAYERS: Readonly<Record<ScriptedName, (options?: TeacherOptions) => Player>> = {
   random: () => randomPlayer(),
   flailer: () => flailerPlayer(),

@@ -6,7 +6,7 @@ const GUESSED_NAMES = ["Alex", "Maria", "Tom", "Sophie", "Max", "Julia"];
 const GUESSED_WORDS = ["red", "large", "new", "active", "gold", "none"];
 
 /**
- * A bad habit for training to unlearn: a value of the right kind, right only by luck.
+ * A bad habit for training to unlearn: answers with a value of the right type, correct only by luck.
  *
  * @example
  * await evaluate(data, guesserPlayer(), { episodes: 50 });

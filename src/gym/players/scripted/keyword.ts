@@ -1,5 +1,5 @@
-// The keyword player: matches the question's words with tables, columns and stored values and builds one simple query
-// from the matches (see keyword-sql.ts). It sees only observations.
+// The keyword player: matches the words of the question with tables, columns and stored values, and builds one simple
+// query from the matches (see keyword-sql.ts). It sees only observations.
 import { LAST_RESULT, type SQLAction } from "../../env/index.ts";
 import { buildQueries, readValues, valueProbe } from "../lib/keyword-sql.ts";
 import { type ParsedDescription, parseDescription, parseResult, parseTables } from "../lib/parse-observation.ts";
@@ -7,10 +7,10 @@ import { mention, stems } from "../lib/stemming.ts";
 import type { Player } from "../player.ts";
 import { answerFrom, scriptedPlayer } from "./scripted.ts";
 
-const TABLES_READ = 3; // described at most; each takes a step
+const TABLES_READ = 3; // maximum tables described; each takes a step
 
 /**
- * Describes the tables that the question names, finds the stored values in it, then queries and answers.
+ * Describes the tables named in the question, finds stored values that occur in it, then queries and answers.
  *
  * @example
  * await evaluate(data, keywordPlayer(), { episodes: 50 });
@@ -23,7 +23,7 @@ export function keywordPlayer(): Player {
       const seen = yield { action_type: "DESCRIBE", argument: queue[0]! };
       const described = parseDescription(seen.result, seen.schema_info);
       if (described) tables.push(described);
-      // Tables that the first one references come last: the question may name only one of their rows.
+      // Tables referenced by the first one come last: the question may name only one of their rows.
       const referred = tables[0]?.columns.flatMap(({ references }) => references?.table ?? []) ?? [];
       queue = [...new Set([...queue.slice(1), ...referred])].filter((name) => tables.every((t) => t.name !== name));
     }
@@ -45,7 +45,7 @@ function query(sql: string): SQLAction {
   return { action_type: "QUERY", argument: sql };
 }
 
-/** Tables that the question names, by match and position; all tables when it names none. */
+/** Tables named in the question, ranked by match and position; all tables if it names none. */
 function rankTables(names: readonly string[], question: string): string[] {
   const words = stems(question);
   const scored = names.map((name) => ({ name, ...mention(name, words) }));

@@ -1,14 +1,14 @@
-// A player that reads the first rows and the row count of the table that the question seems to be about.
+// A player that reads the first rows and the row count of the table that the question probably asks about.
 import { quoteName } from "../../sql/index.ts";
 import { parseResult, parseTables } from "../lib/parse-observation.ts";
 import { mention, occursIn, stems } from "../lib/stemming.ts";
 import type { Player } from "../player.ts";
 import { scriptedPlayer } from "./scripted.ts";
 
-const LOOKED_ROWS = 20; // the number that an observation shows
+const LOOKED_ROWS = 20; // as many as an observation shows
 
 /**
- * Answers with the number of rows, or with the cells of the column that the question names.
+ * Answers with the number of rows, or with the cells of the column named in the question.
  *
  * @example
  * await evaluate(data, lookerPlayer(), { episodes: 50 });
@@ -16,7 +16,7 @@ const LOOKED_ROWS = 20; // the number that an observation shows
 export function lookerPlayer(): Player {
   return scriptedPlayer("looker", function* ({ question, schema_info }, rng) {
     const words = stems(question);
-    const tables = rng.shuffle(parseTables(schema_info)); // where several match equally, any of them
+    const tables = rng.shuffle(parseTables(schema_info)); // random choice among equal matches
     const { name } = bestBy(tables, (table) => mention(table.name, words).score);
     yield { action_type: "DESCRIBE", argument: name };
     const from = `FROM ${quoteName(name)}`;
@@ -24,7 +24,7 @@ export function lookerPlayer(): Player {
     const looked = yield { action_type: "QUERY", argument: `SELECT * ${from} LIMIT ${LOOKED_ROWS}` };
     const { columns, rows } = parseResult(looked.result);
 
-    // The rows with the most values that occur in the question.
+    // Keep the rows in which the most values occur in the question.
     const hits = rows.map((row) => row.filter((cell) => cell.length > 2 && occursIn(cell, question)).length);
     const most = Math.max(0, ...hits);
     const matching = most > 0 ? rows.filter((_, i) => hits[i] === most) : rows.slice(0, 1);
@@ -38,7 +38,7 @@ export function lookerPlayer(): Player {
   });
 }
 
-/** The item with the highest score, the first of equals. */
+/** The item with the highest score; the first one if several are equal. */
 function bestBy<T>(items: readonly T[], score: (item: T) => number): T {
   const scores = items.map(score);
   return items[scores.indexOf(Math.max(...scores))]!;

@@ -1,9 +1,9 @@
-// The oracle: describes the tables of the gold query, runs it and gives its answer. The upper bound.
+// The oracle, an upper bound: describes the tables of the gold query, runs it and gives its answer.
 import { LAST_RESULT, MAX_DESCRIBED, type SQLAction, tableNames } from "../../env/index.ts";
 import type { Player } from "../player.ts";
 
 /**
- * Always right; it reads the gold. With a small budget it skips DESCRIBE, never the answer.
+ * Always right, because it reads the gold query. With a small budget it skips DESCRIBE, never the answer.
  *
  * @example
  * const { success_rate } = await evaluate(data, oraclePlayer()); // 1
@@ -15,7 +15,7 @@ export function oraclePlayer(): Player {
       const { tables_involved, gold_sql, gold_answer } = question;
       const list = tables_involved.join(", ");
       const isOne = rules?.describe_many && tables_involved.length <= MAX_DESCRIBED;
-      // A name may contain a comma, and would be parsed as two.
+      // A name that contains a comma would be parsed as two names.
       const names = isOne && tableNames(list).length === tables_involved.length ? [list] : [...tables_involved];
       const looks = names.map((argument): SQLAction => ({ action_type: "DESCRIBE", argument }));
       const query: SQLAction = { action_type: "QUERY", argument: gold_sql };

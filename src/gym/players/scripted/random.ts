@@ -6,11 +6,11 @@ import { quoteName } from "../../sql/index.ts";
 import { type ParsedTable, parseResult, parseTables } from "../lib/parse-observation.ts";
 import type { Player } from "../player.ts";
 
-const GUESSED_COLUMNS = ["id", "name", "date", "year", "price"]; // before a table was described
+const GUESSED_COLUMNS = ["id", "name", "date", "year", "price"]; // used before any table is described
 const GUESSED_ANSWERS = ["0", "1", "2", "10", "yes", "no", "unknown"];
 
 /**
- * The random baseline: ignores the question; the same key plays the same episode.
+ * The random baseline, which ignores the question. Equal seeds play equal episodes.
  *
  * @example
  * const baseline = await evaluate(data, randomPlayer(), { episodes: 200 });
@@ -19,12 +19,12 @@ export function randomPlayer(): Player {
   return randomActions("random", 1);
 }
 
-/** Like the random player, but answers sooner: its episodes are short. */
+/** Like the random player, but answers sooner, so its episodes are short. */
 export function flailerPlayer(): Player {
   return randomActions("flailer", 6);
 }
 
-/** `answers` is the weight of ANSWER; DESCRIBE, SAMPLE and QUERY have 3 each. */
+/** `answers` is the weight of ANSWER; DESCRIBE, SAMPLE and QUERY each have weight 3. */
 function randomActions(name: string, answers: number): Player {
   const weights = [
     ["DESCRIBE", 3],
@@ -40,7 +40,7 @@ function randomActions(name: string, answers: number): Player {
       return (observation) => {
         remember(observation, seen);
         const type = observation.budget_remaining <= 1 ? "ANSWER" : rng.pickWeighted(weights);
-        // With the rule `answer_last` it sometimes answers @last, since a baseline must use the same rules.
+        // Under the rule `answer_last` it sometimes answers @last: a baseline must use the rules it is compared under.
         if (type === "ANSWER" && rules?.answer_last && hasQueried(observation) && rng.chance(0.5))
           return { action: { action_type: type, argument: LAST_RESULT } };
         return { action: { action_type: type, argument: randomArgument(type, observation, seen, rng) } };
@@ -49,14 +49,14 @@ function randomActions(name: string, answers: number): Player {
   };
 }
 
-/** Whether a query has worked. */
+/** Whether a query has succeeded. */
 function hasQueried({ action_history }: SQLObservation): boolean {
   return action_history.some(
     (line) => line.startsWith("QUERY") && (!/ -> \w+$/.test(line) || line.endsWith(" -> repeat")),
   );
 }
 
-/** Remembers the cells of a result as possible answers. */
+/** Stores the cells of a result as possible answers. */
 function remember({ result, action_history }: SQLObservation, seen: string[]): void {
   const last = action_history.at(-1) ?? "";
   if (result === "" || last.startsWith("DESCRIBE")) return;

@@ -1,4 +1,4 @@
-// Players written as a script: a generator that yields actions, receives observations and returns its answer.
+// Scripted players: a generator yields actions, receives observations and returns the answer.
 
 import { type Random, random } from "../../../random.ts";
 import { DEFAULT_RULES, type EnvironmentRules, type SQLAction, type SQLObservation } from "../../env/index.ts";
@@ -13,7 +13,8 @@ export type Script = (
 ) => Generator<SQLAction, string, SQLObservation>;
 
 /**
- * A player that follows a script; on its last step it answers with the last rows it saw, even if the script has not ended.
+ * A player that follows a script. On the last step it answers with the last rows it saw, even if the script has not
+ * ended.
  *
  * @example
  * const player = scriptedPlayer("counter", function* () {
@@ -42,7 +43,7 @@ export function scriptedPlayer(name: string, script: Script): Player {
   };
 }
 
-/** The rows of a result as an answer, or "unknown" where there are none. */
+/** Formats the rows of a result as an answer; "unknown" if there are none. */
 export function answerFrom(result: string): string {
   const { rows } = parseResult(result);
   return rows.map((row) => row.join(" | ")).join("\n") || "unknown";

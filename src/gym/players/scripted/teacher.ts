@@ -1,6 +1,6 @@
-// The teacher plays demonstrations for SFT. Like the oracle it knows the gold, but takes every step that a player without
-// it would need: the columns, the values where a condition names one, other tables where the question names none; and
-// sometimes a mistake and its correction, or a repeated query.
+// The teacher plays demonstrations for SFT. It knows the gold query like the oracle, but takes every step a player
+// without it would need: it reads the columns, samples values if a condition compares text, and describes other tables
+// if the question names none. Sometimes it makes a mistake and corrects it, or repeats a query.
 
 import { type Random, random } from "../../../random.ts";
 import { LAST_RESULT, type SQLAction, type SQLObservation } from "../../env/index.ts";
@@ -8,26 +8,26 @@ import { quoteName } from "../../sql/index.ts";
 import { parseTables } from "../lib/parse-observation.ts";
 import type { Player } from "../player.ts";
 
-/** Share of episodes whose first query fails; enough to learn the correction. */
+/** Share of episodes whose first query fails; enough to learn how to recover. */
 const STUMBLES = 0.15;
 
-/** Share of episodes with a repeated query, so that a model has seen the error for repeats. */
+/** Share of episodes with a repeated query, which show a model the error for repeats. */
 const REPEATS = 0.02;
 
-/** Other tables that it describes first where the question names none, at most. */
+/** Maximum number of other tables described first if the question names none. */
 const SEARCHED = 3;
 
 export interface TeacherOptions {
   /** Share of episodes whose first query names a wrong column. @default STUMBLES */
   readonly stumbles?: number;
-  /** Share of episodes on several tables in which the query is tried before one of them is described, and fails. @default 0 */
+  /** Share of multi-table episodes that query before one of the tables is described, and fail. @default 0 */
   readonly omissions?: number;
   /** @default REPEATS */
   readonly repeats?: number;
 }
 
 /**
- * Describes tables, samples those with a condition on text, queries, and answers with the result.
+ * Describes tables, samples those that have a condition on text, queries, and answers with the result.
  *
  * @example
  * await evaluate(data, teacherPlayer({ stumbles: 0.1 }), { split: "train" });
@@ -83,7 +83,7 @@ function described(table: string): SQLAction {
   return { action_type: "DESCRIBE", argument: table };
 }
 
-/** The query with guessed columns of tables that were not described (the last word of a name); undefined where it uses none. */
+/** Replaces columns of undescribed tables by guesses (the last word of the name); undefined if the query uses none. */
 function guessed(sql: string, schema_info: string): string | undefined {
   const known = new Set(
     parseTables(schema_info).flatMap(({ columns }) => columns.map((name) => name.replaceAll('"', "").toLowerCase())),
@@ -96,7 +96,7 @@ function guessed(sql: string, schema_info: string): string | undefined {
   return changed === sql ? undefined : changed;
 }
 
-/** Tables to describe first where the question does not name its table: the last few listed before that one. */
+/** Tables to describe first if the question does not name its table: the last few listed before that table. */
 function searched(question: string, involved: readonly string[], listed: string): readonly string[] {
   const [table] = involved;
   if (involved.length !== 1 || isNamed(table!, question)) return [];
@@ -104,7 +104,7 @@ function searched(question: string, involved: readonly string[], listed: string)
   return names.slice(0, Math.max(0, names.indexOf(table!))).slice(-SEARCHED);
 }
 
-/** Whether the beginning or the consonants of a word of the table's name occur in the question. */
+/** Whether the question contains the beginning or the consonants of a word in the table's name. */
 function isNamed(table: string, question: string): boolean {
   const words = table
     .replace(/([a-z])([A-Z])/g, "$1 $2")
@@ -117,20 +117,20 @@ function isNamed(table: string, question: string): boolean {
   );
 }
 
-/** Rounds averages: two decimals are right, and sixteen digits are hard to copy. */
+/** Rounds averages to two decimals, which the verifier accepts: sixteen digits are hard to copy. */
 function rounded(sql: string): string {
   return sql.startsWith("SELECT") && !/\bROUND\(/.test(sql) ? sql.replace(AVERAGE, "ROUND($&, 2)") : sql;
 }
 
-/** An average in the SELECT list, not one that rows are compared with or ordered by. */
+/** Matches an average in the SELECT list, but not one that rows are compared with or ordered by. */
 const AVERAGE = /(?<=^SELECT (?:[^()]*, )?)AVG\([^()]+\)(?=(?:, [^()]*)? FROM )/;
 
-/** The rows of the last result as an answer. */
+/** Formats the rows of the last result as an answer. */
 function shown({ result }: SQLObservation): string {
   return result.split("\n").slice(1).join("\n");
 }
 
-/** Whether the query compares a column of the table with a text that is not a date or a pattern. */
+/** Whether the query compares a column of the table with text that is neither a date nor a pattern. */
 function hasTextCondition(sql: string, table: string, only: boolean): boolean {
   const column = String.raw`(?:"[^"]+"|\w+)`;
   const owner = only ? "" : String.raw`${escaped(quoteName(table))}\.`;
@@ -138,7 +138,10 @@ function hasTextCondition(sql: string, table: string, only: boolean): boolean {
   return condition.test(sql);
 }
 
-/** The query with a wrong column: half of a name, or another column of a described table; undefined where there is none. */
+/**
+ * Puts a wrong column into the query: half of a name, or another column of a described table; undefined if that is
+ * impossible.
+ */
 function mistaken(sql: string, { schema_info }: SQLObservation, r: Random): string | undefined {
   const columns = schema_info.split("\n").flatMap((line) => /\((.*)\)$/.exec(line)?.[1]?.split(", ") ?? []);
   const used = columns.filter((name) => new RegExp(String.raw`(?<![\w"'])${escaped(name)}(?![\w"'])`).test(sql));

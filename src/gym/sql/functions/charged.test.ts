@@ -11,7 +11,7 @@ import { sqlite } from "../sqlite.ts";
 const native = new (sqlite().oo1.DB)(":memory:");
 const shop = openShop();
 
-beforeAll(() => limitStatementTime(() => 60_000)); // only instructions matter here
+beforeAll(() => limitStatementTime(() => 60_000)); // effectively no time limit: only instructions matter here
 afterAll(() => limitStatementTime());
 
 function ours(expression: string): unknown {
@@ -27,7 +27,8 @@ function theirs(expression: string): unknown {
   }
 }
 
-// Letters, pattern characters, a NUL, invalid UTF-8 (a lone continuation byte, a truncated sequence, an overlong one, 0xff).
+// Letters, pattern characters, a NUL and invalid UTF-8 (a lone continuation byte, truncated and overlong sequences,
+// 0xff).
 const PARTS = [..."abA%_*?[]^-\\éÉ🙂 '"].map((character) => Buffer.from(character).toString("hex"));
 PARTS.push("00", "80", "c3", "e282", "c080", "ff", "eda080", "efbfbf");
 const bytes = fc.array(fc.constantFrom(...PARTS), { maxLength: 8 }).map((parts) => parts.join(""));
@@ -37,7 +38,7 @@ const value = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom("NULL", "12", "3.0", "-1.5", "1e20", "-9223372036854775808") },
 );
 
-/** Type and bytes of a value. */
+/** SQL for the type and bytes of a value. */
 const exactly = (call: string) => `typeof(${call}) || ':' || coalesce(hex(CAST(${call} AS BLOB)), '')`;
 
 test.each([

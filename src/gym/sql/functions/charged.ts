@@ -1,6 +1,7 @@
-// Functions whose time grows with their arguments are charged to the statement's budget. SQLite checks progress only
-// between instructions, and one instruction may be a call that processes 16,384 bytes, or the product of two such
-// lengths. Most are charged by the lengths of their arguments and then run by SQLite; LIKE, GLOB and instr count steps.
+// Charges functions to the statement's budget if their time grows with their arguments. SQLite checks progress only
+// between instructions, and a single one may call a function that processes 16,384 bytes, or takes time proportional to
+// the product of two such lengths. Most functions are charged by the lengths of their arguments and then run by SQLite;
+// LIKE, GLOB and instr count their steps.
 import { MAX_PATTERN_LENGTH } from "../limits.ts";
 import { byteView, wordView } from "../memory.ts";
 import { type Pointer, registerFunction, type Sqlite, sqlite } from "../sqlite.ts";
@@ -9,17 +10,17 @@ import { codePoints, globPattern, indexOf, likePattern, type Matched, match, typ
 
 /** The running statement's budget, in virtual-machine instructions. */
 export interface Budget {
-  /** Subtracts instructions; false when none are left or the time is up. */
+  /** Subtracts instructions; returns false if none are left or time is up. */
   charge(instructions: number): boolean;
   left(): number;
 }
 
 type SqlFunction = (context: Pointer, count: number, values: Pointer) => void;
 
-/** Instructions for a call, by the bytes of its text and blob arguments. */
+/** Computes the instructions charged for a call from the sizes (bytes) of its text and blob arguments. */
 type Cost = (sizes: ArrayLike<number>, count: number) => number;
 
-// Measured: bytes that these functions process in the time of one instruction, about 30 ns.
+// Bytes that these functions process in the time of one instruction (about 30 ns), as measured.
 const [FAST, MEDIUM, SLOW] = [32, 16, 8];
 const perByte =
   (bytes: number): Cost =>
@@ -57,12 +58,13 @@ const CHARGED: readonly (readonly [names: string, counts: readonly number[], Cos
   ["concat concat_ws", [-1], () => 1],
 ];
 
-// Not charged: nullif, max and min, which compare as operators do. SQLite passes the collation they need only to built-ins.
+// nullif, max and min are not charged: they compare like operators. SQLite passes the collation they need only to
+// built-ins.
 
-/** Also charged for the length of their result. */
+/** Functions that are also charged for the length of their result. */
 const GROWS = new Set(["replace", "printf", "format", "hex", "quote", "concat", "concat_ws"]);
 
-/** Argument counts that SQLite checks for built-in functions, but not for ours. */
+/** Minimum numbers of arguments, which SQLite checks for built-in functions but not for ours. */
 const FEWEST: Readonly<Record<string, number>> = { concat: 1, concat_ws: 2 };
 
 const COUNTED: readonly (readonly [name: string, counts: readonly number[], (budget: Budget) => SqlFunction])[] = [
@@ -71,8 +73,8 @@ const COUNTED: readonly (readonly [name: string, counts: readonly number[], (bud
   ["instr", [2], instr],
 ];
 
-const STEPS_PER_INSTRUCTION = 10; // of matching a pattern or searching a text
-const PATTERN_COST = 10; // instructions to compile a pattern, plus one per byte
+const STEPS_PER_INSTRUCTION = 10; // steps of pattern matching or text search that cost one instruction
+const PATTERN_COST = 10; // instructions for compiling a pattern, plus one per byte
 const INTERRUPT = 9;
 const [BLOB, NULL] = [4, 5];
 
@@ -80,7 +82,7 @@ let installed:
   | readonly { readonly name: string; readonly count: number; pointer: Pointer; data: Pointer }[]
   | undefined;
 
-/** Replaces SQLite's functions on a connection by the charged ones. */
+/** Replaces SQLite's functions on a connection with charged ones. */
 export function installChargedFunctions(db: Pointer, budget: Budget): void {
   installed ??= makeFunctions(sqlite(), budget);
   for (const { name, count, pointer, data } of installed) registerFunction(db, name, count, pointer, data);
@@ -111,7 +113,7 @@ export function interrupt(context: Pointer): void {
   sqlite().wasm.exports.sqlite3_result_error_code(context, INTERRUPT);
 }
 
-const sizes = new Float64Array(128); // of the current call; SQLite allows no more arguments
+const sizes = new Float64Array(128); // argument sizes of the current call; SQLite allows no more arguments
 
 function call(name: string, { call }: Native, cost: Cost, budget: Budget): SqlFunction {
   const { capi } = sqlite();
@@ -164,7 +166,9 @@ function glob(budget: Budget): SqlFunction {
   return (context, _, values) => matches(context, values, 0, exports);
 }
 
-/** A function of a pattern and a text. The last pattern stays compiled: most statements use one for all rows. */
+/**
+ * Makes a function of a pattern and a text. It keeps the last pattern compiled: most statements use one for all rows.
+ */
 function patternFunction(
   budget: Budget,
   compile: (heap: Uint8Array, start: Pointer, end: Pointer, escaping: number) => Pattern,
@@ -210,7 +214,7 @@ function instr(budget: Budget): SqlFunction {
     const textType = exports.sqlite3_value_type(text);
     const partType = exports.sqlite3_value_type(part);
     if (textType === NULL || partType === NULL) return;
-    // A blob is compared with a text by its bytes, like a text of the same bytes.
+    // A blob is compared with text byte by byte, as if it were text.
     const start = textType === BLOB ? exports.sqlite3_value_blob(text) : textStart(text);
     const partStart = partType === BLOB ? exports.sqlite3_value_blob(part) : textStart(part);
     const end = start + valueBytes(wordView(), text);

@@ -1,4 +1,4 @@
-// Date functions are SQLite's own, but neither they nor any other function can read the clock or the time zone.
+// Date functions are SQLite's own, but no function can read the clock or the time zone.
 import fc from "fast-check";
 import { afterEach, expect, test, vi } from "vitest";
 import { cases } from "../../../../test/helpers/cases.ts";
@@ -8,7 +8,7 @@ import { ALLOWED_FUNCTIONS } from "../sandbox.ts";
 import { loadSqlite } from "../sqlite.ts";
 
 const { oo1 } = await loadSqlite();
-const NOW = "x'6e6f7700'"; // "now" and a NUL, where SQLite's string ends
+const NOW = "x'6e6f7700'"; // "now" followed by a NUL, where SQLite's string ends
 const database = new Database(
   "views",
   createDatabase([

@@ -1,4 +1,4 @@
-// SQLite's date and time functions without its clock. They are needed (`strftime('%Y', born)`), but "now" and the
+// SQLite's date and time functions without its clock. Questions need them (`strftime('%Y', born)`), but "now" and the
 // machine's time zone would make answers depend on when and where they are computed.
 
 import { byteView, wordView } from "../memory.ts";
@@ -8,7 +8,7 @@ import { findNatives, type Native, textStart, valueBytes } from "./natives.ts";
 
 const DATE_FUNCTIONS = ["date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff"] as const;
 
-// Measured, in virtual-machine instructions: a time value, a modifier, and at worst (`%J`) one byte of a format.
+// Measured costs in virtual-machine instructions: a time value, a modifier, and one byte of a format at worst (`%J`).
 const [TIME_VALUE_COST, MODIFIER_COST, FORMAT_BYTE_COST] = [3, 8, 5];
 const ERROR = 1;
 
@@ -28,7 +28,10 @@ export function stopClock({ capi, wasm }: Sqlite): void {
   vfs.dispose();
 }
 
-/** Replaces the date functions of a connection by ones that refuse the clock, are charged, and otherwise call SQLite's own. */
+/**
+ * Replaces the date functions of a connection. The new ones refuse the clock, are charged, and otherwise call SQLite's
+ * own.
+ */
 export function installDateFunctions(db: Pointer, budget: Budget): void {
   installed ??= makeFunctions(sqlite(), budget);
   for (const { name, count, pointer, data } of installed) registerFunction(db, name, count, pointer, data);
@@ -68,7 +71,7 @@ function clockless(name: (typeof DATE_FUNCTIONS)[number], { call }: Native, budg
   };
 }
 
-/** Whether a modifier is `localtime` or `utc`, by SQLite's rules: a blob counts as text, and ends at its first NUL. */
+/** Whether a modifier is `localtime` or `utc` by SQLite's rules: a blob counts as text and ends at its first NUL. */
 function readsTimeZone(value: Pointer): boolean {
   const start = textStart(value);
   if (start === 0) return false;

@@ -1,12 +1,12 @@
-// SQLite's own functions, called from ours. Its public interface can replace a built-in function but not call the
-// original, so the addresses are read from SQLite's table of built-ins. The table's layout belongs to the pinned
-// version: the functions are tested when SQLite is loaded, and nothing runs if a result is unexpected.
+// Calls SQLite's own functions from ours. The public interface can replace a built-in function but not call the
+// original, so addresses are read from SQLite's table of built-ins. The table's layout belongs to the pinned version:
+// the functions are tested when SQLite is loaded, and loading fails if a result is unexpected.
 import { wordView } from "../memory.ts";
 import { type Pointer, type Sqlite, sqlite } from "../sqlite.ts";
 
 export interface Native {
   readonly call: (context: Pointer, count: number, values: Pointer) => void;
-  /** The user data of the built-in; several functions share one implementation. */
+  /** The built-in's user data; several functions share one implementation and differ only in it. */
   readonly data: Pointer;
 }
 
@@ -16,9 +16,9 @@ const [IS_BUILTIN, ENCODING, UTF8] = [0x800000, 3, 1];
 const [RESULT, START, LENGTH, VALUE_FLAGS] = [0, 8, 12, 16];
 const [IS_TEXT, IS_BLOB, ENCODING_SHIFT] = [0x2, 0x10, 16];
 
-/** The built-in functions of these names, by `name/arguments` (−1 for any number). */
+/** Finds built-in functions by name. Keys are `name/arguments` (−1 for any number). */
 export function findNatives({ wasm }: Pick<Sqlite, "wasm">, names: ReadonlySet<string>): Map<string, Native> {
-  const end = wasm.exports.malloc(8); // the built-ins are static data, below the heap
+  const end = wasm.exports.malloc(8); // upper bound for addresses: the built-ins are static data, below the heap
   wasm.exports.free(end);
   const [table, words] = [wasm.functionTable(), new DataView(wasm.heap8u().buffer)];
   const found = new Map<string, Native>();
@@ -36,12 +36,15 @@ export function findNatives({ wasm }: Pick<Sqlite, "wasm">, names: ReadonlySet<s
   return found;
 }
 
-/** Bytes of a text or blob; 0 for other values. `sqlite3_value_bytes` would convert numbers to text. */
+/** Bytes of a text or blob; 0 for other values, which `sqlite3_value_bytes` would convert to text. */
 export function valueBytes(words: Uint32Array, value: Pointer): number {
   return words[(value + VALUE_FLAGS) >> 2]! & (IS_TEXT | IS_BLOB) ? words[(value + LENGTH) >> 2]! : 0;
 }
 
-/** Address of a value's text, 0 for NULL; it has `valueBytes` bytes. A value that is text already is not copied to add a NUL. */
+/**
+ * Address of a value's text, which has `valueBytes` bytes; 0 for NULL. Unlike SQLite's accessor, it does not copy text
+ * to add a NUL.
+ */
 export function textStart(value: Pointer): Pointer {
   const words = wordView();
   const flags = words[(value + VALUE_FLAGS) >> 2]!;
@@ -49,7 +52,7 @@ export function textStart(value: Pointer): Pointer {
   return isUtf8 ? words[(value + START) >> 2]! : sqlite().wasm.exports.sqlite3_value_text(value);
 }
 
-/** Bytes of the text or blob that a function has just returned. */
+/** Bytes of the text or blob that a function just returned. */
 export function resultBytes(words: Uint32Array, context: Pointer): number {
   return valueBytes(words, words[(context + RESULT) >> 2]!);
 }

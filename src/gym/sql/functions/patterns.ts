@@ -1,36 +1,37 @@
-// LIKE, GLOB and instr on SQLite's memory, counting their steps. SQLite's versions cannot be interrupted, and their time
-// is the product of two lengths for some texts but not for most, so the steps must be counted.
+// LIKE, GLOB and instr on SQLite's memory, with their steps counted. SQLite's versions cannot be interrupted, and some
+// texts take time proportional to the product of both lengths, so a charge by length would not do.
 
 /** A compiled pattern: at each position a code point to match, or one of the markers below. */
 export interface Pattern {
   readonly places: readonly number[];
   readonly sets: readonly CharacterSet[];
-  /** Whether ASCII letters match in either case. */
+  /** Whether ASCII letters match regardless of case. */
   readonly folds: boolean;
 }
 
 interface CharacterSet {
-  /** Pairs of first and last code point. */
+  /** Pairs of the first and last code point. */
   readonly ranges: readonly number[];
   readonly negated: boolean;
 }
 
 const [RUN, ONE, NEVER, FIRST_SET] = [-1, -2, -3, -4];
 
-/** The result of a match: 1, 0, or undefined when `allowed` steps did not suffice. */
+/** The result of a match: 1, 0, or undefined if it needs more than `allowed` steps. */
 export interface Matched {
   value: number | undefined;
   steps: number;
 }
 
-/** LIKE's pattern; `escaping` is a code point, or 0. */
+/** Compiles LIKE's pattern; `escaping` is a code point, or 0. */
 export function likePattern(heap: Uint8Array, start: number, end: number, escaping: number): Pattern {
   const points = codePoints(heap, start, end);
   const places: number[] = [];
   for (let i = 0; i < points.length; i++) {
     let point = points[i]!;
     if (point === escaping) {
-      if (++i >= points.length) return { places: [NEVER], sets: [], folds: true }; // the escape character is last
+      // Nothing follows the escape character.
+      if (++i >= points.length) return { places: [NEVER], sets: [], folds: true };
       point = points[i]!;
     } else if (point === PERCENT || point === UNDERSCORE) {
       places.push(point === PERCENT ? RUN : ONE);
@@ -54,10 +55,10 @@ export function globPattern(heap: Uint8Array, start: number, end: number): Patte
       const negated = points[i + 1] === CARET;
       let at = i + (negated ? 2 : 1);
       if (points[at] === CLOSE) {
-        ranges.push(CLOSE, CLOSE); // as the first in the brackets it is literal
+        ranges.push(CLOSE, CLOSE); // as the first character in brackets it is literal
         at++;
       }
-      let before = 0; // start of a range, if a hyphen follows
+      let before = 0; // first code point of a range, if a hyphen follows
       for (; at < points.length && points[at] !== CLOSE; at++) {
         const one = points[at]!;
         const isRange = one === HYPHEN && before > 0 && at + 1 < points.length && points[at + 1] !== CLOSE;
@@ -65,7 +66,7 @@ export function globPattern(heap: Uint8Array, start: number, end: number): Patte
         else ranges.push(one, one);
         before = isRange ? 0 : one;
       }
-      if (at >= points.length) return { places: [NEVER], sets: [], folds: false }; // never closed
+      if (at >= points.length) return { places: [NEVER], sets: [], folds: false }; // the bracket is never closed
       places.push(FIRST_SET - sets.length);
       sets.push({ ranges, negated });
       i = at;
@@ -79,7 +80,7 @@ const [PERCENT, UNDERSCORE, STAR, QUESTION, OPEN, CLOSE, CARET, HYPHEN] = [
 ];
 
 /**
- * Whether the pattern matches the text, which ends at its first NUL. On a mismatch only the last wildcard is extended, so
+ * Whether the pattern matches the text, which ends at its first NUL. A mismatch only extends the last wildcard, so
  * there are at most text × pattern steps.
  */
 export function match(
@@ -107,7 +108,7 @@ export function match(
         break;
       }
       runStart = findNext(heap, at, end, places[place]!, folds);
-      steps += (runStart - at) >> 2; // a search is faster than the steps below
+      steps += (runStart - at) >> 2; // a search takes less time than the steps below
       at = runStart;
       continue;
     }
@@ -140,7 +141,10 @@ export function match(
   out.steps = steps;
 }
 
-/** Where a pattern that continues with `wanted` can match next. ASCII bytes never occur inside another character. */
+/**
+ * The next position where a pattern that continues with `wanted` can match. ASCII bytes never occur inside another
+ * character.
+ */
 function findNext(heap: Uint8Array, from: number, end: number, wanted: number, folds: boolean): number {
   if (wanted <= 0 || wanted >= 0x80) return from;
   const other = folds && wanted >= 97 && wanted <= 122 ? wanted - 32 : wanted;
@@ -150,7 +154,7 @@ function findNext(heap: Uint8Array, from: number, end: number, wanted: number, f
   return at;
 }
 
-/** Position of one text in another, from 1 (0: not found), in UTF-8 characters or in bytes. */
+/** Position of one text in another, counted from 1 in UTF-8 characters or bytes; 0 if not found. */
 export function indexOf(
   heap: Uint8Array,
   textStart: number,
@@ -170,7 +174,7 @@ export function indexOf(
   for (; length > 0 && at <= last; at++) {
     const from = at;
     while (at <= last && heap[at] !== first) at++;
-    steps += 1 + ((at - from) >> 2); // a search is faster than comparing
+    steps += 1 + ((at - from) >> 2); // a search takes less time than comparing
     if (steps > allowed) {
       out.value = undefined;
       break;
@@ -200,7 +204,7 @@ function lower(point: number): number {
   return point >= 65 && point <= 90 ? point + 32 : point;
 }
 
-/** Code points up to the first NUL. */
+/** Decodes code points up to the first NUL. */
 export function codePoints(heap: Uint8Array, start: number, end: number): number[] {
   const points: number[] = [];
   for (let at = start; at < end && heap[at] !== 0; ) {
@@ -210,7 +214,7 @@ export function codePoints(heap: Uint8Array, start: number, end: number): number
   return points;
 }
 
-/** The code point at a byte by SQLite's rules, also for invalid UTF-8. */
+/** Decodes the code point at a byte by SQLite's rules, also for invalid UTF-8. */
 function decode(heap: Uint8Array, at: number, end: number): number {
   const lead = heap[at]!;
   if (lead < 0xc0) return lead;

@@ -5,7 +5,7 @@ import { people } from "./people.ts";
 
 const directorsAndActors = people("film people", 62);
 
-/** Titles by genre. */
+/** Film titles by genre. */
 const FILMS: Readonly<Record<string, readonly string[]>> = {
   drama: [
     "The Paper Crown",

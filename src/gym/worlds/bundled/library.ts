@@ -3,7 +3,7 @@ import type { WorldSpec } from "../spec.ts";
 import { pairsOf } from "./pairs.ts";
 import { people } from "./people.ts";
 
-/** Titles by genre. */
+/** Book titles by genre. */
 const BOOKS: Readonly<Record<string, readonly string[]>> = {
   fiction: [
     "The Salt Path Home",

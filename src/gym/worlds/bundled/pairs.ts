@@ -1,7 +1,7 @@
-// Rows written by hand in groups, put into the mixed order of a table that grew over time.
+// Shuffles hand-written groups of rows into the mixed order of a table that grew over time.
 import { random } from "../../../random.ts";
 
-/** `{fiction: [a, b], poetry: [c]}` as rows `[a, fiction]`, `[b, fiction]`, `[c, poetry]`, shuffled. */
+/** Turns `{fiction: [a, b], poetry: [c]}` into rows `[a, fiction]`, `[b, fiction]`, `[c, poetry]`, shuffled. */
 export function pairsOf(groups: Readonly<Record<string, readonly string[]>>): (readonly [string, string])[] {
   const pairs = Object.entries(groups).flatMap(([group, names]) => names.map((name) => [name, group] as const));
   return random("pairs", ...Object.keys(groups)).shuffle(pairs);

@@ -1,4 +1,4 @@
-// Names of people from many parts of the world; given and family names of one person come from the same part.
+// Names of people from many parts of the world; a person's given and family names come from the same part.
 import { random } from "../../../random.ts";
 
 const PARTS: readonly (readonly [given: string, family: string])[] = [
@@ -57,7 +57,7 @@ const PARTS: readonly (readonly [given: string, family: string])[] = [
   ],
 ];
 
-/** `count` different full names; the same key gives the same names. */
+/** Returns `count` different full names; the same key gives the same names. */
 export function people(key: string, count: number): string[] {
   const r = random("people", key);
   const names = PARTS.flatMap(([given, family]) => {

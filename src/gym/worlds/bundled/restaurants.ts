@@ -175,7 +175,10 @@ const RESTAURANTS = pairsOf(
   Object.fromEntries(Object.entries(CUISINES).map(([cuisine, { restaurants }]) => [cuisine, restaurants])),
 );
 
-/** A dish, its course, and the number of a restaurant of its cuisine; the first restaurants of a cuisine have the longer menus, its last has none here. */
+/**
+ * A dish, its course, and the number of a restaurant of its cuisine. Earlier restaurants of a cuisine get more dishes;
+ * the last gets none.
+ */
 const DISHES = random("menus").shuffle(
   Object.values(CUISINES).flatMap(({ restaurants, dishes }) =>
     dishes.map((dish, i) => {

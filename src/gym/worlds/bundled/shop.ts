@@ -1,4 +1,4 @@
-// An online shop: suppliers, products, customers, orders and what was in them.
+// An online shop: suppliers, products, customers, orders and order items.
 import type { WorldSpec } from "../spec.ts";
 import { people } from "./people.ts";
 

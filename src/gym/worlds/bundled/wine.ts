@@ -1,4 +1,4 @@
-// Vineyards: estates, grapes, wines and what tasters thought of them. Held out from training.
+// Vineyards: estates, grapes, wines and tasters' ratings. Held out from training.
 import type { WorldSpec } from "../spec.ts";
 import { people } from "./people.ts";
 

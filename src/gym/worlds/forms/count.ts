@@ -21,7 +21,7 @@ import {
 import type { TableSpec } from "../spec.ts";
 import { draft, type Form, type Make } from "./form.ts";
 
-/** Ways to ask how many rows meet the restrictions. */
+/** Phrasings that ask how many rows satisfy the restrictions. */
 export function countPhrasings(table: TableSpec, ...restrictions: readonly Restriction[]): (string | undefined)[] {
   const rows = rowsOf(table, ...restrictions);
   const words = restrictions.length === 1 && !restrictions[0]!.before ? predicate(restrictions[0]!.after) : undefined;
@@ -38,7 +38,7 @@ function countSql(table: TableSpec, where?: string): string {
   return `SELECT COUNT(*) FROM ${quoteName(table.name)}${where ? ` WHERE ${where}` : ""}`;
 }
 
-/** A form that counts the rows under one restriction. */
+/** Makes a form that counts rows under one restriction. */
 function counting(restrict: (world: World, table: TableSpec, r: Random) => Restriction | undefined): Make {
   return (world, r) => {
     const table = r.pick(world.spec.tables);
@@ -113,7 +113,7 @@ const countPresent: Make = (world, r) => {
   );
 };
 
-/** Forms of this file. */
+/** The forms in this file. */
 export const COUNT_FORMS: readonly Form[] = [
   { name: "count", difficulty: "easy", make: countAll },
   { name: "count_category", difficulty: "easy", make: counting(someCategory) },

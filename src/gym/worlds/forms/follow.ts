@@ -25,7 +25,7 @@ import { listPhrasings } from "./list.ts";
 import { AGGREGATES } from "./measure.ts";
 import { isAlone, orderSql, ranks, topPhrasings } from "./rank.ts";
 
-/** A named child row and its link. */
+/** A random child row with a unique name, and its link. */
 function someChild(world: World, r: Random): { link: Link; value: string } | undefined {
   const link = maybePick(
     r,
@@ -36,7 +36,7 @@ function someChild(world: World, r: Random): { link: Link; value: string } | und
   return value === undefined ? undefined : { link, value };
 }
 
-/** "Who is the author of …?", "Which airport is the origin of …?"; nothing where the noun would be repeated. */
+/** "Who is the author of …?", "Which airport is the origin of …?"; false if the noun would be repeated. */
 function whichIs(table: TableSpec, words: string): string | false {
   if (table.person) return `Who is ${words}?`;
   return !words.startsWith(`the ${table.one} `) && `Which ${table.one} is ${words}?`;
@@ -70,7 +70,7 @@ const factOfReferred: Make = (world, r) => {
   );
 };
 
-/** Ways to ask how many, or which, rows a named row has, by its verb: "How many books did Ana Ruiz write?" */
+/** Asks how many, or which, rows a named row has, using the link's verb: "How many books did Ana Ruiz write?" */
 function verbPhrasing(world: World, link: Link, value: string, asks: string): string | undefined {
   if (!verbLinksOf(world).some(({ ref, child }) => ref === link.ref && child === link.child)) return undefined;
   return `${asks} ${verbOf(link.ref).ask(called(link.parent, value))}?`;
@@ -129,7 +129,7 @@ const listOf: Make = (world, r) => {
   );
 };
 
-/** Child rows whose parent meets a restriction: "books by authors from Sweden". */
+/** Restricts child rows to those whose parent satisfies a restriction: "books by authors from Sweden". */
 function throughParent(
   world: World,
   r: Random,
@@ -172,14 +172,14 @@ const countThrough: Make = (world, r) => {
   );
 };
 
-/** Child rows of one named parent: "books by Ana Ruiz". */
+/** Restricts child rows to those of one named parent: "books by Ana Ruiz". */
 function ofParent(world: World, r: Random): { link: Link; restriction: Restriction } | undefined {
   const link = maybePick(r, linksOf(world));
   const value = link && someReferred(world, link, r);
   return link && value !== undefined ? { link, restriction: refersTo(link, value) } : undefined;
 }
 
-/** An aggregate of the child rows of a named row, or of rows that satisfy a restriction. */
+/** Aggregates the child rows of a named row, or of rows that satisfy a restriction. */
 function measureOf(kind: keyof typeof AGGREGATES, through: boolean): Make {
   const { call, fits, phrasings } = AGGREGATES[kind];
   return (world, r) => {
@@ -212,7 +212,7 @@ const topOf: Make = (world, r) => {
   );
 };
 
-/** The parent of the child row at one end of an order: "Who wrote the longest book?" */
+/** Asks for the parent of the first or last child row in an order: "Who wrote the longest book?" */
 const referredByTop: Make = (world, r) => {
   const link = maybePick(
     r,
@@ -232,7 +232,7 @@ const referredByTop: Make = (world, r) => {
   );
 };
 
-/** Every child row under a restriction with its parent. */
+/** Lists every child row under a restriction together with its parent. */
 const pairs: Make = (world, r) => {
   const link = maybePick(
     r,
@@ -257,7 +257,7 @@ const pairs: Make = (world, r) => {
   );
 };
 
-/** Forms of this file. */
+/** The forms in this file. */
 export const FOLLOW_FORMS: readonly Form[] = [
   { name: "referred", difficulty: "medium", make: referred },
   { name: "fact_of_referred", difficulty: "medium", make: factOfReferred },

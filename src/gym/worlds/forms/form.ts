@@ -10,18 +10,18 @@ export interface Draft {
   readonly gold_sql: string;
 }
 
-/** A question about a world, or null where the world or the sample has none. */
+/** Makes a question about a world; null if the world or the sample offers none. */
 export type Make = (world: World, r: Random) => Draft | null;
 
 export interface Form {
   readonly name: string;
   readonly difficulty: Difficulty;
-  /** The words promise several rows: a result of one would read oddly. */
+  /** Whether the phrasing promises several rows, so that a single one would read oddly. */
   readonly several?: boolean;
   readonly make: Make;
 }
 
-/** The question in one of its phrasings, and its query; phrasings that do not fit are given as undefined or false. */
+/** Makes a draft from one of the phrasings and the query; undefined or false marks phrasings that do not fit. */
 export function draft(r: Random, phrasings: readonly (string | undefined | false)[], gold_sql: string): Draft {
   const possible = phrasings.filter((phrasing): phrasing is string => typeof phrasing === "string");
   return { question_text: sentence(r.pick(possible)), gold_sql };

@@ -1,4 +1,4 @@
-// Questions about distinct values of a column, and groups of rows that share one.
+// Questions about the distinct values of a column, and about groups of rows that share a value.
 import type { Random } from "../../../random.ts";
 import { quoteName } from "../../sql/index.ts";
 import type { World } from "../build.ts";
@@ -62,7 +62,7 @@ function countDifferent(restricted: boolean): Make {
   };
 }
 
-/** A category that can stand for groups: known for every row, with several values. */
+/** A category to group by: it is known for every row and has several values. */
 export function someGroups(world: World, table: TableSpec, r: Random) {
   return maybePick(
     r,
@@ -89,7 +89,7 @@ const countPerGroup: Make = (world, r) => {
   );
 };
 
-/** The average, total, highest or lowest value for each group. */
+/** Asks for the average, total, highest or lowest value of each group. */
 function valuePerGroup(kind: keyof typeof AGGREGATES): Make {
   const { call, fits } = AGGREGATES[kind];
   return (world, r) => {
@@ -165,7 +165,9 @@ function bestGroup(kind: "avg" | "sum"): Make {
   };
 }
 
-/** What happened to rows on a date, without the date: "were hired", "joined"; undefined where the template does not say. */
+/**
+ * The event of a date column, without the date: "were hired", "joined"; undefined if the template does not state it.
+ */
 function happened({ where }: DateColumn): string | undefined {
   const words = / in \{v\}$/.test(where) ? where.replace(/ in \{v\}$/, "") : undefined;
   const verb = predicate(words);
@@ -227,7 +229,7 @@ const countPerYear: Make = (world, r) => {
   );
 };
 
-/** Forms of this file. */
+/** The forms in this file. */
 export const GROUP_FORMS: readonly Form[] = [
   { name: "different", difficulty: "medium", several: true, make: different(false) },
   { name: "different_some", difficulty: "medium", several: true, make: different(true) },

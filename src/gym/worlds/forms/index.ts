@@ -1,4 +1,4 @@
-// All forms of questions.
+// All question forms.
 import { COUNT_FORMS } from "./count.ts";
 import { FOLLOW_FORMS } from "./follow.ts";
 import type { Form } from "./form.ts";

@@ -28,7 +28,7 @@ interface Relation {
   readonly words: { readonly verb: string; readonly past?: readonly [string, string] };
 }
 
-/** Link tables that say who does what. */
+/** Link tables that state who does what. */
 function relationsOf(world: World): Relation[] {
   const links = linksOf(world);
   return world.spec.tables.flatMap(({ name, relation }) => {
@@ -38,13 +38,13 @@ function relationsOf(world: World): Relation[] {
   });
 }
 
-/** `subject JOIN link JOIN object`. */
+/** The SQL `subject JOIN link JOIN object`. */
 function relationSql({ subject, object }: Relation): string {
   const { child, ref, parent } = subject;
   return `${quoteName(parent.name)} JOIN ${quoteName(child.name)} ON ${columnSql(ref, child)} = ${columnSql(idOf(parent), parent)} JOIN ${onSql(object)}`;
 }
 
-/** Who does it to a named object: "Which students take Algebra?" */
+/** Asks who does something to a named object: "Which students take Algebra?" */
 function subjectsOf(what: "list" | "count" | "average"): Make {
   return (world, r) => {
     const relation = maybePick(r, relationsOf(world));
@@ -82,7 +82,7 @@ function subjectsOf(what: "list" | "count" | "average"): Make {
       numbersOf(table).filter(({ year }) => !year),
     );
     if (!column) return null;
-    // A row that matches twice counts once: rows are selected before they are averaged.
+    // A row that matches twice must count once, so rows are selected before they are averaged.
     const { subject, object } = relation;
     const chosen = `SELECT ${columnSql(subject.ref, subject.child)} FROM ${joinSql(object)} WHERE ${refersTo(object, value).sql}`;
     return draft(
@@ -93,7 +93,7 @@ function subjectsOf(what: "list" | "count" | "average"): Make {
   };
 }
 
-/** What a named subject does it to: "Which courses does Ana Ruiz take?" */
+/** Asks what a named subject does something to: "Which courses does Ana Ruiz take?" */
 function objectsOf(what: "list" | "top" | "most"): Make {
   return (world, r) => {
     const relation = maybePick(r, relationsOf(world));
@@ -147,7 +147,7 @@ function objectsOf(what: "list" | "top" | "most"): Make {
   };
 }
 
-/** Two references one after the other: loans of books by an author. */
+/** Follows two references, one after the other: loans of books by an author. */
 function chain(
   world: World,
   r: Random,
@@ -219,7 +219,7 @@ function measureChain(kind: "avg" | "sum" | "max"): Make {
   };
 }
 
-/** Rows that reference two named rows: flights from Lisbon to Rome. */
+/** Counts rows that reference two named rows: flights from Lisbon to Rome. */
 const countBetween: Make = (world, r) => {
   const links = linksOf(world);
   const [first, then] = r.sample(
@@ -240,7 +240,7 @@ const countBetween: Make = (world, r) => {
   return draft(r, countPhrasings(a.child, ra, rb), `SELECT COUNT(*) FROM ${from} WHERE ${ra.sql} AND ${rb.sql}`);
 };
 
-/** Forms of this file. */
+/** The forms in this file. */
 export const JOIN_FORMS: readonly Form[] = [
   { name: "subjects_of", difficulty: "hard", several: true, make: subjectsOf("list") },
   { name: "count_subjects_of", difficulty: "hard", make: subjectsOf("count") },

@@ -1,4 +1,4 @@
-// Questions that look up one row or list several, in one table.
+// Questions that look up or list rows of one table.
 import type { Random } from "../../../random.ts";
 import { quoteName, quoteText } from "../../sql/index.ts";
 import type { World } from "../build.ts";
@@ -54,7 +54,7 @@ const lookUpTwo: Make = (world, r) => {
   );
 };
 
-/** Which row has this value: the label looked up by a fact that only it has. */
+/** Asks which row has a given value that only one row has. */
 const lookUpLabel: Make = (world, r) => {
   const { table, label } = r.pick(labelledTables(world));
   const column = maybePick(
@@ -74,7 +74,7 @@ const lookUpLabel: Make = (world, r) => {
   );
 };
 
-/** Ways to ask for the labels of the rows under the restrictions. */
+/** Phrasings that ask for the labels of rows under the restrictions. */
 export function listPhrasings(
   { table, label }: Labelled,
   ...restrictions: readonly Restriction[]
@@ -92,7 +92,7 @@ export function listPhrasings(
   ];
 }
 
-/** A form that lists labels under one restriction. */
+/** Makes a form that lists labels under one restriction. */
 function listing(restrict: (world: World, table: TableSpec, r: Random) => Restriction | undefined): Make {
   return (world, r) => {
     const { table, label } = r.pick(labelledTables(world));
@@ -119,7 +119,7 @@ const listBoth: Make = (world, r) => {
   );
 };
 
-/** Labels and one more column under a restriction. */
+/** Lists labels and one more column under a restriction. */
 const listTwo: Make = (world, r) => {
   const { table, label } = r.pick(labelledTables(world));
   const restriction = r.chance(0.7) ? someCategory(world, table, r) : someNumber(world, table, r);
@@ -141,7 +141,7 @@ const listTwo: Make = (world, r) => {
   );
 };
 
-/** Labels in the order of a number, under a restriction. */
+/** Lists labels ordered by a number, under a restriction. */
 const listOrdered: Make = (world, r) => {
   const { table, label } = r.pick(labelledTables(world));
   const restriction = r.chance(0.7) ? someCategory(world, table, r) : someNumber(world, table, r);
@@ -174,7 +174,7 @@ const listOrdered: Make = (world, r) => {
   );
 };
 
-/** Labels that start with a letter. */
+/** Lists labels that start with a given letter. */
 const listStarting: Make = (world, r) => {
   const { table, label } = r.pick(labelledTables(world));
   const value = r.pick(cells(world, table, label));
@@ -191,7 +191,7 @@ const listStarting: Make = (world, r) => {
   );
 };
 
-/** Labels that contain a word, where none contains it as a part of another word. */
+/** Lists labels that contain a word, if none contains it as part of a longer word. */
 const listWord: Make = (world, r) => {
   const { table, label } = r.pick(labelledTables(world));
   const labels = cells(world, table, label).map(String);
@@ -214,7 +214,7 @@ const listWord: Make = (world, r) => {
 const oneOf = (world: World, table: TableSpec, r: Random) =>
   either(world, table, r, (c, a, b) => `${c} IN (${a}, ${b})`);
 
-/** Forms of this file. */
+/** The forms in this file. */
 export const LIST_FORMS: readonly Form[] = [
   { name: "look_up", difficulty: "easy", make: lookUp },
   { name: "look_up_two", difficulty: "easy", make: lookUpTwo },

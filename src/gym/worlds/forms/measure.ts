@@ -18,7 +18,7 @@ interface Aggregate {
   ) => (string | undefined | false)[];
 }
 
-/** The four aggregates, with their words. */
+/** The four aggregates and the words for them. */
 export const AGGREGATES: Readonly<Record<"max" | "min" | "avg" | "sum", Aggregate>> = {
   max: { call: "MAX", fits: () => true, phrasings: (...of) => extremePhrasings(true, ...of) },
   min: { call: "MIN", fits: () => true, phrasings: (...of) => extremePhrasings(false, ...of) },
@@ -82,7 +82,7 @@ function extremePhrasings(
   ];
 }
 
-/** A form that asks for an aggregate of a column, over all rows or some. */
+/** Makes a form that asks for an aggregate of a column, over all rows or under a restriction. */
 function aggregating(kind: keyof typeof AGGREGATES, restricted: boolean): Make {
   const { call, fits, phrasings } = AGGREGATES[kind];
   return (world, r) => {
@@ -150,7 +150,7 @@ const boundary: Make = (world, r) => {
   );
 };
 
-/** Forms of this file. */
+/** The forms in this file. */
 export const MEASURE_FORMS: readonly Form[] = [
   { name: "highest", difficulty: "easy", make: aggregating("max", false) },
   { name: "highest_category", difficulty: "easy", make: aggregating("max", true) },

@@ -1,4 +1,4 @@
-// Questions with a subquery: above the average, the same as, never.
+// Questions with a subquery: "above the average", "the same as", "never".
 import { quoteName, quoteText } from "../../sql/index.ts";
 import { idOf, type World } from "../build.ts";
 import { an, plural } from "../english.ts";
@@ -19,7 +19,7 @@ import { called, comparativeOf, countedBy, extremesOf, predicate, rowOf, rowsOf,
 import { someCategory, someNumber } from "../restrictions.ts";
 import { draft, type Form, type Make } from "./form.ts";
 
-/** Rows above or below the average of all rows, listed or counted. */
+/** Lists or counts rows above or below the average of all rows. */
 function beyondAverage(howMany: boolean): Make {
   return (world, r) => {
     const { table, label } = r.pick(labelledTables(world));
@@ -64,7 +64,7 @@ function beyondAverage(howMany: boolean): Make {
   };
 }
 
-/** Rows with a larger or smaller value than one named row. */
+/** Lists rows with a larger or smaller value than one named row. */
 const beyondRow: Make = (world, r) => {
   const { table, label } = r.pick(labelledTables(world));
   const column = maybePick(r, numbersOf(table));
@@ -109,7 +109,7 @@ const sameAs: Make = (world, r) => {
   );
 };
 
-/** All rows that share the largest or smallest value; asked where there are several. */
+/** Lists all rows that share the largest or smallest value, if there are several. */
 const tied: Make = (world, r) => {
   const { table, label } = r.pick(labelledTables(world));
   const column = maybePick(r, numbersOf(table));
@@ -128,7 +128,7 @@ const tied: Make = (world, r) => {
   );
 };
 
-/** The share of rows that satisfy a restriction, in percent. */
+/** Asks for the percentage of rows that satisfy a restriction. */
 const percentage: Make = (world, r) => {
   const table = r.pick(world.spec.tables);
   const restriction = r.chance(0.6) ? someCategory(world, table, r) : someNumber(world, table, r);
@@ -152,7 +152,7 @@ const percentage: Make = (world, r) => {
   );
 };
 
-/** `SELECT ref FROM child` for NOT IN, which a NULL would spoil. */
+/** Builds `SELECT ref FROM child` for NOT IN, without NULLs, which would make NOT IN match nothing. */
 function refsSql(world: World, { child, ref }: Link, where?: string): string {
   const conditions = [where, isFull(world, child, ref) ? undefined : `${columnSql(ref)} IS NOT NULL`].filter(Boolean);
   return `SELECT ${columnSql(ref)} FROM ${quoteName(child.name)}${conditions.length ? ` WHERE ${conditions.join(" AND ")}` : ""}`;
@@ -222,7 +222,7 @@ const averageCount: Make = (world, r) => {
   );
 };
 
-/** Forms of this file. */
+/** The forms in this file. */
 export const NEST_FORMS: readonly Form[] = [
   { name: "beyond_average", difficulty: "hard", several: true, make: beyondAverage(false) },
   { name: "count_beyond_average", difficulty: "hard", make: beyondAverage(true) },

@@ -1,4 +1,4 @@
-// Questions about rows by their child rows: which has the most, each with its count.
+// Questions about rows by their child rows: which one has the most, how many each has.
 import { quoteName } from "../../sql/index.ts";
 import { idOf, type World } from "../build.ts";
 import { plural } from "../english.ts";
@@ -21,7 +21,7 @@ import { draft, type Form, type Make } from "./form.ts";
 import { someGroups } from "./group.ts";
 import { AGGREGATES } from "./measure.ts";
 
-/** Parents with at least one child row of a kind. */
+/** Lists parents that have at least one child row of some kind. */
 const parentsWith: Make = (world, r) => {
   const link = maybePick(r, verbLinksOf(world));
   const of =
@@ -127,7 +127,7 @@ function parentWithBest(kind: "avg" | "sum"): Make {
   };
 }
 
-/** A category of the parent for which child rows are counted: "How many books are there for each country of the author?" */
+/** Counts child rows by a category of the parent: "How many books are there for each country of the author?" */
 const countPerParentGroup: Make = (world, r) => {
   const link = maybePick(
     r,
@@ -147,7 +147,7 @@ const countPerParentGroup: Make = (world, r) => {
   );
 };
 
-/** Forms of this file. */
+/** The forms in this file. */
 export const PARENT_FORMS: readonly Form[] = [
   { name: "parents_with", difficulty: "medium", several: true, make: parentsWith },
   { name: "count_each", difficulty: "medium", several: true, make: countEach },

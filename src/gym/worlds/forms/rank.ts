@@ -1,4 +1,4 @@
-// Questions about the extremes of an order: the oldest, the three cheapest.
+// Questions about the first or last rows in an order: the oldest, the three cheapest.
 import { quoteName } from "../../sql/index.ts";
 import type { World } from "../build.ts";
 import { plural } from "../english.ts";
@@ -8,7 +8,7 @@ import { someCategory } from "../restrictions.ts";
 import type { DateColumn, NumberColumn, TableSpec } from "../spec.ts";
 import { draft, type Form, type Make } from "./form.ts";
 
-/** Numbers and dates that rank every row; without values NULLs would come first. */
+/** Number and date columns by which every row can be ranked: without NULLs, which would come first. */
 export function ranks(world: World, table: TableSpec): (NumberColumn | DateColumn)[] {
   return [...numbersOf(table), ...datesOf(table)].filter((column) => isFull(world, table, column));
 }
@@ -22,13 +22,13 @@ export function orderSql(
   return `ORDER BY ${columnSql(column, within)}${top ? " DESC" : ""} LIMIT ${limit}`;
 }
 
-/** Whether exactly one row has the largest (smallest) value. */
+/** Whether exactly one row has the largest (or smallest) value. */
 export function isAlone(world: World, table: TableSpec, column: NumberColumn | DateColumn, top: boolean): boolean {
   const sorted = cells(world, table, column).sort((a, b) => (a! < b! ? -1 : a! > b! ? 1 : 0));
   return top ? sorted.at(-1) !== sorted.at(-2) : sorted[0] !== sorted[1];
 }
 
-/** Ways to ask which row is first or last in an order. */
+/** Phrasings that ask which row is first or last in an order. */
 export function topPhrasings(
   table: TableSpec,
   column: NumberColumn | DateColumn,
@@ -118,7 +118,7 @@ const second: Make = (world, r) => {
   );
 };
 
-/** The first few of an order, in that order. */
+/** Lists the first few rows of an order, in that order. */
 function topFew(restricted: boolean): Make {
   return (world, r) => {
     const { table, label } = r.pick(labelledTables(world));
@@ -134,7 +134,7 @@ function topFew(restricted: boolean): Make {
     const highest = r.chance(0.65);
     const restrictions = restriction ? [restriction] : [];
     const { many, verbMany, first } = superlative(table, column, highest, ...restrictions);
-    // "with the most goals" gives "most goals first", never "starting with the most goals".
+    // "with the most goals" becomes "most goals first", never "starting with the most goals".
     const tails = [`, ${first} first`, `, starting with the ${first}`, `, in order from the ${first}`];
     const tail = first.includes(" ") ? tails[0]! : r.pick(tails);
     return draft(
@@ -150,7 +150,7 @@ function topFew(restricted: boolean): Make {
   };
 }
 
-/** Forms of this file. */
+/** The forms in this file. */
 export const RANK_FORMS: readonly Form[] = [
   { name: "top", difficulty: "medium", make: top(true, false) },
   { name: "bottom", difficulty: "medium", make: top(false, false) },

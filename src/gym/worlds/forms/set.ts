@@ -22,7 +22,7 @@ import type { TableSpec } from "../spec.ts";
 import { draft, type Form, type Make } from "./form.ts";
 import { isAlone } from "./rank.ts";
 
-/** A number of rows that some groups reach and others do not. */
+/** A row count that some groups reach and others do not. */
 function reachable(counts: readonly number[], r: Random): number | undefined {
   const sorted = [...new Set(counts)].sort((a, b) => a - b).slice(1);
   return maybePick(
@@ -31,7 +31,7 @@ function reachable(counts: readonly number[], r: Random): number | undefined {
   );
 }
 
-/** "more than 3 loans" or "at least 4 loans", and the same in SQL. */
+/** "more than 3 loans" or "at least 4 loans", and the same condition in SQL. */
 function atLeastRows(table: TableSpec, least: number, r: Random): { amount: string; rows: string; having: string } {
   const more = r.chance(0.5);
   const amount = more ? `more than ${least - 1}` : `at least ${least}`;
@@ -123,7 +123,7 @@ function parentsWithMany(counted: boolean): Make {
   };
 }
 
-/** Two kinds of rows of one table, distinguished by one category. */
+/** Two groups of rows in one table that differ in one category. */
 function twoKinds(world: World, table: TableSpec, r: Random): [Restriction, Restriction] | undefined {
   const column = maybePick(r, categoriesOf(table));
   const [a, b] = column ? r.sample(severalValues(world, table, column), 2) : [];
@@ -169,7 +169,7 @@ function parentsOfKinds(operation: "INTERSECT" | "EXCEPT"): Make {
     if (!link || !column || a === undefined || b === undefined) return null;
     const { child, ref, parent } = link;
     const label = labelOf(parent)!;
-    if (label.repeats) return null; // sets of names would mix up rows that share one
+    if (label.repeats) return null; // the set operation would merge rows that share a name
     const [first, then] = [isValue(column, a, child), isValue(column, b, child)];
     const { many } = verbOf(ref);
     const select = (kind: Restriction) => `SELECT ${columnSql(label, parent)} FROM ${joinSql(link)} WHERE ${kind.sql}`;
@@ -215,7 +215,7 @@ const bothEnds: Make = (world, r) => {
   );
 };
 
-/** Forms of this file. */
+/** The forms in this file. */
 export const SET_FORMS: readonly Form[] = [
   { name: "big_groups", difficulty: "hard", several: true, make: bigGroups },
   { name: "groups_beyond", difficulty: "hard", several: true, make: groupsBeyond },

@@ -1,6 +1,6 @@
-// Nouns for columns: quantities, attributes and things that happen on a day; and the adjectives that go before nouns.
+// Nouns for columns (quantities, attributes, dated events) and adjectives that precede nouns.
 
-/** Quantities that may be added up over rows. */
+/** Quantities that may be summed over rows. */
 export const SUMMABLE_QUANTITIES = `
 absences accidents acreage actions advances allowance alterations amount appearances applicants applications arrests
 arrivals assists attempts attendance awards backlog balance bandwidth bedrooms bids blocks bonus books
@@ -22,7 +22,7 @@ signatures slots spectators spending stamps steps stock storage strikes subscrib
 tax tickets tips tolls tonnage tons towels traffic trips troops turnover upkeep usage vacancies vehicles
 victims views violations visitors visits votes waste wins withdrawals workers yards yield`;
 
-/** Quantities that measure a quality of a row; their sum is meaningless. */
+/** Quantities that describe a property of a row; their sum is meaningless. */
 export const LEVEL_QUANTITIES = `
 ability abrasion accuracy acidity adhesion affinity agility alertness altitude aptitude area aroma authority
 bitterness brightness buoyancy cadence charisma circumference clarity coherence
@@ -45,8 +45,8 @@ uncertainty urgency usability validity variance velocity versatility vibration v
 volatility warmth wealth whiteness willpower wisdom wingspan`;
 
 /**
- * Quantities that have words of their own:
- * noun, lowest, highest, decimals | largest, smallest | above, below | unit (may be empty) | + where a sum makes sense.
+ * Quantities with their own comparatives. Fields per line:
+ * noun, lowest, highest, decimals | largest, smallest | above, below | unit (may be empty) | + if a sum makes sense.
  */
 export const SPOKEN_QUANTITIES = `
 age 1 95 0 | oldest, youngest | older than, younger than | years
@@ -136,7 +136,7 @@ moisture 0 100 1 | wettest, driest | wetter than, drier than | percent
 rainfall 0 900 0 | wettest, driest | wetter than, drier than | millimeters | +
 experience 0 45 0 | most experienced, least experienced | with more than, with less than | years of experience`;
 
-/** Attributes of a row with one word as value. */
+/** Attributes whose values are single words. */
 export const ATTRIBUTES = `
 accent access affiliation alignment allegiance ambience appearance approach architecture archetype armor army aroma
 arrangement attitude aura background band bark bearing beat behavior belief binding
@@ -168,7 +168,7 @@ tradition trait transmission treatment trend tribe trigger trim trophy_class tun
 utility variant variety vendor_group venue verdict vessel_class view viewpoint vintage vocation voice weave wing
 workflow worldview wrapping zone_class`;
 
-/** Attributes with the values people expect of them: name: values. */
+/** Attributes with their usual values, as `name: values`. */
 export const KNOWN_ATTRIBUTES = `
 color: red blue green yellow black white brown grey orange purple pink turquoise beige maroon ivory
 shade: crimson azure scarlet indigo teal amber lilac ochre khaki coral
@@ -239,7 +239,7 @@ side: left right
 answer: yes no maybe
 code: X1 X2 Y1 Y2 Z9`;
 
-/** Things that happen on a day: noun of the date, participle. */
+/** Events that happen on a day: the date's noun and the participle. */
 export const OCCASIONS = `
 acceptance:accepted acquisition:acquired activation:activated admission:admitted adoption:adopted announcement:announced
 appointment:appointed approval:approved archival:archived arrest:arrested assembly:assembled

@@ -1,7 +1,7 @@
-// Nouns for things that can be counted: practice worlds name tables, columns and values with them.
-// Plain singulars, written without an article; words.ts splits the text and makes plurals.
+// Countable nouns from which practice worlds name tables, columns and values.
+// Written in the singular without article; words.ts splits the text and forms plurals.
 
-/** People and roles: rows that are called by a person's name. */
+/** People and roles: their rows have personal names. */
 export const PERSON_NOUNS = `
 accountant acrobat actor actuary adjuster admiral advisor advocate agent aide alchemist ambassador analyst anchor
 angler animator announcer apprentice arbiter archaeologist archer architect archivist artisan artist assessor assistant
@@ -37,7 +37,7 @@ trainee trainer translator trapper traveler treasurer trumpeter trustee tutor ty
 valet vendor veteran viceroy villager vintner violinist visitor vocalist volunteer voter waiter warden warrior watchmaker
 weaver welder whaler winemaker witness worker wrestler writer zookeeper`;
 
-/** Places, buildings and organizations: rows that are called by a place's or a house's name. */
+/** Places, buildings and organizations: their rows have names of places or companies. */
 export const PLACE_NOUNS = `
 abbey academy agency airfield airline airport alley alliance altar annex aquarium archipelago arena armory arsenal asylum
 atelier atoll atrium attic auditorium avenue bakery bank barn basin bastion bay bazaar beach bistro bookshop
@@ -62,7 +62,7 @@ terminal terrace territory theater tower town townhouse trail treasury trench tr
 valley vault vestry viaduct village villa vineyard volcano ward warehouse watchtower waterfall waterway wharf windmill
 winery woodland workshop yard zone zoo`;
 
-/** Everything else: rows that are called by a title, a made-up name or a code. */
+/** Everything else: rows have a title, an invented name or a code. */
 export const THING_NOUNS = `
 abacus accessory accident account achievement acorn adapter address adventure agenda agreement aircraft alarm album
 algorithm almanac alloy alphabet amulet anchor_chain anecdote anklet antenna anthem antique anvil appetizer apple

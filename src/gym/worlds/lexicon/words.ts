@@ -13,7 +13,7 @@ import {
 import { PERSON_NOUNS, PLACE_NOUNS, THING_NOUNS } from "./nouns.ts";
 import { GIVEN_NAMES, PLACES, SURNAMES } from "./people.ts";
 
-/** A quantity with words of its own: "tallest", "taller than", "meters". */
+/** A quantity with its own comparatives: "tallest", "taller than", "meters". */
 export interface SpokenQuantity {
   readonly noun: string;
   readonly low: number;
@@ -25,27 +25,27 @@ export interface SpokenQuantity {
   readonly summable: boolean;
 }
 
-/** An attribute and the values people expect of it. */
+/** An attribute and its usual values. */
 export interface KnownAttribute {
   readonly noun: string;
   readonly values: readonly string[];
 }
 
-/** Something that happens on a day: "release", "released". */
+/** An event that happens on a day: "release", "released". */
 export interface Occasion {
   readonly noun: string;
   readonly participle: string;
 }
 
-/** Every pool of words. Nouns of two words are written with a space. */
+/** All word lists. Nouns of two words are written with a space. */
 export interface Words {
   readonly people: readonly string[];
   readonly places: readonly string[];
   readonly things: readonly string[];
   readonly quantities: readonly string[];
-  /** Plurals that are counted: "goals". */
+  /** Plurals of things that are counted: "goals". */
   readonly counts: readonly string[];
-  /** Quantities that can be added up: "cost". */
+  /** Quantities that can be summed: "cost". */
   readonly amounts: readonly string[];
   readonly spoken: readonly SpokenQuantity[];
   readonly attributes: readonly string[];
@@ -57,7 +57,7 @@ export interface Words {
   readonly placeNames: readonly string[];
 }
 
-/** All words whose use as a name `allowed` permits; a noun is asked for in the singular and in the plural. */
+/** All words that `allowed` permits as names; nouns are checked in the singular and in the plural. */
 export function wordPools(allowed: (name: string) => boolean = () => true): Words {
   const noun = (word: string) => allowed(word) && allowed(plural(word));
   const nouns = (text: string) => cut(text).filter(noun);
@@ -121,19 +121,22 @@ function spokenQuantity(line: string): SpokenQuantity {
   };
 }
 
-// Repeated entries are more likely: simple sounds give many words of few tokens.
+// Repeated entries are more likely: simple sounds give many words with few tokens.
 const ONSETS = `b c d f g h j k l m n p r s t v w y z b d f g k l m n p r s t v b d g k l m n p r s t v
    br bl ch cl cr dr fl fr gl gr kl kr pl pr sh sk sl sm sn sp st th tr tw qu str`.split(/\s+/);
 const NUCLEI = "a e i o u a e i o u a e i o u a e i o ai ea ee oa oo ou".split(" ");
 const CODAS = "n r l s t m k d x p n r l s t m k d nd nt rn rk lt st ng ck th mp".split(" ");
 const LINKS = "n r l s m".split(" ");
 
-// Function words that syllables may form, and that would make a question unreadable.
+// Function words that syllables could form and that would make a question unreadable.
 const LITTLE = new Set(
   "all and any are but for from has have her his how min max not sum than that the their them this was who".split(" "),
 );
 
-/** A word that is in no dictionary: of syllables, such as "brondel", or the head of one real word and the tail of another, such as "lantory". */
+/**
+ * Invents a word: from syllables, such as "brondel", or from the start of one real word and the end of another, such as
+ * "lantory".
+ */
 export function inventWord(r: Random): string {
   for (;;) {
     const word = r.chance(0.4) ? spliced(r) : syllables(r);
@@ -167,7 +170,7 @@ function syllables(r: Random): string {
   return count === 1 || r.chance(0.6) ? word + r.pick(CODAS) : word;
 }
 
-/** The word with its first letter, or that of each word, in upper case. */
+/** Capitalizes the first letter, or that of each word. */
 export function capitalized(text: string): string {
   return text.replace(/(^| )(\p{Ll})/gu, (_, space: string, letter: string) => space + letter.toUpperCase());
 }

@@ -1,4 +1,4 @@
-// The columns of practice worlds: a noun, a name spelled in the world's style, and the English that goes with them.
+// The columns of practice worlds: a noun, a name in the world's style, and the English phrases for it.
 import type { Random } from "../../../random.ts";
 import { plural } from "../english.ts";
 import { inventWord, type SpokenQuantity, type Words } from "../lexicon/words.ts";
@@ -6,24 +6,24 @@ import type { CategoryColumn, DateColumn, NumberColumn } from "../spec.ts";
 import { columnName, isHeldOut, type NameStyle } from "./names.ts";
 import { categoryValues } from "./values.ts";
 
-/** What a column is sampled with: the world's random stream, vocabulary and naming style, and the kind of table. */
+/** What sampling a column needs: the world's random stream, vocabulary and naming style, and the kind of table. */
 export interface Drawing {
   readonly r: Random;
   readonly words: Words;
   readonly style: NameStyle;
   readonly inventedShare: number;
-  /** Rows of the table are people. */
+  /** Whether the rows of the table are people. */
   readonly person: boolean;
 }
 
-/** Quantities with their own words that people can have, and that only people can have. */
+/** Quantities with their own comparatives that apply to people, and only to people. */
 const OF_PEOPLE = new Set(
   `age weight height stature salary wage pay income wealth strength speed score rating popularity fame courage wisdom
    experience wins goals votes accuracy efficiency reliability power`.split(/\s+/),
 );
 const ONLY_OF_PEOPLE = new Set("stature salary wage pay income wealth courage wisdom experience".split(" "));
 
-/** Things that happen to people, and only to people. */
+/** Events that happen to people, and only to people. */
 const TO_PEOPLE = new Set(
   `admitted appointed arrested born certified crowned discharged elected enrolled examined evaluated hired invited licensed
    named nominated promoted recruited registered rescued retired reviewed sighted suspended trained vaccinated visited`.split(
@@ -40,15 +40,15 @@ const ONLY_TO_PEOPLE = new Set(
 const BEFORE = new Set("color size nationality shape material metal fabric status mood tier".split(" "));
 const BEFORE_PEOPLE = new Set("nationality status mood".split(" "));
 
-/** Attributes that rows can be said to be in: "in the gold class". */
+/** Attributes of which one can say "in": "in the gold class". */
 const GROUP_LIKE =
   /(?:class|group|category|division|department|sector|section|tier|league|grade|branch|family|party|zone|range)$/;
 
-/** Column names that are SQL words, met in real databases and always to be quoted. */
+/** Column names that are SQL keywords, which occur in real databases and must always be quoted. */
 const RESERVED_ATTRIBUTES = ["group", "set", "case", "order", "check", "default", "table", "union"];
 const RESERVED_QUANTITIES = ["limit", "offset", "range", "current", "index", "window"];
 
-/** A quantity; undefined when the sampled name is reserved for the held-out databases. */
+/** Samples a quantity; undefined if the name is reserved for the held-out databases. */
 export function drawNumber(drawing: Drawing): NumberColumn | undefined {
   const { r, words, inventedShare } = drawing;
   if (r.chance(0.02)) return plainNumber(drawing, r.pick(RESERVED_QUANTITIES), false);
@@ -74,7 +74,7 @@ function inventedNumber(drawing: Drawing): NumberColumn | undefined {
   ])();
 }
 
-/** Sometimes a noun or adjective precedes the quantity: "harbor depth". */
+/** Sometimes puts a noun or adjective before the quantity: "harbor depth". */
 function modified({ r, words, inventedShare }: Drawing, noun: string): string {
   if (noun.includes(" ") || !r.chance(0.28)) return noun;
   if (r.chance(inventedShare / 2)) return `${inventWord(r)} ${noun}`;
@@ -109,7 +109,7 @@ function spokenNumber(drawing: Drawing): NumberColumn | undefined {
   });
 }
 
-/** A column may be called by its unit: "depth meters", "harbor meters" or "meters" for a harbor depth. */
+/** Sometimes names a column by its unit: "depth meters", "harbor meters" or "meters" for a harbor depth. */
 function withUnitName({ r }: Drawing, phrase: string, noun: string, unit: string | undefined): string {
   if (unit === undefined || unit === noun || unit.includes(" ")) return phrase;
   const instead = phrase === noun ? unit : phrase.replace(noun, unit);
@@ -227,7 +227,7 @@ function scaled(r: Random, low: number, high: number, decimals: number): Range {
   return { kind: "real", low, high, decimals, ...skew };
 }
 
-/** A category; undefined when the sampled name is reserved for the held-out databases. */
+/** Samples a category; undefined if the name is reserved for the held-out databases. */
 export function drawCategory(drawing: Drawing): CategoryColumn | undefined {
   const { r, words, inventedShare, person } = drawing;
   if (r.chance(0.02)) return category(drawing, r.pick(RESERVED_ATTRIBUTES));
@@ -257,7 +257,7 @@ export function drawCategory(drawing: Drawing): CategoryColumn | undefined {
   return category(drawing, said, undefined, r.chance(0.12) ? { before: "{v}" } : {});
 }
 
-/** Phrases for rows with a value, without the column's name; the rows show which column it is. */
+/** Phrases for rows with a value that do not name the column; the rows show which column it is. */
 const UNNAMED =
   `in from of for by on at under with around near behind,listed under,kept in,based in,marked as,made of,bound for,
    named after,closed on,paid by,run by,speaking,represented by,insured with,classified as,known for,used for,given to,set in,
@@ -295,7 +295,7 @@ function category(
   });
 }
 
-/** A day; undefined when the sampled name is reserved for the held-out databases. */
+/** Samples a date; undefined if the name is reserved for the held-out databases. */
 export function drawDate(drawing: Drawing): DateColumn | undefined {
   const { r, inventedShare } = drawing;
   const from = r.int(1950, 2020);
@@ -327,7 +327,7 @@ export function drawDate(drawing: Drawing): DateColumn | undefined {
   });
 }
 
-/** The last and the first of something that happened. */
+/** Superlatives for the latest and earliest event. */
 function latest({ r, person }: Drawing, participle: string): readonly [string, string] {
   return r.pickWeighted<readonly [string, string]>([
     [[`most recently ${participle}`, `least recently ${participle}`], 4],
@@ -346,7 +346,7 @@ function drawOccasion({ r, words, person }: Drawing) {
   return r.pick(words.occasions.filter(fits));
 }
 
-/** Columns are not always called by the whole phrase. */
+/** Chooses the words of a column's name, which are not always the whole phrase. */
 function columnWords({ r }: Drawing, phrase: string): string {
   if (phrase.includes(" ")) return r.chance(0.15) ? r.pick(phrase.split(" ")) : phrase;
   if (!r.chance(0.07)) return phrase;

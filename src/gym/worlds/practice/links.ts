@@ -4,7 +4,7 @@ import type { RefColumn, TableSpec } from "../spec.ts";
 import { columnName, isHeldOut } from "./names.ts";
 import type { Noun, Sketch } from "./spec.ts";
 
-/** The phrases of a reference: what follows the row's noun, and the verb of the other row. */
+/** The phrases of a reference: what follows the row's noun, and the verb of the referenced row. */
 interface Relation {
   readonly where: string;
   readonly verb: string;
@@ -60,7 +60,7 @@ const RELATIONS: Readonly<Record<Noun["nature"], readonly Relation[]>> = {
   ],
 };
 
-/** References to one or two earlier tables with labels; a few worlds have isolated tables. */
+/** Samples references to one or two earlier tables with labels; in a few worlds some tables are isolated. */
 export function drawRefs(sketch: Sketch, noun: Noun): RefColumn[] {
   const { r, tables, nouns } = sketch;
   const targets = tables.filter((table) => table.label && table.columns.some(({ kind }) => kind === "id"));
@@ -97,7 +97,7 @@ function refTo({ r, style }: Sketch, target: TableSpec, { where, verb, past }: R
   };
 }
 
-/** What the rows of a link table say, by the nature of who does it. */
+/** What the rows of a link table state, by the kind of subject. */
 const DEEDS: Readonly<
   Record<Noun["nature"], readonly (readonly [verb: string, past?: string, participle?: string])[]>
 > = {
@@ -159,7 +159,7 @@ export function relationOf(
   return { relation: { subject: subject.name, verb, ...tense, object: object.name } };
 }
 
-/** Link tables are often called by what they link: `student_course`. */
+/** Link tables are often named after what they link: `student_course`. */
 export function linkNoun({ r }: Sketch, [a, b]: readonly RefColumn[]): Noun | undefined {
   if (!a || !b || a.phrase.includes(" ") || b.phrase.includes(" ") || !r.chance(0.5)) return undefined;
   const one = `${a.phrase} ${b.phrase}${r.chance(0.4) ? r.pick([" link", " pair", " entry"]) : ""}`;

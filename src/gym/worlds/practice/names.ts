@@ -1,4 +1,4 @@
-// Naming styles of practice worlds: tables and columns are spelled in one style per world, as in real databases.
+// Naming styles of practice worlds: like a real database, each world spells tables and columns in one style.
 import type { Random } from "../../../random.ts";
 import { unseenNames } from "../bundled.ts";
 
@@ -15,17 +15,17 @@ function bare(name: string): string {
   return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
 }
 
-/** unit_price, unitPrice, UnitPrice, Unit_Price, UNIT_PRICE, unitprice, unit price, Unit Price. */
+/** In this order: unit_price, unitPrice, UnitPrice, Unit_Price, UNIT_PRICE, unitprice, unit price, Unit Price. */
 type Case = "snake" | "camel" | "pascal" | "ada" | "upper" | "joined" | "spaced" | "titled";
 
 /** A world's naming style. */
 export interface NameStyle {
   readonly letters: Case;
   readonly pluralTables: boolean;
-  /** Words around a table's noun: `tbl_`, `_list`. */
+  /** Text before and after a table's noun: `tbl_`, `_list`. */
   readonly tablePrefix: string;
   readonly tableSuffix: string;
-  /** Templates with `{one}` for primary keys and references. */
+  /** Templates for primary keys and references; `{one}` is the table's noun. */
   readonly id: string;
   readonly ref: string;
   /** Share of long words that are abbreviated. */
@@ -73,14 +73,14 @@ export function drawStyle(r: Random): NameStyle {
   };
 }
 
-/** A table's name from the words people use for it. */
+/** Makes a table's name from the words people use for it. */
 export function tableName(r: Random, style: NameStyle, one: string, many: string): string {
   // Few databases are consistent about plurals.
   const noun = style.pluralTables !== r.chance(0.06) ? many : one;
   return spell(r, style, `${style.tablePrefix} ${noun} ${style.tableSuffix}`);
 }
 
-/** A column's name from its words. */
+/** Makes a column's name from its words. */
 export function columnName(r: Random, style: NameStyle, words: string): string {
   return spell(r, style, words);
 }
@@ -115,7 +115,7 @@ function raised(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
-/** "quantity" → "quan", "qntty" or "qnt". */
+/** Abbreviates a word: "quantity" → "quan", "qntty" or "qnt". */
 function abbreviated(r: Random, word: string): string {
   if (r.chance(0.5)) return word.slice(0, r.int(3, 5));
   const consonants = word.charAt(0) + word.slice(1).replace(/[aeiou]/g, "");

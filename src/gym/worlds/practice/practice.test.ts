@@ -151,7 +151,7 @@ test("the share of invented words can be set", () => {
 });
 
 test("names of the unseen databases never occur as names or nouns", () => {
-  // In any spelling: unit_price, UnitPrice and "unit price" count as one.
+  // Ignores spelling: unit_price, UnitPrice and "unit price" count as one name.
   const bare = (name: string) => name.toLowerCase().replace(/[^a-z0-9]/g, "");
   const unseen = new Set([...unseenNames()].map(bare));
   expect(unseen.size).toBeGreaterThan(50);

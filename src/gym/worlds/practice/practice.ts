@@ -11,17 +11,17 @@ import { practiceWorld } from "./spec.ts";
 
 export interface PracticeOptions extends AskOptions {
   readonly seed: number | string;
-  /** How many worlds. @default endless */
+  /** Number of worlds. @default endless */
   readonly worlds?: number;
   /** Index of the first world; skipping worlds costs nothing. @default 0 */
   readonly first?: number;
-  /** Small worlds may have fewer. @default 8 */
+  /** Number of questions per world; small worlds may have fewer. @default 8 */
   readonly questionsPerWorld?: number;
-  /** @default all, in the proportion 40/40/20 */
+  /** @default all, in the ratio 40 : 40 : 20 (easy, medium, hard) */
   readonly difficulties?: readonly Difficulty[];
   /** Share of names and values that are invented words. @default 0.35 */
   readonly inventedShare?: number;
-  /** Names of the forms of questions. @default all of the difficulties */
+  /** Names of the question forms to use. @default all of these difficulties */
   readonly forms?: readonly string[] | undefined;
 }
 
@@ -29,12 +29,12 @@ export interface PracticeWorld {
   readonly index: number;
   readonly spec: WorldSpec;
   readonly bytes: Uint8Array;
-  /** Open until the next world is requested; open `bytes` to keep it longer. */
+  /** Closed when the next world is requested; open `bytes` to keep it longer. */
   readonly database: Database;
   readonly questions: readonly PracticeQuestion[];
 }
 
-/** A question and its form. */
+/** A question and the name of its form. */
 export interface PracticeQuestion {
   readonly record: QuestionRecord;
   readonly form: string;
@@ -43,13 +43,14 @@ export interface PracticeQuestion {
 /** Attempts per form; with one, forms that often fail would be rare. */
 const DRAWS = 4;
 
-/** Forms tried for one question; many do not suit a small world. */
+/** Maximum forms tried per question; many do not suit a small world. */
 const TRIES = 12;
 
 const SHARES: Readonly<Record<Difficulty, number>> = { easy: 40, medium: 40, hard: 20 };
 
 /**
- * One world at a time, with its questions; `loadSqlite()` must have been awaited. The same options give the same worlds.
+ * Yields one world at a time with its questions; `loadSqlite()` must have been awaited. The same options give the same
+ * worlds.
  *
  * @example
  * for (const { spec, database, questions } of practiceWorlds({ seed: 1, worlds: 3 })) console.log(questions.length);
@@ -70,7 +71,7 @@ export function* practiceWorlds(options: PracticeOptions): Generator<PracticeWor
 }
 
 /**
- * The questions of many worlds as a data set; their databases are generated again from the seed when needed.
+ * Collects the questions of many worlds into a data set; their databases are regenerated from the seed when needed.
  *
  * @example
  * const data = practiceDataSet({ seed: 1, worlds: 100, difficulties: ["easy"] });
@@ -101,7 +102,7 @@ function askQuestions(world: World, database: Database, index: number, options: 
   const untried = new Map<Difficulty, Form[]>();
   for (let attempt = 0; attempt < TRIES * questionsPerWorld && questions.length < questionsPerWorld; attempt++) {
     const difficulty = r.pickWeighted(difficulties.map((name) => [name, SHARES[name]] as const));
-    // Every form is used once before any is repeated, so that a world's questions differ as much as possible.
+    // Every form is used once before any is repeated, so that a world's questions vary as much as possible.
     if (!untried.get(difficulty)?.length) untried.set(difficulty, r.shuffle(formsOf(difficulty, options)));
     const form = untried.get(difficulty)!.pop()!;
     let asked: Asked | null = null;

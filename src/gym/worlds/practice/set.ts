@@ -6,13 +6,13 @@ import { type PracticeOptions, practiceWorlds } from "./practice.ts";
 export interface PracticeSetOptions extends Pick<PracticeOptions, "difficulties" | "forms" | "inventedShare"> {
   /** @default 42 */
   readonly seed?: number | string;
-  /** Databases with training questions. @default 64 */
+  /** Number of databases with training questions. @default 64 */
   readonly seen?: number;
-  /** Databases without training questions. @default 48 */
+  /** Number of databases without training questions. @default 48 */
   readonly unseen?: number;
 }
 
-/** Questions about one table with at most one condition: a model of a few million parameters can learn them in minutes. */
+/** Forms about one table with at most one condition: a model of a few million parameters can learn them in minutes. */
 export const STARTER_FORMS: readonly string[] = [
   ...["count", "count_above", "count_below", "count_at_least", "count_range", "count_category", "count_missing"],
   ...["count_year", "count_month", "count_since", "count_different", "different", "busiest_year", "boundary_date"],
@@ -20,15 +20,16 @@ export const STARTER_FORMS: readonly string[] = [
   ...["list_starting", "top", "bottom", "second", "top_few", "top_with_value"],
 ];
 
-/** Questions per database: evaluation questions come first. */
+/** Questions per database; the first ones are for evaluation. */
 const EVAL_QUESTIONS = 4;
 const TRAIN_QUESTIONS = 8;
 
-/** More than needed, since questions with the same query are dropped. */
+/** Questions generated per database: more than needed, since questions with equal queries are dropped. */
 const DRAWN = 16;
 
 /**
- * Train and eval questions on the same databases, and eval questions on databases without train questions. `loadSqlite()` must have been awaited.
+ * Generates train and eval questions on the same databases, and eval questions on databases without train questions.
+ * `loadSqlite()` must have been awaited.
  *
  * @example
  * const small = practiceSet({ seed: 1, seen: 16, unseen: 8, forms: STARTER_FORMS });

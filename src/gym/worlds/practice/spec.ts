@@ -14,7 +14,7 @@ export interface PracticeWorldOptions {
   readonly inventedShare?: number;
 }
 
-/** A table's noun and what its rows are. */
+/** A table's noun and the kind of its rows. */
 export interface Noun {
   readonly one: string;
   readonly many: string;
@@ -33,13 +33,13 @@ export interface Sketch {
 
 let pools: Words | undefined;
 
-/** The words that practice worlds may use as names: all but those of the unseen databases. */
+/** The words that practice worlds may use as names: all except names in the unseen databases. */
 export function practiceWords(): Words {
   pools ??= wordPools((name) => !isHeldOut(name));
   return pools;
 }
 
-/** The schema of the world that a seed gives. */
+/** Generates the schema of the world for a seed. */
 export function practiceWorld(seed: number | string, { inventedShare = 0.35 }: PracticeWorldOptions = {}): WorldSpec {
   for (let attempt = 0; ; attempt++) {
     try {
@@ -51,7 +51,7 @@ export function practiceWorld(seed: number | string, { inventedShare = 0.35 }: P
 }
 
 function drawWorld(seed: number | string, attempt: number, inventedShare: number): WorldSpec {
-  // 7 and "7" are the same seed: it becomes part of names.
+  // 7 and "7" are the same seed, because the seed becomes part of names.
   const r = attempt === 0 ? random("practice", String(seed)) : random("practice", String(seed), attempt);
   const sketch: Sketch = {
     r,
@@ -79,7 +79,7 @@ function drawWorld(seed: number | string, attempt: number, inventedShare: number
   };
 }
 
-/** The names of a world's tables and columns and its own. */
+/** All names in a world: its own, and those of its tables and columns. */
 export function namesOf(spec: WorldSpec): string[] {
   return [spec.name, ...spec.tables.flatMap((table) => [table.name, ...table.columns.map((column) => column.name)])];
 }
@@ -97,7 +97,7 @@ function databaseName({ r, words, inventedShare, tables }: Sketch, seed: number 
   return `${noun}_${tail}`;
 }
 
-/** Retries until there is a result; attempts rarely fail, so the limit only prevents an endless loop. */
+/** Retries until there is a result. Attempts rarely fail; the limit only prevents an endless loop. */
 function until<T>(draw: () => T | undefined): T {
   for (let attempt = 0; attempt < 1000; attempt++) {
     const drawn = draw();
@@ -106,7 +106,10 @@ function until<T>(draw: () => T | undefined): T {
   throw new NoName();
 }
 
-/** One world in tens of thousands cannot be completed, such as one with two tables whose names abbreviate to the same. */
+/**
+ * Thrown if a world cannot be completed, for example if two table names abbreviate to the same; happens once in tens of
+ * thousands of worlds.
+ */
 class NoName extends SqlEnvError {
   constructor() {
     super("practice_world", { what: "no acceptable name was drawn", remedy: "report the seed" });
@@ -159,7 +162,7 @@ function drawTable(sketch: Sketch): void {
   const add = (column: ColumnSpec | undefined) => {
     if (column && !columns.some((other) => clashes(other, column))) columns.push(column);
   };
-  // Nothing references link tables and little references the last ones, so some have no key.
+  // Nothing references link tables, so some of them have no key.
   const hasId = !isLink || r.chance(0.5);
   if (hasId) add(idColumn(sketch, noun));
   const label = isLink ? undefined : drawLabel(sketch, noun, rows, columns);
@@ -186,7 +189,7 @@ function drawTable(sketch: Sketch): void {
   nouns.set(table, noun);
 }
 
-/** Which columns a table gets besides key, label and references, in random order. */
+/** Chooses the columns of a table besides key, label and references, in random order. */
 function drawKinds(r: Random, isLink: boolean) {
   const numbers = isLink
     ? r.int(0, 1)

@@ -2,15 +2,15 @@
 import type { Random } from "../../../random.ts";
 import { capitalized, inventWord, type Words } from "../lexicon/words.ts";
 
-/** How rows of a table are called. */
+/** What the labels of a table's rows are. */
 export type LabelKind = "person" | "place" | "title" | "code" | "invented";
 
-/** `count` different labels of one kind. */
+/** Generates `count` different labels of one kind. */
 export function labels(r: Random, words: Words, kind: LabelKind, count: number, inventedShare: number): string[] {
   const plain = labelMaker(r, words, kind, inventedShare);
   const draw = kind !== "code" && r.chance(0.15) ? () => (r.chance(0.3) ? accented(r, plain()) : plain()) : plain;
   const values = new Set<string>();
-  // A narrow pattern may be exhausted; then a number makes values distinct, as in real tables.
+  // If a narrow pattern is exhausted, a number makes values distinct, as in real tables.
   for (let tries = 0; values.size < count; tries++) {
     const value = draw();
     values.add(tries > 4 * count ? `${value} ${values.size + 1}` : value);
@@ -95,7 +95,7 @@ const ACCENTS: Readonly<Record<string, string>> = {
   z: "žżź",
 };
 
-/** The text with one of its letters accented. */
+/** Puts an accent on one letter of the text. */
 function accented(r: Random, text: string): string {
   const places = [...text].flatMap((letter, i) => (ACCENTS[letter] ? [i] : []));
   if (places.length === 0) return text;
@@ -103,14 +103,14 @@ function accented(r: Random, text: string): string {
   return text.slice(0, at) + r.pick([...ACCENTS[text[at]!]!]) + text.slice(at + 1);
 }
 
-/** A few words, so that labels of one table share some, like names of streets and products. */
+/** Picks a few words, so that labels of a table share some, like names of streets and products. */
 function someOf(r: Random, pool: readonly string[]): string[] {
   return Array.from({ length: r.int(2, 5) }, () => r.pick(pool));
 }
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/** Codes of one pattern: AB-1234, K27, 2019/331. */
+/** Returns a generator of codes with one pattern: AB-1234, K27, 2019/331. */
 export function codeMaker(r: Random): () => string {
   const letters = (n: number) => Array.from({ length: n }, () => r.pick([...LETTERS])).join("");
   const digits = (n: number) => String(r.int(10 ** (n - 1), 10 ** n - 1));
@@ -127,13 +127,13 @@ export function codeMaker(r: Random): () => string {
   ]);
 }
 
-/** Addresses of one house: brondel27@tarmik.example. */
+/** Returns a generator of e-mail addresses of one company: brondel27@tarmik.example. */
 export function addressMaker(r: Random): () => string {
   const house = inventWord(r);
   return () => `${inventWord(r)}${r.chance(0.6) ? r.int(1, 300) : ""}@${house}.example`;
 }
 
-/** A few different words for a category column, the most frequent first. */
+/** Generates a few different words for a category column, the most frequent first. */
 export function categoryValues(r: Random, words: Words, inventedShare: number): string[] {
   const count = r.pickWeighted([
     [2, 2],
@@ -155,7 +155,7 @@ export function categoryValues(r: Random, words: Words, inventedShare: number): 
   const isCode = r.chance(0.06);
   const isInvented = r.chance(inventedShare);
   const isCompound = r.chance(0.12);
-  const isVaried = r.chance(0.12); // captain, training captain, first captain
+  const isVaried = r.chance(0.12); // values such as captain, training captain, first captain
   const base = r.pick(pool);
   const values = new Set<string>();
   while (values.size < count) {
