@@ -1,4 +1,4 @@
-// The README quotes the stored results: what `scripts/kept-run.mjs` and `scripts/keep-result.mjs` wrote.
+// The README and docs/results.md quote the stored results: what `scripts/kept-run.mjs` and `scripts/keep-result.mjs` wrote.
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,9 +14,11 @@ interface Cell {
   readonly success_rate: number;
   readonly success_ci: readonly [number, number];
 }
+type Splits = Readonly<Record<"unseen" | "seen", Readonly<Record<"greedy" | "sampled", Cell>>>>;
 interface Starter {
-  readonly before: { readonly unseen: { readonly greedy: Cell } };
-  readonly after: { readonly unseen: { readonly greedy: Cell } };
+  readonly random: Splits;
+  readonly before: Splits;
+  readonly after: Splits;
 }
 interface Result {
   readonly command: string;
@@ -30,7 +32,21 @@ test("the default training's success", () => {
   expect(readme.replaceAll("\n", " ")).toContain(
     `goes from ${percent(was.success_rate)} % to **${percent(is.success_rate)} %** (95 % interval ${interval})`,
   );
-  expect(read("docs/results.md")).toContain(`**${percent(is.success_rate)} %`);
+});
+
+test.each([
+  ["unseen", "greedy"],
+  ["unseen", "sampled"],
+  ["seen", "greedy"],
+  ["seen", "sampled"],
+] as const)("docs/results.md on the default training, %s databases, %s", (split, decoding) => {
+  const { random, before, after } = json<Starter>("docs/results/starter.json");
+  const cell = ({ success_rate, success_ci }: Cell, bold = "") =>
+    `${bold}${percent(success_rate)} %${bold} (${success_ci.map(percent).join(" – ")})`;
+  const [first, second, third] = [random, before, after].map((stage) => stage[split][decoding]);
+  expect(read("docs/results.md")).toContain(
+    `| ${split} databases, ${decoding} | ${cell(first!)} | ${cell(second!)} | ${cell(third!, "**")} |`,
+  );
 });
 
 test("the pretrained model's success on Spider, mean over seeds", () => {
