@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { KNOWN_MODELS } from "../lm/model/formats/known.ts";
 import { batchingOf, CONFIG_KEYS, configSchema, learningRateAt, resolveConfig } from "./config.ts";
-import { PRESET_NAMES, PRESET_NOTES, presetNamed } from "./presets.ts";
+import { PRESET_NAMES, PRESET_NOTES, presetFor, presetNamed } from "./presets.ts";
 
 describe("defaults", () => {
   test("are those of the first design", () => {
@@ -37,6 +37,19 @@ describe("defaults", () => {
     expect(PRESET_NOTES[name]).toMatch(/tried/);
     if (name !== "starter") expect(KNOWN_MODELS).toHaveProperty([config.model_name]);
   });
+});
+
+test.each([
+  ["starter", undefined, "starter"],
+  ["runs/starter/model", 4.7e6, "starter"],
+  ["Qwen/Qwen3-0.6B", undefined, "qwen3-0.6b"],
+  ["ollama:qwen3:1.7b", undefined, "qwen3-1.7b"],
+  ["HuggingFaceTB/SmolLM2-135M", undefined, "smollm2-135m"],
+  ["HuggingFaceTB/SmolLM2-135M-Instruct", undefined, "smollm2-135m"],
+  ["x/Model-1B-Instruct", undefined, "qwen2.5-coder-1.5b"],
+  ["nobody/x", undefined, "qwen2.5-coder-0.5b"],
+])("the preset for %s, of %s parameters, is %s", (model, parameters, preset) => {
+  expect(presetFor(model, parameters)).toBe(preset);
 });
 
 describe("bad settings", () => {

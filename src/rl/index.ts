@@ -46,7 +46,7 @@ export { POLICY_DEFAULTS, type PolicyLossType, type PolicyOptions, type PolicySp
 export { METRIC_MEANINGS, meaningOf } from "./metric-names.ts";
 export { measurePassAtK, type PassAtKOptions, passAtKWarning } from "./pass-at-k.ts";
 export type { SamplingModel } from "./policy.ts";
-export { PRESET_NAMES, PRESET_NOTES, PRESETS, presetNamed } from "./presets.ts";
+export { PRESET_NAMES, PRESET_NOTES, PRESETS, presetFor, presetNamed } from "./presets.ts";
 export {
   REWARD_FUNCTIONS,
   type RewardContext,
@@ -63,6 +63,8 @@ export {
 export { type RolloutOptions, rollOut } from "./rollout.ts";
 export { accuracyOf, MARKS, type OutcomesAbout, outcomesOf, pairsOf, type StageMarks } from "./run/outcomes.ts";
 export {
+  evaluationEpisodes,
+  evaluationSeconds,
   GPU_CLASSES,
   type GpuClass,
   type GpuPlan,

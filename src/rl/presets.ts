@@ -135,6 +135,14 @@ export const PRESETS: Readonly<Record<string, GRPOConfigInput>> = {
     save_steps: 10,
   },
   "qwen3-0.6b": { ...QWEN3, model_name: "Qwen/Qwen3-0.6B" },
+  "colab-t4": {
+    ...QWEN3,
+    model_name: "Qwen/Qwen3-0.6B",
+    ...{ sft_steps: 40, sft_batch_tokens: 8_192 },
+    ...{ max_steps: 60, num_train_epochs: 100, easy_steps: 20, gradient_accumulation_steps: 4 },
+    ...{ eval_steps: 20, eval_episodes: 12, final_eval_episodes: 24, final_eval_sampled_episodes: 0 },
+    ...{ pass_questions: 12, save_steps: 10 },
+  },
   "qwen3-1.7b": {
     ...QWEN3,
     model_name: "Qwen/Qwen3-1.7B",
@@ -169,6 +177,8 @@ export const PRESETS: Readonly<Record<string, GRPOConfigInput>> = {
 export const PRESET_NOTES: Readonly<Record<string, string>> = {
   starter: "tried on five seeds (docs/results.md): the bundled model learns within minutes on two CPU cores",
   "qwen3-0.6b": "settings not tried yet; put together from what others report for Qwen3",
+  "colab-t4":
+    "settings not tried yet; as qwen3-0.6b with fewer episodes and steps, 30 to 60 minutes on a free T4 by the dry run's estimate",
   "qwen3-1.7b": "settings not tried yet; as qwen3-0.6b, slower",
   "smollm2-135m":
     "GRPO settings tried on Spider: 34.4 to 48.7 % on unseen databases in 550 steps, after SFT on practice worlds and a third of its training databases, by the default rules; on the bundled questions they are not tried yet",
@@ -185,6 +195,37 @@ export const PRESET_NOTES: Readonly<Record<string, string>> = {
 };
 
 export const PRESET_NAMES = Object.keys(PRESETS);
+
+/**
+ * The preset whose settings suit a model: its own, else that of the nearest size, of the same family for Qwen3. A model of
+ * unknown size gets one with LoRA and small steps.
+ *
+ * @example
+ * presetFor("Qwen/Qwen3-0.6B"); // "qwen3-0.6b"
+ * presetFor("my/model-300M"); // "smollm2-360m"
+ */
+export function presetFor(model: string, parameters: number | undefined = sizeInName(model)): string {
+  const own = PRESET_NAMES.find((name) => {
+    const { model_name, questions_path = "bundled" } = PRESETS[name]!;
+    return model_name === model && ["bundled", "starter"].includes(questions_path);
+  });
+  if (own) return own;
+  if (parameters === undefined) return "qwen2.5-coder-0.5b";
+  if (/qwen-?3/i.test(model) && parameters >= 450e6) return parameters < 1e9 ? "qwen3-0.6b" : "qwen3-1.7b";
+  const sizes: [number, string][] = [
+    [60e6, "starter"],
+    [250e6, "smollm2-135m"],
+    [450e6, "smollm2-360m"],
+    [1e9, "qwen2.5-coder-0.5b"],
+  ];
+  return sizes.find(([below]) => parameters < below)?.[1] ?? "qwen2.5-coder-1.5b";
+}
+
+/** Parameters as names have them: 135M, 0.6B. */
+function sizeInName(model: string): number | undefined {
+  const [, digits, unit] = /(\d+(?:\.\d+)?)([mb])(?![a-z])/i.exec(model) ?? [];
+  return digits === undefined ? undefined : Number(digits) * (unit!.toLowerCase() === "b" ? 1e9 : 1e6);
+}
 
 /**
  * The settings of a preset; throws UsageError with the nearest name.

@@ -60,6 +60,30 @@ export function splitByQuery<T extends Asked>(
   return questions.map((question) => ({ ...question, split: chosen.has(groupOf(question)) ? "eval" : "train" }));
 }
 
+/** Share of the questions that is held out for evaluation where a data set marks none. */
+const HELD_OUT = 0.1;
+
+/**
+ * Holds a tenth of the questions out for evaluation, drawn by seed, if none is marked "eval"; questions with the same
+ * gold query stay on one side, and only difficulties of the filter are drawn. A data set with evaluation questions, or
+ * with a single question, is returned as it is.
+ */
+export function holdOut(
+  questions: readonly QuestionRecord[],
+  { difficulty, seed }: { readonly difficulty: readonly Difficulty[]; readonly seed: number },
+): readonly QuestionRecord[] {
+  if (questions.some(({ split }) => split === "eval")) return questions;
+  const drawn = filterQuestions(questions, { difficulty });
+  if (drawn.length < 2) return questions;
+  const count = Math.max(1, Math.round(HELD_OUT * drawn.length));
+  const held = new Set(
+    splitByQuery(drawn, count, seed)
+      .filter(({ split }) => split === "eval")
+      .map(({ question_id }) => question_id),
+  );
+  return questions.map((question) => (held.has(question.question_id) ? { ...question, split: "eval" } : question));
+}
+
 function countBy<T>(items: readonly T[], key: (item: T) => string): Map<string, number> {
   const counts = new Map<string, number>();
   for (const item of items) counts.set(key(item), (counts.get(key(item)) ?? 0) + 1);

@@ -10,7 +10,7 @@ export {
   type RejectionReason,
 } from "./dataset.ts";
 export { difficultyOf, type Outline, outline, tablesInvolved } from "./difficulty.ts";
-export { filterQuestions, type QuestionFilter, splitByDatabase, splitByQuery } from "./filter.ts";
+export { filterQuestions, holdOut, type QuestionFilter, splitByDatabase, splitByQuery } from "./filter.ts";
 export { type AssembleOptions, assemble, type QuestionDraft } from "./formats/assemble.ts";
 export { type ParseOptions, parseBird, parseQuestions, parseSpider, type QuestionFile } from "./formats/file.ts";
 export { checkGold, type GoldCheck, type GoldFields, MAX_GOLD_BYTES, MAX_GOLD_ROWS } from "./gold.ts";

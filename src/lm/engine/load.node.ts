@@ -1,15 +1,18 @@
 // Loads a model by name or path: its engine in a worker thread, its tokenizer and turn encoder in this one.
 import { existsSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
-import { ModelLoadError } from "../../errors.ts";
+import { ModelLoadError, SqlEnvError } from "../../errors.ts";
+import type { Gpu } from "../devices/cuda/device.ts";
+import { openGpu } from "../devices/cuda/driver.node.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { loadModelFolder } from "../model/formats/folder.node.ts";
-import { type HubOptions, resolveModel } from "../model/formats/hub.node.ts";
+import { findModel, type HubOptions, resolveModel } from "../model/formats/hub.node.ts";
+import { KNOWN_MODELS } from "../model/formats/known.ts";
 import { isAdapterFolder, readAdapterConfig } from "../model/formats/peft.node.ts";
 import { createTurnEncoder, type TurnEncoder } from "../model/text/chat-template.ts";
 import type { Tokenizer } from "../model/text/tokenizer.ts";
 import { cpuMemory } from "./machine-memory.node.ts";
-import { checkCpuMemory } from "./memory.ts";
+import { checkCpuMemory, cudaLimits } from "./memory.ts";
 import { startEngine, type ThreadEngine, type ThreadEngineOptions } from "./thread/client.node.ts";
 
 export interface LoadModelOptions extends ThreadEngineOptions {
@@ -34,6 +37,7 @@ export async function loadModelAndTokenizer(
   nameOrPath: string,
   { hub, ...options }: LoadModelOptions = {},
 ): Promise<LoadedModel> {
+  refuseEarly(nameOrPath, options, hub);
   const named = await resolveModel(nameOrPath, hub);
   const adapter = isAdapterFolder(named) ? named : undefined;
   const folder = adapter === undefined ? named : await baseFolderOf(adapter, hub);
@@ -46,6 +50,39 @@ export async function loadModelAndTokenizer(
   const turns = createTurnEncoder(tokenizer, chatTemplate, { eosIds: generationConfig.eos_token_ids });
   const engine = await startEngine(folder, { ...options, adapter });
   return { engine, tokenizer, turns, config, folder };
+}
+
+/** Refuses a well-known model that does not fit this machine before it is downloaded, which may take an hour. */
+function refuseEarly(
+  name: string,
+  { device = "auto", precision, maxGpuMemory, ...options }: ThreadEngineOptions,
+  hub: HubOptions | undefined,
+): void {
+  const known = KNOWN_MODELS[name];
+  if (!known || findModel(name, hub) !== undefined) return;
+  const { trains = true, recompute = false, lora, reference } = options;
+  const use = { trains, recompute, lora, reference };
+  const gpu = device === "cpu" ? undefined : usableGpu(device);
+  if (!gpu) {
+    checkCpuMemory(name, known.config, use, cpuMemory());
+    return;
+  }
+  const memory = Math.min(gpu.memory, maxGpuMemory ?? Number.POSITIVE_INFINITY);
+  const own = gpu.capability >= BF16_CAPABILITY ? "bf16" : "fp32";
+  cudaLimits(name, known.config, { gpu: { memory }, precision: precision ?? own }, use);
+}
+
+/** The first compute capability with bf16. */
+const BF16_CAPABILITY = 80;
+
+/** This machine's GPU; undefined where "auto" finds none. */
+function usableGpu(device: "auto" | "cuda"): Gpu | undefined {
+  try {
+    return openGpu().gpu;
+  } catch (error) {
+    if (device === "cuda" || !(error instanceof SqlEnvError)) throw error;
+    return undefined;
+  }
 }
 
 /** The folder of an adapter's base model; a path may be relative to the adapter. */

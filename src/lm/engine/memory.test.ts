@@ -3,8 +3,9 @@ import { tinyModel, tokens } from "../../../test/helpers/tiny-model.ts";
 import { OOMError } from "../../errors.ts";
 import { createCpu } from "../devices/cpu/start.node.ts";
 import type { ModelConfig } from "../model/config.ts";
+import { loadModelAndTokenizer } from "./load.node.ts";
 import { LocalEngine } from "./local-engine.ts";
-import { CPU_MEMORY_LIMIT, checkCpuMemory, cudaLimits, estimateMemory } from "./memory.ts";
+import { CPU_MEMORY_LIMIT, capacityText, checkCpuMemory, cpuCapacity, cudaLimits, estimateMemory } from "./memory.ts";
 
 const SIZE = {
   ...{ hidden_size: 128, intermediate_size: 384, num_hidden_layers: 6, vocab_size: 500 },
@@ -41,6 +42,23 @@ test("a model that does not fit is rejected with what it needs", () => {
   expect(() => checkCpuMemory("x", large, { trains: true })).toThrow(
     expect.objectContaining({ code: "out_of_memory" }),
   );
+});
+
+test("what fits the CPU is computed from the estimate", () => {
+  const { samples, trains } = cpuCapacity();
+  // docs/platforms.md, docs/pretrained.md and docs/decisions/0007-the-cpu-engine.md quote these.
+  expect([samples, trains]).toEqual([280e6, 150e6]);
+  expect(capacityText({ samples, trains })).toBe(
+    "at most about 150M parameters train here, with use_peft and gradient_checkpointing; 280M sample",
+  );
+});
+
+test("a well-known model that does not fit is refused before it is downloaded", async () => {
+  const loading = loadModelAndTokenizer("Qwen/Qwen3-0.6B", {
+    device: "cpu",
+    hub: { cacheDir: "/nowhere", offline: true },
+  });
+  await expect(loading).rejects.toThrow(/Qwen3-0.6B does not fit the CPU: training needs: [\d.]+ GiB of/);
 });
 
 const QWEN: ModelConfig = {

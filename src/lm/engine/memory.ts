@@ -6,6 +6,7 @@ import type { Precision } from "../devices/cuda/device.ts";
 import { roundedSize } from "../devices/cuda/pool.ts";
 import { CPU_CHUNK_LOGITS, CUDA_CHUNK_SHARE, CUDA_SAVED_SHARE } from "../devices/lm-head.ts";
 import { type ModelConfig, parameterCount } from "../model/config.ts";
+import { KNOWN_MODELS } from "../model/formats/known.ts";
 import { adaptedLength, LORA_MODULES, type LoraSpec, loraLength } from "../model/lora.ts";
 import { windowOf } from "../model/parameters.ts";
 import { MAX_ROWS } from "./learning/learner.ts";
@@ -175,13 +176,37 @@ export function checkCpuMemory(
   const samples = options.trains && estimateMemory(config, { ...options, trains: false }).total <= limit;
   const remedy = [
     ...(other ? [`it fits with ${other[0]}`] : samples ? ["it can be sampled here, but not trained"] : []),
-    "use a smaller model (about 150M parameters train, 900M sample) or a GPU",
+    `use a smaller model (${capacityText(cpuCapacity(limit))}) or a GPU`,
   ];
   throw new OOMError({
     what: `${name} does not fit the CPU: ${options.trains ? "training" : "sampling"} needs`,
     value: `${gib(estimate.total)} of ${gib(limit)} (${largest(estimate)})`,
     remedy: remedy.join("; or "),
   });
+}
+
+/** Parameters of the largest models that fit the CPU: for sampling, and for training with LoRA and recomputed activations. */
+export interface CpuCapacity {
+  readonly samples: number;
+  readonly trains: number;
+}
+
+/** Computed by the estimate itself, for models shaped like SmolLM2-135M with more or fewer layers; rounded down to 10M. */
+export function cpuCapacity(limit = CPU_MEMORY_LIMIT): CpuCapacity {
+  const shape = KNOWN_MODELS["HuggingFaceTB/SmolLM2-135M-Instruct"]!.config;
+  const largest = (options: MemoryOptions) => {
+    const model = (layers: number) => ({ ...shape, num_hidden_layers: layers });
+    let layers = 0;
+    while (estimateMemory(model(layers + 1), options).total <= limit) layers++;
+    return layers === 0 ? 0 : Math.floor(parameterCount(model(layers)) / 1e7) * 1e7;
+  };
+  const lora = { r: 16, alpha: 32, targets: LORA_MODULES };
+  return { samples: largest({ trains: false }), trains: largest({ trains: true, recompute: true, lora }) };
+}
+
+/** "at most about 150M parameters train, with use_peft and gradient_checkpointing; 280M sample" */
+export function capacityText({ samples, trains }: CpuCapacity): string {
+  return `at most about ${trains / 1e6}M parameters train here, with use_peft and gradient_checkpointing; ${samples / 1e6}M sample`;
 }
 
 /** Settings with which training needs less memory, by name; none for sampling. */

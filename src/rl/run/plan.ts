@@ -152,13 +152,49 @@ export function stepSeconds(
   const rows = episodes * EPISODE.context * EPISODE.shared;
   const passes = passesOf(config) + (config.beta > 0 ? 2 : 0); // the reference's forward
   const learning = (passes * parameters * rows) / (USED_FLOPS * flops);
-  const prompts = (2 * parameters * rows) / (USED_FLOPS * flops);
-  const a = precision === "bf16" ? 2 : 4;
+  return accumulations * (learning + playSeconds(model, episodes, rows, { precision, flops, bandwidth }));
+}
+
+type Speed = Pick<GpuClass, "precision" | "flops" | "bandwidth">;
+
+/** Seconds in which episodes are played together: `rows` tokens of prompts and results, then decoding. */
+function playSeconds(model: ModelConfig, episodes: number, rows: number, gpu: Speed): number {
+  const parameters = parameterCount(model);
+  const prompts = (2 * parameters * rows) / (USED_FLOPS * gpu.flops);
+  const a = gpu.precision === "bf16" ? 2 : 4;
   const { num_hidden_layers: L, num_key_value_heads: G, head_dim: d } = model;
   const read = a * (parameters + (episodes * EPISODE.context * 2 * G * d * L) / 2);
-  const decoding = 1.5 * EPISODE.written * (read / (USED_BANDWIDTH * bandwidth) + HOST_SECONDS);
-  return accumulations * (learning + prompts + decoding);
+  const decoding = 1.5 * EPISODE.written * (read / (USED_BANDWIDTH * gpu.bandwidth) + HOST_SECONDS);
+  return prompts + decoding;
 }
+
+/** Episodes of all evaluations of a training: before and after each stage, during GRPO, and pass@k. */
+export function evaluationEpisodes(config: GRPOConfig, data: DataSet, steps: number): number {
+  const { tasks } = createSqlEnvironment({ data, config });
+  const seen = tasks("eval").filter((task) => task.seen).length;
+  const sizes = [seen, tasks("eval").length - seen];
+  const once = (greedy: number | null, sampled: number | null) =>
+    sizes.reduce((sum, n) => sum + Math.min(n, greedy ?? n) + Math.min(n, sampled ?? greedy ?? n), 0);
+  const stages = config.sft_steps > 0 || config.self_taught_rounds > 0 ? 3 : 2;
+  const during =
+    config.eval_steps > 0
+      ? Math.floor(steps / config.eval_steps) + config.eval_at.filter((step) => step <= steps).length
+      : 0;
+  return (
+    stages * once(config.final_eval_episodes, config.final_eval_sampled_episodes) +
+    during * once(config.eval_episodes, null) +
+    config.pass_k * Math.min(config.pass_questions, tasks("train").length)
+  );
+}
+
+/** Seconds of evaluations on a GPU; good to a factor of two. */
+export function evaluationSeconds(model: ModelConfig, episodes: number, gpu: Speed): number {
+  const together = Math.min(episodes, EVALUATED_TOGETHER);
+  if (episodes === 0) return 0;
+  return Math.ceil(episodes / together) * playSeconds(model, together, together * EPISODE.context, gpu);
+}
+
+const EVALUATED_TOGETHER = 64; // episodes; evaluations play about as many as a generation has
 
 /** Seconds of an SFT step on a GPU; good to a factor of two. */
 export function sftSeconds(model: ModelConfig, config: GRPOConfig, { flops }: Pick<GpuClass, "flops">): number {

@@ -1,8 +1,8 @@
 // What a training needs before its model is loaded: its folder, data set, reward functions and split, all checked.
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { UsageError } from "../../errors.ts";
-import type { DataSet } from "../../gym/data/index.ts";
+import { type DataSet, holdOut } from "../../gym/data/index.ts";
 import { resolveDataSet } from "../../gym/datasets.node.ts";
 import { type GRPOConfig, type GRPOConfigInput, resolveConfig, stepsOf } from "../config.ts";
 import { checkRewards, type RewardFunction } from "../rewards.ts";
@@ -37,6 +37,8 @@ export interface PreparedTraining {
   /** Optimizer steps of GRPO. */
   readonly steps: number;
   readonly split: TrainingSplit;
+  /** Training questions held out for evaluation, since the data set has no evaluation questions. */
+  readonly heldOut: number;
   /** Ends the reward functions' thread and closes the databases. */
   close(): Promise<void>;
 }
@@ -61,13 +63,15 @@ export async function prepare(
     await rewards.close();
   };
   try {
-    data = givenData ?? (await openData(config));
+    const opened = givenData ?? (await openData(config));
+    data = givenData || isWithoutEvaluation(resume) ? opened : withHeldOut(opened, config);
+    const heldOut = data === opened ? 0 : data.questions.filter(({ split }) => split === "eval").length;
     checkRewards(rewards.functions, config.reward_weights);
     const asked = loadQuestionPrompts(data, config).map(({ question_id }) => question_id);
     const steps = stepsOf(config, asked.length);
     const split = await splitOf(data, config);
     const rewardFuncs = rewards.functions;
-    return { config, run, resume: resume !== undefined, data, rewardFuncs, asked, steps, split, close };
+    return { config, run, resume: resume !== undefined, data, rewardFuncs, asked, steps, split, heldOut, close };
   } catch (error) {
     await close();
     throw error;
@@ -76,6 +80,22 @@ export async function prepare(
 
 function openData({ questions_path, db_dir }: GRPOConfig): Promise<DataSet> {
   return resolveDataSet(questions_path, { dbDir: db_dir === "bundled" ? undefined : db_dir });
+}
+
+function withHeldOut(data: DataSet, { difficulty_filter: difficulty, seed }: GRPOConfig): DataSet {
+  const questions = holdOut(data.questions, { difficulty, seed });
+  return questions === data.questions ? data : { ...data, questions };
+}
+
+/** Whether a run that is resumed was begun without evaluation questions, as earlier versions did. */
+function isWithoutEvaluation(run: string | undefined): boolean {
+  const file = run && join(run, "split.json");
+  if (!file || !existsSync(file)) return false;
+  try {
+    return (JSON.parse(readFileSync(file, "utf8")) as TrainingSplit).eval.questions === 0;
+  } catch {
+    return false; // a damaged file is refused when the split is compared
+  }
 }
 
 /** The folder of a new run: the configured one, which must be missing or empty, or the next free name under runs/. */

@@ -63,7 +63,8 @@ interface Need {
 function whatFits(gpu: { readonly memory: number; readonly precision: Precision } | undefined): Fit[] {
   const place: MemoryPlace = gpu ? { device: "cuda", ...gpu } : { device: "cpu" };
   const room = gpu ? 0.94 * gpu.memory : cpuMemory();
-  const least = { place, rows: 1_024, cacheTokens: 8_192, recompute: true };
+  // A GPU's batches and caches shrink to what fits; the CPU engine has fixed ones.
+  const least = { place, recompute: true, ...(gpu && { rows: 1_024, cacheTokens: 8_192 }) };
   return Object.entries(KNOWN_MODELS).map(([model, { config }]) => {
     const need = (options: { readonly trains: boolean; readonly lora?: LoraSpec }): Need => {
       const { total: bytes } = estimateMemory(config, { ...least, ...options });

@@ -1,13 +1,19 @@
 // From preset, YAML file and flags to one config: each overrides the one before it.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { parse as parseYaml } from "yaml";
 import { z } from "zod";
+import { findModel } from "../../../lm/engine/index.node.ts";
+import { parameterCount, parseConfig } from "../../../lm/model/config.ts";
+import { KNOWN_MODELS } from "../../../lm/model/formats/known.ts";
 import {
   CONFIG_KEYS,
   configSchema,
   type GRPOConfig,
   type GRPOConfigInput,
   PRESET_NAMES,
+  presetFor,
   presetNamed,
   RENAMED_KEYS,
   renameSettings,
@@ -33,7 +39,10 @@ const SETTINGS = (z.toJSONSchema(configSchema, { io: "input" }) as { properties:
 /** Adds --preset, --config and a flag for every setting. */
 export function addConfigOptions(command: Command): Command {
   command
-    .option("--preset <name>", `${PRESET_NAMES.join(", ")} (default: starter, unless --config is given)`)
+    .option(
+      "--preset <name>",
+      `${PRESET_NAMES.join(", ")} (default: starter, or by --model-name; none: the schema's defaults)`,
+    )
     .option("--config <file>", "YAML with settings; flags override it");
   for (const key of CONFIG_KEYS) {
     const { type, default: fallback, description = "", enum: choices } = SETTINGS[key]!;
@@ -69,20 +78,57 @@ function readValue(key: string, text: string): unknown {
   }
 }
 
-/** The settings of preset, file and flags together; `onDeprecated` is told of old names. */
-export function configOf(flags: ConfigFlags, onDeprecated?: (line: string) => void): GRPOConfig {
+/** The settings of preset, file and flags together; `onDeprecated` is told of old names, `onPreset` of a preset that was not named. */
+export function configOf(
+  flags: ConfigFlags,
+  onDeprecated?: (line: string) => void,
+  onPreset?: (line: string) => void,
+): GRPOConfig {
   const file = flags.config === undefined ? {} : readConfigFile(flags.config);
   const { preset: named, ...settings } = file;
-  const preset =
-    flags.preset ?? (typeof named === "string" ? named : flags.config === undefined ? "starter" : undefined);
+  const given = { ...settings, ...typedSettings(flags) };
+  const asked = flags.preset ?? (typeof named === "string" ? named : undefined);
+  const preset = asked ?? (isComplete(settings) ? "none" : presetOf(given.model_name));
+  if (asked === undefined && preset !== "none" && Object.keys(given).length > 0 && onPreset)
+    for (const line of presetLines(preset, given.model_name, flags.config)) onPreset(line);
   return resolveConfig(
-    {
-      ...(preset === undefined || preset === "none" ? {} : presetNamed(preset)),
-      ...settings,
-      ...typedSettings(flags),
-    },
+    { ...(preset === "none" ? {} : presetNamed(preset)), ...given },
     onDeprecated && { onDeprecated },
   );
+}
+
+/** Whether a file says everything itself, as a run's config.yaml does. */
+function isComplete(settings: Readonly<Record<string, unknown>>): boolean {
+  return Object.keys(settings).length > CONFIG_KEYS.length / 2;
+}
+
+/** The preset for a model that was named without one: of its size, or the starter's where no model was named. */
+function presetOf(model: unknown): string {
+  return typeof model === "string" ? presetFor(model, parametersOf(model)) : "starter";
+}
+
+/** A model's size, if it is known or on this machine. */
+function parametersOf(model: string): number | undefined {
+  const known = KNOWN_MODELS[model]?.config;
+  if (known) return parameterCount(known);
+  const folder = findModel(model);
+  const file = folder && join(folder, "config.json");
+  if (!file || !existsSync(file)) return undefined;
+  try {
+    return parameterCount(parseConfig(JSON.parse(readFileSync(file, "utf8")), file));
+  } catch {
+    return undefined; // loading it says what is wrong
+  }
+}
+
+function presetLines(preset: string, model: unknown, file: string | undefined): string[] {
+  if (typeof model === "string")
+    return [
+      `settings not given are those of the preset ${preset}, chosen for ${model} (--preset names another; none: the schema's defaults)`,
+    ];
+  return file === undefined
+    ? []
+    : [`settings not in ${file} are those of the preset ${preset} (--preset names another)`];
 }
 
 /** The settings that replace those of a run that is resumed: the typed ones, unless a preset or a file is named too. */

@@ -7,6 +7,7 @@ import { openGpu } from "../../../lm/devices/cuda/driver.node.ts";
 import { baseFolderOf, findModel, hubCache } from "../../../lm/engine/index.node.ts";
 import { estimateMemory, type MemoryEstimate } from "../../../lm/engine/index.ts";
 import { cpuMemory } from "../../../lm/engine/machine-memory.node.ts";
+import { capacityText, cpuCapacity } from "../../../lm/engine/memory.ts";
 import { type ModelConfig, parameterCount, parseConfig } from "../../../lm/model/config.ts";
 import { isGgufFile, loadGguf } from "../../../lm/model/formats/gguf.node.ts";
 import { KNOWN_MODELS } from "../../../lm/model/formats/known.ts";
@@ -195,7 +196,7 @@ function tellMemory(
   drawMemory(memory, out);
   if (!fits)
     out.line(
-      `it does not fit: the CPU engine can have ${formatBytes(limit)} here. Lower per_device_train_batch_size or max_context_tokens, use a model of at most about 150M parameters, or train the starter: \`sqlenv train\``,
+      `it does not fit: the CPU engine can have ${formatBytes(limit)} here (${capacityText(cpuCapacity(limit))}). Use a smaller model or a GPU, or train the starter: \`sqlenv train\``,
     );
   return { memory, fits };
 }

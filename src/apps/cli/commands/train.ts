@@ -18,7 +18,7 @@ import type { DashboardServer } from "../../dashboard/server/serve.node.ts";
 import { trainingReport, writeReport } from "../../reports/index.node.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { type LostOutput, surviveLostOutput } from "../terminal/lost-output.ts";
-import { formatNumber, type Output, output, portNumber, printable, styled } from "../terminal/output.ts";
+import { counted, formatNumber, type Output, output, portNumber, printable, styled } from "../terminal/output.ts";
 import { aborted, startDashboard } from "./serve-dashboard.ts";
 import { addConfigOptions, type ConfigFlags, configOf, resumeSettings } from "./train-config.ts";
 import { dryRun } from "./train-dry.ts";
@@ -62,7 +62,8 @@ async function train(flags: TrainFlags): Promise<void> {
   const lost = surviveLostOutput();
   const { resume } = flags;
   const warn = (line: string) => out.line(styled("yellow", line));
-  const config = resume === undefined ? configOf(flags, warn) : resumeSettings(flags, warn);
+  const note = (line: string) => out.line(styled("dim", line));
+  const config = resume === undefined ? configOf(flags, warn, note) : resumeSettings(flags, warn);
   const prepared = await prepareTraining({ config, resume });
   try {
     for (const line of preparedLines(prepared)) out.line(line);
@@ -126,10 +127,22 @@ async function trainPrepared(
 }
 
 /** What is trained on, and how its databases are split. */
-function preparedLines({ data, config, split }: PreparedTraining): string[] {
+function preparedLines({ data, config, split, heldOut }: PreparedTraining): string[] {
   const overlap = overlapWarning(split);
+  const levels = config.difficulty_filter.join(" or ");
   return [
     describeData(data, config),
+    ...(heldOut > 0
+      ? [
+          styled(
+            "yellow",
+            `no question is marked for evaluation: ${counted(heldOut, "question")} of the training split, drawn by seed ${config.seed}, ${heldOut === 1 ? "is" : "are"} held out; "split": "eval" in the question file chooses others`,
+          ),
+        ]
+      : []),
+    ...(split.eval.questions === 0
+      ? [styled("yellow", `nothing will be evaluated: no evaluation question is ${levels}; see \`sqlenv data check\``)]
+      : []),
     ...splitLines(split),
     ...(overlap ? [styled("yellow", `${overlap.message}; ${overlap.remedy}`)] : []),
   ];
@@ -172,7 +185,6 @@ function interrupted(run: string, signal: AbortSignal, out: Output): void {
 
 /** Which databases each part of the training has questions on. */
 function splitLines({ sft, grpo, eval: evaluated, overlap, seed }: TrainingSplit): string[] {
-  const counted = (n: number, noun: string) => `${formatNumber(n)} ${noun}${n === 1 ? "" : "s"}`;
   const part = ({ databases, questions }: SplitPart) =>
     `${counted(questions, "question")} on ${counted(databases.length, "database")}`;
   if (sft.databases.length === 0) return [];
