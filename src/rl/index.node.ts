@@ -3,6 +3,7 @@ export * from "./index.ts";
 export { loadTrainableModel, startTrainableEngine } from "./load.node.ts";
 export { RunFolder } from "./run/folder.node.ts";
 export { type PreparedTraining, type PrepareOptions, prepareTraining } from "./run/prepare.node.ts";
+export { tensorBoard } from "./run/tensorboard.node.ts";
 // Replaces index.ts's `runTraining`, which needs a loaded model.
 export { type ReportHook, runTraining, type TrainOptions } from "./run/train.node.ts";
 export { type MakeModelOptions, makeModel } from "./sft/recipe.node.ts";

@@ -335,6 +335,11 @@ export const configSchema = z
     comparison_episodes: note(z.int().min(0).default(6), "questions in the side-by-side comparison"),
     save_steps: note(count.default(50), "steps between checkpoints", { trl: 500 }),
     save_total_limit: note(count.default(2), "checkpoints that are kept", { trl: null }),
+    report_to: note(
+      z.enum(["none", "tensorboard"]).default("none"),
+      "where metrics go besides metrics.jsonl; tensorboard: event files in the run's tensorboard/",
+      { trl: "none" },
+    ),
 
     // Device and threads
     device: note(

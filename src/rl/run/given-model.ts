@@ -36,6 +36,7 @@ export function refuseUnused(options: TrainAndEvaluateOptions): void {
   if (config.environment_threads && !environments)
     refuse("environment_threads", "pass `environments`, or leave it out");
   if (config.reward_funcs !== null && !rewardFuncs) refuse("reward_funcs", "pass the functions as `rewardFuncs`");
+  if (config.report_to === "tensorboard") refuse("report_to", "pass `callbacks: [tensorBoard(folder)]`");
   if (config.output_dir !== null && !store) refuse("output_dir", "pass `store: new RunFolder(…)`");
 }
 

@@ -6,6 +6,7 @@ import { SqlEnvError } from "../../errors.ts";
 import { rulesOf } from "../../gym/env/index.ts";
 import { usableCpus } from "../../io/cpus.node.ts";
 import type { LoadedModel } from "../../lm/engine/index.node.ts";
+import type { TrainerCallback } from "../callbacks.ts";
 import type { GRPOConfig } from "../config.ts";
 import type { SftStep } from "../sft/sft.ts";
 import { CONFIG_FILE, configText, keepSelfTaught } from "./config-file.node.ts";
@@ -19,6 +20,7 @@ import type { SelfTaughtReport, StageReport, TrainingResult } from "./records.ts
 import { runTraining as runLoaded } from "./run.ts";
 import { keepSplit } from "./split.ts";
 import { runStages } from "./stages.node.ts";
+import { tensorBoard } from "./tensorboard.node.ts";
 import { type Phase, type TrainAndEvaluateOptions, trainAndEvaluate } from "./train-and-evaluate.ts";
 
 /** Most threads that make episodes for SFT: a GPU does not learn from more. */
@@ -82,7 +84,8 @@ async function train(
   started: number,
 ): Promise<TrainingResult | null> {
   const { config, run, resume, data, rewardFuncs, split } = prepared;
-  const { signal, report, onPhase, onProgress, onReach, onStep, onNote, callbacks = [] } = options;
+  const { signal, report, onPhase, onProgress, onReach, onStep, onNote } = options;
+  const callbacks = [...(options.callbacks ?? []), ...reporters(config, run)];
   const existed = existsSync(run);
   const store = new RunFolder(run);
   store.lock({ force: options.force === true });
@@ -137,6 +140,11 @@ async function train(
     await Promise.allSettled([model?.engine.close(), environments.close()]); // never hides the error
     store.unlock();
   }
+}
+
+/** Callbacks that report_to asks for. */
+function reporters({ report_to }: GRPOConfig, run: string): TrainerCallback[] {
+  return report_to === "tensorboard" ? [tensorBoard(join(run, "tensorboard"))] : [];
 }
 
 /** Loads a model of this run; at the first, what the run is made from is checked and written before anything is learned. */

@@ -3,12 +3,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { comparison, episodeLine, metrics, RESULT, TIMINGS } from "../../../../test/helpers/run-records.ts";
+import { comparison, episode, episodeLine, metrics, RESULT, TIMINGS } from "../../../../test/helpers/run-records.ts";
 import { UsageError } from "../../../errors.ts";
 import { dashboardAssets } from "./assets.node.ts";
 import { exportDashboard } from "./export.node.ts";
 import { dashboardHandler, type Handler } from "./handler.node.ts";
-import type { EpisodePage, FeedEvent, LogPage, RunListing, RunSummary } from "./schemas.ts";
+import type {
+  EpisodePage,
+  FeedEvent,
+  LogPage,
+  NumberedEpisode,
+  QuestionDetail,
+  QuestionRow,
+  RunListing,
+  RunSummary,
+} from "./schemas.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "sqlenv-dashboard-"));
 afterAll(() => rmSync(scratch, { recursive: true }));
@@ -34,7 +43,15 @@ const finished = () =>
     ),
     "results.json": JSON.stringify(RESULT),
     "comparison.json": JSON.stringify(comparison()),
+    "gold.json": JSON.stringify({ shop_1: GOLD }),
+    "evaluation-before.jsonl": linesOf([evaluated("before", "shop_1", 0), evaluated("before", "shop_2", 1)]),
+    "evaluation-after.jsonl": linesOf([evaluated("after", "shop_1", 1), evaluated("after", "shop_2", 0)]),
   });
+
+const GOLD = { query: "SELECT count(*) FROM lamp", answer: "12" };
+const evaluated = (player: string, question_id: string, correctness: 0 | 1) => ({
+  ...{ ...episode(player, correctness), question_id },
+});
 
 async function get<T>(handler: Handler, path: string, headers: Record<string, string> = {}): Promise<T> {
   const response = await handler(new Request(`http://localhost/dashboard/${path}`, { headers }));
@@ -81,6 +98,37 @@ describe("a finished run", () => {
     expect(one).toMatchObject({ n: 2, episode: { generation: 2, steps: [{}, {}, {}] } });
     const group = await get<{ episodes: { n: number }[] }>(handler, "api/runs/lamps/groups/1/0");
     expect(group.episodes.map(({ n }) => n)).toEqual([0, 1]);
+  });
+
+  test("an episode has its gold, and its neighbours in the filtered and sorted list", async () => {
+    const list = "verdict=right&sort=step&descending=true";
+    const one = await get<NumberedEpisode>(handler, `api/runs/lamps/episodes/2?${list}`);
+    expect(one).toMatchObject({ gold: GOLD, neighbours: { previous: 3, next: 1, position: 2, total: 3 } });
+    const other = await get<NumberedEpisode>(handler, "api/runs/lamps/episodes/0?verdict=right");
+    expect(other.neighbours).toBeUndefined(); // not in that list
+    const { episodes } = await get<{ episodes: NumberedEpisode[] }>(handler, "api/runs/lamps/groups/1/0");
+    expect(episodes.map(({ gold }) => gold)).toEqual([GOLD, GOLD]);
+  });
+
+  test("lists the questions of the last evaluation, and each with the episodes of its players", async () => {
+    const { questions } = await get<{ questions: QuestionRow[] }>(handler, "api/runs/lamps/evaluation");
+    expect(questions).toMatchObject([
+      { question_id: "shop_1", form: "count", before: 0, after: 1 },
+      { question_id: "shop_2", form: "other", before: 1, after: 0 },
+    ]);
+    const players = async (id: string) =>
+      (await get<QuestionDetail>(handler, `api/runs/lamps/question?id=${id}`)).episodes.map(({ player }) => player);
+    expect(await players("shop_1")).toEqual(["random", "before", "after"]);
+    expect(await players("shop_2")).toEqual(["before", "after"]);
+    expect(await status(handler, "/dashboard/api/runs/lamps/question?id=nobody")).toBe(404);
+  });
+
+  test("a folder without these files lists the compared questions, without gold", async () => {
+    const folder = writeRun("older", { "comparison.json": JSON.stringify(comparison()) });
+    const older = dashboardHandler({ runs: [folder] });
+    const { questions } = await get<{ questions: QuestionRow[] }>(older, "api/runs/older/evaluation");
+    expect(questions).toMatchObject([{ question_id: "shop_1", before: 0, after: 1 }]);
+    expect((await get<QuestionDetail>(older, "api/runs/older/question?id=shop_1")).gold).toBeNull();
   });
 
   test("downloads as CSV and JSON", async () => {
