@@ -1,4 +1,5 @@
-// An engine's checkpoint: trained values in full precision, AdamW's moments, and the device variant their bits depend on.
+// An engine's checkpoint: trained values in full precision, AdamW's moments, and the device variant that determines
+// their bits.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ModelLoadError, messageOf } from "../../errors.ts";
@@ -28,7 +29,10 @@ export async function saveEngineState(engine: LocalEngine, dir: string): Promise
   await writeSafetensors(join(dir, STATE_FILE), shapes, tensors(), { dtype: "F32" });
 }
 
-/** Restores a checkpoint. Training continues with the same bits only on the same device variant; another is rejected unless allowed. */
+/**
+ * Restores a checkpoint. Training continues bit for bit only on the same device variant; another is rejected unless
+ * allowed.
+ */
 export async function loadEngineState(
   engine: LocalEngine,
   dir: string,

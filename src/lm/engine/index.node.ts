@@ -1,4 +1,4 @@
-// The engine under Node: in a worker thread, loaded by name, saved to disk.
+// The engine under Node: runs in a worker thread, loads models by name, saves to disk.
 
 export { findModel, hubCache } from "../model/formats/hub.node.ts";
 export * from "./index.ts";

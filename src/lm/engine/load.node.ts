@@ -16,7 +16,7 @@ import { checkCpuMemory, cudaLimits } from "./memory.ts";
 import { startEngine, type ThreadEngine, type ThreadEngineOptions } from "./thread/client.node.ts";
 
 export interface LoadModelOptions extends ThreadEngineOptions {
-  /** How to get a model from the Hub. */
+  /** How to download a model from the Hub. */
   readonly hub?: HubOptions;
 }
 
@@ -25,13 +25,13 @@ export interface LoadedModel {
   readonly tokenizer: Tokenizer;
   readonly turns: TurnEncoder;
   readonly config: ModelConfig;
-  /** Its folder or GGUF file; of an adapter, that of its base model. */
+  /** Folder or GGUF file of the model; for an adapter, of its base model. */
   readonly folder: string;
 }
 
 /**
- * Loads a model from a folder (a PEFT adapter's too: merged, or to continue training) or a GGUF file, from Ollama as
- * "ollama:NAME", or by a Hub id such as "Qwen/Qwen3-0.6B" (downloaded once to the Hub's cache).
+ * Loads a model from a folder, a GGUF file, Ollama ("ollama:NAME") or the Hub ("Qwen/Qwen3-0.6B", downloaded once to
+ * the Hub's cache). The folder may hold a PEFT adapter, which is merged or trained further.
  */
 export async function loadModelAndTokenizer(
   nameOrPath: string,
@@ -42,7 +42,7 @@ export async function loadModelAndTokenizer(
   const adapter = isAdapterFolder(named) ? named : undefined;
   const folder = adapter === undefined ? named : await baseFolderOf(adapter, hub);
   const { config, tokenizer, chatTemplate, weights, generationConfig } = await loadModelFolder(folder);
-  await weights.close(); // the engine's thread reads them
+  await weights.close(); // the engine's thread opens them again
   if (options.device === "cpu") {
     const { trains = true, recompute = false, lora, reference } = options;
     checkCpuMemory(nameOrPath, config, { trains, recompute, lora, reference }, cpuMemory());
@@ -72,10 +72,10 @@ function refuseEarly(
   cudaLimits(name, known.config, { gpu: { memory }, precision: precision ?? own }, use);
 }
 
-/** The first compute capability with bf16. */
+/** Minimum compute capability for bf16. */
 const BF16_CAPABILITY = 80;
 
-/** This machine's GPU; undefined where "auto" finds none. */
+/** This machine's GPU; undefined if "auto" finds none. */
 function usableGpu(device: "auto" | "cuda"): Gpu | undefined {
   try {
     return openGpu().gpu;
@@ -85,7 +85,7 @@ function usableGpu(device: "auto" | "cuda"): Gpu | undefined {
   }
 }
 
-/** The folder of an adapter's base model; a path may be relative to the adapter. */
+/** The folder of an adapter's base model; its path may be relative to the adapter. */
 export async function baseFolderOf(adapter: string, hub?: HubOptions): Promise<string> {
   const { base } = readAdapterConfig(adapter);
   if (base === null)

@@ -1,4 +1,4 @@
-// An engine in this thread: the model, its optimizer and its sampler on one device.
+// An engine in the calling thread: the model, its optimizer and its sampler on one device.
 
 import { UsageError } from "../../errors.ts";
 import type { Buffer, Device } from "../devices/index.ts";
@@ -27,13 +27,16 @@ export interface OptimizerState {
 }
 
 export interface LocalOptions {
-  /** Most tokens in the prefix cache. @default 131072 */
+  /** Maximum tokens in the prefix cache. @default 131072 */
   readonly maxCachedTokens?: number;
   /** Recompute activations in backward instead of saving them: slower, far less memory. @default false */
   readonly recompute?: boolean;
-  /** Most rows computed together, in training and of prompts. @default those of learner.ts and sampler.ts */
+  /** Maximum rows computed together, in training and for prompts. @default the limits in learner.ts and sampler.ts */
   readonly maxRows?: number;
-  /** Keep a copy of the current weights (of the adapters alone, with LoRA) for `logprobs(…, { weights: "reference" })`. @default false */
+  /**
+   * Keep a copy of the current weights (with LoRA, of the adapters only) for `logprobs(…, { weights: "reference" })`.
+   * @default false
+   */
   readonly reference?: boolean;
   /** Loss functions by name, besides cross_entropy. @default none */
   readonly losses?: LossTable;
@@ -85,14 +88,14 @@ export class LocalEngine implements Engine {
     const { learning_rate, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, max_grad_norm = Infinity } = adam;
     const optimizer = this.optimizer;
     const cut = (buffer: Buffer, { from, length }: Range) => device.part(buffer, from, length);
-    // Values that are `factor` times the parameters have gradients smaller by that factor.
+    // If a stored value is `factor` times its parameter, its gradient is smaller by that factor.
     const grad_norm = Math.sqrt(
       ranges.reduce((sum, range) => sum + range.factor ** 2 * device.sumSquares(cut(grads, range)), 0),
     );
     const skipped = this.#poisoned || !Number.isFinite(grad_norm);
     if (!skipped) {
       optimizer.step++;
-      const gradient_scale = Math.min(1, max_grad_norm / (grad_norm + 1e-6)); // as torch.nn.utils.clip_grad_norm_
+      const gradient_scale = Math.min(1, max_grad_norm / (grad_norm + 1e-6)); // like torch.nn.utils.clip_grad_norm_
       const { step, m, v } = optimizer;
       for (const range of ranges) {
         const { factor } = range;
@@ -129,7 +132,7 @@ export class LocalEngine implements Engine {
     throw new UsageError({ what: "this model was loaded for sampling only", remedy: "load it with trains: true" });
   }
 
-  /** Runs `work` with the reference weights in place of the current ones. */
+  /** Runs `work` with the reference weights instead of the current ones. */
   #withReference<T>(work: () => T): T {
     const { device } = this.model;
     const { values } = this.#trained();
@@ -152,7 +155,7 @@ export class LocalEngine implements Engine {
     }
   }
 
-  /** Allocated when first needed. */
+  /** AdamW's state, allocated when first needed. */
   get optimizer(): OptimizerState {
     if (!this.#optimizer) {
       const { device } = this.model;
@@ -167,7 +170,7 @@ export class LocalEngine implements Engine {
     return this.#optimizer;
   }
 
-  /** Call after writing to the trained values: copies and cached contexts are stale. */
+  /** Must be called after writing to the trained values: copies and cached contexts are then stale. */
   changed(): void {
     this.#refresh();
     this.forgetCache();
@@ -178,7 +181,7 @@ export class LocalEngine implements Engine {
     else parametersChanged(this.model);
   }
 
-  /** Tokens that fit the prefix cache without growing. */
+  /** Number of tokens that the prefix cache holds without growing. */
   get cacheCapacity(): number {
     return this.#sampler.cache.capacity;
   }
@@ -196,19 +199,19 @@ export class LocalEngine implements Engine {
       if (this.#reference) device.free(this.#reference);
       freeModel(this.model);
     } finally {
-      device.close(); // also where freeing fails, as on a GPU that was lost
+      device.close(); // even if freeing fails, as on a lost GPU
     }
   }
 }
 
-/** A copy in a new buffer. */
+/** Copies values into a new buffer. */
 function copyOf(device: Device, values: Buffer): Buffer {
   const copy = device.alloc("f32", values.length);
   device.copy(values, copy);
   return copy;
 }
 
-/** Rejects requests that would fail later. */
+/** Throws for requests that would fail later. */
 function checkRequest({ prompt, max_new_tokens, temperature = 1 }: SampleRequest, model: Model): void {
   const window = windowOf(model.config);
   if (prompt.length === 0) throw new UsageError({ what: "the prompt is empty" });
@@ -226,7 +229,7 @@ function checkRequest({ prompt, max_new_tokens, temperature = 1 }: SampleRequest
   checkTokens(prompt, model);
 }
 
-/** Rejects data that would be computed wrongly; the named `arrays` must be as long as the tokens. */
+/** Throws for data that would give wrong results; the named `arrays` must be as long as the tokens. */
 function checkBatch(
   batch: readonly Datum[],
   model: Model,

@@ -1,10 +1,11 @@
-// How much memory this process may use: the machine's, or its container's.
+// Determines how much memory this process may use: the machine's, or its container's.
 import { totalmem } from "node:os";
 import { CPU_MEMORY_LIMIT } from "./memory.ts";
 
-/** Total bytes, free or not. */
+/** Total memory in bytes, free or not. */
 function machineMemory(): number {
-  const limit = process.constrainedMemory?.() ?? 0; // 0 or undefined without a limit, beyond all memory on some systems
+  // 0 or undefined means no limit; some systems report more than all memory.
+  const limit = process.constrainedMemory?.() ?? 0;
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
 

@@ -24,7 +24,7 @@ test.each([false, true])("the estimate is what training allocates (recompute: %s
   await engine.optimStep({ learning_rate: 0 });
   const { total } = estimateMemory(engine.model.config, { trains: true, recompute, rows, cacheTokens: 0 });
   const measured = device.memory.peak;
-  const logits = 4 * 8_000_000; // the estimate's allowance for logits, of which this vocabulary needs little
+  const logits = 4 * 8_000_000; // the estimate reserves this for logits, far more than this vocabulary needs
   expect(measured).toBeLessThan(total);
   expect(measured).toBeGreaterThan(0.8 * (total - logits));
   await engine.close();
@@ -75,7 +75,7 @@ const QWEN: ModelConfig = {
   ...{ bos_token_id: null, eos_token_ids: [151_645], pad_token_id: null },
 };
 
-/** As SmolLM2-135M, which has 30 layers. */
+/** The config of SmolLM2-135M, which has 30 layers. */
 const SMOL: ModelConfig = {
   ...{ ...QWEN, architecture: "LlamaForCausalLM", qk_norm: false, vocab_size: 49_152, max_position_embeddings: 8_192 },
   ...{ hidden_size: 576, intermediate_size: 1536, num_attention_heads: 9, num_key_value_heads: 3, head_dim: 64 },

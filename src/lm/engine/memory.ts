@@ -1,5 +1,5 @@
-// Estimates a model's memory before anything is loaded: the sizes of the buffers that model/, engine/ and the device
-// allocate, summed by phase. `sqlenv bench memory` compares it with measurements.
+// Estimates a model's memory before anything is loaded, by adding up the buffers that model/, engine/ and the device
+// allocate in each phase. `sqlenv bench memory` compares the estimate with measurements.
 
 import { OOMError } from "../../errors.ts";
 import type { Precision } from "../devices/cuda/device.ts";
@@ -21,15 +21,15 @@ export type MemoryPlace =
   | { readonly device: "cuda"; readonly precision: Precision; readonly memory: number };
 
 export interface MemoryEstimate {
-  /** All in bytes. */
+  /** All sizes are in bytes. */
   readonly weights: number;
-  /** Copies of the weights in the layouts that matmuls read, and of the weights that LoRA adapts. */
+  /** Copies of weights in the layouts that matmuls read, and of weights that LoRA adapts. */
   readonly copies: number;
   readonly gradients: number;
   readonly optimizer: number;
   /** The reference weights of the KL term. */
   readonly reference: number;
-  /** Of the phase that needs most: sampling, training, or log-probs of the reference. */
+  /** Activations of the phase that needs the most: sampling, training, or reference log-probs. */
   readonly activations: number;
   /** The KV cache. */
   readonly cache: number;
@@ -42,7 +42,7 @@ export interface MemoryOptions {
   readonly place?: MemoryPlace;
   /** Rows computed together in training. @default MAX_ROWS */
   readonly rows?: number;
-  /** Of these, rows whose next token is learned. @default all */
+  /** Number of these rows whose next token is trained on. @default all */
   readonly learned?: number;
   /** Whether activations are recomputed in backward instead of saved. @default false */
   readonly recompute?: boolean;
@@ -59,7 +59,7 @@ export interface MemoryOptions {
 }
 
 /**
- * Upper bound of a model's memory.
+ * Computes an upper bound of a model's memory.
  *
  * @example
  * const { total } = estimateMemory(model.config, { trains: true });
@@ -97,14 +97,14 @@ export function estimateMemory(config: ModelConfig, options: MemoryOptions): Mem
   return { ...parts, total: Object.values(parts).reduce((sum, part) => sum + part, 0) };
 }
 
-/** Where memory is allocated, in which units, and the bytes of an activation. */
+/** The place, its allocation granularity, and the bytes per activation. */
 interface Allocation {
   readonly place: MemoryPlace;
   readonly round: (bytes: number) => number;
   readonly a: number;
 }
 
-/** Activations of the phase that needs most. */
+/** Activations of the phase that needs the most. */
 function activationBytes(config: ModelConfig, options: MemoryOptions, { place, round, a }: Allocation): number {
   const { trains, rows: T = MAX_ROWS, recompute = false, lora, reference = false, contexts = 64 } = options;
   const { learned: N = T, promptRows: S = T } = options;
@@ -114,7 +114,8 @@ function activationBytes(config: ModelConfig, options: MemoryOptions, { place, r
   const qkv = (H + 2 * G) * d;
   const V = (vocab_size + 7) & ~7;
   const sum = (...sizes: readonly number[]) => sizes.reduce((total, size) => total + round(size), 0);
-  // After the last attention only the wanted rows are computed, in fp32: lm/model/decoder.ts skipsRows.
+  // After the last attention, only the wanted rows are computed, if activations are fp32: see `skipsRows` in
+  // lm/model/decoder.ts.
   const isCut = a === 4;
   const R = isCut ? Math.min(N, T) : T;
 
@@ -136,7 +137,8 @@ function activationBytes(config: ModelConfig, options: MemoryOptions, { place, r
 
   const n = (modules: number) => modules * ((lora ? lora.r + 7 : 0) & ~7);
   const adapters = lora ? 2 * round(a * T * n(2)) + (isCpu ? 4 * T * (2 * F + n(2)) : 0) : 0;
-  const packs = isCpu && !lora ? 4 * T * (D + Math.max(2 * F, qkv)) : 0; // packed copies of both factors of a weight's gradient
+  // Packed copies of both factors of a weight gradient.
+  const packs = isCpu && !lora ? 4 * T * (D + Math.max(2 * F, qkv)) : 0;
   const attention = round(4 * T * H) + (isCpu ? 4 * T * 2 * G * d : 0);
   const casts = isCpu || a === 4 ? 0 : round(a * T * D);
   const layer = (rows: number, cut: boolean): number =>
@@ -163,7 +165,9 @@ function activationBytes(config: ModelConfig, options: MemoryOptions, { place, r
   return Math.max(sampling, trains ? learning : 0, trains && reference ? inference : 0);
 }
 
-/** Rejects a model that does not fit before any of its weights are read. `limit`: bytes the engine may use. */
+/**
+ * Rejects a model that does not fit, before any weights are read. `limit` is the number of bytes the engine may use.
+ */
 export function checkCpuMemory(
   name: string,
   config: ModelConfig,
@@ -185,13 +189,13 @@ export function checkCpuMemory(
   });
 }
 
-/** Parameters of the largest models that fit the CPU: for sampling, and for training with LoRA and recomputed activations. */
+/** Parameters of the largest models that fit the CPU, for sampling and for training with LoRA and recomputed activations. */
 export interface CpuCapacity {
   readonly samples: number;
   readonly trains: number;
 }
 
-/** Computed by the estimate itself, for models shaped like SmolLM2-135M with more or fewer layers; rounded down to 10M. */
+/** Finds the capacity with `estimateMemory`, for models like SmolLM2-135M with more or fewer layers; rounds down to 10M. */
 export function cpuCapacity(limit = CPU_MEMORY_LIMIT): CpuCapacity {
   const shape = KNOWN_MODELS["HuggingFaceTB/SmolLM2-135M-Instruct"]!.config;
   const largest = (options: MemoryOptions) => {
@@ -204,12 +208,12 @@ export function cpuCapacity(limit = CPU_MEMORY_LIMIT): CpuCapacity {
   return { samples: largest({ trains: false }), trains: largest({ trains: true, recompute: true, lora }) };
 }
 
-/** "at most about 150M parameters train, with use_peft and gradient_checkpointing; 280M sample" */
+/** Formats a capacity: "at most about 150M parameters train, with use_peft and gradient_checkpointing; 280M sample" */
 export function capacityText({ samples, trains }: CpuCapacity): string {
   return `at most about ${trains / 1e6}M parameters train here, with use_peft and gradient_checkpointing; ${samples / 1e6}M sample`;
 }
 
-/** Settings with which training needs less memory, by name; none for sampling. */
+/** Settings, by name, that reduce the memory of training; none for sampling. */
 function waysToTrain({ trains, recompute, lora }: MemoryOptions): [string, Partial<MemoryOptions>][] {
   const adapters = { lora: { r: 16, alpha: 32, targets: LORA_MODULES } };
   const ways: [string, Partial<MemoryOptions>][] = [
@@ -220,9 +224,9 @@ function waysToTrain({ trains, recompute, lora }: MemoryOptions): [string, Parti
   return trains ? ways.filter(([, way]) => !(way.lora && lora) && !(way.recompute && recompute)) : [];
 }
 
-const CUDA_SPARE = 0.94; // of the GPU's memory: cuBLAS, fragments and other programs need some
+const CUDA_SPARE = 0.94; // usable share of GPU memory: cuBLAS, fragmentation and other programs need the rest
 const ROWS = [16_384, 8_192, 4_096, 2_048, 1_024] as const;
-const MIN_CACHE = 8_192; // tokens; with fewer, every turn recomputes its whole context
+const MIN_CACHE = 8_192; // tokens; with fewer, every turn would recompute its whole context
 const MAX_CACHE = 262_144;
 
 export interface CudaLimits {
@@ -230,7 +234,10 @@ export interface CudaLimits {
   readonly maxCachedTokens: number;
 }
 
-/** How much of a GPU's memory to use: rows computed together, and tokens in the KV cache. A model that does not fit is rejected. */
+/**
+ * Plans the use of a GPU's memory: rows computed together, and tokens in the KV cache. Rejects a model that does not
+ * fit.
+ */
 export function cudaLimits(
   name: string,
   config: ModelConfig,
@@ -257,11 +264,12 @@ export function cudaLimits(
   const maxRows = ROWS.find((rows) => need(rows, 2 * MIN_CACHE).total <= room) ?? ROWS.at(-1)!;
   const left = room - need(maxRows, 0).total;
   const context = need(maxRows, 1_024).cache / 1_024;
-  const maxCachedTokens = Math.floor(left / 1.5 / context / 1024) * 1024; // growing needs the old and the new cache at once
+  // Growing holds the old and the new cache at once.
+  const maxCachedTokens = Math.floor(left / 1.5 / context / 1024) * 1024;
   return { maxRows, maxCachedTokens: Math.min(MAX_CACHE, Math.max(MIN_CACHE, maxCachedTokens)) };
 }
 
-/** The three largest parts, in words. */
+/** Describes the three largest parts in words. */
 function largest({ total: _, ...parts }: MemoryEstimate): string {
   const shown = Object.entries(parts).sort(([, x], [, y]) => y - x);
   return shown

@@ -1,4 +1,4 @@
-// A model in a browser, from a URL or from chosen files, with an engine in the calling thread. Call it in a worker: a
+// Loads a model in a browser, from a URL or chosen files, with an engine in the calling thread. Call it in a worker: a
 // step takes seconds, and the page's thread must stay free.
 
 import { ModelLoadError, messageOf } from "../../errors.ts";
@@ -17,12 +17,12 @@ import type { EngineFacts } from "./thread/protocol.ts";
 export interface WebModelOptions {
   /** The model's name in errors. @default the URL, or "the model" */
   readonly name?: string;
-  /** With gradients. @default true */
+  /** Whether to allocate gradients for training. @default true */
   readonly trains?: boolean;
-  /** CPU threads, if the page is cross-origin isolated. @default the number of cores, at most 8 */
+  /** Number of CPU threads, if the page is cross-origin isolated. @default the number of cores, at most 8 */
   readonly threads?: number | undefined;
   readonly simd?: "plain" | "relaxed" | undefined;
-  /** Bytes of the weights received, and in all (0: unknown). */
+  /** Called with the bytes of weights received and their total (0: unknown). */
   readonly onProgress?: ((received: number, total: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Loss functions by name, besides cross_entropy. @default none */
@@ -61,7 +61,7 @@ export async function loadWebModel(
   }
 }
 
-/** Reads files below a URL. */
+/** Returns a function that reads files below a URL. */
 function fetching(base: string | URL, { onProgress, signal }: Pick<WebModelOptions, "onProgress" | "signal">) {
   const folder = new URL(`${String(base).replace(/\/*$/, "")}/`, globalThis.location?.href);
   return async (file: string): Promise<Uint8Array<ArrayBuffer> | null> => {
@@ -70,7 +70,7 @@ function fetching(base: string | URL, { onProgress, signal }: Pick<WebModelOptio
       new ModelLoadError({ what, value: url.href, remedy: "check the address and the server", cause });
     try {
       const response = await fetch(url, signal ? { signal } : {});
-      // Servers of single-page apps answer a missing file with a page.
+      // Servers of single-page apps answer a request for a missing file with a page.
       if (response.status === 404 || response.headers.get("content-type")?.startsWith("text/html")) return null;
       if (!response.ok) throw failed(`the model's file cannot be fetched (${response.status})`);
       return await bodyOf(response, file === WEIGHTS_FILE ? onProgress : undefined);
@@ -84,7 +84,7 @@ function fetching(base: string | URL, { onProgress, signal }: Pick<WebModelOptio
 
 async function bodyOf(response: Response, onProgress: WebModelOptions["onProgress"]): Promise<Uint8Array<ArrayBuffer>> {
   if (!onProgress || !response.body) return new Uint8Array(await response.arrayBuffer());
-  // The content-length of a compressed response is not that of its content.
+  // The content-length of a compressed response is not the size of its content.
   const total = response.headers.has("content-encoding") ? 0 : Number(response.headers.get("content-length") ?? 0);
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let received = 0;

@@ -40,7 +40,7 @@ const QWEN2 = {
   ...{ num_hidden_layers: 28, num_key_value_heads: 2, rms_norm_eps: 1e-6, rope_theta: 1000000, sliding_window: 32768 },
   ...{ tie_word_embeddings: true, use_sliding_window: false, vocab_size: 151936 },
 };
-/** Llama-3.2-1B's. */
+/** The published config.json of Llama-3.2-1B. */
 const LLAMA3 = {
   ...{ factor: 32, low_freq_factor: 1, high_freq_factor: 4 },
   ...{ original_max_position_embeddings: 8192, rope_type: "llama3" },
@@ -65,7 +65,7 @@ test("a Qwen2 has biases on q, k and v, and heads of hidden_size / num_attention
   expect(configToJson(config)).not.toHaveProperty("attention_bias");
 });
 
-/** Frequencies by transformers for Llama-3.2-1B, per pair of dimensions. */
+/** Rotary frequencies of Llama-3.2-1B computed by transformers, per pair of dimensions. */
 const FROM_TRANSFORMERS: Readonly<Record<number, number>> = {
   ...{ 0: 1, 1: 0.663601279258728, 14: 0.0032114461064338684, 15: 0.0012905480107292533 },
   ...{ 16: 0.000429556705057621, 17: 9.708286233944818e-5, 18: 1.9461638657958247e-5, 31: 9.418306490260875e-8 },

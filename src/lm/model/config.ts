@@ -1,4 +1,5 @@
-// What a model is: config.json of the Hugging Face layout, reduced to what a Qwen2, Qwen3 or Llama decoder computes with.
+// A model's architecture: config.json of the Hugging Face layout, reduced to what a Qwen2, Qwen3 or Llama decoder
+// needs.
 import { z } from "zod";
 import { ModelLoadError } from "../../errors.ts";
 
@@ -11,13 +12,13 @@ const ARCHITECTURES = {
 
 export type Architecture = keyof typeof ARCHITECTURES;
 
-// Above every published dense decoder; what is larger is a damaged or hostile file.
+// Limits above every published dense decoder; anything larger is a damaged or hostile file.
 const MAX_VOCAB = 1_000_000;
 const MAX_WIDTH = 131_072;
 const MAX_LAYERS = 1_000;
 const MAX_POSITIONS = 100_000_000;
 
-/** Llama 3.1's scaling of rotary embeddings beyond the pretraining context; keys are those of config.json. */
+/** Llama 3.1's scaling of rotary embeddings beyond the pretraining context; keys as in config.json. */
 export interface RopeScaling {
   readonly rope_type: "llama3";
   readonly factor: number;
@@ -26,7 +27,7 @@ export interface RopeScaling {
   readonly original_max_position_embeddings: number;
 }
 
-/** The sizes and constants of a decoder; keys are those of config.json. */
+/** The sizes and constants of a decoder; keys as in config.json. */
 export interface ModelConfig {
   readonly architecture: Architecture;
   readonly vocab_size: number;
@@ -38,13 +39,13 @@ export interface ModelConfig {
   readonly head_dim: number;
   readonly rms_norm_eps: number;
   readonly rope_theta: number;
-  /** Null: plain rotary embeddings. */
+  /** Null means plain rotary embeddings. */
   readonly rope_scaling: RopeScaling | null;
   readonly max_position_embeddings: number;
   readonly tie_word_embeddings: boolean;
-  /** RMSNorm on each head's query and key: Qwen3. */
+  /** Whether RMSNorm is applied to each head's query and key, as in Qwen3. */
   readonly qk_norm: boolean;
-  /** Biases on the q, k and v projections: Qwen2. */
+  /** Whether the q, k and v projections have biases, as in Qwen2. */
   readonly qkv_bias: boolean;
   readonly bos_token_id: number | null;
   readonly eos_token_ids: readonly number[];
@@ -100,7 +101,7 @@ const configFile = z.looseObject({
 
 type ConfigFile = z.infer<typeof configFile>;
 
-/** Reads a parsed config.json; rejects, by field, what this package would compute wrongly. */
+/** Parses config.json; rejects every field value that this package would compute wrongly. */
 export function parseConfig(json: unknown, file = "config.json"): ModelConfig {
   const read = configFile.safeParse(json);
   if (!read.success) {
@@ -177,7 +178,7 @@ function readRopeScaling(raw: ConfigFile, file: string): RopeScaling | null {
   return null;
 }
 
-/** Rejects every variation of the decoder that would otherwise be ignored silently. */
+/** Rejects decoder variants that would otherwise be silently ignored. */
 function checkSupported(raw: ConfigFile, file: string): void {
   const plain = "use a model without it";
   if (raw.hidden_act !== "silu") throw refused(file, "hidden_act", raw.hidden_act, "only silu is computed");
@@ -202,7 +203,7 @@ function shown(value: unknown): string {
   return JSON.stringify(value) ?? String(value);
 }
 
-/** The config.json to save: what `transformers` needs to load the same model. */
+/** Builds the config.json to save, with what `transformers` needs to load the same model. */
 export function configToJson(config: ModelConfig, dtype: "float32" | "bfloat16" = "float32"): Record<string, unknown> {
   const { architecture, qk_norm: _, qkv_bias, rope_scaling, eos_token_ids, ...sizes } = config;
   return {
@@ -211,18 +212,20 @@ export function configToJson(config: ModelConfig, dtype: "float32" | "bfloat16" 
     ...sizes,
     eos_token_id: eos_token_ids.length > 1 ? eos_token_ids : (eos_token_ids[0] ?? null),
     hidden_act: "silu",
-    ...(qkv_bias ? { use_sliding_window: false } : { attention_bias: false }), // Qwen2's biases are implied
+    ...(qkv_bias ? { use_sliding_window: false } : { attention_bias: false }), // Qwen2 implies its biases
     attention_dropout: 0,
     ...(architecture === "LlamaForCausalLM" && { mlp_bias: false }),
     rope_scaling,
     initializer_range: 0.02,
     use_cache: true,
     dtype,
-    torch_dtype: dtype, // the same key's older name
+    torch_dtype: dtype, // older name of `dtype`
   };
 }
 
-/** Every weight's name in a Hugging Face file and its shape, in the order of the computation; a tied head has none of its own. */
+/**
+ * Maps every weight's name in a Hugging Face file to its shape, in the order of computation; a tied head has no entry.
+ */
 export function parameterShapes(config: ModelConfig): ReadonlyMap<string, readonly number[]> {
   const { hidden_size: d, intermediate_size: f, head_dim: h, vocab_size: v } = config;
   const q = config.num_attention_heads * h;
@@ -259,7 +262,7 @@ export function parameterCount(config: ModelConfig): number {
   return count;
 }
 
-/** Radians per position of each pair of a head's dimensions, fastest first. */
+/** Radians per position for each pair of a head's dimensions, fastest first. */
 export function inverseFrequencies(config: Pick<ModelConfig, "head_dim" | "rope_theta" | "rope_scaling">): number[] {
   const half = config.head_dim / 2;
   const plain = Array.from({ length: half }, (_, i) => config.rope_theta ** (-i / half));
@@ -267,10 +270,10 @@ export function inverseFrequencies(config: Pick<ModelConfig, "head_dim" | "rope_
   return scaling ? plain.map((frequency) => llama3Frequency(frequency, scaling)) : plain;
 }
 
-/** Low frequencies are divided by `factor`, high ones stay, and those between are interpolated. */
+/** Divides low frequencies by `factor`, keeps high ones, and interpolates in between. */
 function llama3Frequency(frequency: number, scaling: RopeScaling): number {
   const { factor, low_freq_factor: low, high_freq_factor: high, original_max_position_embeddings: original } = scaling;
-  const turns = (original * frequency) / (2 * Math.PI); // within the original context
+  const turns = (original * frequency) / (2 * Math.PI); // rotations within the original context
   if (turns < low) return frequency / factor;
   if (turns > high) return frequency;
   const share = (turns - low) / (high - low);

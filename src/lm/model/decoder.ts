@@ -1,15 +1,16 @@
-// The decoder, forward and backward, each step a kernel of the device. Names and shapes as in lm/devices/device.ts; F is the width
-// of the MLP. x is the residual stream: every sub-layer reads its norm and adds to it.
+// The decoder, forward and backward; each step is a kernel of the device. Names and shapes are those of
+// lm/devices/device.ts; F is the width of the MLP. x is the residual stream: every sub-layer reads its norm and adds to
+// it.
 import type { Buffer, Device, HeadShape, Scale, TokenLayout, Weight } from "../devices/index.ts";
 import { adapterBackward } from "./lora.ts";
 import type { Layer, Model } from "./parameters.ts";
 
 /** What a layer's forward pass saves for backward. */
 interface SavedLayer {
-  /** The residual stream before attention, and before the MLP: from there on only the wanted rows. */
+  /** The residual stream before attention (x1) and before the MLP (x2); x2 has only the wanted rows. */
   readonly x1: Buffer;
   readonly x2: Buffer;
-  /** Norms' outputs and their 1/rms. */
+  /** Outputs of the norms, and 1/rms of their rows. */
   readonly h1: Buffer;
   readonly h2: Buffer;
   readonly rstd1: Buffer;
@@ -26,17 +27,17 @@ interface SavedLayer {
   readonly activated: Buffer;
 }
 
-/** A layer's activations, and what its MLP adds to the stream. */
+/** A layer's activations, and the output of its MLP, which is added to the stream. */
 interface LayerOutput {
   readonly saved: SavedLayer;
   readonly out: Buffer;
 }
 
-/** What `backward` needs; valid until the scope that it was made in ends. */
+/** What `backward` needs; valid until the scope in which it was made ends. */
 export interface Saved {
   readonly layout: TokenLayout;
   readonly ids: Buffer;
-  /** Each layer's activations, or only the stream before it where they are recomputed. */
+  /** Each layer's activations or, if they are recomputed, only the stream before it. */
   readonly layers: readonly (SavedLayer | { readonly x1: Buffer })[];
   readonly kvLength: number;
   readonly wanted: Rows | null;
@@ -44,20 +45,26 @@ export interface Saved {
   readonly rstdFinal: Buffer;
 }
 
-/** Some of the rows, each once, by index. */
+/** A selection of rows by index, each at most once. */
 export interface Rows {
   readonly indices: Buffer;
   readonly count: number;
 }
 
 export interface ForwardOptions {
-  /** Rows whose hidden states are wanted, in this order: after its attention, the last layer computes no others. @default all */
+  /**
+   * Rows whose hidden states are wanted, in this order; after its attention, the last layer computes only these.
+   * @default all
+   */
   readonly wanted?: Rows | null;
-  /** Save only the stream between layers and recompute the rest in backward: a quarter more time, a fraction of the memory. @default false */
+  /**
+   * Save only the stream between layers and recompute the rest in backward: takes a quarter more time and a fraction of
+   * the memory. @default false
+   */
   readonly recompute?: boolean;
 }
 
-/** Hidden states of all (or the wanted) tokens after the final norm, [T, D], and what the backward pass needs. */
+/** Computes hidden states of all (or the wanted) tokens after the final norm, [T, D], and saves what backward needs. */
 export function forward(
   model: Model,
   ids: Buffer,
@@ -94,7 +101,7 @@ export function forward(
   return { hidden, saved: { layout, ids, layers, kvLength, wanted, xFinal, rstdFinal } };
 }
 
-/** The stream after a layer, without saving its activations. */
+/** Computes the stream after a layer without saving its activations. */
 function streamAfter(
   model: Model,
   layer: Layer,
@@ -156,7 +163,7 @@ function forwardLayer(
   return { saved: { ...stream, qkv, q, headRstd, kvCache, attended, attendedWanted, lse, gateUp, activated }, out };
 }
 
-/** Adds the gradient of every parameter, given that of the hidden states (which is overwritten). */
+/** Adds the gradient of every parameter, given the hidden states' gradient, which is overwritten. */
 export function backward(model: Model, saved: Saved, dHidden: Buffer): void {
   const { device, config } = model;
   const { layout, wanted } = saved;
@@ -176,7 +183,7 @@ export function backward(model: Model, saved: Saved, dHidden: Buffer): void {
   });
 }
 
-/** A layer's saved activations, recomputed where they were not saved. */
+/** Returns a layer's saved activations, recomputing them if they were not saved. */
 function savedLayer(
   model: Model,
   layer: Layer,
@@ -190,7 +197,10 @@ function savedLayer(
   return forwardLayer(model, layer, saved.x1, null, layout, kvCache, wanted).saved;
 }
 
-/** Turns dx, the gradient of the stream after the layer, into that of the stream before it: in place, or in `before` where dx has only the wanted rows. */
+/**
+ * Turns dx, the gradient of the stream after the layer, into the gradient before it: in place, or in `before` if dx has
+ * only the wanted rows.
+ */
 function backwardLayer(
   model: Model,
   layer: Layer,
@@ -232,14 +242,17 @@ function backwardLayer(
   device.rmsNormBackward(saved.x1, layer.attentionNorm, saved.rstd1, dh1, before, T);
 }
 
-/** The gradient of a matmul's input, and of its weight or the weight's adapter. */
+/** Computes the gradients of a matmul's input and of its weight, or of the weight's adapter. */
 function matmulBackward(model: Model, weight: Weight, x: Buffer, dy: Buffer, dx: Buffer, rows: number): void {
   model.device.linearBackward(weight, x, dy, dx, rows);
   const adapter = model.lora?.adapters.get(weight);
   if (adapter) adapterBackward(model.device, adapter, x, dy, rows);
 }
 
-/** Inference: hidden states of all (or the wanted) tokens. Keys and values go to `kvCaches`, one per layer; nothing else is saved. */
+/**
+ * Computes hidden states of all (or the wanted) tokens for inference. Writes keys and values to `kvCaches`, one per
+ * layer; saves nothing else.
+ */
 export function infer(
   model: Model,
   ids: Buffer,
@@ -261,7 +274,7 @@ export function infer(
     const [qkv, q, headRstd] = [make((H + 2 * G) * d), make(H * d), floats(H + G)];
     const [gateUp, activated] = [make(2 * F), make(F)];
     device.embed(model.embedding, ids, x, T);
-    let residual: Buffer | null = null; // what has not been added to the stream yet
+    let residual: Buffer | null = null; // not yet added to the stream
     const project = (weight: Weight, from: Buffer) => {
       const isAdded = device.linearAdd?.(weight, from, x, rows) ?? false;
       if (!isAdded) device.linear(weight, from, added, rows);
@@ -304,19 +317,22 @@ export function headShape(config: Model["config"]): HeadShape {
   return { heads, kvHeads, headDim, eps };
 }
 
-/** Whether it pays to compute only the wanted rows after the last attention: where a row is expensive, not on a GPU with bf16. */
+/**
+ * Whether it pays to compute only the wanted rows after the last attention: yes if a row is expensive, no on a GPU with
+ * bf16.
+ */
 export function skipsRows({ activations }: Device): boolean {
   return activations === "f32";
 }
 
-/** The wanted rows of x. */
+/** Gathers the wanted rows of x. */
 function gathered(device: Device, x: Buffer, { indices, count }: Rows, width: number): Buffer {
   const out = device.alloc(x.dtype, count * width);
   device.gather(x, indices, out, count, width);
   return out;
 }
 
-/** The wanted rows in their original positions, zeros elsewhere. */
+/** Scatters the wanted rows to their original positions, with zeros elsewhere. */
 function scattered(device: Device, x: Buffer, { indices, count }: Rows, out: Buffer, width: number): void {
   device.fill(out, 0);
   device.scatterAdd(x, indices, out, count, width);

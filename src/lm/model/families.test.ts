@@ -1,4 +1,4 @@
-// Families other than Qwen3 through the engine and files: Qwen2's biases and Llama 3's rotary positions are where they should be.
+// Tests families other than Qwen3 through the engine and files: Qwen2's biases and Llama 3's rotary scaling.
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../../test/helpers/data-files.ts";

@@ -1,4 +1,4 @@
-// Model folders and weight files on disk, which need Node, besides all of sqlenv/lm/model.
+// Everything in sqlenv/lm/model, plus model folders and weight files on disk, which need Node.
 
 export { loadModelFolder, type SaveModelOptions, saveModelFolder } from "./formats/folder.node.ts";
 export { findModel, type HubOptions, hubCache } from "./formats/hub.node.ts";

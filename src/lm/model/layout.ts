@@ -1,23 +1,23 @@
-// Spans of tokens in a tree, written as the tables that a device's attention reads.
+// Builds the tables that a device's attention reads, from spans of tokens in a tree.
 import type { BlockAddress, Buffer, Device, KvShape, TokenLayout } from "../devices/index.ts";
 
-/** Consecutive tokens of a context, after the last token of their parent; the parent comes earlier in the list. */
+/** Consecutive tokens of a context that follow the last token of their parent; the parent comes earlier in the list. */
 export interface Span {
   readonly tokens: readonly number[];
   readonly parent: number | null;
 }
 
-/** New tokens of one KV block, after those it has and those of its ancestors. */
+/** New tokens in one KV block, after the block's cached tokens and its ancestors. */
 export interface NewTokens {
   readonly own: BlockAddress;
-  /** Tokens of the block that are cached already. */
+  /** Number of tokens already cached in the block. */
   readonly start: number;
   readonly count: number;
-  /** From the root down, each with the number of its tokens that are seen. */
+  /** Ancestor blocks from the root down, each with the number of its tokens that are visible. */
   readonly ancestors: readonly (BlockAddress & { readonly tokens: number; readonly row: number })[];
 }
 
-/** Tables for new tokens, row after row in the order given. `trees` says where a new tree begins. */
+/** Builds the tables for new tokens, with rows in the given order. `trees` lists the first span of each tree. */
 export function layoutOf(device: Device, news: readonly NewTokens[], trees: readonly number[]): TokenLayout {
   const tokens = news.reduce((sum, { count }) => sum + count, 0);
   const [positions, blocks, capacities, indices] = [0, 0, 0, 0].map(() => new Int32Array(tokens));
@@ -45,7 +45,7 @@ export function layoutOf(device: Device, news: readonly NewTokens[], trees: read
     }
     maxContext = Math.max(maxContext, before + start + count);
   }
-  spans.push(row, 0, 0, rangeRows.length); // closes the table
+  spans.push(row, 0, 0, rangeRows.length); // the final entry, which ends the table
   const put = (data: Int32Array | readonly number[]): Buffer => {
     const buffer = device.alloc("i32", Math.max(1, data.length));
     device.write(buffer, data instanceof Int32Array ? data : Int32Array.from(data));
@@ -69,7 +69,7 @@ export function layoutOf(device: Device, news: readonly NewTokens[], trees: read
   };
 }
 
-/** A forest of new spans, and the size of the KV cache it needs: elements per layer. */
+/** Builds the layout of a forest of new spans, and the size of its KV cache in elements per layer. */
 export function forestLayout(
   device: Device,
   spans: readonly Span[],

@@ -1,4 +1,4 @@
-// Adapters against peft (../../test/reference/), merged and separate, through steps of AdamW and files.
+// Compares adapters with peft (../../test/reference/), merged and separate, over AdamW steps and through files.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -53,7 +53,7 @@ describe.each(LORA_REFERENCES)("%s with an adapter, against peft", (name) => {
       const at = (kind: string) => adapter.gradients.get(`base_model.model.${module}.lora_${kind}.weight`)!;
       const a = model.device.read(aGrad) as Float32Array;
       expect(difference(a.slice(0, spec.r * inputs), at("A").data), `${module} A`).toBeLessThan(3e-5);
-      expect(a.slice(spec.r * inputs).every((g) => g === 0)).toBe(true); // the padding of the rank is not trained
+      expect(a.slice(spec.r * inputs).every((g) => g === 0)).toBe(true); // rank padding is not trained
       const b = model.device.read(bGrad) as Float32Array;
       const own = Float32Array.from(
         { length: outputs * spec.r },

@@ -1,13 +1,13 @@
-// LoRA: the loaded weight W is frozen, and the product of two thin matrices is trained and added to it.
+// LoRA: the loaded weight W is frozen; the product of two thin matrices is added to it and trained.
 //
-// Sampling and training use the same merged weights, W + s·B·A with s = alpha / r, recomputed when A or B change. So sampling
-// costs as much as without adapters, sampled and trained log-probs are equal, and only backward knows A and B:
-// dB = s·dyᵀ·(x·Aᵀ), dA = s·(dy·B)ᵀ·x. The adapted weights keep a copy of W to compute the sum from. With B = 0 the sum is W
-// to the bit, so the KL term's reference needs no second model, only the initial adapters.
+// Sampling and training use the same merged weights, W + s·B·A with s = alpha / r, recomputed when A or B change. So
+// sampling costs as much as without adapters, sampled and trained log-probs are equal, and only backward needs A and B:
+// dB = s·dyᵀ·(x·Aᵀ), dA = s·(dy·B)ᵀ·x. Adapted weights keep a copy of W, from which the sum is computed. With B = 0 the
+// sum equals W bit for bit, so the reference of the KL term needs no second model, only the initial adapters.
 //
-// B is stored as s·B; AdamW's rates for it are scaled by `factor`, so that steps are those of A and B. q, k and v are one
-// weight here, as are gate and up: their A's are stacked, their B's form a block diagonal. Ranks are padded with zeros to a
-// multiple of eight; the gradients of the padding are zero.
+// B is stored as s·B; AdamW's rates for it are scaled by `factor`, so that A and B take their usual steps. q, k and v
+// are one weight here, as are gate and up: their A's are stacked, and their B's form a block diagonal. Ranks are
+// zero-padded to a multiple of eight; the gradients of the padding are zero.
 
 import { UsageError } from "../../errors.ts";
 import { random } from "../../random.ts";
@@ -25,28 +25,28 @@ export interface LoraSpec {
   readonly r: number;
   /** B·A is scaled by alpha / r. */
   readonly alpha: number;
-  /** Modules of every layer. @default all seven */
+  /** Modules to adapt in every layer. @default all seven */
   readonly targets?: readonly LoraModule[];
 }
 
 /** A and B of one module, and their buffers. */
 export interface LoraTensors {
-  /** Such as `model.layers.0.self_attn.q_proj`. */
+  /** For example `model.layers.0.self_attn.q_proj`. */
   readonly name: string;
   readonly inputs: number;
   readonly outputs: number;
-  /** [R, inputs], R the padded rank. */
+  /** [R, inputs], where R is the padded rank. */
   readonly a: Buffer;
-  /** s·B, [outputs, R]. */
+  /** s·B, as [outputs, R]. */
   readonly b: Buffer;
   readonly aGrad: Buffer;
   readonly bGrad: Buffer;
 }
 
-/** One module of a weight that fuses several. */
+/** One module of a fused weight. */
 interface Share {
   readonly tensors: LoraTensors;
-  /** Indices of its blocks in the fused B, as rows of R. */
+  /** Indices of its blocks in the fused B, in units of R elements. */
   readonly blocks: Buffer;
 }
 
@@ -55,12 +55,12 @@ export interface Adapter {
   readonly weight: Weight;
   /** The loaded weight. */
   readonly base: Buffer;
-  /** All A's, [n·R, columns]; and the same without a gradient, for B·A. */
+  /** All A's stacked, [n·R, columns]; `frozenA` is the same without a gradient, for B·A. */
   readonly a: Weight;
   readonly frozenA: Weight;
-  /** All B's, [rows, n·R]. */
+  /** All B's side by side, [rows, n·R]. */
   readonly b: Weight;
-  /** The modules of a fused weight, whose B is assembled from theirs; null for a single module. */
+  /** The modules of a fused weight, from whose B's its B is assembled; null for a single module. */
   readonly shares: readonly Share[] | null;
 }
 
@@ -74,7 +74,7 @@ export interface Lora {
   readonly buffers: readonly Buffer[];
 }
 
-/** The modules of a layer's weights: name and rows of each. */
+/** The modules of a layer's weights, with name and number of rows. */
 function modulesOf(
   layer: Layer,
   config: ModelConfig,
@@ -97,7 +97,7 @@ const F_MODULES: ReadonlySet<LoraModule> = new Set(["gate_proj", "up_proj", "dow
 
 const up8 = (n: number) => (n + 7) & ~7;
 
-/** Trained values of these adapters, padding included. */
+/** Number of trained values in these adapters, including padding. */
 export function loraLength(config: ModelConfig, { r, targets = LORA_MODULES }: LoraSpec): number {
   const { num_attention_heads: H, num_key_value_heads: G, head_dim: d, intermediate_size: F, hidden_size: D } = config;
   const sizes: Record<LoraModule, number> = {
@@ -112,7 +112,7 @@ export function loraLength(config: ModelConfig, { r, targets = LORA_MODULES }: L
   return config.num_hidden_layers * up8(r) * targets.reduce((sum, module) => sum + sizes[module], 0);
 }
 
-/** Parameters of the weights that have an adapter, fused weights counted whole: these are copied. */
+/** Number of parameters in adapted weights, which are copied; fused weights count as a whole. */
 export function adaptedLength(config: ModelConfig, { targets = LORA_MODULES }: Pick<LoraSpec, "targets">): number {
   const { num_attention_heads: H, num_key_value_heads: G, head_dim: d, intermediate_size: F, hidden_size: D } = config;
   const has = (...modules: LoraModule[]) => modules.some((module) => targets.includes(module));
@@ -124,7 +124,7 @@ export function adaptedLength(config: ModelConfig, { targets = LORA_MODULES }: P
   return config.num_hidden_layers * layer;
 }
 
-/** Rejects bad options. */
+/** Throws for invalid options. */
 export function checkLora({ r, alpha, targets }: LoraSpec): void {
   if (!Number.isInteger(r) || r < 1) throw new UsageError({ what: "lora_r must be a whole number from 1", value: r });
   if (!(alpha > 0)) throw new UsageError({ what: "lora_alpha must be above 0", value: alpha });
@@ -138,13 +138,13 @@ export function checkLora({ r, alpha, targets }: LoraSpec): void {
 }
 
 export interface AddLoraOptions {
-  /** Seed of the A's; B starts at 0, so that the model is unchanged. @default 0 */
+  /** Seed of the A's; B starts at 0, which leaves the model unchanged. @default 0 */
   readonly seed?: number | string;
-  /** Storage of the copies of adapted weights; bf16 where it is lossless. @default that of the weights */
+  /** Storage type for the copies of adapted weights; bf16 only if lossless. @default that of the weights */
   readonly base?: "f32" | "bf16";
 }
 
-/** The model with adapters on its current weights; it shares their memory. */
+/** Adds adapters to the model's current weights, which share their memory. */
 export function addLora(model: Model, spec: LoraSpec, { seed = 0, base }: AddLoraOptions = {}): Model {
   checkLora(spec);
   const { device, config } = model;
@@ -163,7 +163,7 @@ export function addLora(model: Model, spec: LoraSpec, { seed = 0, base }: AddLor
     return buffer;
   };
   const [values, grads] = [zeros(length), zeros(length)];
-  // First all A's, then all B's: the optimizer has other rates for each.
+  // All A's come before all B's, because the optimizer uses different rates for them.
   const chosen = model.layers.flatMap((layer, i) =>
     modulesOf(layer, config).flatMap(({ weight, parts }) => {
       const own = parts.filter(({ module }) => targets.includes(module));
@@ -248,7 +248,7 @@ function initialA(name: string, r: number, inputs: number, seed: number | string
   return Float32Array.from({ length: r * inputs }, () => most * (2 * draw.next() - 1));
 }
 
-/** Recomputes the merged weights after A or B changed. */
+/** Recomputes the merged weights after A or B has changed. */
 export function mergeLora({ device, lora }: Model): void {
   for (const { weight, base, a, frozenA, b, shares } of lora?.adapters.values() ?? []) {
     if (shares) {
@@ -292,7 +292,7 @@ export function adapterBackward(device: Device, { a, b, shares }: Adapter, x: Bu
   });
 }
 
-/** The model with its adapters merged for good. */
+/** Merges the adapters permanently and returns a plain model. */
 export function foldLora(model: Model): Model {
   if (model.lora) freeLora(model.device, model.lora);
   return { ...model, lora: null };
@@ -304,7 +304,7 @@ export function freeLora(device: Device, { adapters, buffers }: Lora): void {
   for (const buffer of buffers) device.free(buffer);
 }
 
-/** Every A and B by its name in PEFT files. */
+/** Yields every A and B by its name in PEFT files. */
 export function* loraTensorsOf({
   device,
   lora,

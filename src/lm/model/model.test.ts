@@ -1,4 +1,4 @@
-// The whole model against transformers (../../test/reference/), and against itself across threads, trees and files.
+// Compares the whole model with transformers (../../test/reference/), and with itself across threads, trees and files.
 import { describe, expect, test } from "vitest";
 import { everyToken, logitsOf, put, train } from "../../../test/helpers/model-passes.ts";
 import { difference, tinyModel, tokens } from "../../../test/helpers/tiny-model.ts";
@@ -82,7 +82,7 @@ describe.each(REFERENCES)("%s against transformers", (name) => {
   });
 });
 
-/** A prompt with three completions, one of them continued twice, and a separate sequence; all tokens are trained. */
+/** A prompt with three completions, one of which continues twice, and a separate sequence; all tokens are trained. */
 function bush() {
   const spans: Span[] = [
     { tokens: tokens(13, "prompt"), parent: null },
@@ -151,7 +151,7 @@ describe("weights in and out", () => {
   test("loadWeights takes what tensorsOf returns: a copy with the same bits and logits", async () => {
     const copy = createModel(model.device, model.config, { trains: false });
     const spans = [{ tokens: tokens(9, "copy"), parent: null }];
-    logitsOf(copy, spans); // of zeros: the device's copies of these must not survive
+    logitsOf(copy, spans); // copies of zeros, which must not survive on the device
     await loadWeights(copy, source());
     expect([...tensorsOf(copy)]).toEqual([...tensorsOf(model)]);
     expect(logitsOf(copy, spans)).toEqual(logitsOf(model, spans));
@@ -198,7 +198,7 @@ test.skipIf(!hasMinimind)(hasMinimind ? title : `${title} (the model is not here
     const ours = ids.map((id) => logits[t * V + id]!);
     expect(difference(ours, expected.top_logits[t]!)).toBeLessThan(1e-4);
   }
-  // All greedy tokens in one pass, since each depends only on those before it.
+  // All greedy tokens in one pass, since each depends only on earlier ones.
   const rows = logitsOf(model, [{ tokens: [...expected.ids, ...expected.greedy.slice(0, -1)], parent: null }]);
   const chosen = expected.greedy.map((_, i) => {
     const row = rows.subarray((expected.ids.length - 1 + i) * V, (expected.ids.length + i) * V);

@@ -1,5 +1,5 @@
-// A model's parameters on a device: one flat buffer of values, one of gradients, and named views of them. q, k and v of a
-// layer are adjacent, as are gate and up, so that each is one matmul; files use their Hugging Face names.
+// A model's parameters on a device: one flat buffer of values, one of gradients, and named views of them. A layer's q,
+// k and v are adjacent, as are gate and up, so that each group is one matmul; files use the Hugging Face names.
 
 import { ModelLoadError } from "../../errors.ts";
 import type { Buffer, Device, Scale, Weight } from "../devices/index.ts";
@@ -12,7 +12,7 @@ export interface Layer {
   readonly qkv: Weight;
   /** [(H + 2G)·d], added after the matmul with `qkv`; only in Qwen2. */
   readonly qkvBias: Scale | null;
-  /** Norms of each head, before rotary embedding; only in Qwen3. */
+  /** Norms of each head, applied before rotary embedding; only in Qwen3. */
   readonly headNorms: { readonly q: Scale; readonly k: Scale } | null;
   readonly output: Weight;
   readonly mlpNorm: Scale;
@@ -21,7 +21,7 @@ export interface Layer {
   readonly down: Weight;
 }
 
-/** A tensor of a model file, and its buffers. */
+/** A tensor of a model file and its buffers. */
 export interface TensorSlot {
   readonly name: string;
   readonly shape: readonly number[];
@@ -35,11 +35,11 @@ export interface Model {
   readonly embedding: Weight;
   readonly layers: readonly Layer[];
   readonly norm: Scale;
-  /** The embedding where the two are tied. */
+  /** The same weight as `embedding` if the two are tied. */
   readonly head: Weight;
   readonly values: Buffer;
   readonly grads: Buffer | null;
-  /** Norms and biases, which stay f32, where the matrices are bf16. */
+  /** Norms and biases, which stay f32 even if the matrices are bf16. */
   readonly scales: Buffer | null;
   /** cos and sin of every position, [positions, d]. */
   readonly rotary: Buffer;
@@ -49,29 +49,29 @@ export interface Model {
 }
 
 export interface ModelOptions {
-  /** Allocates gradients. */
+  /** Whether to allocate gradients. */
   readonly trains: boolean;
-  /** Storage of matrices; bf16 only for frozen ones, on devices that compute with it. @default "f32" */
+  /** Storage type of matrices; bf16 only if they are frozen and the device computes with it. @default "f32" */
   readonly weights?: "f32" | "bf16";
 }
 
-/** What an optimizer updates: values, gradients, and ranges of values that are `factor` times the parameters. */
+/** What an optimizer updates: values, gradients, and the ranges whose values are `factor` times the parameters. */
 export interface Trained {
   readonly values: Buffer;
   readonly grads: Buffer;
   readonly ranges: readonly { readonly from: number; readonly length: number; readonly factor: number }[];
 }
 
-/** What is trained: the parameters, or the adapters where there are some; null for a model that only samples. */
+/** What is trained: the adapters if there are any, else the parameters; null for a model that only samples. */
 export function trainedOf({ values, grads, lora }: Model): Trained | null {
   if (lora) return lora.trained;
   return grads && { values, grads, ranges: [{ from: 0, length: values.length, factor: 1 }] };
 }
 
-/** Elements that each part is padded to, so that it starts on a vector boundary. */
+/** Each part is padded to a multiple of this many elements, so that it starts on a vector boundary. */
 const ALIGN = 16;
 
-/** A model whose values are all zero. */
+/** Creates a model whose values are all zero. */
 export function createModel(device: Device, config: ModelConfig, { trains, weights = "f32" }: ModelOptions): Model {
   checkSizes(config);
   const { hidden_size: D, intermediate_size: F, head_dim: d, vocab_size: V } = config;
@@ -82,7 +82,7 @@ export function createModel(device: Device, config: ModelConfig, { trains, weigh
     plans.push(plan);
     return plan;
   };
-  // First pass: the parts in order. Second pass: their offsets.
+  // The first pass lists the parts in order, the second assigns their offsets.
   const planned = {
     embedding: reserve(V * D),
     head: config.tie_word_embeddings ? null : reserve(V * D),
@@ -157,13 +157,13 @@ export function createModel(device: Device, config: ModelConfig, { trains, weigh
   };
 }
 
-/** A part of the parameters, before it has an offset. */
+/** A part of the parameters that has no offset yet. */
 interface Plan {
   readonly length: number;
   readonly isSeparate: boolean;
 }
 
-/** Kernels work on rows in vectors of eight; the vocabulary alone may have any size. */
+/** Checks sizes: kernels process rows in vectors of eight; only the vocabulary may have any size. */
 function checkSizes(config: ModelConfig): void {
   for (const key of ["hidden_size", "intermediate_size", "head_dim"] as const) {
     if (config[key] % 8 === 0) continue;
@@ -185,12 +185,12 @@ export function freeModel(model: Model): void {
   for (const buffer of [values, grads, scales, rotary]) if (buffer) device.free(buffer);
 }
 
-/** Every matrix; tied ones once. */
+/** Every matrix; tied ones appear once. */
 function weightsOf({ embedding, head, layers }: Model): Set<Weight> {
   return new Set([embedding, head, ...layers.flatMap(({ qkv, output, gateUp, down }) => [qkv, output, gateUp, down])]);
 }
 
-/** Number of parameters; tied ones once. */
+/** Number of parameters; tied ones count once. */
 export function parameterCount({ tensors }: Pick<Model, "tensors">): number {
   return tensors.reduce((sum, { value }) => sum + value.length, 0);
 }
@@ -259,13 +259,16 @@ function rotaryTable(device: Device, config: ModelConfig): Buffer {
   return buffer;
 }
 
-/** Longest context, whatever the model allows: the rotary table of Qwen3's 40,960 positions alone would be 20 MB. */
+/** Maximum context, whatever the model allows: the rotary table for Qwen3's 40,960 positions alone would take 20 MB. */
 export const MAX_POSITIONS = 8_192;
 
-/** Tokens a context may have. */
+/** Maximum tokens in a context. */
 export function windowOf({ max_position_embeddings }: Pick<ModelConfig, "max_position_embeddings">): number {
   return Math.min(max_position_embeddings, MAX_POSITIONS);
 }
 
-/** Finished rows of graph decoding keep running to the end of their KV block, whose capacity is a multiple of this. */
+/**
+ * Extra positions: finished rows of graph decoding keep running to the end of their KV block, whose capacity is a
+ * multiple of this.
+ */
 const SPARE_POSITIONS = 8;

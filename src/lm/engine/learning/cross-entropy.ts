@@ -1,4 +1,4 @@
-// Cross-entropy, the loss of SFT: every engine has it.
+// Cross-entropy, the loss of SFT, which every engine has.
 import {
   batchTotals,
   checkLengths,
@@ -12,7 +12,7 @@ export type CrossEntropySpec = { readonly type: "cross_entropy" };
 
 /**
  * Σ w · (−log π) / Σ w.
- * @param normalizer Σ w of the whole batch, when `sequences` are only a part of it
+ * @param normalizer Σ w of the whole batch, if `sequences` are only a part of it
  *
  * @example
  * const { loss } = crossEntropy([{ logp: [-0.1, -2.3], weights: [1, 1] }]); // (0.1 + 2.3) / 2
@@ -28,7 +28,7 @@ export function crossEntropy(
     const gradient = new Float32Array(logp.length);
     for (let t = 0; t < logp.length; t++) {
       const m = weights[t]!;
-      if (m === 0) continue; // its log-prob was perhaps never computed
+      if (m === 0) continue; // its log-prob may not have been computed
       loss -= share * m * logp[t]!;
       gradient[t] = -share * m;
     }
@@ -38,7 +38,7 @@ export function crossEntropy(
   return { loss, dLogp, dEntropy, metrics: {}, ...batchTotals(sequences) };
 }
 
-/** The losses that need no registration. */
+/** Losses that every engine has without registration. */
 export const BUILT_IN_LOSSES: LossTable = {
   cross_entropy: {
     compute: (sequences, _, { tokens }) => crossEntropy(sequences, tokens),

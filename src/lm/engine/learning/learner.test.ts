@@ -1,9 +1,10 @@
-// Learning through the engine: gradients do not depend on how a batch is packed or divided, and optimizer steps are right.
+// Tests learning through the engine: gradients do not depend on how a batch is packed or split, and optimizer steps are
+// correct.
 import { describe, expect, test } from "vitest";
 import { difference, TINY, tinyModel, tokens } from "../../../../test/helpers/tiny-model.ts";
 import { ADAMW, REFERENCES, readReference } from "../../../../test/reference/read.ts";
 import { UsageError } from "../../../errors.ts";
-import { POLICY_LOSSES } from "../../../rl/loss.ts"; // the losses that ask most of the learner
+import { POLICY_LOSSES } from "../../../rl/loss.ts"; // the most demanding losses
 import { createCpu } from "../../devices/cpu/start.node.ts";
 import { parseConfig } from "../../model/config.ts";
 import { createModel, freeModel, type Model } from "../../model/parameters.ts";
@@ -21,7 +22,7 @@ function gradientOf(model: Model): Float32Array {
   return model.device.read(model.grads!) as Float32Array;
 }
 
-/** Gradient, loss and log-probs of a batch on a new model. */
+/** Returns gradient, loss and log-probs of a batch on a new model. */
 function learned(batch: readonly Datum[], options: ForwardBackwardOptions, maxRows?: number) {
   const model = tinyModel();
   const output = learn(model, batch, options, maxRows === undefined ? {} : { maxRows });
@@ -30,7 +31,7 @@ function learned(batch: readonly Datum[], options: ForwardBackwardOptions, maxRo
 
 type Compared = Datum & { readonly advantage: number };
 
-/** A group: `n` completions of one prompt, two of which also share their first turn. */
+/** A group of `n` completions of one prompt, two of which also share their first turn. */
 function group(key: string, n: number, promptLength: number): Compared[] {
   const prompt = tokens(promptLength, key, "prompt");
   const turn = tokens(14, key, "turn");
@@ -76,7 +77,7 @@ describe.each(LOSSES.map((loss) => [JSON.stringify(loss), loss] as const))("%s",
 
   test("divided into parts that fit in memory: the same loss, metrics and gradient", () => {
     const parts = learned(batch, options, 60);
-    expect(parts.computed_tokens).toBeGreaterThan(whole.computed_tokens); // a group was divided
+    expect(parts.computed_tokens).toBeGreaterThan(whole.computed_tokens); // a group was split
     expect(difference(parts.gradient, whole.gradient)).toBeLessThan(1e-6);
     expect(Math.abs(parts.loss - whole.loss)).toBeLessThan(1e-9);
     expect(Object.keys(parts.metrics)).toEqual(Object.keys(whole.metrics));
@@ -100,7 +101,7 @@ test("the gradient is that of the loss: central differences over the whole model
   learn(model, batch, options);
   const gradient = gradientOf(model);
   const values = model.device.read(model.values) as Float32Array;
-  // Along the gradient itself the slope is its length; single precision needs a wide step.
+  // Along its own direction, the gradient's slope is its length; single precision needs a wide step.
   const norm = Math.sqrt(gradient.reduce((sum, g) => sum + g * g, 0));
   const h = 3e-3;
   const lossAt = (by: number) => {
@@ -115,7 +116,7 @@ test("the gradient is that of the loss: central differences over the whole model
 });
 
 test("log-probs of contexts with a long shared prompt equal those of each alone, though computed in slices", () => {
-  const batch = group("slices", 6, 60); // 6 × 59 targets in the prompt's 60 rows
+  const batch = group("slices", 6, 60); // 6 × 59 targets are predicted from the prompt's 60 rows
   const together = computeLogprobs(tinyModel(), batch, 0.8);
   const alone = batch.flatMap((datum) => computeLogprobs(tinyModel(), [datum], 0.8));
   together.forEach((logprobs, i) => {
@@ -129,9 +130,9 @@ test("segments of one episode are one sequence", () => {
   const spec = { loss: { type: "policy", loss_type: "grpo" } } as const;
   const asOne = learned([{ ...a, sequence: 5 }, c, { ...b, sequence: 5, advantage: a.advantage }], spec);
   const apart = learned([a, c, { ...b, advantage: a.advantage }], spec);
-  expect(asOne.loss).not.toBe(apart.loss); // two sequences to average over, not three
+  expect(asOne.loss).not.toBe(apart.loss); // averaged over two sequences, not three
   const length = (datum: Datum) => Array.from(datum.weights).reduce((x, y) => x + y, 0);
-  // grpo: each sequence is a mean over its tokens.
+  // In grpo, each sequence contributes the mean over its tokens.
   const ratioOf = (datum: Datum, at: number, output: { logprobs: readonly Float32Array[] }) =>
     Array.from(datum.weights, (m, t) => (m ? Math.exp(output.logprobs[at]![t]! - datum.old_logp![t]!) : 0));
   const surrogate = (ratios: number[], A: number) =>
@@ -161,7 +162,7 @@ describe("advantages by token", () => {
       [{ ...a, sequence: 1, advantage: at(a, 30) }, c, { ...b, sequence: 1, advantage: 0.5 }],
       spec,
     );
-    // Two passes, one for each value, with the other tokens masked, have the same sum.
+    // Two passes, one per value with the other tokens masked, give the same sum.
     const totals = batchTotals([a, b, c]);
     const only = (datum: Datum, isWanted: (t: number) => boolean, advantage: number): Datum => ({
       ...datum,
@@ -287,7 +288,7 @@ describe("steps", () => {
       return { norm, moved: Math.hypot(...Array.from(after, (value, i) => (value - before[i]!) * 1e6)) };
     };
     const free = await run(undefined);
-    expect(Math.abs(free.moved / free.norm - 1)).toBeLessThan(0.2); // values change in their last bits
+    expect(Math.abs(free.moved / free.norm - 1)).toBeLessThan(0.2); // only the last bits change
     expect((await run(free.norm / 4)).moved).toBeLessThan(0.4 * free.moved);
     expect((await run(free.norm * 4)).moved).toBe(free.moved);
   });

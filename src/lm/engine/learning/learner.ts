@@ -1,4 +1,4 @@
-// Losses and gradients of a batch: pack, forward, loss on the host, backward; in parts that fit in memory.
+// Computes losses and gradients of a batch: pack, forward, loss on the host, backward, in parts that fit in memory.
 import type { Buffer } from "../../devices/index.ts";
 import { backward, forward, infer, type Saved, skipsRows } from "../../model/decoder.ts";
 import { forestLayout } from "../../model/layout.ts";
@@ -16,10 +16,13 @@ import {
 } from "./loss.ts";
 import { type Packed, packContexts } from "./pack.ts";
 
-/** Most rows computed together, unless one sequence alone has more. Activations of a 4M-parameter model: about 0.5 GB. */
+/**
+ * Maximum rows computed together, unless a single sequence has more. A 4M-parameter model then needs about 0.5 GB of
+ * activations.
+ */
 export const MAX_ROWS = 4_096;
 
-/** Tokens whose log-probs are computed: the datum and position of each. The arrays may be longer than `count`. */
+/** Tokens whose log-probs are computed, by datum and position. The arrays may be longer than `count`. */
 interface Targets {
   readonly count: number;
   readonly datums: Int32Array;
@@ -27,15 +30,15 @@ interface Targets {
 }
 
 export interface LearnOptions {
-  /** Most rows computed together, unless one sequence alone has more. @default MAX_ROWS */
+  /** Maximum rows computed together, unless a single sequence has more. @default MAX_ROWS */
   readonly maxRows?: number;
   /** Recompute activations in backward instead of saving them. @default false */
   readonly recompute?: boolean;
-  /** Losses besides cross_entropy, by name. @default none */
+  /** Losses by name, besides cross_entropy. @default none */
   readonly losses?: LossTable;
 }
 
-/** Adds the gradient of a batch's loss to the model's. */
+/** Adds the gradient of a batch's loss to the model's gradient. */
 export function learn(
   model: Model,
   batch: readonly Datum[],
@@ -56,7 +59,7 @@ export function learn(
       { batch, members, targets, temperature, recompute },
       ({ logp, entropy, backward }) => {
         writeLogprobs(targets, logp, logprobs);
-        // Targets are in the order of their sequences, so each sequence is a range of them.
+        // Targets are ordered by sequence, so each sequence is a contiguous range.
         let from = 0;
         const groups = sequences.map((sequence) => {
           const start = from;
@@ -77,7 +80,7 @@ export function learn(
         const output = loss.compute(groups, spec, totals);
         outputs.push(output);
         const [dLogp, dEntropy] = [joined(output.dLogp), joined(output.dEntropy)];
-        // A part without gradients needs no backward, such as groups whose rewards are all equal.
+        // Skip backward if all gradients are 0, for example if all rewards of a group are equal.
         if (dLogp.some((g) => g !== 0) || dEntropy.some((g) => g !== 0)) backward(dLogp, dEntropy);
       },
     );
@@ -100,7 +103,9 @@ interface EntropyPass {
   readonly temperature: number;
 }
 
-/** Totals of a loss that needs the entropies of the whole batch: a batch in parts is passed through once without gradients. */
+/**
+ * Totals for a loss that needs the entropies of the whole batch: a batch in parts is first run once without gradients.
+ */
 function totalsByEntropy(model: Model, { batch, parts, totals, loss, spec, temperature }: EntropyPass): BatchTotals {
   const withEntropies = parts.length > 1 ? loss.entropyTotals?.(spec, totals) : null;
   if (!withEntropies) return totals;
@@ -152,7 +157,10 @@ interface PassOptions {
   readonly inference?: boolean;
 }
 
-/** Runs the model over some data and passes log-probs and entropies of the targets to `use`; returns the rows computed. */
+/**
+ * Runs the model over some data and passes log-probs and entropies of the targets to `use`; returns the number of rows
+ * computed.
+ */
 function withLogprobs(
   model: Model,
   { batch, members, targets, temperature, recompute = false, inference = false }: PassOptions,
@@ -178,13 +186,15 @@ function withLogprobs(
     const shape = { kvHeads: config.num_key_value_heads, headDim: config.head_dim };
     const { layout, kvLength } = forestLayout(device, packed.spans, shape);
     const ids = put(idsOf(packed));
-    // The hidden state before a token predicts it; a shared prompt's last one predicts the first token of each completion.
+    // A token is predicted from the hidden state before it; the last one of a shared prompt predicts the first token of
+    // each completion.
     const predicting = pickInts(targets, (datum, position) => packed.rowOf(contextOf[datum]!, position - 1));
     const wanted = skipsRows(device) ? distinct(predicting) : null;
     const read = wanted && { indices: put(wanted.indices), count: wanted.indices.length };
     const pass = (): { hidden: Buffer; saved: Saved | null } => {
       if (!inference) return forward(model, ids, layout, kvLength, { recompute, wanted: read });
-      const kvCache = device.alloc(device.activations, kvLength); // one for all layers: none is read again
+      // Shared by all layers, since no layer's cache is read again.
+      const kvCache = device.alloc(device.activations, kvLength);
       return {
         hidden: infer(
           model,
@@ -225,12 +235,12 @@ function withLogprobs(
 
 interface InferredTargets {
   readonly hidden: Buffer;
-  /** Row of `hidden` that predicts each target, and the target's token. */
+  /** Index of the row of `hidden` that predicts each target; `targetIds` holds the targets' tokens. */
   readonly rows: Buffer;
   readonly targetIds: Buffer;
   readonly temperature: number;
   readonly count: number;
-  /** Most targets computed together. */
+  /** Maximum targets computed together. */
   readonly slice: number;
 }
 
@@ -260,13 +270,13 @@ function inferredLogprobs(
   };
 }
 
-/** The distinct rows, sorted, and the index of each among them. */
+/** The distinct rows, sorted, and a map from each to its index. */
 function distinct(rows: Int32Array): { readonly indices: Int32Array; readonly indexOf: ReadonlyMap<number, number> } {
   const indices = Int32Array.from(new Set(rows)).sort();
   return { indices, indexOf: new Map(Array.from(indices, (row, i) => [row, i])) };
 }
 
-/** Indices of each sequence's data, in order of first appearance. */
+/** Indices of the data in each sequence, in order of first appearance. */
 function sequencesOf(batch: readonly Datum[]): number[][] {
   const byNumber = new Map<number | string, number[]>();
   batch.forEach(({ sequence }, i) => {
@@ -278,7 +288,7 @@ function sequencesOf(batch: readonly Datum[]): number[][] {
   return [...byNumber.values()];
 }
 
-/** The totals of a batch that is not part of a larger one. */
+/** Totals of a batch that is not part of a larger one. */
 function totalsOf(batch: readonly Datum[]): BatchTotals {
   return batchTotals(sequencesOf(batch).map((members) => ({ weights: weightsOf(batch, members) })));
 }
@@ -292,14 +302,14 @@ function weightsOf(batch: readonly Datum[], members: readonly number[]): number[
   return weights;
 }
 
-/** Trained tokens of a datum. */
+/** Number of trained tokens in a datum. */
 function countOf({ weights }: Datum): number {
   let count = 0;
   for (let i = 1; i < weights.length; i++) if (weights[i] !== 0) count++;
   return count;
 }
 
-// Plain loops below: they run over every token of a batch while a GPU waits.
+// The functions below use plain loops: they visit every token of a batch while a GPU waits.
 
 function joined(parts: readonly Float32Array[]): Float32Array {
   const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
@@ -311,12 +321,12 @@ function joined(parts: readonly Float32Array[]): Float32Array {
   return all;
 }
 
-/** Tokens of some data whose weight is not 0. */
+/** Selects the tokens of some data whose weight is not 0. */
 function trainedTargets(batch: readonly Datum[], members: readonly number[]): Targets {
   return targetsWhere(batch, members, ({ weights }, position) => weights[position] !== 0);
 }
 
-/** Tokens of some data that are wanted; a datum's first token has no prediction. */
+/** Selects tokens of some data by a predicate; a datum's first token has no prediction. */
 function targetsWhere(
   batch: readonly Datum[],
   members: readonly number[],
@@ -336,7 +346,7 @@ function targetsWhere(
   return { count, datums, positions };
 }
 
-/** The advantage of a sequence: one number where all its data have the same, else one per target. */
+/** The advantage of a sequence: one number if all its data have the same, else one per target. */
 function advantageOf(
   batch: readonly Datum[],
   sequence: readonly number[],
@@ -354,7 +364,7 @@ function advantageOf(
   return numbers;
 }
 
-/** A field of each target in a range. */
+/** Collects a field of each target in a range. */
 function picked(
   batch: readonly Datum[],
   { datums, positions }: Targets,
@@ -366,7 +376,7 @@ function picked(
   return numbers;
 }
 
-/** Writes log-probs of targets to the positions of their tokens. */
+/** Writes the targets' log-probs to their positions in each datum. */
 function writeLogprobs(
   { count, datums, positions }: Targets,
   logp: Float32Array,
@@ -384,7 +394,7 @@ function pickInts(
   return numbers;
 }
 
-/** All tokens of the spans, concatenated. */
+/** Concatenates the tokens of all spans. */
 function idsOf({ spans, rows }: Packed): Int32Array {
   const ids = new Int32Array(rows);
   let row = 0;
@@ -392,14 +402,14 @@ function idsOf({ spans, rows }: Packed): Int32Array {
   return ids;
 }
 
-/** Sequences in order, as many per part as fit when packed. */
+/** Groups sequences, in order, into parts that fit `maxRows` when packed. */
 function partsOf(batch: readonly Datum[], maxRows: number): number[][][] {
   const parts: number[][][] = [];
   let part: number[][] = [];
   for (const sequence of sequencesOf(batch)) {
     const tried = [...part, sequence];
     const contexts = tried.flat().map((datum) => batch[datum]!.tokens);
-    const mayFit = contexts.reduce((sum, { length }) => sum + length, 0) <= maxRows; // sharing only makes it less
+    const mayFit = contexts.reduce((sum, { length }) => sum + length, 0) <= maxRows; // sharing only reduces the rows
     if (part.length > 0 && !mayFit && packContexts(contexts).rows > maxRows) {
       parts.push(part);
       part = [sequence];

@@ -21,7 +21,7 @@ test("every token has a row, whose ancestors are its context, and no row is unus
         packed.spans.slice(0, i).reduce((sum, span) => sum + span.tokens.length, 0),
       );
       const runOf = (row: number) => starts.findLastIndex((start) => start <= row);
-      /** Tokens that a row sees, itself last. */
+      /** The tokens that a row attends to, ending with itself. */
       const seenBy = (row: number): number[] => {
         const span = runOf(row);
         const { tokens, parent } = packed.spans[span]!;

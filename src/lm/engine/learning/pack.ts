@@ -1,19 +1,19 @@
-// Contexts to learn from, packed as a forest of spans: a common prefix is computed once, forward and backward.
+// Packs contexts to learn from as a forest of spans: a common prefix is computed once, forward and backward.
 import type { Span } from "../../model/layout.ts";
 
-/** Shorter common prefixes are not worth a span of their own. */
+/** Minimum length of a common prefix that gets a span of its own. */
 const MIN_SHARED = 8;
 
 export interface Packed {
   readonly spans: readonly Span[];
-  /** Row of the token at a position of a context. */
+  /** The row that holds the token at a position of a context. */
   rowOf(context: number, position: number): number;
-  /** Rows in all, and tokens without sharing. */
+  /** Number of rows; `tokens` is the number without sharing. */
   readonly rows: number;
   readonly tokens: number;
 }
 
-/** Packs contexts; deterministic. */
+/** Packs contexts deterministically. */
 export function packContexts(contexts: readonly (readonly number[])[]): Packed {
   const spans: Span[] = [];
   const firstRows: number[] = [];
@@ -27,17 +27,18 @@ export function packContexts(contexts: readonly (readonly number[])[]): Packed {
     return spans.length - 1;
   };
 
-  /** Adds the rest of these contexts, all equal up to `from`, after a span. */
+  /** Adds the rest of these contexts, which are all equal up to `from`, after a span. */
   const addAll = (members: readonly number[], from: number, parent: number | null): void => {
     for (const group of groupsByToken(contexts, members, from)) addGroup(group, from, parent);
   };
 
-  /** The same for contexts that continue with the same token. */
+  /** Adds contexts that continue with the same token. */
   const addGroup = (group: readonly number[], from: number, parent: number | null): void => {
     const end = commonEnd(contexts, group, from);
     const parted = end - from < MIN_SHARED ? groupsByToken(contexts, group, end) : [group];
     if (parted.length > 1) {
-      // Too short to be worth a span for all; contexts that stay equal for longer may still share a span that includes it.
+      // The common prefix is too short for its own span; smaller groups with a longer common prefix may still share
+      // one.
       for (const smaller of parted) addGroup(smaller, from, parent);
       return;
     }
@@ -65,7 +66,7 @@ export function packContexts(contexts: readonly (readonly number[])[]): Packed {
   };
 }
 
-/** Contexts by the token at a position, in order of first appearance. */
+/** Groups contexts by the token at a position, in order of first appearance. */
 function groupsByToken(contexts: readonly (readonly number[])[], members: readonly number[], at: number): number[][] {
   const groups = new Map<number, number[]>();
   for (const member of members) {
@@ -77,7 +78,7 @@ function groupsByToken(contexts: readonly (readonly number[])[], members: readon
   return [...groups.values()];
 }
 
-/** First position at which not all of these contexts have the same token. */
+/** The first position at which these contexts do not all have the same token. */
 function commonEnd(contexts: readonly (readonly number[])[], group: readonly number[], from: number): number {
   const first = contexts[group[0]!]!;
   let end = first.length;

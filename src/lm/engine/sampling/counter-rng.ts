@@ -1,23 +1,23 @@
-// Counter-based random numbers: the n-th number of a key does not depend on those before it, so that batching, caching and
+// Counter-based random numbers: the n-th number of a key does not depend on earlier ones, so batching, caching and
 // resuming cannot change what is sampled.
 
-/** A number in [0, 1) for each position. */
+/** Returns a number in [0, 1) for a position. */
 export type Uniform = (position: number) => number;
 
-/** The numbers of a key such as [seed, "rollout", step, episode]. */
+/** The random numbers of a key such as [seed, "rollout", step, episode]. */
 export function uniformOf(key: readonly (string | number)[]): Uniform {
   return uniformOfSeeds(seedsOf(key));
 }
 
-/** The numbers of a key's two 32-bit seeds. */
+/** The random numbers of two 32-bit seeds. */
 export function uniformOfSeeds([seedA, seedB]: readonly [number, number]): Uniform {
   return (position) => {
     const word = mix(mix((position + seedA) | 0) ^ seedB);
-    return (word >>> 8) / 2 ** 24; // 24 bits, the precision of a float: kernels compare in single precision
+    return (word >>> 8) / 2 ** 24; // 24 bits, a float's precision, since kernels compare in single precision
   };
 }
 
-/** A key hashed to two 32-bit seeds. */
+/** Hashes a key to two 32-bit seeds. */
 export function seedsOf(key: readonly (string | number)[]): readonly [number, number] {
   let [a, b] = [0x811c9dc5, 0x2f0b4c47];
   const text = key.map((part) => `${typeof part === "number" ? "#" : "$"}${part}`).join("\u0000");

@@ -1,4 +1,4 @@
-// Graph decoding gives the same samples as decoding step by step.
+// Tests that graph decoding gives the same samples as decoding step by step.
 import { expect, test } from "vitest";
 import { decodingCpu } from "../../../../test/devices/decoding.ts";
 import { FAMILIES, tinyModel, tokens } from "../../../../test/helpers/tiny-model.ts";
@@ -6,10 +6,10 @@ import { INSTRUCT_STOP } from "../../../gym/players/prompts/instruct.ts";
 import type { Sample, SampleRequest } from "../engine.ts";
 import { Sampler } from "./sampler.ts";
 
-/** Every other token begins an action: some samples end by their text. */
+/** Every other token starts an action, so the stop rule ends some samples. */
 const TEXTS = Array.from({ length: 61 }, (_, id) => ["\nQUERY: a", " b"][id % 2]!);
 
-/** Requests of all lengths, some with common prefixes, some that end early, some greedy. */
+/** Requests of many lengths: some share prefixes, some end early, some are greedy. */
 function requests(): SampleRequest[] {
   return Array.from({ length: 23 }, (_, i) => ({
     prompt: [...tokens(12, "shared", i % 3), ...tokens(1 + (i % 5), "own", i)],
@@ -21,7 +21,7 @@ function requests(): SampleRequest[] {
   }));
 }
 
-/** Some start at once, the others each when one is done. */
+/** Starts some requests at once, and another whenever one finishes. */
 async function sampleAll(sampler: Sampler): Promise<Sample[]> {
   const all = requests();
   const samples: Promise<Sample>[] = [];
@@ -80,9 +80,9 @@ test("the sharing table is rebuilt as contexts grow, within their blocks", async
     ),
   );
   expect(counts.shared).toEqual([
-    [10, 11], // the newest token included
+    [10, 11], // including the newest token
     [42, 43], // 32 steps later
-    [74, 57], // the second has its 40 tokens and keeps running, ignored, to the end of its KV block
+    [74, 57], // the second row has its 40 tokens; it keeps running, ignored, to the end of its KV block
     [106, 57],
   ]);
 });
@@ -120,7 +120,7 @@ test("requests that arrive while a batch decodes join it together", async () => 
   await Promise.all(batch);
   const got = await Promise.all(late);
   expect(got).toHaveLength(3);
-  // The batch, the batch with all three, and what remains of it without them.
+  // Batches are built three times: at first, with all three late requests, and for what remains after them.
   expect(counts.shared.filter((rows) => rows.length >= 12)).toHaveLength(2);
   const alone = new Sampler(tinyModel());
   const prompt = tokens(6, "late 10");

@@ -1,11 +1,11 @@
-// Decoding with a captured graph: one recorded step is replayed; ids, positions and block tables advance on the device and
-// tokens are read one step late. Finished rows keep running, ignored, until the batch is rebuilt.
+// Decoding with a captured graph: one captured step is replayed; ids, positions and block tables advance on the device,
+// and tokens are read one step late. Finished rows keep running, ignored, until the batch is rebuilt.
 import type { Buffer, CapturedGraph, Decoding, TokenLayout } from "../../devices/index.ts";
 import { headShape, infer } from "../../model/decoder.ts";
 import type { NewTokens } from "../../model/layout.ts";
 import type { Model } from "../../model/parameters.ts";
 
-/** One row of the batch: its context, and how its tokens are sampled. */
+/** One row of the batch: its context and sampling settings. */
 export interface DecodeRow {
   /** The next token to compute. */
   readonly token: number;
@@ -14,7 +14,7 @@ export interface DecodeRow {
   readonly seeds: readonly [number, number];
 }
 
-/** Tokens and log-probs of one step, row by row. */
+/** The tokens and log-probs of one step, one per row. */
 export interface DecodeStep {
   readonly tokens: Int32Array;
   readonly logp: Float32Array;
@@ -23,13 +23,13 @@ export interface DecodeStep {
 /** Batches are rounded up to one of these sizes; surplus rows repeat the first. */
 export const DECODE_SIZES = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256] as const;
 export const MAX_DECODE_ROWS = DECODE_SIZES.at(-1)!;
-/** Steps per graph: several where possible, since the GPU idles between two launches. */
+/** Steps per graph: several if possible, since the GPU idles between two launches. */
 const STEPS = [4, 1] as const;
-/** Steps after which the sharing table is rebuilt: contexts have grown. */
+/** Number of steps after which the sharing table is rebuilt, because contexts have grown. */
 const SHARING_STEPS = 32;
-const RANGES = 48; // room per row, on average: one for each ancestor and one for itself
+const RANGES = 48; // reserved ranges per row on average: one per ancestor, and its own
 
-/** Graphs for batches of one size, and the buffers they use. */
+/** The graphs for batches of one size, and their buffers. */
 interface Batch {
   readonly size: number;
   /** All tables that the host writes, concatenated; `ints` is the host's copy. */
@@ -40,11 +40,11 @@ interface Batch {
   readonly logits: Buffer;
   /** Tokens and log-probs of each step. */
   readonly out: Buffer;
-  /** By number of steps, captured when first needed. */
+  /** Graphs by number of steps, captured when first needed. */
   readonly graphs: Map<number, CapturedGraph>;
 }
 
-/** Launched steps that have not been read. */
+/** Launched steps whose results have not been read. */
 interface Queued {
   readonly steps: number;
   readonly read: () => Int32Array;
@@ -69,9 +69,9 @@ export class Decoder {
   #kvCaches: readonly Buffer[] = [];
   #current: Batch | undefined;
   #queued: Queued[] = [];
-  /** Steps queued since the sharing table was built. */
+  /** Number of steps queued since the sharing table was built. */
   #sinceShared = 0;
-  /** The output of the oldest launch, and how many of its steps have been taken. */
+  /** Output of the oldest launch; `#taken` counts the steps already taken from it. */
   #output: Int32Array | undefined;
   #taken = 0;
 
@@ -80,12 +80,12 @@ export class Decoder {
     this.#decoding = decoding;
   }
 
-  /** Steps queued whose tokens have not been taken. */
+  /** Number of queued steps whose tokens have not been taken. */
   get ahead(): number {
     return this.#queued.reduce((sum, { steps }) => sum + steps, 0) - this.#taken;
   }
 
-  /** Rows the batch was rounded up to. */
+  /** Number of rows that the batch was rounded up to. */
   get size(): number {
     return this.#current?.size ?? 0;
   }
@@ -100,10 +100,10 @@ export class Decoder {
     return used <= RANGES * size;
   }
 
-  /** Starts a batch; all steps queued before must have been taken. */
+  /** Starts a batch; all steps queued earlier must have been taken. */
   start(rows: readonly DecodeRow[], kvCaches: readonly Buffer[]): void {
     if (kvCaches.length !== this.#kvCaches.length || kvCaches.some((kvCache, i) => kvCache !== this.#kvCaches[i])) {
-      this.#freeBatches(); // graphs hold the addresses of the old ones
+      this.#freeBatches(); // graphs hold the addresses of the old caches
       this.#kvCaches = [...kvCaches];
     }
     const size = DECODE_SIZES.find((most) => most >= rows.length)!;
@@ -119,12 +119,12 @@ export class Decoder {
     this.#current = batch;
   }
 
-  /** Queues up to `wanted` steps in two launches: one runs while the host handles the tokens of the other. */
+  /** Queues up to `wanted` steps in two launches, so that one runs while the host handles the other's tokens. */
   queue(wanted: number): void {
     while (this.#queued.length < 2 && this.ahead < wanted) this.#launch(wanted - this.ahead);
   }
 
-  /** Launches a graph of as many steps as fit `wanted`. */
+  /** Launches a graph with as many steps as fit in `wanted`. */
   #launch(wanted: number): void {
     const batch = this.#current!;
     const steps = STEPS.find((count) => count <= wanted)!;
@@ -143,7 +143,7 @@ export class Decoder {
     });
   }
 
-  /** Waits for the oldest queued step. */
+  /** Waits for the oldest queued step and returns it. */
   take(): DecodeStep {
     const { steps, read } = this.#queued[0]!;
     this.#output ??= read();
@@ -250,7 +250,7 @@ export class Decoder {
 
   #capture({ size, tables, parts, layout, logits, out }: Batch, steps: number): CapturedGraph {
     const { device, config, head } = this.#model;
-    const floats = (buffer: Buffer): Buffer => ({ ...buffer, dtype: "f32" }); // the same bits
+    const floats = (buffer: Buffer): Buffer => ({ ...buffer, dtype: "f32" }); // reinterprets the same bits
     const part = (name: TableName): Buffer => device.part(tables, parts.get(name)!.from, parts.get(name)!.length);
     const stride = device.outStride(head);
     return this.#decoding.capture(() => {
@@ -290,10 +290,13 @@ function fillTables({ size, ints, parts }: Batch, rows: readonly DecodeRow[]): v
     floats[at("temperatures") + t] = temperature;
     ints.set(seeds, at("seeds") + 2 * t);
   }
-  ints.set([size, 0, 0, range], at("spans") + 4 * size); // closes the table
+  ints.set([size, 0, 0, range], at("spans") + 4 * size); // the final entry, which ends the table
 }
 
-/** Advances the host's copy by some steps, as `Decoding.advance` does on the device: only the tables that sharing is built from. */
+/**
+ * Advances the host's copy by some steps, as `Decoding.advance` does on the device; only the tables from which sharing
+ * is built.
+ */
 function growTables({ size, ints, parts }: Batch, steps: number): void {
   const at = (name: TableName): number => parts.get(name)!.from;
   for (let t = 0; t < size; t++) {

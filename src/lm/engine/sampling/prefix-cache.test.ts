@@ -1,4 +1,4 @@
-// The prefix cache by itself: matching, eviction and addresses.
+// Tests the prefix cache alone: matching, eviction and addresses.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createCpuDevice } from "../../devices/cpu/device.ts";
@@ -54,7 +54,7 @@ test("evicts the least recently used block, never one that is pinned or has chil
   const recent = add(cache, [3, 3, 3]);
   cache.release(old);
   cache.release(recent);
-  cache.match([2], 1); // used again
+  cache.match([2], 1); // marks it as recently used
   const known = (token: number) => cache.match([token], 1).tokens === 1;
   const next = add(cache, [4]);
   expect([1, 2, 3, 4].map(known)).toEqual([true, true, false, true]);
@@ -69,7 +69,7 @@ test("a sample continues in its private block if the match ends there, unless it
   const cache = cacheOf(1_000);
   const first = add(cache, [1, 2, 3], 10);
   expect(first.capacity).toBe(16);
-  const beside = add(cache, [1, 2, 3, 4]); // the first is pinned
+  const beside = add(cache, [1, 2, 3, 4]); // the first block is pinned
   expect(beside.parent).toBe(first);
   cache.release(first);
   cache.release(beside);
@@ -79,12 +79,12 @@ test("a sample continues in its private block if the match ends there, unless it
   expect(add(cache, [7, 7, 7, 8], 2)).toBe(turn);
   cache.release(turn);
   expect(turn.tokens).toEqual([7, 7, 7, 8]);
-  expect(add(cache, [7, 7, 9]).parent).toBe(turn); // leaves it in the middle
+  expect(add(cache, [7, 7, 9]).parent).toBe(turn); // follows only part of it
   const shared = cache.add(cache.match([5], 1), 8);
   shared.tokens.push(5);
   shared.computed = 1;
   cache.release(shared);
-  expect(add(cache, [5, 6]).parent).toBe(shared); // not private
+  expect(add(cache, [5, 6]).parent).toBe(shared); // shared blocks are not extended
 });
 
 test("a full block moves to one twice as large with its contents, and the old one is freed", () => {
@@ -120,7 +120,8 @@ test("a full block moves to one twice as large with its contents, and the old on
   expect(held()).toEqual(before);
   expect(add(cache, [9], 2).block).toBe(old);
   cache.release(turn);
-  expect(add(cache, [1, 2, 3, 4, 5, 6, 7], 120).parent).toBe(turn); // no room for a larger block: chained instead
+  // No room for a larger block, so a new one is chained.
+  expect(add(cache, [1, 2, 3, 4, 5, 6, 7], 120).parent).toBe(turn);
   cache.clear();
   expect(cache.add(cache.match([1], 1), 8, 100).capacity).toBe(104); // exactly a quarter of the cache
 });

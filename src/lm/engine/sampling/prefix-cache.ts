@@ -1,33 +1,37 @@
-// The prefix cache: a tree of KV blocks, each the keys and values of some tokens. A request continues the longest cached
-// prefix of its context, whoever computed it. Blocks in use are pinned; others are evicted when room is needed, least
-// recently used first.
+// The prefix cache: a tree of KV blocks, each with the keys and values of some tokens. A request continues the longest
+// cached prefix of its context, no matter which request computed it. Blocks in use are pinned; others are evicted when
+// room is needed, least recently used first.
 import type { BlockAddress, Buffer, Device } from "../../devices/index.ts";
 
-/** Tokens that follow part of another block, and where their keys and values are. */
+/** Tokens that continue a prefix of another block, and the address of their keys and values. */
 export interface KvBlock extends BlockAddress {
   block: number;
   capacity: number;
-  /** Whether it belongs to one sample, which fills it turn by turn; others are prefixes for many to share. */
+  /**
+   * Whether it belongs to one sample, which fills it turn by turn; other blocks are prefixes that many samples share.
+   */
   readonly isPrivate: boolean;
   readonly parent: KvBlock | null;
-  /** Tokens of the parent that this block follows; the parent's later ones belong to another continuation. */
+  /**
+   * Number of the parent's tokens that this block follows; the parent's later tokens belong to another continuation.
+   */
   readonly parentTokens: number;
-  /** All tokens, the computed ones first. */
+  /** All tokens; the computed ones come first. */
   readonly tokens: number[];
-  /** Tokens whose keys and values are computed. */
+  /** Number of tokens whose keys and values are computed. */
   computed: number;
   readonly children: Set<KvBlock>;
-  /** Samples that use it, or a block below it. */
+  /** Number of samples that use it or a descendant. */
   holders: number;
-  /** When it was last matched or made. */
+  /** Time of the last match, or of creation. */
   used: number;
 }
 
 export interface Match {
   readonly block: KvBlock | null;
-  /** Tokens of `block` that match. */
+  /** Number of matching tokens in `block`. */
   readonly blockTokens: number;
-  /** Tokens of the context that match, in all blocks down to this one. */
+  /** Number of matching tokens in the context, over all blocks down to this one. */
   readonly tokens: number;
 }
 
@@ -35,16 +39,16 @@ export interface CacheShape {
   readonly layers: number;
   readonly kvHeads: number;
   readonly headDim: number;
-  /** Most tokens to cache. @default 131072 */
+  /** Maximum tokens to cache. @default 131072 */
   readonly maxTokens?: number;
   /** Longest context of the model, in tokens. @default no limit */
   readonly window?: number;
 }
 
-const FIRST_TOKENS = 4_096; // initial size; it doubles
+const FIRST_TOKENS = 4_096; // initial capacity; it doubles when full
 const MAX_TOKENS = 131_072;
 
-/** Keys and values of many contexts, shared where their prefixes are equal. */
+/** Keys and values of many contexts, shared where prefixes are equal. */
 export class PrefixCache {
   /** One buffer per layer; replaced when the cache grows. */
   kvCaches: Buffer[] = [];
@@ -52,9 +56,9 @@ export class PrefixCache {
   readonly #shape: CacheShape;
   readonly #roots = new Set<KvBlock>();
   readonly #unit: number; // elements per token and layer
-  #gaps: { start: number; end: number }[] = []; // in tokens
+  #gaps: { start: number; end: number }[] = []; // free ranges, in tokens
   #capacity = 0;
-  #pinned = 0; // tokens of blocks in use
+  #pinned = 0; // tokens in blocks that are in use
   #clock = 0;
 
   constructor(device: Device, shape: CacheShape) {
@@ -67,12 +71,12 @@ export class PrefixCache {
     return this.#shape.maxTokens ?? MAX_TOKENS;
   }
 
-  /** Tokens that fit without growing. */
+  /** Number of tokens that fit without growing. */
   get capacity(): number {
     return this.#capacity;
   }
 
-  /** The longest cached prefix of a context, at most `limit` tokens. */
+  /** Finds the longest cached prefix of a context, at most `limit` tokens. */
   match(context: readonly number[], limit: number): Match {
     let best: Match = { block: null, blockTokens: 0, tokens: 0 };
     let level: Iterable<KvBlock> = this.#roots;
@@ -86,9 +90,10 @@ export class PrefixCache {
   }
 
   /**
-   * Reserves room for `tokens` after a match, and pins it. With `wish`, the sample gets a private block of that size, as
-   * long as pinned blocks take at most a quarter of the cache; its next turn continues in the same block, moved to one twice
-   * as large where needed. So an episode stays in one block, which is faster to attend to than a chain.
+   * Reserves room for `tokens` after a match, and pins it. With `wish`, the sample gets a private block of that size,
+   * as long as pinned blocks take at most a quarter of the cache. Its next turn continues in the same block, which is
+   * moved to one twice as large when full. An episode thus stays in one block, which attention reads faster than a
+   * chain.
    */
   add(match: Match, tokens: number, wish?: number): KvBlock {
     const isPrivate = wish !== undefined;
@@ -102,7 +107,7 @@ export class PrefixCache {
     for (let at: KvBlock | null = block; at; at = at.parent) if (--at.holders === 0) this.#pinned -= at.capacity;
   }
 
-  /** Drops everything: the weights have changed. No block may be pinned. */
+  /** Drops everything, because the weights have changed. No block may be pinned. */
   clear(): void {
     this.#roots.clear();
     this.#pinned = 0;
@@ -141,7 +146,10 @@ export class PrefixCache {
     return block;
   }
 
-  /** The matched block, if it is private, unused, ends at the match, and has room or can be moved to a larger one. */
+  /**
+   * Extends the matched block if it is private, unused, ends at the match, and has room or can be moved to a larger
+   * one.
+   */
   #extend({ block, blockTokens, tokens: before }: Match, tokens: number): KvBlock | undefined {
     if (!block?.isPrivate || block.holders > 0 || block.children.size > 0) return undefined;
     if (blockTokens !== block.tokens.length || block.computed !== blockTokens) return undefined;
@@ -157,7 +165,10 @@ export class PrefixCache {
     return block;
   }
 
-  /** Size of a private block: `wish` clamped to [needed, window − before]; undefined when pinned blocks would take too much. */
+  /**
+   * Size of a private block: `wish` clamped to [needed, window − before]; undefined if pinned blocks would take too
+   * much.
+   */
   #privateSize(needed: number, wish: number, before: number): number | undefined {
     const size = Math.max(needed, Math.min(wish, (this.#shape.window ?? Infinity) - before));
     return this.#pinned + size <= this.#maxTokens / 4 ? size : undefined;
@@ -183,7 +194,7 @@ export class PrefixCache {
     return best;
   }
 
-  /** First token of a free range, which is taken. */
+  /** Reserves a free range and returns its first token. */
   #reserve(size: number, keep: KvBlock | null): number {
     for (;;) {
       const gap = this.#gaps.find(({ start, end }) => end - start >= size);
@@ -195,7 +206,8 @@ export class PrefixCache {
       }
       if (this.#capacity < this.#maxTokens)
         this.#grow(Math.min(this.#maxTokens, Math.max(2 * this.#capacity, FIRST_TOKENS, this.#capacity + size)));
-      else if (!this.#evict(keep)) this.#grow(this.#capacity + size); // everything is pinned: better slow than stuck
+      // Everything is pinned: growing is slow, but waiting would deadlock.
+      else if (!this.#evict(keep)) this.#grow(this.#capacity + size);
     }
   }
 
@@ -208,13 +220,13 @@ export class PrefixCache {
         device.copy(device.part(old, 0, this.#capacity * this.#unit), bigger);
         device.free(old);
       }
-      this.kvCaches[i] = bigger; // at once: if the next allocation fails, all layers still hold their values
+      this.kvCaches[i] = bigger; // assigned at once: if the next allocation fails, all layers still hold their values
     }
     this.#free(this.#capacity, capacity);
     this.#capacity = capacity;
   }
 
-  /** Drops the least recently used block without children and holders; false when there is none. */
+  /** Evicts the least recently used block without children and holders; false if there is none. */
   #evict(keep: KvBlock | null): boolean {
     let oldest: KvBlock | undefined;
     const visit = (block: KvBlock) => {
@@ -244,12 +256,12 @@ export class PrefixCache {
   }
 }
 
-/** Capacities are multiples of eight tokens, the width of kernels' panels. */
+/** Rounds up to a multiple of eight tokens, the width of the kernels' panels. */
 function padded(tokens: number): number {
   return (tokens + 7) & ~7;
 }
 
-/** How many tokens of a block equal the context from `from` on. */
+/** Number of tokens in a block that equal the context starting at `from`. */
 function common({ tokens }: KvBlock, context: readonly number[], from: number, limit: number): number {
   const end = Math.min(tokens.length, limit - from);
   let i = 0;

@@ -1,4 +1,5 @@
-// Sampling through the engine: a sample depends only on its prompt, its key and the weights, not on the rest of the batch.
+// Tests sampling through the engine: a sample depends only on its prompt, its key and the weights, not on the rest of
+// the batch.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TINY, tinyModel, tokens } from "../../../../test/helpers/tiny-model.ts";
@@ -22,7 +23,7 @@ function request(prompt: readonly number[], key: string | number, more: Partial<
   return { prompt, max_new_tokens: 12, stop_ids: [], key: ["sample", key], ...more };
 }
 
-/** Takes nearly all memory; it is never written to, so it costs only address space. */
+/** Allocates nearly all memory. It is never written to, so it costs only address space. */
 function restOf(device: Device, left: number): Buffer {
   for (let size = 2 ** 30; ; size -= 2 ** 12) {
     try {
@@ -40,7 +41,7 @@ function essence({ tokens: ids, logprobs, finish_reason }: Sample) {
   return { ids, logprobs, finish_reason };
 }
 
-/** Prompts with common prefixes, of lengths around multiples of eight, the panels' width. */
+/** Prompts with common prefixes; their lengths are close to multiples of eight, the panel width. */
 const PROMPT = tokens(23, "prompt");
 const REQUESTS: readonly SampleRequest[] = [
   request(PROMPT, 0),
@@ -70,7 +71,7 @@ describe("the same bits", () => {
     const ask = async (at: number): Promise<void> => {
       const i = order[at]!;
       let next = order[at + 3];
-      // The first token of one starts another.
+      // The first token of one request starts another.
       const onToken = () => {
         if (next !== undefined) late.push(ask(at + 3));
         next = undefined;
@@ -92,7 +93,7 @@ describe("the same bits", () => {
       const one = request(context, `turn ${turn}`, { max_new_tokens: 5 + turn });
       const sample = await engine.sample(one);
       expect(essence(sample)).toEqual(essence(await engineOf().sample(one)));
-      // Only the last sampled token and the 2 observation tokens after it are new each time.
+      // Only the last sampled token and the two observation tokens after it are new each time.
       expect(sample.cached_tokens).toBe(turn === 1 ? 0 : context.length - 3);
       context = [...context, ...sample.tokens, ...tokens(2, "observation", turn)];
     }

@@ -8,9 +8,10 @@
 //                  │ (#step)       │ ◀────────────────────────── │ (#decode)      │
 //                  └───────────────┘  enough wait to join        └────────────────┘
 //
-// A prompt step computes the prompts of new requests and one token of every live one; the host builds its tables. Graph
-// decoding, on devices that can, replays a captured step for the live requests alone; tokens are read one step late, so
-// leaving it means reading what is still queued (#drain). Devices without it take a host-built step for every token.
+// A prompt step computes the prompts of new requests and one token of every live one; the host builds its tables. On
+// devices that support it, graph decoding replays a captured step for the live requests alone. Tokens are then read one
+// step late, so leaving it means reading what is still queued (#drain). Other devices take a host-built step for every
+// token.
 import type { Buffer } from "../../devices/index.ts";
 import { infer, skipsRows } from "../../model/decoder.ts";
 import { layoutOf, type NewTokens } from "../../model/layout.ts";
@@ -27,9 +28,9 @@ interface Live {
   readonly request: SampleRequest;
   readonly uniform: Uniform;
   readonly stop: TokenStop | undefined;
-  /** Where its keys and values go. */
+  /** The block that holds its keys and values. */
   readonly block: KvBlock;
-  /** Address and tokens of each block it continues, from the root. */
+  /** Address and token count of each block it continues, from the root. */
   readonly path: readonly number[];
   readonly tokens: number[];
   readonly logprobs: number[];
@@ -44,21 +45,21 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** Most prompt tokens computed in one step; the rest waits a step, so that memory stays bounded. */
+/** Maximum prompt tokens computed in one step; the rest waits a step, so that memory stays bounded. */
 const MAX_STEP_TOKENS = 8_192;
 
 /**
- * During graph decoding new requests wait for each other: they join when this share of the batch is waiting, or after
- * JOIN_STEPS steps. Each join needs a prompt step, which takes as long as four captured ones.
+ * During graph decoding, new requests wait for each other: they join when this share of the batch is waiting, or after
+ * JOIN_STEPS steps. Each join needs a prompt step, which takes as long as four captured steps.
  */
 const JOIN_SHARE = 0.5;
 const JOIN_STEPS = 16;
 
-const MIN_SHARED = 64; // fewer new prompt tokens are not worth a shared block
-const MIN_PRIVATE = 128; // tokens of a private block, so that later turns may continue in it
+const MIN_SHARED = 64; // minimum new prompt tokens for a shared block
+const MIN_PRIVATE = 128; // minimum capacity of a private block, so that later turns can continue in it
 
 export interface SamplerOptions extends Pick<CacheShape, "maxTokens"> {
-  /** Prompt tokens after which a step takes no further prompt. @default MAX_STEP_TOKENS */
+  /** Number of prompt tokens after which a step takes no further prompt. @default MAX_STEP_TOKENS */
   readonly maxStepTokens?: number;
 }
 
@@ -69,10 +70,10 @@ export class Sampler {
   readonly #maxStepTokens: number;
   #waiting: Waiting[] = [];
   #live: Live[] = [];
-  /** Only on devices with graphs; and the request of each row there, undefined once it is done. */
+  /** Set only on devices with graphs. `#rows` holds the request of each row, undefined once it is done. */
   readonly #decoder: Decoder | undefined;
   #rows: (Live | undefined)[] = [];
-  /** Steps decoded since the first waiting request arrived. */
+  /** Number of steps decoded since the first waiting request arrived. */
   #held = 0;
   #running = false;
   #closed: unknown;
@@ -112,7 +113,7 @@ export class Sampler {
 
   async #run(): Promise<void> {
     while (!this.idle) {
-      await nextTask(); // requests made together, or by those that just finished, join the same step
+      await nextTask(); // requests made together, or by ones that just finished, join the same step
       try {
         this.#step();
       } catch (error) {
@@ -122,7 +123,7 @@ export class Sampler {
     this.#running = false; // in the same turn of the event loop as the check of `idle`
   }
 
-  /** Rejects all requests; their cached keys and values are dropped, since they may be incomplete. */
+  /** Rejects all requests. Drops their cached keys and values, which may be incomplete. */
   #fail(error: unknown): void {
     this.#decoder?.drop();
     this.#rows = [];
@@ -134,7 +135,7 @@ export class Sampler {
     for (const { reject } of lost) reject(error);
   }
 
-  /** One token of every live request, and the prompts of new ones. */
+  /** Computes one token of every live request, and the prompts of new ones. */
   #step(): void {
     if (this.#decoder && this.#mayDecode() && this.#decode(this.#decoder)) return;
     if (this.#decoder) this.#drain(this.#decoder);
@@ -160,7 +161,7 @@ export class Sampler {
         continue;
       }
       const live = this.#admit(this.#waiting[0]!, push);
-      this.#waiting.shift(); // only now: if #admit fails, #fail rejects it with the others
+      this.#waiting.shift(); // only now: if #admit throws, #fail still rejects it with the others
       push(live.block, live.block.tokens.length - live.block.computed);
       rows.push({ live, row: row - 1 });
       this.#live.push(live);
@@ -169,17 +170,18 @@ export class Sampler {
     const hadNew = rows.some(({ live }) => live.tokens.length === 0);
     const drawn = this.#draw(news, ids, rows);
     this.#live = rows.flatMap(({ live }, i) => (this.#append(live, drawn.tokens[i]!, drawn.logp[i]!) ? [live] : []));
-    if (hadNew) this.#live.sort(inTreeOrder); // rows with a common prefix are adjacent: the device reads it once
+    // Makes rows with a common prefix adjacent, so that the device reads it once.
+    if (hadNew) this.#live.sort(inTreeOrder);
   }
 
-  /** Whether graph decoding continues: nobody waits, or too few to join yet. */
+  /** Whether graph decoding continues: no request waits, or too few to join yet. */
   #mayDecode(): boolean {
     const { length: waiting } = this.#waiting;
     if (waiting === 0) return true;
     return waiting < JOIN_SHARE * this.#live.length && this.#held++ < JOIN_STEPS;
   }
 
-  /** A captured step of all live requests; false when the batch cannot be decoded that way. */
+  /** Runs a captured step for all live requests; false if this batch cannot be decoded that way. */
   #decode(decoder: Decoder): boolean {
     const live = this.#live;
     if (live.length === 0 || live.length > MAX_DECODE_ROWS || live.some(({ request }) => hasFilter(request)))
@@ -199,7 +201,7 @@ export class Sampler {
     return true;
   }
 
-  /** Reads the steps still queued, and leaves graph decoding. */
+  /** Reads the steps still queued and leaves graph decoding. */
   #drain(decoder: Decoder): void {
     while (decoder.ahead > 0) this.#readStep(decoder);
     this.#rows = [];
@@ -217,9 +219,9 @@ export class Sampler {
   }
 
   /**
-   * Matches a prompt with the cache and reserves blocks for the rest. All but the last token of a new prompt become a shared
-   * block. The next turn of an episode continues in its private block, and so do a few tokens of any prompt: every further
-   * block is one more range for attention to read with each token.
+   * Matches a prompt with the cache and reserves blocks for the rest. All but the last token of a new prompt become a
+   * shared block. The next turn of an episode continues in its private block, and so do prompts with few new tokens:
+   * every additional block is one more range that attention reads for each token.
    */
   #admit({ request, resolve, reject }: Waiting, push: (block: KvBlock, count: number) => void): Live {
     const { prompt, max_new_tokens, key } = request;
@@ -236,7 +238,7 @@ export class Sampler {
     }
     const rest = prompt.slice(match.tokens);
     const room = rest.length + max_new_tokens;
-    const isMovable = this.#model.device.moveBlock !== undefined; // elsewhere a chain of blocks is as fast
+    const isMovable = this.#model.device.moveBlock !== undefined; // on other devices a chain of blocks is as fast
     const block = this.cache.add(match, room, isMovable ? Math.max(2 * room, MIN_PRIVATE) : undefined);
     block.tokens.push(...rest);
     const path = ancestorsOf(block).flatMap(({ block: address, tokens }) => [address, tokens]);
@@ -244,7 +246,7 @@ export class Sampler {
     return { request, uniform: uniformOf(key), stop, block, path, tokens: [], logprobs: [], cached, resolve, reject };
   }
 
-  /** Computes the new tokens and samples one for each of `rows`. */
+  /** Computes the new tokens and samples one token for each of `rows`. */
   #draw(news: readonly NewTokens[], ids: readonly number[], rows: readonly { live: Live; row: number }[]) {
     const { device, config, head } = this.#model;
     const n = rows.length;
@@ -255,7 +257,7 @@ export class Sampler {
         return buffer;
       };
       const layout = layoutOf(device, news, [0]);
-      const isAll = n === ids.length; // one new token each, in order
+      const isAll = n === ids.length; // each request has one new token, in order
       const indices = isAll ? null : put(Int32Array.from(rows, ({ row }) => row));
       const wanted = indices && skipsRows(device) ? { indices, count: n } : null;
       const hidden = infer(this.#model, put(Int32Array.from(ids)), layout, this.cache.kvCaches, wanted);
@@ -276,7 +278,7 @@ export class Sampler {
         if (!hasFilter(live.request)) continue;
         const row = device.read(device.part(logits, i * stride, config.vocab_size)) as Float32Array;
         tokens[i] = chooseFiltered(row, live.request, live.uniform(positionOf(live)));
-        // Its log-prob, by the same kernel as in training: equal to the bit.
+        // Computes the log-prob with the same kernel as training, so that the bits are equal.
         const again = { logp: device.alloc("f32", 1), entropy: device.alloc("f32", 1), lse: device.alloc("f32", 1) };
         const x = device.part(last, i * config.hidden_size, config.hidden_size);
         device.logProbs(head, x, put(Int32Array.of(tokens[i]!)), live.request.temperature ?? 1, 1, again);
@@ -286,7 +288,7 @@ export class Sampler {
     });
   }
 
-  /** Adds a token to its sample; false when the sample is done. */
+  /** Appends a token to its sample; false if the sample is done. */
   #append(live: Live, token: number, logp: number): boolean {
     const { request, block } = live;
     if (this.#closed) return false;
@@ -299,7 +301,7 @@ export class Sampler {
       live.reject(error); // a listener that throws fails only its own sample
       return false;
     }
-    if (this.#closed) return false; // by the listener
+    if (this.#closed) return false; // the listener may have closed the sampler
     const isEnd = request.stop_ids.includes(token);
     const kept = isEnd ? -1 : (live.stop?.add(token) ?? -1);
     const stopped = isEnd || kept >= 0;
@@ -315,23 +317,23 @@ export class Sampler {
   }
 }
 
-/** Drops the tokens after the kept ones, from its block too, so that the next turn can continue in it. */
+/** Drops the tokens after the first `kept`, also from the block, so that the next turn can continue in it. */
 function dropFrom({ tokens, logprobs, block }: Live, kept: number): void {
   const dropped = tokens.length - kept;
   tokens.length = kept;
   logprobs.length = kept;
-  if (dropped < 2 || block.children.size > 0) return; // the newest token is not in the block
+  if (dropped < 2 || block.children.size > 0) return; // the newest token is not in the block yet
   block.tokens.length -= dropped - 1;
   block.computed = Math.min(block.computed, block.tokens.length);
 }
 
-/** Orders samples by the blocks they continue, so that those with a common prefix are adjacent. */
+/** Orders samples by the blocks they continue, so that samples with a common prefix are adjacent. */
 function inTreeOrder({ path: a }: Live, { path: b }: Live): number {
   for (let i = 0; i < a.length && i < b.length; i++) if (a[i] !== b[i]) return a[i]! - b[i]!;
   return a.length - b.length;
 }
 
-/** A sample as a row of graph decoding. */
+/** Converts a sample to a row for graph decoding. */
 function rowOf({ request, block }: Live): DecodeRow {
   return {
     token: block.tokens[block.computed]!,
@@ -353,7 +355,10 @@ function ancestorsOf(block: KvBlock): { block: number; capacity: number; tokens:
   return [...ancestorsOf(parent), { block: parent.block, capacity: parent.capacity, tokens: parentTokens, row: 0 }];
 }
 
-/** Yields to the event loop, which a promise alone would not. Browsers delay timers by 4 ms, but not a port's messages. */
+/**
+ * Yields to the event loop, which a resolved promise would not. Uses a message port, since browsers delay timers by 4
+ * ms.
+ */
 function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     if (typeof setImmediate === "function") setImmediate(resolve);

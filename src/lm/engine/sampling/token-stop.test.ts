@@ -1,4 +1,4 @@
-// Stops by text: the same sample as without, cut to whole tokens, whatever else is in the batch.
+// Tests stop rules: the sample is the same as without one, cut to whole tokens, whatever else is in the batch.
 import { expect, test } from "vitest";
 import { TINY, tinyModel, tokens } from "../../../../test/helpers/tiny-model.ts";
 import { INSTRUCT_STOP } from "../../../gym/players/prompts/instruct.ts";
@@ -16,11 +16,12 @@ const keptOf = (pieces: readonly string[]) => {
 test("whole tokens before the end are kept, blank ones at the end are not", () => {
   expect(keptOf(["QUERY", ": SELECT", " 1", "\n", "Result", ":"])).toBe(3);
   expect(keptOf(["QUERY", ": SELECT", " 1", ";\n", "x"])).toBe(4);
-  // Blanks after the end belong to a token that is needed.
+  // White space after the end belongs to a token that is needed.
   expect(keptOf(["QUERY", ": SELECT", " (1", ");\n\n", "Result"])).toBe(4);
   expect(keptOf(["QUERY", ": SELECT", " 'x", "';\n\n\n"])).toBe(4);
   expect(keptOf(["DESCRIBE:", ' "a', '"\n\n', "b"])).toBe(3);
-  expect(keptOf(["ANSWER:", " \xe1\x88", "\xa0", "\n", "Result:"])).toBe(3); // the last byte of a letter is not a blank
+  // The last byte of a letter is not white space.
+  expect(keptOf(["ANSWER:", " \xe1\x88", "\xa0", "\n", "Result:"])).toBe(3);
   expect(keptOf(["DESCRIBE:", " a", "\n\n", "b"])).toBe(2);
   expect(keptOf(["DESCRIBE: a\nDESCRIBE: b"])).toBe(1); // at least one token
   expect(keptOf(["QUERY", ": SELECT", " 1"])).toBe(-1);
@@ -28,7 +29,7 @@ test("whole tokens before the end are kept, blank ones at the end are not", () =
 
 const engineOf = () => new LocalEngine(tinyModel({ device: createCpu({ threads: 1 }) }));
 const PROMPT = tokens(23, "prompt");
-/** Every token means something, so that stops are frequent. */
+/** Every token matters to the stop rule, so that stops are frequent. */
 const PIECES = ["QUERY: ", "SELECT", " a", "\n", ";\n", "Result:", " b", "ANSWER: ", " c", "\n\n"];
 const TEXTS = Array.from({ length: TINY.vocab_size }, (_, id) => PIECES[id % PIECES.length]!);
 const request = (key: number, more: Partial<SampleRequest> = {}): SampleRequest => ({
@@ -67,7 +68,7 @@ test("the next turn continues where the kept tokens end, to the same bits", asyn
     const sample = await engine.sample(one);
     const fresh = await engineOf().sample(one);
     expect([sample.tokens, sample.logprobs]).toEqual([fresh.tokens, fresh.logprobs]);
-    // Everything that was kept had been computed before, but for a last token that nothing was sampled after.
+    // Everything kept was computed before, except a last token after which nothing was sampled.
     if (turn > 0) expect(sample.cached_tokens).toBeGreaterThanOrEqual(context.length - 4);
     if (sample.finish_reason === "stop" && sample.tokens.at(-1) !== 5) dropped++;
     context = [...context, ...sample.tokens, ...tokens(3, "observation", turn)];

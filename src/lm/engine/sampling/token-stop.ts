@@ -1,16 +1,16 @@
-// A stop rule on a sample's tokens: which are kept when the text says that the reply is over.
+// Applies a stop rule to a sample's tokens: decides how many are kept when the reply is over.
 import { isBlank, type StopRule, StopWatcher } from "../../../stop.ts";
 
-/** A rule, and the text of every token id: the tokenizer's `texts`. */
+/** A stop rule, and the text of every token id (the tokenizer's `texts`). */
 export interface TextStop {
   readonly rule: StopRule;
   readonly texts: readonly string[];
 }
 
 /**
- * Follows one sample. Only whole tokens are kept, as sampled: those with nothing but whitespace after the end of the reply,
- * such as Qwen's `);\n\n`; trailing tokens of whitespace are dropped. A token with text on both sides of the end is dropped;
- * tokenizers that split at line ends, such as those of Qwen, Llama and SmolLM, have none.
+ * Follows one sample. Only whole tokens are kept, as sampled. A token with only white space after the end of the reply,
+ * such as Qwen's `);\n\n`, is kept; trailing tokens of white space are dropped. A token with text on both sides of the
+ * end is dropped; tokenizers that split at line breaks, such as Qwen's, Llama's and SmolLM's, have none.
  */
 export class TokenStop {
   readonly #watcher: StopWatcher;
@@ -22,7 +22,7 @@ export class TokenStop {
     this.#texts = texts;
   }
 
-  /** Adds a token; returns how many tokens of the sample are kept, or -1 when it is not over. */
+  /** Adds a token. Returns how many tokens of the sample to keep, or -1 if the reply is not over. */
   add(token: number): number {
     const text = this.#texts[token] ?? "";
     this.#sampled.push(text);

@@ -1,4 +1,4 @@
-// Filters against the definition of each, token by token, and the probabilities by sweeping the random number.
+// Checks the filters against their definitions, token by token, and the probabilities by sweeping the random number.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { SampleRequest } from "../engine.ts";
@@ -10,7 +10,7 @@ function request(filters: Filters): SampleRequest {
   return { prompt: [0], max_new_tokens: 1, stop_ids: [], key: [], ...filters };
 }
 
-/** Probability of each token after the filters, by definition; 0 for excluded ones. */
+/** Probability of each token after the filters, computed from the definition; 0 for excluded tokens. */
 function distribution(
   logits: readonly number[],
   { temperature = 1, top_k = 0, top_p = 1, min_p = 0 }: Filters,
@@ -24,7 +24,7 @@ function distribution(
   const likelier = (token: number) => p.map((_, other) => other).filter((other) => before(other, token));
   if (top_k > 0) p = normalized(p.map((x, token) => (likelier(token).length < top_k ? x : 0)));
   if (top_p < 1) {
-    // Kept while the tokens before it have less than top_p together.
+    // A token is kept if the likelier ones together have less than top_p.
     const above = p.map((_, token) => likelier(token).reduce((sum, other) => sum + p[other]!, 0));
     p = normalized(p.map((x, token) => (above[token]! < top_p ? x : 0)));
   }
@@ -40,7 +40,7 @@ const filters = fc.record({
 });
 
 test("exactly the kept tokens are sampled, each with its frequency", () => {
-  // Logits a quarter apart and thresholds between their probabilities, so that rounding does not matter.
+  // Logits are a quarter apart and thresholds are between their probabilities, so that rounding does not matter.
   const logits = fc.array(fc.integer({ min: -8, max: 8 }), { minLength: 1, maxLength: 9 });
   const steps = 400;
   fc.assert(

@@ -1,4 +1,4 @@
-// Sampling from part of the vocabulary: top-k, top-p, min-p, in the order transformers applies them.
+// Samples from part of the vocabulary: top-k, top-p and min-p, in the order of transformers.
 import type { SampleRequest } from "../engine.ts";
 
 /** Whether a request excludes tokens. */
@@ -14,7 +14,7 @@ export function chooseFiltered(
 ): number {
   const highest = logits.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
   const weights = Float64Array.from(logits, (logit) => Math.exp((logit - highest) / temperature));
-  // Most likely first; ties by id.
+  // Sorted by probability, highest first; ties by id.
   const order = Array.from(weights.keys()).sort((a, b) => weights[b]! - weights[a]! || a - b);
   let kept = top_k > 0 ? order.slice(0, top_k) : order;
   if (top_p < 1) {

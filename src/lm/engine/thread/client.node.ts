@@ -1,4 +1,5 @@
-// The caller's side of an engine in a worker thread: the same methods, and the caller's event loop stays free.
+// The caller's side of an engine in a worker thread: it has the engine's methods and keeps the caller's event loop
+// free.
 import { Worker } from "node:worker_threads";
 import { ModelLoadError, OOMError, SqlEnvError, UsageError } from "../../../errors.ts";
 import type {
@@ -30,13 +31,13 @@ interface Pending {
 }
 
 export interface ThreadEngineOptions extends Partial<Omit<EngineSpec, "folder">> {
-  /** Module of the worker thread, which calls `serveEngine` with its losses. @default one with cross_entropy only */
+  /** Module of the worker thread; it calls `serveEngine` with its losses. @default one with cross_entropy only */
   readonly worker?: URL | undefined;
 }
 
 const WORKER = new URL("./worker.node.js", import.meta.url);
 
-/** Starts an engine for a model folder in another thread; resolves when the model is loaded. */
+/** Starts an engine for a model folder in another thread. Resolves when the model is loaded. */
 export function startEngine(folder: string, options: ThreadEngineOptions = {}): Promise<ThreadEngine> {
   const { trains = true, threads, simd, recompute = false, reference = false, device = "auto", precision } = options;
   const { maxGpuMemory, lora, adapter, worker: module = WORKER } = options;
@@ -82,21 +83,21 @@ export function startEngine(folder: string, options: ThreadEngineOptions = {}): 
 /** Worker threads that are still running. */
 const live = new Set<Worker>();
 
-/** Timeout of closing; a lost device may never answer. */
+/** Time limit for closing; a lost device may never answer. */
 const CLOSE_MS = 10_000;
-/** Timeout of terminating a thread. One that is stuck in native code, such as a driver's, never ends. */
+/** Time limit for terminating a thread. One that hangs in native code, such as a driver's, never ends. */
 const TERMINATE_MS = 3_000;
 
 /**
- * Ends the threads of all engines; false when one does not end. Then only SIGKILL ends the process: `process.exit` would
- * wait for the thread.
+ * Ends the threads of all engines; resolves with false if one does not end. Then only SIGKILL ends the process, since
+ * `process.exit` would wait for the thread.
  */
 export async function terminateEngines(): Promise<boolean> {
   const ended = await Promise.all([...live].map((worker) => within(TERMINATE_MS, worker.terminate())));
   return !ended.includes(false);
 }
 
-/** Whether a promise settles within this time. */
+/** Whether a promise settles within `ms` milliseconds. */
 async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<boolean>((resolve) => {
@@ -109,7 +110,7 @@ async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return Promise.race([settled, deadline]).finally(() => clearTimeout(timer));
 }
 
-/** The part of a worker thread that is used. Node's own type would require every user to install @types/node. */
+/** The part of a worker thread that we use. Node's own type would force every user to install @types/node. */
 interface Thread {
   on(event: "message", listener: (message: FromEngine) => void): unknown;
   on(event: "error", listener: (error: Error) => void): unknown;
@@ -125,7 +126,7 @@ export class ThreadEngine implements Engine {
   readonly #worker: Thread;
   readonly #pending = new Map<number, Pending>();
   #next = 0;
-  /** Token texts that were sent to the thread. */
+  /** The token texts last sent to the thread. */
   #texts: readonly string[] | undefined;
   #ended: Error | undefined;
 
@@ -135,7 +136,7 @@ export class ThreadEngine implements Engine {
     worker.on("message", (message: FromEngine) => this.#hear(message));
     worker.on("error", (error) => this.#end(threadFailed(error)));
     worker.on("messageerror", (error) => {
-      this.#end(threadFailed(error)); // a reply that cannot be deserialized: its call would wait forever
+      this.#end(threadFailed(error)); // a reply that cannot be deserialized would leave its call waiting forever
       void worker.terminate();
     });
     worker.on("exit", (code) => this.#end(threadEnded(code)));
@@ -166,7 +167,7 @@ export class ThreadEngine implements Engine {
     return this.#call("logprobs", { batch, options });
   }
 
-  /** Saves a Hugging Face folder with adapters merged. `dtype` defaults to a lossless one. */
+  /** Saves a Hugging Face folder with merged adapters. The default `dtype` is lossless. */
   async saveModel(
     dir: string,
     { dtype, card }: { readonly dtype?: "F32" | "BF16"; readonly card?: string } = {},
@@ -192,7 +193,10 @@ export class ThreadEngine implements Engine {
     return this.#call("memory", null);
   }
 
-  /** Frees the device and ends the thread. Never fails: a lost device must not hide the original error or keep the process alive. */
+  /**
+   * Frees the device and ends the thread. Never fails: a lost device must not hide the original error or keep the
+   * process alive.
+   */
   async close(): Promise<void> {
     if (!this.#ended) await within(CLOSE_MS, this.#call("close", null));
     this.#end(new UsageError({ what: "the engine is closed" }));
@@ -230,7 +234,7 @@ export class ThreadEngine implements Engine {
 
 const RESUME = "a training can be resumed from its last checkpoint";
 
-/** An uncaught error in the thread. */
+/** Makes the error for an uncaught exception in the thread. */
 function threadFailed(cause: Error): SqlEnvError {
   return new SqlEnvError("engine_lost", {
     what: "the engine's thread failed",
@@ -248,7 +252,7 @@ function threadEnded(code: number, when = "unexpectedly"): SqlEnvError {
   });
 }
 
-/** The error as it was thrown in the thread. */
+/** Rebuilds the error that was thrown in the thread. */
 function errorOf({ name, code, message, what, value, remedy, stack }: ErrorFields): Error {
   const parts = { what: what ?? message, value, remedy };
   const made =

@@ -1,4 +1,4 @@
-// Messages between the caller's thread and the engine's.
+// Messages between the caller's thread and the engine's thread.
 
 import type { StopRule } from "../../../stop.ts";
 import type { LoraSpec } from "../../model/lora.ts";
@@ -21,17 +21,17 @@ export interface EngineSpec {
   readonly simd: "plain" | "relaxed" | undefined;
   /** Recompute activations in backward instead of saving them. */
   readonly recompute: boolean;
-  /** Keep a copy of the loaded weights, for log-probs of the reference model. */
+  /** Keep a copy of the loaded weights for log-probs of the reference model. */
   readonly reference: boolean;
   /** Device to run on. */
   readonly device: "auto" | "cpu" | "cuda";
-  /** Precision of a GPU's activations; undefined: bf16 where supported. */
+  /** Type of activations on a GPU; undefined: bf16 if supported. */
   readonly precision: "bf16" | "fp32" | undefined;
-  /** Most bytes of a GPU's memory to use; undefined: all. */
+  /** Maximum bytes of GPU memory to use; undefined: all. */
   readonly maxGpuMemory: number | undefined;
   /** Train LoRA adapters instead of the weights. */
   readonly lora: EngineLora | undefined;
-  /** A PEFT folder: the adapter to start from, or to merge into the weights where no adapter is trained. */
+  /** A PEFT folder: the adapter to start from or, if no adapter is trained, to merge into the weights. */
   readonly adapter: string | undefined;
 }
 
@@ -46,29 +46,29 @@ export interface EngineFacts {
   readonly variant: string;
   readonly threads: number;
   readonly parameters: number;
-  /** Parameters that are trained: all, none, or the adapters'. */
+  /** Number of trained parameters: all, none, or the adapters'. */
   readonly trained: number;
 }
 
-/** Bytes in use, their peak, and on a GPU those reserved from its driver. */
+/** Bytes in use, the peak and, on a GPU, bytes reserved from its driver. */
 export interface EngineMemory {
   readonly used: number;
   readonly peak: number;
   readonly reserved?: number;
 }
 
-/** The calls, with their arguments and results. */
+/** The calls with their arguments (`take`) and results (`give`). */
 export interface Verbs {
   sample: {
-    /** `stream`: send each token as it is sampled. */
+    /** `stream`: whether to send each token as it is sampled. */
     readonly take: Omit<SampleRequest, "signal" | "onToken" | "stop"> & {
       readonly stream: boolean;
-      /** For the token texts sent last. */
+      /** Applies to the token texts sent last. */
       readonly stop?: StopRule | undefined;
     };
     readonly give: Sample;
   };
-  /** The text of every token id; sent once, since it is as large as the vocabulary. */
+  /** The text of every token id; sent once, because it is as large as the vocabulary. */
   texts: { readonly take: readonly string[]; readonly give: null };
   forwardBackward: {
     readonly take: { readonly batch: readonly Datum[]; readonly options: ForwardBackwardOptions };
@@ -105,7 +105,7 @@ export type Call = {
 
 export type ToEngine = Call | { readonly abort: number };
 
-/** An error's class and fields: structured cloning keeps only the message. */
+/** An error's class and fields, because structured cloning keeps only the message. */
 export interface ErrorFields {
   readonly name: string;
   readonly code: string | undefined;

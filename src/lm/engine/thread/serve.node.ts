@@ -1,6 +1,6 @@
-// The engine's side of a worker thread: loads the model, then answers calls. A step takes seconds, and the caller's thread
-// must stay free. Functions cannot cross threads, so losses are registered here: worker.node.ts has cross-entropy only,
-// rl/engine-worker.node.ts the policy losses too.
+// The engine's side of a worker thread: loads the model, then answers calls. A step takes seconds, and the caller's
+// thread must stay free. Functions cannot cross threads, so losses are registered here: worker.node.ts has only
+// cross-entropy, rl/engine-worker.node.ts also has the policy losses.
 import { parentPort, workerData } from "node:worker_threads";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
 import type { Device } from "../../devices/index.ts";
@@ -19,7 +19,7 @@ import { checkCpuMemory, cudaLimits } from "../memory.ts";
 import type { Call, EngineSpec, ErrorFields, FromEngine, ToEngine } from "./protocol.ts";
 
 const port = parentPort!;
-/** Lets the thread end; under Deno, where ports cannot be closed here, the caller terminates it. */
+/** Lets the thread end. Deno cannot close the port here; there the caller terminates the thread. */
 const close = () => (port as { close?: () => void }).close?.();
 const send = (message: FromEngine) => port.postMessage(message);
 
@@ -115,7 +115,7 @@ async function start(losses: LossTable): Promise<void> {
   send({ ready: { device: device.name, variant: device.variant, threads: device.threads, parameters, trained } });
 }
 
-/** The model on its device, with adapters if wanted. */
+/** Loads the model on its device, with adapters if requested. */
 async function modelOf({ trains, lora, adapter }: EngineSpec, device: Device, files: ModelFolder): Promise<Model> {
   const learnsAdapters = trains && lora !== undefined;
   // Frozen weights need no more precision than matmuls read.
@@ -131,7 +131,7 @@ async function modelOf({ trains, lora, adapter }: EngineSpec, device: Device, fi
   return learnsAdapters ? adapted : foldLora(adapted);
 }
 
-/** Number of trained parameters, without the padding of ranks. */
+/** Number of trained parameters, without the padding of LoRA ranks. */
 function trainedCount(model: Model): number {
   const { lora } = model;
   if (lora) return lora.modules.reduce((sum, { inputs, outputs }) => sum + lora.spec.r * (inputs + outputs), 0);

@@ -1,4 +1,4 @@
-// The engine's own worker thread, with cross-entropy only.
+// The default worker thread of an engine, with cross-entropy as its only loss.
 import { serveEngine } from "./serve.node.ts";
 
 serveEngine();

@@ -1,8 +1,12 @@
-// Duplicate keys in JSON objects: JSON.parse keeps the last value, other readers the first, so such a file is ambiguous.
+// Detects duplicate keys in JSON objects: JSON.parse keeps the last value, other readers the first, so such a file is
+// ambiguous.
 
-/** The first key that an object in the JSON text has twice, at any depth; undefined where there is none. The text must be valid JSON. */
+/**
+ * The first key that occurs twice in an object of the JSON text, at any depth; undefined if there is none. The text
+ * must be valid JSON.
+ */
 export function duplicateKey(json: string): string | undefined {
-  // One entry for each open object or array; arrays have no keys.
+  // One entry per open object or array; null for arrays, which have no keys.
   const open: (Set<string> | null)[] = [];
   for (let at = 0; at < json.length; at++) {
     const character = json[at];
@@ -29,7 +33,7 @@ function closingQuote(json: string, opening: number): number {
   return at;
 }
 
-/** Whether a colon follows, which in valid JSON only follows keys. */
+/** Whether a colon follows; in valid JSON it only follows keys. */
 function isKey(json: string, from: number): boolean {
   let at = from;
   while (json[at] === " " || json[at] === "\n" || json[at] === "\r" || json[at] === "\t") at++;

@@ -1,4 +1,5 @@
-// A model as a folder in the Hugging Face layout: loaded lazily, saved whole or not at all.
+// Loads and saves a model folder in the Hugging Face layout: weights are read on demand, and a saved folder appears
+// only when complete.
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { ModelLoadError, messageOf } from "../../../errors.ts";
@@ -18,7 +19,7 @@ import { loadGguf } from "./gguf.node.ts";
 import { type NamedTensor, openSafetensors, writeSafetensors } from "./safetensors.node.ts";
 import { checkWeights } from "./safetensors.ts";
 
-/** Opens a model folder, or a GGUF file, and checks that its parts belong together. */
+/** Opens a model folder or a GGUF file, and checks that its parts belong together. */
 export async function loadModelFolder(dir: string): Promise<ModelFolder> {
   const stats = statSync(dir, { throwIfNoEntry: false });
   if (stats?.isFile()) return loadGguf(dir);
@@ -46,16 +47,16 @@ export interface SaveModelOptions {
   readonly config: ModelConfig;
   readonly tokenizerFiles: TokenizerFiles;
   readonly chatTemplate?: string | undefined;
-  /** All of `parameterShapes(config)`, in any order. */
+  /** All tensors in `parameterShapes(config)`, in any order. */
   readonly tensors: Iterable<NamedTensor> | AsyncIterable<NamedTensor>;
   /** @default "F32" */
   readonly dtype?: "F32" | "BF16";
   readonly generationConfig?: Readonly<Partial<GenerationConfig>>;
-  /** README.md: the model card. */
+  /** Text of README.md, the model card. */
   readonly card?: string | undefined;
 }
 
-/** Saves a model in the Hugging Face layout; an existing model folder is replaced once the new one is complete. */
+/** Saves a model in the Hugging Face layout. An existing model folder is replaced once the new one is complete. */
 export async function saveModelFolder(dir: string, options: SaveModelOptions): Promise<void> {
   const target = resolve(dir);
   if (existsSync(target) && !isReplaceable(target)) {
@@ -64,7 +65,7 @@ export async function saveModelFolder(dir: string, options: SaveModelOptions): P
       "model_save",
     );
   }
-  // A unique name: two processes may save the same model at once.
+  // The name is unique, since two processes may save the same model at once.
   const aside = join(dirname(target), `.${basename(target)}-${crypto.randomUUID().slice(0, 6)}`);
   try {
     mkdirSync(dirname(target), { recursive: true });

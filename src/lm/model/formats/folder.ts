@@ -1,4 +1,4 @@
-// A model folder in the Hugging Face layout, whether its files come from a server, a file picker or a disk.
+// Opens a model folder in the Hugging Face layout, whether its files come from a server, a file picker or a disk.
 import { z } from "zod";
 import { ModelLoadError, messageOf } from "../../../errors.ts";
 import { type ModelConfig, parameterShapes, parseConfig } from "../config.ts";
@@ -10,7 +10,7 @@ export const GENERATION_FILE = "generation_config.json";
 export const WEIGHTS_FILE = "model.safetensors";
 export const WEIGHTS_INDEX = "model.safetensors.index.json";
 
-/** Sampling settings recommended by the model's makers; undefined where they have none. */
+/** Sampling settings recommended by the model's authors; undefined if they give none. */
 export interface GenerationConfig {
   readonly eos_token_ids: readonly number[];
   readonly temperature: number | undefined;
@@ -21,17 +21,20 @@ export interface GenerationConfig {
 export interface ModelFolder {
   readonly config: ModelConfig;
   readonly tokenizer: Tokenizer;
-  /** Undefined when the model has none: ChatML is used then. */
+  /** Undefined if the model has none; ChatML is then used. */
   readonly chatTemplate: string | undefined;
-  /** Names, shapes and dtypes are checked; values are read on demand. The caller closes it. */
+  /** Names, shapes and dtypes are already checked; values are read on demand. The caller must close it. */
   readonly weights: WeightSource;
   readonly generationConfig: GenerationConfig;
 }
 
-/** The bytes of a file in the folder; null if it does not exist. */
+/** Reads a file in the folder; resolves with null if it does not exist. */
 export type ReadModelFile = (name: string) => Promise<Uint8Array<ArrayBuffer> | null>;
 
-/** Opens a folder through a function that reads its files, weights last, and checks that they belong together; `name` is used in errors. */
+/**
+ * Opens a folder through a function that reads its files, weights last, and checks that they belong together. `name`
+ * appears in errors.
+ */
 export async function openModelFolder(read: ReadModelFile, name: string): Promise<ModelFolder> {
   const text = async (file: string) => {
     const bytes = await read(file);
@@ -69,7 +72,7 @@ export async function openModelFolder(read: ReadModelFile, name: string): Promis
 
 const LAYOUT = "check that the folder holds a model in the Hugging Face layout";
 
-/** A JSON object from the text of a file. */
+/** Parses a file's text as a JSON object. */
 export function parseObject(text: string, file: string): Record<string, unknown> {
   let json: unknown;
   try {
@@ -82,7 +85,7 @@ export function parseObject(text: string, file: string): Record<string, unknown>
   throw new ModelLoadError({ what: "the model's file is not a JSON object", value: file, remedy: "fetch it again" });
 }
 
-/** Of several named templates, the default; undefined when there is none. */
+/** The chat template, or the default one of several named templates; undefined if there is none. */
 export function chatTemplateOf(template: unknown, name: string): string | undefined {
   if (template === undefined || template === null) return undefined;
   const named = Array.isArray(template)
@@ -104,7 +107,7 @@ const generationFile = z.looseObject({
   top_k: z.number().nullish(),
 });
 
-/** Reads generation_config.json; ends of text it does not name are those of config.json. */
+/** Parses generation_config.json; end-of-text tokens that it does not name come from config.json. */
 export function generationConfigOf(json: object, file: string, config: ModelConfig): GenerationConfig {
   const read = generationFile.safeParse(json);
   if (!read.success) {

@@ -1,35 +1,35 @@
-// A GGUF header's metadata as the config.json of the same model, checked like any other config.json.
+// Converts a GGUF header's metadata to the config.json of the same model, which is checked like any other.
 import { inverseFrequencies, type ModelConfig, parseConfig, type RopeScaling } from "../config.ts";
 import type { GgufFacts } from "./gguf-metadata.ts";
 
-/** Supported architectures, by their names in GGUF files and in config.json. */
+/** Maps supported architectures from their names in GGUF files to those in config.json. */
 export const GGUF_ARCHITECTURES: Readonly<Record<string, ModelConfig["architecture"]>> = {
   llama: "LlamaForCausalLM",
   qwen2: "Qwen2ForCausalLM",
   qwen3: "Qwen3ForCausalLM",
 };
 
-/** The tensor that rotary frequencies are divided by; Llama 3.1 and later have it. */
+/** Name of the tensor with divisors of the rotary frequencies; Llama 3.1 and later have it. */
 export const ROPE_FACTORS = "rope_freqs.weight";
 
-/** Facts that change the computation and are not supported: where they are absent or 0, and where factors are 1, they change nothing. */
+/** Metadata for unsupported computations. It is harmless if absent or 0, or if a factor is 1. */
 const UNSUPPORTED = ["attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias"];
 const UNSUPPORTED_FACTORS = ["expert_count", "logit_scale", "embedding_scale", "residual_scale", "rope.scale_linear"];
 
-/** What is known from the tensors besides the metadata. */
+/** Facts known from the tensors and the tokenizer, not from this metadata. */
 export interface GgufSizes {
-  /** Rows of the embedding. */
+  /** Number of rows of the embedding. */
   readonly rows: number;
-  /** Whether the output is computed with the embedding. */
+  /** Whether the embedding is also the output matrix. */
   readonly tied: boolean;
   readonly bos: number | null;
   readonly eos: readonly number[];
   readonly pad: number | null;
-  /** Of ROPE_FACTORS, where the file has it. */
+  /** Values of ROPE_FACTORS, if the file has it. */
   readonly ropeFactors: Float32Array | undefined;
 }
 
-/** The architecture's name; unsupported ones are rejected by name. */
+/** Reads the architecture's name; rejects unsupported ones. */
 export function architectureOf(facts: GgufFacts): string {
   const arch = facts.needed("general.architecture", facts.text("general.architecture"));
   const parts = facts.whole("split.count") ?? 1;
@@ -41,7 +41,7 @@ export function architectureOf(facts: GgufFacts): string {
   throw facts.bad("its general.architecture is not supported", arch, `use a model of ${known}`);
 }
 
-/** The model's configuration. */
+/** Builds the model's configuration. */
 export function ggufConfig(facts: GgufFacts, { rows, tied, bos, eos, pad, ropeFactors }: GgufSizes): ModelConfig {
   const arch = architectureOf(facts);
   const whole = (key: string) => facts.needed(`${arch}.${key}`, facts.whole(`${arch}.${key}`));
@@ -77,14 +77,17 @@ export function ggufConfig(facts: GgufFacts, { rows, tied, bos, eos, pad, ropeFa
   return scaling ? parseConfig({ ...json, rope_scaling: scaling }, facts.file) : config;
 }
 
-/** The divisors of rotary frequencies, one per pair of a head's dimensions; undefined for none. */
+/** The divisors of rotary frequencies, one per pair of a head's dimensions; undefined if frequencies are not scaled. */
 export function ropeFactorsOf(config: ModelConfig): Float32Array | undefined {
   if (config.rope_scaling === null) return undefined;
   const plain = inverseFrequencies({ ...config, rope_scaling: null });
   return Float32Array.from(inverseFrequencies(config), (frequency, i) => plain[i]! / frequency);
 }
 
-/** Llama 3's settings from its factors, of which the largest is `factor`; the others are the same in every Llama since 3.1. */
+/**
+ * Derives Llama 3's settings from the divisors: the largest is `factor`; the other settings are the same in every Llama
+ * since 3.1.
+ */
 function scalingOf(config: ModelConfig, factors: Float32Array, facts: GgufFacts): RopeScaling | undefined {
   const factor = shortest(factors.reduce((most, each) => Math.max(most, each), 0));
   if (factors.every((each) => each === 1)) return undefined;
@@ -97,7 +100,7 @@ function scalingOf(config: ModelConfig, factors: Float32Array, facts: GgufFacts)
   throw facts.bad(`its ${ROPE_FACTORS} is not Llama 3's way to scale rotary positions`, undefined, remedy);
 }
 
-/** Rejects what would be computed wrongly. */
+/** Rejects metadata that we would compute wrongly. */
 function checkComputed(facts: GgufFacts, arch: string, headDim: number): void {
   for (const name of [...UNSUPPORTED, ...UNSUPPORTED_FACTORS]) {
     const value = facts.number(`${arch}.${name}`) ?? 0;
@@ -124,7 +127,7 @@ function checkComputed(facts: GgufFacts, arch: string, headDim: number): void {
   }
 }
 
-/** The shortest decimal that is the same 32-bit float: 0.00001, not 0.000009999999747378752. */
+/** The shortest decimal with the same 32-bit float: 0.00001, not 0.000009999999747378752. */
 export function shortest(value: number): number {
   for (let digits = 1; digits < 9; digits++) {
     const short = Number(value.toPrecision(digits));

@@ -1,4 +1,4 @@
-// Dequantized GGUF blocks, bit for bit against Python's gguf package (test/reference/gguf_blocks.py).
+// Compares dequantized GGUF blocks with Python's gguf package, bit for bit (test/reference/gguf_blocks.py).
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";

@@ -17,7 +17,7 @@ function halfValues(): Float32Array {
   return halves;
 }
 
-/** Writes the numbers of whole blocks into `out`, which has as many elements. */
+/** Dequantizes whole blocks into `out`, which must have as many elements. */
 export function dequantize(bytes: Uint8Array, type: GgmlType, out: Float32Array): void {
   switch (type) {
     case "f32":
@@ -32,7 +32,7 @@ export function dequantize(bytes: Uint8Array, type: GgmlType, out: Float32Array)
   }
 }
 
-/** The numbers of whole blocks. */
+/** Dequantizes whole blocks into a new array. */
 export function dequantized(bytes: Uint8Array, type: GgmlType): Float32Array<ArrayBuffer> {
   const { block, bytes: size } = GGML_TYPES[type];
   const out = new Float32Array((bytes.length / size) * block);
@@ -47,7 +47,10 @@ function words(bytes: Uint8Array): Uint16Array {
 
 type Blocks = (bytes: Uint8Array, out: Float32Array, half: Float32Array) => void;
 
-/** A block's first 16-bit float is its scale, the second, where there is one, its offset. Low halves of bytes come first. */
+/**
+ * In a block, the first 16-bit float is the scale and the second, if any, the offset. The low half of a byte comes
+ * first.
+ */
 const BLOCKS: Readonly<Record<Exclude<GgmlType, "f32" | "f16" | "bf16">, Blocks>> = {
   q8_0(bytes, out, half) {
     for (let from = 0, at = 0; at < out.length; from += 34, at += 32) {
@@ -99,7 +102,7 @@ const BLOCKS: Readonly<Record<Exclude<GgmlType, "f32" | "f16" | "bf16">, Blocks>
       }
     }
   },
-  // 8 groups of 32 numbers, each with a scale and an offset of 6 bits; two groups share 32 bytes.
+  // 8 groups of 32 numbers, each with a 6-bit scale and a 6-bit offset; two groups share 32 bytes.
   q4_k(bytes, out, half) {
     for (let from = 0, at = 0; at < out.length; from += 144, at += 256) {
       const d = half[bytes[from]! | (bytes[from + 1]! << 8)]!;
@@ -118,7 +121,7 @@ const BLOCKS: Readonly<Record<Exclude<GgmlType, "f32" | "f16" | "bf16">, Blocks>
       }
     }
   },
-  // As q4_k; bit g of 32 more bytes is the fifth bit of group g.
+  // Like q4_k, with 32 more bytes: their bit g is the fifth bit of group g.
   q5_k(bytes, out, half) {
     for (let from = 0, at = 0; at < out.length; from += 176, at += 256) {
       const d = half[bytes[from]! | (bytes[from + 1]! << 8)]!;
@@ -138,7 +141,8 @@ const BLOCKS: Readonly<Record<Exclude<GgmlType, "f32" | "f16" | "bf16">, Blocks>
       }
     }
   },
-  // Two halves of 128 numbers; four low bits and two high bits are kept apart, every 16 numbers have a signed scale.
+  // Two halves of 128 numbers; the four low bits and the two high bits are stored separately, and every 16 numbers have
+  // a signed scale.
   q6_k(bytes, out, half) {
     for (let from = 0, at = 0; at < out.length; from += 210, at += 256) {
       const d = half[bytes[from + 208]! | (bytes[from + 209]! << 8)]!;
@@ -166,7 +170,8 @@ function signed(bytes: Uint8Array, at: number): number {
   return (bytes[at]! << 24) >> 24;
 }
 
-// Eight scales and eight offsets of 6 bits in 12 bytes: those of the last four groups have their high bits in the first eight bytes.
+// 12 bytes hold eight scales and eight offsets of 6 bits; the high bits of the last four groups are in the first eight
+// bytes.
 function groupScale(bytes: Uint8Array, at: number, group: number): number {
   if (group < 4) return bytes[at + group]! & 63;
   return (bytes[at + group + 4]! & 15) | ((bytes[at + group - 4]! >> 6) << 4);

@@ -1,4 +1,4 @@
-// GGUF files as models: written models load bit for bit, and unusable files are refused in one line.
+// Tests GGUF files as models: written models load bit for bit, and unusable files are rejected with a one-line error.
 import { expect, test } from "vitest";
 import { type GgufParts, ggufOf, ggufParts, openBytes, tokenizerOf } from "../../../../test/helpers/gguf-bytes.ts";
 import { ModelLoadError } from "../../../errors.ts";
@@ -279,7 +279,7 @@ test("a changed file loads or is refused with a clear error", async () => {
   let refused = 0;
   for (let i = 0; i < 400; i++) {
     const bad = i % 8 === 0 ? good.slice(0, source.int(0, good.length)) : good.slice();
-    // Most of the file is numbers, so changes are made in the header.
+    // Most of the file is numbers, so half of the changes are made in the header.
     const reach = i % 2 === 0 ? 20_000 : bad.length;
     for (let n = source.int(1, 6); n > 0 && bad.length > 0; n--) {
       bad[source.int(0, Math.min(reach, bad.length) - 1)] = source.int(0, 255);

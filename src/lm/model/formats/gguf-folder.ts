@@ -1,4 +1,4 @@
-// A GGUF file opened as a model: the same parts a folder in the Hugging Face layout gives.
+// Opens a GGUF file as a model, with the same parts as a folder in the Hugging Face layout.
 import { ModelLoadError } from "../../../errors.ts";
 import { parameterShapes } from "../config.ts";
 import { Tokenizer } from "../text/tokenizer.ts";
@@ -13,7 +13,7 @@ import { type Dtype, firstNonFinite, type WeightSource } from "./safetensors.ts"
 
 /** An open file: its header, and its values on demand. */
 export interface GgufFile extends GgufHeader {
-  /** A tensor's numbers, or those of some of its rows. */
+  /** Reads a tensor's numbers, or some of its rows. */
   read(name: string, rows?: { readonly first: number; readonly count: number }): Float32Array<ArrayBuffer>;
   close(): void;
 }
@@ -21,7 +21,10 @@ export interface GgufFile extends GgufHeader {
 const EMBEDDING = "token_embd.weight";
 const OUTPUT = "output.weight";
 
-/** Checks a file's metadata and tensors against each other; `name` is used in errors. Closing the weights closes the file. */
+/**
+ * Opens a model after checking metadata and tensors against each other; `name` appears in errors. Closing the weights
+ * closes the file.
+ */
 export function openGgufModel(file: GgufFile, name: string): ModelFolder {
   const facts = new GgufFacts(file.facts, name);
   architectureOf(facts);
@@ -61,7 +64,7 @@ export function openGgufModel(file: GgufFile, name: string): ModelFolder {
   };
 }
 
-/** Rejects more values than a head has pairs before allocating them. */
+/** Maximum values of a tensor of rotary divisors, checked before allocation; a head has far fewer pairs. */
 const MAX_ROPE_FACTORS = 65_536;
 
 function ropeFactorsIn(file: GgufFile, facts: GgufFacts): Float32Array | undefined {
@@ -71,7 +74,7 @@ function ropeFactorsIn(file: GgufFile, facts: GgufFacts): Float32Array | undefin
   throw facts.bad(`tensor ${ROPE_FACTORS} should be a short list of numbers`, `[${found.shape}]`);
 }
 
-/** Rewords the tokenizer's errors, which name the files it would be saved as. */
+/** Creates the tokenizer; rewords errors that name the files it would be saved as. */
 function tokenizerOf(files: ConstructorParameters<typeof Tokenizer>[0], facts: GgufFacts): Tokenizer {
   try {
     return new Tokenizer(files);
@@ -82,7 +85,7 @@ function tokenizerOf(files: ConstructorParameters<typeof Tokenizer>[0], facts: G
   }
 }
 
-/** Checks that the file has exactly the tensors of the architecture; an extra one would be ignored silently. */
+/** Checks that the file has exactly the architecture's tensors; an extra one would be silently ignored. */
 function checkTensors(
   { tensors }: GgufFile,
   facts: GgufFacts,
@@ -102,17 +105,18 @@ function checkTensors(
   if (extra !== undefined) throw facts.bad("it has a tensor that this architecture does not have", extra);
 }
 
-/** Relative error by type: about twice that of quantizing normally distributed weights. */
+/** Tolerated relative error by type: about twice that of quantizing normally distributed weights. */
 const ROUNDING: Readonly<Record<GgmlType, number>> = {
   ...{ f32: 0, f16: 1e-3, bf16: 8e-3, q8_0: 0.01 },
   ...{ q6_k: 0.04, q5_k: 0.08, q5_1: 0.08, q5_0: 0.08, q4_k: 0.16, q4_1: 0.16, q4_0: 0.2 },
 };
-/** Rows of the two matrices that are compared, spread over the vocabulary. */
+/** Number of rows compared between the two matrices, spread over the vocabulary. */
 const COMPARED_ROWS = 64;
 
 /**
- * The tensor that is both embedding and output, null if there are two. Files do not say whether a model is tied: many contain
- * the same matrix twice, quantized differently. Equal up to rounding, they count as tied, and the finer one is used for both.
+ * The tensor that is both embedding and output; null if they differ. Files do not say whether a model is tied: many
+ * contain the same matrix twice, quantized differently. If the two are equal up to rounding, they count as tied, and
+ * the more precise one is used for both.
  */
 export function tiedOutput(file: GgufFile): string | null {
   const [embedding, output] = [file.tensors.get(EMBEDDING), file.tensors.get(OUTPUT)];
@@ -133,12 +137,12 @@ export function tiedOutput(file: GgufFile): string | null {
   return ROUNDING[output.type] < ROUNDING[embedding!.type] ? OUTPUT : EMBEDDING;
 }
 
-/** A lossless dtype for a tensor. */
+/** A dtype that stores a tensor without loss. */
 function dtypeOf(type: GgmlType): Dtype {
   return type === "bf16" ? "BF16" : type === "f16" ? "F16" : "F32";
 }
 
-/** The file's own description: name, author, license. */
+/** What the file says about itself: name, author, license. */
 function generalFacts(facts: ReadonlyMap<string, unknown>): Record<string, string> {
   const texts = [...facts].filter((fact): fact is [string, string] => typeof fact[1] === "string");
   return Object.fromEntries(texts.filter(([key]) => key.startsWith("general.")));

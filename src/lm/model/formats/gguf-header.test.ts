@@ -1,4 +1,4 @@
-// Hostile GGUF headers: each is refused with its fault, and no damage makes the reader hang or crash.
+// Tests hostile GGUF headers: each is rejected with its fault, and no damage makes the reader hang or crash.
 import { expect, test } from "vitest";
 import { ModelLoadError } from "../../../errors.ts";
 import { random } from "../../../random.ts";
@@ -22,7 +22,7 @@ function parse(bytes: Uint8Array, size = bytes.length + DATA) {
   return parseGgufHeader(bytes, "x.gguf", size);
 }
 
-/** A header written piece by piece: numbers are [value, bytes], texts have their length before them. */
+/** Writes a header piece by piece: numbers are [value, bytes], and texts are preceded by their length. */
 function bytesOf(...parts: (string | readonly [number | bigint, 1 | 4 | 8] | Uint8Array)[]): Uint8Array {
   const buffers = parts.map((part) => {
     if (part instanceof Uint8Array) return Buffer.from(part);
@@ -58,7 +58,7 @@ test("a written header is read back, with the offsets of the tensors", () => {
 
 test("bytes that end within the header ask for more; a file that ends there is refused", () => {
   const header = ggufHeader(FACTS, TENSORS);
-  const last = header.length - 32; // the padding is not needed
+  const last = header.length - 32; // the padding is optional
   for (let length = 0; length < last; length++) {
     expect(parse(header.subarray(0, length), header.length + DATA), `${length} bytes`).toBeUndefined();
     expect(() => parse(header.subarray(0, length), length), `${length} bytes`).toThrow(ModelLoadError);

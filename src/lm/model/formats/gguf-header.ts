@@ -1,26 +1,27 @@
-// A GGUF file's header, read from bytes that may be hostile: every count, length, type and offset is checked before it is used.
+// Parses a GGUF file's header from possibly hostile bytes: every count, length, type and offset is checked before it is
+// used.
 import { ModelLoadError } from "../../../errors.ts";
 import { GGUF_ALIGNMENT } from "./gguf.ts";
 import { GGML_TYPES, type GgmlType, type GgufTensor, ggufBytes, typeName } from "./gguf-types.ts";
 
-/** Bytes before the numbers; a vocabulary of 256,000 tokens with its merges has about 12 MB. */
+/** Maximum bytes before the tensor data; a vocabulary of 256,000 tokens with its merges takes about 12 MB. */
 export const MAX_GGUF_HEADER_BYTES = 100_000_000;
-/** Metadata key-value pairs; published files have 20 to 60. */
+/** Maximum metadata key-value pairs; published files have 20 to 60. */
 export const MAX_GGUF_FACTS = 10_000;
-/** The largest published models have a few thousand tensors. */
+/** Maximum tensors; the largest published models have a few thousand. */
 export const MAX_GGUF_TENSORS = 100_000;
-/** The format's own limit on keys. */
+/** Maximum bytes of a key, as in the format. */
 export const MAX_GGUF_KEY_BYTES = 65_535;
-/** The format's limit is 64; llama.cpp can be built with more. */
+/** Maximum bytes of a tensor's name. The format allows 64, but llama.cpp can be built with more. */
 export const MAX_GGUF_NAME_BYTES = 256;
-/** Elements of one list; merges of the largest vocabularies are about half a million. */
+/** Maximum elements of a list; the largest vocabularies have about half a million merges. */
 export const MAX_GGUF_LIST_LENGTH = 4_000_000;
-/** As in ggml. */
+/** Maximum dimensions of a tensor, as in ggml. */
 export const MAX_GGUF_DIMENSIONS = 4;
-/** Largest `general.alignment`; published files have 32. */
+/** Maximum `general.alignment`; published files have 32. */
 export const MAX_GGUF_ALIGNMENT = 65_536;
 
-/** Names of types that are not read, by number, for messages. */
+/** Names of unsupported types by number, for error messages. */
 const TYPE_NAMES: Readonly<Record<number, string>> = {
   9: "q8_1",
   10: "q2_k",
@@ -50,18 +51,20 @@ const VERSIONS = [2, 3]; // version 1 has 32-bit lengths and is no longer writte
 const [BOOL, TEXT, LIST] = [7, 8, 9];
 
 export interface GgufPlace extends GgufTensor {
-  /** Where its bytes begin in the file, and how many there are. */
+  /** Offset of its bytes in the file; `bytes` is their number. */
   readonly begin: number;
   readonly bytes: number;
 }
 
 export interface GgufHeader {
-  /** By key; lists as lists. */
+  /** Metadata by key; lists are arrays. */
   readonly facts: ReadonlyMap<string, unknown>;
   readonly tensors: ReadonlyMap<string, GgufPlace>;
 }
 
-/** Reads the header from a file's first bytes; undefined when it is longer than these. `file` is used in errors. */
+/**
+ * Parses the header from a file's first bytes; undefined if it needs more bytes than these. `file` appears in errors.
+ */
 export function parseGgufHeader(bytes: Uint8Array, file: string, fileSize: number): GgufHeader | undefined {
   const input = new Input(bytes, file, fileSize);
   try {
@@ -96,7 +99,7 @@ function header(input: Input, fileSize: number): GgufHeader {
   for (const { tensor, offset } of places) {
     const { name } = tensor;
     if (tensors.has(name)) throw input.bad("it has a tensor twice", name);
-    // Like llama.cpp: tensors follow each other, each padded, so that none overlap and no bytes are hidden between them.
+    // As in llama.cpp, tensors follow each other, each padded: none overlap and no bytes are hidden between them.
     if (offset !== padTo(alignment, end)) {
       throw input.bad(`tensor ${name} should begin at ${padTo(alignment, end)}`, offset);
     }
@@ -151,10 +154,10 @@ function padTo(alignment: number, bytes: number): number {
   return Math.ceil(bytes / alignment) * alignment;
 }
 
-/** Thrown when the header is longer than the bytes at hand. */
+/** Thrown if the header is longer than the bytes read so far. */
 const MORE = Symbol("more bytes are needed");
 
-/** Scalar types by number: bytes, and how they are read. Whole numbers of 64 bits must be exact as JavaScript numbers. */
+/** Scalar types by number: size in bytes, and a reader. 64-bit integers must be exact as JavaScript numbers. */
 const SCALARS: Readonly<Record<number, readonly [number, (view: DataView, at: number) => number | bigint]>> = {
   0: [1, (view, at) => view.getUint8(at)],
   1: [1, (view, at) => view.getInt8(at)],
@@ -169,10 +172,10 @@ const SCALARS: Readonly<Record<number, readonly [number, (view: DataView, at: nu
   12: [8, (view, at) => view.getFloat64(at, true)],
 };
 
-/** Characters of a reason in an error. */
+/** Maximum characters of a reason in an error. */
 const MAX_SHOWN_REASON = 200;
 
-/** A byte reader: asks for more at the end of the bytes at hand, fails at the end of the file. */
+/** A byte reader: asks for more at the end of the available bytes, and fails at the end of the file. */
 class Input {
   position = 0;
   readonly #bytes: Uint8Array;
@@ -190,12 +193,12 @@ class Input {
   }
 
   bad(what: string, value?: string | number, remedy = "check the file, or fetch it again"): ModelLoadError {
-    // Keys and names are the file's own, and may be long.
+    // Keys and names come from the file and may be long.
     const shown = what.length <= MAX_SHOWN_REASON ? what : `${what.slice(0, MAX_SHOWN_REASON)}…`;
     return new ModelLoadError({ what: `${this.#file}: ${shown}`, value, remedy });
   }
 
-  /** Moves over bytes that must be there; returns where they begin. */
+  /** Skips bytes that must exist; returns their offset. */
   #take(bytes: number): number {
     const start = this.position;
     const end = start + bytes;
@@ -222,7 +225,7 @@ class Input {
     return value;
   }
 
-  /** A text; names must be valid UTF-8, since two broken ones could read the same. */
+  /** Reads a text. Names must be valid UTF-8, since two invalid ones could decode to the same text. */
   text(what: string, most = MAX_GGUF_HEADER_BYTES, strict = false): string {
     const length = this.u64(`the length of ${what}`);
     if (length > most) throw this.bad(`${what} has more than ${most} bytes`, length);

@@ -1,11 +1,11 @@
-// Typed access to a GGUF header's metadata: errors name the key that is missing or has another type.
+// Typed access to a GGUF header's metadata. Errors name the key that is missing or has the wrong type.
 import { ModelLoadError } from "../../../errors.ts";
 
 export class GgufFacts {
   readonly file: string;
   readonly #facts: ReadonlyMap<string, unknown>;
 
-  /** `file` is used in errors. */
+  /** `file` appears in errors. */
   constructor(facts: ReadonlyMap<string, unknown>, file: string) {
     this.file = file;
     this.#facts = facts;
@@ -46,7 +46,7 @@ export class GgufFacts {
     return this.#typed(key, "a list of whole numbers", isWholes);
   }
 
-  /** A required value. */
+  /** Returns a required value; throws if it is missing. */
   needed<T>(key: string, value: T | undefined): T {
     if (value === undefined) throw this.bad("a fact is missing", key);
     return value;

@@ -1,4 +1,4 @@
-// A model as GGUF: llama.cpp's names of its tensors, sizes and tokens.
+// Describes a model as GGUF: llama.cpp's names for its tensors, sizes and tokens.
 import { type ModelConfig, parameterShapes } from "../config.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
 import type { GgufType, GgufValue } from "./gguf.ts";
@@ -20,7 +20,7 @@ const LAYER_NAMES: Readonly<Record<string, string>> = {
   "mlp.down_proj": "ffn_down",
 };
 
-/** A tensor's GGUF name. */
+/** Converts a tensor's name to its GGUF name. */
 export function ggufName(name: string): string {
   const layer = /^model\.layers\.(\d+)\.(.+)\.(weight|bias)$/.exec(name);
   if (layer) return `blk.${layer[1]}.${LAYER_NAMES[layer[2]!]!}.${layer[3]}`;
@@ -28,22 +28,25 @@ export function ggufName(name: string): string {
   return name === "model.norm.weight" ? "output_norm.weight" : "output.weight";
 }
 
-/** Every tensor of a model, by its name in our files. */
+/** Every tensor of a model by its Hugging Face name, with its shape. */
 export function ggufShapes(config: ModelConfig): { name: string; shape: readonly number[] }[] {
   return [...parameterShapes(config)].map(([name, shape]) => ({ name, shape }));
 }
 
-/** llama.cpp applies rotary embeddings to neighbouring dims of a Llama's head, `transformers` to its halves: rows of q and k are permuted. */
+/**
+ * Permutes rows of q and k for llama.cpp, which rotates neighbouring dims of a Llama's head where `transformers`
+ * rotates its halves.
+ */
 export function forLlamaRotary(config: ModelConfig, name: string, data: Float32Array): Float32Array {
   return rowsMoved(config, name, data, (row, half) => [(row % 2) * half + Math.floor(row / 2), row]);
 }
 
-/** The inverse: rows of q and k in the order of `transformers`. */
+/** The inverse: puts rows of q and k in the order of `transformers`. */
 export function fromLlamaRotary<T extends Float32Array>(config: ModelConfig, name: string, data: T): T {
   return rowsMoved(config, name, data, (row, half) => [row, (row % 2) * half + Math.floor(row / 2)]);
 }
 
-/** Permutes the rows of every head of a Llama's q and k; other tensors are returned unchanged. */
+/** Permutes the rows of every head in a Llama's q and k; returns other tensors unchanged. */
 function rowsMoved<T extends Float32Array>(
   config: ModelConfig,
   name: string,
@@ -73,14 +76,14 @@ export interface GgufModel {
   readonly chatTemplate: string | undefined;
   readonly name: string;
   readonly type: GgufType;
-  /** Metadata of the file the model came from; author, license and the like are kept. @default {} */
+  /** Metadata of the file the model came from; author, license and similar keys are kept. @default {} */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** Metadata that stays true of a model trained from it. */
+/** Metadata that is still true for a model trained from it. */
 const KEPT = ["basename", "size_label", "organization", "author", "license", "license.name", "license.link"];
 
-/** The header's metadata. */
+/** Builds the header's metadata. */
 export function ggufFacts({
   config,
   tokenizer,
@@ -136,7 +139,7 @@ export function ggufFacts({
   return facts;
 }
 
-/** Tokens by id, what kind each is, and how pieces merge. */
+/** The tokens by id, their kinds, and the merges. */
 function vocabularyOf({ files }: Tokenizer, size: number) {
   const json = files.tokenizer as {
     readonly added_tokens?: readonly { id: number; content: string; special?: boolean }[];

@@ -1,11 +1,11 @@
-// How tokenizers cut a text into words before merging, by the names llama.cpp gives them (`tokenizer.ggml.pre`).
+// Pre-tokenizers (how text is split into words before merging) by llama.cpp's names for them (`tokenizer.ggml.pre`).
 import { ModelLoadError } from "../../../errors.ts";
 
 interface PreTokenization {
-  /** The `normalizer` and `pre_tokenizer` of tokenizer.json. */
+  /** As in tokenizer.json. */
   readonly normalizer: object | null;
   readonly pre_tokenizer: object;
-  /** Whether a word that is a token is never split. */
+  /** Whether a word that is itself a token is never split. */
   readonly ignore_merges: boolean;
 }
 
@@ -13,7 +13,7 @@ const bytes = (use_regex: boolean) => ({ type: "ByteLevel", add_prefix_space: fa
 const split = (Regex: string) => ({ type: "Split", pattern: { Regex }, behavior: "Isolated", invert: false });
 const steps = (...pretokenizers: object[]) => ({ type: "Sequence", pretokenizers });
 
-/** A word with one character before it; `digits` says how digits are grouped. */
+/** Matches a word with one preceding character; `digits` sets how digits are grouped. */
 const words = (digits: string) =>
   String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|${digits}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
 const QWEN_WORDS = words(String.raw`\p{N}`);
@@ -22,7 +22,7 @@ const DIGIT = String.raw`\p{N}`;
 
 const PRE_TOKENIZERS: Readonly<Record<string, PreTokenization>> = {
   "gpt-2": { normalizer: null, pre_tokenizer: bytes(true), ignore_merges: false },
-  // Where the original has the step "Digits", which some libraries apply to ASCII's digits only.
+  // The original has a "Digits" step, which some libraries apply only to ASCII digits.
   smollm: { normalizer: null, pre_tokenizer: steps(split(DIGIT), bytes(true)), ignore_merges: false },
   qwen2: { normalizer: { type: "NFC" }, pre_tokenizer: steps(split(QWEN_WORDS), bytes(false)), ignore_merges: false },
   "llama-bpe": { normalizer: null, pre_tokenizer: steps(split(LLAMA3_WORDS), bytes(false)), ignore_merges: true },
@@ -30,13 +30,13 @@ const PRE_TOKENIZERS: Readonly<Record<string, PreTokenization>> = {
 /** Aliases in older files. */
 const ALIASES: Readonly<Record<string, string>> = { gpt2: "gpt-2", llama3: "llama-bpe", "llama-v3": "llama-bpe" };
 
-/** The steps of a named pre-tokenizer; undefined for an unknown name. */
+/** Looks up a pre-tokenizer by name; undefined if unknown. */
 export function preTokenizerNamed(pre: string): PreTokenization | undefined {
   const name = Object.hasOwn(ALIASES, pre) ? ALIASES[pre]! : pre;
   return Object.hasOwn(PRE_TOKENIZERS, name) ? PRE_TOKENIZERS[name] : undefined;
 }
 
-/** The names that can be read. */
+/** The supported names. */
 export const PRE_TOKENIZER_NAMES: readonly string[] = Object.keys(PRE_TOKENIZERS);
 
 interface PreTokenizer {
@@ -47,7 +47,7 @@ interface PreTokenizer {
   readonly pretokenizers?: readonly PreTokenizer[];
 }
 
-/** llama.cpp's name for a tokenizer.json's steps; steps without a name cannot be written to GGUF. */
+/** llama.cpp's name for the pre-tokenizer in a tokenizer.json; one without a name cannot be written to GGUF. */
 export function preTokenizerName(given: unknown): string {
   const pre = given as PreTokenizer | null | undefined;
   const parts = pre?.type === "Sequence" ? (pre.pretokenizers ?? []) : pre ? [pre] : [];

@@ -1,14 +1,14 @@
-// A GGUF header's tokenizer metadata as the tokenizer.json and tokenizer_config.json of the same tokenizer.
+// Converts a GGUF header's tokenizer metadata to the tokenizer.json and tokenizer_config.json of the same tokenizer.
 
 import { MAX_TEMPLATE_CHARACTERS } from "../text/jinja.ts";
 import type { TokenizerFiles } from "../text/tokenizer.ts";
 import type { GgufFacts } from "./gguf-metadata.ts";
 import { PRE_TOKENIZER_NAMES, preTokenizerNamed } from "./gguf-pretokenizer.ts";
 
-/** Kinds of tokens, by llama.cpp's numbers. */
+/** Kinds of tokens by llama.cpp's numbers. */
 export const TOKEN_TYPE = { normal: 1, unknown: 2, control: 3, userDefined: 4, unused: 5 } as const;
 
-/** Control tokens that end a turn or a text, whatever the metadata says; llama.cpp stops at them too. */
+/** Control tokens that end a turn or a text, whatever the metadata says; llama.cpp also stops at them. */
 const ENDS = new Set(["<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"]);
 
 export interface GgufTokenizer {
@@ -16,13 +16,13 @@ export interface GgufTokenizer {
   readonly chatTemplate: string | undefined;
   readonly bos: number | null;
   readonly pad: number | null;
-  /** End tokens of the metadata, the model's own end of text first. */
+  /** End tokens named in the metadata, starting with the model's end of text. */
   readonly eos: readonly number[];
   /** Every token at which sampling should stop. */
   readonly ends: readonly number[];
 }
 
-/** Reads the tokenizer; it must have as many tokens as the embedding has `rows`. */
+/** Reads the tokenizer, which must have one token per row of the embedding. */
 export function ggufTokenizer(facts: GgufFacts, rows: number): GgufTokenizer {
   const words = stepsOf(facts);
   const key = "tokenizer.ggml.tokens";
@@ -81,7 +81,7 @@ export function ggufTokenizer(facts: GgufFacts, rows: number): GgufTokenizer {
   };
 }
 
-/** The steps before merging; tokenizers that are not byte-level are rejected by name. */
+/** The steps before merging; rejects tokenizers that are not byte-level, by name. */
 function stepsOf(facts: GgufFacts) {
   const model = facts.needed("tokenizer.ggml.model", facts.text("tokenizer.ggml.model"));
   if (model !== "gpt2") {
@@ -98,7 +98,7 @@ function stepsOf(facts: GgufFacts) {
   );
 }
 
-/** Number of tokens without those that only pad the embedding. */
+/** Number of tokens, without trailing ones that only pad the embedding. */
 function usedLength(tokens: readonly string[], types: readonly number[]): number {
   let used = tokens.length;
   while (used > 0 && isFiller(tokens[used - 1]!, types[used - 1]!, used - 1)) used--;
@@ -118,7 +118,10 @@ function addedTokens(tokens: readonly string[], types: readonly number[]) {
   });
 }
 
-/** Pairs of tokens that make a token; anything else would change texts, or fail later and less clearly. */
+/**
+ * Reads the merges. Each must join two tokens into a token: anything else would change texts, or fail later and less
+ * clearly.
+ */
 function mergesOf(facts: GgufFacts, ids: ReadonlyMap<string, number>): readonly string[] {
   const key = "tokenizer.ggml.merges";
   const merges = facts.needed(key, facts.texts(key));
@@ -142,7 +145,7 @@ function templateOf(facts: GgufFacts): string | undefined {
   throw facts.bad(what, template.length);
 }
 
-/** Puts the beginning of text before a text that is encoded with special tokens. */
+/** Post-processor that adds the beginning-of-text token when encoding with special tokens. */
 function bosFirst(content: string, id: number): object {
   const first = { SpecialToken: { id: content, type_id: 0 } };
   const [one, other] = [{ Sequence: { id: "A", type_id: 0 } }, { Sequence: { id: "B", type_id: 1 } }];

@@ -1,15 +1,15 @@
-// The types of a GGUF file's tensors: how many numbers a block holds and how many bytes it takes.
+// Types of tensors in a GGUF file: numbers per block and bytes per block.
 
 interface GgmlTypeInfo {
   /** The type's number in the file. */
   readonly number: number;
-  /** Numbers of a block; rows are whole blocks. */
+  /** Numbers per block; a row consists of whole blocks. */
   readonly block: number;
-  /** Bytes of a block. */
+  /** Bytes per block. */
   readonly bytes: number;
 }
 
-/** The types that can be read. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md */
+/** The supported types. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md */
 export const GGML_TYPES = {
   f32: { number: 0, block: 1, bytes: 4 },
   f16: { number: 1, block: 1, bytes: 2 },
@@ -33,13 +33,13 @@ export interface GgufTensor {
   readonly type: GgmlType;
 }
 
-/** Bytes a tensor's numbers take. */
+/** Number of bytes that a tensor takes. */
 export function ggufBytes({ shape, type }: Pick<GgufTensor, "shape" | "type">): number {
   const { block, bytes } = GGML_TYPES[type];
   return (shape.reduce((product, size) => product * size, 1) / block) * bytes;
 }
 
-/** A type as llama.cpp prints it. */
+/** Formats a type as llama.cpp prints it. */
 export function typeName(type: string): string {
   return type.toUpperCase();
 }

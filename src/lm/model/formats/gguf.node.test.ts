@@ -1,4 +1,4 @@
-// GGUF files: written tensors are read back, with llama.cpp's names and order, within their types' precision.
+// Tests GGUF files: tensors are read back with llama.cpp's names and order, within the precision of their types.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// GGUF files on disk: written and read one tensor at a time.
+// Reads and writes GGUF files on disk, one tensor at a time.
 import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ModelLoadError, messageOf } from "../../../errors.ts";
@@ -13,15 +13,15 @@ import { forLlamaRotary, type GgufModel, ggufFacts, ggufName, ggufShapes } from 
 import { GGML_TYPES, ggufBytes } from "./gguf-types.ts";
 import type { WeightSource } from "./safetensors.ts";
 
-/** Elements converted and written at a time: whole blocks, and far below the 2 GiB that one call to the system may write. */
+/** Elements converted and written at a time: whole blocks, and far below the 2 GiB that one system call may write. */
 const PIECE_ELEMENTS = 1 << 22;
 
 export interface WriteGgufOptions {
-  /** For tests of short writes. @default writeSync of node:fs */
+  /** Replaced in tests of short writes. @default writeSync of node:fs */
   readonly write?: WriteBytes;
 }
 
-/** Writes a model as a file for llama.cpp, synced; it appears complete or not at all. Returns its size in bytes. */
+/** Writes a model as a synced file for llama.cpp, which appears only when complete. Returns its size in bytes. */
 export async function writeGguf(
   file: string,
   model: GgufModel,
@@ -77,9 +77,9 @@ export async function writeGguf(
 }
 
 const FIRST_CHUNK = 1 << 20;
-const MAX_READ = 1 << 30; // bytes of one call; the system refuses 2 GiB
+const MAX_READ = 1 << 30; // maximum bytes per read call; the system refuses 2 GiB
 
-/** Whether a path is a file that is or claims to be GGUF; Ollama's files have no extension. */
+/** Whether a path is a GGUF file, by its extension or its first bytes; Ollama's files have no extension. */
 export function isGgufFile(path: string): boolean {
   if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return false;
   if (/\.gguf$/i.test(path)) return true;
@@ -92,7 +92,7 @@ export function isGgufFile(path: string): boolean {
   }
 }
 
-/** Opens a model in a GGUF file: its header is read now, its values one tensor at a time on demand. */
+/** Opens a model in a GGUF file: reads the header now, and tensors on demand, one at a time. */
 export function loadGguf(path: string): ModelFolder {
   const file = openGguf(path);
   try {
@@ -139,7 +139,7 @@ function opened(file: string): number {
   }
 }
 
-/** Converted in pieces, so that little memory is needed besides the result. */
+/** Reads and converts numbers in pieces, so that little memory is needed besides the result. */
 function readNumbers(
   handle: number,
   { shape, type, begin }: GgufPlace,

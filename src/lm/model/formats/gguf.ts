@@ -1,17 +1,20 @@
-// Writes the GGUF format: a header of typed metadata, a list of tensors, and their values. Written by hand: the format is one
-// page, and a library would bring a runtime.
+// Writes the GGUF format: a header with typed metadata, a list of tensors, and their values. Hand-written, because the
+// format is one page and a library would bring a runtime.
 import { UsageError } from "../../../errors.ts";
 import { GGML_TYPES, type GgufTensor, ggufBytes } from "./gguf-types.ts";
 
-/** How matrices are stored: floats, or blocks of 32 whole numbers with a common factor. Vectors are 32-bit floats always. */
+/**
+ * How matrices are stored: as floats, or in blocks of 32 integers with a common factor. Vectors are always 32-bit
+ * floats.
+ */
 export type GgufType = "f32" | "f16" | "q8_0";
 
 export const GGUF_ALIGNMENT = 32;
 const VERSION = 3;
-/** Numbers of a q8_0 block. */
+/** Numbers per q8_0 block. */
 const BLOCK = GGML_TYPES.q8_0.block;
 
-/** A metadata value. Whole numbers are unsigned 32 bits, others 32-bit floats. */
+/** A metadata value. Integers are stored as unsigned 32 bits, other numbers as 32-bit floats. */
 export type GgufValue =
   | { readonly u32: number }
   | { readonly f32: number }
@@ -20,13 +23,13 @@ export type GgufValue =
   | { readonly texts: readonly string[] }
   | { readonly ints: readonly number[] };
 
-/** The type a tensor is stored in: whole blocks only fit rows that are made of them. */
+/** The type a tensor is stored in; blocks are used only if every row consists of whole blocks. */
 export function ggufTypeOf(shape: readonly number[], wanted: GgufType): GgufType {
   if (shape.length === 1) return "f32";
   return wanted === "q8_0" && shape[1]! % BLOCK !== 0 ? "f16" : wanted;
 }
 
-/** Everything before the numbers, padded so that they begin aligned. */
+/** Encodes everything before the tensor data, padded so that the data is aligned. */
 export function ggufHeader(facts: ReadonlyMap<string, GgufValue>, tensors: readonly GgufTensor[]): Uint8Array {
   const out = new Bytes();
   out.ascii("GGUF").u32(VERSION).u64(tensors.length).u64(facts.size);
@@ -60,7 +63,7 @@ function writeFact(out: Bytes, key: string, value: GgufValue): void {
   }
 }
 
-/** A tensor's numbers as they are stored. */
+/** Encodes a tensor's numbers. */
 export function ggufData(data: Float32Array, type: GgufType): Uint8Array {
   if (type === "f32") return new Uint8Array(data.slice().buffer);
   if (type === "f16") {
@@ -88,12 +91,12 @@ export function ggufData(data: Float32Array, type: GgufType): Uint8Array {
 
 const scratch = new DataView(new ArrayBuffer(4));
 
-/** A 16-bit float's bits, rounded to the nearest, halves to even; too large ones become infinite. */
+/** Rounds to the bits of a 16-bit float, to nearest, ties to even; values that are too large become infinite. */
 export function toHalf(value: number): number {
   scratch.setFloat32(0, value);
   const bits = scratch.getUint32(0);
   const sign = (bits >>> 16) & 0x8000;
-  const exponent = ((bits >>> 23) & 0xff) - 112; // the half's own
+  const exponent = ((bits >>> 23) & 0xff) - 112; // exponent of the half
   const fraction = bits & 0x7fffff;
   if (exponent >= 31) return sign | 0x7c00 | ((bits & 0x7fffffff) > 0x7f800000 ? 0x200 : 0);
   if (exponent <= 0) {
@@ -147,7 +150,7 @@ class Bytes {
     this.#room(8).setBigUint64(this.#length - 8, BigInt(value), true);
     return this;
   }
-  /** All bytes, padded with zeros to a multiple. */
+  /** Returns all bytes, zero-padded to a multiple. */
   take(multiple: number): Uint8Array {
     return this.#bytes.slice(0, Math.ceil(this.#length / multiple) * multiple);
   }

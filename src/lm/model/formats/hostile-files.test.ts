@@ -1,4 +1,4 @@
-// Damaged model files: each is read or refused.
+// Damaged model files: each is either read or rejected.
 import { test } from "vitest";
 import { cases } from "../../../../test/helpers/cases.ts";
 import { type Read, readDamaged } from "../../../../test/helpers/damaged-files.ts";

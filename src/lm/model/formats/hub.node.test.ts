@@ -57,13 +57,13 @@ async function listen(handler: Handler): Promise<{ origin: string; seen: Seen[] 
 
 interface HubParts {
   readonly files?: Readonly<Record<string, Buffer>>;
-  /** Response of the large-file storage for `path`. */
+  /** Handles requests to the large-file storage. */
   readonly store?: (request: IncomingMessage, response: ServerResponse, bytes: Buffer) => void;
-  /** Answers instead of the Hub where it returns true. */
+  /** Called first; if it returns true, it has answered instead of the Hub. */
   readonly before?: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
 
-/** A miniature Hub: the API, and files by commit, small ones after a redirect on the same host, large ones on another host. */
+/** A miniature Hub: the API, and files by commit. Small files redirect within the host, large ones to another host. */
 async function serveHub({ files = FILES, store = sendRange, before = () => false }: HubParts = {}) {
   const large = await listen((request, response) => store(request, response, files[request.url!.slice(1)]!));
   const hub = await listen((request, response) => {
@@ -151,7 +151,7 @@ test("fetches what a model needs into the standard cache, and then needs no netw
   expect(readlinkSync(join(folder, "config.json"))).toBe(join("..", "..", "blobs", gitSha1(FILES["config.json"]!)));
   expect(progress.at(-1)).toBe(1);
   expect(progress).toEqual([...progress].sort((a, b) => a - b));
-  // The token goes to the Hub and nowhere else.
+  // The token is sent to the Hub and nowhere else.
   expect(new Set(seen.map(({ token }) => token))).toEqual(new Set(["Bearer secret"]));
   expect(large.seen.map(({ token }) => token)).toEqual([undefined]);
 
@@ -159,7 +159,7 @@ test("fetches what a model needs into the standard cache, and then needs no netw
   expect(await resolveModel("org/tiny", options)).toBe(folder);
   expect(await resolveModel("org/tiny", { ...options, revision: SHA, offline: true })).toBe(folder);
   expect(seen.length + large.seen.length).toBe(requests);
-  // An existing blob is not fetched again, a broken link is repaired.
+  // An existing blob is not downloaded again, and a broken link is repaired.
   rmSync(join(folder, "model.safetensors"));
   rmSync(join(repo, "blobs", gitSha1(FILES["config.json"]!)));
   expect(await resolveModel("org/tiny", { ...options, revision: "v1" })).toBe(folder);
@@ -192,7 +192,7 @@ test("a sharded model is fetched by its index", async () => {
   ).rejects.toThrow(/names a file that the model does not have: m-9/);
 });
 
-/** Sends `bytes` of the requested file, and cuts the connection once the client has them. */
+/** Sends `bytes` bytes of the requested file, and closes the connection once the client has them. */
 function cutting(bytes: number) {
   const held: { readonly until: number; readonly response: ServerResponse }[] = [];
   return {

@@ -1,4 +1,4 @@
-// Models by name: fetched from the Hugging Face Hub into its standard cache, where other programs find them too.
+// Downloads models by name from the Hugging Face Hub into its standard cache, which other programs share.
 import {
   copyFileSync,
   existsSync,
@@ -23,24 +23,24 @@ import { isOllamaName, ollamaModel } from "./ollama.node.ts";
 import { parseIndex } from "./safetensors.node.ts";
 
 export interface HubProgress {
-  /** The file being fetched. */
+  /** The file being downloaded. */
   readonly file: string;
-  /** Bytes over all files. */
+  /** Bytes received so far, over all files. */
   readonly received: number;
-  /** Of all files known so far; grows once for a sharded model, when its index is there. */
+  /** Total bytes of all files known so far; grows once for a sharded model, when its index arrives. */
   readonly total: number;
 }
 
 export interface HubOptions extends Pick<DownloadOptions, "retries" | "backoffMs" | "stallMs" | "signal"> {
   /** A branch, tag or commit. @default "main" */
   readonly revision?: string | undefined;
-  /** For private and gated models. @default HF_TOKEN */
+  /** Access token for private and gated models. @default HF_TOKEN */
   readonly token?: string | undefined;
   /** @default HF_ENDPOINT, else https://huggingface.co */
   readonly endpoint?: string | undefined;
   /** @default HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub */
   readonly cacheDir?: string | undefined;
-  /** Uses only what is there. @default HF_HUB_OFFLINE */
+  /** Use only cached files. @default HF_HUB_OFFLINE */
   readonly offline?: boolean | undefined;
   readonly onProgress?: (progress: HubProgress) => void;
 }
@@ -51,7 +51,7 @@ const COMMIT = /^[0-9a-f]{40}$/;
 const TOKENIZER_FILE = "tokenizer.json";
 const CONFIG_FILE = "config.json";
 const ADAPTER_FILE = "adapter_config.json";
-/** Fetched if the model has them; weights come last, so that a folder with weights is complete. */
+/** Files that are downloaded if they exist. Weights come last, so that a folder with weights is complete. */
 const SMALL_FILES = [
   CONFIG_FILE,
   "generation_config.json",
@@ -68,7 +68,7 @@ const modelInfo = z.looseObject({
   siblings: z.array(z.looseObject({ rfilename: z.string() })).max(100_000),
 });
 
-/** What is shared by all requests for a model. */
+/** Data shared by all requests for a model. */
 interface Request {
   readonly id: string;
   readonly revision: string;
@@ -77,12 +77,12 @@ interface Request {
   readonly options: HubOptions;
 }
 
-/** Models that come with the package. */
+/** Folder of the models in this package. */
 const BUNDLED = new URL("../../../../models/", import.meta.url);
 
 /**
- * The folder or GGUF file of a model: an existing path, a bundled name such as "starter", `ollama:name`, or `org/name` from
- * the cache or the Hub.
+ * Finds a model's folder or GGUF file: an existing path, a bundled name such as "starter", `ollama:name`, or `org/name`
+ * from the cache or the Hub.
  */
 export async function resolveModel(nameOrPath: string, options: HubOptions = {}): Promise<string> {
   const own = ownFolder(nameOrPath);
@@ -122,7 +122,8 @@ export async function resolveModel(nameOrPath: string, options: HubOptions = {})
 }
 
 /**
- * The folder or file of a model that needs no download: a path, Ollama's, or cached from the Hub; undefined if there is none.
+ * Finds a model that needs no download: a path, an Ollama model, or one cached from the Hub; undefined if there is
+ * none.
  *
  * @example
  * const folder = findModel("Qwen/Qwen3-0.6B"); // undefined: it would have to be downloaded
@@ -133,7 +134,7 @@ export function findModel(nameOrPath: string, { cacheDir, revision = "main" }: H
   return cachedSnapshot(join(cacheDir ?? hubCache(), `models--${nameOrPath.replace("/", "--")}`), revision);
 }
 
-/** Rejects the folder of a training, whose model is one level below. */
+/** Rejects the folder of a training run, whose model is one level deeper. */
 function notARun(folder: string): string {
   if (existsSync(join(folder, CONFIG_FILE)) || existsSync(join(folder, ADAPTER_FILE))) return folder;
   const inside = ["model", "adapter"]
@@ -166,7 +167,7 @@ function isOn(value: string | undefined): boolean {
   return /^(?:1|true|yes|on)$/i.test(value ?? "");
 }
 
-/** The cached folder of a revision if it is complete; a branch is not checked for updates. */
+/** The cached folder of a revision, if complete; does not check whether a branch has been updated. */
 function cachedSnapshot(repo: string, revision: string): string | undefined {
   const ref = join(repo, "refs", revision);
   const commit = existsSync(ref) ? readFileSync(ref, "utf8").trim() : revision;
@@ -247,7 +248,10 @@ interface RemoteFile {
   readonly size: number;
 }
 
-/** Fetches files into blobs named by their checksums and links them into the snapshot; returns the bytes so far. */
+/**
+ * Downloads files into blobs named by their checksums and links them into the snapshot; returns the bytes received so
+ * far.
+ */
 async function fetchFiles(
   request: Request,
   repo: string,
@@ -293,7 +297,7 @@ async function fetchFiles(
   return done;
 }
 
-/** Checksum and size of a file, by the headers the Hub gives for it. */
+/** Gets a file's checksum and size from the Hub's headers. */
 async function describe(request: Request, name: string, url: string): Promise<RemoteFile> {
   const { headers } = await ask(request, url, "HEAD");
   const etag = (headers.get("x-linked-etag") ?? headers.get("etag") ?? "").replace(/^W\//, "").replaceAll('"', "");
@@ -309,11 +313,11 @@ async function describe(request: Request, name: string, url: string): Promise<Re
 
 function link(blob: string, path: string): void {
   if (existsSync(path)) return;
-  rmSync(path, { force: true }); // a link whose blob is gone
+  rmSync(path, { force: true }); // removes a link whose blob is gone
   try {
     symlinkSync(join("..", "..", "blobs", basename(blob)), path);
   } catch {
-    const aside = `${path}.part-${process.pid}`; // a copy, for file systems without symbolic links
+    const aside = `${path}.part-${process.pid}`; // copies, for file systems without symbolic links
     copyFileSync(blob, aside);
     renameSync(aside, path);
   }
@@ -323,7 +327,7 @@ function authorization(token: string | undefined): Record<string, string> {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }
 
-/** One response of the Hub; redirects within it are followed, those to the storage of large files are returned. */
+/** Sends one request to the Hub. Follows redirects within the Hub; returns a redirect to large-file storage. */
 async function ask(request: Request, url: string, method: "GET" | "HEAD"): Promise<Response> {
   const { retries = 5, backoffMs = 500, stallMs = 60_000, signal } = request.options;
   for (let failures = 0; ; failures++) {
@@ -365,14 +369,14 @@ async function follow({ token, options }: Request, url: string, method: string, 
     const location = response.headers.get("location");
     const target = location === null ? undefined : new URL(location, at);
     if (!target || target.origin !== new URL(url).origin || redirects === MAX_REDIRECTS) return response;
-    // A large file's checksum is in the first response, not in the redirect's target.
+    // A large file's checksum is in the first response, not at the redirect's target.
     if (method === "HEAD" && response.headers.has("x-linked-etag")) return response;
     await response.body?.cancel();
     at = target.href;
   }
 }
 
-/** The error for a status of the Hub; private models and misspelt names cannot be distinguished without a token. */
+/** Makes the error for a status of the Hub. Without a token, private models and misspelt names look the same. */
 function answered(
   { id, revision, endpoint, token }: Request,
   status: number,

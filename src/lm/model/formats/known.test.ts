@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { configToJson, parameterCount, parseConfig } from "../config.ts";
 import { KNOWN_MODELS } from "./known.ts";
 
-/** Published counts. */
+/** Published numbers of parameters. */
 const PUBLISHED: Readonly<Record<string, number>> = {
   "Qwen/Qwen3-0.6B": 596_049_920,
   "Qwen/Qwen3-1.7B": 1_720_574_976,
@@ -21,7 +21,7 @@ test("known models have the published numbers of parameters, and a download of t
   ).toEqual(PUBLISHED);
   for (const [name, { config, download }] of Object.entries(KNOWN_MODELS)) {
     expect(download / (2 * parameterCount(config)), name).toBeGreaterThan(0.99);
-    expect(download / (2 * parameterCount(config)), name).toBeLessThan(1.3); // some repeat a tied head
+    expect(download / (2 * parameterCount(config)), name).toBeLessThan(1.3); // some files contain a tied head twice
     expect(parseConfig(configToJson(config)), name).toEqual(config);
   }
 });

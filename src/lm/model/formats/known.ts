@@ -1,9 +1,9 @@
-// Well-known models, so that their requirements are known before anything is downloaded.
+// Well-known models, so that their memory needs are known before anything is downloaded.
 import type { ModelConfig } from "../config.ts";
 
 export interface KnownModel {
   readonly config: ModelConfig;
-  /** Bytes of its files on the Hub. */
+  /** Bytes to download from the Hub. */
   readonly download: number;
 }
 
@@ -47,7 +47,7 @@ const SMOLLM2: Omit<ModelConfig, Sizes> = {
   ...{ ...LLAMA, vocab_size: 49_152, rope_theta: 100_000, max_position_embeddings: 8_192 },
 };
 
-/** By their names on the Hub. */
+/** Models by their names on the Hub. */
 export const KNOWN_MODELS: Readonly<Record<string, KnownModel>> = {
   "Qwen/Qwen3-0.6B": { config: { ...QWEN3, hidden_size: 1024, intermediate_size: 3072 }, download: 1.5e9 },
   "Qwen/Qwen3-1.7B": { config: { ...QWEN3, hidden_size: 2048, intermediate_size: 6144 }, download: 4.1e9 },

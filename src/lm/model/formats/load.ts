@@ -4,11 +4,14 @@ import { type Model, parametersChanged } from "../parameters.ts";
 import { checkWeights, firstNonFinite, type WeightSource } from "./safetensors.ts";
 
 export interface LoadOptions {
-  /** The source's name in errors. @default "the weights" */
+  /** Name of the source in errors. @default "the weights" */
   readonly file?: string;
 }
 
-/** Loads the model's weights. Names, shapes and dtypes are checked before anything is written; NaN and infinite weights are rejected. */
+/**
+ * Loads the model's weights. Checks names, shapes and dtypes before anything is written; rejects NaN and infinite
+ * weights.
+ */
 export async function loadWeights(
   model: Model,
   source: Pick<WeightSource, "names" | "info" | "read">,
@@ -27,7 +30,7 @@ export async function loadWeights(
   parametersChanged(model);
 }
 
-/** Every tensor of the model by its name in a file, read from the device one at a time. */
+/** Yields every tensor by its name in a file, read from the device one at a time. */
 export function* tensorsOf({ device, tensors }: Model): Generator<{ name: string; data: Float32Array }> {
   for (const { name, value } of tensors) yield { name, data: device.read(value) as Float32Array };
 }

@@ -1,10 +1,10 @@
-// A model's weights with an adapter merged, tensor by tensor: for files of any size.
+// Merges an adapter into a model's weights, tensor by tensor, for files of any size.
 import { join } from "node:path";
 import { ADAPTER_WEIGHTS, type AdapterConfig } from "./peft.node.ts";
 import { openSafetensors } from "./safetensors.node.ts";
 import type { WeightSource } from "./safetensors.ts";
 
-/** The weights, with W + s·B·A for adapted ones; closing it closes both sources. */
+/** The weights, with W + s·B·A for adapted ones. Closing it closes both sources. */
 export async function mergedWeights(base: WeightSource, dir: string, { spec }: AdapterConfig): Promise<WeightSource> {
   const adapter = await openSafetensors(join(dir, ADAPTER_WEIGHTS));
   const has = new Set(adapter.names);
@@ -24,7 +24,7 @@ export async function mergedWeights(base: WeightSource, dir: string, { spec }: A
   };
 }
 
-/** weight += factor · B · A. */
+/** Computes weight += factor · B · A. */
 function addProduct(weight: Float32Array, b: Float32Array, a: Float32Array, r: number, factor: number): void {
   const columns = a.length / r;
   const sum = new Float64Array(columns);

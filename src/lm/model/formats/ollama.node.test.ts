@@ -1,4 +1,4 @@
-// Models in Ollama's store: found by name, and never outside of it.
+// Tests models in Ollama's store: they are found by name, and never outside the store.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-// `ollama:NAME[:TAG]`: the GGUF file of a model that Ollama has on this disk.
+// Resolves `ollama:NAME[:TAG]` to the GGUF file of a model that Ollama has on this disk.
 import { readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -6,13 +6,13 @@ import { z } from "zod";
 import { ModelLoadError } from "../../../errors.ts";
 
 const PREFIX = "ollama:";
-/** The folder of models that were pulled by a plain name. */
+/** Folder for models that were pulled without naming a host. */
 const DEFAULT_HOST = "registry.ollama.ai";
 const DEFAULT_NAMESPACE = "library";
 const DEFAULT_TAG = "latest";
-/** A host, a namespace, a name or a tag: never a path out of Ollama's folder. */
+/** Matches a host, namespace, name or tag, but never a path out of Ollama's folder. */
 const PART = /^\w(?:[\w-]|\.(?!\.)){0,127}$/;
-/** Manifests have about 1 kB. */
+/** Maximum size of a manifest; real ones have about 1 kB. */
 const MAX_MANIFEST_BYTES = 1_000_000;
 
 const MODEL = "application/vnd.ollama.image.model";
@@ -29,17 +29,17 @@ const manifest = z.looseObject({
     .max(1_000),
 });
 
-/** Whether a name is that of an Ollama model. */
+/** Whether a name refers to an Ollama model. */
 export function isOllamaName(name: string): boolean {
   return name.startsWith(PREFIX);
 }
 
-/** Where Ollama keeps its models. */
+/** The folder where Ollama keeps its models. */
 export function ollamaStore(env: Readonly<Record<string, string | undefined>> = process.env): string {
   return env.OLLAMA_MODELS || join(homedir(), ".ollama", "models");
 }
 
-/** The GGUF file of `ollama:[namespace/]name[:tag]`. */
+/** Finds the GGUF file of `ollama:[namespace/]name[:tag]`. */
 export function ollamaModel(name: string, store = ollamaStore()): string {
   const refuse = (what: string, value: string, remedy: string, cause?: unknown) =>
     new ModelLoadError({ what: `${name}: ${what}`, value, remedy, cause });
@@ -73,7 +73,7 @@ export function ollamaModel(name: string, store = ollamaStore()): string {
   return blob;
 }
 
-/** The manifest's folders and the tag. */
+/** Parses a name into the manifest's folders and the tag. */
 function placeOf(name: string): { readonly path: readonly string[]; readonly tag: string } {
   const [, rest, tag = DEFAULT_TAG] = /^ollama:([^:]*)(?::(.*))?$/s.exec(name) ?? [];
   const given = (rest ?? "").split("/");

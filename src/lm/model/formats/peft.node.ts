@@ -1,4 +1,4 @@
-// Adapters in PEFT's files: adapter_config.json and adapter_model.safetensors.
+// Reads and writes adapters in PEFT's files: adapter_config.json and adapter_model.safetensors.
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
@@ -12,7 +12,7 @@ import { openSafetensors, writeSafetensors } from "./safetensors.node.ts";
 const CONFIG_FILE = "adapter_config.json";
 export const ADAPTER_WEIGHTS = "adapter_model.safetensors";
 
-/** The keys of adapter_config.json that change the arithmetic; others are ignored. */
+/** The keys of adapter_config.json that affect the arithmetic; others are ignored. */
 const adapterFile = z.looseObject({
   peft_type: z.string(),
   base_model_name_or_path: z.string().nullish(),
@@ -31,16 +31,16 @@ const adapterFile = z.looseObject({
 
 export interface AdapterConfig {
   readonly spec: LoraSpec;
-  /** The model that was adapted: a folder, or a name on the Hub. */
+  /** The base model: a folder, or a name on the Hub. */
   readonly base: string | null;
 }
 
-/** Whether a folder holds an adapter. */
+/** Whether a folder contains an adapter. */
 export function isAdapterFolder(dir: string): boolean {
   return existsSync(join(dir, CONFIG_FILE));
 }
 
-/** Reads adapter_config.json; rejects, by field, what would be computed wrongly. */
+/** Reads adapter_config.json; rejects every field value that would be computed wrongly. */
 export function readAdapterConfig(dir: string): AdapterConfig {
   const file = join(dir, CONFIG_FILE);
   const read = adapterFile.safeParse(readJson(file));
@@ -79,7 +79,10 @@ export async function loadAdapter(model: Model, dir: string): Promise<void> {
   }
 }
 
-/** Saves a model's adapters in PEFT's format; `base` is the model they adapt. A new folder appears complete or not at all. */
+/**
+ * Saves a model's adapters in PEFT's format; `base` names the model they adapt. A new folder appears only when
+ * complete.
+ */
 export async function saveAdapter(model: Model, dir: string, base: string, card?: string): Promise<void> {
   const target = resolve(dir);
   const isNew = !existsSync(target) || readdirSync(target).length === 0;

@@ -13,7 +13,7 @@ const REFERENCE = Buffer.from(
   "base64",
 );
 
-/** A file of the given header and data. */
+/** Builds a file from a header and data. */
 function fileOf(header: object | string, data: Uint8Array = new Uint8Array(0)): Buffer {
   const json = Buffer.from(typeof header === "string" ? header : JSON.stringify(header));
   const length = Buffer.alloc(8);

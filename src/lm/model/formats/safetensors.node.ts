@@ -1,4 +1,4 @@
-// Safetensors files on disk: read and written one tensor at a time; a written file appears complete or not at all.
+// Reads and writes safetensors files on disk, one tensor at a time; a written file appears only when complete.
 import { existsSync, statSync } from "node:fs";
 import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
@@ -21,8 +21,8 @@ import {
   widen,
 } from "./safetensors.ts";
 
-const CHUNK_ELEMENTS = 1 << 21; // 4 MiB of 16-bit numbers at a time, so that widening needs little memory beside its result
-const MAX_INDEX_BYTES = 100_000_000; // as for one file's header
+const CHUNK_ELEMENTS = 1 << 21; // 4 MiB of 16-bit numbers, so that widening needs little memory besides its result
+const MAX_INDEX_BYTES = 100_000_000; // the same limit as for a file's header
 
 const indexFile = z.looseObject({ weight_map: z.record(z.string(), z.string()) });
 
@@ -32,7 +32,7 @@ interface OpenFile {
   readonly header: SafetensorsHeader;
 }
 
-/** Opens a .safetensors file, or a model folder's `model.safetensors` or its shards; only headers are read now. */
+/** Opens a .safetensors file, or a model folder's `model.safetensors` or shards. Reads only headers. */
 export async function openSafetensors(dirOrFile: string): Promise<WeightSource> {
   const files: OpenFile[] = [];
   try {
@@ -71,7 +71,7 @@ async function closeAll(files: OpenFile[]): Promise<void> {
   for (const { handle } of files.splice(0)) await handle.close();
 }
 
-/** The files to open, each with the names it should hold where an index says so. */
+/** The files to open, each with the tensors that an index assigns to it, if there is one. */
 async function filesOf(dirOrFile: string): Promise<ReadonlyMap<string, ReadonlySet<string> | undefined>> {
   const stats = statSync(dirOrFile, { throwIfNoEntry: false });
   if (!stats) throw bad(dirOrFile, "no such file or folder");
@@ -100,7 +100,7 @@ async function shardsOf(index: string): Promise<ReadonlyMap<string, ReadonlySet<
   return shards;
 }
 
-/** Which shard holds which tensor, from the text of an index; shards are files of the same folder, never paths out of it. */
+/** Parses an index: which shard holds which tensor. Shards must be files in the same folder, not paths out of it. */
 export function parseIndex(text: string, file: string): Readonly<Record<string, string>> {
   let json: unknown;
   try {
@@ -178,11 +178,11 @@ export interface NamedTensor {
 export interface WriteOptions {
   /** @default "F32" */
   readonly dtype?: "F32" | "BF16";
-  /** @default {format: "pt"}, which `transformers` asks for */
+  /** @default {format: "pt"}, which `transformers` requires */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** Writes the tensors named in `shapes`, in any order; the file is synced and renamed when all are written. */
+/** Writes the tensors named in `shapes`, in any order. The file is synced and renamed when all are written. */
 export async function writeSafetensors(
   file: string,
   shapes: ReadonlyMap<string, readonly number[]>,
@@ -224,7 +224,7 @@ async function writeTensor(handle: FileHandle, data: Float32Array, dtype: "F32" 
   const width = dtype === "F32" ? 4 : 2;
   const chunk = new Uint16Array(dtype === "F32" ? 0 : Math.min(data.length, CHUNK_ELEMENTS));
   for (let at = 0; at < data.length; at += CHUNK_ELEMENTS) {
-    // A copy: the array may be a view of shared memory, which the file system does not take.
+    // Copies, because the array may be a view of shared memory, which the file system refuses.
     const part = data.slice(at, at + CHUNK_ELEMENTS);
     if (dtype === "BF16") narrow(part, chunk);
     const bytes = dtype === "F32" ? new Uint8Array(part.buffer) : new Uint8Array(chunk.buffer, 0, 2 * part.length);

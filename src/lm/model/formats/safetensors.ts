@@ -1,15 +1,15 @@
-// The safetensors format: an 8-byte length, a JSON header of names, dtypes, shapes and offsets, then the numbers.
+// The safetensors format: an 8-byte length, a JSON header with names, dtypes, shapes and offsets, then the numbers.
 import { z } from "zod";
 import { ModelLoadError } from "../../../errors.ts";
 import { duplicateKey } from "./duplicate-key.ts";
 
-// A header names tensors; the largest published one has a few hundred kilobytes. The reference reader refuses more than this too.
+// Maximum bytes of a header, as in the reference reader; the largest published one has a few hundred kilobytes.
 export const MAX_HEADER_BYTES = 100_000_000;
 const MAX_TENSORS = 200_000;
 const MAX_DIMENSIONS = 8;
-const MAX_NAME_LENGTH = 1_000; // characters
+const MAX_NAME_LENGTH = 1_000; // maximum characters of a name
 
-/** Bytes per element. Only floats can be read as weights; files may hold other types too. */
+/** Bytes per element. Only floats can be read as weights, but files may contain other types. */
 const DTYPE_BYTES = {
   F64: 8,
   F32: 4,
@@ -37,7 +37,7 @@ export interface TensorInfo {
   readonly shape: readonly number[];
 }
 
-/** A tensor's byte range, from the end of the header. */
+/** A tensor and its byte range, counted from the end of the header. */
 export interface TensorRange extends TensorInfo {
   readonly begin: number;
   readonly end: number;
@@ -46,17 +46,17 @@ export interface TensorRange extends TensorInfo {
 export interface SafetensorsHeader {
   readonly tensors: ReadonlyMap<string, TensorRange>;
   readonly metadata: Readonly<Record<string, string>>;
-  /** Where the data begins in the file. */
+  /** Offset of the data in the file. */
   readonly dataStart: number;
 }
 
 /** Weights that can be read one tensor at a time. */
 export interface WeightSource {
   readonly names: readonly string[];
-  /** The files' metadata. */
+  /** Metadata of the files. */
   readonly metadata: Readonly<Record<string, string>>;
   info(name: string): TensorInfo;
-  /** The tensor as fp32; NaN and infinite weights are rejected. */
+  /** Reads a tensor as fp32; rejects NaN and infinite weights. */
   read(name: string): Promise<Float32Array<ArrayBuffer>>;
   close(): Promise<void>;
 }
@@ -68,7 +68,7 @@ const headerEntry = z.object({
   data_offsets: z.tuple([size, size]),
 });
 
-/** How long the header is, from the file's first eight bytes. */
+/** The header's length, from the file's first eight bytes. */
 export function headerLength(first8: Uint8Array, file: string, fileSize: number): number {
   if (first8.length < 8) throw bad(file, "the file ends within its first eight bytes", `${fileSize} bytes`);
   const length = Number(new DataView(first8.buffer, first8.byteOffset, 8).getBigUint64(0, true));
@@ -79,7 +79,7 @@ export function headerLength(first8: Uint8Array, file: string, fileSize: number)
   return length;
 }
 
-/** Reads a header's bytes and checks that its tensors fill the rest of the file, without holes or overlaps. */
+/** Parses a header and checks that its tensors fill the rest of the file, without holes or overlaps. */
 export function parseHeader(bytes: Uint8Array, file: string, fileSize: number): SafetensorsHeader {
   let text: string;
   let json: unknown;
@@ -132,7 +132,7 @@ function checkRanges(tensors: ReadonlyMap<string, TensorRange>, file: string, av
   if (at < available) throw bad(file, "bytes after the last tensor belong to none", `${available - at} bytes`);
 }
 
-/** Weights of a file that is in memory as a whole. */
+/** The weights in a file that is completely in memory. */
 export function safetensorsOf(bytes: Uint8Array<ArrayBuffer>, file: string): WeightSource {
   const length = headerLength(bytes.subarray(0, 8), file, bytes.length);
   const { tensors, metadata, dataStart } = parseHeader(bytes.subarray(8, 8 + length), file, bytes.length);
@@ -148,7 +148,8 @@ export function safetensorsOf(bytes: Uint8Array<ArrayBuffer>, file: string): Wei
     async read(name) {
       const { dtype, begin, end } = find(name);
       if (!isFloatDtype(dtype)) throw bad(file, `tensor ${name} has a dtype other than F32, F16, BF16`, dtype);
-      const own = bytes.slice(dataStart + begin, dataStart + end).buffer; // a copy, since a view must be aligned
+      // Copied, since a view would have to be aligned.
+      const own = bytes.slice(dataStart + begin, dataStart + end).buffer;
       const values = dtype === "F32" ? new Float32Array(own) : new Float32Array(own.byteLength / 2);
       if (dtype !== "F32") widen(new Uint16Array(own), dtype, values);
       const wrong = firstNonFinite(values);
@@ -159,7 +160,7 @@ export function safetensorsOf(bytes: Uint8Array<ArrayBuffer>, file: string): Wei
   };
 }
 
-/** The file's first bytes, up to the data, for tensors that follow each other in the given order. */
+/** Encodes the file's start, up to the data, for tensors stored in the given order. */
 export function encodeHeader(
   shapes: ReadonlyMap<string, readonly number[]>,
   dtype: FloatDtype,
@@ -177,14 +178,14 @@ export function encodeHeader(
     { dtype, shape: range.shape, data_offsets: [range.begin, range.end] },
   ]);
   const json = new TextEncoder().encode(JSON.stringify({ __metadata__: metadata, ...Object.fromEntries(entries) }));
-  const length = Math.ceil(json.length / 8) * 8; // the data is aligned for readers that map the file
+  const length = Math.ceil(json.length / 8) * 8; // aligns the data for readers that map the file
   const bytes = new Uint8Array(8 + length).fill(0x20);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(length), true);
   bytes.set(json, 8);
   return { bytes, header: { tensors, metadata, dataStart: bytes.length } };
 }
 
-/** Number of elements of a shape. */
+/** Number of elements in a shape. */
 export function elementCount(shape: readonly number[]): number {
   return shape.reduce((product, length) => product * length, 1);
 }
@@ -194,7 +195,7 @@ export function isFloatDtype(dtype: Dtype): dtype is FloatDtype {
   return dtype === "F32" || dtype === "F16" || dtype === "BF16";
 }
 
-/** Bits of every fp16 value as fp32; built on first use (256 KiB). */
+/** Bits of every fp16 value as fp32, built on first use (256 KiB). */
 let halves: Uint32Array | undefined;
 
 function halfTable(): Uint32Array {
@@ -213,7 +214,7 @@ function halfTable(): Uint32Array {
   return halves;
 }
 
-/** Widens 16-bit floats into `out`, which has as many elements. */
+/** Widens 16-bit floats into `out`, which must have as many elements. */
 export function widen(from: Uint16Array, dtype: "F16" | "BF16", out: Float32Array): void {
   const bits = new Uint32Array(out.buffer, out.byteOffset, out.length);
   if (dtype === "BF16") {
@@ -224,7 +225,7 @@ export function widen(from: Uint16Array, dtype: "F16" | "BF16", out: Float32Arra
   }
 }
 
-/** Narrows fp32 to bf16, to nearest, ties to even; a number beyond bf16's range becomes infinite, NaN stays NaN. */
+/** Rounds fp32 to bf16, to nearest, ties to even; numbers beyond bf16's range become infinite, NaN stays NaN. */
 export function narrow(from: Float32Array, out: Uint16Array): void {
   const bits = new Uint32Array(from.buffer, from.byteOffset, from.length);
   for (let i = 0; i < from.length; i++) {
@@ -240,7 +241,10 @@ export function firstNonFinite(values: Float32Array): number {
   return -1;
 }
 
-/** Checks that the source holds exactly the weights a model needs, in their shapes; buffers that are recomputed are allowed too. */
+/**
+ * Checks that the source has exactly the weights a model needs, with the right shapes; it may also have buffers that
+ * are recomputed.
+ */
 export function checkWeights(
   source: Pick<WeightSource, "names" | "info">,
   shapes: ReadonlyMap<string, readonly number[]>,
@@ -257,7 +261,8 @@ export function checkWeights(
       throw bad(file, `tensor ${name} should have shape [${shape}] by config.json`, `[${info.shape}]`);
     }
   }
-  // A tied head may be stored again, and old files hold the rotary frequencies; anything else would be ignored silently.
+  // A tied head may be stored twice, and old files contain rotary frequencies; any other extra tensor would be silently
+  // ignored.
   const extra = source.names.find(
     (name) => !shapes.has(name) && name !== "lm_head.weight" && !name.endsWith(".rotary_emb.inv_freq"),
   );

@@ -60,7 +60,7 @@ test("the order of the texts does not matter, and ties go to the smallest ids", 
   const texts = corpus(200);
   const options = { vocabSize: 400, specialTokens: SPECIAL };
   expect(trainBpe(random("shuffle").shuffle(texts), options)).toEqual(json);
-  // All pairs occur twice: (a, b) is merged before (c, d), though the text has them in the other order.
+  // All pairs occur twice: (a, b) is merged before (c, d), although the text has them in the other order.
   const tied = trainBpe(["cd ab", "cd ab"], { vocabSize: 258 }).model as { merges: unknown };
   expect(tied.merges).toEqual([
     ["a", "b"],

@@ -1,14 +1,15 @@
-// Byte-pair encoding learned from text: a small byte-level vocabulary, given as a tokenizer.json of the Hugging Face format.
+// Learns a byte-level byte-pair encoding from text, as a tokenizer.json in the Hugging Face format.
 import { Tokenizer } from "@huggingface/tokenizers";
 import { UsageError } from "../../../errors.ts";
 
-// Pieces that merges never cross: a word with the space before it; one digit; one mark (`_` too) with the space before it, so that
-// identifiers split at underscores and SQL's marks stay apart; line ends; other space. Every character falls into one of them.
+// Pieces that merges never cross: a word with the space before it; one digit; one mark (including `_`) with the space
+// before it, so that identifiers split at underscores and SQL's marks stay separate; line breaks; other white space.
+// Every character is in one of them.
 const PIECES = " ?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]|[\\r\\n]+|[^\\S\\r\\n]+(?!\\S)|[^\\S\\r\\n]+";
 
-// The same with separate spaces, so that a name has the same tokens everywhere: at the start of a line, after a space, a bracket
-// or a dot. Small models copy names they have never seen token by token, and need that. Only words that are
-// never names keep their space.
+// The same pieces with separate spaces, so that a name has the same tokens everywhere: at the start of a line, and
+// after a space, a bracket or a dot. Small models need this, because they copy unknown names token by token. Only words
+// that are never names keep their space.
 const COMMON =
   "SELECT FROM WHERE JOIN ON AND OR AS GROUP ORDER BY LIMIT DESC ASC HAVING DISTINCT LIKE IS NOT NULL IN BETWEEN INTEGER TEXT REAL " +
   "the of a an is are was were what which who how many in on to and or with for from that their its than have has do does there be at by all each every";
@@ -25,30 +26,30 @@ const BYTE_LEVEL = { type: "ByteLevel", add_prefix_space: false, trim_offsets: f
 
 const BYTES = 256;
 
-/** Whether a space belongs to the word after it. */
+/** Whether a space is part of the word after it. */
 export type Spaces = "attached" | "apart";
 
 export interface BpeOptions {
-  /** "apart": a name has the same tokens everywhere, and texts are longer. @default "attached" */
+  /** With "apart", a name has the same tokens everywhere, but texts are longer. @default "attached" */
   readonly spaces?: Spaces;
-  /** Ids in all: special tokens, 256 bytes and merges. The result has fewer when the texts offer no more pairs. */
+  /** Total number of ids: special tokens, 256 bytes and merges. There are fewer if the texts offer no more pairs. */
   readonly vocabSize: number;
-  /** They get the first ids, in this order. @default [] */
+  /** These get the first ids, in this order. @default [] */
   readonly specialTokens?: readonly string[];
-  /** A pair seen less often is not merged. @default 2 */
+  /** Pairs that occur less often are not merged. @default 2 */
   readonly minFrequency?: number;
-  /** Longest token, in bytes; short ones keep new words made of common parts. @default 16 */
+  /** Maximum bytes of a token; short tokens compose new words from common parts. @default 16 */
   readonly maxTokenBytes?: number;
 }
 
-/** A piece of text as ids, and its count. */
+/** A piece of text as ids, and its number of occurrences. */
 interface Word {
   ids: number[];
   readonly count: number;
 }
 
 /**
- * Learns merges from texts; the same texts in any order give the same tokenizer, ties going to the smallest ids.
+ * Learns merges from texts. The order of the texts does not matter; ties go to the smallest ids.
  *
  * @example
  * const tokenizer = new Tokenizer({ tokenizer: trainBpe(["SELECT name FROM item"], { vocabSize: 300 }), config: {} });
@@ -69,7 +70,10 @@ export function trainBpe(texts: Iterable<string>, options: BpeOptions): Record<s
   return tokenizerJson(specialTokens, tokens, merges, spaces);
 }
 
-/** The 256 characters that stand for bytes, in order of their code, as other trainers number them: the visible Latin-1 ones, and 68 beyond. */
+/**
+ * The 256 characters that represent bytes, ordered by code point as in other trainers: the visible Latin-1 characters
+ * and 68 others.
+ */
 function byteAlphabet(): string[] {
   const ranges = [
     [0x21, 0x7e],
@@ -82,7 +86,7 @@ function byteAlphabet(): string[] {
   );
 }
 
-/** One of the library's pre-tokenizers, so that training splits exactly as encoding will. */
+/** Uses the library's pre-tokenizer, so that training splits text exactly as encoding will. */
 function preTokenizer(config: object): (text: string) => string[] {
   const model = { type: "BPE", vocab: {}, merges: [] };
   const parts = {
@@ -109,7 +113,7 @@ function countWords(texts: Iterable<string>, idOf: ReadonlyMap<string, number>, 
   }));
 }
 
-/** Repeatedly merges the most frequent pair, adding to `tokens`; only words that contain the pair are touched. */
+/** Repeatedly merges the most frequent pair and adds it to `tokens`; only words that contain the pair are touched. */
 function learn(
   words: readonly Word[],
   tokens: string[],
@@ -131,7 +135,8 @@ function learn(
     const merged = idOf.get(left + right) ?? tokens.push(left + right) - 1;
     idOf.set(left + right, merged);
     const key = `${left} ${right}`;
-    if (!known.has(key)) merges.push([left, right]); // a merged pair can return, since two merges may make the same token
+    // A merged pair can recur, since two merges may produce the same token.
+    if (!known.has(key)) merges.push([left, right]);
     known.add(key);
     for (const index of best.words) mergeIn(words[index]!, index, best.left, best.right, merged, pairs);
     pairs.settle();
@@ -155,7 +160,7 @@ function mergeIn(word: Word, index: number, left: number, right: number, merged:
     }
     const after = ids[i + 2];
     if (after !== undefined) {
-      // In `aaa` the second pair is the same as the first, which is no longer counted.
+      // In `aaa` the second pair equals the first, which is no longer counted.
       if (right !== left || after !== right) pairs.add(right, after, -count, index);
       pairs.add(merged, after, count, index);
     }
@@ -169,17 +174,17 @@ interface Pair {
   readonly left: number;
   readonly right: number;
   count: number;
-  /** Words that contain the pair, or did. */
+  /** Indices of words that contain the pair, or once did. */
   readonly words: Set<number>;
 }
 
 interface Entry {
   readonly pair: Pair;
-  /** The pair's count when it was queued; counts that changed since are queued again. */
+  /** The pair's count when it was queued; if the count changes, the pair is queued again. */
   readonly count: number;
 }
 
-/** How often each pair occurs and where, with a heap that gives the most frequent first. */
+/** How often each pair occurs and where, with a heap that returns the most frequent first. */
 class PairCounts {
   readonly #stride: number;
   readonly #pairs = new Map<number, Pair>();
@@ -249,7 +254,7 @@ class PairCounts {
   }
 }
 
-/** More frequent first; equals by the smallest ids. */
+/** Orders by count, highest first, then by the smallest ids. */
 function precedes(a: Entry, b: Entry): boolean {
   if (a.count !== b.count) return a.count > b.count;
   if (a.pair.left !== b.pair.left) return a.pair.left < b.pair.left;

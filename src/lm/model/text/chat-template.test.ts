@@ -24,7 +24,7 @@ const IM_END = 151_645;
 
 interface Turn {
   readonly model: string;
-  /** Cut at the token limit: the model did not close its turn. */
+  /** Whether the token limit cut the reply, so that the model did not close its turn. */
   readonly cut: boolean;
   readonly user: string;
 }
@@ -35,7 +35,7 @@ interface Chat {
   readonly turns: readonly Turn[];
 }
 
-/** Ids of a whole chat, turn by turn, and the offsets of the generation prompts' openings in them. */
+/** Encodes a whole chat turn by turn; also returns the offsets of the generation prompts' openings. */
 function play(encoder: TurnEncoder, tokenizer: Tokenizer, { system, user, turns }: Chat) {
   const opening = tokenizer.encode(encoder.opening).length;
   const ids = encoder.start(system, user);
@@ -60,7 +60,10 @@ function messagesOf({ system, user, turns }: Chat): ChatMessage[] {
   ];
 }
 
-/** The whole chat rendered at once with one private character for each message, then encoded section by section: special tokens are the template's, messages are plain, the model's are ids of their own. */
+/**
+ * Renders the whole chat at once with one private-use character per message, then encodes it section by section: the
+ * template's special tokens are recognized, messages are plain text, and the model's replies keep their ids.
+ */
 function rendered(template: string, tokenizer: Tokenizer, chat: Chat): number[] {
   const { bosToken: bos_token } = tokenizer;
   const messages = messagesOf(chat);
@@ -126,7 +129,7 @@ test("Qwen3: texts without special tokens have the ids of the template's text", 
   const encoder = createTurnEncoder(qwen, QWEN3);
   const tame = wild.map((text) => text.replace(/[<>|]/g, ""));
   fc.assert(
-    // A reply that begins with a line end would be tokenized together with the header's line end if it were text.
+    // As text, a reply that begins with a line break would be tokenized together with the header's line break.
     fc.property(
       chat(
         tame.map((text) => `ANSWER:${text}`),
@@ -142,7 +145,7 @@ test("Qwen3: texts without special tokens have the ids of the template's text", 
 });
 
 test("Qwen3: earlier turns equal the template's when it keeps think blocks", () => {
-  // Without the condition under which the template drops earlier blocks, as in TRL's training template.
+  // Removes the condition under which the template drops earlier blocks, as TRL's training template does.
   const keeping = QWEN3.replace("loop.index0 > ns.last_query_index", "true").replace(
     "loop.last or (not loop.last and reasoning_content)",
     "true",
@@ -180,7 +183,8 @@ test("ChatML for models without a template: rendering is append-only, ids are th
   expect(text).toBe("<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n");
 });
 
-// What Qwen2.5's template has besides ChatML: a section for tools, a default system prompt, and turns that call or answer tools.
+// What Qwen2.5's template adds to ChatML: a section for tools, a default system prompt, and turns that call or answer
+// tools.
 const QWEN2 = `
 {%- set first = messages[0] %}
 {%- if tools %}
@@ -233,7 +237,8 @@ function llamaTokenizer(): Tokenizer {
   return new Tokenizer({ tokenizer, config: { bos_token: HEADERS[0], eos_token: HEADERS[4] } });
 }
 
-// What Llama 3's template has: BOS, headers, trimmed texts, two lines about dates before the system's text, and tools if given.
+// The features of Llama 3's template: BOS, headers, trimmed texts, two lines with dates before the system prompt, and
+// tools if given.
 const LLAMA3 = `
 {{- bos_token }}
 {%- if not date_string is defined %}
@@ -361,7 +366,7 @@ test("with tools, turns are those of the template: calls, results, and a next qu
     encoder.say(call),
     encoder.next("2", { closed: true, from: "tool" }),
   ];
-  // Text from the environment is plain: its tags are not special tokens. Everything else equals the template's whole text.
+  // Text from the environment is plain: its tags are not special tokens. Everything else equals the template's output.
   const text = renderChat(QWEN3, messages, { tools });
   expect(text).toContain('"name": "describe"');
   const spoken = parts.flatMap((ids, i) => (i === 0 || i === 2 ? ids.slice(0, ids.length - opening.length) : ids));

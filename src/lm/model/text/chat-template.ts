@@ -1,5 +1,5 @@
-// Chats as token ids: the model's template is split once, so that turns are appended and nothing is tokenized twice.
-// docs/decisions/0006-append-only-chat-encoding.md says which templates are accepted and why.
+// Encodes chats as token ids. The model's template is split once, so that turns are appended and nothing is tokenized
+// twice. docs/decisions/0006-append-only-chat-encoding.md explains which templates are accepted and why.
 import { ModelLoadError, messageOf, UsageError } from "../../../errors.ts";
 import { type ParsedTemplate, parseTemplate, renderTemplate } from "./jinja.ts";
 import type { Tokenizer } from "./tokenizer.ts";
@@ -10,7 +10,7 @@ export interface ChatMessage {
   readonly reasoning_content?: string;
 }
 
-/** A function that the model may call, as chat templates and OpenAI's API take it. */
+/** A function that the model may call, in the format of chat templates and OpenAI's API. */
 export interface Tool {
   readonly type: "function";
   readonly function: {
@@ -25,7 +25,7 @@ export interface RenderOptions {
   /** @default none */
   readonly tools?: readonly Tool[] | undefined;
   readonly add_generation_prompt?: boolean;
-  /** Passed on to the template; models without it ignore it. @default false */
+  /** Passed to the template; templates without it ignore it. @default false */
   readonly enable_thinking?: boolean;
   readonly bos_token?: string | undefined;
   readonly eos_token?: string | undefined;
@@ -38,7 +38,7 @@ export const CHATML_TEMPLATE =
   "{%- endfor %}" +
   "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}";
 
-/** The text a chat template gives for messages. */
+/** Renders messages with a chat template. */
 export function renderChat(
   template: string | ParsedTemplate,
   messages: readonly ChatMessage[],
@@ -54,54 +54,60 @@ export function renderChat(
 }
 
 export interface NextOptions {
-  /** Whether the model's last ids end with the token that closes its turn; `closed(ids)` tells. */
+  /** Whether the model's last ids end with the token that closes its turn; see `closed(ids)`. */
   readonly closed: boolean;
-  /** Who answers the model; `tool` needs an encoder that has tools. @default "user" */
+  /** Who answers the model; `tool` requires an encoder with tools. @default "user" */
   readonly from?: "user" | "tool";
 }
 
-/** Encodes a chat piece by piece; ids given earlier never change. */
+/** Encodes a chat piece by piece; ids returned earlier never change. */
 export interface TurnEncoder {
-  /** Ids of the chat's beginning up to where the model speaks. */
+  /** Encodes the start of the chat, up to the point where the model speaks. */
   start(system: string, user: string): number[];
-  /** Ids to append after the model's own: the end of its turn, the user's answer, and up to where the model speaks again. */
+  /**
+   * Encodes what follows the model's ids: the end of its turn and the user's turn, up to the point where the model
+   * speaks again.
+   */
   next(user: string, options: NextOptions): number[];
-  /** Ids of a whole turn of the model's, with the token that closes it. */
+  /** Encodes a whole turn of the model, including the token that closes it. */
   say(text: string): number[];
   /** Whether these sampled ids end with the token that closes a turn. */
   closed(ids: readonly number[]): boolean;
-  /** The encoder of chats in which the model has these tools. Throws ModelLoadError if its template does not support them. */
+  /**
+   * Returns an encoder for chats in which the model has these tools. Throws ModelLoadError if the template does not
+   * support them.
+   */
   withTools(tools: readonly Tool[]): TurnEncoder;
-  /** Ids at which sampling stops: the closing token first, then every other end of text. */
+  /** Ids at which sampling stops: the closing token first, then all other end-of-text tokens. */
   readonly stopIds: readonly number[];
-  /** Fixed text with which the generation prompt begins the model's turn, and which history omits; often empty. */
+  /** Fixed text with which the generation prompt starts the model's turn but which the history omits; often empty. */
   readonly opening: string;
 }
 
 export interface TurnEncoderOptions {
-  /** More ids at which sampling stops, such as those of generation_config.json. @default [] */
+  /** Additional ids at which sampling stops, such as those in generation_config.json. @default [] */
   readonly eosIds?: readonly number[];
 }
 
-/** A template in parts: `head system between user ask` is a first prompt, `close user ask` each later one. */
+/** A template in parts: the first prompt is `head system between user ask`, each later one `close user ask`. */
 interface Pieces {
   readonly head: string;
   readonly between: string;
-  /** From the end of the user's text to the start of the model's, `opening` included. */
+  /** From the end of the user's text to the start of the model's, including `opening`. */
   readonly ask: string;
   readonly opening: string;
   /** From the end of the model's text to the user's next text. */
   readonly close: string;
-  /** The same around a tool's text, where there are tools. */
+  /** The same parts around a tool's text, if there are tools. */
   readonly tool: { readonly close: string; readonly ask: string } | undefined;
   readonly trims: { readonly system: boolean; readonly user: boolean };
 }
 
-/** Texts whose ids are cached: enough for the observations of a few training steps. */
+/** Maximum number of texts whose ids are cached: enough for the observations of a few training steps. */
 const TEXTS_KEPT = 4_096;
 
 /**
- * Splits a template and checks that it only appends; one that rewrites earlier turns is rejected with the reason.
+ * Splits a template and checks that it only appends; rejects one that rewrites earlier turns, with the reason.
  *
  * @example
  * const turns = createTurnEncoder(model.tokenizer); // ChatML
@@ -144,7 +150,10 @@ export function createTurnEncoder(
     return ids;
   };
 
-  /** Encodes template text (even indices) and content (odd indices). Text between special tokens is encoded in one piece, as in the template's whole text. */
+  /**
+   * Encodes template text (even indices) and content (odd indices). Text between special tokens is encoded in one
+   * piece, as it would be in the template's output.
+   */
   function encode(parts: readonly string[]): number[] {
     const ids: number[] = [];
     let run = "";
@@ -205,7 +214,10 @@ function encodeCall(text: string, tokenizer: Tokenizer): number[] {
   });
 }
 
-/** Splits template text at added tokens, which become sections of their own; of two with the same beginning, the longer wins. */
+/**
+ * Returns a function that splits template text at added tokens, which become their own sections; if two match, the
+ * longer wins.
+ */
 function sectionCutter(tokenizer: Tokenizer): (text: string) => string[] {
   const contents = tokenizer.addedTokens.map(({ content }) => content).sort((a, b) => b.length - a.length);
   if (contents.length === 0) return (text) => (text === "" ? [] : [text]);
@@ -213,7 +225,8 @@ function sectionCutter(tokenizer: Tokenizer): (text: string) => string[] {
   return (text) => text.split(pattern).filter((section) => section !== "");
 }
 
-// Two sets of texts to find again in a template's output: words that no template changes, and texts with spaces and line ends.
+// Two sets of texts to recognize in a template's output: words that no template changes, and texts with spaces and line
+// breaks.
 const SENTINELS = [
   { system: "Qsystemq", user: ["Quseroneq", "Qusertwoq", "Quserthreeq"], model: ["Qmodeloneq", "Qmodeltwoq"] },
   { system: "Zz", user: ["Zy\n\nZy", "Zx", "Zw Zw."], model: ["Zv: Zv;", "Zu\nZu"] },
@@ -251,7 +264,7 @@ type Render = (messages: readonly ChatMessage[]) => string;
 
 type Taken = Omit<Pieces, "trims" | "tool"> & { readonly toolAsk: string };
 
-/** Splits a template, by a chat in which the user or a tool answers the model. */
+/** Splits a template by rendering a chat in which the user or a tool answers the model. */
 function takeApartWith(render: Render, texts: (typeof SENTINELS)[number], from: "user" | "tool"): Taken {
   const { system, user, model } = texts;
   const messages: ChatMessage[] = [
@@ -263,7 +276,7 @@ function takeApartWith(render: Render, texts: (typeof SENTINELS)[number], from: 
   messages.push({ role: "assistant", content: model[0] }, { role: from, content: user[1] });
   const second = around(render(messages), [system, user[0], model[0], user[1]]);
   const [, , beforeModel = "", close = "", last = ""] = second;
-  // The prompt may end with the beginning of the model's turn, which history omits (Qwen3: an empty think block).
+  // The prompt may end with the start of the model's turn, which the history omits (Qwen3: an empty think block).
   if (!ask.startsWith(beforeModel)) {
     throw refused(`after a turn it writes ${JSON.stringify(beforeModel)} where the prompt had ${JSON.stringify(ask)}`);
   }
@@ -279,7 +292,7 @@ function takeApartWith(render: Render, texts: (typeof SENTINELS)[number], from: 
   return { head, between, ask, opening, close, toolAsk };
 }
 
-/** The text before, between and after the given texts, each of which must occur once and in this order. */
+/** The text before, between and after the given parts, each of which must occur once and in this order. */
 function around(text: string, parts: readonly string[]): string[] {
   const found: string[] = [];
   let rest = text;
@@ -304,7 +317,7 @@ function same(pieces: readonly string[], expected: readonly string[]): void {
   }
 }
 
-/** Whether the template strips the spaces around a message; a template that strips only one side is rejected. */
+/** Whether the template trims the spaces around a message; rejects a template that trims only one side. */
 function trims(render: Render, role: "system" | "user"): boolean {
   const padded = " \n Qtextq \n ";
   const messages: ChatMessage[] = [

@@ -1,4 +1,4 @@
-// Templates made to hang, fill the memory or grow: each ends in an error after a bounded amount of work.
+// Tests templates that try to hang, fill the memory or grow: each ends in an error after a bounded amount of work.
 import { expect, test } from "vitest";
 import { ModelLoadError } from "../../../errors.ts";
 import { CHATML_TEMPLATE, renderChat } from "./chat-template.ts";

@@ -1,26 +1,29 @@
-// Chat templates from model folders, rendered within limits: a template is a program, and a hostile one may hang.
+// Renders chat templates from model folders within limits: a template is a program, and a hostile one may hang.
 import { Environment, Interpreter, Template } from "@huggingface/jinja";
 
-/** Characters of a template; the longest published ones have about 30,000. */
+/** Maximum characters of a template; the longest published ones have about 30,000. */
 export const MAX_TEMPLATE_CHARACTERS = 100_000;
-/** Spaces and line ends in a row: the library's lexer takes quadratic time for them. */
+/** Maximum consecutive white-space characters: the library's lexer takes quadratic time for them. */
 export const MAX_TEMPLATE_BLANKS = 1_000;
-/** Expressions evaluated per rendering, plus four per loop iteration; Qwen3's template takes about 50 per message. */
+/**
+ * Maximum expressions evaluated per rendering, plus four per loop iteration; Qwen3's template takes about 50 per
+ * message.
+ */
 export const MAX_TEMPLATE_STEPS = 300_000;
 const LOOP_STEPS = 4; // the library creates the scopes of all iterations before the first
-/** Characters and elements of one value, in addition to four times those of the messages. */
+/** Maximum characters and elements of a value, in addition to four times those of the messages. */
 export const MAX_TEMPLATE_VALUE = 100_000;
-/** Largest number passed to a function or filter, such as the end of `range` or the width of `indent`. */
+/** Maximum number passed to a function or filter, such as the end of `range` or the width of `indent`. */
 export const MAX_TEMPLATE_NUMBER = 100_000;
-/** Deadline as a last resort, for single steps that are slow, such as searching for one long text in another. */
+/** Time limit as a last resort for slow single steps, such as searching for one long text in another. */
 const MAX_RENDER_MS = 10_000;
 
-/** A template that `renderTemplate` can take. Its type is our own, since the library's does not compile under nodenext. */
+/** A template for `renderTemplate`. The type is our own, since the library's does not compile under nodenext. */
 export interface ParsedTemplate {
   readonly program: unknown;
 }
 
-/** Parses a template; throws an Error that says what is wrong with it. */
+/** Parses a template; throws an Error that says what is wrong. */
 export function parseTemplate(text: string): ParsedTemplate {
   if (text.length > MAX_TEMPLATE_CHARACTERS) throw new Error(`it has more than ${MAX_TEMPLATE_CHARACTERS} characters`);
   if (new RegExp(`\\s{${MAX_TEMPLATE_BLANKS + 1}}`).test(text)) {
@@ -29,7 +32,7 @@ export function parseTemplate(text: string): ParsedTemplate {
   return { program: new Template(text).parsed };
 }
 
-/** Renders a template with variables; throws an Error when it fails or passes a limit. */
+/** Renders a template with variables; throws an Error if it fails or exceeds a limit. */
 export function renderTemplate(template: ParsedTemplate, variables: Readonly<Record<string, unknown>>): string {
   const environment = new Environment();
   for (const [name, value] of Object.entries({ ...GLOBALS, ...variables })) environment.set(name, value);
@@ -37,7 +40,7 @@ export function renderTemplate(template: ParsedTemplate, variables: Readonly<Rec
   return String(new LimitedInterpreter(environment, room).run(template.program as Template["parsed"]).value);
 }
 
-// Some templates print today's date; a fixed one gives the same chat the same ids.
+// Some templates print the current date; a fixed one gives the same chat the same ids.
 const DATE: Readonly<Record<string, string>> = {
   "%Y": "2024",
   "%m": "07",
@@ -50,7 +53,7 @@ const DATE: Readonly<Record<string, string>> = {
 };
 const strftime = (format: string) => format.replace(/%[YmdbBHM%]/g, (token) => DATE[token]!);
 
-/** Variables of every template: the library's own, except `range` and the clock. */
+/** Variables available to every template: the library's own, except `range` and the clock. */
 const GLOBALS = {
   ...{ true: true, false: false, none: null, True: true, False: false, None: null },
   raise_exception: (message: string) => {
@@ -68,7 +71,7 @@ function range(start: number, stop?: number, step = 1): number[] {
   return Array.from({ length }, (_, i) => from + i * step);
 }
 
-/** A value of the library's interpreter, as far as it matters here; its own types do not resolve under Node's module rules. */
+/** The part of an interpreter value that matters here; the library's types do not resolve under Node's module rules. */
 interface Value {
   readonly type: string;
   readonly value: unknown;
@@ -80,7 +83,9 @@ interface Node {
   readonly iterable?: Node & { readonly lhs?: Node };
 }
 
-/** The library's interpreter, which passes through `evaluate` for every expression: steps and the sizes of values are counted there. */
+/**
+ * The library's interpreter calls `evaluate` for every expression, so steps and the sizes of values are counted there.
+ */
 class LimitedInterpreter extends (Interpreter as new (
   environment: Environment,
 ) => {
@@ -91,7 +96,7 @@ class LimitedInterpreter extends (Interpreter as new (
   #steps = 0;
   readonly #room: number;
   readonly #end = performance.now() + MAX_RENDER_MS;
-  /** Sizes of lists and maps, which are immutable unless they contain a namespace. */
+  /** Caches the sizes of lists and maps, which are immutable unless they contain a namespace. */
   readonly #sizes = new WeakMap<Value, number>();
   readonly #iterables = new WeakSet<Node>();
 
@@ -131,7 +136,10 @@ class LimitedInterpreter extends (Interpreter as new (
     if (performance.now() > this.#end) throw new Error(`it takes more than ${MAX_RENDER_MS / 1000} seconds`);
   }
 
-  /** Characters and elements in all, counted as often as they would be written: a list that holds another twice counts it twice. */
+  /**
+   * Total characters and elements, counted as often as they would be printed: a list that contains another twice counts
+   * it twice.
+   */
   #sizeOf(value: Value): number {
     let fixed = true;
     const measure = (part: Value): number => {

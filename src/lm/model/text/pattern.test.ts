@@ -1,4 +1,4 @@
-// Patterns of published tokenizers are accepted; those that backtrack exponentially are not.
+// Tests that patterns of published tokenizers are accepted and exponentially backtracking ones are rejected.
 import { expect, test } from "vitest";
 import { trainBpe } from "./bpe-trainer.ts";
 import { patternFault } from "./pattern.ts";

@@ -1,15 +1,16 @@
-// Regular expressions from tokenizer.json: those that could backtrack exponentially are rejected by their form, before they run.
-// Running them under a deadline would need a thread, which a page cannot wait for.
+// Checks regular expressions from tokenizer.json: rejects ones that could backtrack exponentially by their form, before
+// they run. A time limit would need a thread, for which a web page cannot wait.
 
-/** Characters of a pattern; the longest published ones have about 800. */
+/** Maximum characters of a pattern; the longest published ones have about 800. */
 export const MAX_PATTERN_CHARACTERS = 4_000;
-const MAX_DEPTH = 20; // of nested groups
+const MAX_DEPTH = 20; // maximum nesting of groups
 const FEW = 8; // more repetitions than this count as unbounded
 /** Maximum ambiguous parts of one alternative: parts that can match in several ways before something that can fail. */
 const MAX_CHOICES = 3;
-const MAX_LONG_CHOICES = 1; // ambiguous parts of unbounded length: two cost quadratic time at every position of the text
+// Maximum ambiguous parts of unbounded length: two would take quadratic time at every position of the text.
+const MAX_LONG_CHOICES = 1;
 
-/** What is wrong with a pattern, as a clause; undefined when matching takes at most about the square of the text's length. */
+/** Describes what is wrong with a pattern, as a clause; undefined if matching takes at most about quadratic time. */
 export function patternFault(pattern: string): string | undefined {
   if (pattern.length > MAX_PATTERN_CHARACTERS) return `it has more than ${MAX_PATTERN_CHARACTERS} characters`;
   try {
@@ -25,7 +26,7 @@ class Fault extends Error {}
 
 /** One element of a sequence with its repetition bounds. */
 interface Item {
-  /** Lookarounds and anchors take no characters, but can fail. */
+  /** Lookarounds and anchors consume no characters, but can fail. */
   readonly kind: "atom" | "group" | "look" | "anchor";
   readonly source: string;
   readonly min: number;
@@ -36,14 +37,14 @@ interface Item {
 
 /** A part that can match in several ways. */
 interface Choice {
-  /** Which characters it takes; undefined where that is not known. */
+  /** Pattern of the characters it matches; undefined if unknown. */
   readonly source: string | undefined;
   readonly long: boolean;
-  /** Whether something after it can fail, so that every way is tried. */
+  /** Whether something after it can fail, so that every alternative is tried. */
   readonly tried: boolean;
 }
 
-/** The choices of a sequence, and whether something in it can fail. */
+/** The ambiguous parts of a sequence, and whether something in it can fail. */
 function choicesOf(items: readonly Item[], canFailAfter: boolean): { choices: Choice[]; fails: boolean } {
   const choices: Choice[] = [];
   let fails = canFailAfter;
@@ -64,7 +65,7 @@ function choicesOf(items: readonly Item[], canFailAfter: boolean): { choices: Ch
   return { choices, fails };
 }
 
-/** Whether a sequence always takes the same number of characters, in one way. */
+/** Whether a sequence always matches the same number of characters, in exactly one way. */
 function isFixed(sequence: readonly Item[]): boolean {
   return sequence.every(({ kind, min, max }) => kind === "atom" && min === max);
 }
@@ -93,11 +94,11 @@ function matcher(source: string): RegExp | undefined {
   try {
     return new RegExp(`^(?:${source})$`, "u");
   } catch {
-    return undefined; // syntax that JavaScript lacks: assumed to match anything
+    return undefined; // syntax that JavaScript lacks is assumed to match anything
   }
 }
 
-/** Parses the pattern syntax that the library translates to JavaScript's. */
+/** Parses the pattern syntax that the library translates to JavaScript. */
 class Parser {
   #at = 0;
   readonly #text: string;
@@ -150,7 +151,7 @@ class Parser {
     return { kind: /^\(\?<?[=!]/.test(opening) ? "look" : "group", inside };
   }
 
-  /** A character class; nested classes are Oniguruma's syntax. */
+  /** Parses a character class; nested classes are Oniguruma syntax. */
   #class(): Pick<Item, "kind" | "inside"> {
     let open = 0;
     for (; this.#at < this.#text.length; this.#at++) {

@@ -1,4 +1,4 @@
-// A tokenizer's files in a model folder, and the chat template that comes with them.
+// Loads and saves a tokenizer's files in a model folder, with its chat template.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ModelLoadError, messageOf } from "../../../errors.ts";
@@ -7,11 +7,11 @@ import { Tokenizer, type TokenizerFiles } from "./tokenizer.ts";
 
 export interface LoadedTokenizer {
   readonly tokenizer: Tokenizer;
-  /** Undefined when the folder has none. */
+  /** Undefined if the folder has none. */
   readonly chatTemplate: string | undefined;
 }
 
-/** Loads tokenizer.json and tokenizer_config.json, and the chat template wherever it is kept. */
+/** Loads tokenizer.json, tokenizer_config.json and the chat template, wherever it is stored. */
 export function loadTokenizer(dir: string): LoadedTokenizer {
   const tokenizer = readJson(join(dir, "tokenizer.json"));
   const configFile = join(dir, "tokenizer_config.json");
@@ -19,7 +19,10 @@ export function loadTokenizer(dir: string): LoadedTokenizer {
   return { tokenizer: new Tokenizer({ tokenizer, config }), chatTemplate: templateOf(dir, config) };
 }
 
-/** A file of its own counts more than the key in the configuration, as in `transformers`; of several named templates, the default. */
+/**
+ * A template in its own file overrides the one in the configuration, as in `transformers`; of several named templates,
+ * the default is used.
+ */
 function templateOf(dir: string, config: Readonly<Record<string, unknown>>): string | undefined {
   const jinja = join(dir, "chat_template.jinja");
   if (existsSync(jinja)) return readFileSync(jinja, "utf8");
@@ -28,7 +31,7 @@ function templateOf(dir: string, config: Readonly<Record<string, unknown>>): str
   return chatTemplateOf(template, dir);
 }
 
-/** Writes tokenizer.json and tokenizer_config.json with the chat template in it. */
+/** Writes tokenizer.json, and tokenizer_config.json with the chat template. */
 export function saveTokenizer(dir: string, files: TokenizerFiles, chatTemplate: string | undefined): void {
   const { chat_template: _, ...config } = files.config;
   const withTemplate = chatTemplate === undefined ? config : { ...config, chat_template: chatTemplate };
@@ -36,7 +39,7 @@ export function saveTokenizer(dir: string, files: TokenizerFiles, chatTemplate: 
   writeJson(join(dir, "tokenizer_config.json"), withTemplate);
 }
 
-/** A JSON object from a file of a model folder. */
+/** Parses a file of a model folder as a JSON object. */
 export function readJson(file: string): Record<string, unknown> {
   let text: string;
   try {
@@ -52,7 +55,7 @@ export function readJson(file: string): Record<string, unknown> {
   return parseObject(text, file);
 }
 
-/** Writes a JSON file; whoever makes the folder syncs it. */
+/** Writes a JSON file; the caller that creates the folder syncs it. */
 export function writeJson(file: string, json: object): void {
   writeFileSync(file, `${JSON.stringify(json, null, 2)}\n`);
 }

@@ -12,7 +12,7 @@ const { tokenizer: qwen, chatTemplate } = loadTokenizer(
 );
 const small = trainBpe(["SELECT name FROM pets"], { vocabSize: 270, specialTokens: ["<|end|>", "<|im_start|>"] });
 
-/** Texts with their ids from the Python library. */
+/** Texts with their ids according to the Python library. */
 const GOLDEN: readonly (readonly [string, readonly number[]])[] = [
   [
     "SELECT name , COUNT ( * ) FROM t WHERE a = 'it''s' ;",

@@ -1,14 +1,15 @@
-// Text to token ids and back, by tokenizer.json; special tokens are recognized only where the caller says so.
+// Converts text to token ids and back according to tokenizer.json. Special tokens are recognized only if the caller
+// asks for it.
 import { Tokenizer as Hf } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { ModelLoadError, messageOf } from "../../../errors.ts";
 import { patternFault } from "./pattern.ts";
 
-/** Characters of an added token; the longest published ones have about 50. */
+/** Maximum characters of an added token; the longest published ones have about 50. */
 export const MAX_ADDED_TOKEN_CHARACTERS = 1_000;
-/** Published vocabularies have up to some 6,000. */
+/** Maximum number of added tokens; published vocabularies have up to about 6,000. */
 export const MAX_ADDED_TOKENS = 50_000;
-/** How much longer the normalizer's replacements may make a text. */
+/** Maximum factor by which the normalizer's replacements may lengthen a text. */
 const MAX_GROWTH = 1_000;
 
 const addedToken = z.looseObject({
@@ -25,7 +26,7 @@ export type AddedToken = Readonly<z.infer<typeof addedToken>>;
 
 type Merge = string | readonly [string, string];
 
-// Not checked any deeper: with hundreds of thousands of entries, that would take longer than everything else.
+// Entries are not checked: with hundreds of thousands, that would take longer than everything else.
 const vocab = z.custom<Readonly<Record<string, number>>>(
   (value) => value !== null && typeof value === "object" && !Array.isArray(value),
   "expected a map of tokens to ids",
@@ -62,7 +63,7 @@ const tokenizerConfig = z.looseObject({
   pad_token: namedToken.nullish(),
 });
 
-/** The two parsed files of a tokenizer, kept unchanged for saving. */
+/** A tokenizer's two parsed files, kept unchanged for saving. */
 export interface TokenizerFiles {
   /** tokenizer.json */
   readonly tokenizer: Readonly<Record<string, unknown>>;
@@ -70,9 +71,9 @@ export interface TokenizerFiles {
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-/** The part of the library that is used; its own types do not resolve under Node's module rules. */
+/** The part of the library that we use; its types do not resolve under Node's module rules. */
 interface HfTokenizer {
-  /** `vocab` is indexed by id, added tokens included. */
+  /** `vocab` is indexed by id and includes added tokens. */
   model: { readonly vocab: readonly string[]; cache?: WordCache };
   encode(text: string, options: { readonly add_special_tokens: boolean }): { readonly ids: number[] };
   decode(ids: readonly number[], options: { readonly clean_up_tokenization_spaces: boolean }): string;
@@ -86,10 +87,13 @@ interface WordCache {
   clear(): void;
 }
 
-/** Words whose encoding is cached. */
+/** Maximum number of words whose encoding is cached. */
 const WORDS_KEPT = 50_000;
 
-/** A cache that is cleared when full: the library's own reorders a word at each use, which takes a third of all encoding. */
+/**
+ * A cache that is cleared when full. The library's own cache reorders a word at each use, which takes a third of the
+ * encoding time.
+ */
 function wordCache(): WordCache {
   const words = new Map<string, readonly string[]>();
   return {
@@ -103,7 +107,7 @@ function wordCache(): WordCache {
 }
 
 export interface DecodeOptions {
-  /** Leaves special tokens out. @default false */
+  /** Omit special tokens. @default false */
   readonly skipSpecial?: boolean;
 }
 
@@ -163,23 +167,23 @@ export class Tokenizer {
     return token === null || token === undefined ? undefined : this.idOf(token);
   }
 
-  /** Ids of a text that we wrote: `<|im_start|>` in it is the special token. Nothing is put before or after. */
+  /** Encodes trusted text, in which `<|im_start|>` is the special token. Adds nothing before or after it. */
   encode(text: string): number[] {
     return text === "" ? [] : this.#full.encode(text, { add_special_tokens: false }).ids;
   }
 
-  /** Ids of untrusted text: never a special token, whatever it contains. */
+  /** Encodes untrusted text: never produces a special token, whatever it contains. */
   encodePlain(text: string): number[] {
     return text === "" ? [] : this.#plain.encode(text, { add_special_tokens: false }).ids;
   }
 
-  /** The text of ids, without any clean-up; unknown ids give nothing, invalid UTF-8 gives U+FFFD. */
+  /** Decodes ids without any clean-up; unknown ids give nothing, invalid UTF-8 gives U+FFFD. */
   decode(ids: readonly number[], { skipSpecial = false }: DecodeOptions = {}): string {
     const known = ids.filter((id) => this.tokenOf(id) !== undefined && !(skipSpecial && this.#specialIds.has(id)));
     return known.length === 0 ? "" : this.#full.decode(known, { clean_up_tokenization_spaces: false });
   }
 
-  /** The text of every single id, one character per byte for byte-level vocabularies; empty for special tokens. */
+  /** The text of every single id, one character per byte in byte-level vocabularies; empty for special tokens. */
   get texts(): readonly string[] {
     this.#texts ??= textsOf(this.#full.model.vocab, this.addedTokens, this.files.tokenizer.decoder);
     return this.#texts;
@@ -198,7 +202,9 @@ export class Tokenizer {
   }
 }
 
-/** The text of single tokens: decoded bytes of a byte-level vocabulary, else the token with its space mark replaced. */
+/**
+ * The texts of single tokens: decoded bytes in a byte-level vocabulary, else the token with its space mark replaced.
+ */
 function textsOf(vocab: readonly string[], added: readonly AddedToken[], decoder: unknown): string[] {
   const isByteLevel = JSON.stringify(decoder ?? null).includes('"ByteLevel"');
   const bytes = new Map<string, string>();
@@ -216,7 +222,9 @@ function textsOf(vocab: readonly string[], added: readonly AddedToken[], decoder
   return texts;
 }
 
-/** Replaces "Digits" steps by a pattern: the library splits only ASCII digits, `tokenizers` all numeric characters. */
+/**
+ * Replaces "Digits" steps with a pattern: the library splits only ASCII digits, `tokenizers` all numeric characters.
+ */
 function withEveryDigit(json: TokenizerFiles["tokenizer"]): TokenizerFiles["tokenizer"] {
   const replaced = (step: unknown): unknown => {
     const { type, individual_digits, pretokenizers } = (step ?? {}) as Readonly<Record<string, unknown>>;
@@ -227,12 +235,14 @@ function withEveryDigit(json: TokenizerFiles["tokenizer"]): TokenizerFiles["toke
   return { ...json, pre_tokenizer: replaced(json.pre_tokenizer) };
 }
 
-/** A tokenizer without added tokens; it shares the vocabulary, which is most of the memory, where that is safe. */
+/**
+ * Makes a tokenizer without added tokens; it shares the vocabulary, which takes most of the memory, if that is safe.
+ */
 function plainTokenizer(json: TokenizerJson, files: TokenizerFiles, full: HfTokenizer): HfTokenizer {
   const parts = { ...files.tokenizer, added_tokens: [] };
   const config = { ...files.config, additional_special_tokens: [], clean_up_tokenization_spaces: false };
   if (json.model.ignore_merges) {
-    // Such a model looks up whole words in the vocabulary, which may hold special tokens too.
+    // Such a model looks up whole words in the vocabulary, which may include special tokens.
     const vocab = { ...json.model.vocab };
     for (const { content, special } of json.added_tokens) if (special) delete vocab[content];
     const own: HfTokenizer = new Hf({ ...parts, model: { ...json.model, vocab } }, config);
@@ -244,7 +254,7 @@ function plainTokenizer(json: TokenizerJson, files: TokenizerFiles, full: HfToke
   return plain;
 }
 
-/** Proves that no text can be merged into a special token: then only added tokens give one, and plain encoding has none. */
+/** Proves that no text can be merged into a special token, so that plain encoding never produces one. */
 function checkOutOfReach(special: readonly AddedToken[], merges: readonly Merge[]): void {
   const contents = new Set(special.map(({ content }) => content));
   for (const merge of merges) {
@@ -258,7 +268,7 @@ function checkOutOfReach(special: readonly AddedToken[], merges: readonly Merge[
   }
 }
 
-/** Rejects patterns that could hang, and replacements that let texts grow without bound. */
+/** Rejects patterns that could hang and replacements that could grow texts without bound. */
 function checkSteps({ normalizer, pre_tokenizer, decoder }: TokenizerFiles["tokenizer"]): void {
   const refuse = (what: string, value: string | number) =>
     new ModelLoadError({ what: `tokenizer.json: ${what}`, value, remedy: "use a model whose tokenizer you trust" });
@@ -279,10 +289,10 @@ function checkSteps({ normalizer, pre_tokenizer, decoder }: TokenizerFiles["toke
   }
 }
 
-/** Levels of sequences and their parts; published files have four. */
+/** Maximum nesting of steps; published files have four levels. */
 const MAX_STEP_DEPTH = 20;
 
-/** Checks that every token has a row in the model's embedding; models often have some rows more. */
+/** Checks that every token has a row in the model's embedding; models often have a few more rows. */
 export function checkVocabulary(tokenizer: Tokenizer, vocabSize: number): void {
   if (tokenizer.vocabSize <= vocabSize) return;
   throw new ModelLoadError({
