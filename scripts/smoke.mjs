@@ -1,11 +1,13 @@
 // Installs the packed package into an empty project, as a user would, and tries it: `node scripts/smoke.mjs TARBALL`.
-// Prints one JSON object: the Node it ran on, what was tried, and the hashes of what a short training wrote.
+// Imports from JavaScript and TypeScript, an episode on its server, a training by npx. Prints one JSON object: the Node it
+// ran on, and the hashes of what the training wrote.
 import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 
 /** The smallest training that still samples, learns and evaluates. */
 const TRAINING = [
@@ -16,6 +18,7 @@ const TRAINING = [
 /** Messages of Node and V8 themselves: warnings, unknown flags. */
 const NOISE = /^.*(?:\(node:\d+\)|Warning:|unrecognized flag).*$/m;
 
+const root = fileURLToPath(new URL("..", import.meta.url));
 const tarball = resolve(process.argv[2] ?? "");
 const project = mkdtempSync(join(tmpdir(), "sqlenv-smoke-"));
 // Tools that start with `#!/usr/bin/env node` run on the same Node as this script.
@@ -64,6 +67,23 @@ async function serve() {
   equal((await exit)[0], 0, "the server ended");
 }
 
+/** A program in TypeScript: its types are checked against the installed package, and it runs. */
+function typescript() {
+  const program = `
+import { bundledDataSet, loadSqlite, type QuestionRecord, SQLEnvironment } from "sqlenv";
+import type { GRPOConfig } from "sqlenv/rl";
+await loadSqlite();
+const env = new SQLEnvironment(bundledDataSet());
+export type Asked = QuestionRecord;
+const budget: GRPOConfig["step_budget"] = 3;
+console.log(JSON.stringify([typeof env.reset({ seed: 7 }).question, budget]));
+`;
+  writeFileSync(join(project, "program.ts"), program);
+  const options = ["--strict", "--target", "es2023", "--module", "nodenext", "--types", "", "--outDir", "compiled"];
+  run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), ...options, "program.ts"]);
+  equal(run(process.execPath, ["compiled/program.js"]).trim(), '["string",3]', "a program in TypeScript");
+}
+
 const hashOf = (file) =>
   createHash("sha256")
     .update(readFileSync(join(project, "run", file)))
@@ -80,6 +100,7 @@ try {
     .map((path) => path.replace(".", "sqlenv"));
   const imports = entries.map((entry) => `await import(${JSON.stringify(entry)});`).join("\n");
   run(process.execPath, ["--input-type=module", "-e", imports]);
+  typescript();
   await serve();
   await sqlenv(["train", ...TRAINING, "--output-dir", "run"]);
   const result = {

@@ -1,6 +1,6 @@
 // The files that deploy the server agree with each other and with the package: paths, command, port.
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
@@ -102,7 +102,13 @@ test("nginx limits requests per address, and passes the address on", () => {
   expect(size).toBe(MAX_MESSAGE_BYTES);
 });
 
-test("CI runs existing scripts on each supported Node version", () => {
+interface Matrix {
+  readonly os: readonly string[];
+  readonly node: readonly number[];
+  readonly include: readonly { readonly os: string }[];
+}
+
+test("CI runs existing scripts on each supported Node version, and on each system", () => {
   const { scripts, engines } = JSON.parse(read("package.json"));
   const { jobs } = parse(read(".github/workflows/ci.yml"));
   const steps = Object.values<{ steps: { run?: string }[] }>(jobs).flatMap((job) =>
@@ -113,9 +119,45 @@ test("CI runs existing scripts on each supported Node version", () => {
   expect(named.filter((name) => name !== "ci" && !scripts[name])).toEqual([]);
   expect(named).toEqual(expect.arrayContaining(["test", "check", "test:slow", "test:nodes", "audit"]));
   expect(steps).toContain(".ci/run");
-  const [oldest, ...others] = jobs.quick.strategy.matrix.node as number[];
+  const { os, node, include } = jobs.quick.strategy.matrix as Matrix;
+  expect([...os, ...include.map((one) => one.os)]).toEqual(["ubuntu-latest", "macos-latest", "windows-latest"]);
+  const [oldest, ...others] = node;
   expect(engines.node).toMatch(new RegExp(`^>=${oldest}\\.`));
   expect(read("scripts/node-versions.mjs")).toContain(
     `const MAJORS = ${JSON.stringify(others.map(String)).replace(",", ", ")}`,
   );
+});
+
+test("every package that a Python file imports is pinned in the requirements beside it", () => {
+  for (const folder of ["integrations/trl", "bench", "test/reference"]) {
+    const lines = read(`${folder}/requirements.txt`).split("\n");
+    const pinned = lines.filter((line) => line && !line.startsWith("#"));
+    for (const line of pinned) expect(line).toMatch(/^[a-z]+==\d+(\.\d+)+$/);
+    const files = readdirSync(resolve(ROOT, folder)).filter((name) => name.endsWith(".py"));
+    const imported = files.flatMap((file) =>
+      [...read(`${folder}/${file}`).matchAll(/^(?:import (\w+)|from (\w+)[\w.]* import )/gm)].map(
+        ([, a, b]) => a ?? b!,
+      ),
+    );
+    const own = files.map((file) => file.replace(".py", ""));
+    const names = pinned.map((line) => line.split("==")[0]);
+    const foreign = [...new Set(imported)].filter((name) => !own.includes(name) && !STANDARD.has(name));
+    expect(foreign.filter((name) => !names.includes(name))).toEqual([]);
+  }
+});
+
+/** Modules of Python's own that these files use. */
+const STANDARD = new Set(
+  "argparse asyncio base64 copy hashlib json math os pathlib platform random resource shutil signal statistics sys tempfile threading time types urllib warnings".split(
+    " ",
+  ),
+);
+
+test("the changelog's newest release is the package's version, and nothing is released twice", () => {
+  const { version } = JSON.parse(read("package.json"));
+  const headings = [...read("CHANGELOG.md").matchAll(/^## (.+)$/gm)].map(([, text]) => text!);
+  const released = headings.filter((text) => text !== "Unreleased").map((text) => text.split(" ")[0]);
+  expect(released[0]).toBe(version);
+  expect(new Set(released).size).toBe(released.length);
+  expect(headings.indexOf("Unreleased")).toBeLessThanOrEqual(0);
 });

@@ -1,4 +1,4 @@
-// The packed package contains exactly what the sources produce, whatever was in dist before.
+// The packed package contains exactly what the sources produce, whatever was in dist before, and works when installed.
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,6 +12,7 @@ const PAGE =
 const place = mkdtempSync(join(tmpdir(), "sqlenv-package-"));
 const sources = sourceFiles();
 let packed: string[] = [];
+let tarball = "";
 
 /** The files of the checkout, new ones included, without ignored ones; null outside a checkout. */
 function sourceFiles(): string[] | null {
@@ -37,8 +38,9 @@ beforeAll(() => {
   writeFileSync(join(place, "package.json"), JSON.stringify(manifest));
   const flags = ["pack", "--json", "--pack-destination", out];
   const list = execFileSync("npm", flags, { cwd: place, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
-  const [{ files }] = JSON.parse(list) as [{ files: { path: string }[] }];
+  const [{ files, filename }] = JSON.parse(list) as [{ files: { path: string }[]; filename: string }];
   packed = files.map(({ path }) => path);
+  tarball = join(out, filename);
 }, 300_000);
 afterAll(() => rmSync(place, { recursive: true }), 60_000);
 
@@ -59,3 +61,14 @@ test.skipIf(!sources)("the package contains what the sources produce", () => {
   expect(packed.filter((path) => !PAGE.test(path)).sort()).toEqual(expected.sort());
   for (const page of ["dashboard", "playground"]) expect(packed).toContain(`dist/web/${page}/index.html`);
 });
+
+// node-versions.mjs runs the same on other versions of Node.
+test.skipIf(!sources)(
+  "installed into an empty project it is imported, served and trains",
+  () => {
+    const smoke = [join(ROOT, "scripts/smoke.mjs"), tarball];
+    const found = JSON.parse(execFileSync(process.execPath, smoke, { encoding: "utf8" })) as { entry_points: number };
+    expect(found.entry_points).toBeGreaterThan(20);
+  },
+  240_000,
+);
