@@ -307,7 +307,7 @@ withBrowser("the dashboard", () => {
     expect(titles.size).toBe(7);
     await page.getByLabel("show copy in the charts").focus();
     await page.keyboard.press("?");
-    expect(await page.locator("dialog[open]").innerText()).toContain("search episodes");
+    expect(await page.locator("dialog[open]").innerText()).toContain("in the list of episodes: search");
     await page.keyboard.press("Escape");
     await page.getByLabel("show copy in the charts").focus();
     await page.keyboard.press("2");

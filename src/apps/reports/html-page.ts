@@ -85,5 +85,5 @@ details.question>summary{cursor:pointer;list-style-position:outside;margin-left:
 .turn table{font-size:12px}.turn td,.turn th{padding:1px 12px 1px 0}
 .reward{color:var(--dim);font-size:12px;margin:4px 0 0}
 footer{margin-top:40px;color:var(--dim);font-size:13px}
-@media print{body{background:#fff}main{max-width:none;padding:0}.card,.episode,.turn{break-inside:avoid}h2{break-after:avoid}}
+@media print{body{background:#fff}main{max-width:none;padding:0}.scroll{overflow:visible}.scroll th,.evaluation td,.evaluation .tag{white-space:normal}.curve svg{min-width:0}.card,.episode,.turn{break-inside:avoid}h2{break-after:avoid}}
 `;

@@ -96,8 +96,9 @@ function randomLine(run: RunModel, axis: XAxis, split: EvaluationSplit): ChartLi
   const { x } = run.points("metrics", "reward", axis);
   const last = x.at(-1);
   if (rate === null || last === undefined) return [];
+  const end = axis === "step" ? Math.max(last, run.summary.total_steps ?? 0) : last;
   return [
-    { label: "random", colour: "--dim", points: { x: [0, last], y: [rate, rate] }, smoothed: false, dashed: true },
+    { label: "random", colour: "--dim", points: { x: [0, end], y: [rate, rate] }, smoothed: false, dashed: true },
   ];
 }
 

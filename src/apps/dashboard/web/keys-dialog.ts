@@ -5,7 +5,7 @@ import { button, h } from "../../web-shared/dom.ts";
 export function keysDialog(views: readonly string[]): HTMLDialogElement {
   const keys: readonly (readonly [key: string, does: string])[] = [
     ...views.map((title, i) => [String(i + 1), title] as const),
-    ["/", "search episodes"],
+    ["/", "in the list of episodes: search"],
     ["j, k", "next and previous episode or question, in the list's order and filter"],
     ["← →", "in a chart: move along the line"],
     ["Enter", "in a chart: the episodes of that step"],

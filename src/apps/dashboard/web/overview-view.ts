@@ -1,6 +1,6 @@
 // The overview: whether it learned, on unseen databases, by how much, and how its behaviour changed.
 import type { EpisodeRecord, Summary } from "../../../gym/evaluation/index.ts";
-import type { Comparison, EvaluationSplit } from "../../../rl/run/records.ts";
+import type { EvaluationSplit } from "../../../rl/run/records.ts";
 import type { ActionStats } from "../../reports/action-stats.ts";
 import { behaviourShapes, type Shape } from "../../reports/behaviour-chart.ts";
 import { behaviourRows } from "../../reports/evaluation-summary.ts";
@@ -11,9 +11,10 @@ import { type Child, fill, h, link, refill, svg } from "../../web-shared/dom.ts"
 import type { ActionSequences, NumberedEpisode, RunSummary } from "../server/schemas.ts";
 import { Chart, PLAIN } from "./chart.ts";
 import { GENERALIZATION, REWARD } from "./chart-panels.ts";
-import { sql, verdictTag } from "./conversation.ts";
+import { goldCard, sql, verdictTag } from "./conversation.ts";
 import { hrefOf } from "./route.ts";
 import type { RunModel } from "./run-model.ts";
+import type { Source } from "./run-source.ts";
 import { actionWords, describeChange, SPLIT_LABELS, trainingSuccess } from "./run-text.ts";
 import type { Context, View } from "./view-types.ts";
 
@@ -47,7 +48,7 @@ export function overview({ run, source }: Context): View {
     shown = now;
     try {
       const content = finished
-        ? exampleOf(run.id, await source.comparison(run.id))
+        ? await exampleOf(run.id, source)
         : newestEpisode(run.id, await source.episode(run.id, episodes.count - 1));
       if (shown === now) fill(example, content);
     } catch {
@@ -286,9 +287,11 @@ export function chips(actions: string): Child {
 }
 
 /** One question that shows the change, each player in a few lines. */
-function exampleOf(run: string, comparison: Comparison): Child {
+async function exampleOf(run: string, source: Source): Promise<Child> {
+  const comparison = await source.comparison(run);
   const question = exampleQuestion(comparison);
   if (!question) return null;
+  const { gold } = await source.question(run, question.question_id);
   const { players } = comparison;
   const where = question.seen ? "seen in training" : "unseen in training";
   return [
@@ -304,16 +307,18 @@ function exampleOf(run: string, comparison: Comparison): Child {
       { class: "players" },
       question.episodes.map((episode, i) => player(players[i] ?? episode.player, episode)),
     ),
+    gold ? goldCard(gold) : null,
     link(hrefOf(run, "questions"), "All compared questions, turn by turn"),
   ];
 }
 
 /** The newest episode, until there is an "after" to compare with. */
-function newestEpisode(run: string, { n, episode }: NumberedEpisode): Child {
+function newestEpisode(run: string, { n, episode, gold }: NumberedEpisode): Child {
   return [
     h("h2", {}, `Newest episode, step ${episode.step}`, h("span", { class: "dim" }, ` · ${episode.database_name}`)),
     h("p", { class: "question" }, `“${episode.question}”`),
     h("div", { class: "players" }, player("the model", episode)),
+    gold ? goldCard(gold) : null,
     link(hrefOf(run, "episode", [n]), "This episode, turn by turn"),
   ];
 }

@@ -17,7 +17,12 @@ export function runsView({ run, runs }: Context): View {
   const all = h("input", { type: "checkbox" });
   let sorted: SortColumn | null = null;
   const shown = () => runs.filter(({ id }) => id === run.id || comparedRuns(run.id).includes(id));
-  const showDifferences = () => fill(differences, settings(shown(), everything));
+  const about = h("span", { class: "dim" });
+  const showDifferences = () => {
+    const chosen = shown();
+    about.textContent = ` ${aboutSettings(run.summary, chosen.length)}`;
+    fill(differences, settings(chosen, everything));
+  };
   all.addEventListener("change", () => {
     everything = all.checked;
     showDifferences();
@@ -78,14 +83,14 @@ export function runsView({ run, runs }: Context): View {
       h("h1", {}, "Runs and settings"),
       h(
         "p",
-        { class: "dim" },
+        { class: "dim lead" },
         runs.length > 1
           ? "Selected runs are overlaid in the charts, and their settings are compared below."
           : "Give several runs, or a folder of runs, to compare them: sqlenv report RUN RUN --serve",
       ),
       table,
-      h("h2", {}, "Settings", h("span", { class: "dim" }, ` ${aboutSettings(run.summary, runs.length)}`)),
-      h("label", { class: "controls" }, all, runs.length > 1 ? " show equal settings too" : " show all settings"),
+      h("h2", {}, "Settings", about),
+      h("label", { class: "controls" }, all, " show all settings"),
       differences,
     ),
   };
