@@ -59,6 +59,23 @@ test.each(documents)("%s links only to existing headings", (document) => {
   expect(missing.map(([link]) => link)).toEqual([]);
 });
 
+test("sources, examples and notebooks name only existing documents and headings", () => {
+  const files = ["src", "examples", "integrations", "models", "notebooks"].flatMap((folder) =>
+    readdirSync(resolve(root, folder), { recursive: true, encoding: "utf8" })
+      .filter((file) => /\.(ts|md|ipynb|yaml|py)$/.test(file))
+      .map((file) => `${folder}/${file}`),
+  );
+  const missing = files.flatMap((file) =>
+    [...read(file).matchAll(/(?<!\/master\/)\bdocs\/[\w/-]+\.md(?:#([\w-]+))?/g)]
+      .filter(([link, anchor]) => {
+        const document = link.replace(/#.*/, "");
+        return !existsSync(resolve(root, document)) || (anchor && !anchorsOf(document).includes(anchor));
+      })
+      .map(([link]) => `${file}: ${link}`),
+  );
+  expect(missing).toEqual([]);
+});
+
 test.each(documents)("%s names only existing commands", (document) => {
   const named = [...read(document).matchAll(/\bsqlenv(?: --)? ((?:data |bench )?[a-z]+)(?=[ `\n])/g)].map(
     (match) => match[1]!,

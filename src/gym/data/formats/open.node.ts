@@ -86,7 +86,7 @@ export function findDataSet(nameOrPath: string, imported = dataSetsFolder()): st
 
 /** What to do with a database or a table that has no questions. */
 export const NO_QUESTIONS =
-  "a database alone has no questions: write them to a JSON file with question_text, database_name and gold_sql, and put the SQLite file into databases/ beside it (docs/guide.md)";
+  "a database alone has no questions: write them to a JSON file with question_text, database_name and gold_sql, and put the SQLite file into databases/ beside it (docs/data.md)";
 
 /** Whether a file is a database or a table, by its name. */
 export function isDatabase(path: string): boolean {
