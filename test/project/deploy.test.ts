@@ -5,6 +5,8 @@ import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { MAX_MESSAGE_BYTES } from "../../src/apps/openenv/limits.ts";
+import { SERVER_STEP_BUDGET } from "../../src/apps/openenv/server.ts";
+import { rewardSchema } from "../../src/gym/env/reward.ts";
 import { commandOf, isIgnored, ROOT, readCopy, readStages } from "../helpers/dockerfile.ts";
 
 const read = (file: string) => readFileSync(resolve(ROOT, file), "utf8");
@@ -64,6 +66,11 @@ test("compose, OpenEnv and Space files agree on the port", () => {
   expect(existsSync(resolve(ROOT, proxy.volumes[0]!.split(":")[0]!))).toBe(true);
   expect(read("deploy/nginx.conf")).toMatch(/server env:8000;[\s\S]*listen 8000;/);
   expect(parse(read("openenv.yaml"))).toMatchObject({ spec_version: 1, name: "sqlenv", type: "space", port: 8000 });
+  const { version, validation } = parse(read("openenv.yaml"));
+  expect(version).toBe(JSON.parse(read("package.json")).version);
+  const { repeat, step_cost, looking_cap, progress, correctness } = rewardSchema.parse({});
+  const [least, most] = [SERVER_STEP_BUDGET * (repeat + step_cost), looking_cap + progress + correctness + step_cost];
+  expect(validation.reward.range).toEqual([least, most].map((value) => Number(value.toFixed(6))));
   const front = parse(read("deploy/space/README.md").split("---")[1]!);
   expect(front).toMatchObject({ sdk: "docker", app_port: 8000, base_path: "/web", tags: ["openenv"] });
   expect(read("Dockerfile")).toContain("PORT=8000");
