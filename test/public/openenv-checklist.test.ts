@@ -58,12 +58,12 @@ describe("HTTP routes", () => {
     expect(Object.keys(await get("/metadata")).sort()).toEqual(
       ["author", "description", "documentation_url", "name", "readme_content", "version"].sort(),
     );
-    expect(Object.keys(await get("/schema")).sort()).toEqual(["action", "observation", "state"]);
+    expect(Object.keys(await get("/schema")).sort()).toEqual(["action", "observation", "reset_observation", "state"]);
     for (const body of [undefined, "", "{}", '{"seed":null,"anything":[1]}'])
       expect((await post(`${server.url}/reset`, body)).status).toBe(200);
     const { body } = await post(`${server.url}/step`, { action: { action_type: "QUERY", argument: "SELECT 1" } });
     expect(body.observation.step_count).toBe(1); // reset and step share the client's HTTP session
-    expect(Object.keys(await get("/state")).sort()).toEqual(["episode_id", "step_count"]);
+    expect(await get("/state")).toMatchObject({ step_count: 1, step_budget: 15, correctness: 0, rules: "env-1" });
     for (const page of ["/docs", "/redoc"])
       expect((await fetch(server.url + page)).headers.get("content-type")).toContain("text/html");
   });
@@ -177,7 +177,7 @@ test("pings are answered while a query runs, and other sessions continue", async
   await Promise.all([slow.close(), other.close()]);
 });
 
-test("metadata is never required, and no gold is revealed", async () => {
+test("metadata is empty and never required, and no gold is revealed", async () => {
   const { questions } = await smallDataSet();
   const talker = new Talker(server.url);
   const said: string[] = [];
@@ -191,7 +191,7 @@ test("metadata is never required, and no gold is revealed", async () => {
   for (const split of ["train", "eval"]) said.push(JSON.stringify(await post(`${server.url}/sqlenv/tasks`, { split })));
   for (const path of ["/schema", "/metadata", "/openapi.json"]) said.push(JSON.stringify(await get(path)));
   const all = said.join("\n");
-  expect(all).not.toContain('"metadata":{}');
+  expect(all).toContain('"metadata":{}');
   for (const { gold_sql } of questions) expect(all).not.toContain(JSON.stringify(gold_sql).slice(1, -1));
   expect(all).not.toContain("gold_");
   expect(all).not.toContain("tables_involved");
@@ -204,7 +204,7 @@ test("reward and done are next to the observation, not in it; nothing changes af
   const talker = new Talker(server.url);
   const first = await talker.ask({ type: "reset", data: { question_id } });
   expect([first.data.reward, first.data.done]).toEqual([null, false]);
-  for (const key of ["reward", "done", "metadata"]) expect(first.data.observation).not.toHaveProperty(key);
+  for (const key of ["reward", "done"]) expect(first.data.observation).not.toHaveProperty(key);
   const right = await talker.step("ANSWER", gold_answer);
   expect(right.data.done).toBe(true);
   expect(right.data.reward).toBeGreaterThan(1);

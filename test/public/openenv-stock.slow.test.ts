@@ -1,27 +1,40 @@
-// The stock Python client and validator against our server. Needs a Python that finds `openenv`, named by SQLENV_PYTHON
-// (and PYTHONPATH where it is a checkout); without one these tests are skipped with a message.
+// Stock Python clients and validators against our server: `openenv` 0.10, `openenv-core` 0.3 (either, as SQLENV_PYTHON has
+// it) and `mcp` (SQLENV_MCP_PYTHON; openenv requires an older one). Without Python the tests are skipped with a message;
+// a package that is installed and does not import fails.
 import { execFile, execFileSync } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import type { RunningServer } from "sqlenv/apps/openenv";
+import { bundledDataSet, loadSqlite, SQLEnvironment } from "sqlenv";
+import { type RunningServer, startServer } from "sqlenv/apps/openenv";
 import { afterAll, describe, expect, test } from "vitest";
+import { ROOT } from "../helpers/dockerfile.ts";
 import { without } from "../helpers/needs.ts";
 import { serve } from "../helpers/server-place.ts";
 import { smallDataSet } from "../helpers/small-data.ts";
 
 const python = process.env.SQLENV_PYTHON ?? "";
+const mcpPython = process.env.SQLENV_MCP_PYTHON ?? "";
 
-function hasOpenEnv(): boolean {
-  if (python === "") return false;
-  try {
-    execFileSync(python, ["-c", "import openenv.core.generic_client"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
+/** The version of the first installed package; "" if there is none. */
+function versionOf(interpreter: string, ...packages: string[]): string {
+  if (interpreter === "") return "";
+  const code = `
+import importlib.metadata as m
+for name in ${JSON.stringify(packages)}:
+    try:
+        print(m.version(name)); break
+    except m.PackageNotFoundError: pass`;
+  return execFileSync(interpreter, ["-c", code], { encoding: "utf8" }).trim();
 }
 
-const isThere = hasOpenEnv();
-const note = without("openenv", isThere, "set SQLENV_PYTHON to a Python that has it");
+const openenv = versionOf(python, "openenv", "openenv-core");
+const mcp = versionOf(mcpPython, "mcp");
+const note = without("openenv", openenv !== "", "set SQLENV_PYTHON to a Python that has it");
+const mcpNote = without("mcp", mcp !== "", "set SQLENV_MCP_PYTHON to a Python that has it");
+const run = async (interpreter: string, ...args: string[]) =>
+  (await promisify(execFile)(interpreter, args, { maxBuffer: 1e8, cwd: ROOT })).stdout;
 
 const EPISODE = `
 import json, sys
@@ -40,16 +53,52 @@ with GenericEnvClient(base_url=url).sync() as env:
                       "reward": last.reward, "done": last.done, "state": env.state()}))
 `;
 
-describe.skipIf(!isThere)(`stock OpenEnv${note}`, () => {
+// Each client plays its share of the questions: reset on the socket, some steps as tools over HTTP, some on the socket.
+const MANY = `
+import asyncio, json, sys
+from openenv.core.mcp_client import MCPToolClient
+from openenv.core.env_server.mcp_types import CallToolAction
+url, episodes = sys.argv[1], json.loads(sys.stdin.read())
+played = []
+async def play(mine):
+    async with MCPToolClient(base_url=url) as env:
+        for question_id, steps in mine:
+            await env.reset(question_id=question_id)
+            for place, (tool, args) in enumerate(steps):
+                if place % 2: await env.step(CallToolAction(tool_name=tool, arguments=args))
+                else: await env.call_tool(tool, **args)
+            result = await env._send_and_receive({"type": "state"})
+            played.append([question_id, result["data"]])
+async def main():
+    await asyncio.gather(*(play(episodes[i::16]) for i in range(16)))
+asyncio.run(main())
+print(json.dumps(played))
+`;
+
+const MCP = `
+import asyncio, json, sys
+from mcp import Client
+async def main(url, question_id, answer):
+    async with Client(url) as a, Client(url) as b:
+        tools = [tool.name for tool in (await a.list_tools()).tools]
+        await a.call_tool("start", {"question_id": question_id})
+        await b.call_tool("start", {"seed": 1})
+        wrong = await b.call_tool("query", {"statement": "x"})
+        last = await a.call_tool("answer", {"answer": answer})
+        print(json.dumps({"tools": tools, "is_error": wrong.is_error, "last": last.structured_content}))
+asyncio.run(main(*sys.argv[1:]))
+`;
+
+describe.skipIf(openenv === "")(`stock OpenEnv ${openenv}${note}`, () => {
   let server: RunningServer;
   afterAll(() => server?.close());
-  const run = async (...args: string[]) => (await promisify(execFile)(python, args)).stdout;
+  const isNew = !openenv.startsWith("0.3");
 
   test("GenericEnvClient plays an episode", async () => {
     server ??= await serve();
     const { questions } = await smallDataSet();
     const { question_id, question_text, gold_answer } = questions[0]!;
-    const seen = JSON.parse(await run("-c", EPISODE, server.url, question_id, gold_answer));
+    const seen = JSON.parse(await run(python, "-c", EPISODE, server.url, question_id, gold_answer));
     expect(seen).toMatchObject({ question: question_text, result: "1\n1", done: true });
     expect(seen.said).toContain("(code: VALIDATION_ERROR)");
     expect(seen.reward).toBeGreaterThan(1);
@@ -58,7 +107,76 @@ describe.skipIf(!isThere)(`stock OpenEnv${note}`, () => {
 
   test("openenv validate --url passes", async () => {
     server ??= await serve();
-    const report = JSON.parse(await run("-m", "openenv.cli", "validate", "--url", server.url));
-    expect(report.summary).toMatchObject({ passed_count: 6, total_count: 6 });
+    const report = JSON.parse(await run(python, "-m", "openenv.cli", "validate", "--url", server.url, ...asJson()));
+    expect(JSON.stringify(report)).toMatch(/"passed_count":6,|"verdict":"pass"/i);
   }, 120_000);
+
+  test.skipIf(!isNew)(
+    "openenv validate --level static passes in a checkout",
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), "sqlenv-static-"));
+      const files = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).trim().split("\n");
+      for (const file of files.filter((name) => !name.includes("/"))) cpSync(join(ROOT, file), join(folder, file));
+      const said = await run(join(dirname(python), "openenv"), "validate", folder, "--level", "static");
+      rmSync(folder, { recursive: true });
+      expect(said).toContain("Verdict: PASS");
+    },
+    120_000,
+  );
+
+  test.skipIf(!isNew)(
+    "200 episodes by 16 MCPToolClients have the rewards of a replay in process",
+    async () => {
+      await loadSqlite();
+      const data = bundledDataSet();
+      const busy = await startServer(data, { port: 0, threads: 2 });
+      const episodes = Array.from({ length: 200 }, (_, i) => {
+        const { question_id, gold_sql, gold_answer } = data.questions[(i * 7) % data.questions.length]!;
+        const table = "sqlite_master";
+        const steps: [string, Record<string, string>][] = [
+          ["describe", { table }],
+          ["query", { sql: i % 3 === 0 ? "SELECT nothing" : gold_sql }],
+          ["query", { sql: `SELECT ${i % 5}` }],
+          ["answer", { answer: i % 4 === 0 ? "surely not this" : gold_answer }],
+        ];
+        return [question_id, steps] as const;
+      });
+      const child = promisify(execFile)(python, ["-c", MANY, busy.url], { maxBuffer: 1e8 });
+      child.child.stdin!.end(JSON.stringify(episodes));
+      const played = JSON.parse((await child).stdout) as [string, Record<string, unknown>][];
+      expect(busy.sessions).toBe(0);
+      await busy.close();
+      const local = new SQLEnvironment(data, { step_budget: 15 });
+      const expected = episodes.map(([question_id, steps]) => {
+        local.reset({ question_id });
+        for (const [tool, args] of steps)
+          local.step({ action_type: tool.toUpperCase() as "QUERY", argument: Object.values(args)[0]! });
+        return JSON.stringify([question_id, local.outcome]);
+      });
+      const got = played.map(([id, { correctness, progress, operational, done_reason }]) =>
+        JSON.stringify([id, { correctness, progress, operational, done_reason }]),
+      );
+      expect(got.sort()).toEqual(expected.sort());
+      expect(new Set(expected.map((one) => JSON.parse(one)[1].correctness))).toEqual(new Set([0, 1]));
+    },
+    300_000,
+  );
+
+  function asJson(): string[] {
+    return isNew ? ["--json"] : [];
+  }
 });
+
+test.skipIf(mcp === "")(
+  `stock MCP client ${mcp}${mcpNote} lists and calls the tools`,
+  async () => {
+    const server = await serve();
+    const { question_id, gold_answer } = (await smallDataSet()).questions[0]!;
+    const seen = JSON.parse(await run(mcpPython, "-c", MCP, `${server.url}/mcp`, question_id, gold_answer));
+    expect(seen).toMatchObject({ is_error: true, last: { done: true, outcome: { correctness: 1 } } });
+    expect(seen.tools).toContain("query");
+    expect(server.sessions).toBe(0);
+    await server.close();
+  },
+  120_000,
+);

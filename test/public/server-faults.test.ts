@@ -121,7 +121,7 @@ test("JSON nested too deep for a thread's queue is refused, and leaves nothing q
   expect((await post(`${server.url}/mcp`, rpc(5_000))).body.error).toMatchObject({ code: -32700 });
   expect((await post(`${server.url}/mcp`, rpc(40))).body.error).toMatchObject({ code: -32603 }); // read, and no text
   expect((await post(`${server.url}/step`, `{"action":${nest(100)}}`)).body.detail[0].type).toBe("json_invalid");
-  expect((await post(`${server.url}/sqlenv/tasks`, nest(100))).status).toBe(400);
+  expect((await post(`${server.url}/sqlenv/tasks`, nest(100))).status).toBe(422);
   const [talker, mcp] = [new Talker(server.url), new Talker(server.url, "/mcp")];
   expect((await talker.ask(`{"type":"step","data":{"a":${nest(100)}}}`)).data.code).toBe("INVALID_JSON");
   expect((await mcp.ask(rpc(100))).error.code).toBe(-32700);

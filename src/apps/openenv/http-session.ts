@@ -1,9 +1,9 @@
 // POST /reset, POST /step and GET /state, on the session that a client's plain HTTP requests share.
 import { messageOf, UsageError } from "../../errors.ts";
-import { parseJson } from "./json.ts";
-import { resetRequestSchema, stepRequestSchema } from "./schemas.ts";
+import { parseBody } from "./json-body.ts";
+import { type Envelope, resetRequestSchema, stepRequestSchema } from "./schemas.ts";
 import type { Session } from "./session.ts";
-import { checked, type ErrorDetail, InvalidMessage, jsonErrorDetail, rethrowCrash } from "./validation-errors.ts";
+import { checked, InvalidMessage, rethrowCrash } from "./validation-errors.ts";
 
 export interface HttpReply {
   readonly status: number;
@@ -16,15 +16,14 @@ export function answerHttp(session: Session, verb: "reset" | "step" | "state", b
   try {
     switch (verb) {
       case "reset":
-        return ok(session.reset(checked(resetRequestSchema, body.trim() === "" ? {} : parse(body), ["body"])));
+        return observed(
+          session.reset(checked(resetRequestSchema, body.trim() === "" ? {} : parseBody(body), ["body"])),
+        );
       case "step": {
-        if (body.trim() === "") throw new InvalidMessage([missing("body")]);
-        return ok(session.step(checked(stepRequestSchema, parse(body), ["body"]).action));
+        return observed(session.step(checked(stepRequestSchema, parseBody(body), ["body"]).action));
       }
-      case "state": {
-        const { episode_id, step_count } = session.state;
-        return ok({ episode_id, step_count });
-      }
+      case "state":
+        return ok(session.state);
     }
   } catch (error) {
     rethrowCrash(error);
@@ -37,18 +36,11 @@ export function answerHttp(session: Session, verb: "reset" | "step" | "state", b
   }
 }
 
+/** Plain HTTP also has the envelope's `metadata`, null where there is none; sockets leave it out then. */
+function observed(envelope: Envelope): HttpReply {
+  return ok({ ...envelope, metadata: null });
+}
+
 function ok(value: object): HttpReply {
   return { status: 200, text: JSON.stringify(value) };
-}
-
-function parse(body: string): unknown {
-  try {
-    return parseJson(body);
-  } catch (error) {
-    throw new InvalidMessage([jsonErrorDetail(messageOf(error))]);
-  }
-}
-
-function missing(where: string): ErrorDetail {
-  return { type: "missing", loc: [where], msg: "Field required", input: null };
 }

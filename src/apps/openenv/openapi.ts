@@ -14,6 +14,7 @@ export function openApi(): object {
       observation: { $ref: "#/components/schemas/Observation" },
       reward: { type: ["number", "null"] },
       done: { type: "boolean" },
+      metadata: { type: ["object", "null"] },
     },
   };
   const json = (schema: object) => ({ "application/json": { schema } });
@@ -27,7 +28,7 @@ export function openApi(): object {
     const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input" });
     return rest;
   };
-  const taskParameter = [{ name: "env", in: "path", required: true, schema: { type: "string" } }];
+  const taskParameter = [{ name: "env_name", in: "path", required: true, schema: { type: "string" } }];
   const taskPath = (summary: string) => ({
     post: { summary, parameters: taskParameter, ...takes(object, true), ...answers(object) },
   });
@@ -52,20 +53,27 @@ export function openApi(): object {
           }),
         },
       },
-      "/state": { get: { summary: "That episode's id and number of steps", ...answers(state) } },
+      "/state": { get: { summary: "That episode's state", ...answers(state) } },
       "/metadata": { get: { summary: "What this environment is", ...answers(object) } },
       "/health": { get: { summary: "Whether the server is well", ...answers(object) } },
-      "/schema": { get: { summary: "Schemas of action, observation and state", ...answers(object) } },
+      "/schema": { get: { summary: "Schemas of action, observations and state", ...answers(object) } },
       "/mcp": {
-        post: { summary: "MCP over JSON-RPC 2.0; also a WebSocket", ...takes(object, true), ...answers(object) },
+        post: {
+          summary: "MCP over HTTP (sessions by mcp-session-id); also a WebSocket",
+          ...takes(object, true),
+          ...answers(object),
+        },
+        delete: { summary: "End the session of mcp-session-id", responses: { 204: { description: "Ended" } } },
       },
       "/metrics": { get: { summary: "Counters in Prometheus' format", responses: { 200: { description: "Text" } } } },
       "/list_environments": { get: { summary: "Names for the Task API", ...answers({ type: "array" }) } },
-      "/{env}/splits": { get: { summary: "Its splits", parameters: taskParameter, ...answers({ type: "array" }) } },
-      "/{env}/tasks": taskPath("All questions of a split"),
-      "/{env}/num_tasks": taskPath("How many there are"),
-      "/{env}/task": taskPath("One, by its index"),
-      "/{env}/task_range": taskPath("Some, from start to stop"),
+      "/{env_name}/splits": {
+        get: { summary: "Its splits", parameters: taskParameter, ...answers({ type: "array" }) },
+      },
+      "/{env_name}/tasks": taskPath("All questions of a split"),
+      "/{env_name}/num_tasks": taskPath("How many there are"),
+      "/{env_name}/task": taskPath("One, by its index"),
+      "/{env_name}/task_range": taskPath("Some, from start to stop"),
     },
     components: { schemas: { Action: action, Observation: observation, State: state } },
   };

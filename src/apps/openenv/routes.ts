@@ -11,7 +11,7 @@ import type { Proxies } from "./client-address.ts";
 import type { HeldBytes } from "./held-bytes.ts";
 import { REQUEST_BYTES } from "./limits.ts";
 import type { Log } from "./log.ts";
-import { answerMcp } from "./mcp/handler.ts";
+import { answerMcp, endMcp, type McpCaller, type McpReply } from "./mcp/handler.ts";
 import type { Metrics } from "./metrics.ts";
 import { docsPage, openApi } from "./openapi.ts";
 import type { PageHandler } from "./page-handler.ts";
@@ -89,15 +89,13 @@ export function routes(options: RouteOptions): Routes {
   };
 
   const html: Handler = (c) => c.html(docs);
-  const known: Readonly<Record<string, Readonly<Partial<Record<"GET" | "POST", Handler>>>>> = {
+  const known: Readonly<Record<string, Readonly<Partial<Record<"GET" | "POST" | "DELETE", Handler>>>>> = {
     "/reset": { POST: posted((body, c) => environment("reset", body, c.get("client"))) },
     "/step": { POST: posted((body, c) => environment("step", body, c.get("client"))) },
     "/state": { GET: (c) => environment("state", "", c.get("client")) },
     "/mcp": {
-      POST: posted(async (body, c) => {
-        const text = await answerMcp(body, c.get("client"), { pool, sessions, metrics });
-        return new Response(text, { headers: JSON_TYPE });
-      }),
+      POST: posted(async (body, c) => mcpResponse(await answerMcp(body, mcpCaller(c), { pool, sessions, metrics }))),
+      DELETE: (c) => mcpResponse(endMcp(mcpCaller(c), { pool, sessions, metrics })),
     },
     "/health": { GET: (c) => c.json({ status: "healthy" }) },
     "/metadata": { GET: (c) => c.json(about) },
@@ -111,7 +109,7 @@ export function routes(options: RouteOptions): Routes {
   const app = new Hono<Env>();
   app.use(count);
   app.use(async (c, next) => refused(access.refuseOrigin(callerOf(c)), c) ?? next());
-  app.use(ifPreflight(cors({ origin: (origin) => origin, allowMethods: ["GET", "POST"], allowHeaders: HEADERS })));
+  app.use(ifPreflight(cors(CORS)));
   app.use(admit);
   for (const [path, methods] of Object.entries(known)) {
     for (const [method, handler] of Object.entries(methods)) app.on(method, path, handler);
@@ -206,7 +204,25 @@ export function routes(options: RouteOptions): Routes {
   }
 }
 
-const HEADERS = ["content-type", "authorization", "x-api-key"];
+const CORS = {
+  origin: (origin: string) => origin,
+  allowMethods: ["GET", "POST", "DELETE"],
+  allowHeaders: ["content-type", "authorization", "x-api-key", "mcp-session-id", "mcp-protocol-version"],
+  exposeHeaders: ["mcp-session-id"],
+};
+
+function mcpCaller(c: Context<Env>): McpCaller {
+  return {
+    client: c.get("client"),
+    sessionId: c.req.header("mcp-session-id"),
+    version: c.req.header("mcp-protocol-version"),
+  };
+}
+
+function mcpResponse({ status, text, sessionId }: McpReply): Response {
+  const headers = { ...(text !== null && JSON_TYPE), ...(sessionId !== undefined && { "mcp-session-id": sessionId }) };
+  return new Response(text, { status, headers });
+}
 
 /** OPTIONS is a CORS preflight only with a requested method; otherwise it asks what a path allows. */
 function ifPreflight(handler: MiddlewareHandler): MiddlewareHandler {

@@ -13,6 +13,7 @@ import {
   type SQLAction,
   type SQLObservation,
 } from "../../gym/env/index.ts";
+import { integer } from "./validation-errors.ts";
 
 /** The protocol's seven error codes on a socket. */
 export const WIRE_ERRORS = [
@@ -34,7 +35,7 @@ export interface Envelope {
   readonly done: boolean;
 }
 
-/** The session's state on a socket; plain HTTP returns only the first two fields. */
+/** The session's state. */
 export interface WireState extends Outcome {
   readonly episode_id: string | null;
   readonly step_count: number;
@@ -55,11 +56,11 @@ const MAX_NAME = 255; // characters of episode and request ids, as in the protoc
 
 /** The body of POST /reset. Other keys are ignored, as the protocol requires. */
 export const resetRequestSchema = z.looseObject({
-  seed: z.int().min(0).nullish().describe("the same seed asks the same question; null or absent asks any"),
+  seed: integer.min(0).nullish().describe("the same seed asks the same question; null or absent asks any"),
   episode_id: z.string().max(MAX_NAME).nullish().describe("shown again in the state"),
   question_id: z.string().nullish().describe("asks this question"),
   split: z.string().nullish().describe("train or eval (validation and test mean eval)"),
-  index: z.int().min(0).nullish().describe("asks the question at this place of the split"),
+  index: integer.min(0).nullish().describe("asks the question at this place of the split"),
 });
 
 /** The body of POST /step. */
@@ -85,7 +86,7 @@ const stateSchema = z.looseObject({
 });
 
 /** The schemas of GET /schema. The observation's includes reward and done, although they are sent next to it. */
-export function wireSchemas(): { action: object; observation: object; state: object } {
+export function wireSchemas(): { action: object; observation: object; reset_observation: object; state: object } {
   const json = (schema: z.ZodType, title: string, io: "input" | "output") => {
     const { $schema: _, ...rest } = z.toJSONSchema(schema, { io });
     return { title, ...rest };
@@ -94,13 +95,18 @@ export function wireSchemas(): { action: object; observation: object; state: obj
   return {
     action: json(wireActionSchema, "SQLAction", "input"),
     observation: json(observation, "SQLObservation", "output"),
+    reset_observation: json(observation, "SQLObservation", "output"),
     state: json(stateSchema, "SQLState", "output"),
   };
 }
 
-/** Wraps an observation in its envelope. A reward that is not a finite number becomes null, as in JSON. */
+/** Wraps an observation in its envelope. `metadata` is part of every OpenEnv observation; ours has none. A reward that is not a finite number becomes null, as in JSON. */
 export function envelopeOf({ reward, done, ...observation }: SQLObservation): Envelope {
-  return { observation, reward: reward !== null && Number.isFinite(reward) ? reward : null, done };
+  return {
+    observation: { ...observation, metadata: {} },
+    reward: reward !== null && Number.isFinite(reward) ? reward : null,
+    done,
+  };
 }
 
 /** The action of a validated message. */

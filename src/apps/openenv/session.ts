@@ -3,8 +3,9 @@ import { z } from "zod";
 import { messageOf } from "../../errors.ts";
 import { type EnvironmentRules, type Outcome, rulesId, SQLEnvironment } from "../../gym/env/index.ts";
 import { parseJson } from "./json.ts";
-import { checkRpc, paramsOf, parseRpc, RPC, RpcFault, type RpcRequest, rpcFailure, rpcResult } from "./mcp/json-rpc.ts";
-import { callTool, listTools, toolAction, toolFailure } from "./mcp/tools.ts";
+import { checkRpc, isObject, RPC, RpcFault, type RpcRequest, rpcError, rpcFailure, rpcResult } from "./mcp/json-rpc.ts";
+import { initializeResult, isNotification } from "./mcp/lifecycle.ts";
+import { callTool, INSTRUCTIONS, listTools, type ToolStyle, toolAction, toolFailure } from "./mcp/tools.ts";
 import {
   actionOf,
   type Envelope,
@@ -108,11 +109,11 @@ export class Session {
     } catch (error) {
       return errorReply("INVALID_JSON", `Invalid JSON: ${messageOf(error)}`);
     }
-    if (typeof message !== "object" || message === null || Array.isArray(message)) {
+    if (!isObject(message)) {
       return { ...errorReply("SESSION_ERROR", "a message must be a JSON object"), close: 1000 };
     }
     try {
-      return this.#answer(message as Record<string, unknown>);
+      return this.#answer(message);
     } catch (error) {
       rethrowCrash(error);
       if (error instanceof InvalidMessage)
@@ -121,22 +122,34 @@ export class Session {
     }
   }
 
-  /** The reply to a frame on /mcp. Throws only if SQLite crashes. */
-  rpcFrame(text: string): Reply {
-    const request = parseRpc(text);
-    return { text: JSON.stringify("method" in request ? this.rpc(request) : request), kind: "mcp" };
+  /** The reply to a JSON-RPC message, none to a notification. Throws only if SQLite crashes. */
+  rpcFrame(text: string, style: ToolStyle = "openenv"): Reply {
+    const reply = (response: object): Reply => ({ text: JSON.stringify(response), kind: "mcp" });
+    let message: unknown;
+    try {
+      message = parseJson(text);
+    } catch (error) {
+      return reply(rpcError(null, RPC.parse, `Parse error: ${messageOf(error)}`));
+    }
+    if (!isObject(message))
+      return { ...reply(rpcError(null, RPC.server, "a message must be a JSON object")), close: 1000 };
+    const request = checkRpc(message);
+    if (!("method" in request)) return reply(request);
+    return isNotification(request.method) ? { text: null, kind: "mcp" } : reply(this.rpc(request, style));
   }
 
   /** The answer to a JSON-RPC request inside this session. Throws only if SQLite crashes. */
-  rpc(request: RpcRequest) {
-    const { id, method } = request;
+  rpc({ id, method, params }: RpcRequest, style: ToolStyle = "openenv") {
     try {
-      const params = paramsOf(request);
       switch (method) {
+        case "initialize":
+          return rpcResult(id, initializeResult(params, INSTRUCTIONS));
+        case "ping":
+          return rpcResult(id, {});
         case "tools/list":
           return rpcResult(id, { tools: listTools(this.rules) });
         case "tools/call":
-          return rpcResult(id, callTool(this, params));
+          return rpcResult(id, callTool(this, params, style));
         case "openenv/session/create":
           return rpcResult(id, { session_id: this.id });
         case "openenv/session/close":
@@ -153,7 +166,7 @@ export class Session {
   }
 
   #answer(message: Record<string, unknown>): Reply {
-    const type = typeof message.type === "string" ? message.type : "";
+    const { type = "" } = message;
     switch (type) {
       case "reset":
         return reply("observation", this.reset(checked(ENVELOPES.reset, message).data), type);
@@ -170,7 +183,7 @@ export class Session {
         return reply("mcp", "method" in request ? this.rpc(request) : request, type);
       }
       default:
-        return errorReply("UNKNOWN_TYPE", `Unknown message type: ${type.slice(0, 100)}`);
+        return errorReply("UNKNOWN_TYPE", `Unknown message type: ${shown(type).slice(0, 100)}`);
     }
   }
 }
@@ -189,6 +202,10 @@ export function unknownSession(id: unknown): RpcFault {
   return id === undefined || id === ""
     ? new RpcFault(RPC.params, "Invalid params - 'session_id' is required")
     : new RpcFault(RPC.params, `Unknown session_id: ${String(id).slice(0, 100)}`);
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function reply(type: string, data: object, kind: string): Reply {

@@ -1,5 +1,6 @@
 // Open sessions and their clients. A session of a socket or of MCP over HTTP holds a slot, released exactly once; the one
-// that a client's plain HTTP requests share holds none, as the protocol requires.
+// that a client's plain HTTP requests share holds none, as the protocol requires. A WebSocket may attach to an HTTP
+// session: both then use one environment and one slot.
 import { randomUUID } from "node:crypto";
 import { SqlEnvError } from "../../errors.ts";
 import { EVICTABLE_SECONDS, GRACE_SECONDS, UNUSED_SECONDS } from "./limits.ts";
@@ -22,6 +23,15 @@ export class CapacityError extends SqlEnvError {
   }
 }
 
+/** A WebSocket cannot attach to the session it names. */
+export class AttachError extends SqlEnvError {
+  constructor(what: string) {
+    super("session", { what });
+  }
+}
+
+type OnEnd = (reason: "idle" | "evicted") => void;
+
 export interface Slot {
   readonly id: string;
   readonly client: string;
@@ -35,8 +45,14 @@ export interface Slot {
   isUsed: boolean;
   /** Resolves when the environment exists; rejects with code `factory`. */
   readonly ready: Promise<void>;
+  /** Whether it exists. */
+  isReady: boolean;
   /** Called when the server ends the session. */
-  readonly onEnd: (reason: "idle" | "evicted") => void;
+  onEnd: OnEnd;
+  /** Whether a WebSocket is attached to this HTTP session. */
+  isAttached: boolean;
+  /** Whether it ends when its WebSocket detaches. */
+  isClosing: boolean;
 }
 
 export interface SessionsOptions {
@@ -70,7 +86,7 @@ export class Sessions {
   }
 
   /** Takes a slot. If none is free, an idle session of a client that has more is evicted. Throws CapacityError. */
-  take(client: string, kind: Slot["kind"], onEnd: Slot["onEnd"] = () => {}, now = performance.now()): Slot {
+  take(client: string, kind: Slot["kind"], onEnd: OnEnd = () => {}, now = performance.now()): Slot {
     const own = this.#byClient.get(client) ?? new Set<Slot>();
     if (own.size >= this.#options.perClient) throw new CapacityError("client", own.size, this.#options.perClient);
     if (this.#slots.size >= this.max && !this.#makeRoom(own.size, now))
@@ -93,8 +109,38 @@ export class Sessions {
     return slot;
   }
 
-  get(id: unknown): Slot | undefined {
-    return typeof id === "string" ? this.#slots.get(id) : undefined;
+  /** A client's session by its id. Other clients' sessions count as unknown. */
+  get(id: unknown, client: string): Slot | undefined {
+    const slot = typeof id === "string" ? this.#slots.get(id) : undefined;
+    return slot?.client === client ? slot : undefined;
+  }
+
+  /** Attaches a WebSocket to an HTTP session. Throws AttachError with the protocol's message. */
+  attach(id: string, client: string, onEnd: OnEnd, now = performance.now()): Slot {
+    const slot = this.get(id, client);
+    const name = id.slice(0, 100);
+    if (!slot) throw new AttachError(`Unknown session_id: ${name}`);
+    if (!slot.isReady) throw new AttachError(`Session ${name} is still initializing`);
+    if (slot.isAttached || slot.kind === "socket")
+      throw new AttachError(`Session ${name} already has an attached WebSocket`);
+    Object.assign(slot, { isAttached: true, onEnd, touchedAt: now });
+    return slot;
+  }
+
+  /** Detaches the WebSocket. The session remains, unless its client closed it meanwhile. */
+  detach(slot: Slot, now = performance.now()): void {
+    Object.assign(slot, { isAttached: false, onEnd: () => {}, touchedAt: now });
+    if (slot.isClosing) this.release(slot.id);
+  }
+
+  /** Ends an HTTP session: "closed" now, or "closing" when its WebSocket detaches. */
+  close(slot: Slot): "closed" | "closing" {
+    if (!slot.isAttached) {
+      this.release(slot.id);
+      return "closed";
+    }
+    slot.isClosing = true;
+    return "closing";
   }
 
   /** Releases a slot; true the first time. */
@@ -109,20 +155,28 @@ export class Sessions {
     return true;
   }
 
-  /** Ends idle sessions, and HTTP sessions that were never used. */
+  /** Ends idle sessions, and HTTP sessions that were never used. One with an attached WebSocket is not idle. */
   reap(now = performance.now()): void {
     const { idleSeconds, unusedSeconds = UNUSED_SECONDS } = this.#options;
-    const isIdle = ({ touchedAt, openedAt, kind, isUsed }: Slot) =>
-      now - touchedAt > idleSeconds * 1000 || (kind === "http" && !isUsed && now - openedAt > unusedSeconds * 1000);
+    const isUnused = ({ openedAt, kind, isUsed }: Slot) =>
+      kind === "http" && !isUsed && now - openedAt > unusedSeconds * 1000;
+    const isIdle = (slot: Slot) => !slot.isAttached && (now - slot.touchedAt > idleSeconds * 1000 || isUnused(slot));
     for (const slot of [...this.#slots.values()].filter(isIdle)) this.#end(slot, "idle");
     for (const slot of [...this.#plain.values()].filter(isIdle)) this.#endPlain(slot);
   }
 
-  #open(client: string, kind: Slot["kind"], onEnd: Slot["onEnd"], now: number): Slot {
+  #open(client: string, kind: Slot["kind"], onEnd: OnEnd, now: number): Slot {
     const id = randomUUID();
     const ready = this.#pool.open(id, client);
-    ready.catch(() => {}); // handled by whoever awaits it
-    return { id, client, kind, openedAt: now, touchedAt: now, isUsed: false, ready, onEnd };
+    const flags = { isUsed: false, isReady: false, isAttached: false, isClosing: false };
+    const slot: Slot = { id, client, kind, openedAt: now, touchedAt: now, ready, onEnd, ...flags };
+    ready.then(
+      () => {
+        slot.isReady = true;
+      },
+      () => {}, // handled by whoever awaits it
+    );
+    return slot;
   }
 
   #end(slot: Slot, reason: "idle" | "evicted"): void {
@@ -141,7 +195,8 @@ export class Sessions {
     for (const slots of this.#byClient.values()) if (slots.size > most.size) most = slots;
     if (most.size <= own + 1) return false;
     const idle = [...most].sort((a, b) => a.touchedAt - b.touchedAt);
-    const isNew = ({ kind, openedAt }: Slot) => kind === "socket" && now - openedAt < GRACE_SECONDS * 1000;
+    const isNew = ({ kind, openedAt, isAttached }: Slot) =>
+      (kind === "socket" || isAttached) && now - openedAt < GRACE_SECONDS * 1000;
     const victim =
       idle.find((slot) => !slot.isUsed && !isNew(slot)) ??
       idle.find(({ touchedAt }) => now - touchedAt > EVICTABLE_SECONDS * 1000);

@@ -1,4 +1,5 @@
-// WebSockets, one session each. A socket's messages are answered in order; pings at any time.
+// WebSockets: each has its own session, or attaches to the HTTP session that `/ws?session_id=` names. A socket's messages
+// are answered in order; pings at any time.
 import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
@@ -12,7 +13,7 @@ import { RPC, rpcError } from "./mcp/json-rpc.ts";
 import type { Metrics } from "./metrics.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import { errorReply } from "./session.ts";
-import { CapacityError, type Sessions, type Slot } from "./sessions.ts";
+import { AttachError, CapacityError, type Sessions, type Slot } from "./sessions.ts";
 import type { ThreadPool } from "./thread-pool.ts";
 import type { Answer } from "./thread-protocol.ts";
 
@@ -39,6 +40,14 @@ type Kind = "ws" | "mcp";
 const KINDS: Readonly<Record<string, Kind | undefined>> = { "/ws": "ws", "/mcp": "mcp" };
 
 type UpgradeRefusal = Omit<Refusal, "status"> & { readonly status: number };
+
+/** An admitted upgrade. */
+interface Upgrade {
+  readonly kind: Kind;
+  readonly client: string;
+  /** The HTTP session to attach to. */
+  readonly sessionId: string | undefined;
+}
 
 /** Handles the WebSocket upgrades of an HTTP server. */
 export class Sockets {
@@ -88,19 +97,15 @@ export class Sockets {
       this.#refuse(address, socket, decided);
       return;
     }
-    const { kind, client } = decided;
     this.#sockets.handleUpgrade(request, socket, head, (websocket) => {
-      const connection = new Connection(websocket, kind, client, this.#options);
+      const connection = new Connection(websocket, decided, this.#options);
       this.#connections.add(connection);
       void connection.closed.then(() => this.#connections.delete(connection));
     });
   }
 
-  /** The kind and client of an upgrade, or why it is refused. */
-  #decide(
-    request: IncomingMessage,
-    address: string,
-  ): UpgradeRefusal | { readonly kind: Kind; readonly client: string } {
+  /** What an upgrade asks for, or why it is refused. */
+  #decide(request: IncomingMessage, address: string): UpgradeRefusal | Upgrade {
     const { access, rate } = this.#options;
     const header = (name: string) => request.headers[name] as string | undefined;
     const url = urlOf(request);
@@ -114,7 +119,8 @@ export class Sockets {
     const admitted = access.admit(caller);
     if ("status" in admitted) return admitted;
     if (!rate.tryTake(admitted.client)) return { status: 429, detail: "Too Many Requests", retryAfter: 1 };
-    return { kind, client: admitted.client };
+    const named = kind === "ws" ? url.searchParams.get("session_id") : null;
+    return { kind, client: admitted.client, sessionId: named || undefined }; // an empty one names none
   }
 
   #refuse(client: string, socket: Duplex, { status, detail, retryAfter }: UpgradeRefusal): void {
@@ -154,6 +160,7 @@ class Connection {
   readonly #socket: WebSocket;
   readonly #kind: Kind;
   readonly #client: string;
+  readonly #sessionId: string | undefined;
   readonly #options: SocketOptions;
   readonly #waiting: { readonly text: string; readonly bytes: number }[] = [];
   /** Bytes of the message being answered. */
@@ -164,10 +171,11 @@ class Connection {
   #heardAt = performance.now();
   #messages = 0;
 
-  constructor(socket: WebSocket, kind: Kind, client: string, options: SocketOptions) {
+  constructor(socket: WebSocket, { kind, client, sessionId }: Upgrade, options: SocketOptions) {
     this.#socket = socket;
     this.#kind = kind;
     this.#client = client;
+    this.#sessionId = sessionId;
     this.#options = options;
     this.closed = new Promise((resolve) => socket.once("close", () => resolve()));
     socket.on("close", (code) => this.#end(code));
@@ -208,18 +216,23 @@ class Connection {
 
   #open(): void {
     const { sessions, metrics, log } = this.#options;
+    const [id, client] = [this.#sessionId, this.#client];
+    const onEnd: Slot["onEnd"] = (reason) =>
+      reason === "idle" ? this.close(1000, "idle") : this.close(1013, "the server is full");
     try {
-      this.#slot = sessions.take(this.#client, "socket", (reason) =>
-        reason === "idle" ? this.close(1000, "idle") : this.close(1013, "the server is full"),
-      );
+      this.#slot = id === undefined ? sessions.take(client, "socket", onEnd) : sessions.attach(id, client, onEnd);
     } catch (error) {
-      const { message, active_sessions, max_sessions } = error as CapacityError;
+      if (error instanceof AttachError) {
+        this.#refuse("SESSION_ERROR", error.message, {});
+        return;
+      }
       if (!(error instanceof CapacityError)) throw error;
+      const { message, active_sessions, max_sessions } = error;
       metrics.count("sqlenv_sessions_refused_total", { reason: "capacity" });
       this.#refuse("CAPACITY_REACHED", message, { active_sessions, max_sessions });
       return;
     }
-    metrics.count("sqlenv_sessions_total", { kind: this.#kind });
+    if (id === undefined) metrics.count("sqlenv_sessions_total", { kind: this.#kind });
     log("info", "session_open", { client: this.#client, kind: this.#kind });
     this.#slot.ready.catch((error: unknown) => {
       log("error", "no_environment", { message: messageOf(error) });
@@ -229,7 +242,7 @@ class Connection {
   }
 
   /** Refuses as the protocol does: an unprompted error, then a close. */
-  #refuse(code: "CAPACITY_REACHED" | "FACTORY_ERROR", message: string, data: object): void {
+  #refuse(code: "CAPACITY_REACHED" | "FACTORY_ERROR" | "SESSION_ERROR", message: string, data: object): void {
     this.#options.metrics.count("sqlenv_errors_total", { code });
     const text =
       this.#kind === "ws"
@@ -334,7 +347,8 @@ class Connection {
     this.#options.held.giveBack(this.#client, this.#inWork);
     this.#inWork = 0;
     this.#waiting.length = 0;
-    if (slot) this.#options.sessions.release(slot.id);
+    if (slot?.isAttached) this.#options.sessions.detach(slot);
+    else if (slot) this.#options.sessions.release(slot.id);
   }
 
   #end(code: number): void {

@@ -1,8 +1,10 @@
 // The Task API: lists the questions without revealing answers.
+import { z } from "zod";
 import { messageOf } from "../../errors.ts";
 import { type QuestionRecord, SPLITS } from "../../gym/data/index.ts";
-import { parseJson } from "./json.ts";
+import { parseBody } from "./json-body.ts";
 import { splitOf } from "./schemas.ts";
+import { checked, InvalidMessage, integer } from "./validation-errors.ts";
 
 /** A question as a task: no gold, and not the tables the gold query reads. */
 export interface Task {
@@ -33,21 +35,41 @@ export function answerTasks(
   if (path === "/list_environments") return method === "GET" ? ok([ENVIRONMENT]) : notAllowed();
   const [, name, verb, ...rest] = path.split("/");
   if (!verb || rest.length > 0 || !VERBS.has(verb)) return undefined;
-  if (name !== ENVIRONMENT) return refused(404, `Environment not found: ${name}`);
   if (method !== (verb === "splits" ? "GET" : "POST")) return notAllowed();
-  if (verb === "splits")
-    return ok(SPLITS.map((split) => ({ name: split, type: split === "train" ? split : "validation" })));
   try {
-    return answer(verb, read(body), questions);
+    const request =
+      verb === "splits" ? { split: "" } : checked(requestSchemas[verb as Posted], parseBody(body), ["body"]);
+    if (name!.toLowerCase() !== ENVIRONMENT) return refused(404, `unknown environment '${decodeURIComponent(name!)}'`);
+    if (verb === "splits")
+      return ok(SPLITS.map((split) => ({ name: split, type: split === "train" ? split : "validation" })));
+    return answer(verb as Posted, request, questions);
   } catch (error) {
-    return refused(400, messageOf(error));
+    return error instanceof InvalidMessage
+      ? { status: 422, body: { detail: error.details } }
+      : refused(400, messageOf(error));
   }
 }
 
-const VERBS = new Set(["splits", "tasks", "num_tasks", "task", "task_range"]);
+const split = z.string();
+const bound = integer.nullish();
+const requestSchemas = {
+  tasks: z.strictObject({ split }),
+  num_tasks: z.strictObject({ split }),
+  task: z.strictObject({ split, index: integer }),
+  task_range: z.strictObject({ split, start: bound, stop: bound }),
+};
+type Posted = keyof typeof requestSchemas;
+const VERBS = new Set(["splits", ...Object.keys(requestSchemas)]);
 
-function answer(verb: string, request: Record<string, unknown>, questions: readonly QuestionRecord[]): TaskReply {
-  const split = splitOf(String(request.split ?? ""));
+interface TaskRequest {
+  readonly split: string;
+  readonly index?: number;
+  readonly start?: number | null | undefined;
+  readonly stop?: number | null | undefined;
+}
+
+function answer(verb: Posted, request: TaskRequest, questions: readonly QuestionRecord[]): TaskReply {
+  const split = splitOf(request.split);
   const tasks = questions.filter((question) => question.split === split).map(taskOf);
   switch (verb) {
     case "tasks":
@@ -67,9 +89,9 @@ function answer(verb: string, request: Record<string, unknown>, questions: reado
 }
 
 /** An integer from 0 to `max`; -1 for anything else. */
-function place(value: unknown, otherwise: number, max: number): number {
+function place(value: number | null | undefined, otherwise: number, max: number): number {
   if (value === undefined || value === null) return otherwise;
-  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max ? (value as number) : -1;
+  return value >= 0 && value <= max ? value : -1;
 }
 
 function taskOf(
@@ -77,11 +99,6 @@ function taskOf(
   index: number,
 ): Task {
   return { question_id, question: question_text, database_name, difficulty, answer_type, split, index };
-}
-
-function read(body: string): Record<string, unknown> {
-  const value: unknown = body.trim() === "" ? {} : parseJson(body);
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 function ok(body: unknown): TaskReply {

@@ -20,7 +20,7 @@ export interface ThreadData extends ThreadSpec {
 /** A request to a session. */
 export type SessionRequest =
   | { readonly verb: "open" }
-  | { readonly verb: "frame" | "rpcFrame"; readonly text: string }
+  | { readonly verb: "frame" | "rpcFrame" | "mcpFrame"; readonly text: string }
   | { readonly verb: "reset" | "step" | "state"; readonly body: string };
 
 export type ToThread =

@@ -71,6 +71,8 @@ function answerAs(session: Session, ask: Exclude<SessionRequest, { verb: "open" 
       return session.frame(ask.text);
     case "rpcFrame":
       return session.rpcFrame(ask.text);
+    case "mcpFrame":
+      return session.rpcFrame(ask.text, "mcp");
     case "reset":
     case "step":
     case "state":

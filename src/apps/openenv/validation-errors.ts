@@ -1,5 +1,5 @@
 // Validation errors in Pydantic's format, which Python clients expect: one {type, loc, msg, input} per error.
-import type { z } from "zod";
+import { z } from "zod";
 import { SqlEnvError } from "../../errors.ts";
 
 export interface ErrorDetail {
@@ -19,6 +19,11 @@ export class InvalidMessage extends Error {
     this.details = details;
   }
 }
+
+const INTEGER = "integer";
+
+/** An integer; zod alone reports a text in its place as if any number were allowed. */
+export const integer = z.int(INTEGER);
 
 /** Parses a value with a schema; throws InvalidMessage. */
 export function checked<T>(schema: z.ZodType<T>, value: unknown, at: readonly (string | number)[] = []): T {
@@ -54,7 +59,7 @@ export function errorDetails(error: z.ZodError, value: unknown, at: readonly (st
       }
       case "invalid_type":
         if (input === undefined) return missing(path);
-        return one(...typeError(issue.expected));
+        return one(...typeError(issue.message === INTEGER ? "int" : issue.expected, input));
       case "too_small":
         return issue.inclusive
           ? one("greater_than_equal", `Input should be greater than or equal to ${issue.minimum}`, {
@@ -99,15 +104,20 @@ export function jsonErrorDetail(message: string): ErrorDetail {
   return { type: "json_invalid", loc: ["body", 0], msg: "JSON decode error", input: {}, ctx: { error: message } };
 }
 
-function typeError(expected: string): [type: string, msg: string] {
+function typeError(expected: string, input: unknown): [type: string, msg: string] {
   switch (expected) {
     case "string":
       return ["string_type", "Input should be a valid string"];
-    case "record":
     case "object":
+      return ["model_attributes_type", "Input should be a valid dictionary or object to extract fields from"];
+    case "record":
       return ["dict_type", "Input should be a valid dictionary"];
     case "int":
-      return ["int_type", "Input should be a valid integer"];
+      if (typeof input === "string")
+        return ["int_parsing", "Input should be a valid integer, unable to parse string as an integer"];
+      return typeof input === "number"
+        ? ["int_from_float", "Input should be a valid integer, got a number with a fractional part"]
+        : ["int_type", "Input should be a valid integer"];
     case "number":
       return ["float_type", "Input should be a valid number"];
     default:

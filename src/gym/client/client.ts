@@ -163,7 +163,8 @@ function parseObservation(data: unknown): SQLObservation {
     const value = JSON.stringify(data);
     throw new ServerError("bad_reply", { what: "the server sent an observation that is not complete", value });
   }
-  return { ...observation, reward, done };
+  const { metadata: _, ...seen } = observation as SQLObservation & { metadata?: unknown }; // OpenEnv's, always empty
+  return { ...seen, reward, done };
 }
 
 function socketUrl(text: string): string {

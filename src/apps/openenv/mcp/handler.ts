@@ -1,10 +1,13 @@
-// POST /mcp: session methods are handled by the server, tools by a session; without one, by the client's plain HTTP session.
+// POST and DELETE /mcp. A session comes from `initialize` (header `mcp-session-id`, as MCP specifies) or from
+// `openenv/session/create` (parameter `session_id`, as OpenEnv does); without one, the client's plain HTTP session answers.
 import { messageOf } from "../../../errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { unknownSession } from "../session.ts";
-import { CapacityError, type Sessions } from "../sessions.ts";
+import { CapacityError, type Sessions, type Slot } from "../sessions.ts";
 import type { ThreadPool } from "../thread-pool.ts";
-import { paramsOf, parseRpc, RPC, RpcFault, type RpcRequest, rpcFailure, rpcResult } from "./json-rpc.ts";
+import { parseRpc, RPC, RpcFault, type RpcId, type RpcRequest, rpcError, rpcFailure, rpcResult } from "./json-rpc.ts";
+import { initializeResult, isMcpVersion, isNotification, MCP_VERSIONS } from "./lifecycle.ts";
+import { INSTRUCTIONS } from "./tools.ts";
 
 export interface McpOptions {
   readonly pool: ThreadPool;
@@ -12,39 +15,86 @@ export interface McpOptions {
   readonly metrics: Metrics;
 }
 
-/** Answers a JSON-RPC request, text to text. */
-export async function answerMcp(text: string, client: string, options: McpOptions): Promise<string> {
+/** What a request's headers say. */
+export interface McpCaller {
+  readonly client: string;
+  /** `mcp-session-id` */
+  readonly sessionId: string | undefined;
+  /** `mcp-protocol-version` */
+  readonly version: string | undefined;
+}
+
+export interface McpReply {
+  readonly status: 200 | 202 | 204 | 400 | 404;
+  /** JSON; null for an empty body. */
+  readonly text: string | null;
+  /** A new session, for the header `mcp-session-id`. */
+  readonly sessionId?: string;
+}
+
+/** Answers the body of a POST. */
+export async function answerMcp(text: string, caller: McpCaller, options: McpOptions): Promise<McpReply> {
+  const { client, sessionId } = caller;
+  const wrong = wrongVersion(caller);
+  if (wrong) return wrong;
   const request = parseRpc(text);
-  if (!("method" in request)) return JSON.stringify(request);
+  if (!("method" in request)) return { status: 200, text: JSON.stringify(request) };
+  const { id, method } = request;
   try {
-    const { session_id } = paramsOf(request);
-    if (request.method === "openenv/session/create")
-      return JSON.stringify(rpcResult(request.id, { session_id: await createSession(client, options) }));
-    if (request.method === "openenv/session/close") {
-      closeSession(session_id, client, options);
-      return JSON.stringify(rpcResult(request.id, { session_id, closed: true }));
+    if (method === "initialize") return await initialize(request, client, options);
+    const slot = sessionId === undefined ? undefined : options.sessions.get(sessionId, client);
+    if (sessionId !== undefined && !slot) return noSession(id);
+    if (isNotification(method)) {
+      if (slot) slot.touchedAt = performance.now();
+      if (slot && method === "notifications/initialized") slot.isUsed = true; // a session without it ends after a minute
+      return { status: 202, text: null };
     }
-    return await call(request, text, session_id, client, options);
+    return { status: 200, text: await answer(request, text, slot, client, options) };
   } catch (error) {
-    return JSON.stringify(rpcFailure(request.id, error));
+    return { status: 200, text: JSON.stringify(rpcFailure(id, error)) };
   }
 }
 
-async function call(
-  { method }: RpcRequest,
+/** Answers a DELETE, which ends the session of the header. */
+export function endMcp(caller: McpCaller, { sessions }: McpOptions): McpReply {
+  const wrong = wrongVersion(caller);
+  if (wrong) return wrong;
+  if (caller.sessionId === undefined) return bad("the header mcp-session-id is missing");
+  const slot = sessions.get(caller.sessionId, caller.client);
+  if (slot?.kind !== "http") return noSession(null);
+  sessions.close(slot);
+  return { status: 204, text: null };
+}
+
+async function initialize(request: RpcRequest, client: string, options: McpOptions): Promise<McpReply> {
+  const result = initializeResult(request.params, INSTRUCTIONS); // before a slot is taken
+  const sessionId = await createSession(client, options);
+  return { status: 200, text: JSON.stringify(rpcResult(request.id, result)), sessionId };
+}
+
+async function answer(
+  request: RpcRequest,
   text: string,
-  id: unknown,
+  ofHeader: Slot | undefined,
   client: string,
-  { pool, sessions }: McpOptions,
+  options: McpOptions,
 ): Promise<string> {
-  const isNamed = id !== undefined && id !== null;
-  const slot = isNamed ? sessions.get(id) : sessions.plain(client);
-  if (!slot) throw unknownSession(id);
+  const { id, method } = request;
+  const { session_id } = request.params;
+  if (method === "openenv/session/create")
+    return JSON.stringify(rpcResult(id, { session_id: await createSession(client, options) }));
+  if (method === "openenv/session/close")
+    return JSON.stringify(rpcResult(id, closeSession(session_id, client, options)));
+  const { pool, sessions } = options;
+  const isNamed = session_id !== undefined && session_id !== null && session_id !== "";
+  const slot = ofHeader ?? (isNamed ? sessions.get(session_id, client) : sessions.plain(client));
+  if (!slot) throw unknownSession(session_id);
+  if (isNamed && !slot.isReady) throw starting(slot);
   await slot.ready;
   slot.touchedAt = performance.now();
-  const { text: answer } = await pool.ask(slot.id, client, { verb: "rpcFrame", text });
+  const { text: said } = await pool.ask(slot.id, client, { verb: ofHeader ? "mcpFrame" : "rpcFrame", text });
   if (method === "tools/call") slot.isUsed = true;
-  return answer!;
+  return said!;
 }
 
 async function createSession(client: string, { sessions, metrics }: McpOptions): Promise<string> {
@@ -65,11 +115,31 @@ async function createSession(client: string, { sessions, metrics }: McpOptions):
   }
 }
 
-/** Closes a session the client opened over HTTP. Other clients' sessions count as unknown; a socket's ends with the socket. */
-function closeSession(id: unknown, client: string, { sessions }: McpOptions): void {
-  const slot = sessions.get(id);
-  if (slot?.client !== client) throw unknownSession(id);
+/** Closes a session opened over HTTP: now, or when its WebSocket detaches. A socket's own ends with the socket. */
+function closeSession(id: unknown, client: string, { sessions }: McpOptions): object {
+  const slot = sessions.get(id, client);
+  if (!slot) throw unknownSession(id);
   if (slot.kind === "socket")
     throw new RpcFault(RPC.request, "Cannot close active WebSocket-managed session via MCP method");
-  sessions.release(slot.id);
+  if (!slot.isReady) throw starting(slot);
+  const isClosed = sessions.close(slot) === "closed";
+  return isClosed ? { session_id: id, closed: true } : { session_id: id, closed: false, closing: true };
+}
+
+function starting({ id }: Slot): RpcFault {
+  return new RpcFault(RPC.request, `Session ${id} is still initializing; retry shortly`);
+}
+
+function wrongVersion({ version }: McpCaller): McpReply | undefined {
+  if (version === undefined || isMcpVersion(version)) return undefined;
+  return bad(`Unsupported protocol version: ${version.slice(0, 100)}; use ${MCP_VERSIONS.join(", ")}`);
+}
+
+function bad(message: string): McpReply {
+  return { status: 400, text: JSON.stringify(rpcError(null, RPC.request, message)) };
+}
+
+/** MCP's answer for an ended or unknown session: the client initializes again. */
+function noSession(id: RpcId): McpReply {
+  return { status: 404, text: JSON.stringify(rpcError(id, RPC.server, "Session not found")) };
 }

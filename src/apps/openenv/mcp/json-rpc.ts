@@ -15,7 +15,7 @@ export type RpcId = string | number | null;
 
 export interface RpcRequest {
   readonly method: string;
-  readonly params: unknown;
+  readonly params: Readonly<Record<string, unknown>>;
   readonly id: RpcId;
 }
 
@@ -32,8 +32,8 @@ export type RpcResponse =
 const requestSchema = z.strictObject({
   jsonrpc: z.literal("2.0"),
   method: z.string(),
-  params: z.unknown().optional(),
-  id: z.union([z.string(), z.number(), z.null()]).optional(),
+  params: z.record(z.string(), z.unknown()).optional(),
+  id: z.union([z.string(), z.int(), z.null()]).optional(),
 });
 
 /** Thrown inside a method to be returned as a JSON-RPC error. */
@@ -56,7 +56,7 @@ export function rpcError(id: RpcId, code: number, message: string, data: unknown
   return { jsonrpc: "2.0", id, error: { code, message, data } };
 }
 
-/** Parses a request, or returns the error response for an invalid one. */
+/** Parses a request's body, or returns the error response for an invalid one. */
 export function parseRpc(text: string): RpcRequest | RpcResponse {
   let value: unknown;
   try {
@@ -64,8 +64,11 @@ export function parseRpc(text: string): RpcRequest | RpcResponse {
   } catch {
     return rpcError(null, RPC.parse, "Parse error");
   }
-  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-  return isObject ? checkRpc(value) : rpcError(null, RPC.parse, "Parse error");
+  return isObject(value) ? checkRpc(value) : rpcError(null, RPC.parse, "Parse error");
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const MAX_MESSAGE = 1_000; // characters; zod's message lists every unknown key
@@ -74,18 +77,11 @@ const MAX_MESSAGE = 1_000; // characters; zod's message lists every unknown key
 export function checkRpc(value: unknown): RpcRequest | RpcResponse {
   const parsed = requestSchema.safeParse(value);
   if (parsed.success) {
-    const { method, params, id = null } = parsed.data;
-    return { method, params: params === undefined ? {} : params, id };
+    const { method, params = {}, id = null } = parsed.data;
+    return { method, params, id };
   }
   const said = parsed.error.issues.map(({ path, message }) => `${path.join(".") || "request"}: ${message}`);
   return rpcError(null, RPC.request, `Invalid request: ${said.join("; ").slice(0, MAX_MESSAGE)}`);
-}
-
-/** A request's parameters; throws unless they are an object. */
-export function paramsOf({ params }: RpcRequest): Readonly<Record<string, unknown>> {
-  if (typeof params === "object" && params !== null && !Array.isArray(params))
-    return params as Readonly<Record<string, unknown>>;
-  throw new RpcFault(RPC.params, "Params must be an object");
 }
 
 /** The error response for a thrown value. */

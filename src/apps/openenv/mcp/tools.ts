@@ -8,6 +8,13 @@ import type { Session } from "../session.ts";
 import { checked, rethrowCrash } from "../validation-errors.ts";
 import { RPC, RpcFault } from "./json-rpc.ts";
 
+/** How MCP clients should use the tools; part of `initialize`. */
+export const INSTRUCTIONS =
+  "Questions about SQL databases. Call start for a question, look with describe, sample and query, then call answer once.";
+
+/** Whose conventions a call's result follows: the MCP specification's, or OpenEnv's, where a failed call is an error. */
+export type ToolStyle = "mcp" | "openenv";
+
 interface Tool {
   readonly name: string;
   readonly description: string;
@@ -61,13 +68,17 @@ const TOOLS: readonly Tool[] = [
   },
 ];
 
+/** Tools that only look at a database. */
+const LOOKING = new Set(["describe", "sample", "query"]);
+
 /** The tools as MCP lists them, with both spellings of the schema's key, since clients differ. */
 export function listTools(rules: EnvironmentRules): object[] {
   return TOOLS.map((tool) => {
     const { name, input } = tool;
     const description = describe(tool, rules);
     const schema = inputSchema(input);
-    return { name, title: name, description, inputSchema: schema, input_schema: schema, annotations: null };
+    const annotations = { readOnlyHint: LOOKING.has(name), destructiveHint: false, openWorldHint: false };
+    return { name, title: name, description, inputSchema: schema, input_schema: schema, annotations };
   });
 }
 
@@ -84,10 +95,16 @@ function inputSchema(input: z.ZodType): object {
 }
 
 /** Runs `tools/call`. A call before the first episode starts one: MCP has no reset. */
-export function callTool(session: Session, params: Readonly<Record<string, unknown>>): object {
+export function callTool(session: Session, params: Readonly<Record<string, unknown>>, style: ToolStyle): object {
   const { name } = params;
   if (typeof name !== "string" || name === "") throw new RpcFault(RPC.params, "Missing 'name' in params");
-  return call(session, name, params.arguments ?? {}).result;
+  try {
+    return call(session, name, params.arguments ?? {}).result;
+  } catch (error) {
+    if (style === "openenv" || !(error instanceof ToolFault)) throw error;
+    if (error.error_type === "tool_not_found") throw new RpcFault(RPC.params, error.message);
+    return { content: [{ type: "text", text: error.message }], isError: true }; // for the model to read
+  }
 }
 
 /** A step of type list_tools or call_tool; errors become part of the observation. */
@@ -99,17 +116,19 @@ export function toolAction(session: Session, data: Readonly<Record<string, unkno
       description: describe(tool, session.rules),
       input_schema: inputSchema(tool.input),
     }));
-    return { observation: { tools }, reward: null, done: false };
+    return { observation: { tools, metadata: {} }, reward: null, done: false };
   }
   const { tool_name, arguments: args = {} } = checked(CALL, data);
   try {
     const { result, envelope } = call(session, tool_name, args);
-    return { observation: { tool_name, result, error: null }, reward: envelope.reward, done: envelope.done };
+    const observation = { tool_name, result, error: null, metadata: {} };
+    return { observation, reward: envelope.reward, done: envelope.done };
   } catch (error) {
     rethrowCrash(error);
     const known = error instanceof ToolFault ? error : new ToolFault("execution_error", messageOf(error));
     const { error_type, message } = known;
-    return { observation: { tool_name, result: null, error: { error_type, message } }, reward: null, done: false };
+    const observation = { tool_name, result: null, error: { error_type, message }, metadata: {} };
+    return { observation, reward: null, done: false };
   }
 }
 
@@ -150,16 +169,20 @@ function call(session: Session, name: string, args: unknown): { result: object; 
   }
 }
 
-/** A tool's result: text for the model, structured content for programs. */
+/** A tool's result: text for the model, structured content for programs. Keys in MCP's spelling and in OpenEnv's. */
 function resultOf({ outcome, rules }: Session, { observation, reward, done }: Envelope, isStart: boolean): object {
-  const text = formatObservation({ ...observation, reward, done } as SQLObservation);
+  const { metadata: _, ...seen } = observation;
+  const text = formatObservation({ ...seen, reward, done } as SQLObservation);
   const more = isStart ? { system_prompt: promptFor({}, rules).system } : {};
+  const structured = { result: text, observation: seen, reward, done, outcome, ...more };
   return {
-    content: [{ type: "text", text, annotations: null, meta: null }],
-    structured_content: { result: text, observation, reward, done, outcome, ...more },
-    meta: null,
-    data: text,
+    content: [{ type: "text", text }],
+    structuredContent: structured,
+    structured_content: structured,
+    isError: false,
     is_error: false,
+    data: text,
+    meta: null,
   };
 }
 
