@@ -1,5 +1,5 @@
 // The playground as a static site: relative addresses, so that it works from any folder of a plain file server.
-import { cpSync, existsSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
@@ -38,5 +38,7 @@ export default defineConfig({
 /** The bundled model beside the page, where there is one. */
 function copyModel(): void {
   const model = join(root, "models/starter");
-  if (existsSync(model)) cpSync(model, join(site, "model"), { recursive: true });
+  if (!existsSync(model)) return;
+  cpSync(model, join(site, "model"), { recursive: true });
+  writeFileSync(join(site, "model/files.json"), JSON.stringify(readdirSync(model))); // what the page may request
 }

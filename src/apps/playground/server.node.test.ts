@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { playgroundHandler } from "./server.node.ts";
+import { modelList, playgroundHandler } from "./server.node.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "sqlenv-site-"));
 const [site, model] = [join(scratch, "site"), join(scratch, "starter")];
@@ -34,6 +34,11 @@ test("serves the page, its assets and the model, each with its type and policy",
   expect(asset.headers.get("content-encoding")).toBe("gzip");
   expect(gunzipSync(await asset.arrayBuffer()).toString()).toBe("let a;".repeat(100));
   expect((await get("/web/model/config.json"))!.headers.get("content-type")).toBe("application/json");
+});
+
+test("lists the model's files, so that the page requests no other", async () => {
+  expect(await (await get("/web/model/files.json"))!.json()).toEqual(["config.json"]);
+  expect(modelList(model)).toBe('["config.json"]\n');
 });
 
 test("the built page includes third-party licenses, its workers' too", async () => {

@@ -1,5 +1,5 @@
 // Serves the playground over HTTP: the built site under /web, and the bundled model next to it.
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -27,6 +27,15 @@ const TYPES: Readonly<Record<string, string>> = {
   ".md": "text/markdown; charset=utf-8",
   ".txt": "text/plain; charset=utf-8",
 };
+
+/** A list of the model's files, so that the page requests none that does not exist. */
+export const MODEL_LIST = "files.json";
+
+/** The content of `MODEL_LIST` for a model folder. */
+export function modelList(folder: string): string {
+  const files = readdirSync(folder).filter((file) => PART.test(file) && file !== MODEL_LIST);
+  return `${JSON.stringify(files.sort())}\n`;
+}
 
 /** Allowed path components; excludes `..`, hidden files and special characters. */
 const PART = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
@@ -57,6 +66,10 @@ export function playgroundHandler({
     if (!isRead || !(pathname === "/web" || pathname.startsWith("/web/"))) return undefined;
     // The page's relative URLs need the trailing slash.
     if (pathname === "/web") return new Response(null, { status: 308, headers: { location: "/web/" } });
+    if (pathname === `/web/model/${MODEL_LIST}` && existsSync(model) && !existsSync(join(site, "model")))
+      return new Response(modelList(model), {
+        headers: { "content-type": TYPES[".json"]!, "cache-control": "no-cache" },
+      });
     const file = fileOf(pathname.slice("/web/".length), site, model);
     if (!file) return existsSync(join(site, "index.html")) ? undefined : unbuilt();
     const { size, mtimeMs } = statSync(file);

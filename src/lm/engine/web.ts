@@ -17,6 +17,8 @@ import type { EngineFacts } from "./thread/protocol.ts";
 export interface WebModelOptions {
   /** The model's name in errors. @default the URL, or "the model" */
   readonly name?: string;
+  /** Names of the files in the folder; others are not requested. @default unknown: every possible file is requested */
+  readonly files?: readonly string[] | undefined;
   /** Whether to allocate gradients for training. @default true */
   readonly trains?: boolean;
   /** Number of CPU threads, if the page is cross-origin isolated. @default the number of cores, at most 8 */
@@ -40,10 +42,10 @@ export interface WebModel {
 /** Loads a model folder in the Hugging Face layout, given its URL or a function that reads its files. */
 export async function loadWebModel(
   from: string | URL | ReadModelFile,
-  { trains = true, threads, simd, onProgress, signal, losses = {}, ...options }: WebModelOptions = {},
+  { files, trains = true, threads, simd, onProgress, signal, losses = {}, ...options }: WebModelOptions = {},
 ): Promise<WebModel> {
   const name = options.name ?? (typeof from === "function" ? "the model" : String(from));
-  const read = typeof from === "function" ? from : fetching(from, { onProgress, signal });
+  const read = typeof from === "function" ? from : fetching(from, { files, onProgress, signal });
   const { config, tokenizer, chatTemplate, weights, generationConfig } = await openModelFolder(read, name);
   checkCpuMemory(name, config, { trains });
   const turns = createTurnEncoder(tokenizer, chatTemplate, { eosIds: generationConfig.eos_token_ids });
@@ -62,9 +64,13 @@ export async function loadWebModel(
 }
 
 /** Returns a function that reads files below a URL. */
-function fetching(base: string | URL, { onProgress, signal }: Pick<WebModelOptions, "onProgress" | "signal">) {
+function fetching(
+  base: string | URL,
+  { files, onProgress, signal }: Pick<WebModelOptions, "files" | "onProgress" | "signal">,
+) {
   const folder = new URL(`${String(base).replace(/\/*$/, "")}/`, globalThis.location?.href);
   return async (file: string): Promise<Uint8Array<ArrayBuffer> | null> => {
+    if (files && !files.includes(file)) return null;
     const url = new URL(file, folder);
     const failed = (what: string, cause?: unknown) =>
       new ModelLoadError({ what, value: url.href, remedy: "check the address and the server", cause });

@@ -1,12 +1,12 @@
 // `sqlenv playground`: writes the playground as a static site, for any file server.
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Command } from "commander";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
 import { loadModelFolder, saveModelFolder } from "../../../lm/model/formats/folder.node.ts";
 import { isGgufFile, loadGguf } from "../../../lm/model/formats/gguf.node.ts";
 import { resolveModel } from "../../../lm/model/formats/hub.node.ts";
-import { PLAYGROUND_MODEL, PLAYGROUND_SITE } from "../../playground/server.node.ts";
+import { MODEL_LIST, modelList, PLAYGROUND_MODEL, PLAYGROUND_SITE } from "../../playground/server.node.ts";
 import { JSON_OUTPUT, MODEL_SOURCES } from "../options/common.ts";
 import { output, printable } from "../terminal/output.ts";
 import { checkFolder } from "../terminal/writable.ts";
@@ -53,6 +53,7 @@ async function run({ out: folder, model: name, json }: PlaygroundFlags): Promise
     mkdirSync(join(folder, "model"), { recursive: true });
     for (const file of chosen) cpSync(join(model, file), join(folder, "model", file));
   }
+  if (model) writeFileSync(join(folder, "model", MODEL_LIST), modelList(join(folder, "model")));
   out.line(`wrote ${printable(folder)}${model ? "" : ", without a model"}`);
   out.line(`open it with any file server, such as: python3 -m http.server --bind 127.0.0.1 -d ${printable(folder)}`);
   out.line("without files, and with more threads: sqlenv serve, which has the playground at its address");

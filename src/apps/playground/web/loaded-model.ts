@@ -35,8 +35,10 @@ export class LoadedModel {
   /** From the URL of a folder, or from the files of one. */
   static async load(from: string | readonly File[], emit: (event: WorkerEvent) => void): Promise<LoadedModel> {
     const onProgress = (received: number, total: number) => emit({ event: "loading", received, total });
-    if (typeof from === "string")
-      return new LoadedModel(await loadTrainableWebModel(from, { onProgress }), "model/", emit);
+    if (typeof from === "string") {
+      const options = { onProgress, files: await listed(from) };
+      return new LoadedModel(await loadTrainableWebModel(from, options), "model/", emit);
+    }
     const byName = new Map(from.map((file) => [file.name, file]));
     const read = async (name: string) => {
       const file = byName.get(name);
@@ -189,4 +191,11 @@ export class LoadedModel {
     });
     return { episode, right, of };
   }
+}
+
+/** The files that the site lists for its model; undefined without a list, as on a hand-made site. */
+async function listed(folder: string): Promise<string[] | undefined> {
+  const response = await fetch(new URL("files.json", folder)).catch(() => null);
+  const list: unknown = response?.ok ? await response.json().catch(() => null) : null;
+  return Array.isArray(list) ? list.map(String) : undefined;
 }
