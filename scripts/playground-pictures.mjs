@@ -1,4 +1,4 @@
-// Takes the pictures of the playground in the documents: a question being played, and a model being trained. Needs chromium.
+// Takes the pictures of the playground in the documents: a question being played, and a model that learned. Needs chromium.
 //
 //     npm run pictures:playground [-- MODEL_FOLDER]
 import { createServer } from "node:http";
@@ -17,7 +17,7 @@ const server = createServer(async (request, response) => {
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium" });
 
-async function picture(name, hash, play) {
+async function picture(name, hash, part, play) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 1000 }, deviceScaleFactor: 1 });
   await page.goto(`http://127.0.0.1:${server.address().port}/web/#${hash}`);
   await page.waitForSelector("body[data-ready]");
@@ -26,7 +26,7 @@ async function picture(name, hash, play) {
     document.activeElement?.blur();
     scrollTo(0, 0);
   });
-  await page.screenshot({ path: `${docs}${name}` });
+  await page.locator(part).screenshot({ path: `${docs}${name}` }); // the whole part, none of it cut off
   console.log(`wrote docs/${name}`);
   await page.close();
 }
@@ -37,14 +37,13 @@ const wine = new URLSearchParams([
   ["do", "QUERY: SELECT wine FROM wines ORDER BY bottle_price DESC LIMIT 1"],
   ["do", 'QUERY: SELECT wine, "bottle price" FROM wines ORDER BY "bottle price" DESC LIMIT 3'],
 ]);
-await picture("playground.png", wine, async (page) => {
+await picture("playground.png", wine, "body", async (page) => {
   await page.check("input[value=ANSWER]");
   await page.fill("#argument", "Limestone");
 });
-const fertilizers = new URLSearchParams({ data: "starter:42", question: "fertilizer_set_42_18_eval_3" });
-await picture("playground-training.png", fertilizers, async (page) => {
-  await page.click("#train");
-  await page.locator("#sides .episode").nth(1).waitFor({ timeout: 1_200_000 });
+await picture("playground-training.png", "", "#learning", async (page) => {
+  await page.click("#watch");
+  await page.locator("#keep").waitFor({ timeout: 1_200_000 });
 });
 await browser.close();
 server.close();

@@ -102,10 +102,56 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     expect(await texts(page, "#turns .turn:last-child .k")).toEqual(["SELECT", "FROM", "ORDER", "BY", "DESC", "LIMIT"]);
     expect(await page.locator(".gold").count()).toBe(0);
     await act("a", "Limestone");
-    expect(await page.innerText(".verdict .result")).toBe("right, reward +1.23, 4 steps");
+    expect(await page.innerText(".verdict .result")).toBe("✓ Right, reward +1.23, 4 steps");
     expect(await page.innerText(".gold")).toContain("Limestone");
     expect(await page.innerText("#budget-text")).toBe("4 of 10 steps");
-    expect(await page.isDisabled("#step")).toBe(true);
+    expect(await page.locator("#act").isHidden()).toBe(true);
+    await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+    await page.keyboard.press("x");
+    await page.waitForFunction(() => !document.querySelector("#asked")!.textContent!.includes("expensive wine"));
+    expect(await page.locator("#act").isVisible()).toBe(true);
+  });
+
+  test("tables are buttons; after the answer come the score, the database and the next question", async () => {
+    const page = await open(`question=${QUESTION}`);
+    expect(await texts(page, "#table-buttons button")).toEqual(["estates", "grapes", "wines", "tasters", "tastings"]);
+    expect(await page.getAttribute("#argument", "placeholder")).toBe("or type its name");
+    await page.click("#table-buttons button:has-text('wines')");
+    await page.locator("#turns .turn").waitFor();
+    await page.check("input[value=SAMPLE]");
+    await page.click("#table-buttons button:has-text('grapes')");
+    await page.locator("#turns .turn").nth(1).waitFor();
+    expect(await texts(page, "#turns .type")).toEqual(["DESCRIBE", "SAMPLE"]);
+    await page.check("input[value=ANSWER]");
+    expect(await page.locator("#table-buttons button").count()).toBe(0);
+    expect(await page.locator("#database-view").isHidden()).toBe(true);
+    await page.fill("#argument", "Chalk");
+    await page.click("#step");
+    expect(await page.innerText(".verdict .result")).toContain("✗ Wrong");
+    expect(await page.innerText("#tally")).toBe("You: 0 of 1 right.");
+
+    await page.click("#database-view .tabs button:has-text('tastings')");
+    await page.locator("#database-view th:has-text('tasted_on')").waitFor();
+    expect(await page.locator("#database-view tbody tr").count()).toBe(20);
+    await page.click("#database-view button:has-text('More')");
+    await page.locator("#database-view :text('rows 21 to 40, 130 rows')").waitFor();
+    await page.click("#database-view .keys button:has-text('→ tasters.taster_id')");
+    await page.locator("#database-view th:has-text('palate')").waitFor();
+
+    await page.click("#again-after"); // now that the answer is known: not counted
+    await page.check("input[value=ANSWER]");
+    await page.fill("#argument", "Limestone");
+    await page.click("#step");
+    await page.locator(".verdict.good").waitFor();
+    expect(await page.innerText("#tally")).toBe("You: 0 of 1 right.");
+    await page.selectOption("#pace", "0");
+    await page.click("#model-turn");
+    await page.locator("#tally b").waitFor();
+    expect(await page.innerText("#tally")).toMatch(/the model.*You: 0 of 1 right\. The model: \d of 1 right\./i);
+    await page.click("#next-question");
+    await page.waitForFunction(() => !document.querySelector("#asked")!.textContent!.includes("expensive wine"));
+    expect(await page.locator("#act").isVisible()).toBe(true);
+    expect(await page.locator("#after").isHidden()).toBe(true);
   });
 
   test("names are completed while typing", async () => {
@@ -220,18 +266,30 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     const eval_ = ["eval", "--player", "keyword", "--episodes", "3", "--seed", "4", "--out", file];
     expect((await sqlenv(eval_)).code).toBe(0);
     const [first] = readFileSync(file, "utf8").split("\n");
-    const { question, steps } = JSON.parse(first!) as { question: string; steps: { action: { argument: string } }[] };
+    const { question, start, steps } = JSON.parse(first!) as {
+      question: string;
+      start: { schema_info: string };
+      steps: { action: { argument: string } }[];
+    };
+    const tables = start.schema_info.split(", ");
     const page = await visit("");
     await page.setInputFiles("#file", file);
     await page.locator("#replay-bar").waitFor();
     expect(await page.innerText("#asked")).toBe(question);
     expect(await page.locator("#replays option").count()).toBe(3);
     expect(await page.locator("#turns .turn").count()).toBe(steps.length);
+    // The left side belongs to the replay: its tables, and no choice of questions.
+    expect(await texts(page, "#schema .tree > li > code")).toEqual(tables);
+    expect(await page.locator("#picker").isHidden()).toBe(true);
     await page.locator("#replay-back").focus();
     for (const _ of steps) await page.keyboard.press("ArrowLeft");
     expect(await page.locator("#turns .turn").count()).toBe(0);
     await page.keyboard.press("ArrowRight");
     expect(await page.innerText("#turns .turn code")).toBe(steps[0]!.action.argument);
+    await page.selectOption("#pace", "0");
+    await page.click("#replay-play");
+    await page.waitForFunction((all) => document.querySelectorAll("#turns .turn").length === all, steps.length);
+    expect(await page.innerText("#replay-play")).toBe("▶ Play");
     await page.click("#replay-end");
     expect(await page.locator("#act").isVisible()).toBe(true);
   });
@@ -242,9 +300,10 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     await page.selectOption("#pace", "0");
     await page.click("#play");
     await page.locator(".verdict").waitFor();
-    expect(await page.innerText("#model-note")).toMatch(/\d+k parameters, one thread, cpu-(?:relaxed|plain)/);
+    expect(await page.innerText("#model-note")).toMatch(/^The page's model: \d+k parameters, on one thread\.$/);
     expect(await page.locator("#turns .turn").count()).toBeGreaterThan(0);
 
+    await page.click("#own-settings summary");
     await page.fill("#train-steps", "3");
     await page.fill("#train-questions", "4");
     await page.fill("#train-episodes", "4");
@@ -253,15 +312,15 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     await page.selectOption("#player", "oracle"); // the page stays responsive
     await page.click("#play");
     await page.locator(".verdict.good").waitFor();
-    await page.locator("#sides .episode").nth(1).waitFor();
-    expect(await page.innerText("#train-note")).toMatch(
-      /^Done after 3 steps: right on \d+ other questions: \d+ before, \d+ after\.$/,
-    );
+    await page.locator("#keep").waitFor();
+    expect(await page.innerText("#train-note")).toMatch(/right on \d+ of 16 test questions before, on \d+ after\.$/i);
+    await page.click("#step-table summary");
     const rows = await page.locator("#steps tbody tr").allInnerTexts();
     expect(rows.map((row) => row.split(/\s+/)[0])).toEqual(["3", "2", "1"]);
     expect(rows.some((row) => Number(row.split(/\s+/)[4]) !== 0)).toBe(true); // some group had spread
     expect(await page.getAttribute("#chart", "aria-label")).toContain("after 3 of 3 steps");
-    expect((await page.getAttribute("#chart polyline", "points"))!.split(" ")).toHaveLength(3);
+    expect((await page.getAttribute("#chart polyline.tries-line", "points"))!.split(" ")).toHaveLength(3);
+    expect((await page.getAttribute("#chart polyline.tests-line", "points"))!.split(" ")).toHaveLength(4); // from step 0
     await page.click("#steps tbody tr:first-child button");
     expect(await page.locator("#replays option").count()).toBe(16);
 
@@ -274,12 +333,34 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
 
   test("a training can be stopped", async () => {
     const page = await open("data=starter:0&seed=1");
+    await page.click("#own-settings summary");
     await page.fill("#train-steps", "500");
     await page.click("#train");
-    await page.locator("#steps tbody tr").first().waitFor();
+    await page.locator("#steps tbody tr").first().waitFor({ state: "attached" });
     await page.click("#stop");
+    await page.locator("#keep").waitFor();
+    expect(await page.innerText("#train-note")).toMatch(/Stopped after \d+ steps?\.$/);
+  });
+
+  test("one button loads the model, chooses the starter worlds and shows it learn", async () => {
+    const page = await open();
+    const requested: string[] = [];
+    page.on("response", (response) => requested.push(`${response.status()} ${response.url()}`));
+    await page.click("#watch");
+    await page.locator("#sides .episode").waitFor(); // before training
+    expect(await page.inputValue("#data")).toBe("starter");
+    expect(await page.innerText("#data-note")).toContain("invented on purpose");
+    expect(await page.locator("#watch").isHidden()).toBe(true);
     await page.locator("#sides .episode").nth(1).waitFor();
-    expect(await page.innerText("#train-note")).toMatch(/^Stopped after \d+ steps?:/);
+    expect(await page.innerText("#sides .episode:last-child h4")).toMatch(/^Now, after 1 step$/);
+    const { length } = await texts(page, "#behaviour path");
+    expect(length).toBeGreaterThanOrEqual(4); // one area for each way to play
+    await page.click("#stop");
+    await page.locator("#keep").waitFor();
+    expect(await page.innerText("#sides .episode:last-child h4")).toMatch(/^After \d steps? of training$/);
+    expect(await page.innerText("#watch")).toBe("▶ Watch it again");
+    expect(requested.filter((line) => !/^(200|304) /.test(line))).toEqual([]); // nothing missing
+    expect(requested.some((line) => line.endsWith("/model/model.safetensors"))).toBe(true);
   });
 
   test("served by `sqlenv serve` it has threads, and plays the same", async () => {
@@ -315,6 +396,13 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     await page.click("#play");
     await page.locator(".verdict.good").waitFor();
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+    await page.click("#again-after");
+    await page.locator("#act").waitFor();
+    const tops = ["#watch", "#asked", "#schema", "#act", "#picker", "#player"].map((id) =>
+      page.locator(id).evaluate((element) => element.getBoundingClientRect().top),
+    );
+    const order = await Promise.all(tops);
+    expect(order).toEqual([...order].sort((a, b) => a - b)); // the tables are above the action
     const shade = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const dark = await shade();
     await page.click("#theme");
@@ -333,12 +421,12 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     expect(complaints.splice(0).filter((text) => !text.includes("404"))).toEqual([]); // chromium may log that one
   });
 
-  test("the page is below 325 kB compressed, without SQLite and the model", () => {
+  test("the page is below 335 kB compressed, without SQLite and the model", () => {
     // SQLite's worker for the origin-private file system is bundled, but never loaded.
     const assets = readdirSync(join(folder, "assets")).filter((file) => !/\.wasm$|opfs-async-proxy/.test(file));
     const bytes = [join(folder, "index.html"), ...assets.map((file) => join(folder, "assets", file))]
       .map((file) => gzipSync(readFileSync(file)).length)
       .reduce((sum, size) => sum + size, 0);
-    expect(bytes).toBeLessThan(325_000);
+    expect(bytes).toBeLessThan(335_000);
   });
 });

@@ -1,4 +1,5 @@
 // DOM elements built by code. Text from databases and models is inserted as text, never parsed as markup.
+import type { Shape } from "../reports/behaviour-chart.ts";
 import { visible } from "../reports/format.ts";
 
 export type Child = Node | string | number | null | undefined | false | readonly Child[];
@@ -29,6 +30,15 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   ...children: readonly Child[]
 ): SVGElementTagNameMap[K] {
   return build(document.createElementNS("http://www.w3.org/2000/svg", tag), props, children);
+}
+
+/** A shape of a chart, as an SVG element. */
+export function shapeNode({ tag, attributes, children = [] }: Shape): SVGElement {
+  return svg(
+    tag,
+    attributes,
+    children.map((child) => (typeof child === "string" ? child : shapeNode(child))),
+  );
 }
 
 function build<E extends HTMLElement | SVGElement>(element: E, props: Props, children: Child): E {

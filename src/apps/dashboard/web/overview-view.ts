@@ -2,12 +2,12 @@
 import type { EpisodeRecord, Summary } from "../../../gym/evaluation/index.ts";
 import type { EvaluationSplit } from "../../../rl/run/records.ts";
 import type { ActionStats } from "../../reports/action-stats.ts";
-import { behaviourShapes, type Shape } from "../../reports/behaviour-chart.ts";
+import { behaviourShapes } from "../../reports/behaviour-chart.ts";
 import { behaviourRows } from "../../reports/evaluation-summary.ts";
 import { exampleQuestion } from "../../reports/example-question.ts";
 import { count, duration, percent, percentRange } from "../../reports/format.ts";
 import { type Verdict, verdictSentence } from "../../reports/verdict-sentence.ts";
-import { type Child, fill, h, link, refill, svg } from "../../web-shared/dom.ts";
+import { type Child, fill, h, link, refill, shapeNode, svg } from "../../web-shared/dom.ts";
 import type { ActionSequences, NumberedEpisode, RunSummary } from "../server/schemas.ts";
 import { Chart, PLAIN } from "./chart.ts";
 import { GENERALIZATION, REWARD } from "./chart-panels.ts";
@@ -134,21 +134,13 @@ function behaviourAreas({ logs: { habits }, summary }: RunModel): Child {
       role: "img",
       "aria-label": "What the model does over training",
     },
-    shapes.map(element),
+    shapes.map(shapeNode),
   );
 }
 
 /** The drawing's size; a phone gets a smaller one, so that its text stays readable. */
 function areasSize(): { readonly width: number; readonly height: number } {
   return innerWidth < 760 ? { width: 620, height: 240 } : { width: 1200, height: 200 };
-}
-
-function element({ tag, attributes, children = [] }: Shape): SVGElement {
-  return svg(
-    tag,
-    attributes,
-    children.map((child) => (typeof child === "string" ? child : element(child))),
-  );
 }
 
 /** One entry per kind of warning, newest first. */

@@ -7,16 +7,23 @@ import { type SQLAction, SQLEnvironment, type SQLObservation } from "../../../gy
 import type { StepRecord } from "../../../gym/evaluation/index.ts";
 import type { Player, Policy } from "../../../gym/players/index.ts";
 import { SCRIPTED_PLAYERS } from "../../../gym/players/index.ts";
-import type {
-  Calls,
-  DataChoice,
-  Gold,
-  OpenQuestion,
-  PlayerChoice,
-  SchemaTable,
-  Started,
-  Stepped,
+import { type Cell, quoteName } from "../../../gym/sql/index.ts";
+import { cut } from "../../reports/format.ts";
+import {
+  BROWSED_ROWS,
+  type Calls,
+  type DataChoice,
+  type Gold,
+  type OpenQuestion,
+  type PlayerChoice,
+  type SchemaTable,
+  type Started,
+  type Stepped,
+  type TableRows,
 } from "./worker-protocol.ts";
+
+/** Characters of a cell in the database view. */
+const CELL = 200;
 
 /** Databases of a practice set with (seen) and without training questions; generated in about a second. */
 const PRACTICE_SIZES = { seen: 16, unseen: 8 } as const;
@@ -33,6 +40,7 @@ export class EpisodeRunner {
   #seen = new Set<string>();
   #env: SQLEnvironment | undefined;
   #last: SQLObservation | undefined;
+  #revealed = false;
   /** The player that took every step of this episode. */
   #player: { readonly key: string; readonly policy: Policy } | undefined;
 
@@ -57,6 +65,7 @@ export class EpisodeRunner {
   reset({ budget, ...which }: Calls["reset"]["params"]): Started {
     this.#env = new SQLEnvironment(this.data, { step_budget: budget });
     this.#player = undefined;
+    this.#revealed = false;
     this.#last = this.#env.reset(which);
     const question = this.#withoutGold(this.#env.reveal());
     return { question, observation: this.#last, schema: schemaOf(this.#env), budget };
@@ -87,7 +96,22 @@ export class EpisodeRunner {
 
   reveal(): Gold {
     const { gold_sql, gold_answer } = this.#environment.reveal();
+    this.#revealed = true;
     return { sql: gold_sql, answer: gold_answer };
+  }
+
+  /** Rows of a table for the database view; not before the end: a player has to look for itself. */
+  browse({ table: name, offset }: Calls["browse"]["params"]): TableRows {
+    const { database } = this.#environment;
+    if (!this.#last!.done && !this.#revealed)
+      throw new UsageError({ what: "the database can be browsed after the end of the episode" });
+    const table = database.table(name);
+    if (!table) throw new UsageError({ what: "no such table", value: name });
+    const result = database.run(
+      `SELECT * FROM ${quoteName(table.name)} LIMIT ${BROWSED_ROWS} OFFSET ${Math.floor(offset)}`,
+    );
+    if (!result.ok) return { rows: [], error: result.error.message };
+    return { rows: result.table.rows.map((row) => row.map(cellText)), error: null };
   }
 
   get #environment(): SQLEnvironment {
@@ -122,8 +146,12 @@ function schemaOf({ database }: SQLEnvironment): SchemaTable[] {
     rows: database.rowCount(table),
     columns: table.columns.map(({ name, type, primary_key }) => {
       const reference = table.foreign_keys.find(({ column }) => column === name);
-      const target = reference && `→ ${reference.table}.${reference.references}`;
-      return { name, type: type ?? "", note: [primary_key ? "key" : "", target ?? ""].filter(Boolean).join(" ") };
+      const target = reference ? { table: reference.table, column: reference.references } : null;
+      return { name, type: type ?? "", primary_key: Boolean(primary_key), target };
     }),
   }));
+}
+
+function cellText(value: Cell): string {
+  return value === null ? "NULL" : cut(String(value), CELL);
 }

@@ -23,6 +23,8 @@ export class EpisodeState {
   started: Started | undefined;
   steps: readonly StepRecord[] = [];
   gold: Gold | null = null;
+  /** Whether the gold was shown before the end. */
+  peeked = false;
   seed = 0;
   budget = DEFAULT_LINK.budget;
   /** Who took the steps. */
@@ -152,6 +154,7 @@ export class EpisodeState {
 
   async reveal(): Promise<void> {
     this.gold = await this.#client.call("reveal", null);
+    this.peeked = true;
     this.#changed();
   }
 
@@ -166,6 +169,7 @@ export class EpisodeState {
     this.started = started;
     this.steps = [];
     this.gold = null;
+    this.peeked = false;
     this.#outcome = NO_OUTCOME;
     this.stuck = false;
   }

@@ -86,6 +86,8 @@ const PARTS: readonly (readonly [keyof RewardBreakdown, string])[] = [
   ["step_cost", "steps taken"],
 ];
 
+const MARKS = { good: "✓ ", bad: "✗ ", none: "" } as const;
+
 /** An episode's outcome, its reward by component, and the gold if known. */
 export function verdictNode(record: EpisodeRecord, gold: Gold | null): HTMLElement {
   const { tone, text } = verdict(record);
@@ -96,24 +98,25 @@ export function verdictNode(record: EpisodeRecord, gold: Gold | null): HTMLEleme
   const rows = sums.map(({ label, sum }) =>
     h("tr", {}, h("td", {}, label), h("td", { class: "number" }, signed(Math.round(sum * 1e9) / 1e9))),
   );
+  const account = h("table", { class: "account" }, h("tbody", {}, ...rows));
   return h(
     "div",
     { class: `verdict ${tone}` },
-    h("p", { class: "result" }, text),
-    rows.length === 0 ? null : h("table", { class: "account" }, h("tbody", {}, ...rows)),
+    h("p", { class: "result" }, `${MARKS[tone]}${text[0]!.toUpperCase()}${text.slice(1)}`),
     gold && goldNode(gold),
+    rows.length === 0 ? null : h("details", {}, h("summary", { class: "note" }, "how the reward adds up"), account),
   );
 }
 
-/** The gold query and its answer. */
+/** The gold answer and its query. */
 export function goldNode({ sql, answer }: Gold): HTMLElement {
   return h(
     "dl",
     { class: "gold" },
-    h("dt", {}, "Gold query"),
-    h("dd", {}, h("code", {}, ...sqlNodes(sql))),
-    h("dt", {}, "Gold answer"),
+    h("dt", {}, "Right answer"),
     h("dd", {}, h("code", { class: "answer" }, cut(answer, SHOWN_TEXT))),
+    h("dt", {}, "A query that gives it"),
+    h("dd", {}, h("code", {}, ...sqlNodes(sql))),
   );
 }
 

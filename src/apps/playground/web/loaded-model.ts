@@ -3,7 +3,7 @@
 import { UsageError } from "../../../errors.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
 import { SQLEnvironment } from "../../../gym/env/index.ts";
-import { evaluate, playEpisode } from "../../../gym/evaluation/index.ts";
+import { type EpisodeRecord, evaluate, playEpisode } from "../../../gym/evaluation/index.ts";
 import { modelPlayer, type Player } from "../../../gym/players/index.ts";
 import type { WebModel } from "../../../lm/engine/web.ts";
 import { parameterShapes } from "../../../lm/model/config.ts";
@@ -17,8 +17,11 @@ import { sqlPlayer } from "../../../rl/sql/sql-player.ts";
 import { GRPOTrainer } from "../../../rl/trainer.ts";
 import type { Calls, Evaluation, ModelFacts, PlayerChoice, TrainingChoice, WorkerEvent } from "./worker-protocol.ts";
 
-/** Evaluation episodes before and after training. */
-const EVAL_EPISODES = 16;
+/** Questions of a test, before, during and after training. */
+const TEST_QUESTIONS = 16;
+
+/** Tests during a training, at most; one takes about as long as half a step. */
+const TESTS = 10;
 
 export class LoadedModel {
   readonly #model: WebModel;
@@ -37,7 +40,7 @@ export class LoadedModel {
     const onProgress = (received: number, total: number) => emit({ event: "loading", received, total });
     if (typeof from === "string") {
       const options = { onProgress, files: await listed(from) };
-      return new LoadedModel(await loadTrainableWebModel(from, options), "model/", emit);
+      return new LoadedModel(await loadTrainableWebModel(from, options), "", emit);
     }
     const byName = new Map(from.map((file) => [file.name, file]));
     const read = async (name: string) => {
@@ -80,17 +83,23 @@ export class LoadedModel {
     this.#training = abort;
     try {
       const config = this.#config(choice);
-      const evaluated = async (phase: "before" | "after") => {
-        this.#emit({ event: "phase", phase, evaluation: null });
+      const test = async (step: number) => {
         const evaluation = await this.#evaluate(data, config, choice.watched);
-        this.#emit({ event: "phase", phase, evaluation });
+        this.#emit({ event: "tested", step, evaluation });
         return evaluation;
       };
-      const trainer = new GRPOTrainer({ ...this.#trainerParts(data, config) });
-      const before = await evaluated("before");
-      this.#emit({ event: "phase", phase: "training", evaluation: null });
+      const every = Math.max(1, Math.floor(choice.steps / TESTS));
+      const onStep = async (step: number) => {
+        const isDue = step % every === 0 && step < choice.steps; // the last one is tested below
+        if (isDue && !abort.signal.aborted) await test(step);
+      };
+      const trainer = new GRPOTrainer({ ...this.#trainerParts(data, config, onStep) });
+      this.#emit({ event: "phase", phase: "before" });
+      const before = await test(0);
+      this.#emit({ event: "phase", phase: "training" });
       const { steps } = await trainer.train({ signal: abort.signal });
-      return { before, after: await evaluated("after"), steps };
+      this.#emit({ event: "phase", phase: "after" });
+      return { before, after: await test(steps), steps };
     } finally {
       this.#training = undefined;
     }
@@ -134,7 +143,7 @@ export class LoadedModel {
     });
   }
 
-  #trainerParts(data: DataSet, config: GRPOConfig) {
+  #trainerParts(data: DataSet, config: GRPOConfig, onStep: (step: number) => Promise<void>) {
     const { engine, tokenizer, turns } = this.#model;
     // A page never resumes: an engine without saveState is not checkpointed.
     const model = { engine, tokenizer, turns };
@@ -150,10 +159,13 @@ export class LoadedModel {
           on_log: (_: unknown, line: NonNullable<typeof metrics>) => {
             metrics = line;
           },
-          on_step_end: (
+          on_step_end: async (
             _: unknown,
             { timing, episodes }: Omit<Extract<WorkerEvent, { event: "step" }>, "event" | "metrics">,
-          ) => emit({ event: "step", metrics: metrics!, timing, episodes }),
+          ) => {
+            emit({ event: "step", metrics: metrics!, timing, episodes });
+            await onStep(metrics!.step);
+          },
           on_warning: (_: unknown, warning: Extract<WorkerEvent, { event: "warning" }>["warning"]) =>
             emit({ event: "warning", warning }),
         },
@@ -161,35 +173,40 @@ export class LoadedModel {
     };
   }
 
-  /** Plays the watched question and the evaluation episodes greedily. */
+  /** Plays the test questions and the watched question greedily. */
   async #evaluate(data: DataSet, config: GRPOConfig, watched: string): Promise<Evaluation> {
     const { step_budget, difficulty_filter: difficulty, seed } = config;
     const player = sqlPlayer(this.#model, "greedy", config);
+    const split = data.questions.some((q) => q.split === "eval") ? "eval" : "train";
+    const options = {
+      split,
+      episodes: TEST_QUESTIONS,
+      difficulty,
+      seed,
+      step_budget,
+      concurrency: TEST_QUESTIONS,
+    } as const;
+    let [right, of] = [0, 0];
+    let episode: EpisodeRecord | undefined;
+    await evaluate(data, player, {
+      ...options,
+      onEpisode: (record) => {
+        of++;
+        right += record.correctness ?? 0;
+        if (record.question_id === watched) episode = record;
+      },
+    });
+    episode ??= await this.#playWatched(data, player, watched, step_budget);
+    if (episode.error !== null) throw new Error(episode.error);
+    return { episode, right, of };
+  }
+
+  #playWatched(data: DataSet, player: Player, watched: string, step_budget: number): Promise<EpisodeRecord> {
     const question = data.questions.find(({ question_id }) => question_id === watched) ?? data.questions[0]!;
     const seen = data.questions.some(
       ({ split, database_name }) => split === "train" && database_name === question.database_name,
     );
-    const env = new SQLEnvironment(data, { step_budget });
-    const episode = await playEpisode(env, player, { question, seen });
-    if (episode.error !== null) throw new Error(episode.error);
-    const split = data.questions.some((q) => q.split === "eval") ? "eval" : "train";
-    const options = {
-      split,
-      episodes: EVAL_EPISODES,
-      difficulty,
-      seed,
-      step_budget,
-      concurrency: EVAL_EPISODES,
-    } as const;
-    let [right, of] = [0, 0];
-    await evaluate(data, player, {
-      ...options,
-      onEpisode: ({ correctness }) => {
-        of++;
-        right += correctness ?? 0;
-      },
-    });
-    return { episode, right, of };
+    return playEpisode(new SQLEnvironment(data, { step_budget }), player, { question, seen });
   }
 }
 

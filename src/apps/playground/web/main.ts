@@ -1,16 +1,21 @@
 // The playground's page: draws the episode's state and turns a person's input into actions.
 import { messageOf } from "../../../errors.ts";
 import { signed } from "../../../gym/evaluation/transcript.ts";
-import { $, fill, fillOptions, h } from "../../web-shared/dom.ts";
+import { quoteName } from "../../../gym/sql/lexer.ts";
+import { $, button, fill, fillOptions, h } from "../../web-shared/dom.ts";
 import { wireThemeButton } from "../../web-shared/theme.ts";
-import { asCurl, asTypeScript } from "./code-snippets.ts";
+import { createDatabaseView } from "./database-view.ts";
 import { EpisodeState } from "./episode-state.ts";
 import { goldNode, turnNode, verdictNode } from "./episode-view.ts";
 import { createModelPanel } from "./model-panel.ts";
 import { type LinkedAction, linkText, parseLink } from "./permalink.ts";
 import { createPicker } from "./question-picker.ts";
+import { createReplayBar } from "./replay-bar.ts";
+import { replaySchema } from "./replay-schema.ts";
 import { drawSchema, namesIn } from "./schema-tree.ts";
+import { wireSharing } from "./sharing.ts";
 import { createEditor } from "./sql-editor.ts";
+import { Tally } from "./tally.ts";
 import { startClient } from "./worker-client.ts";
 import { PLAYERS, type PlayerChoice } from "./worker-protocol.ts";
 
@@ -23,8 +28,11 @@ const client = startClient((event) => {
   } else model.onEvent(event);
 });
 const episode = new EpisodeState(client, () => draw());
+const tally = new Tally();
 const picker = createPicker(episode, run);
 const model = createModelPanel(client, episode, run, () => draw());
+const replayBar = createReplayBar(client, episode, run, pause);
+const databaseView = createDatabaseView(client, run);
 const editor = createEditor($("argument", HTMLTextAreaElement), $("colours", HTMLElement), $("offers", HTMLElement));
 
 /** Runs an action and shows its error. */
@@ -44,8 +52,13 @@ function draw(): void {
   const { started, replay } = episode;
   if (!started) return;
   picker.draw();
-  $("replay-bar", HTMLElement).hidden = replay === null;
-  $("act", HTMLFormElement).hidden = replay !== null;
+  for (const id of ["replay-bar", "picker-replay"]) $(id, HTMLElement).hidden = replay === null;
+  for (const id of ["picker", "peek-label"]) $(id, HTMLElement).hidden = replay !== null;
+  const isOver = episode.done || episode.gold !== null;
+  document.body.classList.toggle("episode-over", replay === null && isOver);
+  $("act", HTMLFormElement).hidden = replay !== null || episode.done;
+  $("after", HTMLElement).hidden = replay !== null || !isOver || episode.playing;
+  databaseView.draw(replay === null && isOver ? started : null);
   sampledText.hidden = true;
   if (replay) drawReplay(replay);
   else drawEpisode();
@@ -83,13 +96,17 @@ function drawEpisode(): void {
   const known = (name: string) => all || described.has(name) || described.has(JSON.stringify(name));
   drawSchema($("schema", HTMLElement), schema, {
     known,
-    onTable: (name) => (chosenType() === "QUERY" ? editor.insert(name) : useTable(name)),
+    onTable: (name) => (chosenType() === "QUERY" ? editor.insert(quoteName(name)) : useTable(name)),
     onColumn: (name) => {
       choose(chosenType() === "ANSWER" ? "ANSWER" : "QUERY");
       editor.insert(name);
     },
   });
   editor.names = namesIn(schema, known);
+  drawTableButtons();
+  const duel = tally.duel(questionKey());
+  fill($("tally", HTMLElement), duel && h("b", {}, `${duel} `), tally.text);
+  $("model-turn", HTMLButtonElement).disabled = model.training || episode.busy || (done && episode.by === "model");
   history.replaceState(null, "", `#${linkText(episode.link)}`);
 }
 
@@ -108,20 +125,21 @@ function drawReplay({ list, index, at }: NonNullable<typeof episode.replay>): vo
   );
   drawTurns(shown.map(turnNode));
   fill($("verdict", HTMLElement), at === record.steps.length ? verdictNode(record, null) : null);
-  const slider = $("replay-at", HTMLInputElement);
-  slider.max = String(record.steps.length);
-  slider.value = String(at);
-  $("replay-back", HTMLButtonElement).disabled = at === 0;
-  $("replay-on", HTMLButtonElement).disabled = at === record.steps.length;
-  const select = $("replays", HTMLSelectElement);
-  if (select.dataset.of !== String(list.length) || select.options[0]?.text !== list[0]!.title) {
-    fillOptions(
-      select,
-      list.map(({ title }, i) => ({ value: String(i), text: title })),
-    );
-    select.dataset.of = String(list.length);
-  }
-  select.value = String(index);
+  const schema = replaySchema(record, at);
+  drawSchema($("schema", HTMLElement), schema, {
+    known: (name) => schema.some((table) => table.name === name && table.columns.length > 0),
+  });
+  replayBar.draw(episode.replay!);
+}
+
+/** DESCRIBE and SAMPLE take a table: one button for each. */
+function drawTableButtons(): void {
+  const type = chosenType();
+  const needsTable = type === "DESCRIBE" || type === "SAMPLE";
+  const names = needsTable ? episode.started!.schema.map(({ name }) => name) : [];
+  const isBlocked = episode.done || episode.busy || episode.playing;
+  const buttons = names.map((name) => button(quoteName(name), () => step(name), { disabled: isBlocked }));
+  fill($("table-buttons", HTMLElement), ...buttons);
 }
 
 function drawMeter(taken: number, budget: number, sum: number): void {
@@ -168,17 +186,33 @@ function chosenType(): LinkedAction["action_type"] {
   return types.find(({ checked }) => checked)!.value as LinkedAction["action_type"];
 }
 
-const HINTS: Readonly<Record<LinkedAction["action_type"], string>> = {
-  DESCRIBE: "a table's columns",
-  SAMPLE: "a table's first rows",
-  QUERY: "one SELECT",
-  ANSWER: "one value; a list a, b, c; or one row per line with cells separated by |",
+interface ActionWords {
+  readonly hint: string;
+  readonly placeholder: string;
+  readonly button: string;
+}
+
+const WORDS: Readonly<Record<LinkedAction["action_type"], ActionWords>> = {
+  DESCRIBE: { hint: "Shows a table's columns. Choose a table:", placeholder: "or type its name", button: "Describe" },
+  SAMPLE: { hint: "Shows a table's first rows. Choose a table:", placeholder: "or type its name", button: "Sample" },
+  QUERY: { hint: "Runs one SELECT on the database.", placeholder: "SELECT … FROM …", button: "Run query" },
+  ANSWER: {
+    hint: "Ends the episode. One value; a list a, b, c; or one row per line with cells separated by |.",
+    placeholder: "your answer",
+    button: "Answer",
+  },
 };
 
 function choose(type: LinkedAction["action_type"]): void {
   for (const input of types) input.checked = input.value === type;
   editor.isSql = type === "QUERY";
-  $("hint", HTMLElement).textContent = HINTS[type];
+  const { hint, placeholder, button: label } = WORDS[type];
+  $("hint", HTMLElement).textContent = hint;
+  $("step", HTMLButtonElement).textContent = label;
+  const area = $("argument", HTMLTextAreaElement);
+  area.placeholder = placeholder;
+  area.rows = type === "QUERY" ? 3 : 1;
+  if (episode.started) drawTableButtons();
 }
 
 function useTable(name: string): void {
@@ -186,15 +220,32 @@ function useTable(name: string): void {
   editor.focus();
 }
 
-function step(): void {
-  const argument = editor.text;
+/** Takes the chosen action. */
+function step(argument = editor.text): void {
   if (episode.done || episode.busy || argument.trim() === "") return;
   const action_type = chosenType();
   run(async () => {
     await episode.act({ action_type, argument });
     if (episode.steps.at(-1)?.observation.error === null && action_type !== "QUERY") editor.text = "";
+    countAttempt();
     $("turns", HTMLElement).lastElementChild?.scrollIntoView({ block: "nearest" });
   });
+}
+
+function questionKey(): string {
+  const { data, started } = episode;
+  return `${data.kind}:${data.seed}:${started!.question.question_id}`;
+}
+
+/** Adds a finished episode to the score; one restored from a link or played after seeing the answer is not. */
+function countAttempt(): void {
+  if (!episode.done || (episode.by === "person" && episode.peeked)) return;
+  tally.count(episode.by, questionKey(), episode.record.correctness === 1);
+  draw();
+}
+
+function pause(): number {
+  return Number($("pace", HTMLSelectElement).value);
 }
 
 function player(): PlayerChoice {
@@ -212,6 +263,7 @@ function playOneStep(): void {
     if (episode.replay) episode.show(null);
     if (player().name === "model") await model.ready();
     await episode.playStep(player());
+    countAttempt();
   });
 }
 
@@ -224,8 +276,13 @@ function play(): void {
   run(async () => {
     if (episode.replay) episode.show(null);
     if (player().name === "model") await model.ready();
-    await episode.play(player(), () => Number($("pace", HTMLSelectElement).value));
+    await episode.play(player(), pause);
+    countAttempt();
   });
+}
+
+function startOver(): void {
+  run(() => episode.begin({ question_id: episode.started!.question.question_id }));
 }
 
 for (const input of types) input.addEventListener("change", () => choose(chosenType()));
@@ -238,9 +295,12 @@ $("argument", HTMLTextAreaElement).addEventListener("keydown", (event) => {
   event.preventDefault();
   step();
 });
-$("again", HTMLButtonElement).addEventListener("click", () =>
-  run(() => episode.begin({ question_id: episode.started!.question.question_id })),
-);
+for (const id of ["again", "again-after"]) $(id, HTMLButtonElement).addEventListener("click", startOver);
+$("next-question", HTMLButtonElement).addEventListener("click", picker.next);
+$("model-turn", HTMLButtonElement).addEventListener("click", () => {
+  $("player", HTMLSelectElement).value = "model";
+  play();
+});
 $("give-up", HTMLButtonElement).addEventListener("click", () => run(() => episode.reveal()));
 $("peek", HTMLInputElement).addEventListener("change", draw);
 $("move", HTMLButtonElement).addEventListener("click", playOneStep);
@@ -252,70 +312,7 @@ fillOptions(
   "keyword",
 );
 
-// ---------------------------------------------------------------- replays
-
-async function readFile(file: File): Promise<void> {
-  const list = await client.call("read", { name: file.name, text: await file.text() });
-  episode.show({ list, index: 0, at: list[0]!.record.steps.length });
-}
-
-function goTo(at: number): void {
-  const { replay } = episode;
-  if (!replay) return;
-  const last = replay.list[replay.index]!.record.steps.length;
-  episode.show({ ...replay, at: Math.max(0, Math.min(last, at)) });
-}
-
-$("file", HTMLInputElement).addEventListener("change", (event) => {
-  const input = event.target as HTMLInputElement;
-  const file = input.files?.[0];
-  if (file) run(() => readFile(file));
-  input.value = ""; // the same file may be chosen again
-});
-document.addEventListener("dragover", (event) => event.preventDefault());
-document.addEventListener("drop", (event) => {
-  event.preventDefault();
-  const file = event.dataTransfer?.files[0];
-  if (file) run(() => readFile(file));
-});
-$("replays", HTMLSelectElement).addEventListener("change", (event) => {
-  const index = Number((event.target as HTMLSelectElement).value);
-  episode.show({ list: episode.replay!.list, index, at: episode.replay!.list[index]!.record.steps.length });
-});
-$("replay-at", HTMLInputElement).addEventListener("input", (event) =>
-  goTo(Number((event.target as HTMLInputElement).value)),
-);
-$("replay-back", HTMLButtonElement).addEventListener("click", () => goTo(episode.replay!.at - 1));
-$("replay-on", HTMLButtonElement).addEventListener("click", () => goTo(episode.replay!.at + 1));
-$("replay-end", HTMLButtonElement).addEventListener("click", () => episode.show(null));
-
-// ---------------------------------------------------------------- sharing
-
-/** Copies text to the clipboard, and shows it in case the browser refuses. */
-async function copy(text: string): Promise<void> {
-  const shown = $("copied", HTMLTextAreaElement);
-  shown.hidden = false;
-  shown.value = text;
-  try {
-    await navigator.clipboard.writeText(text);
-    status.textContent = "Copied.";
-  } catch {
-    shown.select();
-    status.textContent = "Copy it from the field.";
-  }
-}
-
-const copies: Readonly<Record<string, () => string>> = {
-  "copy-link": () => `${location.href.split("#")[0]}#${linkText(episode.link)}`,
-  // Under `sqlenv serve` the environment has the page's own origin.
-  "copy-curl": () => asCurl(episode.link, location.pathname.startsWith("/web/") ? location.origin : undefined),
-  "copy-ts": () => asTypeScript(episode.link),
-  "copy-json": () =>
-    JSON.stringify(episode.replay ? episode.replay.list[episode.replay.index]!.record : episode.record),
-};
-for (const [id, text] of Object.entries(copies)) {
-  $(id, HTMLButtonElement).addEventListener("click", () => run(() => copy(text())));
-}
+wireSharing(episode, run);
 
 // ---------------------------------------------------------------- keys and start
 
@@ -328,9 +325,10 @@ document.addEventListener("keydown", (event) => {
     editor.focus();
     event.preventDefault();
   } else if (event.key === "n") playOneStep();
-  else if (event.key === "p") play();
-  else if (event.key === "ArrowLeft" && episode.replay) goTo(episode.replay.at - 1);
-  else if (event.key === "ArrowRight" && episode.replay) goTo(episode.replay.at + 1);
+  else if (event.key === "p") episode.replay ? replayBar.toggle() : play();
+  else if (event.key === "x") picker.next();
+  else if (event.key === "ArrowLeft") replayBar.move(-1);
+  else if (event.key === "ArrowRight") replayBar.move(1);
 });
 /** Restores the address's permalink; `data-ready` marks the end, for tests. */
 async function follow(): Promise<void> {

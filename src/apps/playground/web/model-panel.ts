@@ -1,14 +1,9 @@
-// The model panel: load the model, train it with live progress, compare before and after.
-import { signed } from "../../../gym/evaluation/transcript.ts";
-import type { Point } from "../../reports/smooth.ts";
-import { $, fill, h } from "../../web-shared/dom.ts";
+// The model: loaded on request, trained by the one button at the top or with settings of one's own.
+import { $, h } from "../../web-shared/dom.ts";
 import type { EpisodeState } from "./episode-state.ts";
-import { episodeNode } from "./episode-view.ts";
-import { drawRewardChart } from "./reward-chart.ts";
+import { LearningView } from "./learning-view.ts";
 import type { Client } from "./worker-client.ts";
-import type { Evaluation, ModelFacts, Replay, WorkerEvent } from "./worker-protocol.ts";
-
-const SHOWN_STEPS = 60; // rows in the table of steps
+import type { DataChoice, ModelFacts, TrainingChoice, WorkerEvent } from "./worker-protocol.ts";
 
 export interface ModelPanel {
   /** Loads the model unless it is loaded. */
@@ -20,6 +15,13 @@ export interface ModelPanel {
 /** The default learning rate for a user's model; the page's default is for the small starter model. */
 const OWN_RATE = "1e-4";
 
+/** What "Watch it learn" trains on, and the question it shows: one of a database without training questions. */
+const DEMO: { readonly data: DataChoice; readonly question: string } & Omit<TrainingChoice, "watched"> = {
+  data: { kind: "starter", seed: 42 },
+  question: "watchtower_set_42_20_eval_2",
+  ...{ steps: 6, questions: 4, episodes: 8, learning_rate: 1.5e-3, step_budget: 8, seed: 0 },
+};
+
 /** Wires the panel; `run` executes an action and shows its error. */
 export function createModelPanel(
   client: Client,
@@ -29,13 +31,17 @@ export function createModelPanel(
 ): ModelPanel {
   const note = $("model-note", HTMLElement);
   const bar = $("loading", HTMLProgressElement);
-  const trainNote = $("train-note", HTMLElement);
   const [trainButton, stopButton] = [$("train", HTMLButtonElement), $("stop", HTMLButtonElement)];
-  const keepButton = $("keep", HTMLButtonElement);
+  const [watchButton, keepButton] = [$("watch", HTMLButtonElement), $("keep", HTMLButtonElement)];
   const rate = $("train-rate", HTMLInputElement);
+  const view = new LearningView((list) => {
+    episode.show({ list, index: 0, at: 0 });
+    $("replay-bar", HTMLElement).scrollIntoView({ block: "center" });
+  });
   let loading: Promise<void> | undefined;
+  /** Whether the loaded model is the page's own, as it was served. */
+  let isUntrained = false;
   let training = false;
-  let curve = emptyCurve();
 
   const load = (from: string | readonly File[] = new URL("model/", document.baseURI).href): Promise<void> => {
     loading = loadFrom(from).catch((error: unknown) => {
@@ -59,30 +65,62 @@ export function createModelPanel(
     }
     const { name, parameters, threads, variant } = facts;
     const size = parameters >= 1e6 ? `${(parameters / 1e6).toFixed(1)}M` : `${Math.round(parameters / 1e3)}k`;
-    note.textContent = `${name}: ${size} parameters, ${threads === 1 ? "one thread" : `${threads} threads`}, ${variant}.`;
-    $("load", HTMLButtonElement).textContent = "Load it again";
+    note.textContent = `${name || "The page's model"}: ${size} parameters, on ${threads === 1 ? "one thread" : `${threads} threads`}.`;
+    note.title = `device: ${variant}`;
+    $("load", HTMLButtonElement).textContent = "Load it again, untrained";
+    const isOwn = typeof from !== "string";
+    isUntrained = !isOwn;
     const isUntouched = [rate.defaultValue, OWN_RATE].includes(rate.value);
-    if (isUntouched) rate.value = typeof from === "string" ? rate.defaultValue : OWN_RATE;
+    if (isUntouched) rate.value = isOwn ? OWN_RATE : rate.defaultValue;
     keepButton.hidden = true;
     changed();
   };
   const ready = () => loading ?? load();
 
-  const number = (id: string) => Number($(id, HTMLInputElement).value);
-  const train = async () => {
-    await ready();
-    training = true;
+  const setTraining = (value: boolean) => {
+    training = value;
+    for (const one of [trainButton, watchButton, $("load", HTMLButtonElement)]) one.disabled = value;
+    [stopButton.disabled, stopButton.hidden, watchButton.hidden] = [!value, !value, value];
     changed();
-    curve = emptyCurve();
-    curve.steps = Math.max(1, Math.floor(number("train-steps")) || 1);
-    [trainButton.disabled, stopButton.disabled] = [true, false];
-    fill($("warnings", HTMLElement));
-    $("comparison", HTMLElement).hidden = true;
-    $("curve", HTMLElement).hidden = false;
-    draw();
+  };
+  const train = async (choice: TrainingChoice) => {
+    isUntrained = false;
+    view.begin(choice.steps);
+    view.end(await client.call("train", choice));
+    keepButton.hidden = false;
+    watchButton.textContent = "▶ Watch it again";
+  };
+  /** Runs a training from its preparations to its end. */
+  const whileTraining = async (work: () => Promise<void>) => {
+    if (training) return;
+    setTraining(true);
     try {
-      const { before, after, steps } = await client.call("train", {
-        steps: curve.steps,
+      await work();
+    } catch (error) {
+      view.say("");
+      throw error;
+    } finally {
+      view.close();
+      setTraining(false);
+    }
+  };
+  const watch = () =>
+    whileTraining(async () => {
+      view.say("Loading the model and its practice databases…");
+      await (isUntrained ? ready() : load());
+      await episode.open(DEMO.data);
+      const { data: _, question, ...choice } = DEMO;
+      await episode.begin({ question_id: question });
+      await train({ ...choice, watched: question });
+    });
+
+  const number = (id: string) => Number($(id, HTMLInputElement).value);
+  const trainAsSet = () =>
+    whileTraining(async () => {
+      await ready();
+      $("learning", HTMLElement).scrollIntoView({ block: "nearest" });
+      await train({
+        steps: Math.max(1, Math.floor(number("train-steps")) || 1),
         questions: Math.max(1, Math.floor(number("train-questions")) || 4),
         episodes: Math.max(2, Math.floor(number("train-episodes")) || 8),
         learning_rate: number("train-rate") || Number(rate.defaultValue),
@@ -90,58 +128,9 @@ export function createModelPanel(
         seed: episode.seed,
         watched: episode.started!.question.question_id,
       });
-      compare(before, after, steps);
-      trainNote.textContent = `${steps === curve.steps ? "Done" : "Stopped"} after ${count(steps, "step")}: ${change(before, after)}.`;
-      keepButton.hidden = false;
-    } finally {
-      training = false;
-      [trainButton.disabled, stopButton.disabled] = [false, true];
-      changed();
-    }
-  };
+    });
 
-  const draw = () => {
-    const { rewards, rights, rows, steps } = curve;
-    drawRewardChart(
-      $("chart", SVGSVGElement),
-      [
-        { name: "reward", className: "reward-line", points: rewards },
-        { name: "right answers", className: "right-line", points: rights },
-      ],
-      steps,
-    );
-    const head = ["step", "reward", "right", "loss", "tokens/s", "s"].map((name) => h("th", {}, name));
-    const table = h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows.slice(0, SHOWN_STEPS)));
-    fill($("steps", HTMLElement), table);
-  };
-
-  const onStep = ({ metrics, timing, episodes }: Extract<WorkerEvent, { event: "step" }>) => {
-    const right = metrics["rewards/reward_correctness/mean"] ?? 0;
-    curve.rewards.push({ x: metrics.step, y: metrics.reward ?? 0 });
-    curve.rights.push({ x: metrics.step, y: right });
-    const list: Replay[] = episodes.map((record) => ({
-      title: `step ${record.step}, ${record.correctness === 1 ? "right" : "wrong"}, advantage ${signed(record.advantage)}: ${record.question}`,
-      record: { ...record, player: `model, step ${record.step}` },
-    }));
-    const open = h(
-      "button",
-      { type: "button", class: "name", on: { click: () => episode.show({ list, index: 0, at: 0 }) } },
-      String(metrics.step),
-    );
-    open.title = "Show its episodes";
-    const cells = [
-      open,
-      (metrics.reward ?? 0).toFixed(2),
-      `${Math.round(100 * right)} %`,
-      (metrics.loss ?? 0).toFixed(3),
-    ];
-    const speed = [Math.round(timing.tokens_per_s), timing.step_time.toFixed(1)];
-    curve.rows.unshift(h("tr", {}, ...[...cells, ...speed].map((cell) => h("td", { class: "number" }, cell))));
-    const left = (curve.steps - metrics.step) * timing.step_time;
-    trainNote.textContent = `Step ${metrics.step} of ${curve.steps}, ${left < 1 ? "nearly done" : `about ${Math.ceil(left)} s left`}.`;
-    draw();
-  };
-
+  watchButton.addEventListener("click", () => run(watch));
   $("load", HTMLButtonElement).addEventListener("click", () => run(() => load()));
   $("own-model", HTMLInputElement).addEventListener("change", (event) => {
     const files = [...((event.target as HTMLInputElement).files ?? [])];
@@ -149,7 +138,7 @@ export function createModelPanel(
   });
   $("training", HTMLFormElement).addEventListener("submit", (event) => {
     event.preventDefault();
-    if (!training) run(train);
+    run(trainAsSet);
   });
   stopButton.addEventListener("click", () => run(async () => void (await client.call("stop", null))));
   keepButton.addEventListener("click", () =>
@@ -166,50 +155,8 @@ export function createModelPanel(
       return training;
     },
     onEvent(event) {
-      if (event.event === "loading" && event.total > 0) [bar.max, bar.value] = [event.total, event.received];
-      else if (event.event === "phase") {
-        const label = {
-          before: "Evaluating before training",
-          training: "Training",
-          after: "Evaluating after training",
-        }[event.phase];
-        if (!event.evaluation) trainNote.textContent = `${label}…`;
-        else if (event.phase === "before") compare(event.evaluation, null, curve.steps);
-      } else if (event.event === "warning") {
-        const { message, remedy } = event.warning;
-        $("warnings", HTMLElement).append(h("p", { class: "warning" }, `${message}; ${remedy}`));
-      } else if (event.event === "step") onStep(event);
+      if (event.event !== "loading") view.onEvent(event);
+      else if (event.total > 0) [bar.max, bar.value] = [event.total, event.received];
     },
   };
-}
-
-interface TrainingCurve {
-  steps: number;
-  readonly rewards: Point[];
-  readonly rights: Point[];
-  /** Newest first. */
-  readonly rows: HTMLElement[];
-}
-
-function emptyCurve(): TrainingCurve {
-  return { steps: 1, rewards: [], rights: [], rows: [] };
-}
-
-/** The watched question side by side; `after` is null during training. */
-function compare(before: Evaluation, after: Evaluation | null, steps: number): void {
-  $("comparison", HTMLElement).hidden = false;
-  $("comparison-title", HTMLElement).textContent = `Before and after ${count(steps, "step")} of training`;
-  $("comparison-note", HTMLElement).textContent = after
-    ? `${before.episode.question} (${change(before, after)})`
-    : before.episode.question;
-  const later = after ? episodeNode(after.episode, "After") : h("p", { class: "note" }, "After: once training ends.");
-  fill($("sides", HTMLElement), episodeNode(before.episode, "Before"), later);
-}
-
-function change(before: Evaluation, after: Evaluation): string {
-  return `right on ${before.of} other questions: ${before.right} before, ${after.right} after`;
-}
-
-function count(value: number, noun: string): string {
-  return `${value} ${noun}${value === 1 ? "" : "s"}`;
 }

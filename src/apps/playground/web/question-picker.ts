@@ -4,14 +4,18 @@ import type { EpisodeState } from "./episode-state.ts";
 import { DATA_KINDS, type DataChoice } from "./worker-protocol.ts";
 
 const DATA_LABELS: Readonly<Record<DataChoice["kind"], string>> = {
-  bundled: "bundled set",
-  starter: "starter set",
-  practice: "practice set",
+  bundled: "bundled",
+  starter: "starter worlds",
+  practice: "practice worlds",
 };
+
+const INVENTED = "Names in practice worlds are invented on purpose, so that nothing can be known by heart.";
 
 export interface Picker {
   /** Shows the current question and data set. */
   draw(): void;
+  /** Draws a question with the next seed. */
+  next(): void;
 }
 
 /** Wires the form; `run` executes an action and shows its error. */
@@ -53,6 +57,7 @@ export function createPicker(episode: EpisodeState, run: (work: () => Promise<vo
     if (key !== drawn) {
       data.value = kind;
       dataSeed.value = String(madeFrom);
+      $("data-note", HTMLElement).textContent = kind === "bundled" ? "" : INVENTED;
       const names = [...new Set(episode.questions.map(({ database_name }) => database_name))];
       const unseen = new Set(episode.questions.filter(({ seen }) => !seen).map(({ database_name }) => database_name));
       fillOptions(database, [
@@ -86,10 +91,11 @@ export function createPicker(episode: EpisodeState, run: (work: () => Promise<vo
   difficulty.addEventListener("change", onFilter);
   question.addEventListener("change", () => run(() => episode.begin({ question_id: question.value })));
   $("draw", HTMLButtonElement).addEventListener("click", () => bySeed(number(seed)));
-  $("next", HTMLButtonElement).addEventListener("click", () => bySeed(number(seed) + 1));
+  const next = () => bySeed(number(seed) + 1);
+  $("next", HTMLButtonElement).addEventListener("click", next);
   $("picker", HTMLFormElement).addEventListener("submit", (event) => {
     event.preventDefault();
     bySeed(number(seed));
   });
-  return { draw };
+  return { draw, next };
 }

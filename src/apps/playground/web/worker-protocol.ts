@@ -43,7 +43,25 @@ export interface SchemaTable {
   readonly name: string;
   readonly kind: string;
   readonly rows: number | null;
-  readonly columns: readonly { readonly name: string; readonly type: string; readonly note: string }[];
+  readonly columns: readonly SchemaColumn[];
+}
+
+export interface SchemaColumn {
+  readonly name: string;
+  readonly type: string;
+  readonly primary_key: boolean;
+  /** The column it refers to. */
+  readonly target: { readonly table: string; readonly column: string } | null;
+}
+
+/** Rows per page of the database view. */
+export const BROWSED_ROWS = 20;
+
+/** Some rows of a table, as text. */
+export interface TableRows {
+  readonly rows: readonly (readonly string[])[];
+  /** Why there are none. */
+  readonly error: string | null;
 }
 
 /** A started episode. */
@@ -79,7 +97,7 @@ export interface TrainingChoice {
   readonly watched: string;
 }
 
-/** The model's episode on the watched question, and its right answers on other questions. */
+/** A greedy test: the model's episode on the watched question, and its right answers on the test questions. */
 export interface Evaluation {
   readonly episode: EpisodeRecord;
   readonly right: number;
@@ -104,6 +122,8 @@ export interface Calls {
   /** One step of a player. Restarts the episode unless this player took all steps so far; `stepped` is null when it has none. */
   playStep: { params: PlayerChoice; result: { readonly restarted: Started | null; readonly stepped: Stepped | null } };
   reveal: { params: null; result: Gold };
+  /** Rows of a table, once the episode is over or its gold is revealed. */
+  browse: { params: { readonly table: string; readonly offset: number }; result: TableRows };
   /** From the URL of a folder, or from chosen files. */
   load: { params: string | readonly File[]; result: ModelFacts };
   train: {
@@ -123,7 +143,9 @@ export type Call = keyof Calls;
 export type WorkerEvent =
   | { readonly event: "loading"; readonly received: number; readonly total: number }
   | { readonly event: "sampled"; readonly text: string }
-  | { readonly event: "phase"; readonly phase: "before" | "training" | "after"; readonly evaluation: Evaluation | null }
+  | { readonly event: "phase"; readonly phase: "before" | "training" | "after" }
+  /** A test of the model after a number of steps; 0 is before training. */
+  | { readonly event: "tested"; readonly step: number; readonly evaluation: Evaluation }
   | {
       readonly event: "step";
       readonly metrics: MetricLine;

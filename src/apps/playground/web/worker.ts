@@ -29,6 +29,7 @@ const serve: Serve = {
   act: (action) => runner.act(action),
   playStep: (choice) => runner.playStep(choice),
   reveal: () => runner.reveal(),
+  browse: (which) => runner.browse(which),
   async load(from) {
     const { LoadedModel } = await import("./loaded-model.ts"); // loaded on demand: playing does not need it
     await model?.close();

@@ -1,5 +1,5 @@
 // Parses observations into records, so that scripted players see exactly what a model sees.
-import { quoteName } from "../../sql/index.ts";
+import { quoteName } from "../../sql/lexer.ts"; // not the index: a page that reads observations has no SQLite
 
 /** A table of `schema_info`; `columns` is empty until it is described. */
 export interface ParsedTable {
