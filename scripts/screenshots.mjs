@@ -56,7 +56,7 @@ try {
 /** The run as it looked during training: its logs up to a step, locked by a living process. */
 function liveFolder(folder, last) {
   mkdirSync(folder, { recursive: true });
-  for (const file of ["config.yaml", "random.json", "before.json"])
+  for (const file of ["config.yaml", "random.json", "before.json", "gold.json"])
     if (existsSync(join(run, file))) copyFileSync(join(run, file), join(folder, file));
   for (const file of ["metrics.jsonl", "timings.jsonl", "episodes.jsonl", "warnings.jsonl"]) {
     if (!existsSync(join(run, file))) continue;
@@ -68,13 +68,21 @@ function liveFolder(folder, last) {
   return folder;
 }
 
-/** A group of an early step in which a few of the attempts are right. */
+/** A group of an early step that shows what is learned: attempts that explore are right, others answer at once. */
 async function tellingGroup(url) {
-  const { rows } = await (await fetch(`${url}api/runs/${name}/episodes?to_step=4&limit=1000`)).json();
-  const right = new Map();
-  for (const { step, group, correctness } of rows)
-    right.set(`${step}/${group}`, (right.get(`${step}/${group}`) ?? 0) + (correctness === 1 ? 1 : 0));
-  const [[best]] = [...right].sort(([, a], [, b]) => Math.abs(a - 2) - Math.abs(b - 2));
+  const { rows } = await (await fetch(`${url}api/runs/${name}/episodes?to_step=12&limit=1000`)).json();
+  const groups = new Map();
+  for (const row of rows) {
+    const key = `${row.step}/${row.group}`;
+    groups.set(key, [...(groups.get(key) ?? []), row]);
+  }
+  const score = (group) => {
+    const right = group.filter(({ correctness }) => correctness === 1);
+    const guessed = right.filter(({ actions }) => !/^[DS].*Q/.test(actions)).length;
+    const atOnce = group.filter(({ actions, correctness }) => actions === "A" && correctness === 0).length;
+    return (atOnce > 0 ? 4 : 0) - 3 * guessed - Math.abs(right.length - 3);
+  };
+  const [[best]] = [...groups].sort(([, a], [, b]) => score(b) - score(a));
   return `group/${best}`;
 }
 

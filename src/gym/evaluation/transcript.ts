@@ -84,7 +84,7 @@ export function explainReward({
 /** Formats a number with its sign and at most three decimals. */
 export function signed(value: number): string {
   const text = String(Math.round(Math.abs(value) * 1000) / 1000);
-  return value < 0 ? `−${text}` : `+${text}`;
+  return text === "0" ? text : value < 0 ? `−${text}` : `+${text}`;
 }
 
 function indent(text: string, by: string): string {
