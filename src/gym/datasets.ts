@@ -2,7 +2,7 @@
 import type { DataSet } from "./data/index.ts";
 import { loadSqlite } from "./sql/index.ts";
 import { bundledDataSet } from "./worlds/bundled.ts";
-import { type PracticeSetOptions, practiceSet, STARTER_FORMS } from "./worlds/practice/set.ts";
+import { type PracticeSetOptions, practiceSet, STARTER_FORMS } from "./worlds/practice/practice-set.ts";
 
 /** Seed of generated data sets. */
 export const DEFAULT_SEED = 42;

@@ -1,6 +1,6 @@
 // Plays one episode from reset to the end and records it, without the gold.
 
-import { AbortableWait } from "../abort.ts";
+import { AbortableWait } from "../abortable-wait.ts";
 import { messageOf, PlayerError } from "../errors.ts";
 import type { AnswerType, Difficulty, QuestionRecord, Split } from "./data/index.ts";
 import {

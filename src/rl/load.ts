@@ -1,5 +1,5 @@
 // A model loaded for RL in a browser: as lm/engine loads it, with the policy losses.
-import { loadWebModel, type WebModel, type WebModelOptions } from "../lm/engine/web.ts";
+import { loadWebModel, type WebModel, type WebModelOptions } from "../lm/engine/load.web.ts";
 import type { ReadModelFile } from "../lm/model/formats/folder.ts";
 import { POLICY_LOSSES } from "./loss.ts";
 

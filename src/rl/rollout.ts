@@ -1,6 +1,6 @@
 // Rollouts: the model plays a batch of tasks, all episodes at once. The engine samples the turns that are due in one
 // batch; environments step in between, or at the same time where they have threads of their own.
-import { AbortableWait } from "../abort.ts";
+import { AbortableWait } from "../abortable-wait.ts";
 import { messageOf } from "../errors.ts";
 import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import type { TextPolicy } from "../gym/players/index.ts";

@@ -1,8 +1,8 @@
-// A scripted GRPO step of a tiny model on the CPU: the episodes of `bench cuda`, and what a peer gets of them.
+// Runs a scripted GRPO step of a tiny model on the CPU: the episodes of `bench cuda`, and what a peer receives of them.
 import { expect, test } from "vitest";
 import { tinyModel } from "../../../test/helpers/tiny-model.ts";
 import { loadSqlite } from "../../gym/sql/index.ts";
-import { practiceSet } from "../../gym/worlds/practice/set.ts";
+import { practiceSet } from "../../gym/worlds/practice/practice-set.ts";
 import { LocalEngine } from "../../lm/engine/index.ts";
 import { POLICY_LOSSES } from "../../rl/loss.ts";
 import { CUDA_GRPO, measureGRPO } from "./cuda-grpo.ts";
@@ -18,7 +18,7 @@ test("every turn is padded to its length, and the episodes can be replayed", asy
     for (const [from, to] of sampled) expect(to - from).toBeGreaterThanOrEqual(64);
     expect(sampled.at(-1)![1]).toBe(tokens.length);
   }
-  expect(result.turns).toBe(24); // of the eight scripts
+  expect(result.turns).toBe(24); // total over the eight scripts
   expect(result.sampled_tokens).toBeGreaterThanOrEqual(64 * 24);
   expect(result.tokens).toBe(played.reduce((sum, { tokens }) => sum + tokens.length, 0));
   expect(result.computed_tokens).toBeLessThan(result.tokens);

@@ -1,5 +1,6 @@
-// A whole GRPO step of a large model with random weights on a GPU, in the environment. Episodes follow a script as in
-// apps/bench/grpo.ts, every turn padded to the same length; they are returned so that a peer can replay them.
+// Measures a whole GRPO step of a large model with random weights on a GPU, including the environment. Episodes follow
+// a script as in apps/bench/grpo.ts, with every turn padded to the same length; they are returned so that a peer can
+// replay them.
 
 import type { DataSet } from "../../gym/data/index.ts";
 import type { LocalEngine } from "../../lm/engine/index.ts";
@@ -17,7 +18,10 @@ import {
 import { STEP_PARTS } from "./grpo-comparison.ts";
 import { median } from "./median.ts";
 
-/** Eight questions × eight episodes, turns of 64 tokens (or as long as the action): a sentence or two before the action. */
+/**
+ * Eight questions with eight episodes each; turns have 64 tokens (or the action's length if longer), as with a sentence
+ * or two before the action.
+ */
 export const CUDA_GRPO: GRPOShape = {
   ...{ questions: 8, generations: 8, script: "early", peer_batch: 32, turn_tokens: 64 },
 };
@@ -29,11 +33,11 @@ export interface CudaGRPO {
   readonly tokens: number;
   readonly computed_tokens: number;
   readonly steps: number;
-  /** Medians. */
+  /** Median seconds per phase. */
   readonly seconds: StepSeconds;
 }
 
-/** Runs steps of this shape, the first as warmup; `played` are the episodes the last one trained on. */
+/** Runs steps of this shape; the first one is warmup. `played` holds the episodes that the last step trained on. */
 export async function measureGRPO(
   engine: LocalEngine,
   data: DataSet,

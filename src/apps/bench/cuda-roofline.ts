@@ -1,4 +1,4 @@
-// Each kernel of training and decoding at its real size, against the GPU's limits (the roofline model).
+// Measures each kernel of training and decoding at its real size against the GPU's limits (roofline model).
 import type { CudaDevice } from "../../lm/devices/cuda/device.ts";
 import type { Buffer, HeadShape, TokenLayout, Weight } from "../../lm/devices/index.ts";
 import { forestLayout, layoutOf, type NewTokens } from "../../lm/model/layout.ts";
@@ -8,15 +8,15 @@ import { type Ceilings, CUDA_SPEC, contexts, medianTime, randomize } from "./cud
 export interface RooflineRow {
   readonly kernel: string;
   readonly milliseconds: number;
-  /** Memory traffic and arithmetic of one call. */
+  /** Memory traffic of one call in GB; `teraflops` is its arithmetic. */
   readonly gigabytes: number;
   readonly teraflops: number;
-  /** Share of the limit that bounds it. */
+  /** Achieved share of the limit that bounds the kernel. */
   readonly share: number;
   readonly bound: "memory" | "arithmetic";
 }
 
-/** Every kernel of a training step at its real size, against the GPU's limits. */
+/** Measures every kernel of a training step at its real size against the GPU's limits. */
 export function measureRoofline(
   model: Model,
   device: CudaDevice,
@@ -131,7 +131,10 @@ export function measureRoofline(
   return rows;
 }
 
-/** The kernels of a decode step in a CUDA graph, time per call; each runs over all layers, so weights are not cached. */
+/**
+ * Measures the kernels of a decode step in a CUDA graph, as time per call. Each runs over all layers, so that weights
+ * are not cached.
+ */
 export function measureDecodeRoofline(
   model: Model,
   device: CudaDevice,
@@ -213,7 +216,7 @@ export function measureDecodeRoofline(
         () => device.sample(logits, config.vocab_size, device.outStride(model.head), rows, draw, out),
       ],
     ];
-    for (const [, , work] of kernels) work(0); // makes the weights' copies and compiles kernels
+    for (const [, , work] of kernels) work(0); // copies weights and compiles kernels
     return kernels.map(([kernel, bytes, work]): RooflineRow => {
       const graph = device.decoding!.capture(() => layers.forEach((_, i) => void work(i)));
       const milliseconds = medianTime(device, () => graph.launch()) / layers.length;

@@ -1,4 +1,4 @@
-// Speed of the CUDA device at real model sizes: the GPU's limits, training steps and sampling.
+// Measures the CUDA device at real model sizes: the GPU's limits, training steps and sampling.
 import type { CudaDevice } from "../../lm/devices/cuda/device.ts";
 import type { Buffer, Device, Weight } from "../../lm/devices/index.ts";
 import type { Datum, LocalEngine } from "../../lm/engine/index.ts";
@@ -27,7 +27,7 @@ const BASE = {
   pad_token_id: null,
 } as const;
 
-/** Architectures of the measured models; their weights are random. */
+/** Architectures of the measured models, whose weights are random. */
 export const CUDA_MODELS: Readonly<Record<string, ModelConfig>> = {
   "qwen3-0.6b": { ...BASE, hidden_size: 1024, intermediate_size: 3072 },
   "qwen3-1.7b": { ...BASE, hidden_size: 2048, intermediate_size: 6144 },
@@ -40,7 +40,7 @@ function shapeOf(name: string): ModelConfig {
   return { ...KNOWN_MODELS[name]!.config, max_position_embeddings: BASE.max_position_embeddings };
 }
 
-/** Sizes of the measurements; the peer gets the same. */
+/** Sizes of the measurements; the peer uses the same. */
 export const CUDA_SPEC = { sequences: 8, length: 1024, prompt: 512, new_tokens: 128, batch_sizes: [1, 8, 64] } as const;
 
 export interface TrainingRate {
@@ -49,7 +49,7 @@ export interface TrainingRate {
   readonly forward_backward_s: number;
   readonly optimizer_s: number;
   readonly tflops: number;
-  /** Share of the measured matmul limit. */
+  /** Share of the measured matmul peak. */
   readonly share: number;
   readonly peak_bytes: number;
 }
@@ -62,13 +62,13 @@ export interface DecodeRate {
   readonly prefill_tokens_per_s: number;
 }
 
-/** The GPU's limits, measured. */
+/** The GPU's measured limits. */
 export interface Ceilings {
   readonly tflops: number;
   readonly terabytes_per_s: number;
 }
 
-/** Matmuls of 8192³ and copies of 4 GB, to which everything else is compared. */
+/** Measures matmuls of 8192³ and copies of 4 GB, to which everything else is compared. */
 export function measureCeilings(device: CudaDevice): Ceilings {
   return device.scope(() => {
     const n = 8192;
@@ -85,7 +85,7 @@ export function measureCeilings(device: CudaDevice): Ceilings {
   });
 }
 
-/** A model with random weights on the device. */
+/** Creates a model with random weights on the device. */
 export function randomModel(device: CudaDevice, config: ModelConfig, trains: boolean): Model {
   const model = createModel(device, config, { trains });
   for (const { shape, value } of model.tensors) {
@@ -96,7 +96,7 @@ export function randomModel(device: CudaDevice, config: ModelConfig, trains: boo
   return model;
 }
 
-/** Forward, backward and AdamW over a batch of random sequences. */
+/** Measures forward, backward and AdamW over a batch of random sequences. */
 export async function measureTraining(
   engine: LocalEngine,
   device: CudaDevice,
@@ -124,7 +124,8 @@ export async function measureTraining(
   const seconds = median(whole!) / 1000;
   const tokens = sequences * length;
   const { num_hidden_layers: L, num_attention_heads: H, head_dim: d } = config;
-  // Per token and parameter 2 FLOPs forward and 4 backward; attention's two matmuls over half the square, likewise.
+  // Per token and parameter, 2 FLOPs forward and 4 backward. Attention has two matmuls over half of the square, counted
+  // the same way.
   const flops = 6 * parameterCount(engine.model) * tokens + 6 * L * H * d * tokens * length;
   const tflops = flops / seconds / 1e12;
   return {
@@ -138,7 +139,7 @@ export async function measureTraining(
   };
 }
 
-/** New tokens per second, each sequence with its own prompt, or `prompts` prompts for all. */
+/** Measures new tokens per second; each sequence has its own prompt, or `prompts` prompts are shared. */
 export async function measureDecode(
   engine: LocalEngine,
   batch_size: number,
@@ -172,7 +173,7 @@ export async function measureDecode(
   };
 }
 
-/** Contexts of random tokens. */
+/** Makes contexts of random tokens. */
 export function contexts(vocabulary: number, count: number, length: number): number[][] {
   const r = random("bench cuda", count, length);
   return Array.from({ length: count }, () => Array.from({ length }, () => r.int(1, vocabulary - 1)));
@@ -180,7 +181,7 @@ export function contexts(vocabulary: number, count: number, length: number): num
 
 const BLOCK = 2 ** 20;
 
-/** Normally distributed numbers, one block repeated: a gigabyte of fresh ones would take a minute. */
+/** Fills a buffer with normally distributed numbers, repeating one block: generating a gigabyte would take a minute. */
 export function randomize(device: Device, buffer: Buffer, deviation: number): void {
   const block = blockOf(deviation).subarray(0, buffer.length);
   device.write(buffer, block);
@@ -202,7 +203,7 @@ function blockOf(deviation: number): Float32Array {
   return block;
 }
 
-/** Median GPU milliseconds of several calls, after warmup. */
+/** Median GPU milliseconds over several calls, after warmup. */
 export function medianTime(device: CudaDevice, work: () => void): number {
   for (let i = 0; i < 3; i++) work();
   return median(Array.from({ length: 9 }, () => device.time(work)));

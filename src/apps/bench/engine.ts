@@ -1,4 +1,4 @@
-// Speed of the engine on this machine: matmul, training, sampling, and how they scale.
+// Measures the engine on this machine: matmul, training, sampling, and how they scale.
 import type { CpuDevice, Weight } from "../../lm/devices/index.ts";
 import { type Datum, LocalEngine } from "../../lm/engine/index.ts";
 import type { ModelConfig } from "../../lm/model/config.ts";
@@ -6,13 +6,13 @@ import { createModel, parameterCount, parametersChanged } from "../../lm/model/p
 import { random } from "../../random.ts";
 import { median } from "./median.ts";
 
-/** Context and batch sizes of the measurements; the peer gets the same. */
+/** Context and batch sizes of the measurements; the peer uses the same. */
 export const ENGINE_SPEC = {
   context: 300,
   new_tokens: 64,
   batch_sizes: [1, 8, 32, 128],
   sequences: 8,
-  /** How many of each sequence's 300 tokens a group shares in the shared measurement. */
+  /** Number of the 300 tokens per sequence that a group shares in the shared measurement. */
   shared_prompt: 180,
 } as const;
 
@@ -32,7 +32,7 @@ const TOKENS = {
   qkv_bias: false,
 } as const;
 
-/** The sizes measured. */
+/** The measured model sizes. */
 export const ENGINE_MODELS: Readonly<Record<string, ModelConfig>> = {
   starter: {
     ...BASE,
@@ -56,9 +56,9 @@ export const ENGINE_MODELS: Readonly<Record<string, ModelConfig>> = {
 
 export interface SamplingRate {
   readonly batch_size: number;
-  /** New tokens per second of the whole call, prompts included. */
+  /** New tokens per second over the whole call, including prompts. */
   readonly tokens_per_s: number;
-  /** After the prompts. */
+  /** New tokens per second after the prompts. */
   readonly decode_tokens_per_s: number;
   readonly prefill_tokens_per_s: number;
 }
@@ -73,7 +73,7 @@ export interface EngineBench {
   readonly gemm: { readonly gflops: number; readonly peak_gflops: number; readonly share: number };
   readonly training: {
     readonly plain_tokens_per_s: number;
-    /** Groups of 8 on one prompt; tokens counted as if nothing were shared. */
+    /** Rate for groups of 8 with a common prompt; tokens are counted as if nothing were shared. */
     readonly shared_tokens_per_s: number;
     readonly optimizer_ms: number;
   };
@@ -84,13 +84,13 @@ export interface EngineBench {
   readonly scaling: Scaling;
 }
 
-/** How cost scales. */
+/** How the cost scales with batch size, length and turns. */
 export interface Scaling {
-  /** Training tokens per second by sequences in the batch. */
+  /** Training tokens per second by number of sequences in the batch. */
   readonly training_by_sequences: Readonly<Record<string, number>>;
-  /** Training tokens per second by length of the sequences (same total). */
+  /** Training tokens per second by length of the sequences, with the same total. */
   readonly training_by_length: Readonly<Record<string, number>>;
-  /** Milliseconds of one decode step, 8 sequences at 300 tokens, by turns already played. */
+  /** Milliseconds per decode step (8 sequences of 300 tokens) by number of earlier turns. */
   readonly decode_ms_by_turns: Readonly<Record<string, number>>;
 }
 
@@ -151,7 +151,7 @@ function randomModel(device: CpuDevice, config: ModelConfig) {
   return model;
 }
 
-/** The model's largest matmul, compared with matmuls small enough for the L1 cache. */
+/** Measures the model's largest matmul, and matmuls small enough for the L1 cache. */
 function measureGemm(device: CpuDevice, { hidden_size: D, intermediate_size: F }: ModelConfig) {
   const rate = (rows: number, columns: number, T: number) =>
     device.scope(() => {
@@ -176,7 +176,7 @@ function measureGemm(device: CpuDevice, { hidden_size: D, intermediate_size: F }
   return { gflops, peak_gflops, share: gflops / peak_gflops };
 }
 
-/** Contexts of random tokens, the first `shared` of each the same in groups of `group`. */
+/** Makes contexts of random tokens; groups of `group` contexts share their first `shared` tokens. */
 function contexts(engine: LocalEngine, count: number, length: number, shared = 0, group = count): number[][] {
   const r = random("contexts", count, length, shared);
   const draw = (n: number) => Array.from({ length: n }, () => r.int(1, engine.model.config.vocab_size - 1));
@@ -213,7 +213,7 @@ async function measureTraining(engine: LocalEngine) {
   return { plain_tokens_per_s, shared_tokens_per_s, optimizer_ms };
 }
 
-/** `group` sequences have the same prompt. */
+/** Measures sampling; `group` sequences share a prompt. */
 async function measureSampling(engine: LocalEngine, size: number, group = 1): Promise<SamplingRate> {
   const { context, new_tokens } = ENGINE_SPEC;
   const prompts = contexts(engine, size, context - new_tokens, context - new_tokens, group);
@@ -250,7 +250,7 @@ async function measureScaling(engine: LocalEngine): Promise<Scaling> {
   };
 }
 
-/** Milliseconds of a decode step of 8 contexts of 300 tokens that were sampled in `turns` turns. */
+/** Milliseconds per decode step for 8 contexts of 300 tokens that were sampled in `turns` turns. */
 async function decodeStep(engine: LocalEngine, turns: number): Promise<number> {
   const texts = contexts(engine, 8, 300);
   const sample = (tokens: number, max_new_tokens: number) =>
@@ -271,7 +271,7 @@ function timed(work: () => void): number {
   return (performance.now() - start) / 1000;
 }
 
-/** Median seconds of several repetitions, after one for warmup. */
+/** Median seconds over several repetitions, after one for warmup. */
 async function medianOf(work: () => Promise<unknown>): Promise<number> {
   await work();
   const times: number[] = [];

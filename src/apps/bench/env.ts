@@ -1,4 +1,4 @@
-// Speed of the environment on one core, per action and in a realistic mix, and memory of open environments.
+// Measures the environment on one core: speed per action and in a realistic mix, and memory of open environments.
 
 import type { DataSet } from "../../gym/data/index.ts";
 import { type SQLAction, SQLEnvironment } from "../../gym/env/index.ts";
@@ -6,10 +6,10 @@ import { type Random, random } from "../../random.ts";
 import { median } from "./median.ts";
 
 export interface EnvBench {
-  /** Medians over the rounds. */
+  /** Median rates over the rounds. */
   readonly mixed: { readonly steps_per_s: number };
   readonly by_action: Record<"reset" | "describe" | "sample" | "query" | "answer", { readonly per_s: number }>;
-  /** Memory growth for 1,000 environments in the middle of an episode. */
+  /** Memory growth in bytes for 1,000 environments in the middle of an episode. */
   readonly open_1000_bytes: number;
   readonly rounds: number;
 }
@@ -52,10 +52,10 @@ const anyTable = (env: SQLEnvironment, r: Random) => r.pick(env.database.tables)
 const describe: Make = (env, r) => ({ action_type: "DESCRIBE", argument: anyTable(env, r) });
 const sample: Make = (env, r) => ({ action_type: "SAMPLE", argument: anyTable(env, r) });
 const answer: Make = (env, r) => ({ action_type: "ANSWER", argument: r.chance(0.5) ? env.reveal().gold_answer : "42" });
-/** The gold query with a number in a comment, so that every text is new, as a model's would be. */
+/** The gold query with a number in a comment, so that every text is new, like a model's. */
 const query: Make = (env, r) => ({ action_type: "QUERY", argument: `${env.reveal().gold_sql} -- ${r.int(0, 1e9)}` });
 
-/** Whole episodes: DESCRIBE, SAMPLE, three queries, an answer; resets take time but do not count as steps. */
+/** Plays whole episodes: DESCRIBE, SAMPLE, three queries, an answer. Resets take time but do not count as steps. */
 function mixedEpisodes(data: DataSet, r: Random): (steps: number) => void {
   const env = new SQLEnvironment(data);
   const turns: Make[] = [describe, sample, query, query, query, answer];
@@ -74,7 +74,7 @@ function resets(data: DataSet, r: Random): (steps: number) => void {
   };
 }
 
-/** One kind of action, each in a new episode that is reset before timing starts. */
+/** Times one kind of action, each in a new episode that is reset before timing starts. */
 function single(data: DataSet, r: Random, make: Make): (steps: number) => void {
   const prepared = Array.from({ length: STEPS }, () => {
     const env = new SQLEnvironment(data);

@@ -10,7 +10,7 @@ const step = (sampling: number, training: number): MeasuredStep => ({
 });
 
 test("ratios are theirs over ours per step, so that load on the machine cancels out", () => {
-  const ours = [step(1, 2), step(10, 20), step(1, 2)]; // the machine was busy in the second step
+  const ours = [step(1, 2), step(10, 20), step(1, 2)]; // the machine was busy during the second step
   const theirs = [step(4, 4), step(40, 40), step(5, 4)];
   const { ratios, ratio_ranges } = ratiosOf(ours, theirs);
   expect(ratios).toEqual({ step: 10 / 4, sampling: 4, training: 2, cpu: 8 / 3 });

@@ -1,4 +1,5 @@
-// Compares two trainings that alternated on the same steps: checks that they did the same, and relates their times.
+// Compares two trainings that alternated step by step: checks that they did the same work, and computes ratios of their
+// times.
 import { SqlEnvError } from "../../errors.ts";
 import type { Played, StepRecord, StepSeconds } from "./grpo.ts";
 import { median } from "./median.ts";
@@ -6,15 +7,15 @@ import { median } from "./median.ts";
 export const STEP_PARTS = ["step", "sampling", "environment", "training", "rest"] as const;
 export type StepPart = (typeof STEP_PARTS)[number];
 
-/** A step with the load of the machine during it. */
+/** A step and the machine's load during it. */
 export interface MeasuredStep extends StepRecord {
-  /** CPU seconds of all threads. */
+  /** CPU seconds over all threads. */
   readonly cpu_s: number;
-  /** Cores that other programs kept busy. */
+  /** Number of cores kept busy by other programs. */
   readonly other_cores: number;
 }
 
-/** One side's results over the measured steps. */
+/** Results of one side over the measured steps. */
 export interface Side {
   readonly median_s: Readonly<Record<StepPart, number>>;
   readonly range_s: Readonly<Record<StepPart, readonly [number, number]>>;
@@ -22,13 +23,13 @@ export interface Side {
   readonly trained_tokens_per_s: number;
   /** CPU seconds per step: comparable even if other programs use the machine. */
   readonly cpu_s: number;
-  /** Cores that other programs kept busy; none on a quiet machine. */
+  /** Number of cores kept busy by other programs; 0 on a quiet machine. */
   readonly other_cores: number;
   readonly grad_norms: readonly number[];
   readonly steps_s: readonly (StepSeconds & Pick<MeasuredStep, "cpu_s" | "other_cores">)[];
 }
 
-/** Theirs over ours. */
+/** Ratios of their times to ours. */
 export interface Ratios {
   readonly step: number;
   readonly sampling: number;
@@ -39,7 +40,7 @@ export interface Ratios {
 
 /** @throws SqlEnvError if the peer did anything different */
 export function checkSame(ours: Played, theirs: Played): void {
-  // Rounding errors accumulate in the gradient norm, and make the two models drift apart.
+  // Rounding errors accumulate in the gradient norm and make the two models diverge.
   const allowed = (key: keyof Played) => (key === "grad_norm" ? 0.01 * ours.grad_norm : 1e-6);
   const differing = (Object.keys(ours) as (keyof Played)[]).filter(
     (key) => !(Math.abs(ours[key] - theirs[key]) <= allowed(key)),
@@ -67,7 +68,7 @@ export function sideOf(records: readonly MeasuredStep[]): Side {
   };
 }
 
-/** Ratios of corresponding steps: median and range. */
+/** Median and range of the ratios between corresponding steps. */
 export function ratiosOf(
   ours: readonly MeasuredStep[],
   theirs: readonly MeasuredStep[],

@@ -1,18 +1,20 @@
-// A whole GRPO step on the CPU, next to TRL's on the same model (the other side is bench/peer_grpo.py).
+// Measures a whole GRPO step on the CPU against TRL's on the same model (the other side is bench/peer_grpo.py).
 //
-// Equal on both sides: the model's folder and tokenizer, the questions and their order, questions × generations, every token
-// of every episode, rewards, loss, optimizer, float32, threads. An untrained model writes nonsense, so episodes follow a
-// script: in each turn the model samples exactly as many tokens as the script's action has, without stopping, and then the
-// action's tokens replace them. The environment answers to the action, the context continues from it, and it is trained on.
-// `checksum` and the gradient norm prove that both sides did the same.
+// Equal on both sides: the model's folder and tokenizer, the questions and their order, questions × generations, every
+// token of every episode, rewards, loss, optimizer, float32, threads. An untrained model writes nonsense, so episodes
+// follow a script: in each turn the model samples exactly as many tokens as the scripted action has, without stopping,
+// and then the action's tokens replace them. The environment responds to the action, and the context continues with the
+// action, which is also what the model is trained on. `checksum` and the gradient norm prove that both sides did the
+// same.
 //
-// Different, and what is measured: how the work is done. The engine batches requests as they come, computes common prefixes
-// once, in sampling and in learning, and learns from a step as one batch. The peer generates turn by turn for all live
-// episodes from padded contexts, as TRL's tool loop does. Replaced tokens are not in the engine's cache: it computes them
-// again with the next observation, which a real model's episodes do not need.
+// What differs, and is measured, is how the work is done. The engine batches requests as they come, computes common
+// prefixes once, in sampling and in learning, and learns from a step as one batch. The peer generates turn by turn for
+// all live episodes from padded contexts, as TRL's tool loop does. Replaced tokens are not in the engine's cache: it
+// computes them again with the next observation, which real episodes do not need.
 //
-// How much is shared depends on how similar the episodes of a group are, so there are two scripts. Early in a training they
-// all differ: 19 different prefixes in 24 turns. Late, five of eight are equal, and the others begin like them.
+// How much is shared depends on how similar the episodes of a group are, so there are two scripts. Early in a training
+// all episodes differ: 19 different prefixes in 24 turns. Late, five of eight are equal, and the others share their
+// beginning.
 import { UsageError } from "../../errors.ts";
 import type { DataSet, QuestionRecord } from "../../gym/data/index.ts";
 import { type SQLAction, SQLEnvironment } from "../../gym/env/index.ts";
@@ -42,15 +44,15 @@ import { ENGINE_MODELS } from "./engine.ts";
 export interface GRPOShape {
   readonly questions: number;
   readonly generations: number;
-  /** When in a training, which decides how similar the episodes of a group are. */
+  /** Stage of training, which determines how similar the episodes of a group are. */
   readonly script: "early" | "late";
-  /** Batch size of the peer's learning: the fastest for it. */
+  /** The peer's batch size in learning: its fastest. */
   readonly peer_batch: number;
-  /** Tokens every turn is padded to, by text before the action. @default the action's own length */
+  /** Number of tokens to which text before the action pads every turn. @default the action's own length */
   readonly turn_tokens?: number;
 }
 
-/** The starter preset's shape, and the default one. */
+/** Shapes of the starter preset and of the default preset. */
 export const GRPO_SHAPES: Readonly<Record<string, GRPOShape>> = {
   "16x8": { questions: 16, generations: 8, script: "early", peer_batch: 32 },
   "16x8-late": { questions: 16, generations: 8, script: "late", peer_batch: 32 },
@@ -59,12 +61,12 @@ export const GRPO_SHAPES: Readonly<Record<string, GRPOShape>> = {
 
 const STEP_BUDGET = 6;
 
-/** An action with its tokens, the end-of-turn token included. */
+/** An action and its tokens, including the end-of-turn token. */
 export interface ScriptedTurn extends SQLAction {
   readonly tokens: readonly number[];
 }
 
-/** An optimizer step: a script per episode, grouped by question. */
+/** An optimizer step: one script per episode, grouped by question. */
 export type ScriptedStep = readonly { readonly question_id: string; readonly turns: readonly ScriptedTurn[] }[];
 
 /** Seconds of an optimizer step. */
@@ -78,11 +80,11 @@ export interface StepSeconds {
   readonly rest: number;
 }
 
-/** What was played, to compare the two sides. */
+/** What was played; compared between the two sides. */
 export interface Played {
   readonly episodes: number;
   readonly sampled_tokens: number;
-  /** Tokens of all contexts trained on. */
+  /** Total tokens of all contexts trained on. */
   readonly tokens: number;
   /** Checksum of all tokens, in order. */
   readonly checksum: number;
@@ -93,19 +95,19 @@ export interface Played {
 export interface StepRecord {
   readonly seconds: StepSeconds;
   readonly played: Played;
-  /** Tokens computed in learning; `played.tokens` if nothing is shared. */
+  /** Number of tokens computed in learning; equals `played.tokens` if nothing is shared. */
   readonly computed_tokens?: number;
-  /** The episodes trained on, which a peer without an environment replays. */
+  /** The episodes trained on, for a peer without an environment to replay. */
   readonly episodes?: readonly EpisodeTokens[];
 }
 
-/** An episode's context, and which tokens are the model's. */
+/** An episode's context, with a mask of the model's tokens. */
 export interface EpisodeTokens {
   readonly tokens: readonly number[];
   readonly sampled: readonly (readonly [from: number, to: number])[];
 }
 
-/** An untrained model of the starter's size, with a tokenizer trained on practice worlds. */
+/** Creates an untrained model of the starter's size, with a tokenizer trained on practice worlds. */
 export async function grpoModel(sizes: Partial<ModelConfig> = {}): Promise<FreshModel> {
   const wanted = { ...ENGINE_MODELS.starter!, ...sizes };
   const { tokenizerFiles } = freshModel(await someTranscripts(), { vocab_size: wanted.vocab_size });
@@ -119,7 +121,7 @@ export async function grpoModel(sizes: Partial<ModelConfig> = {}): Promise<Fresh
   return { config, tokenizerFiles, chatTemplate: CHATML_TEMPLATE, tensors };
 }
 
-/** Enough text to train a tokenizer for practice worlds. */
+/** Plays enough text to train a tokenizer for practice worlds. */
 export async function someTranscripts(): Promise<Transcript[]> {
   const taken: Transcript[] = [];
   const mixture = mixtureSchema.parse({ seed: "bench", players: [{ player: "oracle", share: 1 }] });
@@ -127,7 +129,7 @@ export async function someTranscripts(): Promise<Transcript[]> {
   return taken;
 }
 
-/** The training config of a shape. */
+/** The training config for a shape. */
 export function grpoConfig({ questions, generations }: GRPOShape, steps: number): GRPOConfig {
   return resolveConfig({
     ...{ questions_path: "practice", step_budget: STEP_BUDGET, max_steps: steps, num_generations: generations },
@@ -136,7 +138,7 @@ export function grpoConfig({ questions, generations }: GRPOShape, steps: number)
   });
 }
 
-/** The script of every episode of every step, in the trainer's order of questions. */
+/** The scripts of all episodes, step by step, in the trainer's order of questions. */
 export function scriptedSteps(
   data: DataSet,
   model: TrainableModel,
@@ -161,7 +163,7 @@ export function scriptedSteps(
   );
 }
 
-/** Eight scripts of one to four turns, right and wrong. */
+/** Eight scripts of one to four turns, some right and some wrong. */
 function scriptsOf({ tables_involved, gold_sql, gold_answer }: QuestionRecord) {
   const table = tables_involved[0]!;
   const describe: SQLAction = { action_type: "DESCRIBE", argument: table };
@@ -200,7 +202,7 @@ function withTokens(
   return { action_type, argument, tokens: [...before, ...action] };
 }
 
-/** Trains for the script's steps; `onStep` is awaited between them and not measured. */
+/** Trains for as many steps as the script has. `onStep` is awaited between steps and not measured. */
 export async function benchGRPO(
   model: TrainableModel,
   data: DataSet,
@@ -210,7 +212,7 @@ export async function benchGRPO(
 ): Promise<void> {
   const follower = new Follower(model, script);
   let rewards: readonly number[] = [];
-  // The environment's rewards plus a little more for each later episode of a group, so that none has advantage 0.
+  // Adds a little more reward for each later episode of a group, so that none has advantage 0.
   const rewardScripted = (_: unknown, { episodes }: { readonly episodes: readonly Episode[] }) => {
     rewards = episodes.map(({ reward }, i) => (reward ?? 0) + 0.01 * (i % config.num_generations));
     return rewards;
@@ -243,11 +245,11 @@ export async function benchGRPO(
   await trainer.train();
 }
 
-/** Samples as many tokens as the script's action has, then replaces them with the action's. */
+/** Samples as many tokens as the scripted action has, then replaces them with the action's tokens. */
 class Follower {
   readonly model: TrainableModel;
   readonly #script: readonly ScriptedStep[];
-  /** Turns taken, by step and episode. */
+  /** Number of turns taken, by step and episode. */
   readonly #turns = new Map<string, number>();
   #batch: Parameters<TrainableEngine["forwardBackward"]>[0] = [];
   #computed = 0;
@@ -269,7 +271,7 @@ class Follower {
     this.model = { engine: following, tokenizer, turns };
   }
 
-  /** The episodes the last step trained on. */
+  /** The episodes that the last step trained on. */
   learned(): Pick<StepRecord, "computed_tokens" | "episodes"> & { played: Omit<Played, "mean_reward" | "grad_norm"> } {
     let [tokens, sampled_tokens, checksum] = [0, 0, 0];
     for (const datum of this.#batch) {
@@ -305,9 +307,9 @@ function episodeOf({ tokens, weights }: Parameters<TrainableEngine["forwardBackw
   return { tokens, sampled };
 }
 
-/** The reply to the peer's step in an environment. */
+/** Reply to an environment step of the peer. */
 export interface Told {
-  /** The user's turn. */
+  /** Text of the user's turn. */
   readonly text: string;
   readonly done: boolean;
   readonly reward: number;

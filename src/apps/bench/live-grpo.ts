@@ -1,5 +1,5 @@
-// GRPO steps of a real model, which plays freely, and where their seconds go. Steps alternate between environments in the
-// main thread and on threads, so that both see the same model.
+// Measures where the time goes in GRPO steps of a real model that plays freely. Steps alternate between environments in
+// the main thread and on threads, so that both see the same model.
 
 import type { DataSet } from "../../gym/data/index.ts";
 import type { EnvironmentOptions } from "../../gym/env/index.ts";
@@ -9,7 +9,7 @@ import { median } from "./median.ts";
 
 /** Where environments run. */
 export interface LiveSide {
-  /** 0: in the main thread. */
+  /** Number of threads; 0 means the main thread. */
   readonly threads: number;
   readonly environments: EnvironmentSource;
 }
@@ -18,7 +18,10 @@ export interface LiveSide {
 export interface LiveStep {
   readonly step: number;
   readonly sampling: number;
-  /** Time in which nothing was sampled because episodes waited for environments; in the main thread, all of their time. */
+  /**
+   * Time in which nothing was sampled because episodes waited for environments; in the main thread, all environment
+   * time.
+   */
   readonly environment: number;
   /** CPU time of environments, summed over threads. */
   readonly environment_work: number;
@@ -29,10 +32,10 @@ export interface LiveStep {
   readonly episodes: number;
   readonly turns: number;
   readonly tokens: number;
-  /** Queries stopped by the instruction budget and by the time limit. */
+  /** Number of queries stopped by the instruction limit; `timeouts` counts those stopped by the time limit. */
   readonly stopped: number;
   readonly timeouts: number;
-  /** Episodes without a score. */
+  /** Number of episodes without a score. */
   readonly unscorable: number;
 }
 
@@ -45,7 +48,7 @@ export interface LiveResult {
   readonly median_s: Readonly<Record<Part, number>>;
   /** Share of all seconds spent waiting for environments. */
   readonly environment_share: number;
-  /** The longest step over the median, and its seconds of waiting for environments. */
+  /** The longest step divided by the median step; `longest_environment_s` is its time spent waiting for environments. */
   readonly longest_over_median: number;
   readonly longest_environment_s: number;
   readonly steps: readonly LiveStep[];
@@ -54,7 +57,7 @@ export interface LiveResult {
 /** Warmup steps per side, in which kernels are compiled and databases opened. */
 export const WARM_STEPS = 2;
 
-/** Trains with `steps` measured steps per side, alternating. */
+/** Trains with `steps` measured steps per side, alternating between sides. */
 export async function benchLiveGRPO(
   { engine, tokenizer, turns }: TrainableModel,
   data: DataSet,
@@ -64,7 +67,7 @@ export async function benchLiveGRPO(
 ): Promise<LiveResult[]> {
   const measured = sides.map((): LiveStep[] => []);
   const turnsTaken = new SidesInTurn(sides);
-  // Without checkpoints: nothing of a benchmark is saved.
+  // Without checkpoints, because a benchmark saves nothing.
   const model = {
     ...{ tokenizer, turns },
     engine: {
@@ -101,7 +104,7 @@ export async function benchLiveGRPO(
   return sides.map(({ threads }, i) => resultOf(threads, measured[i]!.slice(WARM_STEPS)));
 }
 
-/** Optimizer steps in total for this many measured ones per side. */
+/** Total optimizer steps for `steps` measured steps per side. */
 export function liveSteps(steps: number, sides: number): number {
   return sides * (steps + WARM_STEPS);
 }

@@ -1,5 +1,5 @@
-// Memory of a GRPO step, measured and estimated: full and LoRA training, with and without recomputation and a KL term. Weights
-// and episodes are random, since only sizes matter.
+// Measures the memory of a GRPO step and compares it with the estimate: full and LoRA training, with and without
+// recomputation and a KL term. Weights and episodes are random, since only sizes matter.
 import type { CpuDevice } from "../../lm/devices/cpu/device.ts";
 import type { CudaDevice } from "../../lm/devices/cuda/device.ts";
 import {
@@ -31,7 +31,7 @@ export const MEMORY_MODELS: Readonly<Record<string, ModelConfig>> = {
 export interface MemoryCase {
   readonly lora?: LoraSpec | undefined;
   readonly recompute: boolean;
-  /** Whether the KL term is on. */
+  /** Whether there is a KL term. */
   readonly reference: boolean;
 }
 
@@ -45,14 +45,14 @@ export interface StepSize {
 
 export interface MemoryMeasure extends MemoryCase {
   readonly estimate: MemoryEstimate;
-  /** Peak of the device's own count. */
+  /** Peak bytes as counted by the device. */
   readonly peak: number;
-  /** Estimate over peak. */
+  /** The estimate divided by the peak. */
   readonly ratio: number;
   readonly parameters: number;
   readonly learned: number;
   readonly rows: number;
-  /** Seconds of the step, after one for warmup. */
+  /** Seconds per phase of the second step; the first is warmup. */
   readonly seconds: {
     readonly sampling: number;
     readonly reference: number;
@@ -133,7 +133,7 @@ async function grpoStep(engine: LocalEngine, size: StepSize, step: number, refer
   return { batch, seconds: { sampling, reference: inference, learning: clock(learning), all: clock(started) } };
 }
 
-/** Rows of the largest part the learner divides a batch into, and how many of them are trained on. */
+/** Number of rows in the largest part that the learner splits a batch into, and how many of them are trained on. */
 function largestPart(batch: readonly Datum[], { completion }: StepSize, maxRows = 4_096) {
   let members: Datum[] = [];
   let best = { rows: 0, learned: 0 };

@@ -1,4 +1,5 @@
-// The overhead of charging SQLite's functions: queries over 500,000 rows in the sandbox and on an unguarded connection.
+// Measures the overhead of charging SQLite's functions: queries over 500,000 rows in the sandbox and on an unguarded
+// connection.
 import { Database, type loadSqlite } from "../../gym/sql/index.ts";
 import { median } from "./median.ts";
 
@@ -26,7 +27,7 @@ const CONDITIONS = [
   "length(name) > 40",
 ];
 
-/** Medians of rounds that alternate between the two. */
+/** Median times over rounds that alternate between the two. */
 export function benchFunctions({ oo1, capi, wasm }: Engine): FunctionBench[] {
   const maker = new oo1.DB(":memory:");
   maker.exec(

@@ -4,7 +4,7 @@ import { petsDatabase } from "../../../test/helpers/data-files.ts";
 import { DatabasePool } from "../sql/index.ts";
 import { checkDataSet } from "./check.ts";
 import type { DataSet } from "./dataset.ts";
-import { assemble } from "./formats/assemble.ts";
+import { assemble } from "./formats/build-questions.ts";
 
 async function pets(): Promise<DataSet> {
   const bytes = await petsDatabase();

@@ -2,7 +2,7 @@
 import { messageOf } from "../../errors.ts";
 import { loadSqlite } from "../sql/index.ts";
 import type { DataSet, Rejection, RejectionReason } from "./dataset.ts";
-import { breathe } from "./formats/assemble.ts";
+import { yieldToEventLoop } from "./formats/build-questions.ts";
 import { checkGold } from "./gold.ts";
 import { evalIdsSha256 } from "./ids.ts";
 import { ANSWER_TYPES, DIFFICULTIES, type QuestionRecord, questionSchema, type Split } from "./question.ts";
@@ -62,7 +62,7 @@ export async function checkDataSet(dataset: DataSet): Promise<DataSetCheck> {
   const long = { train: 0, eval: 0 };
   let database = "";
   for (const question of questions) {
-    if (question.database_name !== database) await breathe();
+    if (question.database_name !== database) await yieldToEventLoop();
     database = question.database_name;
     const failure = bad.has(question.database_name) ? undefined : checkQuestion(question, ids);
     if (failure) failed.push({ id: question.question_id, ...failure });

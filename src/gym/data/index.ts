@@ -11,8 +11,14 @@ export {
 } from "./dataset.ts";
 export { difficultyOf, type Outline, outline, tablesInvolved } from "./difficulty.ts";
 export { filterQuestions, holdOut, type QuestionFilter, splitByDatabase, splitByQuery } from "./filter.ts";
-export { type AssembleOptions, assemble, type QuestionDraft } from "./formats/assemble.ts";
-export { type ParseOptions, parseBird, parseQuestions, parseSpider, type QuestionFile } from "./formats/file.ts";
+export { type AssembleOptions, assemble, type QuestionDraft } from "./formats/build-questions.ts";
+export {
+  type ParseOptions,
+  parseBird,
+  parseQuestions,
+  parseSpider,
+  type QuestionFile,
+} from "./formats/parse-questions.ts";
 export { checkGold, type GoldCheck, type GoldFields, MAX_GOLD_BYTES, MAX_GOLD_ROWS } from "./gold.ts";
 export { evalIdsSha256, idsSha256 } from "./ids.ts";
 export { DATA_SET_NAMES } from "./names.ts";

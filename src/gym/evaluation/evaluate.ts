@@ -2,7 +2,7 @@
 
 import { UsageError } from "../../errors.ts";
 import { random } from "../../random.ts";
-import { breathe } from "../data/formats/assemble.ts";
+import { yieldToEventLoop } from "../data/formats/build-questions.ts";
 import {
   type AnswerType,
   type DataSet,
@@ -122,7 +122,7 @@ export async function playConcurrently<T>(
         const index = next++;
         records[index] = await worker.play(items[index]!);
         report(records[index]);
-        if (done % EPISODES_PER_YIELD === 0) await breathe();
+        if (done % EPISODES_PER_YIELD === 0) await yieldToEventLoop();
       }
     } catch (error) {
       if (signal?.aborted) return;

@@ -3,7 +3,7 @@
 
 import { messageOf, PlayerError, UsageError } from "../../errors.ts";
 import { random } from "../../random.ts";
-import { cutReply } from "../../stop.ts";
+import { cutReply } from "../../stop-rule.ts";
 import type { SQLAction } from "../env/index.ts";
 import type { Player } from "./player.ts";
 import { type PromptChoice, promptFor, promptId } from "./prompts/prompt.ts";

@@ -1,6 +1,6 @@
 // A language model's side of one episode: text in, text out, recorded token by token. It knows nothing of SQL.
 
-import type { StopRule } from "../../stop.ts";
+import type { StopRule } from "../../stop-rule.ts";
 import { type ChatPrompt, Conversation, type Turns } from "./prompts/conversation.ts";
 
 /** The part of an engine that a policy needs. */

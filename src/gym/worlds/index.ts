@@ -17,7 +17,7 @@ export {
   practiceDataSet,
   practiceWorlds,
 } from "./practice/practice.ts";
-export { type PracticeSetOptions, practiceSet, STARTER_FORMS } from "./practice/set.ts";
+export { type PracticeSetOptions, practiceSet, STARTER_FORMS } from "./practice/practice-set.ts";
 export { practiceWorld } from "./practice/spec.ts";
 export type {
   CategoryColumn,

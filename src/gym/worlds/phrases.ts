@@ -1,7 +1,7 @@
 // English phrases for the rows and values of a world.
 import type { Cell } from "../sql/index.ts";
 import { an, fill, plural, third } from "./english.ts";
-import type { Link } from "./look.ts";
+import type { Link } from "./inspect-world.ts";
 import type { CategoryColumn, ColumnSpec, DateColumn, NumberColumn, TableSpec } from "./spec.ts";
 
 /** A condition on a table's rows, in SQL and in words around the noun: "Italian" restaurants "in Rome". */

@@ -16,7 +16,7 @@ import {
   severalValues,
   uniqueLabels,
   valueSql,
-} from "./look.ts";
+} from "./inspect-world.ts";
 import { categoryWords, countedBy, type Restriction, withUnit } from "./phrases.ts";
 import type { CategoryColumn, NumberColumn, TableSpec } from "./spec.ts";
 
@@ -228,7 +228,7 @@ export function refersTo({ ref, parent }: Link, value: Cell, alias?: string): Re
 }
 
 /** The template for a restriction to several referenced rows, such as "by {v}"; undefined if there is none. */
-export function throughOf({ ref }: Link): string | undefined {
+export function listTemplate({ ref }: Link): string | undefined {
   return ref.through ?? (/^\w+ \{v\}$/.test(ref.where) ? ref.where : undefined);
 }
 

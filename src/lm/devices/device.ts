@@ -1,6 +1,6 @@
-// Where arithmetic runs. A device owns memory, executes kernels in the order they are called, and hides how a weight is laid
-// out. The model is written once against this interface. Shapes: T rows (tokens), D width, H heads of d, G kv heads, V tokens
-// in the vocabulary.
+// The interface of a device, where arithmetic runs. A device owns memory, executes kernels in the order of calls, and
+// hides how a weight is laid out. The model is written once against this interface. Shapes: T rows (tokens), D width, H
+// heads of size d, G kv heads, V tokens in the vocabulary.
 import type { BlockAddress, TokenLayout } from "./layout.ts";
 
 export type { BlockAddress, TokenLayout } from "./layout.ts";
@@ -11,21 +11,22 @@ export type Dtype = "f32" | "i32" | "bf16";
 /** A piece of device memory. Only its device can interpret the address. */
 export interface Buffer {
   readonly dtype: Dtype;
-  /** Elements. */
+  /** Number of elements. */
   readonly length: number;
   readonly address: number;
 }
 
 /**
- * A matrix the model multiplies by, row-major [rows, columns], y = x · Wᵀ. A device may keep copies of it in the form its
- * matmul reads (panels on the CPU, bf16 on a GPU): call `changed` after writing `value`, and `forget` before freeing it.
+ * A matrix that the model multiplies by, row-major [rows, columns]: y = x · Wᵀ. A device may keep copies in the form
+ * its matmul reads (panels on the CPU, bf16 on a GPU): call `changed` after writing `value`, and `forget` before
+ * freeing it.
  */
 export interface Weight {
   readonly name: string;
   readonly rows: number;
   readonly columns: number;
   readonly value: Buffer;
-  /** Backward kernels accumulate into it; null where the weight is frozen. */
+  /** Backward kernels add to it; null if the weight is frozen. */
   readonly grad: Buffer | null;
 }
 
@@ -49,43 +50,49 @@ export interface AdamStep {
   readonly beta2: number;
   readonly eps: number;
   readonly weight_decay: number;
-  /** From 1. */
+  /** Step number, starting at 1. */
   readonly step: number;
-  /** Factor applied to the gradient: gradient clipping. */
+  /** Factor applied to the gradient, for gradient clipping. */
   readonly gradient_scale: number;
 }
 
-/** The heads that keys and values have. */
+/** The shape of the heads of keys and values. */
 export type KvShape = Pick<HeadShape, "kvHeads" | "headDim">;
 
-/** Queued work that can be queued again: on a GPU, an instantiated CUDA graph. */
+/** Captured work that can be queued again: on a GPU, an instantiated CUDA graph. */
 export interface CapturedGraph {
-  /** Queues the work again, on what its buffers hold by then. */
+  /** Queues the work again; it reads what its buffers hold by then. */
   launch(): void;
   /** Frees the graph and the memory allocated inside it. */
   free(): void;
 }
 
 /**
- * Decoding steps, one new token per row, that follow each other on the device without the host. A step is captured once
- * (`capture`), then launched again and again: `advance` moves its tables to the next token, `uniforms` draws the random
+ * Decoding steps (one new token per row) that follow each other on the device without the host. A step is captured once
+ * (`capture`) and launched repeatedly: `advance` moves its tables to the next token, `uniforms` draws the random
  * numbers, and `readLater` fetches sampled tokens while later steps run. See lm/engine/sampling/graph-decoder.ts.
  */
 export interface Decoding {
   /**
-   * Captures what `work` queues, without running it. Buffers keep their addresses: memory allocated inside belongs to the
-   * graph, and launching it costs little. `work` must not read, write or wait.
+   * Captures what `work` queues, without running it. Buffers keep their addresses, memory allocated inside belongs to
+   * the graph, and launching it is cheap. `work` must not read, write or wait.
    */
   capture(work: () => void): CapturedGraph;
-  /** Per row, the random number of its seeds (two words) for the position after its own: lm/engine/sampling/counter-rng.ts. */
+  /**
+   * For each row, computes the random number of its seeds (two words) for the position after its own:
+   * lm/engine/sampling/counter-rng.ts.
+   */
   uniforms(seeds: Buffer, positions: Buffer, out: Buffer, rows: number): void;
-  /** Turns the tables of a step into those of the next, whose inputs (`ids`) are the sampled `tokens`. */
+  /** Advances the tables of a step to the next one, whose inputs (`ids`) are the sampled `tokens`. */
   advance(tokens: Buffer, ids: Buffer, layout: TokenLayout): void;
-  /** What a buffer holds at this point of the queue; the returned function waits for it. */
+  /** Reads a buffer at this point of the queue; the returned function waits for the values. */
   readLater(buffer: Buffer): () => Int32Array;
-  /** Present where rows can read their contexts' common prefix once: a table made from a batch's spans and ranges. */
+  /**
+   * Present if rows can read the common prefix of their contexts once, using a table built from a batch's spans and
+   * ranges.
+   */
   readonly sharing?: {
-    /** Words of the table for a batch of `rows`. */
+    /** Number of words in the table for a batch of `rows`. */
     length(rows: number, shape: HeadShape): number;
     fill(out: Int32Array, rows: number, spans: Int32Array, ranges: Int32Array, shape: HeadShape): void;
   };
@@ -93,43 +100,50 @@ export interface Decoding {
 
 export interface Device {
   readonly name: string;
-  /** What determines the bits of results: device, SIMD variant, library versions. */
+  /** Everything that determines the bits of results: device, SIMD variant, library versions. */
   readonly variant: string;
   readonly threads: number;
   /**
-   * Type of activations: outputs of matmuls, norms, attention and SwiGLU, the KV cache, and the gradients of these. The
-   * residual stream and its gradient, statistics (1/rms, log-sum-exps, log-probs), logits and parameters are f32 on every device.
+   * Type of activations: outputs of matmuls, norms, attention and SwiGLU, the KV cache, and their gradients. The
+   * residual stream and its gradient, statistics (1/rms, log-sum-exps, log-probs), logits and parameters are f32 on
+   * every device.
    */
   readonly activations: Dtype;
 
   alloc(dtype: Dtype, length: number): Buffer;
   free(buffer: Buffer): void;
   /**
-   * Runs `work` and then frees every buffer allocated inside, also if it throws. Scopes nest; memory allocated outside of
-   * any is freed with `free` only.
+   * Runs `work`, then frees every buffer allocated inside it, even if it throws. Scopes nest; memory allocated outside
+   * any scope is freed only by `free`.
    */
   scope<T>(work: () => T): T;
-  /** A view of a part of a buffer; offset and length in elements. */
+  /** A view of part of a buffer; offset and length are in elements. */
   part(buffer: Buffer, offset: number, length: number): Buffer;
   write(buffer: Buffer, data: Float32Array | Int32Array): void;
-  /** A copy on the host; waits for queued work. */
+  /** Copies a buffer to the host; waits for queued work. */
   read(buffer: Buffer): Float32Array | Int32Array;
   fill(buffer: Buffer, value: number): void;
-  /** Converts if the types differ. */
+  /** Copies, converting if the types differ. */
   copy(from: Buffer, to: Buffer): void;
 
-  /** The weight's value has changed: copies of it are stale. */
+  /** Must be called when a weight's value has changed: copies of it are then outdated. */
   changed(weight: Weight): void;
-  /** Frees the device's own copies of a weight; call it before freeing the weight. */
+  /** Frees the device's copies of a weight; call it before freeing the weight. */
   forget(weight: Weight): void;
 
   embed(weight: Weight, ids: Buffer, out: Buffer, rows: number): void;
   embedBackward(weight: Weight, ids: Buffer, dOut: Buffer, rows: number): void;
   /** out[T, rows] = x[T, columns] · Wᵀ; rows of `out` are `outStride(weight)` apart. */
   linear(weight: Weight, x: Buffer, out: Buffer, rows: number): void;
-  /** out = swiGlu(x · Wᵀ), W being gate and up, in one kernel. Returns false and does nothing if there is none for these sizes. */
+  /**
+   * Computes out = swiGlu(x · Wᵀ) in one kernel, where W holds gate and up. Returns false and does nothing if no kernel
+   * supports these sizes.
+   */
   linearSwiGlu?(weight: Weight, x: Buffer, out: Buffer, rows: number): boolean;
-  /** out = norm(x) · scale · Wᵀ, or swiGlu of it, with x the residual stream. Returns false likewise. */
+  /**
+   * Computes out = norm(x) · scale · Wᵀ, or swiGlu of it, where x is the residual stream. May return false like
+   * `linearSwiGlu`.
+   */
   linearNormed?(
     weight: Weight,
     x: Buffer,
@@ -139,14 +153,17 @@ export interface Device {
     rows: number,
     isGated?: boolean,
   ): boolean;
-  /** stream += x · Wᵀ. Returns false likewise. */
+  /** Computes stream += x · Wᵀ. May return false like `linearSwiGlu`. */
   linearAdd?(weight: Weight, x: Buffer, stream: Buffer, rows: number): boolean;
-  /** dx = dy · W (or += with `add`), grad += dyᵀ · x. */
+  /** Computes dx = dy · W (or += with `add`) and grad += dyᵀ · x. */
   linearBackward(weight: Weight, x: Buffer, dy: Buffer, dx: Buffer | null, rows: number, add?: boolean): void;
-  /** Elements between rows of `linear`'s output for this weight. */
+  /** Number of elements between rows of `linear`'s output for this weight. */
   outStride(weight: Weight): number;
 
-  /** into = x + residual (if given; `into` defaults to x); out = norm(into) · scale; rstd = 1/rms of each row, for backward. */
+  /**
+   * Computes into = x + residual (if given; `into` defaults to x), out = norm(into) · scale, and rstd = 1/rms of each
+   * row for backward.
+   */
   rmsNorm(
     x: Buffer,
     residual: Buffer | null,
@@ -157,12 +174,13 @@ export interface Device {
     eps: number,
     into?: Buffer,
   ): void;
-  /** dx += …, and the scale's gradient += …. */
+  /** Adds to dx and to the scale's gradient. */
   rmsNormBackward(x: Buffer, scale: Scale, rstd: Buffer, dOut: Buffer, dx: Buffer, rows: number): void;
 
   /**
-   * q = rotary(norm(q of qkv)); k likewise, and v, into the KV cache. `bias` is added to the rows of qkv first: this kernel
-   * reads them anyway, so a bias needs no pass of its own. Norms and a bias are never given together.
+   * Computes q = rotary(norm(q of qkv)); writes k, treated likewise, and v to the KV cache. `bias` is added to the rows
+   * of qkv first: this kernel reads them anyway, so a bias needs no separate pass. Norms and a bias are never given
+   * together.
    */
   rotate(
     qkv: Buffer,
@@ -175,9 +193,14 @@ export interface Device {
     shape: HeadShape,
     bias?: Scale | null,
   ): void;
-  /** Copies the first tokens of a KV block to another address. Not implemented where fragmented contexts cost nothing. */
+  /**
+   * Copies the first tokens of a KV block to another address. Absent on devices where fragmented contexts cost nothing.
+   */
   moveBlock?(kvCache: Buffer, from: BlockAddress, to: BlockAddress, tokens: number, shape: KvShape): void;
-  /** `rotate` and `attention` of one new token per row in one kernel. Returns false and does nothing if there is none. */
+  /**
+   * Runs `rotate` and `attention` for one new token per row in one kernel. Returns false and does nothing if there is
+   * none.
+   */
   rotateAttend?(
     qkv: Buffer,
     norms: { readonly q: Scale; readonly k: Scale } | null,
@@ -188,7 +211,9 @@ export interface Device {
     shape: HeadShape,
     bias?: Scale | null,
   ): boolean;
-  /** In place: gradients of rotated q, k and v to those of qkv; accumulates the gradients of scales and bias. */
+  /**
+   * In place: turns gradients of rotated q, k and v into gradients of qkv; adds to the gradients of scales and bias.
+   */
   rotateBackward(
     dqkv: Buffer,
     qkv: Buffer,
@@ -199,9 +224,9 @@ export interface Device {
     shape: HeadShape,
     bias?: Scale | null,
   ): void;
-  /** lse: log-sum-exp per row and head, saved for backward; null for inference. */
+  /** `lse` receives the log-sum-exp per row and head, which backward needs; null for inference. */
   attention(q: Buffer, kvCache: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void;
-  /** dqkv (of rotated q and k): the q part is written, the k and v parts are accumulated. */
+  /** Computes dqkv (gradients of rotated q and k, and v): writes the q part, adds to the k and v parts. */
   attentionBackward(
     q: Buffer,
     kvCache: Buffer,
@@ -213,16 +238,19 @@ export interface Device {
     shape: HeadShape,
   ): void;
 
-  /** out = silu(gate) · up. */
+  /** Computes out = silu(gate) · up. */
   swiGlu(gateUp: Buffer, out: Buffer, rows: number, width: number): void;
   swiGluBackward(gateUp: Buffer, dOut: Buffer, dGateUp: Buffer, rows: number, width: number): void;
 
   gather(x: Buffer, ids: Buffer, out: Buffer, rows: number, width: number): void;
-  /** x[ids[t]] += y[t], in order of t. */
+  /** Computes x[ids[t]] += y[t], in order of t. */
   scatterAdd(y: Buffer, ids: Buffer, x: Buffer, rows: number, width: number): void;
   addTo(x: Buffer, y: Buffer): void;
 
-  /** Per row, the target's log-prob, entropy and log-sum-exp of logits / temperature, in chunks of rows: see lm-head.ts. */
+  /**
+   * Computes, for each row, the target's log-prob, entropy and log-sum-exp of logits / temperature, in chunks of rows:
+   * see lm-head.ts.
+   */
   logProbs(
     head: Weight,
     x: Buffer,
@@ -231,7 +259,7 @@ export interface Device {
     rows: number,
     out: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
   ): void;
-  /** dx = …, head.grad += …, given the gradients of log-prob and entropy. */
+  /** Writes dx and adds to head.grad, given the gradients of log-prob and entropy. */
   logProbsBackward(
     head: Weight,
     x: Buffer,
@@ -244,7 +272,10 @@ export interface Device {
     dx: Buffer,
   ): void;
 
-  /** Per row of logits[T, V], `stride` elements apart: a token drawn with its uniform number, and the token's log-prob. */
+  /**
+   * For each row of logits[T, V], `stride` elements apart: samples a token with the row's uniform number, and computes
+   * its log-prob.
+   */
   sample(
     logits: Buffer,
     vocabulary: number,
@@ -255,10 +286,10 @@ export interface Device {
   ): void;
 
   adamW(value: Buffer, grad: Buffer, m: Buffer, v: Buffer, step: AdamStep): void;
-  /** Σ x². */
+  /** Computes Σ x². */
   sumSquares(x: Buffer): number;
 
-  /** Decoding steps without the host; absent where nothing would be gained. */
+  /** Decoding steps without the host; absent if nothing would be gained. */
   readonly decoding?: Decoding;
 
   close(): void;

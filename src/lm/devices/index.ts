@@ -1,4 +1,4 @@
-// Where arithmetic runs.
+// Devices that run the arithmetic.
 export { type CpuDevice, type CpuOptions, createCpuDevice } from "./cpu/device.ts";
 export { type CpuWebOptions, createWebCpu } from "./cpu/start.web.ts";
 export type {

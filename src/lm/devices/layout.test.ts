@@ -1,4 +1,4 @@
-// The tables in layout.ts's picture are those of a real tree of sequences.
+// Checks that the tables in layout.ts's example are those of a real tree of sequences.
 import { afterAll, expect, test } from "vitest";
 import { forestLayout } from "../model/layout.ts";
 import { createCpuDevice } from "./cpu/device.ts";

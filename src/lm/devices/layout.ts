@@ -2,14 +2,14 @@
 import type { Buffer } from "./device.ts";
 
 /**
- * Where a KV block is in a KV cache: room for the keys and values of consecutive tokens. Per kv head it holds `capacity`
- * keys, then `capacity` values, headDim elements each (in an order of the device's own); kv head g begins
- * 2 · g · capacity · headDim elements after `block`.
+ * The address of a KV block in a KV cache: room for the keys and values of consecutive tokens. Per kv head it holds
+ * `capacity` keys, then `capacity` values, of headDim elements each (in an order that the device chooses); kv head g
+ * starts 2 · g · capacity · headDim elements after `block`.
  */
 export interface BlockAddress {
   /** Elements from the cache's start to the block's kv head 0. */
   readonly block: number;
-  /** Tokens, a multiple of 8. */
+  /** Number of tokens it can hold, a multiple of 8. */
   readonly capacity: number;
 }
 
@@ -37,12 +37,12 @@ export interface BlockAddress {
  *     kvBlocks         [0 8 3]    [8u 8 2]            [16u 8 1]
  *     trees            0                                                   3
  *
- * All tables are i32. Rows count the new tokens, those computed now; tokens cached earlier appear only in `ranges`. Only
- * backward needs `rangeRows`, `kvBlocks` and `trees`. `Decoding.advance` moves `positions`, `indices`, `spans` and `ranges` to
- * the next token.
+ * All tables are i32. Rows count the new tokens, which are computed now; tokens cached earlier appear only in `ranges`.
+ * Only backward needs `rangeRows`, `kvBlocks` and `trees`. `Decoding.advance` moves `positions`, `indices`, `spans` and
+ * `ranges` to the next token.
  */
 export interface TokenLayout {
-  /** New tokens, T. */
+  /** Number of new tokens, T. */
   readonly tokens: number;
   /** [T] position of each token in its sequence, from 0. Read by `rotate`: the angle of its rotary embedding. */
   readonly positions: Buffer;
@@ -53,14 +53,14 @@ export interface TokenLayout {
   /** [T] index of each token in its block. Read by `rotate`. */
   readonly indices: Buffer;
   /**
-   * [spanCount + 1, 4] per span: first row, rows, position of the first row, first range. One more entry closes the table, so
-   * that a span's ranges end where the next one's begin. Read by `attention` and `attentionBackward`.
+   * [spanCount + 1, 4] per span: first row, rows, position of the first row, first range. A final entry ends the table,
+   * so that a span's ranges end where the next span's begin. Read by `attention` and `attentionBackward`.
    */
   readonly spans: Buffer;
   readonly spanCount: number;
   /**
-   * [ranges, 3] the context of each span, from the root down, itself last: block address in elements, capacity, and the number
-   * of its tokens that are seen. Read by `attention` and `attentionBackward`.
+   * [ranges, 3] the context of each span, from the root down to the span itself: block address in elements, capacity,
+   * and how many of its tokens are seen. Read by `attention` and `attentionBackward`.
    */
   readonly ranges: Buffer;
   /** [ranges] row of the first token in each range's block. Read by `attentionBackward`, which adds to gradients of k and v. */
@@ -68,11 +68,14 @@ export interface TokenLayout {
   /** [kvBlockCount, 3] the blocks of the spans: address in elements, capacity, tokens. Read by the CPU's `attentionBackward`. */
   readonly kvBlocks: Buffer;
   readonly kvBlockCount: number;
-  /** [treeCount + 1] first span of each tree, and the number of spans. Read by the CPU's `attentionBackward`: a task per tree. */
+  /**
+   * [treeCount + 1] first span of each tree, then the number of spans. Read by the CPU's `attentionBackward`: one task
+   * per tree.
+   */
   readonly trees: Buffer;
   readonly treeCount: number;
-  /** Longest context of any token, itself included. Sizes the CPU's rows of scores. */
+  /** Longest context of any token, including itself. Determines the size of the CPU's rows of scores. */
   readonly maxContext: number;
-  /** The device's own table of prefixes that rows share, made by `Decoding.sharing`. Read by `rotateAttend`. */
+  /** The device's table of prefixes that rows share, built by `Decoding.sharing`. Read by `rotateAttend`. */
   readonly sharing?: Buffer;
 }

@@ -1,21 +1,24 @@
-// The LM head's log-probs, forward and backward, in chunks of rows: all logits of a batch at once would be gigabytes.
+// Computes the LM head's log-probs, forward and backward, in chunks of rows: all logits of a batch would take
+// gigabytes.
 import type { Buffer, Device, Weight } from "./device.ts";
 
-/** The CPU computes at most this many logits (float) at once, and saves no more for backward: 16 MB. */
+/** Maximum logits (floats) that the CPU computes at once or saves for backward: 16 MB. */
 export const CPU_CHUNK_LOGITS = 4_000_000;
-/** A GPU's chunk of logits takes at most this part of its memory. */
+/** A chunk of logits takes at most 1/64 of a GPU's memory. */
 export const CUDA_CHUNK_SHARE = 64;
-/** … and the logits saved for backward at most this. */
+/** Logits saved for backward take at most 1/16 of a GPU's memory. */
 export const CUDA_SAVED_SHARE = 16;
 
 export interface HeadLimits {
-  /** Logits computed at once. */
+  /** Maximum logits computed at once. */
   readonly chunk: number;
-  /** Logits saved for backward; more are computed again. */
+  /** Maximum logits saved for backward; more are recomputed. */
   readonly saved: number;
 }
 
-/** `rows` rows of logits, `stride` elements apart, of which the first `vocabulary` count; divided by the temperature. */
+/**
+ * Rows of logits, `stride` elements apart, of which the first `vocabulary` count; they are divided by the temperature.
+ */
 export interface LogitRows {
   readonly logits: Buffer;
   readonly rows: number;
@@ -27,14 +30,14 @@ export interface LogitRows {
 type Outputs = Readonly<Record<"targets" | "logp" | "entropy" | "lse", Buffer>>;
 type Gradients = Readonly<Record<"targets" | "entropy" | "lse" | "dLogp" | "dEntropy", Buffer>>;
 
-/** What a device computes on rows of logits. */
+/** Operations of a device on rows of logits. */
 export interface HeadKernels {
   logProb(rows: LogitRows, buffers: Outputs): void;
-  /** The logits' gradient in the type of x: a buffer of the current scope, or the logits themselves, overwritten. */
+  /** Returns the logits' gradient in the type of x: a buffer of the current scope, or the overwritten logits. */
   logProbBackward(rows: LogitRows, buffers: Gradients, x: Buffer): Buffer;
 }
 
-/** `logProbs` and `logProbsBackward` of a device. */
+/** Implements `logProbs` and `logProbsBackward` for a device. */
 export class LmHead {
   readonly #device: Pick<Device, "alloc" | "part" | "scope" | "linear" | "linearBackward" | "outStride">;
   readonly #kernels: HeadKernels;
@@ -48,7 +51,7 @@ export class LmHead {
     this.#limits = limits;
   }
 
-  /** With `saves`, all logits are allocated in the caller's scope for backward, if they are few enough. */
+  /** With `saves`, all logits are kept in the caller's scope for backward, if there are few enough. */
   logProbs(
     head: Weight,
     x: Buffer,
@@ -97,12 +100,12 @@ export class LmHead {
     });
   }
 
-  /** A scope ended and freed these addresses: logits saved in it are gone. */
+  /** Called when a scope has freed these addresses: logits saved in it are gone. */
   forget(freed: readonly number[]): void {
     if (this.#saved && freed.includes(this.#saved.logits.address)) this.#saved = undefined;
   }
 
-  /** Runs `work` over chunks of rows, on parts of `whole` or on a buffer of one chunk. */
+  /** Runs `work` over chunks of rows, on parts of `whole` or on a buffer for one chunk. */
   #inChunks(
     head: Weight,
     rows: number,
@@ -123,6 +126,6 @@ export class LmHead {
 }
 
 function logitRows(head: Weight, logits: Buffer, stride: number, rows: number, temperature: number): LogitRows {
-  // 1/temperature as `sample` computes it, which gets the temperature as a float.
+  // Computes 1/temperature like `sample`, which receives the temperature as a float.
   return { logits, rows, stride, vocabulary: head.rows, inverseTemperature: 1 / Math.fround(temperature) };
 }

@@ -1,4 +1,4 @@
-// Which device is started where there is no GPU.
+// Tests which device is started on a machine without a GPU.
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { candidatesOf } from "./cuda/libraries.node.ts";

@@ -10,11 +10,11 @@ export type DeviceChoice = "auto" | "cpu" | "cuda";
 export interface StartOptions {
   /** "auto": a usable CUDA GPU, else the CPU. @default "auto" */
   readonly device?: DeviceChoice | undefined;
-  /** Type of a CUDA GPU's activations. @default bf16 if the GPU has it */
+  /** Type of activations on a CUDA GPU. @default bf16 if the GPU supports it */
   readonly precision?: Precision | undefined;
-  /** Bytes of a CUDA GPU's memory to use at most. @default all of it */
+  /** Maximum bytes of a CUDA GPU's memory to use. @default all of it */
   readonly maxGpuMemory?: number | undefined;
-  /** CPU threads. */
+  /** Number of CPU threads. */
   readonly threads?: number | undefined;
   readonly simd?: "plain" | "relaxed" | undefined;
 }

@@ -10,6 +10,13 @@ export type {
   Sample,
   SampleRequest,
 } from "./engine.ts";
+export {
+  cudaLimits,
+  estimateMemory,
+  type MemoryEstimate,
+  type MemoryOptions,
+  type MemoryPlace,
+} from "./estimate-memory.ts";
 export { type CrossEntropySpec, crossEntropy } from "./learning/cross-entropy.ts";
 export {
   type BatchTotals,
@@ -22,6 +29,5 @@ export {
   type TokenEntropies,
   type TokenSequence,
 } from "./learning/loss.ts";
+export { loadWebModel, type WebModel, type WebModelOptions } from "./load.web.ts";
 export { LocalEngine } from "./local-engine.ts";
-export { cudaLimits, estimateMemory, type MemoryEstimate, type MemoryOptions, type MemoryPlace } from "./memory.ts";
-export { loadWebModel, type WebModel, type WebModelOptions } from "./web.ts";

@@ -11,8 +11,8 @@ import { KNOWN_MODELS } from "../model/formats/known.ts";
 import { isAdapterFolder, readAdapterConfig } from "../model/formats/peft.node.ts";
 import { createTurnEncoder, type TurnEncoder } from "../model/text/chat-template.ts";
 import type { Tokenizer } from "../model/text/tokenizer.ts";
+import { checkCpuMemory, cudaLimits } from "./estimate-memory.ts";
 import { cpuMemory } from "./machine-memory.node.ts";
-import { checkCpuMemory, cudaLimits } from "./memory.ts";
 import { startEngine, type ThreadEngine, type ThreadEngineOptions } from "./thread/client.node.ts";
 
 export interface LoadModelOptions extends ThreadEngineOptions {

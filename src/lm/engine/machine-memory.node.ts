@@ -1,6 +1,6 @@
 // Determines how much memory this process may use: the machine's, or its container's.
 import { totalmem } from "node:os";
-import { CPU_MEMORY_LIMIT } from "./memory.ts";
+import { CPU_MEMORY_LIMIT } from "./estimate-memory.ts";
 
 /** Total memory in bytes, free or not. */
 function machineMemory(): number {

@@ -1,6 +1,6 @@
 // Outcomes of the evaluation questions at each stage of a training: success rates, and paired tests between stages.
 
-import { breathe } from "../../gym/data/formats/assemble.ts";
+import { yieldToEventLoop } from "../../gym/data/formats/build-questions.ts";
 import { type DataSet, idsSha256 } from "../../gym/data/index.ts";
 import {
   type Cluster,
@@ -15,7 +15,7 @@ import type { Accuracy, Mark, Outcomes, QuestionMarks, Score, SplitAccuracy, Sta
 export const MARKS: readonly Mark[] = ["answer", "spider", "bird"];
 
 /** Questions judged before yielding to the event loop: SQLite is synchronous, and signals have to be handled. */
-const QUESTIONS_PER_BREATH = 16;
+const QUESTIONS_PER_YIELD = 16;
 
 /** Judges episodes: the answer as the environment did, the last query by Spider's and BIRD's rules. Aborted episodes are left out, as in evaluations. */
 export async function marksOf(records: readonly EpisodeRecord[], data: DataSet): Promise<QuestionMarks[]> {
@@ -25,7 +25,7 @@ export async function marksOf(records: readonly EpisodeRecord[], data: DataSet):
     const { question_id, database_name: database, seen, correctness } = record;
     const judged = judgeEpisode(record, questions.get(question_id)!, data.databases.get(database));
     marks.push({ question_id, database, seen, answer: correctness === 1, ...judged });
-    if (marks.length % QUESTIONS_PER_BREATH === 0) await breathe();
+    if (marks.length % QUESTIONS_PER_YIELD === 0) await yieldToEventLoop();
   }
   return marks;
 }

@@ -1,5 +1,5 @@
-// A thread of clients that attack a server from four addresses until it is terminated: slow statements on sixteen sockets,
-// empty sessions, half-sent bodies, oversized frames. It reports its counts twice a second.
+// A thread of clients that attack a server from four addresses until it is terminated: slow statements on sixteen
+// sockets, empty sessions, half-sent bodies, oversized frames. It reports its counts twice a second.
 import { request } from "node:http";
 import { connect } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
@@ -26,9 +26,9 @@ const done = { statements: 0, sessions: 0, half_bodies: 0, large_frames: 0, refu
 
 const [SOCKETS, HALF_BODIES, SESSIONS, PIPELINED] = [4, 50, 256, 4]; // per address
 const SESSIONS_EVERY_MS = 10_000;
-const RETRY_MS = 200; // before a closed connection is opened again
+const RETRY_MS = 200; // delay before a closed connection is reopened
 
-/** Sends heavy messages, several without waiting for answers, until the socket closes; then reconnects. */
+/** Sends heavy messages, several without waiting for replies, until the socket closes; then reconnects. */
 function playHeavily(localAddress: string, from: number): void {
   let next = from;
   const socket = new WebSocket(`${url.replace("http", "ws")}/ws`, { localAddress });
@@ -85,7 +85,7 @@ function createSession(localAddress: string): Promise<void> {
   });
 }
 
-/** Fills the session limit with unused sessions, and again after they are closed. */
+/** Fills the session limit with unused sessions, again each time they are closed. */
 async function fillSlots(localAddress: string): Promise<void> {
   for (let i = 0; i < SESSIONS; i += 8) await Promise.all(Array.from({ length: 8 }, () => createSession(localAddress)));
   setTimeout(() => void fillSlots(localAddress), SESSIONS_EVERY_MS);

@@ -1,10 +1,10 @@
-// The worst messages a client is known to send: statements that are slow, large or slow to render, and messages that are
-// expensive to parse. Each of them once stalled a thread or filled the memory.
+// The worst messages known: statements that are slow, large or slow to render, and messages that are expensive to
+// parse. Each of them once stalled a thread or filled the memory.
 
 const rows = (count: number) => `WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT ${count})`;
 const columns = Array.from({ length: 400 }, () => "a").join(",");
 
-/** SQL for a QUERY. */
+/** SQL statements for QUERY actions. */
 export const HEAVY_STATEMENTS: readonly string[] = [
   "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT sum(i) FROM n",
   `WITH t(a) AS (SELECT printf('%16000s', '')) SELECT ${columns} FROM t`,
@@ -17,7 +17,7 @@ export const HEAVY_STATEMENTS: readonly string[] = [
   `${rows(200_000)} SELECT n, row_number() OVER (ORDER BY n * 7919 % 100003), printf('%1000d', n) FROM r ORDER BY 3 DESC`,
 ];
 
-/** Whole messages for /ws. */
+/** Complete messages for /ws. */
 export const HEAVY_MESSAGES: readonly string[] = [
   ...HEAVY_STATEMENTS.map((argument) => stepOf({ action_type: "QUERY", argument })),
   stepOf({ text: "*".repeat(20_000) }),

@@ -1,4 +1,4 @@
-// A browser to measure in: playwright-core drives an installed Chromium.
+// Opens a browser for measurements: playwright-core drives an installed Chromium.
 import { existsSync } from "node:fs";
 import { SqlEnvError } from "../../../errors.ts";
 

@@ -1,4 +1,4 @@
-// Load times and page size of the dashboard on a long run.
+// Measures load times and page size of the dashboard for a long run.
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,15 +13,15 @@ export interface DashboardBench {
   readonly episodes: number;
   readonly episodes_bytes: number;
   readonly browser: string;
-  /** Milliseconds, medians of several loads; the first load happens while the server still indexes the episodes. */
+  /** Median milliseconds over several loads; the first load happens while the server still indexes the episodes. */
   readonly first_paint_ms: number;
-  /** Until the first screen shows the run. */
+  /** Milliseconds until the first screen shows the run. */
   readonly shown_ms: number;
   readonly first_load: { readonly first_paint_ms: number; readonly shown_ms: number };
-  /** Bytes over the wire, compressed: the page itself, and with its records. */
+  /** Compressed bytes transferred for the page itself; `all_bytes` includes its records. */
   readonly page_bytes: number;
   readonly all_bytes: number;
-  /** Until every episode can be filtered and sorted. */
+  /** Milliseconds until every episode can be filtered and sorted. */
   readonly index_ms: number;
   readonly query_ms: number;
   readonly episode_ms: number;
@@ -85,12 +85,12 @@ interface Load {
   readonly all_bytes: number;
 }
 
-/** One cold load: a new page has nothing cached. */
+/** Loads the page cold, with nothing cached. */
 async function load(browser: Browser, url: string): Promise<Load> {
   const page = await browser.newPage();
   const sizes: Promise<[url: string, bytes: number]>[] = [];
   page.on("response", (response) => {
-    if (response.url().includes("/events")) return; // stays open as long as the page
+    if (response.url().includes("/events")) return; // this request stays open as long as the page
     const size = response.request().sizes();
     sizes.push(size.then(({ responseBodySize: body, responseHeadersSize: head }) => [response.url(), body + head]));
   });

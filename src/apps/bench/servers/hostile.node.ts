@@ -1,5 +1,5 @@
-// Honest clients on a server under attack, compared with the same clients alone. Each attacker has its own loopback address,
-// which Linux provides without setup.
+// Measures honest clients on a server under attack, and the same clients alone. Each attacker has its own loopback
+// address, which Linux provides without setup.
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { WebSocket } from "ws";
@@ -10,7 +10,7 @@ import { type Load, loadServer } from "./server.ts";
 
 export interface HostileOptions {
   readonly seconds: number;
-  /** Sessions of the honest client. */
+  /** Number of the honest client's sessions. */
   readonly sessions: number;
   /** Steps per second and session. */
   readonly rate: number;
@@ -26,7 +26,7 @@ export interface Hostile {
 const ATTACKERS = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 const HONEST = "127.0.0.6";
 
-/** Measures alone, then under attack. */
+/** Measures the clients alone, then under attack. */
 export async function benchHostile(url: string, data: DataSet, options: HostileOptions): Promise<Hostile> {
   const { seconds, sessions, rate, onProgress } = options;
   const socket = (address: string) => new WebSocket(address, { localAddress: HONEST }) as unknown as SocketLike;

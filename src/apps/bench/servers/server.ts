@@ -1,4 +1,4 @@
-// A server under load: many sessions at a fixed rate, maximum throughput, and a memory soak test.
+// Measures a server under load: many sessions at a fixed rate, maximum throughput, and a memory soak test.
 import { type SocketMaker, SQLEnvClient } from "../../../gym/client/index.ts";
 import type { DataSet, QuestionRecord } from "../../../gym/data/index.ts";
 import { type SQLAction, SQLEnvironment } from "../../../gym/env/index.ts";
@@ -13,7 +13,7 @@ export interface Latency {
 export interface Load extends Latency {
   readonly sessions: number;
   readonly seconds: number;
-  /** Target steps per second of all sessions together; null at maximum throughput. */
+  /** Target steps per second over all sessions; null at maximum throughput. */
   readonly offered_per_s: number | null;
   readonly steps: number;
   readonly steps_per_s: number;
@@ -27,7 +27,7 @@ export interface LoadOptions {
   /** Steps per second and session; 0 for maximum throughput. */
   readonly rate: number;
   readonly seed?: string;
-  /** Creates the sockets. @default the client's own */
+  /** Creates the sockets. @default the client's default */
   readonly socket?: SocketMaker;
   /** Called once every session is in the middle of an episode. */
   readonly onOpen?: () => Promise<void>;
@@ -35,7 +35,9 @@ export interface LoadOptions {
 
 type Turn = (question: QuestionRecord, r: Random) => SQLAction;
 
-/** A realistic mix: DESCRIBE and SAMPLE, queries with new text each, an answer that is right half of the time. */
+/**
+ * A realistic mix: DESCRIBE and SAMPLE, queries with new text each time, and an answer that is right half of the time.
+ */
 function turnsOf(data: DataSet): readonly Turn[] {
   const table = (question: QuestionRecord, r: Random) => r.pick(data.databases.get(question.database_name).tables).name;
   const query: Turn = ({ gold_sql }, r) => ({ action_type: "QUERY", argument: `${gold_sql} -- ${r.int(0, 1e9)}` });
@@ -49,7 +51,10 @@ function turnsOf(data: DataSet): readonly Turn[] {
   ];
 }
 
-/** Keeps sessions open and lets each step at its rate. Latency counts from when a step was due, even if the one before delayed it. */
+/**
+ * Keeps sessions open and steps each at its rate. Latency counts from when a step was due, even if an earlier step
+ * delayed it.
+ */
 export async function loadServer(url: string, data: DataSet, options: LoadOptions): Promise<Load> {
   const { sessions, seconds, rate, seed = "load", socket, onOpen } = options;
   const turns = turnsOf(data);
@@ -117,7 +122,7 @@ export async function loadServer(url: string, data: DataSet, options: LoadOption
   };
 }
 
-/** The same steps in this process, one at a time, for comparison. */
+/** Runs the same steps in this process, one at a time, for comparison. */
 export function stepInProcess(data: DataSet, steps: number): Latency {
   const turns = turnsOf(data);
   const env = new SQLEnvironment(data, { step_budget: 15 });
@@ -146,7 +151,7 @@ export interface Soak {
   readonly growth_bytes: number;
 }
 
-/** Plays episodes, 64 concurrently; `measure` returns the server's memory in bytes. */
+/** Plays 64 episodes at a time; `measure` returns the server's memory in bytes. */
 export async function soakServer(
   url: string,
   data: DataSet,
@@ -162,7 +167,7 @@ export async function soakServer(
     const end = Math.round((episodes * tenth) / 10);
     await Promise.all(
       Array.from({ length: 64 }, async (_, i) => {
-        const client = new SQLEnvClient(url); // new ones for each tenth, so that sessions come and go too
+        const client = new SQLEnvClient(url); // new clients for each tenth, so that sessions also come and go
         while (next < end) {
           const r = random("soak", next++);
           const question = r.pick(data.questions);

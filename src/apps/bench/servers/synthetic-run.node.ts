@@ -1,4 +1,4 @@
-// A synthetic run folder of any size, generated from a seed, as a long training would leave it.
+// Generates a synthetic run folder of any size from a seed, like one that a long training leaves.
 import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { EpisodeRecord, StepRecord, Summary } from "../../../gym/evaluation/index.ts";
@@ -174,7 +174,7 @@ function evaluationWith(rate: number): Evaluation {
 
 const NOUNS = ["wines", "drivers", "dancers", "tailors", "guards", "nurses", "judges", "lamps", "boats", "poems"];
 
-/** An episode about as large on disk as a real one. */
+/** Generates an episode about as large on disk as a real one. */
 function episodeOf(n: number, skill: number): Omit<EpisodeLine, "step" | "group" | "generation"> {
   const noise = random("synthetic episode", n);
   const table = NOUNS[n % NOUNS.length]!;

@@ -1,4 +1,4 @@
-// Attempts at a benchmark's questions: episodes reduced to the final query and the answer.
+// Collects attempts at a benchmark's questions: episodes reduced to the final query and the answer.
 
 import type { DataSet, Difficulty } from "../../../gym/data/index.ts";
 import type { EnvironmentRules } from "../../../gym/env/index.ts";
@@ -17,7 +17,7 @@ export interface Attempt {
   readonly sql: string | null;
   /** Whether the environment accepted the answer; null in protocols without an answer. */
   readonly answer: boolean | null;
-  /** New and prompt tokens; null if the player does not count them. */
+  /** Number of new tokens; `prompt_tokens` counts prompt tokens. Null if the player does not count them. */
   readonly tokens: number | null;
   readonly prompt_tokens: number | null;
   /** Error of a failed attempt, which counts as wrong. */
@@ -26,7 +26,7 @@ export interface Attempt {
   readonly stopped?: boolean;
   /** A transcript for people; not part of results. */
   readonly shown?: string;
-  /** Why there is no query, if that is not the player's fault. */
+  /** Why there is no query, if not by the player's fault. */
   readonly why?: string;
 }
 
@@ -35,10 +35,10 @@ export type Attempts = ReadonlyMap<string, readonly Attempt[]>;
 
 export interface AttemptOptions {
   readonly seed: number;
-  /** Attempts at each question. */
+  /** Number of attempts per question. */
   readonly tries: number;
   readonly concurrency: number;
-  /** Only questions on these databases, of these difficulties, and at most this many. */
+  /** Filters: only questions on these databases, of these difficulties, and at most `questions` of them. */
   readonly databases: readonly string[];
   readonly difficulty?: readonly Difficulty[] | undefined;
   readonly questions?: number | undefined;
@@ -49,11 +49,11 @@ export interface AttemptOptions {
 export interface EpisodeAttemptOptions extends AttemptOptions {
   readonly step_budget: number;
   readonly rules: EnvironmentRules;
-  /** @default in this thread */
+  /** @default an environment in this thread */
   readonly environment?: () => PlayableEnvironment;
 }
 
-/** Lets a player explore unknown databases; undefined when interrupted. */
+/** Lets a player explore unknown databases; resolves with undefined if interrupted. */
 export async function playAttempts(
   data: DataSet,
   player: Player,
@@ -87,7 +87,7 @@ interface Counts {
   prompt_tokens?: number;
 }
 
-/** Wraps a player to count the tokens of each episode, by the episode's seed. */
+/** Wraps a player to count the tokens of each episode, keyed by the episode's seed. */
 function counting(player: Player, counts: Map<string, Counts>): Player {
   return {
     ...player,

@@ -1,4 +1,4 @@
-// Compares two benchmark results question by question; refuses results with different settings and names the difference.
+// Compares two benchmark results question by question. Refuses results whose settings differ, and names the difference.
 import { z } from "zod";
 import { UsageError } from "../../../errors.ts";
 import { comparePaired, type PairedComparison } from "../../../gym/evaluation/index.ts";
@@ -39,7 +39,7 @@ export type Comparable = z.infer<typeof comparableSchema>;
 /** One side of a comparison. */
 export interface Compared extends Pick<BenchResult["model"], "player" | "name"> {
   readonly questions: number;
-  /** Questions that failed and count as wrong. */
+  /** Number of questions that failed and count as wrong. */
   readonly errors: number;
 }
 
@@ -47,19 +47,19 @@ export interface BenchComparison {
   readonly format: "sqlenv-bench-comparison-1";
   readonly a: Compared;
   readonly b: Compared;
-  /** Allowed settings in which the results do differ. */
+  /** Allowed settings in which the results actually differ. */
   readonly differing: readonly Difference[];
   readonly seed: number;
   /** Measures that both results have. */
   readonly measures: Readonly<Partial<Record<Measure, PairedComparison>>>;
 }
 
-/** A training's outcomes.json with what a comparison needs: the questions' sum and a stage. */
+/** A training's outcomes.json with what a comparison needs: the hash of the questions and a stage. */
 const outcomesSchema = anyOutcomesSchema
   .unwrap()
   .extend({ ids_sha256: z.string(), stages: z.array(z.string()).min(1) });
 
-/** A training's outcomes at its last stage, as a result. */
+/** Converts a training's outcomes at its last stage to a result. */
 function comparableOf(outcomes: z.infer<typeof outcomesSchema>): Comparable {
   const { model_name: name, data, prompt, rules, ids_sha256, step_budget, max_new_tokens, stages, bits } = outcomes;
   const bitOf = (mark: (typeof bits)[number], bit: number | null) =>
@@ -83,7 +83,7 @@ function comparableOf(outcomes: z.infer<typeof outcomesSchema>): Comparable {
   };
 }
 
-/** Reads a result, or a training's outcomes.json; throws UsageError that names the file. */
+/** Reads a result or a training's outcomes.json; throws a UsageError that names the file. */
 export function readResult(json: string, file: string): Comparable {
   const remedy = "give files that `sqlenv bench … --out` wrote, or outcomes.json of trainings";
   const refuse = (what: string, cause?: unknown) => new UsageError({ what, value: file, remedy, cause });
@@ -104,7 +104,7 @@ export function readResult(json: string, file: string): Comparable {
   throw wrong(BENCH_FORMAT, parsed.error.issues[0]!);
 }
 
-/** Compares results whose questions are the same and whose settings differ only where `allowed` says so. */
+/** Compares results on the same questions whose settings differ only as `allowed` permits. */
 export function compareResults(
   a: Comparable,
   b: Comparable,
@@ -145,7 +145,7 @@ function comparedOf({ model, questions, errors }: Comparable): Compared {
   return { ...model, questions: questions.length, errors };
 }
 
-/** Another schema setting implies another prompt and other rules. */
+/** Allowing another schema setting also allows another prompt and other rules. */
 function isAllowed(name: Difference, allowed: readonly Difference[]): boolean {
   return allowed.includes(name) || (allowed.includes("schema") && (name === "prompt" || name === "rules"));
 }

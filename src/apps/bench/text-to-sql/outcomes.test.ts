@@ -68,7 +68,7 @@ test("scores are counted by difficulty, joins and database, with intervals over 
   expect(scores.by_database.store!.spider!.rate).toBe(1);
   expect(Object.keys(scores.by_joins)).toEqual(["0", "1"]);
   const [low, high] = scores.all.spider!.ci;
-  expect(high - low).toBeGreaterThan(0.5); // databases differ as much as possible
+  expect(high - low).toBeGreaterThan(0.5); // the databases differ as much as possible
   expect(scores.any).toBeNull();
 });
 
@@ -77,13 +77,14 @@ test("a query that hits the time limit is distinguished from wrong ones", async 
   const long = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT count(*) FROM n";
   const judged = async (...attempts: readonly Attempt[]) =>
     (await judgeAttempts(data, new Map([[question.question_id, attempts]])))[0]!;
-  limitStatementTime(() => -1); // every statement that checks the clock (of a hundred instructions or more) is over time
+  // Every statement that checks the clock (100 instructions or more) exceeds the time limit.
+  limitStatementTime(() => -1);
   try {
     const stopped = await judged(attempt(long));
     expect(stopped).toMatchObject({ spider: false, bird: false, reason: "clock", stopped: true });
     const right = attempt(question.gold_sql);
     expect(await judged(right, right, attempt(long))).toMatchObject({ spider: true, reason: null, stopped: true });
-    expect((await judged({ ...right, stopped: true })).stopped).toBe(true); // in its episode
+    expect((await judged({ ...right, stopped: true })).stopped).toBe(true); // stopped in its episode
     expect((await judged(right)).stopped).toBeUndefined();
     const facts = { sqlenv: "0", command: "", protocol: { twins: null }, data: {}, model: {}, seed: 1, seconds: 1 };
     expect(resultOf([stopped], facts as unknown as Parameters<typeof resultOf>[1]).stopped).toBe(1);

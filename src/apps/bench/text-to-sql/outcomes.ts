@@ -1,6 +1,6 @@
-// Judges attempts: for each question whether the answer and the final query are right, and why not.
+// Judges attempts: for each question, whether the answer and the final query are right, and if not, why.
 
-import { breathe } from "../../../gym/data/formats/assemble.ts";
+import { yieldToEventLoop } from "../../../gym/data/formats/build-questions.ts";
 import { type DataSet, type Difficulty, outline, type QuestionRecord } from "../../../gym/data/index.ts";
 import {
   type ExecutionRule,
@@ -14,12 +14,12 @@ import type { Database } from "../../../gym/sql/index.ts";
 import type { Attempt, Attempts } from "./attempts.ts";
 import { elect } from "./votes.ts";
 
-/** What is measured: the answer, the query by each rule, and the query by Spider's rule on perturbed twins too. */
+/** The measures: the answer, the query by each rule, and the query by Spider's rule on perturbed twins as well. */
 export const MEASURES = ["answer", "spider", "bird", "twins"] as const;
 
 export type Measure = (typeof MEASURES)[number];
 
-/** Whether each measure is met; null where it does not apply. */
+/** Whether each measure is met; null if it does not apply. */
 export type Marks = Readonly<Record<Measure, boolean | null>>;
 
 /** A question's outcome: ids and verdicts only, no text of the data set. */
@@ -27,15 +27,21 @@ export interface QuestionOutcome extends Marks {
   readonly id: string;
   readonly database: string;
   readonly difficulty: Difficulty;
-  /** Joins of the gold query. */
+  /** Number of joins in the gold query. */
   readonly joins: number;
-  /** Why the query is wrong by a rule: no query, SQLite's error class, `clock` (time limit), another result; null if right by both. */
+  /**
+   * Why the query is wrong by a rule: no query, SQLite's error class, `clock` (time limit) or another result; null if
+   * right by both.
+   */
   readonly reason: string | null;
-  /** Whether a statement of any attempt, of the gold, or on a twin hit the time limit: the verdict depends on the machine. */
+  /**
+   * Set if a statement of any attempt, of the gold query, or on a twin hit the time limit: the verdict then depends on
+   * the machine.
+   */
   readonly stopped?: true;
-  /** Twins on which the gold query has a usable answer; may be fewer than requested. */
+  /** Number of twins on which the gold query has a usable answer; may be fewer than requested. */
   readonly tried_twins?: number;
-  /** With several attempts: how many agree with the chosen one, and whether any is right. */
+  /** With several attempts: how many agree with the chosen one; `any` tells which measures any attempt meets. */
   readonly votes?: number;
   readonly any?: Marks;
   /** Tokens of all attempts; null if the player does not count them. */
@@ -46,15 +52,15 @@ export interface QuestionOutcome extends Marks {
 }
 
 export interface JudgeOptions {
-  /** Twins on which a query must agree with the gold too. @default 0 */
+  /** Number of twins on which a query must also agree with the gold query. @default 0 */
   readonly twins?: number;
-  /** If aborted, the outcomes are those of the questions judged so far. */
+  /** If aborted, the outcomes cover the questions judged so far. */
   readonly signal?: AbortSignal | undefined;
   /** Called after each question. */
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** Judges every attempt; the questions in the data set's order. */
+/** Judges every attempt; outcomes are in the data set's order. */
 export async function judgeAttempts(
   data: DataSet,
   attempts: Attempts,
@@ -67,13 +73,13 @@ export async function judgeAttempts(
     if (signal?.aborted) break;
     outcomes.push(judgeQuestion(question, attempts.get(question.question_id)!, data, twins));
     onProgress?.(outcomes.length, asked.length);
-    if (outcomes.length % QUESTIONS_PER_BREATH === 0) await breathe();
+    if (outcomes.length % QUESTIONS_PER_YIELD === 0) await yieldToEventLoop();
   }
   twins?.close();
   return outcomes;
 }
 
-const QUESTIONS_PER_BREATH = 16;
+const QUESTIONS_PER_YIELD = 16;
 
 function judgeQuestion(
   question: QuestionRecord,
@@ -109,7 +115,7 @@ function judgeQuestion(
 interface Judged {
   readonly marks: Marks;
   readonly reason: string | null;
-  /** Equal for attempts whose queries gave the same rows; undefined without a result. */
+  /** Equal for attempts whose queries returned the same rows; undefined without a result. */
   readonly ballot: string | undefined;
   readonly stopped: boolean;
 }
@@ -131,7 +137,7 @@ function judgeAttempt(
   return { marks: { answer, spider, bird, twins }, reason, ballot: result ? resultKey(result) : undefined, stopped };
 }
 
-/** The reason of a query that hit the time limit, or whose gold query did. */
+/** The reason if the query or its gold query hit the time limit. */
 const STOPPED = "clock";
 
 function wrongBy({ spider, bird }: Record<ExecutionRule, boolean>, gold: GoldExecution): string | null {

@@ -2,8 +2,9 @@
 import { type SqlToken, tokenizeSql } from "../../../gym/sql/index.ts";
 
 /**
- * The first statement of a reply: in the first fence that contains one, or from the first line that begins with one; null
- * without any. It ends at its semicolon, at the parenthesis that closes one around it, or before prose.
+ * Extracts the first statement of a reply: from the first fence that contains one, or from the first line that begins
+ * with one; null if there is none. It ends at its semicolon, at the parenthesis that closes one around it, or before
+ * prose.
  */
 export function readSql(text: string): string | null {
   const said = text.replace(/^[\s\S]*<\/think>/, "");
@@ -17,17 +18,17 @@ export function readSql(text: string): string | null {
   return null;
 }
 
-/** Where a statement begins, at the beginning of a line if any does; opening parentheses before it belong to it. */
+/** Position where a statement starts, preferably at the start of a line; opening parentheses before it belong to it. */
 function statementStart(body: string): number | null {
   const starts = [...body.matchAll(/(^[ \t]*)?((?:\([ \t\r\n]*){0,8})\b(SELECT|WITH)\b/gim)].filter(
     ({ 0: { length }, 3: word, index }) => !/with/i.test(word!) || isWithClause(body.slice(index + length - 4)),
   );
-  // A line that begins with a parenthesis may be inside a query that began in the line before.
+  // A line that starts with a parenthesis may be inside a query that began in the previous line.
   const first = starts.find(({ 1: indent, 2: opened }) => indent !== undefined && opened === "") ?? starts[0];
   return first ? first.index : null;
 }
 
-const WITH_CLAUSE_CHARACTERS = 2000; // of a name and its columns
+const WITH_CLAUSE_CHARACTERS = 2000; // maximum length of a name and its columns
 
 /** Distinguishes `WITH name (columns) AS (` from the English word. */
 function isWithClause(text: string): boolean {
@@ -40,7 +41,7 @@ function isWithClause(text: string): boolean {
   return /^AS (?:(?:NOT )?MATERIALIZED )?\(/.test(keys.join(" "));
 }
 
-/** The statement at the beginning of a text. */
+/** Extracts the statement at the start of a text. */
 function firstStatement(text: string): string {
   const tokens = tokenizeSql(text);
   const first = tokens.findIndex(({ text: token }) => token !== "(");
@@ -50,7 +51,8 @@ function firstStatement(text: string): string {
     if (token === "(") depth++;
     if (token === ")") depth--;
     if (token === ")" && depth === outer - 1) {
-      // Parentheses around the whole statement are dropped, since SQLite refuses them. A compound of such parts stays as written.
+      // Parentheses around the whole statement are dropped, since SQLite refuses them. A compound of parenthesized
+      // parts is left as written.
       if (!CONTINUES.has(tokens[i + 1]?.key ?? "")) return text.slice(tokens[first]!.start, start).trim();
       outer = 0;
     }
@@ -68,7 +70,7 @@ const CONTINUES = new Set(
 
 const ENDS = new Set(["ASC", "DESC", "END"]);
 
-/** Whether a token begins a paragraph of prose that cannot belong to the query before it. */
+/** Whether a token starts a paragraph of prose that cannot belong to the query before it. */
 function beginsProse(text: string, tokens: readonly SqlToken[], i: number): boolean {
   const [before, token, after] = [tokens[i - 1]!, tokens[i]!, tokens[i + 1]];
   if (!/\n[ \t\r]*\n/.test(text.slice(before.end, token.start))) return false;
@@ -79,7 +81,7 @@ function beginsProse(text: string, tokens: readonly SqlToken[], i: number): bool
   return !isName;
 }
 
-/** What may follow a single name after an empty line. */
+/** Keywords that may follow a single name after an empty line. */
 const CLAUSES = new Set(
   "CROSS EXCEPT FROM FULL GROUP HAVING INNER INTERSECT JOIN LEFT LIMIT NATURAL ON ORDER RIGHT UNION WHERE".split(" "),
 );

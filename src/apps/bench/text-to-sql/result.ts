@@ -3,48 +3,48 @@ import { type DataSet, evalIdsSha256, idsSha256, type RejectionReason } from "..
 import type { QuestionOutcome } from "./outcomes.ts";
 import { type BenchScores, scoresOf } from "./scores.ts";
 
-/** Incremented when a field changes its meaning. */
+/** Incremented when the meaning of a field changes. */
 export const BENCH_FORMAT = "sqlenv-bench-1";
 
-/** How the questions were asked. Results with different protocols measure different things. */
+/** How the questions were asked. Results under different protocols measure different things. */
 export interface Protocol {
   readonly benchmark: "spider" | "bird";
-  /** Whether the model has to explore the database, or is given its schema and writes one query. */
+  /** Whether the model must explore the database, or is given the schema and writes one query. */
   readonly schema: "unknown" | "given";
-  /** Id of the environment's rules; null where the schema is given. */
+  /** Id of the environment's rules; null if the schema is given. */
   readonly rules: string | null;
-  /** Id of the prompt; null for players that read none. */
+  /** Id of the prompt; null for players without one. */
   readonly prompt: string | null;
   readonly step_budget: number | null;
-  /** Attempts per question; several are decided by majority vote. */
+  /** Attempts per question; with several, the majority decides. */
   readonly votes: number;
   readonly temperature: number;
   readonly max_tokens: number;
   /** Whether BIRD's questions include their evidence; null for Spider, which has none. */
   readonly evidence: boolean | null;
-  /** Version and number of the perturbed twins, such as `twins-1x2`; null without them. */
+  /** Version and number of perturbed twins, such as `twins-1x2`; null if there are none. */
   readonly twins: string | null;
 }
 
 /** Which questions were asked. */
 export interface AskedData {
   readonly name: string;
-  /** Hash of the ids of all evaluation questions of the data set. */
+  /** Hash of the ids of all evaluation questions in the data set. */
   readonly eval_ids_sha256: string;
-  /** Hash of the ids of the questions asked, perhaps a part of these. */
+  /** Hash of the ids of the questions asked, which may be a subset. */
   readonly ids_sha256: string;
-  /** Hash of their ids, texts and gold queries. */
+  /** Hash of the ids, texts and gold queries of the questions asked. */
   readonly content_sha256: string;
   readonly questions: number;
   readonly databases: number;
-  /** Evaluation questions the data set had to reject, by reason. */
+  /** Number of evaluation questions that the data set rejected, by reason. */
   readonly rejected: Readonly<Partial<Record<RejectionReason, number>>>;
 }
 
 export interface BenchedModel {
   readonly player: string;
   readonly name: string;
-  /** Hash of the weights' file, or of the list of the files' hashes; null if they are elsewhere. */
+  /** Hash of the weight file, or of the list of the files' hashes; null if the weights are elsewhere. */
   readonly weights_sha256: string | null;
 }
 
@@ -57,24 +57,26 @@ export interface BenchResult {
   readonly model: BenchedModel;
   readonly seed: number;
   readonly scores: BenchScores;
-  /** Queries that are right by Spider's rule, how many of them twins reject, and questions without any twin. */
+  /**
+   * Number of queries that are right by Spider's rule, how many of them twins reject, and questions without any twin.
+   */
   readonly twins: {
     readonly right_looking: number;
     readonly rejected: number;
     readonly without: number;
   } | null;
-  /** Questions with a failed attempt; they count as wrong. */
+  /** Number of questions with a failed attempt; they count as wrong. */
   readonly errors: number;
   readonly first_error: string | null;
-  /** Questions whose verdict depends on the machine: a statement hit the time limit. */
+  /** Number of questions whose verdict depends on the machine, because a statement hit the time limit. */
   readonly stopped: number;
-  /** Per question: new tokens, prompt tokens, and seconds of `seconds` below. */
+  /** Means per question: new tokens, prompt tokens, and seconds. */
   readonly per_question: {
     readonly tokens: number | null;
     readonly prompt_tokens: number | null;
     readonly seconds: number;
   };
-  /** Seconds from the first question to the last reply, without loading and judging. */
+  /** Seconds from the first question to the last reply, excluding loading and judging. */
   readonly seconds: number;
   readonly questions: readonly QuestionOutcome[];
 }
@@ -112,7 +114,7 @@ function countTwins(outcomes: readonly QuestionOutcome[]): BenchResult["twins"] 
   };
 }
 
-/** What was asked of a data set. */
+/** Describes which questions of a data set were asked. */
 export async function askedData(data: DataSet, outcomes: readonly QuestionOutcome[]): Promise<AskedData> {
   const rejected: Partial<Record<RejectionReason, number>> = {};
   for (const { split, reason } of data.rejected) {

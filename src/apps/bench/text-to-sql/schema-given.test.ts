@@ -16,7 +16,8 @@ test.each([
   ["Here it is:\n```\nselect a\nfrom t\n```", "select a\nfrom t"],
   ["SELECT a FROM t WHERE b = ';' LIMIT 1; SELECT 2", "SELECT a FROM t WHERE b = ';' LIMIT 1"],
   ["The query is SELECT a FROM t", "SELECT a FROM t"],
-  ["```sql\nWITH x AS (SELECT 1) SELECT * FROM x", "WITH x AS (SELECT 1) SELECT * FROM x"], // cut off before the fence
+  // Cut off before the closing fence.
+  ["```sql\nWITH x AS (SELECT 1) SELECT * FROM x", "WITH x AS (SELECT 1) SELECT * FROM x"],
   ["<think>SELECT wrong</think>\nSELECT right_one FROM t", "SELECT right_one FROM t"],
   ["```sql\n-- all\nSELECT a FROM t\n```", "SELECT a FROM t"],
   ["With the given schema, the query is:\nSELECT a FROM b", "SELECT a FROM b"],
@@ -30,7 +31,8 @@ test.each([
   ["The query (SELECT max(a) FROM b) finds it.", "SELECT max(a) FROM b"],
   ["The query: SELECT a FROM t WHERE a IN\n(SELECT b FROM u)", "SELECT a FROM t WHERE a IN\n(SELECT b FROM u)"],
   ["It is SELECT a FROM t WHERE a IN (\nSELECT b FROM u)", "SELECT a FROM t WHERE a IN (\nSELECT b FROM u)"],
-  ["(SELECT 1) UNION (SELECT 2)", "(SELECT 1) UNION (SELECT 2)"], // invalid in SQLite: kept whole, so that it fails instead of passing as half
+  // Invalid in SQLite, but kept whole, so that it fails instead of passing as half a query.
+  ["(SELECT 1) UNION (SELECT 2)", "(SELECT 1) UNION (SELECT 2)"],
   ["SELECT a FROM b\n\nThis query is about b; it's short.", "SELECT a FROM b"],
   ["SELECT count(*) FROM b\n\n**Explanation**", "SELECT count(*) FROM b"],
   ["SELECT a FROM b ORDER BY a DESC\n\nFirst, we sort.", "SELECT a FROM b ORDER BY a DESC"],

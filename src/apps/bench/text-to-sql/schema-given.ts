@@ -1,4 +1,4 @@
-// The protocol of most papers: the schema is in the prompt, and the model writes one query.
+// The protocol of most papers: the prompt contains the schema, and the model writes one query.
 import { messageOf } from "../../../errors.ts";
 import { type DataSet, formatCell, type QuestionRecord } from "../../../gym/data/index.ts";
 import { sampleQuestions } from "../../../gym/evaluation/index.ts";
@@ -17,7 +17,7 @@ export function givenPromptId(sampleRows: number): string {
 
 const SYSTEM = "You are a helpful assistant who writes SQLite queries.";
 
-/** The request for one question. */
+/** Builds the request for one question. */
 export function givenPrompt(
   database: Database,
   question: string,
@@ -60,7 +60,7 @@ function createStatement({ name, columns, foreign_keys }: Table): string {
   return `CREATE TABLE ${quoteName(name)} (\n${lines.map((line) => `  ${line}`).join(",\n")}\n);`;
 }
 
-const SHOWN_CELL = 40; // characters of a sample row's cell
+const SHOWN_CELL = 40; // maximum characters of a cell in a sample row
 
 function sampleText(database: Database, table: Table, rows: number): string {
   const sampled = database.sample(table, rows);
@@ -73,11 +73,11 @@ function sampleText(database: Database, table: Table, rows: number): string {
 }
 
 export interface GivenOptions extends AttemptOptions {
-  /** Sample rows shown per table. */
+  /** Number of sample rows shown per table. */
   readonly sample_rows: number;
 }
 
-/** Asks a writer for one query per question; undefined when interrupted. */
+/** Asks a writer for one query per question; resolves with undefined if interrupted. */
 export async function writeAttempts(
   data: DataSet,
   writer: Writer,
@@ -104,7 +104,7 @@ export async function writeAttempts(
     try {
       const { text, tokens, prompt_tokens } = await writer.write({
         ...{ ...request, key, question_id: question.question_id },
-        signal: signal && AbortSignal.any([signal]), // one each, since listeners accumulate on a signal
+        signal: signal && AbortSignal.any([signal]), // a signal each, since listeners accumulate on a signal
       });
       if (text === null) return { ...NO_QUERY, prompt_tokens, why: TOO_LONG };
       const shown = `${request.user}\n\n${text}`;
@@ -118,7 +118,7 @@ export async function writeAttempts(
   return signal?.aborted ? undefined : attempts;
 }
 
-/** The reason of a question whose schema does not fit the context; such a question counts as wrong. */
+/** The reason if a schema does not fit the context; the question then counts as wrong. */
 export const TOO_LONG = "schema too long";
 
 const NO_QUERY: Attempt = { sql: null, answer: null, tokens: null, prompt_tokens: null, error: null };

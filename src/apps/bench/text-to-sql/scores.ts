@@ -1,4 +1,4 @@
-// Scores of a benchmark: each measure with its interval over databases, by difficulty, joins and database.
+// Computes scores of a benchmark: each measure with its interval over databases, by difficulty, joins and database.
 
 import { DIFFICULTIES } from "../../../gym/data/index.ts";
 import { type Cluster, clusterInterval, type Interval, wilson } from "../../../gym/evaluation/index.ts";
@@ -12,21 +12,21 @@ export interface Score {
   readonly ci: Interval;
 }
 
-/** A group of questions; a measure that does not apply to it is null. */
+/** Scores of a group of questions; null if a measure does not apply. */
 export interface GroupScores extends Readonly<Record<Measure, Score | null>> {
   readonly questions: number;
 }
 
 export interface BenchScores {
   readonly all: GroupScores;
-  /** With several attempts: right in at least one of them (pass@k). */
+  /** With several attempts: scores if a question counts as right when any attempt is (pass@k). */
   readonly any: GroupScores | null;
   readonly by_difficulty: Readonly<Record<string, GroupScores>>;
   readonly by_joins: Readonly<Record<string, GroupScores>>;
   readonly by_database: Readonly<Record<string, GroupScores>>;
 }
 
-/** Queries with this many joins or more form one group. */
+/** Queries with at least this many joins form one group. */
 const MANY_JOINS = 3;
 
 export function joinsGroup(joins: number): string {

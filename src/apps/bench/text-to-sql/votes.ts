@@ -1,13 +1,13 @@
-// voted@k: of several attempts at a question, the one whose result most of them share.
+// voted@k: chooses, among several attempts at a question, the one whose result most of them share.
 
 export interface Election {
-  /** The chosen attempt: the first with the winning result. */
+  /** Index of the chosen attempt: the first with the winning result. */
   readonly index: number;
-  /** Attempts with its result; 0 where none has a result. */
+  /** Number of attempts with this result; 0 if none has a result. */
   readonly votes: number;
 }
 
-/** Majority vote among attempts by their results; those without one do not vote, and the earlier result wins a tie. */
+/** Majority vote by results. Attempts without a result do not vote; the earlier result wins a tie. */
 export function elect(ballots: readonly (string | undefined)[]): Election {
   const counts = new Map<string, Election>();
   ballots.forEach((ballot, index) => {

@@ -1,4 +1,4 @@
-// Right answers in other formats: the gold's rows, written in every way a player might write them.
+// Right answers in other formats: the gold's rows, written in many ways that a player might use.
 
 import { formatAnswer, formatCell } from "../../../gym/data/index.ts";
 import type { Gold } from "../../../gym/env/index.ts";
@@ -32,7 +32,7 @@ export function rightAnswers(gold: Gold, r: Random): FormattedAnswer[] {
   return [...texts, ...wraps.map(([format, wrap]) => ({ format, text: wrap(canonical) }))];
 }
 
-/** The gold's rows with ties resolved differently: any order inside a group, any of its rows where LIMIT cuts it. */
+/** Resolves the gold's ties differently: any order within a group, and any of its rows if LIMIT cuts it. */
 function rearranged(gold: Gold, r: Random): Rows {
   return gold.groups.flatMap((group) => r.shuffle(group.rows).slice(0, group.take));
 }
@@ -140,7 +140,9 @@ function formatScalar(cell: Cell, type: StorageClass, column: string): Formatted
   return answers;
 }
 
-/** Whether the text is unambiguous in this format: a header needs one-line text, emphasis no stars. */
+/**
+ * Whether the text is unambiguous in this format: a header needs one-line text, and emphasis needs text without stars.
+ */
 function keepsText(cell: string, format: string): boolean {
   if (format === "with header") return !/[\r\n]/.test(cell) && cell === cell.trim() && cell !== "";
   if (format === "emphasized") return !cell.includes("*") && cell === cell.trim();
@@ -148,13 +150,13 @@ function keepsText(cell: string, format: string): boolean {
   return true;
 }
 
-/** A cell in a separated line: quoted where it contains the separator or quotes, or is empty. */
+/** Formats a cell for a separated line: quoted if it is empty or contains the separator or quotes. */
 function csv(cell: string, separator: string, position: number): string {
   const needed = cell.includes(separator.trim() || separator) || (position === 0 && /^[[({]/.test(cell));
   return needed ? `"${cell.replaceAll('"', '""')}"` : cell;
 }
 
-/** Changes letter case only where that is reversible: not for ß and İ. */
+/** Changes letter case only if that is reversible: not for ß and İ. */
 function upper(text: string): string {
   return text.toUpperCase().toLowerCase() === text.toLowerCase() ? text.toUpperCase() : text;
 }

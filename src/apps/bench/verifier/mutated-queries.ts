@@ -1,10 +1,10 @@
-// Mutated gold queries, changed in one place, and the rule sets by which verifiers compare their results with the gold's.
+// Mutates gold queries in one place each, and defines the rule sets by which verifiers compare results with the gold.
 
 import { formatAnswer } from "../../../gym/data/index.ts";
 import { type Gold, outermostClauses, verifyAnswer } from "../../../gym/env/index.ts";
 import { type Cell, type ResultTable, tokenizeSql } from "../../../gym/sql/index.ts";
 
-/** Each gives a mutated query, or the same text where it does not apply. */
+/** Each returns a mutated query, or the same text if it does not apply. */
 export const MUTATIONS: Record<string, (sql: string) => string> = {
   "drop ORDER BY": (sql) => {
     const { core, order, limit } = outermostClauses(sql);
@@ -26,7 +26,7 @@ export const MUTATIONS: Record<string, (sql: string) => string> = {
   "constant 1": () => "SELECT 1",
 };
 
-/** The four rule sets: three that others use, and ours. */
+/** Four rule sets: three that others use, and ours. */
 export const RULES: Record<"set" | "multiset" | "ordered" | "ours", (result: ResultTable, gold: Gold) => boolean> = {
   set: (result, gold) => same(new Set(result.rows.map(keyOf)), new Set(gold.rows.map(keyOf))),
   multiset,
@@ -57,7 +57,7 @@ function replaceToken(sql: string, key: string, by: string): string {
 
 const CLAUSES = new Set(["GROUP", "ORDER", "LIMIT", "HAVING", "INTERSECT", "UNION", "EXCEPT"]);
 
-/** Drops the outermost WHERE with its condition. */
+/** Drops the outermost WHERE and its condition. */
 function dropWhere(sql: string): string {
   const outer = tokenizeSql(sql).filter((token) => token.depth === 0);
   const at = outer.findIndex((token) => token.key === "WHERE");
@@ -66,7 +66,7 @@ function dropWhere(sql: string): string {
   return sql.slice(0, outer[at]!.start) + (end ? sql.slice(end.start) : "");
 }
 
-/** Drops the last AND condition of the outermost WHERE (never the one of BETWEEN). */
+/** Drops the last AND condition of the outermost WHERE (never the AND of BETWEEN). */
 function dropLastAnd(sql: string): string {
   const outer = tokenizeSql(sql).filter((token) => token.depth === 0);
   const at = outer.findLastIndex((token) => token.key === "AND");

@@ -1,4 +1,4 @@
-// Equivalent rewrites of a gold query: other SQL whose result is right too, perhaps with rows and ties in another order.
+// Rewrites a gold query to equivalent SQL: its result is also right, perhaps with rows and ties in another order.
 import { outermostClauses } from "../../../gym/env/index.ts";
 import { tokenizeSql } from "../../../gym/sql/index.ts";
 
@@ -26,7 +26,7 @@ export function rewriteQuery(sql: string): [string, string][] {
   return rewrites;
 }
 
-/** `FROM a JOIN b ON …` to `FROM b JOIN a ON …`, where no value depends on the order of rows. */
+/** Turns `FROM a JOIN b ON …` into `FROM b JOIN a ON …`, if no value depends on the order of rows. */
 function swapJoin(sql: string): string | undefined {
   const tokens = tokenizeSql(sql);
   const keys = tokens.map((token) => token.key);

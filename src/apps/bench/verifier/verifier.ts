@@ -16,12 +16,18 @@ type Shares = Record<RuleName, number>;
 export interface VerifierBench {
   readonly data: string;
   readonly questions: number;
-  /** Wrong answers accepted, and right answers rejected. */
+  /** Number of wrong answers accepted; `false_rejects` counts right answers rejected. */
   readonly false_accepts: number;
   readonly false_rejects: number;
-  /** Gold queries whose outermost query orders, and how many of them have a LIMIT that cuts a tie, so that a right query may return other rows. */
+  /**
+   * Number of gold queries whose outermost query orders rows, and how many of them have a LIMIT that cuts a tie, so
+   * that a right query may return other rows.
+   */
   readonly ordered: { readonly golds: number; readonly cut_ties: number };
-  /** Results of the gold, rewritten and mutated queries, and those where `@last` and the written answer get different verdicts. */
+  /**
+   * Number of results (of gold, rewritten and mutated queries), and how many get different verdicts by `@last` and as a
+   * written answer.
+   */
   readonly by_reference: { readonly tried: number; readonly differ: number };
   readonly tried: { readonly wrong: number; readonly right: number };
   /** Share of mutated queries whose result each rule set accepts. */
@@ -138,7 +144,10 @@ function plain(rows: readonly (readonly unknown[])[]): unknown {
   return cells[0]?.length === 1 ? cells.map(([cell]) => cell) : cells;
 }
 
-/** Whether a query's result gets the same verdict by its cells and by its text; undefined where it has none that can be written. */
+/**
+ * Whether a query's result gets the same verdict by its cells and by its text; undefined if there is no result that can
+ * be written.
+ */
 function agreesWithText(sql: string, gold: Gold, database: Database): boolean | undefined {
   const result = database.run(sql);
   if (!result.ok || result.table.truncated || result.table.rows.length === 0) return undefined;

@@ -1,4 +1,4 @@
-// Wrong answers: values that differ from the gold's under the verifier's rules, each by one small change.
+// Generates wrong answers: values that differ from the gold under the verifier's rules, each by one small change.
 import type { Gold } from "../../../gym/env/index.ts";
 import type { Cell } from "../../../gym/sql/index.ts";
 import type { Random } from "../../../random.ts";
@@ -9,7 +9,10 @@ export interface Wrong {
   readonly rows: Rows;
 }
 
-/** Changed rows that are not the gold's. Each is checked against `isRight`, which shares no code with the verifier. */
+/**
+ * Generates changed rows that differ from the gold. Each is checked with `isRight`, which shares no code with the
+ * verifier.
+ */
 export function wrongAnswers(gold: Gold, r: Random): Wrong[] {
   const { rows } = gold;
   const at = r.int(0, rows.length - 1);
@@ -56,7 +59,7 @@ export function wrongAnswers(gold: Gold, r: Random): Wrong[] {
   return wrong.filter((candidate) => !isRight(candidate.rows, gold));
 }
 
-/** The row just after the LIMIT in place of the last one. */
+/** Replaces the last row by the one just after the LIMIT. */
 function beyondTheCut(gold: Gold): Wrong[] {
   const unused = gold.groups.at(-1)!.rows.filter((row) => !gold.rows.some((used) => keyOf(used) === keyOf(row)));
   const first = gold.groups[0]!;
@@ -68,7 +71,7 @@ function beyondTheCut(gold: Gold): Wrong[] {
   ];
 }
 
-/** Whether rows are the gold's value by exact comparison: counts each group's rows by a canonical spelling. */
+/** Whether rows equal the gold by exact comparison: counts each group's rows in a canonical spelling. */
 export function isRight(rows: Rows, gold: Gold): boolean {
   let position = 0;
   for (const { rows: allowed, take } of gold.groups) {
@@ -86,9 +89,11 @@ export function isRight(rows: Rows, gold: Gold): boolean {
 function keyOf(row: readonly Cell[]): string {
   return row
     .map((cell) => {
-      if (cell === null || (typeof cell === "string" && /^(?:|null|none)$/i.test(cell))) return "-"; // written the same way
+      // All written the same way.
+      if (cell === null || (typeof cell === "string" && /^(?:|null|none)$/i.test(cell))) return "-";
       if (typeof cell === "string") return `'${cell.normalize("NFC").trim().toLowerCase().split(/\s+/).join(" ")}`;
-      return `'${typeof cell === "number" ? Number(cell.toPrecision(9)) : cell}`; // a number and its text are the same value
+      // A number and its text are the same value.
+      return `'${typeof cell === "number" ? Number(cell.toPrecision(9)) : cell}`;
     })
     .join("\u0000");
 }

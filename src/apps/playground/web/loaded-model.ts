@@ -5,7 +5,7 @@ import type { DataSet } from "../../../gym/data/index.ts";
 import { SQLEnvironment } from "../../../gym/env/index.ts";
 import { type EpisodeRecord, evaluate, playEpisode } from "../../../gym/evaluation/index.ts";
 import { modelPlayer, type Player } from "../../../gym/players/index.ts";
-import type { WebModel } from "../../../lm/engine/web.ts";
+import type { WebModel } from "../../../lm/engine/load.web.ts";
 import { parameterShapes } from "../../../lm/model/config.ts";
 import { tensorsOf } from "../../../lm/model/formats/load.ts";
 import { encodeHeader } from "../../../lm/model/formats/safetensors.ts";

@@ -4,9 +4,9 @@ import { basename } from "node:path";
 import { QuestionLoadError } from "../../../errors.ts";
 import type { DataSet } from "../dataset.ts";
 import type { Split } from "../question.ts";
-import { assemble } from "./assemble.ts";
+import { assemble } from "./build-questions.ts";
 import { databaseFolder } from "./databases.node.ts";
-import { type ParseOptions, parseQuestions, type QuestionFile } from "./file.ts";
+import { type ParseOptions, parseQuestions, type QuestionFile } from "./parse-questions.ts";
 
 export interface LoadOptions {
   /** @default the first file's name */

@@ -3,10 +3,10 @@ import { existsSync, readdirSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { QuestionLoadError } from "../../../errors.ts";
 import type { DataSet } from "../dataset.ts";
-import { assemble } from "./assemble.ts";
+import { assemble } from "./build-questions.ts";
 import { type DatabaseFolder, databaseFolder } from "./databases.node.ts";
-import { type ParseOptions, parseBird, parseSpider, type QuestionFile } from "./file.ts";
 import { mentions, readFiles, readText } from "./load.node.ts";
+import { type ParseOptions, parseBird, parseSpider, type QuestionFile } from "./parse-questions.ts";
 
 // Gold queries of both sets use double quotes for strings.
 const PUBLISHED = { doubleQuotedStrings: true } as const;

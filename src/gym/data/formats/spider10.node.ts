@@ -2,7 +2,7 @@
 import { DatabasePool } from "../../sql/index.ts";
 import type { DataSet } from "../dataset.ts";
 import { splitByQuery } from "../filter.ts";
-import { assemble } from "./assemble.ts";
+import { assemble } from "./build-questions.ts";
 import { readSpider } from "./spider.node.ts";
 
 export const SPIDER10_DATABASES = [

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { smallDataSet } from "../../../../test/helpers/small-data.ts";
 import { SQLEnvironment, type SQLObservation } from "../../env/index.ts";
-import { newsOf, withNews } from "./messages.ts";
+import { applyDiff, diffObservation } from "./messages.ts";
 
 test("only differences are sent, and the observation is restored to the byte", async () => {
   const data = await smallDataSet();
@@ -17,9 +17,9 @@ test("only differences are sent, and the observation is restored to the byte", a
   let [there, here]: (SQLObservation | undefined)[] = [];
   for (const action of [null, ...actions]) {
     const observation = action ? env.step(action) : env.reset({ question_id: data.questions[0]!.question_id });
-    const news = structuredClone(newsOf(there, observation));
+    const news = structuredClone(diffObservation(there, observation));
     there = observation;
-    here = withNews(here, news);
+    here = applyDiff(here, news);
     expect(JSON.stringify(here)).toBe(JSON.stringify(observation));
     if (!action) continue;
     expect(news).not.toHaveProperty("question");

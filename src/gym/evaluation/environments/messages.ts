@@ -30,15 +30,15 @@ export type ToEnvironments =
 export type FromEnvironments =
   | { readonly ready: true }
   | ({ readonly id: number /** Seconds the request took. */; readonly seconds: number } & (
-      | { readonly news: ObservationNews; readonly outcome: Outcome }
+      | { readonly news: ObservationDiff; readonly outcome: Outcome }
       | { readonly error: { readonly code: string | undefined; readonly message: string } }
     ));
 
 /** The fields of an observation that differ from the previous one, and the new lines of its history. */
-export type ObservationNews = Partial<Omit<SQLObservation, "action_history">> & { readonly history: readonly string[] };
+export type ObservationDiff = Partial<Omit<SQLObservation, "action_history">> & { readonly history: readonly string[] };
 
 /** Computes the difference between an observation and the previous one. */
-export function newsOf(before: SQLObservation | undefined, observation: SQLObservation): ObservationNews {
+export function diffObservation(before: SQLObservation | undefined, observation: SQLObservation): ObservationDiff {
   const { action_history, ...fields } = observation;
   const history = action_history.slice(before?.action_history.length ?? 0);
   if (!before) return { ...fields, history };
@@ -47,7 +47,7 @@ export function newsOf(before: SQLObservation | undefined, observation: SQLObser
 }
 
 /** Applies a difference. Keys keep their order, so that records have the same bytes with and without threads. */
-export function withNews(before: SQLObservation | undefined, { history, ...fields }: ObservationNews): SQLObservation {
+export function applyDiff(before: SQLObservation | undefined, { history, ...fields }: ObservationDiff): SQLObservation {
   const known = before ?? NO_OBSERVATION;
   return { ...known, ...fields, action_history: [...known.action_history, ...history] };
 }

@@ -11,11 +11,11 @@ import {
   type SQLObservation,
 } from "../../env/index.ts";
 import {
+  applyDiff,
   type EnvironmentThreadData,
   type FromEnvironments,
-  type ObservationNews,
+  type ObservationDiff,
   type ToEnvironments,
-  withNews,
 } from "./messages.ts";
 import type { EnvironmentSource, OpenedEnvironment } from "./source.ts";
 
@@ -51,7 +51,7 @@ export interface EnvironmentThreadsOptions {
 }
 
 interface Reply {
-  readonly news: ObservationNews;
+  readonly news: ObservationDiff;
   readonly outcome: Outcome;
 }
 
@@ -155,7 +155,7 @@ export class EnvironmentThreads implements EnvironmentSource {
     };
     const take = ({ news, outcome: now }: Reply): SQLObservation => {
       outcome = now;
-      observation = withNews(observation, news);
+      observation = applyDiff(observation, news);
       return observation;
     };
     /** Starts the episode on a thread. After a loss it replays the actions taken so far, with the same results. */

@@ -4,7 +4,7 @@ import { messageOf, SqlEnvError } from "../../../errors.ts";
 import type { DataSet } from "../../data/index.ts";
 import { SQLEnvironment, type SQLObservation } from "../../env/index.ts";
 import { DatabasePool, loadSqlite } from "../../sql/index.ts";
-import { type EnvironmentThreadData, type FromEnvironments, newsOf, type ToEnvironments } from "./messages.ts";
+import { diffObservation, type EnvironmentThreadData, type FromEnvironments, type ToEnvironments } from "./messages.ts";
 
 const port = parentPort!;
 const { name, questions, databases: names, doubleQuotedStrings, ahead } = workerData as EnvironmentThreadData;
@@ -50,13 +50,13 @@ function answerTo(message: Extract<ToEnvironments, { id: number }>) {
       const env = new SQLEnvironment(data, message.options);
       const observation = env.reset({ question_id: message.question_id });
       episodes.set(message.episode, { env, observation });
-      return { news: newsOf(undefined, observation), outcome: env.outcome };
+      return { news: diffObservation(undefined, observation), outcome: env.outcome };
     }
     const episode = episodes.get(message.episode);
     if (!episode)
       throw new SqlEnvError("environment_lost", { what: "the environment's episode is not on this thread" });
     const observation = episode.env.step(message.action);
-    const news = newsOf(episode.observation, observation);
+    const news = diffObservation(episode.observation, observation);
     episode.observation = observation;
     return { news, outcome: episode.env.outcome };
   } catch (error) {

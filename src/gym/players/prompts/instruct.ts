@@ -1,7 +1,7 @@
 // The prompt for pretrained models: each rule prevents a mistake seen in practice. It is short, since every context
 // contains it, and has no notation that could be copied into an action.
 
-import type { StopRule } from "../../../stop.ts";
+import type { StopRule } from "../../../stop-rule.ts";
 import type { EnvironmentRules } from "../../env/index.ts";
 import { cut, type Shown } from "./shown.ts";
 

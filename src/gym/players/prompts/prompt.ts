@@ -2,7 +2,7 @@
 // ends. Every result contains the prompt's id; a prompt whose text changes gets a new id.
 
 import { UsageError } from "../../../errors.ts";
-import type { StopRule } from "../../../stop.ts";
+import type { StopRule } from "../../../stop-rule.ts";
 import {
   DEFAULT_RULES,
   type EnvironmentRules,

@@ -1,7 +1,7 @@
 // The four actions as tools that a model calls in its own format: a JSON object between <tool_call> tags, or an API's
 // tool_calls.
 
-import type { StopRule } from "../../../stop.ts";
+import type { StopRule } from "../../../stop-rule.ts";
 import { type EnvironmentRules, type ParsedAction, parseAction, type SQLAction } from "../../env/index.ts";
 import { instructObservation, replyRules } from "./instruct.ts";
 import type { Shown } from "./shown.ts";

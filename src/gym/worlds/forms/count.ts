@@ -3,7 +3,7 @@ import type { Random } from "../../../random.ts";
 import { quoteName, quoteText } from "../../sql/index.ts";
 import type { World } from "../build.ts";
 import { an } from "../english.ts";
-import { categoriesOf, columnSql, isFull, maybePick, severalValues } from "../look.ts";
+import { categoriesOf, columnSql, isFull, maybePick, severalValues } from "../inspect-world.ts";
 import { denied, predicate, type Restriction, rowsOf } from "../phrases.ts";
 import {
   atLeast,

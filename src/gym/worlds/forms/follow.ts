@@ -15,9 +15,9 @@ import {
   numbersOf,
   uniqueLabels,
   verbLinksOf,
-} from "../look.ts";
+} from "../inspect-world.ts";
 import { asksFor, called, type Restriction, referredOf, rowOf, rowsOf, superlative, verbOf } from "../phrases.ts";
-import { refersTo, someCategory, someNumber, someReferred, someYear, throughOf } from "../restrictions.ts";
+import { listTemplate, refersTo, someCategory, someNumber, someReferred, someYear } from "../restrictions.ts";
 import type { TableSpec } from "../spec.ts";
 import { countPhrasings } from "./count.ts";
 import { draft, type Form, type Make } from "./form.ts";
@@ -137,7 +137,7 @@ function throughParent(
 ): { link: Link; restriction: Restriction } | undefined {
   const link = maybePick(
     r,
-    linksOf(world).filter((one) => throughOf(one) && (!needsLabel || one.child.label)),
+    linksOf(world).filter((one) => listTemplate(one) && (!needsLabel || one.child.label)),
   );
   const of =
     link &&
@@ -145,7 +145,7 @@ function throughParent(
       ? someCategory(world, link.parent, r, { qualified: true })
       : someNumber(world, link.parent, r, { qualified: true }));
   if (!link || !of) return undefined;
-  const after = fill(throughOf(link)!, { v: rowsOf(link.parent, of) });
+  const after = fill(listTemplate(link)!, { v: rowsOf(link.parent, of) });
   return { link, restriction: { column: link.ref.name, sql: of.sql, after } };
 }
 

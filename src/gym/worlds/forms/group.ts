@@ -2,7 +2,16 @@
 import type { Random } from "../../../random.ts";
 import { quoteName } from "../../sql/index.ts";
 import type { World } from "../build.ts";
-import { categoriesOf, cells, columnSql, datesOf, isFull, maybePick, numbersOf, severalValues } from "../look.ts";
+import {
+  categoriesOf,
+  cells,
+  columnSql,
+  datesOf,
+  isFull,
+  maybePick,
+  numbersOf,
+  severalValues,
+} from "../inspect-world.ts";
 import { extremesOf, pluralOf, predicate, rowsOf } from "../phrases.ts";
 import { someCategory, someNumber } from "../restrictions.ts";
 import type { DateColumn, TableSpec } from "../spec.ts";

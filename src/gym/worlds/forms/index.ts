@@ -9,7 +9,7 @@ import { MEASURE_FORMS } from "./measure.ts";
 import { NEST_FORMS } from "./nest.ts";
 import { PARENT_FORMS } from "./parent.ts";
 import { RANK_FORMS } from "./rank.ts";
-import { SET_FORMS } from "./set.ts";
+import { SET_FORMS } from "./set-operations.ts";
 
 export type { Draft, Form } from "./form.ts";
 

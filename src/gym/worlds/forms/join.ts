@@ -14,9 +14,9 @@ import {
   maybePick,
   numbersOf,
   onSql,
-} from "../look.ts";
+} from "../inspect-world.ts";
 import { called, type Restriction, rowsOf, superlative, verbOf } from "../phrases.ts";
-import { refersTo, someCategory, someReferred, throughOf } from "../restrictions.ts";
+import { listTemplate, refersTo, someCategory, someReferred } from "../restrictions.ts";
 import { countPhrasings } from "./count.ts";
 import { draft, type Form, type Make } from "./form.ts";
 import { listPhrasings } from "./list.ts";
@@ -159,7 +159,7 @@ function chain(
     links.filter(
       (link) =>
         (!needsLabel || link.child.label) &&
-        throughOf(link) &&
+        listTemplate(link) &&
         links.some((next) => next.child === link.parent && next.parent !== link.child),
     ),
   );
@@ -172,7 +172,7 @@ function chain(
   const value = far && someReferred(world, far, r);
   if (!near || !far || value === undefined) return undefined;
   const last = refersTo(far, value);
-  const after = fill(throughOf(near)!, { v: rowsOf(near.parent, last) });
+  const after = fill(listTemplate(near)!, { v: rowsOf(near.parent, last) });
   return {
     near,
     far,

@@ -15,7 +15,7 @@ import {
   numbersOf,
   uniqueLabels,
   valueSql,
-} from "../look.ts";
+} from "../inspect-world.ts";
 import { asksFor, called, extremesOf, pluralOf, predicate, type Restriction, rowOf, rowsOf } from "../phrases.ts";
 import { compared, either, range, sinceDay, someCategory, someNumber, someYear, without } from "../restrictions.ts";
 import type { TableSpec } from "../spec.ts";

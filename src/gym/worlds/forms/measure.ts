@@ -1,7 +1,7 @@
 // Questions about an aggregate of a column: its highest, lowest, average or total value.
 import { quoteName } from "../../sql/index.ts";
 import { fill, plural } from "../english.ts";
-import { columnSql, datesOf, maybePick, numbersOf } from "../look.ts";
+import { columnSql, datesOf, maybePick, numbersOf } from "../inspect-world.ts";
 import { countedBy, extremesOf, type Restriction, rowOf, rowsOf, superlative } from "../phrases.ts";
 import { someCategory } from "../restrictions.ts";
 import type { NumberColumn, TableSpec } from "../spec.ts";

@@ -14,7 +14,7 @@ import {
   soleLinksOf,
   uniqueLabels,
   verbLinksOf,
-} from "../look.ts";
+} from "../inspect-world.ts";
 import { called, comparativeOf, countedBy, extremesOf, predicate, rowOf, rowsOf, verbOf } from "../phrases.ts";
 import { someCategory, someNumber } from "../restrictions.ts";
 import { draft, type Form, type Make } from "./form.ts";

@@ -14,7 +14,7 @@ import {
   numbersOf,
   soleLinksOf,
   verbLinksOf,
-} from "../look.ts";
+} from "../inspect-world.ts";
 import { countedBy, extremesOf, rowOf, rowsOf, verbOf } from "../phrases.ts";
 import { someCategory, someNumber } from "../restrictions.ts";
 import { draft, type Form, type Make } from "./form.ts";

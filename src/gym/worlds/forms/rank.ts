@@ -2,7 +2,17 @@
 import { quoteName } from "../../sql/index.ts";
 import type { World } from "../build.ts";
 import { plural } from "../english.ts";
-import { cells, columnSql, datesOf, factsOf, isFull, labelledTables, labelOf, maybePick, numbersOf } from "../look.ts";
+import {
+  cells,
+  columnSql,
+  datesOf,
+  factsOf,
+  isFull,
+  labelledTables,
+  labelOf,
+  maybePick,
+  numbersOf,
+} from "../inspect-world.ts";
 import { asksFor, type Restriction, rowOf, rowsOf, superlative } from "../phrases.ts";
 import { someCategory } from "../restrictions.ts";
 import type { DateColumn, NumberColumn, TableSpec } from "../spec.ts";

@@ -34,7 +34,7 @@ test("blocks never overlap, are aligned, and merge again when all are freed", ()
       }
       for (const address of live.keys()) allocator.free(address);
       expect(allocator.used).toBe(0);
-      // Everything is one gap again: the largest possible block fits without growing.
+      // All gaps have merged into one: the largest possible block fits without growing.
       const before = top;
       if (before > 128) expect(allocator.alloc(before - 128)).toBe(128);
       expect(top).toBe(before);

@@ -1,4 +1,4 @@
-// Allocator of one linear memory: first fit over a sorted list of gaps, neighbours merged when freed.
+// Allocator for one linear memory: first fit over a sorted list of gaps; neighbouring gaps are merged.
 const ALIGN = 64; // a cache line, so that threads do not share one at a buffer's edge
 
 interface Gap {
@@ -7,15 +7,15 @@ interface Gap {
 }
 
 export interface Allocator {
-  /** Address of `bytes` free bytes; the space grows through `grow` when none is left. */
+  /** Returns the address of `bytes` free bytes; calls `grow` if there is no large enough gap. */
   alloc(bytes: number): number;
   free(address: number): void;
-  /** Bytes allocated now, and the peak. */
+  /** Bytes allocated now; `peak` is the maximum so far. */
   readonly used: number;
   readonly peak: number;
 }
 
-/** `grow(end)` must make every address below `end` usable, or throw. */
+/** Creates an allocator. `grow(end)` must make every address below `end` usable, or throw. */
 export function createAllocator(start: number, grow: (end: number) => void): Allocator {
   const gaps: Gap[] = [];
   const sizes = new Map<number, number>();

@@ -1,4 +1,5 @@
-// The CPU device: the suite of all devices, the same bits with any number of threads, and what only it has (memory, workers).
+// Tests the CPU device: the suite for all devices, equal bits for any number of threads, and its own features (memory,
+// workers).
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
@@ -18,7 +19,7 @@ import { createCpu } from "./start.node.ts";
 const TOLERANCES = { forward: 1e-5, backward: 2e-5, optimizer: 2e-6 };
 const VARIANTS = ["plain", "relaxed"] as const;
 
-/** The first two have every variant and number of threads once; below, threads are compared bit by bit. */
+/** The first two cover every SIMD variant and number of threads; the tests below compare threads bit by bit. */
 const DEVICES = [
   { simd: "plain", threads: 1 },
   { simd: "relaxed", threads: 2 },
@@ -171,7 +172,7 @@ test.each(["device.close()", ""])("a process that used threads exits: %s", async
   expect(stdout.trim()).toBe("2 40000");
 });
 
-/** The bits as text, so that −0 and 0 differ and NaN equals itself. */
+/** Formats bits as text, so that −0 and 0 differ and NaN equals itself. */
 function bitsOf(values: Float32Array | Int32Array): string {
   return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString("base64");
 }
@@ -194,7 +195,7 @@ describe("the next tokens of samples with a common prefix", () => {
   const unit = 2 * shape.kvHeads * shape.headDim;
   const capacity = (tokens: number) => (tokens + 7) & ~7;
 
-  /** Groups of samples whose prompts share a prefix, and one alone; tokens of each. */
+  /** Groups of samples whose prompts share a prefix, and a single one; the token counts of each. */
   const batches = fc.record({
     root: fc.integer({ min: 1, max: 60 }),
     groups: fc.array(
@@ -208,7 +209,7 @@ describe("the next tokens of samples with a common prefix", () => {
   });
   type Batch = typeof batches extends fc.Arbitrary<infer T> ? T : never;
 
-  function newsOf({ root, groups, lonely }: Batch): { news: NewTokens[]; stored: number } {
+  function diffObservation({ root, groups, lonely }: Batch): { news: NewTokens[]; stored: number } {
     let stored = 0;
     const blockFor = (tokens: number) => {
       const block = { block: stored, capacity: capacity(tokens), tokens, row: 0 };
@@ -225,7 +226,7 @@ describe("the next tokens of samples with a common prefix", () => {
   }
 
   function attended(device: CpuDevice, batch: Batch, each: boolean): string {
-    const { news, stored } = newsOf(batch);
+    const { news, stored } = diffObservation(batch);
     const width = shape.heads * shape.headDim;
     return device.scope(() => {
       const r = random("begin alike", JSON.stringify(batch));

@@ -22,11 +22,13 @@ import { sameBits } from "./x64/self-check.ts";
 export interface CpuOptions {
   /** @default 1 */
   readonly threads?: number;
-  /** "relaxed" needs a runtime with relaxed SIMD. @default relaxed if available, else plain */
+  /** "relaxed" requires a runtime with relaxed SIMD. @default relaxed if available, else plain */
   readonly simd?: "plain" | "relaxed";
-  /** How to start a worker; without it there is one thread and unshared memory. */
+  /** Starts a worker; without it there is one thread, and memory is not shared. */
   readonly startWorker?: StartWorker;
-  /** Machine-code kernels over this memory that replace those of the same names; used only if a self-check finds the same bits. */
+  /**
+   * Machine-code kernels that replace WebAssembly ones of the same names; used only if a self-check finds equal bits.
+   */
   readonly native?: ((memory: WebAssembly.Memory) => Bound) | null;
 }
 
@@ -39,13 +41,13 @@ export interface CpuDevice extends Device {
 
 const PAGE = 65_536;
 const MAX_PAGES = 65_536; // 4 GiB: the range of 32-bit addresses
-const FORWARD_BLOCK = 16; // queries per task at most, as in wasm/attention.ts
-const WASM_BLOCK = 4; // … without machine code: one tile
+const FORWARD_BLOCK = 16; // maximum queries per task, as in wasm/attention.ts
+const WASM_BLOCK = 4; // the same without machine code: one tile
 const BACKWARD_BLOCK = 32; // queries per task, as in wasm/attention-backward.ts
-const LIST = 1_024; // floats of a thread's command list, as in wasm/host.ts
-const GROW_STEP = 256; // pages to grow by at least: growing is slow
+const LIST = 1_024; // floats in a thread's command list, as in wasm/host-commands.ts
+const GROW_STEP = 256; // minimum pages to grow by, since growing is slow
 
-/** Makes a CPU device; `start.node.ts` gives it threads under Node. */
+/** Creates a CPU device; start.node.ts adds threads under Node. */
 export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuOptions = {}): CpuDevice {
   const shared = startWorker !== undefined && threads > 1;
   const { module, variant } = compile(simd, shared);
@@ -68,7 +70,7 @@ export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuO
   return new Cpu(memory, pool, variant, isNative);
 }
 
-/** The result of `work`, or undefined if it throws: WebAssembly is the fallback. */
+/** Returns the result of `work`, or undefined if it throws: WebAssembly is the fallback. */
 function attempt<T>(work: () => T): T | undefined {
   try {
     return work();
@@ -97,7 +99,7 @@ function decode(base64: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
 
-/** Packed copies of a weight: panels for x · Wᵀ and for dy · W, made when first needed after a change. */
+/** Packed copies of a weight, in panels for x · Wᵀ and for dy · W; made when first needed after a change. */
 interface Packed {
   forward: number | undefined;
   backward: number | undefined;
@@ -413,7 +415,7 @@ class Cpu implements CpuDevice {
   sumSquares(x: Buffer): number {
     return this.scope(() => {
       const blocks = Math.ceil(x.length / 16_384);
-      const sums = this.alloc("f32", 2 * blocks); // doubles
+      const sums = this.alloc("f32", 2 * blocks); // as doubles
       this.#run("sumSquares", x, sums, x.length);
       const view = new Float64Array(this.#memory.buffer, sums.address, blocks);
       return view.reduce((total, sum) => total + sum, 0);
@@ -465,7 +467,7 @@ class Cpu implements CpuDevice {
     const missing = Math.ceil(end / PAGE) - this.#memory.buffer.byteLength / PAGE;
     if (missing <= 0) return;
     try {
-      if (end > MAX_PAGES * PAGE) throw new RangeError("4 GiB"); // before growing, which would detach the views
+      if (end > MAX_PAGES * PAGE) throw new RangeError("4 GiB"); // checked before growing, which would detach the views
       this.#memory.grow(Math.min(Math.max(missing, GROW_STEP), MAX_PAGES - this.#memory.buffer.byteLength / PAGE));
     } catch (cause) {
       throw new SqlEnvError("out_of_memory", {
@@ -480,7 +482,7 @@ class Cpu implements CpuDevice {
   }
 }
 
-/** Floats of one row of scores: the longest context, and room for the last panel. */
+/** Floats per row of scores: the longest context, rounded up to whole panels. */
 function scratchRow({ maxContext }: TokenLayout): number {
   return (maxContext + 23) & ~7;
 }

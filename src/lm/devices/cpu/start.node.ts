@@ -1,4 +1,4 @@
-// The CPU device under Node: worker threads, and relaxed SIMD switched on in Node 20.
+// Starts the CPU device under Node: with worker threads, and with relaxed SIMD enabled in Node 20.
 import { setFlagsFromString } from "node:v8";
 import { usableCpus } from "../../../io/cpus.node.ts";
 import { type CpuDevice, type CpuOptions, createCpuDevice } from "./device.ts";
@@ -6,9 +6,11 @@ import { startThread } from "./thread.node.ts";
 import { bindFromText, bindingText, nativeCode } from "./x64/native.node.ts";
 
 export interface CpuNodeOptions extends Omit<CpuOptions, "startWorker" | "native"> {
-  /** @default the cores this process may use, at most 8 */
+  /** Number of threads. @default the cores this process may use, at most 8 */
   readonly threads?: number;
-  /** Machine code where processor and system allow it; the bits are the same. @default true, unless SQLENV_NATIVE=0 */
+  /**
+   * Use machine code if the processor and system allow it; the bits are the same. @default true, unless SQLENV_NATIVE=0
+   */
   readonly native?: boolean;
 }
 

@@ -1,15 +1,15 @@
-// The CPU device in a browser: with threads if the page is cross-origin isolated, else single-threaded.
+// Starts the CPU device in a browser: with threads if the page is cross-origin isolated, else single-threaded.
 import { type CpuDevice, createCpuDevice } from "./device.ts";
 import { WORKER } from "./thread-pool.ts";
 
 export interface CpuWebOptions {
-  /** Used only if the page is cross-origin isolated. @default the machine's cores, at most 8 */
+  /** Number of threads, if the page is cross-origin isolated. @default the machine's cores, at most 8 */
   readonly threads?: number | undefined;
   /** @default relaxed if available, else plain */
   readonly simd?: "plain" | "relaxed" | undefined;
 }
 
-/** Makes the device. With threads it must be called in a worker: a page's main thread may not block. */
+/** Creates the device. With threads, call it in a worker: a page's main thread may not block. */
 export async function createWebCpu({
   threads = Math.min(8, globalThis.navigator?.hardwareConcurrency || 1),
   simd,
@@ -17,7 +17,8 @@ export async function createWebCpu({
   const options = simd === undefined ? {} : { simd };
   const isPage = "document" in globalThis;
   if (threads === 1 || isPage || !globalThis.crossOriginIsolated) return createCpuDevice(options);
-  // A worker starts only when the thread that created it is idle, which a kernel's caller never is: start all before the first kernel.
+  // A worker starts only when its creating thread is idle, which never happens during a kernel: start all before the
+  // first kernel.
   const waiting = await Promise.all(Array.from({ length: threads - 1 }, readyWorker));
   return createCpuDevice({
     ...options,
@@ -30,7 +31,7 @@ export async function createWebCpu({
   });
 }
 
-/** A worker that has reported ready and waits for its part. */
+/** Starts a worker; resolves when it is ready for its part. */
 function readyWorker(): Promise<Worker> {
   const source = `${WORKER}\nonmessage = ({ data }) => serve(data);\npostMessage("ready");`;
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));

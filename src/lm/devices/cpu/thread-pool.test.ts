@@ -1,11 +1,11 @@
-// CPU threads that die: the caller of a kernel gets an error instead of waiting forever.
+// Tests CPU threads that die: the caller of a kernel gets an error instead of waiting forever.
 import { existsSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
 import { type CpuDevice, createCpuDevice } from "./device.ts";
 import { startThread } from "./thread.node.ts";
 
-/** A device of two threads, the second of which runs this source instead of its own. */
+/** A device with two threads; the second runs a changed worker source. */
 function deviceWith(change: (source: string) => string): { device: CpuDevice; worker: Worker } {
   let worker: Worker | undefined;
   const device = createCpuDevice({
@@ -22,7 +22,7 @@ function deviceWith(change: (source: string) => string): { device: CpuDevice; wo
 const runKernel = (device: CpuDevice) => device.sumSquares(device.alloc("f32", 4096));
 const lost = (what: RegExp) => expect.objectContaining({ code: "device_lost", message: expect.stringMatching(what) });
 
-const isLinux = existsSync("/proc/thread-self"); // elsewhere it is unknown whether a thread runs
+const isLinux = existsSync("/proc/thread-self"); // other systems cannot tell whether a thread is alive
 
 test.skipIf(!isLinux)("a thread that was ended between two kernels", async () => {
   const { device, worker } = deviceWith((source) => source);
@@ -50,7 +50,8 @@ test("a thread that cannot instantiate the kernels", () => {
 });
 
 test("a thread that is slow is waited for", () => {
-  const slow = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1200);"; // longer than one slice of waiting
+  // Longer than one waiting interval.
+  const slow = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1200);";
   const { device } = deviceWith((source) => source.replace("kernels[control[2]](", `${slow} kernels[control[2]](`));
   expect(runKernel(device)).toBe(0);
   device.close();

@@ -1,5 +1,5 @@
-// Thread pool: all threads run each kernel together. Each has an instance of the module over one shared memory and computes its
-// share (part, parts); the caller is part 0. Workers spin briefly between kernels, then sleep.
+// Thread pool: all threads run each kernel together. Each has an instance of the module over one shared memory and
+// computes its share (part, parts); the caller is part 0. Workers spin briefly between kernels, then sleep.
 
 import { SqlEnvError } from "../../../errors.ts";
 
@@ -8,15 +8,15 @@ export type KernelExports = Record<string, (...args: number[]) => void>;
 
 export interface ThreadPool {
   readonly size: number;
-  /** Runs a kernel with these arguments on all parts and returns when every part is done. */
+  /** Runs a kernel with these arguments on all parts; returns when every part is done. */
   run(kernel: string, ...args: number[]): void;
   close(): void;
 }
 
-/** A started worker: node:worker_threads or a page's Worker. */
+/** A started worker, from node:worker_threads or a page's Worker. */
 export interface WorkerHandle {
   end(): void;
-  /** Whether the thread with this id still runs. Polled, since a caller that waits receives no events. */
+  /** Whether the thread with this id is still running. Polled, since a blocked caller receives no events. */
   isAlive?(id: number): boolean;
 }
 
@@ -24,15 +24,15 @@ export type StartWorker = (source: string, data: unknown) => WorkerHandle;
 
 // Indices into the shared control array.
 const [GENERATION, REMAINING, KERNEL, COUNT, FAILED] = [0, 1, 2, 3, 4];
-const FIRST_STATE = 8; // a word for each part: 0 until it serves kernels, then its thread's id
+const FIRST_STATE = 8; // one word per part: 0 until it serves kernels, then its thread's id
 const BROKEN = -1;
 const STOP = -1;
-const SLICE_MS = 500; // a dead thread is noticed after this long
-const START_MS = 120_000; // a thread that takes longer to start has failed, even on a busy machine
+const SLICE_MS = 500; // interval after which a waiting caller checks for dead threads
+const START_MS = 120_000; // time limit for starting a thread, generous enough for a busy machine
 const MAX_ARGS = 32;
-const SPINS = 4_000; // about 30 µs: longer than the gaps inside a step, short enough for shared cores
+const SPINS = 4_000; // about 30 µs: longer than the gaps within a step, short enough for shared cores
 
-/** One thread: kernels run in the caller. */
+/** Creates a pool of one thread: kernels run in the caller. */
 export function singleThread(exports: KernelExports): ThreadPool {
   return {
     size: 1,
@@ -41,7 +41,10 @@ export function singleThread(exports: KernelExports): ThreadPool {
   };
 }
 
-/** `size` threads, the caller included; with `native`, workers prefer the machine-code kernels that `startWorker` binds. */
+/**
+ * Starts a pool of `size` threads, including the caller. With `native`, workers prefer the machine-code kernels that
+ * `startWorker` binds.
+ */
 export function startThreadPool(
   size: number,
   module: WebAssembly.Module,
@@ -71,7 +74,7 @@ export function startThreadPool(
   let closed = false;
   let lost: SqlEnvError | undefined;
   const started = performance.now();
-  /** Throws when a part will never be done: its thread has ended, or never started. */
+  /** Throws if a part can never finish: its thread has ended or never started. */
   const checkThreads = () => {
     for (const [i, worker] of workers.entries()) {
       const state = Atomics.load(control, FIRST_STATE + i + 1);
@@ -100,7 +103,7 @@ export function startThreadPool(
       } catch (error) {
         failure = { error };
       }
-      // The others write to the same memory: even after a failure here, wait until they are done.
+      // The other threads write to the same memory: wait until they are done, even after a failure here.
       for (let spin = 0, left = Atomics.load(control, REMAINING); left > 0; left = Atomics.load(control, REMAINING)) {
         if (++spin > SPINS && Atomics.wait(control, REMAINING, left, SLICE_MS) === "timed-out") checkThreads();
       }
@@ -116,7 +119,7 @@ export function startThreadPool(
   };
 }
 
-/** Source of a worker: plain JavaScript, since it is started from text both in Node and in pages. */
+/** Source text of a worker: plain JavaScript, since Node and pages both start it from text. */
 export const WORKER = `
 async function serve(data, bind, id = 1) {
   try {

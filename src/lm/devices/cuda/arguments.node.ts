@@ -1,4 +1,4 @@
-// Kernel arguments, and how rows and heads are divided among threads.
+// Builds kernel arguments, and divides rows and heads among threads.
 import type { Buffer, Scale } from "../device.ts";
 import type { Matrix } from "./blas.node.ts";
 import { MAX_NORM_WIDTH } from "./kernels/norm.ts";
@@ -26,18 +26,18 @@ export function scalesOf(norms: { readonly q: Scale; readonly k: Scale } | null)
   return norms ? [at(norms.q.value), at(norms.k.value)] : [NULL, NULL];
 }
 
-/** Scales and bias of a layer's heads, as `rotate` and `attention_next` take them. */
+/** Addresses of a layer's head scales and bias, in the order that `rotate` and `attention_next` take them. */
 export function vectorsOf(norms: { readonly q: Scale; readonly k: Scale } | null, bias: Scale | null): KernelArg[] {
   return [...scalesOf(norms), bias ? at(bias.value) : NULL];
 }
 
-/** Threads per row, eight numbers each. */
+/** Threads per row; each handles eight numbers. */
 export function normThreads(width: number): number {
   if (width > MAX_NORM_WIDTH) throw new RangeError(`rows of ${width} numbers are too wide for the CUDA device`);
   return Math.min(256, Math.max(32, Math.ceil(width / 8 / 32) * 32));
 }
 
-/** Threads per head, and the dims per thread in each half of a rotated head. */
+/** Threads per head, and dims per thread in each half of a rotated head. */
 export function rotaryCut(headDim: number): { lanes: number; dims: 4 | 8 } {
   const dims = headDim % 16 === 0 ? 8 : 4;
   const needed = headDim / 2 / dims;

@@ -1,4 +1,4 @@
-// Attention kernels on an emulated GPU, against plain sums (needs a C++ compiler, no GPU).
+// Compares attention kernels on an emulated GPU with plain sums (needs a C++ compiler, no GPU).
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,14 +12,14 @@ import { type AttentionGpu, type AttentionShape, attentionKernels, attentionPlan
 const run = promisify(execFile);
 const emulator = fileURLToPath(new URL("../../../../test/devices/emulator/", import.meta.url));
 const compiler = await run("g++", ["--version"]).then(
-  () => process.platform === "linux", // fibers, and the bits of a float
+  () => process.platform === "linux", // the emulator needs fibers
   () => false,
 );
 
 const T4 = { capability: 75, sharedPerBlock: 64 << 10 };
 const A100 = { capability: 80, sharedPerBlock: 163 << 10 };
 const H200 = { capability: 90, sharedPerBlock: 227 << 10 };
-const CASES: [way: string, AttentionShape, AttentionGpu][] = [
+const CASES: [instructionSet: string, AttentionShape, AttentionGpu][] = [
   ["float", { heads: 4, kvHeads: 2, headDim: 24, precision: "f32" }, T4],
   ["wgmma", { heads: 3, kvHeads: 1, headDim: 64, precision: "bf16" }, H200],
   ["mma", { heads: 3, kvHeads: 1, headDim: 24, precision: "bf16" }, A100],
@@ -34,7 +34,7 @@ interface Errors {
   readonly dqkv: number;
 }
 
-/** Relative errors, per tree of spans. */
+/** Runs the kernels on several trees of spans; returns the relative errors of each. */
 async function errorsOf(shape: AttentionShape, gpu: AttentionGpu): Promise<Errors[]> {
   const { suffix, sources, forward, backward } = attentionKernels(shape, gpu);
   const folder = await mkdtemp(join(tmpdir(), "emulated-"));
@@ -43,7 +43,7 @@ async function errorsOf(shape: AttentionShape, gpu: AttentionGpu): Promise<Error
     const defines: string[] = [];
     for (const [name, { code }] of Object.entries(files)) {
       const path = join(folder, `${name}.inc`);
-      // The emulator's one block has its shared memory under the same name.
+      // The emulator runs one block at a time and declares its shared memory under the same name.
       await writeFile(path, code.replaceAll(/extern __shared__[^;]*;/g, "").replaceAll('extern "C"', ""));
       defines.push(`-D${name}="${path}"`);
     }
@@ -71,8 +71,8 @@ describe.skipIf(!compiler)("emulated (skipped where there is no g++),", () => {
   test.each(some(2, CASES))(
     "by %s: %o is right to its precision on every tree",
     { timeout: 180_000 },
-    async (way, shape, gpu) => {
-      expect(attentionKernels(shape, gpu).forward.way).toBe(way);
+    async (instructionSet, shape, gpu) => {
+      expect(attentionKernels(shape, gpu).forward.instructionSet).toBe(instructionSet);
       const limits = shape.precision === "f32" ? { sums: 3e-6, lse: 1e-6 } : { sums: 6e-3, lse: 1e-5 };
       const trees = await errorsOf(shape, gpu);
       expect(trees).toHaveLength(4);

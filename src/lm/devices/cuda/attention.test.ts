@@ -1,4 +1,4 @@
-// Attention on GPUs: tile sizes, launch arguments, and that every kernel compiles for the GPUs it is meant for.
+// Tests attention on GPUs: tile shapes, launch arguments, and that every kernel compiles for its GPUs.
 import { describe, expect, test } from "vitest";
 import { hasNvcc, spillsOf } from "../../../../test/devices/nvcc.ts";
 import { some } from "../../../../test/helpers/cases.ts";
@@ -27,12 +27,13 @@ const qwen: AttentionShape = { heads: 16, kvHeads: 8, headDim: 128, precision: "
 const plain: AttentionShape = { ...qwen, precision: "f32" };
 
 test("a GPU gets the fastest instructions it has", () => {
-  const wayOn = (shape: AttentionShape, gpu: typeof T4) => attentionKernels(shape, gpu).forward.way;
-  expect(wayOn(qwen, H200)).toBe("wgmma");
-  expect(wayOn({ ...qwen, headDim: 24 }, H200)).toBe("mma");
-  expect(wayOn(qwen, A100)).toBe("mma");
-  expect(wayOn(plain, H200)).toBe("float");
-  expect(wayOn(plain, T4)).toBe("float");
+  const instructionSetOn = (shape: AttentionShape, gpu: typeof T4) =>
+    attentionKernels(shape, gpu).forward.instructionSet;
+  expect(instructionSetOn(qwen, H200)).toBe("wgmma");
+  expect(instructionSetOn({ ...qwen, headDim: 24 }, H200)).toBe("mma");
+  expect(instructionSetOn(qwen, A100)).toBe("mma");
+  expect(instructionSetOn(plain, H200)).toBe("float");
+  expect(instructionSetOn(plain, T4)).toBe("float");
 });
 
 test.each([T4, A100, RTX_4090, H200])("heads of all sizes fit compute capability $capability", (gpu) => {
@@ -51,11 +52,11 @@ test("heads of a group are paired, others alone; kernels of other tile sizes hav
   const pairs = attentionKernels(qwen, H200);
   const alone = attentionKernels({ ...qwen, heads: 24 }, H200);
   expect([pairs.forward.heads, alone.forward.heads]).toEqual([2, 1]);
-  expect([pairs.decodeTogether, alone.decodeTogether]).toEqual([2, 3]);
+  expect([pairs.decodeHeadsPerBlock, alone.decodeHeadsPerBlock]).toEqual([2, 3]);
   expect(pairs.suffix).not.toBe(alone.suffix);
 });
 
-/** A prompt of 100 and its completions of 30 and 200. */
+/** A prompt of 100 tokens with completions of 30 and 200. */
 function someLayout(): TokenLayout {
   const make = (length: number): Buffer => ({ dtype: "i32", length, address: 4096 * length });
   return {
@@ -85,7 +86,7 @@ test("a plan's tables are consecutive in its buffer, with room for every tile", 
   const { started, launch } = recorder();
   const plan = planAttention(launch, kernels, layout, 1000);
   expect(started.map(({ kernel }) => kernel)).toEqual(["attention_plan", "attention_plan"]);
-  const tiles = Math.floor(330 / 64) + 3; // 64 queries of two heads
+  const tiles = Math.floor(330 / 64) + 3; // a tile is 64 queries of two heads
   expect(plan.queryTiles).toEqual({ at: 1000, count: tiles });
   expect(plan.backwardTiles).toEqual({ at: 1000 + 8 * tiles, count: tiles });
   expect(plan.keyTiles).toEqual({ at: 1000 + 16 * tiles, count: Math.floor(330 / 128) + 3 });

@@ -1,11 +1,11 @@
-// Attention on a CUDA GPU: which kernels a head shape needs, their tile sizes, and their launches.
+// Attention on a CUDA GPU: chooses the kernels for a head shape and their tile shapes, and launches them.
 import type { Buffer, TokenLayout } from "../device.ts";
 import { forwardKernel, PLAN } from "./kernels/attention.ts";
 import { backwardKernels } from "./kernels/attention-backward.ts";
 import { DECODE_SPLITS, decodeKernel } from "./kernels/attention-decode.ts";
-import { nextKernel, nextShared } from "./kernels/attention-next.ts";
-import { instructions, PARTS, type Way } from "./kernels/attention-parts.ts";
+import { type InstructionSet, instructions, PARTS } from "./kernels/attention-parts.ts";
 import { COMMON } from "./kernels/common.ts";
+import { nextKernel, nextShared } from "./kernels/fused-decode-step.ts";
 import { COPIES } from "./kernels/hopper.ts";
 import { MMA } from "./kernels/mma.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
@@ -26,9 +26,9 @@ export interface AttentionGpu {
   readonly sharedPerBlock: number;
 }
 
-/** Tile sizes of a kernel: see kernels/attention-parts.ts. */
-interface Cut {
-  readonly way: Way;
+/** Shape of a kernel's tiles: see kernels/attention-parts.ts. */
+interface TileShape {
+  readonly instructionSet: InstructionSet;
   readonly warps: number;
   readonly tile: number;
   readonly stages: number;
@@ -37,23 +37,23 @@ interface Cut {
   readonly shared: number;
 }
 
-/** The kernels of a head shape, as the `attention…` functions launch them. */
+/** The kernels for a head shape, as the `attention…` functions launch them. */
 export interface AttentionKernels {
   readonly shape: AttentionShape;
   readonly suffix: string;
   readonly sources: readonly KernelSource[];
-  readonly forward: Cut;
-  readonly backward: Cut;
-  /** Heads per block of the decode kernel; 0 if the heads are too wide for it. */
-  readonly decodeTogether: number;
-  /** The kernel that reads shared prefixes once, if there is one for the shape. */
+  readonly forward: TileShape;
+  readonly backward: TileShape;
+  /** Heads per block of the decode kernel; 0 if heads are too wide for it. */
+  readonly decodeHeadsPerBlock: number;
+  /** Name of the kernel that reads shared prefixes once, if there is one for this shape. */
   readonly next: string | undefined;
 }
 
 /** An address on the GPU. */
 type Address = number | bigint;
 
-/** The plan of a layout: see kernels/attention.ts. */
+/** A layout's plan: see kernels/attention.ts. */
 export interface AttentionPlan {
   readonly buffer: Address;
   readonly queryTiles: { readonly at: Address; readonly count: number };
@@ -64,47 +64,50 @@ export interface AttentionPlan {
 }
 
 const PLAN_THREADS = 1024;
-const DOTS_WARPS = 8; // of attention_dots
-const DECODE_MOST = 256; // widest head of the decode kernel
+const DOTS_WARPS = 8; // warps per block of attention_dots
+const DECODE_MOST = 256; // maximum head size of the decode kernel
 const DECODE_THREADS = 128;
-const NEXT_STATIC = 4096; // bytes of static shared memory in kernels/attention-next.ts
+const NEXT_STATIC = 4096; // bytes of static shared memory in kernels/fused-decode-step.ts
 
-/** Kernels for a head shape on a GPU; `sources` must be compiled once. "wgmma" needs the architecture's "a" target. */
-export function attentionKernels(shape: AttentionShape, gpu: AttentionGpu, force?: Way): AttentionKernels {
+/**
+ * Chooses kernels for a head shape on a GPU; `sources` must be compiled once. "wgmma" needs the architecture's "a"
+ * target.
+ */
+export function attentionKernels(shape: AttentionShape, gpu: AttentionGpu, force?: InstructionSet): AttentionKernels {
   const { headDim: d, precision } = shape;
-  const way: Way = force ?? wayFor(shape, gpu);
-  const forward = cut(shape, gpu, way, "forward");
-  const backward = cut(shape, gpu, way, "backward");
-  const suffix = `${precision}_${d}_${forward.heads}${backward.heads}_${way}`;
-  const from = way === "float" ? 75 : way === "mma" ? 80 : 90;
-  const decodeTogether = d > DECODE_MOST ? 0 : togetherOf(shape);
+  const instructionSet: InstructionSet = force ?? instructionSetFor(shape, gpu);
+  const forward = tileShape(shape, gpu, instructionSet, "forward");
+  const backward = tileShape(shape, gpu, instructionSet, "backward");
+  const suffix = `${precision}_${d}_${forward.heads}${backward.heads}_${instructionSet}`;
+  const from = instructionSet === "float" ? 75 : instructionSet === "mma" ? 80 : 90;
+  const decodeHeadsPerBlock = d > DECODE_MOST ? 0 : headsPerBlock(shape);
   const next = hasNext(shape, gpu) ? nextSource(shape) : undefined;
   return {
     shape,
     suffix,
     forward,
     backward,
-    decodeTogether,
+    decodeHeadsPerBlock,
     next: next?.name,
     sources: [
       { name: `attention_${suffix}`, from, code: code(shape, forward, forwardKernel(suffix)) },
       { name: `attention_back_${suffix}`, from, code: code(shape, backward, backwardKernels(suffix)) },
-      ...(decodeTogether > 0
-        ? [{ name: `attention_decode_${decodeSuffix(shape)}`, code: decodeCode(shape, decodeTogether) }]
+      ...(decodeHeadsPerBlock > 0
+        ? [{ name: `attention_decode_${decodeSuffix(shape)}`, code: decodeCode(shape, decodeHeadsPerBlock) }]
         : []),
       ...(next ? [next] : []),
     ],
   };
 }
 
-/** As many heads of a kv head as fit into registers. */
-function togetherOf({ heads, kvHeads }: Pick<AttentionShape, "heads" | "kvHeads">): number {
+/** How many heads of a kv head fit into registers. */
+function headsPerBlock({ heads, kvHeads }: Pick<AttentionShape, "heads" | "kvHeads">): number {
   const group = heads / kvHeads;
   return [8, 7, 6, 5, 4, 3, 2, 1].find((n) => group % n === 0)!;
 }
 
 function decodeSuffix(shape: AttentionShape): string {
-  return `${shape.precision}_${shape.headDim}_${togetherOf(shape)}`;
+  return `${shape.precision}_${shape.headDim}_${headsPerBlock(shape)}`;
 }
 
 function decodeCode(shape: AttentionShape, together: number): string {
@@ -118,13 +121,13 @@ function decodeCode(shape: AttentionShape, together: number): string {
   ].join("\n");
 }
 
-/** Whether kernels/attention-next.ts supports these heads on this GPU. */
+/** Whether kernels/fused-decode-step.ts supports these heads on this GPU. */
 function hasNext({ heads, kvHeads, headDim, precision }: AttentionShape, gpu: AttentionGpu): boolean {
   if (precision !== "bf16" || heads / kvHeads > TILE_QUERIES || (headDim !== 64 && headDim !== 128)) return false;
   return gpu.capability >= 80 && nextShared(headDim) + NEXT_STATIC <= gpu.sharedPerBlock;
 }
 
-/** The kernel of kernels/attention-next.ts, named as its source. */
+/** Source of the kernel in kernels/fused-decode-step.ts; the source and the kernel have the same name. */
 export function nextSource({ heads, kvHeads, headDim }: AttentionShape): KernelSource {
   const together = heads / kvHeads;
   const suffix = `${headDim}_${together}`;
@@ -147,36 +150,41 @@ export function sharingShape({ heads, kvHeads }: Pick<AttentionShape, "heads" | 
 /** The source of `attention_plan`, one for all shapes. */
 export const attentionPlanSource: KernelSource = { name: "attention_plan", code: PLAN };
 
-function wayFor({ precision, headDim }: AttentionShape, { capability }: AttentionGpu): Way {
+function instructionSetFor({ precision, headDim }: AttentionShape, { capability }: AttentionGpu): InstructionSet {
   if (precision === "f32") return "float";
   return capability === 90 && headDim % 16 === 0 && headDim <= 128 ? "wgmma" : "mma";
 }
 
-/** The largest tile sizes that fit the GPU's shared memory. */
-function cut(shape: AttentionShape, gpu: AttentionGpu, way: Way, pass: "forward" | "backward"): Cut {
+/** The largest tile shape that fits the GPU's shared memory. */
+function tileShape(
+  shape: AttentionShape,
+  gpu: AttentionGpu,
+  instructionSet: InstructionSet,
+  pass: "forward" | "backward",
+): TileShape {
   const { heads, kvHeads, headDim: d } = shape;
-  const rowBytes = way === "float" ? 4 * (d + 4) : 128 * Math.ceil(d / 64);
-  const owned = pass === "forward" ? 1 : 2; // tiles of the block's own rows
-  for (const [warps, tile, stages] of CUTS[way]) {
+  const rowBytes = instructionSet === "float" ? 4 * (d + 4) : 128 * Math.ceil(d / 64);
+  const owned = pass === "forward" ? 1 : 2; // number of tiles for the block's own rows
+  for (const [warps, tile, stages] of TILE_SHAPES[instructionSet]) {
     const shared =
       rowBytes * (owned * 16 * warps + stages * 2 * tile) + (owned - 1) * stages * 2 * 4 * tile + 16 * stages;
     if (shared > gpu.sharedPerBlock) continue;
-    if (stages > 1 && gpu.capability < 80) continue; // asynchronous copies came with 8.0
+    if (stages > 1 && gpu.capability < 80) continue; // asynchronous copies need capability 8.0
     const together = (heads / kvHeads) % 2 === 0 && warps > 1 ? 2 : 1;
-    return { way, warps, tile, stages, heads: together, shared };
+    return { instructionSet, warps, tile, stages, heads: together, shared };
   }
   throw new RangeError(`heads of ${d} do not fit ${gpu.sharedPerBlock} bytes of shared memory`);
 }
 
-/** Warps, tile, stages: best first. */
-const WGMMA_CUTS = [[8, 64, 4]] as const;
-const MMA_CUTS = [
+/** Candidates [warps, tile, stages], best first. */
+const WGMMA_SHAPES = [[8, 64, 4]] as const;
+const MMA_SHAPES = [
   [8, 64, 2],
   [4, 64, 2],
   [4, 32, 2],
   [4, 32, 1],
 ] as const;
-const FLOAT_CUTS = [
+const FLOAT_SHAPES = [
   [8, 32, 2],
   [8, 32, 1],
   [4, 32, 1],
@@ -184,24 +192,28 @@ const FLOAT_CUTS = [
   [2, 16, 1],
   [1, 8, 1],
 ] as const;
-const CUTS = { float: FLOAT_CUTS, mma: MMA_CUTS, wgmma: WGMMA_CUTS };
+const TILE_SHAPES = { float: FLOAT_SHAPES, mma: MMA_SHAPES, wgmma: WGMMA_SHAPES };
 
-function code(shape: AttentionShape, { way, warps, tile, stages, heads }: Cut, kernels: string): string {
+function code(
+  shape: AttentionShape,
+  { instructionSet, warps, tile, stages, heads }: TileShape,
+  kernels: string,
+): string {
   const { headDim } = shape;
   const macros = {
-    ...{ WAY_FLOAT: 0, WAY_MMA: 1, WAY_WGMMA: 2, WAY: `WAY_${way.toUpperCase()}` },
+    ...{ WAY_FLOAT: 0, WAY_MMA: 1, WAY_WGMMA: 2, WAY: `WAY_${instructionSet.toUpperCase()}` },
     ...{ D: headDim, WARPS: warps, TILE: tile, STAGES: stages, HEADS: heads },
     FORWARD_BLOCKS: 1,
   };
   const defines = Object.entries(macros).map(([name, value]) => `#define ${name} ${value}`);
-  return [COMMON, ...defines, typedef(shape), instructions(way, headDim, tile), PARTS, kernels].join("\n");
+  return [COMMON, ...defines, typedef(shape), instructions(instructionSet, headDim, tile), PARTS, kernels].join("\n");
 }
 
 function typedef({ precision }: AttentionShape): string {
   return `typedef ${precision === "f32" ? "float" : "bf16"} T;`;
 }
 
-/** Length of a plan in elements (i32). */
+/** Length of a plan, in i32 elements. */
 export function attentionPlanLength(layout: TokenLayout, kernels: AttentionKernels): number {
   const { query, backward, key } = tileCounts(layout, kernels);
   return 2 * (query + backward + key) + 2 * (layout.ranges.length / 3);
@@ -213,11 +225,14 @@ function tileCounts({ tokens, spanCount }: TokenLayout, { forward, backward }: A
 }
 
 /** Queries per head and block. */
-function queriesOf({ warps, heads }: Cut): number {
+function queriesOf({ warps, heads }: TileShape): number {
   return (16 * warps) / heads;
 }
 
-/** Makes the plan of a layout in `buffer` (i32, `attentionPlanLength`); valid for all layers, forward and backward. */
+/**
+ * Builds the plan of a layout in `buffer` (i32, `attentionPlanLength`). It is valid for all layers, forward and
+ * backward.
+ */
 export function planAttention(
   launch: Launch,
   kernels: AttentionKernels,
@@ -258,7 +273,7 @@ export function planAttention(
   return plan;
 }
 
-/** out = softmax(q · kᵀ / √d) · v of every row, and each row's log-sum-exp. */
+/** Computes out = softmax(q · kᵀ / √d) · v for every row, and each row's log-sum-exp. */
 export function attentionForward(
   launch: Launch,
   kernels: AttentionKernels,
@@ -280,7 +295,7 @@ export function attentionForward(
   );
 }
 
-/** Writes dqkv; `dots` is scratch, float [tokens, heads]. */
+/** Writes dqkv; `dots` is scratch for [tokens, heads] floats. */
 export function attentionBackward(
   launch: Launch,
   kernels: AttentionKernels,
@@ -312,19 +327,22 @@ export function attentionBackward(
   ]);
 }
 
-/** Splits of the context that occupy the GPU: many for one sequence, one for a full batch. */
+/** Number of parts that each context is split into to occupy the GPU: many for one sequence, one for a full batch. */
 export function decodeSplits(rows: number, shape: AttentionShape, multiprocessors: number): number {
-  const blocks = (rows * shape.heads) / togetherOf(shape);
+  const blocks = (rows * shape.heads) / headsPerBlock(shape);
   return Math.max(1, Math.min(DECODE_SPLITS, Math.round((2 * multiprocessors) / blocks)));
 }
 
-/** Scratch of a decode step: floats, and counters (i32) that must be 0 before the first launch. */
+/** Size of a decode step's scratch: floats, and counters (i32) that must be 0 before the first launch. */
 export function decodeScratch(rows: number, splits: number, kernels: AttentionKernels) {
   const { heads, headDim } = kernels.shape;
-  return { partials: rows * heads * splits * (headDim + 2), counters: (rows * heads) / kernels.decodeTogether };
+  return { partials: rows * heads * splits * (headDim + 2), counters: (rows * heads) / kernels.decodeHeadsPerBlock };
 }
 
-/** One new token per span (spans without a row are skipped), `rows` spans; can be captured in a graph. */
+/**
+ * Attention for one new token per span, over `rows` spans (those without a row are skipped); can be captured in a
+ * graph.
+ */
 export function attentionDecode(
   launch: Launch,
   kernels: AttentionKernels,
@@ -333,10 +351,10 @@ export function attentionDecode(
   tables: Pick<TokenLayout, "spans" | "ranges">,
   io: Readonly<Record<"q" | "kvCache" | "out" | "partials" | "counters", Buffer>>,
 ): void {
-  const { shape, decodeTogether } = kernels;
+  const { shape, decodeHeadsPerBlock } = kernels;
   launch(
     `attention_decode_${decodeSuffix(shape)}`,
-    [shape.heads / decodeTogether, splits, rows],
+    [shape.heads / decodeHeadsPerBlock, splits, rows],
     [DECODE_THREADS, 1, 1],
     0,
     [
@@ -346,14 +364,17 @@ export function attentionDecode(
   );
 }
 
-/** Scratch that kernels/attention-next.ts needs: floats, and counters (i32) that must be 0 before the first launch. */
+/**
+ * Size of the scratch for kernels/fused-decode-step.ts: floats, and counters (i32) that must be 0 before the first
+ * launch.
+ */
 export function nextScratch(rows: number, shape: AttentionShape, multiprocessors: number) {
   const { tiles, splits } = sharingCut(rows, sharingShape(shape, multiprocessors));
   const blocks = tiles * shape.kvHeads;
   return { partials: splits * blocks * TILE_QUERIES * (shape.headDim + 4), counters: blocks };
 }
 
-/** One decoding step of `rows` rows, after the qkv matmul: norms, rotary embedding, KV cache and attention. */
+/** Runs one decoding step of `rows` rows after the qkv matmul: norms, rotary embedding, KV cache and attention. */
 export function attentionNext(
   launch: Launch,
   { next, shape }: AttentionKernels,

@@ -1,4 +1,4 @@
-// Converting weights to bf16 takes no JavaScript heap, however large the embedding.
+// Converting weights to bf16 must take no JavaScript heap, however large the embedding.
 import { execFileSync } from "node:child_process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { expect, test } from "vitest";

@@ -1,7 +1,7 @@
-// bf16 on the host: the upper half of a float, rounded to nearest, ties to even. Plain loops, because `from` of a typed array
-// first collects an iterable into a JavaScript array: gigabytes of heap for the embedding of a large vocabulary.
+// bf16 on the host: the upper half of a float, rounded to nearest, ties to even. Uses plain loops, because a typed
+// array's `from` first collects an iterable into a JavaScript array: gigabytes of heap for a large embedding.
 
-/** Floats rounded to bf16, as bits. */
+/** Rounds floats to bf16; returns the bits. */
 export function floatsToBf16(floats: Float32Array): Uint16Array {
   const bits = new Uint32Array(floats.buffer, floats.byteOffset, floats.length);
   const halves = new Uint16Array(bits.length);
@@ -12,7 +12,7 @@ export function floatsToBf16(floats: Float32Array): Uint16Array {
   return halves;
 }
 
-/** bf16 bits as floats. */
+/** Converts bf16 bits to floats. */
 export function bf16ToFloats(halves: Uint16Array): Float32Array<ArrayBuffer> {
   const bits = new Uint32Array(halves.length);
   for (let i = 0; i < halves.length; i++) bits[i] = halves[i]! << 16;

@@ -1,4 +1,4 @@
-// Matmul through cuBLAS: bf16 or float in, float sums, bf16 or float out.
+// Matmul through cuBLAS: bf16 or float inputs, float sums, bf16 or float outputs.
 import { SqlEnvError } from "../../../errors.ts";
 import type { Dtype } from "../device.ts";
 import type { Driver } from "./driver.node.ts";
@@ -13,19 +13,20 @@ const PROTOTYPES = [
   "int cublasGemmEx(uint64_t handle, int transA, int transB, int m, int n, int k, const void *alpha, uint64_t a, int typeA, int lda, uint64_t b, int typeB, int ldb, const void *beta, uint64_t c, int typeC, int ldc, int compute, int algorithm)",
 ] as const;
 
-const WORKSPACE = 32 * 2 ** 20; // bytes cuBLAS recommends on Hopper; fixed, so that the same call uses the same algorithm
+// Bytes that cuBLAS recommends on Hopper; fixed, so that the same call always uses the same algorithm.
+const WORKSPACE = 32 * 2 ** 20;
 const TYPES = { f32: 0, bf16: 14 } as const; // CUDA_R_32F, CUDA_R_16BF
 const COMPUTE_32F = 68;
 const DEFAULT_ALGORITHM = -1;
 const ONE = Float32Array.of(1);
 const ZERO = Float32Array.of(0);
 
-/** A row-major matrix: its address, and the elements between rows. */
+/** A row-major matrix: its address, and the number of elements between rows. */
 export interface Matrix {
   readonly address: number;
   readonly dtype: Dtype;
   readonly stride: number;
-  /** Read transposed. */
+  /** Whether to read it transposed. */
   readonly transposed?: boolean;
 }
 
@@ -57,9 +58,9 @@ export class Blas {
     this.#destroy = calls.get("cublasDestroy_v2")!;
   }
 
-  /** out[m, n] = a[m, k] · b[k, n], or += with `add`. */
+  /** Computes out[m, n] = a[m, k] · b[k, n], or += with `add`. */
   gemm(m: number, n: number, k: number, a: Matrix, b: Matrix, out: Matrix, add = false): void {
-    // cuBLAS is column-major: it computes outᵀ = bᵀ · aᵀ, and reads a row-major matrix as its transpose.
+    // cuBLAS is column-major: it computes outᵀ = bᵀ · aᵀ and reads a row-major matrix as its transpose.
     const code = this.#gemm(
       this.#handle,
       b.transposed ? 1 : 0,

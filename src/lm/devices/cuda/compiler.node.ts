@@ -1,4 +1,4 @@
-// Compiles CUDA C for this machine's GPU through NVRTC; results are cached on disk by a hash of compiler, target and source.
+// Compiles CUDA C for this machine's GPU with NVRTC; caches results on disk by a hash of compiler, target and source.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -29,7 +29,7 @@ export class Compiler {
   readonly #target: { readonly flag: string; readonly isBinary: boolean };
   readonly #folder: string;
 
-  /** `capability`: 90 for Hopper. */
+  /** `capability` is, for example, 90 for Hopper. */
   constructor(ffi: Ffi, capability: number, folder = defaultFolder()) {
     const library: Library = loadLibrary(ffi, "nvrtc");
     const calls = new Map(PROTOTYPES.map((prototype) => [/(\w+)\(/.exec(prototype)![1]!, library.func(prototype)]));
@@ -42,7 +42,7 @@ export class Compiler {
     this.#target = this.#targetFor(capability);
   }
 
-  /** The compiled image of a source. */
+  /** Compiles a source, or reads it from the cache. */
   compile(source: KernelSource): Uint8Array {
     const key = createHash("sha256")
       .update(`${this.version} ${this.#target.flag}\n${source.code}`)
@@ -91,7 +91,7 @@ export class Compiler {
     return new TextDecoder().decode(log).replaceAll("\0", "").trim();
   }
 
-  /** SASS for the GPU if this NVRTC knows it, else PTX, which the driver compiles. */
+  /** Chooses SASS for the GPU if this NVRTC supports it, else PTX, which the driver compiles. */
   #targetFor(capability: number): { flag: string; isBinary: boolean } {
     const count = [0];
     this.#check("nvrtcGetNumSupportedArchs", this.#call("nvrtcGetNumSupportedArchs", count));
@@ -116,7 +116,7 @@ function defaultFolder(): string {
   return join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "sqlenv", "cuda");
 }
 
-/** Writes to the cache; failing to is not an error. */
+/** Writes to the cache; a failure is not an error. */
 function saveToCache(file: string, folder: string, image: Uint8Array): void {
   try {
     mkdirSync(folder, { recursive: true });
@@ -124,6 +124,6 @@ function saveToCache(file: string, folder: string, image: Uint8Array): void {
     writeFileSync(aside, image);
     renameSync(aside, file);
   } catch {
-    // compiled again next time
+    // It will be compiled again next time.
   }
 }

@@ -1,4 +1,4 @@
-// Opens a CUDA device, or throws saying what is missing.
+// Opens a CUDA device, or throws an error that says what is missing.
 import { SqlEnvError } from "../../../errors.ts";
 import { Blas } from "./blas.node.ts";
 import { Compiler } from "./compiler.node.ts";
@@ -6,11 +6,11 @@ import { Cuda } from "./cuda.node.ts";
 import type { CudaDevice, CudaOptions } from "./device.ts";
 import { Driver } from "./driver.node.ts";
 
-/** Oldest supported GPUs: Turing. */
+/** Minimum compute capability: Turing. */
 export const LEAST_CAPABILITY = 75;
 const BF16_CAPABILITY = 80;
 
-/** Opens a CUDA device; the error says what is missing. */
+/** Opens a CUDA device; an error says what is missing. */
 export function createCuda({ precision, ordinal = 0, memory, cache }: CudaOptions = {}): CudaDevice {
   const driver = new Driver(ordinal);
   const { name, capability } = driver.gpu;

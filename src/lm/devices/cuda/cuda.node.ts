@@ -1,5 +1,6 @@
-// The CUDA device: cuBLAS for large matmuls, our own kernels for the rest, on one stream. Activations are bf16 or float; the
-// residual stream, sums, parameters, gradients and optimizer state are float. Every sum has a fixed order: the same bits each time.
+// The CUDA device: cuBLAS for large matmuls, our own kernels for the rest, on one stream. Activations are bf16 or
+// float; the residual stream, sums, parameters, gradients and optimizer state are float. Every sum has a fixed order,
+// so results have the same bits each time.
 import type {
   AdamStep,
   Buffer,
@@ -22,19 +23,19 @@ import { DeviceAttention } from "./device-attention.ts";
 import type { Driver } from "./driver.node.ts";
 import { captureGraph, timeOnGpu } from "./graph.node.ts";
 import { headKernels } from "./head.node.ts";
+import { sourcesFor } from "./kernel-sources.ts";
 import { SQUARE_BLOCKS } from "./kernels/optimizer.ts";
 import { ROTARY_THREADS } from "./kernels/rotary.ts";
 import { ROW_THREADS } from "./kernels/rows.ts";
-import type { SkinnyEnd } from "./kernels/skinny.ts";
+import type { SkinnyEnd } from "./kernels/skinny-matmul.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
 import { matmulLaunch } from "./matmul.ts";
 import { Pool } from "./pool.ts";
 import { sample, sampleScratchLength } from "./sample.ts";
-import { sourcesFor } from "./sources.ts";
 import { Staging } from "./staging.node.ts";
 import { WeightCopies } from "./weight-copies.ts";
 
-/** RMSNorm of the rows that a matmul multiplies. */
+/** An RMSNorm to apply to a matmul's input rows. */
 interface Norm {
   readonly scale: Buffer;
   readonly eps: number;
@@ -42,7 +43,7 @@ interface Norm {
 
 const BYTES = { f32: 4, i32: 4, bf16: 2 } as const;
 
-/** `createCuda` makes one. */
+/** The CUDA device; create one with `createCuda`. */
 export class Cuda implements CudaDevice {
   readonly name = "cuda";
   readonly variant: string;
@@ -61,7 +62,7 @@ export class Cuda implements CudaDevice {
   readonly #copies: WeightCopies;
   readonly #attention: DeviceAttention;
   readonly #head: LmHead;
-  /** During a capture: memory that will belong to the graph. */
+  /** During a capture, allocations that will belong to the graph. */
   #held: number[] | undefined;
 
   constructor(driver: Driver, compiler: Compiler, blas: Blas, precision: Precision, most = driver.gpu.memory) {
@@ -77,7 +78,7 @@ export class Cuda implements CudaDevice {
       free: (address) => driver.free(address),
       memoryLeft: () => Math.min(driver.memoryLeft(), this.gpu.memory - this.#pool.reserved),
       synchronize: () => {
-        if (this.#held) return false; // a stream being captured cannot be waited for
+        if (this.#held) return false; // a stream that is being captured cannot be waited for
         driver.synchronize();
         return true;
       },
@@ -85,7 +86,7 @@ export class Cuda implements CudaDevice {
     this.#staging = new Staging(driver);
     this.#launch = (...args) => driver.launch(...args);
     for (const source of sourcesFor(driver.gpu.capability)) this.#load(source);
-    const logits = this.gpu.memory / 4; // as many as would fill the GPU's memory
+    const logits = this.gpu.memory / 4; // as many logits as would fill the GPU's memory
     this.#head = new LmHead(
       this,
       headKernels(this.#launch, (dtype, length) => this.alloc(dtype, length)),
@@ -191,7 +192,7 @@ export class Cuda implements CudaDevice {
   }
 
   forget(): void {
-    // copies are freed with the memory they are copies of
+    // Copies are freed together with the memory they were made from.
   }
 
   embed({ value, columns }: Weight, ids: Buffer, out: Buffer, rows: number): void {
@@ -424,7 +425,7 @@ export class Cuda implements CudaDevice {
 
   adamW(value: Buffer, grad: Buffer, m: Buffer, v: Buffer, step: AdamStep): void {
     const { learning_rate, beta1, beta2, eps, weight_decay, gradient_scale } = step;
-    // Factors in double precision, then rounded once: 1 − 0.999 in single precision is off by 1e-5.
+    // Factors are computed in double precision and rounded once: 1 − 0.999 in single precision is off by 1e-5.
     const [correction1, correction2] = [1 - beta1 ** step.step, 1 - beta2 ** step.step];
     const betas = [beta1, 1 - beta1, beta2, 1 - beta2];
     const rates = [1 - learning_rate * weight_decay, learning_rate / correction1, 1 / Math.sqrt(correction2)];
@@ -435,7 +436,7 @@ export class Cuda implements CudaDevice {
 
   sumSquares(x: Buffer): number {
     return this.scope(() => {
-      const sums = this.alloc("f32", 2 * SQUARE_BLOCKS); // doubles
+      const sums = this.alloc("f32", 2 * SQUARE_BLOCKS); // as doubles
       this.#launch("sumSquares", [SQUARE_BLOCKS, 1, 1], [256, 1, 1], 0, [at(x), at(sums), { i64: x.length }]);
       const parts = new Float64Array(this.#staging.down(sums.address, 8 * SQUARE_BLOCKS).buffer);
       return parts.reduce((total, sum) => total + sum, 0);
@@ -489,7 +490,8 @@ export class Cuda implements CudaDevice {
       this.#blas.close();
       this.#pool.close();
     } catch (error) {
-      if (!this.#driver.lost) throw error; // the call that lost the GPU has thrown already; the driver reclaims its memory with the process
+      // The call that lost the GPU has already thrown; the driver reclaims its memory with the process.
+      if (!this.#driver.lost) throw error;
     }
     this.#driver.close();
   }
@@ -500,7 +502,7 @@ export class Cuda implements CudaDevice {
     this.#loaded.add(source.name);
   }
 
-  /** Frees memory and what was derived from it: a weight's copy, a layout's plan. */
+  /** Frees memory and everything derived from it: a weight's copy, a layout's plan. */
   #release(address: number): void {
     for (const derived of [...this.#attention.drop(address), ...this.#copies.drop(address)]) this.#give(derived);
     this.#give(address);
@@ -511,7 +513,7 @@ export class Cuda implements CudaDevice {
     else this.#pool.free(address);
   }
 
-  /** A matmul by one of our kernels; false if there is none for these sizes. */
+  /** Runs a matmul with one of our kernels; false if none supports these sizes. */
   #smallMatmul(
     end: SkinnyEnd,
     weight: Weight,
@@ -540,11 +542,12 @@ export class Cuda implements CudaDevice {
   }
 
   #toBf16(from: number, to: number, length: number): void {
-    if (this.#held) throw new Error("a weight was first used inside a graph capture"); // it would not be copied now
+    // The copy would be captured instead of made now.
+    if (this.#held) throw new Error("a weight was first used inside a graph capture");
     this.#elementwise("convert_f32_bf16", length / 8, [{ ptr: from }, { ptr: to }, { i64: length }]);
   }
 
-  /** Calls `use` with the buffer in the given type, converted if needed. */
+  /** Calls `use` with the buffer in the given type, converting it if needed. */
   #as(dtype: Dtype, buffer: Buffer, use: (same: Buffer) => void): void {
     if (buffer.dtype === dtype) {
       use(buffer);
@@ -573,7 +576,7 @@ export class Cuda implements CudaDevice {
     this.#launch("addParts", [Math.ceil(width / 32), 1, 1], [32, 32, 1], 0, args);
   }
 
-  /** out += the sum of x's rows. */
+  /** Adds the sum of x's rows to out. */
   #addRows(x: Buffer, out: Buffer, rows: number): void {
     const width = out.length;
     const columns = Math.ceil(width / (4 * ROW_THREADS));

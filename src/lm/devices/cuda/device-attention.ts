@@ -1,4 +1,5 @@
-// Attention of one CUDA device: kernels compiled per head shape, plans per layout, and the scratch memory of decoding.
+// Attention for one CUDA device: compiles kernels per head shape, and holds plans per layout and the scratch memory of
+// decoding.
 import type { Buffer, Decoding, Dtype, HeadShape, TokenLayout } from "../device.ts";
 import {
   type AttentionKernels,
@@ -20,7 +21,7 @@ import type { KernelArg, KernelSource, Launch } from "./launch.ts";
 import type { Pool } from "./pool.ts";
 import { fillSharing, sharingLength } from "./prefix-sharing.ts";
 
-/** Counters of decode attention; launches that need more use another kernel. */
+/** Number of counters for decode attention; launches that need more use another kernel. */
 const DECODE_COUNTERS = 65_536;
 
 export interface DeviceAttentionOptions {
@@ -37,9 +38,9 @@ export class DeviceAttention {
   readonly #launch: Launch;
   readonly #load: (source: KernelSource) => void;
   readonly #kernels = new Map<string, AttentionKernels>();
-  /** Plans by the address of their layout's spans; freed with it. */
+  /** Plans by the address of their layout's spans; freed together with it. */
   readonly #plans = new Map<string, { plan: AttentionPlan; buffer: number }>();
-  /** Always 0 between launches. */
+  /** All 0 between launches. */
   readonly #counters: Buffer;
   readonly #partials = new Map<number, Buffer>();
 
@@ -87,7 +88,10 @@ export class DeviceAttention {
     });
   }
 
-  /** Rotary positions and attention of one new token per row, shared prefixes read once; false without a kernel for it. */
+  /**
+   * Rotary embedding and attention for one new token per row, reading shared prefixes once; false if there is no kernel
+   * for it.
+   */
   next(
     { qkv, kvCache, out, rotary }: Readonly<Record<"qkv" | "kvCache" | "out" | "rotary", Buffer>>,
     { tokens, sharing, ranges, positions }: TokenLayout,
@@ -106,7 +110,7 @@ export class DeviceAttention {
     return true;
   }
 
-  /** Drops the plans of a layout whose spans were at this address; returns the memory they held. */
+  /** Drops the plans of a layout whose spans were at this address; returns the addresses of their memory. */
   drop(address: number): number[] {
     const freed: number[] = [];
     for (const [key, { buffer }] of this.#plans) {
@@ -129,10 +133,12 @@ export class DeviceAttention {
     return kernels;
   }
 
-  /** Attention of one new token per row, for inference; false if the layout or the heads are not for this kernel. */
+  /**
+   * Attention for one new token per row, in inference; false if this kernel does not support the layout or the heads.
+   */
   #decode(q: Buffer, kvCache: Buffer, out: Buffer, layout: TokenLayout, kernels: AttentionKernels): boolean {
     const rows = layout.tokens;
-    if (rows !== layout.spanCount || kernels.decodeTogether === 0) return false;
+    if (rows !== layout.spanCount || kernels.decodeHeadsPerBlock === 0) return false;
     const splits = decodeSplits(rows, kernels.shape, this.#device.gpu.multiprocessors);
     const lengths = decodeScratch(rows, splits, kernels);
     if (lengths.counters > DECODE_COUNTERS) return false;
@@ -144,7 +150,7 @@ export class DeviceAttention {
     return true;
   }
 
-  /** Scratch shared by all layers of all graphs of a size. */
+  /** Scratch shared by all layers of all graphs of one size. */
   #partialsOf(length: number): Buffer {
     let partials = this.#partials.get(length);
     if (!partials) {

@@ -1,4 +1,4 @@
-// The CUDA device's interface: a device, and its GPU.
+// Interface of the CUDA device: a device plus facts about its GPU.
 import type { Device } from "../device.ts";
 
 /** Properties of a GPU. */
@@ -8,7 +8,7 @@ export interface Gpu {
   readonly capability: number;
   readonly memory: number;
   readonly multiprocessors: number;
-  /** Bytes of shared memory a block may ask for. */
+  /** Maximum bytes of shared memory per block. */
   readonly sharedPerBlock: number;
   /** CUDA version of the driver: 13000 for 13.0. */
   readonly driverVersion: number;
@@ -22,9 +22,9 @@ export interface CudaOptions {
   readonly precision?: Precision;
   /** Index of the GPU. @default 0 */
   readonly ordinal?: number;
-  /** Bytes to use at most; the device then acts as if the GPU had no more. @default all of it */
+  /** Maximum bytes to use; the device then acts as if the GPU had no more. @default all of it */
   readonly memory?: number;
-  /** Cache of compiled kernels. @default sqlenv/cuda in the user's cache folder */
+  /** Folder for compiled kernels. @default sqlenv/cuda in the user's cache folder */
   readonly cache?: string;
 }
 
@@ -35,8 +35,8 @@ export interface CudaDevice extends Device {
   readonly memory: { readonly used: number; readonly peak: number; readonly reserved: number };
   /** Returns free memory that the pool holds to the driver. */
   trim(): void;
-  /** Waits until everything queued is done. */
+  /** Waits until all queued work is done. */
   synchronize(): void;
-  /** GPU time of what `work` queues, in milliseconds. */
+  /** Measures the GPU time of the work that `work` queues, in milliseconds. */
   time(work: () => void): number;
 }

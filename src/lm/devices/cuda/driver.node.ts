@@ -1,4 +1,4 @@
-// The CUDA driver: one GPU, one stream, memory and kernels by address. Every call's status is checked.
+// The CUDA driver: one GPU, one stream, memory and kernels by address. The status of every call is checked.
 import { SqlEnvError } from "../../../errors.ts";
 import type { Gpu } from "./device.ts";
 import { CHAINED } from "./kernels/common.ts";
@@ -7,9 +7,9 @@ import { type Ffi, type Library, loadFfi, loadLibrary } from "./libraries.node.t
 
 const CUDA_ERROR_OUT_OF_MEMORY = 2;
 /**
- * Sticky errors: every later call in the context fails, and only a new process helps. Shut down (4), device
- * unavailable (46), memory and link errors (214, 220), faults and time-outs of kernels (700, 702, 709, 710, 714–719),
- * unknown (999), as after a GPU that fell off the bus.
+ * Sticky errors: every later call in the context fails, and only a new process helps. Shut down (4), device unavailable
+ * (46), memory and link errors (214, 220), kernel faults and time-outs (700, 702, 709, 710, 714–719), and unknown
+ * (999), for example after a GPU fell off the bus.
  */
 const STICKY: ReadonlySet<number> = new Set([4, 46, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999]);
 const MAX_ARGS = 48;
@@ -68,16 +68,16 @@ type Call = (...args: unknown[]) => unknown;
 
 interface KernelFunction {
   readonly handle: bigint;
-  /** Bytes of shared memory it may be launched with. */
+  /** Maximum bytes of shared memory it may be launched with. */
   shared: number;
-  /** Whether it may start while the previous kernel runs (programmatic dependent launch). */
+  /** Whether it may start while the previous kernel is running (programmatic dependent launch). */
   readonly isChained: boolean;
 }
 
-const CHAIN_CAPABILITY = 90; // from which programmatic dependent launch exists
+const CHAIN_CAPABILITY = 90; // minimum capability for programmatic dependent launch
 const CHAIN_ATTRIBUTE = 6; // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
-/** One GPU's driver: a context, a stream, and the calls on them. */
+/** The driver for one GPU: a context, a stream, and calls on them. */
 export class Driver {
   readonly ffi: Ffi;
   readonly gpu: Gpu;
@@ -88,11 +88,11 @@ export class Driver {
   #lost = false;
   readonly #functions = new Map<string, KernelFunction>();
   readonly #modules: bigint[] = [];
-  /** Arguments of the kernel being launched, eight bytes each, and the table of their addresses, which never changes. */
+  /** Arguments of the kernel being launched, eight bytes each; their addresses are in a table that never changes. */
   readonly #args: DataView;
   readonly #argsTable: bigint;
   readonly #table: BigUint64Array;
-  /** A CUlaunchConfig and its one CUlaunchAttribute. */
+  /** A CUlaunchConfig and its only CUlaunchAttribute. */
   readonly #config: DataView;
   readonly #configBytes: Uint8Array;
 
@@ -104,7 +104,7 @@ export class Driver {
     this.#device = device;
     this.#calls = callsOf(library);
     this.call("cuCtxSetCurrent", this.out("cuDevicePrimaryCtxRetain", device));
-    this.stream = this.out("cuStreamCreate", 1) as bigint; // 1: does not wait for the default stream
+    this.stream = this.out("cuStreamCreate", 1) as bigint; // 1: does not synchronize with the default stream
     const slots = new ArrayBuffer(8 * MAX_ARGS);
     this.#args = new DataView(slots);
     const first = ffi.address(new Uint8Array(slots));
@@ -119,7 +119,7 @@ export class Driver {
     this.#config.setUint32(64, 1, true);
   }
 
-  /** Whether the GPU is lost: nothing can be computed, saved or freed any more. */
+  /** Whether the GPU is lost, so that nothing can be computed, saved or freed any more. */
   get lost(): boolean {
     return this.#lost;
   }
@@ -130,7 +130,7 @@ export class Driver {
     if (code !== 0) throw this.#failure(name, code);
   }
 
-  /** Calls a function whose first argument is an output, and returns it. */
+  /** Calls a function whose first argument is an output; returns that output. */
   out(name: string, ...args: unknown[]): number | bigint {
     const result: (number | bigint)[] = [0];
     this.call(name, result, ...args);
@@ -138,7 +138,7 @@ export class Driver {
     return typeof value === "bigint" || name === "cuDeviceGetAttribute" ? value : BigInt(value);
   }
 
-  /** Device memory, or undefined if there is not enough. */
+  /** Allocates device memory; undefined if there is not enough. */
   tryAlloc(bytes: number): number | undefined {
     const result: (number | bigint)[] = [0];
     const code = this.#calls.get("cuMemAlloc_v2")(result, bytes) as number;
@@ -151,7 +151,7 @@ export class Driver {
     this.call("cuMemFree_v2", address);
   }
 
-  /** Pinned host memory, which the GPU reads and writes directly. */
+  /** Allocates pinned host memory, which the GPU reads and writes directly. */
   hostAlloc(bytes: number): { address: number; bytes: ArrayBuffer } {
     const address = this.out("cuMemHostAlloc", bytes, 0);
     return { address: Number(address), bytes: this.ffi.view(BigInt(address), bytes) };
@@ -301,7 +301,7 @@ export function openGpu(ordinal = 0): { ffi: Ffi; library: Library; gpu: Gpu; de
   return { ffi, library, gpu, device };
 }
 
-/** Functions by name, each resolved when first called: an old driver lacks the newest ones. */
+/** Looks up functions by name when first called: an old driver lacks the newest ones. */
 function callsOf(library: Library): { get(name: string): Call } {
   const prototypes = new Map(PROTOTYPES.map((prototype) => [/(\w+)\(/.exec(prototype)![1]!, prototype]));
   const calls = new Map<string, Call>();

@@ -1,7 +1,7 @@
-// CUDA graphs: launches captured once and replayed.
+// CUDA graphs: launches that are captured once and replayed.
 import type { Driver } from "./driver.node.ts";
 
-const RELAXED = 2; // capture mode: other threads may call the driver meanwhile
+const RELAXED = 2; // capture mode in which other threads may call the driver
 
 /** Captures what `work` queues, without running it, as an executable graph. */
 export function captureGraph(driver: Driver, work: () => void): number | bigint {
@@ -23,7 +23,7 @@ export function captureGraph(driver: Driver, work: () => void): number | bigint 
   }
 }
 
-/** GPU time of what `work` queues, in milliseconds. */
+/** Measures the GPU time of the work that `work` queues, in milliseconds. */
 export function timeOnGpu(driver: Driver, work: () => void): number {
   const [start, end] = [driver.out("cuEventCreate", 0), driver.out("cuEventCreate", 0)];
   driver.call("cuEventRecord", start, driver.stream);

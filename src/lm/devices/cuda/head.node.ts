@@ -1,4 +1,4 @@
-// Log-probs of rows of logits, forward and backward, as lm-head.ts calls them.
+// Log-probs of rows of logits, forward and backward, called by lm-head.ts.
 import type { Buffer, Dtype } from "../device.ts";
 import type { HeadKernels, LogitRows } from "../lm-head.ts";
 import { at, f32, i32 } from "./arguments.node.ts";

@@ -1,6 +1,6 @@
-// How kernels are started: by name, with a grid of blocks and plain arguments, on the device's one stream.
+// How kernels are launched: by name, with a grid of blocks and plain arguments, on the device's only stream.
 
-/** One argument of a kernel, in the kernel's own order. */
+/** One kernel argument; arguments are in the kernel's order. */
 export type KernelArg =
   | { readonly ptr: number | bigint }
   | { readonly i32: number }
@@ -9,7 +9,7 @@ export type KernelArg =
 
 type Three = readonly [number, number, number];
 
-/** Queues a kernel; returns at once. */
+/** Queues a kernel and returns at once. */
 export type Launch = (
   kernel: string,
   grid: Three,
@@ -18,10 +18,10 @@ export type Launch = (
   args: readonly KernelArg[],
 ) => void;
 
-/** A self-contained kernel source: name for messages and the cache, and CUDA C. */
+/** A self-contained kernel source: CUDA C, and a name for messages and the cache. */
 export interface KernelSource {
   readonly name: string;
   readonly code: string;
-  /** Compute capability (as 10·major + minor) from which it compiles. @default 75 */
+  /** Minimum compute capability (10·major + minor) for which it compiles. @default 75 */
   readonly from?: number;
 }

@@ -1,5 +1,5 @@
-// Finds and loads the three libraries the CUDA device needs: the driver, NVRTC and cuBLAS. They come with the NVIDIA driver,
-// the CUDA toolkit, or PyTorch's `nvidia-*` wheels; all three are searched, newest version first.
+// Finds and loads the three libraries that the CUDA device needs: the driver, NVRTC and cuBLAS. They come with the
+// NVIDIA driver, the CUDA toolkit, or PyTorch's `nvidia-*` wheels; all these places are searched, newest version first.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -7,13 +7,13 @@ import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { messageOf, SqlEnvError } from "../../../errors.ts";
 
-/** A loaded library: C prototypes in, callable functions out. */
+/** A loaded library: turns C prototypes into callable functions. */
 export interface Library {
   readonly path: string;
   func(prototype: string): (...args: unknown[]) => unknown;
 }
 
-/** What this module uses of koffi. */
+/** The part of koffi that this module uses. */
 export interface Ffi {
   load(path: string): Omit<Library, "path">;
   view(address: bigint | number, length: number): ArrayBuffer;
@@ -34,7 +34,7 @@ const REMEDIES: Record<LibraryName, string> = {
   cublas: "install the CUDA toolkit or `pip install nvidia-cublas`, or set CUDA_HOME, or use --device cpu",
 };
 
-/** The foreign function interface; an optional dependency, so it may be missing. */
+/** Loads the foreign function interface, an optional dependency that may be missing. */
 export function loadFfi(): Ffi {
   try {
     return createRequire(import.meta.url)("koffi") as Ffi;
@@ -65,7 +65,7 @@ export function loadLibrary(ffi: Ffi, name: LibraryName): Library {
   });
 }
 
-/** Paths to try, in order; the last is the bare name, which the system's loader looks up. */
+/** Paths to try, in order; the last is the bare name, for the system's loader. */
 export function candidatesOf(name: LibraryName): string[] {
   const found = foldersOf(name).flatMap((folder) => {
     const files = listOf(folder);
@@ -92,7 +92,7 @@ function foldersOf(name: LibraryName): string[] {
   ];
 }
 
-/** Folders of Python packages: of the active environment, of the `python3` on the path, and the usual ones. */
+/** Folders of Python packages: in the active environment, of the `python3` on the path, and the usual ones. */
 function sitePackages(roots: readonly (string | undefined)[]): string[] {
   const homes = [...roots, ...pythonPrefixes(), join(homedir(), ".local"), "/usr/local", "/usr"].filter(
     Boolean,
@@ -113,7 +113,7 @@ function pythonPrefixes(): string[] {
     .map((folder) => join(folder, ".."));
 }
 
-/** Folders with libraries inside the nvidia wheels: nvidia/cublas/lib, nvidia/cu13/lib, … */
+/** Library folders inside the nvidia wheels: nvidia/cublas/lib, nvidia/cu13/lib, … */
 function wheelFolders(site: string): string[] {
   return globbed(join(site, "nvidia"), /./).map((folder) => join(folder, "lib"));
 }

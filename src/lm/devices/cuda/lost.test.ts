@@ -1,4 +1,4 @@
-// A GPU whose context is lost: reported by its error code, and closing neither fails nor hangs.
+// Tests a GPU whose context is lost: it is reported by its error code, and closing neither fails nor hangs.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";

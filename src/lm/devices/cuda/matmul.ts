@@ -1,27 +1,35 @@
-// Which of our kernels multiplies a small batch by a bf16 weight, and its launch; all other matmuls go to cuBLAS.
+// Chooses which of our kernels multiplies a small batch by a bf16 weight, and its launch; cuBLAS does all other
+// matmuls.
 import {
   clusteredBlocks,
   clusteredName,
   clusteredShape,
   clusteredShared,
   clusteredSource,
-} from "./kernels/clustered.ts";
-import { NORMED_ROWS, SKINNY_ROWS, type SkinnyEnd, skinnyCut, skinnyName, skinnyShared } from "./kernels/skinny.ts";
+} from "./kernels/cluster-matmul.ts";
+import {
+  NORMED_ROWS,
+  SKINNY_ROWS,
+  type SkinnyEnd,
+  skinnyCut,
+  skinnyName,
+  skinnyShared,
+} from "./kernels/skinny-matmul.ts";
 import type { KernelSource } from "./launch.ts";
 
-/** x[rows, k] · weightᵀ with a weight of n rows, and the epilogue. */
+/** A matmul x[rows, k] · weightᵀ, with a weight of n rows, and its epilogue. */
 export interface Matmul {
   readonly end: SkinnyEnd;
   readonly n: number;
   readonly k: number;
   readonly rows: number;
-  /** Whether x is the residual stream, to be normalized by the kernel. */
+  /** Whether x is the residual stream, which the kernel normalizes. */
   readonly isNormed: boolean;
 }
 
 export interface MatmulLaunch {
   readonly kernel: string;
-  /** To be compiled first, if the kernel is specialized for these sizes. */
+  /** Source to compile first, if the kernel is specialized for these sizes. */
   readonly source?: KernelSource;
   readonly blocks: number;
   readonly threads: number;
@@ -36,7 +44,7 @@ interface MatmulGpu {
   readonly sharedPerBlock: number;
 }
 
-/** Undefined if no kernel of ours takes these sizes. All kernels take the same arguments. */
+/** Chooses a launch; undefined if none of our kernels supports these sizes. All of them take the same arguments. */
 export function matmulLaunch({ end, n, k, rows, isNormed }: Matmul, gpu: MatmulGpu): MatmulLaunch | undefined {
   const width = end === "gated" ? n / 2 : n;
   const cut = skinnyCut(rows, k);

@@ -1,4 +1,4 @@
-// The pool of device memory: reuse, accounting, and what happens when none is left.
+// Tests the pool of device memory: reuse, accounting, and running out of memory.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { OOMError } from "../../../errors.ts";

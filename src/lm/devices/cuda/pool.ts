@@ -1,14 +1,15 @@
-// Pool of device memory: freed blocks are kept for reuse, since the driver's own allocation waits for the whole GPU. All work is
-// on one stream, so a block can be reused at once. Sizes are rounded up to eighths of a power of two, so that similar ones match.
+// Pool of device memory: freed blocks are kept for reuse, since the driver's own allocation waits for the whole GPU.
+// All work is on one stream, so a block can be reused at once. Sizes are rounded up to eighths of a power of two, so
+// that similar ones match.
 import { OOMError } from "../../../errors.ts";
 
-/** Where memory comes from. */
+/** Where the pool gets its memory. */
 export interface MemorySource {
-  /** An address, or undefined if there is not enough memory. */
+  /** Returns an address, or undefined if there is not enough memory. */
   tryAlloc(bytes: number): number | undefined;
   free(address: number): void;
   memoryLeft(): number;
-  /** Waits for work that may still use freed memory; false if waiting is impossible now. */
+  /** Waits for work that may still use freed memory; returns false if waiting is impossible now. */
   synchronize(): boolean;
 }
 
@@ -20,7 +21,7 @@ export class Pool {
   readonly #sizes = new Map<number, number>();
   used = 0;
   peak = 0;
-  /** Bytes taken from the driver, in use or free. */
+  /** Bytes allocated from the driver, in use or free. */
   reserved = 0;
 
   constructor(source: MemorySource) {
@@ -46,7 +47,7 @@ export class Pool {
     else this.#freeBlocks.set(size, [address]);
   }
 
-  /** The allocation that contains an address. */
+  /** Finds the allocation that contains an address. */
   around(address: number): { address: number; bytes: number } {
     for (const [start, bytes] of this.#sizes) {
       if (address >= start && address < start + bytes) return { address: start, bytes };
@@ -89,7 +90,7 @@ export class Pool {
   }
 }
 
-/** Bytes an allocation takes: rounded up to eighths of a power of two. */
+/** Bytes that an allocation takes: rounded up to eighths of a power of two. */
 export function roundedSize(bytes: number): number {
   if (bytes <= SMALLEST) return SMALLEST;
   const step = Math.max(SMALLEST, 2 ** (Math.floor(Math.log2(bytes)) - 3));

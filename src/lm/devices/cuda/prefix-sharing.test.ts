@@ -1,5 +1,5 @@
-// Prefix sharing: which rows read what together, and that the kernel computes the same as for each row alone, on an emulated GPU
-// (needs a C++ compiler, no GPU).
+// Tests prefix sharing: which rows read what together, and, on an emulated GPU (needs a C++ compiler, no GPU), that the
+// kernel computes the same as for each row alone.
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -29,10 +29,10 @@ const hasCompiler = await run("g++", ["--version"]).then(
   () => false,
 );
 
-/** Spans by parent, tokens used of it, and own tokens. */
+/** A span: its parent, how many of the parent's tokens it follows, and its own number of tokens. */
 type Node = readonly [parent: number | null, used: number, tokens: number];
 
-/** The tables of a batch whose rows end at these spans, the newest token included, and the size of its KV cache. */
+/** The tables of a batch whose rows end at these spans, including the newest token, and the size of its KV cache. */
 function batchOf(nodes: readonly Node[], ends: readonly number[], unit: number) {
   const blocks: number[] = [];
   let stored = 0;
@@ -55,7 +55,7 @@ function batchOf(nodes: readonly Node[], ends: readonly number[], unit: number) 
   return { spans: Int32Array.from(spans!), ranges: Int32Array.from(ranges!), stored };
 }
 
-/** Jobs with the rows that see them, and the keys they read: a range's block and the index in it. */
+/** Decodes jobs: the rows that see each, and the keys it reads (a range's block and the index in it). */
 function jobsOf(work: Int32Array, rows: number, ranges: Int32Array, shape: SharingShape) {
   const { tiles, splits } = sharingCut(rows, shape);
   const jobsAt = HEADER + TASK * tiles * splits;
@@ -82,7 +82,7 @@ function jobsOf(work: Int32Array, rows: number, ranges: Int32Array, shape: Shari
     });
 }
 
-/** Two groups of four with a common prefix, some with more turns, a row twice, a row alone. */
+/** Two groups of four with a common prefix, some with more turns, one row twice, one row alone. */
 const TREE: Node[] = [
   [null, 0, 150],
   [0, 150, 90],
@@ -101,7 +101,7 @@ function tableOf(spans: Int32Array, ranges: Int32Array, rows: number, shape: Sha
   return work;
 }
 
-/** The keys of a row's context. */
+/** Lists the keys of a row's context. */
 function contextOf(row: number, spans: Int32Array, ranges: Int32Array): string[] {
   const keys: string[] = [];
   for (let range = spans[4 * row + 3]!; range < spans[4 * row + 7]!; range++)
@@ -126,7 +126,7 @@ test.each([
     const mine = jobs.filter((job) => job.rows.includes(row));
     expect(mine.flatMap(({ keys }) => keys).sort()).toEqual(contextOf(row, spans, ranges).sort());
     const open = mine.filter(({ isOpen }) => isOpen);
-    expect(open).toHaveLength(1); // the one that grows
+    expect(open).toHaveLength(1); // only the range that grows
     expect(open[0]!.keys.at(-1)).toBe(contextOf(row, spans, ranges).at(-1));
   }
 });
@@ -148,7 +148,7 @@ test("rows of a tile are neighbours, and common prefixes are read together", () 
   const shape = { together: 8, blocks: 2 };
   const jobs = jobsOf(tableOf(spans, ranges, ENDS.length, shape), ENDS.length, ranges, shape);
   const together = new Set(jobs.filter(({ rows }) => rows.length > 1).map(({ rows }) => rows.join(" ")));
-  expect([...together].sort()).toEqual(["0 1 2 3", "5 6 7"]); // five rows per tile
+  expect([...together].sort()).toEqual(["0 1 2 3", "5 6 7"]); // a tile holds five rows
   const read = jobs.reduce((sum, { keys }) => sum + keys.length, 0);
   const alone = ENDS.reduce((sum, _, row) => sum + contextOf(row, spans, ranges).length, 0);
   expect(read).toBeLessThan(0.55 * alone);
@@ -178,8 +178,8 @@ describe.skipIf(!hasCompiler)("emulated (skipped where there is no g++),", () =>
       [3, 1, 64],
       [4, 2, 128],
       [2, 2, 64],
-      [7, 1, 64], // Qwen2.5-0.5B's groups
-      [6, 1, 128], // Qwen2.5-Coder-1.5B's
+      [7, 1, 64], // heads per kv head of Qwen2.5-0.5B
+      [6, 1, 128], // heads per kv head of Qwen2.5-Coder-1.5B
     ] as const),
   )(
     "%i heads on %i of %i: rows that share are as right as rows alone",

@@ -1,7 +1,8 @@
-// Prefix sharing in decoding: the contexts of a batch's rows form a tree of ranges, and a range that several rows see is read once
-// for all of them. Neighbours in the tree share a tile of queries; a thread block has a tile, and its warps have pieces (jobs) of the
-// contexts of the tile's rows. The table is made on the host when a batch is set up and again every few steps
-// (lm/engine/sampling/graph-decoder.ts); in between only rows' own ranges grow. See kernels/attention-next.ts.
+// Prefix sharing in decoding: the contexts of a batch's rows form a tree of ranges, and a range that several rows see
+// is read once for all of them. Neighbours in the tree share a tile of queries. A thread block has a tile, and its
+// warps have jobs: pieces of the contexts of the tile's rows. The host builds the table when a batch is set up and
+// again every few steps (lm/engine/sampling/graph-decoder.ts); in between, only the rows' own ranges grow. See
+// kernels/fused-decode-step.ts.
 
 /** Queries per tile: rows times heads per kv head. */
 export const TILE_QUERIES = 16;
@@ -9,7 +10,7 @@ export const TILE_QUERIES = 16;
 export const NEXT_WARPS = 8;
 /** Maximum blocks per tile. */
 export const SPLITS_MOST = 16;
-/** Words of the header, of a task (its rows, their own ranges, first job of each warp), and of a job. */
+/** Words in the header, in a task (its rows, their own ranges, the first job of each warp) and in a job. */
 export const HEADER = 4;
 export const TASK = 48;
 export const TASK_ROWS = 4;
@@ -17,21 +18,23 @@ export const TASK_RANGES = TASK_ROWS + TILE_QUERIES;
 export const TASK_JOBS = TASK_RANGES + TILE_QUERIES;
 export const JOB = 8;
 
-const KEYS = 16; // a warp reads at once
-const SHARED_LEAST = 32; // tokens from which a shared prefix gets its own job
-const GROWTH = 32; // tokens a row is expected to grow by
-const STEPS_LEAST = 2; // reads of KEYS that each warp needs before another block is worth using
+const KEYS = 16; // keys that a warp reads at once
+const SHARED_LEAST = 32; // minimum tokens of a shared prefix for it to get its own job
+const GROWTH = 32; // tokens by which a row is expected to grow
+const STEPS_LEAST = 2; // minimum reads of KEYS per warp before another block is worth using
 const OPEN = 0x7fffffff;
 
 /** What the division depends on. */
 export interface SharingShape {
-  /** Rows whose queries fit one tile. */
+  /** Number of rows whose queries fit one tile. */
   readonly together: number;
-  /** Blocks that occupy the GPU, per kv head. */
+  /** Number of blocks per kv head that occupy the GPU. */
   readonly blocks: number;
 }
 
-/** How a batch is divided. It depends only on the number of rows, so that a captured launch fits every batch of its size. */
+/**
+ * How a batch is divided. Depends only on the number of rows, so that a captured launch fits every batch of its size.
+ */
 export interface SharingCut {
   readonly rowsOfTile: number;
   readonly tiles: number;
@@ -45,7 +48,7 @@ export function sharingCut(rows: number, { together, blocks }: SharingShape): Sh
   return { rowsOfTile, tiles, splits: Math.max(1, Math.min(SPLITS_MOST, Math.floor(blocks / tiles))) };
 }
 
-/** Words of a batch's table: tasks, jobs, and padding rows. */
+/** Words in a batch's table: tasks, jobs and padding rows. */
 export function sharingLength(rows: number, shape: SharingShape): number {
   return copiesAt(rows, shape) + rows;
 }
@@ -55,20 +58,20 @@ function copiesAt(rows: number, shape: SharingShape): number {
   return HEADER + TASK * tiles * splits + JOB * mostJobs(rows, shape);
 }
 
-/** Upper bound of jobs: at most three per warp of a tile, and one more per unit; there are fewer than two units per row. */
+/** Upper bound on jobs: three per warp of a tile, plus one per unit; there are fewer than two units per row. */
 function mostJobs(rows: number, shape: SharingShape): number {
   const { tiles, splits } = sharingCut(rows, shape);
   return 3 * NEXT_WARPS * tiles * splits + 2 * rows;
 }
 
-/** Consecutive ranges shared by some rows. */
+/** Consecutive ranges that some rows share. */
 interface Unit {
-  /** Index into the table of ranges. */
+  /** Index of the first range in the table of ranges. */
   readonly first: number;
   readonly count: number;
   readonly tokens: number;
   readonly rows: readonly number[];
-  /** Whether the last range is the rows' own, which grows. */
+  /** Whether the last range is a row's own, which grows. */
   readonly grows: boolean;
 }
 
@@ -76,12 +79,12 @@ interface Unit {
 interface Job {
   readonly unit: Unit;
   readonly from: number;
-  /** Undefined: to the end of the unit. */
+  /** End of the piece; undefined: the end of the unit. */
   readonly to: number | undefined;
   readonly steps: number;
 }
 
-/** Writes the table of a batch, given a layout's spans and ranges. */
+/** Writes the table of a batch from a layout's spans and ranges. */
 export function fillSharing(
   out: Int32Array,
   rows: number,
@@ -90,8 +93,8 @@ export function fillSharing(
   shape: SharingShape,
 ): void {
   const { rowsOfTile, tiles, splits } = sharingCut(rows, shape);
-  // A row that writes to the same KV block as another is a copy that pads the batch. It gets no tile: computed in another tile,
-  // its keys could differ in the last bit from the original's and overwrite them.
+  // A row that writes to the same KV block as another is a copy that pads the batch. It gets no tile: computed in
+  // another tile, its keys could differ from the original's in the last bit and overwrite them.
   const owners = new Map<number, number>();
   for (let row = 0; row < rows; row++) {
     const own = ranges[3 * (spans[4 * row + 7]! - 1)]!;
@@ -140,7 +143,7 @@ function stepsOf(tokens: number): number {
   return Math.ceil(tokens / KEYS);
 }
 
-/** Assigns jobs to warps: units are cut coarsely or finely, whichever gives the busiest warp the least work. */
+/** Assigns jobs to warps; units are cut coarsely or finely, whichever gives the busiest warp less work. */
 function assignJobs(units: readonly Unit[], steps: number, warps: number): Job[][] {
   let [best, least]: [Job[][], number] = [[], Number.POSITIVE_INFINITY];
   for (const pieces of [1, 2, 3]) {
@@ -159,7 +162,7 @@ function assignJobs(units: readonly Unit[], steps: number, warps: number): Job[]
   return best;
 }
 
-/** A unit in pieces of at most `most` steps. */
+/** Cuts a unit into pieces of at most `most` steps. */
 function cutUnit(unit: Unit, most: number): Job[] {
   const steps = stepsOf(lengthOf(unit));
   const count = Math.min(Math.ceil(steps / most), Math.max(1, stepsOf(unit.tokens)));
@@ -178,19 +181,23 @@ function cutUnit(unit: Unit, most: number): Job[] {
   return jobs;
 }
 
-/** A job as the kernel reads it: its first range's address and capacity, first key and keys in it, next range, length, own range, rows. */
+/**
+ * Encodes a job for the kernel: its first range's address and capacity, first key and number of keys in it, next range,
+ * length, own range, rows.
+ */
 function wordsOf({ unit, from, to }: Job, members: readonly number[], ranges: Int32Array): number[] {
   const own = unit.first + unit.count - 1;
   let [range, before] = [unit.first, 0];
   while (range < own && before + ranges[3 * range + 2]! <= from) before += ranges[3 * range++ + 2]!;
   const [block, capacity, tokens] = ranges.subarray(3 * range, 3 * range + 3) as unknown as [number, number, number];
   const there = range === own ? OPEN : before + tokens - from;
-  const length = to === undefined ? unit.tokens - from - ranges[3 * own + 2]! : to - from; // the kernel adds its own range's tokens
+  // The kernel adds the tokens of its own range.
+  const length = to === undefined ? unit.tokens - from - ranges[3 * own + 2]! : to - from;
   const mask = members.reduce((bits, row, i) => bits | (unit.rows.includes(row) ? 1 << i : 0), 0);
   return [block, capacity, from - before, there, range + 1, length, to === undefined ? own : -1, mask];
 }
 
-/** The tree of ranges, cut where rows diverge; prefixes shorter than `least` tokens are left to each branch. */
+/** Cuts the tree of ranges into units where rows diverge; a prefix shorter than `least` tokens goes to each branch. */
 function unitsOf(rows: readonly number[], spans: Int32Array, ranges: Int32Array, least: number): Unit[] {
   const units: Unit[] = [];
   const firstOf = (row: number) => spans[4 * row + 3]!;
@@ -199,7 +206,7 @@ function unitsOf(rows: readonly number[], spans: Int32Array, ranges: Int32Array,
     const at = 3 * (firstOf(row) + depth);
     return `${ranges[at]} ${ranges[at + 2]} ${depth === depthOf(row) - 1}`;
   };
-  /** Rows that agree on all ranges before `depth`; those from `pending` on are in no unit yet. */
+  /** Visits rows that agree on all ranges before `depth`; ranges from `pending` on are in no unit yet. */
   const visit = (group: readonly number[], depth: number, pending: number): void => {
     const one = group[0]!;
     let at = depth;

@@ -1,4 +1,4 @@
-// Sampling on a CUDA GPU. Launches depend on buffers alone, so that they can be captured in a graph.
+// Sampling on a CUDA GPU. Launches depend only on buffers, so they can be captured in a graph.
 import type { Buffer } from "../device.ts";
 import { COMMON } from "./kernels/common.ts";
 import { SAMPLE, SAMPLE_PART } from "./kernels/sample.ts";
@@ -8,12 +8,12 @@ export const sampleSource: KernelSource = { name: "sample", code: COMMON + SAMPL
 
 const THREADS = 256; // as in kernels/sample.ts
 
-/** Floats of scratch that `sample` needs. */
+/** Number of scratch floats that `sample` needs. */
 export function sampleScratchLength(rows: number, vocabulary: number): number {
   return 3 * rows * partsOf(vocabulary);
 }
 
-/** A token and its log-prob for each row of logits (rows `stride` apart, of the given precision). */
+/** Samples a token and its log-prob for each row of logits (rows are `stride` apart, in the given precision). */
 export function sample(
   launch: Launch,
   logits: { readonly buffer: Buffer; readonly precision: "f32" | "bf16"; readonly stride: number },

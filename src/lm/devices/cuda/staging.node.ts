@@ -1,8 +1,8 @@
 // Staging buffers between host and GPU: pinned memory that the GPU reads asynchronously, so that writes do not wait.
 import type { Driver } from "./driver.node.ts";
 
-const HALF = 8 * 2 ** 20; // bytes
-const LATER = 65_536; // bytes
+const HALF = 8 * 2 ** 20; // bytes of one of the two halves
+const LATER = 65_536; // maximum bytes of a deferred read
 const EVENT_WITHOUT_TIME = 2;
 
 interface Half {
@@ -38,7 +38,7 @@ export class Staging {
     }));
   }
 
-  /** Queues a copy to the GPU; the data may be changed at once. */
+  /** Queues a copy to the GPU; the data may be changed right afterwards. */
   up(to: number, data: Uint8Array): void {
     for (let from = 0; from < data.length; ) {
       const half = this.#half();
@@ -50,7 +50,7 @@ export class Staging {
     }
   }
 
-  /** A copy of the memory after all queued work. */
+  /** Copies memory to the host after all queued work. */
   down(from: number, length: number): Uint8Array<ArrayBuffer> {
     const data = new Uint8Array(length);
     for (let at = 0; at < length; at += HALF) {
@@ -62,7 +62,9 @@ export class Staging {
     return data;
   }
 
-  /** Queues a copy of at most `LATER` bytes; the returned function waits for it. Only the last few may be waited for. */
+  /**
+   * Queues a copy of at most `LATER` bytes; the returned function waits for it. Only the latest few may be waited for.
+   */
   downLater(from: number, length: number): () => Uint8Array<ArrayBuffer> {
     if (length > LATER) throw new RangeError(`${length} bytes are too many to read later`);
     const slot = this.#later[this.#nextLater]!;
@@ -87,7 +89,7 @@ export class Staging {
     this.#driver.call("cuMemFreeHost", this.#down.address);
   }
 
-  /** The half being filled; a full one is left to the GPU and the other is used once the GPU is done with it. */
+  /** The half to fill. A full half is left to the GPU, and the other is used once the GPU is done with it. */
   #half(): Half {
     const half = this.#halves[this.#at]!;
     if (half.used < HALF) return half;

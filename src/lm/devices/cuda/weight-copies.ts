@@ -22,7 +22,7 @@ export class WeightCopies {
     this.#convert = convert;
   }
 
-  /** The address of a parameter's up-to-date copy. */
+  /** The address of an up-to-date copy of a parameter. */
   addressOf({ address }: Buffer): number {
     let copy = this.#find(address);
     if (!copy) {
@@ -34,7 +34,7 @@ export class WeightCopies {
     return copy.address + (address - copy.from) / 2;
   }
 
-  /** The parameter has changed. */
+  /** Marks a parameter's copy as outdated. */
   markStale({ address }: Buffer): void {
     const copy = this.#find(address);
     if (copy) copy.stale = true;
@@ -44,7 +44,7 @@ export class WeightCopies {
     for (const copy of this.#copies) this.#refresh(copy);
   }
 
-  /** Drops the copy of the allocation at this address; returns the memory it held. */
+  /** Drops the copy of the allocation at this address; returns the addresses of its memory. */
   drop(address: number): number[] {
     const copy = this.#copies.find(({ from }) => from === address);
     if (!copy) return [];

@@ -1,5 +1,5 @@
 // Applies a stop rule to a sample's tokens: decides how many are kept when the reply is over.
-import { isBlank, type StopRule, StopWatcher } from "../../../stop.ts";
+import { isBlank, type StopRule, StopWatcher } from "../../../stop-rule.ts";
 
 /** A stop rule, and the text of every token id (the tokenizer's `texts`). */
 export interface TextStop {

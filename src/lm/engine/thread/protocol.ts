@@ -1,6 +1,6 @@
 // Messages between the caller's thread and the engine's thread.
 
-import type { StopRule } from "../../../stop.ts";
+import type { StopRule } from "../../../stop-rule.ts";
 import type { LoraSpec } from "../../model/lora.ts";
 import type {
   AdamParams,

@@ -12,10 +12,10 @@ import { loadAdapter, readAdapterConfig, saveAdapter } from "../../model/formats
 import { addLora, foldLora } from "../../model/lora.ts";
 import { createModel, type Model, parameterCount, trainedOf } from "../../model/parameters.ts";
 import { loadEngineState, saveEngineState } from "../checkpoint.node.ts";
+import { checkCpuMemory, cudaLimits } from "../estimate-memory.ts";
 import type { LossTable } from "../learning/loss.ts";
 import { LocalEngine } from "../local-engine.ts";
 import { cpuMemory } from "../machine-memory.node.ts";
-import { checkCpuMemory, cudaLimits } from "../memory.ts";
 import type { Call, EngineSpec, ErrorFields, FromEngine, ToEngine } from "./protocol.ts";
 
 const port = parentPort!;

@@ -1,13 +1,13 @@
-// Attention backward. One task is a tree of spans for one kv head: it alone writes the gradients of that head's keys and
-// values, adding up queries in a fixed order, so threads never share a sum.
-import { enqueueMatmul, beginList, finishList, hasHost, hostScoreGradients, LIST_BYTES } from "./host";
+// Attention backward. One task is a tree of spans for one kv head. Only this task writes the gradients of that head's
+// keys and values, adding up queries in a fixed order, so threads never share a sum.
+import { enqueueMatmul, beginList, finishList, hasHost, hostScoreGradients, LIST_BYTES } from "./host-commands";
 import { bound, exp4, sum4 } from "./math";
 
 const SPAN: usize = 16;
 const RANGE: usize = 12;
-const BLOCK: i32 = 32; // queries per block: sums for dK and dV long enough, scores that stay in the cache
+const BLOCK: i32 = 32; // queries per block: long enough sums for dK and dV, while scores stay in the cache
 
-/** D = Σ out · dOut for every row and head. */
+/** Computes D = Σ out · dOut for every row and head. */
 export function rowDots(out: usize, dOut: usize, dots: usize, rows: i32, heads: i32, d: i32, part: i32, parts: i32): void {
   for (let t = bound(rows * heads, part, parts); t < bound(rows * heads, part + 1, parts); t++) {
     const at = (usize(t) * usize(d)) << 2;
@@ -19,7 +19,10 @@ export function rowDots(out: usize, dOut: usize, dots: usize, rows: i32, heads: 
   }
 }
 
-/** The transposed layouts that backward needs: K in panels of eight dims, V in panels of eight tokens; blocks as in the KV cache. */
+/**
+ * Makes the transposed layouts that backward needs: K in panels of eight dims, V in panels of eight tokens; blocks as
+ * in the KV cache.
+ */
 export function repack(
   kvCache: usize, other: usize, kvBlocks: usize, count: i32, kvHeads: i32, d: i32, part: i32, parts: i32,
 ): void {
@@ -44,9 +47,9 @@ export function repack(
 }
 
 /**
- * Writes dq to the q part of dqkv; adds dk and dv to its k and v parts. `trees` closes with one more entry: spans of tree i
- * are trees[i] … trees[i+1]. `rangeRows` is the first row of each range's block. Scratch per thread: (2·BLOCK·scratchRow +
- * 2·BLOCK·d) floats, then a command list each.
+ * Writes dq to the q part of dqkv; adds dk and dv to its k and v parts. `trees` has one more entry than there are
+ * trees: the spans of tree i are trees[i] … trees[i+1]. `rangeRows` is the first row of each range's block. Scratch:
+ * (2·BLOCK·scratchRow + 2·BLOCK·d) floats per thread, then a command list per thread.
  */
 export function attentionBackward(
   q: usize, kvCache: usize, other: usize, dOut: usize, lse: usize, dots: usize, dqkv: usize, spans: usize, ranges: usize,
@@ -80,7 +83,7 @@ export function attentionBackward(
         for (let b = 0; b < rows; b += BLOCK) {
           const n = min(BLOCK, rows - b);
           const first = row0 + b;
-          const last = position + b + n; // keys the last row sees
+          const last = position + b + n; // number of keys that the last row sees
           const at = usize(first) * rowBytes + usize(head) * width;
           packRows(q + at, rowBytes, qPack, n, d);
           packRows(dOut + at, rowBytes, oPack, n, d);
@@ -95,7 +98,7 @@ export function attentionBackward(
             enqueueMatmul(dOut + at, rowBytes, 4, other + block + ((cap * usize(d)) << 2), width << 3, (keys + 7) >> 3, dp + (usize(j) << 2), sRow, n, d, false);
             j += keys;
           }
-          // Weights p and ds = p (dp − D) scale, 0 where a key is not seen.
+          // Weights p and ds = p (dp − D) scale; 0 for keys that are not seen.
           const padded = (last + 3) & ~3;
           const dot0 = (usize(first) * usize(heads) + usize(head)) << 2;
           if (hasHost) {
@@ -141,7 +144,7 @@ export function attentionBackward(
   }
 }
 
-/** Rows of one head into panels of eight dims, BLOCK rows long. */
+/** Packs rows of one head into panels of eight dims, each BLOCK rows long. */
 function packRows(src: usize, rowBytes: usize, dst: usize, n: i32, d: i32): void {
   for (let t = 0; t < n; t++) {
     const from = src + usize(t) * rowBytes;

@@ -1,22 +1,23 @@
-// Causal grouped-query attention over trees of spans (lm/devices/layout.ts). A token sees its ancestors' keys and its own span's
-// up to itself; keys are walked by absolute position, so a cached token, a packed sequence and a shared prompt give the same bits.
+// Causal grouped-query attention over trees of spans (lm/devices/layout.ts). A token sees its ancestors' keys and, in
+// its own span, the keys up to itself. Keys are processed by absolute position, so a cached token, a packed sequence
+// and a shared prompt give the same bits.
 //
 // A KV block has, for each kv head, 2·cap·d floats (cap a multiple of 8):
 //   K in panels of eight tokens  [cap/8][d][8]   (scores: a row of q against eight keys at once)
 //   V in panels of eight dims    [d/8][cap][8]   (outputs: a row of probabilities against eight dims at once)
 //
 // spans: i32 × 4 each: first row of q, rows, absolute position of the first row, first range
-//           (one more entry closes the table, so that range counts are differences)
+// (a final entry ends the table, so that range counts are differences)
 // ranges:   i32 × 3 each: address of the KV block (in floats, for kv head 0), cap, tokens
-import { enqueueMatmul, beginList, finishList, hasHost, hostSoftmax, LIST_BYTES } from "./host";
+import { enqueueMatmul, beginList, finishList, hasHost, hostSoftmax, LIST_BYTES } from "./host-commands";
 import { exp4, max4, sum4 } from "./math";
 
 const SPAN: usize = 16;
 const RANGE: usize = 12;
 
 /**
- * In place: rows of scores to exp(scale · (score − highest)). The first row sees `seen` keys, each further one `more` more;
- * masked up to `padded`, where they become 0. highest · scale and the sum go into the last two floats of each row.
+ * In place: turns rows of scores into exp(scale · (score − highest)). The first row sees `seen` keys, each further one
+ * `more` more; masked scores up to `padded` become 0. The last two floats of each row get highest · scale and the sum.
  */
 function softmaxRows(s: usize, sRow: usize, rows: i32, seen: i32, more: i32, padded: i32, scale: f32): void {
   for (let i = 0; i < rows; i++, s += sRow) softmaxRow(s, sRow, seen + more * i, padded, scale);
@@ -32,7 +33,7 @@ function softmaxRow(s: usize, sRow: usize, n: i32, padded: i32, scale: f32): voi
   const scale4 = f32x4.splat(scale);
   const shift4 = f32x4.splat(highest * scale);
   let sum = f32x4.splat(0);
-  const end = (n + 3) & ~3; // lanes after n are exp(−∞) = 0
+  const end = (n + 3) & ~3; // lanes from n on are exp(−∞) = 0
   for (let j = 0; j < end; j += 4) {
     const e = exp4(f32x4.sub(f32x4.mul(v128.load(s + (usize(j) << 2)), scale4), shift4));
     v128.store(s + (usize(j) << 2), e);
@@ -43,24 +44,24 @@ function softmaxRow(s: usize, sRow: usize, n: i32, padded: i32, scale: f32): voi
   store<f32>(s + sRow - 4, sum4(sum));
 }
 
-/** Rows per task at most; the size of the scratch. */
+/** Maximum rows per task; sets the size of the scratch. */
 const BLOCK: i32 = 16;
 
-/** Shared tokens from which reading them once for several one-row spans pays. */
+/** Minimum shared tokens for which reading them once for several one-row spans pays. */
 const COMMON_LEAST: i32 = 16;
 
-/** Ranges shared by the spans that `companions` found last, and their tokens. */
+/** Ranges shared by the spans that `companions` last found; `commonTokens` counts their tokens. */
 let common: i32 = 0;
 let commonTokens: i32 = 0;
 
 /**
- * How many spans from g on, up to `most`, have one row each (consecutive rows of q) and begin with the same ranges. A span that
- * would leave less than three quarters of the shared tokens ends the group.
+ * Counts spans from g on, up to `most`, that have one row each (consecutive rows of q) and begin with the same ranges.
+ * A span that would reduce the shared tokens below three quarters ends the group.
  */
 function companions(spans: usize, ranges: usize, g: i32, count: i32, most: i32): i32 {
   const span = spans + usize(g) * SPAN;
   const first = load<i32>(span, 12);
-  let depth = load<i32>(span, 12 + SPAN) - first - 1; // all but its own
+  let depth = load<i32>(span, 12 + SPAN) - first - 1; // all ranges but its own
   let tokens = 0;
   let n = 1;
   for (; n < most && g + n < count; n++) {
@@ -86,8 +87,9 @@ function companions(spans: usize, ranges: usize, g: i32, count: i32, most: i32):
 }
 
 /**
- * Whether it pays to compute those spans together, head by head, instead of each alone with all heads of a kv head reading
- * every key together. With several heads per kv head, only if there are more rows than heads and most tokens are shared.
+ * Whether it pays to compute those spans together, head by head, rather than one by one with all heads of a kv head
+ * sharing each key. With several heads per kv head it pays only if there are more rows than heads and most tokens are
+ * shared.
  */
 function paysTogether(span: usize, n: i32, group: i32): bool {
   if (n == 1 || group == 1) return n > 1;
@@ -96,7 +98,7 @@ function paysTogether(span: usize, n: i32, group: i32): bool {
   return n >= group && commonTokens >= longest;
 }
 
-/** Scores of n rows of q against the keys of ranges, written from key j on; returns the key after the last. */
+/** Computes scores of n rows of q against the keys of ranges, written from key j on; returns the key after the last. */
 function scoreRanges(
   q: usize, step: usize, kvCache: usize, ranges: usize, from: i32, to: i32, kv: usize, d: i32, s: usize, sRow: usize, n: i32,
   j: i32, last: i32,
@@ -111,7 +113,7 @@ function scoreRanges(
   return j;
 }
 
-/** out (+)= probabilities · values of ranges, from key j on; returns the key after the last. */
+/** Computes out (+)= probabilities · values of ranges, from key j on; returns the key after the last. */
 function sumRanges(
   s: usize, sRow: usize, kvCache: usize, ranges: usize, from: i32, to: i32, kv: usize, d: i32, out: usize, step: usize, n: i32,
   j: i32, last: i32,
@@ -127,7 +129,7 @@ function sumRanges(
   return j;
 }
 
-/** Softmax numerators of n rows: each sees `more` keys more than the one before, the last sees `last`. */
+/** Computes softmax numerators of n rows: each row sees `more` keys more than the one before; the last sees `last`. */
 function softmax(s: usize, sRow: usize, n: i32, last: i32, more: i32, scale: f32): void {
   if (hasHost) hostSoftmax(s, sRow, n, last - more * (n - 1), more, (last + 7) & ~7, scale);
   else softmaxRows(s, sRow, n, last - more * (n - 1), more, (last + 3) & ~3, scale);
@@ -144,7 +146,9 @@ function divide(out: usize, d: i32, s: usize, sRow: usize): void {
   for (let x: usize = 0; x < usize(d) << 2; x += 16) v128.store(out + x, f32x4.mul(v128.load(out + x), r4));
 }
 
-/** n one-row spans that share `common` ranges, for the heads of a kv head: shared keys and values are read once. */
+/**
+ * Attends n one-row spans that share `common` ranges, for the heads of a kv head: shared keys and values are read once.
+ */
 function attendTogether(
   q: usize, kvCache: usize, out: usize, lse: usize, span: usize, ranges: usize, n: i32, heads: i32, kv: usize, group: i32,
   d: i32, scale: f32, s: usize, sRow: usize,
@@ -183,10 +187,11 @@ function attendTogether(
 }
 
 /**
- * out = softmax(q · kᵀ · scale) · v for every row, and the log-sum-exp of each row and head. Tasks are (span, kv head,
- * block of `size` rows), assigned round-robin; one-row spans with a common prefix are one task. Scratch: 16 · `scratchRow`
- * floats per thread, the last two of a row being highest score times scale and the sum, then a command list per thread. All
- * threads must get the same `size`: a tile's rows in WebAssembly, more with machine code.
+ * Computes out = softmax(q · kᵀ · scale) · v for every row, and the log-sum-exp of each row and head. A task is a span,
+ * a kv head and a block of `size` rows; tasks are assigned round-robin. One-row spans with a common prefix are one
+ * task. Scratch per thread: 16 · `scratchRow` floats (the last two of a row are the highest score times scale and the
+ * sum), then a command list. All threads must get the same `size`: the rows of a tile in WebAssembly, more with machine
+ * code.
  */
 export function attention(
   q: usize, kvCache: usize, out: usize, lse: usize, spans: usize, ranges: usize, count: i32, heads: i32, kvHeads: i32,
@@ -197,7 +202,7 @@ export function attention(
   const s = scratch + usize(part) * usize(BLOCK) * sRow;
   beginList(scratch + usize(parts) * usize(BLOCK) * sRow + usize(part) * LIST_BYTES);
   const rowBytes = usize(heads * d) << 2;
-  const most = max(1, min(size, (count * kvHeads) / (2 * parts))); // leave enough tasks for all threads
+  const most = max(1, min(size, (count * kvHeads) / (2 * parts))); // leaves enough tasks for all threads
   let task = 0;
   for (let g = 0, together = 1; g < count; g += together) {
     const span = spans + usize(g) * SPAN;
@@ -206,7 +211,7 @@ export function attention(
     const position = load<i32>(span, 8);
     const range0 = load<i32>(span, 12);
     const range1 = load<i32>(span, 12 + SPAN);
-    const decode = rows == 1; // one token: the heads of a group make the tile
+    const decode = rows == 1; // one token: the tile consists of the heads of a group
     together = decode ? companions(spans, ranges, g, count, most) : 1;
     if (!paysTogether(span, together, group)) together = 1;
     if (together > 1) {
@@ -226,7 +231,7 @@ export function attention(
           const first = row0 + b;
           const at = usize(first) * rowBytes + ((usize(head) * usize(d)) << 2);
           const step = decode ? usize(d) << 2 : rowBytes;
-          const last = position + b + (decode ? 1 : n); // keys the last row of the tile sees
+          const last = position + b + (decode ? 1 : n); // number of keys that the tile's last row sees
           scoreRanges(q + at, step, kvCache, ranges, range0, range1, kv, d, s, sRow, n, 0, last);
           softmax(s, sRow, n, last, decode ? 0 : 1, scale);
           sumRanges(s, sRow, kvCache, ranges, range0, range1, kv, d, out + at, step, n, 0, last);

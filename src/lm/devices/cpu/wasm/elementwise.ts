@@ -1,7 +1,8 @@
 // Everything except matmul and attention: norms, SwiGLU, embedding, log-probs, sampling, AdamW.
-// Rows are tokens. Widths are multiples of four. Sums over tokens (weight gradients) are split over columns.
+// Rows are tokens. Widths are multiples of four. Sums over tokens (weight gradients) are divided among threads by
+// columns.
 import { bound, exp4, max4, sum4 } from "./math";
-import { madd } from "./micro";
+import { madd } from "./microkernel";
 
 /** x += residual (if given); y = x / rms(x) · w. Saves 1/rms of each row. */
 export function rmsNorm(
@@ -30,7 +31,7 @@ export function rmsNorm(
   }
 }
 
-/** dx += gradient through y = x · rstd · w. */
+/** Computes dx += gradient through y = x · rstd · w. */
 export function rmsNormBackward(
   dy: usize, x: usize, w: usize, rstd: usize, dx: usize, rows: i32, width: i32, part: i32, parts: i32,
 ): void {
@@ -52,7 +53,7 @@ export function rmsNormBackward(
   }
 }
 
-/** dw += Σ over tokens of dy · x · rstd. */
+/** Computes dw += Σ over tokens of dy · x · rstd. */
 export function rmsNormWeightBackward(
   dy: usize, x: usize, rstd: usize, dw: usize, rows: i32, width: i32, part: i32, parts: i32,
 ): void {
@@ -69,7 +70,7 @@ export function rmsNormWeightBackward(
   }
 }
 
-/** db += Σ over tokens of dy: a bias's gradient. */
+/** Computes a bias's gradient: db += Σ over tokens of dy. */
 export function biasBackward(dy: usize, db: usize, rows: i32, width: i32, part: i32, parts: i32): void {
   const bytes = usize(width) << 2;
   const from = usize(bound(width >> 2, part, parts)) << 4;
@@ -96,7 +97,7 @@ export function swiGlu(h: usize, a: usize, rows: i32, width: i32, part: i32, par
   }
 }
 
-/** dh from da; dh may be h itself. */
+/** Computes dh from da; dh may be h itself. */
 export function swiGluBackward(da: usize, h: usize, dh: usize, rows: i32, width: i32, part: i32, parts: i32): void {
   const bytes = usize(width) << 2;
   const one = f32x4.splat(1);
@@ -116,7 +117,7 @@ export function swiGluBackward(da: usize, h: usize, dh: usize, rows: i32, width:
   }
 }
 
-/** x[t] = weight[ids[t]]; also picks rows of hidden states. */
+/** Computes x[t] = weight[ids[t]]; also gathers rows of hidden states. */
 export function embed(weight: usize, ids: usize, x: usize, rows: i32, width: i32, part: i32, parts: i32): void {
   const bytes = usize(width) << 2;
   for (let t = bound(rows, part, parts); t < bound(rows, part + 1, parts); t++) {
@@ -136,10 +137,13 @@ export function embedBackward(dx: usize, ids: usize, dWeight: usize, rows: i32, 
   }
 }
 
-// Results of `summarize`: each thread has an instance, so globals of its own.
+// Results of `summarize`; globals are per thread, because each thread has its own instance.
 let highest: f32 = 0, sumExp: f32 = 0, weightedSum: f32 = 0;
 
-/** Highest logit, Σ e^z and Σ z·e^z of a row, z = (logit − highest)/temperature. Sampling and training use the same bits. */
+/**
+ * Computes the highest logit, Σ e^z and Σ z·e^z of a row, with z = (logit − highest)/temperature. Sampling and training
+ * use the same bits.
+ */
 function summarize(row: usize, vocabulary: i32, inverseTemperature: f32): void {
   const whole = vocabulary & ~3;
   const scale = f32x4.splat(inverseTemperature);
@@ -167,8 +171,8 @@ function summarize(row: usize, vocabulary: i32, inverseTemperature: f32): void {
 }
 
 /**
- * Log-softmax of rows of logits divided by a temperature: log-prob of the target, entropy, log-sum-exp.
- * `stride` is the row length in floats, of which the first `vocabulary` count.
+ * Log-softmax of rows of logits divided by a temperature: computes the target's log-prob, entropy and log-sum-exp. A
+ * row is `stride` floats long; only the first `vocabulary` count.
  */
 export function logProb(
   logits: usize, stride: i32, targets: usize, logp: usize, entropy: usize, lse: usize,
@@ -187,8 +191,8 @@ export function logProb(
 }
 
 /**
- * Draws a token from each row: the first whose cumulative probability exceeds the row's uniform number. A temperature of 0
- * takes the likeliest, with its log-prob at temperature 1.
+ * Samples a token from each row: the first whose cumulative probability exceeds the row's uniform number. Temperature 0
+ * picks the likeliest token and reports its log-prob at temperature 1.
  */
 export function sample(
   logits: usize, stride: i32, temperatures: usize, uniforms: usize, tokens: usize, logp: usize,
@@ -236,7 +240,7 @@ function lane(x: v128, i: i32): f32 {
   return f32x4.extract_lane(x, 3);
 }
 
-/** Turns logits into their gradient, given the gradients of log-prob and entropy. */
+/** Overwrites logits with their gradient, given the gradients of log-prob and entropy. */
 export function logProbBackward(
   logits: usize, stride: i32, targets: usize, entropy: usize, lse: usize, dLogp: usize, dEntropy: usize,
   rows: i32, vocabulary: i32, inverseTemperature: f32, part: i32, parts: i32,
@@ -264,7 +268,7 @@ export function logProbBackward(
   }
 }
 
-/** AdamW as PyTorch has it; `gradientScale` clips. */
+/** AdamW as in PyTorch; `gradientScale` implements clipping. */
 export function adamW(
   p: usize, g: usize, m: usize, v: usize, n: i32,
   learningRate: f64, beta1: f64, beta2: f64, eps: f32, weightDecay: f64, correction1: f64, correction2: f64,
@@ -272,7 +276,7 @@ export function adamW(
 ): void {
   const from = usize(bound(n >> 2, part, parts)) << 4;
   const to = usize(bound(n >> 2, part + 1, parts)) << 4;
-  // Factors in double precision, then rounded once: 1 − 0.999 in single precision is off by 1e-5.
+  // Factors are computed in double precision and rounded once: 1 − 0.999 in single precision is off by 1e-5.
   const b1 = f32x4.splat(f32(beta1)), c1 = f32x4.splat(f32(1 - beta1));
   const b2 = f32x4.splat(f32(beta2)), c2 = f32x4.splat(f32(1 - beta2));
   const decay = f32x4.splat(f32(1 - learningRate * weightDecay));
@@ -292,7 +296,7 @@ export function adamW(
   }
 }
 
-/** Sums of squares of blocks of 16,384 floats, as doubles; the caller adds them up in order. */
+/** Computes sums of squares over blocks of 16,384 floats, as doubles; the caller adds them up in order. */
 export function sumSquares(x: usize, out: usize, n: i32, part: i32, parts: i32): void {
   const blocks = (n + 16383) >> 14;
   for (let block = part; block < blocks; block += parts) {

@@ -1,10 +1,10 @@
-// GEMM over packed panels. Work is split over outputs, never over a sum.
-import { matmul, micro1, micro4 } from "./micro";
+// GEMM over packed panels. Work is split over outputs, never within a sum.
+import { matmul, micro1, micro4 } from "./microkernel";
 
-/** Rows packed at a time: their cache lines stay while all panels are packed. */
+/** Rows packed at a time: their cache lines stay loaded while all panels are packed. */
 const PACK_ROWS: i32 = 48;
 
-/** Rows of A per pass over all panels of B: they stay in the L2 cache. */
+/** Rows of A per pass over all panels of B, so that they stay in the L2 cache. */
 const ROW_BLOCK: i32 = 96;
 
 /**
@@ -43,14 +43,14 @@ export function pack(src: usize, dst: usize, k: i32, n: i32, strideK: usize, str
 }
 
 /**
- * C[M, N] (+)= A[M, K] · B, B packed. A's element (m, k) is at `a + m·aRow + k·aK`; C's rows are `cRow` bytes apart and
- * padded to a multiple of eight columns.
+ * Computes C[M, N] (+)= A[M, K] · B with packed B. A's element (m, k) is at `a + m·aRow + k·aK`; C's rows are `cRow`
+ * bytes apart and padded to a multiple of eight columns.
  */
 export function gemm(
   a: usize, aRow: usize, aK: usize, b: usize, c: usize, cRow: usize, m: i32, n: i32, k: i32, add: bool, part: i32, parts: i32,
 ): void {
   const panels = (n + 7) >> 3;
-  // Few rows: split the panels. Many rows: split the rows.
+  // With few rows, split the panels; with many, split the rows.
   const byRows = m >= parts * 32;
   const firstRow = byRows ? rowBound(m, part, parts) : 0;
   const lastRow = byRows ? rowBound(m, part + 1, parts) : m;
@@ -69,10 +69,13 @@ function rowBound(m: i32, part: i32, parts: i32): i32 {
   return part == parts ? m : i32((i64(m) * part) / parts) & ~3;
 }
 
-/** Rows of A this long in k stay in the L1 cache. */
+/** Length of k for which rows of A stay in the L1 cache. */
 const K_BLOCK: i32 = 256;
 
-/** Packs Aᵀ: element (m, k) at `src + k·strideK + m·4` goes to [M/4][K][4]. Rows of the source must be padded to a multiple of four. */
+/**
+ * Packs Aᵀ: element (m, k) at `src + k·strideK + m·4` moves to [M/4][K][4]. Rows of the source must be padded to a
+ * multiple of four.
+ */
 export function packRows(src: usize, dst: usize, m: i32, k: i32, strideK: usize, part: i32, parts: i32): void {
   const tiles = (m + 3) >> 2;
   const from = i32((i64(k) * part) / parts);
@@ -91,7 +94,10 @@ export function packRows(src: usize, dst: usize, m: i32, k: i32, strideK: usize,
   }
 }
 
-/** C[M, N] += A · B with A from `packRows` and B from `pack`: long sums in blocks of k, each continuing the last. */
+/**
+ * Computes C[M, N] += A · B with A from `packRows` and B from `pack`: long sums are computed in blocks of k, each
+ * continuing the previous.
+ */
 export function gemmRows(a: usize, b: usize, c: usize, cRow: usize, m: i32, n: i32, k: i32, part: i32, parts: i32): void {
   const panels = (n + 7) >> 3;
   const first = rowBound(m, part, parts);

@@ -1,4 +1,4 @@
-// What the host calls. Every function takes its share as (part, parts) last.
+// The functions that the host calls. Each takes its share of the work as its last arguments (part, parts).
 export { attention } from "./attention";
 export { attentionBackward, repack, rowDots } from "./attention-backward";
 export {
@@ -6,5 +6,5 @@ export {
   sample, sumSquares, swiGlu, swiGluBackward,
 } from "./elementwise";
 export { gemm, gemmRows, pack, packRows } from "./gemm";
-export { useHost } from "./host";
+export { useHost } from "./host-commands";
 export { headNormBackward, headNormWeightBackward, moveBlock, rotate, unrotate } from "./rotary";

@@ -1,11 +1,11 @@
-// Between the qkv matmul and attention: norm and rotary embedding of heads, keys and values written to the KV cache (laid out as
-// in attention.ts), and backward.
+// The step between the qkv matmul and attention, and its backward: norms and rotary embedding of heads; keys and values
+// are written to the KV cache (laid out as in attention.ts).
 import { bound, sum4 } from "./math";
-import { madd } from "./micro";
+import { madd } from "./microkernel";
 
 /**
- * Writes q (normed, rotated) and, to the KV cache, k (normed, rotated) and v. One row of qkv is [q heads | k heads | v heads];
- * `bias`, if given, is added first (then there are no norms).
+ * Writes q (normed, rotated); writes k (normed, rotated) and v to the KV cache. One row of qkv is [q heads | k heads |
+ * v heads]; `bias`, if given, is added first (then there are no norms).
  */
 export function rotate(
   qkv: usize, q: usize, kvCache: usize, blocks: usize, caps: usize, indices: usize, positions: usize, cosSin: usize,
@@ -83,7 +83,10 @@ function headScale(x: usize, d: i32, eps: f32): f32 {
   return 1 / sqrt(sum4(sum) / f32(d) + eps);
 }
 
-/** Norms and rotates one head, (a, b) to (a cos − b sin, b cos + a sin), a and b the halves; outputs are `apart` bytes apart. */
+/**
+ * Norms and rotates one head: (a, b) becomes (a cos − b sin, b cos + a sin), where a and b are its halves; outputs are
+ * `apart` bytes apart.
+ */
 function rotateHead(x: usize, bias: usize, w: usize, r: f32, table: usize, out: usize, half: usize, apart: usize): void {
   const r4 = f32x4.splat(r);
   for (let i: usize = 0; i < half; i += 16) {
@@ -119,7 +122,7 @@ function put(at: usize, four: v128, apart: usize): void {
   store<f32>(at + 3 * apart, f32x4.extract_lane(four, 3));
 }
 
-/** In place: rotates the gradients of q and k heads back to those of the normed rows. v is unchanged. */
+/** In place: rotates the gradients of q and k heads back to gradients of the normed rows. v is unchanged. */
 export function unrotate(
   dqkv: usize, positions: usize, cosSin: usize, rows: i32, heads: i32, kvHeads: i32, d: i32, part: i32, parts: i32,
 ): void {
@@ -142,7 +145,10 @@ export function unrotate(
   }
 }
 
-/** dw += Σ over tokens and heads of dy · x · rstd, for the heads from `first` on; before headNormBackward overwrites dy. */
+/**
+ * Computes dw += Σ over tokens and heads of dy · x · rstd, for the heads from `first` on. Call it before
+ * headNormBackward overwrites dy.
+ */
 export function headNormWeightBackward(
   dqkv: usize, qkv: usize, rstd: usize, dw: usize, rows: i32, first: i32, count: i32, heads: i32, kvHeads: i32, d: i32,
   part: i32, parts: i32,
@@ -162,7 +168,7 @@ export function headNormWeightBackward(
   }
 }
 
-/** In place: gradients of normed q and k heads to those of the rows of qkv. */
+/** In place: turns gradients of normed q and k heads into gradients of the rows of qkv. */
 export function headNormBackward(
   dqkv: usize, qkv: usize, rstd: usize, qWeight: usize, kWeight: usize, rows: i32, heads: i32, kvHeads: i32, d: i32,
   part: i32, parts: i32,

@@ -1,4 +1,4 @@
-// The assembler's bytes, pinned to those of GNU as for the same instructions.
+// Pins the assembler's bytes to those of GNU as for the same instructions.
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { Assembler } from "./assembler.ts";
@@ -120,7 +120,7 @@ test("jumps go forward and back, and only to labels that were bound", () => {
   expect(() => bytesOf((asm) => asm.lea("rax", { base: "rax", index: "rsp" }))).toThrow(/rsp/);
 });
 
-// The bytes of a kernel change only with an intended change of its instructions: then pin them anew.
+// A kernel's bytes may change only by an intended change of its instructions; then update the pinned hashes.
 test.each<[string, () => Uint8Array, string]>([
   ["matmul", assembleMatmul, "bc8c82fece06726d44a6fb994ab8ec29ab659e100a71f0d294dabc011a9598fa"],
   ["runCommands", assembleRunCommands, "9cfc0ecdad0e395b7b4aefc126d35e926c3ffe812ed1b1b4f70fe415f7b317db"],

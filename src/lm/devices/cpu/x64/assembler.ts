@@ -1,7 +1,7 @@
-// A small x86-64 assembler: one method per instruction, named by its Intel mnemonic, for the few our kernels use.
+// A small x86-64 assembler: one method, named by the Intel mnemonic, for each of the few instructions our kernels use.
 // Operands are in Intel's order, destination first: `vfmadd231ps(y, a, b)` is y += a · b.
 
-/** A 64-bit general register, by its number in the encoding. */
+/** 64-bit general registers by their numbers in the encoding. */
 export const REGISTER = {
   rax: 0,
   rcx: 1,
@@ -22,7 +22,7 @@ export const REGISTER = {
 } as const;
 export type Register = keyof typeof REGISTER;
 
-/** A vector register: ymm0 to ymm15, or its lower half xmm0 to xmm15 where an instruction is 128 bits wide. */
+/** A vector register: ymm0 to ymm15, or its lower half xmm0 to xmm15 in 128-bit instructions. */
 export type Vector = number;
 
 /** A memory operand: [base + index · scale + offset]. */
@@ -36,10 +36,10 @@ export interface Memory {
 /** Width of a vector operation: xmm or ymm registers. */
 export type VectorBits = 128 | 256;
 
-/** A position in the code, to jump to or to take the address of. */
+/** A position in the code to jump to or to take the address of. */
 export interface Label {
   at: number | undefined;
-  /** Where the 32-bit distances to it are in the code. */
+  /** Positions in the code that hold a 32-bit distance to it. */
   readonly references: number[];
 }
 
@@ -51,7 +51,7 @@ interface VexForm {
   readonly map: keyof typeof MAP;
   readonly prefix: keyof typeof PREFIX;
   readonly opcode: number;
-  /** 256 bits rather than 128. @default true */
+  /** Whether the operation is 256 bits wide rather than 128. @default true */
   readonly wide?: boolean;
 }
 
@@ -60,7 +60,7 @@ export class Assembler {
   readonly #bytes: number[] = [];
   readonly #labels: Label[] = [];
 
-  /** Bytes so far: the offset of the next instruction. */
+  /** Number of bytes so far, which is the offset of the next instruction. */
   get position(): number {
     return this.#bytes.length;
   }
@@ -77,19 +77,19 @@ export class Assembler {
     label.at = this.position;
   }
 
-  /** A new label bound to the current position. */
+  /** Creates a label at the current position. */
   here(): Label {
     const label = this.label();
     this.bind(label);
     return label;
   }
 
-  /** Pads with int3, which is never reached, so that what follows begins a cache line. */
+  /** Pads with int3, which is never reached, so that the next byte starts a cache line. */
   align(to = 64): void {
     while (this.position % to !== 0) this.#bytes.push(0xcc);
   }
 
-  /** The code, with every reference to a label resolved. */
+  /** Returns the code with all label references resolved. */
   finish(): Uint8Array<ArrayBuffer> {
     const code = Uint8Array.from(this.#bytes);
     const view = new DataView(code.buffer);
@@ -132,17 +132,17 @@ export class Assembler {
     this.#jcc(0x5, label);
   }
 
-  /** Signed less than. */
+  /** Jumps if less than (signed). */
   jl(label: Label): void {
     this.#jcc(0xc, label);
   }
 
-  /** Signed greater or equal. */
+  /** Jumps if greater or equal (signed). */
   jge(label: Label): void {
     this.#jcc(0xd, label);
   }
 
-  /** 64 bits. An immediate has 32 and is sign-extended. */
+  /** Moves 64 bits. An immediate has 32 bits and is sign-extended. */
   mov(to: Register, from: Register | Memory | number): void;
   mov(to: Memory, from: Register): void;
   mov(to: Register | Memory, from: Register | Memory | number): void {
@@ -153,7 +153,7 @@ export class Assembler {
     else this.#general(0x8b, REGISTER[to as Register], from);
   }
 
-  /** mov of 32 bits: `mov r32, m32`, which clears the register's upper half, or `mov m32, imm32`. */
+  /** Moves 32 bits: `mov r32, m32`, which clears the register's upper half, or `mov m32, imm32`. */
   mov32(to: Register, from: Memory): void;
   mov32(to: Memory, bits: number): void;
   mov32(to: Register | Memory, from: Memory | number): void {
@@ -163,7 +163,7 @@ export class Assembler {
     } else this.#general(0x8b, REGISTER[to as Register], from, false);
   }
 
-  /** The address of a memory operand, or of a label (relative to rip). */
+  /** Loads the address of a memory operand, or of a label (relative to rip). */
   lea(to: Register, of: Memory | Label): void {
     if ("base" in of) {
       this.#general(0x8d, REGISTER[to], of);
@@ -204,17 +204,17 @@ export class Assembler {
     this.#emit(bits);
   }
 
-  /** Features of the processor: leaf eax, sub-leaf ecx; results in eax, ebx, ecx, edx. */
+  /** Reads processor features: leaf in eax, sub-leaf in ecx; results in eax, ebx, ecx, edx. */
   cpuid(): void {
     this.#emit(0x0f, 0xa2);
   }
 
-  /** Extended control register ecx into edx:eax; 0 says which registers the system saves. */
+  /** Reads the extended control register ecx into edx:eax; register 0 tells which registers the system saves. */
   xgetbv(): void {
     this.#emit(0x0f, 0x01, 0xd0);
   }
 
-  /** Never faults, whatever the address. */
+  /** Prefetches; never faults, whatever the address. */
   prefetcht0(from: Memory): void {
     const [x, b] = extensions(from);
     const prefix = rex(false, 0, x, b);
@@ -222,12 +222,12 @@ export class Assembler {
     this.#operand(1, from);
   }
 
-  /** One float, in memory or the lowest of a register, into all eight lanes. */
+  /** Broadcasts one float, from memory or a register's lowest lane, to all eight lanes. */
   vbroadcastss(to: Vector, from: Vector | Memory): void {
     this.#vex({ map: "0f38", prefix: "66", opcode: 0x18 }, to, 0, from);
   }
 
-  /** Loads or stores eight floats; no alignment needed. */
+  /** Loads or stores eight floats; needs no alignment. */
   vmovups(to: Vector, from: Memory): void;
   vmovups(to: Memory, from: Vector): void;
   vmovups(to: Vector | Memory, from: Vector | Memory): void {
@@ -266,12 +266,12 @@ export class Assembler {
     this.#packed(0x5e, to, a, b, bits);
   }
 
-  /** b where either is NaN. */
+  /** Minimum per lane; b if either is NaN. */
   vminps(to: Vector, a: Vector, b: Vector | Memory, bits?: VectorBits): void {
     this.#packed(0x5d, to, a, b, bits);
   }
 
-  /** b where either is NaN. */
+  /** Maximum per lane; b if either is NaN. */
   vmaxps(to: Vector, a: Vector, b: Vector | Memory, bits?: VectorBits): void {
     this.#packed(0x5f, to, a, b, bits);
   }
@@ -288,19 +288,19 @@ export class Assembler {
     this.#packed(0x57, to, a, b, bits);
   }
 
-  /** All ones where a >= b. */
+  /** Sets a lane to all ones if a >= b. */
   vcmpgeps(to: Vector, a: Vector, b: Vector | Memory): void {
     this.#packed(0xc2, to, a, b);
     this.#emit(0x0d);
   }
 
-  /** All ones where either is NaN. */
+  /** Sets a lane to all ones if either is NaN. */
   vcmpunordps(to: Vector, a: Vector, b: Vector | Memory): void {
     this.#packed(0xc2, to, a, b);
     this.#emit(0x03);
   }
 
-  /** Rounding control `mode`: 8 is to nearest, ties to even, without exceptions. */
+  /** Rounds each lane by `mode`: 8 means to nearest, ties to even, without exceptions. */
   vroundps(to: Vector, from: Vector, mode: number): void {
     this.#vex({ map: "0f3a", prefix: "66", opcode: 0x08 }, to, 0, from);
     this.#emit(mode);
@@ -312,24 +312,24 @@ export class Assembler {
     this.#emit(bits);
   }
 
-  /** Half a ymm register, 0 the lower or 1 the upper, into an xmm register. */
+  /** Extracts half of a ymm register (0: lower, 1: upper) into an xmm register. */
   vextractf128(to: Vector, from: Vector, half: 0 | 1): void {
     this.#vex({ map: "0f3a", prefix: "66", opcode: 0x19 }, from, 0, to);
     this.#emit(half);
   }
 
-  /** Permutes four lanes (xmm): two bits of `order` per destination lane. */
+  /** Permutes four lanes (xmm): `order` has two bits per destination lane. */
   vpermilps(to: Vector, from: Vector, order: number): void {
     this.#vex({ map: "0f3a", prefix: "66", opcode: 0x04, wide: false }, to, 0, from);
     this.#emit(order);
   }
 
-  /** Clears the upper halves of all ymm registers, so that SSE code after this pays no transition penalty. */
+  /** Clears the upper halves of all ymm registers, so that later SSE code pays no transition penalty. */
   vzeroupper(): void {
     this.#emit(0xc5, 0xf8, 0x77);
   }
 
-  /** Data: one float, eight times. */
+  /** Emits data: one float, eight times. */
   floats(value: number): void {
     const bits = new Int32Array(Float32Array.of(value).buffer)[0]!;
     for (let lane = 0; lane < 8; lane++) this.#dword(bits);
@@ -349,7 +349,7 @@ export class Assembler {
     this.#vex({ map: "0f", prefix: "none", opcode, wide: bits === 256 }, to, a, b);
   }
 
-  /** add 0, or 1, and 4, sub 5, xor 6, cmp 7. */
+  /** Operation codes: add 0, or 1, and 4, sub 5, xor 6, cmp 7. */
   #arithmetic(operation: number, to: Register, value: Register | Memory | number): void {
     if (typeof value !== "number") {
       if (typeof value === "string") this.#general(8 * operation + 1, REGISTER[value], to);
@@ -369,7 +369,7 @@ export class Assembler {
     this.#operand(reg, typeof operand === "string" ? REGISTER[operand] : operand);
   }
 
-  /** With the three-byte VEX prefix, which can encode every form. */
+  /** Emits an instruction with the three-byte VEX prefix, which can encode every form. */
   #vex({ map, prefix, opcode, wide = true }: VexForm, reg: number, second: number, operand: Vector | Memory): void {
     const [x, b] = typeof operand === "number" ? [0, operand] : extensions(operand);
     const inverted = (reg > 7 ? 0 : 0x80) | (x > 7 ? 0 : 0x40) | (b > 7 ? 0 : 0x20);
@@ -377,7 +377,7 @@ export class Assembler {
     this.#operand(reg, operand);
   }
 
-  /** The ModRM byte, then SIB byte and offset if needed. */
+  /** Emits the ModRM byte, then SIB byte and offset if needed. */
   #operand(reg: number, operand: number | Memory): void {
     const field = (reg & 7) << 3;
     if (typeof operand === "number") {
@@ -386,7 +386,7 @@ export class Assembler {
     }
     const { base, index, scale = 1, offset = 0 } = operand;
     const low = REGISTER[base] & 7;
-    // rbp and r13 as base need an offset; rsp and r12 need a SIB byte; rsp cannot be an index.
+    // As a base, rbp and r13 need an offset, and rsp and r12 a SIB byte; rsp cannot be an index.
     const mode = offset === 0 && low !== 5 ? 0 : offset >= -128 && offset <= 127 ? 1 : 2;
     if (index === undefined && low !== 4) this.#emit((mode << 6) | field | low);
     else {
@@ -416,7 +416,7 @@ function rex(wide: boolean, reg: number, index: number, base: number): number {
   return 0x40 | (wide ? 8 : 0) | (reg > 7 ? 4 : 0) | (index > 7 ? 2 : 0) | (base > 7 ? 1 : 0);
 }
 
-/** Numbers of the index and base registers of an operand, for the prefix. */
+/** Numbers of an operand's index and base registers, for the prefix. */
 function extensions(operand: Register | Memory): readonly [index: number, base: number] {
   if (typeof operand === "string") return [0, REGISTER[operand]];
   return [operand.index === undefined ? 0 : REGISTER[operand.index], REGISTER[operand.base]];

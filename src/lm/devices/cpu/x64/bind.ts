@@ -1,7 +1,8 @@
-// Kernels that call machine code instead of WebAssembly: blocking and the split over threads here, the inner loops there.
+// Kernels that call machine code instead of WebAssembly. Blocking and the split over threads are here, the inner loops
+// in machine code.
 import type { KernelExports } from "../thread-pool.ts";
 
-/** The part of koffi that is used here. */
+/** The part of koffi that we use. */
 export interface Foreign {
   load(path: string | null): { func(prototype: string): (...args: never[]) => unknown };
   proto(prototype: string): unknown;
@@ -12,7 +13,7 @@ export interface Foreign {
 
 export type NativeFunction = "matmul" | "runCommands" | "swiGlu" | "swiGluBackward";
 
-/** Addresses of the routines and layout of their parameters: all a thread needs to bind them. */
+/** Addresses of the routines and the layout of their parameters: all that a thread needs to bind them. */
 export interface NativeCode {
   readonly functions: Readonly<Record<NativeFunction, number>>;
   readonly baseOffset: number;
@@ -21,15 +22,15 @@ export interface NativeCode {
   readonly parametersBytes: number;
 }
 
-/** Kernels that replace a module's own of the same names, and the functions its other kernels import. */
+/** Kernels that replace a module's kernels of the same names, and the functions that its other kernels import. */
 export interface Bound {
   readonly kernels: KernelExports;
   readonly imports: KernelExports;
 }
 
 /**
- * Kernels over `memory` that call the machine code. Worker threads get this function as text, so it may use nothing but its
- * arguments.
+ * Makes kernels over `memory` that call the machine code. Worker threads get this function as text, so it may use
+ * nothing but its arguments.
  */
 export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: NativeCode): Bound {
   const ROW_BLOCK = 96; // rows of A per pass over all panels: they stay in the L2 cache

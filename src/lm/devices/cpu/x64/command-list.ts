@@ -1,24 +1,25 @@
-// Interpreter of a command list, in machine code: copies each entry into the parameter block and calls the routine its opcode
-// selects. The WebAssembly kernels write such lists (wasm/host.ts), since one call out of WebAssembly costs more than many entries.
+// Interpreter of a command list, in machine code: copies each entry into the parameter block and calls the routine that
+// its opcode selects. The WebAssembly kernels write such lists (wasm/host-commands.ts), since one call out of
+// WebAssembly costs more than many entries.
 import { Assembler, type Register } from "./assembler.ts";
 import { assembleMatmul, BASE_OFFSET, MATMUL_BYTES } from "./matmul.ts";
 import { assembleScoreGradients, assembleSoftmax } from "./softmax.ts";
 
-/** Offset in the parameters of the list's offset in device memory; the number of entries follows it. */
+/** Offset, within the parameters, of the list's own offset in device memory; the number of entries follows. */
 export const LIST_OFFSET = MATMUL_BYTES;
 export const PARAMETERS_BYTES = MATMUL_BYTES + 8;
 
-export const ENTRY_BYTES = 64; // the parameters before the memory's address; the last word is the opcode
+export const ENTRY_BYTES = 64; // the parameters that precede the memory's address; the last word is the opcode
 const OPCODE_OFFSET = BASE_OFFSET - 4;
 
 /** Routines by opcode. */
 const ROUTINES = [assembleMatmul, assembleSoftmax, assembleScoreGradients] as const;
 
-const PARAMS: Register = "rdi"; // all routines preserve it, like the two below
+const PARAMS: Register = "rdi"; // preserved by all routines, like the two registers below
 const ENTRY: Register = "rbx";
 const LEFT: Register = "r12";
 
-/** The code of `runCommands(parameters)`; a list has at least one entry. */
+/** Assembles `runCommands(parameters)`; a list must have at least one entry. */
 export function assembleRunCommands(): Uint8Array<ArrayBuffer> {
   const asm = new Assembler();
   const routines = ROUTINES.map(() => asm.label());

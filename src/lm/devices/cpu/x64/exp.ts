@@ -1,7 +1,7 @@
-// exp in machine code: the operations of wasm/math.ts on eight lanes instead of four, hence the same bits.
+// exp in machine code: the operations of wasm/math.ts on eight lanes instead of four, hence with the same bits.
 import type { Assembler, Label, Memory, Register, Vector } from "./assembler.ts";
 
-/** The constants of exp and of its users. */
+/** The constants of exp and of the routines that use it. */
 const EXP = {
   least: -87.33654,
   most: 88.72283,
@@ -16,17 +16,17 @@ const EXP = {
   p5: 5.0000001201e-1,
   one: 1,
   minus: -0,
-  shifter: 12583039, // 1.5 · 2^23 + 127: k plus this has k + 127 in its lowest bits
+  shifter: 12583039, // 1.5 · 2^23 + 127: adding k leaves k + 127 in the lowest bits
 } as const;
 const NAMES = Object.keys(EXP) as (keyof typeof EXP)[];
 
-/** Holds the address of the constants. */
+/** Register with the address of the constants. */
 export const TABLE: Register = "rax";
 
-/** Operand of a constant, with the table's address in TABLE. */
+/** Memory operand of a constant; TABLE must hold the table's address. */
 export const constant = (name: keyof typeof EXP): Memory => ({ base: TABLE, offset: 32 * NAMES.indexOf(name) });
 
-/** x = exp(x); clobbers p, mask and k. */
+/** Computes x = exp(x); clobbers p, mask and k. */
 export function exp(asm: Assembler, x: Vector, p: Vector, mask: Vector, k: Vector): void {
   asm.vcmpgeps(mask, x, constant("least"));
   asm.vmaxps(x, x, constant("least"));
@@ -39,7 +39,7 @@ export function exp(asm: Assembler, x: Vector, p: Vector, mask: Vector, k: Vecto
   for (const name of ["p1", "p2", "p3", "p4", "p5"] as const) asm.vfmadd213ps(p, x, constant(name));
   asm.vaddps(k, k, constant("shifter"));
   asm.vpslld(k, k, 23);
-  asm.vandps(k, k, mask); // 0 instead of 2^k below the range, so the result is 0
+  asm.vandps(k, k, mask); // replaces 2^k by 0 below the range, so that the result is 0
   asm.vmulps(mask, x, x);
   asm.vfmadd213ps(p, mask, x);
   asm.vaddps(p, p, constant("one"));

@@ -1,14 +1,14 @@
-// Machine code of the matmul: C[m, 8·panels] (+)= A[m, k] · B, with B packed in panels of eight columns, one vector wide.
-// As in wasm/micro.ts every output is one sum over ascending k in one accumulator by fused multiply-add, so its bits equal
-// the WebAssembly kernels' for every tile size.
+// Matmul in machine code: C[m, 8·panels] (+)= A[m, k] · B, with B packed in panels of eight columns, one vector wide.
+// As in wasm/microkernel.ts, each output is one sum over ascending k in one accumulator by fused multiply-add, so its
+// bits equal the WebAssembly kernels' for every tile size.
 import { Assembler, type Label, type Memory, type Register, type Vector } from "./assembler.ts";
 
 /**
- * Parameters of one matmul, in order: unsigned 32-bit words. `a`, `b` and `c` are offsets into the device's memory, strides
- * are bytes: `aTile` between tiles of four rows of A, `aRow` between rows of a tile, `aK` along k.
- * `ahead` is the number of bytes of the next panels to prefetch per k of a four-row tile, so that they are in the cache
- * when all tiles are done; 0 if panels are not contiguous.
- * After them come, eight bytes each, the memory's own address and spill slots.
+ * Parameters of one matmul, in order, as unsigned 32-bit words. `a`, `b` and `c` are offsets into the device's memory;
+ * strides are in bytes: `aTile` between tiles of four rows of A, `aRow` between rows of a tile, `aK` along k. `ahead`
+ * is how many bytes of the next panels to prefetch per k of a four-row tile, so that they are in the cache when all
+ * tiles are done; 0 if panels are not contiguous. The parameters are followed by the memory's address and spill slots,
+ * eight bytes each.
  */
 export const PARAMETERS = [
   "a",
@@ -27,13 +27,15 @@ export const PARAMETERS = [
 ] as const;
 export type Parameter = (typeof PARAMETERS)[number];
 
-/** Bytes from the start of the parameters to the memory's address, and to the end of the spill slots. */
+/** Offset of the memory's address within the parameters; MATMUL_BYTES is the offset after the spill slots. */
 export const BASE_OFFSET = 8 * Math.ceil(PARAMETERS.length / 2);
 export const MATMUL_BYTES = 128;
 
 const SPILL = { panels: 64, bGroup: 72, cGroup: 80, tiles: 88, aTile: 96, k: 104, aPart: 112, cPart: 120 } as const;
 
-/** Panels per tile by the tile's rows, widest first: twelve accumulators hide the latency of an FMA, eight barely do. */
+/**
+ * Panels per tile by the tile's rows, widest first: twelve accumulators hide the latency of an FMA; eight barely do.
+ */
 const WIDTHS: Readonly<Record<number, readonly number[]>> = {
   4: [3, 2, 1],
   3: [4, 2, 1],
@@ -41,25 +43,25 @@ const WIDTHS: Readonly<Record<number, readonly number[]>> = {
   1: [8, 4, 2, 1],
 };
 
-const SHORT_PANEL = 64; // of k
+const SHORT_PANEL = 64; // length of k
 
 /** Register allocation. */
 const PARAMS: Register = "rdi";
 const A: Register = "rsi";
 const B: Register = "rdx";
 const K_LEFT: Register = "rcx";
-const A_ROW: Register = "r8"; // and three times that in r9
+const A_ROW: Register = "r8"; // r9 holds three times this
 const A_ROW3: Register = "r9";
 const A_K: Register = "rax";
-const B_PANEL: Register = "r10"; // and 3, 5 and 7 times that
+const B_PANEL: Register = "r10"; // 3, 5 and 7 times this are in further registers
 const B_PANEL3: Register = "r11";
 const B_PANEL5: Register = "rbx";
 const B_PANEL7: Register = "rbp";
-const AHEAD: Register = "rbx"; // four-row tiles need no such multiples: the next address to prefetch, and its step
+const AHEAD: Register = "rbx"; // next address to prefetch and its step; four-row tiles need no multiples of B_PANEL
 const AHEAD_STEP: Register = "rbp";
-const A_TILE: Register = "r12"; // start of the tile's A
+const A_TILE: Register = "r12"; // start of A for this tile
 const C: Register = "r13";
-const C_ROW: Register = "r14"; // and three times that
+const C_ROW: Register = "r14"; // r15 holds three times this
 const C_ROW3: Register = "r15";
 const SAVED: readonly Register[] = ["rbx", "rbp", "r12", "r13", "r14", "r15"];
 
@@ -67,7 +69,7 @@ const word = (name: Parameter): Memory => ({ base: PARAMS, offset: 4 * PARAMETER
 const spill = (name: keyof typeof SPILL): Memory => ({ base: PARAMS, offset: SPILL[name] });
 const memoryAddress: Memory = { base: PARAMS, offset: BASE_OFFSET };
 
-/** The code of `matmul(parameters)`, by the System V calling convention. */
+/** Assembles `matmul(parameters)` with the System V calling convention. */
 export function assembleMatmul(): Uint8Array<ArrayBuffer> {
   const asm = new Assembler();
   for (const register of SAVED) asm.push(register);
@@ -91,7 +93,7 @@ export function assembleMatmul(): Uint8Array<ArrayBuffer> {
 
   const end = asm.label();
   const rest = asm.label();
-  // Whole tiles of four rows, then the remaining rows.
+  // Whole tiles of four rows first, then the remaining rows.
   asm.mov32("rcx", word("m"));
   asm.shr("rcx", 2);
   asm.cmp("rcx", 0);
@@ -118,7 +120,7 @@ export function assembleMatmul(): Uint8Array<ArrayBuffer> {
   return asm.finish();
 }
 
-/** All panels for rcx tiles of `height` rows; leaves `aPart` and `cPart` after the last tile. */
+/** Processes all panels for rcx tiles of `height` rows; leaves `aPart` and `cPart` after the last tile. */
 function rows(asm: Assembler, height: number): void {
   asm.mov(spill("tiles"), "rcx");
   asm.mov32("rcx", word("panels"));
@@ -138,7 +140,7 @@ function rows(asm: Assembler, height: number): void {
     asm.cmp("rcx", width);
     asm.jl(next);
     if (width === 3) {
-      asm.cmp("rcx", 4); // two pairs: a panel alone would wait for its own accumulators
+      asm.cmp("rcx", 4); // two pairs: a single panel would wait for its own accumulators
       asm.je(next);
     }
     asm.sub("rcx", width);
@@ -181,9 +183,9 @@ function rows(asm: Assembler, height: number): void {
 }
 
 /**
- * Jumps to the loop over single panels if these are contiguous and short, like the keys of a context that one row reads.
- * Several at once would be as many streams, each too short for the hardware prefetcher, and this case is memory-bound. The
- * sums of short panels overlap anyway.
+ * Jumps to the loop over single panels if these are contiguous and short, like the keys of a context that one row
+ * reads. Processing several at once would read several streams, each too short for the hardware prefetcher, and this
+ * case is memory-bound. The sums of short panels overlap anyway.
  */
 function jumpIfShort(asm: Assembler, single: Label): void {
   const several = asm.label();
@@ -196,7 +198,7 @@ function jumpIfShort(asm: Assembler, single: Label): void {
   asm.bind(several);
 }
 
-/** One tile: `height` rows from A_TILE by `width` panels, into C. */
+/** Computes one tile: `height` rows from A_TILE by `width` panels, into C. */
 function tile(asm: Assembler, height: number, width: number): void {
   const sums = Array.from({ length: height * width }, (_, i) => {
     const [row, panel] = [Math.floor(i / width), i % width];
@@ -223,7 +225,8 @@ function tile(asm: Assembler, height: number, width: number): void {
   }
   const factor = (row: number) => rowAt(A, A_ROW, A_ROW3, row);
   const sum = (row: number, panel: number): Vector => row * width + panel;
-  // Sixteen registers: the tile's accumulators, the operands of its shorter side, and one operand of the longer side at a time.
+  // There are sixteen registers: for the tile's accumulators, the operands of its shorter side, and one operand of the
+  // longer side at a time.
   const held = height * width;
   if (height >= width) {
     for (let panel = 0; panel < width; panel++) asm.vmovups(held + panel, panelAt(B, panel));
@@ -248,13 +251,13 @@ function tile(asm: Assembler, height: number, width: number): void {
   for (const { vector, memory } of sums) asm.vmovups(memory, vector);
 }
 
-/** Operand of row `n` of a tile, 0 to 3. */
+/** Memory operand of row `n` in a tile, 0 to 3. */
 function rowAt(base: Register, stride: Register, stride3: Register, n: number): Memory {
   if (n === 0) return { base };
   return n === 3 ? { base, index: stride3 } : { base, index: stride, scale: n as 1 | 2 };
 }
 
-/** Operand of panel `n` of a group, 0 to 8. */
+/** Memory operand of panel `n` in a group, 0 to 8. */
 function panelAt(base: Register, n: number): Memory {
   const multiples: Readonly<Record<number, readonly [Register, 1 | 2 | 4 | 8]>> = {
     1: [B_PANEL, 1],

@@ -1,4 +1,4 @@
-// Machine code under Node: mapped into executable memory once for all devices of a thread.
+// Maps machine code into executable memory under Node, once for all devices of a thread.
 import { createRequire } from "node:module";
 import { Assembler } from "./assembler.ts";
 import { type Bound, bindNative, type Foreign, type NativeCode, type NativeFunction } from "./bind.ts";
@@ -6,7 +6,7 @@ import { assembleRunCommands, ENTRY_BYTES, LIST_OFFSET, PARAMETERS_BYTES } from 
 import { assembleMatmul, BASE_OFFSET } from "./matmul.ts";
 import { assembleSwiGlu, assembleSwiGluBackward } from "./swiglu.ts";
 
-/** Mapped machine code, and the koffi to call it with. */
+/** Mapped machine code, and the koffi instance that calls it. */
 export interface Native {
   readonly koffi: Foreign;
   readonly code: NativeCode;
@@ -23,15 +23,15 @@ const [READ_WRITE, READ_EXECUTE, PRIVATE_ANONYMOUS] = [3, 5, 0x22];
 
 let mapped: Native | null | undefined;
 
-/** The code, or null if this machine cannot run it or koffi is missing. */
+/** The mapped code; null if this machine cannot run it or koffi is missing. */
 export function nativeCode(): Native | null {
   if (mapped === undefined) mapped = mapCode();
   return mapped;
 }
 
 /**
- * The code bound to a device's memory through the text that workers get: a tool that rewrites functions, and so breaks that
- * text, breaks it here too, and all threads use WebAssembly.
+ * Binds the code to a device's memory through the source text that workers get. A tool that rewrites functions and so
+ * breaks that text then breaks it here too, and all threads fall back to WebAssembly.
  */
 export function bindFromText(native: Native, memory: WebAssembly.Memory): Bound {
   const evaluate = new Function("require", `return ${bindingText(native)}`);
@@ -39,9 +39,10 @@ export function bindFromText(native: Native, memory: WebAssembly.Memory): Bound 
   return bind(memory);
 }
 
-/** A JavaScript expression for a worker: a function from its memory to the bound kernels. */
+/** A JavaScript expression for workers: a function from their memory to the bound kernels. */
 export function bindingText({ code }: Native): string {
-  const koffi = `require("node:module").createRequire(${JSON.stringify(import.meta.url)})("koffi")`; // each thread loads it
+  // Every thread loads koffi itself.
+  const koffi = `require("node:module").createRequire(${JSON.stringify(import.meta.url)})("koffi")`;
   return `(memory) => (${bindNative})(${koffi}, memory, ${JSON.stringify(code)})`;
 }
 
@@ -68,11 +69,11 @@ function mapCode(): Native | null {
     };
     return { koffi, code };
   } catch {
-    return null; // no koffi, or the system forbids executable memory: fall back to WebAssembly
+    return null; // koffi is missing or the system forbids executable memory: fall back to WebAssembly
   }
 }
 
-/** Routines one after another, each aligned to a cache line. */
+/** Concatenates routines, each aligned to a cache line. */
 function concatenate(parts: readonly Uint8Array[]): { readonly bytes: Uint8Array; readonly starts: readonly number[] } {
   const starts: number[] = [];
   let end = 0;
@@ -87,7 +88,7 @@ function concatenate(parts: readonly Uint8Array[]): { readonly bytes: Uint8Array
   return { bytes, starts };
 }
 
-/** Executable, read-only memory with these bytes; it lives as long as the process. */
+/** Maps bytes into executable, read-only memory that lives as long as the process. */
 function mapBytes(koffi: Foreign, bytes: Uint8Array): bigint {
   const system = koffi.load(null);
   const map = system.func(
@@ -102,7 +103,7 @@ function mapBytes(koffi: Foreign, bytes: Uint8Array): bigint {
   return address;
 }
 
-/** `int canRun()`: 1 if the processor has AVX2 and FMA and the system saves the ymm registers. */
+/** Assembles `int canRun()`: 1 if the processor has AVX2 and FMA and the system saves the ymm registers. */
 export function assembleCanRun(): Uint8Array<ArrayBuffer> {
   const asm = new Assembler();
   const no = asm.label();

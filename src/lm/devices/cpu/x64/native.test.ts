@@ -1,4 +1,5 @@
-// Machine code: the bits of the WebAssembly kernels for every size and number of threads, and no access outside of memory.
+// Tests machine code: it gives the bits of the WebAssembly kernels for all sizes and numbers of threads, and never
+// accesses memory out of bounds.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
@@ -33,7 +34,7 @@ describe.skipIf(!can)("machine code", () => {
     expect(devices.map(({ native }) => native)).toEqual([true, true, true]);
     expect(devices[0]!.variant).toBe(reference.variant);
     const plain = createCpu({ threads: 1, simd: "plain" });
-    expect(plain.native).toBe(false); // it rounds twice: other bits
+    expect(plain.native).toBe(false); // plain SIMD rounds twice and gives other bits
     plain.close();
   });
 
@@ -104,7 +105,7 @@ describe.skipIf(!can)("machine code", () => {
       return devices.every((device) => run(device, lengths, shape) === expected);
     };
     fc.assert(fc.property(trees, shapes, isSame), { numRuns: cases(20, 60) });
-    // A chain of forty: the last has more entries than a command list holds.
+    // 40 spans, each continuing the previous: the last one's ranges overflow a command list.
     const chain = Array.from({ length: 40 }, (_, i) => [1 + (i % 3), Math.max(0, i - 1)] as const);
     expect(isSame([[3, 0], [2, 1], ...chain.slice(2)], [2, 2, 8])).toBe(true);
   });
@@ -119,7 +120,7 @@ describe.skipIf(!can)("machine code", () => {
         device.write(h!, Float32Array.from([...values, ...values.toReversed()]));
         device.swiGlu(h!, a!, 1, width);
         device.swiGluBackward(h!, a!, dh!, 1, width);
-        // One query against one key each: the scores are the values above.
+        // Each query sees one key, so the scores are the values above.
         const { layout, kvLength } = forestLayout(device, tree([width, null]), shape);
         const [q, out, lse] = [8, 8, 1].map((n) => device.alloc("f32", n * width));
         const kvCache = device.alloc("f32", kvLength);
@@ -233,9 +234,9 @@ describe.skipIf(!can)("machine code", () => {
     const out = device.alloc("f32", 8 * 8);
     const first = device.alloc("f32", columns);
     device.fill(first, 1);
-    device.linear(weight, first, out, 1); // the weight is packed now
+    device.linear(weight, first, out, 1); // packs the weight now
     for (let megabytes = 17; megabytes < 20; megabytes++) {
-      device.alloc("f32", megabytes << 18); // more than the smallest growth, so the memory ends exactly here
+      device.alloc("f32", megabytes << 18); // more than the minimum growth, so that the memory ends exactly here
       for (const rows of [5, 6, 7]) {
         const x = device.alloc("f32", rows * columns);
         device.fill(x, 1);
@@ -294,7 +295,7 @@ test("SQLENV_NATIVE=0 disables machine code", async () => {
   expect((await ask("1")).trim()).toBe(String(can));
 });
 
-/** The bits as text, so that −0 and 0 differ and NaN equals itself. */
+/** Formats bits as text, so that −0 and 0 differ and NaN equals itself. */
 function bitsOf(values: Float32Array | Int32Array): string {
   return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString("base64");
 }

@@ -1,15 +1,16 @@
-// Self-check: do machine code and WebAssembly kernels give the same bits? Run once, before the former may replace the latter.
+// Self-check: verifies that machine code gives the same bits as the WebAssembly kernels, once, before it may replace
+// them.
 import type { KernelExports } from "../thread-pool.ts";
 
 const [ROWS, COLUMNS, LENGTH] = [23, 85, 37]; // odd sizes, so that every kind of tile is used
 const STRIDE = (COLUMNS + 7) & ~7;
-const [WIDE, LONG] = [120, 65]; // one row takes several panels at once only where they are long
+const [WIDE, LONG] = [120, 65]; // long enough that one row takes several panels at once
 
 const [KEYS, HEAD] = [19, 8]; // attention with one head
 
 /**
- * Runs a few matmuls, an attention and a SwiGLU with both sets of kernels in one page of `memory`, from `start`, which is
- * zeroed after. `useHost` tells the module's attention whether to call machine code; it is left set to the result.
+ * Runs a few matmuls, an attention and a SwiGLU with both sets of kernels in one page of `memory`, from `start`, which
+ * is zeroed afterwards. `useHost` tells the module's attention whether to call machine code; it is left at the result.
  */
 export function sameBits(
   memory: WebAssembly.Memory,
@@ -31,7 +32,7 @@ export function sameBits(
     gemm!(a, 4 * LENGTH, 4, b, c + 4 * 8 * STRIDE, 4 * STRIDE, ROWS, COLUMNS, LENGTH, 0, 0, 1);
     gemmRows!(a, b, c + 4 * 64 * STRIDE, 4 * STRIDE, ROWS, COLUMNS, LENGTH, 0, 1);
     const bits = [words(c, 8_192)];
-    // One span of all keys, in one KV block; the entry that closes the table.
+    // One span over all keys, in one KV block, then the final entry that ends the table.
     const [spans, ranges, scratch, out, lse] = [c, c + 64, c + 128, c + 16_384, c + 20_480];
     new Int32Array(memory.buffer, spans, 8).set([0, KEYS, 0, 0, 0, 0, 0, 1]);
     new Int32Array(memory.buffer, ranges, 3).set([0, (KEYS + 7) & ~7, KEYS]);

@@ -1,10 +1,12 @@
-// Machine code of attention between its matmuls: softmax of rows of scores and, backward, the scores' gradients. Bits as in
-// wasm/attention.ts; sums therefore stay four lanes wide.
+// The part of attention between its matmuls, in machine code: softmax of rows of scores and, in backward, the gradients
+// of scores. The bits equal wasm/attention.ts, so sums stay four lanes wide.
 import { Assembler, type Label, type Memory, type Register, type Vector } from "./assembler.ts";
 import { emitConstants, exp, TABLE } from "./exp.ts";
 import { BASE_OFFSET } from "./matmul.ts";
 
-/** Parameters of `softmax`: 32-bit words, then the memory's address, as for a matmul. `scale` is a float's bits. */
+/**
+ * Parameters of `softmax`: 32-bit words, then the memory's address, as for a matmul. `scale` holds the bits of a float.
+ */
 export const SOFTMAX_PARAMETERS = ["s", "sRow", "rows", "seen", "step", "width", "scale"] as const;
 
 /** Parameters of `scoreGradients`; rows of `lse` and `dots` are `dotRow` bytes apart. */
@@ -25,18 +27,18 @@ export const GRADIENT_PARAMETERS = [
 const MINUS_INFINITY = 0xff800000 | 0;
 
 const PARAMS: Register = "rdi";
-const ROW: Register = "rsi"; // the row of scores
+const ROW: Register = "rsi"; // current row of scores
 const OTHER: Register = "rdx"; // the same row of dp
-const J: Register = "rcx"; // bytes along the row
+const J: Register = "rcx"; // byte offset within the row
 const SEEN: Register = "r8"; // bytes of the row inside the causal mask
-const WIDTH: Register = "r9"; // bytes computed
+const WIDTH: Register = "r9"; // bytes of the row to compute
 const ROWS: Register = "r10";
 const LSE: Register = "r11";
 const DOTS: Register = "rbx";
 
 const word = (names: readonly string[], name: string): Memory => ({ base: PARAMS, offset: 4 * names.indexOf(name) });
 
-/** Loads the parameters that both have. */
+/** Loads the parameters that both routines have. */
 function loadParameters(asm: Assembler, names: readonly string[], constants: Label): void {
   asm.lea(TABLE, constants);
   asm.mov32(ROW, word(names, "s"));
@@ -48,7 +50,7 @@ function loadParameters(asm: Assembler, names: readonly string[], constants: Lab
   asm.shl(WIDTH, 2);
 }
 
-/** Sets scores from SEEN to WIDTH to −∞, and with `alsoOther` that part of OTHER to 0. */
+/** Sets scores from SEEN to WIDTH to −∞; with `alsoOther`, also sets that part of OTHER to 0. */
 function mask(asm: Assembler, { alsoOther }: { readonly alsoOther: boolean }): void {
   const [loop, done] = [asm.label(), asm.label()];
   asm.mov(J, SEEN);
@@ -70,8 +72,9 @@ function nextSeen(asm: Assembler, names: readonly string[]): void {
 }
 
 /**
- * The code of `softmax(parameters)`: each row of scores to exp(scale · (score − max)), 0 where masked, up to `width`, a
- * multiple of eight; max · scale and the row's sum go into its last two floats, as of `sRow`.
+ * Assembles `softmax(parameters)`: turns each row of scores into exp(scale · (score − max)), with 0 for masked scores
+ * up to `width`, a multiple of eight. The last two floats of a row (`sRow` bytes long) get max · scale and the row's
+ * sum.
  */
 export function assembleSoftmax(): Uint8Array<ArrayBuffer> {
   const asm = new Assembler();
@@ -120,7 +123,7 @@ export function assembleSoftmax(): Uint8Array<ArrayBuffer> {
   asm.add(J, 32);
   asm.cmp(J, WIDTH);
   asm.jl(loop);
-  // ((0+1)+(2+3))
+  // Adds the four lanes as (0 + 1) + (2 + 3).
   asm.vpermilps(4, sum, 0b10_11_00_01);
   asm.vaddps(sum, sum, 4, 128);
   asm.vpermilps(4, sum, 0b01_00_11_10);
@@ -138,7 +141,7 @@ export function assembleSoftmax(): Uint8Array<ArrayBuffer> {
   return asm.finish();
 }
 
-/** top = max(top, other), NaN where either is; four lanes. */
+/** Computes top = max(top, other) over four lanes, with NaN if either is NaN. */
 function reduceMax(asm: Assembler, top: Vector, other: Vector, bad: Vector): void {
   asm.vcmpunordps(bad, top, other);
   asm.vmaxps(top, top, other, 128);
@@ -146,8 +149,8 @@ function reduceMax(asm: Assembler, top: Vector, other: Vector, bad: Vector): voi
 }
 
 /**
- * The code of `scoreGradients(parameters)`: p = exp(scale · score − lse) into `s` and p · (dp − dot) · scale into `dp`, both
- * 0 where masked.
+ * Assembles `scoreGradients(parameters)`: writes p = exp(scale · score − lse) to `s` and p · (dp − dot) · scale to
+ * `dp`; both are 0 for masked scores.
  */
 export function assembleScoreGradients(): Uint8Array<ArrayBuffer> {
   const asm = new Assembler();

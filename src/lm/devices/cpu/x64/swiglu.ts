@@ -1,9 +1,10 @@
-// Machine code of silu(gate) · up and its gradients, with the bits of wasm/elementwise.ts.
+// silu(gate) · up and its gradients in machine code, with the same bits as wasm/elementwise.ts.
 import { Assembler, type Register, type Vector } from "./assembler.ts";
 import { constant, emitConstants, exp, TABLE } from "./exp.ts";
 import { BASE_OFFSET } from "./matmul.ts";
 
-// Parameters of both, in this order: offsets of h, of the output (or its gradient) and of h's gradient; rows; bytes of half a row of h.
+// Parameters of both routines, in order: offsets of h, of the output (or its gradient) and of h's gradient; rows; bytes
+// of half a row of h.
 const PARAMS: Register = "rdi";
 const H: Register = "rsi";
 const A: Register = "rdx";
@@ -12,7 +13,7 @@ const ROWS: Register = "r9";
 const BYTES: Register = "r10";
 const I: Register = "rcx";
 
-/** The code of `swiGlu(parameters)`. */
+/** Assembles `swiGlu(parameters)`. */
 export function assembleSwiGlu(): Uint8Array<ArrayBuffer> {
   return assemble((asm, gate, sigmoid) => {
     asm.vmulps(gate, gate, sigmoid);
@@ -21,7 +22,7 @@ export function assembleSwiGlu(): Uint8Array<ArrayBuffer> {
   });
 }
 
-/** The code of `swiGluBackward(parameters)`; the gradient of h may be h itself. */
+/** Assembles `swiGluBackward(parameters)`; the gradient of h may be h itself. */
 export function assembleSwiGluBackward(): Uint8Array<ArrayBuffer> {
   const [silu, d, slope] = [5, 6, 7] as const;
   return assemble((asm, gate, sigmoid) => {
@@ -39,7 +40,7 @@ export function assembleSwiGluBackward(): Uint8Array<ArrayBuffer> {
   });
 }
 
-/** Loops over h, eight at a time: `use` gets the gate and its sigmoid; `up` is at [I + BYTES]. */
+/** Assembles a loop over h, eight floats at a time: `use` gets the gate and its sigmoid; `up` is at [I + BYTES]. */
 function assemble(use: (asm: Assembler, gate: Vector, sigmoid: Vector) => void): Uint8Array<ArrayBuffer> {
   const asm = new Assembler();
   const constants = asm.label();

@@ -1,8 +1,10 @@
-// Attention backward, in two kernels that each own what they write, so that sums have a fixed order and need no atomics: dq by
-// blocks of queries that walk their context, dk and dv by blocks of keys that walk the queries that see them.
+// Attention backward in two kernels. Each writes only its own outputs, so sums have a fixed order and need no atomics:
+// one computes dq in blocks of queries that loop over their context; the other computes dk and dv in blocks of keys
+// that loop over the queries that see them.
 //
-// dqkv [tokens, heads + 2·kvHeads, D]: all three parts are written, none is accumulated. dOut and out as q; dots float [tokens, heads],
-// Σ out · dOut, computed first. Expects a layout of whole spans, as training has: nothing cached, ancestors seen to their end.
+// dqkv [tokens, heads + 2·kvHeads, D]: all three parts are written, none is accumulated. dOut and out have the shape of
+// q; dots, float [tokens, heads], is Σ out · dOut and computed first. The layout must consist of whole spans, as in
+// training: nothing is cached, and ancestors are seen to their end.
 
 export const backwardKernels = (suffix: string): string => `
 /* One warp per row and head. */

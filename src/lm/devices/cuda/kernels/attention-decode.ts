@@ -1,14 +1,17 @@
-// Attention of one new token per sequence over its cached context: bound by reading keys and values once, so no tensor cores.
+// Attention for one new token per sequence over its cached context. It is bound by reading keys and values once, so it
+// uses no tensor cores.
 //
-// q, out [rows, heads, D], the KV cache and the tables as in kernels/attention.ts; a span here has one row, or none: then it is
-// skipped, so that a captured launch serves any number of sequences up to its grid. Everything that changes between steps is read
-// from the tables. A block takes TOGETHER heads of one kv head and one split of the context; splits depend only on the context's
-// length. The last block of a row to finish (found by a counter, which it resets to 0) adds up the splits in order.
+// q, out [rows, heads, D]; the KV cache and the tables are as in kernels/attention.ts. A span has one row here, or
+// none; then it is skipped, so that a captured launch serves any number of sequences up to its grid. Everything that
+// changes between steps is read from the tables. A block processes TOGETHER heads of one kv head over one split of the
+// context; splits depend only on the context's length. The last block of a row to finish (found by a counter, which it
+// resets to 0) adds up the splits in order.
 //
-// partials: float [rows, heads, splits, D + 2] (weighted sums of values, highest score, softmax denominator); counters: i32 [rows, heads /
-// TOGETHER], 0 at first. Macros: D (a multiple of 8, at most 256), TOGETHER, LANES (lanes per key: D / 8 rounded up to a power of two).
+// partials: float [rows, heads, splits, D + 2] (weighted sums of values, highest score, softmax denominator); counters:
+// i32 [rows, heads / TOGETHER], initially 0. Macros: D (a multiple of 8, at most 256), TOGETHER (heads per block),
+// LANES (lanes per key: D / 8 rounded up to a power of two).
 
-/** Maximum splits. */
+/** Maximum number of splits. */
 export const DECODE_SPLITS = 16;
 
 export const decodeKernel = (suffix: string): string => `

@@ -1,20 +1,23 @@
-// Building blocks of the attention kernels: tiles of rows in shared memory and two matmuls on them, per kind of instruction.
+// Building blocks of the attention kernels: tiles of rows in shared memory and two matmuls on them, per instruction
+// set.
 //
-// A block owns ROWS = 16·WARPS rows (queries, or keys in backward); a warp owns 16 of them and keeps its results as a tensor
-// core does: of a 16×N result a lane holds r[n][0..3] = rows lane/4 (twice) and lane/4 + 8 (twice), columns 8n + 2(lane%4) + {0, 1}.
+// A block owns ROWS = 16·WARPS rows (queries, or keys in backward). A warp owns 16 of them and keeps its results in the
+// layout of a tensor core: of a 16×N result, a lane holds r[n][0..3] = rows lane/4 (twice) and lane/4 + 8 (twice),
+// columns 8n + 2(lane%4) + {0, 1}.
 //
 //   WAY_FLOAT   fp32 on plain multiply-adds, any GPU                     row stride D + 4
 //   WAY_MMA     bf16, mma.sync of one warp, from compute capability 8.0   panels of 64 columns, 16-byte pieces xor row%8
 //   WAY_WGMMA   bf16, wgmma of four warps on shared memory, 9.0a only     the same panels: the layout "128-byte swizzle"
 //
-// Macros: WAY, D (head size, a multiple of 8), WARPS, TILE (rows of the streamed tiles), STAGES (tiles in flight).
+// Macros: WAY (the instruction set), D (head size, a multiple of 8), WARPS, TILE (rows of the streamed tiles), STAGES
+// (tiles in flight).
 
 import { COPIES, WGMMA, wgmma } from "./hopper.ts";
 
-export type Way = "float" | "mma" | "wgmma";
+export type InstructionSet = "float" | "mma" | "wgmma";
 
-/** The instructions, by the names that PARTS uses. */
-export function instructions(way: Way, headDim: number, tile: number): string {
+/** CUDA source of the primitives (copy, wait, multiply) that PARTS calls, for one instruction set. */
+export function instructions(instructionSet: InstructionSet, headDim: number, tile: number): string {
   const columns = (headDim + 15) & ~15;
   return `
 #ifdef EMULATED /* the test emulator's */
@@ -73,13 +76,13 @@ template <int N> __device__ __forceinline__ void waitOwn() {
 }
 /* Keeps the compiler from reading a result before the wait for it. */
 __device__ __forceinline__ void pin(float& x) { asm volatile("" : "+f"(x)::"memory"); }
-${way === "wgmma" ? wgmma("wgmmaScores", tile, "shared", 0) + wgmma("wgmmaGather", columns, "registers", 1) : ""}
+${instructionSet === "wgmma" ? wgmma("wgmmaScores", tile, "shared", 0) + wgmma("wgmmaGather", columns, "registers", 1) : ""}
 #endif
 #endif
 `;
 }
 
-/** Tiles and matmuls, over the instructions above. */
+/** CUDA source of tiles and matmuls, built on these primitives. */
 export const PARTS = `
 #define COLUMNS ((D + 15) / 16 * 16)
 #define PANELS ((D + 63) / 64)

@@ -1,16 +1,18 @@
-// Causal grouped-query attention over trees of spans, forward, with online softmax: never a whole row of scores in memory.
+// Causal grouped-query attention over trees of spans, forward, with online softmax: a whole row of scores is never in
+// memory.
 //
-// T is float or bf16. q, out [tokens, heads, D]; lse float [tokens, heads] (natural log, of scaled scores); the KV cache as in
-// kernels/common.ts; spans and ranges as in lm/devices/layout.ts (i32 × 4 and × 3):
-//   spans  first row of q, rows, absolute position of the first row, first range; one more entry closes the table
+// T is float or bf16. q, out [tokens, heads, D]; lse float [tokens, heads] (natural log of the sum over scaled scores);
+// the KV cache is as in kernels/common.ts; spans and ranges are as in lm/devices/layout.ts (i32 × 4 and × 3):
+//   spans     first row of q, rows, absolute position of the first row, first range; a final entry ends the table
 //   ranges    address of the KV block (in elements, for kv head 0), cap, tokens
 //
-// A thread block takes HEADS heads of one kv head with ROWS / HEADS queries of one span: heads that read the same keys share them.
-// Keys are walked by absolute position across the span's ranges, so a shared prompt causes no short tiles.
+// A thread block processes HEADS heads of one kv head with ROWS / HEADS queries of one span: heads that read the same
+// keys share them. Keys are processed by absolute position across the span's ranges, so a shared prompt causes no short
+// tiles.
 //
-// The plan of a layout is a table of i32 made on the device: the tiles of queries (span, first row in it), longest context
-// first; the tiles of keys for backward likewise; and for each range the next range of the same KV block and the span it
-// belongs to, which chains all spans that see a block, in order. Unused tiles are −1.
+// The plan of a layout is an i32 table built on the device. It has the tiles of queries (span, first row in it),
+// longest context first; the tiles of keys for backward, in the same form; and for each range the next range of the
+// same KV block and the span it belongs to, which links all spans that see a block, in order. Unused tiles are −1.
 
 export const PLAN = `
 #define BINS 1024
@@ -67,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(1024) attention_plan(
 }
 `;
 
-/** Kernels end in `suffix`, one for each shape of heads. */
+/** CUDA source of the forward kernels; their names end in `suffix`, one per head shape. */
 export const forwardKernel = (suffix: string): string => `
 /* Masks keys after the last that each of a lane's two rows sees. */
 __device__ __forceinline__ void mask(float (&s)[TILE / 8][4], int first, int upper) {

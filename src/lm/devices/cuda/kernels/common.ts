@@ -1,12 +1,13 @@
 // Prelude of every CUDA source: bf16 without headers, and sums over a warp or a block in a fixed order.
-// Kernels are written for a type T of activations, float or bf16, and named …_f32 and …_bf16; sums are always float.
+// Kernels are written for an activation type T, float or bf16, and named …_f32 and …_bf16; sums are always float.
 //
-// The KV cache holds T. A KV block has, for each kv head, 2·cap·d elements: keys [cap][d], then values [cap][d]. Its address and
-// cap are in the tables of the layout (lm/devices/layout.ts): kv head g begins at address + g·2·cap·d.
+// The KV cache holds elements of type T. For each kv head, a KV block has 2·cap·d elements: keys [cap][d], then values
+// [cap][d]. The layout's tables (lm/devices/layout.ts) hold its address and cap: kv head g starts at address +
+// g·2·cap·d.
 
 /**
- * Kernels that begin with CHAINED() or its parts (programmatic dependent launch). The chain is broken between two decoding steps,
- * so that a kernel may read a step's tables before the previous kernel has ended.
+ * Matches kernels that begin with CHAINED() or its parts (programmatic dependent launch). The chain is broken between
+ * two decoding steps, so that a kernel may read a step's tables before the previous kernel has ended.
  */
 export const CHAINED = /^(rmsNorm|rotate|swiGlu|gather|skinny|clustered|sample|attention_decode|attention_next)_/;
 

@@ -1,5 +1,5 @@
-// Between two decoding steps, so that they follow each other without the host: random numbers by position, and the tables of the
-// next step.
+// Kernels between two decoding steps, which let steps follow each other without the host: they compute random numbers
+// by position and advance the tables to the next step.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 

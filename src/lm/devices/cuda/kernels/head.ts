@@ -1,4 +1,4 @@
-// Log-prob of a target, entropy and log-sum-exp of rows of logits, and the gradient of the logits.
+// Computes the target's log-prob, entropy and log-sum-exp of rows of logits, and the gradient of the logits.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 

@@ -1,7 +1,8 @@
-// Instructions for kernels with tiles in shared memory: asynchronous copies (cp.async, from Ampere on), and Hopper's wgmma of four
-// warps on tiles in "128-byte swizzle" layout: panels of 64 columns, rows of 128 bytes, 16-byte pieces xor row % 8.
+// Instructions for kernels with tiles in shared memory: asynchronous copies (cp.async, from Ampere on), and Hopper's
+// wgmma of four warps on tiles in the "128-byte swizzle" layout: panels of 64 columns, rows of 128 bytes, 16-byte
+// pieces xor row % 8.
 
-/** Copies into shared memory; synchronous on older GPUs. */
+/** CUDA source of copies into shared memory; synchronous on older GPUs. */
 export const COPIES = `
 __device__ __forceinline__ unsigned sharedAddress(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
@@ -26,7 +27,7 @@ template <int N> __device__ __forceinline__ void waitForCopies() {
 }
 `;
 
-/** Descriptors and fences of wgmma. */
+/** CUDA source of wgmma's descriptors and fences. */
 export const WGMMA = `
 /* Matrix descriptor of a tile: address, bytes between panels (for B with rows as k), bytes between eight rows, 128-byte swizzle. */
 __device__ __forceinline__ unsigned long long descriptor(const void* p, unsigned panelBytes) {
@@ -37,10 +38,13 @@ __device__ __forceinline__ void wgmmaCommit() { asm volatile("wgmma.commit_group
 template <int N> __device__ __forceinline__ void wgmmaWait() { asm volatile("wgmma.wait_group.sync.aligned %0;\\n" ::"n"(N) : "memory"); }
 `;
 
-/** Result registers of one wgmma, as asm operands. */
+/** The result registers of one wgmma, as asm operands. */
 const registers = (count: number): string => Array.from({ length: count }, (_, i) => `%${i}`).join(", ");
 
-/** r[64, n] (+)= A[64, 16] · B[16, n]; A in shared memory or in registers, B by its descriptor: rows are n, or k if transposed. */
+/**
+ * CUDA source of r[64, n] (+)= A[64, 16] · B[16, n]. A is in shared memory or in registers; B is given by its
+ * descriptor, with rows n, or k if transposed.
+ */
 export function wgmma(name: string, n: number, from: "shared" | "registers", transposed: 0 | 1): string {
   const count = n / 2;
   const results = Array.from({ length: count }, (_, i) => `"+f"(r[${i >> 2}][${i & 3}])`).join(", ");

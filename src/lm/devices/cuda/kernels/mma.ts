@@ -1,7 +1,10 @@
-// One step of the tensor cores on bf16, for kernels that assemble operands in registers. Within a step of 32 k the order of k is
-// free as long as both sides agree: a lane reads eight consecutive k of each, so that all loads are 16 bytes.
+// One bf16 step of the tensor cores, for kernels that assemble operands in registers. Within a step of 32 k, the order
+// of k is free if both operands agree: a lane reads eight consecutive k of each, so all loads are 16 bytes.
 
-/** multiply32: c[16, 8] += a[16, 32] · b[32, 8]; a lane has eight k of a's rows `lane / 4` (low) and that + 8 (high), and of b's column `lane / 4`. */
+/**
+ * CUDA source of multiply32: c[16, 8] += a[16, 32] · b[32, 8]. A lane holds eight k of a's rows `lane / 4` (low) and
+ * `lane / 4 + 8` (high), and of b's column `lane / 4`.
+ */
 export const MMA = `
 #ifdef EMULATED_MMA /* the test emulator's */
 #include EMULATED_MMA

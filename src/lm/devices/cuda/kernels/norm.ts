@@ -1,8 +1,9 @@
-// RMSNorm with a fused residual add, and its backward. Sums over rows are split into a fixed number of parts, added in order.
+// RMSNorm with a fused residual add, and its backward. Sums over rows are split into a fixed number of parts that are
+// added in order.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 
-/** Widest row: 256 threads with four times eight numbers each. */
+/** Maximum width of a row: 256 threads with 4 × 8 numbers each. */
 export const MAX_NORM_WIDTH = 8_192;
 
 export const NORM: KernelSource = {

@@ -1,8 +1,8 @@
-// AdamW over a whole model in one launch, and sums of squares for its gradient's norm.
+// AdamW over a whole model in one launch, and sums of squares for the gradient norm.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 
-/** Blocks whose sums are added up by the host. */
+/** Number of blocks, whose sums the host adds up. */
 export const SQUARE_BLOCKS = 512;
 
 export const OPTIMIZER: KernelSource = {

@@ -1,5 +1,6 @@
-// Bias, norms and rotary embedding of heads, k and v into the KV cache; and backward. A group of threads has one head of a token;
-// each thread has eight dims of the first half (four if that does not divide evenly) and their partners in the second.
+// Bias, norms and rotary embedding of heads, writing k and v to the KV cache, and the backward of all this. A group of
+// threads handles one head of a token; each thread has eight dims of the first half (four if eight does not divide
+// evenly) and their partners in the second.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 

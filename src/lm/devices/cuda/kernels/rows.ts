@@ -2,7 +2,7 @@
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 
-/** Threads per block, each with four columns. */
+/** Threads per block; each handles four columns. */
 export const ROW_THREADS = 256;
 
 export const ROWS: KernelSource = {

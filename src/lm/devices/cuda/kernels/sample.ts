@@ -1,10 +1,11 @@
-// Samples a token from each row of logits, in two launches: parts of the vocabulary summed in parallel, then one block per row
-// that picks the part and scans it. Sums have a fixed order.
+// Samples a token from each row of logits, in two launches: the first sums parts of the vocabulary in parallel; the
+// second picks a part and scans it, with one block per row. Sums have a fixed order.
 //
-// logits T [rows, stride]; temperatures, uniforms float [rows]; tokens i32 and logp float [rows]. The token is the first whose
-// running sum of exp((x − highest) / temperature) exceeds uniform · total; temperature 0: the first of the highest. logp is that
-// of the whole distribution at that temperature (at 0: 1). Scratch: float [3, rows, parts] (the third holds
-// the index of each part's highest, as i32), parts = ⌈vocabulary / SAMPLE_PART⌉.
+// logits T [rows, stride]; temperatures, uniforms float [rows]; tokens i32 and logp float [rows]. The token is the
+// first whose running sum of exp((x − highest) / temperature) exceeds uniform · total; at temperature 0, the first of
+// the highest. logp is its log-prob under the whole distribution at that temperature (at 0: at temperature 1). Scratch:
+// float [3, rows, parts] (the third holds the index of each part's highest logit, as i32), with parts = ⌈vocabulary /
+// SAMPLE_PART⌉.
 
 /** Logits per block. */
 export const SAMPLE_PART = 4096;

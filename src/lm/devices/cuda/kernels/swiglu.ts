@@ -1,4 +1,4 @@
-// silu(gate) · up and its backward, gate and up side by side in a row.
+// silu(gate) · up and its backward; a row has gate, then up.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 

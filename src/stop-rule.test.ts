@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { INSTRUCT_STOP } from "./gym/players/prompts/instruct.ts";
-import { cutReply, StopWatcher } from "./stop.ts";
+import { cutReply, StopWatcher } from "./stop-rule.ts";
 
 const cases: readonly (readonly [string, string, string])[] = [
   ["a second action", "DESCRIBE: student\nDESCRIBE: pets", "DESCRIBE: student"],

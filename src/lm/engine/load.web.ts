@@ -9,9 +9,9 @@ import { loadWeights } from "../model/formats/load.ts";
 import { createModel, parameterCount } from "../model/parameters.ts";
 import { createTurnEncoder, type TurnEncoder } from "../model/text/chat-template.ts";
 import type { Tokenizer } from "../model/text/tokenizer.ts";
+import { checkCpuMemory } from "./estimate-memory.ts";
 import type { LossTable } from "./learning/loss.ts";
 import { LocalEngine } from "./local-engine.ts";
-import { checkCpuMemory } from "./memory.ts";
 import type { EngineFacts } from "./thread/protocol.ts";
 
 export interface WebModelOptions {

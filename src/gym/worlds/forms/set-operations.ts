@@ -15,7 +15,7 @@ import {
   numbersOf,
   severalValues,
   verbLinksOf,
-} from "../look.ts";
+} from "../inspect-world.ts";
 import { countedBy, type Restriction, rowsOf, verbOf, withUnit } from "../phrases.ts";
 import { isValue, threshold } from "../restrictions.ts";
 import type { TableSpec } from "../spec.ts";

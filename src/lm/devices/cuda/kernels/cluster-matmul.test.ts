@@ -1,4 +1,4 @@
-// How matmuls of a batch are divided, and that their kernels compile without a GPU.
+// Tests how matmuls of a batch are divided, and that their kernels compile without a GPU.
 import { expect, test } from "vitest";
 import { hasNvcc, spillsOf } from "../../../../../test/devices/nvcc.ts";
 import { ALL } from "../../../../../test/helpers/cases.ts";
@@ -9,7 +9,7 @@ import {
   clusteredShape,
   clusteredShared,
   clusteredSource,
-} from "./clustered.ts";
+} from "./cluster-matmul.ts";
 
 const H200 = { multiprocessors: 132, sharedPerBlock: 227 << 10 };
 const QKV = [4096, 1024, "bf16"] as const;
@@ -32,7 +32,8 @@ test("sizes that do not fit are left to cuBLAS", () => {
   expect(clusteredShape(65, ...QKV, H200)).toBeUndefined();
   expect(clusteredShape(64, 4096 + 8, 1024, "bf16", H200)).toBeUndefined();
   expect(clusteredShape(64, 4096, 1000, "bf16", H200)).toBeUndefined();
-  expect(clusteredShape(64, 151_936, 1024, "f32", H200)).toBeUndefined(); // many times what the GPU holds
+  // Many times more than fits on the GPU at once.
+  expect(clusteredShape(64, 151_936, 1024, "f32", H200)).toBeUndefined();
   expect(clusteredShape(64, ...QKV, { multiprocessors: 132, sharedPerBlock: 48 << 10 })).toBeUndefined();
 });
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { QuestionLoadError } from "../../../errors.ts";
 import type { Rejection } from "../dataset.ts";
 import { ANSWER_TYPES, DIFFICULTIES, type Difficulty, type Split } from "../question.ts";
-import type { QuestionDraft } from "./assemble.ts";
+import type { QuestionDraft } from "./build-questions.ts";
 
 export interface QuestionFile {
   readonly drafts: readonly QuestionDraft[];

@@ -1,7 +1,8 @@
-// The innermost loop: C[rows, 8] (+)= A[rows, K] · B[K, 8], one to four rows, with B packed eight columns wide.
-// Every output is one sum over ascending k in one accumulator, so its bits depend only on its own row and column:
-// not on its tile, the number of threads, or the other rows of the batch.
-// Four rows by two vectors are eight accumulators: more, or an unrolled k, makes V8 spill registers and halves the speed.
+// The innermost loop: C[rows, 8] (+)= A[rows, K] · B[K, 8] for one to four rows, with B packed eight columns wide.
+// Each output is one sum over ascending k in one accumulator, so its bits depend only on its own row and column:
+// not on its tile, the number of threads, or other rows of the batch.
+// Four rows by two vectors use eight accumulators: more of them, or an unrolled k, makes V8 spill registers and halves
+// the speed.
 // Strides are in bytes: `aRow` between rows of A, `aK` along k, `cRow` between rows of C.
 
 // @ts-ignore: decorator
@@ -79,7 +80,7 @@ export function micro1(a: usize, aK: usize, b: usize, c: usize, k: i32, add: boo
   v128.store(c, y, 16);
 }
 
-/** One row by four panels, `bPanel` bytes apart: enough independent sums to hide the latency when there is only one row. */
+/** One row by four panels, `bPanel` bytes apart: enough independent sums to hide latency if there is only one row. */
 export function micro1x4(a: usize, aK: usize, b: usize, bPanel: usize, c: usize, k: i32, add: bool): void {
   let b1 = b + bPanel;
   let b2 = b1 + bPanel;
@@ -171,7 +172,9 @@ export function micro2x2(
   v128.store(c1, y3, 48);
 }
 
-/** C[m, 8·panels] (+)= A[m, k] · B, panels of B `bPanel` bytes apart, with the best tile for each part. */
+/**
+ * Computes C[m, 8·panels] (+)= A[m, k] · B with panels of B `bPanel` bytes apart, using the best tile for each part.
+ */
 export function matmul(
   a: usize, aRow: usize, aK: usize, b: usize, bPanel: usize, panels: i32, c: usize, cRow: usize, m: i32, k: i32, add: bool,
 ): void {

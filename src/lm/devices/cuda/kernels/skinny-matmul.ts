@@ -1,5 +1,6 @@
-// Skinny matmul: a few rows with a bf16 weight, as in decoding, bound by reading the weight once. The weight's rows are the tensor
-// core's rows, the batch its columns; the warps of a block split k, and weights are prefetched before the previous kernel ends.
+// Skinny matmul: a few rows with a bf16 weight, as in decoding; bound by reading the weight once. The weight's rows are
+// the rows of the tensor core's tile, the batch its columns. The warps of a block split k, and weights are prefetched
+// before the previous kernel ends.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 import { MMA } from "./mma.ts";
@@ -10,18 +11,19 @@ export const SKINNY_ROWS = 16;
 /** The epilogue: none, SwiGLU of the two halves, or adding to the residual stream. */
 export type SkinnyEnd = "bf16" | "f32" | "gated" | "added";
 
-/** Maximum rows whose norm the matmul computes itself, since every block repeats it. */
+/** Maximum rows for which the matmul also computes the norm, which every block repeats. */
 export const NORMED_ROWS = 4;
 
-/** How a kernel is cut: columns (rows of x) in eights, and the warps that split k. */
+/** How work is divided: columns (rows of x) in units of eight, and the number of warps that split k. */
 export interface SkinnyCut {
   readonly columns: 1 | 2;
   readonly warps: 8 | 16;
 }
 
-/** The cut for these sizes, or undefined if there is none: each warp needs steps of 32 k. */
+/** The division for these sizes; undefined if there is none, since each warp needs steps of 32 k. */
 export function skinnyCut(rows: number, k: number): SkinnyCut | undefined {
-  const warps = k >= 2048 && k % 512 === 0 ? 16 : 8; // more warps for long sums, so that all of a weight is in flight at once
+  // More warps for long sums, so that the whole weight is in flight at once.
+  const warps = k >= 2048 && k % 512 === 0 ? 16 : 8;
   if (rows > SKINNY_ROWS || k % (32 * warps) !== 0) return undefined;
   return { columns: rows <= 8 ? 1 : 2, warps };
 }
@@ -31,12 +33,12 @@ function tilesOf(end: SkinnyEnd): 1 | 2 {
   return end === "gated" ? 2 : 1;
 }
 
-/** Shared memory of a block, in bytes. */
+/** Bytes of shared memory per block. */
 export function skinnyShared(end: SkinnyEnd, { columns, warps }: SkinnyCut): number {
   return 4 * warps * 16 * tilesOf(end) * (8 * columns + 1);
 }
 
-/** Kernels' names; "normed" ones take the residual stream and compute its norm themselves. */
+/** A kernel's name; "normed" kernels take the residual stream and compute its norm themselves. */
 export function skinnyName(end: SkinnyEnd, { columns, warps }: SkinnyCut, isNormed = false): string {
   return `skinny_${end}_${columns}_${warps}${isNormed ? "_normed" : ""}`;
 }

@@ -1,16 +1,18 @@
-// One decoding step of every row in one kernel: bias of q, k and v, norms and rotary embedding of q and k, k and v into the KV
-// cache, and attention over the row's context. Prefixes that several rows share are read once for all of them.
+// A decoding step for all rows in one kernel: biases of q, k and v; norms and rotary embedding of q and k; writing k
+// and v to the KV cache; and attention over each row's context. A prefix that several rows share is read once for all
+// of them.
 //
-// qkv bf16 [rows, heads + 2·kvHeads, D], out bf16 [rows, heads, D]; the KV cache as in kernels/common.ts; ranges and positions of
-// a layout. `work` (made by ../prefix-sharing.ts) gives a thread block its tile of up to 16 queries, from rows that are neighbours
-// in the tree of contexts, and each of its warps its jobs: pieces of context that some of those rows see. A warp streams 16 keys at
-// a time through its own ring in shared memory; the tile's queries are the rows of a tensor core tile, and queries that do not see
-// a job's keys are masked. At the end the warps' sums are added up; if a tile has several blocks, by the last of them to finish.
-// All but the newest key of a context was written by an earlier launch: the first keys are prefetched before the previous kernel
-// has ended. A context must not contain NaN, which would reach all rows of a tile.
+// qkv bf16 [rows, heads + 2·kvHeads, D], out bf16 [rows, heads, D]; the KV cache is as in kernels/common.ts, ranges and
+// positions as in a layout. `work` (built by ../prefix-sharing.ts) gives each thread block a tile of up to 16 queries,
+// from rows that are neighbours in the tree of contexts, and gives each warp its jobs: pieces of context that some of
+// those rows see. A warp streams 16 keys at a time through its own ring in shared memory. The tile's queries are the
+// rows of a tensor-core tile; queries that do not see a job's keys are masked. At the end the warps' sums are added up;
+// if a tile has several blocks, the last one to finish does it. All keys of a context but the newest were written by
+// earlier launches, so the first keys are prefetched before the previous kernel has ended. A context must not contain
+// NaN, which would reach all rows of a tile.
 //
-// partials: float [tiles · splits, kvHeads, 16, D + 4] (sums, highest score, softmax denominator), for tiles with several blocks;
-// counters: i32 [tiles, kvHeads], 0 at first. Macros: D (64 or 128), TOGETHER (heads per kv head).
+// partials: float [tiles · splits, kvHeads, 16, D + 4] (sums, highest score, softmax denominator), for tiles with
+// several blocks; counters: i32 [tiles, kvHeads], initially 0. Macros: D (64 or 128), TOGETHER (heads per kv head).
 import {
   HEADER,
   JOB,
@@ -23,10 +25,13 @@ import {
   TILE_QUERIES,
 } from "../prefix-sharing.ts";
 
-/** Tiles of keys and values in a warp's ring. With three, the next kernel's blocks would not fit beside this one's. */
+/**
+ * Number of tiles of keys and values in a warp's ring. With three, the next kernel's blocks would not fit beside this
+ * one's.
+ */
 const STAGES = 2;
 
-/** Shared memory of a block, in bytes: rings, and the queries. */
+/** Bytes of shared memory per block, for rings and queries. */
 export function nextShared(headDim: number): number {
   return NEXT_WARPS * STAGES * 64 * headDim + 2 * TILE_QUERIES * headDim;
 }

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from "vitest";
 import { checkGold } from "../../data/index.ts";
 import { loadSqlite } from "../../sql/index.ts";
 import { practiceWorlds } from "./practice.ts";
-import { practiceSet, STARTER_FORMS } from "./set.ts";
+import { practiceSet, STARTER_FORMS } from "./practice-set.ts";
 
 beforeAll(async () => void (await loadSqlite()));
 

@@ -1,31 +1,32 @@
-// Matmul of 17 to 64 rows with a bf16 weight, as when decoding a batch: still bound by reading the weight once. A block takes NT
-// weight rows of a KS long piece of k, all of which is prefetched into shared memory before the previous kernel has ended. The
-// blocks of a cluster hold the pieces of one sum (split k): each sends its part of every share of the outputs to the shared memory
-// of the block that owns the share, which adds up the pieces in order. A row of x is thus read by few blocks.
+// Matmul of 17 to 64 rows with a bf16 weight, as in decoding a batch; still bound by reading the weight once. A block
+// takes NT weight rows and KS elements of k, all of which it prefetches into shared memory before the previous kernel
+// has ended. The blocks of a cluster hold the pieces of one sum (split k): each sends its partial sums to the shared
+// memory of the block that owns these outputs, which adds up the pieces in order. Few blocks thus read the same row of
+// x.
 //
-// Compiled per size. Hopper only: clusters, and wgmma with weight rows as its 64 rows and the batch as its columns.
+// Compiled per size. Hopper only, for clusters and wgmma; weight rows are its 64 rows, and the batch its columns.
 import type { KernelSource } from "../launch.ts";
 import { COMMON } from "./common.ts";
 import { COPIES, WGMMA, wgmma } from "./hopper.ts";
-import type { SkinnyEnd } from "./skinny.ts";
+import type { SkinnyEnd } from "./skinny-matmul.ts";
 
-/** The epilogue: as in skinny.ts, except adding to the residual stream, which the next norm does as fast. */
+/** The epilogue, as in skinny-matmul.ts, but without adding to the residual stream: the next norm does that as fast. */
 export type ClusteredEnd = Exclude<SkinnyEnd, "added">;
 
-/** What a kernel is compiled for. */
+/** The sizes a kernel is compiled for. */
 export interface ClusteredShape {
   readonly end: ClusteredEnd;
   /** Maximum rows of x. */
   readonly columns: 32 | 64;
-  /** Weight rows of a block in 64s, and the pieces that k is split into. */
+  /** Weight rows per block, in units of 64; `pieces` is the number of pieces that k is split into. */
   readonly groups: number;
   readonly pieces: number;
   readonly k: number;
 }
 
 export const CLUSTERED_ROWS = 64;
-const PADDING = 4; // floats between two columns of sums, against bank conflicts
-/** Groups and pieces. With more pieces, the traffic inside a cluster costs more than it saves. */
+const PADDING = 4; // floats between two columns of sums, to avoid bank conflicts
+/** Candidates for groups and pieces. With more pieces, traffic inside a cluster costs more than it saves. */
 const CUTS = [
   [1, 1],
   [2, 1],
@@ -34,7 +35,7 @@ const CUTS = [
   [1, 4],
 ] as const;
 
-/** The cut for which a multiprocessor reads the least, or undefined if none fits. */
+/** The shape for which a multiprocessor reads the least; undefined if none fits. */
 export function clusteredShape(
   rows: number,
   n: number,
@@ -60,7 +61,7 @@ function outputsOf({ end, groups }: ClusteredShape): number {
   return end === "gated" ? 32 * groups : 64 * groups;
 }
 
-/** Blocks of a launch for a weight of n rows. */
+/** Number of blocks to launch for a weight of n rows. */
 export function clusteredBlocks({ groups, pieces }: ClusteredShape, n: number): number {
   return (n / 64 / groups) * pieces;
 }
@@ -74,7 +75,7 @@ function inboxWidth({ groups, pieces }: ClusteredShape): number {
   return (64 * groups) / pieces + PADDING;
 }
 
-/** Shared memory of a block, in bytes: two tiles, the sums it receives, and alignment. */
+/** Bytes of shared memory per block: two tiles, the sums it receives, and alignment. */
 export function clusteredShared(shape: ClusteredShape): number {
   return tileBytes(shape) + 4 * shape.pieces * shape.columns * inboxWidth(shape) + 1024;
 }
@@ -198,7 +199,7 @@ ${end === "gated" ? GATED : ""}
   };
 }
 
-/** Gate and up are rounded as if they had been stored. */
+/** Rounds gate and up as if they had been stored. */
 const GATED = `
     float up[4];
     total4(inbox, column, SHARE + row, up);

@@ -6,7 +6,7 @@ import { NORM } from "./kernels/norm.ts";
 import { OPTIMIZER } from "./kernels/optimizer.ts";
 import { ROTARY } from "./kernels/rotary.ts";
 import { ROWS } from "./kernels/rows.ts";
-import { SKINNY } from "./kernels/skinny.ts";
+import { SKINNY } from "./kernels/skinny-matmul.ts";
 import { SWIGLU } from "./kernels/swiglu.ts";
 import type { KernelSource } from "./launch.ts";
 import { sampleSource } from "./sample.ts";

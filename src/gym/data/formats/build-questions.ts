@@ -48,7 +48,7 @@ export async function assemble(
     ids.add(question_id);
     if (current?.name !== database_name) {
       current = { name: database_name, opened: open(databases, database_name) };
-      await breathe();
+      await yieldToEventLoop();
     }
     if (!("run" in current.opened)) {
       reject(current.opened);
@@ -124,6 +124,6 @@ function noneUsable(name: string, rejected: readonly Rejection[]): QuestionLoadE
 }
 
 /** Yields to the event loop, so that signals and timers are handled during long synchronous work. */
-export function breathe(): Promise<void> {
+export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }

@@ -8,8 +8,8 @@ import { createCpu } from "../devices/cpu/start.node.ts";
 import { loadModelFolder } from "../model/formats/folder.node.ts";
 import { loadWeights } from "../model/formats/load.ts";
 import { createModel } from "../model/parameters.ts";
+import { loadWebModel } from "./load.web.ts";
 import { LocalEngine } from "./local-engine.ts";
-import { loadWebModel } from "./web.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "sqlenv-web-"));
 const folder = join(scratch, "model");

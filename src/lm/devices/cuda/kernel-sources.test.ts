@@ -1,16 +1,16 @@
-// Every kernel that does not depend on a model's shape compiles for the oldest, a middle and a new GPU, without a GPU.
+// Compiles every kernel that does not depend on a model's shape for an old, a middle and a new GPU, without a GPU.
 import { describe, expect, test } from "vitest";
 import { hasNvcc, spillsOf } from "../../../../test/devices/nvcc.ts";
 import { some } from "../../../../test/helpers/cases.ts";
+import { sourcesFor } from "./kernel-sources.ts";
 import { CHAINED } from "./kernels/common.ts";
-import { sourcesFor } from "./sources.ts";
 
 test("sources are self-contained: NVRTC has no headers", () => {
   for (const { name, code } of sourcesFor(90)) {
     expect(code, name).not.toMatch(/#include (?!EMULATED)|\bstd::|\bINFINITY\b|\bprintf\b/);
     expect(code, name).toContain('extern "C" __global__');
   }
-  expect(sourcesFor(75).length).toBeLessThan(sourcesFor(80).length); // bf16 tensor cores came with 8.0
+  expect(sourcesFor(75).length).toBeLessThan(sourcesFor(80).length); // bf16 tensor cores need capability 8.0
   expect(sourcesFor(70)).toEqual([]);
 });
 

@@ -1,24 +1,24 @@
-// Parts of kernels that may run as machine code, with the same bits. A call out of WebAssembly costs more than a small matmul,
-// so work is collected in a command list and run by one call (x64/command-list.ts).
-import { matmul } from "./micro";
+// Queues parts of kernels that may run as machine code, with the same bits. A call out of WebAssembly costs more than a
+// small matmul, so work is collected in a command list and run by one call (x64/command-list.ts).
+import { matmul } from "./microkernel";
 
 /** Runs a command list, in order. */
 // @ts-ignore: decorator
 @external("env", "runCommands")
 declare function hostRun(list: usize, count: i32): void;
 
-/** Bytes of an entry, and of its thirteen parameter words, after which comes the opcode. */
+/** Bytes of an entry, and of its thirteen parameter words, which the opcode follows. */
 const ENTRY: usize = 64;
 const OPCODE: usize = 52;
 const MATMUL: i32 = 0;
 const SOFTMAX: i32 = 1;
 const SCORE_GRADIENTS: i32 = 2;
 
-/** Capacity of a list in entries, and in bytes. */
+/** Capacity of a list in entries and in bytes. */
 const ROOM: i32 = 64;
 export const LIST_BYTES: usize = 4096;
 
-/** Whether machine code is used. Each thread has its own instance, hence its own globals. */
+/** Whether machine code is used. Each thread has its own instance and so its own globals. */
 export let hasHost = false;
 
 let list: usize = 0;
@@ -35,15 +35,15 @@ export function beginList(at: usize): void {
   count = 0;
 }
 
-/** Runs everything on the list. */
+/** Runs all entries of the list. */
 export function finishList(): void {
   if (count == 0) return;
   const n = count;
-  count = 0; // first: if it throws, the rest must not run later
+  count = 0; // cleared first: if the call throws, these entries must not run later
   hostRun(list, n);
 }
 
-/** A new entry; runs the list first if it is full. */
+/** Allocates an entry; runs the list first if it is full. */
 function entry(opcode: i32): usize {
   if (count == ROOM) finishList();
   const at = list + usize(count++) * ENTRY;
@@ -51,12 +51,12 @@ function entry(opcode: i32): usize {
   return at;
 }
 
-/** Traps if `end` is outside the memory: machine code would not. */
+/** Traps if `end` is outside the memory, since machine code would not trap. */
 function checkInside(end: u64): void {
   if (end > u64(memory.size()) << 16) unreachable();
 }
 
-/** `matmul`: queued on the list for machine code, or computed at once. */
+/** Queues a `matmul` on the list for machine code, or computes it at once. */
 export function enqueueMatmul(
   a: usize, aRow: usize, aK: usize, b: usize, bPanel: usize, panels: i32, c: usize, cRow: usize, m: i32, k: i32, add: bool,
 ): void {
@@ -83,20 +83,24 @@ export function enqueueMatmul(
   store<i32>(at, m, 36);
   store<i32>(at, k, 40);
   store<i32>(at, i32(add), 44);
-  // Three panels are 96 bytes per k, shared among the tiles; only if panels are contiguous.
+  // Three panels take 96 bytes per k, divided among the tiles; only if panels are contiguous.
   store<i32>(at, bPanel == usize(k) << 5 ? (96 + ((m - 1) >> 2)) / ((m + 3) >> 2) : 0, 48);
 }
 
 /**
- * Softmax numerators of rows of scores. The first row sees `seen` keys, each further one `step` more; 0 where masked, up to
- * `width`, a multiple of eight. The highest score times `scale` and the sum go into the last two floats of each row.
+ * Queues the softmax numerators of rows of scores. The first row sees `seen` keys, each further one `step` more; masked
+ * scores up to `width`, a multiple of eight, become 0. The last two floats of each row get the highest score times
+ * `scale` and the sum.
  */
 export function hostSoftmax(s: usize, sRow: usize, rows: i32, seen: i32, step: i32, width: i32, scale: f32): void {
   if (rows <= 0) return;
   scores(entry(SOFTMAX), s, sRow, rows, seen, step, width, scale);
 }
 
-/** Scores to probabilities p and, in `dp`, p · (dp − dot) · scale; `lse` and `dots` have one float per row, `dotRow` bytes apart. */
+/**
+ * Queues turning scores into probabilities p and `dp` into p · (dp − dot) · scale; `lse` and `dots` have one float per
+ * row, `dotRow` bytes apart.
+ */
 export function hostScoreGradients(
   s: usize, dp: usize, sRow: usize, rows: i32, seen: i32, width: i32, scale: f32, lse: usize, dots: usize, dotRow: usize,
 ): void {

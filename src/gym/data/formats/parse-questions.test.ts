@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { QuestionLoadError } from "../../../errors.ts";
-import { parseBird, parseQuestions, parseSpider } from "./file.ts";
+import { parseBird, parseQuestions, parseSpider } from "./parse-questions.ts";
 
 const good = { question_text: "How many?", database_name: "pets", gold_sql: "SELECT 1" };
 const parse = (value: unknown) => parseQuestions(JSON.stringify(value), { file: "q.json" });

@@ -3,9 +3,16 @@ import { tinyModel, tokens } from "../../../test/helpers/tiny-model.ts";
 import { OOMError } from "../../errors.ts";
 import { createCpu } from "../devices/cpu/start.node.ts";
 import type { ModelConfig } from "../model/config.ts";
+import {
+  CPU_MEMORY_LIMIT,
+  capacityText,
+  checkCpuMemory,
+  cpuCapacity,
+  cudaLimits,
+  estimateMemory,
+} from "./estimate-memory.ts";
 import { loadModelAndTokenizer } from "./load.node.ts";
 import { LocalEngine } from "./local-engine.ts";
-import { CPU_MEMORY_LIMIT, capacityText, checkCpuMemory, cpuCapacity, cudaLimits, estimateMemory } from "./memory.ts";
 
 const SIZE = {
   ...{ hidden_size: 128, intermediate_size: 384, num_hidden_layers: 6, vocab_size: 500 },
