@@ -205,7 +205,7 @@ ${table(["sub-path", "contents", "older names"], subPaths)}
 
 Every command that has a result takes \`--json\`: one object on stdout, everything else on stderr. Exit codes: 0 success, 1 failure, 2 usage error, 128 + the number of the signal that interrupted it (130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP).
 
-${leaves(await programFor(["--help"]))
+${leaves(await programFor(["--help"], "npx sqlenv"))
   .map(helpOf)
   .join("\n\n")}
 `;

@@ -13,6 +13,8 @@ export interface LiveVisualizationOptions {
   readonly success_every?: number;
   /** Episodes on each split for that. @default 3 */
   readonly success_episodes?: number;
+  /** Rewards of steps before this training was resumed, for the curve. @default none */
+  readonly rewards?: readonly RewardPoint[];
   /** Where to show it: a terminal, a notebook, a page's feed, or several. @default console.log of the text */
   readonly show?: Show | readonly Show[];
 }
@@ -71,10 +73,13 @@ export class LiveVisualizationCallback implements TrainerCallback {
     }
     this.#every = { reward: reward_every, transcript: transcript_every, success: success_every };
     this.#episodes = success_episodes;
+    this.rewards.push(...(options.rewards ?? []));
     this.#show = [options.show ?? (({ text }: LiveView) => console.log(text))].flat();
   }
 
   async on_train_begin(view: TrainingView): Promise<void> {
+    const later = this.rewards.findIndex(({ step }) => step > view.state.step); // steps that a resumed run repeats
+    if (later >= 0) this.rewards.splice(later);
     for (const kind of KINDS) if (this.#every[kind] > 0) await this.#showKind(kind, view);
   }
 
@@ -114,13 +119,14 @@ export class LiveVisualizationCallback implements TrainerCallback {
   }
 
   async #success({ state: { step }, total_steps, play }: TrainingView): Promise<void> {
-    const rate = async (split: "train" | "eval") =>
-      mean((await play(split, this.#episodes)).map(({ correctness }) => correctness));
-    const [train, evaluated] = [await rate("train"), await rate("eval")];
+    const played = async (split: "train" | "eval") =>
+      (await play(split, this.#episodes)).map(({ correctness }) => correctness).filter((value) => value !== null);
+    const [trained, held] = [await played("train"), await played("eval")];
+    const [train, evaluated] = [mean(trained), mean(held)];
     if (train === null || evaluated === null) return; // no episode could be scored
     this.success.push({ step, train, eval: evaluated });
-    const percent = (share: number) => `${Math.round(100 * share)} %`;
-    const text = `step ${step}: right on training questions ${percent(train)}, on evaluation questions ${percent(evaluated)}`;
+    const right = (values: readonly number[]) => `${values.filter((value) => value === 1).length} of ${values.length}`;
+    const text = `step ${step}, a glance: ${right(trained)} training questions right, ${right(held)} evaluation questions`;
     await this.#send({ kind: "success", step, total_steps, text, points: [...this.success] });
   }
 
@@ -132,11 +138,11 @@ export class LiveVisualizationCallback implements TrainerCallback {
 
 const KINDS: readonly Kind[] = ["reward", "transcript", "success"];
 
-/** Numbers as block characters, scaled from lowest to highest. */
+/** Numbers as block characters, on a scale from 0 to 1 or to the values beyond: curves of different steps can be compared. */
 export function sparkline(values: readonly number[]): string {
-  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const [low, high] = [Math.min(0, ...values), Math.max(1, ...values)];
   const blocks = "▁▂▃▄▅▆▇█";
-  return values.map((value) => blocks[high > low ? Math.round((7 * (value - low)) / (high - low)) : 0]).join("");
+  return values.map((value) => blocks[Math.round((7 * (value - low)) / (high - low))]).join("");
 }
 
 /** Mean of the scored values; null without any. */

@@ -19,7 +19,7 @@ test("the example of training from code runs", async () => {
   try {
     const printed = execFileSync("node", [stripped, join(folder, "tiny"), "1"], { cwd: folder, encoding: "utf8" });
     expect(printed).toMatch(
-      /\d+ questions to train on\nright at random: \d of 8\nstep 0: [\s\S]*step 0: right on training .*\nstep 1: reward/,
+      /\d+ questions to train on\nright at random: \d of 8\nstep 0: [\s\S]*step 0, a glance: .*\nstep 1: reward/,
     );
     expect(printed).toMatch(/reward -?\d\.\d{3} at the start, -?\d\.\d{3} at the end/);
     expect(existsSync(join(folder, "trained/model.safetensors"))).toBe(true);

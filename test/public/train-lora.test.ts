@@ -33,7 +33,7 @@ describe("a run that learns adapters", () => {
   });
 
   test("evaluates the untrained model, then SFT, then where GRPO begins, then after it, on a split that is kept", () => {
-    const order = ["untrained model", "supervised fine-tuning", "GRPO begins with", "GRPO …", "the trained model"];
+    const order = ["untrained model", "supervised fine-tuning", "GRPO begins with", "▸ GRPO\n", "the trained model"];
     const places = order.map((words) => ran.stdout.indexOf(words));
     expect(places).not.toContain(-1);
     expect(places.toSorted((a, b) => a - b)).toEqual(places);
@@ -216,12 +216,16 @@ describe.runIf(QUICK)("what will happen, told before", () => {
     expect(said).toMatch(/2\. GRPO on the \d+ easy training questions: 8 questions × 8 episodes/);
     expect(said).toMatch(/3\. GRPO on \d+ training questions \(easy, medium\)/);
     expect(said).toMatch(
-      /weights: not here yet\. `sqlenv train` fetches Qwen\/Qwen3-0\.6B from the Hub, 1\.5 GB into .*empty/,
+      /weights: not here yet\. `.*train` fetches Qwen\/Qwen3-0\.6B from the Hub, 1\.5 GB into .*empty/,
     );
     expect(said).toMatch(/hf download Qwen\/Qwen3-0\.6B/);
     expect(said).toMatch(/it does not fit: the CPU engine can have [\d.]+ GB here/);
-    expect(said).toMatch(/^GPU +precision +needs +would use +GRPO alone$/m);
-    expect(said).toMatch(/^T4 +fp32 +[\d.]+ GB +[\d.]+ GB +\d+ s a step/m);
+    expect(said).toMatch(/^GPU +precision +needs +would use +a step +in all$/m);
+    expect(said).toMatch(/^T4 +fp32 +[\d.]+ GB +[\d.]+ GB +\d+ s +1:\d\d:\d\d$/m);
+    const lines = said.split("\n");
+    const at = (text: RegExp) => lines.findIndex((line) => text.test(line));
+    expect(at(/it does not fit the CPU/)).toBeLessThan(at(/settings that differ from the defaults/));
+    expect(said).not.toMatch(/vespo|adam_beta1/);
   });
 
   test("a model that is here and fits: a step is played and measured", async () => {

@@ -2,6 +2,8 @@
 import { Command } from "commander";
 import { packageInfo } from "../../io/package-info.node.ts";
 import { explain } from "./terminal/error-line.ts";
+import { invocation } from "./terminal/invocation.ts";
+import { styled } from "./terminal/output.ts";
 
 /** Every command, in the order the help lists them. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
@@ -9,21 +11,60 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   play: async () => (await import("./commands/play.ts")).playCommand(),
   playground: async () => (await import("./commands/playground.ts")).playgroundCommand(),
   eval: async () => (await import("./commands/eval.ts")).evalCommand(),
-  serve: async () => (await import("./commands/serve.ts")).serveCommand(),
-  data: async () => (await import("./commands/data.ts")).dataCommand(),
-  sft: async () => (await import("./commands/sft.ts")).sftCommand(),
   compare: async () => (await import("./commands/compare.ts")).compareCommand(),
   report: async () => (await import("./commands/report.ts")).reportCommand(),
-  export: async () => (await import("./commands/export.ts")).exportCommand(),
   bench: async () => (await import("./commands/bench.ts")).benchCommand(),
+  data: async () => (await import("./commands/data.ts")).dataCommand(),
+  sft: async () => (await import("./commands/sft.ts")).sftCommand(),
+  export: async () => (await import("./commands/export.ts")).exportCommand(),
+  serve: async () => (await import("./commands/serve.ts")).serveCommand(),
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand(),
 };
+
+/** Groups of the commands in the help. */
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  "Train and play:": ["train", "play", "playground"],
+  "Measure and show:": ["eval", "compare", "report", "bench"],
+  "Data and models:": ["data", "sft", "export"],
+  "Serve, and this machine:": ["serve", "doctor"],
+};
+
+/** Two examples of each command. */
+const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
+  train: ["train --dashboard", "train --preset qwen3-0.6b --dry-run"],
+  play: ["play", "play --player model --model starter --data starter"],
+  playground: ["playground --out site", "playground --out site --model runs/starter/model"],
+  eval: ["eval --player keyword", "eval --player model --model runs/starter/model --data starter --step-budget 8"],
+  serve: ["serve", "serve --data spider10 --port 9000"],
+  data: ["data list", "data check --data questions.json"],
+  sft: ["sft --model starter --transcripts episodes.jsonl --out tuned", "sft --recipe models/starter.yaml --out made"],
+  compare: ["compare --player random,oracle", "compare --player random --model starter --model runs/starter/model"],
+  report: ["report runs/starter", "report runs --serve"],
+  export: ["export --model runs/starter/model --merge folder", "export --model Qwen/Qwen3-0.6B --gguf model.gguf"],
+  bench: ["bench env", "bench verifier"],
+  doctor: ["doctor", "doctor --json"],
+};
+
+/** What `sqlenv` alone prints. */
+function welcome(): string {
+  const start = invocation();
+  const lines = [
+    ["play", "answer questions about a database yourself"],
+    ["train", "a small model learns to, in about two minutes on two cores"],
+    ["serve", "play and train in the browser, and serve OpenEnv clients"],
+  ].map(([command, text]) => `  ${styled("cyan", `${start} ${command}`.padEnd(start.length + 7))}  ${text}`);
+  return `${styled("bold", "SQLEnv")}: ${packageInfo().description}.\n\nTry:\n${lines.join("\n")}\n\n${start} --help lists all commands.\n`;
+}
 
 /** Former command names, still accepted. */
 const ALIASES: Readonly<Record<string, string>> = { warmup: "sft" };
 
 /** Runs a command line; an error becomes one line on stderr and the process's exit code. */
 export async function runProgram(args: readonly string[]): Promise<void> {
+  if (args.length === 0) {
+    process.stdout.write(welcome());
+    return;
+  }
   const program = await programFor(args);
   try {
     await program.parseAsync(args, { from: "user" });
@@ -36,17 +77,28 @@ export async function runProgram(args: readonly string[]): Promise<void> {
   }
 }
 
-/** The program with the command these arguments name, or with all where the help or an error lists them. */
-export async function programFor(args: readonly string[]): Promise<Command> {
+/** The program with the command these arguments name, or with all where the help or an error lists them; examples begin with `start`. */
+export async function programFor(args: readonly string[], start = invocation()): Promise<Command> {
   const { version, description } = packageInfo();
   const program = new Command("sqlenv")
     .description(description)
     .version(version)
     .option("--verbose", "print stack traces with errors")
+    .commandsGroup("Serve, and this machine:") // of the help command
     .helpCommand("help [command]", "show help for a command")
+    .configureHelp({ minWidthToWrap: 20 }) // descriptions are wrapped beside long options too
     .exitOverride() // errors are thrown, and explained by runProgram
     .configureOutput({ outputError: () => {} });
-  for (const load of commandsFor(args)) program.addCommand(await load());
+  for (const load of commandsFor(args)) {
+    const command = await load();
+    const group = Object.entries(GROUPS).find(([, names]) => names.includes(command.name()));
+    if (group) command.helpGroup(group[0]);
+    command.addHelpText("after", () => {
+      const lines = (EXAMPLES[command.name()] ?? []).map((line) => `  ${start} ${line}`);
+      return lines.length > 0 ? `\nExamples:\n${lines.join("\n")}` : "";
+    });
+    program.addCommand(command);
+  }
   inherit(program);
   return program;
 }

@@ -200,8 +200,12 @@ export function cpuCapacity(limit = CPU_MEMORY_LIMIT): CpuCapacity {
   const shape = KNOWN_MODELS["HuggingFaceTB/SmolLM2-135M-Instruct"]!.config;
   const largest = (options: MemoryOptions) => {
     const model = (layers: number) => ({ ...shape, num_hidden_layers: layers });
-    let layers = 0;
-    while (estimateMemory(model(layers + 1), options).total <= limit) layers++;
+    let [layers, tooMany] = [0, 512];
+    while (tooMany - layers > 1) {
+      const middle = Math.floor((layers + tooMany) / 2);
+      if (estimateMemory(model(middle), options).total <= limit) layers = middle;
+      else tooMany = middle;
+    }
     return layers === 0 ? 0 : Math.floor(parameterCount(model(layers)) / 1e7) * 1e7;
   };
   const lora = { r: 16, alpha: 32, targets: LORA_MODULES };

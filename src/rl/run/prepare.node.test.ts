@@ -29,7 +29,7 @@ test("own data without evaluation questions: a tenth is held out, by seed", asyn
   const held = await heldIn(1);
   expect(held.length).toBe(1);
   expect(await heldIn(1)).toEqual(held);
-  const draws = await Promise.all([2, 3, 4, 5].map(heldIn));
+  const draws = await Promise.all([2, 3].map(heldIn));
   expect(draws.some(([id]) => id !== held[0])).toBe(true);
 });
 

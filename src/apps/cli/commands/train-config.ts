@@ -6,6 +6,7 @@ import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { findModel } from "../../../lm/engine/index.node.ts";
 import { parameterCount, parseConfig } from "../../../lm/model/config.ts";
+import { isGgufFile, loadGguf } from "../../../lm/model/formats/gguf.node.ts";
 import { KNOWN_MODELS } from "../../../lm/model/formats/known.ts";
 import {
   CONFIG_KEYS,
@@ -36,21 +37,54 @@ interface Setting {
 
 const SETTINGS = (z.toJSONSchema(configSchema, { io: "input" }) as { properties: Record<string, Setting> }).properties;
 
-/** Adds --preset, --config and a flag for every setting. */
+/** Settings that `train --help` lists; `--help-all` lists all. */
+const COMMON: readonly string[] = [
+  ...["model_name", "questions_path", "db_dir", "difficulty_filter", "step_budget", "seed", "output_dir", "max_steps"],
+  ...["num_generations", "per_device_train_batch_size", "learning_rate", "sft_steps", "use_peft", "device"],
+];
+
+/** Groups of the other settings, by the first setting of each in the schema. */
+const GROUPS: Readonly<Record<string, string>> = {
+  model_name: "Model and data:",
+  error_hints: "Environment and folder:",
+  num_train_epochs: "How much:",
+  sft_steps: "SFT before GRPO, and which questions GRPO asks:",
+  prompt: "Prompts and sampling:",
+  reward_funcs: "Rewards and advantages:",
+  loss_type: "Loss:",
+  self_taught_rounds: "Self-taught rounds:",
+  use_peft: "LoRA:",
+  learning_rate: "Optimizer:",
+  logging_steps: "Logging, evaluation and checkpoints:",
+  device: "Device and threads:",
+};
+
+/** Adds --preset, --config, a flag for every setting, and --help-all. */
 export function addConfigOptions(command: Command): Command {
+  const starter: Readonly<Record<string, unknown>> = presetNamed("starter");
+  const others: Option[] = [];
   command
+    .optionsGroup("Settings (defaults are those of plain `train`, the starter preset):")
     .option(
       "--preset <name>",
-      `${PRESET_NAMES.join(", ")} (default: starter, or by --model-name; none: the schema's defaults)`,
+      `settings that go together: ${PRESET_NAMES.join(", ")} (default: starter, or by --model-name; none: the schema's defaults)`,
     )
     .option("--config <file>", "YAML with settings; flags override it");
+  let group = "";
   for (const key of CONFIG_KEYS) {
     const { type, default: fallback, description = "", enum: choices } = SETTINGS[key]!;
     const flag = `--${key.replaceAll("_", "-")}`;
     const text = choices ? `${description}: ${choices.join(", ")}` : description;
-    const shown = `${text} (${JSON.stringify(fallback ?? null)})`;
-    command.addOption(new Option(type === "boolean" ? `${flag} [boolean]` : `${flag} <value>`, shown));
+    const shown = `${text} (${JSON.stringify(starter[key] ?? fallback ?? null)})`;
+    group = GROUPS[key] ?? group;
+    const option = new Option(type === "boolean" ? `${flag} [boolean]` : `${flag} <value>`, shown);
+    if (!COMMON.includes(key)) others.push(option.helpGroup(group).hideHelp());
+    command.addOption(option);
   }
+  command.addOption(new Option("--help-all", "list every setting, and stop")).on("option:help-all", () => {
+    for (const option of others) option.hidden = false;
+    command.help();
+  });
   for (const key of RENAMED_KEYS)
     command.addOption(new Option(`--${key.replaceAll("_", "-")} <value>`, "deprecated").hideHelp());
   return command;
@@ -111,10 +145,15 @@ function presetOf(model: unknown): string {
 function parametersOf(model: string): number | undefined {
   const known = KNOWN_MODELS[model]?.config;
   if (known) return parameterCount(known);
-  const folder = findModel(model);
-  const file = folder && join(folder, "config.json");
-  if (!file || !existsSync(file)) return undefined;
   try {
+    const folder = findModel(model);
+    if (folder && isGgufFile(folder)) {
+      const { config, weights } = loadGguf(folder);
+      void weights.close();
+      return parameterCount(config);
+    }
+    const file = folder && join(folder, "config.json");
+    if (!file || !existsSync(file)) return undefined;
     return parameterCount(parseConfig(JSON.parse(readFileSync(file, "utf8")), file));
   } catch {
     return undefined; // loading it says what is wrong

@@ -14,6 +14,9 @@ import { KNOWN_MODELS } from "../../../lm/model/formats/known.ts";
 import { isAdapterFolder } from "../../../lm/model/formats/peft.node.ts";
 import {
   batchingOf,
+  CONFIG_KEYS,
+  evaluationEpisodes,
+  evaluationSeconds,
   fineTune,
   GPU_CLASSES,
   type GpuClass,
@@ -24,15 +27,24 @@ import {
   type PlannedStage,
   planFor,
   type RewardFunction,
+  resolveConfig,
   sftSeconds,
   stagesOf,
   stepSeconds,
   type TimingLine,
 } from "../../../rl/index.ts";
 import { loadTrainableModel } from "../../../rl/load.node.ts";
-import { configText } from "../../../rl/run/config-file.node.ts";
 import { engineOptions } from "../../../rl/run/model.node.ts";
-import { drawTable, formatBytes, formatNumber, type Output, printable } from "../terminal/output.ts";
+import {
+  drawTable,
+  formatBytes,
+  formatNumber,
+  type Output,
+  printable,
+  styled,
+  terminalWidth,
+  wrapWords,
+} from "../terminal/output.ts";
 import { minutes } from "./train-screen.ts";
 
 /** Prints what a training would take; where the model is here and fits, one step is run and discarded, to measure it. */
@@ -42,10 +54,14 @@ export async function dryRun(
   rewardFuncs: readonly RewardFunction[],
   out: Output,
 ): Promise<void> {
-  out.line(configText(config).trimEnd());
+  const folder = findModel(config.model_name);
+  const model = await shapeOf(config, folder);
+  const gpu = config.device === "cpu" ? undefined : gpuHere(config);
+  const { generation_batch_size } = batchingOf(config);
+  const known = model && tellMemory(config, model, gpu, out);
   out.line();
-  const { questions, generation_batch_size } = batchingOf(config);
-  out.line(`a generation: ${questions} questions × ${config.num_generations} episodes = ${generation_batch_size}`);
+  tellSettings(config, out);
+  out.line();
   const stages = stagesOf(config, data);
   const total_steps = stages.reduce((sum, { name, steps }) => sum + (isBeforeGrpo(name) ? 0 : steps), 0);
   out.line("what will happen:");
@@ -59,17 +75,15 @@ export async function dryRun(
     if (isLast) out.line(`     then ${is} again: this is where GRPO begins`);
   }
   out.line(`  after: ${is} again; the model, reports and transcripts are in the run's folder`);
-  const folder = findModel(config.model_name);
   tellWeights(config, folder, out);
-  const model = await shapeOf(config, folder);
-  const gpu = config.device === "cpu" ? undefined : gpuHere(config);
   const common = { config, generation_batch_size, stages, total_steps, folder: folder ?? null };
-  if (!model) {
+  if (!model || !known) {
     out.line("how large it is will be known when it is here: memory and time cannot be told yet");
     out.result(common);
     return;
   }
-  const { memory, fits } = tellMemory(config, model, gpu, out);
+  const { memory, fits } = known;
+  const episodes = evaluationEpisodes(config, data, total_steps);
   if (!folder || !fits) {
     const times = gpu && {
       step_time: stepSeconds(model, config, gpu),
@@ -78,7 +92,7 @@ export async function dryRun(
     const seconds = times && fits ? tellTime(config, total_steps, times, out) : null;
     if (seconds !== null) out.line("(an estimate, good to a factor of two; with the weights here, a step is measured)");
     const plans = GPU_CLASSES.map((kind) => planFor(config.model_name, model, config, kind));
-    tellGpus(plans, total_steps, out);
+    tellGpus(plans, { config, model, total_steps, episodes }, out);
     out.result({ ...common, memory, fits, seconds, cards: inOldTerms(plans) });
     return;
   }
@@ -89,12 +103,28 @@ export async function dryRun(
   });
   if (!times) {
     const plans = GPU_CLASSES.map((kind) => planFor(config.model_name, model, config, kind));
-    tellGpus(plans, total_steps, out);
+    tellGpus(plans, { config, model, total_steps, episodes }, out);
     out.result({ ...common, memory, fits: false, seconds: null, cards: inOldTerms(plans) });
     return;
   }
   const seconds = tellTime(config, total_steps, times, out);
   out.result({ ...common, memory, fits, ...times, seconds });
+}
+
+/** The settings that differ from the schema's defaults, in as few lines as possible. */
+function tellSettings(config: GRPOConfig, out: Output): void {
+  const defaults = resolveConfig();
+  const changed = CONFIG_KEYS.filter((key) => JSON.stringify(config[key]) !== JSON.stringify(defaults[key]));
+  out.line("settings that differ from the defaults (`train --help-all` lists all):");
+  const texts = changed.map((key) => printable(`${key} ${shown(config[key])}`));
+  out.line(wrapWords(`  ${texts.join(", ")}`, Math.min(terminalWidth(), 80)));
+}
+
+/** A setting's value, short: lists with commas, small numbers with an exponent. */
+function shown(value: unknown): string {
+  if (Array.isArray(value)) return value.join(",");
+  if (typeof value === "number" && value !== 0 && Math.abs(value) < 0.001) return value.toExponential();
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /** Seconds of a step of each kind. */
@@ -179,10 +209,14 @@ function tellMemory(
   out: Output,
 ): { readonly memory: MemoryEstimate; readonly fits: boolean } {
   const options = memoryOptionsOf(config);
-  const what = `${formatNumber(parameterCount(model))} parameters`;
+  const what = `${printable(config.model_name)}, ${formatNumber(parameterCount(model))} parameters`;
+  const verdict = (fits: boolean, where: string) =>
+    out.line(
+      styled("bold", `${what}: ${fits ? styled("green", "it fits") : styled("red", "it does not fit")} ${where}`),
+    );
   if (gpu) {
     const plan = planFor(config.model_name, model, config, gpu);
-    out.line(`memory on ${printable(gpu.name)}, ${gpu.precision}, ${formatBytes(gpu.memory)}: ${what}`);
+    verdict(plan.refused === null, `${printable(gpu.name)} (${formatBytes(gpu.memory)}, ${gpu.precision})`);
     const place = { device: "cuda", precision: gpu.precision, memory: gpu.memory } as const;
     const memory = plan.memory ?? estimateMemory(model, { ...options, place, rows: 1_024, cacheTokens: 8_192 });
     drawMemory(memory, out);
@@ -192,7 +226,8 @@ function tellMemory(
   const memory = estimateMemory(model, options);
   const limit = cpuMemory();
   const fits = memory.total <= limit;
-  out.line(`no GPU that can be used here (\`sqlenv doctor\` says why); memory on the CPU, fp32: ${what}`);
+  verdict(fits, `the CPU: ${formatBytes(memory.total)} of ${formatBytes(limit)}`);
+  if (config.device !== "cpu") out.line("no GPU can be used here; `sqlenv doctor` says why");
   drawMemory(memory, out);
   if (!fits)
     out.line(
@@ -206,14 +241,29 @@ function drawMemory(memory: MemoryEstimate, out: Output): void {
   out.line(drawTable(["memory", ""], rows));
 }
 
+/** What the time of a whole training depends on. */
+interface Work {
+  readonly config: GRPOConfig;
+  readonly model: ModelConfig;
+  readonly total_steps: number;
+  /** Of all evaluations. */
+  readonly episodes: number;
+}
+
 /** The same training on common GPUs. */
-function tellGpus(plans: readonly GpuPlan[], steps: number, out: Output): void {
-  out.line("on other GPUs, estimated:");
+function tellGpus(plans: readonly GpuPlan[], { config, model, total_steps, episodes }: Work, out: Output): void {
+  out.line("on other GPUs, estimated to a factor of two, SFT and evaluations included:");
+  const whole = (name: string, step: number) => {
+    const gpu = GPU_CLASSES.find((kind) => kind.name === name)!;
+    const sft = config.sft_steps * sftSeconds(model, config, gpu);
+    return sft + total_steps * step + evaluationSeconds(model, episodes, gpu);
+  };
   const rows = plans.map(({ gpu, precision, memory, least, refused, step_seconds }) => [
     ...[gpu, precision, formatBytes(least), memory ? formatBytes(memory.total) : "–"],
-    refused ? "does not fit" : `${step_seconds.toFixed(0)} s a step, ${minutes(steps * step_seconds)}`,
+    refused ? "does not fit" : `${step_seconds.toFixed(0)} s`,
+    refused ? "" : minutes(whole(gpu, step_seconds)),
   ]);
-  out.line(drawTable(["GPU", "precision", "needs", "would use", "GRPO alone"], rows));
+  out.line(drawTable(["GPU", "precision", "needs", "would use", "a step", "in all"], rows));
 }
 
 /** The plans with the key that --json has always had. */

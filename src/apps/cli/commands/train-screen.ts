@@ -2,9 +2,11 @@
 
 import {
   type EpisodeLine,
+  type GRPOConfig,
   LiveVisualizationCallback,
   type Phase,
   type Reach,
+  type RewardPoint,
   type SelfTaughtReport,
   type SftStep,
   type StageReport,
@@ -28,7 +30,7 @@ import {
   selfTaughtText,
   withInterval,
 } from "../../reports/index.ts";
-import { drawTable, formatNumber, type Output, printable, styled } from "../terminal/output.ts";
+import { counted, drawTable, formatNumber, type Output, printable, styled } from "../terminal/output.ts";
 
 /** Least number of transcripts, and of comparisons of training and evaluation questions, however short a training is. */
 const LEAST = { transcripts: 4, comparisons: 2 };
@@ -47,9 +49,38 @@ const LABELS: Readonly<Partial<Record<Phase, string>>> = {
 export class TrainingScreen implements TrainerCallback {
   readonly #out: Output;
   #seconds: number[] = [];
+  #shown = "";
+  #since = performance.now();
+  #frame = 0;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(out: Output) {
     this.#out = out;
+    if (!process.stderr.isTTY) return;
+    // Something moves while a model loads or the first step is played.
+    this.#timer = setInterval(() => this.#draw(), 120);
+    this.#timer.unref();
+  }
+
+  /** Stops drawing progress. */
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#out.endProgress();
+  }
+
+  /** Shows what is being done, with the seconds since the last change. */
+  #progress(text: string): void {
+    if (text !== this.#shown) this.#since = performance.now();
+    this.#shown = text;
+    this.#draw();
+  }
+
+  #draw(): void {
+    if (this.#shown === "" || !process.stderr.isTTY) return;
+    const seconds = Math.floor((performance.now() - this.#since) / 1000);
+    const waited = seconds >= 2 ? styled("dim", `  ${seconds} s`) : "";
+    this.#out.progress(`${styled("cyan", FRAMES[this.#frame++ % FRAMES.length]!)} ${this.#shown}${waited}`);
   }
 
   phase(phase: Phase): void {
@@ -63,18 +94,21 @@ export class TrainingScreen implements TrainerCallback {
       training: "GRPO",
       after: "evaluating the trained model",
     };
-    this.#out.line(styled("dim", `${words[phase]} …`));
+    this.#out.line(`${styled("cyan", "▸")} ${words[phase]}`);
+    this.#progress(phase === "training" ? "playing the first episodes" : (LABELS[phase] ?? phase));
   }
 
   progress(phase: Phase, done: number, total: number): void {
-    this.#out.progress(`${LABELS[phase] ?? phase}: ${formatNumber(done)} of ${formatNumber(total)} episodes`);
+    const text = `${LABELS[phase] ?? phase}: ${formatNumber(done)} of ${formatNumber(total)} episodes`;
+    this.#progress(`${drawBar(done / total)} ${text}`);
   }
 
   /** A step of SFT, of a known number or not: on a terminal each, in a log the first and every tenth. */
   sftStep(phase: Phase, { step, loss }: SftStep, total: number | null): void {
     const of = total === null ? "" : `/${formatNumber(total)}`;
     const line = `${LABELS[phase]}: step ${formatNumber(step)}${of}, loss ${loss.toFixed(3)}`;
-    if (process.stderr.isTTY && step !== total) this.#out.progress(line);
+    if (process.stderr.isTTY && step !== total)
+      this.#progress(total === null ? line : `${drawBar(step / total)} ${line}`);
     else if (step === 1 || step % 10 === 0 || step === total) this.#out.line(line);
   }
 
@@ -92,17 +126,20 @@ export class TrainingScreen implements TrainerCallback {
     const left = ((total_steps - step) * this.#seconds.reduce((a, b) => a + b, 0)) / this.#seconds.length;
     const rewards = episodes.map(({ total_reward }) => total_reward ?? 0);
     const right = episodes.filter(({ correctness }) => correctness === 1).length;
-    const line = [
+    const share = right / Math.max(1, episodes.length);
+    const parts = [
       `step ${String(step).padStart(String(total_steps).length)}/${total_steps}`,
       `reward ${mean(rewards).toFixed(3)}`,
-      `right ${String(Math.round((100 * right) / episodes.length)).padStart(3)} %`,
-      `${formatNumber(Math.round(timing.tokens_per_s))} tokens/s`,
-      `${timing.step_time.toFixed(1)} s`,
-      `${minutes(left)} left`,
-    ].join("  ");
+      styled(shade(share), `right ${String(Math.round(100 * share)).padStart(3)} %`),
+    ];
+    const rate = `${formatNumber(Math.round(timing.tokens_per_s))} tokens/s`;
+    const time = [`${timing.step_time.toFixed(1)} s`, `${minutes(left)} left`];
     // A terminal has one line that changes and keeps every tenth; a log has them all.
-    if (process.stderr.isTTY && step % 10 !== 0 && step !== total_steps) this.#out.progress(line);
-    else this.#out.line(line);
+    if (process.stderr.isTTY && step !== total_steps)
+      this.#progress([`${drawBar(step / total_steps)} ${parts[0]}`, ...parts.slice(1), ...time].join("  "));
+    else this.#shown = "";
+    if (!process.stderr.isTTY || step % 10 === 0 || step === total_steps)
+      this.#out.line([...parts, rate, ...time].join("  "));
   }
 
   on_warning(_: TrainingView, { step, message, remedy }: Warning): void {
@@ -116,31 +153,37 @@ export class TrainingScreen implements TrainerCallback {
   }
 
   /** The live callback of a training of `total` steps, on this screen. */
-  live(total: number): LiveVisualizationCallback {
+  live(total: number, rewards: readonly RewardPoint[] = []): LiveVisualizationCallback {
     const every = (steps: number, least: number) => Math.max(1, Math.min(steps, Math.round(total / least)));
     return new LiveVisualizationCallback({
+      rewards,
       transcript_every: every(50, LEAST.transcripts),
       success_every: every(100, LEAST.comparisons),
       show: ({ text }) => {
-        const lines = text.split("\n").map((line) => `  ${printable(line)}`);
+        const lines = text.split("\n").map((line) => `  ${coloured(printable(line))}`);
         this.#out.line(lines.join("\n"));
       },
     });
   }
 
   /** The closing summary. */
-  result(result: TrainingResult, files: readonly string[]): void {
+  result(result: TrainingResult, files: readonly string[], config: GRPOConfig): void {
+    this.stop();
     const { run, steps, episodes, tokens, seconds } = result;
+    const budget = config.eval_step_budget ?? config.step_budget;
+    const same = `--data ${config.questions_path}${config.db_dir === "bundled" ? "" : ` --db-dir ${config.db_dir}`}`;
+    const best = result.after.unseen.greedy.success_rate ?? result.after.seen.greedy.success_rate ?? 0;
+    const worst = result.before.unseen.greedy.success_rate ?? result.before.seen.greedy.success_rate ?? 0;
     const evaluated = evaluationRows(result).filter((row) => isScored(row));
     const rows = evaluated.map((row) => [
-      `${row.split} databases, ${row.decoding}`,
-      ...[row.random, row.before, row.after].map(withInterval),
+      `${row.split}, ${row.decoding}`,
+      ...[row.random, row.before, row.after].map((part) => withInterval(part).replaceAll(" %", "").replace(" – ", "–")),
     ]);
     this.#out.line();
-    this.#out.line(styled("bold", headline(result)));
+    this.#out.line(styled("bold", styled(best > worst ? "green" : "yellow", headline(result))));
     this.#out.line();
     if (evaluated[0]) {
-      this.#out.line(drawTable(["right answers", "random", "before", "after"], rows));
+      this.#out.line(drawTable(["right (%), databases", "random", "before", "after"], rows));
       this.#out.line();
       const title = `behaviour on ${evaluated[0].split} databases`;
       this.#out.line(drawTable([title, "random", "before", "after"], behaviourRows(result)));
@@ -160,10 +203,45 @@ export class TrainingScreen implements TrainerCallback {
     }
     for (const line of recipeLines(result)) this.#out.line(line);
     this.#out.line(
-      `${formatNumber(steps)} steps, ${formatNumber(episodes)} episodes, ${formatNumber(tokens)} tokens, ${minutes(seconds)}`,
+      `${counted(steps, "step")}, ${counted(episodes, "episode")} of at most ${counted(budget, "action")}, ${counted(tokens, "token")}, ${minutes(seconds)}`,
     );
     this.#out.line(`everything is in ${printable(run)}: ${files.join(", ")}`);
+    const next = [
+      ["see it in the browser", `sqlenv report ${run} --serve`],
+      ["watch the model play", `sqlenv play --player model --model ${run}/model ${same}`],
+      [
+        "measure it",
+        `sqlenv eval --player model --model ${run}/model ${same} --step-budget ${budget} --max-new-tokens ${config.max_new_tokens}`,
+      ],
+    ] as const;
+    this.#out.line();
+    this.#out.line(styled("bold", "next:"));
+    for (const [what, command] of next) {
+      this.#out.line(`  ${what}:`);
+      this.#out.line(styled("cyan", `    ${printable(command)}`));
+    }
   }
+}
+
+const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const BAR = 16; // characters of a progress bar
+
+/** A share as a bar. */
+function drawBar(share: number): string {
+  const full = Math.max(0, Math.min(BAR, Math.round(BAR * share)));
+  return styled("green", "█".repeat(full)) + styled("dim", "░".repeat(BAR - full));
+}
+
+/** The colour of a share of right episodes. */
+function shade(share: number): "red" | "yellow" | "green" {
+  return share < 1 / 3 ? "red" : share < 2 / 3 ? "yellow" : "green";
+}
+
+/** A line of a transcript or of the live view, with its verdict in colour. */
+function coloured(line: string): string {
+  if (/^\s*(?:right|correct)\b/i.test(line)) return styled("green", line);
+  if (/^\s*(?:wrong|error|incorrect)\b/i.test(line)) return styled("red", line);
+  return /^step \d+/.test(line) ? styled("bold", line) : line;
 }
 
 /** 83 as "1:23". */

@@ -1,11 +1,13 @@
 // `sqlenv train`: a model gets better at answering questions, and a folder shows it.
-import { basename } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { Command } from "commander";
 import type { DataSet } from "../../../gym/data/index.ts";
 import type { LoadedModel } from "../../../lm/engine/index.node.ts";
 import {
   type GRPOConfig,
   overlapWarning,
+  type RewardPoint,
   type SplitPart,
   type TrainerCallback,
   type TrainingSplit,
@@ -93,7 +95,7 @@ async function trainPrepared(
       spent: performance.now() / 1000, // since the process began
       callbacks: [
         screen,
-        screen.live(steps),
+        screen.live(steps, prepared.resume ? rewardsOf(run) : []),
         lostOutputWarnings(lost, (warning) => made.folder?.append("warnings.jsonl", warning)),
       ],
       report: {
@@ -115,15 +117,32 @@ async function trainPrepared(
       onStageEnd: (name, report) => screen.stageEnd(name, report),
     });
     if (!result) return interrupted(run, signal, out);
-    screen.result(result, [...(made.pages ?? []), ...(config.use_peft ? ["adapter/"] : []), "model/"]);
+    screen.result(result, [...(made.pages ?? []), ...(config.use_peft ? ["adapter/"] : []), "model/"], config);
     out.result(result);
     if (made.dashboard && process.stdout.isTTY) {
       out.line(`the dashboard stays at ${made.dashboard.url} until Ctrl-C`);
       await aborted(signal);
     }
   } finally {
+    screen.stop();
     await made.dashboard?.close();
   }
+}
+
+/** Rewards of the steps before a resume, so that the curve continues. */
+function rewardsOf(run: string): RewardPoint[] {
+  const file = join(run, "metrics.jsonl");
+  if (!existsSync(file)) return [];
+  return readFileSync(file, "utf8")
+    .split("\n")
+    .flatMap((line) => {
+      try {
+        const { step, reward } = JSON.parse(line) as Partial<RewardPoint>;
+        return step === undefined || reward === undefined ? [] : [{ step, reward }];
+      } catch {
+        return []; // the last line of a killed run
+      }
+    });
 }
 
 /** What is trained on, and how its databases are split. */
@@ -179,6 +198,7 @@ async function dashboardOf(run: string, flags: TrainFlags, out: Output): Promise
 }
 
 function interrupted(run: string, signal: AbortSignal, out: Output): void {
+  out.endProgress();
   out.line(`stopped and saved; resume with: sqlenv train --resume ${printable(run)}`);
   process.exitCode = interruptedCode(signal);
 }

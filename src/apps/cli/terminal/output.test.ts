@@ -2,7 +2,8 @@ import { CommanderError } from "commander";
 import { expect, test } from "vitest";
 import { QuestionLoadError, UsageError } from "../../../errors.ts";
 import { explain } from "./error-line.ts";
-import { drawTable, formatBytes, formatNumber, printable, styled, wholeNumber } from "./output.ts";
+import { invocation } from "./invocation.ts";
+import { counted, drawTable, formatBytes, formatNumber, printable, styled, wholeNumber, wrapWords } from "./output.ts";
 
 test("tables align words to the left and numbers to the right", () => {
   const table = drawTable(
@@ -64,4 +65,26 @@ test("errors become one line with their code, and an exit code", () => {
     /\(EACCES\)$/,
   );
   expect(explain(new DOMException("stop", "AbortError"))).toEqual({ line: "interrupted", exitCode: 130 });
+});
+
+test("tables are narrowed to a width by wrapping their text", () => {
+  const rows = [
+    ["unseen databases, greedy", 12],
+    ["a/very/long/path/without/spaces", 3],
+  ];
+  const lines = drawTable(["right answers on", "n"], rows, { maxWidth: 22 }).split("\n");
+  expect(lines.every((line) => line.length <= 22)).toBe(true);
+  expect(lines.slice(2, 4)).toEqual(["unseen databases,   12", "greedy"]);
+});
+
+test("lines are wrapped at words, with their indent; colours have no width, and commands stay whole", () => {
+  expect(wrapWords("  one two three four", 12)).toBe("  one two\n  three four");
+  expect(wrapWords("\x1b[32mone two\x1b[39m three", 9)).toBe("\x1b[32mone two\x1b[39m\nthree");
+  expect(wrapWords("see /a/very/long/path", 8)).toBe("see\n/a/very/long/path");
+  const command = `    ${invocation()} train --resume runs/x`;
+  expect(wrapWords(command, 20)).toBe(command);
+});
+
+test("counts have the right number", () => {
+  expect([counted(1, "step"), counted(0, "step"), counted(1500, "step")]).toEqual(["1 step", "0 steps", "1,500 steps"]);
 });

@@ -1,6 +1,6 @@
 // Output of commands: tables and colours on stdout; with --json, one object on stdout and everything else on stderr.
 import { UsageError } from "../../../errors.ts";
-import { asTyped } from "./invocation.ts";
+import { asTyped, invocation } from "./invocation.ts";
 
 export interface Output {
   readonly json: boolean;
@@ -153,7 +153,8 @@ export function wrapWords(text: string, columns: number): string {
   return text
     .split("\n")
     .map((line) => {
-      if (width(line.replace(CODE, "")) <= columns) return line;
+      const plain = line.replace(CODE, "");
+      if (width(plain) <= columns || isCommand(plain)) return line;
       const indent = /^ */.exec(line)![0];
       const lines: string[] = [];
       let [current, used] = [indent, indent.length];
@@ -169,6 +170,11 @@ export function wrapWords(text: string, columns: number): string {
       return [...lines, current.trimEnd()].join("\n");
     })
     .join("\n");
+}
+
+/** Whether a line is a command to copy, which a line break would cut in two. */
+function isCommand(line: string): boolean {
+  return line.startsWith("    ") && line.trimStart().startsWith(`${invocation()} `);
 }
 
 /** A line of at most this many columns; colours have no width. */
