@@ -193,7 +193,9 @@ export class GRPOTrainer {
     // Advantage: A_i = (r_i − mean(r of its group)) / (std(r of its group) + 1e-4), r = rows · weights: [B];
     // with turn_credit [B × turns], with self_distillation by token.
     const learned = learnedEpisodes(episodes.length, config.num_generations, isLearned);
-    const scored = computeAdvantages(rows, { ...config, reward_names, learned });
+    const { num_generations, reward_weights, scale_rewards, multi_objective_aggregation } = config;
+    const normalization = { num_generations, reward_weights, scale_rewards, multi_objective_aggregation };
+    const scored = computeAdvantages(rows, { ...normalization, reward_names, learned });
     const scoredBatch = makeRolloutBatch({ episodes, rows, learned, ...scored }, config, this.environment);
     this.#addMetrics({ ...scoredBatch.metrics, ...metrics, ...rewardMetrics });
     const batch = config.self_distillation > 0 ? await this.#distill(scoredBatch) : scoredBatch;

@@ -94,7 +94,7 @@ describe("sqlenv report", () => {
   test.each([
     [["a", "b"], /one run at a time.*--serve/],
     [["a", "--port", "8000"], /need --serve/],
-    [["a", "--serve", "--port", "x"], /takes a whole number/],
+    [["a", "--serve", "--port", "x"], /--port takes a number from 0 to 65535: x/],
   ])("%j is a usage error", async (args, words) => {
     expect(await sqlenvInside(["report", ...args])).toMatchObject({ code: 2, stderr: expect.stringMatching(words) });
   });
@@ -152,7 +152,7 @@ describe("sqlenv compare", () => {
     [["--player", "random,orcle"], /did you mean oracle\?/],
     [["--player", ""], /no player/],
     [["--player", "model"], /needs --model/],
-    [["--questions", "0"], /episodes/],
+    [["--questions", "0"], /--questions takes a whole number from 1: 0/],
     [["--database", "shp"], /did you mean shop\?/],
     [["--questions", "1", "--out", "/dev/null/x"], /cannot write --out/],
   ])("wrong use %j exits 2 with one line", async (args, message) => {

@@ -31,7 +31,7 @@ describe.concurrent("a stop signal", () => {
     expect(await signalAt(child, run, place.logged("timings.jsonl", 2), signal)).toBe(true);
     const { code, stdout } = await end;
     expect(code).toBe(expected);
-    expect(stdout).toContain(`resume with: sqlenv train --resume ${place.path(run)}`);
+    expect(stdout).toContain(` train --resume ${place.path(run)}`);
     expect(hasCheckpoint(run, reached(run))).toBe(true);
     expect(existsSync(place.path(run, "lock"))).toBe(false);
   });
@@ -127,7 +127,7 @@ describe.concurrent("an engine that is lost", () => {
     expect(code).toBe(1);
     const [last] = stderr.trimEnd().split("\n").slice(-1);
     expect(last).toMatch(/the engine's thread ended unexpectedly: exit code 7; .* \(engine_lost\)$/);
-    expect(last).toContain(`resume with sqlenv train --resume ${place.path(fault)} `);
+    expect(last).toContain(` train --resume ${place.path(fault)} `);
     expect(hasCheckpoint(fault, 2)).toBe(true);
     expect(existsSync(place.path(fault, "lock"))).toBe(false);
   });

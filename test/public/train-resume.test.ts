@@ -104,7 +104,7 @@ describe.skipIf(!ALL).concurrent("Ctrl-C", () => {
     await signalAt(child, run, logged("timings.jsonl", 2), "SIGINT");
     const { code, stdout, stderr } = await end;
     expect({ code, stdout }).toEqual({ code: 130, stdout: "" });
-    expect(stderr).toContain(`resume with: sqlenv train --resume ${place.path(run)}`);
+    expect(stderr).toContain(` train --resume ${place.path(run)}`);
     const reached = place.lines(run, "timings.jsonl").at(-1)!.step;
     expect(existsSync(place.path(run, "checkpoints", `step-${reached}`, "engine.safetensors"))).toBe(true);
     await resume(run);
