@@ -44,6 +44,26 @@ test.each([
   expect(explained(() => configOf({ config: file }))).toEqual({ line: expect.stringMatching(message), exitCode: 2 });
 });
 
+test("without --preset, the model decides which settings are used, and it is said", () => {
+  const chosen = (flags: ConfigFlags) => {
+    const notes: string[] = [];
+    const config = configOf(flags, undefined, (line) => notes.push(line));
+    return { config, notes };
+  };
+  expect(chosen({})).toMatchObject({ config: { model_name: "starter", step_budget: 8 }, notes: [] });
+  expect(chosen({ modelName: "Qwen/Qwen3-0.6B" })).toMatchObject({
+    config: { use_peft: true, learning_rate: 2e-5, questions_path: "bundled" },
+    notes: [expect.stringMatching(/preset qwen3-0\.6b, chosen for Qwen\/Qwen3-0\.6B/)],
+  });
+  const file = join(temporaryFolder(), "my.yaml");
+  writeFileSync(file, "max_steps: 60\n");
+  expect(chosen({ config: file })).toMatchObject({
+    config: { model_name: "starter", max_steps: 60, learning_rate: 1e-3 },
+    notes: [expect.stringMatching(/not in .*my\.yaml are those of the preset starter/)],
+  });
+  expect(chosen({ config: file, preset: "none" }).config).toMatchObject({ model_name: "Qwen/Qwen3-1.7B" });
+});
+
 test("settings of before are read from flags and files, with one line", () => {
   const file = join(temporaryFolder(), "before.yaml");
   writeFileSync(file, "imitation_episodes: 16\nimitation_epochs: 1\n");

@@ -151,6 +151,9 @@ function preparedLines({ data, config, split, heldOut }: PreparedTraining): stri
   const levels = config.difficulty_filter.join(" or ");
   return [
     describeData(data, config),
+    ...(["practice", "starter"].includes(config.questions_path)
+      ? [styled("dim", "its databases and their names are made up, so that nothing can be known by heart")]
+      : []),
     ...(heldOut > 0
       ? [
           styled(
