@@ -164,7 +164,7 @@ test("a missing data set or file is reported in one line", async () => {
   expect(spider).toMatchObject({
     code: 1,
     stdout: "",
-    stderr: expect.stringMatching(/^error: spider10 needs .*sqlenv data import.*\n$/),
+    stderr: expect.stringMatching(/^error: spider10 needs .*data import.*\n$/),
   });
   const bundle = await sqlenv(["data", "check", "--data", "bundeld"], home);
   expect(bundle.stderr).toBe("error: no such data set: bundeld; did you mean bundled? (unknown_dataset)\n");
