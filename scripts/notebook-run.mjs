@@ -1,5 +1,5 @@
 // Executes the notebooks without a browser, as a newcomer would: in a fresh clone after `npm ci`.
-// The one for Colab runs first: it makes the clone in which the other one then runs.
+// The one for Colab makes the clone, in which the other one then runs.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const DENO = "2.9.6"; // kept out of the lockfile: some registries lack its packages for other platforms
-const CELL_SECONDS = 1500;
+const CELL_SECONDS = 3600; // a busy machine takes ten times as long
 
 /** Whether a jupyter is installed that can execute notebooks, such as Debian's. */
 export function hasJupyter() {
@@ -29,27 +29,43 @@ export function findDeno() {
   return existsSync(binary) ? binary : null;
 }
 
-/** Executes both with the given settings instead of the preset's and returns them with their outputs. Failed cells contain their error. */
-export async function runNotebooks({ deno, settings = {}, onStart = () => {} }) {
+export const NOTEBOOKS = ["train_grpo_colab.ipynb", "train_grpo.ipynb"];
+
+/** Executes notebooks with the given settings instead of the preset's and returns them with their outputs. Failed cells contain their error. */
+export async function runNotebooks({ deno, settings = {}, names = NOTEBOOKS, onStart = () => {} }) {
   const place = mkdtempSync(join(tmpdir(), "sqlenv-notebooks-"));
   try {
     const kernels = kernelFolder(place, deno);
     const flags = Object.entries(settings).map(([key, value]) => `--${key.replaceAll("_", "-")} ${value}`);
     const parameters = { REPO: repository(place), EXTRA: flags.join(" "), mine: settings };
+    const clone = join(place, "sqlenv");
     const executed = {};
-    for (const [name, folder] of [
-      ["train_grpo_colab.ipynb", place],
-      ["train_grpo.ipynb", join(place, "sqlenv/notebooks")],
-    ]) {
+    for (const name of NOTEBOOKS.filter((one) => names.includes(one))) {
       onStart(name);
+      const isColab = name === NOTEBOOKS[0];
+      if (!isColab && !existsSync(clone)) install(parameters.REPO, clone);
       const notebook = JSON.parse(readFileSync(join(root, "notebooks", name), "utf8"));
-      mkdirSync(folder, { recursive: true });
-      executed[name] = await execute(withParameters(notebook, parameters), join(folder, `run-${name}`), kernels);
+      const file = join(isColab ? place : join(clone, "notebooks"), `run-${name}`);
+      executed[name] = withoutFolder(await execute(withParameters(notebook, parameters), file, kernels), place);
     }
     return executed;
   } finally {
     rmSync(place, { recursive: true, force: true });
   }
+}
+
+/** A clone, installed as the README says. */
+function install(repository, clone) {
+  execFileSync("git", ["clone", "--quiet", repository, clone]);
+  execFileSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: clone, stdio: "ignore" });
+}
+
+/** The outputs as from a home folder: the temporary one means nothing to a reader. */
+function withoutFolder(notebook, place) {
+  const cells = notebook.cells.map((cell) =>
+    cell.outputs ? { ...cell, outputs: JSON.parse(JSON.stringify(cell.outputs).replaceAll(place, "~")) } : cell,
+  );
+  return { ...notebook, cells };
 }
 
 /** A folder in which jupyter finds the Deno kernel. */

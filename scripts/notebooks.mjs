@@ -1,16 +1,22 @@
-// Runs both notebooks from the first cell to the last and reports problems. Run by `npm run notebooks`;
+// Runs the notebooks from the first cell to the last and reports problems. Run by `npm run notebooks`;
 // --settings '{"max_steps": 30}' changes the training, --save stores the outputs in notebooks/, --out FOLDER writes the
-// executed notebooks there.
+// executed notebooks there, --only train_grpo.ipynb runs one of them.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { problemsOf } from "./notebook-checks.mjs";
-import { findDeno, hasJupyter, runNotebooks } from "./notebook-run.mjs";
+import { expectedResults, problemsOf, staleness } from "./notebook-checks.mjs";
+import { findDeno, hasJupyter, NOTEBOOKS, runNotebooks } from "./notebook-run.mjs";
 
 const text = { type: "string" };
-const { values } = parseArgs({ options: { settings: text, out: text, save: { type: "boolean" } } });
-const notebooks = fileURLToPath(new URL("../notebooks", import.meta.url));
+const { values } = parseArgs({ options: { settings: text, out: text, only: text, save: { type: "boolean" } } });
+const root = fileURLToPath(new URL("..", import.meta.url));
+const notebooks = join(root, "notebooks");
+const names = NOTEBOOKS.filter((name) => name === (values.only ?? name));
+if (names.length === 0) {
+  console.error(`no such notebook: ${values.only}; there are ${NOTEBOOKS.join(" and ")}`);
+  process.exit(2);
+}
 const deno = findDeno();
 if (!hasJupyter() || deno === null) {
   console.error(
@@ -23,10 +29,11 @@ const started = performance.now();
 const executed = await runNotebooks({
   deno,
   settings: JSON.parse(values.settings ?? "{}"),
+  names,
   onStart: (name) => console.log(`${name} …`),
 });
 for (const [name, notebook] of Object.entries(executed)) {
-  const problems = problemsOf(notebook);
+  const problems = [...problemsOf(notebook), ...(values.save ? staleness(notebook, expectedResults(root)) : [])];
   console.log(problems.length === 0 ? `${name}: as it should be` : `${name}:\n  ${problems.join("\n  ")}`);
   if (problems.length > 0) process.exitCode = 1;
   if (values.out) {

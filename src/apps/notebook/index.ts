@@ -1,13 +1,16 @@
 // For notebooks: records as displayable views, and a live view of a training.
 
 export { type Board, type Bundle, Shown } from "./display.ts";
-export { showOn } from "./live-training.ts";
+export { TrainingBoard } from "./training-board.ts";
 export {
   behaviourView,
   comparisonView,
   curveView,
+  type EpisodeViewOptions,
   episodesView,
+  episodeView,
   evaluationView,
+  failuresView,
   settingsView,
   transcriptView,
   trendOf,

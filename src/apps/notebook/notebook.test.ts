@@ -1,8 +1,20 @@
 // Notebook output: rich MIME types in notebooks, text elsewhere, live updates in place, untrusted text escaped.
 import { expect, test } from "vitest";
-import type { EpisodeRecord } from "../../gym/evaluation/index.ts";
-import type { LiveView } from "../../rl/index.ts";
-import { type Bundle, comparisonView, curveView, episodesView, Shown, showOn, trendOf } from "./index.ts";
+import type { QuestionRecord } from "../../gym/data/index.ts";
+import { type EpisodeRecord, summarize } from "../../gym/evaluation/index.ts";
+import type { EpisodeLine, Evaluation, StageEvaluation, TrainingView } from "../../rl/index.ts";
+import {
+  type Bundle,
+  comparisonView,
+  curveView,
+  episodesView,
+  failuresView,
+  Shown,
+  TrainingBoard,
+  trendOf,
+} from "./index.ts";
+
+const EMPTY = { ...summarize([]), episodes: 24 };
 
 const HOSTILE = `<img src=x onerror="alert(1)"><script>alert(2)</script>`;
 
@@ -20,29 +32,54 @@ test("a view has MIME types for notebooks and is text when printed", () => {
   expect(`${shown}`).toBe("x");
 });
 
-test("plots and transcript are updated in place and include everything so far", async () => {
-  const board = new Map<string, Bundle>();
+test("the board is one picture updated in place, with the newest episode below it", async () => {
+  const shown = new Map<string, Bundle>();
   const names: string[] = [];
-  const show = showOn(async (name, { bundle }) => {
-    board.set(name, bundle);
+  const board = new TrainingBoard(async (name, { bundle }) => {
+    shown.set(name, bundle);
     names.push(name);
   });
-  const rewards = [1, 2, 3].map((step) => ({ step, reward: step / 10 }));
-  const views: LiveView[] = [
-    { kind: "transcript", step: 0, total_steps: 3, text: "at first", episode: episode(0) },
-    { kind: "success", step: 0, total_steps: 3, text: "even", points: [{ step: 0, train: 0, eval: 0.5 }] },
-    { kind: "reward", step: 3, total_steps: 3, text: "up", points: rewards },
-    { kind: "transcript", step: 3, total_steps: 3, text: "the transcript", episode: episode(1) },
-  ];
-  for (const view of views) await show(view);
-  expect(names).toEqual(["plots", "transcript", "plots", "plots", "transcript"]);
-  expect(board.get("plots")!["text/plain"]).toBe("up\neven");
-  const svg = board.get("plots")!["image/svg+xml"]!;
-  expect(svg).toContain("reward 0.3");
-  expect(svg).toContain("train 0 %");
-  expect(svg).toContain("eval 50 %");
-  expect(board.get("transcript")!["text/plain"]).toBe("the transcript");
-  expect(board.get("transcript")!["text/html"]).toContain("right, reward +1");
+  const view = (step: number) => ({ state: { step }, total_steps: 4 }) as TrainingView;
+  const rate = (success_rate: number) => ({ greedy: { ...EMPTY, success_rate, success_ci: [0, 1] }, sampled: EMPTY });
+  const evaluation = (success: number) => ({ seen: rate(0), unseen: rate(success) }) as unknown as Evaluation;
+  const line = { ...episode(0), steps: [{ action: { action_type: "ANSWER" } }] } as unknown as EpisodeLine;
+  await board.on_evaluate(view(0), evaluation(0));
+  await board.show({ kind: "transcript", step: 0, total_steps: 4, text: "at first", episode: episode(0) });
+  for (const step of [1, 2]) {
+    board.on_log(view(step), { step, reward: step / 10, "rewards/reward_correctness/mean": 0.25 });
+    board.on_step_end(view(step), { episodes: [{ ...line, step }] });
+    await board.show({ kind: "reward", step, total_steps: 4, text: "", points: [] });
+  }
+  await board.on_evaluate(view(2), evaluation(0.5));
+  await board.show({ kind: "transcript", step: 2, total_steps: 4, text: "the newest", episode: episode(1) });
+  expect(names).toEqual(["board", "episode", "board", "board", "board", "episode"]);
+  const svg = shown.get("board")!["image/svg+xml"]!;
+  for (const label of ["answers at once", "reward 0.2", "unseen 50 %", "seen 0 %", "training 25 %", "n = 24"])
+    expect(svg).toContain(label);
+  expect(shown.get("board")!["text/plain"]).toBe(
+    "reward 0.150 at the start, 0.150 at the end\nright on unseen databases: step 0 0.0 %, step 2 50.0 %",
+  );
+  expect(shown.get("episode")!["text/plain"]).toBe("the newest");
+  expect(shown.get("episode")!["text/html"]).toContain("right, reward +1");
+});
+
+test("failures are shown with the gold, and counted", () => {
+  const stage = (player: string, correctness: 0 | 1, argument: string) => {
+    const steps = [
+      { action: { action_type: "QUERY", argument: "SELECT 1" }, observation: { error: null } },
+      { action: { action_type: "ANSWER", argument }, observation: { error: null } },
+    ] as unknown as EpisodeRecord["steps"];
+    return { player, episodes: [{ ...episode(correctness), steps }] } as unknown as StageEvaluation;
+  };
+  const question = { question_id: "q", gold_sql: "SELECT 12", gold_answer: "12", tables_involved: ["t"] };
+  const stages = { before: stage("before", 0, "x"), after: stage("after", 0, HOSTILE) };
+  const { bundle } = failuresView(stages, [question as unknown as QuestionRecord]);
+  expect(bundle["text/plain"]).toContain("1 of 1 held-out questions are still answered wrong");
+  expect(bundle["text/plain"]).toContain('expected "12" by SELECT 12');
+  expect(bundle["text/html"]).toContain("Expected answer");
+  expect(bundle["text/html"]).not.toMatch(/<script|<img/);
+  const solved = failuresView({ ...stages, after: stage("after", 1, "12") }, [question as unknown as QuestionRecord]);
+  expect(String(solved)).toBe("0 of 1 held-out questions are still answered wrong (greedy decoding)");
 });
 
 test("text from databases and models is escaped, and styles are scoped", () => {

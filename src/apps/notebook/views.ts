@@ -1,7 +1,13 @@
 // A training's records as notebook output.
+import type { QuestionRecord } from "../../gym/data/index.ts";
 import { type EpisodeRecord, formatTranscript, formatVerdict } from "../../gym/evaluation/index.ts";
-import type { Comparison, GRPOConfig, MetricLine } from "../../rl/index.ts";
+import type { Comparison, GRPOConfig, MetricLine, StageEvaluation } from "../../rl/index.ts";
+import { goldAnswers } from "../../rl/run/gold.ts";
+import { episodeHtml, goldHtml } from "../reports/episode-html.ts";
+import { countBy, evaluatedQuestions, givenAnswer, lastQuery } from "../reports/evaluated-questions.ts";
+import { countTable, failuresOf, openFailureHtml } from "../reports/failures.ts";
 import { escapeHtml, percent } from "../reports/format.ts";
+import { findGold } from "../reports/gold.ts";
 import { htmlFragment } from "../reports/html-page.ts";
 import {
   behaviourRows,
@@ -44,15 +50,66 @@ export function transcriptView(episode: EpisodeRecord): Shown {
   return new Shown({ "text/plain": formatTranscript(episode) });
 }
 
-/** The same questions by several players, side by side. */
-export function comparisonView(comparison: Comparison): Shown {
+export interface EpisodeViewOptions {
+  /** @default the player's name */
+  readonly title?: string;
+  /** The question, to show what would have been right. */
+  readonly question?: QuestionRecord;
+}
+
+/** One episode, turn by turn, in colour. */
+export function episodeView(episode: EpisodeRecord, { title, question }: EpisodeViewOptions = {}): Shown {
+  const gold = question && findGold(goldAnswers([question]), question.question_id);
+  const head = `<p><b>${escapeHtml(episode.question)}</b> <span class="dim">${escapeHtml(episode.database_name)}</span></p>`;
+  return new Shown({
+    "text/html": htmlFragment(`${head}${gold ? goldHtml(gold) : ""}${episodeHtml(episode, title ?? episode.player)}`),
+    "text/plain": formatTranscript(episode),
+  });
+}
+
+/** What still fails: counts by form of the question, and a few failures with the gold query and answer. */
+export function failuresView(
+  stages: Readonly<Record<"before" | "after", StageEvaluation>>,
+  questions: readonly QuestionRecord[],
+  { shown = 3 }: { readonly shown?: number } = {},
+): Shown {
+  const episodes = stages.after.episodes ?? [];
+  const evaluated = evaluatedQuestions(
+    { before: stages.before.episodes ?? [], after: episodes },
+    goldAnswers(questions),
+  );
+  const failed = failuresOf(evaluated);
+  const lead = `${failed.length} of ${evaluated.length} held-out questions are still answered wrong (greedy decoding)`;
+  const some = failed.slice(0, shown).map((question) => ({
+    question,
+    episode: episodes.find(({ question_id }) => question_id === question.question_id)!,
+  }));
+  const html = some.map(({ question, episode }) => openFailureHtml(question, episode));
+  const text = some.map(({ question: { question, gold }, episode }) =>
+    [
+      question,
+      `  expected ${JSON.stringify(gold?.answer)} by ${gold?.query}`,
+      `  answered ${JSON.stringify(givenAnswer(episode))} after ${lastQuery(episode)}`,
+    ].join("\n"),
+  );
+  return new Shown({
+    "text/html": htmlFragment(
+      `<p><b>${escapeHtml(lead)}</b></p>${countTable("form of the question", countBy(evaluated, "form"))}${html.join("")}`,
+    ),
+    "text/plain": [lead, ...text].join("\n"),
+  });
+}
+
+/** The same questions by several players, side by side; with the data set's questions, also what would have been right. */
+export function comparisonView(comparison: Comparison, asked: readonly QuestionRecord[] = []): Shown {
   const { players, questions } = comparison;
+  const gold = goldAnswers(asked);
   const text = questions.map(({ question, episodes }) =>
     [question, ...episodes.map((episode, i) => `  ${players[i]}: ${outcome(episode)}`)].join("\n"),
   );
   return new Shown({
-    "text/html": htmlFragment(comparisonSection(comparison)),
-    "text/markdown": comparisonMarkdown(comparison),
+    "text/html": htmlFragment(comparisonSection(comparison, gold)),
+    "text/markdown": comparisonMarkdown(comparison, { gold }),
     "text/plain": text.join("\n"),
   });
 }

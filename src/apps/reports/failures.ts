@@ -12,6 +12,7 @@ import {
   lastQuery,
 } from "./evaluated-questions.ts";
 import { codeSpan, count, cut, escapeHtml, escapeMarkdown } from "./format.ts";
+import { highlightSql } from "./sql-html.ts";
 
 /** Failures shown in full in a page, which keeps that of a large evaluation small. */
 const SHOWN_IN_PAGE = 60;
@@ -33,7 +34,7 @@ export function failuresHtml(evaluation: EvaluationEpisodes, gold: GoldAnswers |
 ${shown.map((question) => failureHtml(question, episodes.get(question.question_id)!)).join("\n")}${more > 0 ? `<p class="note">${count(more, "more failure")} in evaluation-after.jsonl and in the dashboard.</p>` : ""}`;
 }
 
-function countTable(title: string, counts: readonly FormCount[]): string {
+export function countTable(title: string, counts: readonly FormCount[]): string {
   const rows = counts.map(
     ({ name, questions, before, after }) =>
       `<tr><td>${escapeHtml(name)}</td><td class="number">${questions}</td><td class="number">${before}</td><td class="number">${after}</td><td class="number${after < questions ? " bad" : ""}">${questions - after}</td></tr>`,
@@ -48,6 +49,16 @@ function failureHtml(
   const about = `${form}, ${difficulty}; database ${database_name}, ${seen ? "seen" : "unseen"} in training`;
   return `<details class="question card"><summary><h3>${escapeHtml(question)}</h3> <span class="marks"><span class="tag">${escapeHtml(form)}</span>${before === 1 ? `<span class="tag bad">right before training</span>` : ""}</span></summary>
 <p class="note">${escapeHtml(about)}</p>${gold ? goldHtml(gold) : ""}<p class="gold"><b>Given answer</b> ${answerHtml(episode)}</p>${episodeHtml(episode, "after training")}</details>`;
+}
+
+/** A failure in short, with the model's last query instead of the whole episode; for a notebook, which shows a few. */
+export function openFailureHtml(
+  { question, form, database_name, gold }: EvaluatedQuestion,
+  episode: EpisodeRecord,
+): string {
+  const query = lastQuery(episode);
+  const own = query === null ? "" : `<br><b>Its query</b> <code>${highlightSql(query)}</code>`;
+  return `<article class="card" style="margin-top:12px"><p><b>${escapeHtml(question)}</b> <span class="dim">${escapeHtml(`${form}, ${database_name}`)}</span></p>${gold ? goldHtml(gold) : ""}<p class="gold"><b>Given answer</b> ${answerHtml(episode)}${own}</p></article>`;
 }
 
 function answerHtml(episode: EpisodeRecord): string {
@@ -83,7 +94,7 @@ export function failuresMarkdown(evaluation: EvaluationEpisodes, gold: GoldAnswe
 }
 
 /** Questions not answered right, those that were right before training first: they are the ones lost. */
-function failuresOf(questions: readonly EvaluatedQuestion[]): EvaluatedQuestion[] {
+export function failuresOf(questions: readonly EvaluatedQuestion[]): EvaluatedQuestion[] {
   const failed = questions.filter(({ after }) => after !== 1);
   return [...failed.filter(({ before }) => before === 1), ...failed.filter(({ before }) => before !== 1)];
 }

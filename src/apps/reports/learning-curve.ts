@@ -89,7 +89,7 @@ function rewardSeries(metrics: readonly MetricLine[], weights: readonly number[]
 }
 
 /** How many questions the points stand for: "n = 96, between 24". */
-function countNote(metrics: readonly MetricLine[], split: EvaluationSplit): string {
+export function countNote(metrics: readonly MetricLine[], split: EvaluationSplit): string {
   const counts = pointsOf(metrics, `eval_${split}/greedy/episodes`).map(({ y }) => y);
   const [first, last] = [counts[0], counts.at(-1)];
   const between = [...new Set(counts.slice(1, -1))].filter((n) => n !== first);
@@ -132,7 +132,8 @@ export function pointsOf(metrics: readonly MetricLine[], key: string): Point[] {
   return [...new Map(found).values()];
 }
 
-function bandOf(metrics: readonly MetricLine[], low: string, high: string): Spread[] {
+/** The band between two metrics over steps. */
+export function bandOf(metrics: readonly MetricLine[], low: string, high: string): Spread[] {
   const highs = new Map(pointsOf(metrics, high).map(({ x, y }) => [x, y]));
   return pointsOf(metrics, low).flatMap(({ x, y }) => (highs.has(x) ? [{ x, low: y, high: highs.get(x)! }] : []));
 }

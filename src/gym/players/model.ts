@@ -17,7 +17,8 @@ export interface ModelPlayerOptions extends Omit<TextPolicyOptions, "prompt"> {
  *
  * @example
  * const { engine, tokenizer, turns } = await loadModelAndTokenizer("starter");
- * const player = modelPlayer({ engine, turns, decode: (ids) => tokenizer.decode(ids) });
+ * const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
+ * const player = modelPlayer({ engine, turns, decode });
  * const report = await evaluate(data, player, { concurrency: 32 });
  */
 export function modelPlayer(options: ModelPlayerOptions): Player {

@@ -11,8 +11,12 @@ const MAX_ANSWER = 2000;
 
 /** Writes gold.json; a resumed run writes it again, for folders of versions that had none. */
 export function keepGold(store: RunStore, questions: readonly QuestionRecord[]): void {
-  const gold = Object.fromEntries(questions.map((question) => [question.question_id, goldOf(question)]));
-  store.write(GOLD_FILE, `${JSON.stringify(gold satisfies GoldAnswers)}\n`);
+  store.write(GOLD_FILE, `${JSON.stringify(goldAnswers(questions))}\n`);
+}
+
+/** The gold query and answer of each question, by its id. */
+export function goldAnswers(questions: readonly QuestionRecord[]): GoldAnswers {
+  return Object.fromEntries(questions.map((question) => [question.question_id, goldOf(question)]));
 }
 
 function goldOf(question: QuestionRecord): GoldAnswer {
