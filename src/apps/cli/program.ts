@@ -18,6 +18,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   sft: async () => (await import("./commands/sft.ts")).sftCommand(),
   export: async () => (await import("./commands/export.ts")).exportCommand(),
   serve: async () => (await import("./commands/serve.ts")).serveCommand(),
+  mcp: async () => (await import("./commands/mcp.ts")).mcpCommand(),
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand(),
 };
 
@@ -26,7 +27,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   "Train and play:": ["train", "play", "playground"],
   "Measure and show:": ["eval", "compare", "report", "bench"],
   "Data and models:": ["data", "sft", "export"],
-  "Serve, and this machine:": ["serve", "doctor"],
+  "Serve, and this machine:": ["serve", "mcp", "doctor"],
 };
 
 /** Two examples of each command. */
@@ -36,6 +37,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   playground: ["playground --out site", "playground --out site --model runs/starter/model"],
   eval: ["eval --player keyword", "eval --player model --model runs/starter/model --data starter --step-budget 8"],
   serve: ["serve", "serve --data spider10 --port 9000"],
+  mcp: ["mcp my.sqlite", "mcp --data spider10"],
   data: ["data list", "data check --data questions.json"],
   sft: ["sft --model starter --transcripts episodes.jsonl --out tuned", "sft --recipe models/starter.yaml --out made"],
   compare: ["compare --player random,oracle", "compare --player random --model starter --model runs/starter/model"],

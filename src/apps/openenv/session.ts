@@ -3,8 +3,9 @@ import { z } from "zod";
 import { messageOf } from "../../errors.ts";
 import { type EnvironmentRules, type Outcome, rulesId, SQLEnvironment } from "../../gym/env/index.ts";
 import { parseJson } from "./json.ts";
-import { checkRpc, isObject, RPC, RpcFault, type RpcRequest, rpcError, rpcFailure, rpcResult } from "./mcp/json-rpc.ts";
-import { initializeResult, isNotification } from "./mcp/lifecycle.ts";
+import { answerFrame } from "./mcp/frame.ts";
+import { checkRpc, isObject, RPC, RpcFault, type RpcRequest, rpcFailure, rpcResult } from "./mcp/json-rpc.ts";
+import { initializeResult } from "./mcp/lifecycle.ts";
 import { callTool, INSTRUCTIONS, listTools, type ToolStyle, toolAction, toolFailure } from "./mcp/tools.ts";
 import {
   actionOf,
@@ -124,18 +125,7 @@ export class Session {
 
   /** The reply to a JSON-RPC message, none to a notification. Throws only if SQLite crashes. */
   rpcFrame(text: string, style: ToolStyle = "openenv"): Reply {
-    const reply = (response: object): Reply => ({ text: JSON.stringify(response), kind: "mcp" });
-    let message: unknown;
-    try {
-      message = parseJson(text);
-    } catch (error) {
-      return reply(rpcError(null, RPC.parse, `Parse error: ${messageOf(error)}`));
-    }
-    if (!isObject(message))
-      return { ...reply(rpcError(null, RPC.server, "a message must be a JSON object")), close: 1000 };
-    const request = checkRpc(message);
-    if (!("method" in request)) return reply(request);
-    return isNotification(request.method) ? { text: null, kind: "mcp" } : reply(this.rpc(request, style));
+    return answerFrame(text, (request) => this.rpc(request, style));
   }
 
   /** The answer to a JSON-RPC request inside this session. Throws only if SQLite crashes. */

@@ -31,7 +31,7 @@ export {
   /** @deprecated use `computeProgress` */
   computeProgress as progressOf,
 } from "./progress.ts";
-export { SHOWN_CELL, SHOWN_ROWS } from "./render.ts";
+export { renderDescription, renderResult, SHOWN_CELL, SHOWN_ROWS } from "./render.ts";
 export { NO_REWARD, type RewardBreakdown, type RewardConfig, rewardBreakdownSchema, rewardSchema } from "./reward.ts";
 export {
   DEFAULT_RULES,
