@@ -50,7 +50,7 @@ test("without threads it measures the main thread only, and prints a table", asy
 test.each([
   [["--data", "small", "--tiny"], /--tiny has no effect with --data/],
   [["--data", "small", "--shape", "2x4"], /--shape has no effect with --data/],
-  [["--data", "small", "--steps", "0"], /--steps must be at least 1: 0/],
+  [["--data", "small", "--steps", "0"], /--steps takes a whole number from 1: 0/],
   [["--data", "small", "--questions", "0"], /--questions must be at least 1: 0/],
   [["--data", "bundled", "--environment-threads", "999"], /environment_threads must be at most 64: 999/],
   [["--environment-threads", "2"], /--environment-threads has no effect without --data/],

@@ -163,7 +163,7 @@ function parseObservation(data: unknown): SQLObservation {
     const value = JSON.stringify(data);
     throw new ServerError("bad_reply", { what: "the server sent an observation that is not complete", value });
   }
-  const { metadata: _, ...seen } = observation as SQLObservation & { metadata?: unknown }; // OpenEnv's, always empty
+  const { metadata: _, ...seen } = observation as SQLObservation & { metadata?: unknown }; // a field of OpenEnv 0.10, not part of an observation
   return { ...seen, reward, done };
 }
 

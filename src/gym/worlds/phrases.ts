@@ -59,7 +59,7 @@ export function predicate(after: string | undefined): string | undefined {
 }
 
 /**
- * Negates a verb phrase: "have no pool" → "do not have", "are in Rome" → "are not in Rome"; undefined for other verbs.
+ * Negates a verb phrase: "have a pool" → "do not have a pool", "are in Rome" → "are not in Rome"; undefined for other verbs.
  */
 export function denied(verbPhrase: string | undefined): string | undefined {
   if (verbPhrase?.startsWith("have ")) return `do not ${verbPhrase}`;

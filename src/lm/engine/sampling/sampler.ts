@@ -120,7 +120,7 @@ export class Sampler {
         this.#fail(error);
       }
     }
-    this.#running = false; // in the same turn of the event loop as the check of `idle`
+    this.#running = false; // no await since `idle` was checked, so no request can have come in between
   }
 
   /** Rejects all requests. Drops their cached keys and values, which may be incomplete. */
