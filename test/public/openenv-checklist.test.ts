@@ -1,45 +1,28 @@
 // OpenEnv's server checklist, item by item, and the six criteria of `openenv validate --url`.
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
-import { smallDataFolder, start } from "../helpers/cli-process.ts";
+import { smallDataFolder } from "../helpers/cli-process.ts";
+import { serveProcess } from "../helpers/serve-process.ts";
 import { ENDED, post, SLOW, serve, Talker, until, type Wire } from "../helpers/server-place.ts";
 import { smallDataSet } from "../helpers/small-data.ts";
 
 const server = await serve({ ratePerClient: 0 });
 afterAll(() => server.close());
 const get = async (path: string) => (await fetch(server.url + path)).json() as Promise<Wire>;
-const listening = async (args: string[], env: Record<string, string> = {}) => {
-  const child = start(["serve", "--json", ...args], env);
-  let [stdout, stderr] = ["", ""];
-  child.stdout.on("data", (bytes) => {
-    stdout += String(bytes);
-  });
-  child.stderr.on("data", (bytes) => {
-    stderr += String(bytes);
-  });
-  const ended = once(child, "exit");
-  await until(() => stdout.includes("\n") || child.exitCode !== null);
-  const stop = async () => {
-    child.kill("SIGTERM");
-    return (await ended)[0];
-  };
-  return { ...(JSON.parse(stdout) as { url: string; port: number }), stop, warnings: () => stderr };
-};
 
 describe("port, address, PORT", () => {
   test("honours PORT; loopback unless --host is given, with a warning without a key; a signal stops it", async () => {
     const data = await smallDataFolder();
-    const local = await listening(["--data", data], { PORT: "0" });
+    const local = await serveProcess(["--data", data]);
     expect(new URL(local.url).hostname).toBe("127.0.0.1");
     expect(await (await fetch(`${local.url}/health`)).json()).toEqual({ status: "healthy" });
     const root = await fetch(local.url, { redirect: "manual" });
     expect([root.status, root.headers.get("location")]).toEqual([302, "/web/"]);
     expect(local.warnings()).not.toContain("warning:");
     expect(await local.stop()).toBe(0);
-    const open = await listening(["--data", data, "--host", "0.0.0.0", "--port", "0"]);
+    const open = await serveProcess(["--data", data, "--host", "0.0.0.0", "--port", "0"]);
     await until(() => open.warnings().includes("warning: anyone who reaches 0.0.0.0"));
     expect(await open.stop()).toBe(0);
   });

@@ -7,11 +7,12 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { bundledDataSet, loadSqlite, SQLEnvironment } from "sqlenv";
-import { type RunningServer, startServer } from "sqlenv/apps/openenv";
 import { afterAll, describe, expect, test } from "vitest";
+import { smallDataFolder } from "../helpers/cli-process.ts";
 import { ROOT } from "../helpers/dockerfile.ts";
 import { without } from "../helpers/needs.ts";
-import { serve } from "../helpers/server-place.ts";
+import { type ServeProcess, serveProcess } from "../helpers/serve-process.ts";
+import { until } from "../helpers/server-place.ts";
 import { smallDataSet } from "../helpers/small-data.ts";
 
 const python = process.env.SQLENV_PYTHON ?? "";
@@ -90,12 +91,12 @@ asyncio.run(main(*sys.argv[1:]))
 `;
 
 describe.skipIf(openenv === "")(`stock OpenEnv ${openenv}${note}`, () => {
-  let server: RunningServer;
-  afterAll(() => server?.close());
+  let server: ServeProcess | undefined;
+  afterAll(() => server?.stop());
   const isNew = !openenv.startsWith("0.3");
 
   test("GenericEnvClient plays an episode", async () => {
-    server ??= await serve();
+    server ??= await serveProcess(["--data", await smallDataFolder()]);
     const { questions } = await smallDataSet();
     const { question_id, question_text, gold_answer } = questions[0]!;
     const seen = JSON.parse(await run(python, "-c", EPISODE, server.url, question_id, gold_answer));
@@ -106,7 +107,7 @@ describe.skipIf(openenv === "")(`stock OpenEnv ${openenv}${note}`, () => {
   }, 120_000);
 
   test("openenv validate --url passes", async () => {
-    server ??= await serve();
+    server ??= await serveProcess(["--data", await smallDataFolder()]);
     const report = JSON.parse(await run(python, "-m", "openenv.cli", "validate", "--url", server.url, ...asJson()));
     expect(JSON.stringify(report)).toMatch(/"passed_count":6,|"verdict":"pass"/i);
   }, 120_000);
@@ -124,43 +125,39 @@ describe.skipIf(openenv === "")(`stock OpenEnv ${openenv}${note}`, () => {
     120_000,
   );
 
-  test.skipIf(!isNew)(
-    "200 episodes by 16 MCPToolClients have the rewards of a replay in process",
-    async () => {
-      await loadSqlite();
-      const data = bundledDataSet();
-      const busy = await startServer(data, { port: 0, threads: 2 });
-      const episodes = Array.from({ length: 200 }, (_, i) => {
-        const { question_id, gold_sql, gold_answer } = data.questions[(i * 7) % data.questions.length]!;
-        const table = "sqlite_master";
-        const steps: [string, Record<string, string>][] = [
-          ["describe", { table }],
-          ["query", { sql: i % 3 === 0 ? "SELECT nothing" : gold_sql }],
-          ["query", { sql: `SELECT ${i % 5}` }],
-          ["answer", { answer: i % 4 === 0 ? "surely not this" : gold_answer }],
-        ];
-        return [question_id, steps] as const;
-      });
-      const child = promisify(execFile)(python, ["-c", MANY, busy.url], { maxBuffer: 1e8 });
-      child.child.stdin!.end(JSON.stringify(episodes));
-      const played = JSON.parse((await child).stdout) as [string, Record<string, unknown>][];
-      expect(busy.sessions).toBe(0);
-      await busy.close();
-      const local = new SQLEnvironment(data, { step_budget: 15 });
-      const expected = episodes.map(([question_id, steps]) => {
-        local.reset({ question_id });
-        for (const [tool, args] of steps)
-          local.step({ action_type: tool.toUpperCase() as "QUERY", argument: Object.values(args)[0]! });
-        return JSON.stringify([question_id, local.outcome]);
-      });
-      const got = played.map(([id, { correctness, progress, operational, done_reason }]) =>
-        JSON.stringify([id, { correctness, progress, operational, done_reason }]),
-      );
-      expect(got.sort()).toEqual(expected.sort());
-      expect(new Set(expected.map((one) => JSON.parse(one)[1].correctness))).toEqual(new Set([0, 1]));
-    },
-    300_000,
-  );
+  test("200 episodes by 16 MCPToolClients have the rewards of a replay in process", async () => {
+    await loadSqlite();
+    const data = bundledDataSet();
+    const busy = await serveProcess([]);
+    const episodes = Array.from({ length: 200 }, (_, i) => {
+      const { question_id, gold_sql, gold_answer } = data.questions[(i * 7) % data.questions.length]!;
+      const table = "sqlite_master";
+      const steps: [string, Record<string, string>][] = [
+        ["describe", { table }],
+        ["query", { sql: i % 3 === 0 ? "SELECT nothing" : gold_sql }],
+        ["query", { sql: `SELECT ${i % 5}` }],
+        ["answer", { answer: i % 4 === 0 ? "surely not this" : gold_answer }],
+      ];
+      return [question_id, steps] as const;
+    });
+    const child = promisify(execFile)(python, ["-c", MANY, busy.url], { maxBuffer: 1e8 });
+    child.child.stdin!.end(JSON.stringify(episodes));
+    const played = JSON.parse((await child).stdout) as [string, Record<string, unknown>][];
+    await until(async () => (await busy.sessions()) === 0);
+    await busy.stop();
+    const local = new SQLEnvironment(data, { step_budget: 15 });
+    const expected = episodes.map(([question_id, steps]) => {
+      local.reset({ question_id });
+      for (const [tool, args] of steps)
+        local.step({ action_type: tool.toUpperCase() as "QUERY", argument: Object.values(args)[0]! });
+      return JSON.stringify([question_id, local.outcome]);
+    });
+    const got = played.map(([id, { correctness, progress, operational, done_reason }]) =>
+      JSON.stringify([id, { correctness, progress, operational, done_reason }]),
+    );
+    expect(got.sort()).toEqual(expected.sort());
+    expect(new Set(expected.map((one) => JSON.parse(one)[1].correctness))).toEqual(new Set([0, 1]));
+  }, 300_000);
 
   function asJson(): string[] {
     return isNew ? ["--json"] : [];
@@ -170,13 +167,13 @@ describe.skipIf(openenv === "")(`stock OpenEnv ${openenv}${note}`, () => {
 test.skipIf(mcp === "")(
   `stock MCP client ${mcp}${mcpNote} lists and calls the tools`,
   async () => {
-    const server = await serve();
+    const server = await serveProcess(["--data", await smallDataFolder()]);
     const { question_id, gold_answer } = (await smallDataSet()).questions[0]!;
     const seen = JSON.parse(await run(mcpPython, "-c", MCP, `${server.url}/mcp`, question_id, gold_answer));
     expect(seen).toMatchObject({ is_error: true, last: { done: true, outcome: { correctness: 1 } } });
     expect(seen.tools).toContain("query");
-    expect(server.sessions).toBe(0);
-    await server.close();
+    await until(async () => (await server.sessions()) === 0);
+    await server.stop();
   },
   120_000,
 );
