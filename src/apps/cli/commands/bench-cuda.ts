@@ -24,6 +24,7 @@ import {
 import { CUDA_GRPO, type CudaGRPO, measureGRPO } from "../../bench/cuda-grpo.ts";
 import { measureDecodeRoofline, measureRoofline, type RooflineRow } from "../../bench/cuda-roofline.ts";
 import type { EpisodeTokens, StepSeconds } from "../../bench/grpo.ts";
+import { measurementNow } from "../../bench/measurement.node.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
 import { precisionOption } from "../options/device.ts";
 import { drawTable, formatBytes, formatNumber, output, wholeNumber } from "../terminal/output.ts";
@@ -93,6 +94,7 @@ export function cudaCommand(): Command {
     .option("--json", JSON_OUTPUT)
     .action(async ({ json, model, peer, peerSeconds, precision, quick = false }: Options) => {
       const out = output({ json });
+      const measured = measurementNow();
       if (!(model in CUDA_MODELS)) {
         const remedy = `use ${Object.keys(CUDA_MODELS).join(" or ")}`;
         throw new UsageError({ what: "no such model", value: model, remedy });
@@ -106,7 +108,7 @@ export function cudaCommand(): Command {
       const theirs = peer ? runPeer(peer, model, peerSeconds, played) : undefined;
       const ratios = theirs && ratiosOf(ours, theirs);
       out.line(describe(ours, theirs));
-      out.result({ ...ours, peer: theirs, ratios });
+      out.result({ ...ours, peer: theirs, ratios, measured });
     });
 }
 

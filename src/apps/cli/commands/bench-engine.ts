@@ -9,6 +9,7 @@ import { UsageError } from "../../../errors.ts";
 import { createCpu } from "../../../lm/devices/cpu/start.node.ts";
 import { configToJson } from "../../../lm/model/config.ts";
 import { benchEngine, ENGINE_MODELS, ENGINE_SPEC, type EngineBench } from "../../bench/engine.ts";
+import { measurementNow } from "../../bench/measurement.node.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
 import { countFromOne, drawTable, formatBytes, formatNumber, output } from "../terminal/output.ts";
 
@@ -40,6 +41,7 @@ export function engineCommand(): Command {
     .option("--json", JSON_OUTPUT)
     .action(async ({ json, model, threads, peer, quick = false }: Options) => {
       const out = output({ json });
+      const measured = measurementNow();
       const results = [];
       for (const name of model) {
         if (!(name in ENGINE_MODELS)) {
@@ -59,7 +61,7 @@ export function engineCommand(): Command {
         out.line(describe(ours, theirs, ratios));
         results.push({ ...ours, peer: theirs, ratios });
       }
-      out.result(results.length === 1 ? results[0] : { models: results });
+      out.result(results.length === 1 ? { ...results[0], measured } : { models: results, measured });
     });
 }
 

@@ -36,6 +36,7 @@ import {
   type StepPart,
   sideOf,
 } from "../../bench/grpo-comparison.ts";
+import { measurementNow } from "../../bench/measurement.node.ts";
 import { median } from "../../bench/median.ts";
 import { addAlias } from "../options/alias.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
@@ -148,6 +149,7 @@ async function benchScripted(options: ScriptedOptions, out: Output): Promise<voi
     const remedy = `use ${Object.keys(GRPO_SHAPES).join(" or ")}`;
     throw new UsageError({ what: "no such shape", value: name, remedy });
   }
+  const measured = measurementNow();
   const data = await resolveDataSet("practice");
   const folder = mkdtempSync(join(tmpdir(), "sqlenv-bench-"));
   const results: GRPOBench[] = [];
@@ -162,7 +164,7 @@ async function benchScripted(options: ScriptedOptions, out: Output): Promise<voi
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-  out.result({ ...results[0], shapes: results });
+  out.result({ ...results[0], shapes: results, measured });
 }
 
 const TINY = {
